@@ -1,0 +1,27 @@
+"""WHICH ranks are together: pure numbers, no page, no drawing, no environment.
+
+>>> from groups import fit, rank_groups
+>>> mesh = fit(16, order="tp-cp-dp-pp", tp=2, pp=2)
+>>> str(mesh)
+'tp2-cp1-dp4-pp2'
+>>> rank_groups(mesh, "dp").tolist()
+[[0, 2, 4, 6], [1, 3, 5, 7], [8, 10, 12, 14], [9, 11, 13, 15]]
+"""
+
+from .errors import LayoutError
+from .mesh import DEFAULT_ORDER, MAX_RANKS, Axis, Mesh, fit, parse_mesh
+from .ranks import coordinates, group_index, rank_groups, rank_of
+
+__all__ = [
+    "DEFAULT_ORDER",
+    "MAX_RANKS",
+    "Axis",
+    "LayoutError",
+    "Mesh",
+    "coordinates",
+    "fit",
+    "group_index",
+    "parse_mesh",
+    "rank_groups",
+    "rank_of",
+]

@@ -1,0 +1,83 @@
+"""The nearest sizes that fit a world: the cure in a refusal, computed and never canned."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from itertools import combinations
+
+MOST = 3
+"""Alternatives offered with one refusal: more than three are a list, not advice."""
+
+
+@lru_cache(maxsize=256)
+def divisors(number: int) -> tuple[int, ...]:
+    """All divisors, ascending.
+
+    >>> divisors(12)
+    (1, 2, 3, 4, 6, 12)
+    """
+    small = [d for d in range(1, math.isqrt(number) + 1) if number % d == 0]
+    return tuple(sorted({*small, *(number // d for d in small)}))
+
+
+def nearest_fits(
+    world: int, sizes: Mapping[str, float], *, change: Iterable[str] = (), most: int = MOST
+) -> list[dict[str, int]]:
+    """Changes to ``sizes`` after which their product divides ``world``, the nearest ones.
+
+    As few axes as possible are changed, those in ``change`` always. Near is by ratio: from 6,
+    size 4 (1.5 times) is nearer than 2 (3 times). One axis offers its nearest size below and its
+    nearest above. The answer reads by axis in the order given, then ascending.
+
+    >>> nearest_fits(16, {"tp": 3, "pp": 1, "cp": 1})
+    [{'tp': 2}, {'tp': 4}]
+    >>> nearest_fits(16, {"tp": 3, "pp": 3, "cp": 1})
+    [{'tp': 2, 'pp': 4}, {'tp': 4, 'pp': 2}, {'tp': 4, 'pp': 4}]
+    """
+    names = list(sizes)
+    always = set(change)
+    for count in range(max(1, len(always)), len(names) + 1):
+        found = [
+            changed
+            for axes in combinations(names, count)
+            if always.issubset(axes)
+            for changed in _changes(world, sizes, axes)
+        ]
+        if found:
+            nearest = sorted(found, key=lambda changed: _distance(sizes, changed))[:most]
+            return sorted(nearest, key=lambda c: [(names.index(n), v) for n, v in c.items()])
+    return []
+
+
+def _changes(
+    world: int, sizes: Mapping[str, float], axes: tuple[str, ...]
+) -> Iterator[dict[str, int]]:
+    """Sizes of exactly these axes that fit: any for the first ones, the nearest for the last."""
+    fixed = math.prod(size for name, size in sizes.items() if name not in axes)
+    if world % fixed:
+        return
+    yield from _fill(world // int(fixed), sizes, axes)
+
+
+def _fill(room: int, sizes: Mapping[str, float], axes: tuple[str, ...]) -> Iterator[dict[str, int]]:
+    name, *rest = axes
+    candidates = divisors(room)
+    if not rest:
+        yield from ({name: size} for size in _around(candidates, sizes[name]))
+        return
+    for size in candidates:
+        for others in _fill(room // size, sizes, tuple(rest)):
+            yield {name: size, **others}
+
+
+def _around(ascending: tuple[int, ...], value: float) -> tuple[int, ...]:
+    """The nearest candidate at or below ``value`` and the nearest above it."""
+    at = bisect_right(ascending, value)
+    return ascending[max(at - 1, 0) : at + 1]
+
+
+def _distance(sizes: Mapping[str, float], change: Mapping[str, int]) -> float:
+    return sum(abs(math.log(value / sizes[name])) for name, value in change.items())

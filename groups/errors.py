@@ -1,0 +1,80 @@
+"""One kind of refusal for everything that the maths will not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+class LayoutError(ValueError):
+    """A layout, kind or rank that cannot be: what is wrong, why, and what would work.
+
+    ``str(error)`` is one English sentence. The parts are kept as data, so that a page can put the
+    sentence into another language and offer each alternative as a button.
+
+    Attributes:
+        code: name of the rule that was broken, e.g. ``"does-not-divide"``; stable, for programs.
+        what: the fact, e.g. ``"tp 3 x pp 1 x cp 1 = 3 does not divide 16 GPUs"``.
+        why: the rule behind it, e.g. ``"dp is what remains: 16 / 3 is not a whole number"``.
+        control: name of the input it is about (``"tp"``, ``"nodes"``, ``"order"``), or None.
+        alternatives: nearest inputs that work, nearest first within each control, e.g.
+            ``({"tp": 2}, {"tp": 4})``; merging one over the given sizes succeeds.
+        facts: the values that the sentence is made of, by name.
+
+    >>> error = LayoutError("does-not-divide", "tp 3 does not divide 16 GPUs", control="tp",
+    ...                     alternatives=[{"tp": 2}, {"tp": 4}])
+    >>> str(error)
+    'tp 3 does not divide 16 GPUs; try tp 2 or tp 4'
+    """
+
+    def __init__(
+        self,
+        code: str,
+        what: str,
+        *,
+        why: str = "",
+        control: str | None = None,
+        alternatives: Sequence[Mapping[str, int]] = (),
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.code = code
+        self.what = what
+        self.why = why
+        self.control = control
+        self.alternatives: tuple[dict[str, int], ...] = tuple(dict(a) for a in alternatives)
+        self.facts: dict[str, Any] = dict(facts or {})
+        super().__init__(self.sentence)
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong, and the alternatives if there are any."""
+        cures = [alternative_text(a) for a in self.alternatives]
+        return self.what + (f"; try {_either(cures)}" if cures else "")
+
+
+def alternative_text(alternative: Mapping[str, int]) -> str:
+    """An alternative as it stands in a sentence.
+
+    >>> alternative_text({"tp": 2, "pp": 4})
+    'tp 2 with pp 4'
+    """
+    return " with ".join(f"{name} {value}" for name, value in alternative.items())
+
+
+def quoted(value: object, limit: int = 40) -> str:
+    """The input as it was given, cut to a length that fits in a sentence.
+
+    >>> quoted("abc"), quoted(2.5), quoted("x" * 99, limit=8)
+    ("'abc'", '2.5', "'xxxxxx…")
+    """
+    if isinstance(value, int) and value.bit_length() > 100:
+        return f"an integer of {value.bit_length()} bits"  # repr() refuses the longest ones
+    # Not repr() of the whole: an input may be megabytes long.
+    text = repr(value[: limit + 1] if isinstance(value, (str, bytes, list, tuple)) else value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _either(texts: Sequence[str]) -> str:
+    if len(texts) < 2:
+        return "".join(texts)
+    return ", ".join(texts[:-1]) + " or " + texts[-1]
