@@ -10,7 +10,7 @@
 
 from .errors import LayoutError
 from .mesh import DEFAULT_ORDER, MAX_RANKS, Axis, Mesh, fit, parse_mesh
-from .ranks import coordinates, group_index, rank_groups, rank_of
+from .ranks import coordinates, group_index, group_of, rank_groups, rank_of
 
 __all__ = [
     "DEFAULT_ORDER",
@@ -21,6 +21,7 @@ __all__ = [
     "coordinates",
     "fit",
     "group_index",
+    "group_of",
     "parse_mesh",
     "rank_groups",
     "rank_of",

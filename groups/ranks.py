@@ -44,6 +44,24 @@ def group_index(mesh: Mesh, kind: str) -> np.ndarray:
     return np.broadcast_to(numbers.reshape(kept), shape).reshape(-1)
 
 
+def group_of(mesh: Mesh, kind: str, rank: int) -> np.ndarray:
+    """The members of one rank's group: int64, shape (group_size,), without making the others.
+
+    >>> from groups import parse_mesh
+    >>> group_of(parse_mesh("tp2-cp2-dp2"), "dp-cp", 3).tolist()
+    [1, 3, 5, 7]
+
+    Errors: LayoutError for a rank or kind that the mesh does not have.
+    """
+    at = coordinates(mesh, rank)
+    members = np.array([rank], dtype=np.int64)
+    for name in mesh.axes_of(kind):
+        axis = mesh.names.index(name)
+        line = (np.arange(mesh.sizes[axis], dtype=np.int64) - at[name]) * mesh.strides[axis]
+        members = (line[:, None] + members[None, :]).reshape(-1)
+    return members
+
+
 def coordinates(mesh: Mesh, rank: int) -> dict[str, int]:
     """Where a rank stands along each axis, in mesh order.
 

@@ -1,0 +1,223 @@
+"""What to draw, as plain data that a test can read: panels for small worlds, overviews for large.
+
+A `Panel` colours every GPU by its group of one kind. Above PANEL_LIMIT GPUs that would be a quilt
+of repeating colours, so an `Overview` colours the groups of one chosen rank on a grey ramp by
+stage: once on the logical mesh, once on the nodes as they stand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from groups import Mesh, group_index, group_of
+from groups.ranks import require_rank
+
+from . import geometry
+from .palette import colour_indices
+
+PANEL_LIMIT = 256
+"""GPUs up to which each kind has a panel of its own."""
+
+RANK_AND_INDEX, RANK, COLOUR = 40.0, 22.0, 4.0
+"""Pixels a cell needs to show rank and group index, the rank alone, or its own gap."""
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """One kind's groups on the nodes; arrays have one entry a rank, lengths are pixels."""
+
+    kind: str
+    width: float
+    height: float
+    cell: float
+    x: np.ndarray
+    y: np.ndarray
+    group: np.ndarray
+    colour: np.ndarray  # index into palette.PALETTE
+    frames: tuple[tuple[float, float, float, float], ...]
+    labels: tuple[tuple[float, float, str], ...]  # of rows: x (right edge), y (middle), text
+    num_groups: int
+    group_size: int
+
+    @property
+    def shows_rank(self) -> bool:
+        return self.cell >= RANK
+
+    @property
+    def shows_index(self) -> bool:
+        return self.cell >= RANK_AND_INDEX
+
+
+@dataclass(frozen=True, eq=False)
+class Mark:
+    """The members of the chosen rank's group of one kind."""
+
+    kind: str
+    ranks: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Overview:
+    """A world of one cell a GPU: greys by stage, the chosen rank's groups on top.
+
+    ``view`` is "logical" or "physical". ``place`` is the cell of each rank, row * columns +
+    column. Lines are column or row numbers before which a gap is drawn.
+    """
+
+    view: str
+    grid: geometry.Grid
+    cell: float
+    left: float
+    top: float
+    place: np.ndarray
+    stage: np.ndarray
+    num_stages: int
+    rank: int
+    marks: tuple[Mark, ...]  # largest first, so that a small group is never hidden
+    block: tuple[int, int]
+    band: tuple[int, int]
+    labels: tuple[tuple[float, float, str, str], ...]  # x, y, anchor ("start", "end"), text
+
+    @property
+    def width(self) -> float:
+        return self.left + self.grid.columns * self.cell
+
+    @property
+    def height(self) -> float:
+        return self.top + self.grid.rows * self.cell
+
+    @property
+    def has_gaps(self) -> bool:
+        return self.cell >= COLOUR
+
+
+def panel(mesh: Mesh, kind: str, gpus_per_node: int) -> Panel:
+    """The panel of one kind.
+
+    >>> from groups import parse_mesh
+    >>> panel(parse_mesh("tp2-dp2"), "tp", gpus_per_node=4).group.tolist()
+    [0, 0, 1, 1]
+    """
+    tiles = geometry.node_tiles(mesh.world_size, gpus_per_node)
+    grid = geometry.physical_grid(mesh.world_size, gpus_per_node, tiles.across).grid
+    group = group_index(mesh, kind)
+    num_groups = int(group.max()) + 1
+    labels = tuple(
+        (geometry.GUTTER - 6, y + height / 2, f"N{node}")
+        for node, (_, y, _, height) in enumerate(tiles.frames)
+        if node % tiles.across == 0
+    )
+    return Panel(
+        kind=kind,
+        width=tiles.width,
+        height=tiles.height,
+        cell=tiles.cell,
+        x=tiles.x,
+        y=tiles.y,
+        group=group,
+        colour=colour_indices(group, geometry.touching(grid, mesh.world_size)),
+        frames=tiles.frames,
+        labels=labels,
+        num_groups=num_groups,
+        group_size=mesh.world_size // num_groups,
+    )
+
+
+def overviews(
+    mesh: Mesh, kinds: tuple[str, ...], gpus_per_node: int, rank: int
+) -> tuple[Overview, Overview]:
+    """The logical mesh and the physical view, with the groups of ``rank`` marked.
+
+    Errors: LayoutError if there is no such rank or kind.
+    """
+    rank = require_rank(mesh, rank)
+    stage = group_index(mesh, "-".join(name for name in mesh.names if name != "pp"))
+    marks = marks_of(mesh, kinds, rank)
+    logical = geometry.logical_grid(mesh)
+    physical = geometry.physical_grid(mesh.world_size, gpus_per_node)
+    shared = {"stage": stage, "num_stages": mesh.size("pp"), "rank": rank, "marks": marks}
+    return (
+        _overview(
+            "logical", logical.grid, mesh, logical.block, logical.band, shared, _logical_labels
+        ),
+        _overview(
+            "physical", physical.grid, mesh, physical.tile, (0, 0), shared, _physical_labels
+        ),
+    )
+
+
+def marks_of(mesh: Mesh, kinds: tuple[str, ...], rank: int) -> tuple[Mark, ...]:
+    """The groups of ``rank``, largest first.
+
+    >>> from groups import parse_mesh
+    >>> [(m.kind, m.ranks.tolist()) for m in marks_of(parse_mesh("tp2-dp4"), ("tp", "dp"), 3)]
+    [('dp', [1, 3, 5, 7]), ('tp', [2, 3])]
+    """
+    own = [Mark(kind, group_of(mesh, kind, rank)) for kind in kinds]
+    return tuple(sorted(own, key=lambda mark: -len(mark.ranks)))
+
+
+OVERVIEW_WIDTH, OVERVIEW_HEIGHT = 720.0, 560.0
+OVERVIEW_LEFT, OVERVIEW_TOP = 78.0, 18.0
+LABEL_ROOM_X, LABEL_ROOM_Y = 56.0, 14.0
+
+
+def _overview(view, grid, mesh, block, band, shared, labels) -> Overview:
+    room = OVERVIEW_WIDTH - OVERVIEW_LEFT
+    cell = min(room / grid.columns, OVERVIEW_HEIGHT / grid.rows, 22.0)
+    return Overview(
+        view=view,
+        grid=grid,
+        cell=cell,
+        left=OVERVIEW_LEFT,
+        top=OVERVIEW_TOP,
+        place=grid.cells()[: mesh.world_size],
+        block=block,
+        band=band,
+        labels=tuple(labels(mesh, grid, cell, block, band)),
+        **shared,
+    )
+
+
+def _logical_labels(mesh, grid, cell, block, band):
+    """Stages down the left side and replicas along the top, or the range of each band."""
+    dp, pp = mesh.size("dp"), mesh.size("pp")
+    replicas, stages = band[0] // block[0], band[1] // block[1]
+    right, middle = OVERVIEW_LEFT - 6, OVERVIEW_TOP - 5
+    if replicas < dp:
+        for first in _spaced(-(-dp // replicas), band[1] * cell, LABEL_ROOM_Y):
+            last = min(dp, (first + 1) * replicas) - 1
+            y = OVERVIEW_TOP + (first + 0.5) * band[1] * cell
+            yield (right, y, "end", _range("dp", first * replicas, last))
+        return
+    for number in _spaced(stages, block[1] * cell, LABEL_ROOM_Y):
+        y = OVERVIEW_TOP + (number + 0.5) * block[1] * cell
+        yield (right, y, "end", f"pp {number}")
+    if stages < pp:
+        for number in _spaced(-(-pp // stages), band[0] * cell, LABEL_ROOM_X):
+            last = min(pp, (number + 1) * stages) - 1
+            x = OVERVIEW_LEFT + number * band[0] * cell
+            yield (x, middle, "start", _range("pp", number * stages, last))
+        return
+    for number in _spaced(dp, block[0] * cell, LABEL_ROOM_X):
+        yield (OVERVIEW_LEFT + number * block[0] * cell, middle, "start", f"dp {number}")
+
+
+def _physical_labels(mesh, grid, cell, block, band):
+    """The first node of each row of tiles."""
+    across = grid.columns // block[0]
+    rows = grid.rows // block[1]
+    for row in _spaced(rows, block[1] * cell, LABEL_ROOM_Y):
+        y = OVERVIEW_TOP + (row + 0.5) * block[1] * cell
+        yield (OVERVIEW_LEFT - 6, y, "end", f"N{row * across}")
+
+
+def _spaced(count: int, step: float, room: float) -> range:
+    """Every how many of ``count`` labels, ``step`` pixels apart, have ``room`` each."""
+    return range(0, count, max(1, -int(-room // step)))
+
+
+def _range(name: str, first: int, last: int) -> str:
+    return f"{name} {first}" if first == last else f"{name} {first}–{last}"

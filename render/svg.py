@@ -1,0 +1,185 @@
+"""Scene -> inline SVG for the page: sharp, themed by the page's CSS, spoken by screen readers.
+
+Only class names are written here, no colours: ``g0`` to ``g10`` are the group palette, and the
+page's style sheet (`style`) gives them fill and ink. Cells carry ``data-r`` (rank) and ``data-g``
+(group index), which is all that the page's script needs to light up a group.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from html import escape
+
+import numpy as np
+from PIL import Image
+
+from .palette import KIND_COLOURS, PALETTE, STAGE_GREYS, ink, kind_colour, ramp, rgb
+from .scene import Overview, Panel
+
+GAP = 2.0  # pixels between two cells of a panel
+
+
+def style() -> str:
+    """The palette as CSS: fills and inks of groups, colours of kinds in both themes."""
+    groups = "".join(
+        f".g{i}>rect{{fill:{colour}}}.g{i}>text{{fill:{ink(colour)}}}"
+        for i, colour in enumerate(PALETTE)
+    )
+    light, dark = (
+        "".join(f"--kind-{kind}:{colour};" for kind, colour in KIND_COLOURS[theme].items())
+        for theme in ("light", "dark")
+    )
+    return f"{groups}:root{{{light}}}.dark{{{dark}}}"
+
+
+def panel_svg(panel: Panel, description: str) -> str:
+    """One panel; ``description`` is its text equivalent for screen readers."""
+    side = panel.cell - GAP
+    texts = _cell_texts(panel, side)
+    cells = "".join(
+        f'<g class="c g{colour}" data-r="{rank}" data-g="{group}" '
+        f'transform="translate({x:g},{y:g})"><rect width="{side:g}" height="{side:g}" rx="{rx:g}"/>'
+        f"{text}</g>"
+        for rank, (colour, group, x, y, text) in enumerate(
+            zip(
+                panel.colour.tolist(),
+                panel.group.tolist(),
+                (panel.x + GAP / 2).tolist(),
+                (panel.y + GAP / 2).tolist(),
+                texts,
+            )
+        )
+        for rx in (min(6.0, side / 6),)
+    )
+    frames = "".join(
+        f'<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" rx="6"/>'
+        for x, y, w, h in panel.frames
+    )
+    labels = "".join(
+        f'<text x="{x:g}" y="{y:g}" text-anchor="end">{text}</text>' for x, y, text in panel.labels
+    )
+    return (
+        f'<svg class="panel" data-kind="{panel.kind}" data-cell="{panel.cell:g}" role="group" '
+        f'viewBox="0 0 {panel.width:g} {panel.height:g}" style="max-width:{panel.width:g}px" '
+        f'aria-label="{escape(description)}">'
+        f'<g class="frames">{frames}</g><g class="rows">{labels}</g>{cells}</svg>'
+    )
+
+
+def overview_svg(overview: Overview, description: str) -> str:
+    """The logical mesh or the physical view, its cells as one picture of one pixel a GPU."""
+    width, height = overview.grid.columns * overview.cell, overview.grid.rows * overview.cell
+    box = (
+        f'x="{overview.left:g}" y="{overview.top:g}" width="{width:g}" height="{height:g}" '
+        'preserveAspectRatio="none"'
+    )
+    labels = "".join(
+        f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}">{text}</text>'
+        for x, y, anchor, text in overview.labels
+    )
+    fold = ";".join(f"{f.size},{f.period},{f.step},{f.jump}" for f in overview.grid.folds)
+    row, column = divmod(int(overview.place[overview.rank]), overview.grid.columns)
+    return (
+        f'<svg class="overview" data-view="{overview.view}" data-columns="{overview.grid.columns}" '
+        f'data-rows="{overview.grid.rows}" data-fold="{fold}" data-cell="{overview.cell:g}" '
+        f'data-left="{overview.left:g}" data-top="{overview.top:g}" role="group" '
+        f'viewBox="0 0 {overview.width + 2:g} {overview.height + 2:g}" '
+        f'aria-label="{escape(description)}">'
+        f'<image class="base" {box} href="{_uri(base_pixels(overview), _greys(overview))}"/>'
+        f'<image class="marks" {box} href="{_uri(mark_pixels(overview), _kinds(overview))}"/>'
+        f'<path class="gaps" d="{_gaps(overview)}"/>{_block_gaps(overview)}'
+        f'<circle class="chosen" cx="{overview.left + (column + 0.5) * overview.cell:g}" '
+        f'cy="{overview.top + (row + 0.5) * overview.cell:g}" '
+        f'r="{max(6.0, overview.cell * 0.8):g}"/>'
+        f'<g class="rows">{labels}</g></svg>'
+    )
+
+
+def base_pixels(overview: Overview) -> np.ndarray:
+    """Palette index of each cell: 0 where there is no GPU, else 1 + a shade by stage."""
+    shades = min(overview.num_stages, 200)
+    shade = overview.stage * shades // overview.num_stages
+    return _board(overview, overview.place, 1 + shade)
+
+
+def mark_pixels(overview: Overview) -> np.ndarray:
+    """Palette index of each cell: 0 for unmarked, else 1 + the mark's number, smallest on top."""
+    numbers = [np.full(len(mark.ranks), 1 + i) for i, mark in enumerate(overview.marks)]
+    ranks = np.concatenate([mark.ranks for mark in overview.marks])
+    return _board(overview, overview.place[ranks], np.concatenate(numbers))
+
+
+def _board(overview: Overview, cells: np.ndarray, values: np.ndarray) -> np.ndarray:
+    board = np.zeros(overview.grid.rows * overview.grid.columns, dtype=np.uint8)
+    board[cells] = values
+    return board.reshape(overview.grid.rows, overview.grid.columns)
+
+
+def _greys(overview: Overview) -> list[tuple[int, int, int]]:
+    return ramp(*STAGE_GREYS, min(overview.num_stages, 200))
+
+
+def _kinds(overview: Overview) -> list[tuple[int, int, int]]:
+    return [rgb(kind_colour(mark.kind)) for mark in overview.marks]
+
+
+def _uri(pixels: np.ndarray, colours: list[tuple[int, int, int]]) -> str:
+    """A palette PNG whose index 0 is transparent, as a data URI."""
+    image = Image.fromarray(pixels, mode="P") if pixels.size else Image.new("P", (1, 1))
+    image.putpalette([0, 0, 0, *(channel for colour in colours for channel in colour)])
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG", transparency=0, compress_level=3)
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+
+
+def _gaps(overview: Overview) -> str:
+    return _lines(overview, (1, 1)) if overview.has_gaps else ""
+
+
+def _block_gaps(overview: Overview) -> str:
+    """Wider gaps between blocks and between bands, where these are large enough to need them."""
+    parts = []
+    for name, size in (("blocks", overview.block), ("bands", overview.band)):
+        smallest = min((s for s in size if s > 1), default=0) * overview.cell
+        if smallest >= (8 if name == "blocks" else 12):
+            parts.append(f'<path class="gaps {name}" d="{_lines(overview, size)}"/>')
+    return "".join(parts)
+
+
+def _lines(overview: Overview, size: tuple[int, int]) -> str:
+    """Lines before every ``size`` columns and rows."""
+    left, top, cell = overview.left, overview.top, overview.cell
+    width, height = overview.grid.columns * cell, overview.grid.rows * cell
+    vertical = (
+        f"M{left + c * cell:.2f} {top:g}v{height:g}"
+        for c in range(size[0], overview.grid.columns, size[0])
+        if size[0]
+    )
+    horizontal = (
+        f"M{left:g} {top + r * cell:.2f}h{width:g}"
+        for r in range(size[1], overview.grid.rows, size[1])
+        if size[1]
+    )
+    return "".join((*vertical, *horizontal))
+
+
+def _cell_texts(panel: Panel, side: float) -> list[str]:
+    """The rank in each cell, and under it the group where a cell has room for both."""
+    middle = f'x="{side / 2:g}"'
+    if not panel.shows_rank:
+        return [""] * len(panel.group)
+    size = min(20.0, side * 0.42)
+    if not panel.shows_index:
+        baseline = side / 2 + size * 0.36
+        return [
+            f'<text class="r" {middle} y="{baseline:.1f}" font-size="{size:.1f}">{rank}</text>'
+            for rank in range(len(panel.group))
+        ]
+    small = min(12.0, side * 0.27, side * 1.6 / len(f"{panel.kind}{panel.num_groups - 1}"))
+    return [
+        f'<text class="r" {middle} y="{side * 0.5:.1f}" font-size="{size:.1f}">{rank}</text>'
+        f'<text class="i" {middle} y="{side * 0.85:.1f}" font-size="{small:.1f}">'
+        f"{panel.kind}{group}</text>"
+        for rank, group in enumerate(panel.group.tolist())
+    ]
