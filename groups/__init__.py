@@ -9,7 +9,8 @@
 """
 
 from .errors import LayoutError
-from .mesh import DEFAULT_ORDER, MAX_RANKS, Axis, Mesh, fit, parse_mesh
+from .fitting import fit
+from .mesh import DEFAULT_ORDER, MAX_RANKS, Axis, Mesh, parse_mesh
 from .ranks import coordinates, group_index, group_of, rank_groups, rank_of
 
 __all__ = [

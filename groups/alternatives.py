@@ -24,13 +24,19 @@ def divisors(number: int) -> tuple[int, ...]:
 
 
 def nearest_fits(
-    world: int, sizes: Mapping[str, float], *, change: Iterable[str] = (), most: int = MOST
+    world: int,
+    sizes: Mapping[str, float],
+    *,
+    change: Iterable[str] = (),
+    exactly: bool = False,
+    most: int = MOST,
 ) -> list[dict[str, int]]:
     """Changes to ``sizes`` after which their product divides ``world``, the nearest ones.
 
     As few axes as possible are changed, those in ``change`` always. Near is by ratio: from 6,
     size 4 (1.5 times) is nearer than 2 (3 times). One axis offers its nearest size below and its
-    nearest above. The answer reads by axis in the order given, then ascending.
+    nearest above. With ``exactly``, the product must be the world itself. The answer reads by
+    axis in the order given, then ascending.
 
     >>> nearest_fits(16, {"tp": 3, "pp": 1, "cp": 1})
     [{'tp': 2}, {'tp': 4}]
@@ -44,7 +50,7 @@ def nearest_fits(
             changed
             for axes in combinations(names, count)
             if always.issubset(axes)
-            for changed in _changes(world, sizes, axes)
+            for changed in _changes(world, sizes, axes, exactly)
         ]
         if found:
             nearest = sorted(found, key=lambda changed: _distance(sizes, changed))[:most]
@@ -53,24 +59,36 @@ def nearest_fits(
 
 
 def _changes(
-    world: int, sizes: Mapping[str, float], axes: tuple[str, ...]
+    world: int, sizes: Mapping[str, float], axes: tuple[str, ...], exactly: bool
 ) -> Iterator[dict[str, int]]:
-    """Sizes of exactly these axes that fit: any for the first ones, the nearest for the last."""
+    """Sizes of exactly these axes that fit."""
     fixed = math.prod(size for name, size in sizes.items() if name not in axes)
-    if world % fixed:
-        return
-    yield from _fill(world // int(fixed), sizes, axes)
+    if world % fixed == 0:
+        yield from _fill(world // int(fixed), sizes, axes, exactly)
 
 
-def _fill(room: int, sizes: Mapping[str, float], axes: tuple[str, ...]) -> Iterator[dict[str, int]]:
+def _fill(
+    room: int, sizes: Mapping[str, float], axes: tuple[str, ...], exactly: bool
+) -> Iterator[dict[str, int]]:
+    """Any divisors for the first axes (near ones, if these are many), the nearest for the last."""
     name, *rest = axes
-    candidates = divisors(room)
     if not rest:
-        yield from ({name: size} for size in _around(candidates, sizes[name]))
+        last = (room,) if exactly else _around(divisors(room), sizes[name])
+        yield from ({name: size} for size in last)
         return
-    for size in candidates:
-        for others in _fill(room // size, sizes, tuple(rest)):
+    for size in divisors(room) if len(rest) == 1 else _nearby(divisors(room), sizes[name]):
+        for others in _fill(room // size, sizes, tuple(rest), exactly):
             yield {name: size, **others}
+
+
+NEARBY = 8
+"""Divisors tried for an axis where several change: all of them would take seconds."""
+
+
+def _nearby(candidates: tuple[int, ...], value: float) -> set[int]:
+    """The candidates nearest by ratio, and 1, with which the others always find room."""
+    nearest = sorted(candidates, key=lambda size: abs(math.log(size / value)))
+    return {1, *nearest[:NEARBY]}
 
 
 def _around(ascending: tuple[int, ...], value: float) -> tuple[int, ...]:

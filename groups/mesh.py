@@ -21,7 +21,6 @@ import re
 from dataclasses import dataclass
 from itertools import accumulate
 
-from .alternatives import nearest_fits
 from .errors import LayoutError, quoted
 
 MAX_RANKS = 1_048_576
@@ -29,6 +28,9 @@ MAX_RANKS = 1_048_576
 
 DEFAULT_ORDER = "tp-cp-dp-pp"
 """Megatron's default order of its dense axes, fastest first (``tp-cp-ep-dp-pp`` with ep)."""
+
+MAX_AXES = 32
+"""Axes that one mesh may have: as many as a numpy array has dimensions, in every numpy."""
 
 _NAME = re.compile(r"[a-z][a-z_]*")
 _AXIS_TEXT = re.compile(r"([a-z][a-z_]*)([0-9]{1,12})")
@@ -79,13 +81,20 @@ class Mesh:
         if not axes:
             raise LayoutError("no-axes", "a mesh needs at least one axis", control="order")
         _refuse_repeats([axis.name for axis in axes])
+        if len(axes) > MAX_AXES:
+            raise LayoutError(
+                "too-many-axes",
+                f"{len(axes)} axes are more than {MAX_AXES}",
+                control="order",
+                facts={"axes": len(axes), "limit": MAX_AXES},
+            )
         if self.world_size > MAX_RANKS:
             raise LayoutError(
                 "too-many-ranks",
-                f"{self.world_size:,} ranks are more than {MAX_RANKS:,}",
+                f"{quoted(self.world_size)} ranks are more than {MAX_RANKS:,}",
                 why=f"layouts are drawn and listed up to {MAX_RANKS:,} ranks",
                 control="world",
-                facts={"ranks": self.world_size, "limit": MAX_RANKS},
+                facts={"ranks": quoted(self.world_size), "limit": MAX_RANKS},
             )
 
     @property
@@ -155,42 +164,6 @@ def parse_mesh(text: str) -> Mesh:
     return Mesh(tuple(axes), int(offset or 0))
 
 
-def fit(world: int, *, order: str = DEFAULT_ORDER, **sizes: int) -> Mesh:
-    """The mesh of ``world`` ranks with these sizes; the axis ``dp`` is what remains.
-
-    dp = world / (product of the other sizes). An axis of ``order`` without a size has size 1.
-
-    >>> str(fit(16, order="tp-cp-dp-pp", tp=2, pp=2))
-    'tp2-cp1-dp4-pp2'
-    >>> fit(16, tp=3)
-    Traceback (most recent call last):
-    groups.errors.LayoutError: tp 3 x pp 1 x cp 1 = 3 does not divide 16 GPUs; try tp 2 or tp 4
-
-    Errors: LayoutError, with the nearest sizes that fit as its alternatives.
-    Source of the law: megatron/core/parallel_state.py, initialize_model_parallel.
-    """
-    world = whole_number(world, "world", maximum=MAX_RANKS)
-    names = split_names(order, "order")
-    for name in sizes:
-        if name not in names:
-            raise LayoutError(
-                "axis-not-in-order",
-                f"{name} has a size, but the order {quoted(order)} does not name it",
-                why="the order says how fast each axis varies, so it must name all of them",
-                control="order",
-                facts={"axis": name, "order": quoted(order)},
-            )
-    given = {name: sizes.get(name, 1) for name in names if name != "dp"}
-    _refuse_bad_sizes(world, given)
-    given = {name: operator.index(size) for name, size in given.items()}
-    product = math.prod(given.values())
-    if world % product:
-        raise _does_not_divide(world, given, product)
-    remaining = world // product
-    _refuse_other_dp(world, given, product, sizes.get("dp"), names)
-    return Mesh(tuple(Axis(name, given.get(name, remaining)) for name in names))
-
-
 def whole_number(value: object, name: str, *, minimum: int = 1, maximum: int | None = None) -> int:
     """``value`` as an int, or a LayoutError about the control ``name``.
 
@@ -206,7 +179,7 @@ def whole_number(value: object, name: str, *, minimum: int = 1, maximum: int | N
     facts = {"control": name, "value": quoted(value), "minimum": minimum, "maximum": maximum}
     span = f"from {minimum} up" if maximum is None else f"from {minimum:,} to {maximum:,}"
     try:
-        number = None if _is_boolean(value) else operator.index(value)  # type: ignore[arg-type]
+        number = None if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         number = None
     if number is None:
@@ -247,11 +220,6 @@ def split_names(text: str, control: str) -> list[str]:
     return names
 
 
-def _is_boolean(value: object) -> bool:
-    # numpy's booleans answer operator.index with a TypeError already.
-    return isinstance(value, bool)
-
-
 def _refuse_repeats(names: list[str], control: str = "order") -> None:
     repeated = [name for i, name in enumerate(names) if name in names[:i]]
     if repeated:
@@ -272,70 +240,3 @@ def _bad_mesh_text(part: object) -> LayoutError:
         control="mesh",
         facts={"value": quoted(part)},
     )
-
-
-def _refuse_bad_sizes(world: int, given: dict) -> None:
-    """As whole_number of each size, but with the nearest sizes that would also fit this world."""
-    refusals = {}
-    for name, size in given.items():
-        try:
-            whole_number(size, name, maximum=world)
-        except LayoutError as error:
-            refusals[name] = error
-    if not refusals:
-        return
-    near = {name: _near(size, world) if name in refusals else size for name, size in given.items()}
-    first = next(iter(refusals.values()))
-    raise LayoutError(
-        first.code,
-        first.what,
-        control=first.control,
-        alternatives=nearest_fits(world, near, change=refusals),
-        facts=first.facts,
-    )
-
-
-def _near(size: object, world: int) -> float:
-    """Where to look instead of a bad size: 2.5 and 99 have neighbours; "abc" and -3 have 1."""
-    is_number = isinstance(size, (int, float)) and not _is_boolean(size)
-    return min(max(size, 1), world) if is_number and size == size else 1  # type: ignore[operator]
-
-
-def _does_not_divide(world: int, given: dict[str, int], product: int) -> LayoutError:
-    shown = _spoken_order(given)
-    alternatives = nearest_fits(world, {name: given[name] for name in shown})
-    shown_product = " x ".join(f"{name} {given[name]}" for name in shown)
-    return LayoutError(
-        "does-not-divide",
-        f"{shown_product} = {product} does not divide {world} GPUs",
-        why=f"dp is what remains: {world} / {product} is not a whole number",
-        control=next(iter(alternatives[0])) if alternatives else shown[0],
-        alternatives=alternatives,
-        facts={"sizes": shown_product, "product": product, "world": world},
-    )
-
-
-def _spoken_order(given: dict[str, int]) -> list[str]:
-    """tp, pp, cp first, as people say them; any other axis after, as given."""
-    return sorted(given, key=lambda name: {"tp": 0, "pp": 1, "cp": 2}.get(name, 3))
-
-
-def _refuse_other_dp(world: int, given: dict, product: int, dp: object, names: list[str]) -> None:
-    remaining = world // product
-    if dp is not None and whole_number(dp, "dp") != remaining:
-        raise LayoutError(
-            "dp-does-not-fit",
-            f"dp {dp} is not what remains: {world} / {product} = {remaining}",
-            why="dp is always derived from the world size and the other sizes",
-            control="dp",
-            alternatives=[{"dp": remaining}],
-            facts={"dp": dp, "world": world, "product": product, "remaining": remaining},
-        )
-    if "dp" not in names and remaining != 1:
-        raise LayoutError(
-            "no-dp-in-order",
-            f"{product} ranks do not fill {world} GPUs, and the order names no dp",
-            why="without dp in the order nothing can take what remains",
-            control="order",
-            facts={"world": world, "product": product},
-        )

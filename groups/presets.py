@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .mesh import DEFAULT_ORDER, Mesh, fit
+from .fitting import fit
+from .mesh import DEFAULT_ORDER, Mesh
 
 
 @dataclass(frozen=True)

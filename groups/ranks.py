@@ -89,8 +89,14 @@ def rank_of(mesh: Mesh, **coordinate: int) -> int:
     """
     rank = mesh.offset
     for name, position in coordinate.items():
-        (axis,) = mesh.axes_of(name)
-        at = mesh.names.index(axis)
+        if name not in mesh.names:
+            raise LayoutError(
+                "unknown-axis",
+                f"there is no axis {quoted(name)} in {mesh}",
+                control=name,
+                facts={"value": quoted(name), "mesh": str(mesh)},
+            )
+        at = mesh.names.index(name)
         rank += mesh.strides[at] * whole_number(
             position, name, minimum=0, maximum=mesh.sizes[at] - 1
         )

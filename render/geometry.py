@@ -110,7 +110,9 @@ def node_columns(gpus_per_node: int) -> int:
         return gpus_per_node
     ideal = math.sqrt(COMFORTABLE * gpus_per_node)
     even = [d for d in divisors(gpus_per_node) if ideal / 1.6 <= d <= ideal * 1.6]
-    return min(even, key=lambda d: (round(abs(math.log(d / ideal)), 6), d), default=math.ceil(ideal))
+    return min(
+        even, key=lambda d: (round(abs(math.log(d / ideal)), 6), d), default=math.ceil(ideal)
+    )
 
 
 @dataclass(frozen=True)

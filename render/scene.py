@@ -142,9 +142,7 @@ def overviews(
         _overview(
             "logical", logical.grid, mesh, logical.block, logical.band, shared, _logical_labels
         ),
-        _overview(
-            "physical", physical.grid, mesh, physical.tile, (0, 0), shared, _physical_labels
-        ),
+        _overview("physical", physical.grid, mesh, physical.tile, (0, 0), shared, _physical_labels),
     )
 
 
@@ -196,7 +194,8 @@ def _logical_labels(mesh, grid, cell, block, band):
         y = OVERVIEW_TOP + (number + 0.5) * block[1] * cell
         yield (right, y, "end", f"pp {number}")
     if stages < pp:
-        for number in _spaced(-(-pp // stages), band[0] * cell, LABEL_ROOM_X):
+        room = max(LABEL_ROOM_X, 8.0 * len(_range("pp", pp - 2, pp - 1)))
+        for number in _spaced(-(-pp // stages), band[0] * cell, room):
             last = min(pp, (number + 1) * stages) - 1
             x = OVERVIEW_LEFT + number * band[0] * cell
             yield (x, middle, "start", _range("pp", number * stages, last))

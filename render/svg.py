@@ -88,7 +88,7 @@ def overview_svg(overview: Overview, description: str) -> str:
         f'aria-label="{escape(description)}">'
         f'<image class="base" {box} href="{_uri(base_pixels(overview), _greys(overview))}"/>'
         f'<image class="marks" {box} href="{_uri(mark_pixels(overview), _kinds(overview))}"/>'
-        f'<path class="gaps" d="{_gaps(overview)}"/>{_block_gaps(overview)}'
+        f"{_gaps(overview)}"
         f'<circle class="chosen" cx="{overview.left + (column + 0.5) * overview.cell:g}" '
         f'cy="{overview.top + (row + 0.5) * overview.cell:g}" '
         f'r="{max(6.0, overview.cell * 0.8):g}"/>'
@@ -133,35 +133,54 @@ def _uri(pixels: np.ndarray, colours: list[tuple[int, int, int]]) -> str:
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
+def gap_sizes(overview: Overview) -> dict[str, tuple[int, int]]:
+    """Every how many columns and rows there is a gap of each name; 0: none, for want of room."""
+    cells = (1, 1) if overview.has_gaps else (0, 0)
+    return {
+        "cells": cells,
+        "blocks": _roomy(overview.block, overview.cell, 8),
+        "bands": _roomy(overview.band, overview.cell, 12),
+    }
+
+
+def _roomy(size: tuple[int, int], cell: float, room: float) -> tuple[int, int]:
+    """The sides of more than one cell that are at least ``room`` pixels long, else 0."""
+    columns, rows = (side if side * cell >= room else 0 for side in size)
+    return (columns, rows) if size[0] * size[1] > 1 else (0, 0)
+
+
 def _gaps(overview: Overview) -> str:
-    return _lines(overview, (1, 1)) if overview.has_gaps else ""
-
-
-def _block_gaps(overview: Overview) -> str:
-    """Wider gaps between blocks and between bands, where these are large enough to need them."""
-    parts = []
-    for name, size in (("blocks", overview.block), ("bands", overview.band)):
-        smallest = min((s for s in size if s > 1), default=0) * overview.cell
-        if smallest >= (8 if name == "blocks" else 12):
-            parts.append(f'<path class="gaps {name}" d="{_lines(overview, size)}"/>')
-    return "".join(parts)
+    """Gaps between cells, wider between blocks and between bands."""
+    classes = {"cells": "gaps", "blocks": "gaps blocks", "bands": "gaps bands"}
+    lines = {name: _lines(overview, size) for name, size in gap_sizes(overview).items()}
+    return "".join(f'<path class="{classes[name]}" d="{d}"/>' for name, d in lines.items() if d)
 
 
 def _lines(overview: Overview, size: tuple[int, int]) -> str:
-    """Lines before every ``size`` columns and rows."""
+    """Lines before every ``size`` columns and rows; none where it is 0."""
     left, top, cell = overview.left, overview.top, overview.cell
     width, height = overview.grid.columns * cell, overview.grid.rows * cell
     vertical = (
         f"M{left + c * cell:.2f} {top:g}v{height:g}"
-        for c in range(size[0], overview.grid.columns, size[0])
+        for c in range(size[0], overview.grid.columns, size[0] or 1)
         if size[0]
     )
     horizontal = (
         f"M{left:g} {top + r * cell:.2f}h{width:g}"
-        for r in range(size[1], overview.grid.rows, size[1])
+        for r in range(size[1], overview.grid.rows, size[1] or 1)
         if size[1]
     )
     return "".join((*vertical, *horizontal))
+
+
+def text_sizes(panel: Panel) -> tuple[float, float]:
+    """Font sizes, in pixels, of the rank and of the group in a cell; 0 where it is not shown."""
+    side = panel.cell - GAP
+    longest = len(f"{panel.kind}{panel.num_groups - 1}")
+    return (
+        min(20.0, side * 0.42) if panel.shows_rank else 0.0,
+        min(12.0, side * 0.27, side * 1.6 / longest) if panel.shows_index else 0.0,
+    )
 
 
 def _cell_texts(panel: Panel, side: float) -> list[str]:
@@ -169,14 +188,13 @@ def _cell_texts(panel: Panel, side: float) -> list[str]:
     middle = f'x="{side / 2:g}"'
     if not panel.shows_rank:
         return [""] * len(panel.group)
-    size = min(20.0, side * 0.42)
+    size, small = text_sizes(panel)
     if not panel.shows_index:
         baseline = side / 2 + size * 0.36
         return [
             f'<text class="r" {middle} y="{baseline:.1f}" font-size="{size:.1f}">{rank}</text>'
             for rank in range(len(panel.group))
         ]
-    small = min(12.0, side * 0.27, side * 1.6 / len(f"{panel.kind}{panel.num_groups - 1}"))
     return [
         f'<text class="r" {middle} y="{side * 0.5:.1f}" font-size="{size:.1f}">{rank}</text>'
         f'<text class="i" {middle} y="{side * 0.85:.1f}" font-size="{small:.1f}">'

@@ -1,0 +1,176 @@
+"""A mesh from a world size and some sizes: dp is what remains, or a refusal with its cure."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+from .alternatives import nearest_fits
+from .errors import LayoutError, quoted
+from .mesh import DEFAULT_ORDER, MAX_RANKS, Axis, Mesh, split_names, whole_number
+
+
+def fit(world: int, *, order: str = DEFAULT_ORDER, **sizes: int) -> Mesh:
+    """The mesh of ``world`` ranks with these sizes; the axis ``dp`` is what remains.
+
+    dp = world / (product of the other sizes). An axis of ``order`` without a size has size 1.
+
+    >>> str(fit(16, order="tp-cp-dp-pp", tp=2, pp=2))
+    'tp2-cp1-dp4-pp2'
+    >>> fit(16, tp=3)
+    Traceback (most recent call last):
+    groups.errors.LayoutError: tp 3 x pp 1 x cp 1 = 3 does not divide 16 GPUs; try tp 2 or tp 4
+
+    Errors: LayoutError, with the nearest sizes that fit as its alternatives.
+    Source of the law: megatron/core/parallel_state.py, initialize_model_parallel.
+    """
+    names = split_names(order, "order")
+    for name in sizes:
+        if name not in names:
+            raise LayoutError(
+                "axis-not-in-order",
+                f"{name} has a size, but the order {quoted(order)} does not name it",
+                why="the order says how fast each axis varies, so it must name all of them",
+                control="order",
+                facts={"axis": name, "order": quoted(order)},
+            )
+    given = {name: sizes.get(name, 1) for name in names if name != "dp"}
+    request = _Request(_world(world, sizes), given, "dp" in names, sizes.get("dp"))
+    sizes = request.checked()
+    return Mesh(tuple(Axis(name, sizes[name]) for name in names))
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What fit() was asked for: sizes in the order's names but dp, which may be given as well."""
+
+    world: int
+    sizes: dict[str, Any]
+    has_dp: bool
+    dp: Any
+
+    def checked(self) -> dict[str, int]:
+        """Every size with the dp that remains, or the LayoutError that says why not."""
+        self._refuse_bad_sizes()
+        sizes = {name: operator.index(size) for name, size in self.sizes.items()}
+        product = math.prod(sizes.values())
+        if self.world % product:
+            raise self._does_not_divide(sizes, product)
+        remaining = self.world // product
+        if not self.has_dp and remaining != 1:
+            raise self._nothing_remains(sizes, product)
+        self._refuse_other_dp(product, remaining)
+        return {**sizes, "dp": remaining}
+
+    def alternatives(
+        self, sizes: dict[str, Any], change: Iterable[str] = ()
+    ) -> list[dict[str, int]]:
+        """The nearest sizes that fit; a dp that was given changes with them."""
+        found = nearest_fits(self.world, sizes, change=change, exactly=not self.has_dp)
+        if self.dp is None:
+            return found
+        return [{**a, "dp": self.world // math.prod({**sizes, **a}.values())} for a in found]
+
+    def _refuse_bad_sizes(self) -> None:
+        """As whole_number of each size, but with the nearest sizes that would fit this world."""
+        refusals = {}
+        for name, size in self.sizes.items():
+            try:
+                whole_number(size, name, maximum=self.world)
+            except LayoutError as error:
+                refusals[name] = error
+        if not refusals:
+            return
+        near = {
+            n: _near(size, self.world) if n in refusals else size for n, size in self.sizes.items()
+        }
+        first = next(iter(refusals.values()))
+        raise LayoutError(
+            first.code,
+            first.what,
+            control=first.control,
+            alternatives=self.alternatives(near, change=refusals),
+            facts=first.facts,
+        )
+
+    def _does_not_divide(self, sizes: dict[str, int], product: int) -> LayoutError:
+        shown = {name: sizes[name] for name in _spoken_order(sizes)}
+        shown_product = " x ".join(f"{name} {size}" for name, size in shown.items())
+        alternatives = self.alternatives(shown)
+        return LayoutError(
+            "does-not-divide",
+            f"{shown_product} = {product} does not divide {self.world} GPUs",
+            why=f"dp is what remains: {self.world} / {product} is not a whole number",
+            control=next(iter(alternatives[0])) if alternatives else next(iter(shown)),
+            alternatives=alternatives,
+            facts={"sizes": shown_product, "product": product, "world": self.world},
+        )
+
+    def _nothing_remains(self, sizes: dict[str, int], product: int) -> LayoutError:
+        return LayoutError(
+            "no-dp-in-order",
+            f"{product} ranks do not fill {self.world} GPUs, and the order names no dp",
+            why="without dp in the order nothing can take what remains",
+            control="order",
+            alternatives=self.alternatives(sizes),
+            facts={"world": self.world, "product": product},
+        )
+
+    def _refuse_other_dp(self, product: int, remaining: int) -> None:
+        if self.dp is None:
+            return
+        cure = [{"dp": remaining}]
+        try:
+            same = whole_number(self.dp, "dp") == remaining
+        except LayoutError as error:
+            raise LayoutError(
+                error.code, error.what, control="dp", alternatives=cure, facts=error.facts
+            ) from None
+        if not same:
+            raise LayoutError(
+                "dp-does-not-fit",
+                f"dp {quoted(self.dp)} is not what remains: {self.world} / {product} = {remaining}",
+                why="dp is always derived from the world size and the other sizes",
+                control="dp",
+                alternatives=cure,
+                facts={
+                    "dp": quoted(self.dp),
+                    "world": self.world,
+                    "product": product,
+                    "remaining": remaining,
+                },
+            )
+
+
+def _world(world: object, sizes: dict[str, Any]) -> int:
+    """The world size; one out of range is answered with the nearest that these sizes fill."""
+    try:
+        return whole_number(world, "world", maximum=MAX_RANKS)
+    except LayoutError as error:
+        try:
+            unit = math.prod(whole_number(size, name) for name, size in sizes.items())
+        except LayoutError:
+            unit = MAX_RANKS + 1
+        nearest = unit if error.alternatives == ({"world": 1},) else MAX_RANKS // unit * unit
+        raise LayoutError(
+            error.code,
+            error.what,
+            control="world",
+            alternatives=[{"world": nearest}] if error.alternatives and unit <= MAX_RANKS else (),
+            facts=error.facts,
+        ) from None
+
+
+def _near(size: object, world: int) -> float:
+    """Where to look instead of a bad size: 2.5 and 99 have neighbours; "abc" and -3 have 1."""
+    is_number = isinstance(size, Real) and not isinstance(size, bool)
+    return min(max(size, 1), world) if is_number and size == size else 1  # type: ignore[operator]
+
+
+def _spoken_order(given: dict[str, int]) -> list[str]:
+    """tp, pp, cp first, as people say them; any other axis after, as given."""
+    return sorted(given, key=lambda name: {"tp": 0, "pp": 1, "cp": 2}.get(name, 3))

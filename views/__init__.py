@@ -1,0 +1,1 @@
+"""One module per tab: ``answer(...)`` is pure and testable, ``build(...)`` wires widgets to it."""

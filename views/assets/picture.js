@@ -1,0 +1,340 @@
+// Lights up the groups of the GPU under the pointer, the focus or the pin, in every picture at once
+// and without the server: any rank's groups follow from the sizes of the mesh's axes.
+let mesh, words, axes, panels, overviews, large;
+let hovered = null;
+let pinned = null;
+let frame = 0;
+let seen = '';
+
+const fill = (text, facts) => text.replace(/\{(\w+)\}/g, (_, name) => facts[name]);
+
+function coordinates(rank) {
+  const at = {};
+  for (const axis of axes) {
+    at[axis.name] = rank % axis.size;
+    rank = Math.floor(rank / axis.size);
+  }
+  return at;
+}
+
+function members(names, rank) {
+  const at = coordinates(rank);
+  let ranks = [rank];
+  for (const axis of axes) {
+    if (!names.includes(axis.name)) continue;
+    const start = -at[axis.name] * axis.stride;
+    const wider = [];
+    for (let c = 0; c < axis.size; c++) {
+      for (const one of ranks) wider.push(one + start + c * axis.stride);
+    }
+    ranks = wider;
+  }
+  return ranks;
+}
+
+function groupIndex(names, rank) {
+  const at = coordinates(rank);
+  let index = 0;
+  let stride = 1;
+  for (const axis of axes) {
+    if (names.includes(axis.name)) continue;
+    index += at[axis.name] * stride;
+    stride *= axis.size;
+  }
+  return index;
+}
+
+// --- Reading what the server sent -----------------------------------------------------------------
+
+function read() {
+  const picture = element.querySelector('.picture');
+  if (!picture) return;
+  mesh = JSON.parse(picture.dataset.mesh);
+  words = JSON.parse(picture.dataset.words);
+  let stride = 1;
+  axes = mesh.axes.map(([name, size]) => {
+    const axis = { name, size, stride };
+    stride *= size;
+    return axis;
+  });
+  panels = [...element.querySelectorAll('svg.panel')].map((svg) => ({
+    svg,
+    cells: [...svg.querySelectorAll('.c')],
+  }));
+  overviews = [...element.querySelectorAll('svg.overview')].map(readOverview);
+  large = element.querySelector('.large');
+  panels.forEach(({ svg, cells }) => {
+    cells.forEach((cell) => cell.removeAttribute('tabindex'));
+    const first = cells[inside(pinned) ? pinned : 0];
+    if (first) prepare(first);
+    svg.classList.remove('lit');
+  });
+  density();
+  light();
+}
+
+function readOverview(svg) {
+  const number = (name) => Number(svg.dataset[name]);
+  svg.setAttribute('tabindex', '0');
+  return {
+    svg,
+    columns: number('columns'),
+    rows: number('rows'),
+    cell: number('cell'),
+    left: number('left'),
+    top: number('top'),
+    folds: svg.dataset.fold.split(';').map((fold) => fold.split(',').map(Number)),
+    rankAt: null,
+  };
+}
+
+function placeOf(view, rank) {
+  let place = 0;
+  for (const [size, period, step, jump] of view.folds) {
+    const at = rank % size;
+    rank = Math.floor(rank / size);
+    place += (at % period) * step + Math.floor(at / period) * jump;
+  }
+  return place;
+}
+
+function rankAtPlace(view, place) {
+  if (!view.rankAt) {
+    view.rankAt = new Int32Array(view.columns * view.rows).fill(-1);
+    for (let rank = 0; rank < mesh.world; rank++) view.rankAt[placeOf(view, rank)] = rank;
+  }
+  return view.rankAt[place] ?? -1;
+}
+
+function rankUnder(view, event) {
+  const box = view.svg.getBoundingClientRect();
+  const scale = view.svg.viewBox.baseVal.width / box.width;
+  const column = Math.floor(((event.clientX - box.left) * scale - view.left) / view.cell);
+  const row = Math.floor(((event.clientY - box.top) * scale - view.top) / view.cell);
+  if (column < 0 || row < 0 || column >= view.columns || row >= view.rows) return null;
+  const rank = rankAtPlace(view, row * view.columns + column);
+  return rank < 0 ? null : rank;
+}
+
+// --- Drawing --------------------------------------------------------------------------------------
+
+const inside = (rank) => rank !== null && rank < mesh.world;
+
+function active() {
+  if (inside(hovered)) return hovered;
+  if (inside(pinned)) return pinned;
+  return large ? Number(large.dataset.rank) : null;
+}
+
+function light() {
+  cancelAnimationFrame(frame);
+  frame = requestAnimationFrame(() => {
+    const rank = active();
+    panels.forEach((panel) => lightPanel(panel, rank));
+    if (rank !== null) overviews.forEach((view) => markOverview(view, rank));
+    tell(rank);
+  });
+}
+
+function lightPanel({ svg, cells }, rank) {
+  svg.classList.toggle('lit', rank !== null);
+  const group = rank === null ? null : cells[rank].dataset.g;
+  cells.forEach((cell, i) => {
+    cell.classList.toggle('on', cell.dataset.g === group);
+    cell.classList.toggle('me', i === rank);
+    cell.classList.toggle('pin', i === pinned);
+  });
+}
+
+function markOverview(view, rank) {
+  const canvas = document.createElement('canvas');
+  canvas.width = view.columns;
+  canvas.height = view.rows;
+  const context = canvas.getContext('2d');
+  const style = getComputedStyle(element);
+  mesh.kinds
+    .map(([kind, , names]) => ({ kind, ranks: members(names, rank) }))
+    .sort((a, b) => b.ranks.length - a.ranks.length)
+    .forEach(({ kind, ranks }) => {
+      context.fillStyle = style.getPropertyValue('--kind-' + (kind === 'dp-cp' ? 'dp' : kind));
+      for (const one of ranks) {
+        const place = placeOf(view, one);
+        context.fillRect(place % view.columns, Math.floor(place / view.columns), 1, 1);
+      }
+    });
+  view.svg.querySelector('.marks').setAttribute('href', canvas.toDataURL());
+  const place = placeOf(view, rank);
+  const ring = view.svg.querySelector('.chosen');
+  ring.setAttribute('cx', view.left + ((place % view.columns) + 0.5) * view.cell);
+  ring.setAttribute('cy', view.top + (Math.floor(place / view.columns) + 0.5) * view.cell);
+}
+
+const MOST = 16;
+
+function rankList(ranks) {
+  const shown = [...ranks].sort((a, b) => a - b);
+  if (shown.length <= MOST) return shown.join(', ');
+  const count = shown.length.toLocaleString('en');
+  return shown.slice(0, MOST).join(', ') + ' ' + fill(words.more, { count });
+}
+
+function line(parts) {
+  const p = document.createElement('p');
+  for (const [tag, text, name] of parts) {
+    const part = document.createElement(tag);
+    part.textContent = text;
+    if (name) part.className = name;
+    p.append(part, ' ');
+  }
+  return p;
+}
+
+function tell(rank) {
+  const card = element.querySelector('.told');
+  const told = rank === null ? [line([['span', words.idle]])] : cardOf(rank);
+  if (pinned !== null && !inside(pinned)) {
+    told.unshift(line([['b', fill(words.gone, { rank: pinned })]]));
+  }
+  card.replaceChildren(...told);
+}
+
+function cardOf(rank) {
+  const at = coordinates(rank);
+  const place = {
+    node: Math.floor(rank / mesh.gpusPerNode),
+    local: rank % mesh.gpusPerNode,
+  };
+  const where = axes.map((axis) => axis.name + ' ' + at[axis.name]).join(', ');
+  const head = [['b', fill(words.gpu, { rank })], ['span', fill(words.place, place)], ['code', where]];
+  if (rank === pinned) head.push(['i', words.pinned]);
+  const groups = mesh.kinds.map(([kind, , names]) =>
+    line([
+      ['span', kind, 'chip k-' + kind],
+      ['b', fill(words.group, { kind: '', index: groupIndex(names, rank) }).trim()],
+      ['span', rankList(members(names, rank)), 'peers'],
+    ]),
+  );
+  return [line(head), ...groups];
+}
+
+// Cells shrink with the page: what no longer fits in them is left out (see render/scene.py).
+function density() {
+  panels.forEach(({ svg }) => {
+    const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+    const cell = Number(svg.dataset.cell) * scale;
+    svg.classList.toggle('no-index', cell < 36);
+    svg.classList.toggle('no-rank', cell < 18);
+  });
+}
+
+// --- What people do -------------------------------------------------------------------------------
+
+function rankOf(event) {
+  const cell = event.target.closest?.('.c');
+  if (cell) return Number(cell.dataset.r);
+  const svg = event.target.closest?.('svg.overview');
+  const view = svg && overviews.find((one) => one.svg === svg);
+  return view ? rankUnder(view, event) : null;
+}
+
+function hover(rank) {
+  if (rank === hovered) return;
+  hovered = rank;
+  light();
+}
+
+function pin(rank) {
+  pinned = rank;
+  light();
+  trigger('pin', { rank });
+}
+
+function prepare(cell) {
+  const panel = cell.closest('svg');
+  panel.querySelector('.c[tabindex="0"]')?.setAttribute('tabindex', '-1');
+  const rank = Number(cell.dataset.r);
+  const kind = panel.dataset.kind;
+  cell.setAttribute('tabindex', '0');
+  cell.setAttribute('role', 'button');
+  const group = fill(words.group, { kind, index: cell.dataset.g });
+  cell.setAttribute('aria-label', fill(words.gpu, { rank }) + ', ' + group);
+}
+
+const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+
+function neighbour(cell, [dx, dy]) {
+  const at = (one) => one.transform.baseVal.consolidate().matrix;
+  const from = at(cell);
+  let best = null;
+  let shortest = Infinity;
+  for (const other of cell.parentNode.querySelectorAll('.c')) {
+    const to = at(other);
+    const along = (to.e - from.e) * dx + (to.f - from.f) * dy;
+    const aside = Math.abs((to.e - from.e) * dy) + Math.abs((to.f - from.f) * dx);
+    const distance = along + 3 * aside;
+    if (along > 1 && distance < shortest) {
+      best = other;
+      shortest = distance;
+    }
+  }
+  return best;
+}
+
+function moveOverview(view, [dx, dy]) {
+  const place = placeOf(view, active());
+  const column = (place % view.columns) + dx;
+  const row = Math.floor(place / view.columns) + dy;
+  if (column < 0 || row < 0 || column >= view.columns || row >= view.rows) return;
+  const rank = rankAtPlace(view, row * view.columns + column);
+  if (rank >= 0) hover(rank);
+}
+
+function onKey(event) {
+  if (event.key === 'Escape') {
+    hovered = null;
+    pin(null);
+    return;
+  }
+  const cell = event.target.closest?.('.c');
+  const view = overviews.find((one) => one.svg === event.target);
+  if (!cell && !view) return;
+  if (event.key === 'Enter' || event.key === ' ') {
+    const rank = cell ? Number(cell.dataset.r) : active();
+    pin(rank === pinned ? null : rank);
+  } else if (STEPS[event.key] && cell) {
+    const next = neighbour(cell, STEPS[event.key]);
+    if (next) {
+      prepare(next);
+      next.focus();
+    }
+  } else if (STEPS[event.key]) {
+    moveOverview(view, STEPS[event.key]);
+  } else {
+    return;
+  }
+  event.preventDefault();
+}
+
+element.addEventListener('pointermove', (event) => {
+  if (event.pointerType !== 'touch') hover(rankOf(event));
+});
+element.addEventListener('pointerleave', () => hover(null));
+element.addEventListener('focusin', (event) => {
+  const cell = event.target.closest?.('.c');
+  if (cell && event.target.matches(':focus-visible')) hover(Number(cell.dataset.r));
+});
+element.addEventListener('focusout', () => hover(null));
+element.addEventListener('click', (event) => {
+  const rank = rankOf(event);
+  if (rank === null) return;
+  hovered = null;
+  pin(rank === pinned ? null : rank);
+});
+document.addEventListener('keydown', (event) => {
+  const here = element.contains(event.target);
+  if (here || (event.key === 'Escape' && pinned !== null)) onKey(event);
+});
+new ResizeObserver(density).observe(element);
+new MutationObserver(light).observe(document.body, { attributes: true, attributeFilter: ['class'] });
+watch('value', read);
+read();

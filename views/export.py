@@ -1,0 +1,58 @@
+"""Files of what is on screen: the picture for papers and slides, the groups for programs."""
+
+from __future__ import annotations
+
+import base64
+import time
+from typing import Any
+
+from groups import rank_groups
+from render import scene
+
+from .details import groups_csv, groups_text
+from .state import Layout
+
+PICTURES = {"png": "image/png", "svg": "image/svg+xml", "pdf": "application/pdf"}
+TABLES = {"csv": ("text/csv", groups_csv), "txt": ("text/plain", groups_text)}
+
+
+def picture_file(layout: Layout, form: str, pin: int | None = None, theme: str = "light") -> bytes:
+    """The picture on screen as PNG at twice its size, SVG or PDF."""
+    # matplotlib takes a second to import, and only a download needs it.
+    from render import figure
+
+    if layout.world_size <= scene.PANEL_LIMIT:
+        scenes: list[Any] = [
+            scene.panel(layout.mesh, kind, layout.gpus_per_node) for kind in layout.kinds
+        ]
+        titles = [_title(layout, kind) for kind in layout.kinds]
+    else:
+        rank = pin if pin is not None and pin < layout.world_size else 0
+        scenes = list(scene.overviews(layout.mesh, layout.kinds, layout.gpus_per_node, rank))
+        titles = [
+            f"Logical mesh, groups of rank {rank}",
+            f"Physical view, {layout.gpus_per_node} GPUs a node",
+        ]
+    caption = f"{layout.mesh}, {layout.nodes:,} x {layout.gpus_per_node} GPUs"
+    return figure.to_bytes(figure.figure(scenes, titles, caption, theme), form)
+
+
+def download(layout: Layout, form: str, pin: int | None = None, theme: str = "light") -> dict:
+    """A file as the page's script takes it: name, type, base64 data, and when it was asked for."""
+    if form in PICTURES:
+        kind, data = PICTURES[form], picture_file(layout, form, pin, theme)
+    else:
+        kind, make = TABLES[form]
+        data = make(layout).encode()
+    return {
+        "name": f"{'groups' if form in TABLES else layout.group_type}-{layout.mesh}.{form}",
+        "type": kind,
+        "data": base64.b64encode(data).decode(),
+        "asked": time.time_ns(),  # the same file twice is two downloads
+    }
+
+
+def _title(layout: Layout, kind: str) -> str:
+    number, size = rank_groups(layout.mesh, kind).shape
+    groups = "group" if number == 1 else "groups"
+    return f"{kind}: {number} {groups} of {size} rank{'' if size == 1 else 's'}"

@@ -1,0 +1,176 @@
+"""What the controls say, as it was given, and the layout it means, once it has been checked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from descriptions import DP_KINDS, LANGUAGES, ORDERS, TYPES
+from groups import DEFAULT_ORDER, MAX_RANKS, LayoutError, Mesh, fit
+from groups.alternatives import MOST
+from groups.errors import quoted
+from groups.mesh import whole_number
+from groups.presets import PRESETS, Preset
+
+
+@dataclass(frozen=True)
+class Controls:
+    """The controls of the page, unchecked: any value that a person or a program may send."""
+
+    group_type: Any = "dp+tp+pp"
+    nodes: Any = 2
+    gpus_per_node: Any = "8"
+    tp: Any = 2
+    pp: Any = 2
+    cp: Any = 1
+    order: Any = DEFAULT_ORDER
+    dp_kind: Any = "dp"
+
+    def changed(self, changes: Mapping[str, int]) -> Controls:
+        """With one alternative of a refusal merged in."""
+        return replace(self, **changes)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Controls that make sense together: the mesh, where it stands, the kinds to show."""
+
+    group_type: str
+    nodes: int
+    gpus_per_node: int
+    mesh: Mesh
+    kinds: tuple[str, ...]
+
+    @property
+    def world_size(self) -> int:
+        return self.mesh.world_size
+
+
+def from_preset(preset: str) -> Controls:
+    """The controls that show a published layout."""
+    chosen: Preset = PRESETS[_choice("preset", preset, PRESETS)]
+    return Controls(
+        group_type=chosen.group_type,
+        nodes=chosen.nodes,
+        gpus_per_node=str(chosen.gpus_per_node),
+        tp=chosen.tp,
+        pp=chosen.pp,
+        cp=chosen.cp,
+        order=chosen.order,
+    )
+
+
+def read(controls: Controls) -> Layout:
+    """Check the controls and work out the layout.
+
+    >>> str(read(Controls(tp=4)).mesh)
+    'tp4-cp1-dp2-pp2'
+
+    Errors: LayoutError about the control that is wrong; merging any of its alternatives with
+    ``controls.changed`` gives controls that read well.
+    """
+    group_type = _choice("group_type", controls.group_type, TYPES)
+    order = _choice("order", controls.order, ORDERS)
+    dp_kind = _choice("dp_kind", controls.dp_kind, DP_KINDS)
+    nodes, gpus_per_node = _machines(controls)
+    try:
+        mesh = fit(
+            nodes * gpus_per_node,
+            order=order,
+            tp=typed(controls.tp),
+            pp=typed(controls.pp),
+            cp=typed(controls.cp),
+        )
+    except LayoutError as error:
+        raise _with_more_nodes(error, controls, nodes, gpus_per_node) from None
+    kinds = TYPES[group_type].kinds
+    if has_two_dp_kinds(group_type):
+        kinds = tuple(dp_kind if kind == "dp" else kind for kind in kinds)
+    return Layout(group_type, nodes, gpus_per_node, mesh, kinds)
+
+
+def has_two_dp_kinds(group_type: object) -> bool:
+    """Whether "data parallel" could mean dp or dp-cp in this type, so that the user chooses."""
+    return (
+        isinstance(group_type, str)
+        and group_type in TYPES
+        and {"cp", "dp"} <= set(TYPES[group_type].kinds)
+    )
+
+
+def typed(value: Any) -> Any:
+    """A number as a text box sends it; anything else stays as it is, to be refused in words.
+
+    >>> typed(" 16 "), typed("16.5"), typed(4)
+    (16, '16.5', 4)
+    """
+    text = value.strip() if isinstance(value, str) else ""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 12 else value
+
+
+def language_of(value: object) -> str:
+    """The language to answer in; English for anything that is not one."""
+    return value if isinstance(value, str) and value in LANGUAGES else "en"
+
+
+def _machines(controls: Controls) -> tuple[int, int]:
+    nodes = whole_number(typed(controls.nodes), "nodes")
+    gpus_per_node = whole_number(typed(controls.gpus_per_node), "gpus_per_node")
+    ranks = nodes * gpus_per_node
+    if ranks > MAX_RANKS:
+        fitting = [
+            {name: MAX_RANKS // other}
+            for name, other in (("nodes", gpus_per_node), ("gpus_per_node", nodes))
+            if other <= MAX_RANKS
+        ]
+        raise LayoutError(
+            "too-many-ranks",
+            f"{quoted(ranks)} GPUs are more than the {MAX_RANKS:,} that can be drawn",
+            control="nodes",
+            alternatives=[a for a in fitting if _reads(controls.changed(a))],
+            facts={"ranks": quoted(ranks), "limit": MAX_RANKS},
+        )
+    return nodes, gpus_per_node
+
+
+def _reads(controls: Controls) -> bool:
+    try:
+        read(controls)
+    except LayoutError:
+        return False
+    return True
+
+
+def _choice(control: str, value: object, choices: Collection[str]) -> str:
+    if not isinstance(value, str) or value not in choices:
+        raise LayoutError(
+            "not-a-choice",
+            f"{quoted(value)} is not a {control}: choose {', '.join(choices)}",
+            control=control,
+            facts={"control": control, "value": quoted(value), "choices": ", ".join(choices)},
+        )
+    return value
+
+
+def _with_more_nodes(
+    error: LayoutError, controls: Controls, nodes: int, gpus_per_node: int
+) -> LayoutError:
+    """The refusal with the nearest number of nodes as a further way out, if there is room."""
+    product = error.facts.get("product")
+    if error.code != "does-not-divide" or product is None or len(error.alternatives) >= MOST:
+        return error
+    unit = product // math.gcd(product, gpus_per_node)
+    below, above = nodes // unit * unit, -(-nodes // unit) * unit
+    usable = [n for n in (below, above) if n >= 1 and n * gpus_per_node <= MAX_RANKS]
+    nearest = sorted(usable, key=lambda n: abs(math.log(n / nodes)))
+    more = [{"nodes": n} for n in nearest[: MOST - len(error.alternatives)]]
+    return LayoutError(
+        error.code,
+        error.what,
+        why=error.why,
+        control=error.control,
+        alternatives=[*error.alternatives, *more],
+        facts=error.facts,
+    )
