@@ -595,8 +595,9 @@ CONTROLS: dict[str, Control] = {
     "order": Control(
         Text("Rank order, fastest first", "rank 编号顺序（变化最快的在前）"),
         Text(
-            "Which axis varies fastest as ranks count up.",
-            "rank 递增时，哪个轴变化得最快。",
+            "Which axis varies fastest as ranks count up; the second is Megatron's "
+            "--use-tp-pp-dp-mapping.",
+            "rank 递增时，哪个轴变化得最快；第二项即 Megatron 的 --use-tp-pp-dp-mapping。",
         ),
     ),
     "dp_kind": Control(
@@ -615,8 +616,7 @@ CONTROLS: dict[str, Control] = {
 ORDERS: dict[str, Text] = {
     "tp-cp-dp-pp": Text("tp-cp-dp-pp (Megatron's default)", "tp-cp-dp-pp（Megatron 默认）"),
     "tp-cp-pp-dp": Text(
-        "tp-cp-pp-dp (--use-tp-pp-dp-mapping, Llama 3)",
-        "tp-cp-pp-dp（--use-tp-pp-dp-mapping，Llama 3）",
+        "tp-cp-pp-dp (pp before dp, Llama 3)", "tp-cp-pp-dp（pp 先于 dp，Llama 3）"
     ),
 }
 

@@ -45,14 +45,13 @@ class Look:
 
     page: str
     ink: str
-    frame: str
-    edge: str
+    edge: str  # of a node's frame
     greys: tuple[str, str]  # first and last stage
 
 
 LOOKS: dict[str, Look] = {
-    "light": Look("#ffffff", "#1f2937", "#f4f4f6", "#c3c6cf", STAGE_GREYS),
-    "dark": Look("#0b0f19", "#e5e7eb", "#161c2a", "#414a5c", ("#1b202c", "#40475a")),
+    "light": Look("#ffffff", "#1f2937", "#9ca3af", STAGE_GREYS),
+    "dark": Look("#0b0f19", "#e5e7eb", "#6b7280", ("#1b202c", "#40475a")),
 }
 
 MARGIN = 16.0
@@ -148,7 +147,7 @@ def draw_panel(ax: Axes, panel: Panel, theme: str = "light") -> None:
     _prepare(ax, panel.width, panel.height)
     frames = [_rounded(w, h, 6.0) + np.array([x, y]) for x, y, w, h in panel.frames]
     edge = {"edgecolors": look.edge, "linewidths": 0.75}
-    _add(ax, PolyCollection(frames, facecolors=look.frame, **edge))
+    _add(ax, PolyCollection(frames, facecolors="none", **edge))
     side = panel.cell - GAP
     corners = np.stack([panel.x, panel.y], axis=-1) + GAP / 2
     cells = _rounded(side, side, min(6.0, side / 6)) + corners[:, None, :]
@@ -275,7 +274,7 @@ def _cell_words(panel: Panel, corners: np.ndarray, side: float) -> list[Words]:
     for rank, (colour, group) in enumerate(zip(panel.colour.tolist(), panel.group.tolist())):
         x, y, reads = corners[rank, 0] + side / 2, corners[rank, 1], ink(PALETTE[colour])
         if size:
-            words.append(Words(x, y + rank_at, str(rank), size, reads, "middle"))
+            words.append(Words(x, y + rank_at, str(rank), size, reads, "middle", bold=True))
         if small:
             text = f"{panel.kind}{group}"
             words.append(Words(x, y + side * 0.85, text, small, reads, "middle"))

@@ -85,6 +85,7 @@ def overview_svg(overview: Overview, description: str) -> str:
         f'data-rows="{overview.grid.rows}" data-fold="{fold}" data-cell="{overview.cell:g}" '
         f'data-left="{overview.left:g}" data-top="{overview.top:g}" role="group" '
         f'viewBox="0 0 {overview.width + 2:g} {overview.height + 2:g}" '
+        f'style="max-width:{1.25 * overview.width:g}px" '
         f'aria-label="{escape(description)}">'
         f'<image class="base" {box} href="{_uri(base_pixels(overview), _greys(overview))}"/>'
         f'<image class="marks" {box} href="{_uri(mark_pixels(overview), _kinds(overview))}"/>'

@@ -78,10 +78,7 @@ def _panels(layout: Layout, language: str) -> str:
             layout,
             kind,
             language,
-            svg.panel_svg(
-                scene.panel(layout.mesh, kind, layout.gpus_per_node),
-                _panel_text(layout, kind, language),
-            ),
+            scene.panel(layout.mesh, kind, layout.gpus_per_node),
         )
         for kind in layout.kinds
     )
@@ -95,19 +92,25 @@ def _overviews(layout: Layout, language: str, pin: int | None) -> str:
         f"{svg.overview_svg(overview, _overview_text(layout, overview, language))}</figure>"
         for overview in (logical, physical)
     )
-    texts = "".join(_section(layout, kind, language, "") for kind in layout.kinds)
-    return f'<div class="large" data-rank="{rank}"><div class="views">{figures}</div>{texts}</div>'
+    texts = "".join(_section(layout, kind, language) for kind in layout.kinds)
+    return (
+        f'<div class="large" data-rank="{rank}"><div class="views">{figures}</div>'
+        f'<div class="texts">{texts}</div></div>'
+    )
 
 
-def _section(layout: Layout, kind: str, language: str, figure: str) -> str:
+def _section(layout: Layout, kind: str, language: str, panel: scene.Panel | None = None) -> str:
     """One kind: its picture and, beside it, what the kind is and what these groups are."""
     note = ""
     cp = layout.mesh.size("cp")
     if kind == "dp" and cp > 1 and "cp" not in TYPES[layout.group_type].kinds:
         note = f'<p class="note">{escape(PAGE["cp_hidden"][language].format(cp=cp))}</p>'
-    figure = f"<figure>{figure}</figure>" if figure else ""
+    figure, width = "", 0.0
+    if panel is not None:
+        width = panel.width
+        figure = f"<figure>{svg.panel_svg(panel, _panel_text(layout, kind, language))}</figure>"
     return (
-        f'<section class="kind k-{kind}">{figure}<div class="text">'
+        f'<section class="kind k-{kind}" style="--picture:{width:g}px">{figure}<div class="text">'
         f'<h3><span class="chip">{kind}</span> {escape(KINDS[kind].title[language])}</h3>'
         f'<p class="facts">{escape(group_facts(layout, kind, language))}</p>'
         f"<p>{escape(KINDS[kind].body[language])}</p>{note}</div></section>"
@@ -136,7 +139,7 @@ def _intro(layout: Layout, language: str) -> str:
 def _card(layout: Layout, language: str) -> str:
     """Where the script tells about one GPU; until then, the layout and what to do."""
     return (
-        f'<div class="card"><p class="layout"><b>{counted(layout.world_size, "gpu", language)}</b>'
+        f'<div class="card" style="--kinds:{len(layout.kinds)}"><p class="layout"><b>{counted(layout.world_size, "gpu", language)}</b>'
         f" = {counted(layout.nodes, 'node', language)} × {layout.gpus_per_node}"
         f" · <b>DP {layout.mesh.size('dp'):,}</b> · <code>{layout.mesh}</code></p>"
         f'<div class="told" aria-live="polite">{escape(PAGE["idle"][language])}</div></div>'

@@ -21,37 +21,33 @@ def script(name: str) -> str:
     return (ASSETS / name).read_text(encoding="utf-8")
 
 
-class SizeBox(gr.HTML):
+def size_box(name: str, value: int, stops: list[int], language: str = "en") -> gr.HTML:
     """A slider with a number box whose value is the number, or the text typed in its place.
 
     Gradio's own slider clamps what is typed and toasts; and over 16,384 whole numbers it cannot be
     moved to 8 by hand. This one stops at the numbers that can work and refuses nothing itself.
+    (A function, not a subclass of gr.HTML: Gradio writes a .pyi file beside every subclass.)
     """
-
-    def __init__(self, name: str, value: int, stops: list[int], language: str = "en") -> None:
-        super().__init__(
-            value=value,
-            label=CONTROLS[name].label[language],
-            html_template=(
-                '<div class="size"><label></label><div class="row"><input type="range" min="0" '
-                'step="1"><input type="text" inputmode="numeric" autocomplete="off" '
-                'spellcheck="false"></div></div>'
-            ),
-            js_on_load=script("size_box.js"),
-            apply_default_css=False,
-            elem_id=name,
-            elem_classes="size-box",
-            name=name,
-            stops=stops,
-            help=CONTROLS[name].help[language],
-        )
-
-    def get_block_name(self) -> str:
-        return "html"
+    return gr.HTML(
+        value,
+        html_template=(
+            '<div class="size"><label></label><p class="help"></p><div class="row"><input type="range" min="0" '
+            'step="1"><input type="text" inputmode="numeric" autocomplete="off" '
+            'spellcheck="false"></div></div>'
+        ),
+        js_on_load=script("size_box.js"),
+        apply_default_css=False,
+        elem_id=name,
+        elem_classes="size-box",
+        label=CONTROLS[name].label[language],
+        name=name,
+        stops=stops,
+        help=CONTROLS[name].help[language],
+    )
 
 
 def size_update(name: str, stops: list[int], language: str, **changes: Any) -> dict:
-    """An update of a SizeBox: its words and stops, and its value if that is among ``changes``."""
+    """An update of a size box: its words and stops, and its value if that is among ``changes``."""
     return gr.update(
         label=CONTROLS[name].label[language],
         name=name,

@@ -214,7 +214,9 @@ function cardOf(rank) {
       ['span', rankList(members(names, rank)), 'peers'],
     ]),
   );
-  return [line(head), ...groups];
+  const first = line(head);
+  first.className = 'gpu';
+  return [first, ...groups];
 }
 
 // Cells shrink with the page: what no longer fits in them is left out (see render/scene.py).

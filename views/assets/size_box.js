@@ -7,6 +7,8 @@ const box = root.querySelector('input[type=text]');
 const label = root.querySelector('label');
 const id = 'size-' + props.name;
 box.id = id;
+box.setAttribute('aria-describedby', id + '-help');
+root.querySelector('.help').id = id + '-help';
 label.htmlFor = id;
 let timer = 0;
 
@@ -18,7 +20,7 @@ function stopBelow(value) {
 
 function show() {
   label.textContent = props.label;
-  root.title = props.help;
+  root.querySelector('.help').textContent = props.help;
   slider.setAttribute('aria-label', props.label);
   slider.max = props.stops.length - 1;
   const value = props.value;

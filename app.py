@@ -1,0 +1,129 @@
+"""The page: layout controls on the left, what they make on the right.
+
+    python app.py
+
+Importing this module builds and launches nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+# Before gradio is imported: it resolves outside hosts otherwise. The page works behind a firewall.
+os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+
+import gradio as gr
+
+from groups import DEFAULT_ORDER, LayoutError, rank_groups
+from groups.mesh import whole_number
+from groups.placement import nodes_spanned
+from render.svg import style
+from views import controls, groups
+from views.state import Controls, read
+from views.widgets import ASSETS
+
+FONTS = ["system-ui", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", "sans-serif"]
+MONO = ["ui-monospace", "SFMono-Regular", "Consolas", "DejaVu Sans Mono", "monospace"]
+
+
+def layout(
+    group_type: str = "dp+tp+pp",
+    nodes: int = 2,
+    gpus_per_node: int = 8,
+    tp: int = 1,
+    pp: int = 1,
+    cp: int = 1,
+    order: str = DEFAULT_ORDER,
+    dp_kind: str = "dp",
+) -> str:
+    """The process groups of a layout, as JSON.
+
+    Args:
+        group_type: which kinds to list, such as "dp", "dp+tp+pp" or "cp+dp+tp+pp".
+        nodes: machines in the job.
+        gpus_per_node: GPUs of one machine.
+        tp: tensor parallel size.
+        pp: pipeline parallel size.
+        cp: context parallel size.
+        order: axes from fastest to slowest, "tp-cp-dp-pp" or "tp-cp-pp-dp".
+        dp_kind: in a type with cp, which group "data parallel" means: "dp" or "dp-cp".
+
+    Returns:
+        {"mesh", "world_size", "dp", "groups": {kind: [[rank, ...], ...]}, "nodes_spanned"}
+    """
+    given = {"nodes": nodes, "gpus_per_node": gpus_per_node, "tp": tp, "pp": pp, "cp": cp}
+    try:
+        # A page's boxes send text; a program that does has a mistake, and is told so.
+        for name, value in given.items():
+            whole_number(value, name)
+        answer = read(Controls(group_type=group_type, order=order, dp_kind=dp_kind, **given))
+    except LayoutError as error:
+        raise gr.Error(str(error), print_exception=False) from None
+    found: dict[str, Any] = {kind: rank_groups(answer.mesh, kind) for kind in answer.kinds}
+    return json.dumps(
+        {
+            "mesh": str(answer.mesh),
+            "world_size": answer.world_size,
+            "dp": answer.mesh.size("dp"),
+            "groups": {kind: ranks.tolist() for kind, ranks in found.items()},
+            "nodes_spanned": {
+                kind: nodes_spanned(ranks, answer.gpus_per_node).tolist()
+                for kind, ranks in found.items()
+            },
+        }
+    )
+
+
+def create_app() -> gr.Blocks:
+    """Build the page; nothing is served until it is launched."""
+    with gr.Blocks(
+        title="Parallel group playground",
+        fill_width=True,
+        # Downloads are made in memory; what Gradio itself keeps goes after an hour.
+        delete_cache=(600, 3600),
+        analytics_enabled=False,
+    ) as demo:
+        with gr.Row(elem_id="page"):
+            with gr.Column(elem_id="controls", scale=0, min_width=300):
+                column = controls.build()
+            with gr.Column(elem_id="view", scale=1, min_width=300):
+                groups.build(demo, column)
+        gr.api(layout, api_name="layout")
+    # Every event goes through a bounded queue: off Spaces, POST /run would pass it by otherwise.
+    # Two workers, for more only wait for each other (the GIL); 64 waiting, then "busy".
+    demo.queue(default_concurrency_limit=2, max_size=64, api_open=False)
+    return demo
+
+
+def theme() -> gr.themes.Base:
+    # Fonts by name only: nothing is fetched from other hosts.
+    return gr.themes.Base(primary_hue="indigo", neutral_hue="slate", font=FONTS, font_mono=MONO)
+
+
+LAUNCH: dict[str, Any] = {
+    # On by default, it keeps every result in localStorage and slows every update down.
+    "run_history": False,
+    # A second server (node) that this page does not need.
+    "ssr_mode": False,
+    "pwa": False,
+    "enable_monitoring": False,
+    # Tracebacks are for the log; people are answered in words.
+    "show_error": False,
+    "footer_links": ["api"],
+    # Uploads are open even without a file component; nothing here takes a file.
+    "max_file_size": "64kb",
+    # Each API call without a session keeps about 50 KB, up to 10,000 of them by default.
+    "state_session_capacity": 200,
+}
+
+
+def launch_options() -> dict[str, Any]:
+    """Everything that launch() needs for this page; tests launch it the same way."""
+    css = style() + (ASSETS / "page.css").read_text(encoding="utf-8")
+    return {**LAUNCH, "theme": theme(), "css": css}
+
+
+if __name__ == "__main__":
+    create_app().launch(**launch_options())

@@ -1,0 +1,241 @@
+"""Colours measured, not judged: distance (CIEDE2000), colour blindness (Machado 2009), contrast.
+
+colour-science is the independent measure; the palette's own luminance and contrast are not used
+for distances.
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+
+from groups import LayoutError, fit, group_index
+from render import geometry, palette, scene
+from render.palette import KIND_COLOURS, PALETTE, STAGE_GREYS
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # it warns of the optional packages that it does without
+    import colour
+
+THEMES = ("light", "dark")
+DEFICIENCIES = ("Deuteranomaly", "Protanomaly")
+SRGB = colour.RGB_COLOURSPACES["sRGB"]
+
+
+def lab(colours, deficiency=None) -> np.ndarray:
+    """CIE Lab of sRGB colours as seen by normal or colour-blind (severity 1) eyes."""
+    linear = SRGB.cctf_decoding(np.array([palette.rgb(c) for c in colours]) / 255)
+    if deficiency:
+        seen = colour.blindness.matrix_cvd_Machado2009(deficiency, 1.0)
+        linear = np.clip(linear @ seen.T, 0, 1)
+    return colour.XYZ_to_Lab(linear @ SRGB.matrix_RGB_to_XYZ.T, SRGB.whitepoint)
+
+
+def nearest(colours, deficiency=None) -> float:
+    """The smallest CIEDE2000 between any two of the colours."""
+    one, other = zip(*itertools.combinations(lab(colours, deficiency), 2))
+    return float(colour.delta_E(np.array(one), np.array(other), method="CIE 2000").min())
+
+
+# -- the measure itself --------------------------------------------------------------------------
+
+
+def test_the_measure_knows_red_from_green_and_a_deuteranope_hardly_does():
+    red, green = "#d04030", "#508020"
+    assert nearest([red, green]) > 40
+    assert nearest([red, green], "Deuteranomaly") < 15
+
+
+def test_tab20_would_fail_where_this_palette_passes():
+    """The usual choice: tab20, sampled by the number of groups."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    tab20 = [to_hex(c) for c in colormaps["tab20"](np.linspace(0, 1, 11))]
+    assert nearest(tab20) < 20
+
+
+# -- groups --------------------------------------------------------------------------------------
+
+
+def test_there_are_eleven_colours_written_as_six_hex_digits():
+    assert len(set(PALETTE)) == 11
+    assert all(len(c) == 7 and f"#{int(c[1:], 16):06x}" == c for c in PALETTE)
+
+
+def test_any_two_group_colours_are_20_apart_for_normal_vision():
+    assert nearest(PALETTE) >= 20
+
+
+@pytest.mark.parametrize("deficiency", DEFICIENCIES)
+def test_any_two_group_colours_are_10_apart_for_colour_blind_eyes(deficiency):
+    assert nearest(PALETTE, deficiency) >= 10
+
+
+@pytest.mark.parametrize("fill", PALETTE)
+def test_ink_reads_on_every_group_colour(fill):
+    assert palette.contrast(fill, palette.ink(fill)) >= 4.5
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "ratio"),
+    [("#777777", "#ffffff", 4.48), ("#0000ff", "#ffffff", 8.59), ("#ff0000", "#000000", 5.25)],
+)
+def test_contrast_is_that_of_wcag(a, b, ratio):
+    """Ratios as WebAIM's contrast checker prints them (cut to two decimals)."""
+    assert palette.contrast(a, b) == pytest.approx(ratio, abs=0.01)
+    assert palette.contrast(b, a) == palette.contrast(a, b)
+
+
+def test_ink_is_black_or_white_and_never_below_4_5_on_any_colour_at_all():
+    for r, g, b in itertools.product(range(0, 256, 15), repeat=3):
+        fill = f"#{r:02x}{g:02x}{b:02x}"
+        assert palette.ink(fill) in ("#000000", "#ffffff")
+        assert palette.contrast(fill, palette.ink(fill)) >= 4.5
+
+
+# -- kinds and stages ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_kinds_are_as_far_apart_as_groups_in_both_themes(theme):
+    kinds = list(KIND_COLOURS[theme].values())
+    assert list(KIND_COLOURS[theme]) == ["tp", "cp", "dp", "pp"]
+    assert nearest(kinds) >= 20
+    assert all(nearest(kinds, deficiency) >= 10 for deficiency in DEFICIENCIES)
+
+
+def greys(theme) -> tuple[str, str]:
+    from render.figure import LOOKS
+
+    return LOOKS[theme].greys
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("kind", ["tp", "cp", "dp", "pp"])
+@pytest.mark.parametrize("deficiency", [None, *DEFICIENCIES])
+def test_a_mark_stands_out_from_every_stage_by_its_colour(theme, kind, deficiency):
+    """20 apart on all greys. By lightness alone (3:1) some would not: the hue carries it."""
+    mark = KIND_COLOURS[theme][kind]
+    for grey in palette.ramp(*greys(theme), 16):
+        shade = "#{:02x}{:02x}{:02x}".format(*grey)
+        assert nearest([mark, shade], deficiency) >= 20
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_a_kind_stands_out_from_the_page_by_3_to_1(theme):
+    """WCAG 1.4.11 for graphics; light dp is the one that does not, so its name is printed too."""
+    page = {"light": "#ffffff", "dark": "#0b0f19"}[theme]
+    pale = {k for k, c in KIND_COLOURS[theme].items() if palette.contrast(c, page) < 3}
+    assert pale == {"light": {"dp"}, "dark": set()}[theme]
+
+
+def test_every_join_with_dp_wears_the_colour_of_dp():
+    for theme in THEMES:
+        assert palette.kind_colour("dp-cp", theme) == KIND_COLOURS[theme]["dp"]
+        assert palette.kind_colour("cp-dp", theme) == KIND_COLOURS[theme]["dp"]
+        assert palette.kind_colour("cp", theme) == KIND_COLOURS[theme]["cp"]
+
+
+def test_an_unknown_kind_or_theme_has_no_colour():
+    with pytest.raises(KeyError):
+        palette.kind_colour("xp")
+    with pytest.raises(KeyError):
+        palette.kind_colour("dp", "sepia")
+
+
+def test_a_ramp_is_even_and_keeps_its_ends():
+    assert palette.ramp("#000000", "#ff8000", 3) == [(0, 0, 0), (128, 64, 0), (255, 128, 0)]
+    assert palette.ramp("#102030", "#ffffff", 1) == [(16, 32, 48)]
+    darker = [sum(c) for c in palette.ramp(*STAGE_GREYS, 16)]
+    assert darker == sorted(darker, reverse=True)
+    assert len(set(darker)) == 16
+
+
+# -- which group gets which colour ---------------------------------------------------------------
+
+
+def neighbours(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Pairs next to each other in a row or a column, from positions alone: shape (pairs, 2)."""
+    pairs = []
+    for along, across in ((x, y), (y, x)):
+        order = np.lexsort((along, across))
+        same = np.isclose(across[order][1:], across[order][:-1])
+        pairs.append(np.stack([order[:-1], order[1:]], axis=-1)[same])
+    return np.concatenate(pairs)
+
+
+def test_neighbours_are_those_of_the_picture():
+    """0 1
+    2 3"""
+    pairs = neighbours(np.array([0.0, 9.0, 0.0, 9.0]), np.array([0.0, 0.0, 9.0, 9.0]))
+    assert sorted(map(tuple, pairs.tolist())) == [(0, 1), (0, 2), (1, 3), (2, 3)]
+
+
+WORLDS = [(g, nodes) for g in (1, 2, 4, 8, 16, 32, 72) for nodes in range(1, 256 // g + 1)]
+
+
+def layouts(world):
+    for tp, cp, pp in itertools.product((1, 2, 3, 4, 6, 8, 16, 64), (1, 2), (1, 2, 3, 4, 8, 12)):
+        if world % (tp * cp * pp) == 0:
+            yield fit(world, tp=tp, cp=cp, pp=pp)
+
+
+def test_no_two_touching_cells_of_different_groups_share_a_colour():
+    checked = 0
+    for gpus_per_node, nodes in WORLDS:
+        world = gpus_per_node * nodes
+        tiles = geometry.node_tiles(world, gpus_per_node)
+        grid = geometry.physical_grid(world, gpus_per_node, tiles.across).grid
+        drawn, mine = geometry.touching(grid, world), neighbours(tiles.x, tiles.y)
+        indices = {
+            group.tobytes(): group
+            for mesh in layouts(world)
+            for kind in ("tp", "cp", "dp", "pp", "dp-cp")
+            for group in [group_index(mesh, kind)]
+        }
+        for group in indices.values():
+            colours = palette.colour_indices(group, drawn)
+            one, other = mine.T
+            clash = (group[one] != group[other]) & (colours[one] == colours[other])
+            assert not clash.any(), (world, gpus_per_node, mine[clash][:3].tolist())
+            checked += 1
+    assert checked > 4000
+
+
+def test_groups_0_to_10_have_their_own_colour_in_every_world():
+    for gpus_per_node, nodes in WORLDS[::9]:
+        for mesh in layouts(gpus_per_node * nodes):
+            for kind in ("tp", "dp", "pp"):
+                shown = scene.panel(mesh, kind, gpus_per_node)
+                first = shown.group < 11
+                assert np.array_equal(shown.colour[first], shown.group[first])
+
+
+def test_all_members_of_a_group_have_one_colour():
+    for world, gpus_per_node in ((16, 8), (72, 72), (240, 8), (256, 4)):
+        for mesh in layouts(world):
+            shown = scene.panel(mesh, "dp", gpus_per_node)
+            pairs = set(zip(shown.group.tolist(), shown.colour.tolist()))
+            assert len(pairs) == shown.num_groups
+
+
+def test_without_a_clash_the_colour_is_the_group_modulo_11():
+    group = np.arange(30)
+    row = np.stack([group[:-1], group[1:]], axis=-1)
+    assert palette.colour_indices(group, row).tolist() == [*range(11), *range(11), *range(8)]
+
+
+def test_groups_11_apart_that_touch_get_different_colours():
+    group = np.array([0, 11, 22])
+    index = palette.colour_indices(group, np.array([[0, 1], [1, 2]]))
+    assert index[0] == 0
+    assert len({*index[:2].tolist()}) == len({*index[1:].tolist()}) == 2
+
+
+def test_an_unknown_kind_is_refused():
+    with pytest.raises(LayoutError):
+        scene.panel(fit(16), "xp", 8)

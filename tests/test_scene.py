@@ -1,0 +1,327 @@
+"""Pictures as data: what is drawn where, before anything is painted."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from groups import LayoutError, fit, group_of, parse_mesh, rank_groups
+from render import geometry, scene
+
+SIXTEEN = fit(16, order="tp-cp-dp-pp", tp=2, pp=2)
+
+
+def board(grid: geometry.Grid, world: int) -> list[list[int]]:
+    """The rank in each cell, -1 where there is none, as the picture shows them."""
+    ranks = np.full(grid.rows * grid.columns, -1)
+    ranks[grid.cells()[:world]] = np.arange(world)
+    return ranks.reshape(grid.rows, grid.columns).tolist()
+
+
+# -- panels: 16 GPUs, tp 2, pp 2, two nodes of eight ---------------------------------------------
+
+GROUPS = {
+    "tp": [
+        [0, 0, 1, 1, 2, 2, 3, 3],
+        [4, 4, 5, 5, 6, 6, 7, 7],
+    ],
+    "dp": [
+        [0, 1, 0, 1, 0, 1, 0, 1],
+        [2, 3, 2, 3, 2, 3, 2, 3],
+    ],
+    "pp": [
+        [0, 1, 2, 3, 4, 5, 6, 7],
+        [0, 1, 2, 3, 4, 5, 6, 7],
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", GROUPS)
+def test_each_gpu_is_in_the_group_and_colour_that_the_picture_shows(kind):
+    shown = scene.panel(SIXTEEN, kind, gpus_per_node=8)
+    assert shown.group.reshape(2, 8).tolist() == GROUPS[kind]
+    assert shown.colour.reshape(2, 8).tolist() == GROUPS[kind]  # fewer than 11: the same numbers
+    assert (shown.num_groups, shown.group_size) == {"tp": (8, 2), "dp": (4, 4), "pp": (8, 2)}[kind]
+
+
+def test_node_is_row_and_local_rank_is_column():
+    shown = scene.panel(SIXTEEN, "tp", gpus_per_node=8)
+    column = ((shown.x - shown.x[0]) / shown.cell).reshape(2, 8)
+    assert column.tolist() == [[0, 1, 2, 3, 4, 5, 6, 7]] * 2
+    rows = shown.y.reshape(2, 8)
+    assert np.ptp(rows, axis=1).tolist() == [0, 0]
+    assert rows[1, 0] - rows[0, 0] > shown.cell  # a gap between the nodes
+    assert [text for _, _, text in shown.labels] == ["N0", "N1"]
+
+
+def test_row_labels_stand_left_of_their_node_and_at_its_middle():
+    shown = scene.panel(SIXTEEN, "tp", gpus_per_node=8)
+    for (x, y, _), (left, top, _, height) in zip(shown.labels, shown.frames):
+        assert x < left
+        assert y == pytest.approx(top + height / 2)
+
+
+def test_wide_nodes_fold_into_a_block():
+    """Four of 16 GPUs side by side."""
+    shown = scene.panel(fit(16), "dp", gpus_per_node=16)
+    assert len(set(shown.x.tolist())) == 4
+    assert len(set(shown.y.tolist())) == 4
+    assert (np.diff(shown.x.reshape(4, 4)) == shown.cell).all()
+
+
+def test_a_row_of_several_nodes_is_labelled_by_its_first():
+    shown = scene.panel(fit(256), "dp", gpus_per_node=8)
+    assert [text for _, _, text in shown.labels] == [f"N{n}" for n in range(0, 32, 2)]
+
+
+SIZES = [
+    *((world, g) for g in (1, 2, 4, 8, 16, 32, 72) for world in (1, g, 2 * g, 3 * g, 16, 255, 256)),
+    *(
+        (world, g)
+        for g in (3, 5, 6, 7, 11, 17, 100, 256)
+        for world in (1, g, g + 1, 2 * g - 1, 251)
+    ),
+]
+SIZES = sorted({(world, g) for world, g in SIZES if world <= 256})
+
+
+@pytest.mark.parametrize(("world", "gpus_per_node"), SIZES)
+def test_cells_do_not_overlap_and_stand_in_their_node_inside_the_picture(world, gpus_per_node):
+    shown = scene.panel(fit(world), "dp", gpus_per_node)
+    assert shown.x.shape == shown.y.shape == (world,)
+    assert shown.cell >= scene.RANK  # every panel is large enough to read the ranks
+    beside = np.abs(shown.x[:, None] - shown.x[None, :]) >= shown.cell
+    above = np.abs(shown.y[:, None] - shown.y[None, :]) >= shown.cell
+    assert (beside | above | np.eye(world, dtype=bool)).all()
+
+    frames = np.array(shown.frames)
+    assert len(frames) == math.ceil(world / gpus_per_node)
+    left, top, width, height = frames[np.arange(world) // gpus_per_node].T
+    assert (shown.x > left).all()
+    assert (shown.y > top).all()
+    assert (shown.x + shown.cell < left + width).all()
+    assert (shown.y + shown.cell < top + height).all()
+    assert frames[:, :2].min() >= 0
+    assert (frames[:, 0] + frames[:, 2]).max() <= shown.width
+    assert (frames[:, 1] + frames[:, 3]).max() <= shown.height
+    assert shown.width <= geometry.PANEL_WIDTH
+    assert shown.height <= geometry.PANEL_HEIGHT
+
+
+@pytest.mark.parametrize(("world", "gpus_per_node"), SIZES)
+def test_frames_do_not_overlap(world, gpus_per_node):
+    x, y, width, height = np.array(scene.panel(fit(world), "dp", gpus_per_node).frames).T
+    apart = (x[:, None] + width[:, None] <= x) | (y[:, None] + height[:, None] <= y)
+    assert (apart | apart.T | np.eye(len(x), dtype=bool)).all()
+
+
+@pytest.mark.parametrize(
+    ("cell", "rank", "index"), [(64, True, True), (40, True, True), (39, True, False),
+                                (22, True, False), (21, False, False)]
+)  # fmt: skip
+def test_what_a_cell_says_depends_on_its_size(cell, rank, index):
+    shown = scene.panel(SIXTEEN, "tp", gpus_per_node=8)
+    sized = scene.Panel(**{**vars(shown), "cell": float(cell)})
+    assert (sized.shows_rank, sized.shows_index) == (rank, index)
+
+
+@pytest.mark.parametrize(("gpus_per_node", "cell"), [(8, 41), (4, 40), (16, 38), (72, 30), (1, 36)])
+def test_256_gpus_have_cells_as_large_as_the_page_allows(gpus_per_node, cell):
+    assert scene.panel(fit(256), "dp", gpus_per_node).cell == cell
+
+
+# -- the logical mesh ----------------------------------------------------------------------------
+
+
+def test_stages_are_rows_and_replicas_columns_with_tp_across_and_cp_down():
+    """tp2-cp2-dp3-pp2: a block a (stage, replica)."""
+    mesh = fit(24, order="tp-cp-dp-pp", tp=2, cp=2, pp=2)
+    layout = geometry.logical_grid(mesh)
+    assert board(layout.grid, 24) == [
+        # dp 0    dp 1    dp 2
+        [0, 1,    4, 5,   8, 9],    # pp 0, cp 0
+        [2, 3,    6, 7,  10, 11],   #       cp 1
+        [12, 13, 16, 17, 20, 21],   # pp 1, cp 0
+        [14, 15, 18, 19, 22, 23],   #       cp 1
+    ]  # fmt: skip
+    assert (layout.block, layout.replicas, layout.stages) == ((2, 2), 3, 2)
+
+
+def test_the_logical_mesh_is_the_same_picture_of_coordinates_in_another_order():
+    """With pp fastest: the ranks change places, the stage of each row does not."""
+    mesh = fit(8, order="pp-dp-tp", tp=2, pp=2)
+    assert board(geometry.logical_grid(mesh).grid, 8) == [
+        [0, 4, 2, 6],
+        [1, 5, 3, 7],
+    ]
+
+
+def test_replicas_that_do_not_fit_go_on_in_the_band_below():
+    """All of dp 8 would be eight times wider than tall."""
+    layout = geometry.logical_grid(parse_mesh("tp1-dp8-pp1"))
+    assert board(layout.grid, 8) == [
+        [0, 1, 2, 3],
+        [4, 5, 6, 7],
+    ]
+    assert layout.band == (4, 1)
+
+
+def test_stages_that_do_not_fit_go_on_in_the_band_beside():
+    """All of pp 8 would be eight times taller than wide."""
+    layout = geometry.logical_grid(parse_mesh("dp1-pp8"))
+    assert board(layout.grid, 8) == [
+        [0, 2, 4, 6],
+        [1, 3, 5, 7],
+    ]
+    assert layout.band == (1, 2)
+
+
+def test_bands_of_replicas_say_which_they_are():
+    logical, _ = scene.overviews(fit(1024, tp=8, pp=4), ("dp",), 8, 0)
+    assert [text for *_, text in logical.labels] == ["dp 0–7", "dp 8–15", "dp 16–23", "dp 24–31"]
+
+
+def test_bands_of_stages_say_which_they_are():
+    mesh = fit(16384, order="tp-cp-pp-dp", tp=8, cp=16, pp=16)
+    logical, _ = scene.overviews(mesh, ("dp",), 8, 0)
+    texts = [text for *_, text in logical.labels]
+    assert texts == [*(f"pp {n}" for n in range(8)), "pp 0–7", "pp 8–15"]
+
+
+EXTREMES = [
+    *(f"{axis}131072" for axis in ("tp", "cp", "dp", "pp")),
+    *(f"{axis}131071" for axis in ("tp", "cp", "dp", "pp")),
+    *(f"{axis}997" for axis in ("tp", "cp", "dp", "pp")),
+    "tp997-cp2", "tp2-cp997", "tp127-cp131-dp7", "cp127-pp1021", "dp1021-pp127", "tp1021-dp127",
+    "tp8-cp16-pp16-dp64", "tp8-cp1-dp1024-pp16", "dp1-tp1-cp1-pp1", "pp3-dp5-cp7-tp11", "tp1048576",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", EXTREMES)
+def test_every_rank_has_a_cell_of_its_own_on_the_board(text):
+    mesh = parse_mesh(text)
+    for grid in (
+        geometry.logical_grid(mesh).grid,
+        *(geometry.physical_grid(mesh.world_size, g).grid for g in (1, 7, 8, 72)),
+    ):
+        cells = grid.cells()[: mesh.world_size]
+        assert len(cells) == mesh.world_size
+        assert cells.min() >= 0
+        assert cells.max() < grid.columns * grid.rows
+        assert np.bincount(cells).max() == 1
+        assert 0.2 <= grid.columns / grid.rows <= 8.1  # a picture, not a line
+        assert grid.columns * grid.rows <= 1.3 * mesh.world_size + 300  # mostly filled
+
+
+@given(
+    st.permutations(["tp", "cp", "dp", "pp"]),
+    st.lists(st.sampled_from([1, 2, 3, 4, 5, 7, 8, 13]), min_size=4, max_size=4),
+    st.sampled_from([1, 3, 8, 72]),
+)
+@settings(max_examples=150, deadline=None)
+def test_any_mesh_has_a_cell_for_every_rank(order, sizes, gpus_per_node):
+    mesh = parse_mesh("-".join(f"{name}{size}" for name, size in zip(order, sizes)))
+    grids = geometry.logical_grid(mesh).grid, geometry.physical_grid(mesh.world_size, gpus_per_node)
+    for grid in (grids[0], grids[1].grid):
+        cells = grid.cells()[: mesh.world_size]
+        assert len(np.unique(cells)) == mesh.world_size
+        assert cells.min() >= 0
+        assert cells.max() < grid.columns * grid.rows
+
+
+# -- the nodes as they stand ---------------------------------------------------------------------
+
+
+def test_nodes_are_tiles_in_rows_and_the_last_may_be_partly_filled():
+    """10 GPUs, four a node, two nodes in a row."""
+    assert board(geometry.physical_grid(10, 4, across=2).grid, 10) == [
+        [0, 1, 2, 3, 4, 5, 6, 7],
+        [8, 9, -1, -1, -1, -1, -1, -1],
+    ]
+
+
+def test_a_node_of_16_is_a_tile_of_four_by_four():
+    assert board(geometry.physical_grid(32, 16, across=2).grid, 32) == [
+        [0, 1, 2, 3, 16, 17, 18, 19],
+        [4, 5, 6, 7, 20, 21, 22, 23],
+        [8, 9, 10, 11, 24, 25, 26, 27],
+        [12, 13, 14, 15, 28, 29, 30, 31],
+    ]
+
+
+def test_touching_is_side_by_side_or_above_each_other():
+    """0 1 2 3
+    4 5"""
+    pairs = geometry.touching(geometry.physical_grid(6, 4, across=1).grid, 6).tolist()
+    assert sorted(map(tuple, pairs)) == [(0, 1), (0, 4), (1, 2), (1, 5), (2, 3), (4, 5)]
+
+
+# -- overviews -----------------------------------------------------------------------------------
+
+BIG = fit(1024, order="tp-cp-dp-pp", tp=8, cp=2, pp=4)
+
+
+@pytest.mark.parametrize("rank", [0, 1, 517, 1023])
+def test_marks_are_the_groups_of_the_chosen_rank_largest_first(rank):
+    for overview in scene.overviews(BIG, ("tp", "cp", "dp", "pp"), 8, rank):
+        assert overview.rank == rank
+        assert [(m.kind, len(m.ranks)) for m in overview.marks] == [
+            ("dp", 16), ("tp", 8), ("pp", 4), ("cp", 2)
+        ]  # fmt: skip
+        for mark in overview.marks:
+            (own,) = [g for g in rank_groups(BIG, mark.kind).tolist() if rank in g]
+            assert sorted(mark.ranks.tolist()) == own == group_of(BIG, mark.kind, rank).tolist()
+
+
+def test_both_views_show_the_same_world_in_one_cell_a_gpu():
+    logical, physical = scene.overviews(BIG, ("tp",), 8, 0)
+    assert (logical.view, physical.view) == ("logical", "physical")
+    for overview in (logical, physical):
+        assert len(np.unique(overview.place)) == 1024
+        assert overview.stage.tolist() == [rank // 256 for rank in range(1024)]
+        assert overview.num_stages == 4
+
+
+@pytest.mark.parametrize("world", [257, 997, 1024, 16384, 131072, 131071])
+@pytest.mark.parametrize("gpus_per_node", [1, 8, 72])
+def test_an_overview_and_its_labels_fit_the_page(world, gpus_per_node):
+    for overview in scene.overviews(fit(world), ("dp",), gpus_per_node, world - 1):
+        assert overview.width <= scene.OVERVIEW_WIDTH + 1e-6
+        assert overview.height <= scene.OVERVIEW_TOP + scene.OVERVIEW_HEIGHT + 1e-6
+        assert overview.cell > 0.8
+        beside = [y for _, y, anchor, _ in overview.labels if anchor == "end"]
+        assert min(beside) > 0
+        assert max(beside) < overview.height
+        assert all(b - a >= scene.LABEL_ROOM_Y - 1e-6 for a, b in pairwise(beside))
+
+
+@pytest.mark.parametrize("text", ["dp8-pp16", "tp8-cp16-pp16-dp8", "tp1-pp131072", "tp2-pp4096"])
+def test_labels_along_the_top_do_not_run_into_each_other(text):
+    logical, _ = scene.overviews(parse_mesh(text), ("pp",), 8, 0)
+    top = sorted((x, text) for x, _, anchor, text in logical.labels if anchor == "start")
+    assert top
+    for (x, text), (following, _) in pairwise(top):
+        assert following - x >= 6.5 * len(text)  # of 11 pixels, a digit is about 6.5 wide
+
+
+def test_gaps_are_drawn_from_4_pixels_a_cell():
+    by_world = {
+        world: scene.overviews(fit(world, tp=8), ("tp",), 8, 0)[1] for world in (512, 16384, 131072)
+    }
+    assert {world: one.cell >= 4 for world, one in by_world.items()} == {
+        512: True, 16384: False, 131072: False
+    }  # fmt: skip
+    assert all(one.has_gaps == (one.cell >= 4) for one in by_world.values())
+
+
+def test_a_rank_or_kind_that_is_not_there_is_refused():
+    for rank in (-1, 1024, 2.5, "0"):
+        with pytest.raises(LayoutError):
+            scene.overviews(BIG, ("tp",), 8, rank)
+    with pytest.raises(LayoutError):
+        scene.overviews(BIG, ("xp",), 8, 0)
