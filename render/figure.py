@@ -375,4 +375,5 @@ def _glyphs(text: str, bold: bool) -> tuple[Path, float]:
     vertices, codes = text_to_path.get_text_path(font, text)
     font.set_size(scale)
     advance, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
-    return Path(np.asarray(vertices).reshape(-1, 2) / scale, codes, readonly=True), advance / scale
+    outline = np.asarray(vertices, dtype=float).reshape(-1, 2) / scale  # an empty text has none
+    return Path(outline, np.asarray(codes, dtype=Path.code_type), readonly=True), advance / scale

@@ -106,8 +106,11 @@ def node_columns(gpus_per_node: int) -> int:
     >>> [node_columns(g) for g in (1, 4, 8, 16, 32, 72, 17)]
     [1, 4, 8, 4, 8, 12, 6]
     """
-    if gpus_per_node <= 8:
-        return gpus_per_node
+    return gpus_per_node if gpus_per_node <= 8 else _tile_columns(gpus_per_node)
+
+
+def _tile_columns(gpus_per_node: int) -> int:
+    """Columns of a tile about twice as wide as tall, full rows if there are any such."""
     ideal = math.sqrt(COMFORTABLE * gpus_per_node)
     even = [d for d in divisors(gpus_per_node) if ideal / 1.6 <= d <= ideal * 1.6]
     return min(
@@ -125,9 +128,12 @@ class PhysicalGrid:
 
 
 def physical_grid(world: int, gpus_per_node: int, across: int | None = None) -> PhysicalGrid:
-    """Lay out nodes as tiles, ``across`` in a row or so that the whole is twice as wide as tall."""
+    """Lay out nodes as tiles: ``across`` in a row, as in a panel, or as an overview.
+
+    An overview is about twice as wide as tall, and so is each of its tiles.
+    """
     nodes = -(-world // gpus_per_node)
-    wide = node_columns(gpus_per_node)
+    wide = node_columns(gpus_per_node) if across else _tile_columns(gpus_per_node)
     tall = -(-gpus_per_node // wide)
     ideal = max(1, round(math.sqrt(COMFORTABLE * nodes * tall / wide)))
     across = across or min(nodes, ideal)

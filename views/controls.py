@@ -77,7 +77,8 @@ def build(language: str = "en") -> ControlColumn:
     )
     fold = gr.Button(PAGE["controls"][language], elem_id="fold", size="sm")
     with gr.Column(elem_id="foldable", min_width=240):
-        with gr.Group(elem_id="presets"):
+        preset_label = gr.HTML(preset_label_html(language), apply_default_css=False)
+        with gr.Column(elem_id="presets"):
             presets = {name: gr.Button(PRESET_NAMES[name][language], size="sm") for name in PRESETS}
         sources = gr.HTML(sources_html(language), apply_default_css=False)
         nodes = size_box("nodes", start.nodes, node_stops(MAX_RANKS), language)

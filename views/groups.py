@@ -11,7 +11,6 @@ import gradio as gr
 from descriptions import PAGE
 from groups import MAX_RANKS, LayoutError
 from groups.mesh import whole_number
-
 from render.scene import PANEL_LIMIT
 
 from .controls import (

@@ -138,10 +138,14 @@ def _intro(layout: Layout, language: str) -> str:
 
 def _card(layout: Layout, language: str) -> str:
     """Where the script tells about one GPU; until then, the layout and what to do."""
+    world, nodes = (
+        counted(number, noun, language)
+        for number, noun in ((layout.world_size, "gpu"), (layout.nodes, "node"))
+    )
     return (
-        f'<div class="card" style="--kinds:{len(layout.kinds)}"><p class="layout"><b>{counted(layout.world_size, "gpu", language)}</b>'
-        f" = {counted(layout.nodes, 'node', language)} × {layout.gpus_per_node}"
-        f" · <b>DP {layout.mesh.size('dp'):,}</b> · <code>{layout.mesh}</code></p>"
+        f'<div class="card" style="--kinds:{len(layout.kinds)}"><p class="layout"><b>{world}</b>'
+        f" = {nodes} × {layout.gpus_per_node} · <b>DP {layout.mesh.size('dp'):,}</b> · "
+        f"<code>{layout.mesh}</code></p>"
         f'<div class="told" aria-live="polite">{escape(PAGE["idle"][language])}</div></div>'
     )
 

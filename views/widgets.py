@@ -31,9 +31,9 @@ def size_box(name: str, value: int, stops: list[int], language: str = "en") -> g
     return gr.HTML(
         value,
         html_template=(
-            '<div class="size"><label></label><p class="help"></p><div class="row"><input type="range" min="0" '
-            'step="1"><input type="text" inputmode="numeric" autocomplete="off" '
-            'spellcheck="false"></div></div>'
+            '<div class="size"><label></label><p class="help"></p><div class="row">'
+            '<input type="range" min="0" step="1"><input type="text" inputmode="numeric" '
+            'autocomplete="off" spellcheck="false"></div></div>'
         ),
         js_on_load=script("size_box.js"),
         apply_default_css=False,

@@ -1,0 +1,330 @@
+"""Downloads: the same picture as on the page, as PNG, SVG and PDF, from any thread."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from PIL import Image
+
+from groups import fit
+from render import figure as drawing
+from render import palette, scene
+
+SIXTEEN = fit(16, order="tp-cp-dp-pp", tp=2, pp=2)
+PANELS = [scene.panel(SIXTEEN, kind, 8) for kind in ("dp", "tp", "pp")]
+TITLES = ["DP: 4 groups of 4 ranks", "TP: 8 groups of 2 ranks", "PP: 8 groups of 2 ranks"]
+BIG = fit(1024, order="tp-cp-dp-pp", tp=8, cp=2, pp=4)
+OVERVIEWS = scene.overviews(BIG, ("tp", "cp", "dp", "pp"), 8, 517)
+THEMES = ("light", "dark")
+PAGE = {"light": (255, 255, 255), "dark": (0x0B, 0x0F, 0x19)}
+
+
+def panels(theme="light") -> Figure:
+    return drawing.figure(PANELS, TITLES, f"{SIXTEEN}, 2 nodes x 8 GPUs", theme)
+
+
+def overviews(theme="light") -> Figure:
+    return drawing.figure(OVERVIEWS, ["Logical mesh", "Nodes"], str(BIG), theme)
+
+
+def alone(draw, shown, theme, scale=4) -> np.ndarray:
+    """A scene painted on axes of its own at ``scale`` pixels a scene pixel: uint8, (h, w, 3)."""
+    made = Figure(figsize=(shown.width / 96, shown.height / 96), dpi=96 * scale)
+    made.set_facecolor(drawing.LOOKS[theme].page)
+    canvas = FigureCanvasAgg(made)
+    draw(made.add_axes((0, 0, 1, 1)), shown, theme)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[:, :, :3]
+
+
+def png(made: Figure) -> np.ndarray:
+    image = Image.open(io.BytesIO(drawing.to_bytes(made, "png")))
+    return np.asarray(image.convert("RGB"))
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [panels, overviews])
+def test_a_png_has_two_pixels_a_scene_pixel(make):
+    made = make()
+    width, height = made.get_size_inches() * 96
+    assert png(made).shape == (2 * round(height), 2 * round(width), 3)
+
+
+@pytest.mark.parametrize(("make", "scenes"), [(panels, PANELS), (overviews, OVERVIEWS)])
+def test_every_scene_keeps_its_own_size_and_none_overlap(make, scenes):
+    made = make()
+    whole = made.get_size_inches() * 96
+    page, *axes = made.axes
+    assert page.get_position().bounds == (0, 0, 1, 1)
+    boxes = [ax.get_position().bounds * np.tile(whole, 2) for ax in axes]
+    assert [tuple(box[2:]) for box in boxes] == [pytest.approx((s.width, s.height)) for s in scenes]
+    for (_, above, *_), (_, below, _, height) in pairwise(boxes):
+        assert below + height + drawing.TITLE < above  # room for a title between the two
+    assert all(left >= 0 and left + width <= whole[0] for left, _, width, _ in boxes)
+    assert all(bottom >= 0 and bottom + height <= whole[1] for _, bottom, _, height in boxes)
+
+
+def test_an_svg_is_xml_of_the_figure_s_size_and_a_pdf_is_a_pdf():
+    made = panels()
+    width, height = made.get_size_inches() * 72
+    root = ET.fromstring(drawing.to_bytes(made, "svg"))
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert [float(v) for v in root.get("viewBox").split()] == pytest.approx([0, 0, width, height])
+    pdf = drawing.to_bytes(made, "pdf")
+    assert pdf.startswith(b"%PDF-1.")
+    assert pdf.rstrip().endswith(b"%%EOF")
+
+
+def test_files_need_no_fonts_and_scale_as_outlines():
+    made = panels()
+    assert b"<text" not in drawing.to_bytes(made, "svg")
+    assert b"/Font" not in drawing.to_bytes(made, "pdf").replace(b"/Font 3 0 R", b"")
+    svg = drawing.to_bytes(overviews(), "svg")
+    assert svg.count(b"<image") == 2  # one pixel a GPU, sharp at any zoom
+    assert svg.count(b"image-rendering:pixelated") == 2
+
+
+@pytest.mark.parametrize("format", ["jpg", "PNG", "", "exe", None])
+def test_any_other_format_is_refused_by_name(format):
+    with pytest.raises(ValueError, match=r"there is no format .*; try png, svg or pdf"):
+        drawing.to_bytes(panels(), format)
+
+
+@pytest.mark.parametrize("make", [panels, overviews])
+@pytest.mark.parametrize("format", ["png", "svg", "pdf"])
+def test_the_same_picture_is_the_same_file(make, format):
+    first = drawing.to_bytes(make(), format)
+    assert drawing.to_bytes(make(), format) == first
+    assert b"Date" not in first or format == "pdf"
+    assert b"CreationDate" not in first
+
+
+def test_eight_threads_write_the_same_files():
+    jobs = [(make, form) for make in (panels, overviews) for form in ("png", "svg", "pdf")] * 4
+    once = {job: drawing.to_bytes(job[0](), job[1]) for job in set(jobs)}
+    drawing._glyphs.cache_clear()
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(lambda job: drawing.to_bytes(job[0](), job[1]), jobs))
+    assert all(data == once[job] for job, data in zip(jobs, made))
+
+
+def test_writing_leaves_the_settings_of_matplotlib_as_they_were():
+    before = dict(mpl.rcParams)
+    drawing.to_bytes(panels(), "svg")
+    assert dict(mpl.rcParams) == before
+
+
+def test_pyplot_is_never_imported():
+    code = (
+        "import sys; from groups import fit; from render import scene, figure as f\n"
+        "m = fit(512, tp=8); made = f.figure(scene.overviews(m, ('tp',), 8, 3), ['a', 'b'], 'c')\n"
+        "[f.to_bytes(made, form) for form in ('png', 'svg', 'pdf')]\n"
+        "print('matplotlib.pyplot' in sys.modules, 'tkinter' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["False", "False"]
+    assert run.stderr == ""
+
+
+# -- the picture ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("shown", PANELS, ids=lambda shown: shown.kind)
+def test_each_cell_has_its_palette_colour_and_the_page_shows_between_cells(shown, theme):
+    """Sampled near the left edge, where there is no text, and in the gap before the next cell."""
+    picture = alone(drawing.draw_panel, shown, theme)
+    for rank in range(16):
+        x, y = 4 * shown.x[rank], 4 * (shown.y[rank] + shown.cell / 2)
+        inside = picture[int(y), int(x + 4 * 5)]
+        assert tuple(inside) == palette.rgb(palette.PALETTE[shown.colour[rank]])
+        assert tuple(picture[int(y), int(x)]) == PAGE[theme]
+
+
+@pytest.mark.parametrize(("world", "gpus_per_node", "lines"), [(16, 8, 2), (256, 72, 1)])
+def test_a_cell_s_text_is_in_its_ink_and_inside_the_cell(world, gpus_per_node, lines):
+    """Rank and group at 64 pixels a cell, the rank alone at 30."""
+    shown = scene.panel(fit(world), "pp", gpus_per_node)
+    picture = alone(drawing.draw_panel, shown, "dark")  # where the page is neither of the inks
+    for rank in range(world):
+        left, top = shown.x[rank] + 1, shown.y[rank] + 1
+        side = shown.cell - 2
+        x, y = (slice(int(4 * a), int(4 * (a + side))) for a in (left, top))
+        fill = palette.PALETTE[shown.colour[rank]]
+        ink = (picture[y, x] == palette.rgb(palette.ink(fill))).all(axis=-1)
+        rows = ink.any(axis=1)
+        assert np.count_nonzero(np.diff(rows.astype(int)) == 1) == lines
+        across = np.flatnonzero(ink.any(axis=0)) / 4
+        assert across.min() >= 1
+        assert across.max() <= side - 1
+        assert abs((across.min() + across.max()) / 2 - side / 2) < 1.5  # in the middle
+
+
+def test_each_node_has_a_frame_and_a_label_to_its_left():
+    shown = PANELS[1]
+    picture = alone(drawing.draw_panel, shown, "light").astype(int)
+    edge = np.array(palette.rgb(drawing.LOOKS["light"].edge))
+    for (left, top, width, height), (right, middle, _) in zip(shown.frames, shown.labels):
+        for x, y in ((left, top + height / 2), (left + width, top + height / 2),
+                     (left + width / 2, top), (left + width / 2, top + height)):  # fmt: skip
+            around = picture[int(4 * y) - 2 : int(4 * y) + 2, int(4 * x) - 2 : int(4 * x) + 2]
+            assert (np.abs(around - edge).sum(axis=-1) < 30).any()
+        beside = picture[int(4 * (middle - 6)) : int(4 * (middle + 6)), : int(4 * right)]
+        assert (beside.sum(axis=-1) < 300).any()
+
+
+def expected_colours(overview, theme) -> list[tuple[int, int, int]]:
+    """The colour of every rank: its stage's grey, or that of its smallest mark."""
+    greys = palette.ramp(*drawing.LOOKS[theme].greys, overview.num_stages)
+    colours = [greys[stage] for stage in overview.stage]
+    for mark in overview.marks:
+        for rank in mark.ranks:
+            colours[rank] = palette.rgb(palette.KIND_COLOURS[theme][mark.kind])
+    return colours
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("overview", OVERVIEWS, ids=lambda one: one.view)
+def test_an_overview_has_the_stage_s_grey_or_the_kind_s_colour_in_every_cell(overview, theme):
+    picture = alone(drawing.draw_overview, overview, theme)
+    row, column = np.divmod(overview.place, overview.grid.columns)
+    x = 4 * (overview.left + (column + 0.5) * overview.cell)
+    y = 4 * (overview.top + (row + 0.5) * overview.cell)
+    far = np.hypot(x - x[overview.rank], y - y[overview.rank]) > 4 * (overview.cell * 0.8 + 4)
+    far[overview.rank] = True  # the ring goes round it and covers some of its neighbours
+    got = picture[y.astype(int), x.astype(int)]
+    assert np.array_equal(got[far], np.array(expected_colours(overview, theme))[far])
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_page_shows_in_the_gaps_of_an_overview(theme):
+    overview = OVERVIEWS[1]
+    assert overview.has_gaps
+    picture = alone(drawing.draw_overview, overview, theme)
+    y = int(4 * (overview.top + 0.5 * overview.cell))
+    for column in (1, 2, 8, 16):
+        x = int(4 * (overview.left + column * overview.cell))
+        assert tuple(picture[y, x]) == PAGE[theme]
+
+
+def test_gaps_are_wider_between_blocks_than_between_cells():
+    overview = OVERVIEWS[1]
+    y = int(4 * (overview.top + 0.5 * overview.cell))
+    row = (alone(drawing.draw_overview, overview, "light")[y] == 255).all(axis=-1)
+
+    def width(column):
+        middle = int(4 * (overview.left + column * overview.cell))
+        return row[middle - 20 : middle + 20].sum()
+
+    assert width(8) > width(7) > 0
+    assert width(8) == width(16)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_a_ring_in_the_page_s_ink_is_round_the_chosen_rank(theme):
+    for overview in OVERVIEWS:
+        picture = alone(drawing.draw_overview, overview, theme)
+        row, column = divmod(int(overview.place[517]), overview.grid.columns)
+        x = overview.left + (column + 0.5) * overview.cell
+        y = overview.top + (row + 0.5) * overview.cell
+        radius = max(6.0, overview.cell * 0.8)
+        for turn in np.linspace(0, 2 * np.pi, 24):
+            at = int(4 * (y + radius * np.sin(turn))), int(4 * (x + radius * np.cos(turn)))
+            assert tuple(picture[at]) == palette.rgb(drawing.LOOKS[theme].ink)
+
+
+def test_131072_gpus_are_all_there_with_their_marks():
+    for overview in scene.overviews(fit(131072, tp=8, pp=16), ("dp", "tp", "pp"), 8, 9):
+        pixels = drawing._pixels(overview, "light").reshape(-1, 3)[overview.place]
+        assert np.array_equal(pixels, expected_colours(overview, "light"))
+        shown = alone(drawing.draw_overview, overview, "light", scale=2)
+        for mark in overview.marks:
+            colour = palette.rgb(palette.KIND_COLOURS["light"][mark.kind])
+            assert (shown == colour).all(axis=-1).sum() >= len(mark.ranks) / 2
+
+
+# -- words ---------------------------------------------------------------------------------------
+
+
+def test_the_legend_names_each_marked_kind_with_its_size_once():
+    legend = drawing.Legend.of(OVERVIEWS, "light", 0.0)
+    kinds = palette.KIND_COLOURS["light"]
+    assert [(swatch, word.text) for swatch, word in legend.entries] == [
+        (kinds["dp"], "dp group, 16 ranks"),
+        (kinds["tp"], "tp group, 8 ranks"),
+        (kinds["pp"], "pp group, 4 ranks"),
+        (kinds["cp"], "cp group, 2 ranks"),
+        ("ring", "rank 517"),
+        ("#e9e9ec-#b4b4bc", "pp 0 to 3"),
+    ]
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_legend_s_colours_are_in_the_picture_below_the_scenes(theme):
+    picture = png(overviews(theme))
+    bottom = picture[-2 * 70 :].reshape(-1, 3)
+    for colour in palette.KIND_COLOURS[theme].values():
+        assert (bottom == palette.rgb(colour)).all(axis=-1).sum() >= 4 * 100
+
+
+def test_panels_have_no_legend():
+    assert drawing.Legend.of(PANELS, "light", 0.0).entries == ()
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize(
+    ("scenes", "title"),
+    [
+        ([scene.panel(fit(1), "tp", 1)], "TP: 1 group of 1 rank, and a title wider than its scene"),
+        (PANELS[:1], "DP"),
+        (OVERVIEWS[:1], "L" * 120),
+    ],
+)
+def test_nothing_touches_the_edge_of_the_file(scenes, title, theme):
+    picture = png(drawing.figure(scenes, [title], "a caption " * 9, theme))
+    inner = np.ones(picture.shape[:2], dtype=bool)
+    inner[10:-10, 10:-10] = False
+    assert (picture[inner] == PAGE[theme]).all()
+
+
+def test_titles_and_caption_are_drawn():
+    with_words = drawing.figure(PANELS[:1], ["DP: 4 groups"], "tp2-cp1-dp4-pp2")
+    without = drawing.figure(PANELS[:1], [""], "tp2-cp1-dp4-pp2")
+    assert (png(with_words)[: 2 * 36] < 100).any()
+    assert (png(without)[: 2 * 36] == 255).all()
+    assert (png(with_words)[-2 * 30 :] < 100).any()
+
+
+def test_long_labels_shrink_to_fit_beside_the_picture():
+    """The labels of 131,072 replicas: "dp 129024-129535"."""
+    logical, _ = scene.overviews(fit(131072), ("dp",), 8, 0)
+    picture = alone(drawing.draw_overview, logical, "light", scale=2)
+    assert (picture[:, :4] == 255).all()
+    assert (picture[:, 4 : int(2 * logical.left) - 14] < 128).any()
+
+
+def test_text_is_taken_as_written():
+    """No mathematics: a dollar is a dollar."""
+    assert len(drawing._glyphs("$x$", False)[0].codes) > len(drawing._glyphs("x", False)[0].codes)
+
+
+def test_as_many_titles_as_scenes_are_needed():
+    with pytest.raises(ValueError, match="3 scenes need as many titles, not 1"):
+        drawing.figure(PANELS, ["one"])
+
+
+def test_an_unknown_theme_is_refused():
+    with pytest.raises(KeyError):
+        drawing.figure(PANELS, TITLES, theme="sepia")

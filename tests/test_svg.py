@@ -1,0 +1,248 @@
+"""The page's pictures, read back as XML and their embedded pixels as images."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from groups import fit
+from render import palette, scene, svg
+
+SIXTEEN = fit(16, order="tp-cp-dp-pp", tp=2, pp=2)
+BIG = fit(1024, order="tp-cp-dp-pp", tp=8, cp=2, pp=4)
+KINDS = ("tp", "cp", "dp", "pp")
+HOSTILE = "\"><script>alert(1)</script> & 'tp'"
+
+
+def cells(picture: ET.Element) -> list[ET.Element]:
+    return [g for g in picture.iter("g") if "c" in g.get("class", "").split()]
+
+
+def panel_of(mesh, kind, gpus_per_node=8, description="x") -> ET.Element:
+    return ET.fromstring(svg.panel_svg(scene.panel(mesh, kind, gpus_per_node), description))
+
+
+def image_of(picture: ET.Element, name: str) -> Image.Image:
+    (image,) = [i for i in picture.iter("image") if i.get("class") == name]
+    head, data = image.get("href").split(",", 1)
+    assert head == "data:image/png;base64"
+    return Image.open(io.BytesIO(base64.b64decode(data)))
+
+
+# -- panels --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "groups"),
+    [
+        ("tp", "0 0 1 1 2 2 3 3   4 4 5 5 6 6 7 7"),
+        ("dp", "0 1 0 1 0 1 0 1   2 3 2 3 2 3 2 3"),
+        ("pp", "0 1 2 3 4 5 6 7   0 1 2 3 4 5 6 7"),
+    ],
+)
+def test_every_gpu_is_a_cell_that_knows_its_rank_group_and_colour(kind, groups):
+    drawn = cells(panel_of(SIXTEEN, kind))
+    assert [int(g.get("data-r")) for g in drawn] == list(range(16))
+    assert [g.get("data-g") for g in drawn] == groups.split()
+    assert [g.get("class") for g in drawn] == [f"c g{number}" for number in groups.split()]
+
+
+def test_colours_go_round_after_eleven_but_the_group_index_does_not():
+    drawn = cells(panel_of(fit(256, tp=8), "tp"))
+    assert [g.get("data-g") for g in drawn[::8]] == [str(n) for n in range(32)]
+    assert {g.get("class") for g in drawn} == {f"c g{n}" for n in range(11)}
+
+
+def test_large_cells_say_rank_and_group():
+    texts = [(t.text, t.get("class")) for g in cells(panel_of(SIXTEEN, "tp")) for t in g]
+    said = [text for text in texts if text[0]]
+    assert said[:4] == [("0", "r"), ("tp0", "i"), ("1", "r"), ("tp0", "i")]
+    assert said[-2:] == [("15", "r"), ("tp7", "i")]
+    assert len(said) == 32
+
+
+def test_middle_cells_say_the_rank_only():
+    """72 GPUs a node: cells of 30 pixels."""
+    drawn = cells(panel_of(fit(256), "dp", gpus_per_node=72))
+    texts = [t for g in drawn for t in g.iter("text")]
+    assert [t.text for t in texts] == [str(rank) for rank in range(256)]
+    assert {t.get("class") for t in texts} == {"r"}
+
+
+def test_cells_stand_where_the_scene_says_with_a_gap_of_two_pixels():
+    shown = scene.panel(SIXTEEN, "tp", 8)
+    for rank, g in enumerate(cells(panel_of(SIXTEEN, "tp"))):
+        x, y = map(float, re.fullmatch(r"translate\((.*),(.*)\)", g.get("transform")).groups())
+        assert (x, y) == (shown.x[rank] + 1, shown.y[rank] + 1)
+        (square,) = g.iter("rect")
+        assert float(square.get("width")) == float(square.get("height")) == shown.cell - 2
+
+
+def test_frames_and_row_labels_are_drawn():
+    picture = panel_of(SIXTEEN, "tp")
+    frames, rows = (next(g for g in picture if g.get("class") == c) for c in ("frames", "rows"))
+    assert len(frames) == 2
+    assert [text.text for text in rows] == ["N0", "N1"]
+
+
+@pytest.mark.parametrize("view", ["panel", "logical", "physical"])
+def test_a_description_is_spoken_and_can_break_nothing(view):
+    if view == "panel":
+        text = svg.panel_svg(scene.panel(SIXTEEN, "tp", 8), HOSTILE)
+    else:
+        logical, physical = scene.overviews(BIG, KINDS, 8, 0)
+        text = svg.overview_svg(logical if view == "logical" else physical, HOSTILE)
+    assert "<script" not in text
+    picture = ET.fromstring(text)
+    assert picture.get("aria-label") == HOSTILE
+    assert picture.get("role") == "group"
+
+
+@pytest.mark.parametrize(("world", "gpus_per_node"), [(1, 1), (10, 8), (256, 1), (256, 72)])
+def test_any_panel_is_well_formed_and_inside_its_view_box(world, gpus_per_node):
+    picture = panel_of(fit(world), "dp", gpus_per_node)
+    assert len(cells(picture)) == world
+    left, top, width, height = map(float, picture.get("viewBox").split())
+    assert (left, top) == (0, 0)
+    for rect in (r for r in picture.iter("rect") if r.get("x")):
+        assert float(rect.get("x")) + float(rect.get("width")) <= width
+        assert float(rect.get("y")) + float(rect.get("height")) <= height
+
+
+# -- overviews -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rank", [0, 517])
+@pytest.mark.parametrize("view", [0, 1])
+def test_the_base_image_is_one_pixel_a_gpu_in_the_grey_of_its_stage(view, rank):
+    overview = scene.overviews(BIG, KINDS, 8, rank)[view]
+    image = image_of(ET.fromstring(svg.overview_svg(overview, "")), "base")
+    assert image.size == (overview.grid.columns, overview.grid.rows)
+    pixels = np.asarray(image.convert("RGBA")).reshape(-1, 4)
+    greys = palette.ramp(*palette.STAGE_GREYS, 4)
+    expected = [(*greys[rank // 256], 255) for rank in range(1024)]
+    assert list(map(tuple, pixels[overview.place].tolist())) == expected
+
+
+@pytest.mark.parametrize("rank", [0, 517])
+@pytest.mark.parametrize("view", [0, 1])
+def test_the_marks_image_shows_the_chosen_groups_and_nothing_else(view, rank):
+    overview = scene.overviews(BIG, KINDS, 8, rank)[view]
+    image = image_of(ET.fromstring(svg.overview_svg(overview, "")), "marks")
+    pixels = np.asarray(image.convert("RGBA")).reshape(-1, 4)[overview.place]
+    expected = np.zeros((1024, 4), dtype=int)
+    for kind in ("dp", "tp", "pp", "cp"):  # 16, 8, 4 and 2 ranks: the smallest on top
+        (mark,) = [m for m in overview.marks if m.kind == kind]
+        expected[mark.ranks] = (*palette.rgb(palette.KIND_COLOURS["light"][kind]), 255)
+    shown = pixels[:, 3] > 0
+    assert np.array_equal(shown, expected[:, 3] > 0)
+    assert np.array_equal(pixels[shown], expected[shown])
+    assert shown.sum() == 16 + 8 + 4 + 2 - 3  # they share the chosen rank only
+
+
+def test_cells_without_a_gpu_are_transparent():
+    _, physical = scene.overviews(fit(1021), ("dp",), 8, 0)
+    image = image_of(ET.fromstring(svg.overview_svg(physical, "")), "base")
+    alpha = np.asarray(image.convert("RGBA"))[:, :, 3]
+    assert (alpha > 0).sum() == 1021
+
+
+def test_more_stages_than_greys_share_them_in_order():
+    logical, _ = scene.overviews(fit(1024, tp=2, pp=512), ("pp",), 8, 0)
+    shades = svg.base_pixels(logical).reshape(-1)[logical.place]
+    assert shades.min() == 1
+    assert shades.max() == 200
+    assert (np.diff(shades.astype(int)) >= 0).all()  # ranks ascend by stage here
+
+
+def test_the_script_finds_every_rank_from_the_fold_alone():
+    """The law: cell = sum((c % period) * step + (c // period) * jump) over the axes, fastest first."""
+    for overview in scene.overviews(BIG, KINDS, 8, 0):
+        picture = ET.fromstring(svg.overview_svg(overview, ""))
+        folds = [tuple(map(int, f.split(","))) for f in picture.get("data-fold").split(";")]
+        for rank in (0, 1, 9, 300, 1023):
+            left, cell = rank, 0
+            for size, period, step, jump in folds:
+                left, c = divmod(left, size)
+                cell += (c % period) * step + (c // period) * jump
+            assert cell == overview.place[rank]
+        assert int(picture.get("data-columns")) == overview.grid.columns
+
+
+def test_the_ring_is_round_the_chosen_rank():
+    for overview in scene.overviews(BIG, KINDS, 8, 517):
+        (ring,) = ET.fromstring(svg.overview_svg(overview, "")).iter("circle")
+        column = (float(ring.get("cx")) - overview.left) / overview.cell
+        row = (float(ring.get("cy")) - overview.top) / overview.cell
+        cell = int(row) * overview.grid.columns + int(column)
+        assert cell == overview.place[517]
+        assert (column % 1, row % 1) == pytest.approx((0.5, 0.5), abs=1e-2)
+
+
+def gaps(overview) -> dict[str, tuple[int, int]]:
+    """How many vertical and horizontal lines each kind of gap has."""
+    paths = ET.fromstring(svg.overview_svg(overview, "")).iter("path")
+    return {p.get("class"): (p.get("d").count("v"), p.get("d").count("h")) for p in paths}
+
+
+def test_gaps_part_cells_blocks_and_bands():
+    """64 x 16 cells of 10 pixels: blocks of 8 x 1, bands of 64 x 4."""
+    logical, physical = scene.overviews(fit(1024, tp=8, pp=4), ("tp",), 8, 0)
+    assert gaps(logical) == {"gaps": (63, 15), "gaps blocks": (7, 15), "gaps bands": (0, 3)}
+    assert gaps(physical) == {"gaps": (47, 21), "gaps blocks": (5, 21)}
+
+
+def test_no_line_is_drawn_closer_than_a_pixel_of_cells_allows():
+    """131,072 GPUs: rows of 1.25 pixels would vanish under a line each."""
+    for overview in scene.overviews(fit(131072, tp=8, pp=16), ("tp",), 8, 0):
+        for name, (vertical, horizontal) in gaps(overview).items():
+            least = 12 if "bands" in name else 8
+            assert overview.grid.columns * overview.cell / (vertical + 1) >= least
+            assert overview.grid.rows * overview.cell / (horizontal + 1) >= least
+
+
+@pytest.mark.parametrize(
+    "mesh",
+    [
+        fit(131072, tp=8, pp=16),
+        fit(131072, order="tp-cp-pp-dp", tp=8, cp=16, pp=16),
+        fit(131072),
+        fit(131072, pp=131072),
+    ],
+    ids=str,
+)
+def test_131072_gpus_fit_in_40_kilobytes(mesh):
+    for overview in scene.overviews(mesh, KINDS, 8, 4242):
+        assert len(svg.overview_svg(overview, "One sentence.").encode()) < 40_000
+
+
+def test_pictures_run_nothing_and_refer_to_nothing_outside():
+    pictures = [svg.panel_svg(scene.panel(fit(256, tp=8), "tp", 8), "x")]
+    pictures += [svg.overview_svg(one, "x") for one in scene.overviews(BIG, KINDS, 8, 3)]
+    for text in pictures:
+        assert not re.search(r"<script|javascript:|https?:|<!|@import|<foreignObject", text)
+        assert not re.search(r"\son[a-z]+=", text)
+        for link in re.findall(r'(?:href|src)="([^"]*)"', text):
+            assert link.startswith("data:image/png;base64,")
+
+
+# -- the style sheet -----------------------------------------------------------------------------
+
+
+def test_the_style_sheet_gives_every_group_its_fill_and_ink():
+    css = svg.style()
+    for number, colour in enumerate(palette.PALETTE):
+        assert f".g{number}>rect{{fill:{colour}}}" in css
+        assert f".g{number}>text{{fill:{palette.ink(colour)}}}" in css
+
+
+def test_the_style_sheet_gives_every_kind_its_colour_in_both_themes():
+    root, dark = re.search(r":root\{(.*?)\}\.dark\{(.*?)\}", svg.style()).groups()
+    for text, theme in ((root, "light"), (dark, "dark")):
+        assert dict(re.findall(r"--kind-(\w+):(#\w+);", text)) == palette.KIND_COLOURS[theme]
