@@ -668,9 +668,9 @@ PAGE: dict[str, Text] = {
     "column_ranks": Text("Ranks", "rank"),
     "column_nodes": Text("Nodes spanned", "跨节点数"),
     "more_rows": Text(
-        "The first {shown} of {total} groups of each kind at most are listed here; "
+        "Only the first {shown} groups of each kind are listed here, of up to {total}; "
         "the download has them all.",
-        "这里每种最多列出前 {shown} 个组，共有 {total} 个；下载文件包含全部。",
+        "这里每种只列出前 {shown} 个组，最多的一种共有 {total} 个；下载文件包含全部。",
     ),
     "download": Text("Download", "下载"),
     "download_picture": Text("Picture as {format}", "图片（{format}）"),
@@ -700,7 +700,8 @@ PAGE: dict[str, Text] = {
     "card_gpu": Text("GPU {rank}", "GPU {rank}"),
     "card_place": Text("node {node}, local GPU {local}", "节点 {node}，节点内 GPU {local}"),
     "card_group": Text("{kind} group {index}", "{kind} 组 {index}"),
-    "card_more": Text("… {count} in all", "……共 {count} 个"),
+    "card_count": Text("of {count} ranks:", "共 {count} 个 rank："),
+    "card_alone": Text("of 1 rank:", "共 1 个 rank："),
     "card_pinned": Text("pinned, Esc lets go", "已固定，按 Esc 取消"),
     "card_gone": Text(
         "GPU {rank} is pinned, but this layout has no such GPU.",

@@ -7,6 +7,7 @@ stage: once on the logical mesh, once on the nodes as they stand.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,10 @@ PANEL_LIMIT = 256
 
 RANK_AND_INDEX, RANK, COLOUR = 40.0, 22.0, 4.0
 """Pixels a cell needs to show rank and group index, the rank alone, or its own gap."""
+
+
+SEEN = 3.0
+"""Pixels that a marked cell of an overview covers at least, if there is room."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +96,18 @@ class Overview:
     @property
     def has_gaps(self) -> bool:
         return self.cell >= COLOUR
+
+    def swell(self, mark: Mark) -> int:
+        """Cells by which each of a mark's cells is drawn wider on every side, to be seen at all.
+
+        A cell of 1.25 pixels is lost on a page, so sparse marks grow to SEEN pixels; those of a
+        group that would then cover a quarter of the picture stay as they are.
+        """
+        swell = max(0, math.ceil((SEEN / self.cell - 1) / 2))
+        room = self.grid.columns * self.grid.rows / 4
+        while swell and len(mark.ranks) * (2 * swell + 1) ** 2 > room:
+            swell -= 1
+        return swell
 
 
 def panel(mesh: Mesh, kind: str, gpus_per_node: int) -> Panel:

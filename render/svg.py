@@ -79,11 +79,13 @@ def overview_svg(overview: Overview, description: str) -> str:
         for x, y, anchor, text in overview.labels
     )
     fold = ";".join(f"{f.size},{f.period},{f.step},{f.jump}" for f in overview.grid.folds)
+    swell = ";".join(f"{mark.kind}:{overview.swell(mark)}" for mark in overview.marks)
     row, column = divmod(int(overview.place[overview.rank]), overview.grid.columns)
     return (
         f'<svg class="overview" data-view="{overview.view}" data-columns="{overview.grid.columns}" '
-        f'data-rows="{overview.grid.rows}" data-fold="{fold}" data-cell="{overview.cell:g}" '
-        f'data-left="{overview.left:g}" data-top="{overview.top:g}" role="group" '
+        f'data-rows="{overview.grid.rows}" data-fold="{fold}" data-swell="{swell}" '
+        f'data-cell="{overview.cell:g}" data-left="{overview.left:g}" '
+        f'data-top="{overview.top:g}" role="group" '
         f'viewBox="0 0 {overview.width + 2:g} {overview.height + 2:g}" '
         f'style="max-width:{1.25 * overview.width:g}px" '
         f'aria-label="{escape(description)}">'
@@ -92,7 +94,7 @@ def overview_svg(overview: Overview, description: str) -> str:
         f"{_gaps(overview)}"
         f'<circle class="chosen" cx="{overview.left + (column + 0.5) * overview.cell:g}" '
         f'cy="{overview.top + (row + 0.5) * overview.cell:g}" '
-        f'r="{max(6.0, overview.cell * 0.8):g}"/>'
+        f'r="{max(9.0, overview.cell * 0.8):g}"/>'
         f'<g class="rows">{labels}</g></svg>'
     )
 
@@ -106,9 +108,18 @@ def base_pixels(overview: Overview) -> np.ndarray:
 
 def mark_pixels(overview: Overview) -> np.ndarray:
     """Palette index of each cell: 0 for unmarked, else 1 + the mark's number, smallest on top."""
-    numbers = [np.full(len(mark.ranks), 1 + i) for i, mark in enumerate(overview.marks)]
-    ranks = np.concatenate([mark.ranks for mark in overview.marks])
-    return _board(overview, overview.place[ranks], np.concatenate(numbers))
+    board = np.zeros((overview.grid.rows, overview.grid.columns), dtype=np.uint8)
+    for number, mark in enumerate(overview.marks):
+        row, column = np.divmod(overview.place[mark.ranks], overview.grid.columns)
+        swell = overview.swell(mark)
+        for down in range(-swell, swell + 1):
+            for right in range(-swell, swell + 1):
+                # At an edge, a swollen cell stays inside the picture.
+                board[
+                    np.clip(row + down, 0, overview.grid.rows - 1),
+                    np.clip(column + right, 0, overview.grid.columns - 1),
+                ] = 1 + number
+    return board
 
 
 def _board(overview: Overview, cells: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -147,7 +147,7 @@ def _choice(control: str, value: object, choices: Collection[str]) -> str:
     if not isinstance(value, str) or value not in choices:
         raise LayoutError(
             "not-a-choice",
-            f"{quoted(value)} is not a {control}: choose {', '.join(choices)}",
+            f"{quoted(value)} is not a choice of {control}: choose {', '.join(choices)}",
             control=control,
             facts={"control": control, "value": quoted(value), "choices": ", ".join(choices)},
         )

@@ -4,7 +4,6 @@ let mesh, words, axes, panels, overviews, large;
 let hovered = null;
 let pinned = null;
 let frame = 0;
-let seen = '';
 
 const fill = (text, facts) => text.replace(/\{(\w+)\}/g, (_, name) => facts[name]);
 
@@ -83,6 +82,7 @@ function readOverview(svg) {
     cell: number('cell'),
     left: number('left'),
     top: number('top'),
+    swell: Object.fromEntries(svg.dataset.swell.split(';').map((one) => one.split(':'))),
     folds: svg.dataset.fold.split(';').map((fold) => fold.split(',').map(Number)),
     rankAt: null,
   };
@@ -157,9 +157,12 @@ function markOverview(view, rank) {
     .sort((a, b) => b.ranks.length - a.ranks.length)
     .forEach(({ kind, ranks }) => {
       context.fillStyle = style.getPropertyValue('--kind-' + (kind === 'dp-cp' ? 'dp' : kind));
+      const swell = Number(view.swell[kind]);
+      const side = 2 * swell + 1;
       for (const one of ranks) {
         const place = placeOf(view, one);
-        context.fillRect(place % view.columns, Math.floor(place / view.columns), 1, 1);
+        const row = Math.floor(place / view.columns);
+        context.fillRect((place % view.columns) - swell, row - swell, side, side);
       }
     });
   view.svg.querySelector('.marks').setAttribute('href', canvas.toDataURL());
@@ -173,9 +176,7 @@ const MOST = 16;
 
 function rankList(ranks) {
   const shown = [...ranks].sort((a, b) => a - b);
-  if (shown.length <= MOST) return shown.join(', ');
-  const count = shown.length.toLocaleString('en');
-  return shown.slice(0, MOST).join(', ') + ' ' + fill(words.more, { count });
+  return shown.slice(0, MOST).join(', ') + (shown.length > MOST ? ', …' : '');
 }
 
 function line(parts) {
@@ -207,13 +208,16 @@ function cardOf(rank) {
   const where = axes.map((axis) => axis.name + ' ' + at[axis.name]).join(', ');
   const head = [['b', fill(words.gpu, { rank })], ['span', fill(words.place, place)], ['code', where]];
   if (rank === pinned) head.push(['i', words.pinned]);
-  const groups = mesh.kinds.map(([kind, , names]) =>
-    line([
+  const groups = mesh.kinds.map(([kind, , names]) => {
+    const ranks = members(names, rank);
+    const count = ranks.length.toLocaleString('en');
+    return line([
       ['span', kind, 'chip k-' + kind],
       ['b', fill(words.group, { kind: '', index: groupIndex(names, rank) }).trim()],
-      ['span', rankList(members(names, rank)), 'peers'],
-    ]),
-  );
+      ['span', fill(ranks.length === 1 ? words.alone : words.count, { count })],
+      ['span', rankList(ranks), 'peers'],
+    ]);
+  });
   const first = line(head);
   first.className = 'gpu';
   return [first, ...groups];

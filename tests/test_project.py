@@ -1,0 +1,90 @@
+"""What the repository promises about itself: front matter, versions, rooms, one-way imports."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def front_matter() -> dict:
+    return yaml.safe_load(README.split("---\n")[1])
+
+
+def test_the_front_matter_is_that_of_a_gradio_space():
+    front = front_matter()
+    assert front["sdk"] == "gradio"
+    assert front["app_file"] == "app.py"
+    assert front["license"] == "mit"
+    assert front["python_version"] == "3.12"
+    assert len(front["short_description"]) <= 60
+    assert front["tags"]
+    assert {"title", "emoji", "colorFrom", "colorTo", "pinned"} <= set(front)
+
+
+def test_a_space_installs_the_gradio_that_the_requirements_name():
+    requirements = (ROOT / "requirements.txt").read_text()
+    assert f"\ngradio=={front_matter()['sdk_version']}\n" in requirements
+
+
+def test_the_readme_has_the_two_commands():
+    commands = re.findall(r"```bash\n(.*?)\n```", README)
+    assert len(commands) == 2
+    assert commands[0].endswith("pip install -r requirements.txt && .venv/bin/python app.py")
+    assert commands[1].endswith("-m pytest")
+
+
+def test_what_the_readme_links_to_is_there():
+    for target in re.findall(r"\]\((?!http)([^)]+)\)", README):
+        assert (ROOT / target).exists(), target
+
+
+FORBIDDEN = {
+    "groups": {"training", "render", "views", "app", "gradio", "matplotlib", "descriptions"},
+    "training": {"render", "views", "app", "gradio", "matplotlib", "descriptions"},
+    "render": {"views", "app", "gradio", "descriptions"},
+    "views": {"app"},
+}
+
+
+def imports(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            found.add(node.module or "")
+    return found
+
+
+@pytest.mark.parametrize("room", FORBIDDEN)
+def test_imports_run_one_way(room):
+    for path in (ROOT / room).rglob("*.py"):
+        names = imports(path)
+        assert not {name.split(".")[0] for name in names} & FORBIDDEN[room], path
+        assert not any(name.startswith("matplotlib.pyplot") for name in names), path
+
+
+def test_importing_the_app_launches_nothing_and_loads_no_matplotlib():
+    code = "import sys, app; print('matplotlib' in sys.modules, 'matplotlib.pyplot' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert out.stdout.split() == ["False", "False"], out.stdout + out.stderr
+
+
+def test_the_core_needs_numpy_only():
+    code = "import sys, groups; print({'gradio', 'matplotlib', 'render'} & set(sys.modules))"
+    out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert out.stdout.strip() == "set()", out.stdout + out.stderr
+
+
+def test_no_page_asset_refers_to_another_host():
+    for path in (ROOT / "views" / "assets").iterdir():
+        assert not re.search(r"https?://|//[a-z]+\.[a-z]", path.read_text(encoding="utf-8")), path

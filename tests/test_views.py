@@ -1,0 +1,254 @@
+"""The Groups view as a pure function: what is shown, what is refused, and that fixes work."""
+
+from __future__ import annotations
+
+import html
+import itertools
+import json
+import re
+
+import numpy as np
+import pytest
+
+from descriptions import CONTROLS, KINDS, PAGE, REFUSALS, TYPES
+from groups import LayoutError, fit, rank_groups
+from groups.presets import PRESETS
+from views.details import MEMBERS, ROWS, details_html, groups_csv, groups_text
+from views.groups import answer
+from views.messages import sentence
+from views.state import Controls, from_preset, language_of, read
+
+SETTINGS = list(itertools.product(range(1, 9), repeat=3))
+VALID = [(tp, pp, cp) for tp, pp, cp in SETTINGS if 16 % (tp * pp * cp) == 0]
+ORIGINAL_TYPES = list(TYPES)[:11]
+
+
+def panels(picture: str) -> dict[str, np.ndarray]:
+    """The group of each rank in every panel, read back from the page."""
+    found = {}
+    for kind, svg in re.findall(r'<svg class="panel" data-kind="([a-z-]+)"(.*?)</svg>', picture):
+        cells = re.findall(r'data-r="(\d+)" data-g="(\d+)"', svg)
+        assert [int(rank) for rank, _ in cells] == list(range(len(cells)))
+        found[kind] = np.array([int(group) for _, group in cells])
+    return found
+
+
+def test_the_original_has_512_settings_and_32_of_them_are_valid():
+    assert (len(SETTINGS), len(VALID)) == (512, 32)
+
+
+@pytest.mark.parametrize("group_type", ORIGINAL_TYPES)
+def test_every_valid_setting_of_the_original_draws_the_right_groups(group_type):
+    for tp, pp, cp in VALID:
+        shown = answer(Controls(group_type=group_type, tp=tp, pp=pp, cp=cp))
+        assert "refused" not in shown.status
+        mesh = fit(16, tp=tp, pp=pp, cp=cp)
+        drawn = panels(shown.picture)
+        assert tuple(drawn) == TYPES[group_type].kinds
+        for kind, group in drawn.items():
+            for index, ranks in enumerate(rank_groups(mesh, kind).tolist()):
+                assert np.flatnonzero(group == index).tolist() == ranks
+
+
+@pytest.mark.parametrize("group_type", ORIGINAL_TYPES)
+def test_every_other_setting_is_refused_with_fixes_that_work(group_type):
+    for tp, pp, cp in set(SETTINGS) - set(VALID):
+        controls = Controls(group_type=group_type, tp=tp, pp=pp, cp=cp)
+        shown = answer(controls)
+        assert shown.picture is None
+        assert shown.details is None
+        fixes = re.findall(r'data-fix="(\d)"', shown.status)
+        with pytest.raises(LayoutError) as refusal:
+            read(controls)
+        assert 1 <= len(fixes) == len(refusal.value.alternatives) <= 3
+        for alternative in refusal.value.alternatives:
+            assert answer(controls.changed(alternative)).picture is not None
+
+
+def test_a_fix_may_be_more_nodes_so_that_the_sizes_stay():
+    with pytest.raises(LayoutError) as refusal:
+        read(Controls(tp=3, pp=1))
+    assert refusal.value.alternatives == ({"tp": 2}, {"tp": 4}, {"nodes": 3})
+    assert read(Controls(tp=3, pp=1, nodes=3)).world_size == 24
+
+
+@pytest.mark.parametrize(
+    ("changes", "control"),
+    [
+        ({"nodes": 0}, "nodes"),
+        ({"nodes": "many"}, "nodes"),
+        ({"nodes": 2.5}, "nodes"),
+        ({"nodes": True}, "nodes"),
+        ({"nodes": None}, "nodes"),
+        ({"nodes": float("nan")}, "nodes"),
+        ({"nodes": 10**30}, "nodes"),
+        ({"nodes": 10**5000}, "nodes"),
+        ({"nodes": [2]}, "nodes"),
+        ({"nodes": {"a": 1}}, "nodes"),
+        ({"gpus_per_node": "8.5"}, "gpus_per_node"),
+        ({"gpus_per_node": ["16"]}, "gpus_per_node"),
+        ({"gpus_per_node": ""}, "gpus_per_node"),
+        ({"gpus_per_node": "1" * 5000}, "gpus_per_node"),
+        ({"tp": "abc"}, "tp"),
+        ({"tp": "<img src=x onerror=alert(1)>"}, "tp"),
+        ({"pp": -1}, "pp"),
+        ({"cp": float("inf")}, "cp"),
+        ({"group_type": "ep"}, "group_type"),
+        ({"group_type": ["dp"]}, "group_type"),
+        ({"order": "pp-dp-cp-tp-xx"}, "order"),
+        ({"dp_kind": None}, "dp_kind"),
+    ],
+)
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_bad_control_is_named_in_words_and_its_value_is_escaped(changes, control, language):
+    shown = answer(Controls(**changes), language)
+    assert shown.picture is None
+    assert f'data-control="{control}"' in shown.status
+    assert 'role="alert"' in shown.status
+    assert "<img" not in shown.status
+    assert len(shown.status) < 2000
+    with pytest.raises(LayoutError) as refusal:
+        read(Controls(**changes))
+    for alternative in refusal.value.alternatives:
+        assert answer(Controls(**changes).changed(alternative)).picture is not None
+
+
+def test_too_many_gpus_are_refused_with_the_most_that_fit():
+    with pytest.raises(LayoutError) as refusal:
+        read(Controls(nodes=200_000, gpus_per_node=8))
+    assert refusal.value.code == "too-many-ranks"
+    assert {"nodes": 131_072} in refusal.value.alternatives
+    assert answer(Controls(nodes=131_072)).picture is not None
+
+
+def test_a_refusal_in_chinese_is_chinese_and_names_the_control_as_the_page_does():
+    with pytest.raises(LayoutError) as refusal:
+        read(Controls(gpus_per_node="x"))
+    assert sentence(refusal.value, "zh").startswith(CONTROLS["gpus_per_node"].label["zh"])
+    with pytest.raises(LayoutError) as refusal:
+        read(Controls(tp=3))
+    assert "不能整除 16" in sentence(refusal.value, "zh")
+
+
+@pytest.mark.parametrize("group_type", [t for t, text in TYPES.items() if "cp" in text.kinds])
+def test_in_a_cp_type_the_user_chooses_what_data_parallel_means(group_type):
+    controls = Controls(group_type=group_type, cp=2)
+    both = "dp" in TYPES[group_type].kinds
+    assert ("data-choose-dp" in answer(controls).status) == both
+    chosen = Controls(group_type=group_type, cp=2, dp_kind="dp-cp")
+    assert ("dp-cp" in read(chosen).kinds) == both
+    assert "dp-cp" not in read(controls).kinds
+    if both:
+        assert KINDS["dp-cp"].title["en"] in answer(chosen).picture
+        assert KINDS["dp"].title["en"] not in answer(chosen).picture
+
+
+@pytest.mark.parametrize("group_type", ["dp", "dp+tp", "dp+pp", "dp+tp+pp"])
+def test_outside_the_cp_types_dp_is_dp_and_a_hidden_cp_is_said(group_type):
+    shown = answer(Controls(group_type=group_type, cp=2, dp_kind="dp-cp"))
+    assert "data-choose-dp" not in shown.status
+    assert "dp-cp" not in panels(shown.picture)
+    assert PAGE["cp_hidden"]["en"].format(cp=2) in shown.picture
+    assert "dp-cp; a CP type" not in answer(Controls(group_type=group_type)).picture
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_has_the_dp_and_the_world_that_its_source_states(name):
+    layout = read(from_preset(name))
+    assert layout.mesh.size("dp") == PRESETS[name].dp
+    assert (
+        layout.world_size == {"playground-16": 16, "bloom-176b": 384, "llama3-405b": 16_384}[name]
+    )
+    assert answer(from_preset(name)).picture is not None
+
+
+def test_llama_3_numbers_its_ranks_pipeline_before_data():
+    mesh = read(from_preset("llama3-405b")).mesh
+    assert str(mesh) == "tp8-cp16-pp16-dp8"
+    assert rank_groups(mesh, "dp")[0].tolist() == list(range(0, 16384, 2048))
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("nodes", [2, 2048])
+def test_texts_beside_the_picture_are_those_of_its_type_and_kinds(language, nodes):
+    for name, group_type in TYPES.items():
+        picture = html.unescape(answer(Controls(group_type=name, nodes=nodes), language).picture)
+        assert group_type.title[language] in picture
+        assert group_type.body[language] in picture
+        for kind in group_type.kinds:
+            assert KINDS[kind].body[language] in picture
+        for link in group_type.reading:
+            assert f'href="{link.url}"' in picture
+
+
+@pytest.mark.parametrize(("world", "nodes"), [(264, 33), (1024, 128), (131_072, 16_384)])
+def test_above_256_gpus_the_pinned_rank_is_marked_and_told(world, nodes):
+    shown = answer(Controls(nodes=nodes), pin=world - 1)
+    assert f'data-rank="{world - 1}"' in shown.picture
+    assert 'class="panel"' not in shown.picture
+    assert shown.picture.count('class="overview"') == 2
+    gone = answer(Controls(nodes=nodes), pin=world)
+    assert 'data-rank="0"' in gone.picture
+
+
+def test_the_pages_script_gets_the_mesh_that_python_used():
+    picture = answer(Controls(group_type="cp+dp", cp=2, dp_kind="dp-cp")).picture
+    data = json.loads(html.unescape(re.search(r'data-mesh="([^"]*)"', picture)[1]))
+    assert data == {
+        "axes": [["tp", 2], ["cp", 2], ["dp", 2], ["pp", 2]],
+        "kinds": [["cp", "CP", ["cp"]], ["dp-cp", "DP-CP", ["dp", "cp"]]],
+        "gpusPerNode": 8,
+        "world": 16,
+    }
+
+
+def test_the_same_request_is_answered_alike_and_another_users_differs():
+    mine, theirs = Controls(tp=2), Controls(tp=4)
+    first = answer(mine)
+    assert answer(theirs) != first
+    assert answer(mine) == first
+
+
+def test_the_table_and_the_list_hold_the_groups():
+    layout = read(Controls())
+    shown = details_html(layout, "en")
+    rows = re.findall(r"<tr><td>(\w+)</td><td>(\d+)</td><td[^>]*>([^<]*)</td><td>(\d+)</td>", shown)
+    assert rows[0] == ("dp", "0", "0, 2, 4, 6", "1")
+    assert rows[-1] == ("pp", "7", "7, 15", "2")
+    assert len(rows) == 4 + 8 + 8
+    assert "pp group 7: [7, 15]" in shown
+
+
+def test_a_long_table_says_how_many_there_are_and_the_files_have_all():
+    layout = read(from_preset("llama3-405b"))
+    shown = details_html(layout, "en")
+    assert shown.count("<tr><td>tp</td>") == ROWS
+    assert "2,048" in re.search(r'class="more">([^<]*)', shown)[1]
+    text = groups_text(layout)
+    assert "tp group 2047: [16376, 16377" in text
+    lines = groups_csv(layout).splitlines()
+    assert lines[0] == "kind,group,nodes_spanned,ranks"
+    assert len(lines) == 1 + 1024 + 2048 + 2048 + 1024
+    assert f"dp,2047,8,{' '.join(map(str, range(2047, 16384, 2048)))}" in lines
+
+
+def test_a_long_group_is_cut_in_the_list_and_whole_in_the_file():
+    layout = read(Controls(group_type="dp", nodes=1024, tp=1, pp=1))
+    assert "…" in re.search(r"dp group 0: \[([^\]]*)\]", details_html(layout, "en"))[1]
+    whole = re.search(r"dp group 0: \[([^\]]*)\]", groups_text(layout))[1]
+    assert len(whole.split(", ")) == 8192 > MEMBERS
+
+
+def test_every_code_of_a_refusal_has_its_sentence_in_both_languages():
+    import pathlib
+
+    source = "".join(p.read_text() for p in pathlib.Path("groups").glob("*.py"))
+    source += pathlib.Path("views/state.py").read_text()
+    codes = set(re.findall(r'LayoutError\(\s*"([a-z-]+)"', source)) - {"does-not-divide"}
+    assert codes <= set(REFUSALS)
+    assert set(REFUSALS) - codes <= {"does-not-divide"}
+
+
+@pytest.mark.parametrize("value", ["fr", None, ["zh"], 3])
+def test_an_unknown_language_is_answered_in_english(value):
+    assert language_of(value) == "en"
