@@ -160,10 +160,11 @@ def draw_overview(ax: Axes, overview: Overview, theme: str = "light") -> None:
     """The logical mesh or the physical view; one data unit is one scene pixel, y downwards."""
     look = LOOKS[theme]
     box = (overview.left, overview.width, overview.height, overview.top)
-    ax.imshow(_pixels(overview, theme), interpolation="none", extent=box, aspect="auto")
+    cells = _pixels(overview, theme)
+    ax.imshow(cells, interpolation="none", extent=box, aspect="auto", clip_on=False)
     _prepare(ax, overview.width, overview.height)  # after imshow, which moves the limits
     _draw_gaps(ax, overview, look)
-    _draw_ring(ax, *_chosen(overview), max(6.0, overview.cell * 0.8), look)
+    _draw_ring(ax, *_chosen(overview), max(9.0, overview.cell * 0.8), look)
     _draw_words(ax, _overview_labels(overview, look))
 
 

@@ -94,7 +94,7 @@ def overview_svg(overview: Overview, description: str) -> str:
         f"{_gaps(overview)}"
         f'<circle class="chosen" cx="{overview.left + (column + 0.5) * overview.cell:g}" '
         f'cy="{overview.top + (row + 0.5) * overview.cell:g}" '
-        f'r="{max(9.0, overview.cell * 0.8):g}"/>'
+        f'r="{max(9.0, overview.cell * 0.62):g}"/>'
         f'<g class="rows">{labels}</g></svg>'
     )
 

@@ -319,6 +319,18 @@ def test_gaps_are_drawn_from_4_pixels_a_cell():
     assert all(one.has_gaps == (one.cell >= 4) for one in by_world.values())
 
 
+@pytest.mark.parametrize("world", [512, 4096, 16384, 131072])
+def test_a_mark_is_at_least_three_pixels_wide_and_never_a_quarter_of_the_picture(world):
+    for overview in scene.overviews(fit(world, tp=8, pp=4), ("tp", "pp", "dp"), 8, 0):
+        for mark in overview.marks:
+            swell = overview.swell(mark)
+            side = 1 + 2 * swell
+            crowded = len(mark.ranks) * (side + 2) ** 2 > world / 4
+            assert side * overview.cell >= scene.SEEN or crowded
+            assert swell == 0 or len(mark.ranks) * side**2 <= world / 4
+            assert swell == 0 or overview.cell < scene.SEEN
+
+
 def test_a_rank_or_kind_that_is_not_there_is_refused():
     for rank in (-1, 1024, 2.5, "0"):
         with pytest.raises(LayoutError):

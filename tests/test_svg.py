@@ -153,6 +153,21 @@ def test_cells_without_a_gpu_are_transparent():
     assert (alpha > 0).sum() == 1021
 
 
+def test_small_marks_swell_over_their_neighbours_but_not_over_the_edge():
+    """131,072 GPUs: cells of 1.25 pixels, so that each mark covers 3 x 3."""
+    logical, _ = scene.overviews(fit(131072, tp=8, pp=16), ("pp", "tp"), 8, 0)
+    assert [logical.swell(mark) for mark in logical.marks] == [1, 1]
+    marks = svg.mark_pixels(logical)  # pp first: 16 ranks below each other; tp 8 on top, in a row
+    assert marks[:4, :10].tolist() == [
+        [2, 2, 2, 2, 2, 2, 2, 2, 2, 0],
+        [2, 2, 2, 2, 2, 2, 2, 2, 2, 0],
+        [1, 1, 0, 0, 0, 0, 0, 0, 0, 0],
+        [1, 1, 0, 0, 0, 0, 0, 0, 0, 0],
+    ]
+    assert np.argwhere(marks)[-1].tolist() == [16, 1]  # stage 15 and one more
+    assert not marks[:, -1].any()
+
+
 def test_more_stages_than_greys_share_them_in_order():
     logical, _ = scene.overviews(fit(1024, tp=2, pp=512), ("pp",), 8, 0)
     shades = svg.base_pixels(logical).reshape(-1)[logical.place]
@@ -162,7 +177,7 @@ def test_more_stages_than_greys_share_them_in_order():
 
 
 def test_the_script_finds_every_rank_from_the_fold_alone():
-    """The law: cell = sum((c % period) * step + (c // period) * jump) over the axes, fastest first."""
+    """By cell = sum((c % period) * step + (c // period) * jump), fastest axis first."""
     for overview in scene.overviews(BIG, KINDS, 8, 0):
         picture = ET.fromstring(svg.overview_svg(overview, ""))
         folds = [tuple(map(int, f.split(","))) for f in picture.get("data-fold").split(";")]
@@ -192,10 +207,10 @@ def gaps(overview) -> dict[str, tuple[int, int]]:
 
 
 def test_gaps_part_cells_blocks_and_bands():
-    """64 x 16 cells of 10 pixels: blocks of 8 x 1, bands of 64 x 4."""
+    """64 x 16 cells in blocks of 8 x 1 and bands of 64 x 4; 44 x 24 cells in tiles of 4 x 2."""
     logical, physical = scene.overviews(fit(1024, tp=8, pp=4), ("tp",), 8, 0)
     assert gaps(logical) == {"gaps": (63, 15), "gaps blocks": (7, 15), "gaps bands": (0, 3)}
-    assert gaps(physical) == {"gaps": (47, 21), "gaps blocks": (5, 21)}
+    assert gaps(physical) == {"gaps": (43, 23), "gaps blocks": (10, 11)}
 
 
 def test_no_line_is_drawn_closer_than_a_pixel_of_cells_allows():

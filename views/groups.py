@@ -83,9 +83,10 @@ def build(demo: gr.Blocks, column: ControlColumn) -> None:
         "trigger_mode": "always_last",
         "show_progress": "hidden",
         "api_visibility": "private",
-        # Shared by every event that draws: two at a time use both cores, more only wait.
+        # One line for every event that draws, so that answers arrive in the order of the questions
+        # and an old picture never covers a new one. A second worker would only wait for the GIL.
         "concurrency_id": "draw",
-        "concurrency_limit": 2,
+        "concurrency_limit": 1,
     }
     gr.on([widget.input for widget in column.inputs], _draw, asked, drawn, **live)
     machines = [column.named("nodes").input, column.named("gpus_per_node").input]
@@ -110,7 +111,7 @@ def build(demo: gr.Blocks, column: ControlColumn) -> None:
             concurrency_limit=1,
         )
     first_language = [column.language, *words]
-    demo.load(_start, asked, first_language, show_progress="hidden", api_visibility="private")
+    demo.load(_start, asked, first_language, **live)
 
 
 _WITH_THEME = """(...values) => {
@@ -182,8 +183,10 @@ def _start(request: gr.Request, *values: Any) -> list[Any]:
     """The first choice of language is the browser's."""
     preferred = (request.headers.get("accept-language") or "").lower()
     language = "zh" if preferred.startswith("zh") else "en"
-    controls, _, pin = _split(values)
-    return [language, *_reword(*vars(controls).values(), language, pin)]
+    *given, shown, pin = values
+    if language == shown:
+        return [gr.skip()] * (1 + len(_reword(*values)))
+    return [language, *_reword(*given, language, pin)]
 
 
 def _take_pin(event: gr.EventData) -> int | None:

@@ -1,0 +1,151 @@
+"""Part "browser": from a slider's input event to the picture on the screen, in Chromium.
+
+The clock runs in the page: from dispatching ``input`` on the TP slider until the mesh's text in the
+picture has changed ("in the page"), and two animation frames later ("on screen"). The empty event
+is asked the same question in another tab, in turns. TP alternates between 2 and 4.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+from views.widgets import size_stops
+
+from .page_client import PATIENCE, serving
+from .timing import Table, Times, shown, times
+
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+ARGUMENTS = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+WORLDS = {16: 2, 16_384: 2_048}  # GPUs: nodes of 8
+AIMS = {16: "60 / 150", 16_384: "60 / 150"}
+WARM_UP = 4
+
+STEP = """([stop, text]) => new Promise((resolve, reject) => {
+  const slider = document.querySelector('#tp input[type=range]');
+  const picture = document.querySelector('#picture');
+  let begun = 0;
+  const observer = new MutationObserver(() => {
+    if (!picture.querySelector('.card .layout code')?.textContent.startsWith(text)) return;
+    const changed = performance.now() - begun;
+    observer.disconnect();
+    clearTimeout(timer);
+    const drawn = () => resolve([changed, performance.now() - begun]);
+    requestAnimationFrame(() => requestAnimationFrame(drawn));
+  });
+  const timer = setTimeout(() => reject(new Error(`no picture of ${text}`)), 30000);
+  observer.observe(picture,
+    {subtree: true, childList: true, characterData: true, attributes: true});
+  begun = performance.now();
+  slider.value = stop;
+  slider.dispatchEvent(new Event('input', {bubbles: true}));
+})"""
+
+
+def run(quick: bool) -> Iterator[Table | str]:
+    missing = _missing()
+    if missing and os.environ.get("REQUIRE_BROWSER") == "1":
+        raise RuntimeError(f"REQUIRE_BROWSER=1, but {missing}")
+    if missing:
+        yield f"browser: skipped, {missing}"
+        return
+    with ExitStack() as stack:
+        pages = _pages(stack)
+        steps = 4 if quick else 40
+        taken = {}
+        for world, nodes in WORLDS.items():
+            stops = _resize(pages["page"], world, nodes)
+            empty, took = _in_turns(pages, stops, steps)
+            taken["empty", world], taken["page", world] = empty, took
+    yield Table(
+        "Slider to picture in Chromium",
+        ("event", "GPUs", "in the page ms", "on screen ms", "p95 ms", "x empty", "aim ms"),
+        [_row(*key, took, taken["empty", key[1]]) for key, took in taken.items()],
+        "Two animation frames (33 ms at 60 Hz) are the difference between the first two.",
+    )
+
+
+def _missing() -> str:
+    try:
+        import playwright.sync_api  # noqa: F401
+    except ImportError:
+        return "playwright is not installed"
+    return "" if _chromium() else "there is no chromium"
+
+
+def _chromium() -> str | None:
+    return next(filter(None, map(shutil.which, CHROMIUM)), None)
+
+
+def _pages(stack: ExitStack) -> dict[str, Any]:
+    from playwright.sync_api import sync_playwright
+
+    servers = {kind: stack.enter_context(serving(kind)) for kind in ("empty", "page")}
+    chromium = stack.enter_context(sync_playwright()).chromium
+    pages = {}
+    for kind, served in servers.items():
+        # A browser each: a tab in the background of another would be throttled.
+        browser = chromium.launch(executable_path=_chromium(), args=ARGUMENTS)
+        stack.callback(browser.close)
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.set_default_timeout(1e3 * PATIENCE)
+        page.goto(served.url)
+        page.wait_for_selector("#tp input[type=range]")
+        page.wait_for_selector("#picture .card .layout code")
+        pages[kind] = page
+    return pages
+
+
+def _resize(page: Any, world: int, nodes: int) -> list[int]:
+    """Type the number of nodes, wait for picture and sliders, say where the TP slider stops."""
+    stops = size_stops(world)
+    box = page.locator("#nodes input[type=text]")
+    box.fill(str(nodes))
+    box.press("Enter")
+    page.wait_for_function(
+        """([gpus, last]) => document.querySelector('#picture .card .layout')
+             .textContent.startsWith(gpus + ' ')
+           && document.querySelector('#tp input[type=range]').max === String(last)""",
+        arg=[f"{world:,}", len(stops) - 1],
+    )
+    return stops
+
+
+def _in_turns(
+    pages: dict[str, Any], stops: list[int], steps: int
+) -> tuple[list[list[float]], list[list[float]]]:
+    empty, took = [], []
+    for number in range(WARM_UP + steps):
+        tp = 4 if number % 2 == 0 else 2
+        # The slider of the empty event has a stop at each number from 0 up.
+        empty.append(pages["empty"].evaluate(STEP, [tp, f"tp{tp}-"]))
+        took.append(pages["page"].evaluate(STEP, [stops.index(tp), f"tp{tp}-"]))
+    return empty[WARM_UP:], took[WARM_UP:]
+
+
+def _row(
+    kind: str, world: int, took: list[list[float]], empty: list[list[float]]
+) -> tuple[str, ...]:
+    changed, drawn = (Times(tuple(ms)) for ms in zip(*took))
+    floor, _ = (Times(tuple(ms)) for ms in zip(*empty))
+    return (
+        kind,
+        f"{world:,}",
+        shown(changed.median),
+        shown(drawn.median),
+        shown(drawn.p95),
+        times(changed.median / floor.median),
+        AIMS[world] if kind == "page" else "",
+    )

@@ -1,0 +1,123 @@
+"""The servers that are measured, and a page without a browser that talks to them by raw HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+PATIENCE = 60  # seconds without an answer after which something is broken
+
+
+@dataclass(frozen=True)
+class Served:
+    """A running server and its event, as benchmarks/serve.py tells about them."""
+
+    address: tuple[str, int]
+    pid: int
+    fn_index: int
+    data: list[Any]
+    places: dict[str, int]
+
+    @property
+    def url(self) -> str:
+        return "http://{}:{}/".format(*self.address)
+
+
+@contextmanager
+def serving(kind: str) -> Iterator[Served]:
+    """The server of that kind (see serve.py) for as long as the block runs."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.serve", kind],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        line = process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the {kind} server did not start (exit {process.wait()})")
+        yield Served(**json.loads(line))
+    finally:
+        process.stdin.close()
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+
+
+@dataclass(frozen=True)
+class Step:
+    """One answered event: milliseconds from the request to its result, and the result's bytes."""
+
+    ms: float
+    size: int
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class PageClient:
+    """One visitor: a session, a connection that stays open, and the values of the controls.
+
+    A step does what the page's own script does: POST queue/join, then read queue/data until the
+    result is there. The stream's polite end is read too, but not counted.
+    """
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+        self._data = list(served.data)
+        self._session = uuid.uuid4().hex
+        self._connection = http.client.HTTPConnection(*served.address, timeout=PATIENCE)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def step(self, **changes: Any) -> Step:
+        """Set controls by their element id (``-`` written ``_``) and wait for the answer."""
+        for name, value in changes.items():
+            self._data[self._served.places[name.replace("_", "-")]] = value
+        body = json.dumps(
+            {
+                "data": self._data,
+                "fn_index": self._served.fn_index,
+                "session_hash": self._session,
+                "event_data": None,
+                "trigger_id": None,
+            }
+        )
+        begun = time.perf_counter()
+        self._request("POST", "queue/join", body).read()
+        stream = self._request("GET", f"queue/data?session_hash={self._session}")
+        done = None
+        for line in stream:
+            if b'"process_completed"' in line:
+                ended = time.perf_counter()
+                done, size = json.loads(line.removeprefix(b"data:")), len(line)
+        if done is None or not done["success"]:
+            raise RuntimeError(f"the event failed: {done}")
+        return Step(1e3 * (ended - begun), size)
+
+    def _request(self, method: str, path: str, body: str | None = None) -> http.client.HTTPResponse:
+        headers = {"Content-Type": "application/json"} if body else {}
+        self._connection.request(method, "/gradio_api/" + path, body, headers)
+        response = self._connection.getresponse()
+        if response.status != 200:
+            raise RuntimeError(f"{method} {path}: {response.status} {response.read()!r}")
+        return response

@@ -1,0 +1,89 @@
+"""Part "picture": from the controls to the HTML that the page gets, step by step, no cache.
+
+maths     the checked layout, the groups of every kind and the nodes that they span
+scene     what to draw, as data
+painting  the scene as SVG text
+answer    everything that one event computes: the above, texts, table and list, caches emptied
+bytes     status, picture and details as UTF-8, before compression
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from groups import rank_groups
+from groups.placement import nodes_spanned
+from render import scene, svg
+from views.groups import answer
+from views.state import Controls, Layout, read
+
+from .caches import clear_caches
+from .timing import Table, interleaved, shown
+
+GROUP_TYPE = "cp+dp+tp+pp"  # four kinds, the most that one picture shows
+
+CASES = {
+    16: Controls(GROUP_TYPE, nodes=2, tp=2, pp=2, cp=2),
+    256: Controls(GROUP_TYPE, nodes=32, tp=8, pp=4, cp=2),
+    1_024: Controls(GROUP_TYPE, nodes=128, tp=8, pp=8, cp=2),
+    16_384: Controls(GROUP_TYPE, nodes=2_048, tp=8, pp=16, cp=2),
+    131_072: Controls(GROUP_TYPE, nodes=16_384, tp=8, pp=16, cp=2),
+    1_048_576: Controls(GROUP_TYPE, nodes=131_072, tp=8, pp=16, cp=2),
+}
+AIMS = {16: "5", 1_024: "20", 131_072: "60"}
+
+
+def run(quick: bool) -> Iterator[Table]:
+    worlds = [world for world in CASES if not quick or world <= 131_072]
+    yield Table(
+        "Controls to picture, server side, nothing cached",
+        ("GPUs", "maths ms", "scene ms", "painting ms", "answer ms", "p95 ms", "aim ms", "bytes"),
+        [_row(CASES[world], AIMS.get(world, ""), 2 if quick else 25) for world in worlds],
+        "maths, scene and painting are parts of answer, which also writes texts, table and list.",
+    )
+
+
+def _row(controls: Controls, aim: str, repeats: int) -> tuple[str, ...]:
+    layout = read(controls)
+    drawn = _scene(layout)
+
+    def uncached() -> object:
+        clear_caches()
+        return answer(controls)
+
+    took = interleaved(
+        repeats,
+        maths=lambda: _maths(controls),
+        scene=lambda: _scene(layout),
+        painting=lambda: _painting(drawn),
+        answer=uncached,
+    )
+    sent = sum(len((text or "").encode()) for text in vars(answer(controls)).values())
+    parts = (took[name].median for name in ("maths", "scene", "painting", "answer"))
+    return (
+        f"{layout.world_size:,}",
+        *map(shown, parts),
+        shown(took["answer"].p95),
+        aim,
+        f"{sent:,}",
+    )
+
+
+def _maths(controls: Controls) -> list[object]:
+    layout = read(controls)
+    groups = [rank_groups(layout.mesh, kind) for kind in layout.kinds]
+    return [(ranks, nodes_spanned(ranks, layout.gpus_per_node)) for ranks in groups]
+
+
+def _scene(layout: Layout) -> list[scene.Panel] | list[scene.Overview]:
+    mesh, kinds, gpus_per_node = layout.mesh, layout.kinds, layout.gpus_per_node
+    if layout.world_size <= scene.PANEL_LIMIT:
+        return [scene.panel(mesh, kind, gpus_per_node) for kind in kinds]
+    return list(scene.overviews(mesh, kinds, gpus_per_node, rank=0))
+
+
+def _painting(drawn: list[scene.Panel] | list[scene.Overview]) -> list[str]:
+    return [
+        (svg.panel_svg if isinstance(one, scene.Panel) else svg.overview_svg)(one, "")
+        for one in drawn
+    ]

@@ -1,0 +1,57 @@
+"""Part "server": a slider step by raw HTTP, against an event of Gradio that does nothing.
+
+Each server has a process of its own; the steps take turns, so all meet the same machine. "seen"
+steps between four layouts that the server remembers; "new" makes it forget them before each step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+from .page_client import PageClient, Step, serving
+from .timing import Table, Times, shown, times
+
+WORLDS = {16: 2, 256: 32, 16_384: 2_048, 131_072: 16_384}  # GPUs: nodes of 8
+WARM_UP = 4
+SIZES = [(tp, pp) for pp in (2, 4) for tp in (2, 4)]
+
+
+def run(quick: bool) -> Iterator[Table]:
+    rounds = 4 if quick else 60
+    with ExitStack() as stack:
+        clients = {
+            name: PageClient(stack.enter_context(serving(kind)))
+            for name, kind in (("empty", "empty"), ("seen", "page"), ("new", "cold"))
+        }
+        for client in clients.values():
+            stack.callback(client.close)
+        steps: dict[tuple[str, int], list[Step]] = {}
+        for turn in range(WARM_UP + rounds):
+            tp, pp = SIZES[turn % len(SIZES)]
+            taken = {("empty", 0): clients["empty"].step(tp=turn % 64)}
+            for world, nodes in WORLDS.items():
+                for name in ("seen", "new"):
+                    step = clients[name].step(nodes=nodes, tp=tp, pp=pp)
+                    taken[name, world] = step
+            if turn >= WARM_UP:
+                for key, step in taken.items():
+                    steps.setdefault(key, []).append(step)
+    yield Table(
+        "A slider step through the server, raw HTTP",
+        ("event", "GPUs", "median ms", "p95 ms", "x empty", "bytes"),
+        [_row(*key, taken, steps["empty", 0]) for key, taken in steps.items()],
+        "Aim: at most 2x an empty event at 16 GPUs.",
+    )
+
+
+def _row(name: str, world: int, taken: list[Step], empty: list[Step]) -> tuple[str, ...]:
+    took, floor = (Times(tuple(step.ms for step in steps)) for steps in (taken, empty))
+    return (
+        name,
+        f"{world:,}" if world else "–",
+        shown(took.median),
+        shown(took.p95),
+        times(took.median / floor.median),
+        f"{taken[-1].size:,}",
+    )

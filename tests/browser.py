@@ -1,0 +1,376 @@
+"""What the browser tests share: reading the page as a person does, and doing what a person does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any
+from urllib.parse import urlsplit
+
+from descriptions import GroupType
+from groups import LayoutError, rank_groups
+from render import scene
+from views.messages import fix_label, sentence
+from views.state import Controls, Layout, read
+
+try:
+    from playwright.sync_api import Error, Locator, Page, expect
+    from playwright.sync_api import TimeoutError as TooLong
+except ImportError:  # the `browser` fixture says so, by skipping or failing
+    Error = TooLong = Exception  # type: ignore[assignment,misc]
+    Locator = Page = expect = None  # type: ignore[assignment,misc]
+
+ARGS = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+PATIENCE = 10_000
+"""Milliseconds after which something that should happen counts as missing."""
+
+
+@dataclass
+class Watch:
+    """Everything one page asked for, and everything that went wrong in it."""
+
+    requests: list[str] = field(default_factory=list)
+    pending: list[Any] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def listen(self, page: Page) -> None:
+        page.on("request", self._started)
+        page.on("requestfinished", self._ended)
+        page.on("requestfailed", self._ended)
+        page.on("pageerror", lambda error: self.problems.append(f"page error: {error}"))
+        page.on("console", self._said)
+
+    def _started(self, request: Any) -> None:
+        url = urlsplit(request.url)
+        self.requests.append(request.url)
+        if url.scheme not in ("data", "blob") and url.hostname != "127.0.0.1":
+            self.problems.append(f"request to another host: {request.url}")
+        if "/gradio_api/queue/" in url.path:
+            self.pending.append(request)
+
+    def _ended(self, request: Any) -> None:
+        if request in self.pending:
+            self.pending.remove(request)
+
+    def _said(self, message: Any) -> None:
+        if message.type == "error":
+            self.problems.append(f"console error: {message.text} {message.location}")
+
+
+WATCHES: dict[Page, Watch] = {}
+"""The watch of every open page."""
+
+
+def settle(page: Page) -> None:
+    """Wait until the page has asked for nothing of the server for a moment, and shows the answer.
+
+    Longer than the pause after which a typed number counts (views/assets/size_box.js).
+    """
+    quiet, waited = 0, 0
+    while quiet < 450:
+        page.wait_for_timeout(30)
+        waited += 30
+        quiet = 0 if WATCHES[page].pending else quiet + 30
+        assert waited < PATIENCE, f"still waiting for {WATCHES[page].pending}"
+    next_frame(page)
+
+
+def next_frame(page: Page) -> None:
+    """Two frames later: what a script asked to draw is drawn."""
+    page.evaluate("() => new Promise(go => requestAnimationFrame(() => requestAnimationFrame(go)))")
+
+
+def requests_during(page: Page, act: Callable[[], None]) -> list[str]:
+    """What the page fetches while ``act`` runs and for some time after it."""
+    before = len(WATCHES[page].requests)
+    act()
+    page.wait_for_timeout(250)
+    urls = WATCHES[page].requests[before:]
+    return [url for url in urls if not url.startswith(("data:", "blob:"))]
+
+
+# --- What is shown --------------------------------------------------------------------------------
+
+READ = """() => {
+  const {axes, kinds, gpusPerNode} = JSON.parse(document.querySelector('.picture').dataset.mesh);
+  const panels = [...document.querySelectorAll('svg.panel')].map((svg) => {
+    const groups = [];
+    for (const cell of svg.querySelectorAll('.c')) {
+      (groups[Number(cell.dataset.g)] ??= []).push(Number(cell.dataset.r));
+    }
+    return [svg.dataset.kind, groups];
+  });
+  return [
+    [...document.querySelectorAll('#status dd')].map((dd) => dd.textContent),
+    document.querySelector('.refusal > p')?.textContent ?? '',
+    [...document.querySelectorAll('.fix')].map((fix) => fix.textContent),
+    axes.map(([name, size]) => name + size).join('-'),
+    gpusPerNode,
+    kinds.map(([kind]) => kind),
+    panels,
+    [...document.querySelectorAll('svg.overview')].map((svg) => svg.dataset.view),
+  ];
+}"""
+
+
+def drawn(layout: Layout) -> list[Any]:
+    """The part of READ that pictures this layout: every group of every panel."""
+    small = layout.world_size <= scene.PANEL_LIMIT
+    return [
+        str(layout.mesh),
+        layout.gpus_per_node,
+        list(layout.kinds),
+        [[kind, rank_groups(layout.mesh, kind).tolist()] for kind in layout.kinds] if small else [],
+        [] if small else ["logical", "physical"],
+    ]
+
+
+def expect_layout(page: Page, controls: Controls | None = None, **changes: Any) -> Layout:
+    """Wait until the page shows exactly this layout, and refuses nothing."""
+    layout = read(controls or Controls(**changes))
+    sizes = [f"{layout.world_size:,}", f"{layout.mesh.size('dp'):,}"]
+    _expect(page, [sizes, "", [], *drawn(layout)])
+    return layout
+
+
+def expect_refusal(
+    page: Page, controls: Controls, still: Layout | None = None, language: str = "en"
+) -> LayoutError:
+    """Wait until the page refuses these controls in words, over the last valid picture."""
+    error = refusal_of(controls)
+    buttons = [fix_label(fix, language) for fix in error.alternatives]
+    said = [sentence(error, language), buttons]
+    if still is None:
+        page.wait_for_function(
+            f"(said) => JSON.stringify(({READ})().slice(1, 3)) === said",
+            arg=_json(said),
+            timeout=PATIENCE,
+        )
+    else:
+        _expect(page, [None, *said, *drawn(still)])
+    return error
+
+
+def refusal_of(controls: Controls) -> LayoutError:
+    """The LayoutError of controls that cannot be."""
+    try:
+        read(controls)
+    except LayoutError as error:
+        return error
+    raise AssertionError(f"{controls} is valid")
+
+
+def _expect(page: Page, wanted: list[Any]) -> None:
+    """Wait for READ to be ``wanted``; None as its first entry is anything."""
+    first = 0 if wanted[0] is not None else 1
+    try:
+        page.wait_for_function(
+            f"(wanted) => JSON.stringify(({READ})().slice({first})) === wanted",
+            arg=_json(wanted[first:]),
+            timeout=PATIENCE,
+        )
+    except TooLong:
+        assert page.evaluate(READ)[first:] == wanted[first:]
+        raise
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+LIT = """() => [...document.querySelectorAll('svg.panel')].map((svg) => {
+  const ranks = (name) => [...svg.querySelectorAll('.c' + name)].map((c) => Number(c.dataset.r));
+  return [svg.dataset.kind, ranks('.on'), ranks('.me'), ranks('.pin')];
+})"""
+
+
+def expect_lit(page: Page, layout: Layout, rank: int | None, pinned: int | None = None) -> None:
+    """Wait until exactly the groups of ``rank`` are lit, in every panel."""
+    wanted = [
+        [
+            kind,
+            [] if rank is None else members(layout, kind, rank),
+            [] if rank is None else [rank],
+            [] if pinned is None else [pinned],
+        ]
+        for kind in layout.kinds
+    ]
+    try:
+        page.wait_for_function(
+            f"(wanted) => JSON.stringify(({LIT})()) === wanted",
+            arg=_json(wanted),
+            timeout=PATIENCE,
+        )
+    except TooLong:
+        assert page.evaluate(LIT) == wanted
+        raise
+
+
+def members(layout: Layout, kind: str, rank: int) -> list[int]:
+    """The group of a rank, found by looking through all groups."""
+    (group,) = (g for g in rank_groups(layout.mesh, kind).tolist() if rank in g)
+    return group
+
+
+def titles(group_type: GroupType, language: str) -> str:
+    return group_type.title[language]
+
+
+TOASTS = ".toast-wrap > *, [data-testid^=toast], .toast-body"
+
+
+# --- What a person does ---------------------------------------------------------------------------
+
+
+def box(page: Page, name: str) -> Locator:
+    """The number box of a size, or the text box of a dropdown."""
+    if name in ("nodes", "tp", "pp", "cp"):
+        return page.locator(f"#{name} input[type=text]")
+    return page.locator(f"#{name.replace('_', '-')} input")
+
+
+def slider(page: Page, name: str) -> Locator:
+    return page.locator(f"#{name} input[type=range]")
+
+
+def type_in(page: Page, name: str, text: str) -> None:
+    """Replace what a box holds, and press Enter."""
+    box(page, name).fill(text)
+    box(page, name).press("Enter")
+
+
+def type_sizes(page: Page, **sizes: object) -> None:
+    """Give several number boxes their text at once, as a quick person would one by one."""
+    page.evaluate(
+        """(sizes) => {
+          for (const [name, text] of Object.entries(sizes)) {
+            const box = document.querySelector(`#${name} input[type=text]`);
+            box.value = text;
+            box.dispatchEvent(new Event('change', {bubbles: true}));
+          }
+        }""",
+        {name: str(size) for name, size in sizes.items()},
+    )
+
+
+def choose(page: Page, control: str, label: str) -> None:
+    """Pick an entry of a dropdown."""
+    page.locator(f"#{control} input").click()
+    page.get_by_role("option", name=label, exact=True).click()
+
+
+def fix(page: Page, number: int = 0) -> None:
+    page.locator(".fix").nth(number).click()
+
+
+def cell(page: Page, kind: str, rank: int) -> Locator:
+    return page.locator(f'svg.panel[data-kind="{kind}"] .c[data-r="{rank}"]')
+
+
+def point_at(page: Page, overview: scene.Overview, rank: int) -> None:
+    """Move the mouse to the middle of a rank's cell in a large picture."""
+    page.mouse.move(*middle_of(page, overview, rank))
+
+
+def middle_of(page: Page, overview: scene.Overview, rank: int) -> tuple[float, float]:
+    """Where a rank's cell is in the window, by Python's own account of the scene."""
+    svg = page.locator(f'svg.overview[data-view="{overview.view}"]')
+    svg.scroll_into_view_if_needed()
+    area = svg.bounding_box()
+    assert area
+    scale = area["width"] / svg.evaluate("svg => svg.viewBox.baseVal.width")
+    row, column = divmod(int(overview.place[rank]), overview.grid.columns)
+    return (
+        area["x"] + scale * (overview.left + (column + 0.5) * overview.cell),
+        area["y"] + scale * (overview.top + (row + 0.5) * overview.cell),
+    )
+
+
+def values(page: Page) -> dict[str, str]:
+    """The text in every box of the column, by the name of the field of Controls."""
+    return {
+        one.name: box(page, one.name).input_value()
+        for one in fields(Controls)
+        if one.name != "dp_kind"
+    }
+
+
+# --- How it looks ---------------------------------------------------------------------------------
+
+CONTRASTS = """(selector) => {
+  const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+  const parse = (colour) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
+    return [r, g, b, a / 255];
+  };
+  const over = (top, under) => {
+    const mix = (i) => top[i] * top[3] + under[i] * (1 - top[3]);
+    return [mix(0), mix(1), mix(2), 1];
+  };
+  const luminance = (c) => {
+    const lin = c.slice(0, 3).map((v) => v / 255)
+      .map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * lin[0] + 0.7152 * lin[1] + 0.0722 * lin[2];
+  };
+  const ratio = (a, b) => {
+    const [dark, light] = [luminance(a), luminance(b)].sort((x, y) => x - y);
+    return (light + 0.05) / (dark + 0.05);
+  };
+  const found = [];
+  for (const root of document.querySelectorAll(selector)) {
+    const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+      const element = walker.currentNode.parentElement;
+      const text = walker.currentNode.textContent.trim();
+      if (!text || !element.checkVisibility() || element.closest('svg')) continue;
+      const line = [];
+      for (let e = element; e; e = e.parentElement) line.unshift(getComputedStyle(e));
+      let under = [255, 255, 255, 1];
+      let opacity = 1;
+      for (const style of line) {
+        under = over(parse(style.backgroundColor), under);
+        opacity *= Number(style.opacity);
+      }
+      const colour = parse(line.at(-1).color);
+      colour[3] *= opacity;
+      found.push([Math.round(ratio(over(colour, under), under) * 100) / 100, text.slice(0, 60)]);
+    }
+  }
+  return found;
+}"""
+
+
+def contrasts(page: Page, selector: str) -> list[tuple[float, str]]:
+    """Contrast ratio (WCAG 2.1) of every visible text below ``selector`` with what is under it."""
+    return [(ratio, text) for ratio, text in page.evaluate(CONTRASTS, selector)]
+
+
+WIDER = """() => {
+  const wide = document.documentElement.scrollWidth;
+  const out = [...document.querySelectorAll('#page *')].filter((e) => {
+    const box = e.getBoundingClientRect();
+    return box.width && e.checkVisibility() && box.right > innerWidth + 1 &&
+      !e.closest('.sr-only, #details .scroll, #details pre, details:not([open]) > :not(summary)');
+  });
+  return [wide - innerWidth, out.slice(0, 5).map((e) => e.tagName + '.' + e.className)];
+}"""
+
+
+def overflow(page: Page) -> tuple[int, list[str]]:
+    """Pixels by which the page is wider than the window, and what sticks out of it."""
+    wider, out = page.evaluate(WIDER)
+    return max(0, wider), out

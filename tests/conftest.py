@@ -1,0 +1,92 @@
+"""The page served as it is served to people, and a real Chromium to open it in."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+import pytest
+from browser import ARGS, PATIENCE, WATCHES, Watch, settle
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[str]:
+    """The address of the running page."""
+    import app
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    demo = app.create_app()
+    demo.launch(prevent_thread_lock=True, quiet=True, server_port=port, **app.launch_options())
+    yield f"http://127.0.0.1:{port}/"
+    demo.close(verbose=False)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """One Chromium for all tests; each opens a context of its own."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        _without("playwright")
+    found = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
+    executable = os.environ.get("CHROMIUM") or next(filter(None, found), None)
+    if executable is None:
+        _without("Chromium")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=executable, args=ARGS)
+        yield chromium
+        chromium.close()
+
+
+def _without(needed: str) -> NoReturn:
+    if os.environ.get("REQUIRE_BROWSER") == "1":
+        pytest.fail(f"{needed} is missing, and REQUIRE_BROWSER=1")
+    pytest.skip(f"{needed} is missing")
+
+
+@pytest.fixture
+def open_page(server: str, browser: Any) -> Iterator[Callable[..., Any]]:
+    """Opens the page as one more user; whatever goes wrong in it fails the test at its end."""
+    contexts, watches = [], []
+
+    def open_page(
+        width: int = 1400,
+        height: int = 1000,
+        locale: str = "en-US",
+        dark: bool = False,
+        touch: bool = False,
+        started: bool = True,
+    ) -> Any:
+        context = browser.new_context(
+            viewport={"width": width, "height": height},
+            locale=locale,
+            color_scheme="dark" if dark else "light",
+            has_touch=touch,
+            accept_downloads=True,
+        )
+        contexts.append(context)
+        context.set_default_timeout(PATIENCE)
+        page = context.new_page()
+        watch = WATCHES[page] = Watch()
+        watches.append((page, watch))
+        watch.listen(page)
+        page.goto(server)
+        # The page's own script has run once a cell can be reached by keyboard.
+        page.wait_for_selector('svg.panel .c[tabindex="0"]')
+        if started:
+            page.wait_for_timeout(50)
+            settle(page)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    for page, _ in watches:
+        del WATCHES[page]
+    problems = [problem for _, watch in watches for problem in watch.problems]
+    assert not problems, "\n".join(problems)

@@ -1,0 +1,316 @@
+"""The page in a real browser: what it shows, in which words, at which widths, for whom."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+
+import pytest
+from browser import (
+    box,
+    cell,
+    choose,
+    contrasts,
+    expect,
+    expect_layout,
+    expect_refusal,
+    overflow,
+    settle,
+    type_in,
+    values,
+)
+
+from descriptions import CONTROLS, DP_KINDS, KINDS, ORDERS, PAGE, PRESET_NAMES, TYPES
+from groups.presets import PRESETS
+from views.messages import sentence
+from views.state import Controls, from_preset, read
+
+pytestmark = pytest.mark.browser
+
+WIDTHS = (400, 760, 1100, 1400, 2000)
+
+
+def test_first_paint_is_16_gpus_as_dp_tp_and_pp_panels(open_page):
+    page = open_page()
+    layout = expect_layout(page)
+    assert str(layout.mesh) == "tp2-cp1-dp4-pp2"
+    assert layout.kinds == ("dp", "tp", "pp")
+    for kind in layout.kinds:
+        expect(page.locator(f'svg.panel[data-kind="{kind}"] .c')).to_have_count(16)
+    expect(page.locator("#status dd").nth(0)).to_have_text("16")
+    expect(page.locator("#status dd").nth(1)).to_have_text("4")
+    assert page.title() == "Parallel group playground"
+    # Rank and group are printed on the cell where there is room.
+    assert cell(page, "tp", 5).locator("text").all_text_contents() == ["5", "tp2"]
+
+
+def test_every_type_shows_its_panels_in_order_with_title_and_text(open_page):
+    page = open_page()
+    assert len(TYPES) == 14
+    for name, group_type in TYPES.items():
+        choose(page, "group-type", group_type.title["en"])
+        expect_layout(page, group_type=name)
+        expect(page.locator(".intro h2")).to_have_text(group_type.title["en"])
+        expect(page.locator(".intro > p")).to_have_text(group_type.body["en"])
+        sections = page.locator(".kind").all()
+        assert len(sections) == len(group_type.kinds)
+        for kind, section in zip(group_type.kinds, sections):
+            assert section.locator("svg.panel").get_attribute("data-kind") == kind
+            assert KINDS[kind].title["en"] in section.locator("h3").inner_text()
+            assert KINDS[kind].body["en"] in section.inner_text()
+        links = page.locator(".reading a").evaluate_all("all => all.map(a => a.href)")
+        assert sorted(links) == sorted(link.url for link in group_type.reading)
+
+
+def test_dp_or_dp_cp_is_a_choice_in_cp_types_only_and_relabels_the_panel(open_page):
+    page = open_page()
+    type_in(page, "cp", "2")
+    expect_layout(page, cp=2)
+    expect(page.locator("#dp-kind")).to_be_hidden()
+    assert "dp-cp" in page.locator(".kind.k-dp .note").inner_text()
+    for name, group_type in TYPES.items():
+        choose(page, "group-type", group_type.title["en"])
+        expect_layout(page, group_type=name, cp=2)
+        both = {"cp", "dp"} <= set(group_type.kinds)
+        expect(page.locator("#dp-kind")).to_be_visible(visible=both)
+    reduced = KINDS["dp-cp"]
+    expect(page.locator(".kind h3", has_text=reduced.title["en"])).to_have_count(0)
+    page.get_by_label(DP_KINDS["dp-cp"]["en"]).check()
+    last = list(TYPES)[-1]
+    layout = expect_layout(page, group_type=last, cp=2, dp_kind="dp-cp")
+    assert "dp-cp" in layout.kinds
+    assert "dp" not in layout.kinds
+    expect(page.locator(".kind h3", has_text=reduced.title["en"])).to_have_count(1)
+    expect(page.locator(".kind.k-dp-cp")).to_contain_text(reduced.body["en"])
+    assert cell(page, "dp-cp", 0).locator("text").all_text_contents() == ["0", "dp-cp0"]
+    page.get_by_label(DP_KINDS["dp"]["en"]).check()
+    expect_layout(page, group_type=last, cp=2)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_preset_gives_its_published_numbers(open_page, preset):
+    page = open_page()
+    if preset == "playground-16":
+        type_in(page, "nodes", "5")
+        choose(page, "order", ORDERS["tp-cp-pp-dp"]["en"])
+        expect_layout(page, nodes=5, order="tp-cp-pp-dp")
+    page.get_by_role("button", name=PRESET_NAMES[preset]["en"]).click()
+    published = PRESETS[preset]
+    layout = expect_layout(page, from_preset(preset))
+    assert layout.mesh == published.mesh()
+    assert layout.mesh.size("dp") == published.dp
+    assert values(page) == {
+        "group_type": TYPES[published.group_type].title["en"],
+        "nodes": str(published.nodes),
+        "gpus_per_node": str(published.gpus_per_node),
+        "tp": str(published.tp),
+        "pp": str(published.pp),
+        "cp": str(published.cp),
+        "order": ORDERS[published.order]["en"],
+    }
+
+
+def test_sources_of_the_presets_are_linked(open_page):
+    page = open_page()
+    links = page.locator(".sources a").evaluate_all("all => all.map(a => a.href)")
+    assert links == [preset.url for preset in PRESETS.values()]
+
+
+# --- Languages ------------------------------------------------------------------------------------
+
+
+def expect_words(page, language, group_type="dp+tp+pp"):
+    """Every word of the page is in this language."""
+    expect(page.locator("h1")).to_have_text(PAGE["title"][language])
+    expect(page.locator(".title p")).to_have_text(PAGE["subtitle"][language])
+    column = page.locator("#controls")
+    for control in ("group_type", "nodes", "gpus_per_node", "tp", "pp", "cp", "order"):
+        expect(column.get_by_text(CONTROLS[control].label[language], exact=True)).to_be_visible()
+        expect(column.get_by_text(CONTROLS[control].help[language], exact=True)).to_be_visible()
+    expect(column.get_by_text(CONTROLS["preset"].label[language], exact=True)).to_be_visible()
+    for name in PRESETS:
+        expect(page.get_by_role("button", name=PRESET_NAMES[name][language])).to_be_visible()
+    assert box(page, "group_type").input_value() == TYPES[group_type].title[language]
+    assert box(page, "order").input_value() == ORDERS["tp-cp-dp-pp"][language]
+    terms = page.locator("#status dt").all_inner_texts()
+    assert terms == [PAGE["world"][language], PAGE["dp_size"][language]]
+    expect(page.locator(".intro h2")).to_have_text(TYPES[group_type].title[language])
+    expect(page.locator(".intro > p")).to_have_text(TYPES[group_type].body[language])
+    for kind in TYPES[group_type].kinds:
+        section = page.locator(f".kind.k-{kind}")
+        expect(section).to_contain_text(KINDS[kind].title[language])
+        expect(section).to_contain_text(KINDS[kind].body[language])
+    expect(page.locator(".told")).to_have_text(PAGE["idle"][language])
+    heads = page.locator("#details th").all_inner_texts()
+    columns = ("column_kind", "column_group", "column_ranks", "column_nodes")
+    assert heads == [PAGE[name][language] for name in columns]
+    for form in ("png", "csv"):
+        words = PAGE["download_picture" if form == "png" else "download_groups"][language]
+        expect(page.locator(f"#save-{form}")).to_have_text(words.format(format=form.upper()))
+    assert page.locator(".picture").get_attribute("lang") == language
+
+
+def test_switching_language_changes_every_word_and_no_number(open_page):
+    page = open_page()
+    type_in(page, "tp", "4")
+    layout = expect_layout(page, tp=4)
+    expect_words(page, "en")
+    page.get_by_label("中文").check()
+    expect(page.locator("h1")).to_have_text(PAGE["title"]["zh"])
+    expect_layout(page, tp=4)
+    settle(page)
+    expect_words(page, "zh")
+    assert values(page)["tp"] == "4"
+
+    type_in(page, "tp", "3")
+    error = expect_refusal(page, Controls(tp=3), still=layout, language="zh")
+    assert sentence(error, "zh") != sentence(error, "en")
+    page.get_by_label("English").check()
+    expect_refusal(page, Controls(tp=3), still=layout, language="en")
+    assert values(page)["tp"] == "3"
+    page.locator(".fix").first.click()
+    expect_layout(page, Controls(tp=3).changed(error.alternatives[0]))
+    settle(page)
+    expect_words(page, "en")
+
+    # The dropdowns' entries are in the language too.
+    page.get_by_label("中文").check()
+    expect(page.locator("h1")).to_have_text(PAGE["title"]["zh"])
+    settle(page)
+    choose(page, "group-type", TYPES["tp"].title["zh"])
+    expect(page.locator(".intro h2")).to_have_text(TYPES["tp"].title["zh"])
+
+
+def test_a_chinese_browser_opens_in_chinese(open_page):
+    page = open_page(locale="zh-CN")
+    expect_words(page, "zh")
+    expect(page.get_by_label("中文")).to_be_checked()
+    expect_layout(page)
+
+
+def test_another_browser_opens_in_english(open_page):
+    page = open_page(locale="de-DE")
+    expect_words(page, "en")
+
+
+# --- Looks ----------------------------------------------------------------------------------------
+
+TEXTS = ".title, #status, .label, .size label, .size .help, #controls .info-text, .card, .intro, "
+TEXTS += ".kind .text, .how, .sources, #details, #presets button, #downloads button"
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_every_text_is_readable(open_page, dark):
+    page = open_page(dark=dark)
+    backgrounds = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    shade = sum(int(part) for part in backgrounds.strip("rgba()").split(",")[:3]) / 3
+    assert (shade < 80) if dark else (shade > 220)
+    cell(page, "tp", 5).click()
+    expect(page.locator(".told .gpu i")).to_be_visible()
+    page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    faint = [found for found in contrasts(page, TEXTS) if found[0] < 4.5]
+    assert len(contrasts(page, ".card")) > 10
+    type_in(page, "tp", "3")
+    expect(page.locator(".refusal")).to_be_visible()
+    faint += [found for found in contrasts(page, ".refusal") if found[0] < 4.5]
+    assert not faint, f"{len(faint)} texts below 4.5:1"
+
+
+@pytest.mark.parametrize("preset", ["playground-16", "llama3-405b"])
+def test_nothing_is_wider_than_the_window(open_page, preset):
+    page = open_page(width=WIDTHS[-1])
+    page.get_by_role("button", name=PRESET_NAMES[preset]["en"]).click()
+    expect_layout(page, from_preset(preset))
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_function("(width) => innerWidth === width", arg=width)
+        assert overflow(page) == (0, []), f"at {width} px"
+    page.set_viewport_size({"width": 400, "height": 900})
+    page.locator("#fold").click()
+    type_in(page, "tp", "7")
+    expect(page.locator(".refusal")).to_be_visible()
+    page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    assert overflow(page) == (0, [])
+
+
+def test_a_full_panel_of_256_gpus_fits_every_width(open_page):
+    page = open_page()
+    type_in(page, "nodes", "32")
+    expect_layout(page, nodes=32)
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_function("(width) => innerWidth === width", arg=width)
+        assert overflow(page) == (0, []), f"at {width} px"
+
+
+def test_on_a_phone_the_controls_are_folded_and_texts_stand_below_pictures(open_page):
+    page = open_page(width=400, height=800, touch=True)
+    assert overflow(page) == (0, [])
+    for control in ("#nodes", "#tp", "#order", "#presets"):
+        expect(page.locator(control)).to_be_hidden()
+    expect(page.locator("#status")).to_be_visible()
+    expect(page.locator("#group-type")).to_be_visible()
+    for section in page.locator(".kind").all():
+        figure = section.locator("figure").bounding_box()
+        text = section.locator(".text").bounding_box()
+        assert figure
+        assert text
+        assert text["y"] >= figure["y"] + figure["height"] - 1
+    page.locator("#fold").tap()
+    for control in ("#nodes", "#tp", "#order", "#presets"):
+        expect(page.locator(control)).to_be_visible()
+    type_in(page, "tp", "4")
+    expect_layout(page, tp=4)
+    assert overflow(page) == (0, [])
+    page.locator("#fold").tap()
+    expect(page.locator("#tp")).to_be_hidden()
+
+
+def test_on_a_wide_window_texts_stand_beside_pictures(open_page):
+    page = open_page()
+    expect(page.locator("#fold")).to_be_hidden()
+    for section in page.locator(".kind").all():
+        figure = section.locator("figure").bounding_box()
+        text = section.locator(".text").bounding_box()
+        assert figure
+        assert text
+        assert text["x"] >= figure["x"] + figure["width"] - 1
+
+
+# --- Accessibility --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("preset", ["playground-16", "llama3-405b"])
+def test_every_picture_and_every_input_has_a_name(open_page, preset):
+    page = open_page()
+    page.get_by_role("button", name=PRESET_NAMES[preset]["en"]).click()
+    layout = expect_layout(page, from_preset(preset))
+    pictures = page.locator("#picture svg")
+    for picture in pictures.all():
+        name = picture.get_attribute("aria-label") or ""
+        assert len(name) > 30, "a picture without a text equivalent"
+        assert str(layout.nodes) in name.replace(",", "")
+    assert pictures.count() == (3 if layout.world_size == 16 else 2)
+    nameless = page.evaluate(
+        """() => [...document.querySelectorAll('input, select, textarea, button')].filter((e) =>
+          e.checkVisibility() && !e.labels?.length && !e.getAttribute('aria-label') &&
+          !e.getAttribute('aria-labelledby') && !(e.tagName === 'BUTTON' && e.textContent.trim()))
+          .map((e) => e.outerHTML.slice(0, 200))"""
+    )
+    assert nameless == []
+    assert page.locator("h1").count() == 1
+
+
+def test_a_refusal_is_an_alert(open_page):
+    page = open_page()
+    type_in(page, "tp", "3")
+    error = expect_refusal(page, Controls(tp=3), still=read(Controls()))
+    expect(page.get_by_role("alert")).to_have_count(1)
+    expect(page.get_by_role("alert")).to_contain_text(sentence(error, "en"))
+
+
+def test_the_page_s_api_is_the_layout_alone(server):
+    with urllib.request.urlopen(f"{server}gradio_api/info") as answer:
+        info = json.load(answer)
+    assert list(info["named_endpoints"]) == ["/layout"]
+    assert not info["unnamed_endpoints"]
