@@ -33,8 +33,7 @@ from matplotlib.path import Path
 from matplotlib.textpath import text_to_path
 
 from .palette import PALETTE, STAGE_GREYS, ink, kind_colour, ramp, rgb
-from .scene import Overview, Panel
-from .svg import GAP, base_pixels, gap_sizes, mark_pixels, text_sizes
+from .scene import GAP, Overview, Panel
 
 Scene = Panel | Overview
 
@@ -50,8 +49,8 @@ class Look:
 
 
 LOOKS: dict[str, Look] = {
-    "light": Look("#ffffff", "#1f2937", "#9ca3af", STAGE_GREYS),
-    "dark": Look("#0b0f19", "#e5e7eb", "#6b7280", ("#1b202c", "#40475a")),
+    "light": Look("#ffffff", "#1f2937", "#9ca3af", STAGE_GREYS["light"]),
+    "dark": Look("#0b0f19", "#e5e7eb", "#6b7280", STAGE_GREYS["dark"]),
 }
 
 MARGIN = 16.0
@@ -62,13 +61,6 @@ TITLE, LABEL, SMALL = 15.0, 11.0, 11.0
 
 BASELINE = 0.36
 """How far below its middle a line of digits has its baseline, in font sizes."""
-
-GAP_WIDTHS: dict[str, tuple[float, float]] = {
-    "cells": (1.0, 0.2),
-    "blocks": (2.0, 0.3),
-    "bands": (3.0, 0.5),
-}
-"""Width of a gap in an overview: pixels at most, and cells at most."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +140,7 @@ def draw_panel(ax: Axes, panel: Panel, theme: str = "light") -> None:
     frames = [_rounded(w, h, 6.0) + np.array([x, y]) for x, y, w, h in panel.frames]
     edge = {"edgecolors": look.edge, "linewidths": 0.75}
     _add(ax, PolyCollection(frames, facecolors="none", **edge))
-    side = panel.cell - GAP
+    side = panel.side
     corners = np.stack([panel.x, panel.y], axis=-1) + GAP / 2
     cells = _rounded(side, side, min(6.0, side / 6)) + corners[:, None, :]
     fills = [PALETTE[colour] for colour in panel.colour.tolist()]
@@ -164,7 +156,7 @@ def draw_overview(ax: Axes, overview: Overview, theme: str = "light") -> None:
     ax.imshow(cells, interpolation="none", extent=box, aspect="auto", clip_on=False)
     _prepare(ax, overview.width, overview.height)  # after imshow, which moves the limits
     _draw_gaps(ax, overview, look)
-    _draw_ring(ax, *_chosen(overview), max(9.0, overview.cell * 0.8), look)
+    _draw_ring(ax, *_chosen(overview), overview.ring, look)
     _draw_words(ax, _overview_labels(overview, look))
 
 
@@ -269,7 +261,7 @@ def _row_labels(panel: Panel, look: Look) -> list[Words]:
 
 def _cell_words(panel: Panel, corners: np.ndarray, side: float) -> list[Words]:
     """The rank in each cell, and under it the group where a cell has room for both."""
-    size, small = text_sizes(panel)
+    size, small = panel.text_sizes
     rank_at = side * 0.5 if small else side / 2 + size * BASELINE
     words = []
     for rank, (colour, group) in enumerate(zip(panel.colour.tolist(), panel.group.tolist())):
@@ -291,20 +283,19 @@ def _pixels(overview: Overview, theme: str) -> np.ndarray:
     greys = ramp(*look.greys, min(overview.num_stages, 200))
     kinds = [rgb(kind_colour(mark.kind, theme)) for mark in overview.marks]
     colours = np.array([rgb(look.page), *greys, *kinds], dtype=np.uint8)
-    base, marks = base_pixels(overview), mark_pixels(overview)
+    base, marks = overview.base_pixels(), overview.mark_pixels()
     return colours[np.where(marks > 0, len(greys) + marks.astype(int), base)]
 
 
 def _draw_gaps(ax: Axes, overview: Overview, look: Look) -> None:
     """Lines of the page's colour between cells, wider ones between blocks and bands."""
     left, top, right, bottom = overview.left, overview.top, overview.width, overview.height
-    for name, (columns, rows) in gap_sizes(overview).items():
+    for gap in overview.gaps:
         # Along the edges too, so that the outermost cells are as large as the others.
-        xs = left + overview.cell * _every(columns, overview.grid.columns)
-        ys = top + overview.cell * _every(rows, overview.grid.rows)
+        xs = left + overview.cell * _every(gap.columns, overview.grid.columns)
+        ys = top + overview.cell * _every(gap.rows, overview.grid.rows)
         lines = [((x, top), (x, bottom)) for x in xs] + [((left, y), (right, y)) for y in ys]
-        most, of_cell = GAP_WIDTHS[name]
-        width = 0.75 * min(most, of_cell * overview.cell)  # in points
+        width = 0.75 * gap.width  # in points
         _add(ax, LineCollection(lines, colors=look.page, linewidths=width, capstyle="butt"))
 
 

@@ -29,8 +29,11 @@ KIND_COLOURS: dict[str, dict[str, str]] = {
 }
 """The colour of a kind where one rank's groups are shown together; dp-cp wears dp's."""
 
-STAGE_GREYS: tuple[str, str] = ("#e9e9ec", "#b4b4bc")
-"""First and last stage of the grey ramp, on a light page; a dark page inverts it."""
+STAGE_GREYS: dict[str, tuple[str, str]] = {
+    "light": ("#e9e9ec", "#b4b4bc"),
+    "dark": ("#1b202c", "#40475a"),
+}
+"""First and last stage of the grey ramp; the page gets the dark one by inverting the light one."""
 
 INKS: tuple[str, str] = ("#000000", "#ffffff")
 

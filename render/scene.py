@@ -25,8 +25,15 @@ RANK_AND_INDEX, RANK, COLOUR = 40.0, 22.0, 4.0
 """Pixels a cell needs to show rank and group index, the rank alone, or its own gap."""
 
 
+BLOCK_ROOM, BAND_ROOM = 8.0, 12.0
+"""Pixels that a block and a band need to be parted from the next."""
+
 SEEN = 3.0
 """Pixels that a marked cell of an overview covers at least, if there is room."""
+
+
+GAP = 2.0
+"""Pixels between two cells of a panel."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +61,20 @@ class Panel:
     def shows_index(self) -> bool:
         return self.cell >= RANK_AND_INDEX
 
+    @property
+    def side(self) -> float:
+        """Side of the coloured square in a cell."""
+        return self.cell - GAP
+
+    @property
+    def text_sizes(self) -> tuple[float, float]:
+        """Font sizes, in pixels, of the rank and of the group in a cell; 0 where not shown."""
+        longest = len(f"{self.kind}{self.num_groups - 1}")
+        return (
+            min(20.0, self.side * 0.42) if self.shows_rank else 0.0,
+            min(12.0, self.side * 0.27, self.side * 1.6 / longest) if self.shows_index else 0.0,
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Mark:
@@ -61,6 +82,20 @@ class Mark:
 
     kind: str
     ranks: np.ndarray
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Lines of ``width`` pixels before every ``columns`` columns and ``rows`` rows; 0: none."""
+
+    name: str  # of what it parts: "cells", "blocks" or "bands"
+    columns: int
+    rows: int
+    width: float
+
+
+MOST_SHADES = 200
+"""Greys that stages are told apart by: a palette picture has 256 colours, and eyes have fewer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +132,61 @@ class Overview:
     def has_gaps(self) -> bool:
         return self.cell >= COLOUR
 
+    @property
+    def num_shades(self) -> int:
+        return min(self.num_stages, MOST_SHADES)
+
+    def base_pixels(self) -> np.ndarray:
+        """uint8, shape (rows, columns): 0 where there is no GPU, else 1 + its stage's shade."""
+        board = np.zeros(self.grid.rows * self.grid.columns, dtype=np.uint8)
+        board[self.place] = 1 + self.stage * self.num_shades // self.num_stages
+        return board.reshape(self.grid.rows, self.grid.columns)
+
+    def mark_pixels(self) -> np.ndarray:
+        """uint8, shape (rows, columns): 0 or 1 + the number of the mark, the smallest on top."""
+        last_row, last_column = self.grid.rows - 1, self.grid.columns - 1
+        board = np.zeros((self.grid.rows, self.grid.columns), dtype=np.uint8)
+        for number, mark in enumerate(self.marks):
+            row, column = np.divmod(self.place[mark.ranks], self.grid.columns)
+            swell = range(-self.swell(mark), self.swell(mark) + 1)
+            for down in swell:
+                for right in swell:
+                    # At an edge, a swollen cell stays inside the picture.
+                    cell = (row + down).clip(0, last_row), (column + right).clip(0, last_column)
+                    board[cell] = 1 + number
+        return board
+
+    @property
+    def gaps(self) -> tuple[Gap, ...]:
+        """Gaps between cells, wider ones between blocks and bands, where there is room for them.
+
+        A width is at most so many pixels and at most so much of a cell.
+        """
+        kinds = (
+            ("cells", (1, 1), COLOUR, 1.0, 0.2),
+            ("blocks", self.block, BLOCK_ROOM, 2.0, 0.3),
+            ("bands", self.band, BAND_ROOM, 3.0, 0.5),
+        )
+        return tuple(
+            Gap(name, *sides, width=min(pixels, share * self.cell))
+            for name, size, room, pixels, share in kinds
+            if (name == "cells" or size != (1, 1))
+            and any(sides := [side if side * self.cell >= room else 0 for side in size])
+        )
+
+    def columns_before(self, gap: Gap) -> range:
+        """The columns before which a gap is drawn."""
+        return range(gap.columns, self.grid.columns, gap.columns) if gap.columns else range(0)
+
+    def rows_before(self, gap: Gap) -> range:
+        """The rows before which a gap is drawn."""
+        return range(gap.rows, self.grid.rows, gap.rows) if gap.rows else range(0)
+
+    @property
+    def ring(self) -> float:
+        """Radius of the ring round the chosen rank: it surrounds the cell and can be seen."""
+        return max(9.0, self.cell * 0.62)
+
     def swell(self, mark: Mark) -> int:
         """Cells by which each of a mark's cells is drawn wider on every side, to be seen at all.
 
@@ -117,6 +207,7 @@ def panel(mesh: Mesh, kind: str, gpus_per_node: int) -> Panel:
     >>> panel(parse_mesh("tp2-dp2"), "tp", gpus_per_node=4).group.tolist()
     [0, 0, 1, 1]
     """
+    _refuse_windows(mesh)
     tiles = geometry.node_tiles(mesh.world_size, gpus_per_node)
     grid = geometry.physical_grid(mesh.world_size, gpus_per_node, tiles.across).grid
     group = group_index(mesh, kind)
@@ -149,8 +240,10 @@ def overviews(
 
     Errors: LayoutError if there is no such rank or kind.
     """
+    _refuse_windows(mesh)
     rank = require_rank(mesh, rank)
-    stage = group_index(mesh, "-".join(name for name in mesh.names if name != "pp"))
+    others = [name for name in mesh.names if name != "pp"]
+    stage = group_index(mesh, "-".join(others)) if others else np.arange(mesh.world_size)
     marks = marks_of(mesh, kinds, rank)
     logical = geometry.logical_grid(mesh)
     physical = geometry.physical_grid(mesh.world_size, gpus_per_node)
@@ -177,6 +270,11 @@ def marks_of(mesh: Mesh, kinds: tuple[str, ...], rank: int) -> tuple[Mark, ...]:
 OVERVIEW_WIDTH, OVERVIEW_HEIGHT = 720.0, 560.0
 OVERVIEW_LEFT, OVERVIEW_TOP = 78.0, 18.0
 LABEL_ROOM_X, LABEL_ROOM_Y = 56.0, 14.0
+
+
+def _refuse_windows(mesh: Mesh) -> None:
+    if mesh.offset:
+        raise ValueError(f"a picture shows a whole job, not a window of it: {mesh}")
 
 
 def _overview(view, grid, mesh, block, band, shared, labels) -> Overview:
@@ -236,4 +334,7 @@ def _spaced(count: int, step: float, room: float) -> range:
 
 
 def _range(name: str, first: int, last: int) -> str:
-    return f"{name} {first}" if first == last else f"{name} {first}–{last}"
+    if first == last:
+        return f"{name} {first}"
+    whole = f"{name} {first}–{last}"
+    return whole if len(whole) <= 12 else f"{name} {first}…"

@@ -15,9 +15,7 @@ import numpy as np
 from PIL import Image
 
 from .palette import KIND_COLOURS, PALETTE, STAGE_GREYS, ink, kind_colour, ramp, rgb
-from .scene import Overview, Panel
-
-GAP = 2.0  # pixels between two cells of a panel
+from .scene import GAP, Gap, Overview, Panel
 
 
 def style() -> str:
@@ -35,7 +33,7 @@ def style() -> str:
 
 def panel_svg(panel: Panel, description: str) -> str:
     """One panel; ``description`` is its text equivalent for screen readers."""
-    side = panel.cell - GAP
+    side = panel.side
     texts = _cell_texts(panel, side)
     cells = "".join(
         f'<g class="c g{colour}" data-r="{rank}" data-g="{group}" '
@@ -89,47 +87,18 @@ def overview_svg(overview: Overview, description: str) -> str:
         f'viewBox="0 0 {overview.width + 2:g} {overview.height + 2:g}" '
         f'style="max-width:{1.25 * overview.width:g}px" '
         f'aria-label="{escape(description)}">'
-        f'<image class="base" {box} href="{_uri(base_pixels(overview), _greys(overview))}"/>'
-        f'<image class="marks" {box} href="{_uri(mark_pixels(overview), _kinds(overview))}"/>'
-        f"{_gaps(overview)}"
+        f'<image class="base" {box} href="{_uri(overview.base_pixels(), _greys(overview))}"/>'
+        f'<image class="marks" {box} href="{_uri(overview.mark_pixels(), _kinds(overview))}"/>'
+        f"{''.join(_gap(overview, gap) for gap in overview.gaps)}"
         f'<circle class="chosen" cx="{overview.left + (column + 0.5) * overview.cell:g}" '
         f'cy="{overview.top + (row + 0.5) * overview.cell:g}" '
-        f'r="{max(9.0, overview.cell * 0.62):g}"/>'
+        f'r="{overview.ring:g}"/>'
         f'<g class="rows">{labels}</g></svg>'
     )
 
 
-def base_pixels(overview: Overview) -> np.ndarray:
-    """Palette index of each cell: 0 where there is no GPU, else 1 + a shade by stage."""
-    shades = min(overview.num_stages, 200)
-    shade = overview.stage * shades // overview.num_stages
-    return _board(overview, overview.place, 1 + shade)
-
-
-def mark_pixels(overview: Overview) -> np.ndarray:
-    """Palette index of each cell: 0 for unmarked, else 1 + the mark's number, smallest on top."""
-    board = np.zeros((overview.grid.rows, overview.grid.columns), dtype=np.uint8)
-    for number, mark in enumerate(overview.marks):
-        row, column = np.divmod(overview.place[mark.ranks], overview.grid.columns)
-        swell = overview.swell(mark)
-        for down in range(-swell, swell + 1):
-            for right in range(-swell, swell + 1):
-                # At an edge, a swollen cell stays inside the picture.
-                board[
-                    np.clip(row + down, 0, overview.grid.rows - 1),
-                    np.clip(column + right, 0, overview.grid.columns - 1),
-                ] = 1 + number
-    return board
-
-
-def _board(overview: Overview, cells: np.ndarray, values: np.ndarray) -> np.ndarray:
-    board = np.zeros(overview.grid.rows * overview.grid.columns, dtype=np.uint8)
-    board[cells] = values
-    return board.reshape(overview.grid.rows, overview.grid.columns)
-
-
 def _greys(overview: Overview) -> list[tuple[int, int, int]]:
-    return ramp(*STAGE_GREYS, min(overview.num_stages, 200))
+    return ramp(*STAGE_GREYS["light"], overview.num_shades)
 
 
 def _kinds(overview: Overview) -> list[tuple[int, int, int]]:
@@ -138,60 +107,26 @@ def _kinds(overview: Overview) -> list[tuple[int, int, int]]:
 
 def _uri(pixels: np.ndarray, colours: list[tuple[int, int, int]]) -> str:
     """A palette PNG whose index 0 is transparent, as a data URI."""
-    image = Image.fromarray(pixels, mode="P") if pixels.size else Image.new("P", (1, 1))
+    height, width = pixels.shape
+    image = Image.frombytes("P", (width, height), pixels.tobytes())
     image.putpalette([0, 0, 0, *(channel for colour in colours for channel in colour)])
     buffer = io.BytesIO()
     image.save(buffer, "PNG", transparency=0, compress_level=3)
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
-def gap_sizes(overview: Overview) -> dict[str, tuple[int, int]]:
-    """Every how many columns and rows there is a gap of each name; 0: none, for want of room."""
-    cells = (1, 1) if overview.has_gaps else (0, 0)
-    return {
-        "cells": cells,
-        "blocks": _roomy(overview.block, overview.cell, 8),
-        "bands": _roomy(overview.band, overview.cell, 12),
-    }
-
-
-def _roomy(size: tuple[int, int], cell: float, room: float) -> tuple[int, int]:
-    """The sides of more than one cell that are at least ``room`` pixels long, else 0."""
-    columns, rows = (side if side * cell >= room else 0 for side in size)
-    return (columns, rows) if size[0] * size[1] > 1 else (0, 0)
-
-
-def _gaps(overview: Overview) -> str:
-    """Gaps between cells, wider between blocks and between bands."""
-    classes = {"cells": "gaps", "blocks": "gaps blocks", "bands": "gaps bands"}
-    lines = {name: _lines(overview, size) for name, size in gap_sizes(overview).items()}
-    return "".join(f'<path class="{classes[name]}" d="{d}"/>' for name, d in lines.items() if d)
-
-
-def _lines(overview: Overview, size: tuple[int, int]) -> str:
-    """Lines before every ``size`` columns and rows; none where it is 0."""
+def _gap(overview: Overview, gap: Gap) -> str:
+    """The lines of one gap, in the colour of the page."""
     left, top, cell = overview.left, overview.top, overview.cell
     width, height = overview.grid.columns * cell, overview.grid.rows * cell
-    vertical = (
-        f"M{left + c * cell:.2f} {top:g}v{height:g}"
-        for c in range(size[0], overview.grid.columns, size[0] or 1)
-        if size[0]
+    vertical = "".join(
+        f"M{left + column * cell:.2f} {top:g}v{height:g}" for column in overview.columns_before(gap)
     )
-    horizontal = (
-        f"M{left:g} {top + r * cell:.2f}h{width:g}"
-        for r in range(size[1], overview.grid.rows, size[1] or 1)
-        if size[1]
+    horizontal = "".join(
+        f"M{left:g} {top + row * cell:.2f}h{width:g}" for row in overview.rows_before(gap)
     )
-    return "".join((*vertical, *horizontal))
-
-
-def text_sizes(panel: Panel) -> tuple[float, float]:
-    """Font sizes, in pixels, of the rank and of the group in a cell; 0 where it is not shown."""
-    side = panel.cell - GAP
-    longest = len(f"{panel.kind}{panel.num_groups - 1}")
     return (
-        min(20.0, side * 0.42) if panel.shows_rank else 0.0,
-        min(12.0, side * 0.27, side * 1.6 / longest) if panel.shows_index else 0.0,
+        f'<path class="gaps {gap.name}" stroke-width="{gap.width:.2f}" d="{vertical}{horizontal}"/>'
     )
 
 
@@ -200,7 +135,7 @@ def _cell_texts(panel: Panel, side: float) -> list[str]:
     middle = f'x="{side / 2:g}"'
     if not panel.shows_rank:
         return [""] * len(panel.group)
-    size, small = text_sizes(panel)
+    size, small = panel.text_sizes
     if not panel.shows_index:
         baseline = side / 2 + size * 0.36
         return [

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 from urllib.parse import urlsplit
 
-from descriptions import GroupType
 from groups import LayoutError, rank_groups
 from render import scene
 from views.messages import fix_label, sentence
@@ -75,10 +74,10 @@ WATCHES: dict[Page, Watch] = {}
 def settle(page: Page) -> None:
     """Wait until the page has asked for nothing of the server for a moment, and shows the answer.
 
-    Longer than the pause after which a typed number counts (views/assets/size_box.js).
+    A number still being typed counts only after a pause: press Enter first.
     """
     quiet, waited = 0, 0
-    while quiet < 450:
+    while quiet < 150:
         page.wait_for_timeout(30)
         waited += 30
         quiet = 0 if WATCHES[page].pending else quiet + 30
@@ -223,10 +222,6 @@ def members(layout: Layout, kind: str, rank: int) -> list[int]:
     return group
 
 
-def titles(group_type: GroupType, language: str) -> str:
-    return group_type.title[language]
-
-
 TOASTS = ".toast-wrap > *, [data-testid^=toast], .toast-body"
 
 
@@ -253,11 +248,12 @@ def type_in(page: Page, name: str, text: str) -> None:
 def type_sizes(page: Page, **sizes: object) -> None:
     """Give several number boxes their text at once, as a quick person would one by one."""
     page.evaluate(
-        """(sizes) => {
+        """async (sizes) => {
           for (const [name, text] of Object.entries(sizes)) {
             const box = document.querySelector(`#${name} input[type=text]`);
             box.value = text;
             box.dispatchEvent(new Event('change', {bubbles: true}));
+            await new Promise((go) => setTimeout(go));
           }
         }""",
         {name: str(size) for name, size in sizes.items()},
@@ -361,10 +357,16 @@ def contrasts(page: Page, selector: str) -> list[tuple[float, str]]:
 
 WIDER = """() => {
   const wide = document.documentElement.scrollWidth;
+  const clipped = (e) => {
+    for (let up = e.parentElement; up.id !== 'page'; up = up.parentElement) {
+      const box = up.getBoundingClientRect();
+      if (getComputedStyle(up).overflowX !== 'visible' && box.right <= innerWidth) return true;
+    }
+    return false;
+  };
   const out = [...document.querySelectorAll('#page *')].filter((e) => {
     const box = e.getBoundingClientRect();
-    return box.width && e.checkVisibility() && box.right > innerWidth + 1 &&
-      !e.closest('.sr-only, #details .scroll, #details pre, details:not([open]) > :not(summary)');
+    return box.width && e.checkVisibility() && box.right > innerWidth + 1 && !clipped(e);
   });
   return [wide - innerWidth, out.slice(0, 5).map((e) => e.tagName + '.' + e.className)];
 }"""

@@ -377,9 +377,17 @@ FACTS = {
         "rank, counted from 0.*from 0 too",
         "从 0 .*从 0",
     ),
-    "reading: index decides": (descriptions.HOW_TO_READ, "the index decides, not the colour", "以编号为准，而不是颜色"),
+    "reading: index decides": (
+        descriptions.HOW_TO_READ,
+        "the index decides, not the colour",
+        "以编号为准，而不是颜色",
+    ),
     "reading: 11 colours": (descriptions.HOW_TO_READ, "after 11 groups", "超过 11 个组"),
-    "reading: pin": (descriptions.HOW_TO_READ, "click or tap to pin it.*Esc", "单击或轻触可固定.*Esc"),
+    "reading: pin": (
+        descriptions.HOW_TO_READ,
+        "click or tap to pin it.*Esc",
+        "单击或轻触可固定.*Esc",
+    ),
     "large: rows": (
         descriptions.HOW_TO_READ_LARGE,
         "rows are pipeline stages",

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from itertools import pairwise
 
 import matplotlib as mpl
@@ -25,6 +26,7 @@ PANELS = [scene.panel(SIXTEEN, kind, 8) for kind in ("dp", "tp", "pp")]
 TITLES = ["DP: 4 groups of 4 ranks", "TP: 8 groups of 2 ranks", "PP: 8 groups of 2 ranks"]
 BIG = fit(1024, order="tp-cp-dp-pp", tp=8, cp=2, pp=4)
 OVERVIEWS = scene.overviews(BIG, ("tp", "cp", "dp", "pp"), 8, 517)
+TWO_RANKS = [OVERVIEWS[0], scene.overviews(BIG, ("tp", "cp"), 8, 0)[0]]
 THEMES = ("light", "dark")
 PAGE = {"light": (255, 255, 255), "dark": (0x0B, 0x0F, 0x19)}
 
@@ -37,6 +39,7 @@ def overviews(theme="light") -> Figure:
     return drawing.figure(OVERVIEWS, ["Logical mesh", "Nodes"], str(BIG), theme)
 
 
+@lru_cache
 def alone(draw, shown, theme, scale=4) -> np.ndarray:
     """A scene painted on axes of its own at ``scale`` pixels a scene pixel: uint8, (h, w, 3)."""
     made = Figure(figsize=(shown.width / 96, shown.height / 96), dpi=96 * scale)
@@ -113,7 +116,7 @@ def test_the_same_picture_is_the_same_file(make, format):
 
 
 def test_eight_threads_write_the_same_files():
-    jobs = [(make, form) for make in (panels, overviews) for form in ("png", "svg", "pdf")] * 4
+    jobs = [(make, form) for make in (panels, overviews) for form in ("png", "svg", "pdf")] * 2
     once = {job: drawing.to_bytes(job[0](), job[1]) for job in set(jobs)}
     drawing._glyphs.cache_clear()
     with ThreadPoolExecutor(8) as pool:
@@ -204,7 +207,7 @@ def test_an_overview_has_the_stage_s_grey_or_the_kind_s_colour_in_every_cell(ove
     row, column = np.divmod(overview.place, overview.grid.columns)
     x = 4 * (overview.left + (column + 0.5) * overview.cell)
     y = 4 * (overview.top + (row + 0.5) * overview.cell)
-    ring = 4 * (max(9.0, overview.cell * 0.8) + 4)
+    ring = 4 * (overview.ring + 4)
     far = np.hypot(x - x[overview.rank], y - y[overview.rank]) > ring
     far[overview.rank] = True  # the ring goes round it and covers some of its neighbours
     got = picture[y.astype(int), x.astype(int)]
@@ -252,7 +255,7 @@ def test_a_ring_in_the_page_s_ink_is_round_the_chosen_rank(theme):
 def test_131072_gpus_are_all_there_with_their_marks_large_enough_to_see():
     for overview in scene.overviews(fit(131072, tp=8, pp=16), ("dp", "tp", "pp"), 8, 9):
         rows, columns = overview.grid.rows, overview.grid.columns
-        greys = np.array(palette.ramp(*palette.STAGE_GREYS, 16))
+        greys = np.array(palette.ramp(*palette.STAGE_GREYS["light"], 16))
         board = np.zeros((rows * columns, 3), dtype=int)
         board[overview.place] = greys[np.arange(131072) // 8192]
         board = board.reshape(rows, columns, 3)
@@ -299,15 +302,16 @@ def test_panels_have_no_legend():
 
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize(
-    ("scenes", "title"),
+    ("shown", "title", "caption"),
     [
-        ([scene.panel(fit(1), "tp", 1)], "TP: 1 group of 1 rank, and a title wider than its scene"),
-        (PANELS[:1], "DP"),
-        (OVERVIEWS[:1], "L" * 120),
+        ([scene.panel(fit(1), "tp", 1)], "TP: 1 group of 1 rank, a title wider than its scene", ""),
+        (PANELS[:1], "DP", "a caption wider than its scene " * 4),
+        (TWO_RANKS, "a wide legend", ""),
+        (OVERVIEWS[:1], "L" * 120, "a caption"),
     ],
 )
-def test_nothing_touches_the_edge_of_the_file(scenes, title, theme):
-    picture = png(drawing.figure(scenes, [title], "a caption " * 9, theme))
+def test_nothing_touches_the_edge_of_the_file(shown, title, caption, theme):
+    picture = png(drawing.figure(shown, [title] * len(shown), caption, theme))
     inner = np.ones(picture.shape[:2], dtype=bool)
     inner[10:-10, 10:-10] = False
     assert (picture[inner] == PAGE[theme]).all()

@@ -294,6 +294,7 @@ def test_an_overview_and_its_labels_fit_the_page(world, gpus_per_node):
         assert overview.width <= scene.OVERVIEW_WIDTH + 1e-6
         assert overview.height <= scene.OVERVIEW_TOP + scene.OVERVIEW_HEIGHT + 1e-6
         assert overview.cell > 0.8
+        assert overview.ring > overview.cell / 2
         beside = [y for _, y, anchor, _ in overview.labels if anchor == "end"]
         assert min(beside) > 0
         assert max(beside) < overview.height

@@ -125,7 +125,7 @@ def test_the_base_image_is_one_pixel_a_gpu_in_the_grey_of_its_stage(view, rank):
     image = image_of(ET.fromstring(svg.overview_svg(overview, "")), "base")
     assert image.size == (overview.grid.columns, overview.grid.rows)
     pixels = np.asarray(image.convert("RGBA")).reshape(-1, 4)
-    greys = palette.ramp(*palette.STAGE_GREYS, 4)
+    greys = palette.ramp(*palette.STAGE_GREYS["light"], 4)
     expected = [(*greys[rank // 256], 255) for rank in range(1024)]
     assert list(map(tuple, pixels[overview.place].tolist())) == expected
 
@@ -157,7 +157,7 @@ def test_small_marks_swell_over_their_neighbours_but_not_over_the_edge():
     """131,072 GPUs: cells of 1.25 pixels, so that each mark covers 3 x 3."""
     logical, _ = scene.overviews(fit(131072, tp=8, pp=16), ("pp", "tp"), 8, 0)
     assert [logical.swell(mark) for mark in logical.marks] == [1, 1]
-    marks = svg.mark_pixels(logical)  # pp first: 16 ranks below each other; tp 8 on top, in a row
+    marks = logical.mark_pixels()  # pp first: 16 ranks below each other; tp 8 on top, in a row
     assert marks[:4, :10].tolist() == [
         [2, 2, 2, 2, 2, 2, 2, 2, 2, 0],
         [2, 2, 2, 2, 2, 2, 2, 2, 2, 0],
@@ -170,7 +170,7 @@ def test_small_marks_swell_over_their_neighbours_but_not_over_the_edge():
 
 def test_more_stages_than_greys_share_them_in_order():
     logical, _ = scene.overviews(fit(1024, tp=2, pp=512), ("pp",), 8, 0)
-    shades = svg.base_pixels(logical).reshape(-1)[logical.place]
+    shades = logical.base_pixels().reshape(-1)[logical.place]
     assert shades.min() == 1
     assert shades.max() == 200
     assert (np.diff(shades.astype(int)) >= 0).all()  # ranks ascend by stage here
@@ -209,8 +209,8 @@ def gaps(overview) -> dict[str, tuple[int, int]]:
 def test_gaps_part_cells_blocks_and_bands():
     """64 x 16 cells in blocks of 8 x 1 and bands of 64 x 4; 44 x 24 cells in tiles of 4 x 2."""
     logical, physical = scene.overviews(fit(1024, tp=8, pp=4), ("tp",), 8, 0)
-    assert gaps(logical) == {"gaps": (63, 15), "gaps blocks": (7, 15), "gaps bands": (0, 3)}
-    assert gaps(physical) == {"gaps": (43, 23), "gaps blocks": (10, 11)}
+    assert gaps(logical) == {"gaps cells": (63, 15), "gaps blocks": (7, 15), "gaps bands": (0, 3)}
+    assert gaps(physical) == {"gaps cells": (43, 23), "gaps blocks": (10, 11)}
 
 
 def test_no_line_is_drawn_closer_than_a_pixel_of_cells_allows():

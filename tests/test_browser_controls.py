@@ -1,0 +1,350 @@
+"""Sliders, boxes and refusals in a real browser: what is asked is shown, or refused in words."""
+
+from __future__ import annotations
+
+import random
+import threading
+from itertools import product
+
+import pytest
+from browser import (
+    TOASTS,
+    box,
+    choose,
+    expect,
+    expect_layout,
+    expect_refusal,
+    fix,
+    refusal_of,
+    settle,
+    slider,
+    type_in,
+    type_sizes,
+    values,
+)
+
+from descriptions import CONTROLS, ORDERS, PRESET_NAMES
+from groups import LayoutError
+from views.messages import sentence
+from views.state import Controls, from_preset, read
+
+pytestmark = pytest.mark.browser
+
+
+# --- Sliders --------------------------------------------------------------------------------------
+
+WATCH_FLASHES = """() => {
+  window.flashes = new Set();
+  const flashing = '[data-testid=status-tracker], .loader, .eta-bar, .progress-text, .pending';
+  const look = () => {
+    for (const e of document.querySelectorAll(flashing)) {
+      const box = e.getBoundingClientRect();
+      const shown = e.checkVisibility({opacityProperty: true, visibilityProperty: true});
+      if (shown && box.width && box.height) window.flashes.add(e.className);
+    }
+    if (getComputedStyle(document.querySelector('#picture')).opacity < 1) {
+      window.flashes.add('dimmed');
+    }
+    requestAnimationFrame(look);
+  };
+  look();
+}"""
+
+
+def flashes(page):
+    return page.evaluate("[...window.flashes]")
+
+
+def knob(page, name, stop):
+    """Where the knob of a slider is in the window at one of its stops."""
+    area = slider(page, name).bounding_box()
+    last = int(slider(page, name).get_attribute("max"))
+    width = 18  # of the knob, see page.css
+    x = area["x"] + width / 2 + (area["width"] - width) * stop / last
+    return x, area["y"] + area["height"] / 2
+
+
+def test_arrow_keys_move_a_slider_and_the_picture_without_a_spinner(open_page):
+    page = open_page()
+    type_in(page, "nodes", "8")
+    expect_layout(page, nodes=8)
+    page.evaluate(WATCH_FLASHES)
+    slider(page, "tp").focus()
+    for key, tp in (("ArrowLeft", 1), ("ArrowRight", 2)):
+        page.keyboard.press(key)
+        expect_layout(page, nodes=8, tp=tp)
+        assert values(page)["tp"] == str(tp)
+    slider(page, "nodes").focus()
+    page.keyboard.press("ArrowLeft")
+    expect_layout(page, nodes=7)
+    assert flashes(page) == []
+
+
+def test_a_mouse_drag_ends_on_the_picture_of_its_last_step(open_page):
+    page = open_page()
+    page.mouse.move(*knob(page, "tp", 1))
+    page.mouse.down()
+    page.mouse.move(*knob(page, "tp", 15), steps=25)
+    page.mouse.move(*knob(page, "tp", 7), steps=15)
+    page.mouse.up()
+    assert values(page)["tp"] == "8"
+    layout = expect_layout(page, tp=8)
+    settle(page)
+    expect_layout(page, tp=8)
+    assert str(layout.mesh) == "tp8-cp1-dp1-pp2"
+
+
+def test_a_fast_series_of_steps_ends_on_the_last_one(open_page):
+    page = open_page()
+    type_in(page, "pp", "1")
+    expect_layout(page, pp=1)
+    for last in (4, 16, 2):
+        page.evaluate(
+            """async (last) => {
+              const slider = document.querySelector('#tp input[type=range]');
+              for (let round = 0; round < 3; round++) {
+                for (const value of [1, 3, 5, 7, 9, 11, 13, 15, 14, 10, 8, 6, last]) {
+                  slider.value = value - 1;
+                  slider.dispatchEvent(new Event('input', {bubbles: true}));
+                  await new Promise((go) => setTimeout(go));
+                }
+              }
+            }""",
+            last,
+        )
+        expect_layout(page, pp=1, tp=last)
+        settle(page)
+        expect_layout(page, pp=1, tp=last)
+
+
+class Gate:
+    """Holds drawings of one kind of controls on the server until they are let through."""
+
+    def __init__(self, monkeypatch, holds):
+        from views import groups
+
+        self.entered, self.opened, self.asked = threading.Event(), threading.Event(), []
+        answer = groups.answer
+
+        def slow(controls, *rest):
+            self.asked.append(controls)
+            if holds(controls):
+                self.entered.set()
+                self.opened.wait(20)
+            return answer(controls, *rest)
+
+        monkeypatch.setattr(groups, "answer", slow)
+
+    def reached(self, page):
+        """Wait until a drawing is held."""
+        for _ in range(400):
+            if self.entered.is_set():
+                return
+            page.wait_for_timeout(20)
+        raise AssertionError("no such drawing was asked for")
+
+
+def test_steps_taken_while_a_drawing_is_slow_become_one_drawing(open_page, monkeypatch):
+    page = open_page()
+    gate = Gate(monkeypatch, lambda controls: controls.tp == 4)
+    slider(page, "tp").focus()
+    slider(page, "tp").press("ArrowRight")
+    slider(page, "tp").press("ArrowRight")
+    gate.reached(page)
+    for _ in range(8):
+        slider(page, "tp").press("ArrowRight")
+    for _ in range(4):
+        slider(page, "tp").press("ArrowLeft")
+    gate.opened.set()
+    expect_layout(page, tp=8)
+    settle(page)
+    expect_layout(page, tp=8)
+    assert len(gate.asked) <= 3
+
+
+@pytest.mark.parametrize("other", ["preset", "fix", "language"])
+def test_a_drawing_that_ends_late_never_replaces_a_newer_one(open_page, monkeypatch, other):
+    page = open_page()
+    wanted = Controls(nodes=5)
+    if other == "fix":
+        # Refused at once; then a box is changed, and a fix is clicked while that is being drawn.
+        type_in(page, "tp", "3")
+        expect_refusal(page, Controls(tp=3))
+    gate = Gate(monkeypatch, lambda controls: controls.nodes == 5 and not gate.entered.is_set())
+    type_in(page, "nodes", "5")
+    gate.reached(page)
+    if other == "preset":
+        wanted = from_preset("playground-16")
+        page.get_by_role("button", name=PRESET_NAMES["playground-16"]["en"]).click()
+    elif other == "fix":
+        wanted = Controls(nodes=5, tp=3).changed(
+            refusal_of(Controls(nodes=5, tp=3)).alternatives[0]
+        )
+        fix(page, 0)
+    else:
+        page.get_by_label("中文").check()
+    page.wait_for_timeout(400)  # the newer one is drawn by now, unless it waits for its turn
+    gate.opened.set()
+    settle(page)
+    expect_layout(page, wanted)
+    expect(page.locator(".picture")).to_have_attribute(
+        "lang", "zh" if other == "language" else "en"
+    )
+
+
+def test_a_step_taken_before_the_page_has_started_is_not_undone(open_page, monkeypatch):
+    gate = Gate(monkeypatch, lambda controls: not gate.entered.is_set())
+    page = open_page(started=False, locale="zh-CN")
+    gate.reached(page)
+    slider(page, "tp").focus()
+    slider(page, "tp").press("ArrowLeft")
+    page.wait_for_timeout(300)
+    gate.opened.set()
+    settle(page)
+    expect_layout(page, tp=1)
+    assert values(page)["tp"] == "1"
+
+
+# --- Boxes and refusals ---------------------------------------------------------------------------
+
+
+def expect_refused(page, name, text, still):
+    """A text in one box is refused beside the controls, and stays as it was typed."""
+    error = expect_refusal(page, Controls(**{name: text}), still=still)
+    assert error.control is not None
+    expect(box(page, name)).to_have_value(text)
+    expect(page.locator("#picture")).to_have_css("opacity", "0.38")
+    expect(page.locator(".refusal")).to_be_visible()
+    assert page.locator(TOASTS).count() == 0
+    expect(page.locator("#status dd").nth(1)).to_have_text("–")
+    assert len(error.alternatives) <= 3
+    return error
+
+
+@pytest.mark.parametrize("name", ["tp", "pp", "cp", "nodes"])
+def test_what_cannot_be_is_refused_in_words_and_every_fix_works(open_page, name):
+    page = open_page()
+    layout = expect_layout(page)
+    texts = ["abc", "0", "-3", "2.5", "999999999"]
+    if name == "tp":
+        texts += ["3", "1e3", "<b>7</b>", "\uff17", "9" * 40]
+    for text in texts:
+        type_in(page, name, text)
+        error = expect_refused(page, name, text, layout)
+        fixes = error.alternatives
+        assert fixes, f"{name} {text} is refused without a way out"
+        for number, change in enumerate(fixes):
+            if number:
+                type_in(page, name, text)
+                expect_refusal(page, Controls(**{name: text}))
+            fix(page, number)
+            fixed = Controls(**{name: text}).changed(change)
+            expect_layout(page, fixed)
+            expect(page.locator("#picture")).to_have_css("opacity", "1")
+            shown = values(page)
+            assert {key: shown[key] for key in change} == {k: str(v) for k, v in change.items()}
+            type_sizes(page, tp=2, pp=2, cp=1, nodes=2)
+            expect_layout(page)
+
+
+def test_typing_counts_after_a_pause_without_enter(open_page):
+    page = open_page()
+    box(page, "tp").fill("")
+    box(page, "tp").press_sequentially("8", delay=20)
+    expect_layout(page, tp=8)
+    expect(slider(page, "tp")).to_have_value("7")
+    expect(box(page, "tp")).to_be_focused()
+
+
+def test_a_refused_box_keeps_what_was_typed_while_others_move(open_page):
+    page = open_page()
+    layout = expect_layout(page)
+    type_in(page, "tp", "abc")
+    expect_refused(page, "tp", "abc", layout)
+    type_in(page, "nodes", "4")
+    settle(page)
+    expect_refusal(page, Controls(tp="abc", nodes=4), still=layout)
+    assert values(page)["tp"] == "abc"
+    type_in(page, "tp", "4")
+    expect_layout(page, tp=4, nodes=4)
+
+
+def test_gpus_per_node_takes_a_choice_or_a_typed_number(open_page):
+    page = open_page()
+    choose(page, "gpus-per-node", "72")
+    expect_layout(page, gpus_per_node=72)
+    box(page, "gpus_per_node").click()
+    type_in(page, "gpus_per_node", "12")
+    layout = expect_layout(page, gpus_per_node=12)
+    assert layout.mesh.size("dp") == 6
+    for text in ("abc", "0", "2.5"):
+        box(page, "gpus_per_node").click()
+        type_in(page, "gpus_per_node", text)
+        error = expect_refused(page, "gpus_per_node", text, layout)
+        assert CONTROLS["gpus_per_node"].label["en"] in sentence(error, "en")
+    fix(page, 0)
+    expect_layout(page, Controls(gpus_per_node="2.5").changed(error.alternatives[0]))
+
+
+def test_gpus_per_node_typed_without_enter_counts_on_leaving_the_box(open_page):
+    page = open_page()
+    box(page, "gpus_per_node").click()
+    box(page, "gpus_per_node").fill("4")
+    box(page, "tp").click()
+    expect_layout(page, gpus_per_node=4)
+
+
+def test_order_changes_the_numbering(open_page):
+    page = open_page()
+    choose(page, "order", ORDERS["tp-cp-pp-dp"]["en"])
+    layout = expect_layout(page, order="tp-cp-pp-dp")
+    assert str(layout.mesh) == "tp2-cp1-pp2-dp4"
+
+
+def test_sliders_reach_what_the_world_allows(open_page):
+    page = open_page()
+    expect(slider(page, "tp")).to_have_attribute("max", "15")
+    type_in(page, "nodes", "1")
+    expect_layout(page, nodes=1)
+    expect(slider(page, "tp")).to_have_attribute("max", "7")
+    type_in(page, "nodes", "48")
+    expect_layout(page, nodes=48)
+    settle(page)
+    slider(page, "tp").focus()
+    page.keyboard.press("End")
+    type_in(page, "pp", "1")
+    layout = expect_layout(page, nodes=48, tp=384, pp=1)
+    assert layout.mesh.size("tp") == 384
+
+
+# --- The original's settings ----------------------------------------------------------------------
+
+
+def invalid_settings():
+    """The settings of the original's three sliders that cannot be: 480 of 512."""
+    for tp, pp, cp in product(range(1, 9), repeat=3):
+        try:
+            read(Controls(tp=tp, pp=pp, cp=cp))
+        except LayoutError:
+            yield tp, pp, cp
+
+
+def test_every_fix_of_the_original_s_invalid_settings_makes_a_picture(open_page):
+    page = open_page()
+    invalid = list(invalid_settings())
+    assert len(invalid) == 480
+    clicked = 0
+    for tp, pp, cp in random.Random(16).sample(invalid, 25):
+        controls = Controls(tp=tp, pp=pp, cp=cp)
+        fixes = refusal_of(controls).alternatives
+        assert 1 <= len(fixes) <= 3
+        for number, change in enumerate(fixes):
+            type_sizes(page, tp=tp, pp=pp, cp=cp)
+            expect_refusal(page, controls)
+            fix(page, number)
+            expect_layout(page, controls.changed(change))
+            clicked += 1
+            if change.keys() & {"nodes", "gpus_per_node"}:
+                type_in(page, "nodes", "2")
+    assert clicked >= 25
+    assert page.locator(TOASTS).count() == 0

@@ -1,0 +1,442 @@
+"""The pictures in a real browser: hover, pin, keyboard, touch, and worlds too large for panels."""
+
+from __future__ import annotations
+
+import base64
+import io
+
+import numpy as np
+import pytest
+from browser import (
+    box,
+    cell,
+    choose,
+    expect,
+    expect_layout,
+    expect_lit,
+    fix,
+    members,
+    middle_of,
+    next_frame,
+    point_at,
+    requests_during,
+    settle,
+    slider,
+    type_in,
+)
+from PIL import Image
+
+from descriptions import KINDS, ORDERS, PAGE, PRESET_NAMES
+from groups import coordinates, group_index
+from render import palette, scene, svg
+from views.state import Controls, from_preset
+
+pytestmark = pytest.mark.browser
+
+CARD = """() => {
+  const told = document.querySelector('.told');
+  const text = (selector) => told.querySelector(selector)?.textContent ?? null;
+  return {
+    gpu: text('.gpu b'),
+    place: text('.gpu span'),
+    coordinates: text('.gpu code'),
+    pinned: text('.gpu i'),
+    groups: [...told.querySelectorAll('p:not(.gpu)')].map((p) => [
+      p.querySelector('.chip')?.textContent,
+      p.querySelector('b')?.textContent,
+      p.querySelector('.peers')?.textContent,
+    ]),
+  };
+}"""
+
+
+def card_of(layout, rank, pinned):
+    """What the card must say about a rank, from the groups themselves."""
+    node, local = divmod(rank, layout.gpus_per_node)
+    at = coordinates(layout.mesh, rank)
+    groups = []
+    for kind in layout.kinds:
+        ranks = members(layout, kind, rank)
+        peers = ", ".join(map(str, ranks[:16]))
+        if len(ranks) > 16:
+            peers += f" … {len(ranks):,} in all"
+        index = group_index(layout.mesh, kind)[rank]
+        groups.append([kind, f"group {index}", peers])
+    return {
+        "gpu": f"GPU {rank}",
+        "place": f"node {node}, local GPU {local}",
+        "coordinates": ", ".join(f"{axis} {at[axis]}" for axis in layout.mesh.names),
+        "pinned": PAGE["card_pinned"]["en"] if pinned else None,
+        "groups": groups,
+    }
+
+
+def expect_card(page, layout, rank, pinned=False):
+    expect(page.locator(".told .gpu b")).to_have_text(f"GPU {rank}")
+    next_frame(page)
+    assert page.evaluate(CARD) == card_of(layout, rank, pinned)
+
+
+# --- Hover and pin --------------------------------------------------------------------------------
+
+
+def test_hover_lights_exactly_the_groups_of_that_rank_without_the_server(open_page):
+    page = open_page()
+    layout = expect_layout(page)
+
+    def hover():
+        for kind, rank in (("dp", 0), ("tp", 5), ("pp", 15), ("dp", 10)):
+            cell(page, kind, rank).hover()
+            expect_lit(page, layout, rank)
+            expect_card(page, layout, rank)
+        page.mouse.move(5, 5)
+        expect_lit(page, layout, None)
+
+    assert requests_during(page, hover) == []
+    expect(page.locator(".told")).to_have_text(PAGE["idle"]["en"])
+    expect(page.locator("svg.panel.lit")).to_have_count(0)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_card_tells_coordinates_groups_and_peers_in_both_orders(open_page, order):
+    page = open_page()
+    choose(page, "group-type", "CP + DP + TP + PP")
+    choose(page, "order", ORDERS[order]["en"])
+    type_in(page, "cp", "2")
+    type_in(page, "nodes", "4")
+    controls = Controls(group_type="cp+dp+tp+pp", order=order, cp=2, nodes=4)
+    layout = expect_layout(page, controls)
+    assert str(layout.mesh).count("2") >= 3
+    page.get_by_label("dp-cp: ").check(force=True)
+    layout = expect_layout(
+        page, Controls(group_type="cp+dp+tp+pp", order=order, cp=2, nodes=4, dp_kind="dp-cp")
+    )
+    for rank in (0, 5, 14, 31):
+        cell(page, "dp-cp", rank).hover()
+        expect_card(page, layout, rank)
+        expect_lit(page, layout, rank)
+
+
+def test_a_pin_survives_redraws_until_esc_lets_go(open_page):
+    page = open_page()
+    layout = expect_layout(page)
+    cell(page, "tp", 6).click()
+    page.mouse.move(5, 5)
+    expect_lit(page, layout, 6, pinned=6)
+    expect_card(page, layout, 6, pinned=True)
+    cell(page, "tp", 1).hover()
+    expect_lit(page, layout, 1, pinned=6)
+    slider(page, "tp").focus()
+    page.keyboard.press("ArrowLeft")
+    page.mouse.move(5, 5)
+    layout = expect_layout(page, tp=1)
+    expect_lit(page, layout, 6, pinned=6)
+    choose(page, "group-type", "CP + TP + PP")
+    layout = expect_layout(page, group_type="cp+tp+pp", tp=1)
+    page.mouse.move(5, 5)
+    expect_lit(page, layout, 6, pinned=6)
+    expect_card(page, layout, 6, pinned=True)
+    page.locator("h1").click()
+    page.keyboard.press("Escape")
+    expect_lit(page, layout, None)
+    expect(page.locator(".told")).to_have_text(PAGE["idle"]["en"])
+
+
+def test_a_second_click_lets_go_and_another_cell_takes_the_pin(open_page):
+    page = open_page()
+    layout = expect_layout(page)
+    cell(page, "tp", 6).click()
+    expect_lit(page, layout, 6, pinned=6)
+    cell(page, "pp", 9).click()
+    expect_lit(page, layout, 9, pinned=9)
+    cell(page, "dp", 9).click()
+    page.mouse.move(5, 5)
+    expect_lit(page, layout, None)
+
+
+def test_a_pinned_rank_that_no_longer_exists_is_said(open_page):
+    page = open_page()
+    cell(page, "tp", 12).click()
+    page.mouse.move(5, 5)
+    type_in(page, "nodes", "1")
+    layout = expect_layout(page, nodes=1)
+    gone = PAGE["card_gone"]["en"].format(rank=12)
+    expect(page.locator(".told")).to_contain_text(gone)
+    expect_lit(page, layout, None)
+    type_in(page, "nodes", "2")
+    layout = expect_layout(page)
+    expect_lit(page, layout, 12, pinned=12)
+    expect(page.locator(".told")).not_to_contain_text(gone)
+    type_in(page, "nodes", "1")
+    expect(page.locator(".told")).to_contain_text(gone)
+    page.keyboard.press("Escape")
+    expect(page.locator(".told")).to_have_text(PAGE["idle"]["en"])
+
+
+def test_a_refusal_keeps_the_pin_and_its_light(open_page):
+    page = open_page()
+    layout = expect_layout(page)
+    cell(page, "tp", 6).click()
+    page.mouse.move(5, 5)
+    type_in(page, "tp", "3")
+    expect(page.locator(".refusal")).to_be_visible()
+    expect_lit(page, layout, 6, pinned=6)
+    fix(page, 0)
+    expect(page.locator(".refusal")).to_have_count(0)
+    expect(page.locator(".c.pin")).to_have_count(3)
+
+
+def test_keyboard_alone_reaches_lights_pins_and_lets_go(open_page):
+    page = open_page()
+    layout = expect_layout(page)
+
+    def focused():
+        return page.evaluate(
+            "(() => { const e = document.activeElement; return e.matches('.c') ? "
+            "[e.closest('svg').dataset.kind, Number(e.dataset.r)] : null; })()"
+        )
+
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if focused():
+            break
+    assert focused() == ["dp", 0]
+    expect_lit(page, layout, 0)
+    for key, rank in (
+        ("ArrowRight", 1),
+        ("ArrowDown", 9),
+        ("ArrowRight", 10),
+        ("ArrowUp", 2),
+        ("ArrowLeft", 1),
+    ):
+        page.keyboard.press(key)
+        assert focused() == ["dp", rank]
+        expect_lit(page, layout, rank)
+    expect_card(page, layout, 1)
+    name = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    assert name == "GPU 1, dp group 1"
+    page.keyboard.press("Tab")
+    assert focused()[0] == "tp"
+    page.keyboard.press("Shift+Tab")
+    assert focused() == ["dp", 1]
+    page.keyboard.press("Enter")
+    expect_lit(page, layout, 1, pinned=1)
+    expect_card(page, layout, 1, pinned=True)
+    settle(page)
+    assert focused() == ["dp", 1]
+    page.keyboard.press("ArrowRight")
+    expect_lit(page, layout, 2, pinned=1)
+    page.keyboard.press(" ")
+    expect_lit(page, layout, 2, pinned=2)
+    page.keyboard.press("Escape")
+    expect(page.locator(".c.pin")).to_have_count(0)
+
+
+def test_a_tap_pins_and_a_second_tap_lets_go(open_page):
+    page = open_page(width=400, height=800, touch=True)
+    layout = expect_layout(page)
+    cell(page, "tp", 5).tap()
+    expect_lit(page, layout, 5, pinned=5)
+    expect_card(page, layout, 5, pinned=True)
+    cell(page, "pp", 8).tap()
+    expect_lit(page, layout, 8, pinned=8)
+    cell(page, "pp", 8).tap()
+    expect_lit(page, layout, None)
+
+
+def test_the_card_stays_in_sight_and_in_place_while_it_is_filled(open_page):
+    page = open_page(width=1400, height=700)
+    below = page.locator(".intro")
+    before = below.bounding_box()["y"]
+    cell(page, "dp", 5).hover()
+    expect(page.locator(".told .gpu b")).to_have_text("GPU 5")
+    assert below.bounding_box()["y"] == before
+    cell(page, "pp", 5).scroll_into_view_if_needed()
+    cell(page, "pp", 5).hover()
+    expect(page.locator(".card")).to_be_in_viewport(ratio=0.99)
+
+
+def test_cells_too_small_for_text_leave_it_out(open_page):
+    page = open_page()
+    type_in(page, "nodes", "32")
+    expect_layout(page, nodes=32)
+    for width in (1400, 400):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_function("(width) => innerWidth === width", arg=width)
+        next_frame(page)
+        spilling = page.evaluate(
+            """() => [...document.querySelectorAll('svg.panel .c')].filter((cell) => {
+              const room = cell.querySelector('rect').getBoundingClientRect();
+              return [...cell.querySelectorAll('text')].some((text) => text.checkVisibility() &&
+                text.getBoundingClientRect().width > room.width + 1);
+            }).length"""
+        )
+        assert spilling == 0, f"at {width} px"
+
+
+# --- Large worlds ---------------------------------------------------------------------------------
+
+
+def open_preset(page, preset):
+    page.get_by_role("button", name=PRESET_NAMES[preset]["en"]).click()
+    layout = expect_layout(page, from_preset(preset))
+    expect(page.locator("svg.overview")).to_have_count(2)
+    return layout
+
+
+def overviews(layout, rank=0):
+    return scene.overviews(layout.mesh, layout.kinds, layout.gpus_per_node, rank)
+
+
+def shown_marks(page, view):
+    """The marks on screen: which cells are marked, and in which colours."""
+    uri = page.locator(f'svg.overview[data-view="{view}"] .marks').get_attribute("href")
+    image = Image.open(io.BytesIO(base64.b64decode(uri.split(",")[1])))
+    return np.asarray(image.convert("RGBA"))
+
+
+def expect_marks(page, layout, rank, theme="light"):
+    """Both pictures mark exactly the groups of this rank, the smallest on top."""
+    for view in overviews(layout, rank):
+        ring = page.locator(f'svg.overview[data-view="{view.view}"] .chosen')
+        _, column = divmod(int(view.place[rank]), view.grid.columns)
+        expect(ring).to_have_attribute("cx", _near(view.left + (column + 0.5) * view.cell))
+        next_frame(page)
+        pixels = svg.mark_pixels(view)
+        colours = [(0, 0, 0, 0)] + [
+            (*palette.rgb(palette.kind_colour(mark.kind, theme)), 255) for mark in view.marks
+        ]
+        wanted = np.array(colours, dtype=np.uint8)[pixels]
+        shown = shown_marks(page, view.view)
+        assert shown.shape == wanted.shape
+        assert (shown[..., 3] == wanted[..., 3]).all(), f"marks of {rank} in {view.view}"
+        assert (shown == wanted).all(), f"colours of {rank} in {view.view}"
+
+
+def _near(value):
+    """A pattern for a number written with any more digits."""
+    import re
+
+    return re.compile(rf"^{int(value)}(\.|$)")
+
+
+def test_16384_gpus_hover_tells_the_rank_under_the_pointer_without_the_server(open_page):
+    page = open_page()
+    layout = open_preset(page, "llama3-405b")
+    logical, physical = overviews(layout)
+    expect_marks(page, layout, 0)
+
+    def hover():
+        for view, ranks in ((logical, (1, 127, 2048, 9999)), (physical, (8, 4095, 16383))):
+            for rank in ranks:
+                point_at(page, view, rank)
+                expect_card(page, layout, rank)
+                expect_marks(page, layout, rank)
+        page.mouse.move(5, 5)
+        expect(page.locator(".told .gpu b")).to_have_text("GPU 0")
+
+    assert requests_during(page, hover) == []
+    expect_marks(page, layout, 0)
+
+
+def test_16384_gpus_a_pin_outlives_a_redraw(open_page):
+    page = open_page()
+    layout = open_preset(page, "llama3-405b")
+    logical, _ = overviews(layout)
+    page.mouse.click(*middle_of(page, logical, 5000))
+    page.mouse.move(5, 5)
+    expect_card(page, layout, 5000, pinned=True)
+    settle(page)
+    type_in(page, "cp", "8")
+    controls = Controls(**{**vars(from_preset("llama3-405b")), "cp": 8})
+    layout = expect_layout(page, controls)
+    expect(page.locator(".large")).to_have_attribute("data-rank", "5000")
+    expect_card(page, layout, 5000, pinned=True)
+    expect_marks(page, layout, 5000)
+    for view in ("logical", "physical"):
+        name = page.locator(f'svg.overview[data-view="{view}"]').get_attribute("aria-label")
+        assert "rank 5000" in name.replace(",", "")
+    page.locator("h1").click()
+    page.keyboard.press("Escape")
+    expect(page.locator(".told .gpu i")).to_have_count(0)
+
+
+def test_16384_gpus_by_keyboard(open_page):
+    page = open_page()
+    layout = open_preset(page, "llama3-405b")
+    logical, physical = overviews(layout)
+    for view in (logical, physical):
+        rank_at = {int(place): rank for rank, place in enumerate(view.place.tolist())}
+        page.locator(f'svg.overview[data-view="{view.view}"]').focus()
+        place = int(view.place[0])
+        for key, step in (("ArrowRight", 1), ("ArrowDown", view.grid.columns), ("ArrowRight", 1)):
+            page.keyboard.press(key)
+            place += step
+            expect_card(page, layout, rank_at[place])
+        page.keyboard.press("Enter")
+        expect_card(page, layout, rank_at[place], pinned=True)
+        settle(page)
+        assert page.evaluate("document.activeElement.dataset.view") == view.view
+        page.keyboard.press("Escape")
+        expect(page.locator(".told .gpu i")).to_have_count(0)
+        settle(page)
+
+
+def test_1024_gpus_in_the_dark_mark_in_dark_colours(open_page):
+    page = open_page(dark=True)
+    type_in(page, "nodes", "128")
+    layout = expect_layout(page, nodes=128)
+    _, physical = overviews(layout)
+    point_at(page, physical, 777)
+    expect_card(page, layout, 777)
+    expect_marks(page, layout, 777, theme="dark")
+
+
+def test_131072_gpus_are_drawn_and_told(open_page):
+    page = open_page()
+    type_in(page, "nodes", "16384")
+    expect_layout(page, nodes=16384)
+    for name, size in (("tp", "8"), ("pp", "16")):
+        type_in(page, name, size)
+    layout = expect_layout(page, nodes=16384, tp=8, pp=16)
+    assert layout.world_size == 131_072
+    expect(page.locator("#status dd").nth(0)).to_have_text("131,072")
+    for view in overviews(layout):
+        point_at(page, view, 100_000)
+        told = page.locator(".told .gpu b")
+        expect(told).to_have_text(f"GPU {_told_at(page, view)}")
+    for kind in layout.kinds:
+        expect(page.locator(f".kind.k-{kind}")).to_contain_text(KINDS[kind].body["en"])
+    # The slider of nodes still answers.
+    expect(box(page, "nodes")).to_have_value("16384")
+
+
+def _told_at(page, view):
+    """The rank that Python's scene has where the mouse was sent for rank 100,000.
+
+    At about one pixel a GPU the mouse may be rounded to a neighbour: the nearest whole pixel.
+    """
+    x, y = (round(v * 1) for v in middle_of(page, view, 100_000))
+    page.mouse.move(x, y)
+    area = page.locator(f'svg.overview[data-view="{view.view}"]').bounding_box()
+    width = page.locator(f'svg.overview[data-view="{view.view}"]').evaluate(
+        "svg => svg.viewBox.baseVal.width"
+    )
+    scale = width / area["width"]
+    column = int(((x - area["x"]) * scale - view.left) // view.cell)
+    row = int(((y - area["y"]) * scale - view.top) // view.cell)
+    (rank,) = np.flatnonzero(view.place == row * view.grid.columns + column)
+    return int(rank)
+
+
+def test_going_back_to_16_gpus_lights_panels_again(open_page):
+    page = open_page()
+    layout = open_preset(page, "llama3-405b")
+    logical, _ = overviews(layout)
+    page.mouse.click(*middle_of(page, logical, 9))
+    page.mouse.move(5, 5)
+    expect_card(page, layout, 9, pinned=True)
+    page.get_by_role("button", name=PRESET_NAMES["playground-16"]["en"]).click()
+    page.mouse.move(5, 5)
+    layout = expect_layout(page)
+    expect_lit(page, layout, 9, pinned=9)
