@@ -13,6 +13,10 @@ from typing import Any
 
 # Before gradio is imported: it resolves outside hosts otherwise. The page works behind a firewall.
 os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+# Gradio sums up its last 10,000 events with pandas after every single one. Nobody reads that here,
+# and it would cost more than the event: keep one record, and never sum up.
+os.environ["GRADIO_ANALYTICS_MAX_EVENTS"] = "1"
+os.environ["GRADIO_ANALYTICS_CACHE_FREQUENCY"] = str(10**12)
 
 import gradio as gr
 
