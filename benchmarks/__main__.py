@@ -8,6 +8,8 @@ import os
 import platform
 import time
 
+from .page_client import Servers
+
 PARTS = ("groups", "picture", "server", "browser", "clients", "start", "memory")
 
 
@@ -26,11 +28,12 @@ def main() -> None:
     chosen = parser.parse_args()
     begun = time.perf_counter()
     print(f"{_machine()}{', quick' if chosen.quick else ''}", flush=True)
-    for part in chosen.only:
-        # A part is imported when its turn comes, for the first ones need no gradio.
-        module = importlib.import_module(f".{part}", __package__)
-        for result in module.run(chosen.quick):
-            print(f"\n{result}", flush=True)
+    with Servers() as servers:
+        for part in chosen.only:
+            # A part is imported when its turn comes: "groups" needs no gradio.
+            module = importlib.import_module(f".{part}", __package__)
+            for result in module.run(chosen.quick, servers):
+                print(f"\n{result}", flush=True)
     print(f"\nTook {time.perf_counter() - begun:.0f} s.")
 
 

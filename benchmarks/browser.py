@@ -15,7 +15,7 @@ from typing import Any
 
 from views.widgets import size_stops
 
-from .page_client import PATIENCE, serving
+from .page_client import PATIENCE, Servers
 from .timing import Table, Times, shown, times
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
@@ -54,7 +54,7 @@ STEP = """([stop, text]) => new Promise((resolve, reject) => {
 })"""
 
 
-def run(quick: bool) -> Iterator[Table | str]:
+def run(quick: bool, servers: Servers) -> Iterator[Table | str]:
     missing = _missing()
     if missing and os.environ.get("REQUIRE_BROWSER") == "1":
         raise RuntimeError(f"REQUIRE_BROWSER=1, but {missing}")
@@ -62,7 +62,7 @@ def run(quick: bool) -> Iterator[Table | str]:
         yield f"browser: skipped, {missing}"
         return
     with ExitStack() as stack:
-        pages = _pages(stack)
+        pages = _pages(stack, servers)
         steps = 4 if quick else 40
         taken = {}
         for world, nodes in WORLDS.items():
@@ -89,19 +89,18 @@ def _chromium() -> str | None:
     return next(filter(None, map(shutil.which, CHROMIUM)), None)
 
 
-def _pages(stack: ExitStack) -> dict[str, Any]:
+def _pages(stack: ExitStack, servers: Servers) -> dict[str, Any]:
     from playwright.sync_api import sync_playwright
 
-    servers = {kind: stack.enter_context(serving(kind)) for kind in ("empty", "page")}
     chromium = stack.enter_context(sync_playwright()).chromium
     pages = {}
-    for kind, served in servers.items():
+    for kind in ("empty", "page"):
         # A browser each: a tab in the background of another would be throttled.
         browser = chromium.launch(executable_path=_chromium(), args=ARGUMENTS)
         stack.callback(browser.close)
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.set_default_timeout(1e3 * PATIENCE)
-        page.goto(served.url)
+        page.goto(servers.running(kind).url)
         page.wait_for_selector("#tp input[type=range]")
         page.wait_for_selector("#picture .card .layout code")
         pages[kind] = page

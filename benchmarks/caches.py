@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import sys
+from functools import lru_cache
+from typing import Any
 
-ROOMS = ("groups", "render", "training", "views")
+ROOMS = ("descriptions", "groups", "render", "training", "views")
 
 
 def clear_caches() -> None:
-    """Empty every functools cache in the project's loaded modules."""
-    for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] in ROOMS:
-            for value in list(vars(module).values()):
-                clear = getattr(value, "cache_clear", None)
-                if callable(clear):
-                    clear()
+    """Empty every functools cache of the project, in microseconds."""
+    for cached in _caches():
+        cached.cache_clear()
+
+
+@lru_cache(maxsize=1)
+def _caches() -> tuple[Any, ...]:
+    """Every cached function in the project's modules; all are loaded when the first picture is."""
+    modules = [m for name, m in sys.modules.items() if name.partition(".")[0] in ROOMS]
+    found = (value for module in modules for value in vars(module).values())
+    return tuple(value for value in found if callable(getattr(value, "cache_clear", None)))

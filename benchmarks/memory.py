@@ -1,15 +1,17 @@
 """Part "memory": what the server's process holds while 1,000 layouts pass through it.
 
-RSS of a server of its own, after a warm-up and then after every quarter of the updates: layouts of
-8 to 131,072 GPUs of all group types, with a new visitor every 50 updates.
+RSS of a server of its own (with --quick: of the shared one), after a warm-up and then after every
+quarter of the updates: layouts of 8 to 131,072 GPUs of several group types, with a new visitor
+every 50 updates.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
-from .page_client import PageClient, Served, serving
+from .page_client import PageClient, Served, Servers, serving
 from .timing import Table
 from .walk import ANY, TYPES, walk
 
@@ -17,9 +19,9 @@ WARM_UP = 10
 VISIT = 50
 
 
-def run(quick: bool) -> Iterator[Table | str]:
+def run(quick: bool, servers: Servers) -> Iterator[Table | str]:
     updates = 40 if quick else 1_000
-    with serving("page") as served:
+    with nullcontext(servers.running("page")) if quick else serving("page") as served:
         if _rss(served.pid) is None:
             yield "memory: skipped, this system has no /proc"
             return

@@ -10,7 +10,7 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,25 @@ class Step:
 
     ms: float
     size: int
+
+
+class Servers:
+    """The servers that parts share, each started when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._running: dict[str, Served] = {}
+
+    def __enter__(self) -> Servers:
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        self._stack.close()
+
+    def running(self, kind: str) -> Served:
+        if kind not in self._running:
+            self._running[kind] = self._stack.enter_context(serving(kind))
+        return self._running[kind]
 
 
 def free_port() -> int:

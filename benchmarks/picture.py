@@ -18,6 +18,7 @@ from views.groups import answer
 from views.state import Controls, Layout, read
 
 from .caches import clear_caches
+from .page_client import Servers
 from .timing import Table, interleaved, shown
 
 GROUP_TYPE = "cp+dp+tp+pp"  # four kinds, the most that one picture shows
@@ -33,7 +34,7 @@ CASES = {
 AIMS = {16: "5", 1_024: "20", 131_072: "60"}
 
 
-def run(quick: bool) -> Iterator[Table]:
+def run(quick: bool, servers: Servers) -> Iterator[Table]:
     worlds = [world for world in CASES if not quick or world <= 131_072]
     yield Table(
         "Controls to picture, server side, nothing cached",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 
-from .page_client import PageClient, Step, serving
+from .page_client import PageClient, Servers, Step
 from .timing import Table, Times, shown, times
 
 WORLDS = {16: 2, 256: 32, 16_384: 2_048, 131_072: 16_384}  # GPUs: nodes of 8
@@ -17,11 +17,11 @@ WARM_UP = 4
 SIZES = [(tp, pp) for pp in (2, 4) for tp in (2, 4)]
 
 
-def run(quick: bool) -> Iterator[Table]:
+def run(quick: bool, servers: Servers) -> Iterator[Table]:
     rounds = 4 if quick else 60
     with ExitStack() as stack:
         clients = {
-            name: PageClient(stack.enter_context(serving(kind)))
+            name: PageClient(servers.running(kind))
             for name, kind in (("empty", "empty"), ("seen", "page"), ("new", "cold"))
         }
         for client in clients.values():

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-from .page_client import PATIENCE, ROOT, free_port
+from .page_client import PATIENCE, ROOT, Servers, free_port
 from .timing import Table, Times, shown
 
 PARTS = """
@@ -33,7 +33,7 @@ print(json.dumps({n: 1e3 * (b - a) for n, a, b in zip(names, clock, clock[1:])})
 """
 
 
-def run(quick: bool) -> Iterator[Table]:
+def run(quick: bool, servers: Servers) -> Iterator[Table]:
     repeats = 1 if quick else 5
     whole, parts = [], []
     for _ in range(repeats):

@@ -11,7 +11,7 @@
 from .errors import LayoutError
 from .fitting import fit
 from .mesh import DEFAULT_ORDER, MAX_RANKS, Axis, Mesh, parse_mesh
-from .ranks import coordinates, group_index, group_of, rank_groups, rank_of
+from .ranks import coordinates, group_index, group_of, index_of, rank_groups, rank_of
 
 __all__ = [
     "DEFAULT_ORDER",
@@ -23,6 +23,7 @@ __all__ = [
     "fit",
     "group_index",
     "group_of",
+    "index_of",
     "parse_mesh",
     "rank_groups",
     "rank_of",

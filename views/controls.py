@@ -105,9 +105,15 @@ def build(language: str = "en") -> ControlColumn:
             elem_id="dp-kind",
         )
     # On a phone the column is folded below the status; the style sheet hides the button elsewhere.
-    fold.click(None, js="() => document.querySelector('#controls').classList.toggle('open')")
+    fold.click(None, js=_FOLD)
     inputs = [group_type, nodes, gpus_per_node, *sizes.values(), order, dp_kind]
     return ControlColumn(inputs, choice, presets, status, title, preset_label, sources, fold)
+
+
+_FOLD = """() => {
+  const open = document.querySelector('#controls').classList.toggle('open');
+  document.querySelector('#fold').setAttribute('aria-expanded', open);
+}"""
 
 
 def status_html(layout: Layout, controls: Controls, language: str) -> str:

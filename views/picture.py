@@ -16,7 +16,7 @@ from descriptions import (
     TYPES,
     counted,
 )
-from groups import group_index, rank_groups
+from groups import index_of, rank_groups
 from groups.placement import nodes_spanned
 from render import scene, svg
 
@@ -166,7 +166,7 @@ def _overview_text(layout: Layout, overview: scene.Overview, language: str) -> s
     marks = " ".join(
         PAGE["mark_of"][language].format(
             kind=mark.kind,
-            index=int(group_index(layout.mesh, mark.kind)[overview.rank]),
+            index=index_of(layout.mesh, mark.kind, overview.rank),
             ranks=ranks_text(mark.ranks),
         )
         for mark in overview.marks

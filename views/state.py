@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +14,8 @@ from groups.alternatives import MOST
 from groups.errors import quoted
 from groups.mesh import whole_number
 from groups.presets import PRESETS, Preset
+
+_NUMBER = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,12})?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,9 @@ def read(controls: Controls) -> Layout:
             cp=typed(controls.cp),
         )
     except LayoutError as error:
-        raise _with_more_nodes(error, controls, nodes, gpus_per_node) from None
+        # More or fewer nodes are a way out too: the sizes stay as they were asked for.
+        nodes_too = _machine_fixes(controls, "nodes", nodes)
+        raise _with(error, [*error.alternatives, *nodes_too][:MOST]) from None
     kinds = TYPES[group_type].kinds
     if has_two_dp_kinds(group_type):
         kinds = tuple(dp_kind if kind == "dp" else kind for kind in kinds)
@@ -103,11 +108,13 @@ def has_two_dp_kinds(group_type: object) -> bool:
 def typed(value: Any) -> Any:
     """A number as a text box sends it; anything else stays as it is, to be refused in words.
 
-    >>> typed(" 16 "), typed("16.5"), typed(4)
-    (16, '16.5', 4)
+    >>> typed(" 16 "), typed("16.5"), typed("many"), typed(4)
+    (16, 16.5, 'many', 4)
     """
     text = value.strip() if isinstance(value, str) else ""
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 12 else value
+    if not _NUMBER.fullmatch(text):
+        return value
+    return float(text) if "." in text else int(text)
 
 
 def language_of(value: object) -> str:
@@ -116,31 +123,59 @@ def language_of(value: object) -> str:
 
 
 def _machines(controls: Controls) -> tuple[int, int]:
-    nodes = whole_number(typed(controls.nodes), "nodes")
-    gpus_per_node = whole_number(typed(controls.gpus_per_node), "gpus_per_node")
+    numbers = {"nodes": typed(controls.nodes), "gpus_per_node": typed(controls.gpus_per_node)}
+    for name, number in numbers.items():
+        try:
+            numbers[name] = whole_number(number, name)
+        except LayoutError as error:
+            raise _with(error, _machine_fixes(controls, name, number)) from None
+    nodes, gpus_per_node = numbers.values()
     ranks = nodes * gpus_per_node
     if ranks > MAX_RANKS:
-        fitting = [
-            {name: MAX_RANKS // other}
-            for name, other in (("nodes", gpus_per_node), ("gpus_per_node", nodes))
-            if other <= MAX_RANKS
-        ]
+        larger = max(numbers, key=lambda name: numbers[name])
         raise LayoutError(
             "too-many-ranks",
             f"{quoted(ranks)} GPUs are more than the {MAX_RANKS:,} that can be drawn",
-            control="nodes",
-            alternatives=[a for a in fitting if _reads(controls.changed(a))],
+            control=larger,
+            alternatives=[
+                *_machine_fixes(controls, "nodes", nodes),
+                *_machine_fixes(controls, "gpus_per_node", gpus_per_node),
+            ][:MOST],
             facts={"ranks": quoted(ranks), "limit": MAX_RANKS},
         )
     return nodes, gpus_per_node
 
 
-def _reads(controls: Controls) -> bool:
+def _machine_fixes(controls: Controls, name: str, near: object) -> list[dict[str, int]]:
+    """The nearest numbers of nodes, or of GPUs in one, with which the other controls read well.
+
+    The sizes' product must divide the world, so these are multiples of what the other number
+    leaves of it.
+    """
+    other = typed(controls.nodes if name == "gpus_per_node" else controls.gpus_per_node)
+    sizes = (typed(controls.tp), typed(controls.pp), typed(controls.cp))
     try:
-        read(controls)
+        other = whole_number(other, "other", maximum=MAX_RANKS)
+        product = math.prod(whole_number(size, "size", maximum=MAX_RANKS) for size in sizes)
     except LayoutError:
-        return False
-    return True
+        return []  # that one has to be mended first
+    unit, most = product // math.gcd(product, other), MAX_RANKS // other
+    is_number = isinstance(near, (int, float)) and not isinstance(near, bool) and near == near
+    start = min(max(near, 1), most) if is_number else typed(getattr(Controls(), name))
+    below = int(start // unit) * unit
+    return [{name: n} for n in (below, below + unit) if n != near and 1 <= n <= most]
+
+
+def _with(error: LayoutError, alternatives: Sequence[Mapping[str, int]]) -> LayoutError:
+    """The same refusal with other alternatives."""
+    return LayoutError(
+        error.code,
+        error.what,
+        why=error.why,
+        control=error.control,
+        alternatives=alternatives,
+        facts=error.facts,
+    )
 
 
 def _choice(control: str, value: object, choices: Collection[str]) -> str:
@@ -152,25 +187,3 @@ def _choice(control: str, value: object, choices: Collection[str]) -> str:
             facts={"control": control, "value": quoted(value), "choices": ", ".join(choices)},
         )
     return value
-
-
-def _with_more_nodes(
-    error: LayoutError, controls: Controls, nodes: int, gpus_per_node: int
-) -> LayoutError:
-    """The refusal with the nearest number of nodes as a further way out, if there is room."""
-    product = error.facts.get("product")
-    if error.code != "does-not-divide" or product is None or len(error.alternatives) >= MOST:
-        return error
-    unit = product // math.gcd(product, gpus_per_node)
-    below, above = nodes // unit * unit, -(-nodes // unit) * unit
-    usable = [n for n in (below, above) if n >= 1 and n * gpus_per_node <= MAX_RANKS]
-    nearest = sorted(usable, key=lambda n: abs(math.log(n / nodes)))
-    more = [{"nodes": n} for n in nearest[: MOST - len(error.alternatives)]]
-    return LayoutError(
-        error.code,
-        error.what,
-        why=error.why,
-        control=error.control,
-        alternatives=[*error.alternatives, *more],
-        facts=error.facts,
-    )

@@ -338,7 +338,9 @@ element.addEventListener('click', (event) => {
 });
 document.addEventListener('keydown', (event) => {
   const here = element.contains(event.target);
-  if (here || (event.key === 'Escape' && pinned !== null)) onKey(event);
+  // Esc anywhere lets a pin go, unless it closes a list or leaves a box.
+  const elsewhere = event.key === 'Escape' && !event.target.closest('input, textarea');
+  if (here || (elsewhere && pinned !== null)) onKey(event);
 });
 new ResizeObserver(density).observe(element);
 new MutationObserver(light).observe(document.body, { attributes: true, attributeFilter: ['class'] });
