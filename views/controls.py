@@ -9,12 +9,12 @@ from typing import Any
 import gradio as gr
 
 from descriptions import CONTROLS, DP_KINDS, LANGUAGES, ORDERS, PAGE, PRESET_NAMES, TYPES
-from groups import MAX_RANKS, LayoutError
+from groups import LayoutError
 from groups.presets import PRESETS
 
 from .messages import refusal_html
 from .state import Controls, Layout, has_two_dp_kinds, read, typed
-from .widgets import node_stops, script, size_box, size_stops, size_update
+from .widgets import script, size_box, size_update
 
 GPUS_PER_NODE = ("1", "2", "4", "8", "16", "32", "72")
 SIZES = ("tp", "pp", "cp")
@@ -44,10 +44,6 @@ class ControlColumn:
             self.sources,
             self.fold,
         ]
-
-    def named(self, name: str) -> Any:
-        """The widget of one field of Controls."""
-        return self.inputs[[field.name for field in fields(Controls)].index(name)]
 
 
 def build(language: str = "en") -> ControlColumn:
@@ -81,7 +77,7 @@ def build(language: str = "en") -> ControlColumn:
         with gr.Column(elem_id="presets"):
             presets = {name: gr.Button(PRESET_NAMES[name][language], size="sm") for name in PRESETS}
         sources = gr.HTML(sources_html(language), apply_default_css=False)
-        nodes = size_box("nodes", start.nodes, node_stops(MAX_RANKS), language)
+        nodes = size_box("nodes", start.nodes, language, up_to="ranks")
         gpus_per_node = gr.Dropdown(
             list(GPUS_PER_NODE),
             value=start.gpus_per_node,
@@ -89,8 +85,7 @@ def build(language: str = "en") -> ControlColumn:
             **_words("gpus_per_node", language),
             elem_id="gpus-per-node",
         )
-        stops = size_stops(read(start).world_size)
-        sizes = {name: size_box(name, getattr(start, name), stops, language) for name in SIZES}
+        sizes = {name: size_box(name, getattr(start, name), language) for name in SIZES}
         order = gr.Dropdown(
             _choices(ORDERS, language),
             value=start.order,
@@ -124,7 +119,7 @@ def status_html(layout: Layout, controls: Controls, language: str) -> str:
         world=world, **{name: f"{mesh.size(name):,}" for name in SIZES}
     )
     return (
-        f'<div class="status"{_choose_dp(controls)}><dl>'
+        f'<div class="status" data-world="{layout.world_size}"{_choose_dp(controls)}><dl>'
         f"<div><dt>{PAGE['world'][language]}</dt><dd>{world}</dd></div>"
         f"<div><dt>{PAGE['dp_size'][language]}</dt><dd>{mesh.size('dp'):,}</dd></div></dl>"
         f"<p>{derived} = {mesh.size('dp'):,}</p></div>"
@@ -136,25 +131,24 @@ def refused_html(error: LayoutError, controls: Controls, language: str) -> str:
     known = world_of(controls)
     world = "–" if known is None else f"{known:,}"
     return (
-        f'<div class="status refused"{_choose_dp(controls)}><dl>'
+        f'<div class="status refused" data-world="{known or ""}"{_choose_dp(controls)}><dl>'
         f"<div><dt>{PAGE['world'][language]}</dt><dd>{world}</dd></div>"
         f"<div><dt>{PAGE['dp_size'][language]}</dt><dd>–</dd></div></dl>"
         f"{refusal_html(error, language)}</div>"
     )
 
 
-def reworded(controls: Controls, language: str) -> list[Any]:
-    """Updates of ControlColumn.worded: words and slider stops, no values."""
-    stops = stops_of(controls)
+def reworded(language: str) -> list[Any]:
+    """Updates of ControlColumn.worded: words, no values."""
     by_name = {
         "group_type": gr.update(
             **_words("group_type", language), choices=_choices(TYPES, language)
         ),
-        "nodes": size_update("nodes", node_stops(MAX_RANKS), language),
+        "nodes": size_update("nodes", language, up_to="ranks"),
         "gpus_per_node": gr.update(**_words("gpus_per_node", language)),
         "order": gr.update(**_words("order", language), choices=_choices(ORDERS, language)),
         "dp_kind": gr.update(**_words("dp_kind", language), choices=_choices(DP_KINDS, language)),
-        **{name: size_update(name, stops, language) for name in SIZES},
+        **{name: size_update(name, language) for name in SIZES},
     }
     return [
         *(by_name[field.name] for field in fields(Controls)),
@@ -168,16 +162,13 @@ def reworded(controls: Controls, language: str) -> list[Any]:
 
 def with_values(controls: Controls, language: str) -> list[Any]:
     """Updates of ControlColumn.inputs that set every control."""
-    stops = stops_of(controls)
     updates = []
     for field in fields(Controls):
         value = getattr(controls, field.name)
         if field.name in SIZES:
-            updates.append(size_update(field.name, stops, language, value=typed(value)))
+            updates.append(size_update(field.name, language, value=typed(value)))
         elif field.name == "nodes":
-            updates.append(
-                size_update("nodes", node_stops(MAX_RANKS), language, value=typed(value))
-            )
+            updates.append(size_update("nodes", language, up_to="ranks", value=typed(value)))
         else:
             updates.append(str(value))
     return updates
@@ -190,11 +181,6 @@ def world_of(controls: Controls) -> int | None:
         return read(alone).world_size
     except LayoutError:
         return None
-
-
-def stops_of(controls: Controls) -> list[int]:
-    """Where the size sliders stop in this world; those of the start if there is none."""
-    return size_stops(world_of(controls) or read(Controls()).world_size)
 
 
 def title_html(language: str) -> str:

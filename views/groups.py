@@ -14,12 +14,10 @@ from groups.mesh import whole_number
 from render.scene import PANEL_LIMIT
 
 from .controls import (
-    SIZES,
     ControlColumn,
     refused_html,
     reworded,
     status_html,
-    stops_of,
     with_values,
 )
 from .details import details_html
@@ -27,7 +25,7 @@ from .export import PICTURES, TABLES, download
 from .messages import sentence
 from .picture import picture_html
 from .state import Controls, Layout, from_preset, language_of, read
-from .widgets import script, size_update
+from .widgets import script
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,6 @@ def build(demo: gr.Blocks, column: ControlColumn) -> None:
         }
     asked = [*column.inputs, column.language, pin]
     drawn = [column.status, picture, details]
-    sizes = [column.named(name) for name in SIZES]
     live = {
         # Only the newest state is worth drawing: what came while a drawing ran is drawn once.
         "trigger_mode": "always_last",
@@ -89,8 +86,6 @@ def build(demo: gr.Blocks, column: ControlColumn) -> None:
         "concurrency_limit": 1,
     }
     gr.on([widget.input for widget in column.inputs], _draw, asked, drawn, **live)
-    machines = [column.named("nodes").input, column.named("gpus_per_node").input]
-    gr.on(machines, _rescale, asked, sizes, **live)
     column.status.fix(_fix, asked, [*column.inputs, *drawn], **live)
     for name, button in column.presets.items():
         button.click(
@@ -139,12 +134,6 @@ def _draw(*values: Any) -> list[Any]:
     return _shown(answer(*_split(values)))
 
 
-def _rescale(*values: Any) -> list[Any]:
-    """The size sliders of another world: new stops, the same values."""
-    controls, language, _ = _split(values)
-    return [size_update(name, stops_of(controls), language) for name in SIZES]
-
-
 def _fix(event: gr.EventData, *values: Any) -> list[Any]:
     """Apply one alternative of the refusal that these controls meet."""
     controls, language, pin = _split(values)
@@ -173,7 +162,7 @@ def _preset(name: str, language: Any, pin: Any) -> list[Any]:
 def _reword(*values: Any) -> list[Any]:
     controls, language, pin = _split(values)
     return [
-        *reworded(controls, language),
+        *reworded(language),
         *(gr.update(value=_save_label(form, language)) for form in (*PICTURES, *TABLES)),
         *_shown(answer(controls, language, pin)),
     ]

@@ -8,12 +8,9 @@ from typing import Any
 import gradio as gr
 
 from descriptions import CONTROLS
-from groups.alternatives import divisors
+from groups import MAX_RANKS
 
 ASSETS = Path(__file__).parent / "assets"
-
-LINEAR = 64
-"""World sizes up to which a slider stops at every whole number, also those that do not divide."""
 
 
 def script(name: str) -> str:
@@ -21,12 +18,16 @@ def script(name: str) -> str:
     return (ASSETS / name).read_text(encoding="utf-8")
 
 
-def size_box(name: str, value: int, stops: list[int], language: str = "en") -> gr.HTML:
+def size_box(name: str, value: int, language: str = "en", *, up_to: str = "world") -> gr.HTML:
     """A slider with a number box whose value is the number, or the text typed in its place.
 
     Gradio's own slider clamps what is typed and toasts; and over 16,384 whole numbers it cannot be
     moved to 8 by hand. This one stops at the numbers that can work and refuses nothing itself.
-    (A function, not a subclass of gr.HTML: Gradio writes a .pyi file beside every subclass.)
+    Its script finds the stops by itself from ``up_to``: "world", for the sizes of the world that
+    the page shows, or "ranks", for numbers up to the largest world. (An update of the widget for
+    every new world would undo what was typed while it was on its way.)
+
+    A function, not a subclass of gr.HTML: Gradio writes a .pyi file beside every subclass.
     """
     return gr.HTML(
         value,
@@ -40,40 +41,16 @@ def size_box(name: str, value: int, stops: list[int], language: str = "en") -> g
         elem_id=name,
         elem_classes="size-box",
         label=CONTROLS[name].label[language],
-        name=name,
-        stops=stops,
-        help=CONTROLS[name].help[language],
+        **_props(name, language, up_to),
     )
 
 
-def size_update(name: str, stops: list[int], language: str, **changes: Any) -> dict:
-    """An update of a size box: its words and stops, and its value if that is among ``changes``."""
-    return gr.update(
-        label=CONTROLS[name].label[language],
-        name=name,
-        stops=stops,
-        help=CONTROLS[name].help[language],
-        **changes,
-    )
+def size_update(name: str, language: str, *, up_to: str = "world", **changes: Any) -> dict:
+    """An update of a size box: its words, and its value if that is among ``changes``."""
+    label = CONTROLS[name].label[language]
+    return gr.update(label=label, **_props(name, language, up_to), **changes)
 
 
-def size_stops(world: int) -> list[int]:
-    """Where a size slider stops: every size of a small world, else the sizes that divide it.
-
-    >>> size_stops(4), size_stops(384)[-4:]
-    ([1, 2, 3, 4], [96, 128, 192, 384])
-    """
-    return list(range(1, world + 1)) if world <= LINEAR else list(divisors(world))
-
-
-def node_stops(limit: int) -> list[int]:
-    """Where the slider of nodes stops: all up to 8, then four to each doubling up to ``limit``.
-
-    >>> node_stops(40)
-    [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40]
-    """
-    stops, step = list(range(1, 9)), 2
-    while stops[-1] < limit:
-        stops += [stops[-1] + step * i for i in range(1, 5)]
-        step *= 2
-    return [stop for stop in stops if stop <= limit]
+def _props(name: str, language: str, up_to: str) -> dict[str, Any]:
+    # Gradio replaces all of a component's props together, so an update must have them all.
+    return {"name": name, "help": CONTROLS[name].help[language], "up_to": up_to, "most": MAX_RANKS}

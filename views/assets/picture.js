@@ -338,8 +338,8 @@ element.addEventListener('click', (event) => {
 });
 document.addEventListener('keydown', (event) => {
   const here = element.contains(event.target);
-  // Esc anywhere lets a pin go, unless it closes a list or leaves a box.
-  const elsewhere = event.key === 'Escape' && !event.target.closest('input, textarea');
+  // Esc anywhere lets a pin go, unless it closes a list.
+  const elsewhere = event.key === 'Escape' && !event.target.closest('[role=combobox], [role=listbox]');
   if (here || (elsewhere && pinned !== null)) onKey(event);
 });
 new ResizeObserver(density).observe(element);

@@ -12,22 +12,49 @@ root.querySelector('.help').id = id + '-help';
 label.htmlFor = id;
 let timer = 0;
 
+// Up to this world size a slider stops at every number, also those that do not divide the world.
+const LINEAR = 64;
+
+function upTo(limit) {
+  return Array.from({ length: limit }, (_, i) => i + 1);
+}
+
+function divisors(number) {
+  const small = upTo(Math.floor(Math.sqrt(number))).filter((d) => number % d === 0);
+  return [...new Set([...small, ...small.map((d) => number / d).reverse()])];
+}
+
+// All up to 8, then four to each doubling.
+function doublings(limit) {
+  const stops = upTo(8);
+  for (let step = 2; stops.at(-1) < limit; step *= 2) {
+    for (let i = 0; i < 4; i++) stops.push(stops.at(-1) + step);
+  }
+  return stops.filter((stop) => stop <= limit);
+}
+
+let stops = [1];
+
+function findStops() {
+  const world = Number(document.querySelector('#status .status')?.dataset.world);
+  if (props.up_to === 'ranks') stops = doublings(props.most);
+  else if (world) stops = world <= LINEAR ? upTo(world) : divisors(world);
+}
+
 function stopBelow(value) {
-  let at = 0;
-  props.stops.forEach((stop, i) => { if (stop <= value) at = i; });
-  return at;
+  return Math.max(0, stops.findLastIndex((stop) => stop <= value));
 }
 
 function show() {
   label.textContent = props.label;
   root.querySelector('.help').textContent = props.help;
   slider.setAttribute('aria-label', props.label);
-  slider.max = props.stops.length - 1;
+  slider.max = stops.length - 1;
   const value = props.value;
   if (document.activeElement !== box || box.value.trim() !== String(value)) box.value = value;
   if (Number.isFinite(Number(value))) slider.value = stopBelow(Number(value));
   slider.setAttribute('aria-valuetext', String(value));
-  const share = props.stops.length > 1 ? slider.value / (props.stops.length - 1) : 0;
+  const share = stops.length > 1 ? slider.value / (stops.length - 1) : 0;
   slider.style.setProperty('--share', share * 100 + '%');
 }
 
@@ -44,7 +71,7 @@ function typed() {
   set(/^[0-9]{1,12}$/.test(text) ? Number(text) : text);
 }
 
-slider.addEventListener('input', () => set(props.stops[slider.value]));
+slider.addEventListener('input', () => set(stops[slider.value]));
 box.addEventListener('input', () => {
   clearTimeout(timer);
   timer = setTimeout(typed, TYPING_PAUSE);
@@ -53,5 +80,10 @@ box.addEventListener('change', typed);
 box.addEventListener('keydown', (event) => {
   if (event.key === 'Enter') typed();
 });
-watch(['value', 'label', 'stops', 'help'], show);
+watch(['value', 'label', 'help'], show);
+document.addEventListener('world', () => {
+  findStops();
+  show();
+});
+findStops();
 show();
