@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
-from views.widgets import size_stops
+from groups.alternatives import divisors
 
 from .page_client import PATIENCE, Servers
 from .timing import Table, Times, shown, times
@@ -109,7 +109,7 @@ def _pages(stack: ExitStack, servers: Servers) -> dict[str, Any]:
 
 def _resize(page: Any, world: int, nodes: int) -> list[int]:
     """Type the number of nodes, wait for picture and sliders, say where the TP slider stops."""
-    stops = size_stops(world)
+    stops = list(range(1, world + 1)) if world <= 64 else list(divisors(world))
     box = page.locator("#nodes input[type=text]")
     box.fill(str(nodes))
     box.press("Enter")

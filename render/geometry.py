@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -163,8 +164,12 @@ ROOMY = 16
 """Nodes up to which frames have wide margins; with more, the cells need the room."""
 
 
+@lru_cache(maxsize=32)
 def node_tiles(world: int, gpus_per_node: int) -> Tiles:
-    """Place up to 256 GPUs as large as PANEL_WIDTH x PANEL_HEIGHT allows."""
+    """Place up to 256 GPUs as large as PANEL_WIDTH x PANEL_HEIGHT allows.
+
+    Kept, as `touching` is, for the next panel: all kinds of a layout stand in the same places.
+    """
     nodes = -(-world // gpus_per_node)
     wide = node_columns(gpus_per_node)
     tall = -(-gpus_per_node // wide)
@@ -201,6 +206,7 @@ def node_tiles(world: int, gpus_per_node: int) -> Tiles:
     )
 
 
+@lru_cache(maxsize=32)
 def touching(grid: Grid, world: int) -> np.ndarray:
     """Pairs of ranks side by side or above each other in a grid: int64, shape (pairs, 2).
 

@@ -36,7 +36,10 @@ def test_the_joined_group_has_a_name_of_its_own(client):
 
 
 BAD = {
-    "a size that does not divide": ({"tp": 3}, "does not divide 16 GPUs; try tp 2, tp 4 or nodes 3"),
+    "a size that does not divide": (
+        {"tp": 3},
+        "does not divide 16 GPUs; try tp 2, tp 4 or nodes 3",
+    ),
     "text": ({"tp": "two"}, "tp must be a whole number"),
     "a number as text": ({"tp": "2"}, "tp must be a whole number"),
     "negative": ({"cp": -2}, "cp must be a whole number from 1"),
