@@ -120,6 +120,8 @@ LAUNCH: dict[str, Any] = {
     # Tracebacks are for the log; people are answered in words.
     "show_error": False,
     "footer_links": ["api"],
+    # Drawings at a time, of all visitors: more would only wait for each other (the GIL).
+    "max_threads": 8,
     # Uploads are open even without a file component; nothing here takes a file.
     "max_file_size": "64kb",
     # Each API call without a session keeps about 50 KB, up to 10,000 of them by default.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -75,38 +76,40 @@ def build(demo: gr.Blocks, column: ControlColumn) -> None:
         }
     asked = [*column.inputs, column.language, pin]
     drawn = [column.status, picture, details]
-    live = {
-        # Only the newest state is worth drawing: what came while a drawing ran is drawn once.
-        "trigger_mode": "always_last",
-        "show_progress": "hidden",
-        "api_visibility": "private",
-        # One line for every event that draws, so that answers arrive in the order of the questions
-        # and an old picture never covers a new one. A second worker would only wait for the GIL.
-        "concurrency_id": "draw",
-        "concurrency_limit": 1,
-    }
-    gr.on([widget.input for widget in column.inputs], _draw, asked, drawn, **live)
-    column.status.fix(_fix, asked, [*column.inputs, *drawn], **live)
+    # One event draws, whatever asked for it: its answers can never overtake each other.
+    redraw = gr.HTML(0, html_template="", js_on_load=script("redraw.js"), apply_default_css=False)
+    gr.on(
+        [*(widget.input for widget in column.inputs), redraw.input],
+        _draw,
+        asked,
+        drawn,
+        # What came while a drawing ran is drawn once, in its newest state.
+        trigger_mode="always_last",
+        show_progress="hidden",
+        api_visibility="private",
+        # The queue would cost several times the drawing itself. What it is good for is done by
+        # the page (one drawing of a visitor at a time) and by max_threads (of all visitors).
+        queue=False,
+    )
+    hidden = {"show_progress": "hidden", "api_visibility": "private"}
+    set_up = [*column.inputs, redraw]
+    column.status.fix(_fix, asked, set_up, trigger_mode="always_last", **hidden)
     for name, button in column.presets.items():
-        button.click(
-            partial(_preset, name), [column.language, pin], [*column.inputs, *drawn], **live
-        )
-    words = [*column.worded, *saves.values(), *drawn]
-    column.language.input(_reword, asked, words, **live)
-    picture.pin(_take_pin, None, pin, show_progress="hidden", api_visibility="private")
+        button.click(partial(_preset, name), column.language, set_up, **hidden)
+    words = [*column.worded, *saves.values(), redraw]
+    column.language.input(_reword, column.language, words, trigger_mode="always_last", **hidden)
+    demo.load(_start, column.language, [column.language, *words], **hidden)
+    picture.pin(_take_pin, None, pin, trigger_mode="always_last", **hidden)
     for form, button in saves.items():
         button.click(
             partial(_save, form),
             [*asked, theme],
             file,
             js=_WITH_THEME,
-            show_progress="hidden",
-            api_visibility="private",
             concurrency_id="save",
             concurrency_limit=1,
+            **hidden,
         )
-    first_language = [column.language, *words]
-    demo.load(_start, asked, first_language, **live)
 
 
 _WITH_THEME = """(...values) => {
@@ -136,13 +139,12 @@ def _draw(*values: Any) -> list[Any]:
 
 def _fix(event: gr.EventData, *values: Any) -> list[Any]:
     """Apply one alternative of the refusal that these controls meet."""
-    controls, language, pin = _split(values)
+    controls, language, _ = _split(values)
     number = getattr(event, "number", None)
     fixes = _alternatives(controls)
     if number not in range(len(fixes)):  # the refusal is gone by now: what is shown stays
-        return [gr.skip()] * (len(vars(controls)) + 3)
-    controls = controls.changed(fixes[number])
-    return [*with_values(controls, language), *_shown(answer(controls, language, pin))]
+        return [gr.skip()] * (len(vars(controls)) + 1)
+    return [*with_values(controls.changed(fixes[number]), language), _again()]
 
 
 def _alternatives(controls: Controls) -> tuple[dict[str, int], ...]:
@@ -153,29 +155,27 @@ def _alternatives(controls: Controls) -> tuple[dict[str, int], ...]:
     return ()
 
 
-def _preset(name: str, language: Any, pin: Any) -> list[Any]:
-    controls, language = from_preset(name), language_of(language)
-    shown = _shown(answer(controls, language, _rank_or_none(pin)))
-    return [*with_values(controls, language), *shown]
+def _preset(name: str, language: Any) -> list[Any]:
+    return [*with_values(from_preset(name), language_of(language)), _again()]
 
 
-def _reword(*values: Any) -> list[Any]:
-    controls, language, pin = _split(values)
-    return [
-        *reworded(language),
-        *(gr.update(value=_save_label(form, language)) for form in (*PICTURES, *TABLES)),
-        *_shown(answer(controls, language, pin)),
-    ]
+def _reword(language: Any) -> list[Any]:
+    language = language_of(language)
+    labels = [gr.update(value=_save_label(form, language)) for form in (*PICTURES, *TABLES)]
+    return [*reworded(language), *labels, _again()]
 
 
-def _start(request: gr.Request, *values: Any) -> list[Any]:
+def _start(request: gr.Request, shown: Any) -> list[Any]:
     """The first choice of language is the browser's."""
     preferred = (request.headers.get("accept-language") or "").lower()
     language = "zh" if preferred.startswith("zh") else "en"
-    *given, shown, pin = values
-    if language == shown:
-        return [gr.skip()] * (1 + len(_reword(*values)))
-    return [language, *_reword(*given, language, pin)]
+    words = _reword(language)
+    return [gr.skip()] * (1 + len(words)) if language == shown else [language, *words]
+
+
+def _again() -> int:
+    """A value that is new: the page's script takes it as the request to draw."""
+    return time.time_ns() // 1000
 
 
 def _take_pin(event: gr.EventData) -> int | None:
