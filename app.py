@@ -17,6 +17,9 @@ os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
 # and it would cost more than the event: keep one record, and never sum up.
 os.environ["GRADIO_ANALYTICS_MAX_EVENTS"] = "1"
 os.environ["GRADIO_ANALYTICS_CACHE_FREQUENCY"] = str(10**12)
+# Gradio asks matplotlib for its backend around every event. Unless it is named, the first visitor
+# waits for pyplot to be imported to find it out.
+os.environ["MPLBACKEND"] = "agg"
 
 import gradio as gr
 
@@ -82,6 +85,9 @@ def layout(
 
 def create_app() -> gr.Blocks:
     """Build the page; nothing is served until it is launched."""
+    # Gradio imports it in the first event: better at the start than while a visitor waits.
+    import matplotlib  # noqa: F401
+
     with gr.Blocks(
         title="Parallel group playground",
         fill_width=True,

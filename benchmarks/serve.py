@@ -1,8 +1,9 @@
-"""A server in a process of its own: python -m benchmarks.serve page|cold|empty.
+"""A server in a process of its own: python -m benchmarks.serve page|cold|empty|queued.
 
 page   the real page, launched as app.py launches it
 cold   the same, but it forgets everything before each drawing: every layout is new
 empty  one slider, one place for text, one event that does nothing else, with the same settings
+queued the same with the event in Gradio's queue, as Gradio does it by default
 
 It writes one JSON line about its event to stdout and serves until its stdin is closed, so that it
 never outlives the process that asked for it.
@@ -35,7 +36,8 @@ slider.addEventListener('input', () => { props.value = Number(slider.value); tri
 def main(kind: str) -> None:
     if kind == "cold":
         views.groups.answer = _forgetful
-    demo, drawing = _empty() if kind == "empty" else (create_app(), "_draw")
+    is_empty = kind in ("empty", "queued")
+    demo, drawing = _empty(kind == "queued") if is_empty else (create_app(), "_draw")
     address = ("127.0.0.1", free_port())
     demo.launch(
         **launch_options(),
@@ -49,7 +51,7 @@ def main(kind: str) -> None:
     demo.close(verbose=False)
 
 
-def _empty() -> tuple[gr.Blocks, str]:
+def _empty(queued: bool) -> tuple[gr.Blocks, str]:
     with gr.Blocks(analytics_enabled=False) as demo:
         slider = gr.HTML(
             1,
@@ -59,7 +61,8 @@ def _empty() -> tuple[gr.Blocks, str]:
             elem_id="tp",
         )
         text = gr.HTML(_echo(1), apply_default_css=False, elem_id="picture")
-        slider.input(_echo, slider, text, trigger_mode="always_last", show_progress="hidden")
+        like = {"trigger_mode": "always_last", "show_progress": "hidden", "queue": queued}
+        slider.input(_echo, slider, text, **like)
     demo.queue(default_concurrency_limit=2, max_size=64, api_open=False)
     return demo, "_echo"
 
@@ -81,6 +84,7 @@ def _event(demo: gr.Blocks, name: str) -> dict[str, Any]:
     )
     return {
         "fn_index": index,
+        "queued": event.queue,
         "data": [getattr(block, "value", None) for block in event.inputs],
         "places": {block.elem_id: at for at, block in enumerate(event.inputs) if block.elem_id},
     }

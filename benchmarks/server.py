@@ -2,6 +2,7 @@
 
 Each server has a process of its own; the steps take turns, so all meet the same machine. "seen"
 steps between four layouts that the server remembers; "new" makes it forget them before each step.
+"empty" is an event without Gradio's queue, as the page's is; "queued" is one with it.
 """
 
 from __future__ import annotations
@@ -22,14 +23,19 @@ def run(quick: bool, servers: Servers) -> Iterator[Table]:
     with ExitStack() as stack:
         clients = {
             name: PageClient(servers.running(kind))
-            for name, kind in (("empty", "empty"), ("seen", "page"), ("new", "cold"))
+            for name, kind in (
+                ("empty", "empty"),
+                ("queued", "queued"),
+                ("seen", "page"),
+                ("new", "cold"),
+            )
         }
         for client in clients.values():
             stack.callback(client.close)
         steps: dict[tuple[str, int], list[Step]] = {}
         for turn in range(WARM_UP + rounds):
             tp, pp = SIZES[turn % len(SIZES)]
-            taken = {("empty", 0): clients["empty"].step(tp=turn % 64)}
+            taken = {(name, 0): clients[name].step(tp=turn % 64) for name in ("empty", "queued")}
             for world, nodes in WORLDS.items():
                 for name in ("seen", "new"):
                     step = clients[name].step(nodes=nodes, tp=tp, pp=pp)

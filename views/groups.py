@@ -97,8 +97,10 @@ def build(demo: gr.Blocks, column: ControlColumn) -> None:
     for name, button in column.presets.items():
         button.click(partial(_preset, name), column.language, set_up, **hidden)
     words = [*column.worded, *saves.values(), redraw]
-    column.language.input(_reword, column.language, words, trigger_mode="always_last", **hidden)
-    demo.load(_start, column.language, [column.language, *words], **hidden)
+    column.language.change(_reword, column.language, words, trigger_mode="always_last", **hidden)
+    # The first choice of language is the browser's. Asked there: an event of ours would mark all
+    # its outputs, and Gradio goes through every marked component before each later event.
+    demo.load(None, None, column.language, js=_BROWSERS_LANGUAGE, api_visibility="private")
     picture.pin(_take_pin, None, pin, trigger_mode="always_last", **hidden)
     for form, button in saves.items():
         button.click(
@@ -111,6 +113,8 @@ def build(demo: gr.Blocks, column: ControlColumn) -> None:
             **hidden,
         )
 
+
+_BROWSERS_LANGUAGE = "() => navigator.language.toLowerCase().startsWith('zh') ? 'zh' : 'en'"
 
 _WITH_THEME = """(...values) => {
   values[values.length - 1] = document.body.classList.contains('dark') ? 'dark' : 'light';
@@ -163,14 +167,6 @@ def _reword(language: Any) -> list[Any]:
     language = language_of(language)
     labels = [gr.update(value=_save_label(form, language)) for form in (*PICTURES, *TABLES)]
     return [*reworded(language), *labels, _again()]
-
-
-def _start(request: gr.Request, shown: Any) -> list[Any]:
-    """The first choice of language is the browser's."""
-    preferred = (request.headers.get("accept-language") or "").lower()
-    language = "zh" if preferred.startswith("zh") else "en"
-    words = _reword(language)
-    return [gr.skip()] * (1 + len(words)) if language == shown else [language, *words]
 
 
 def _again() -> int:

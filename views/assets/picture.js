@@ -68,7 +68,8 @@ function read() {
     if (first) prepare(first);
     svg.classList.remove('lit');
   });
-  density();
+  density.disconnect();
+  panels.forEach(({ svg }) => density.observe(svg));
   light();
 }
 
@@ -223,15 +224,15 @@ function cardOf(rank) {
   return [first, ...groups];
 }
 
-// Cells shrink with the page: what no longer fits in them is left out (see render/scene.py).
-function density() {
-  panels.forEach(({ svg }) => {
-    const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
-    const cell = Number(svg.dataset.cell) * scale;
-    svg.classList.toggle('no-index', cell < 36);
-    svg.classList.toggle('no-rank', cell < 18);
-  });
-}
+// Cells shrink with the page: what no longer fits in them is left out (see render/scene.py). The
+// observer is told sizes after layout; asking for them would make the browser lay out twice.
+const density = new ResizeObserver((entries) => {
+  const { target, contentRect } = entries.at(-1);
+  const scale = contentRect.width / target.viewBox.baseVal.width;
+  const cell = Number(target.dataset.cell) * scale;
+  element.classList.toggle('no-index', cell < 36);
+  element.classList.toggle('no-rank', cell < 18);
+});
 
 // --- What people do -------------------------------------------------------------------------------
 
@@ -342,7 +343,6 @@ document.addEventListener('keydown', (event) => {
   const elsewhere = event.key === 'Escape' && !event.target.closest('[role=combobox], [role=listbox]');
   if (here || (elsewhere && pinned !== null)) onKey(event);
 });
-new ResizeObserver(density).observe(element);
 new MutationObserver(light).observe(document.body, { attributes: true, attributeFilter: ['class'] });
 watch('value', read);
 read();
