@@ -55,7 +55,7 @@ class Watch:
         self.requests.append(request.url)
         if url.scheme not in ("data", "blob") and url.hostname != "127.0.0.1":
             self.problems.append(f"request to another host: {request.url}")
-        if "/gradio_api/queue/" in url.path:
+        if url.path.startswith(("/gradio_api/queue/", "/gradio_api/run/")):
             self.pending.append(request)
 
     def _ended(self, request: Any) -> None:
@@ -78,7 +78,7 @@ def settle(page: Page) -> None:
     """
     quiet, waited = 0, 0
     # Gradio now and then leaves its stream of answers open after the last one.
-    while quiet < 150 and waited < 3000:
+    while quiet < 150 and waited < 1500:
         page.wait_for_timeout(30)
         waited += 30
         quiet = 0 if WATCHES[page].pending else quiet + 30
