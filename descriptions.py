@@ -781,6 +781,29 @@ REFUSALS: dict[str, Text] = {
         "{value} is not axis names joined by dashes.", "{value} 不是用连字符连接的轴名。"
     ),
     "bad-mesh-text": Text("{value} is not an axis with its size.", "{value} 不是带大小的轴。"),
+    "dp-and-edp-differ": Text(
+        "dp {dp} and edp {edp} differ, and pp is not the last axis of the order.",
+        "dp {dp} 与 edp {edp} 不同，而 pp 不是顺序中的最后一个轴。",
+    ),
+    "pipelines-differ": Text(
+        "The order gives dense layers ({dense}) and experts ({expert}) different pipelines.",
+        "这一顺序使稠密层（{dense}）与专家层（{expert}）的流水线不同。",
+    ),
+    "instances-do-not-divide": Text(
+        "{instances} optimizer instances do not divide the {size} ranks of a {group} group.",
+        "{instances} 个优化器实例不能整除 {group} 组的 {size} 个 rank。",
+    ),
+    "levels-do-not-multiply": Text(
+        "The levels {levels} do not multiply to cp {cp}.", "各级 {levels} 的乘积不等于 cp {cp}。"
+    ),
+    "hybrid-with-pipeline": Text(
+        "Hybrid context parallelism does not go with pp {pp}.",
+        "混合上下文并行不能与 pp {pp} 一起使用。",
+    ),
+    "hybrid-needs-even": Text(
+        "Hybrid context parallelism needs an even number of ranks, not dp × cp = {size}.",
+        "混合上下文并行需要偶数个 rank，而 dp × cp = {size}。",
+    ),
     "no-axes": Text("A mesh needs at least one axis.", "网格至少需要一个轴。"),
 }
 """A refusal by the code of its LayoutError; the facts of the error fill in the names."""

@@ -20,6 +20,7 @@ class LayoutError(ValueError):
         alternatives: nearest inputs that work, nearest first within each control, e.g.
             ``({"tp": 2}, {"tp": 4})``; merging one over the given sizes succeeds.
         facts: the values that the sentence is made of, by name.
+        quote: what Megatron itself says in this case, to search for; empty where it says nothing.
 
     >>> error = LayoutError("does-not-divide", "tp 3 does not divide 16 GPUs", control="tp",
     ...                     alternatives=[{"tp": 2}, {"tp": 4}])
@@ -36,6 +37,7 @@ class LayoutError(ValueError):
         control: str | None = None,
         alternatives: Sequence[Mapping[str, int]] = (),
         facts: Mapping[str, Any] | None = None,
+        quote: str = "",
     ) -> None:
         self.code = code
         self.what = what
@@ -43,6 +45,7 @@ class LayoutError(ValueError):
         self.control = control
         self.alternatives: tuple[dict[str, int], ...] = tuple(dict(a) for a in alternatives)
         self.facts: dict[str, Any] = dict(facts or {})
+        self.quote = quote
         super().__init__(self.sentence)
 
     @property
