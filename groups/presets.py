@@ -26,7 +26,7 @@ class Preset:
     dp: int
     order: str
     source: str
-    url: str
+    url: str  # empty where the source is no longer to be found
 
     @property
     def world_size(self) -> int:
@@ -48,7 +48,7 @@ PRESETS: dict[str, Preset] = {
         dp=4,
         order=DEFAULT_ORDER,
         source="Megatron-LM parallel group playground (Hugging Face Space), two nodes of eight",
-        url="https://huggingface.co/spaces",
+        url="",
     ),
     "bloom-176b": Preset(
         name="BLOOM 176B, 384 GPUs",

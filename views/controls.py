@@ -10,7 +10,7 @@ import gradio as gr
 
 from descriptions import CONTROLS, DP_KINDS, LANGUAGES, ORDERS, PAGE, PRESET_NAMES, TYPES
 from groups import LayoutError
-from groups.presets import PRESETS
+from groups.presets import PRESETS, Preset
 
 from .messages import refusal_html
 from .state import Controls, Layout, has_two_dp_kinds, read, typed
@@ -198,14 +198,21 @@ def preset_label_html(language: str) -> str:
 def sources_html(language: str) -> str:
     """Where each ready layout comes from."""
     items = "".join(
-        f'<li>{PRESET_NAMES[name][language]}: <a href="{escape(preset.url)}" target="_blank" '
-        f'rel="noopener noreferrer">{escape(preset.source)}</a></li>'
+        f"<li>{PRESET_NAMES[name][language]}: {_source_html(preset)}</li>"
         for name, preset in PRESETS.items()
     )
     return (
         f'<details class="sources"><summary>{PAGE["sources"][language]}</summary>'
         f"<ul>{items}</ul></details>"
     )
+
+
+def _source_html(preset: Preset) -> str:
+    source = escape(preset.source)
+    if not preset.url:
+        return source
+    link = f'<a href="{escape(preset.url)}" target="_blank" rel="noopener noreferrer">'
+    return f"{link}{source}</a>"
 
 
 def _choose_dp(controls: Controls) -> str:

@@ -21,7 +21,7 @@ MEMBERS = 256
 """Ranks of one group that the page writes out in full in the list to copy."""
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def details_html(layout: Layout, language: str) -> str:
     """The table and the list of the first groups of each kind."""
     rows, lines, most = [], [], 0

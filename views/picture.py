@@ -23,7 +23,7 @@ from render import scene, svg
 from .state import Layout
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def picture_html(layout: Layout, language: str, pin: int | None = None) -> str:
     """Everything the picture's place shows; ``pin`` matters to large worlds only.
 
