@@ -34,6 +34,7 @@ def style() -> str:
 def panel_svg(panel: Panel, description: str) -> str:
     """One panel; ``description`` is its text equivalent for screen readers."""
     side = panel.side
+    rank_size, index_size = panel.text_sizes
     texts = _cell_texts(panel, side)
     cells = "".join(
         f'<g class="c g{colour}" data-r="{rank}" data-g="{group}" '
@@ -58,7 +59,8 @@ def panel_svg(panel: Panel, description: str) -> str:
         f'<text x="{x:g}" y="{y:g}" text-anchor="end">{text}</text>' for x, y, text in panel.labels
     )
     return (
-        f'<svg class="panel" data-kind="{panel.kind}" data-cell="{panel.cell:g}" role="group" '
+        f'<svg class="panel" data-kind="{panel.kind}" role="group" '
+        f'data-rank-size="{rank_size:.1f}" data-index-size="{index_size:.1f}" '
         f'viewBox="0 0 {panel.width:g} {panel.height:g}" style="max-width:{panel.width:g}px" '
         f'aria-label="{escape(description)}">'
         f'<g class="frames">{frames}</g><g class="rows">{labels}</g>{cells}</svg>'

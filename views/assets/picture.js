@@ -224,14 +224,15 @@ function cardOf(rank) {
   return [first, ...groups];
 }
 
-// Cells shrink with the page: what no longer fits in them is left out (see render/scene.py). The
-// observer is told sizes after layout; asking for them would make the browser lay out twice.
+// Pictures shrink with the page: a text that would be too small to read is left out. The observer
+// is told sizes after layout; asking for them would make the browser lay out twice.
+const READABLE = 7.5; // pixels
 const density = new ResizeObserver((entries) => {
   const { target, contentRect } = entries.at(-1);
   const scale = contentRect.width / target.viewBox.baseVal.width;
-  const cell = Number(target.dataset.cell) * scale;
-  element.classList.toggle('no-index', cell < 36);
-  element.classList.toggle('no-rank', cell < 18);
+  const lost = (size) => size > 0 && size * scale < READABLE;
+  element.classList.toggle('no-index', lost(Number(target.dataset.indexSize)));
+  element.classList.toggle('no-rank', lost(Number(target.dataset.rankSize)));
 });
 
 // --- What people do -------------------------------------------------------------------------------
