@@ -180,8 +180,11 @@ def _expect(page: Page, wanted: list[Any]) -> None:
             timeout=PATIENCE,
         )
     except TooLong:
-        assert page.evaluate(READ)[first:] == wanted[first:]
-        raise
+        shown = page.evaluate(READ)[first:]
+        boxes = page.locator(".size-box input[type=text]").evaluate_all(
+            "all => all.map(i => i.value)"
+        )
+        raise AssertionError(f"shown {shown}, wanted {wanted[first:]}, boxes {boxes}") from None
 
 
 def _json(value: Any) -> str:

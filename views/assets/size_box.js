@@ -81,9 +81,26 @@ box.addEventListener('keydown', (event) => {
   if (event.key === 'Enter') typed();
 });
 watch(['value', 'label', 'help'], show);
+// An answer to another value than the box holds is an answer to an earlier question. The next one
+// is under way then; if Gradio lost it, asking again finds that out and mends it.
+const CHARACTERS = 40; // of a value that come back (MOST_ECHOED)
+let askedAgain; // for this value: once is enough
+
+function isAnswered() {
+  const asked = document.querySelector('#status .status')?.dataset.asked;
+  const value = String(props.value).slice(0, CHARACTERS);
+  return !asked || JSON.parse(asked)[props.name] === value;
+}
+
 document.addEventListener('world', () => {
   findStops();
   show();
+  if (isAnswered() || askedAgain === props.value) return;
+  setTimeout(() => {
+    if (isAnswered()) return;
+    askedAgain = props.value;
+    trigger('input');
+  }, 1000);
 });
 findStops();
 show();
