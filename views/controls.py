@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, fields
 from html import escape
 from typing import Any
@@ -11,7 +10,6 @@ import gradio as gr
 
 from descriptions import CONTROLS, DP_KINDS, LANGUAGES, ORDERS, PAGE, PRESET_NAMES, TYPES
 from groups import LayoutError
-from groups.errors import quoted
 from groups.presets import PRESETS, Preset
 
 from .messages import refusal_html
@@ -20,9 +18,6 @@ from .widgets import script, size_box, size_update
 
 GPUS_PER_NODE = ("1", "2", "4", "8", "16", "32", "72")
 SIZES = ("tp", "pp", "cp")
-
-MOST_ECHOED = 40
-"""Characters of a typed value that come back with the answer: enough to tell two values apart."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +119,7 @@ def status_html(layout: Layout, controls: Controls, language: str) -> str:
         world=world, **{name: f"{mesh.size(name):,}" for name in SIZES}
     )
     return (
-        f'<div class="status" data-world="{layout.world_size}"{_about(controls)}><dl>'
+        f'<div class="status" data-world="{layout.world_size}"{_choose_dp(controls)}><dl>'
         f"<div><dt>{PAGE['world'][language]}</dt><dd>{world}</dd></div>"
         f"<div><dt>{PAGE['dp_size'][language]}</dt><dd>{mesh.size('dp'):,}</dd></div></dl>"
         f"<p>{derived} = {mesh.size('dp'):,}</p></div>"
@@ -136,7 +131,7 @@ def refused_html(error: LayoutError, controls: Controls, language: str) -> str:
     known = world_of(controls)
     world = "–" if known is None else f"{known:,}"
     return (
-        f'<div class="status refused" data-world="{known or ""}"{_about(controls)}><dl>'
+        f'<div class="status refused" data-world="{known or ""}"{_choose_dp(controls)}><dl>'
         f"<div><dt>{PAGE['world'][language]}</dt><dd>{world}</dd></div>"
         f"<div><dt>{PAGE['dp_size'][language]}</dt><dd>–</dd></div></dl>"
         f"{refusal_html(error, language)}</div>"
@@ -220,16 +215,9 @@ def _source_html(preset: Preset) -> str:
     return f"{link}{source}</a>"
 
 
-def _about(controls: Controls) -> str:
-    """What the page's scripts and style sheet want to know: the controls that this answers."""
-    given = {name: getattr(controls, name) for name in ("nodes", *SIZES)}
-    asked = {
-        name: (value if isinstance(value, str) else quoted(value))[:MOST_ECHOED]
-        for name, value in given.items()
-    }
+def _choose_dp(controls: Controls) -> str:
     # The style sheet shows the dp / dp-cp choice only beside a type in which it means something.
-    choice = " data-choose-dp" if has_two_dp_kinds(controls.group_type) else ""
-    return f' data-asked="{escape(json.dumps(asked))}"{choice}'
+    return " data-choose-dp" if has_two_dp_kinds(controls.group_type) else ""
 
 
 def _words(control: str, language: str) -> dict[str, str]:

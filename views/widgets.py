@@ -24,8 +24,7 @@ def size_box(name: str, value: int, language: str = "en", *, up_to: str = "world
     Gradio's own slider clamps what is typed and toasts; and over 16,384 whole numbers it cannot be
     moved to 8 by hand. This one stops at the numbers that can work and refuses nothing itself.
     Its script finds the stops by itself from ``up_to``: "world", for the sizes of the world that
-    the page shows, or "ranks", for numbers up to the largest world. (An update of the widget for
-    every new world would undo what was typed while it was on its way.)
+    the page shows, or "ranks", for numbers up to the largest world.
 
     A function, not a subclass of gr.HTML: Gradio writes a .pyi file beside every subclass.
     """

@@ -45,13 +45,16 @@ function stopBelow(value) {
   return Math.max(0, stops.findLastIndex((stop) => stop <= value));
 }
 
+// A text that is still being typed stays, whatever arrives meanwhile.
+let typing = false;
+
 function show() {
   label.textContent = props.label;
   root.querySelector('.help').textContent = props.help;
   slider.setAttribute('aria-label', props.label);
   slider.max = stops.length - 1;
   const value = props.value;
-  if (document.activeElement !== box || box.value.trim() !== String(value)) box.value = value;
+  if (!typing) box.value = value;
   if (Number.isFinite(Number(value))) slider.value = stopBelow(Number(value));
   slider.setAttribute('aria-valuetext', String(value));
   const share = stops.length > 1 ? slider.value / (stops.length - 1) : 0;
@@ -60,10 +63,12 @@ function show() {
 
 function set(value) {
   clearTimeout(timer);
-  if (String(value) === String(props.value)) return;
-  props.value = value;
+  typing = false;
+  if (String(value) !== String(props.value)) {
+    props.value = value;
+    trigger('input');
+  }
   show();
-  trigger('input');
 }
 
 function typed() {
@@ -73,6 +78,7 @@ function typed() {
 
 slider.addEventListener('input', () => set(stops[slider.value]));
 box.addEventListener('input', () => {
+  typing = true;
   clearTimeout(timer);
   timer = setTimeout(typed, TYPING_PAUSE);
 });
@@ -81,26 +87,9 @@ box.addEventListener('keydown', (event) => {
   if (event.key === 'Enter') typed();
 });
 watch(['value', 'label', 'help'], show);
-// An answer to another value than the box holds is an answer to an earlier question. The next one
-// is under way then; if Gradio lost it, asking again finds that out and mends it.
-const CHARACTERS = 40; // of a value that come back (MOST_ECHOED)
-let askedAgain; // for this value: once is enough
-
-function isAnswered() {
-  const asked = document.querySelector('#status .status')?.dataset.asked;
-  const value = String(props.value).slice(0, CHARACTERS);
-  return !asked || JSON.parse(asked)[props.name] === value;
-}
-
 document.addEventListener('world', () => {
   findStops();
   show();
-  if (isAnswered() || askedAgain === props.value) return;
-  setTimeout(() => {
-    if (isAnswered()) return;
-    askedAgain = props.value;
-    trigger('input');
-  }, 1000);
 });
 findStops();
 show();
