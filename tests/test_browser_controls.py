@@ -162,6 +162,29 @@ def test_steps_taken_while_a_drawing_is_slow_become_one_drawing(open_page, monke
     assert len(gate.asked) <= 3
 
 
+def test_an_answer_that_arrives_while_somebody_types_leaves_the_text(open_page, monkeypatch):
+    page = open_page()
+    gate = Gate(monkeypatch, lambda controls: controls.tp == 4 and controls.pp == 2)
+    type_in(page, "tp", "4")
+    gate.reached(page)
+    # Half typed: the pause after which it would count is kept from ending.
+    box(page, "pp").evaluate(
+        """(box) => {
+          box.focus();
+          box.value = '1';
+          const type = () => box.dispatchEvent(new Event('input'));
+          type();
+          window.typing = setInterval(type, 50);
+        }"""
+    )
+    gate.opened.set()
+    expect_layout(page, tp=4)
+    assert box(page, "pp").input_value() == "1"
+    page.evaluate("clearInterval(window.typing)")
+    box(page, "pp").press("Enter")
+    expect_layout(page, tp=4, pp=1)
+
+
 def test_a_drawing_that_ends_late_never_replaces_a_newer_one(open_page, monkeypatch):
     page = open_page()
 
