@@ -48,6 +48,16 @@ class LayoutError(ValueError):
         self.quote = quote
         super().__init__(self.sentence)
 
+    def but(self, **changes: Any) -> LayoutError:
+        """The same refusal with some of its parts changed.
+
+        >>> str(LayoutError("does-not-divide", "tp 3 does not fit").but(alternatives=[{"tp": 2}]))
+        'tp 3 does not fit; try tp 2'
+        """
+        parts = ("why", "control", "alternatives", "facts", "quote")
+        kept = {part: getattr(self, part) for part in parts}
+        return LayoutError(self.code, self.what, **{**kept, **changes})
+
     @property
     def sentence(self) -> str:
         """What is wrong, and the alternatives if there are any."""

@@ -89,13 +89,7 @@ class _Request:
             n: _near(size, self.world) if n in refusals else size for n, size in self.sizes.items()
         }
         first = next(iter(refusals.values()))
-        raise LayoutError(
-            first.code,
-            first.what,
-            control=first.control,
-            alternatives=self.alternatives(near, change=refusals),
-            facts=first.facts,
-        )
+        raise first.but(alternatives=self.alternatives(near, change=refusals))
 
     def _does_not_divide(self, sizes: dict[str, int], product: int) -> LayoutError:
         shown = {name: sizes[name] for name in _spoken_order(sizes)}
@@ -127,9 +121,7 @@ class _Request:
         try:
             same = whole_number(self.dp, "dp") == remaining
         except LayoutError as error:
-            raise LayoutError(
-                error.code, error.what, control="dp", alternatives=cure, facts=error.facts
-            ) from None
+            raise error.but(alternatives=cure) from None
         if not same:
             raise LayoutError(
                 "dp-does-not-fit",
@@ -156,13 +148,8 @@ def _world(world: object, sizes: dict[str, Any]) -> int:
         except LayoutError:
             unit = MAX_RANKS + 1
         nearest = unit if error.alternatives == ({"world": 1},) else MAX_RANKS // unit * unit
-        raise LayoutError(
-            error.code,
-            error.what,
-            control="world",
-            alternatives=[{"world": nearest}] if error.alternatives and unit <= MAX_RANKS else (),
-            facts=error.facts,
-        ) from None
+        works = error.alternatives and unit <= MAX_RANKS
+        raise error.but(alternatives=[{"world": nearest}] if works else ()) from None
 
 
 def _near(size: object, world: int) -> float:

@@ -174,15 +174,8 @@ def _grid(
             raise
         expert = "expert_tensor_model_pipeline_parallel size " if "etp" in used else ""
         shown = f"({product})" if expert else product
-        raise LayoutError(
-            error.code,
-            error.what,
-            why=error.why,
-            control=error.control,
-            alternatives=error.alternatives,
-            facts=error.facts,
-            quote=f"world_size ({world}) is not divisible by {expert}{shown}",
-        ) from None
+        message = f"world_size ({world}) is not divisible by {expert}{shown}"
+        raise error.but(quote=message) from None
     size_of = {"tp" if name == "etp" else name: mesh.size(name) for name in mesh.names}
     return Mesh(tuple(Axis(name, size_of.get(name, 1)) for name in names))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -89,7 +89,7 @@ def read(controls: Controls) -> Layout:
     except LayoutError as error:
         # More or fewer nodes are a way out too: the sizes stay as they were asked for.
         nodes_too = _machine_fixes(controls, "nodes", nodes)
-        raise _with(error, [*error.alternatives, *nodes_too][:MOST]) from None
+        raise error.but(alternatives=[*error.alternatives, *nodes_too][:MOST]) from None
     kinds = TYPES[group_type].kinds
     if has_two_dp_kinds(group_type):
         kinds = tuple(dp_kind if kind == "dp" else kind for kind in kinds)
@@ -128,7 +128,7 @@ def _machines(controls: Controls) -> tuple[int, int]:
         try:
             numbers[name] = whole_number(number, name)
         except LayoutError as error:
-            raise _with(error, _machine_fixes(controls, name, number)) from None
+            raise error.but(alternatives=_machine_fixes(controls, name, number)) from None
     nodes, gpus_per_node = numbers.values()
     ranks = nodes * gpus_per_node
     if ranks > MAX_RANKS:
@@ -164,18 +164,6 @@ def _machine_fixes(controls: Controls, name: str, near: object) -> list[dict[str
     start = min(max(near, 1), most) if is_number else typed(getattr(Controls(), name))
     below = int(start // unit) * unit
     return [{name: n} for n in (below, below + unit) if n != near and 1 <= n <= most]
-
-
-def _with(error: LayoutError, alternatives: Sequence[Mapping[str, int]]) -> LayoutError:
-    """The same refusal with other alternatives."""
-    return LayoutError(
-        error.code,
-        error.what,
-        why=error.why,
-        control=error.control,
-        alternatives=alternatives,
-        facts=error.facts,
-    )
 
 
 def _choice(control: str, value: object, choices: Collection[str]) -> str:
