@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
+import numpy as np
+
 from .alternatives import nearest_fits
 from .errors import LayoutError, quoted
 from .mesh import DEFAULT_ORDER, MAX_RANKS, Axis, Mesh, split_names, whole_number
@@ -154,7 +156,7 @@ def _world(world: object, sizes: dict[str, Any]) -> int:
 
 def _near(size: object, world: int) -> float:
     """Where to look instead of a bad size: 2.5 and 99 have neighbours; "abc" and -3 have 1."""
-    is_number = isinstance(size, Real) and not isinstance(size, bool)
+    is_number = isinstance(size, Real) and not isinstance(size, (bool, np.bool_))
     return min(max(size, 1), world) if is_number and size == size else 1  # type: ignore[operator]
 
 

@@ -21,6 +21,8 @@ import re
 from dataclasses import dataclass
 from itertools import accumulate
 
+import numpy as np
+
 from .errors import LayoutError, quoted
 
 MAX_RANKS = 1_048_576
@@ -179,7 +181,7 @@ def whole_number(value: object, name: str, *, minimum: int = 1, maximum: int | N
     facts = {"control": name, "value": quoted(value), "minimum": minimum, "maximum": maximum}
     span = f"from {minimum} up" if maximum is None else f"from {minimum:,} to {maximum:,}"
     try:
-        number = None if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
+        number = None if isinstance(value, (bool, np.bool_)) else operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         number = None
     if number is None:
