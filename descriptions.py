@@ -672,7 +672,6 @@ PAGE: dict[str, Text] = {
         "the download has them all.",
         "这里每种只列出前 {shown} 个组，最多的一种共有 {total} 个；下载文件包含全部。",
     ),
-    "download": Text("Download", "下载"),
     "download_picture": Text("Picture as {format}", "图片（{format}）"),
     "download_groups": Text("All groups as {format}", "全部组（{format}）"),
     "stays": Text("None leaves its node.", "没有组跨出节点。"),
