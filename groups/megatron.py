@@ -5,23 +5,27 @@ Dense layers live on a grid of tp, cp, dp and pp; experts on a grid of etp (the 
 
     dp = world / (tp * cp * pp)        edp = world / (etp * ep * pp)
 
-Most groups are one request to one grid; the others are cut out of those. Names, grids, orders and
-refusals as in NVIDIA/Megatron-LM, megatron/core/parallel_state.py, initialize_model_parallel, and
-checked against megatron-core 0.16.1.
+Most groups are one request to one grid; the others are cut out of those (`Grouping`). Names, grids,
+orders and refusals as in NVIDIA/Megatron-LM, megatron/core/parallel_state.py,
+initialize_model_parallel, and checked against megatron-core 0.16.1; the weight-rematerialization
+axis gtp as in main at d98e8a64 (August 2026), where it is experimental.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from .alternatives import divisors
-from .errors import LayoutError
+from .alternatives import divisors, nearest_fits
+from .errors import LayoutError, quoted
+from .families import FAMILIES
 from .fitting import fit
-from .mesh import Axis, Mesh, split_names, whole_number
+from .grouping import Grouping, Groups
+from .mesh import MAX_RANKS, Axis, Mesh, split_names, whole_number
 from .ranks import rank_groups
 
 ORDER = "tp-cp-ep-dp-pp"
@@ -30,35 +34,9 @@ ORDER = "tp-cp-ep-dp-pp"
 APPENDED = ("tp", "pp", "dp", "ep", "cp")
 """Axes that an order may leave out if their size is 1, in the order in which they are appended."""
 
-Groups = np.ndarray | list[list[int]]
-"""Ranks, shape (num_groups, group_size); lists where the groups differ in size."""
-
-
-@dataclass(frozen=True)
-class Named:
-    """A group that is one request to one grid."""
-
-    grid: str  # "dense" or "expert"
-    kind: str  # axes of that grid
-    parallel_state: str  # its name in parallel_state.py, without the leading underscore
-
-
-NAMED: dict[str, Named] = {
-    "tp": Named("dense", "tp", "TENSOR_MODEL_PARALLEL_GROUP"),
-    "cp": Named("dense", "cp", "CONTEXT_PARALLEL_GROUP"),
-    "dp": Named("dense", "dp", "DATA_PARALLEL_GROUP"),
-    "dp-cp": Named("dense", "dp-cp", "DATA_PARALLEL_GROUP_WITH_CP"),
-    "pp": Named("dense", "pp", "PIPELINE_MODEL_PARALLEL_GROUP"),
-    "mp": Named("dense", "tp-pp", "MODEL_PARALLEL_GROUP"),
-    "tp-cp": Named("dense", "tp-cp", "TENSOR_AND_CONTEXT_PARALLEL_GROUP"),
-    "tp-dp": Named("dense", "tp-dp", "TENSOR_AND_DATA_PARALLEL_GROUP"),
-    "tp-dp-cp": Named("dense", "tp-dp-cp", "TENSOR_AND_DATA_PARALLEL_GROUP_WITH_CP"),
-    "ep": Named("expert", "ep", "EXPERT_MODEL_PARALLEL_GROUP"),
-    "etp": Named("expert", "tp", "EXPERT_TENSOR_PARALLEL_GROUP"),
-    "tp-ep": Named("expert", "tp-ep", "EXPERT_TENSOR_AND_MODEL_PARALLEL_GROUP"),
-    "tp-ep-pp": Named("expert", "tp-ep-pp", "EXPERT_TENSOR_MODEL_PIPELINE_PARALLEL_GROUP"),
-    "edp": Named("expert", "dp", "EXPERT_DATA_PARALLEL_GROUP"),
-}
+GTP = "gtp_remat"
+"""The axis over which weights are gathered before use: after tp in the dense, after ep in the
+expert grid, unless the order names it. There only if a size of it is above 1."""
 
 
 def grids(
@@ -70,10 +48,13 @@ def grids(
     ep: int = 1,
     etp: int | None = None,
     order: str = ORDER,
+    gtp: int = 1,
+    egtp: int = 1,
 ) -> tuple[Mesh, Mesh]:
     """The dense and the expert mesh of a world, both with all five axes of the order.
 
-    etp left out is tp. In the dense mesh ep is 1, in the expert mesh cp is 1 and tp is etp.
+    etp left out is tp. In the dense mesh ep is 1, in the expert mesh cp is 1 and tp is etp. gtp and
+    egtp above 1 add the axis gtp_remat to both.
 
     >>> dense, expert = grids(16, tp=2, cp=2, pp=2, ep=8, etp=1)
     >>> str(dense), str(expert)
@@ -82,13 +63,90 @@ def grids(
     Errors: LayoutError where Megatron refuses, and for what it accepts as nonsense (repeated or
     unknown axes, sizes below 1); ``quote`` is Megatron's own message where it has one.
     """
-    given = {"tp": tp, "cp": cp, "pp": pp, "ep": ep, "etp": tp if etp is None else etp}
-    whole = {name: whole_number(size, name) for name, size in given.items()}
-    names = _complete(order, whole)
-    dense = _grid(world, names, whole, ("tp", "cp", "pp"))
-    expert = _grid(world, names, whole, ("etp", "ep", "pp"))
-    _refuse_clashing_pipelines(dense, expert)
+    given = {"tp": tp, "cp": cp, "pp": pp, "ep": ep, "gtp": gtp, "egtp": egtp}
+    sizes = {name: whole_number(size, name) for name, size in given.items()}
+    sizes["etp"] = sizes["tp"] if etp is None else whole_number(etp, "etp")
+    names = _complete(order, sizes)
+    dense_names, expert_names = _with_gtp(names, sizes)
+    shared = ("pp", "gtp") if GTP in dense_names else ("pp",)
+    dense = _grid(world, dense_names, sizes, ("tp", "cp", *shared))
+    shared = ("pp", "egtp") if GTP in dense_names else ("pp",)
+    expert = _grid(world, expert_names, sizes, ("etp", "ep", *shared))
+    _refuse_clashing_pipelines(names, dense, expert, sizes)
     return dense, expert
+
+
+def groupings(
+    world: int,
+    *,
+    num_distributed_optimizer_instances: int = 1,
+    hierarchical_context_parallel_sizes: Sequence[int] | None = None,
+    hybrid_context_parallel: bool = False,
+    embedding_stages: Sequence[int] = (0, -1),
+    virtual_pipeline_model_parallel_size: int | None = None,
+    use_sharp: bool = False,
+    sharp_enabled_group: str | None = None,
+    **sizes: Any,
+) -> dict[str, Grouping]:
+    """What `process_groups` makes, as requests: the ranks are worked out when they are asked for.
+
+    >>> groupings(16, tp=2, pp=4)["embd"].members(12).tolist()
+    [0, 12]
+    """
+    instances = num_distributed_optimizer_instances
+    _refuse_sharp(use_sharp, sharp_enabled_group, instances)
+    dense, expert = grids(world, **sizes)
+    _refuse_virtual_stages(virtual_pipeline_model_parallel_size, dense.size("pp"))
+    found = dense_groupings(dense_grid(dense), embedding_stages)
+    found |= {name: Grouping(name, grid, kind) for name, grid, kind in _rows(expert_grid(expert))}
+    found |= _optimizer_instances(found, instances)
+    if hierarchical_context_parallel_sizes is not None:
+        found |= _levels(found["cp"], hierarchical_context_parallel_sizes)
+    if hybrid_context_parallel:
+        found |= _hybrid(found["dp-cp"], found["pp"].size)
+    return found
+
+
+def dense_groupings(mesh: Mesh, embedding_stages: Sequence[int] = (0, -1)) -> dict[str, Grouping]:
+    """The groups of dense layers alone, for a mesh of any order of tp, cp, dp and pp.
+
+    An axis that the mesh does not have counts as one of size 1 and makes no groups.
+    """
+    found = {name: Grouping(name, grid, kind) for name, grid, kind in _rows(mesh)}
+    if GTP in mesh.names:
+        for name in ("mp", "tp-dp", "tp-dp-cp"):
+            found[name] = replace(found[name], kind=f"{found[name].kind}-{GTP}")
+    if "pp" in found:
+        pipeline = found["pp"]
+        stages = sorted({_stage(stage, pipeline.size) for stage in embedding_stages})
+        found["embd"] = replace(pipeline, name="embd", places=tuple(stages))
+        found["pos-embd"] = replace(pipeline, name="pos-embd", places=(0,))
+    return found
+
+
+def dense_grid(mesh: Mesh) -> Mesh:
+    """The dense mesh by the axes that dense layers have: without ep, which is 1 there."""
+    return Mesh(tuple(axis for axis in mesh.axes if axis.name != "ep"))
+
+
+def expert_grid(mesh: Mesh) -> Mesh:
+    """The expert mesh by the names of experts: etp and edp for tp and dp, without cp.
+
+    >>> str(expert_grid(grids(16, tp=2, cp=2, pp=2, ep=8, etp=1)[1]))
+    'etp1-ep8-edp1-pp2'
+    """
+    own = {"tp": "etp", "dp": "edp"}
+    axes = (Axis(own.get(axis.name, axis.name), axis.size) for axis in mesh.axes)
+    return Mesh(tuple(axis for axis in axes if axis.name != "cp"))
+
+
+def _rows(mesh: Mesh) -> Iterator[tuple[str, Mesh, str]]:
+    """The families that are one request to this grid."""
+    grid = "expert" if "edp" in mesh.names else "dense"
+    for name, family in FAMILIES.items():
+        names = family.kind.split("-")
+        if family.grid == grid and family.kind and set(names) <= set(mesh.names):
+            yield name, mesh, family.kind
 
 
 def process_groups(
@@ -103,12 +161,14 @@ def process_groups(
     num_distributed_optimizer_instances: int = 1,
     hierarchical_context_parallel_sizes: Sequence[int] | None = None,
     hybrid_context_parallel: bool = False,
-    embedding_stages: Sequence[int] = (0, -1),
+    **options: Any,
 ) -> dict[str, Groups]:
     """All groups that Megatron creates, by name, in Megatron's order of groups and members.
 
-    embedding_stages: the pipeline stages that share the word embedding, counted from the end if
-    negative. intra-dist-opt is as Megatron lists it; torch sorts the ranks of a group.
+    Further options: embedding_stages (the pipeline stages that share the word embedding, counted
+    from the end if negative), virtual_pipeline_model_parallel_size, use_sharp and
+    sharp_enabled_group (checked, they change no group), gtp and egtp. intra-dist-opt is as Megatron
+    lists it; torch sorts the ranks of a group.
 
     >>> groups = process_groups(16, tp=2, pp=4)
     >>> groups["embd"].tolist()
@@ -116,35 +176,61 @@ def process_groups(
     >>> groups["mp"].tolist()
     [[0, 1, 4, 5, 8, 9, 12, 13], [2, 3, 6, 7, 10, 11, 14, 15]]
 
-    Errors: as `grids`, and for instances or context parallel levels that do not divide.
+    Errors: as `grids`, and for instances or context parallel levels that do not divide. Merging any
+    of a refusal's alternatives over the arguments succeeds.
     """
-    dense, expert = grids(world, tp=tp, cp=cp, pp=pp, ep=ep, etp=etp, order=order)
-    found: dict[str, Groups] = {
-        name: rank_groups(dense if named.grid == "dense" else expert, named.kind)
-        for name, named in NAMED.items()
+    asked = {
+        "tp": tp,
+        "cp": cp,
+        "pp": pp,
+        "ep": ep,
+        "etp": etp,
+        "order": order,
+        "num_distributed_optimizer_instances": num_distributed_optimizer_instances,
+        "hierarchical_context_parallel_sizes": hierarchical_context_parallel_sizes,
+        "hybrid_context_parallel": hybrid_context_parallel,
+        **options,
     }
-    pipelines = rank_groups(dense, "pp")
-    stages = sorted({_stage(stage, pp) for stage in embedding_stages})
-    found["embd"] = pipelines[:, stages]
-    found["pos-embd"] = pipelines[:, :1]
-    found |= _optimizer_instances(found, num_distributed_optimizer_instances)
-    if hierarchical_context_parallel_sizes is not None:
-        found |= _levels(rank_groups(dense, "cp"), hierarchical_context_parallel_sizes)
-    if hybrid_context_parallel:
-        found |= _hybrid(rank_groups(dense, "dp-cp"), pp)
-    return found
+    return {name: grouping.groups() for name, grouping in checked_groupings(world, asked).items()}
+
+
+def checked_groupings(world: int, asked: Mapping[str, Any]) -> dict[str, Grouping]:
+    """`groupings` whose refusals offer only alternatives that work.
+
+    A cure for one rule may break another, so each alternative is tried before it is offered.
+    """
+    try:
+        return groupings(world, **asked)
+    except LayoutError as error:
+        working = [cure for cure in error.alternatives if _works(world, {**asked, **cure})]
+        raise error.but(alternatives=working) from None
+
+
+def _works(world: int, asked: Mapping[str, Any]) -> bool:
+    try:
+        groupings(**{"world": world, **asked})
+    except LayoutError:
+        return False
+    return True
+
+
+# -- the two grids -------------------------------------------------------------------------------
 
 
 def _complete(order: str, sizes: Mapping[str, int]) -> list[str]:
-    """All five axes: those of the order, then the left-out ones, which must have size 1."""
-    names = split_names(order, "order")
+    """All axes: those of the order, then the left-out ones, which must have size 1."""
+    try:
+        names = split_names(order, "order")
+    except LayoutError as error:
+        raise error.but(alternatives=[{"order": mended(order)}], quote=_key_error(order)) from None
     for name in names:
-        if name not in APPENDED:
+        if name not in (*APPENDED, GTP):
             raise LayoutError(
                 "unknown-axis",
                 f"{name} is not an axis of Megatron's: an order joins {', '.join(APPENDED)}",
                 control="order",
-                facts={"value": repr(name), "mesh": "-".join(APPENDED)},
+                alternatives=[{"order": mended(order)}],
+                facts={"value": quoted(name), "mesh": "-".join(APPENDED)},
                 quote=f"KeyError: '{name}'",
             )
     for name in APPENDED:
@@ -155,55 +241,120 @@ def _complete(order: str, sizes: Mapping[str, int]) -> list[str]:
                 f"{name} has a size, but the order '{order}' does not name it",
                 why="the order says how fast each axis varies, so it must name all of them",
                 control="order",
-                facts={"axis": name, "order": repr(order)},
+                alternatives=[{"order": mended(order)}],
+                facts={"axis": name, "order": quoted(order)},
                 quote=f"The size of ({name}) is ({size}), but you haven'tspecified the order "
                 f"({order}).",
             )
     return names + [name for name in APPENDED if name not in names]
 
 
-def _grid(
-    world: int, names: list[str], sizes: Mapping[str, int], used: tuple[str, str, str]
-) -> Mesh:
+def mended(order: object) -> str:
+    """The nearest order that names every axis once: what it says, then what it leaves out.
+
+    pp goes last, where both grids always agree on the pipelines.
+
+    >>> mended("dp-tp"), mended("TP tp-xx-pp-ep"), mended(3)
+    ('dp-tp-cp-ep-pp', 'tp-ep-cp-dp-pp', 'tp-cp-ep-dp-pp')
+    """
+    text = order.lower() if isinstance(order, str) else ""
+    said = "".join(c if c.isalpha() else " " for c in text[:200]).split()
+    names = [name for name in dict.fromkeys(said) if name in APPENDED]
+    names += [name for name in ORDER.split("-") if name not in names]
+    return "-".join([*(name for name in names if name != "pp"), "pp"])
+
+
+def _key_error(order: object) -> str:
+    """What Megatron says of an order that is not names joined by dashes."""
+    if not isinstance(order, str) or not order:
+        return ""
+    names = order.lower().split("-")
+    strange = [name for name in names if name not in (*APPENDED, GTP)]
+    return f"KeyError: '{strange[0]}'" if strange and len(strange[0]) <= 40 else ""
+
+
+def _with_gtp(names: list[str], sizes: Mapping[str, int]) -> tuple[list[str], list[str]]:
+    """The order of the dense and of the expert grid: with gtp_remat in its place, if it is used."""
+    if GTP in names or sizes["gtp"] == sizes["egtp"] == 1:
+        return names, names
+
+    def after(axis: str) -> list[str]:
+        at = names.index(axis) + 1
+        return [*names[:at], GTP, *names[at:]]
+
+    return after("tp"), after("ep")
+
+
+OWN_NAMES = {"etp": "tp", "gtp": GTP, "egtp": GTP}
+"""The axis that a size is of, where it has another name."""
+
+
+def _grid(world: int, names: list[str], sizes: Mapping[str, int], used: tuple[str, ...]) -> Mesh:
     """One grid: the used sizes under the order's names, dp what remains, 1 for the other axis."""
-    product = math.prod(sizes[name] for name in used)
     try:
         mesh = fit(world, order="-".join((*used, "dp")), **{name: sizes[name] for name in used})
     except LayoutError as error:
-        if error.code not in ("does-not-divide", "out-of-range"):
-            raise
-        expert = "expert_tensor_model_pipeline_parallel size " if "etp" in used else ""
-        shown = f"({product})" if expert else product
-        message = f"world_size ({world}) is not divisible by {expert}{shown}"
-        raise error.but(quote=message) from None
-    size_of = {"tp" if name == "etp" else name: mesh.size(name) for name in mesh.names}
+        raise _with_quote(error, world, sizes, used) from None
+    size_of = {OWN_NAMES.get(name, name): mesh.size(name) for name in mesh.names}
     return Mesh(tuple(Axis(name, size_of.get(name, 1)) for name in names))
 
 
-def _refuse_clashing_pipelines(dense: Mesh, expert: Mesh) -> None:
+def _with_quote(
+    error: LayoutError, world: int, sizes: Mapping[str, int], used: tuple[str, ...]
+) -> LayoutError:
+    """A refusal of one grid with Megatron's words, and cures that leave the other grid alone."""
+    if error.code not in ("does-not-divide", "out-of-range") or error.control == "world":
+        return error
+    product = math.prod(sizes[name] for name in used)
+    if "etp" not in used:
+        return error.but(quote=f"world_size ({world}) is not divisible by {product}")
+    message = (
+        f"world_size ({world}) is not divisible by expert_tensor_model_pipeline_parallel size "
+        f"({product})"
+    )
+    # pp divides the world already, so only etp and ep change.
+    shared = math.prod(sizes[name] for name in used if name not in ("etp", "ep"))
+    near = {"ep": sizes["ep"], "etp": sizes["etp"]}
+    cures = nearest_fits(world // shared, near) if world % shared == 0 else error.alternatives
+    return error.but(alternatives=cures, control=next(iter(cures[0]), "ep"), quote=message)
+
+
+def _refuse_clashing_pipelines(
+    names: list[str], dense: Mesh, expert: Mesh, sizes: Mapping[str, int]
+) -> None:
     """With pp not last, both grids must put the same ranks into each pipeline."""
     if dense.size("pp") == 1:
         return
-    if dense.names[-1] != "pp" and dense.size("dp") != expert.size("dp"):
+    pp_last = {"order": "-".join([*(name for name in names if name != "pp"), "pp"])}
+    if names[-1] != "pp" and dense.size("dp") != expert.size("dp"):
+        near = {"ep": sizes["ep"], "etp": sizes["etp"]}
         raise LayoutError(
             "dp-and-edp-differ",
             f"dp {dense.size('dp')} and edp {expert.size('dp')} differ, and pp is not last",
             why="only with pp last do both grids cut the stages alike whatever dp and edp are",
             control="order",
+            alternatives=[pp_last, *nearest_fits(sizes["tp"] * sizes["cp"], near, exactly=True)],
             facts={"dp": dense.size("dp"), "edp": expert.size("dp")},
             quote="When not using pp-last rank ordering, the data parallel size of the attention "
             "and moe layers must be the same",
         )
-    if not np.array_equal(rank_groups(dense, "pp"), rank_groups(expert, "pp")):
+    # With pp last, stage s is ranks s * world / pp and on, in both grids.
+    if names[-1] != "pp" and not np.array_equal(
+        rank_groups(dense, "pp"), rank_groups(expert, "pp")
+    ):
         raise LayoutError(
             "pipelines-differ",
             "the order gives dense layers and experts different pipelines",
             why="a rank has one stage, so both grids must make the same pp groups",
             control="order",
+            alternatives=[pp_last],
             facts={"dense": str(dense), "expert": str(expert)},
             quote="Pipeline parallel groups are expected to be the same for Non-Expert and Expert "
             "part",
         )
+
+
+# -- groups that are cut out of others -----------------------------------------------------------
 
 
 def _stage(stage: int, pp: int) -> int:
@@ -212,82 +363,142 @@ def _stage(stage: int, pp: int) -> int:
     return number % pp
 
 
-def _optimizer_instances(found: Mapping[str, Groups], instances: int) -> dict[str, Groups]:
+def _optimizer_instances(found: Mapping[str, Grouping], instances: int) -> dict[str, Grouping]:
     """The groups of N instances of the distributed optimizer: runs of dp-cp, levels of edp."""
-    instances = whole_number(instances, "num_distributed_optimizer_instances")
-    for name, label in (("dp-cp", "Data"), ("edp", "Expert data")):
-        size = len(found[name][0])
-        if size % instances:
-            fitting = [n for n in divisors(size) if n <= instances][-1:]
+    control = "num_distributed_optimizer_instances"
+    instances = whole_number(instances, control)
+    data, expert_data = found["dp-cp"], found["edp"]
+    has_gtp = GTP in data.mesh.names
+    if has_gtp and instances > 1:
+        raise LayoutError(
+            "instances-with-gtp",
+            f"gtp does not go with {instances} optimizer instances",
+            control=control,
+            alternatives=[{control: 1}, {"gtp": 1, "egtp": 1}],
+            facts={"instances": instances},
+            quote="GTP_remat with num_distributed_optimizer_instances > 1 is not yet supported.",
+        )
+    for grouping, label in ((data, "Data"), (expert_data, "Expert data")):
+        if grouping.size % instances:
+            both = divisors(math.gcd(data.size, expert_data.size))
+            below = [n for n in both if n < instances][-1:]
+            above = [n for n in both if n > instances][:1]
             raise LayoutError(
                 "instances-do-not-divide",
-                f"{instances} optimizer instances do not divide the {size} ranks of a {name} group",
-                control="num_distributed_optimizer_instances",
-                alternatives=[{"num_distributed_optimizer_instances": n} for n in fitting],
-                facts={"instances": instances, "size": size, "group": name},
+                f"{instances} optimizer instances do not divide the {grouping.size} ranks of a "
+                f"{grouping.name} group",
+                control=control,
+                alternatives=[{control: n} for n in below + above],
+                facts={"instances": instances, "size": grouping.size, "group": grouping.name},
                 quote=f"{label} parallel size should be divisible by partial DistOpt shard factor",
             )
-    experts = np.asarray(found["tp-ep-pp"])
-    made: dict[str, Groups] = {"intra-dist-opt": experts.reshape(instances, -1)}
+    experts = found["tp-ep-pp"]
+    joined = experts.num_groups // instances
+    made = {"intra-dist-opt": replace(experts, name="intra-dist-opt", joined=joined)}
+    if has_gtp:  # there it is the whole world in order
+        everyone = "-".join(data.mesh.names)
+        made["intra-dist-opt"] = Grouping("intra-dist-opt", data.mesh, everyone)
     if instances > 1:
-        data, expert_data = np.asarray(found["dp-cp"]), np.asarray(found["edp"])
-        shard = expert_data.shape[1] // instances
-        made["intra-dp-cp"] = data.reshape(-1, data.shape[1] // instances)
-        made["intra-edp"] = expert_data.reshape(-1, shard)
-        made["inter-edp"] = (
-            expert_data.reshape(-1, instances, shard).transpose(0, 2, 1).reshape(-1, instances)
-        )
+        shard = expert_data.size // instances
+        runs = data.size // instances
+        made["intra-dp-cp"] = replace(data, name="intra-dp-cp", length=runs)
+        made["intra-edp"] = replace(expert_data, name="intra-edp", length=shard)
+        made["inter-edp"] = replace(expert_data, name="inter-edp", length=instances, stride=shard)
     return made
 
 
-def _levels(context: np.ndarray, sizes: Sequence[int]) -> dict[str, Groups]:
-    """Hierarchical context parallelism: each cp group is a small mesh, each level one of its axes.
-
-    Level i has groups of size s_i whose members are s_0 * ... * s_(i-1) places apart.
-    """
-    cp = context.shape[1]
-    whole = [whole_number(size, "hierarchical_context_parallel_sizes") for size in sizes]
-    if math.prod(whole) != cp:
+def _levels(context: Grouping, sizes: Sequence[int]) -> dict[str, Grouping]:
+    """Hierarchical context parallelism: level i has groups of s_i, s_0 * ... * s_(i-1) apart."""
+    control = "hierarchical_context_parallel_sizes"
+    whole = [whole_number(size, control, maximum=MAX_RANKS) for size in sizes]
+    if math.prod(whole) != context.size:
+        product = " x ".join(map(str, whole))
+        first = math.gcd(whole[0], context.size) if whole else 1
         raise LayoutError(
             "levels-do-not-multiply",
-            f"the levels {' x '.join(map(str, whole))} = {math.prod(whole)} are not cp {cp}",
+            f"the levels {product} = {math.prod(whole)} are not cp {context.size}",
             why="the levels of hierarchical context parallelism cut one cp group completely",
-            control="hierarchical_context_parallel_sizes",
-            facts={"levels": " x ".join(map(str, whole)), "cp": cp},
+            control=control,
+            alternatives=[{control: (first, context.size // first)}],
+            facts={"levels": product, "cp": context.size},
         )
-    names = [f"level_{'abcdefghijklmnopqrstuvwxyz'[i]}" for i in range(len(whole))]
-    inside = Mesh(tuple(Axis(name, size) for name, size in zip(names, whole)))
     return {
-        f"hcp-l{level}": context[:, rank_groups(inside, name)].reshape(-1, size)
-        for level, (name, size) in enumerate(zip(names, whole))
+        f"hcp-l{level}": replace(
+            context, name=f"hcp-l{level}", length=size, stride=math.prod(whole[:level])
+        )
+        for level, size in enumerate(whole)
     }
 
 
-def _hybrid(data: np.ndarray, pp: int) -> dict[str, Groups]:
+def _hybrid(data: Grouping, pp: int) -> dict[str, Grouping]:
     """Hybrid context parallelism: each dp-cp group in runs of 2, 4, 8 ... below its half.
 
     The last run is short where the group's size is not a multiple of the run's.
     """
-    size = data.shape[1]
+    off = {"hybrid_context_parallel": False}
     if pp > 1:
         raise LayoutError(
             "hybrid-with-pipeline",
             f"hybrid context parallelism does not go with pp {pp}",
             control="pp",
-            alternatives=[{"pp": 1}],
+            alternatives=[off, {"pp": 1}],
             facts={"pp": pp},
         )
-    if size % 2:
+    if data.size % 2:
         raise LayoutError(
             "hybrid-needs-even",
-            f"hybrid context parallelism needs an even number of ranks, not dp x cp = {size}",
+            f"hybrid context parallelism needs an even number of ranks, not dp x cp = {data.size}",
             control="cp",
-            facts={"size": size},
+            alternatives=[off],
+            facts={"size": data.size},
             quote="Hybrid context parallelism requires an even number of ranks",
         )
-    made: dict[str, Groups] = {}
-    for power in range(1, int(math.log2(size))):
-        run = 2**power
-        cut = [group[at : at + run].tolist() for group in data for at in range(0, size, run)]
-        made[f"hybrid-dp-cp-{run}"] = np.array(cut) if size % run == 0 else cut
-    return made
+    runs = (2**power for power in range(1, int(math.log2(data.size))))
+    return {
+        f"hybrid-dp-cp-{run}": replace(data, name=f"hybrid-dp-cp-{run}", length=run) for run in runs
+    }
+
+
+# -- options that change no group ----------------------------------------------------------------
+
+
+def _refuse_virtual_stages(vpp: int | None, pp: int) -> None:
+    if vpp is None:
+        return
+    control = "virtual_pipeline_model_parallel_size"
+    whole_number(vpp, control)
+    if pp == 1:
+        raise LayoutError(
+            "virtual-stages-without-pipeline",
+            f"{vpp} virtual stages need a pipeline, and pp is 1",
+            control=control,
+            alternatives=[{control: None}],
+            facts={"vpp": vpp},
+            quote="pipeline-model-parallel size should be greater than 1 with interleaved schedule",
+        )
+
+
+SHARP_GROUPS = ("dp", "dp_replica")
+
+
+def _refuse_sharp(use_sharp: bool, group: str | None, instances: int) -> None:
+    """SHARP serves one group only, dp or (between optimizer instances) dp_replica."""
+    if group is None:
+        return
+    quote = ""
+    if not use_sharp:
+        quote = "sharp_enabled_group is only valid when use_sharp is True"
+    elif group not in SHARP_GROUPS:
+        quote = "Invalid sharp_enabled_group"
+    elif group == "dp_replica" and instances == 1:
+        quote = "dp_replica group requires num_distributed_optimizer_instances > 1"
+    if quote:
+        raise LayoutError(
+            "sharp-group",
+            f"SHARP cannot serve the group {quoted(group)} here",
+            why="it serves dp, or dp_replica with several instances, where it is switched on",
+            control="sharp_enabled_group",
+            alternatives=[{"sharp_enabled_group": None}],
+            facts={"group": quoted(group)},
+            quote=quote,
+        )

@@ -1,0 +1,93 @@
+"""Which groups fit into a node, or into an NVLink domain of some size, and which cross its border.
+
+A group crosses where its members stand in more than one domain of so many consecutive ranks. That
+hurts most where the group waits for each message (tp and ep, several times a layer), and least
+where much computation hides it (dp, once a step).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .grouping import Grouping
+from .mesh import whole_number
+from .placement import node_of, nodes_spanned
+
+DOMAINS = (4, 8, 16, 32, 72)
+"""GPUs that one NVLink domain may have: half a node, a node, two, four, and a GB200 NVL72 rack."""
+
+LATENCY_BOUND = ("tp", "ep", "etp", "tp-ep", "egtp", "gtp")
+"""Groups that the next layer waits for: they want to stay inside one NVLink domain."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """How the groups of one name stand on domains of one size."""
+
+    name: str
+    size: int  # ranks of a group, of the largest where they differ
+    domain: int
+    groups: int
+    crossing: int  # groups on more than one domain
+    most: int  # domains of the widest group
+
+    @property
+    def staying(self) -> int:
+        return self.groups - self.crossing
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether a group that is waited for leaves its domain."""
+        return self.crossing > 0 and self.name in LATENCY_BOUND
+
+
+def spans_of(grouping: Grouping, domain: int) -> np.ndarray:
+    """On how many domains each group stands: int64, shape (num_groups,).
+
+    >>> from groups import parse_mesh
+    >>> spans_of(Grouping("dp", parse_mesh("tp2-dp4"), "dp"), domain=4).tolist()
+    [2, 2]
+    """
+    if grouping.is_plain:
+        return _translated(grouping, whole_number(domain, "domain"))
+    groups = grouping.groups()
+    if isinstance(groups, np.ndarray):
+        return nodes_spanned(groups, domain)
+    return np.array([len(set(node_of(ranks, domain).tolist())) for ranks in groups])
+
+
+def _translated(grouping: Grouping, domain: int) -> np.ndarray:
+    """The same without the groups: all groups of a mesh are group 0, moved to another first rank.
+
+    So how many domains a group stands on depends only on where in a domain it starts.
+    """
+    offsets = grouping.members(grouping.mesh.offset) - grouping.mesh.offset
+    starts, which = np.unique(grouping.firsts() % domain, return_inverse=True)
+    return nodes_spanned(starts[:, None] + offsets, domain)[which]
+
+
+def span(grouping: Grouping, domain: int) -> Span:
+    """
+    >>> from groups import parse_mesh
+    >>> found = span(Grouping("tp", parse_mesh("tp8-dp2"), "tp"), domain=4)
+    >>> found.crossing, found.most, found.is_slow
+    (2, 2, True)
+    """
+    spans = spans_of(grouping, domain)
+    return Span(
+        name=grouping.name,
+        size=grouping.size,
+        domain=domain,
+        groups=len(spans),
+        crossing=int(np.count_nonzero(spans > 1)),
+        most=int(spans.max()),
+    )
+
+
+def audit(groupings: Iterable[Grouping], domains: Iterable[int]) -> list[list[Span]]:
+    """One row a grouping, one column a domain size; groups of one rank are left out."""
+    sizes = tuple(domains)
+    return [[span(one, domain) for domain in sizes] for one in groupings if one.size > 1]

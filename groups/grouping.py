@@ -1,0 +1,191 @@
+"""A group by name: a request to a mesh, and how its answer is cut, thinned or joined.
+
+Most of Megatron's groups are one kind of one mesh. The others are made from such groups, whose
+members are counted from place 0 in mesh order:
+
+    cut      places p in runs of ``length``, ``stride`` places apart (hierarchical context parallel
+             levels, optimizer instances; the last run is short if the length does not divide)
+    thinned  only some ``places`` take part, the other ranks are in no such group (embeddings)
+    joined   so many consecutive groups become one (all ranks of an optimizer instance)
+
+so one small value says everything, to the maths, to the pictures and to the page's own script.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .mesh import Mesh
+from .ranks import group_index, group_of, index_of, rank_groups, require_rank
+
+Groups = np.ndarray | list[list[int]]
+"""Ranks, shape (num_groups, group_size); lists where the groups differ in size."""
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """All groups of one name over the ranks of a mesh.
+
+    >>> from groups import parse_mesh
+    >>> mesh = parse_mesh("tp2-cp4")
+    >>> Grouping("cp", mesh, "cp").groups().tolist()
+    [[0, 2, 4, 6], [1, 3, 5, 7]]
+    >>> Grouping("hcp-l1", mesh, "cp", length=2, stride=2).groups().tolist()
+    [[0, 4], [2, 6], [1, 5], [3, 7]]
+    >>> Grouping("first", mesh, "cp", places=(0,)).groups().tolist()
+    [[0], [1]]
+    """
+
+    name: str
+    mesh: Mesh
+    kind: str  # axes of the mesh joined by dashes
+    length: int = 0  # members of a group after cutting; 0: not cut
+    stride: int = 1
+    places: tuple[int, ...] = ()  # that take part; empty: all
+    joined: int = 1
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        return self.mesh.axes_of(self.kind)
+
+    @property
+    def world_size(self) -> int:
+        return self.mesh.world_size
+
+    @property
+    def whole(self) -> int:
+        """Ranks of one group of the kind, before it is cut, thinned or joined."""
+        size = 1
+        for name in self.axes:
+            size *= self.mesh.size(name)
+        return size
+
+    @property
+    def pieces(self) -> int:
+        """Groups that one group of the kind is cut into."""
+        return -(-self.whole // self.length) if self.length else 1
+
+    @property
+    def num_groups(self) -> int:
+        return self.world_size // self.whole * self.pieces // self.joined
+
+    @property
+    def size(self) -> int:
+        """Ranks of one group; of the largest, where they differ."""
+        return len(self.places) or self.length or self.whole * self.joined
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all groups have the same size."""
+        return not self.length or self.whole % (self.length * self.stride) == 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a kind of the mesh as it is: not cut, thinned or joined."""
+        return not self.length and not self.places and self.joined == 1
+
+    def firsts(self) -> np.ndarray:
+        """The first rank of each group of the kind: int64, shape (number of such groups,).
+
+        >>> from groups import parse_mesh
+        >>> Grouping("dp", parse_mesh("tp2-dp2-pp2"), "dp").firsts().tolist()
+        [0, 1, 4, 5]
+        """
+        first = self.mesh.offset
+        return group_of(self.mesh, self._others, first) if self._others else np.array([first])
+
+    def groups(self) -> Groups:
+        """All groups, in the order in which Megatron makes them."""
+        found = rank_groups(self.mesh, self.kind)
+        if self.places:
+            return found[:, list(self.places)]
+        if self.joined > 1:
+            return found.reshape(-1, self.whole * self.joined)
+        if not self.length or self.length == self.whole:
+            return found
+        if not self.is_even:
+            step = self.length
+            return [g[at : at + step].tolist() for g in found for at in range(0, self.whole, step)]
+        runs = found.reshape(-1, self.length, self.stride)
+        return runs.transpose(0, 2, 1).reshape(-1, self.length)
+
+    def index(self) -> np.ndarray:
+        """The group of each rank: int64, shape (world_size,); -1 for a rank that is in none."""
+        found = group_index(self.mesh, self.kind)
+        if self.joined > 1:
+            return found // self.joined
+        if not (self.places or self.length):
+            return found
+        place = self._places()
+        if self.places:
+            return np.where(np.isin(place, self.places), found, -1)
+        return found * self.pieces + self._piece(place)
+
+    def index_of(self, rank: int) -> int | None:
+        """The group of one rank, or None if it is in none."""
+        found = index_of(self.mesh, self.kind, rank)
+        place = self._place_of(rank)
+        if self.places and place not in self.places:
+            return None
+        if self.length:
+            return found * self.pieces + int(self._piece(place))
+        return found // self.joined
+
+    def members(self, rank: int) -> np.ndarray:
+        """The group of one rank, ascending, without making the others; empty if it is in none.
+
+        >>> from groups import parse_mesh
+        >>> Grouping("hcp-l1", parse_mesh("tp2-cp4"), "cp", length=2, stride=2).members(6).tolist()
+        [2, 6]
+        """
+        if self.joined > 1:
+            index = index_of(self.mesh, self.kind, rank) // self.joined
+            found = rank_groups(self.mesh, self.kind)
+            return np.sort(found[index * self.joined : (index + 1) * self.joined], axis=None)
+        found = group_of(self.mesh, self.kind, require_rank(self.mesh, rank))
+        place = self._place_of(rank)
+        if self.places:
+            return found[list(self.places)] if place in self.places else found[:0]
+        if self.length:
+            first = place - place % (self.length * self.stride) + place % self.stride
+            return found[first : first + self.length * self.stride : self.stride]
+        return found
+
+    def neighbours(self, rank: int) -> tuple[int, int] | None:
+        """The members before and after a rank, round the ring that the group is; None if in none.
+
+        >>> from groups import parse_mesh
+        >>> Grouping("pp", parse_mesh("tp2-pp4"), "pp").neighbours(6)
+        (4, 0)
+        """
+        ring = self.members(rank).tolist()
+        if not ring:
+            return None
+        place = ring.index(rank)
+        return ring[place - 1], ring[(place + 1) % len(ring)]
+
+    @property
+    def _others(self) -> str:
+        """The axes that the kind does not sweep, joined by dashes."""
+        swept = self.axes
+        return "-".join(name for name in self.mesh.names if name not in swept)
+
+    def _places(self) -> np.ndarray:
+        """The place of each rank in its group of the kind.
+
+        A place counts the swept axes in mesh order: it is the group index of the other axes.
+        """
+        if not self._others:
+            return np.arange(self.world_size)
+        return group_index(self.mesh, self._others)
+
+    def _place_of(self, rank: int) -> int:
+        if not self._others:
+            return rank - self.mesh.offset
+        return index_of(self.mesh, self._others, rank)
+
+    def _piece(self, place: np.ndarray | int) -> np.ndarray | int:
+        """Which of the pieces of its group of the kind a place falls into."""
+        return place // (self.length * self.stride) * self.stride + place % self.stride

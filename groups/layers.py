@@ -1,0 +1,472 @@
+"""What a rank holds and reads: layers of its pipeline stage, experts, sequence chunks, samples.
+
+    axis   deals out                             by
+    pp     decoder layers, in order              stage_layers; partition_uniform, _balanced
+    ep     experts, in runs                      local_experts
+    cp     2*cp chunks of the sequence, paired   sequence_chunks
+    dp     samples of the global batch, in runs  samples_of
+
+Layers, like ranks, count from 0; Megatron's layer_number is one more. With interleaving a stage
+holds vpp chunks of the model, and the layers run through chunk 0 of every stage, then through
+chunk 1 of every stage, and so on. `layer_layout` reads the string that deals them out by hand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+
+import numpy as np
+
+from .alternatives import MOST
+from .errors import LayoutError, quoted
+from .mesh import MAX_RANKS, whole_number
+
+MAX_LAYERS = 10_000
+"""Layers that one model may have: some fifty times the deepest that are trained."""
+
+StageLayers = list[list[list[int]]]
+"""Decoder layers from 0, as [pp rank][chunk]."""
+
+
+def stage_layers(
+    layers: int,
+    pp: int,
+    vpp: int | None = None,
+    *,
+    account_for_embedding: bool = False,
+    account_for_loss: bool = False,
+    first: int | None = None,
+    last: int | None = None,
+) -> StageLayers:
+    """The decoder layers of every stage: ``[pp rank][chunk] -> layers``, as Megatron deals them.
+
+    Every chunk has layers / pp / vpp of them. An embedding or a loss that is accounted for takes
+    the place of one layer, in the first chunk or in the last. ``first`` and ``last`` give the
+    whole count of those stages; the stages between them share what is left. vpp None is 1.
+
+    >>> stage_layers(8, pp=2, vpp=2)
+    [[[0, 1], [4, 5]], [[2, 3], [6, 7]]]
+    >>> stage_layers(2, pp=4, account_for_embedding=True, account_for_loss=True)
+    [[[]], [[0]], [[1]], [[]]]
+    >>> stage_layers(7, pp=3, first=1, last=2)
+    [[[0]], [[1, 2, 3, 4]], [[5, 6]]]
+
+    Errors: LayoutError where Megatron refuses, fails, or would lose layers.
+    Source: NVIDIA/Megatron-LM, megatron/core/transformer/transformer_block.py
+    get_num_layers_to_build and transformer_layer.py get_transformer_layer_offset.
+    """
+    split = _Split(
+        layers=whole_number(layers, "layers", maximum=MAX_LAYERS),
+        pp=whole_number(pp, "pp", maximum=MAX_RANKS),
+        vpp=1 if vpp is None else whole_number(vpp, "vpp", maximum=MAX_LAYERS),
+        first=None if first is None else whole_number(first, "first", maximum=MAX_LAYERS),
+        last=None if last is None else whole_number(last, "last", maximum=MAX_LAYERS),
+        embedding=bool(account_for_embedding),
+        loss=bool(account_for_loss),
+    )
+    refusal = split.refusal()
+    if refusal:
+        raise refusal.but(alternatives=split.alternatives(refusal.control))
+    return numbered(split.counts())
+
+
+def numbered(counts: Sequence[Sequence[int]]) -> StageLayers:
+    """Counts of layers by [pp rank][chunk] to the layers: chunk by chunk through all stages.
+
+    >>> numbered([[1, 2], [1, 0]])
+    [[[0], [2, 3]], [[1], []]]
+    """
+    found: StageLayers = [[[] for _ in stage] for stage in counts]
+    start = 0
+    for chunk in range(len(counts[0])):
+        for stage, count in enumerate(counts):
+            found[stage][chunk] = list(range(start, start + count[chunk]))
+            start += count[chunk]
+    return found
+
+
+def needs_stages(vpp: int, pp: int) -> LayoutError:
+    """The refusal of chunks (vpp > 1) where there is one stage only."""
+    return LayoutError(
+        "interleaving-needs-stages",
+        f"vpp {vpp} needs more than one pipeline stage, and pp is {pp}",
+        why="chunks of the model are dealt out in turn to the stages of a pipeline",
+        control="vpp",
+        facts={"vpp": vpp, "pp": pp},
+        quote="pipeline-model-parallel size should be greater than 1 with interleaved schedule",
+    )
+
+
+@dataclass(frozen=True)
+class _Split:
+    """What stage_layers() was asked for, every size in range by itself."""
+
+    layers: int
+    pp: int
+    vpp: int
+    first: int | None
+    last: int | None
+    embedding: bool
+    loss: bool
+
+    @property
+    def ends(self) -> list[tuple[str, int]]:
+        """The stages whose layers are given, with how many."""
+        given = (("first", self.first), ("last", self.last))
+        return [(name, count) for name, count in given if count is not None]
+
+    @property
+    def left(self) -> int:
+        """What the stages share evenly: layers, and what is accounted for as one."""
+        taken = sum(count for _, count in self.ends)
+        return self.layers + self.embedding + self.loss - taken
+
+    @property
+    def sharing(self) -> int:
+        """The stages that share it."""
+        return self.pp - len(self.ends)
+
+    def counts(self) -> list[list[int]]:
+        """How many layers each chunk of each stage has, if nothing is refused."""
+        stages = [self.left // self.sharing if self.sharing else 0] * self.pp
+        if self.first is not None:
+            stages[0] = self.first
+        if self.last is not None:
+            stages[-1] = self.last
+        chunks = [[count // self.vpp] * self.vpp for count in stages]
+        chunks[0][0] -= self.embedding
+        chunks[-1][-1] -= self.loss
+        return chunks
+
+    def refusal(self) -> LayoutError | None:
+        """The first rule that this breaks, in Megatron's order of checks, or None."""
+        if self.vpp > 1 and self.pp == 1:
+            return needs_stages(self.vpp, self.pp)
+        return self._refused_ends() or self._refused_shares()
+
+    def alternatives(self, control: str | None) -> list[dict[str, int]]:
+        """The nearest changes of one size that are refused no more, those of ``control`` first."""
+        sizes = {"layers": self.layers, "pp": self.pp, "vpp": self.vpp, **dict(self.ends)}
+        names = sorted(sizes, key=lambda name: name != control)
+        found = {
+            name: nearest(
+                sizes[name],
+                lambda value, name=name: replace(self, **{name: value}).refusal() is None,
+                maximum=self.layers + 2 if name == "pp" else MAX_LAYERS,
+            )
+            for name in names
+        }
+        own = [{names[0]: value} for value in found[names[0]]]
+        others = [
+            {name: min(found[name], key=lambda value: abs(math.log(value / sizes[name])))}
+            for name in names[1:]
+            if found[name]
+        ]
+        return [*own, *others][:MOST]
+
+    def _refused_ends(self) -> LayoutError | None:
+        """What is wrong with first and last, if they are given."""
+        if not self.ends:
+            return None
+        control = self.ends[0][0]
+        if self.embedding or self.loss:
+            return LayoutError(
+                "ends-with-accounted",
+                "first and last do not go with accounting for the embedding or the loss",
+                why="either the end stages get fewer layers because of them, or a count of their "
+                "own",
+                control=control,
+                quote="num_layers_in_first_pipeline_stage and num_layers_in_last_pipeline_stage "
+                "cannot beset at the same time with account_for_embedding_in_pipeline_split",
+            )
+        if self.sharing < 0:
+            return LayoutError(
+                "one-stage-has-no-ends",
+                f"first and last are two stages, and pp is {self.pp}",
+                control="pp",
+                facts={"pp": self.pp},
+            )
+        for name, count in self.ends:
+            if count % self.vpp:
+                return not_a_multiple(
+                    name,
+                    count,
+                    {"vpp": self.vpp},
+                    quote=f"number of layers at {name} stage: {count}must be divisible by virtual "
+                    f"pipelineparallel degree {self.vpp}".replace("virtual pipeline", "virtual pipeline"),
+                )
+        return self._refused_middle(control)
+
+    def _refused_middle(self, control: str) -> LayoutError | None:
+        """What is wrong with the layers that first and last leave to the stages between."""
+        if self.left < 0 or bool(self.left) != bool(self.sharing):
+            taken = self.layers - self.left
+            mismatch = (
+                f"Mismatch: {self.left} middle layers remaining but {self.sharing} "
+                "middle PP stages available."
+            )
+            return LayoutError(
+                "ends-leave-wrong",
+                f"first and last take {taken} of {self.layers} layers, which leaves "
+                f"{max(self.left, 0)} to the other {self.sharing} stages",
+                why="every stage between has layers, and without stages between none is left",
+                control=control,
+                facts={
+                    "taken": taken,
+                    "layers": self.layers,
+                    "left": max(self.left, 0),
+                    "stages": self.sharing,
+                },
+                quote=mismatch if bool(self.left) != bool(self.sharing) else "",
+            )
+        if self.vpp > 1 and not self.sharing:
+            return LayoutError(
+                "chunks-need-middle-stages",
+                f"vpp {self.vpp} with first and last needs a stage between them, and pp is "
+                f"{self.pp}",
+                why="Megatron divides by the number of stages between them",
+                control="vpp",
+                facts={"vpp": self.vpp, "pp": self.pp},
+                quote="ZeroDivisionError",
+            )
+        return None
+
+    def _refused_shares(self) -> LayoutError | None:
+        """Layers that the stages, or the chunks of a stage, cannot share evenly."""
+        if not self.sharing:
+            return None
+        share, remaining = divmod(self.left, self.sharing)
+        if remaining:
+            return LayoutError(
+                "layers-do-not-divide",
+                f"{self._shared()} over {self.sharing} stages is not a whole number each",
+                why="stages without a count of their own have equally many layers",
+                control="layers",
+                facts={"count": self.left, "stages": self.sharing},
+                quote=self._quote_of_stages(),
+            )
+        if share % self.vpp:
+            return LayoutError(
+                "chunks-do-not-divide",
+                f"{share} layers of a stage do not make {self.vpp} equal chunks",
+                why="vpp chunks of one stage have equally many layers",
+                control="vpp",
+                facts={"count": share, "vpp": self.vpp},
+                quote=self._quote_of_chunks(share),
+            )
+        return None
+
+    def _shared(self) -> str:
+        parts = [f"{self.left - self.embedding - self.loss} layers"]
+        parts += ["the embedding"] * self.embedding + ["the loss"] * self.loss
+        return " and ".join(parts)
+
+    def _quote_of_stages(self) -> str:
+        if self.ends:
+            return (
+                f"number of layers at middle stage: {self.left} must be divisible bythe middle "
+                f"pipeline model parallel size {self.sharing}"
+            )
+        if not (self.embedding or self.loss):
+            return "num_layers should be divisible by pipeline_model_parallel_size"
+        if self.vpp > 1:
+            return f"num_layers: {self.left} after enableaccount_for_embedding_in_pipeline_split"
+        return (
+            f"number of middle layers: {self.left} must be divisible by middle "
+            f"pipeline_model_parallel_size {self.pp}"
+        )
+
+    def _quote_of_chunks(self, share: int) -> str:
+        if self.ends:
+            return f"number of layers on each middle pipeline rank:{share} must be divisible by"
+        if self.embedding or self.loss:
+            return f"number of layers on each pipeline rank: {share}(after enable account_for_"
+        return f"num_layers_per_pipeline_rank {share}"
+
+
+def partition_uniform(num_items: int, num_parts: int) -> list[int]:
+    """DeepSpeed's even cut: part i is items bounds[i] up to bounds[i + 1].
+
+    The first parts take the remainder, one item each; with more parts than items, the last parts
+    are empty.
+
+    >>> partition_uniform(10, 4)
+    [0, 3, 6, 8, 10]
+
+    Source: deepspeedai/DeepSpeed, deepspeed/runtime/utils.py, partition_uniform.
+    """
+    items = whole_number(num_items, "num_items", minimum=0)
+    parts = whole_number(num_parts, "num_parts", maximum=MAX_RANKS)
+    share, remaining = divmod(items, parts)
+    return [part * share + min(part, remaining) for part in range(parts + 1)]
+
+
+def partition_balanced(weights: Sequence[float], num_parts: int) -> list[int]:
+    """DeepSpeed's weighted cut: the bounds whose heaviest part exceeds the lightest by the least.
+
+    Not the cut with the lightest heaviest part: DeepSpeed minimizes max - min. Of equally good
+    cuts the one with the latest bounds wins, the last bound first. No more weights than parts
+    are cut evenly. Best of the first i weights in j parts, by dynamic programming over the start
+    of the last part: O(len(weights)**2 * num_parts).
+
+    >>> partition_balanced([5, 1, 1, 1, 1, 1], 3)
+    [0, 1, 4, 6]
+
+    Errors: LayoutError for a weight that is not a number from 0 up.
+    Source: deepspeedai/DeepSpeed, deepspeed/runtime/utils.py, partition_balanced.
+    """
+    parts = whole_number(num_parts, "num_parts", maximum=MAX_RANKS)
+    for weight in weights:
+        if not isinstance(weight, Real) or not 0 <= weight < math.inf:
+            raise LayoutError(
+                "bad-weight",
+                f"{quoted(weight)} is not a weight: a number from 0 up",
+                control="weights",
+                facts={"value": quoted(weight)},
+            )
+    count = len(weights)
+    if count <= parts:
+        return partition_uniform(count, parts)
+    total = np.concatenate(([0.0], np.cumsum(np.asarray(weights, dtype=float))))
+    heaviest = np.full((parts + 1, count + 1), np.inf)
+    lightest = np.full((parts + 1, count + 1), np.inf)
+    start = np.zeros((parts + 1, count + 1), dtype=np.int64)
+    heaviest[0, 0] = 0
+    for part in range(1, parts + 1):
+        for end in range(part, count + 1):
+            last = total[end] - total[:end]
+            most = np.maximum(heaviest[part - 1, :end], last)
+            least = np.minimum(lightest[part - 1, :end], last)
+            best = end - 1 - int(np.argmin((most - least)[::-1]))
+            start[part, end] = best
+            heaviest[part, end], lightest[part, end] = most[best], least[best]
+    bounds = [count]
+    for part in range(parts, 0, -1):
+        bounds.append(int(start[part, bounds[-1]]))
+    return bounds[::-1]
+
+
+def sequence_chunks(cp: int, cp_rank: int) -> tuple[int, int]:
+    """The two of 2*cp sequence chunks that a context parallel rank holds: i and 2*cp - 1 - i.
+
+    Under a causal mask early chunks attend to little and late ones to much; so paired, every rank
+    computes alike.
+
+    >>> [sequence_chunks(4, rank) for rank in range(4)]
+    [(0, 7), (1, 6), (2, 5), (3, 4)]
+
+    Source: NVIDIA/Megatron-LM, megatron/core/utils.py, get_batch_on_this_cp_rank.
+    """
+    size = whole_number(cp, "cp", maximum=MAX_RANKS)
+    rank = whole_number(cp_rank, "cp_rank", minimum=0, maximum=size - 1)
+    return rank, 2 * size - 1 - rank
+
+
+def local_experts(num_experts: int, ep: int, ep_rank: int) -> range:
+    """The experts that an expert parallel rank holds: a run of num_experts / ep.
+
+    >>> local_experts(8, ep=4, ep_rank=1)
+    range(2, 4)
+
+    Errors: LayoutError if ep does not divide num_experts.
+    Source: NVIDIA/Megatron-LM, megatron/core/transformer/moe/moe_layer.py, BaseMoELayer.
+    """
+    experts = whole_number(num_experts, "num_experts", maximum=MAX_RANKS)
+    size = whole_number(ep, "ep", maximum=MAX_RANKS)
+    rank = whole_number(ep_rank, "ep_rank", minimum=0, maximum=size - 1)
+    if experts % size:
+        raise not_a_multiple(
+            "num_experts",
+            experts,
+            {"ep": size},
+            quote="Number of experts should be a multiple of expert model parallel_size.",
+        )
+    held = experts // size
+    return range(rank * held, (rank + 1) * held)
+
+
+@dataclass(frozen=True)
+class Samples(Sequence[range]):
+    """The samples of each micro-batch, as a sequence of ranges that is never written out."""
+
+    starts: range  # the first sample of every micro-batch
+    micro_batch: int
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, index):  # type: ignore[no-untyped-def, override]
+        if isinstance(index, slice):
+            return Samples(self.starts[index], self.micro_batch)
+        start = self.starts[index]
+        return range(start, start + self.micro_batch)
+
+
+def samples_of(dp: int, dp_rank: int, micro_batch: int, global_batch: int) -> Samples:
+    """The samples of one global batch that a data parallel rank reads, a range per micro-batch.
+
+    Each step all dp ranks read dp * micro_batch consecutive samples, in runs of micro_batch by
+    rank; global_batch / (dp * micro_batch) such steps make the batch.
+
+    >>> list(samples_of(dp=2, dp_rank=1, micro_batch=2, global_batch=8))
+    [range(2, 4), range(6, 8)]
+
+    Errors: LayoutError if micro_batch * dp does not divide global_batch.
+    Source: NVIDIA/Megatron-LM, megatron/training/datasets/data_samplers.py,
+    MegatronPretrainingSampler, with --dataloader-type single.
+    """
+    size = whole_number(dp, "dp", maximum=MAX_RANKS)
+    rank = whole_number(dp_rank, "dp_rank", minimum=0, maximum=size - 1)
+    run = whole_number(micro_batch, "micro_batch", maximum=MAX_BATCH)
+    batch = whole_number(global_batch, "global_batch", maximum=MAX_BATCH)
+    if batch % (run * size):
+        raise not_a_multiple(
+            "global_batch",
+            batch,
+            {"micro_batch": run, "dp": size},
+            quote=f"global batch size ({batch}) is not divisible by micro batch size ({run}) "
+            f"times data parallel size ({size})",
+        )
+    return Samples(range(rank * run, batch, run * size), run)
+
+
+MAX_BATCH = 10**12
+"""Samples that one batch may have: beyond any, and short enough to read."""
+
+
+def not_a_multiple(
+    control: str, value: int, of: dict[str, int], *, quote: str = ""
+) -> LayoutError:
+    """The refusal of a value that must be a multiple of some sizes, with the nearest that are.
+
+    >>> not_a_multiple("global_batch", 9, {"micro_batch": 2, "dp": 2}).what
+    'global_batch 9 is not a multiple of micro_batch 2 x dp 2 = 4'
+    """
+    unit = math.prod(of.values())
+    shown = " x ".join(f"{name} {size}" for name, size in of.items())
+    shown += f" = {unit}" if len(of) > 1 else ""
+    below = value // unit * unit
+    return LayoutError(
+        "not-a-multiple",
+        f"{control} {value} is not a multiple of {shown}",
+        control=control,
+        alternatives=[{control: near} for near in (below, below + unit) if near],
+        facts={"control": control, "value": value, "of": shown},
+        quote=quote,
+    )
+
+
+def nearest(
+    value: int, works: Callable[[int], bool], *, maximum: int, minimum: int = 1
+) -> list[int]:
+    """The nearest number below ``value`` that works and the nearest above, where there are any.
+
+    >>> nearest(30, lambda layers: layers % 4 == 0, maximum=99)
+    [28, 32]
+    """
+    below = (number for number in range(min(value - 1, maximum), minimum - 1, -1) if works(number))
+    above = (number for number in range(value + 1, maximum + 1) if works(number))
+    return [number for side in (below, above) for number in [next(side, None)] if number is not None]

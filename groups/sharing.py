@@ -1,0 +1,128 @@
+"""From ranks to groups: which kinds of group some ranks share, smallest group first.
+
+Ranks that hang or crawl together usually wait in one group: the smallest group that has them all is
+the first suspect.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from .errors import LayoutError, quoted
+from .grouping import Grouping
+
+MOST_RANKS = 4096
+"""Ranks that one question may name."""
+
+LONGEST_TEXT = 1_000_000
+
+_NAMED = re.compile(r"\brank\s*[:=#]?\s*([0-9]{1,9})\b", re.ASCII | re.IGNORECASE)
+_PART = re.compile(r"([0-9]{1,9})(?:\s*(?:-|–|\.\.)\s*([0-9]{1,9}))?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """One group that has all the ranks asked about; ``names`` are all names of this very group."""
+
+    names: tuple[str, ...]
+    indices: tuple[int, ...]  # of the group under each name
+    ranks: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Split:
+    """A name under which the ranks asked about fall into several groups, or some into none."""
+
+    name: str
+    groups: int
+    alone: int  # ranks in no group of this name
+
+
+def parse_ranks(text: str, world_size: int) -> tuple[int, ...]:
+    """The ranks that a pasted text names, ascending, each once.
+
+    A list (``3, 11 19-23``), or lines of a log: where "rank 7" occurs, only such numbers count.
+
+    >>> parse_ranks("3, 11, 5-7 3", world_size=16)
+    (3, 5, 6, 7, 11)
+    >>> parse_ranks("[rank12]: Watchdog caught timeout after 600000 ms; [rank 4]: same", 16)
+    (4, 12)
+
+    Errors: LayoutError that names the part that is no rank, or the ranks that the world lacks.
+    """
+    if not isinstance(text, str) or len(text) > LONGEST_TEXT:
+        raise _bad(text)
+    named = _NAMED.findall(text)
+    ranges = [(int(one), int(one)) for one in named] or list(_ranges(text))
+    if not ranges:
+        raise _bad(text)
+    for first, last in ranges:
+        if last >= world_size:
+            raise LayoutError(
+                "no-such-rank",
+                f"there is no rank {last}: ranks go from 0 to {world_size - 1}",
+                control="ranks",
+                facts={"rank": last, "first": 0, "last": world_size - 1},
+            )
+        if last < first:
+            raise _bad(f"{first}-{last}")
+    if sum(last - first + 1 for first, last in ranges) > MOST_RANKS:
+        raise LayoutError(
+            "too-many-ranks-named",
+            f"the text names more than {MOST_RANKS:,} ranks",
+            control="ranks",
+            facts={"limit": MOST_RANKS},
+        )
+    return tuple(sorted({rank for first, last in ranges for rank in range(first, last + 1)}))
+
+
+def shared_groups(
+    groupings: Iterable[Grouping], ranks: Sequence[int]
+) -> tuple[list[Shared], list[Split]]:
+    """Groups that have all of ``ranks``, smallest first; and the names under which they part.
+
+    >>> from groups import parse_mesh
+    >>> mesh = parse_mesh("tp2-dp2-pp2")
+    >>> kinds = [Grouping(kind, mesh, kind) for kind in ("tp", "dp", "tp-dp", "pp")]
+    >>> together, apart = shared_groups(kinds, [0, 1])
+    >>> [(one.names, one.ranks) for one in together]
+    [(('tp',), (0, 1)), (('tp-dp',), (0, 1, 2, 3))]
+    >>> [(one.name, one.groups) for one in apart]
+    [('dp', 2), ('pp', 2)]
+    """
+    found: dict[tuple[int, ...], list[tuple[str, int]]] = {}
+    apart = []
+    for grouping in groupings:
+        indices = [grouping.index_of(rank) for rank in ranks]
+        groups = set(indices) - {None}
+        if len(groups) == 1 and None not in indices:
+            members = tuple(grouping.members(ranks[0]).tolist())
+            found.setdefault(members, []).append((grouping.name, indices[0]))
+        else:
+            apart.append(Split(grouping.name, len(groups), indices.count(None)))
+    together = [
+        Shared(tuple(name for name, _ in names), tuple(index for _, index in names), members)
+        for members, names in found.items()
+    ]
+    return sorted(together, key=lambda one: len(one.ranks)), apart
+
+
+def _ranges(text: str) -> Iterable[tuple[int, int]]:
+    """First and last of each number or range in a list; anything else is refused."""
+    for part in re.split(r"[\s,;]+", re.sub(r"\s*(-|–|\.\.)\s*", r"\1", text.strip(" \t\r\n[]()"))):
+        match = _PART.fullmatch(part)
+        if not match:
+            raise _bad(part)
+        yield int(match[1]), int(match[2] or match[1])
+
+
+def _bad(part: object) -> LayoutError:
+    return LayoutError(
+        "bad-ranks",
+        f"{quoted(part)} is not a list of ranks",
+        why="write ranks as numbers and ranges, such as 3, 11, 16-23, or paste lines with 'rank 3'",
+        control="ranks",
+        facts={"value": quoted(part)},
+    )
