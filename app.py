@@ -23,11 +23,11 @@ os.environ["MPLBACKEND"] = "agg"
 
 import gradio as gr
 
-from groups import DEFAULT_ORDER, LayoutError, rank_groups
+from groups import LayoutError
+from groups.audit import spans_of
 from groups.mesh import whole_number
-from groups.placement import nodes_spanned
 from render.svg import style
-from views import controls, groups
+from views import controls, page
 from views.state import Controls, read
 from views.widgets import ASSETS
 
@@ -42,42 +42,61 @@ def layout(
     tp: int = 1,
     pp: int = 1,
     cp: int = 1,
-    order: str = DEFAULT_ORDER,
+    order: str = "",
     dp_kind: str = "dp",
+    ep: int = 1,
+    etp: int | None = None,
+    framework: str = "megatron",
+    more: str = "",
 ) -> str:
     """The process groups of a layout, as JSON.
 
     Args:
-        group_type: which kinds to list, such as "dp", "dp+tp+pp" or "cp+dp+tp+pp".
+        group_type: which kinds to list, such as "dp", "dp+tp+pp" or "moe".
         nodes: machines in the job.
         gpus_per_node: GPUs of one machine.
         tp: tensor parallel size.
         pp: pipeline parallel size.
         cp: context parallel size.
-        order: axes from fastest to slowest, "tp-cp-dp-pp" or "tp-cp-pp-dp".
+        order: axes from fastest to slowest, such as "tp-cp-ep-pp-dp"; empty: the framework's.
         dp_kind: in a type with cp, which group "data parallel" means: "dp" or "dp-cp".
+        ep: expert parallel size.
+        etp: expert tensor parallel size; None: as tp.
+        framework: whose order to use, such as "megatron", "deepspeed" or "llama3".
+        more: further groups by Megatron's names, separated by spaces, such as "embd tp-ep-pp".
 
     Returns:
-        {"mesh", "world_size", "dp", "groups": {kind: [[rank, ...], ...]}, "nodes_spanned"}
+        {"mesh", "expert_mesh", "world_size", "dp", "edp", "groups": {name: [[rank, ...], ...]},
+        "nodes_spanned": {name: [nodes, ...]}}; expert_mesh and edp are null without experts' grid
     """
-    given = {"nodes": nodes, "gpus_per_node": gpus_per_node, "tp": tp, "pp": pp, "cp": cp}
+    given = {"nodes": nodes, "gpus_per_node": gpus_per_node, "tp": tp, "pp": pp, "cp": cp, "ep": ep}
+    if etp is not None:
+        given["etp"] = etp
     try:
         # A page's boxes send text; a program that does has a mistake, and is told so.
         for name, value in given.items():
             whole_number(value, name)
-        answer = read(Controls(group_type=group_type, order=order, dp_kind=dp_kind, **given))
+        names = more.split() if isinstance(more, str) else more
+        choices = {"group_type": group_type, "dp_kind": dp_kind, "framework": framework}
+        asked = Controls(**choices, **given, more=names)
+        answer = read(asked.changed({"order": order}) if order else asked)
     except LayoutError as error:
         raise gr.Error(str(error), print_exception=False) from None
-    found: dict[str, Any] = {kind: rank_groups(answer.mesh, kind) for kind in answer.kinds}
+    found: dict[str, Any] = {one.name: one.groups() for one in answer.shown}
+    expert = answer.expert
     return json.dumps(
         {
             "mesh": str(answer.mesh),
+            "expert_mesh": None if expert is None else str(expert),
             "world_size": answer.world_size,
             "dp": answer.mesh.size("dp"),
-            "groups": {kind: ranks.tolist() for kind, ranks in found.items()},
+            "edp": None if expert is None else expert.size("edp"),
+            "groups": {
+                name: ranks if isinstance(ranks, list) else ranks.tolist()
+                for name, ranks in found.items()
+            },
             "nodes_spanned": {
-                kind: nodes_spanned(ranks, answer.gpus_per_node).tolist()
-                for kind, ranks in found.items()
+                one.name: spans_of(one, answer.gpus_per_node).tolist() for one in answer.shown
             },
         }
     )
@@ -99,7 +118,7 @@ def create_app() -> gr.Blocks:
             with gr.Column(elem_id="controls", scale=0, min_width=300):
                 column = controls.build()
             with gr.Column(elem_id="view", scale=1, min_width=300):
-                groups.build(demo, column)
+                page.build(demo, column)
         gr.api(layout, api_name="layout")
     # Every event goes through a bounded queue: off Spaces, POST /run would pass it by otherwise.
     # Two workers, for more only wait for each other (the GIL); 64 waiting, then "busy".

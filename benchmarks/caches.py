@@ -6,7 +6,7 @@ import sys
 from functools import lru_cache
 from typing import Any
 
-ROOMS = ("descriptions", "groups", "render", "training", "views")
+ROOMS = ("descriptions", "groups", "render", "texts", "training", "views")
 
 
 def clear_caches() -> None:

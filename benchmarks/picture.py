@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from groups import rank_groups
-from groups.placement import nodes_spanned
+from groups.audit import spans_of
 from render import scene, svg
-from views.groups import answer
+from views.page import answer
 from views.state import Controls, Layout, read
 
 from .caches import clear_caches
@@ -72,15 +71,14 @@ def _row(controls: Controls, aim: str, repeats: int) -> tuple[str, ...]:
 
 def _maths(controls: Controls) -> list[object]:
     layout = read(controls)
-    groups = [rank_groups(layout.mesh, kind) for kind in layout.kinds]
-    return [(ranks, nodes_spanned(ranks, layout.gpus_per_node)) for ranks in groups]
+    return [(one.groups(), spans_of(one, layout.gpus_per_node)) for one in layout.shown]
 
 
 def _scene(layout: Layout) -> list[scene.Panel] | list[scene.Overview]:
-    mesh, kinds, gpus_per_node = layout.mesh, layout.kinds, layout.gpus_per_node
+    shown, gpus_per_node = layout.shown, layout.gpus_per_node
     if layout.world_size <= scene.PANEL_LIMIT:
-        return [scene.panel(mesh, kind, gpus_per_node) for kind in kinds]
-    return list(scene.overviews(mesh, kinds, gpus_per_node, rank=0))
+        return [scene.panel(one, gpus_per_node) for one in shown]
+    return list(scene.overviews(layout.mesh, shown, gpus_per_node, rank=0))
 
 
 def _painting(drawn: list[scene.Panel] | list[scene.Overview]) -> list[str]:

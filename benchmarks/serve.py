@@ -21,8 +21,8 @@ from app import create_app, launch_options  # first: it readies the environment 
 # ruff: isort: split
 import gradio as gr
 
-import views.groups
-from views.groups import answer
+import views.page
+from views.page import answer
 
 from .caches import clear_caches
 from .page_client import free_port
@@ -35,7 +35,7 @@ slider.addEventListener('input', () => { props.value = Number(slider.value); tri
 
 def main(kind: str) -> None:
     if kind == "cold":
-        views.groups.answer = _forgetful
+        views.page.answer = _forgetful
     is_empty = kind in ("empty", "queued")
     demo, drawing = _empty(kind == "queued") if is_empty else (create_app(), "_draw")
     address = ("127.0.0.1", free_port())
@@ -72,9 +72,9 @@ def _echo(value: Any) -> str:
     return f'<div class="card"><p class="layout"><code>tp{value}-</code></p></div>'
 
 
-def _forgetful(*arguments: Any) -> Any:
+def _forgetful(*arguments: Any, **named: Any) -> Any:
     clear_caches()
-    return answer(*arguments)
+    return answer(*arguments, **named)
 
 
 def _event(demo: gr.Blocks, name: str) -> dict[str, Any]:

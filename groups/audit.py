@@ -19,6 +19,9 @@ from .placement import node_of, nodes_spanned
 DOMAINS = (4, 8, 16, 32, 72)
 """GPUs that one NVLink domain may have: half a node, a node, two, four, and a GB200 NVL72 rack."""
 
+SMALL = 2048
+"""Ranks up to which looking at every group is quicker than a short cut."""
+
 LATENCY_BOUND = ("tp", "ep", "etp", "tp-ep", "egtp", "gtp")
 """Groups that the next layer waits for: they want to stay inside one NVLink domain."""
 
@@ -51,7 +54,7 @@ def spans_of(grouping: Grouping, domain: int) -> np.ndarray:
     >>> spans_of(Grouping("dp", parse_mesh("tp2-dp4"), "dp"), domain=4).tolist()
     [2, 2]
     """
-    if grouping.is_plain:
+    if grouping.is_plain and grouping.world_size > SMALL:
         return _translated(grouping, whole_number(domain, "domain"))
     groups = grouping.groups()
     if isinstance(groups, np.ndarray):

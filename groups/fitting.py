@@ -103,7 +103,7 @@ class _Request:
             why=f"dp is what remains: {self.world} / {product} is not a whole number",
             control=next(iter(alternatives[0])) if alternatives else next(iter(shown)),
             alternatives=alternatives,
-            facts={"sizes": shown_product, "product": product, "world": self.world},
+            facts={"sizes": shown_product, "product": product, "world": self.world, "left": "DP"},
         )
 
     def _nothing_remains(self, sizes: dict[str, int], product: int) -> LayoutError:

@@ -86,6 +86,31 @@ class Grouping:
         """Whether it is a kind of the mesh as it is: not cut, thinned or joined."""
         return not self.length and not self.places and self.joined == 1
 
+    @property
+    def spread(self) -> tuple[tuple[int, int], ...] | None:
+        """(stride, ranks) of each run of steps from a member to the next; None if it is not plain.
+
+        Two plain groupings of one world make the same groups exactly if their spreads are equal,
+        whatever their axes are called.
+
+        >>> from groups import parse_mesh
+        >>> plain(parse_mesh("tp2-cp2-dp4"), "tp-cp").spread
+        ((1, 4),)
+        >>> plain(parse_mesh("etp1-ep4-edp4"), "ep").spread
+        ((1, 4),)
+        """
+        if not self.is_plain:
+            return None
+        runs: list[tuple[int, int]] = []
+        for name, size, stride in zip(self.mesh.names, self.mesh.sizes, self.mesh.strides):
+            if name not in self.axes or size == 1:
+                continue
+            if runs and runs[-1][0] * runs[-1][1] == stride:
+                runs[-1] = (runs[-1][0], runs[-1][1] * size)
+            else:
+                runs.append((stride, size))
+        return tuple(runs)
+
     def firsts(self) -> np.ndarray:
         """The first rank of each group of the kind: int64, shape (number of such groups,).
 
@@ -189,3 +214,13 @@ class Grouping:
     def _piece(self, place: np.ndarray | int) -> np.ndarray | int:
         """Which of the pieces of its group of the kind a place falls into."""
         return place // (self.length * self.stride) * self.stride + place % self.stride
+
+
+def plain(mesh: Mesh, kind: str) -> Grouping:
+    """All groups of one kind of a mesh, under the kind's own name.
+
+    >>> from groups import parse_mesh
+    >>> plain(parse_mesh("tp2-dp2"), "tp").groups().tolist()
+    [[0, 1], [2, 3]]
+    """
+    return Grouping(kind, mesh, kind)

@@ -58,15 +58,9 @@ def stage_layers(
     Source: NVIDIA/Megatron-LM, megatron/core/transformer/transformer_block.py
     get_num_layers_to_build and transformer_layer.py get_transformer_layer_offset.
     """
-    split = _Split(
-        layers=whole_number(layers, "layers", maximum=MAX_LAYERS),
-        pp=whole_number(pp, "pp", maximum=MAX_RANKS),
-        vpp=1 if vpp is None else whole_number(vpp, "vpp", maximum=MAX_LAYERS),
-        first=None if first is None else whole_number(first, "first", maximum=MAX_LAYERS),
-        last=None if last is None else whole_number(last, "last", maximum=MAX_LAYERS),
-        embedding=bool(account_for_embedding),
-        loss=bool(account_for_loss),
-    )
+    sizes = {"layers": layers, "pp": pp, "vpp": vpp, "first": first, "last": last}
+    given = {name: size for name, size in sizes.items() if size is not None}
+    split = _in_range(given, bool(account_for_embedding), bool(account_for_loss))
     refusal = split.refusal()
     if refusal:
         raise refusal.but(alternatives=split.alternatives(refusal.control))
@@ -100,17 +94,43 @@ def needs_stages(vpp: int, pp: int) -> LayoutError:
     )
 
 
+def _in_range(given: dict[str, object], embedding: bool, loss: bool) -> _Split:
+    """The request with every size a whole number in range, or the refusal of the first that is not.
+
+    Its cure is the nearest size that also fits the others.
+    """
+    sizes: dict[str, int] = {}
+    refusals = []
+    for name, size in given.items():
+        try:
+            limit = MAX_RANKS if name == "pp" else MAX_LAYERS
+            sizes[name] = whole_number(size, name, maximum=limit)
+        except LayoutError as error:
+            refusals.append(error)
+            for alternative in error.alternatives:
+                sizes |= alternative
+    if not refusals:
+        return _Split(embedding, loss, **sizes)
+    cures: list[dict[str, int]] = []
+    name = refusals[0].control or ""
+    if len(refusals) == 1 and name in sizes:
+        near = _Split(embedding, loss, **sizes)
+        values = near.cures(name, sizes[name]) if near.refusal() else [sizes[name]]
+        cures = [{name: value} for value in values]
+    raise refusals[0].but(alternatives=cures)
+
+
 @dataclass(frozen=True)
 class _Split:
     """What stage_layers() was asked for, every size in range by itself."""
 
-    layers: int
-    pp: int
-    vpp: int
-    first: int | None
-    last: int | None
     embedding: bool
     loss: bool
+    layers: int
+    pp: int
+    vpp: int = 1
+    first: int | None = None
+    last: int | None = None
 
     @property
     def ends(self) -> list[tuple[str, int]]:
@@ -149,23 +169,29 @@ class _Split:
 
     def alternatives(self, control: str | None) -> list[dict[str, int]]:
         """The nearest changes of one size that are refused no more, those of ``control`` first."""
+        if self.ends and (self.embedding or self.loss):
+            return []  # no size is the cause
         sizes = {"layers": self.layers, "pp": self.pp, "vpp": self.vpp, **dict(self.ends)}
-        names = sorted(sizes, key=lambda name: name != control)
-        found = {
-            name: nearest(
-                sizes[name],
-                lambda value, name=name: replace(self, **{name: value}).refusal() is None,
-                maximum=self.layers + 2 if name == "pp" else MAX_LAYERS,
-            )
-            for name in names
-        }
-        own = [{names[0]: value} for value in found[names[0]]]
-        others = [
-            {name: min(found[name], key=lambda value: abs(math.log(value / sizes[name])))}
-            for name in names[1:]
-            if found[name]
-        ]
-        return [*own, *others][:MOST]
+        found: list[dict[str, int]] = []
+        for name in sorted(sizes, key=lambda name: name != control):
+            values = self.cures(name, sizes[name])
+            if name != control:
+                values = sorted(values, key=lambda value: abs(math.log(value / sizes[name])))[:1]
+            found += [{name: value} for value in values]
+        return found[:MOST]
+
+    def cures(self, name: str, value: int) -> list[int]:
+        """The nearest values of one size, below and above, that are not refused."""
+        taken = sum(count for _, count in self.ends)
+        most = {
+            "layers": max(self.layers, taken) + self.pp * self.vpp,  # a multiple is on the way
+            "pp": self.layers + 2,  # every stage has a layer, or the embedding or the loss
+        }.get(name, self.layers)
+        return nearest(
+            value,
+            lambda value: replace(self, **{name: value}).refusal() is None,
+            maximum=min(most, MAX_RANKS if name == "pp" else MAX_LAYERS),
+        )
 
     def _refused_ends(self) -> LayoutError | None:
         """What is wrong with first and last, if they are given."""
@@ -196,7 +222,7 @@ class _Split:
                     count,
                     {"vpp": self.vpp},
                     quote=f"number of layers at {name} stage: {count}must be divisible by virtual "
-                    f"pipelineparallel degree {self.vpp}".replace("virtual pipeline", "virtual pipeline"),
+                    f"pipelineparallel degree {self.vpp}",
                 )
         return self._refused_middle(control)
 
@@ -382,6 +408,7 @@ def local_experts(num_experts: int, ep: int, ep_rank: int) -> range:
             "num_experts",
             experts,
             {"ep": size},
+            maximum=MAX_RANKS,
             quote="Number of experts should be a multiple of expert model parallel_size.",
         )
     held = experts // size
@@ -427,6 +454,7 @@ def samples_of(dp: int, dp_rank: int, micro_batch: int, global_batch: int) -> Sa
             "global_batch",
             batch,
             {"micro_batch": run, "dp": size},
+            maximum=MAX_BATCH,
             quote=f"global batch size ({batch}) is not divisible by micro batch size ({run}) "
             f"times data parallel size ({size})",
         )
@@ -438,7 +466,12 @@ MAX_BATCH = 10**12
 
 
 def not_a_multiple(
-    control: str, value: int, of: dict[str, int], *, quote: str = ""
+    control: str,
+    value: int,
+    of: dict[str, int],
+    *,
+    maximum: int = MAX_LAYERS,
+    quote: str = "",
 ) -> LayoutError:
     """The refusal of a value that must be a multiple of some sizes, with the nearest that are.
 
@@ -453,7 +486,7 @@ def not_a_multiple(
         "not-a-multiple",
         f"{control} {value} is not a multiple of {shown}",
         control=control,
-        alternatives=[{control: near} for near in (below, below + unit) if near],
+        alternatives=[{control: near} for near in (below, below + unit) if 0 < near <= maximum],
         facts={"control": control, "value": value, "of": shown},
         quote=quote,
     )
@@ -467,6 +500,7 @@ def nearest(
     >>> nearest(30, lambda layers: layers % 4 == 0, maximum=99)
     [28, 32]
     """
-    below = (number for number in range(min(value - 1, maximum), minimum - 1, -1) if works(number))
-    above = (number for number in range(value + 1, maximum + 1) if works(number))
-    return [number for side in (below, above) for number in [next(side, None)] if number is not None]
+    below = filter(works, range(min(value - 1, maximum), minimum - 1, -1))
+    above = filter(works, range(value + 1, maximum + 1))
+    found = (next(below, None), next(above, None))
+    return [number for number in found if number is not None]

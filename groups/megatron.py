@@ -14,7 +14,7 @@ axis gtp as in main at d98e8a64 (August 2026), where it is experimental.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -64,15 +64,19 @@ def grids(
     unknown axes, sizes below 1); ``quote`` is Megatron's own message where it has one.
     """
     given = {"tp": tp, "cp": cp, "pp": pp, "ep": ep, "gtp": gtp, "egtp": egtp}
-    sizes = {name: whole_number(size, name) for name, size in given.items()}
-    sizes["etp"] = sizes["tp"] if etp is None else whole_number(etp, "etp")
+    sizes = _whole_sizes(given if etp is None else {**given, "etp": etp})
+    sizes.setdefault("etp", sizes["tp"])
     names = _complete(order, sizes)
     dense_names, expert_names = _with_gtp(names, sizes)
     shared = ("pp", "gtp") if GTP in dense_names else ("pp",)
     dense = _grid(world, dense_names, sizes, ("tp", "cp", *shared))
     shared = ("pp", "egtp") if GTP in dense_names else ("pp",)
     expert = _grid(world, expert_names, sizes, ("etp", "ep", *shared))
-    _refuse_clashing_pipelines(names, dense, expert, sizes)
+    remaining = max(dense.size("dp"), expert.size("dp"))
+    if remaining > 1 and "dp" not in order.split("-"):
+        raise _left_out("dp", remaining, order)
+    if not order.endswith("pp"):  # else stage s is ranks s * world / pp and on, in both grids
+        _refuse_clashing_pipelines(names, dense, expert, sizes)
     return dense, expert
 
 
@@ -118,8 +122,9 @@ def dense_groupings(mesh: Mesh, embedding_stages: Sequence[int] = (0, -1)) -> di
             found[name] = replace(found[name], kind=f"{found[name].kind}-{GTP}")
     if "pp" in found:
         pipeline = found["pp"]
-        stages = sorted({_stage(stage, pipeline.size) for stage in embedding_stages})
-        found["embd"] = replace(pipeline, name="embd", places=tuple(stages))
+        stages = _stages(embedding_stages, pipeline.size)
+        if stages:  # no places would mean all of them
+            found["embd"] = replace(pipeline, name="embd", places=stages)
         found["pos-embd"] = replace(pipeline, name="pos-embd", places=(0,))
     return found
 
@@ -197,13 +202,32 @@ def process_groups(
 def checked_groupings(world: int, asked: Mapping[str, Any]) -> dict[str, Grouping]:
     """`groupings` whose refusals offer only alternatives that work.
 
-    A cure for one rule may break another, so each alternative is tried before it is offered.
+    A cure for one rule may break another, so each alternative is tried before it is offered. Where
+    none is left, what the control is without being asked may be one.
     """
     try:
         return groupings(world, **asked)
     except LayoutError as error:
-        working = [cure for cure in error.alternatives if _works(world, {**asked, **cure})]
+        unasked = [{name: DEFAULTS[name]} for name in (error.control,) if name in DEFAULTS]
+        for cures in (error.alternatives, unasked):
+            working = [cure for cure in cures if _works(world, {**asked, **cure})]
+            if working:
+                break
         raise error.but(alternatives=working) from None
+
+
+DEFAULTS: dict[str, Any] = {
+    **dict.fromkeys(("tp", "cp", "pp", "ep", "gtp", "egtp"), 1),
+    "etp": None,
+    "order": ORDER,
+    "num_distributed_optimizer_instances": 1,
+    "hierarchical_context_parallel_sizes": None,
+    "hybrid_context_parallel": False,
+    "embedding_stages": (0, -1),
+    "virtual_pipeline_model_parallel_size": None,
+    "sharp_enabled_group": None,
+}
+"""The arguments of `process_groups` that are left out."""
 
 
 def _works(world: int, asked: Mapping[str, Any]) -> bool:
@@ -217,12 +241,26 @@ def _works(world: int, asked: Mapping[str, Any]) -> bool:
 # -- the two grids -------------------------------------------------------------------------------
 
 
+def _whole_sizes(given: Mapping[str, Any]) -> dict[str, int]:
+    """Each size as an int; a refusal offers 1 for all that are none."""
+    sizes, refusals = {}, {}
+    for name, size in given.items():
+        try:
+            sizes[name] = whole_number(size, name)
+        except LayoutError as error:
+            refusals[name] = error
+    if refusals:
+        raise next(iter(refusals.values())).but(alternatives=[dict.fromkeys(refusals, 1)])
+    return sizes
+
+
 def _complete(order: str, sizes: Mapping[str, int]) -> list[str]:
     """All axes: those of the order, then the left-out ones, which must have size 1."""
     try:
         names = split_names(order, "order")
     except LayoutError as error:
-        raise error.but(alternatives=[{"order": mended(order)}], quote=_key_error(order)) from None
+        quote = _key_error(order) if order else _unnamed(sizes)
+        raise error.but(alternatives=[{"order": mended(order)}], quote=quote) from None
     for name in names:
         if name not in (*APPENDED, GTP):
             raise LayoutError(
@@ -236,17 +274,33 @@ def _complete(order: str, sizes: Mapping[str, int]) -> list[str]:
     for name in APPENDED:
         size = max(sizes["tp"], sizes["etp"]) if name == "tp" else sizes.get(name, 1)
         if name not in names and size > 1:
-            raise LayoutError(
-                "axis-not-in-order",
-                f"{name} has a size, but the order '{order}' does not name it",
-                why="the order says how fast each axis varies, so it must name all of them",
-                control="order",
-                alternatives=[{"order": mended(order)}],
-                facts={"axis": name, "order": quoted(order)},
-                quote=f"The size of ({name}) is ({size}), but you haven'tspecified the order "
-                f"({order}).",
-            )
+            raise _left_out(name, size, order)
     return names + [name for name in APPENDED if name not in names]
+
+
+def _left_out(name: str, size: int, order: str) -> LayoutError:
+    """An axis of more than one coordinate that the order does not name."""
+    return LayoutError(
+        "axis-not-in-order",
+        f"{name} has a size, but the order '{order}' does not name it",
+        why="the order says how fast each axis varies, so it must name all of them",
+        control="order",
+        alternatives=[{"order": mended(order)}],
+        facts={"axis": name, "order": quoted(order)},
+        quote=_not_specified(name, size, order),
+    )
+
+
+def _not_specified(name: str, size: int, order: str) -> str:
+    return (
+        f"The size of ({name}) is ({quoted(size)}), but you haven'tspecified the order ({order})."
+    )
+
+
+def _unnamed(sizes: Mapping[str, int]) -> str:
+    """What Megatron says of an order that is empty."""
+    larger = [name for name in APPENDED if sizes.get(name, 1) > 1]
+    return _not_specified(larger[0], sizes[larger[0]], "") if larger else ""
 
 
 def mended(order: object) -> str:
@@ -275,7 +329,10 @@ def _key_error(order: object) -> str:
 
 def _with_gtp(names: list[str], sizes: Mapping[str, int]) -> tuple[list[str], list[str]]:
     """The order of the dense and of the expert grid: with gtp_remat in its place, if it is used."""
-    if GTP in names or sizes["gtp"] == sizes["egtp"] == 1:
+    if sizes["gtp"] == sizes["egtp"] == 1:
+        unused = [name for name in names if name != GTP]
+        return unused, unused
+    if GTP in names:
         return names, names
 
     def after(axis: str) -> list[str]:
@@ -294,9 +351,20 @@ def _grid(world: int, names: list[str], sizes: Mapping[str, int], used: tuple[st
     try:
         mesh = fit(world, order="-".join((*used, "dp")), **{name: sizes[name] for name in used})
     except LayoutError as error:
+        if error.control == "world" and error.alternatives:
+            raise error.but(alternatives=_worlds(world, sizes)) from None
         raise _with_quote(error, world, sizes, used) from None
     size_of = {OWN_NAMES.get(name, name): mesh.size(name) for name in mesh.names}
     return Mesh(tuple(Axis(name, size_of.get(name, 1)) for name in names))
+
+
+def _worlds(world: int, sizes: Mapping[str, int]) -> list[dict[str, int]]:
+    """The nearest world that both grids fill, for one that is out of range."""
+    dense = math.prod(sizes[name] for name in ("tp", "cp", "pp", "gtp"))
+    expert = math.prod(sizes[name] for name in ("etp", "ep", "pp", "egtp"))
+    unit = math.lcm(dense, expert)
+    nearest = unit if world < 1 else MAX_RANKS // unit * unit
+    return [{"world": nearest}] if 1 <= nearest <= MAX_RANKS else []
 
 
 def _with_quote(
@@ -307,16 +375,24 @@ def _with_quote(
         return error
     product = math.prod(sizes[name] for name in used)
     if "etp" not in used:
-        return error.but(quote=f"world_size ({world}) is not divisible by {product}")
+        return error.but(quote=f"world_size ({world}) is not divisible by {quoted(product)}")
     message = (
         f"world_size ({world}) is not divisible by expert_tensor_model_pipeline_parallel size "
-        f"({product})"
+        f"({quoted(product)})"
     )
     # pp divides the world already, so only etp and ep change.
     shared = math.prod(sizes[name] for name in used if name not in ("etp", "ep"))
-    near = {"ep": sizes["ep"], "etp": sizes["etp"]}
-    cures = nearest_fits(world // shared, near) if world % shared == 0 else error.alternatives
-    return error.but(alternatives=cures, control=next(iter(cures[0]), "ep"), quote=message)
+    near = {name: min(sizes[name], world) for name in ("ep", "etp")}
+    larger = [name for name in near if sizes[name] > world]
+    fits = world % shared == 0
+    cures = nearest_fits(world // shared, near, change=larger) if fits else error.alternatives
+    return error.but(
+        why=error.why.replace("dp is", "edp is"),
+        alternatives=cures,
+        control=next(iter(cures[0]), "ep"),
+        facts={**error.facts, "left": "EDP"},
+        quote=message,
+    )
 
 
 def _refuse_clashing_pipelines(
@@ -326,7 +402,7 @@ def _refuse_clashing_pipelines(
     if dense.size("pp") == 1:
         return
     pp_last = {"order": "-".join([*(name for name in names if name != "pp"), "pp"])}
-    if names[-1] != "pp" and dense.size("dp") != expert.size("dp"):
+    if dense.size("dp") != expert.size("dp"):
         near = {"ep": sizes["ep"], "etp": sizes["etp"]}
         raise LayoutError(
             "dp-and-edp-differ",
@@ -338,10 +414,7 @@ def _refuse_clashing_pipelines(
             quote="When not using pp-last rank ordering, the data parallel size of the attention "
             "and moe layers must be the same",
         )
-    # With pp last, stage s is ranks s * world / pp and on, in both grids.
-    if names[-1] != "pp" and not np.array_equal(
-        rank_groups(dense, "pp"), rank_groups(expert, "pp")
-    ):
+    if not np.array_equal(rank_groups(dense, "pp"), rank_groups(expert, "pp")):
         raise LayoutError(
             "pipelines-differ",
             "the order gives dense layers and experts different pipelines",
@@ -357,10 +430,19 @@ def _refuse_clashing_pipelines(
 # -- groups that are cut out of others -----------------------------------------------------------
 
 
-def _stage(stage: int, pp: int) -> int:
-    """A pipeline stage counted from either end."""
-    number = whole_number(stage, "embedding_stages", minimum=-pp, maximum=pp - 1)
-    return number % pp
+def _stages(stages: Sequence[int], pp: int) -> tuple[int, ...]:
+    """Pipeline stages counted from either end, ascending, each once."""
+    numbers = _whole_numbers(stages, "embedding_stages", minimum=-pp, maximum=pp - 1)
+    return tuple(sorted({number % pp for number in numbers}))
+
+
+def _whole_numbers(values: object, control: str, *, minimum: int, maximum: int) -> list[int]:
+    """A list of whole numbers; a single one is a list of one."""
+    listed = values if isinstance(values, Iterable) else [values]
+    try:
+        return [whole_number(v, control, minimum=minimum, maximum=maximum) for v in listed]
+    except LayoutError as error:
+        raise error.but(alternatives=()) from None  # one number does not cure a list
 
 
 def _optimizer_instances(found: Mapping[str, Grouping], instances: int) -> dict[str, Grouping]:
@@ -381,15 +463,16 @@ def _optimizer_instances(found: Mapping[str, Grouping], instances: int) -> dict[
     for grouping, label in ((data, "Data"), (expert_data, "Expert data")):
         if grouping.size % instances:
             both = divisors(math.gcd(data.size, expert_data.size))
+            asked = quoted(instances)
             below = [n for n in both if n < instances][-1:]
             above = [n for n in both if n > instances][:1]
             raise LayoutError(
                 "instances-do-not-divide",
-                f"{instances} optimizer instances do not divide the {grouping.size} ranks of a "
+                f"{asked} optimizer instances do not divide the {grouping.size} ranks of a "
                 f"{grouping.name} group",
                 control=control,
                 alternatives=[{control: n} for n in below + above],
-                facts={"instances": instances, "size": grouping.size, "group": grouping.name},
+                facts={"instances": asked, "size": grouping.size, "group": grouping.name},
                 quote=f"{label} parallel size should be divisible by partial DistOpt shard factor",
             )
     experts = found["tp-ep-pp"]
@@ -410,10 +493,12 @@ def _optimizer_instances(found: Mapping[str, Grouping], instances: int) -> dict[
 def _levels(context: Grouping, sizes: Sequence[int]) -> dict[str, Grouping]:
     """Hierarchical context parallelism: level i has groups of s_i, s_0 * ... * s_(i-1) apart."""
     control = "hierarchical_context_parallel_sizes"
-    whole = [whole_number(size, control, maximum=MAX_RANKS) for size in sizes]
+    whole = _whole_numbers(sizes, control, minimum=1, maximum=MAX_RANKS)
     if math.prod(whole) != context.size:
         product = " x ".join(map(str, whole))
-        first = math.gcd(whole[0], context.size) if whole else 1
+        inner = divisors(context.size)[1:-1] or (1,)
+        wanted = whole[0] if whole else 1
+        first = min(inner, key=lambda size: abs(math.log(size / wanted)))
         raise LayoutError(
             "levels-do-not-multiply",
             f"the levels {product} = {math.prod(whole)} are not cp {context.size}",

@@ -19,6 +19,7 @@ import math
 import operator
 import re
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from itertools import accumulate
 
 import numpy as np
@@ -99,26 +100,27 @@ class Mesh:
                 facts={"ranks": quoted(self.world_size), "limit": MAX_RANKS},
             )
 
-    @property
+    # Worked out once: every request to a mesh asks for them.
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(axis.name for axis in self.axes)
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         return tuple(axis.size for axis in self.axes)
 
-    @property
+    @cached_property
     def world_size(self) -> int:
         return math.prod(self.sizes)
 
-    @property
+    @cached_property
     def strides(self) -> tuple[int, ...]:
         """Distance in ranks between neighbours along each axis."""
         return tuple(accumulate(self.sizes[:-1], operator.mul, initial=1))
 
     def size(self, name: str) -> int:
         """Size of the axis ``name``; 1 if the mesh has no such axis."""
-        return dict(zip(self.names, self.sizes)).get(name, 1)
+        return self.sizes[self.names.index(name)] if name in self.names else 1
 
     def axes_of(self, kind: str) -> tuple[str, ...]:
         """The axes that a kind such as ``"dp-cp"`` joins, in mesh order.
@@ -126,7 +128,7 @@ class Mesh:
         >>> parse_mesh("tp2-cp2-dp2").axes_of("dp-cp")
         ('cp', 'dp')
         """
-        wanted = split_names(kind, "kind")
+        wanted = _names_of(kind) if isinstance(kind, str) else split_names(kind, "kind")
         for name in wanted:
             if name not in self.names:
                 raise LayoutError(
@@ -178,12 +180,14 @@ def whole_number(value: object, name: str, *, minimum: int = 1, maximum: int | N
     Traceback (most recent call last):
     groups.errors.LayoutError: tp must be a whole number from 1 up, not 2.5
     """
-    facts = {"control": name, "value": quoted(value), "minimum": minimum, "maximum": maximum}
-    span = f"from {minimum} up" if maximum is None else f"from {minimum:,} to {maximum:,}"
     try:
         number = None if isinstance(value, (bool, np.bool_)) else operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         number = None
+    if number is not None and number >= minimum and (maximum is None or number <= maximum):
+        return number
+    facts = {"control": name, "value": quoted(value), "minimum": minimum, "maximum": maximum}
+    span = f"from {minimum} up" if maximum is None else f"from {minimum:,} to {maximum:,}"
     if number is None:
         raise LayoutError(
             "not-a-whole-number",
@@ -191,16 +195,14 @@ def whole_number(value: object, name: str, *, minimum: int = 1, maximum: int | N
             control=name,
             facts=facts,
         )
-    if number < minimum or (maximum is not None and number > maximum):
-        nearest = minimum if number < minimum else maximum
-        raise LayoutError(
-            "out-of-range",
-            f"{name} must be a whole number {span}, not {quoted(number)}",
-            control=name,
-            alternatives=[{name: nearest}],  # type: ignore[dict-item]
-            facts=facts,
-        )
-    return number
+    nearest = minimum if number < minimum else maximum
+    raise LayoutError(
+        "out-of-range",
+        f"{name} must be a whole number {span}, not {quoted(number)}",
+        control=name,
+        alternatives=[{name: nearest}],  # type: ignore[dict-item]
+        facts=facts,
+    )
 
 
 def split_names(text: str, control: str) -> list[str]:
@@ -220,6 +222,11 @@ def split_names(text: str, control: str) -> list[str]:
         )
     _refuse_repeats(names, control)
     return names
+
+
+@lru_cache(maxsize=256)
+def _names_of(kind: str) -> tuple[str, ...]:
+    return tuple(split_names(kind, "kind"))
 
 
 def _refuse_repeats(names: list[str], control: str = "order") -> None:

@@ -1,79 +1,140 @@
-"""Published layouts to start from, each with the source that states it."""
+"""Published layouts to start from, each with its source and with what the source does not state.
+
+The data is in `published`; here it becomes presets that can be drawn.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from .conventions import CONVENTIONS
 from .fitting import fit
-from .mesh import DEFAULT_ORDER, Mesh
+from .mesh import Mesh
+from .published import PUBLISHED, Published
+
+GPUS_PER_NODE = 8
+"""What a source that says nothing of its nodes is taken to mean."""
+
+LAYOUT = (
+    *("nodes", "gpus_per_node", "gpus"),
+    *("tp", "cp", "pp", "ep", "etp", "dp", "edp"),
+    "framework",
+)
+"""What of a published layout is no fact about the model."""
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A layout somebody published; ``dp`` is derived and must come out as they state it.
+    """A layout somebody published.
 
-    >>> PRESETS["bloom-176b"].mesh().size("dp")
-    8
+    >>> bloom = PRESETS["bloom-176b"]
+    >>> bloom.world_size, bloom.dp, str(bloom.mesh())
+    (384, 8, 'tp4-dp8-pp12')
+    >>> bloom.model["layers"], "tp" in bloom.derived, "cp" in bloom.derived
+    (70, False, True)
     """
 
-    name: str
-    group_type: str
+    name: str  # as published, without the number of GPUs
+    family: str  # under which a long list groups it
     nodes: int
     gpus_per_node: int
     tp: int
     cp: int
     pp: int
-    dp: int
-    order: str
-    source: str
-    url: str  # empty where the source is no longer to be found
+    ep: int
+    etp: int | None
+    framework: str  # a key of CONVENTIONS
+    model: Mapping[str, int]  # layers, hidden, experts, vpp, seq, micro_batch, global_batch ...
+    derived: tuple[str, ...]  # names of what the source does not state, "world_size" among them
+    source: tuple[str, ...]
+    url: str  # empty where the source has no address
+    note: str  # empty if there is nothing to know
 
     @property
     def world_size(self) -> int:
         return self.nodes * self.gpus_per_node
 
+    @property
+    def dp(self) -> int:
+        """Data parallel size of dense layers: what remains of the world."""
+        return self.world_size // (self.tp * self.cp * self.pp)
+
+    @property
+    def edp(self) -> int:
+        """Data parallel size of experts, whose tp is etp, or tp where that is not given."""
+        etp = self.tp if self.etp is None else self.etp
+        return self.world_size // (etp * self.ep * self.pp)
+
+    @property
+    def order(self) -> str:
+        """The order of its framework in Megatron's names of axes, fastest first."""
+        return CONVENTIONS[self.framework].order
+
     def mesh(self) -> Mesh:
-        return fit(self.world_size, order=self.order, tp=self.tp, cp=self.cp, pp=self.pp)
+        """The mesh of its dense layers, with the axes that its framework has."""
+        names = [name for name in self.order.split("-") if name != "ep"]
+        sizes = {"tp": self.tp, "cp": self.cp, "pp": self.pp}
+        given = {name: size for name, size in sizes.items() if name in names or size > 1}
+        return fit(self.world_size, order="-".join(names), **given)
 
 
-PRESETS: dict[str, Preset] = {
-    "playground-16": Preset(
-        name="Playground, 16 GPUs",
-        group_type="dp+tp+pp",
-        nodes=2,
-        gpus_per_node=8,
-        tp=2,
-        cp=1,
-        pp=2,
-        dp=4,
-        order=DEFAULT_ORDER,
-        source="Megatron-LM parallel group playground (Hugging Face Space), two nodes of eight",
-        url="",
-    ),
-    "bloom-176b": Preset(
-        name="BLOOM 176B, 384 GPUs",
-        group_type="dp+tp+pp",
-        nodes=48,
-        gpus_per_node=8,
-        tp=4,
-        cp=1,
-        pp=12,
-        dp=8,
-        order=DEFAULT_ORDER,
-        source="bigscience-workshop/bigscience 9e64ede, train/tr11-176B-ml/README.md",
-        url="https://github.com/bigscience-workshop/bigscience/blob/master/train/tr11-176B-ml/README.md",
-    ),
-    "llama3-405b": Preset(
-        name="Llama 3 405B, 16,384 GPUs",
-        group_type="cp+dp+tp+pp",
-        nodes=2048,
-        gpus_per_node=8,
-        tp=8,
-        cp=16,
-        pp=16,
-        dp=8,
-        order="tp-cp-pp-dp",
-        source="arXiv:2407.21783v3, Table 4 row 3 and section 3.3.2 (order TP, CP, PP, DP)",
-        url="https://arxiv.org/abs/2407.21783v3",
-    ),
-}
+def url_of(source: str) -> str:
+    """The address of a source: an arXiv page, a file on GitHub, a model card, or none.
+
+    >>> url_of("arXiv:2407.21783v3 Table 4, Fig. 5")
+    'https://arxiv.org/abs/2407.21783v3'
+    >>> url_of("THUDM/GLM-130B 212215c logs/main-log-en.md (MP=4, PP=8)")
+    'https://github.com/THUDM/GLM-130B/blob/212215c/logs/main-log-en.md'
+    >>> url_of("tiiuae/falcon-180B model card, Training Procedure")
+    'https://huggingface.co/tiiuae/falcon-180B'
+    """
+    paper = re.match(r"arXiv:(\d{4}\.\d{5}(?:v\d+)?)", source)
+    if paper:
+        return f"https://arxiv.org/abs/{paper[1]}"
+    file = re.match(r"([\w.-]+/[\w.-]+) ([0-9a-f]{7,40}) ([\w./-]+\w)", source)
+    if file:
+        return f"https://github.com/{file[1]}/blob/{file[2]}/{file[3]}"
+    card = re.match(r"([\w.-]+/[\w.-]+) model card", source)
+    return f"https://huggingface.co/{card[1]}" if card else ""
+
+
+def _preset(row: Published) -> Preset:
+    """A published layout with everything that drawing needs, and what of it was not stated."""
+    known = {**row.assumed, **row.stated}
+    gpus_per_node = int(known.get("gpus_per_node", GPUS_PER_NODE))
+    nodes = int(known["nodes"] if "nodes" in known else int(known["gpus"]) // gpus_per_node)
+    etp = known.get("etp")
+    model = {name: int(value) for name, value in known.items() if name not in LAYOUT}
+    return Preset(
+        name=row.name,
+        family=row.family,
+        nodes=nodes,
+        gpus_per_node=gpus_per_node,
+        tp=int(known.get("tp", 1)),
+        cp=int(known.get("cp", 1)),
+        pp=int(known.get("pp", 1)),
+        ep=int(known.get("ep", 1)),
+        etp=None if etp is None else int(etp),
+        framework=str(known["framework"]),
+        model=model,
+        derived=_derived(row, model),
+        source=row.source,
+        url=url_of(row.source[0]),
+        note=row.note,
+    )
+
+
+def _derived(row: Published, model: Mapping[str, int]) -> tuple[str, ...]:
+    """What was not stated; etp and edp say nothing where there are no experts to spread."""
+    no_experts = int({**row.assumed, **row.stated}.get("ep", 1)) == 1
+    return tuple(
+        "world_size" if name == "gpus" else name
+        for name in (*LAYOUT, *model)
+        if name not in row.stated and not (no_experts and name in ("etp", "edp"))
+    )
+
+
+PRESETS: dict[str, Preset] = {key: _preset(row) for key, row in PUBLISHED.items()}
+"""Every preset by a stable id."""

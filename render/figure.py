@@ -5,9 +5,11 @@ places are the scene's own. Never pyplot, and no state but cached glyphs, so tha
 threads may draw at once.
 
 >>> from groups import fit
+>>> from groups.grouping import plain
 >>> from render import scene
 >>> mesh = fit(16, order="tp-cp-dp-pp", tp=2, pp=2)
->>> picture = figure([scene.panel(mesh, "tp", 8)], ["TP: 8 groups of 2 ranks"], str(mesh))
+>>> panel = scene.panel(plain(mesh, "tp"), gpus_per_node=8)
+>>> picture = figure([panel], ["TP: 8 groups of 2 ranks"], str(mesh))
 >>> to_bytes(picture, "png")[1:4]
 b'PNG'
 """
@@ -32,7 +34,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.path import Path
 from matplotlib.textpath import text_to_path
 
-from .palette import PALETTE, STAGE_GREYS, ink, kind_colour, ramp, rgb
+from .palette import NO_GROUP, PALETTE, STAGE_GREYS, ink, kind_colour, ramp, rgb
 from .scene import GAP, Overview, Panel
 
 Scene = Panel | Overview
@@ -143,9 +145,13 @@ def draw_panel(ax: Axes, panel: Panel, theme: str = "light") -> None:
     side = panel.side
     corners = np.stack([panel.x, panel.y], axis=-1) + GAP / 2
     cells = _rounded(side, side, min(6.0, side / 6)) + corners[:, None, :]
-    fills = [PALETTE[colour] for colour in panel.colour.tolist()]
+    fills = [_fill(colour, theme) for colour in panel.colour.tolist()]
     _add(ax, PolyCollection(cells, facecolors=fills, edgecolors="none"))
-    _draw_words(ax, [*_row_labels(panel, look), *_cell_words(panel, corners, side)])
+    _draw_words(ax, [*_row_labels(panel, look), *_cell_words(panel, corners, side, theme)])
+
+
+def _fill(colour: int, theme: str) -> str:
+    return PALETTE[colour] if colour >= 0 else NO_GROUP[theme]
 
 
 def draw_overview(ax: Axes, overview: Overview, theme: str = "light") -> None:
@@ -198,7 +204,7 @@ class Legend:
 
 def _legend_texts(overview: Overview, theme: str) -> Iterable[tuple[str, str]]:
     for mark in overview.marks:
-        yield kind_colour(mark.kind, theme), f"{mark.kind} group, {_count(mark.ranks)}"
+        yield kind_colour(mark.tone, theme), f"{mark.kind} group, {_count(mark.ranks)}"
     yield "ring", f"rank {overview.rank}"
     if overview.num_stages > 1:
         yield "-".join(LOOKS[theme].greys), f"pp 0 to {overview.num_stages - 1}"
@@ -259,17 +265,17 @@ def _row_labels(panel: Panel, look: Look) -> list[Words]:
     ]
 
 
-def _cell_words(panel: Panel, corners: np.ndarray, side: float) -> list[Words]:
+def _cell_words(panel: Panel, corners: np.ndarray, side: float, theme: str) -> list[Words]:
     """The rank in each cell, and under it the group where a cell has room for both."""
     size, small = panel.text_sizes
     rank_at = side * 0.5 if small else side / 2 + size * BASELINE
     words = []
     for rank, (colour, group) in enumerate(zip(panel.colour.tolist(), panel.group.tolist())):
-        x, y, reads = corners[rank, 0] + side / 2, corners[rank, 1], ink(PALETTE[colour])
+        x, y, reads = corners[rank, 0] + side / 2, corners[rank, 1], ink(_fill(colour, theme))
         if size:
             words.append(Words(x, y + rank_at, str(rank), size, reads, "middle", bold=True))
         if small:
-            text = f"{panel.kind}{group}"
+            text = panel.index_text(group)
             words.append(Words(x, y + side * 0.85, text, small, reads, "middle"))
     return words
 
@@ -281,7 +287,7 @@ def _pixels(overview: Overview, theme: str) -> np.ndarray:
     """The colour of each cell: uint8, shape (rows, columns, 3)."""
     look = LOOKS[theme]
     greys = ramp(*look.greys, min(overview.num_stages, 200))
-    kinds = [rgb(kind_colour(mark.kind, theme)) for mark in overview.marks]
+    kinds = [rgb(kind_colour(mark.tone, theme)) for mark in overview.marks]
     colours = np.array([rgb(look.page), *greys, *kinds], dtype=np.uint8)
     base, marks = overview.base_pixels(), overview.mark_pixels()
     return colours[np.where(marks > 0, len(greys) + marks.astype(int), base)]

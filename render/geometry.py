@@ -59,8 +59,9 @@ class Grid:
 class LogicalGrid:
     """The logical mesh: one block a (stage, replica), stages down, replicas across.
 
-    Inside a block tp runs across and cp down. ``replicas`` stand side by side in one band and
-    ``stages`` below each other; what does not fit goes on in the next band, below or beside.
+    Inside a block the first axis (tp, or the fastest one of more than one rank) runs across and
+    the others down. ``replicas`` stand side by side in one band and ``stages`` below each other;
+    what does not fit goes on in the next band, below or beside.
     """
 
     grid: Grid
@@ -75,12 +76,15 @@ class LogicalGrid:
 
 
 def logical_grid(mesh: Mesh) -> LogicalGrid:
-    """Lay out a mesh of tp, cp, dp and pp (any order) as its logical picture."""
-    tp, cp, dp, pp = (mesh.size(name) for name in ("tp", "cp", "dp", "pp"))
-    across = _folded(tp, wide=1, tall=cp)
-    tall_tp = -(-tp // across)
-    down = cp if across < tp else _folded(cp, wide=1, tall=tp)
-    width, height = across * -(-cp // down), down * tall_tp
+    """Lay out a mesh of tp, cp, dp and pp, or of etp, ep, edp and pp, in any order."""
+    data, block = data_axis(mesh), _block_axes(mesh)
+    dp, pp = mesh.size(data), mesh.size("pp")
+    first, deep = mesh.size(block[0]), math.prod(mesh.size(name) for name in block[1:])
+    across = _folded(first, wide=1, tall=deep)
+    tall = -(-first // across)
+    can_fold = across == first and len(block) == 2
+    down = _folded(deep, wide=1, tall=first) if can_fold else deep
+    width, height = across * -(-deep // down), down * tall
 
     replicas, stages = dp, pp
     ratio = dp * width / (pp * height)
@@ -92,13 +96,29 @@ def logical_grid(mesh: Mesh) -> LogicalGrid:
     columns = band_width * -(-pp // stages)
     rows = band_height * -(-dp // replicas)
     folds = {
-        "tp": Fold(tp, across, 1, columns),
-        "cp": Fold(cp, down, tall_tp * columns, across),
-        "dp": Fold(dp, replicas, width, band_height * columns),
+        block[0]: Fold(first, across, 1, columns),
+        data: Fold(dp, replicas, width, band_height * columns),
         "pp": Fold(pp, stages, height * columns, band_width),
     }
+    step = tall * columns
+    for name in block[1:]:
+        size = mesh.size(name)
+        folds[name] = Fold(size, down if can_fold else size, step, across)
+        step *= size
     grid = Grid(columns, rows, tuple(folds[name] for name in mesh.names))
     return LogicalGrid(grid, (width, height), replicas, stages)
+
+
+def data_axis(mesh: Mesh) -> str:
+    """The axis of replicas: dp, or edp in a mesh of experts."""
+    return "edp" if "edp" in mesh.names else "dp"
+
+
+def _block_axes(mesh: Mesh) -> list[str]:
+    """The axes inside a (stage, replica): the one that runs across, then those that run down."""
+    names = [name for name in mesh.names if name not in ("dp", "edp", "pp")]
+    names.sort(key=lambda name: (mesh.size(name) == 1, name not in ("tp", "etp")))
+    return names or ["tp"]
 
 
 def node_columns(gpus_per_node: int) -> int:

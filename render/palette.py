@@ -7,6 +7,8 @@ other by CIEDE2000 >= 20 for normal vision and >= 10 for deuteranopic and protan
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 PALETTE: tuple[str, ...] = (
@@ -24,10 +26,36 @@ PALETTE: tuple[str, ...] = (
 )
 
 KIND_COLOURS: dict[str, dict[str, str]] = {
-    "light": {"tp": "#577de3", "cp": "#878800", "dp": "#75d342", "pp": "#8e1900"},
-    "dark": {"tp": "#a175ff", "cp": "#836d00", "dp": "#80ca22", "pp": "#fd609a"},
+    "light": {
+        "tp": "#577de3",
+        "cp": "#878800",
+        "dp": "#75d342",
+        "pp": "#8e1900",
+        "ep": "#c4597e",
+    },
+    "dark": {
+        "tp": "#a175ff",
+        "cp": "#836d00",
+        "dp": "#80ca22",
+        "pp": "#fd609a",
+        "ep": "#008b74",
+    },
 }
-"""The colour of a kind where one rank's groups are shown together; dp-cp wears dp's."""
+"""The tones in which one rank's groups are shown together, each named after its first kind."""
+
+TONES: tuple[str, ...] = tuple(KIND_COLOURS["light"])
+
+_WORDS: dict[str, frozenset[str]] = {
+    "dp": frozenset({"dp", "edp", "data", "dp_shard", "fsdp", "batch", "global"}),
+    "ep": frozenset({"ep", "expert", "expt_ep"}),
+    "pp": frozenset({"pp", "mp", "embd", "pipe", "stage"}),
+    "cp": frozenset({"cp", "hcp", "sep", "context"}),
+    "tp": frozenset({"tp", "etp", "gtp", "egtp", "model", "tensor", "mdl", "local"}),
+}
+"""Parts of a group's name by the tone that they say, the strongest tone first."""
+
+NO_GROUP = {"light": "#e5e7eb", "dark": "#1f2937"}
+"""A GPU that is in no group of the kind."""
 
 STAGE_GREYS: dict[str, tuple[str, str]] = {
     "light": ("#e9e9ec", "#b4b4bc"),
@@ -38,14 +66,46 @@ STAGE_GREYS: dict[str, tuple[str, str]] = {
 INKS: tuple[str, str] = ("#000000", "#ffffff")
 
 
-def kind_colour(kind: str, theme: str = "light") -> str:
-    """The colour of a kind; a join that contains dp is drawn as dp.
+def tones(names: Sequence[str]) -> dict[str, str]:
+    """The tone of each group of one picture: its own if that is free, else the next one.
 
-    >>> kind_colour("dp-cp") == kind_colour("dp")
-    True
+    A name wears the tone of what it is mostly made of: dp-cp and edp that of dp, etp that of tp.
+
+    >>> tones(["tp", "dp-cp", "pp"])
+    {'tp': 'tp', 'dp-cp': 'dp', 'pp': 'pp'}
+    >>> tones(["dp", "dp-cp"])
+    {'dp': 'dp', 'dp-cp': 'tp'}
     """
-    colours = KIND_COLOURS[theme]
-    return colours["dp" if "dp" in kind.split("-") else kind]
+    found = {name: own_tone(name) for name in names}
+    free = [tone for tone in TONES if tone not in found.values()]
+    taken: set[str] = set()
+    for number, name in enumerate(names):
+        if found[name] in taken or not found[name]:
+            found[name] = free.pop(0) if free else TONES[number % len(TONES)]
+        taken.add(found[name])
+    return found
+
+
+def own_tone(name: str) -> str:
+    """The tone that a group has by its name alone; empty if no part of it says one.
+
+    >>> own_tone("edp"), own_tone("tp-ep"), own_tone("hcp-l0"), own_tone("slice")
+    ('dp', 'ep', 'cp', '')
+    """
+    parts = name.split("-")
+    for tone, words in _WORDS.items():
+        if any(part in words for part in parts):
+            return tone
+    return ""
+
+
+def kind_colour(tone: str, theme: str = "light") -> str:
+    """The colour of a tone.
+
+    >>> kind_colour("tp")
+    '#577de3'
+    """
+    return KIND_COLOURS[theme][tone]
 
 
 def rgb(colour: str) -> tuple[int, int, int]:
@@ -83,18 +143,18 @@ def ink(fill: str) -> str:
 def colour_indices(group: np.ndarray, touching: np.ndarray) -> np.ndarray:
     """The palette index of each cell: int64, shape (cells,).
 
-    group: the group of each cell, shape (cells,). touching: pairs of cells drawn side by side,
-    shape (pairs, 2). ``g % 11``, except where two touching cells of different groups would get
-    the same colour: then the colours go on by a fixed step every 11 groups (and by another every
-    121), the first steps that part them all; for whole nodes and up to 256 GPUs there always are
-    such steps. Groups 0 to 10 keep their colours in any case.
+    group: the group of each cell, shape (cells,); a cell in none (-1) parts no colours. touching:
+    pairs of cells drawn side by side, shape (pairs, 2). ``g % 11``, except where two touching cells
+    of different groups would get the same colour: then the colours go on by a fixed step every 11
+    groups (and by another every 121), the first steps that part them all; for whole nodes and up to
+    256 GPUs there always are such steps. Groups 0 to 10 keep their colours in any case.
 
     >>> colour_indices(np.array([0, 1, 11, 12]), np.array([[0, 1], [0, 2]])).tolist()
     [0, 1, 1, 2]
     """
     colours = len(PALETTE)
     one, other = touching[:, 0], touching[:, 1]
-    differ = group[one] != group[other]
+    differ = (group[one] != group[other]) & (group[one] >= 0) & (group[other] >= 0)
     for far in range(colours):
         for step in range(colours):
             turns = step * (group // colours) + far * (group // colours**2)

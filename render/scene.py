@@ -8,15 +8,17 @@ stage: once on the logical mesh, once on the nodes as they stand.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from groups import Mesh, group_index, group_of
+from groups import Mesh, group_index
+from groups.grouping import Grouping
 from groups.ranks import require_rank
 
 from . import geometry
-from .palette import colour_indices
+from .palette import colour_indices, tones
 
 PANEL_LIMIT = 256
 """GPUs up to which each kind has a panel of its own."""
@@ -32,6 +34,9 @@ SEEN = 3.0
 """Pixels that a marked cell of an overview covers at least, if there is room."""
 
 
+LONGEST_KIND = 8
+"""Letters of a kind's name up to which each cell repeats it."""
+
 GAP = 2.0
 """Pixels between two cells of a panel."""
 
@@ -46,8 +51,8 @@ class Panel:
     cell: float
     x: np.ndarray
     y: np.ndarray
-    group: np.ndarray
-    colour: np.ndarray  # index into palette.PALETTE
+    group: np.ndarray  # -1 for a rank that is in none
+    colour: np.ndarray  # index into palette.PALETTE; -1 with no group
     frames: tuple[tuple[float, float, float, float], ...]
     labels: tuple[tuple[float, float, str], ...]  # of rows: x (right edge), y (middle), text
     num_groups: int
@@ -66,10 +71,22 @@ class Panel:
         """Side of the coloured square in a cell."""
         return self.cell - GAP
 
+    def index_text(self, group: int) -> str:
+        """What a cell says of its group: the kind and its index, or a dash if it is in none.
+
+        A name that ends in a digit is parted from the index, as in hcp-l0:3; of a long one only
+        the index stands there, as in #3.
+        """
+        if group < 0:
+            return "–"
+        if len(self.kind) > LONGEST_KIND:
+            return f"#{group}"
+        return f"{self.kind}{':' if self.kind[-1].isdigit() else ''}{group}"
+
     @property
     def text_sizes(self) -> tuple[float, float]:
         """Font sizes, in pixels, of the rank and of the group in a cell; 0 where not shown."""
-        longest = len(f"{self.kind}{self.num_groups - 1}")
+        longest = len(self.index_text(self.num_groups - 1))
         return (
             min(20.0, self.side * 0.42) if self.shows_rank else 0.0,
             min(12.0, self.side * 0.27, self.side * 1.6 / longest) if self.shows_index else 0.0,
@@ -78,10 +95,11 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class Mark:
-    """The members of the chosen rank's group of one kind."""
+    """The members of the chosen rank's group of one kind, and the tone that marks them."""
 
     kind: str
     ranks: np.ndarray
+    tone: str
 
 
 @dataclass(frozen=True)
@@ -116,6 +134,7 @@ class Overview:
     num_stages: int
     rank: int
     marks: tuple[Mark, ...]  # largest first, so that a small group is never hidden
+    sizes: tuple[tuple[str, int], ...]  # ranks of a group of each kind that may be marked
     block: tuple[int, int]
     band: tuple[int, int]
     labels: tuple[tuple[float, float, str, str], ...]  # x, y, anchor ("start", "end"), text
@@ -148,7 +167,8 @@ class Overview:
         board = np.zeros((self.grid.rows, self.grid.columns), dtype=np.uint8)
         for number, mark in enumerate(self.marks):
             row, column = np.divmod(self.place[mark.ranks], self.grid.columns)
-            swell = range(-self.swell(mark), self.swell(mark) + 1)
+            more = self.swell(len(mark.ranks))
+            swell = range(-more, more + 1)
             for down in swell:
                 for right in swell:
                     # At an edge, a swollen cell stays inside the picture.
@@ -187,67 +207,78 @@ class Overview:
         """Radius of the ring round the chosen rank: it surrounds the cell and can be seen."""
         return max(9.0, self.cell * 0.62)
 
-    def swell(self, mark: Mark) -> int:
-        """Cells by which each of a mark's cells is drawn wider on every side, to be seen at all.
+    def swell(self, ranks: int) -> int:
+        """Cells by which each cell of a group of so many ranks is drawn wider on every side.
 
         A cell of 1.25 pixels is lost on a page, so sparse marks grow to SEEN pixels; those of a
         group that would then cover a quarter of the picture stay as they are.
         """
         swell = max(0, math.ceil((SEEN / self.cell - 1) / 2))
         room = self.grid.columns * self.grid.rows / 4
-        while swell and len(mark.ranks) * (2 * swell + 1) ** 2 > room:
+        while swell and ranks * (2 * swell + 1) ** 2 > room:
             swell -= 1
         return swell
 
 
-def panel(mesh: Mesh, kind: str, gpus_per_node: int) -> Panel:
+def panel(grouping: Grouping, gpus_per_node: int) -> Panel:
     """The panel of one kind.
 
     >>> from groups import parse_mesh
-    >>> panel(parse_mesh("tp2-dp2"), "tp", gpus_per_node=4).group.tolist()
+    >>> from groups.grouping import plain
+    >>> panel(plain(parse_mesh("tp2-dp2"), "tp"), gpus_per_node=4).group.tolist()
     [0, 0, 1, 1]
     """
-    _refuse_windows(mesh)
-    tiles = geometry.node_tiles(mesh.world_size, gpus_per_node)
-    grid = geometry.physical_grid(mesh.world_size, gpus_per_node, tiles.across).grid
-    group = group_index(mesh, kind)
-    num_groups = int(group.max()) + 1
+    _refuse_windows(grouping.mesh)
+    world = grouping.world_size
+    tiles = geometry.node_tiles(world, gpus_per_node)
+    grid = geometry.physical_grid(world, gpus_per_node, tiles.across).grid
+    group = grouping.index()
+    colour = colour_indices(group, geometry.touching(grid, world))
     labels = tuple(
         (geometry.GUTTER - 6, y + height / 2, f"N{node}")
         for node, (_, y, _, height) in enumerate(tiles.frames)
         if node % tiles.across == 0
     )
     return Panel(
-        kind=kind,
+        kind=grouping.name,
         width=tiles.width,
         height=tiles.height,
         cell=tiles.cell,
         x=tiles.x,
         y=tiles.y,
         group=group,
-        colour=colour_indices(group, geometry.touching(grid, mesh.world_size)),
+        colour=np.where(group < 0, -1, colour),
         frames=tiles.frames,
         labels=labels,
-        num_groups=num_groups,
-        group_size=mesh.world_size // num_groups,
+        num_groups=grouping.num_groups,
+        group_size=grouping.size,
     )
 
 
 def overviews(
-    mesh: Mesh, kinds: tuple[str, ...], gpus_per_node: int, rank: int
+    mesh: Mesh, groupings: Sequence[Grouping], gpus_per_node: int, rank: int
 ) -> tuple[Overview, Overview]:
     """The logical mesh and the physical view, with the groups of ``rank`` marked.
 
-    Errors: LayoutError if there is no such rank or kind.
+    The groups may be of another mesh over the same ranks.
+
+    Errors: LayoutError if there is no such rank.
     """
     _refuse_windows(mesh)
     rank = require_rank(mesh, rank)
     others = [name for name in mesh.names if name != "pp"]
     stage = group_index(mesh, "-".join(others)) if others else np.arange(mesh.world_size)
-    marks = marks_of(mesh, kinds, rank)
+    marks = marks_of(groupings, rank)
     logical = geometry.logical_grid(mesh)
     physical = geometry.physical_grid(mesh.world_size, gpus_per_node)
-    shared = {"stage": stage, "num_stages": mesh.size("pp"), "rank": rank, "marks": marks}
+    sizes = tuple((grouping.name, grouping.size) for grouping in groupings)
+    shared = {
+        "stage": stage,
+        "num_stages": mesh.size("pp"),
+        "rank": rank,
+        "marks": marks,
+        "sizes": sizes,
+    }
     return (
         _overview(
             "logical", logical.grid, mesh, logical.block, logical.band, shared, _logical_labels
@@ -256,15 +287,19 @@ def overviews(
     )
 
 
-def marks_of(mesh: Mesh, kinds: tuple[str, ...], rank: int) -> tuple[Mark, ...]:
-    """The groups of ``rank``, largest first.
+def marks_of(groupings: Sequence[Grouping], rank: int) -> tuple[Mark, ...]:
+    """The groups that ``rank`` is in, largest first.
 
     >>> from groups import parse_mesh
-    >>> [(m.kind, m.ranks.tolist()) for m in marks_of(parse_mesh("tp2-dp4"), ("tp", "dp"), 3)]
+    >>> from groups.grouping import plain
+    >>> mesh = parse_mesh("tp2-dp4")
+    >>> marks = marks_of([plain(mesh, "tp"), plain(mesh, "dp")], rank=3)
+    >>> [(mark.kind, mark.ranks.tolist()) for mark in marks]
     [('dp', [1, 3, 5, 7]), ('tp', [2, 3])]
     """
-    own = [Mark(kind, group_of(mesh, kind, rank)) for kind in kinds]
-    return tuple(sorted(own, key=lambda mark: -len(mark.ranks)))
+    tone = tones([grouping.name for grouping in groupings])
+    own = [Mark(one.name, one.members(rank), tone[one.name]) for one in groupings]
+    return tuple(sorted((m for m in own if len(m.ranks)), key=lambda mark: -len(mark.ranks)))
 
 
 OVERVIEW_WIDTH, OVERVIEW_HEIGHT = 720.0, 560.0
@@ -296,14 +331,15 @@ def _overview(view, grid, mesh, block, band, shared, labels) -> Overview:
 
 def _logical_labels(mesh, grid, cell, block, band):
     """Stages down the left side and replicas along the top, or the range of each band."""
-    dp, pp = mesh.size("dp"), mesh.size("pp")
+    data = geometry.data_axis(mesh)
+    dp, pp = mesh.size(data), mesh.size("pp")
     replicas, stages = band[0] // block[0], band[1] // block[1]
     right, middle = OVERVIEW_LEFT - 6, OVERVIEW_TOP - 5
     if replicas < dp:
         for first in _spaced(-(-dp // replicas), band[1] * cell, LABEL_ROOM_Y):
             last = min(dp, (first + 1) * replicas) - 1
             y = OVERVIEW_TOP + (first + 0.5) * band[1] * cell
-            yield (right, y, "end", _range("dp", first * replicas, last))
+            yield (right, y, "end", _range(data, first * replicas, last))
         return
     for number in _spaced(stages, block[1] * cell, LABEL_ROOM_Y):
         y = OVERVIEW_TOP + (number + 0.5) * block[1] * cell
@@ -316,7 +352,7 @@ def _logical_labels(mesh, grid, cell, block, band):
             yield (x, middle, "start", _range("pp", number * stages, last))
         return
     for number in _spaced(dp, block[0] * cell, LABEL_ROOM_X):
-        yield (OVERVIEW_LEFT + number * block[0] * cell, middle, "start", f"dp {number}")
+        yield (OVERVIEW_LEFT + number * block[0] * cell, middle, "start", f"{data} {number}")
 
 
 def _physical_labels(mesh, grid, cell, block, band):

@@ -9,12 +9,23 @@ from __future__ import annotations
 
 import base64
 import io
+from collections.abc import Sequence
 from html import escape
 
 import numpy as np
 from PIL import Image
 
-from .palette import KIND_COLOURS, PALETTE, STAGE_GREYS, ink, kind_colour, ramp, rgb
+from .palette import (
+    KIND_COLOURS,
+    NO_GROUP,
+    PALETTE,
+    STAGE_GREYS,
+    TONES,
+    ink,
+    kind_colour,
+    ramp,
+    rgb,
+)
 from .scene import GAP, Gap, Overview, Panel
 
 
@@ -28,16 +39,23 @@ def style() -> str:
         "".join(f"--kind-{kind}:{colour};" for kind, colour in KIND_COLOURS[theme].items())
         for theme in ("light", "dark")
     )
-    return f"{groups}:root{{{light}}}.dark{{{dark}}}"
+    chips = "".join(f".t-{tone}{{--kind:var(--kind-{tone})}}" for tone in TONES)
+    none = f".gn>rect{{fill:{NO_GROUP['light']}}}.dark .gn>rect{{fill:{NO_GROUP['dark']}}}"
+    return f"{groups}{none}:root{{{light}}}.dark{{{dark}}}{chips}"
 
 
-def panel_svg(panel: Panel, description: str) -> str:
-    """One panel; ``description`` is its text equivalent for screen readers."""
+def panel_svg(panel: Panel, description: str, outlined: np.ndarray | None = None) -> str:
+    """One panel; ``description`` is its text equivalent for screen readers.
+
+    outlined: bool, shape (world_size,): ranks to draw a frame round.
+    """
+    framed = [""] * len(panel.group) if outlined is None else np.where(outlined, " moved", "")
     side = panel.side
     rank_size, index_size = panel.text_sizes
     texts = _cell_texts(panel, side)
     cells = "".join(
-        f'<g class="c g{colour}" data-r="{rank}" data-g="{group}" '
+        f'<g class="c g{colour if group >= 0 else "n"}{framed[rank]}" data-r="{rank}" '
+        f'data-g="{group if group >= 0 else ""}" '
         f'transform="translate({x:g},{y:g})"><rect width="{side:g}" height="{side:g}" rx="{rx:g}"/>'
         f"{text}</g>"
         for rank, (colour, group, x, y, text) in enumerate(
@@ -67,8 +85,11 @@ def panel_svg(panel: Panel, description: str) -> str:
     )
 
 
-def overview_svg(overview: Overview, description: str) -> str:
-    """The logical mesh or the physical view, its cells as one picture of one pixel a GPU."""
+def overview_svg(overview: Overview, description: str, kinds: Sequence[int] = ()) -> str:
+    """The logical mesh or the physical view, its cells as one picture of one pixel a GPU.
+
+    kinds: the numbers under which the page's script knows the kinds that it marks here.
+    """
     width, height = overview.grid.columns * overview.cell, overview.grid.rows * overview.cell
     box = (
         f'x="{overview.left:g}" y="{overview.top:g}" width="{width:g}" height="{height:g}" '
@@ -79,11 +100,12 @@ def overview_svg(overview: Overview, description: str) -> str:
         for x, y, anchor, text in overview.labels
     )
     fold = ";".join(f"{f.size},{f.period},{f.step},{f.jump}" for f in overview.grid.folds)
-    swell = ";".join(f"{mark.kind}:{overview.swell(mark)}" for mark in overview.marks)
+    swell = ",".join(str(overview.swell(size)) for _, size in overview.sizes)
     row, column = divmod(int(overview.place[overview.rank]), overview.grid.columns)
     return (
         f'<svg class="overview" data-view="{overview.view}" data-columns="{overview.grid.columns}" '
         f'data-rows="{overview.grid.rows}" data-fold="{fold}" data-swell="{swell}" '
+        f'data-kinds="{",".join(map(str, kinds))}" '
         f'data-cell="{overview.cell:g}" data-left="{overview.left:g}" '
         f'data-top="{overview.top:g}" role="group" '
         f'viewBox="0 0 {overview.width + 2:g} {overview.height + 2:g}" '
@@ -104,7 +126,7 @@ def _greys(overview: Overview) -> list[tuple[int, int, int]]:
 
 
 def _kinds(overview: Overview) -> list[tuple[int, int, int]]:
-    return [rgb(kind_colour(mark.kind)) for mark in overview.marks]
+    return [rgb(kind_colour(mark.tone)) for mark in overview.marks]
 
 
 def _uri(pixels: np.ndarray, colours: list[tuple[int, int, int]]) -> str:
@@ -147,6 +169,6 @@ def _cell_texts(panel: Panel, side: float) -> list[str]:
     return [
         f'<text class="r" {middle} y="{side * 0.5:.1f}" font-size="{size:.1f}">{rank}</text>'
         f'<text class="i" {middle} y="{side * 0.85:.1f}" font-size="{small:.1f}">'
-        f"{panel.kind}{group}</text>"
+        f"{panel.index_text(group)}</text>"
         for rank, group in enumerate(panel.group.tolist())
     ]

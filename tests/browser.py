@@ -8,10 +8,13 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 from urllib.parse import urlsplit
 
-from groups import LayoutError, rank_groups
+from descriptions import VIEWS
+from groups import LayoutError
+from groups.grouping import Grouping
 from render import scene
+from views.controls import preset_choices
 from views.messages import fix_label, sentence
-from views.state import Controls, Layout, read
+from views.state import Controls, Layout, from_preset, read
 
 try:
     from playwright.sync_api import Error, Locator, Page, expect
@@ -102,21 +105,23 @@ def requests_during(page: Page, act: Callable[[], None]) -> list[str]:
 # --- What is shown --------------------------------------------------------------------------------
 
 READ = """() => {
-  const {axes, kinds, gpusPerNode} = JSON.parse(document.querySelector('.picture').dataset.mesh);
+  const mesh = JSON.parse(document.querySelector('.picture').dataset.mesh);
+  const grids = mesh.grids.map((axes) => axes.map(([name, size]) => name + size).join('-'));
   const panels = [...document.querySelectorAll('svg.panel')].map((svg) => {
     const groups = [];
-    for (const cell of svg.querySelectorAll('.c')) {
-      (groups[Number(cell.dataset.g)] ??= []).push(Number(cell.dataset.r));
+    const alone = [];
+    for (const {dataset} of svg.querySelectorAll('.c')) {
+      (dataset.g === '' ? alone : groups[Number(dataset.g)] ??= []).push(Number(dataset.r));
     }
-    return [svg.dataset.kind, groups];
+    return [svg.dataset.kind, groups, alone];
   });
   return [
     [...document.querySelectorAll('#status dd')].map((dd) => dd.textContent),
-    document.querySelector('.refusal > p')?.textContent ?? '',
+    document.querySelector('#status .refusal > p')?.textContent ?? '',
     [...document.querySelectorAll('.fix')].map((fix) => fix.textContent),
-    axes.map(([name, size]) => name + size).join('-'),
-    gpusPerNode,
-    kinds.map(([kind]) => kind),
+    grids.slice(0, mesh.coordinates),
+    mesh.gpusPerNode,
+    mesh.kinds.slice(0, mesh.told).map(([name, tone, grid]) => [name, grids[grid]]),
     panels,
     [...document.querySelectorAll('svg.overview')].map((svg) => svg.dataset.view),
   ];
@@ -126,19 +131,46 @@ READ = """() => {
 def drawn(layout: Layout) -> list[Any]:
     """The part of READ that pictures this layout: every group of every panel."""
     small = layout.world_size <= scene.PANEL_LIMIT
+    sides = sides_of(layout)
+    told = [str(layout.mesh)]
+    if any(one.mesh == layout.expert for one in layout.shown):
+        told.append(str(layout.expert))
+    # Beside another grid, groups of one rank are told in words alone.
+    pictured = [one for side in sides for one in side if len(sides) == 1 or one.size > 1]
     return [
-        str(layout.mesh),
+        told,
         layout.gpus_per_node,
-        list(layout.kinds),
-        [[kind, rank_groups(layout.mesh, kind).tolist()] for kind in layout.kinds] if small else [],
-        [] if small else ["logical", "physical"],
+        [[one.name, str(one.mesh)] for one in layout.shown],
+        [[one.name, groups_of(one), alone(one)] for one in pictured] if small else [],
+        [] if small else ["logical", "physical"] * len(sides),
     ]
+
+
+def sides_of(layout: Layout) -> list[list[Grouping]]:
+    """What is shown of the dense grid, then of the expert grid, without an empty one."""
+    dense = [one for one in layout.shown if one.mesh != layout.expert]
+    expert = [one for one in layout.shown if one.mesh == layout.expert]
+    return [side for side in (dense, expert) if side]
+
+
+def groups_of(grouping: Grouping) -> list[list[int]]:
+    """All groups in Megatron's order, the ranks of each ascending."""
+    return [sorted(int(rank) for rank in ranks) for ranks in grouping.groups()]
+
+
+def alone(grouping: Grouping) -> list[int]:
+    """The ranks that are in no group of the kind."""
+    return sorted(
+        set(range(grouping.world_size)) - {r for ranks in groups_of(grouping) for r in ranks}
+    )
 
 
 def expect_layout(page: Page, controls: Controls | None = None, **changes: Any) -> Layout:
     """Wait until the page shows exactly this layout, and refuses nothing."""
     layout = read(controls or Controls(**changes))
     sizes = [f"{layout.world_size:,}", f"{layout.mesh.size('dp'):,}"]
+    if layout.expert is not None:
+        sizes.append(f"{layout.expert.size('edp'):,}")
     _expect(page, [sizes, "", [], *drawn(layout)])
     return layout
 
@@ -198,15 +230,15 @@ LIT = """() => [...document.querySelectorAll('svg.panel')].map((svg) => {
 
 
 def expect_lit(page: Page, layout: Layout, rank: int | None, pinned: int | None = None) -> None:
-    """Wait until exactly the groups of ``rank`` are lit, in every panel."""
+    """Wait until exactly the groups of ``rank`` are lit, in every panel; itself, if in none."""
     wanted = [
         [
             kind,
-            [] if rank is None else members(layout, kind, rank),
+            [] if rank is None else members(layout, kind, rank) or [rank],
             [] if rank is None else [rank],
             [] if pinned is None else [pinned],
         ]
-        for kind in layout.kinds
+        for kind, *_ in drawn(layout)[3]
     ]
     try:
         page.wait_for_function(
@@ -220,9 +252,11 @@ def expect_lit(page: Page, layout: Layout, rank: int | None, pinned: int | None 
 
 
 def members(layout: Layout, kind: str, rank: int) -> list[int]:
-    """The group of a rank, found by looking through all groups."""
-    (group,) = (g for g in rank_groups(layout.mesh, kind).tolist() if rank in g)
-    return group
+    """The group of a rank, found by looking through all groups; empty if it is in none."""
+    (grouping,) = (one for one in layout.shown if one.name == kind)
+    found = [ranks for ranks in grouping.groups() if rank in ranks]
+    assert len(found) <= 1
+    return sorted(int(rank) for ranks in found for rank in ranks)
 
 
 TOASTS = ".toast-wrap > *, [data-testid^=toast], .toast-body"
@@ -232,10 +266,14 @@ TOASTS = ".toast-wrap > *, [data-testid^=toast], .toast-body"
 
 
 def box(page: Page, name: str) -> Locator:
-    """The number box of a size, or the text box of a dropdown."""
-    if name in ("nodes", "tp", "pp", "cp"):
+    """The box of a size or of a text, or that of a dropdown."""
+    if name in SIZES:
         return page.locator(f"#{name} input[type=text]")
-    return page.locator(f"#{name.replace('_', '-')} input")
+    return page.locator(f"#{name.replace('_', '-')} :is(input, textarea)")
+
+
+SIZES = ("nodes", "tp", "pp", "cp", "ep")
+"""Controls that are a slider with a number box."""
 
 
 def slider(page: Page, name: str) -> Locator:
@@ -267,6 +305,20 @@ def choose(page: Page, control: str, label: str) -> None:
     """Pick an entry of a dropdown."""
     page.locator(f"#{control} input").click()
     page.get_by_role("option", name=label, exact=True).click()
+
+
+def choose_preset(page: Page, preset: str, language: str = "en") -> Layout:
+    """Pick a published layout by typing its name, and wait until it is shown."""
+    label = next(label for label, name in preset_choices(language) if name == preset)
+    page.locator("#preset input").fill(label)
+    page.get_by_role("option", name=label, exact=True).click()
+    return expect_layout(page, from_preset(preset))
+
+
+def show(page: Page, view: str, language: str = "en") -> None:
+    """Choose a view by its name, and wait until it is there."""
+    page.locator("#view-choice").get_by_text(VIEWS[view][language], exact=True).click()
+    expect(page.locator(f".picture[data-view={view}]")).to_be_visible()
 
 
 def fix(page: Page, number: int = 0, mouse: bool = True) -> None:
@@ -302,14 +354,16 @@ def middle_of(page: Page, overview: scene.Overview, rank: int) -> tuple[float, f
 
 
 def values(page: Page) -> dict[str, str]:
-    """The text in every box of the column, by the name of the field of Controls."""
-    names = [one.name for one in fields(Controls) if one.name != "dp_kind"]
+    """The text in every box of the column that is not folded away, by its field of Controls."""
+    others = ("dp_kind", "more", "hybrid", "account")
+    names = [one.name for one in fields(Controls) if one.name not in others]
     boxes = page.evaluate(
         """(names) => names.map((name) =>
-          document.querySelector(`#${name.replaceAll('_', '-')} input:not([type=range])`).value)""",
+          document.querySelector(`#${name.replaceAll('_', '-')} input:not([type=range])`)?.value
+          ?? null)""",
         names,
     )
-    return dict(zip(names, boxes))
+    return {name: text for name, text in zip(names, boxes) if text is not None}
 
 
 # --- How it looks ---------------------------------------------------------------------------------

@@ -23,8 +23,9 @@ from browser import (
     values,
 )
 
-from descriptions import CONTROLS, PRESET_NAMES
+from descriptions import CONTROLS
 from groups import LayoutError
+from groups.presets import PRESETS
 from views.messages import sentence
 from views.state import Controls, from_preset, read
 
@@ -121,19 +122,19 @@ class Gate:
     """Holds drawings of one kind of controls on the server until they are let through."""
 
     def __init__(self, monkeypatch, holds):
-        from views import groups
+        from views import page
 
         self.entered, self.opened, self.asked = threading.Event(), threading.Event(), []
-        answer = groups.answer
+        answer = page.answer
 
-        def slow(controls, *rest):
+        def slow(controls, *rest, **more):
             self.asked.append(controls)
             if holds(controls):
                 self.entered.set()
                 self.opened.wait(20)
-            return answer(controls, *rest)
+            return answer(controls, *rest, **more)
 
-        monkeypatch.setattr(groups, "answer", slow)
+        monkeypatch.setattr(page, "answer", slow)
 
     def reached(self, page):
         """Wait until a drawing is held."""
@@ -201,13 +202,16 @@ def test_a_drawing_that_ends_late_never_replaces_a_newer_one(open_page, monkeypa
             expect_layout(page, wanted)
             expect(page.locator(".picture")).to_have_attribute("lang", language)
 
-    preset = page.get_by_role("button", name=PRESET_NAMES["playground-16"]["en"])
-    overtaken(Controls(nodes=5), preset.click, from_preset("playground-16"))
+    def preset():
+        box(page, "preset").fill(PRESETS["playground-16"].name)
+        page.get_by_role("option", name=PRESETS["playground-16"].name).click()
+
+    overtaken(Controls(nodes=5), preset, from_preset("playground-16"))
     type_in(page, "tp", "3")
     expect_refusal(page, Controls(tp=3))
     both = Controls(nodes=5, tp=3)
     overtaken(both, lambda: fix(page), both.changed(refusal_of(both).alternatives[0]))
-    preset.click()
+    preset()
     expect_layout(page)
     overtaken(Controls(nodes=7), page.get_by_label("中文").check, Controls(nodes=7), "zh")
 

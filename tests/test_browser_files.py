@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from browser import (
     TOASTS,
+    choose_preset,
     expect,
     expect_layout,
     expect_refusal,
@@ -16,22 +17,19 @@ from browser import (
 )
 from PIL import Image
 
-from descriptions import PAGE, PRESET_NAMES
-from groups import rank_groups
-from groups.placement import nodes_spanned
+from descriptions import PAGE
 from views.messages import sentence
-from views.state import Controls, from_preset
+from views.state import Controls
 
 pytestmark = pytest.mark.browser
 
 
 def all_groups(layout):
     """(kind, group, nodes spanned, ranks) of every group that the page shows."""
-    for kind in layout.kinds:
-        groups = rank_groups(layout.mesh, kind)
-        spanned = nodes_spanned(groups, layout.gpus_per_node).tolist()
-        for index, (ranks, nodes) in enumerate(zip(groups.tolist(), spanned)):
-            yield kind, index, nodes, ranks
+    for one in layout.shown:
+        for index, ranks in enumerate(one.groups()):
+            found = [int(rank) for rank in ranks]
+            yield one.name, index, len({rank // layout.gpus_per_node for rank in found}), found
 
 
 def save(page, form):
@@ -98,8 +96,7 @@ def expect_files(page, layout):
 
 def test_a_large_world_lists_the_first_groups_and_its_files_have_all(open_page):
     page = open_page()
-    page.get_by_role("button", name=PRESET_NAMES["llama3-405b"]["en"]).click()
-    layout = expect_layout(page, from_preset("llama3-405b"))
+    layout = choose_preset(page, "llama3-405b-3")
     more = page.locator("#details details.groups .more")
     expect(more).to_have_text(PAGE["more_rows"]["en"].format(shown=32, total="2,048"))
     assert rows_shown(page) == rows_of(layout, most=32)

@@ -10,20 +10,24 @@ from browser import (
     box,
     cell,
     choose,
+    choose_preset,
     contrasts,
     expect,
     expect_layout,
     expect_refusal,
     overflow,
     settle,
+    show,
     type_in,
+    type_sizes,
     values,
 )
 
-from descriptions import CONTROLS, DP_KINDS, KINDS, ORDERS, PAGE, PRESET_NAMES, TYPES
+from descriptions import CONTROLS, DP_KINDS, PAGE, TYPES, VIEWS, counted, kind_of
+from groups.conventions import CONVENTIONS
 from groups.presets import PRESETS
 from views.messages import sentence
-from views.state import Controls, from_preset, read
+from views.state import Controls, read
 
 pytestmark = pytest.mark.browser
 
@@ -45,7 +49,8 @@ def test_first_paint_is_16_gpus_as_dp_tp_and_pp_panels(open_page):
 
 
 SECTIONS = """() => [...document.querySelectorAll('.kind')].map((section) => [
-  section.querySelector('svg.panel').dataset.kind,
+  section.querySelector('.chip').textContent,
+  section.querySelector('svg.panel')?.dataset.kind ?? null,
   section.querySelector('h3').textContent,
   [...section.querySelectorAll('.text p')].map((p) => p.textContent),
 ])"""
@@ -53,19 +58,30 @@ SECTIONS = """() => [...document.querySelectorAll('.kind')].map((section) => [
 
 def test_every_type_shows_its_panels_in_order_with_title_and_text(open_page):
     page = open_page()
-    assert len(TYPES) == 14
+    assert len(TYPES) == 20
+    page.locator("#more-fold button").first.click()
+    box(page, "more").fill("tp-ep-pp")
+    box(page, "more").press("Enter")
+    type_sizes(page, ep=4, etp=1)
     for name, group_type in TYPES.items():
         choose(page, "group-type", group_type.title["en"])
-        expect_layout(page, group_type=name)
+        layout = expect_layout(page, group_type=name, ep=4, etp="1", more=("tp-ep-pp",))
         expect(page.locator(".intro h2")).to_have_text(group_type.title["en"])
         expect(page.locator(".intro > p")).to_have_text(group_type.body["en"])
         sections = page.evaluate(SECTIONS)
-        assert [kind for kind, _, _ in sections] == list(group_type.kinds)
-        for kind, title, texts in sections:
-            assert title.split(maxsplit=1) == [kind, KINDS[kind].title["en"]]
-            assert KINDS[kind].body["en"] in texts
+        assert [kind for kind, *_ in sections] == list(layout.kinds)
+        if name != "framework":
+            assert layout.kinds == (*group_type.kinds, "tp-ep-pp")
+        for kind, pictured, title, texts in sections:
+            assert pictured in (kind, None)
+            assert title.split(maxsplit=1) == [kind, kind_of(kind).title["en"]]
+            assert kind_of(kind).body["en"] in texts
         links = page.locator(".reading a").evaluate_all("all => all.map(a => a.href)")
         assert sorted(links) == sorted(link.url for link in group_type.reading)
+
+
+def kind_section(page, kind):
+    return page.locator(".kind", has=page.locator("h3 .chip").get_by_text(kind, exact=True))
 
 
 def test_dp_or_dp_cp_is_a_choice_in_cp_types_only_and_relabels_the_panel(open_page):
@@ -73,47 +89,50 @@ def test_dp_or_dp_cp_is_a_choice_in_cp_types_only_and_relabels_the_panel(open_pa
     type_in(page, "cp", "2")
     expect_layout(page, cp=2)
     expect(page.locator("#dp-kind")).to_be_hidden()
-    assert "dp-cp" in page.locator(".kind.k-dp .note").inner_text()
+    assert "dp-cp" in kind_section(page, "dp").locator(".note").inner_text()
     for name in ("cp", "tp", "cp+tp", "cp+dp", "cp+dp+tp", "cp+dp+pp", "cp+dp+tp+pp"):
         choose(page, "group-type", TYPES[name].title["en"])
         expect_layout(page, group_type=name, cp=2)
         both = {"cp", "dp"} <= set(TYPES[name].kinds)
         expect(page.locator("#dp-kind")).to_be_visible(visible=both)
         expect(page.locator(".kind .note")).to_have_count(0)
-    reduced = KINDS["dp-cp"]
+    reduced = kind_of("dp-cp")
     expect(page.locator(".kind h3", has_text=reduced.title["en"])).to_have_count(0)
     page.get_by_label(DP_KINDS["dp-cp"]["en"]).check()
     layout = expect_layout(page, group_type=name, cp=2, dp_kind="dp-cp")
     assert "dp-cp" in layout.kinds
     assert "dp" not in layout.kinds
     expect(page.locator(".kind h3", has_text=reduced.title["en"])).to_have_count(1)
-    expect(page.locator(".kind.k-dp-cp")).to_contain_text(reduced.body["en"])
+    expect(kind_section(page, "dp-cp")).to_contain_text(reduced.body["en"])
     assert cell(page, "dp-cp", 0).locator("text").all_text_contents() == ["0", "dp-cp0"]
     page.get_by_label(DP_KINDS["dp"]["en"]).check()
     expect_layout(page, group_type=name, cp=2)
 
 
-def test_presets_give_their_published_numbers_and_link_their_sources(open_page):
+def test_a_preset_sets_every_control_and_names_its_source(open_page):
     page = open_page()
     type_in(page, "nodes", "5")
-    choose(page, "order", ORDERS["tp-cp-pp-dp"]["en"])
-    expect_layout(page, nodes=5, order="tp-cp-pp-dp")
-    for preset, published in PRESETS.items():
-        page.get_by_role("button", name=PRESET_NAMES[preset]["en"]).click()
-        layout = expect_layout(page, from_preset(preset))
-        assert layout.mesh == published.mesh()
+    choose(page, "framework", CONVENTIONS["megatron-pp-dp"].name)
+    expect_layout(page, nodes=5, framework="megatron-pp-dp")
+    expect(page.locator("#source")).to_have_text("")
+    for preset in ("bloom-176b", "llama3-405b-3", "folding-mixtral-8x22b-folded", "playground-16"):
+        published = PRESETS[preset]
+        layout = choose_preset(page, preset)
         assert layout.mesh.size("dp") == published.dp
-        assert values(page) == {
-            "group_type": TYPES[published.group_type].title["en"],
-            "nodes": str(published.nodes),
-            "gpus_per_node": str(published.gpus_per_node),
-            "tp": str(published.tp),
-            "pp": str(published.pp),
-            "cp": str(published.cp),
-            "order": ORDERS[published.order]["en"],
-        }
-    links = page.locator(".sources a").evaluate_all("all => all.map(a => a.href)")
-    assert links == [preset.url for preset in PRESETS.values() if preset.url]
+        label = f"{published.name} · {counted(published.world_size, 'gpu', 'en')}"
+        shown = values(page)
+        for name in ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep"):
+            assert shown[name] == str(getattr(published, name))
+        assert shown["etp"] == ("" if published.etp is None else str(published.etp))
+        assert shown["framework"] == CONVENTIONS[published.framework].name
+        assert box(page, "preset").input_value() == label
+        source = page.locator("#source")
+        expect(source.locator("p").first).to_have_text("; ".join(published.source))
+        derived = PAGE["preset_derived"]["en"].format(names=", ".join(published.derived))
+        said = derived if published.derived else PAGE["preset_stated"]["en"]
+        expect(source).to_contain_text(said)
+        links = source.locator("a").evaluate_all("all => all.map(a => a.href)")
+        assert links == ([published.url] if published.url else [])
 
 
 # --- Languages ------------------------------------------------------------------------------------
@@ -124,22 +143,24 @@ def expect_words(page, language, group_type="dp+tp+pp"):
     expect(page.locator("h1")).to_have_text(PAGE["title"][language])
     expect(page.locator(".title p")).to_have_text(PAGE["subtitle"][language])
     column = page.locator("#controls")
-    for control in ("group_type", "nodes", "gpus_per_node", "tp", "pp", "cp", "order"):
+    names = ("group_type", "preset", "nodes", "gpus_per_node", "tp", "pp", "cp", "framework")
+    for control in (*names, "ep", "etp"):
         expect(column.get_by_text(CONTROLS[control].label[language], exact=True)).to_be_visible()
         expect(column.get_by_text(CONTROLS[control].help[language], exact=True)).to_be_visible()
-    expect(column.get_by_text(CONTROLS["preset"].label[language], exact=True)).to_be_visible()
-    for name in PRESETS:
-        expect(page.get_by_role("button", name=PRESET_NAMES[name][language])).to_be_visible()
+    for fold in ("experts_fold", "more_fold", "model_fold"):
+        expect(column.get_by_text(PAGE[fold][language], exact=True)).to_be_visible()
+    for view in VIEWS.values():
+        expect(page.locator("#view-choice").get_by_text(view[language], exact=True)).to_be_visible()
+    expect(page.locator("#rank label")).to_have_text(CONTROLS["rank"].label[language])
     assert box(page, "group_type").input_value() == TYPES[group_type].title[language]
-    assert box(page, "order").input_value() == ORDERS["tp-cp-dp-pp"][language]
     terms = page.locator("#status dt").all_inner_texts()
-    assert terms == [PAGE["world"][language], PAGE["dp_size"][language]]
+    assert terms == [PAGE[name][language] for name in ("world", "dp_size", "edp_size")]
     expect(page.locator(".intro h2")).to_have_text(TYPES[group_type].title[language])
     expect(page.locator(".intro > p")).to_have_text(TYPES[group_type].body[language])
     for kind in TYPES[group_type].kinds:
-        section = page.locator(f".kind.k-{kind}")
-        expect(section).to_contain_text(KINDS[kind].title[language])
-        expect(section).to_contain_text(KINDS[kind].body[language])
+        section = kind_section(page, kind)
+        expect(section).to_contain_text(kind_of(kind).title[language])
+        expect(section).to_contain_text(kind_of(kind).body[language])
     expect(page.locator(".told")).to_have_text(PAGE["idle"][language])
     heads = page.locator("#details th").all_inner_texts()
     columns = ("column_kind", "column_group", "column_ranks", "column_nodes")
@@ -191,7 +212,8 @@ def test_a_chinese_browser_opens_in_chinese(open_page):
 # --- Looks ----------------------------------------------------------------------------------------
 
 TEXTS = ".title, #status, .label, .size label, .size .help, #controls .info-text, .card, .intro, "
-TEXTS += ".kind .text, .how, .sources, #details, #presets button, #downloads button"
+TEXTS += ".kind .text, .how, .source, .strip, #details, #downloads button, #view-bar, .scroll, "
+TEXTS += ".warnings, .fine, dl.rank, #versus, #ranks"
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
@@ -205,6 +227,15 @@ def test_every_text_is_readable(open_page, dark):
     page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
     faint = [found for found in contrasts(page, TEXTS) if found[0] < 4.5]
     assert len(contrasts(page, ".card")) > 10
+    for preset, views in (
+        ("folding-mixtral-8x22b-folded", ("nodes", "ranks", "orders", "groups")),
+        ("playground-16", ("orders", "groups")),
+    ):
+        choose_preset(page, preset)
+        for view in views:
+            show(page, view)
+            assert len(contrasts(page, "#picture")) > 10
+            faint += [found for found in contrasts(page, TEXTS) if found[0] < 4.5]
     type_in(page, "tp", "3")
     expect(page.locator(".refusal")).to_be_visible()
     faint += [found for found in contrasts(page, ".refusal") if found[0] < 4.5]
@@ -213,15 +244,14 @@ def test_every_text_is_readable(open_page, dark):
 
 def test_nothing_is_wider_than_the_window(open_page):
     page = open_page(width=WIDTHS[-1])
-    shown = [Controls(), Controls(nodes=32), from_preset("llama3-405b"), from_preset("bloom-176b")]
     wide = []
-    for controls in shown:
-        if controls.nodes == 32:
-            type_in(page, "nodes", "32")
-        elif controls != Controls():
-            preset = "llama3-405b" if controls.nodes == 2048 else "bloom-176b"
-            page.get_by_role("button", name=PRESET_NAMES[preset]["en"]).click()
-        layout = expect_layout(page, controls)
+    presets = ("llama3-405b-3", "folding-mixtral-8x22b-folded", "deepseek-v3")
+    for step in ("2", "32", *presets):
+        if step in presets:
+            layout = choose_preset(page, step)
+        else:
+            type_in(page, "nodes", step)
+            layout = expect_layout(page, nodes=int(step))
         for width in WIDTHS[::-1]:
             resize(page, width)
             if overflow(page) != (0, []):
@@ -244,7 +274,7 @@ def resize(page, width):
 def test_on_a_phone_the_controls_are_folded_and_texts_stand_below_pictures(open_page):
     page = open_page(width=400, height=800, touch=True)
     assert overflow(page) == (0, [])
-    for control in ("#nodes", "#tp", "#order", "#presets"):
+    for control in ("#nodes", "#tp", "#framework", "#preset"):
         expect(page.locator(control)).to_be_hidden()
     expect(page.locator("#status")).to_be_visible()
     expect(page.locator("#group-type")).to_be_visible()
@@ -255,7 +285,7 @@ def test_on_a_phone_the_controls_are_folded_and_texts_stand_below_pictures(open_
         assert text
         assert text["y"] >= figure["y"] + figure["height"] - 1
     page.locator("#fold").tap()
-    for control in ("#nodes", "#tp", "#order", "#presets"):
+    for control in ("#nodes", "#tp", "#framework", "#preset"):
         expect(page.locator(control)).to_be_visible()
     type_in(page, "tp", "4")
     expect_layout(page, tp=4)
@@ -286,15 +316,19 @@ NAMELESS = """() => [...document.querySelectorAll('input, select, textarea, butt
 
 def test_every_picture_and_every_input_has_a_name_and_a_refusal_is_an_alert(open_page):
     page = open_page()
-    for preset, number in (("llama3-405b", 2), ("playground-16", 3)):
-        page.get_by_role("button", name=PRESET_NAMES[preset]["en"]).click()
-        layout = expect_layout(page, from_preset(preset))
+    for preset, number in (("llama3-405b-3", 2), ("deepseek-v3", 4), ("playground-16", 3)):
+        layout = choose_preset(page, preset)
         pictures = page.locator("#picture svg")
         expect(pictures).to_have_count(number)
         for name in pictures.evaluate_all("all => all.map(svg => svg.ariaLabel ?? '')"):
             assert len(name) > 30, "a picture without a text equivalent"
             assert str(layout.nodes) in name.replace(",", "")
-    assert page.evaluate(NAMELESS) == []
+    for fold in ("more", "model"):
+        page.locator(f"#{fold}-fold button").first.click()
+    expect(page.locator("#global-batch input")).to_be_visible()
+    for view in ("nodes", "orders", "ranks", "groups"):
+        show(page, view)
+        assert page.evaluate(NAMELESS) == []
     assert page.locator("h1").count() == 1
     expect(page.get_by_role("alert")).to_have_count(0)
     type_in(page, "tp", "3")

@@ -11,6 +11,7 @@ import pytest
 from browser import (
     cell,
     choose,
+    choose_preset,
     expect,
     expect_layout,
     expect_lit,
@@ -27,8 +28,9 @@ from browser import (
 )
 from PIL import Image
 
-from descriptions import DP_KINDS, KINDS, ORDERS, PAGE, PRESET_NAMES
-from groups import coordinates, group_index
+from descriptions import DP_KINDS, PAGE, kind_of
+from groups import coordinates
+from groups.conventions import CONVENTIONS
 from render import palette, scene
 from views.state import Controls, from_preset
 
@@ -40,12 +42,12 @@ CARD = """() => {
   return {
     gpu: text('.gpu b'),
     place: text('.gpu span'),
-    coordinates: text('.gpu code'),
+    coordinates: [...told.querySelectorAll('.gpu code')].map((code) => code.textContent),
     pinned: text('.gpu i'),
     groups: [...told.querySelectorAll('p:not(.gpu)')].map((p) => [
-      p.querySelector('.chip')?.textContent,
-      p.querySelector('b')?.textContent,
-      p.querySelector('.peers')?.textContent,
+      p.querySelector('.chip').textContent,
+      p.querySelector('b')?.textContent ?? p.textContent.trim(),
+      p.querySelector('.peers')?.textContent ?? '',
     ]),
   };
 }"""
@@ -54,17 +56,22 @@ CARD = """() => {
 def card_of(layout, rank, pinned):
     """What the card must say about a rank, from the groups themselves."""
     node, local = divmod(rank, layout.gpus_per_node)
-    at = coordinates(layout.mesh, rank)
+    meshes = [layout.mesh]
+    if any(one.mesh == layout.expert for one in layout.shown):
+        meshes.append(layout.expert)
+    places = [coordinates(mesh, rank) for mesh in meshes]
     groups = []
-    for kind in layout.kinds:
-        ranks = members(layout, kind, rank)
+    for one in layout.shown:
+        ranks = members(layout, one.name, rank)
+        if not ranks:
+            groups.append([one.name, f"{one.name} in no {one.name} group", ""])
+            continue
         peers = ", ".join(map(str, ranks[:16])) + (", …" if len(ranks) > 16 else "")
-        index = group_index(layout.mesh, kind)[rank]
-        groups.append([kind, f"group {index}", peers])
+        groups.append([one.name, f"group {one.index()[rank]}", peers])
     return {
         "gpu": f"GPU {rank}",
         "place": f"node {node}, local GPU {local}",
-        "coordinates": ", ".join(f"{axis} {at[axis]}" for axis in layout.mesh.names),
+        "coordinates": [", ".join(f"{axis} {at[axis]}" for axis in at) for at in places],
         "pinned": PAGE["card_pinned"]["en"] if pinned else None,
         "groups": groups,
     }
@@ -100,17 +107,16 @@ def test_card_tells_coordinates_groups_and_peers_in_both_orders(open_page):
     page = open_page()
     choose(page, "group-type", "CP + DP + TP + PP")
     type_sizes(page, cp=2, nodes=4)
-    for order in ORDERS:
-        choose(page, "order", ORDERS[order]["en"])
-        layout = expect_layout(page, group_type="cp+dp+tp+pp", order=order, cp=2, nodes=4)
+    for framework in ("megatron", "llama3"):
+        choose(page, "framework", CONVENTIONS[framework].name)
+        chosen = Controls(group_type="cp+dp+tp+pp", framework=framework, cp=2, nodes=4)
+        layout = expect_layout(page, chosen)
         for rank in (0, 5, 14, 31):
             cell(page, "cp", rank).hover()
             expect_card(page, layout, rank)
             expect_lit(page, layout, rank)
     page.get_by_label(DP_KINDS["dp-cp"]["en"]).check()
-    layout = expect_layout(
-        page, group_type="cp+dp+tp+pp", order=order, cp=2, nodes=4, dp_kind="dp-cp"
-    )
+    layout = expect_layout(page, chosen.changed({"dp_kind": "dp-cp"}))
     cell(page, "dp-cp", 21).hover()
     expect_card(page, layout, 21)
     expect_lit(page, layout, 21)
@@ -155,7 +161,7 @@ def test_a_pinned_rank_that_no_longer_exists_is_said(open_page):
     page.mouse.move(5, 5)
     type_in(page, "nodes", "1")
     layout = expect_layout(page, nodes=1)
-    gone = PAGE["card_gone"]["en"].format(rank=12)
+    gone = PAGE["card_norank"]["en"].format(rank=12, last=7)
     expect(page.locator(".told")).to_contain_text(gone)
     expect_lit(page, layout, None)
     type_in(page, "nodes", "2")
@@ -273,14 +279,13 @@ def test_cells_too_small_for_text_leave_it_out(open_page):
 
 
 def open_preset(page, preset):
-    page.get_by_role("button", name=PRESET_NAMES[preset]["en"]).click()
-    layout = expect_layout(page, from_preset(preset))
+    layout = choose_preset(page, preset)
     expect(page.locator("svg.overview")).to_have_count(2)
     return layout
 
 
 def overviews(layout, rank=0):
-    return scene.overviews(layout.mesh, layout.kinds, layout.gpus_per_node, rank)
+    return scene.overviews(layout.mesh, layout.shown, layout.gpus_per_node, rank)
 
 
 def shown_marks(page, view):
@@ -299,7 +304,7 @@ def expect_marks(page, layout, rank, theme="light"):
         next_frame(page)
         pixels = view.mark_pixels()
         colours = [(0, 0, 0, 0)] + [
-            (*palette.rgb(palette.kind_colour(mark.kind, theme)), 255) for mark in view.marks
+            (*palette.rgb(palette.kind_colour(mark.tone, theme)), 255) for mark in view.marks
         ]
         wanted = np.array(colours, dtype=np.uint8)[pixels]
         shown = shown_marks(page, view.view)
@@ -315,7 +320,7 @@ def _near(value):
 
 def test_16384_gpus_hover_tells_the_rank_under_the_pointer_without_the_server(open_page):
     page = open_page()
-    layout = open_preset(page, "llama3-405b")
+    layout = open_preset(page, "llama3-405b-3")
     logical, physical = overviews(layout)
     expect_marks(page, layout, 0)
 
@@ -334,14 +339,14 @@ def test_16384_gpus_hover_tells_the_rank_under_the_pointer_without_the_server(op
 
 def test_16384_gpus_a_pin_outlives_a_redraw(open_page):
     page = open_page()
-    layout = open_preset(page, "llama3-405b")
+    layout = open_preset(page, "llama3-405b-3")
     logical, _ = overviews(layout)
     page.mouse.click(*middle_of(page, logical, 5000))
     page.mouse.move(5, 5)
     expect_card(page, layout, 5000, pinned=True)
     settle(page)
     type_in(page, "cp", "8")
-    controls = Controls(**{**vars(from_preset("llama3-405b")), "cp": 8})
+    controls = Controls(**{**vars(from_preset("llama3-405b-3")), "cp": 8})
     layout = expect_layout(page, controls)
     expect(page.locator(".large")).to_have_attribute("data-rank", "5000")
     expect_card(page, layout, 5000, pinned=True)
@@ -351,15 +356,14 @@ def test_16384_gpus_a_pin_outlives_a_redraw(open_page):
         assert "rank 5000" in name.replace(",", "")
     settle(page)
     page.mouse.click(*middle_of(page, overviews(layout)[1], 9))
-    page.get_by_role("button", name=PRESET_NAMES["playground-16"]["en"]).click()
-    layout = expect_layout(page)
+    layout = choose_preset(page, "playground-16")
     page.mouse.move(5, 5)
     expect_lit(page, layout, 9, pinned=9)
 
 
 def test_16384_gpus_by_keyboard(open_page):
     page = open_page()
-    layout = open_preset(page, "llama3-405b")
+    layout = open_preset(page, "llama3-405b-3")
     logical, physical = overviews(layout)
     for view in (logical, physical):
         rank_at = {int(place): rank for rank, place in enumerate(view.place.tolist())}
@@ -402,7 +406,9 @@ def test_131072_gpus_are_drawn_and_told(open_page):
         told = page.locator(".told .gpu b")
         expect(told).to_have_text(f"GPU {_told_at(page, view)}")
     for kind in layout.kinds:
-        expect(page.locator(f".kind.k-{kind}")).to_contain_text(KINDS[kind].body["en"])
+        expect(page.locator(".kind", has_text=kind_of(kind).title["en"])).to_contain_text(
+            kind_of(kind).body["en"]
+        )
 
 
 def _told_at(page, view):

@@ -11,7 +11,10 @@ from dataclasses import fields, is_dataclass
 import pytest
 
 import descriptions
-from descriptions import KINDS, LANGUAGES, TYPES, Text
+from descriptions import KINDS, LANGUAGES, TYPES, Text, kind_of
+from groups.conventions import CONVENTIONS
+from groups.megatron import process_groups
+from groups.presets import PRESETS
 
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 FULL_WIDTH = re.compile(r"[\u3000-\u303f\uff00-\uffef]")
@@ -56,6 +59,12 @@ KINDS_OF_TYPE = {
     "cp+tp": ("cp", "tp"),
     "cp+pp": ("cp", "pp"),
     "cp+tp+pp": ("cp", "tp", "pp"),
+    "ep": ("ep",),
+    "ep+edp": ("ep", "etp", "edp"),
+    "moe": ("tp", "cp", "dp", "pp", "etp", "ep", "edp"),
+    "model": ("mp", "embd", "pos-embd"),
+    "framework": (),
+    "chosen": (),
 }
 
 
@@ -70,8 +79,50 @@ def test_a_type_shows_the_kinds_of_its_name_in_order(name: str) -> None:
 
 
 def test_kinds_have_the_short_names_of_the_field() -> None:
-    short = {name: kind.short for name, kind in KINDS.items()}
-    assert short == {"tp": "TP", "cp": "CP", "dp": "DP", "dp-cp": "DP-CP", "pp": "PP"}
+    assert {name: kind.short for name, kind in KINDS.items()} == {n: n.upper() for n in KINDS}
+
+
+MEGATRON_JOBS = [
+    {"tp": 2, "cp": 2, "pp": 2, "ep": 4, "num_distributed_optimizer_instances": 2},
+    {"cp": 8, "hierarchical_context_parallel_sizes": [2, 2, 2], "hybrid_context_parallel": True},
+    {"tp": 2, "gtp": 2, "egtp": 2},
+]
+
+
+def test_every_group_that_megatron_creates_has_a_kind_and_every_kind_is_a_group() -> None:
+    made = {name for job in MEGATRON_JOBS for name in process_groups(32, **job)}
+    assert {"hcp-l2", "hybrid-dp-cp-8", "intra-dist-opt", "embd", "egtp-edp"} <= made
+    assert {kind_of(name).short for name in made} == {kind.short for kind in KINDS.values()}
+
+
+def test_a_group_finds_its_kind_by_its_whole_name_or_without_its_number() -> None:
+    assert all(kind_of(name) is kind for name, kind in KINDS.items())
+    assert kind_of("hcp-l0") is kind_of("hcp-l12") is KINDS["hcp"]
+    assert kind_of("hybrid-dp-cp-2") is kind_of("hybrid-dp-cp-1024") is KINDS["hybrid-dp-cp"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "xp", "TP", "tp-2", "dp-cp-4", "cp-dp", "hcp-2", "hcp-l", "hcp-l1-l2", "hcp-l\u0661"],
+)
+def test_an_unknown_group_has_no_kind(name: str) -> None:
+    with pytest.raises(KeyError):
+        kind_of(name)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_two_kinds_have_a_title_or_a_sentence_in_common(language: str) -> None:
+    full_stop = {"en": r"(?<=\.) ", "zh": "(?<=。)"}[language]
+    titles = [kind.title[language] for kind in KINDS.values()]
+    sentences = [
+        s for kind in KINDS.values() for s in re.split(full_stop, kind.body[language]) if s
+    ]
+    for said in (titles, sentences):
+        assert [text for text, times in Counter(said).items() if times > 1] == []
+
+
+def test_a_kind_is_told_briefly() -> None:
+    assert {name: n for name, kind in KINDS.items() if (n := len(kind.body.en)) > 420} == {}
 
 
 def test_titles_of_single_types_and_combinations() -> None:
@@ -81,6 +132,12 @@ def test_titles_of_single_types_and_combinations() -> None:
         "tp": ("Tensor model parallel (TP)", "张量模型并行（TP）"),
         "pp": ("Pipeline parallel (PP)", "流水线并行（PP）"),
         "cp": ("Context parallel (CP)", "上下文并行（CP）"),
+        "ep": ("Expert parallel (EP)", "专家并行（EP）"),
+        "ep+edp": ("EP + ETP + EDP: the expert grid", "EP + ETP + EDP：专家网格"),
+        "moe": ("Dense and expert grids (MoE)", "稠密网格与专家网格（MoE）"),
+        "model": ("Model parallel and embeddings", "模型并行与嵌入"),
+        "framework": ("The framework's own groups", "所选框架自己的组"),
+        "chosen": ("Only the groups chosen below", "只画下面选择的组"),
     }
     for name, title in titles.items():
         combination = name.upper().replace("+", " + ")
@@ -109,6 +166,11 @@ CP_LINKS = [
     "https://www.zhihu.com/question/637961859/answer/3349322621",
     WECHAT + "u4gG1WZ73mgH9mEKQQCRww",
 ]
+FOLDING = "https://arxiv.org/abs/2504.14960"
+DEEPSEEK_V3 = "https://arxiv.org/abs/2412.19437"
+MOE_DOCS = (
+    "https://docs.nvidia.com/megatron-core/developer-guide/0.16.0/user-guide/features/moe.html"
+)
 READING = {
     "dp": [
         "https://www.cs.cmu.edu/~muli/file/ps.pdf",
@@ -147,7 +209,25 @@ READING = {
     "cp+tp": CP_LINKS,
     "cp+pp": CP_LINKS,
     "cp+tp+pp": CP_LINKS,
+    "ep": [FOLDING, DEEPSEEK_V3, MOE_DOCS],
+    "ep+edp": [FOLDING, MOE_DOCS],
+    "moe": [FOLDING, DEEPSEEK_V3, MOE_DOCS],
+    "model": [
+        "https://juejin.cn/post/7063030243224879140",
+        ZHIHU + "629121480",
+        ZHIHU + "678724323",
+    ],
+    "framework": [
+        ZHIHU + "485208899",
+        ZHIHU + "670374745",
+        "https://juejin.cn/post/7063030243224879140",
+    ],
+    "chosen": ["https://juejin.cn/post/7063030243224879140", ZHIHU + "629121480"],
 }
+
+
+def test_every_type_has_its_reading_list() -> None:
+    assert list(READING) == list(TYPES)
 
 
 @pytest.mark.parametrize("name", READING)
@@ -206,7 +286,9 @@ def test_neither_language_says_much_more_than_the_other(text: Text) -> None:
 def test_both_languages_name_the_same_numbers_and_operations(text: Text) -> None:
     def facts(language: str) -> set[str]:
         names = r"[Aa]ll-reduce|all-gather|reduce-scatter|all-to-all|p2p|dp-cp|NVLink|ZeRO|Megatron"
-        names += r"|Transformer Engine|\b(?:FP16|BF16|FP8|DP|TP|PP|CP|K|V|tp|cp|pp|dp)\b|\d+B?"
+        names += r"|Transformer Engine|MoE|(?:tp|dp)-[a-z-]+|(?:intra|inter|pos)-[a-z-]+"
+        names += r"|\b(?:FP16|BF16|FP8|DP|TP|PP|CP|EP|ETP|EDP|K|V|N)\b|\d+B?"
+        names += r"|\b(?:tp|cp|pp|dp|ep|etp|edp|gtp|egtp|mp|embd|torch)\b"
         found = re.findall(names, text[language], flags=re.ASCII)
         return {name.replace("All-", "all-") for name in found}
 
@@ -257,11 +339,12 @@ FAULTS = {
         "每个 PP 组是一个阶段。",
     ),
     "rank that is not global": (
-        r"\b(DP|TP|PP|CP|[dtpc]p|local|(data|tensor|pipeline|context)[- ]parallel) ranks?\b",
+        r"\b(DP|TP|PP|CP|[dtpc]p|e[td]?p|e?gtp|E[TD]?P|local|(data|tensor|pipeline|context|expert)"
+        r"[- ]parallel) ranks?\b",
         "its DP rank is 5",
     ),
     "rank that is not global (zh)": (
-        r"((?<![A-Za-z])(DP|TP|PP|CP|[dtpc]p) |局部 ?|本地 ?|并行 ?)rank",
+        r"((?<![A-Za-z])(DP|TP|PP|CP|[dtpc]p|e[td]?p|e?gtp|E[TD]?P) |局部 ?|本地 ?|并行 ?)rank",
         "它的 TP rank 是 5",
     ),
     "CP is for FP8 only": (r"\bonly\b[^.;]*FP8|FP8 only", "CP only works with FP8."),
@@ -372,6 +455,78 @@ FACTS = {
     "dp+pp: schedules": (TYPES["dp+pp"].body, "interleaving and zero-bubble", "交错调度和零气泡"),
     "dp+tp+pp: 34B": (TYPES["dp+tp+pp"].body, "at most 8.*34B", "不超过 8.*34B"),
     "cp+dp: feed-forward": (TYPES["cp+dp"].body, "feed-forward", "前馈"),
+    "ep kind: tokens by all-to-all": (
+        KINDS["ep"].body,
+        "tokens to the ranks that hold their experts, .* all-to-all",
+        "all-to-all 把 token 送到持有其专家的 rank",
+    ),
+    "ep kind: not bounded by dp": (
+        KINDS["ep"].body,
+        "ep is not bounded by dp, and one group may span the tp, cp and dp",
+        "ep 不受 dp 限制，一个组可以跨越稠密网格的 tp、cp 和 dp",
+    ),
+    "ep: bounded by experts": (
+        TYPES["ep"].body,
+        "bounded by the number of experts and by the ranks of a stage, not by dp",
+        "受专家数和一个阶段的 rank 数限制，而不受 dp 限制",
+    ),
+    "etp kind: defaults to tp": (
+        KINDS["etp"].body,
+        "not given, etp is tp, not 1",
+        "不指定时 etp 等于 tp，而不是 1",
+    ),
+    "edp kind: what remains": (
+        KINDS["edp"].body,
+        r"what remains .*edp = world / \(etp × ep × pp\)",
+        "剩下的部分：edp = world /（etp × ep × pp）",
+    ),
+    "edp kind: dense goes elsewhere": (
+        KINDS["edp"].body,
+        "dense gradients go over dp-cp",
+        "稠密部分的梯度则在 dp-cp 上归约",
+    ),
+    "ep+edp: what remains": (
+        TYPES["ep+edp"].body,
+        r"edp = world / \(etp × ep × pp\)",
+        "edp = world /（etp × ep × pp）",
+    ),
+    "moe: two grids, one world": (
+        TYPES["moe"].body,
+        "tp × cp × dp × pp for dense layers and etp × ep × edp × pp for experts, .* the world",
+        "稠密层用 tp × cp × dp × pp，专家用 etp × ep × edp × pp，.*等于 world",
+    ),
+    "moe: ep exceeds dp": (TYPES["moe"].body, "ep can exceed dp", "ep 可以大于 dp"),
+    "moe: where ep and cp meet": (
+        TYPES["moe"].body,
+        "cp and ep meet, since both are made of neighbouring ranks of a stage",
+        "cp 与 ep 会相遇，因为两者都由同一阶段内相邻的 rank 组成",
+    ),
+    "mp kind: cp is not in it": (KINDS["mp"].body, "cp is not in it", "cp 不在其中"),
+    "embd kind: ends only": (
+        KINDS["embd"].body,
+        "the first and the last stage .*other stages are in no such group",
+        "首尾两个阶段；其余阶段的 rank 不属于任何这样的组",
+    ),
+    "pos-embd kind: first stage": (KINDS["pos-embd"].body, "the first stage", "首个阶段"),
+    "tp-ep kind: its tp is etp": (KINDS["tp-ep"].body, "etp and ep", "etp 和 ep"),
+    "tp-ep-pp kind: its tp is etp": (KINDS["tp-ep-pp"].body, "tp is etp", "tp 是 etp"),
+    "hcp kind: levels": (KINDS["hcp"].body, "sizes multiply to cp", "大小之积等于 cp"),
+    "hybrid-dp-cp kind: short run": (
+        KINDS["hybrid-dp-cp"].body,
+        "last run may be shorter",
+        "最后一段可能较短",
+    ),
+    "inter-edp kind: dense too": (
+        KINDS["inter-edp"].body,
+        "also carries dense gradients",
+        "也传递稠密部分的梯度",
+    ),
+    "intra-dist-opt kind: unsorted": (
+        KINDS["intra-dist-opt"].body,
+        "Megatron lists its ranks unsorted.*torch sorts them",
+        "Megatron 给出的 rank 未排序.*torch 会排序",
+    ),
+    "gtp kind: experimental": (KINDS["gtp"].body, "Experimental", "实验功能"),
     "reading: counted from 0": (
         descriptions.HOW_TO_READ,
         "rank, counted from 0.*from 0 too",
@@ -415,3 +570,40 @@ def test_types_with_cp_say_what_it_carries_and_who_reduces_gradients(name: str) 
     assert "K 和 V" in body.zh
     assert any("dp-cp" in s and "radients" in s for s in re.split(r"[.;]", body.en))
     assert any("dp-cp" in s and "梯度" in s for s in re.split("[。；]", body.zh))
+
+
+def test_every_framework_has_its_note_and_what_its_source_leaves_open():
+    assert set(descriptions.FRAMEWORKS) == set(CONVENTIONS)
+    left_open = {name for name, convention in CONVENTIONS.items() if convention.unsettled}
+    assert set(descriptions.UNSETTLED) == left_open
+
+
+def test_every_note_of_a_published_layout_is_there_in_chinese():
+    notes = {preset.note for preset in PRESETS.values()} - {""}
+    assert set(descriptions.NOTES_ZH) == notes
+
+
+def test_groups_of_frameworks_that_are_none_of_megatrons_are_described():
+    named = {
+        own.name
+        for convention in CONVENTIONS.values()
+        for own in (*convention.axes, *convention.expert_axes, *convention.groups)
+    }
+    assert set(descriptions.OWN_GROUPS) <= named
+
+
+EVERY_ROOT = [name for name in descriptions.__all__ if name.isupper()]
+EVERY_TEXT = {
+    where: text
+    for root in EVERY_ROOT
+    for where, text in texts_in(getattr(descriptions, root), root)
+}
+
+
+@pytest.mark.parametrize("text", EVERY_TEXT.values(), ids=EVERY_TEXT)
+def test_every_text_has_both_languages_and_the_same_blanks_to_fill(text: Text) -> None:
+    blanks = re.compile(r"\{(\w+)\}")
+    assert text.en.strip()
+    assert text.zh.strip()
+    assert sorted(blanks.findall(text.en)) == sorted(blanks.findall(text.zh))
+    assert not CHINESE.search(text.en)

@@ -18,15 +18,25 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from groups import fit
+from groups.grouping import Grouping, plain
+from groups.megatron import groupings
 from render import figure as drawing
 from render import palette, scene, svg
 
+
+def plains(mesh, *kinds):
+    return [plain(mesh, kind) for kind in kinds]
+
+
 SIXTEEN = fit(16, order="tp-cp-dp-pp", tp=2, pp=2)
-PANELS = [scene.panel(SIXTEEN, kind, 8) for kind in ("dp", "tp", "pp")]
+PANELS = [scene.panel(plain(SIXTEEN, kind), 8) for kind in ("dp", "tp", "pp")]
 TITLES = ["DP: 4 groups of 4 ranks", "TP: 8 groups of 2 ranks", "PP: 8 groups of 2 ranks"]
 BIG = fit(1024, order="tp-cp-dp-pp", tp=8, cp=2, pp=4)
-OVERVIEWS = scene.overviews(BIG, ("tp", "cp", "dp", "pp"), 8, 517)
-TWO_RANKS = [OVERVIEWS[0], scene.overviews(BIG, ("tp", "cp"), 8, 0)[0]]
+OVERVIEWS = scene.overviews(BIG, plains(BIG, "tp", "cp", "dp", "pp"), 8, 517)
+TWO_RANKS = [OVERVIEWS[0], scene.overviews(BIG, plains(BIG, "tp", "cp"), 8, 0)[0]]
+ALONE = [scene.panel(plain(fit(1), "tp"), 1)]
+EMBEDDING = scene.panel(groupings(16, tp=2, pp=4)["embd"], 8)
+LEVELS = scene.panel(Grouping("hcp-l0", SIXTEEN, "dp", length=2), 8)
 THEMES = ("light", "dark")
 PAGE = {"light": (255, 255, 255), "dark": (0x0B, 0x0F, 0x19)}
 
@@ -133,8 +143,10 @@ def test_writing_leaves_the_settings_of_matplotlib_as_they_were():
 
 def test_pyplot_is_never_imported():
     code = (
-        "import sys; from groups import fit; from render import scene, figure as f\n"
-        "m = fit(512, tp=8); made = f.figure(scene.overviews(m, ('tp',), 8, 3), ['a', 'b'], 'c')\n"
+        "import sys; from groups import fit; from groups.grouping import plain\n"
+        "from render import scene, figure as f\n"
+        "m = fit(512, tp=8); views = scene.overviews(m, [plain(m, 'tp')], 8, 3)\n"
+        "made = f.figure(views, ['a', 'b'], 'c')\n"
         "[f.to_bytes(made, form) for form in ('png', 'svg', 'pdf')]\n"
         "print('matplotlib.pyplot' in sys.modules, 'tkinter' in sys.modules)"
     )
@@ -161,7 +173,7 @@ def test_each_cell_has_its_palette_colour_and_the_page_shows_between_cells(shown
 @pytest.mark.parametrize(("world", "gpus_per_node", "lines"), [(16, 8, 2), (256, 72, 1)])
 def test_a_cell_s_text_is_in_its_ink_and_inside_the_cell(world, gpus_per_node, lines):
     """Rank and group at 64 pixels a cell, the rank alone at 30."""
-    shown = scene.panel(fit(world), "pp", gpus_per_node)
+    shown = scene.panel(plain(fit(world), "pp"), gpus_per_node)
     picture = alone(drawing.draw_panel, shown, "dark")  # where the page is neither of the inks
     for rank in range(world):
         left, top = shown.x[rank] + 1, shown.y[rank] + 1
@@ -175,6 +187,34 @@ def test_a_cell_s_text_is_in_its_ink_and_inside_the_cell(world, gpus_per_node, l
         assert across.min() >= 1
         assert across.max() <= side - 1
         assert abs((across.min() + across.max()) / 2 - side / 2) < 1.5  # in the middle
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_a_cell_in_no_group_is_grey_with_its_rank_and_a_dash(theme):
+    """16 GPUs, tp 2, pp 4: the middle stages share no embedding."""
+    picture = alone(drawing.draw_panel, EMBEDDING, theme)
+    grey = palette.NO_GROUP[theme]
+    for rank in range(16):
+        left, top = EMBEDDING.x[rank] + 1, EMBEDDING.y[rank] + 1
+        side = EMBEDDING.side
+        x, y = (slice(int(4 * a), int(4 * (a + side))) for a in (left, top))
+        cell = picture[y, x]
+        fill = palette.PALETTE[EMBEDDING.group[rank]] if rank < 4 or rank >= 12 else grey
+        assert tuple(cell[cell.shape[0] // 2, 20]) == palette.rgb(fill)
+        reads = (cell == palette.rgb(palette.ink(fill))).all(axis=-1)
+        below = reads[int(4 * side * 0.62) :]  # the group's line
+        assert below.any()
+        if fill == grey:  # a dash is low and narrow
+            rows, columns = below.any(axis=1), below.any(axis=0)
+            assert np.count_nonzero(rows) < 12
+            assert np.ptp(np.flatnonzero(columns)) < 4 * side / 4
+
+
+def test_a_name_that_ends_in_a_digit_is_parted_from_its_index():
+    corners = np.stack([LEVELS.x, LEVELS.y], axis=-1)
+    words = drawing._cell_words(LEVELS, corners, LEVELS.side, "light")
+    said = [word.text for word in words if not word.bold]
+    assert said == [f"hcp-l0:{group}" for group in LEVELS.group.tolist()]
 
 
 def test_each_node_has_a_frame_and_a_label_to_its_left():
@@ -196,7 +236,7 @@ def expected_colours(overview, theme) -> list[tuple[int, int, int]]:
     colours = [greys[stage] for stage in overview.stage]
     for mark in overview.marks:
         for rank in mark.ranks:
-            colours[rank] = palette.rgb(palette.KIND_COLOURS[theme][mark.kind])
+            colours[rank] = palette.rgb(palette.KIND_COLOURS[theme][mark.tone])
     return colours
 
 
@@ -253,14 +293,15 @@ def test_a_ring_in_the_page_s_ink_is_round_the_chosen_rank(theme):
 
 
 def test_131072_gpus_are_all_there_with_their_marks_large_enough_to_see():
-    for overview in scene.overviews(fit(131072, tp=8, pp=16), ("dp", "tp", "pp"), 8, 9):
+    mesh = fit(131072, tp=8, pp=16)
+    for overview in scene.overviews(mesh, plains(mesh, "dp", "tp", "pp"), 8, 9):
         rows, columns = overview.grid.rows, overview.grid.columns
         greys = np.array(palette.ramp(*palette.STAGE_GREYS["light"], 16))
         board = np.zeros((rows * columns, 3), dtype=int)
         board[overview.place] = greys[np.arange(131072) // 8192]
         board = board.reshape(rows, columns, 3)
         for mark in overview.marks:
-            more, colour = overview.swell(mark), palette.KIND_COLOURS["light"][mark.kind]
+            more, colour = overview.swell(len(mark.ranks)), palette.KIND_COLOURS["light"][mark.kind]
             for row, column in zip(*np.divmod(overview.place[mark.ranks], columns)):
                 around = (slice(max(0, at - more), at + more + 1) for at in (row, column))
                 board[tuple(around)] = palette.rgb(colour)
@@ -290,10 +331,27 @@ def test_the_legend_names_each_marked_kind_with_its_size_once():
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_the_legend_s_colours_are_in_the_picture_below_the_scenes(theme):
-    picture = png(overviews(theme))
+    with_ep = [*plains(BIG, "tp", "cp", "dp", "pp"), groupings(1024, ep=16)["ep"]]
+    scenes = scene.overviews(BIG, with_ep, 8, 517)
+    assert {mark.tone for mark in scenes[0].marks} == set(palette.TONES)
+    picture = png(drawing.figure(scenes, ["Logical mesh", "Nodes"], str(BIG), theme))
     bottom = picture[-2 * 70 :].reshape(-1, 3)
     for colour in palette.KIND_COLOURS[theme].values():
         assert (bottom == palette.rgb(colour)).all(axis=-1).sum() >= 4 * 100
+
+
+def test_the_legend_names_a_group_of_experts_in_its_tone():
+    found = groupings(1024, tp=8, pp=4, ep=16, etp=1)
+    shown = [found[name] for name in ("edp", "tp-ep", "embd")]
+    legend = drawing.Legend.of(scene.overviews(BIG, shown, 8, 0), "dark", 0.0)
+    tones = palette.KIND_COLOURS["dark"]
+    assert [(swatch, word.text) for swatch, word in legend.entries][:3] == [
+        (tones["dp"], "edp group, 16 ranks"),
+        (tones["ep"], "tp-ep group, 16 ranks"),
+        (tones["pp"], "embd group, 2 ranks"),
+    ]
+    outside = drawing.Legend.of(scene.overviews(BIG, shown, 8, 256), "dark", 0.0)
+    assert not any("embd" in word.text for _, word in outside.entries)
 
 
 def test_panels_have_no_legend():
@@ -304,7 +362,7 @@ def test_panels_have_no_legend():
 @pytest.mark.parametrize(
     ("shown", "title", "caption"),
     [
-        ([scene.panel(fit(1), "tp", 1)], "TP: 1 group of 1 rank, a title wider than its scene", ""),
+        (ALONE, "TP: 1 group of 1 rank, a title wider than its scene", ""),
         (PANELS[:1], "DP", "a caption wider than its scene " * 4),
         (TWO_RANKS, "a wide legend", ""),
         (OVERVIEWS[:1], "L" * 120, "a caption"),
@@ -327,7 +385,8 @@ def test_titles_and_caption_are_drawn():
 
 def test_long_labels_shrink_to_fit_beside_the_picture():
     """The labels of 131,072 replicas: "dp 129024-129535"."""
-    logical, _ = scene.overviews(fit(131072), ("dp",), 8, 0)
+    mesh = fit(131072)
+    logical, _ = scene.overviews(mesh, plains(mesh, "dp"), 8, 0)
     picture = alone(drawing.draw_overview, logical, "light", scale=2)
     assert (picture[:, :4] == 255).all()
     assert (picture[:, 4 : int(2 * logical.left) - 14] < 128).any()

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 from groups import LayoutError, fit, group_index
+from groups.families import FAMILIES
+from groups.grouping import plain
 from render import geometry, palette, scene
 from render.palette import KIND_COLOURS, PALETTE, STAGE_GREYS
 
@@ -103,7 +105,7 @@ def test_ink_is_black_or_white_and_never_below_4_5_on_any_colour_at_all():
 @pytest.mark.parametrize("theme", THEMES)
 def test_kinds_are_as_far_apart_as_groups_in_both_themes(theme):
     kinds = list(KIND_COLOURS[theme].values())
-    assert list(KIND_COLOURS[theme]) == ["tp", "cp", "dp", "pp"]
+    assert list(KIND_COLOURS[theme]) == list(palette.TONES) == ["tp", "cp", "dp", "pp", "ep"]
     assert nearest(kinds) >= 20
     assert all(nearest(kinds, deficiency) >= 10 for deficiency in DEFICIENCIES)
 
@@ -115,7 +117,7 @@ def greys(theme) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("kind", ["tp", "cp", "dp", "pp"])
+@pytest.mark.parametrize("kind", palette.TONES)
 @pytest.mark.parametrize("deficiency", [None, *DEFICIENCIES])
 def test_a_mark_stands_out_from_every_stage_by_its_colour(theme, kind, deficiency):
     """20 apart on all greys. By lightness alone (3:1) some would not: the hue carries it."""
@@ -133,16 +135,74 @@ def test_a_kind_stands_out_from_the_page_by_3_to_1(theme):
     assert pale == {"light": {"dp"}, "dark": set()}[theme]
 
 
-def test_every_join_with_dp_wears_the_colour_of_dp():
-    for theme in THEMES:
-        assert palette.kind_colour("dp-cp", theme) == KIND_COLOURS[theme]["dp"]
-        assert palette.kind_colour("cp-dp", theme) == KIND_COLOURS[theme]["dp"]
-        assert palette.kind_colour("cp", theme) == KIND_COLOURS[theme]["cp"]
+@pytest.mark.parametrize("theme", THEMES)
+def test_a_tone_has_one_colour_a_theme(theme):
+    for tone in palette.TONES:
+        assert palette.kind_colour(tone, theme) == KIND_COLOURS[theme][tone]
+    assert palette.kind_colour("tp") == KIND_COLOURS["light"]["tp"]
+
+
+@pytest.mark.parametrize("name", ["dp", "dp-cp", "cp-dp", "tp-dp", "tp-dp-cp", "gtp-dp", "edp"])
+def test_every_join_with_dp_wears_the_tone_of_dp(name):
+    assert palette.own_tone(name) == "dp"
+
+
+@pytest.mark.parametrize(
+    ("name", "tone"),
+    [
+        ("tp", "tp"), ("etp", "tp"), ("gtp", "tp"), ("egtp", "tp"),
+        ("cp", "cp"), ("tp-cp", "cp"), ("hcp-l0", "cp"), ("hcp-l1", "cp"),
+        ("pp", "pp"), ("mp", "pp"), ("embd", "pp"), ("pos-embd", "pp"),
+        ("ep", "ep"), ("tp-ep", "ep"), ("tp-ep-pp", "ep"), ("tp-ep-egtp-pp", "ep"),
+        ("intra-dp-cp", "dp"), ("inter-edp", "dp"), ("hybrid-dp-cp-4", "dp"),
+        ("intra-dist-opt", ""), ("slice", ""), ("", ""),
+    ],
+)  # fmt: skip
+def test_a_name_wears_the_tone_of_what_it_is_mostly_made_of(name, tone):
+    assert palette.own_tone(name) == tone
+
+
+def test_groups_of_one_picture_have_different_tones_as_long_as_there_are_any():
+    names = [*FAMILIES, "hcp-l0", "hcp-l1", "intra-dist-opt", "slice"]
+    for few in (1, 2, 3, 4, 5):
+        for shown in itertools.islice(itertools.combinations(names, few), 0, None, 7**few // 4 + 1):
+            tones = palette.tones(shown)
+            assert list(tones) == list(shown)
+            assert len(set(tones.values())) == few, tones
+            assert set(tones.values()) <= set(palette.TONES)
+            first = shown[0]
+            assert tones[first] == palette.own_tone(first) or not palette.own_tone(first)
+
+
+def test_more_groups_than_tones_share_them():
+    tones = palette.tones(["dp", "dp-cp", "tp-dp", "tp-dp-cp", "edp", "tp", "slice"])
+    assert set(tones.values()) == set(palette.TONES)
+    assert tones["dp"] == "dp"
+    assert len(tones) == 7
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_a_gpu_in_no_group_reads_as_one_and_is_no_group_s_colour(theme):
+    grey = palette.NO_GROUP[theme]
+    assert palette.contrast(grey, palette.ink(grey)) >= 4.5
+    assert max(palette.rgb(grey)) - min(palette.rgb(grey)) <= 32  # no hue to speak of
+    for fill in PALETTE:
+        assert nearest([grey, fill]) >= 18
+        assert all(nearest([grey, fill], deficiency) >= 6.5 for deficiency in DEFICIENCIES)
+
+
+def test_cells_in_no_group_part_no_colours():
+    """-1 is no group 10: a row of 10, -1, 21, -1 keeps the colours of 10 and 21."""
+    group = np.array([10, -1, 21, -1])
+    row = np.stack([np.arange(3), np.arange(1, 4)], axis=-1)
+    assert palette.colour_indices(group, row)[[0, 2]].tolist() == [10, 10]
 
 
 def test_an_unknown_kind_or_theme_has_no_colour():
     with pytest.raises(KeyError):
         palette.kind_colour("xp")
+    with pytest.raises(KeyError):
+        palette.kind_colour("dp-cp")
     with pytest.raises(KeyError):
         palette.kind_colour("dp", "sepia")
 
@@ -210,7 +270,7 @@ def test_groups_0_to_10_have_their_own_colour_in_every_world():
     for gpus_per_node, nodes in WORLDS[::20]:
         for mesh in layouts(gpus_per_node * nodes):
             for kind in ("tp", "dp", "pp"):
-                shown = scene.panel(mesh, kind, gpus_per_node)
+                shown = scene.panel(plain(mesh, kind), gpus_per_node)
                 first = shown.group < 11
                 assert np.array_equal(shown.colour[first], shown.group[first])
 
@@ -218,7 +278,7 @@ def test_groups_0_to_10_have_their_own_colour_in_every_world():
 def test_all_members_of_a_group_have_one_colour():
     for world, gpus_per_node in ((16, 8), (72, 72), (240, 8), (256, 4)):
         for mesh in layouts(world):
-            shown = scene.panel(mesh, "dp", gpus_per_node)
+            shown = scene.panel(plain(mesh, "dp"), gpus_per_node)
             pairs = set(zip(shown.group.tolist(), shown.colour.tolist()))
             assert len(pairs) == shown.num_groups
 
@@ -238,4 +298,4 @@ def test_groups_11_apart_that_touch_get_different_colours():
 
 def test_an_unknown_kind_is_refused():
     with pytest.raises(LayoutError):
-        scene.panel(fit(16), "xp", 8)
+        scene.panel(plain(fit(16), "xp"), 8)

@@ -11,9 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groups import LayoutError, fit, group_of, parse_mesh, rank_groups
-from render import geometry, scene
+from groups.grouping import Grouping, plain
+from groups.megatron import dense_grid, expert_grid, grids, groupings
+from render import geometry, palette, scene
 
 SIXTEEN = fit(16, order="tp-cp-dp-pp", tp=2, pp=2)
+
+
+def plains(mesh, *kinds):
+    return [plain(mesh, kind) for kind in kinds]
 
 
 def board(grid: geometry.Grid, world: int) -> list[list[int]]:
@@ -43,14 +49,14 @@ GROUPS = {
 
 @pytest.mark.parametrize("kind", GROUPS)
 def test_each_gpu_is_in_the_group_and_colour_that_the_picture_shows(kind):
-    shown = scene.panel(SIXTEEN, kind, gpus_per_node=8)
+    shown = scene.panel(plain(SIXTEEN, kind), gpus_per_node=8)
     assert shown.group.reshape(2, 8).tolist() == GROUPS[kind]
     assert shown.colour.reshape(2, 8).tolist() == GROUPS[kind]  # fewer than 11: the same numbers
     assert (shown.num_groups, shown.group_size) == {"tp": (8, 2), "dp": (4, 4), "pp": (8, 2)}[kind]
 
 
 def test_node_is_row_and_local_rank_is_column():
-    shown = scene.panel(SIXTEEN, "tp", gpus_per_node=8)
+    shown = scene.panel(plain(SIXTEEN, "tp"), gpus_per_node=8)
     column = ((shown.x - shown.x[0]) / shown.cell).reshape(2, 8)
     assert column.tolist() == [[0, 1, 2, 3, 4, 5, 6, 7]] * 2
     rows = shown.y.reshape(2, 8)
@@ -60,7 +66,7 @@ def test_node_is_row_and_local_rank_is_column():
 
 
 def test_row_labels_stand_left_of_their_node_and_at_its_middle():
-    shown = scene.panel(SIXTEEN, "tp", gpus_per_node=8)
+    shown = scene.panel(plain(SIXTEEN, "tp"), gpus_per_node=8)
     for (x, y, _), (left, top, _, height) in zip(shown.labels, shown.frames):
         assert x < left
         assert y == pytest.approx(top + height / 2)
@@ -68,14 +74,14 @@ def test_row_labels_stand_left_of_their_node_and_at_its_middle():
 
 def test_wide_nodes_fold_into_a_block():
     """Four of 16 GPUs side by side."""
-    shown = scene.panel(fit(16), "dp", gpus_per_node=16)
+    shown = scene.panel(plain(fit(16), "dp"), gpus_per_node=16)
     assert len(set(shown.x.tolist())) == 4
     assert len(set(shown.y.tolist())) == 4
     assert (np.diff(shown.x.reshape(4, 4)) == shown.cell).all()
 
 
 def test_a_row_of_several_nodes_is_labelled_by_its_first():
-    shown = scene.panel(fit(256), "dp", gpus_per_node=8)
+    shown = scene.panel(plain(fit(256), "dp"), gpus_per_node=8)
     assert [text for _, _, text in shown.labels] == [f"N{n}" for n in range(0, 32, 2)]
 
 
@@ -92,7 +98,7 @@ SIZES = sorted({(world, g) for world, g in SIZES if world <= 256})
 
 @pytest.mark.parametrize(("world", "gpus_per_node"), SIZES)
 def test_cells_do_not_overlap_and_stand_in_their_node_inside_the_picture(world, gpus_per_node):
-    shown = scene.panel(fit(world), "dp", gpus_per_node)
+    shown = scene.panel(plain(fit(world), "dp"), gpus_per_node)
     assert shown.x.shape == shown.y.shape == (world,)
     assert shown.cell >= scene.RANK  # every panel is large enough to read the ranks
     beside = np.abs(shown.x[:, None] - shown.x[None, :]) >= shown.cell
@@ -115,7 +121,7 @@ def test_cells_do_not_overlap_and_stand_in_their_node_inside_the_picture(world, 
 
 @pytest.mark.parametrize(("world", "gpus_per_node"), SIZES)
 def test_frames_do_not_overlap(world, gpus_per_node):
-    x, y, width, height = np.array(scene.panel(fit(world), "dp", gpus_per_node).frames).T
+    x, y, width, height = np.array(scene.panel(plain(fit(world), "dp"), gpus_per_node).frames).T
     apart = (x[:, None] + width[:, None] <= x) | (y[:, None] + height[:, None] <= y)
     assert (apart | apart.T | np.eye(len(x), dtype=bool)).all()
 
@@ -125,14 +131,91 @@ def test_frames_do_not_overlap(world, gpus_per_node):
                                 (22, True, False), (21, False, False)]
 )  # fmt: skip
 def test_what_a_cell_says_depends_on_its_size(cell, rank, index):
-    shown = scene.panel(SIXTEEN, "tp", gpus_per_node=8)
+    shown = scene.panel(plain(SIXTEEN, "tp"), gpus_per_node=8)
     sized = scene.Panel(**{**vars(shown), "cell": float(cell)})
     assert (sized.shows_rank, sized.shows_index) == (rank, index)
 
 
 @pytest.mark.parametrize(("gpus_per_node", "cell"), [(8, 41), (4, 40), (16, 38), (72, 30), (1, 36)])
 def test_256_gpus_have_cells_as_large_as_the_page_allows(gpus_per_node, cell):
-    assert scene.panel(fit(256), "dp", gpus_per_node).cell == cell
+    assert scene.panel(plain(fit(256), "dp"), gpus_per_node).cell == cell
+
+
+# -- panels of groups that are cut out of others -------------------------------------------------
+
+
+def test_middle_stages_are_in_no_embedding_group_and_wear_no_colour():
+    """16 GPUs, tp 2, pp 4: a stage is four ranks, first and last share the embedding."""
+    shown = scene.panel(groupings(16, tp=2, pp=4)["embd"], gpus_per_node=8)
+    assert shown.group.reshape(4, 4).tolist() == [
+        [0, 1, 2, 3],
+        [-1, -1, -1, -1],
+        [-1, -1, -1, -1],
+        [0, 1, 2, 3],
+    ]
+    assert shown.colour.tolist() == shown.group.tolist()
+    assert (shown.kind, shown.num_groups, shown.group_size) == ("embd", 4, 2)
+    assert shown.index_text(-1) == "–"
+    assert shown.index_text(3) == "embd3"
+
+
+def test_cells_in_no_group_take_no_colour_from_the_others():
+    """-1 counts as no colour: 32 groups on the first and last of eight rows keep g % 11."""
+    mesh = fit(256, tp=8, pp=8)
+    shown = scene.panel(groupings(256, tp=8, pp=8)["embd"], gpus_per_node=8)
+    inside = shown.group >= 0
+    assert inside.sum() == 64
+    assert (shown.colour[~inside] == -1).all()
+    assert (shown.colour[inside] == shown.group[inside] % 11).all()
+    pairs = geometry.touching(geometry.physical_grid(mesh.world_size, 8, 2).grid, 256)
+    both = pairs[inside[pairs].all(axis=1)]
+    one, other = both.T
+    differ = shown.group[one] != shown.group[other]
+    assert (shown.colour[one] != shown.colour[other])[differ].all()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("tp", "tp3"),
+        ("hcp-l0", "hcp-l0:3"),
+        ("pos-embd", "pos-embd3"),
+        ("hybrid-dp-cp-4", "#3"),
+        ("intra-dist-opt", "#3"),
+    ],
+)
+def test_a_name_that_ends_in_a_digit_is_parted_from_the_index_and_a_long_one_left_out(name, text):
+    shown = scene.panel(Grouping(name, SIXTEEN, "tp"), gpus_per_node=8)
+    assert (len(name) > scene.LONGEST_KIND) == (text == "#3")
+    assert shown.index_text(3) == text
+    assert shown.index_text(-1) == "–"
+    rank_size, index_size = shown.text_sizes
+    assert 0 < index_size * 0.625 * len(shown.index_text(7)) <= shown.side + 1e-6
+    assert index_size <= 12 < rank_size
+
+
+@pytest.mark.parametrize("name", ["hcp-l0", "hcp-l1", "hybrid-dp-cp-8", "intra-dist-opt"])
+def test_a_cut_or_joined_group_is_coloured_as_it_is(name):
+    found = groupings(
+        20 if name.startswith("hybrid") else 16,
+        cp=1 if name.startswith("hybrid") else 4,
+        hybrid_context_parallel=name.startswith("hybrid"),
+        hierarchical_context_parallel_sizes=None if name.startswith("hybrid") else (2, 2),
+        num_distributed_optimizer_instances=2,
+    )
+    shown = scene.panel(found[name], gpus_per_node=8)
+    for index, ranks in enumerate(found[name].groups()):
+        assert (shown.group[list(ranks)] == index).all()
+        assert len(set(shown.colour[list(ranks)].tolist())) == 1
+    assert shown.num_groups == shown.group.max() + 1
+
+
+def test_a_window_of_a_job_has_no_picture():
+    window = parse_mesh("tp2-dp4+8")
+    with pytest.raises(ValueError, match="whole job"):
+        scene.panel(plain(window, "tp"), 8)
+    with pytest.raises(ValueError, match="whole job"):
+        scene.overviews(window, [], 8, 8)
 
 
 # -- the logical mesh ----------------------------------------------------------------------------
@@ -181,14 +264,69 @@ def test_stages_that_do_not_fit_go_on_in_the_band_beside():
     assert layout.band == (1, 2)
 
 
+def test_experts_run_across_and_where_there_is_etp_down():
+    """etp2-ep2-edp2-pp2: etp across, ep down, a block a (stage, replica)."""
+    layout = geometry.logical_grid(parse_mesh("etp2-ep2-edp2-pp2"))
+    assert board(layout.grid, 16) == [
+        # edp 0   edp 1
+        [0, 1,    4, 5],    # pp 0, ep 0
+        [2, 3,    6, 7],    #       ep 1
+        [8, 9,   12, 13],   # pp 1, ep 0
+        [10, 11, 14, 15],   #       ep 1
+    ]  # fmt: skip
+    assert (layout.block, layout.replicas, layout.stages) == ((2, 2), 2, 2)
+
+
+@pytest.mark.parametrize("text", ["etp2-ep2-gtp_remat2-edp2-pp2", "gtp_remat2-tp2-cp2-dp2-pp2"])
+def test_gtp_has_cells_of_its_own_below_the_others(text):
+    mesh = parse_mesh(text)
+    layout = geometry.logical_grid(mesh)
+    assert layout.block == (2, 4)
+    cells = layout.grid.cells()
+    assert sorted(cells.tolist()) == list(range(32))
+
+
+@pytest.mark.parametrize(
+    ("expert", "dense"),
+    [
+        ("etp1-ep64-edp2-pp16", "tp1-cp1-dp128-pp16"),
+        ("etp8-ep1-edp4-pp4", "tp8-cp1-dp4-pp4"),
+        ("etp4-ep2-edp8-pp2", "tp4-cp2-dp8-pp2"),
+        ("edp8-pp2", "dp8-pp2"),
+    ],
+)
+def test_a_mesh_of_experts_is_drawn_in_the_same_cells_as_its_dense_one(expert, dense):
+    """So that both grids can be told apart by their marks alone."""
+    grids_of = [geometry.logical_grid(parse_mesh(text)).grid for text in (expert, dense)]
+    assert (grids_of[0].columns, grids_of[0].rows) == (grids_of[1].columns, grids_of[1].rows)
+    assert grids_of[0].cells().tolist() == grids_of[1].cells().tolist()
+
+
+def test_an_overview_of_experts_is_labelled_by_edp_and_pp():
+    _, expert = grids(2048, ep=64, pp=16)
+    mesh = expert_grid(expert)
+    assert str(mesh) == "etp1-ep64-edp2-pp16"
+    logical, physical = scene.overviews(mesh, plains(mesh, "ep", "edp", "pp"), 8, 0)
+    assert [text for *_, text in logical.labels] == ["edp 0", "edp 1"]
+    assert logical.num_stages == 16
+    assert logical.stage.tolist() == [rank // 128 for rank in range(2048)]
+    assert physical.labels[0][3] == "N0"
+    mesh = parse_mesh("etp2-ep4-edp16-pp8")
+    logical, _ = scene.overviews(mesh, [], 8, 0)
+    texts = [text for *_, text in logical.labels]
+    assert texts[:8] == [f"pp {n}" for n in range(8)]
+    assert texts[8:] == [f"edp {n}" for n in range(16)][:: len(range(16)) // len(texts[8:])]
+
+
 def test_bands_of_replicas_say_which_they_are():
-    logical, _ = scene.overviews(fit(1024, tp=8, pp=4), ("dp",), 8, 0)
+    mesh = fit(1024, tp=8, pp=4)
+    logical, _ = scene.overviews(mesh, plains(mesh, "dp"), 8, 0)
     assert [text for *_, text in logical.labels] == ["dp 0–7", "dp 8–15", "dp 16–23", "dp 24–31"]
 
 
 def test_bands_of_stages_say_which_they_are():
     mesh = fit(16384, order="tp-cp-pp-dp", tp=8, cp=16, pp=16)
-    logical, _ = scene.overviews(mesh, ("dp",), 8, 0)
+    logical, _ = scene.overviews(mesh, plains(mesh, "dp"), 8, 0)
     texts = [text for *_, text in logical.labels]
     assert texts == [*(f"pp {n}" for n in range(8)), "pp 0–7", "pp 8–15"]
 
@@ -268,7 +406,7 @@ BIG = fit(1024, order="tp-cp-dp-pp", tp=8, cp=2, pp=4)
 
 @pytest.mark.parametrize("rank", [0, 1, 517, 1023])
 def test_marks_are_the_groups_of_the_chosen_rank_largest_first(rank):
-    for overview in scene.overviews(BIG, ("tp", "cp", "dp", "pp"), 8, rank):
+    for overview in scene.overviews(BIG, plains(BIG, "tp", "cp", "dp", "pp"), 8, rank):
         assert overview.rank == rank
         assert [(m.kind, len(m.ranks)) for m in overview.marks] == [
             ("dp", 16), ("tp", 8), ("pp", 4), ("cp", 2)
@@ -278,8 +416,31 @@ def test_marks_are_the_groups_of_the_chosen_rank_largest_first(rank):
             assert sorted(mark.ranks.tolist()) == own == group_of(BIG, mark.kind, rank).tolist()
 
 
+def test_groups_of_another_mesh_over_the_same_ranks_may_be_marked():
+    """Experts on the dense picture: 2,048 GPUs, tp 2, pp 4, ep 16 of etp 1."""
+    found = groupings(2048, tp=2, pp=4, ep=16, etp=1)
+    dense = dense_grid(grids(2048, tp=2, pp=4, ep=16, etp=1)[0])
+    shown = [found[name] for name in ("tp", "ep", "edp", "embd")]
+    for overview in scene.overviews(dense, shown, 8, 517):
+        assert [(mark.kind, mark.tone, len(mark.ranks)) for mark in overview.marks] == [
+            ("edp", "dp", 32), ("ep", "ep", 16), ("tp", "tp", 2)
+        ]  # fmt: skip
+        for mark in overview.marks:
+            assert 517 in mark.ranks
+            assert mark.ranks.tolist() == found[mark.kind].members(517).tolist()
+        # embd marks nothing here: rank 517 is in the second stage of four
+        assert overview.sizes == (("tp", 2), ("ep", 16), ("edp", 32), ("embd", 2))
+
+
+def test_two_groups_of_one_tone_are_marked_by_two():
+    found = groupings(1024, tp=8, cp=2, pp=4)
+    marks = scene.marks_of([found["dp"], found["dp-cp"]], rank=3)
+    assert [(mark.kind, mark.tone) for mark in marks] == [("dp-cp", "tp"), ("dp", "dp")]
+    assert all(mark.tone in palette.TONES for mark in marks)
+
+
 def test_both_views_show_the_same_world_in_one_cell_a_gpu():
-    logical, physical = scene.overviews(BIG, ("tp",), 8, 0)
+    logical, physical = scene.overviews(BIG, plains(BIG, "tp"), 8, 0)
     assert (logical.view, physical.view) == ("logical", "physical")
     for overview in (logical, physical):
         assert len(np.unique(overview.place)) == 1024
@@ -290,7 +451,8 @@ def test_both_views_show_the_same_world_in_one_cell_a_gpu():
 @pytest.mark.parametrize("world", [257, 997, 1024, 16384, 131072, 131071])
 @pytest.mark.parametrize("gpus_per_node", [1, 8, 72])
 def test_an_overview_and_its_labels_fit_the_page(world, gpus_per_node):
-    for overview in scene.overviews(fit(world), ("dp",), gpus_per_node, world - 1):
+    mesh = fit(world)
+    for overview in scene.overviews(mesh, plains(mesh, "dp"), gpus_per_node, world - 1):
         assert overview.width <= scene.OVERVIEW_WIDTH + 1e-6
         assert overview.height <= scene.OVERVIEW_TOP + scene.OVERVIEW_HEIGHT + 1e-6
         assert overview.cell > 0.8
@@ -303,7 +465,8 @@ def test_an_overview_and_its_labels_fit_the_page(world, gpus_per_node):
 
 @pytest.mark.parametrize("text", ["dp8-pp16", "tp8-cp16-pp16-dp8", "tp1-pp131072", "tp2-pp4096"])
 def test_labels_along_the_top_do_not_run_into_each_other(text):
-    logical, _ = scene.overviews(parse_mesh(text), ("pp",), 8, 0)
+    mesh = parse_mesh(text)
+    logical, _ = scene.overviews(mesh, plains(mesh, "pp"), 8, 0)
     top = sorted((x, text) for x, _, anchor, text in logical.labels if anchor == "start")
     assert top
     for (x, text), (following, _) in pairwise(top):
@@ -311,8 +474,9 @@ def test_labels_along_the_top_do_not_run_into_each_other(text):
 
 
 def test_gaps_are_drawn_from_4_pixels_a_cell():
+    meshes = {world: fit(world, tp=8) for world in (512, 16384, 131072)}
     by_world = {
-        world: scene.overviews(fit(world, tp=8), ("tp",), 8, 0)[1] for world in (512, 16384, 131072)
+        world: scene.overviews(mesh, plains(mesh, "tp"), 8, 0)[1] for world, mesh in meshes.items()
     }
     assert {world: one.cell >= 4 for world, one in by_world.items()} == {
         512: True, 16384: False, 131072: False
@@ -322,9 +486,10 @@ def test_gaps_are_drawn_from_4_pixels_a_cell():
 
 @pytest.mark.parametrize("world", [512, 4096, 16384, 131072])
 def test_a_mark_is_at_least_three_pixels_wide_and_never_a_quarter_of_the_picture(world):
-    for overview in scene.overviews(fit(world, tp=8, pp=4), ("tp", "pp", "dp"), 8, 0):
+    mesh = fit(world, tp=8, pp=4)
+    for overview in scene.overviews(mesh, plains(mesh, "tp", "pp", "dp"), 8, 0):
         for mark in overview.marks:
-            swell = overview.swell(mark)
+            swell = overview.swell(len(mark.ranks))
             side = 1 + 2 * swell
             crowded = len(mark.ranks) * (side + 2) ** 2 > world / 4
             assert side * overview.cell >= scene.SEEN or crowded
@@ -335,6 +500,6 @@ def test_a_mark_is_at_least_three_pixels_wide_and_never_a_quarter_of_the_picture
 def test_a_rank_or_kind_that_is_not_there_is_refused():
     for rank in (-1, 1024, 2.5, "0"):
         with pytest.raises(LayoutError):
-            scene.overviews(BIG, ("tp",), 8, rank)
+            scene.overviews(BIG, plains(BIG, "tp"), 8, rank)
     with pytest.raises(LayoutError):
-        scene.overviews(BIG, ("xp",), 8, 0)
+        scene.overviews(BIG, plains(BIG, "xp"), 8, 0)

@@ -12,6 +12,8 @@ import pytest
 from PIL import Image
 
 from groups import fit
+from groups.grouping import Grouping, plain
+from groups.megatron import groupings
 from render import palette, scene, svg
 
 SIXTEEN = fit(16, order="tp-cp-dp-pp", tp=2, pp=2)
@@ -20,12 +22,16 @@ KINDS = ("tp", "cp", "dp", "pp")
 HOSTILE = "\"><script>alert(1)</script> & 'tp'"
 
 
+def plains(mesh, *kinds):
+    return [plain(mesh, kind) for kind in kinds]
+
+
 def cells(picture: ET.Element) -> list[ET.Element]:
     return [g for g in picture.iter("g") if "c" in g.get("class", "").split()]
 
 
 def panel_of(mesh, kind, gpus_per_node=8, description="x") -> ET.Element:
-    return ET.fromstring(svg.panel_svg(scene.panel(mesh, kind, gpus_per_node), description))
+    return ET.fromstring(svg.panel_svg(scene.panel(plain(mesh, kind), gpus_per_node), description))
 
 
 def image_of(picture: ET.Element, name: str) -> Image.Image:
@@ -76,7 +82,7 @@ def test_middle_cells_say_the_rank_only():
 
 
 def test_cells_stand_where_the_scene_says_with_a_gap_of_two_pixels():
-    shown = scene.panel(SIXTEEN, "tp", 8)
+    shown = scene.panel(plain(SIXTEEN, "tp"), 8)
     for rank, g in enumerate(cells(panel_of(SIXTEEN, "tp"))):
         x, y = map(float, re.fullmatch(r"translate\((.*),(.*)\)", g.get("transform")).groups())
         assert (x, y) == (shown.x[rank] + 1, shown.y[rank] + 1)
@@ -91,12 +97,48 @@ def test_frames_and_row_labels_are_drawn():
     assert [text.text for text in rows] == ["N0", "N1"]
 
 
+def test_a_gpu_in_no_group_is_grey_has_no_group_number_and_says_a_dash():
+    """16 GPUs, tp 2, pp 4: the middle stages share no embedding."""
+    shown = scene.panel(groupings(16, tp=2, pp=4)["embd"], 8)
+    drawn = cells(ET.fromstring(svg.panel_svg(shown, "x")))
+    outer, middle = [*drawn[:4], *drawn[12:]], drawn[4:12]
+    assert [g.get("class") for g in outer] == [f"c g{n}" for n in (0, 1, 2, 3)] * 2
+    assert [g.get("data-g") for g in outer] == ["0", "1", "2", "3"] * 2
+    assert {g.get("class") for g in middle} == {"c gn"}
+    assert {g.get("data-g") for g in middle} == {""}
+    assert [int(g.get("data-r")) for g in drawn] == list(range(16))
+    said = [t.text for g in drawn for t in g.iter("text") if t.get("class") == "i"]
+    first = ["embd0", "embd1", "embd2", "embd3"]
+    assert said == [*first, *["–"] * 8, *first]
+
+
+def test_a_name_that_ends_in_a_digit_is_parted_from_its_index():
+    shown = scene.panel(Grouping("hcp-l0", SIXTEEN, "tp"), 8)
+    texts = [t.text for t in ET.fromstring(svg.panel_svg(shown, "x")).iter("text")]
+    assert "hcp-l0:3" in texts
+    assert "hcp-l03" not in texts
+
+
+def test_outlined_cells_are_those_that_are_asked_for():
+    shown = scene.panel(plain(SIXTEEN, "tp"), 8)
+    outlined = np.zeros(16, dtype=bool)
+    outlined[[0, 5, 15]] = True
+    drawn = cells(ET.fromstring(svg.panel_svg(shown, "x", outlined)))
+    moved = [int(g.get("data-r")) for g in drawn if "moved" in g.get("class").split()]
+    assert moved == [0, 5, 15]
+    assert drawn[5].get("class") == "c g2 moved"
+    assert drawn[6].get("class") == "c g3"
+    assert "moved" not in svg.panel_svg(shown, "x")
+    none = svg.panel_svg(shown, "x", np.zeros(16, dtype=bool))
+    assert none == svg.panel_svg(shown, "x")
+
+
 @pytest.mark.parametrize("view", ["panel", "logical", "physical"])
 def test_a_description_is_spoken_and_can_break_nothing(view):
     if view == "panel":
-        text = svg.panel_svg(scene.panel(SIXTEEN, "tp", 8), HOSTILE)
+        text = svg.panel_svg(scene.panel(plain(SIXTEEN, "tp"), 8), HOSTILE)
     else:
-        logical, physical = scene.overviews(BIG, KINDS, 8, 0)
+        logical, physical = scene.overviews(BIG, plains(BIG, *KINDS), 8, 0)
         text = svg.overview_svg(logical if view == "logical" else physical, HOSTILE)
     assert "<script" not in text
     picture = ET.fromstring(text)
@@ -121,7 +163,7 @@ def test_any_panel_is_well_formed_and_inside_its_view_box(world, gpus_per_node):
 @pytest.mark.parametrize("rank", [0, 517])
 @pytest.mark.parametrize("view", [0, 1])
 def test_the_base_image_is_one_pixel_a_gpu_in_the_grey_of_its_stage(view, rank):
-    overview = scene.overviews(BIG, KINDS, 8, rank)[view]
+    overview = scene.overviews(BIG, plains(BIG, *KINDS), 8, rank)[view]
     image = image_of(ET.fromstring(svg.overview_svg(overview, "")), "base")
     assert image.size == (overview.grid.columns, overview.grid.rows)
     pixels = np.asarray(image.convert("RGBA")).reshape(-1, 4)
@@ -133,7 +175,7 @@ def test_the_base_image_is_one_pixel_a_gpu_in_the_grey_of_its_stage(view, rank):
 @pytest.mark.parametrize("rank", [0, 517])
 @pytest.mark.parametrize("view", [0, 1])
 def test_the_marks_image_shows_the_chosen_groups_and_nothing_else(view, rank):
-    overview = scene.overviews(BIG, KINDS, 8, rank)[view]
+    overview = scene.overviews(BIG, plains(BIG, *KINDS), 8, rank)[view]
     image = image_of(ET.fromstring(svg.overview_svg(overview, "")), "marks")
     pixels = np.asarray(image.convert("RGBA")).reshape(-1, 4)[overview.place]
     expected = np.zeros((1024, 4), dtype=int)
@@ -146,8 +188,35 @@ def test_the_marks_image_shows_the_chosen_groups_and_nothing_else(view, rank):
     assert shown.sum() == 16 + 8 + 4 + 2 - 3  # they share the chosen rank only
 
 
+def test_marks_wear_their_tones():
+    """Experts among dense groups, and dp-cp beside dp, which has the tone of dp already."""
+    found = groupings(1024, tp=8, cp=2, pp=4, ep=16, etp=1)
+    shown = [found[name] for name in ("dp", "dp-cp", "ep")]
+    logical, _ = scene.overviews(BIG, shown, 8, 0)
+    tones = {mark.kind: mark.tone for mark in logical.marks}
+    assert tones == {"dp": "dp", "dp-cp": "tp", "ep": "ep"}
+    image = image_of(ET.fromstring(svg.overview_svg(logical, "")), "marks")
+    seen = {tuple(pixel) for pixel in np.asarray(image.convert("RGBA")).reshape(-1, 4).tolist()}
+    colours = {palette.rgb(palette.kind_colour(tone)) for tone in tones.values()}
+    assert {pixel[:3] for pixel in seen if pixel[3]} == colours
+
+
+def test_the_script_learns_the_kinds_and_how_wide_to_draw_each():
+    """Marks of rank 0 only are drawn here; the script draws those of any other rank."""
+    found = groupings(131072, tp=8, pp=16)
+    shown = [found[name] for name in ("tp", "embd", "dp")]
+    for overview in scene.overviews(fit(131072, tp=8, pp=16), shown, 8, 8192):
+        picture = ET.fromstring(svg.overview_svg(overview, "", kinds=(4, 0, 7)))
+        assert picture.get("data-kinds") == "4,0,7"
+        swells = [overview.swell(size) for size in (8, 2, 1024)]
+        assert picture.get("data-swell") == ",".join(map(str, swells))
+        assert [mark.kind for mark in overview.marks] == ["dp", "tp"]  # stage 1 is not in embd
+    assert ET.fromstring(svg.overview_svg(overview, "")).get("data-kinds") == ""
+
+
 def test_cells_without_a_gpu_are_transparent():
-    _, physical = scene.overviews(fit(1021), ("dp",), 8, 0)
+    mesh = fit(1021)
+    _, physical = scene.overviews(mesh, plains(mesh, "dp"), 8, 0)
     image = image_of(ET.fromstring(svg.overview_svg(physical, "")), "base")
     alpha = np.asarray(image.convert("RGBA"))[:, :, 3]
     assert (alpha > 0).sum() == 1021
@@ -155,8 +224,9 @@ def test_cells_without_a_gpu_are_transparent():
 
 def test_small_marks_swell_over_their_neighbours_but_not_over_the_edge():
     """131,072 GPUs: cells of 1.25 pixels, so that each mark covers 3 x 3."""
-    logical, _ = scene.overviews(fit(131072, tp=8, pp=16), ("pp", "tp"), 8, 0)
-    assert [logical.swell(mark) for mark in logical.marks] == [1, 1]
+    mesh = fit(131072, tp=8, pp=16)
+    logical, _ = scene.overviews(mesh, plains(mesh, "pp", "tp"), 8, 0)
+    assert [logical.swell(len(mark.ranks)) for mark in logical.marks] == [1, 1]
     marks = logical.mark_pixels()  # pp first: 16 ranks below each other; tp 8 on top, in a row
     assert marks[:4, :10].tolist() == [
         [2, 2, 2, 2, 2, 2, 2, 2, 2, 0],
@@ -169,7 +239,8 @@ def test_small_marks_swell_over_their_neighbours_but_not_over_the_edge():
 
 
 def test_more_stages_than_greys_share_them_in_order():
-    logical, _ = scene.overviews(fit(1024, tp=2, pp=512), ("pp",), 8, 0)
+    mesh = fit(1024, tp=2, pp=512)
+    logical, _ = scene.overviews(mesh, plains(mesh, "pp"), 8, 0)
     shades = logical.base_pixels().reshape(-1)[logical.place]
     assert shades.min() == 1
     assert shades.max() == 200
@@ -178,7 +249,7 @@ def test_more_stages_than_greys_share_them_in_order():
 
 def test_the_script_finds_every_rank_from_the_fold_alone():
     """By cell = sum((c % period) * step + (c // period) * jump), fastest axis first."""
-    for overview in scene.overviews(BIG, KINDS, 8, 0):
+    for overview in scene.overviews(BIG, plains(BIG, *KINDS), 8, 0):
         picture = ET.fromstring(svg.overview_svg(overview, ""))
         folds = [tuple(map(int, f.split(","))) for f in picture.get("data-fold").split(";")]
         for rank in (0, 1, 9, 300, 1023):
@@ -191,7 +262,7 @@ def test_the_script_finds_every_rank_from_the_fold_alone():
 
 
 def test_the_ring_is_round_the_chosen_rank():
-    for overview in scene.overviews(BIG, KINDS, 8, 517):
+    for overview in scene.overviews(BIG, plains(BIG, *KINDS), 8, 517):
         (ring,) = ET.fromstring(svg.overview_svg(overview, "")).iter("circle")
         column = (float(ring.get("cx")) - overview.left) / overview.cell
         row = (float(ring.get("cy")) - overview.top) / overview.cell
@@ -208,14 +279,16 @@ def gaps(overview) -> dict[str, tuple[int, int]]:
 
 def test_gaps_part_cells_blocks_and_bands():
     """64 x 16 cells in blocks of 8 x 1 and bands of 64 x 4; 44 x 24 cells in tiles of 4 x 2."""
-    logical, physical = scene.overviews(fit(1024, tp=8, pp=4), ("tp",), 8, 0)
+    mesh = fit(1024, tp=8, pp=4)
+    logical, physical = scene.overviews(mesh, plains(mesh, "tp"), 8, 0)
     assert gaps(logical) == {"gaps cells": (63, 15), "gaps blocks": (7, 15), "gaps bands": (0, 3)}
     assert gaps(physical) == {"gaps cells": (43, 23), "gaps blocks": (10, 11)}
 
 
 def test_no_line_is_drawn_closer_than_a_pixel_of_cells_allows():
     """131,072 GPUs: rows of 1.25 pixels would vanish under a line each."""
-    for overview in scene.overviews(fit(131072, tp=8, pp=16), ("tp",), 8, 0):
+    mesh = fit(131072, tp=8, pp=16)
+    for overview in scene.overviews(mesh, plains(mesh, "tp"), 8, 0):
         for name, (vertical, horizontal) in gaps(overview).items():
             least = 12 if "bands" in name else 8
             assert overview.grid.columns * overview.cell / (vertical + 1) >= least
@@ -233,13 +306,14 @@ def test_no_line_is_drawn_closer_than_a_pixel_of_cells_allows():
     ids=str,
 )
 def test_131072_gpus_fit_in_40_kilobytes(mesh):
-    for overview in scene.overviews(mesh, KINDS, 8, 4242):
+    for overview in scene.overviews(mesh, plains(mesh, *KINDS), 8, 4242):
         assert len(svg.overview_svg(overview, "One sentence.").encode()) < 40_000
 
 
 def test_pictures_run_nothing_and_refer_to_nothing_outside():
-    pictures = [svg.panel_svg(scene.panel(fit(256, tp=8), "tp", 8), "x")]
-    pictures += [svg.overview_svg(one, "x") for one in scene.overviews(BIG, KINDS, 8, 3)]
+    pictures = [svg.panel_svg(scene.panel(plain(fit(256, tp=8), "tp"), 8), "x")]
+    views = scene.overviews(BIG, plains(BIG, *KINDS), 8, 3)
+    pictures += [svg.overview_svg(one, "x") for one in views]
     for text in pictures:
         assert not re.search(r"<script|javascript:|https?:|<!|@import|<foreignObject", text)
         assert not re.search(r"\son[a-z]+=", text)
@@ -261,3 +335,11 @@ def test_the_style_sheet_gives_every_kind_its_colour_in_both_themes():
     root, dark = re.search(r":root\{(.*?)\}\.dark\{(.*?)\}", svg.style()).groups()
     for text, theme in ((root, "light"), (dark, "dark")):
         assert dict(re.findall(r"--kind-(\w+):(#\w+);", text)) == palette.KIND_COLOURS[theme]
+
+
+def test_the_style_sheet_gives_every_tone_a_class_and_no_group_a_grey():
+    css = svg.style()
+    for tone in palette.TONES:
+        assert f".t-{tone}{{--kind:var(--kind-{tone})}}" in css
+    assert f".gn>rect{{fill:{palette.NO_GROUP['light']}}}" in css
+    assert f".dark .gn>rect{{fill:{palette.NO_GROUP['dark']}}}" in css

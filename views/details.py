@@ -8,8 +8,8 @@ from functools import lru_cache
 from html import escape
 
 from descriptions import PAGE
-from groups import rank_groups
-from groups.placement import nodes_spanned
+from groups.audit import spans_of
+from groups.grouping import Grouping
 
 from .picture import ranks_text
 from .state import Layout
@@ -25,13 +25,11 @@ MEMBERS = 256
 def details_html(layout: Layout, language: str) -> str:
     """The table and the list of the first groups of each kind."""
     rows, lines, most = [], [], 0
-    for kind in layout.kinds:
-        groups = rank_groups(layout.mesh, kind)
+    for grouping in layout.shown:
+        kind, groups = grouping.name, grouping.groups()
+        spans = spans_of(grouping, layout.gpus_per_node)[:ROWS].tolist()
         most = max(most, len(groups))
-        shown = groups[:ROWS]
-        for index, (ranks, nodes) in enumerate(
-            zip(shown, nodes_spanned(shown, layout.gpus_per_node).tolist())
-        ):
+        for index, (ranks, nodes) in enumerate(zip(groups[:ROWS], spans)):
             rows.append(
                 f'<tr><td>{kind}</td><td>{index}</td><td class="ranks">{ranks_text(ranks)}</td>'
                 f"<td>{nodes}</td></tr>"
@@ -65,9 +63,9 @@ def groups_text(layout: Layout) -> str:
     <BLANKLINE>
     """
     lines = [f"# {layout.mesh}"]
-    for kind in layout.kinds:
-        for index, ranks in enumerate(rank_groups(layout.mesh, kind).tolist()):
-            lines.append(f"{kind} group {index}: {ranks}")
+    for grouping in layout.shown:
+        for index, ranks in enumerate(_lists(grouping)):
+            lines.append(f"{grouping.name} group {index}: {ranks}")
     return "\n".join(lines) + "\n"
 
 
@@ -76,9 +74,13 @@ def groups_csv(layout: Layout) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["kind", "group", "nodes_spanned", "ranks"])
-    for kind in layout.kinds:
-        groups = rank_groups(layout.mesh, kind)
-        spanned = nodes_spanned(groups, layout.gpus_per_node).tolist()
-        for index, (ranks, nodes) in enumerate(zip(groups.tolist(), spanned)):
-            writer.writerow([kind, index, nodes, " ".join(map(str, ranks))])
+    for grouping in layout.shown:
+        spanned = spans_of(grouping, layout.gpus_per_node).tolist()
+        for index, (ranks, nodes) in enumerate(zip(_lists(grouping), spanned)):
+            writer.writerow([grouping.name, index, nodes, " ".join(map(str, ranks))])
     return out.getvalue()
+
+
+def _lists(grouping: Grouping) -> list[list[int]]:
+    groups = grouping.groups()
+    return groups if isinstance(groups, list) else groups.tolist()

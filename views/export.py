@@ -6,10 +6,12 @@ import base64
 import time
 from typing import Any
 
-from groups import rank_groups
+from descriptions import PAGE
+from groups.grouping import Grouping
 from render import scene
 
 from .details import groups_csv, groups_text
+from .picture import by_grid, chosen_rank
 from .state import Layout
 
 PICTURES = {"png": "image/png", "svg": "image/svg+xml", "pdf": "application/pdf"}
@@ -22,18 +24,20 @@ def picture_file(layout: Layout, form: str, pin: int | None = None, theme: str =
     from render import figure
 
     if layout.world_size <= scene.PANEL_LIMIT:
-        scenes: list[Any] = [
-            scene.panel(layout.mesh, kind, layout.gpus_per_node) for kind in layout.kinds
-        ]
-        titles = [_title(layout, kind) for kind in layout.kinds]
+        scenes: list[Any] = [scene.panel(one, layout.gpus_per_node) for one in layout.shown]
+        titles = [_title(one) for one in layout.shown]
     else:
-        rank = pin if pin is not None and pin < layout.world_size else 0
-        scenes = list(scene.overviews(layout.mesh, layout.kinds, layout.gpus_per_node, rank))
-        titles = [
-            f"Logical mesh, groups of rank {rank}",
-            f"Physical view, {layout.gpus_per_node} GPUs a node",
-        ]
-    caption = f"{layout.mesh}, {layout.nodes:,} x {layout.gpus_per_node} GPUs"
+        rank = chosen_rank(layout, pin)
+        scenes, titles = [], []
+        for grid, mesh, shown in by_grid(layout):
+            scenes += scene.overviews(mesh, shown, layout.gpus_per_node, rank)
+            which = PAGE[grid]["en"]
+            titles += [
+                f"{which}: logical mesh {mesh}, groups of rank {rank}",
+                f"{which}: physical view, {layout.gpus_per_node} GPUs a node",
+            ]
+    meshes = ", ".join(str(mesh) for _, mesh, _ in by_grid(layout))
+    caption = f"{meshes}, {layout.nodes:,} x {layout.gpus_per_node} GPUs"
     return figure.to_bytes(figure.figure(scenes, titles, caption, theme), form)
 
 
@@ -52,7 +56,8 @@ def download(layout: Layout, form: str, pin: int | None = None, theme: str = "li
     }
 
 
-def _title(layout: Layout, kind: str) -> str:
-    number, size = rank_groups(layout.mesh, kind).shape
+def _title(grouping: Grouping) -> str:
+    number, size = grouping.num_groups, grouping.size
     groups = "group" if number == 1 else "groups"
-    return f"{kind}: {number} {groups} of {size} rank{'' if size == 1 else 's'}"
+    of = "of" if grouping.is_even else "of up to"
+    return f"{grouping.name}: {number} {groups} {of} {size} rank{'' if size == 1 else 's'}"

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from descriptions import CONTROLS, PAGE, REFUSALS, SPANS
+from descriptions import CONTROLS, PAGE, REFUSALS, SHORT_LABELS, SPANS, TYPES
 from groups import LayoutError
+from groups.conventions import CONVENTIONS
+
+from .state import OF_MATHS
+
+SHORT = ("tp", "pp", "cp", "dp", "ep", "etp", "edp", "vpp")
+"""Controls that keep their short name in a sentence."""
 
 
 def sentence(error: LayoutError, language: str) -> str:
@@ -23,41 +30,70 @@ def sentence(error: LayoutError, language: str) -> str:
     if "minimum" in facts:
         span = SPANS["up" if error.facts["maximum"] is None else "range"]
         facts["span"] = span[language].format(**facts)
-    if "sizes" in facts:
-        facts["sizes"] = facts["sizes"].replace(" x ", " × ")
+    for name in ("sizes", "levels"):
+        if isinstance(facts.get(name), str):
+            facts[name] = facts[name].replace(" x ", " × ")
     return REFUSALS[error.code][language].format(**facts)
 
 
 def control_label(control: str, language: str) -> str:
     """The name of a control as the page writes it; axes keep their short names."""
-    if control in ("tp", "pp", "cp", "dp") or control not in CONTROLS:
+    control = OF_MATHS.get(control, control)
+    if control in SHORT or control not in CONTROLS:
         return control
     return CONTROLS[control].label[language]
 
 
 def refusal_html(error: LayoutError, language: str) -> str:
-    """An alert: the sentence, one button a fix, and that the picture is the last valid one."""
+    """An alert: the sentence, one button a fix, Megatron's words, and what the picture is."""
     buttons = "".join(
         f'<button type="button" class="fix" data-fix="{i}">{escape(fix_label(fix, language))}'
         "</button>"
         for i, fix in enumerate(error.alternatives)
     )
     fixes = f'<p class="fixes"><span>{PAGE["try"][language]}</span>{buttons}</p>' if buttons else ""
+    quote = (
+        f'<p class="quote">{PAGE["megatron_says"][language]} <code>{escape(error.quote)}</code></p>'
+        if error.quote
+        else ""
+    )
+    control = OF_MATHS.get(error.control or "", error.control or "")
     return (
-        f'<div class="refusal" role="alert" data-control="{escape(error.control or "")}">'
-        f"<p>{escape(sentence(error, language))}</p>{fixes}"
+        f'<div class="refusal" role="alert" data-control="{escape(control)}">'
+        f"<p>{escape(sentence(error, language))}</p>{fixes}{quote}"
         f'<p class="still">{PAGE["still_shown"][language]}</p></div>'
     )
 
 
-def fix_label(fix: dict[str, int], language: str) -> str:
+def fix_label(fix: Mapping[str, Any], language: str) -> str:
     """
     >>> fix_label({"tp": 2, "pp": 4}, "en"), fix_label({"nodes": 3}, "en")
     ('tp 2, pp 4', 'Nodes 3')
     """
     return ", ".join(
-        f"{control_label(name, language)} {_number(value)}" for name, value in fix.items()
+        f"{_short(name, language)} {_value(OF_MATHS.get(name, name), value, language)}"
+        for name, value in fix.items()
     )
+
+
+def _short(name: str, language: str) -> str:
+    short = SHORT_LABELS.get(OF_MATHS.get(name, name))
+    return short[language] if short else control_label(name, language)
+
+
+def _value(control: str, value: Any, language: str) -> str:
+    """A control's value as the page shows it."""
+    if control == "framework":
+        return CONVENTIONS[value].name
+    if control == "group_type":
+        return TYPES[value].title[language]
+    if isinstance(value, bool):
+        return PAGE["on" if value else "off"][language]
+    if isinstance(value, (tuple, list)):
+        value = ("x" if control == "levels" else ", ").join(map(str, value))
+    if value in ("", None):
+        return PAGE["empty"][language]
+    return str(_number(value))
 
 
 def _number(value: Any) -> Any:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from descriptions import DP_KINDS, LANGUAGES, ORDERS, TYPES
-from groups import DEFAULT_ORDER, MAX_RANKS, LayoutError, Mesh, fit
+from descriptions import DP_KINDS, LANGUAGES, TYPES
+from groups import MAX_RANKS, LayoutError, Mesh
 from groups.alternatives import MOST
+from groups.conventions import CONVENTIONS
 from groups.errors import quoted
+from groups.grouping import Grouping
+from groups.job import OWN, Job, framework_name, own_groupings
+from groups.megatron import ORDER
 from groups.mesh import whole_number
 from groups.presets import PRESETS, Preset
 
@@ -23,46 +27,125 @@ class Controls:
     """The controls of the page, unchecked: any value that a person or a program may send."""
 
     group_type: Any = "dp+tp+pp"
+    more: Any = ()
     nodes: Any = 2
     gpus_per_node: Any = "8"
     tp: Any = 2
     pp: Any = 2
     cp: Any = 1
-    order: Any = DEFAULT_ORDER
+    ep: Any = 1
+    etp: Any = ""  # empty: as tp
+    framework: Any = "megatron"
+    order: Any = ORDER  # counts where the framework is OWN
     dp_kind: Any = "dp"
+    instances: Any = 1
+    levels: Any = ""  # of hierarchical context parallelism, such as 2x4; empty: none
+    hybrid: Any = False
+    layers: Any = ""
+    vpp: Any = ""
+    account: Any = False  # whether embedding and loss count as a layer each
+    experts: Any = ""
+    micro_batch: Any = ""
+    global_batch: Any = ""
 
-    def changed(self, changes: Mapping[str, int]) -> Controls:
-        """With one alternative of a refusal merged in."""
-        return replace(self, **changes)
+    def changed(self, changes: Mapping[str, Any]) -> Controls:
+        """With one alternative of a refusal merged in.
+
+        >>> Controls().changed({"order": "dp-tp-cp-ep-pp"}).framework
+        'own'
+        """
+        found = {OF_MATHS.get(name, name): value for name, value in changes.items()}
+        if "order" in found:
+            found.setdefault("framework", OWN)
+        if found.get("etp", "") is None:
+            found["etp"] = ""
+        if "levels" in found and not isinstance(found["levels"], str):
+            found["levels"] = "x".join(map(str, found["levels"]))
+        return replace(self, **found)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the views themselves are asked, unchecked."""
+
+    view: Any = "groups"
+    rank: Any = ""  # the pinned one, as it was typed; empty: none
+    versus: Any = "auto"
+    ranks: Any = ""
+
+
+OF_MATHS = {
+    "num_distributed_optimizer_instances": "instances",
+    "hierarchical_context_parallel_sizes": "levels",
+    "hybrid_context_parallel": "hybrid",
+    "virtual_pipeline_model_parallel_size": "vpp",
+    "num_experts": "experts",
+}
+"""The control of an argument of the maths, where they have different names."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Controls that make sense together: the mesh, where it stands, the kinds to show."""
+    """Controls that make sense together: the grids, where they stand, the groups to show."""
 
     group_type: str
     nodes: int
     gpus_per_node: int
-    mesh: Mesh
-    kinds: tuple[str, ...]
+    framework: str
+    mesh: Mesh  # of dense layers
+    expert: Mesh | None  # of experts; None if the framework has no such grid
+    shown: tuple[Grouping, ...]
+    makes: tuple[Grouping, ...] = ()  # the values of `every`, which two layouts may differ in
+    every: Mapping[str, Grouping] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def world_size(self) -> int:
         return self.mesh.world_size
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(grouping.name for grouping in self.shown)
+
+    @property
+    def order(self) -> str:
+        """The axes of both grids, fastest first, in Megatron's names."""
+        names = list(self.mesh.names)
+        if self.expert is not None:
+            after = self.expert.names[self.expert.names.index("ep") + 1 :]
+            behind = [{"etp": "tp", "edp": "dp"}.get(name, name) for name in after]
+            at = min((names.index(name) for name in behind), default=len(names))
+            names.insert(at, "ep")
+        return "-".join(names)
+
 
 def from_preset(preset: str) -> Controls:
     """The controls that show a published layout."""
     chosen: Preset = PRESETS[_choice("preset", preset, PRESETS)]
+    model: dict[str, Any] = {name: str(chosen.model.get(name, "")) for name in MODEL}
+    model["account"] = bool(chosen.model.get("account_for_embedding"))
     return Controls(
-        group_type=chosen.group_type,
+        group_type=_type_of(chosen),
         nodes=chosen.nodes,
         gpus_per_node=str(chosen.gpus_per_node),
         tp=chosen.tp,
         pp=chosen.pp,
         cp=chosen.cp,
-        order=chosen.order,
+        ep=chosen.ep,
+        etp="" if chosen.etp is None else str(chosen.etp),
+        framework=chosen.framework,
+        **model,
     )
+
+
+MODEL = ("layers", "vpp", "experts", "micro_batch", "global_batch")
+"""Controls that change no group: what the groups work on."""
+
+
+def _type_of(preset: Preset) -> str:
+    """The type of groups that says most about a published layout."""
+    if preset.ep > 1:
+        return "moe"
+    return "cp+dp+tp+pp" if preset.cp > 1 else "dp+tp+pp"
 
 
 def read(controls: Controls) -> Layout:
@@ -74,26 +157,104 @@ def read(controls: Controls) -> Layout:
     Errors: LayoutError about the control that is wrong; merging any of its alternatives with
     ``controls.changed`` gives controls that read well.
     """
+    try:
+        return _read(controls)
+    except LayoutError as error:
+        raise _with_working_cures(error, controls) from None
+
+
+def _with_working_cures(error: LayoutError, controls: Controls) -> LayoutError:
+    """Only cures that really work, and more or fewer nodes among them: the sizes stay then."""
+    nodes_too: Sequence[Mapping[str, Any]] = ()
+    if error.code == "does-not-divide":
+        nodes_too = _machine_fixes(controls, "nodes", typed(controls.nodes))
+    cures = [cure for cure in (*error.alternatives, *nodes_too) if _reads(controls.changed(cure))]
+    return error.but(alternatives=cures[:MOST])
+
+
+def _reads(controls: Controls) -> bool:
+    try:
+        _read(controls)
+    except LayoutError:
+        return False
+    return True
+
+
+def _read(controls: Controls) -> Layout:
     group_type = _choice("group_type", controls.group_type, TYPES)
-    order = _choice("order", controls.order, ORDERS)
+    framework = _choice("framework", controls.framework, (*CONVENTIONS, OWN))
     dp_kind = _choice("dp_kind", controls.dp_kind, DP_KINDS)
     nodes, gpus_per_node = _machines(controls)
-    try:
-        mesh = fit(
-            nodes * gpus_per_node,
-            order=order,
-            tp=typed(controls.tp),
-            pp=typed(controls.pp),
-            cp=typed(controls.cp),
-        )
-    except LayoutError as error:
-        # More or fewer nodes are a way out too: the sizes stay as they were asked for.
-        nodes_too = _machine_fixes(controls, "nodes", nodes)
-        raise error.but(alternatives=[*error.alternatives, *nodes_too][:MOST]) from None
+    made = _job(controls, framework, nodes, gpus_per_node).made()
+    layout = Layout(
+        group_type=group_type,
+        nodes=nodes,
+        gpus_per_node=gpus_per_node,
+        framework=framework,
+        mesh=made.mesh,
+        expert=made.expert,
+        shown=(),
+        makes=tuple(made.every.values()),
+        every=made.every,
+    )
+    shown = _shown(layout, _kinds(group_type, dp_kind), _names("more", controls.more))
+    return replace(layout, shown=shown)
+
+
+def _job(controls: Controls, framework: str, nodes: int, gpus_per_node: int) -> Job:
+    return Job(
+        nodes=nodes,
+        gpus_per_node=gpus_per_node,
+        **{name: typed(getattr(controls, name)) for name in ("tp", "pp", "cp", "ep")},
+        etp=None if _is_empty(controls.etp) else typed(controls.etp),
+        framework=framework,
+        order=controls.order,
+        instances=typed(controls.instances),
+        levels=None if _is_empty(controls.levels) else _levels(controls.levels),
+        hybrid=controls.hybrid is True,
+    )
+
+
+# -- which groups to show ------------------------------------------------------------------------
+
+
+def _kinds(group_type: str, dp_kind: str) -> tuple[str, ...]:
     kinds = TYPES[group_type].kinds
     if has_two_dp_kinds(group_type):
-        kinds = tuple(dp_kind if kind == "dp" else kind for kind in kinds)
-    return Layout(group_type, nodes, gpus_per_node, mesh, kinds)
+        return tuple(dp_kind if kind == "dp" else kind for kind in kinds)
+    return kinds
+
+
+def _shown(layout: Layout, kinds: Sequence[str], more: Sequence[str]) -> tuple[Grouping, ...]:
+    """The groups of the type, then those that were chosen beside it, each once."""
+    own = own_groupings(layout) if layout.group_type == "framework" else []
+    names = list(dict.fromkeys((*kinds, *more)))
+    for name in names:
+        if name not in layout.every:
+            raise _no_such_group(layout, name, name in more, more)
+    shown = tuple(dict.fromkeys((*own, *(layout.every[name] for name in names))))
+    if not shown:
+        raise LayoutError(
+            "no-groups-chosen",
+            "no group is chosen to be shown",
+            control="more",
+            alternatives=[{"group_type": "dp+tp+pp"}],
+        )
+    return shown
+
+
+def _no_such_group(layout: Layout, name: str, is_chosen: bool, more: Sequence[str]) -> LayoutError:
+    without = {"more": tuple(one for one in more if one in layout.every)}
+    cures = [without] if is_chosen else [{"group_type": "dp+tp+pp"}]
+    if layout.expert is None:
+        cures.append({"framework": "megatron"})
+    return LayoutError(
+        "no-such-group",
+        f"this layout makes no group {quoted(name)}",
+        control="more" if is_chosen else "group_type",
+        alternatives=cures,
+        facts={"name": quoted(name).strip("'"), "framework": framework_name(layout.framework)},
+    )
 
 
 def has_two_dp_kinds(group_type: object) -> bool:
@@ -102,7 +263,11 @@ def has_two_dp_kinds(group_type: object) -> bool:
         isinstance(group_type, str)
         and group_type in TYPES
         and {"cp", "dp"} <= set(TYPES[group_type].kinds)
+        and "ep" not in TYPES[group_type].kinds
     )
+
+
+# -- values as they arrive -----------------------------------------------------------------------
 
 
 def typed(value: Any) -> Any:
@@ -120,6 +285,33 @@ def typed(value: Any) -> Any:
 def language_of(value: object) -> str:
     """The language to answer in; English for anything that is not one."""
     return value if isinstance(value, str) and value in LANGUAGES else "en"
+
+
+def _is_empty(value: object) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
+def _levels(value: object) -> tuple[Any, ...]:
+    """Sizes written with x, commas or spaces between them."""
+    if not isinstance(value, str) or len(value) > 100:
+        return (value,)
+    return tuple(typed(part) for part in re.split(r"[\s,x×*]+", value.strip()))
+
+
+def _names(control: str, value: object) -> tuple[str, ...]:
+    """A list of names, as a dropdown with several choices sends it."""
+    if value is None or value == "":
+        return ()
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        raise LayoutError(
+            "not-names",
+            f"{quoted(value)} is not a list of group names",
+            control=control,
+            alternatives=[{control: ()}],
+            facts={"value": quoted(value)},
+        )
+    return tuple(dict.fromkeys(names[:64]))
 
 
 def _machines(controls: Controls) -> tuple[int, int]:
@@ -140,7 +332,7 @@ def _machines(controls: Controls) -> tuple[int, int]:
             alternatives=[
                 *_machine_fixes(controls, "nodes", nodes),
                 *_machine_fixes(controls, "gpus_per_node", gpus_per_node),
-            ][:MOST],
+            ],
             facts={"ranks": quoted(ranks), "limit": MAX_RANKS},
         )
     return nodes, gpus_per_node
@@ -149,16 +341,21 @@ def _machines(controls: Controls) -> tuple[int, int]:
 def _machine_fixes(controls: Controls, name: str, near: object) -> list[dict[str, int]]:
     """The nearest numbers of nodes, or of GPUs in one, with which the other controls read well.
 
-    The sizes' product must divide the world, so these are multiples of what the other number
-    leaves of it.
+    The sizes of both grids must divide the world, so these are multiples of what the other number
+    leaves of them.
     """
     other = typed(controls.nodes if name == "gpus_per_node" else controls.gpus_per_node)
-    sizes = (typed(controls.tp), typed(controls.pp), typed(controls.cp))
+    tp, pp, cp, ep = (typed(getattr(controls, size)) for size in ("tp", "pp", "cp", "ep"))
+    etp = tp if _is_empty(controls.etp) else typed(controls.etp)
     try:
         other = whole_number(other, "other", maximum=MAX_RANKS)
-        product = math.prod(whole_number(size, "size", maximum=MAX_RANKS) for size in sizes)
+        dense, expert = (
+            math.prod(whole_number(size, "size", maximum=MAX_RANKS) for size in sizes)
+            for sizes in ((tp, pp, cp), (etp, ep, pp))
+        )
     except LayoutError:
         return []  # that one has to be mended first
+    product = math.lcm(dense, expert)
     unit, most = product // math.gcd(product, other), MAX_RANKS // other
     is_number = isinstance(near, (int, float)) and not isinstance(near, bool) and near == near
     start = min(max(near, 1), most) if is_number else typed(getattr(Controls(), name))

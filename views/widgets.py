@@ -53,3 +53,37 @@ def size_update(name: str, language: str, *, up_to: str = "world", **changes: An
 def _props(name: str, language: str, up_to: str) -> dict[str, Any]:
     # Gradio replaces all of a component's props together, so an update must have them all.
     return {"name": name, "help": CONTROLS[name].help[language], "up_to": up_to, "most": MAX_RANKS}
+
+
+def text_box(name: str, value: str, language: str = "en", *, rows: int = 1) -> gr.HTML:
+    """A box for one text, or for several lines of it.
+
+    Gradio's own tells only of keys that were pressed, not of text that was pasted.
+    """
+    field = (
+        '<input type="text" autocomplete="off" spellcheck="false">'
+        if rows == 1
+        else f'<textarea rows="{rows}" spellcheck="false"></textarea>'
+    )
+    return gr.HTML(
+        value,
+        html_template=(
+            f'<div class="size text-box"><label></label><p class="help"></p>{field}</div>'
+        ),
+        js_on_load=script("text_box.js"),
+        apply_default_css=False,
+        elem_id=name.replace("_", "-"),
+        elem_classes="size-box",
+        label=CONTROLS[name].label[language],
+        **_text_props(name, language),
+    )
+
+
+def text_update(name: str, language: str, **changes: Any) -> dict:
+    """An update of a text box: its words, and its value if that is among ``changes``."""
+    label = CONTROLS[name].label[language]
+    return gr.update(label=label, **_text_props(name, language), **changes)
+
+
+def _text_props(name: str, language: str) -> dict[str, Any]:
+    return {"name": name, "help": CONTROLS[name].help[language]}

@@ -1,13 +1,15 @@
 // Lights up the groups of the GPU under the pointer, the focus or the pin, in every picture at once
 // and without the server: any rank's groups follow from the sizes of the mesh's axes.
-let mesh, words, axes, panels, overviews, large;
+let mesh, words, grids, kinds, panels, overviews, large;
 let hovered = null;
 let pinned = null;
 let frame = 0;
 
 const fill = (text, facts) => text.replace(/\{(\w+)\}/g, (_, name) => facts[name]);
 
-function coordinates(rank) {
+// --- Which ranks are together: as groups/grouping.py ---------------------------------------------
+
+function coordinates(axes, rank) {
   const at = {};
   for (const axis of axes) {
     at[axis.name] = rank % axis.size;
@@ -16,8 +18,9 @@ function coordinates(rank) {
   return at;
 }
 
-function members(names, rank) {
-  const at = coordinates(rank);
+// The members of the rank's group over the named axes, before it is cut.
+function sweep(axes, names, rank) {
+  const at = coordinates(axes, rank);
   let ranks = [rank];
   for (const axis of axes) {
     if (!names.includes(axis.name)) continue;
@@ -31,16 +34,62 @@ function members(names, rank) {
   return ranks;
 }
 
-function groupIndex(names, rank) {
-  const at = coordinates(rank);
-  let index = 0;
+// The rank's position over some axes, the first fastest.
+function position(axes, rank, isCounted) {
+  const at = coordinates(axes, rank);
+  let found = 0;
   let stride = 1;
   for (const axis of axes) {
-    if (names.includes(axis.name)) continue;
-    index += at[axis.name] * stride;
+    if (!isCounted(axis)) continue;
+    found += at[axis.name] * stride;
     stride *= axis.size;
   }
-  return index;
+  return found;
+}
+
+const placeIn = (kind, rank) => position(kind.axes, rank, (axis) => kind.names.includes(axis.name));
+const wholeIndex = (kind, rank) =>
+  position(kind.axes, rank, (axis) => !kind.names.includes(axis.name));
+
+function members(kind, rank) {
+  if (kind.joined > 1) return joinedMembers(kind, rank);
+  const ranks = sweep(kind.axes, kind.names, rank);
+  const place = placeIn(kind, rank);
+  if (kind.places.length) {
+    return kind.places.includes(place) ? kind.places.map((one) => ranks[one]) : [];
+  }
+  if (!kind.length) return ranks;
+  const block = kind.length * kind.stride;
+  const first = place - (place % block) + (place % kind.stride);
+  return ranks.slice(first, first + block).filter((_, i) => i % kind.stride === 0);
+}
+
+function joinedMembers(kind, rank) {
+  const others = kind.axes.filter((axis) => !kind.names.includes(axis.name));
+  const first = Math.floor(wholeIndex(kind, rank) / kind.joined) * kind.joined;
+  const ranks = [];
+  for (let index = first; index < first + kind.joined; index++) {
+    let left = index;
+    let start = 0;
+    for (const axis of others) {
+      start += (left % axis.size) * axis.stride;
+      left = Math.floor(left / axis.size);
+    }
+    ranks.push(...sweep(kind.axes, kind.names, start));
+  }
+  return ranks.sort((a, b) => a - b);
+}
+
+// Null for a rank that is in no group of the kind.
+function groupIndex(kind, rank) {
+  const whole = wholeIndex(kind, rank);
+  const place = placeIn(kind, rank);
+  if (kind.places.length) return kind.places.includes(place) ? whole : null;
+  if (!kind.length) return Math.floor(whole / kind.joined);
+  const size = kind.axes.reduce((n, a) => (kind.names.includes(a.name) ? n * a.size : n), 1);
+  const block = kind.length * kind.stride;
+  const piece = Math.floor(place / block) * kind.stride + (place % kind.stride);
+  return whole * Math.ceil(size / kind.length) + piece;
 }
 
 // --- Reading what the server sent -----------------------------------------------------------------
@@ -50,12 +99,10 @@ function read() {
   if (!picture) return;
   mesh = JSON.parse(picture.dataset.mesh);
   words = JSON.parse(picture.dataset.words);
-  let stride = 1;
-  axes = mesh.axes.map(([name, size]) => {
-    const axis = { name, size, stride };
-    stride *= size;
-    return axis;
-  });
+  grids = mesh.grids.map(withStrides);
+  kinds = mesh.kinds.map(([name, tone, grid, names, length, stride, places, joined]) => ({
+    name, tone, axes: grids[grid], names, length, stride, places, joined,
+  }));
   panels = [...element.querySelectorAll('svg.panel')].map((svg) => ({
     svg,
     cells: [...svg.querySelectorAll('.c')],
@@ -73,6 +120,15 @@ function read() {
   light();
 }
 
+function withStrides(axes) {
+  let stride = 1;
+  return axes.map(([name, size]) => {
+    const axis = { name, size, stride };
+    stride *= size;
+    return axis;
+  });
+}
+
 function readOverview(svg) {
   const number = (name) => Number(svg.dataset[name]);
   svg.setAttribute('tabindex', '0');
@@ -83,7 +139,8 @@ function readOverview(svg) {
     cell: number('cell'),
     left: number('left'),
     top: number('top'),
-    swell: Object.fromEntries(svg.dataset.swell.split(';').map((one) => one.split(':'))),
+    marks: svg.dataset.kinds.split(',').map(Number),
+    swell: svg.dataset.swell.split(',').map(Number),
     folds: svg.dataset.fold.split(';').map((fold) => fold.split(',').map(Number)),
     rankAt: null,
   };
@@ -141,7 +198,7 @@ function lightPanel({ svg, cells }, rank) {
   svg.classList.toggle('lit', rank !== null);
   const group = rank === null ? null : cells[rank].dataset.g;
   cells.forEach((cell, i) => {
-    cell.classList.toggle('on', cell.dataset.g === group);
+    cell.classList.toggle('on', cell.dataset.g === group && (group !== '' || i === rank));
     cell.classList.toggle('me', i === rank);
     cell.classList.toggle('pin', i === pinned);
   });
@@ -153,12 +210,12 @@ function markOverview(view, rank) {
   canvas.height = view.rows;
   const context = canvas.getContext('2d');
   const style = getComputedStyle(element);
-  mesh.kinds
-    .map(([kind, , names]) => ({ kind, ranks: members(names, rank) }))
+  view.marks
+    .map((number, i) => ({ tone: kinds[number].tone, ranks: members(kinds[number], rank), i }))
     .sort((a, b) => b.ranks.length - a.ranks.length)
-    .forEach(({ kind, ranks }) => {
-      context.fillStyle = style.getPropertyValue('--kind-' + (kind === 'dp-cp' ? 'dp' : kind));
-      const swell = Number(view.swell[kind]);
+    .forEach(({ tone, ranks, i }) => {
+      context.fillStyle = style.getPropertyValue('--kind-' + tone);
+      const swell = view.swell[i];
       const side = 2 * swell + 1;
       for (const one of ranks) {
         const place = placeOf(view, one);
@@ -193,28 +250,37 @@ function line(parts) {
 
 function tell(rank) {
   const card = element.querySelector('.told');
+  if (!card) return;
   const told = rank === null ? [line([['span', words.idle]])] : cardOf(rank);
   if (pinned !== null && !inside(pinned)) {
-    told.unshift(line([['b', fill(words.gone, { rank: pinned })]]));
+    told.unshift(line([['b', fill(words.norank, { rank: pinned, last: mesh.world - 1 })]]));
   }
   card.replaceChildren(...told);
 }
 
 function cardOf(rank) {
-  const at = coordinates(rank);
   const place = {
     node: Math.floor(rank / mesh.gpusPerNode),
     local: rank % mesh.gpusPerNode,
   };
-  const where = axes.map((axis) => axis.name + ' ' + at[axis.name]).join(', ');
-  const head = [['b', fill(words.gpu, { rank })], ['span', fill(words.place, place)], ['code', where]];
+  const head = [['b', fill(words.gpu, { rank })], ['span', fill(words.place, place)]];
+  for (const axes of grids.slice(0, mesh.coordinates)) {
+    const at = coordinates(axes, rank);
+    head.push(['code', axes.map((axis) => axis.name + ' ' + at[axis.name]).join(', ')]);
+  }
   if (rank === pinned) head.push(['i', words.pinned]);
-  const groups = mesh.kinds.map(([kind, , names]) => {
-    const ranks = members(names, rank);
+  const groups = kinds.slice(0, mesh.told).map((kind) => {
+    const ranks = members(kind, rank);
+    if (!ranks.length) {
+      return line([
+        ['span', kind.name, 'chip t-' + kind.tone],
+        ['span', fill(words.none, { kind: kind.name })],
+      ]);
+    }
     const count = ranks.length.toLocaleString('en');
     return line([
-      ['span', kind, 'chip k-' + kind],
-      ['b', fill(words.group, { kind: '', index: groupIndex(names, rank) }).trim()],
+      ['span', kind.name, 'chip t-' + kind.tone],
+      ['b', fill(words.group, { kind: '', index: groupIndex(kind, rank) }).trim()],
       ['span', fill(ranks.length === 1 ? words.alone : words.count, { count })],
       ['span', rankList(ranks), 'peers'],
     ]);
@@ -227,13 +293,13 @@ function cardOf(rank) {
 // Pictures shrink with the page: a text that would be too small to read is left out. The observer
 // is told sizes after layout; asking for them would make the browser lay out twice.
 const READABLE = 7.5; // pixels
-const density = new ResizeObserver((entries) => {
-  const { target, contentRect } = entries.at(-1);
+const density = new ResizeObserver((entries) => entries.forEach(thin));
+function thin({ target, contentRect }) {
   const scale = contentRect.width / target.viewBox.baseVal.width;
   const lost = (size) => size > 0 && size * scale < READABLE;
-  element.classList.toggle('no-index', lost(Number(target.dataset.indexSize)));
-  element.classList.toggle('no-rank', lost(Number(target.dataset.rankSize)));
-});
+  target.classList.toggle('no-index', lost(Number(target.dataset.indexSize)));
+  target.classList.toggle('no-rank', lost(Number(target.dataset.rankSize)));
+}
 
 // --- What people do -------------------------------------------------------------------------------
 
@@ -264,7 +330,8 @@ function prepare(cell) {
   const kind = panel.dataset.kind;
   cell.setAttribute('tabindex', '0');
   cell.setAttribute('role', 'button');
-  const group = fill(words.group, { kind, index: cell.dataset.g });
+  const named = cell.dataset.g === '' ? words.none : words.group;
+  const group = fill(named, { kind, index: cell.dataset.g });
   cell.setAttribute('aria-label', fill(words.gpu, { rank }) + ', ' + group);
 }
 
@@ -343,6 +410,16 @@ document.addEventListener('keydown', (event) => {
   // Esc anywhere lets a pin go, unless it closes a list.
   const elsewhere = event.key === 'Escape' && !event.target.closest('[role=combobox], [role=listbox]');
   if (here || (elsewhere && pinned !== null)) onKey(event);
+});
+// A rank that was typed: pinned if there is such a GPU, said in words if there is none.
+document.addEventListener('input', (event) => {
+  if (!event.target.closest?.('#rank')) return;
+  const text = event.target.value.trim();
+  hovered = null;
+  if (/^[0-9]{1,12}$/.test(text)) pinned = Number(text);
+  else if (text === '') pinned = null;
+  else return;
+  light();
 });
 new MutationObserver(light).observe(document.body, { attributes: true, attributeFilter: ['class'] });
 watch('value', read);

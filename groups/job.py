@@ -1,0 +1,189 @@
+"""A training job: its machines, its sizes, the framework that numbers its ranks, its groups.
+
+A `Job` is what is asked for; `Job.made()` is what it comes to: the dense grid, the expert grid if
+the framework has one, and every group by Megatron's name. Megatron's own rules count for Megatron
+and for an order of one's own; other frameworks have the groups of their axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .conventions import CONVENTIONS, Convention, OwnAxis
+from .errors import LayoutError
+from .fitting import fit
+from .grouping import Grouping
+from .megatron import ORDER, dense_groupings, groupings
+from .mesh import MAX_RANKS, Mesh, whole_number
+
+OWN = "own"
+"""The framework whose order is the job's own."""
+
+MEGATRONS = ("megatron", "megatron-pp-dp", OWN)
+"""Frameworks that Megatron's own rules and messages are about."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a job comes to."""
+
+    framework: str
+    gpus_per_node: int
+    mesh: Mesh  # of dense layers
+    expert: Mesh | None  # of experts; None if the framework has no such grid
+    every: Mapping[str, Grouping]
+
+    @property
+    def world_size(self) -> int:
+        return self.mesh.world_size
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is asked for; sizes are checked when it is made.
+
+    >>> made = Job(nodes=2, gpus_per_node=8, tp=2, pp=2).made()
+    >>> str(made.mesh), str(made.expert), made.every["embd"].members(0).tolist()
+    ('tp2-cp1-dp4-pp2', 'etp2-ep1-edp4-pp2', [0, 8])
+    >>> str(Job(nodes=2, tp=2, cp=2, pp=2, framework="llama3").made().mesh)
+    'tp2-cp2-pp2-dp2'
+    """
+
+    nodes: int = 1
+    gpus_per_node: int = 8
+    tp: int = 1
+    pp: int = 1
+    cp: int = 1
+    ep: int = 1
+    etp: int | None = None
+    framework: str = "megatron"
+    order: str = ORDER  # counts where the framework is OWN
+    instances: int = 1
+    levels: Sequence[int] | None = None
+    hybrid: bool = False
+
+    def made(self) -> Made:
+        """Both grids and every group.
+
+        Errors: LayoutError about the size, order or framework that is wrong, with cures.
+        """
+        nodes = whole_number(self.nodes, "nodes", maximum=MAX_RANKS)
+        gpus_per_node = whole_number(self.gpus_per_node, "gpus_per_node", maximum=MAX_RANKS)
+        mesh, expert, every = self._grids(nodes * gpus_per_node)
+        return Made(self.framework, gpus_per_node, mesh, expert, every)
+
+    def _grids(self, world: int) -> tuple[Mesh, Mesh | None, dict[str, Grouping]]:
+        sizes = {"tp": self.tp, "cp": self.cp, "pp": self.pp, "ep": self.ep}
+        if self.framework == OWN:
+            return self._with_experts(world, self.etp, self.order)
+        convention = CONVENTIONS[self.framework]
+        if self.framework in MEGATRONS:
+            return self._with_experts(world, self.etp, convention.order)
+        _refuse_missing_axes(convention, sizes, world)
+        if convention.expert_axes:
+            try:
+                return self._with_experts(world, self._fixed_etp(convention), convention.order)
+            except LayoutError as error:
+                raise error.but(quote="") from None  # it is Megatron's message, not theirs
+        names = [name for name in convention.order.split("-") if name != "ep"]
+        names += [name for name in ("tp", "cp", "dp", "pp") if name not in names]
+        del sizes["ep"]
+        mesh = fit(world, order="-".join(names), **sizes)
+        return mesh, None, dense_groupings(mesh)
+
+    def _with_experts(
+        self, world: int, etp: int | None, order: str
+    ) -> tuple[Mesh, Mesh, dict[str, Grouping]]:
+        every = groupings(
+            world,
+            tp=self.tp,
+            cp=self.cp,
+            pp=self.pp,
+            ep=self.ep,
+            etp=etp,
+            order=order,
+            num_distributed_optimizer_instances=self.instances,
+            hierarchical_context_parallel_sizes=self.levels,
+            hybrid_context_parallel=self.hybrid,
+        )
+        return every["tp"].mesh, every["ep"].mesh, every
+
+    def _fixed_etp(self, convention: Convention) -> int | None:
+        """Other frameworks split experts over tp, or not at all."""
+        splits = any(axis.axis == "tp" for axis in convention.expert_axes)
+        if self.etp is not None and self.etp != (self.tp if splits else 1):
+            raise LayoutError(
+                "expert-tp-is-fixed",
+                f"{convention.name} has no expert tensor parallel size of its own",
+                control="etp",
+                alternatives=[{"etp": None}],
+                facts={"framework": convention.name},
+            )
+        return None if splits else 1
+
+
+def _refuse_missing_axes(convention: Convention, sizes: Mapping[str, Any], world: int) -> None:
+    """A size of an axis that a framework does not have; without data parallelism, too many GPUs."""
+    axes = {own.axis for own in (*convention.axes, *convention.expert_axes)}
+    missing = {name: 1 for name, size in sizes.items() if name not in axes and size != 1}
+    if missing:
+        alone = missing if "dp" in axes else {**missing, "pp": world}
+        raise LayoutError(
+            "framework-has-no-axis",
+            f"{convention.name} has no {' and no '.join(missing)}",
+            control=next(iter(missing)),
+            alternatives=[alone, {"framework": "megatron"}],
+            facts={"framework": convention.name, "axis": ", ".join(missing)},
+        )
+    if "dp" not in axes and sizes["pp"] != world:
+        raise LayoutError(
+            "framework-is-all-pipeline",
+            f"{convention.name} has no dp: its pipeline takes all {world} GPUs",
+            control="pp",
+            alternatives=[{"pp": world}, {"framework": "megatron"}],
+            facts={"framework": convention.name, "pp": sizes["pp"], "world": world},
+        )
+
+
+# -- the framework's own names -------------------------------------------------------------------
+
+
+def own_groupings(made: Made) -> list[Grouping]:
+    """The axes of the framework under its own names, and the groups that it derives of them.
+
+    Megatron's own axes are those of its two grids.
+
+    >>> [one.name for one in own_groupings(Job(nodes=2, tp=2, pp=2, framework="deepspeed").made())]
+    ['model', 'data', 'pipe', 'expert', 'expert_data', 'slice', 'ds_model']
+    """
+    convention = CONVENTIONS["megatron" if made.framework == OWN else made.framework]
+    if made.framework in MEGATRONS:
+        names = [own.name for own in (*convention.axes, *convention.expert_axes)]
+        return [made.every[name] for name in dict.fromkeys(names)]
+    meshes = {"dense": _own_mesh(convention.mesh, convention.axes, made.mesh, made)}
+    if convention.expert_axes and made.expert is not None:
+        make, axes = convention.expert_mesh, convention.expert_axes
+        meshes["expert"] = _own_mesh(make, axes, made.expert, made)
+    asked = [(name, grid, name) for grid, mesh in meshes.items() for name in mesh.names]
+    asked += [(own.name, own.grid, own.kind) for own in convention.groups if own.grid in meshes]
+    found: dict[str, Grouping] = {}
+    for name, grid, kind in asked:
+        found.setdefault(name, Grouping(name, meshes[grid], kind))
+    return list(found.values())
+
+
+def _own_mesh(make: Callable[..., Mesh], axes: Sequence[OwnAxis], grid: Mesh, made: Made) -> Mesh:
+    """One of the framework's meshes with the sizes of ours; its data axis takes what remains."""
+    if "local" in {own.name for own in axes}:  # an axis of machines
+        return make(made.world_size, local=made.gpus_per_node)
+    of_grid = {"tp": "etp"} if "etp" in grid.names else {}
+    sizes = {
+        own.name: grid.size(of_grid.get(own.axis, own.axis)) for own in axes if own.axis != "dp"
+    }
+    return make(made.world_size, **sizes)
+
+
+def framework_name(framework: str) -> str:
+    return "Megatron Core" if framework == OWN else CONVENTIONS[framework].name

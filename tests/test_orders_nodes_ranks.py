@@ -1,0 +1,597 @@
+"""The views beside the picture as pure functions: node audit, orders, rank card, shared groups.
+
+Every number that they show is worked out here a second time, from the lists of groups alone.
+"""
+
+from __future__ import annotations
+
+import html
+import itertools
+import random
+import re
+
+import pytest
+
+from descriptions import PAGE, REFUSALS, counted
+from groups.audit import DOMAINS
+from groups.conventions import CONVENTIONS
+from views.page import Asked, answer
+from views.state import Controls, Layout, from_preset, read
+
+MOE = Controls(group_type="moe", nodes=4, tp=2, cp=2, pp=2, ep=8, etp=1)
+LAYOUTS = {
+    "16 GPUs": Controls(),
+    "dense and expert grids": MOE,
+    "nodes of 12": Controls(nodes=4, gpus_per_node=12, tp=3, pp=2, ep=4, etp=1),
+    "nodes of 72": Controls(nodes=2, gpus_per_node=72, tp=4, pp=1, ep=18, etp=2),
+    "one node": Controls(nodes=1, tp=8, pp=1),
+    "optimizer instances": Controls(nodes=8, pp=2, ep=2, etp=2, instances=2),
+    "levels of cp": Controls(nodes=8, tp=1, pp=1, cp=16, levels="2x2x4"),
+    "hybrid cp": Controls(nodes=3, tp=2, pp=1, cp=2, hybrid=True),
+    "Llama 3 order": Controls(nodes=8, framework="llama3", cp=2, tp=4),
+    "own order": Controls(nodes=8, framework="own", order="dp-cp-tp-ep-pp", tp=4, ep=4, etp=2),
+    "DeepSeek-V3": from_preset("deepseek-v3"),
+}
+
+
+def shown(controls: Controls, view: str, language: str = "en", **asked) -> str:
+    """One view; the tests compare its text, so what stands for a character is that character."""
+    found = answer(controls, language, asked=Asked(view=view, **asked))
+    assert found.picture is not None, found.status
+    return found.picture
+
+
+def text_of(fragment: str) -> str:
+    """HTML as it is read: without tags, its spaces as one."""
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", fragment)).split())
+
+
+def table(picture: str, name: str) -> list[list[str]]:
+    """The cells of a table's rows, below its heads."""
+    body = re.search(rf'class="(?:scroll )?{name}".*?<tbody>(.*?)</tbody>', picture, re.S)
+    rows = re.findall(r"<tr>(.*?)</tr>", body[1], re.S) if body else []
+    return [[text_of(cell) for cell in re.findall(r"<t[dh].*?</t[dh]>", row, re.S)] for row in rows]
+
+
+def groups_of(layout: Layout) -> dict[str, list[list[int]]]:
+    """Every group by name, the ranks ascending; those of one rank are left out, as on the page."""
+    return {
+        name: [sorted(int(rank) for rank in ranks) for ranks in one.groups()]
+        for name, one in layout.every.items()
+        if one.size > 1
+    }
+
+
+def spans(groups: list[list[int]], domain: int) -> list[int]:
+    return [len({rank // domain for rank in ranks}) for ranks in groups]
+
+
+# -- Nodes and links -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_the_audit_counts_what_crosses_as_the_lists_of_groups_do(name):
+    layout = read(LAYOUTS[name])
+    groups = groups_of(layout)
+    rows = table(shown(LAYOUTS[name], "nodes"), "audit")
+    domains = sorted({layout.gpus_per_node, *DOMAINS})
+    listed = []
+    for kinds, size, *cells in rows:
+        assert len(cells) == len(domains)
+        for kind in kinds.split():
+            listed.append(kind)
+            longest = max(map(len, groups[kind]))
+            assert size == f"{longest:,} {counted(len(groups[kind]), 'group', 'en')}"
+            for domain, cell in zip(domains, cells):
+                found = spans(groups[kind], domain)
+                crossing = sum(nodes > 1 for nodes in found)
+                words = "audit_all" if crossing == len(found) else "audit_some"
+                said = PAGE[words if crossing else "audit_stay"]["en"].format(
+                    crossing=f"{crossing:,}", groups=f"{len(found):,}", most=f"{max(found):,}"
+                )
+                assert cell == said, (kind, domain)
+    assert sorted(listed) == sorted(groups)
+    together = {kind: kinds for kinds, *_ in rows for kind in kinds.split()}
+    for one, other in itertools.combinations(groups, 2):
+        if together[one] == together[other]:
+            assert sorted(groups[one]) == sorted(groups[other])
+
+
+LATENCY_BOUND = {"tp", "ep", "etp", "tp-ep"}
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_only_groups_that_a_layer_waits_for_are_warned_of_and_only_where_they_leave(name, language):
+    layout = read(LAYOUTS[name])
+    groups = groups_of(layout)
+    picture = shown(LAYOUTS[name], "nodes", language)
+    items = [text_of(item) for item in re.findall(r"<li>(.*?)</li>", picture)]
+    warned = {}
+    for item in items:
+        kinds, _ = re.split(r"[:：]", item, maxsplit=1)  # noqa: RUF001
+        warned |= dict.fromkeys(kinds.split(" = "), item)
+    waited_for = LATENCY_BOUND & set(groups)
+    slow = {kind for kind in waited_for if max(spans(groups[kind], layout.gpus_per_node)) > 1}
+    assert slow <= set(warned)
+    for kind, item in warned.items():
+        same = [other for other in slow if sorted(groups[other]) == sorted(groups[kind])]
+        assert same, f"{kind} is warned of"
+        found = spans(groups[kind], layout.gpus_per_node)
+        assert counted(max(found), "node", language) in item
+        fits = [d for d in (*DOMAINS, layout.gpus_per_node) if max(spans(groups[kind], d)) == 1]
+        numbers = {int(number) for number in re.findall(r"\d+", item.replace(",", ""))}
+        assert not fits or min(fits) in numbers
+    assert (PAGE["audit_fine"][language] in picture) == (not slow)
+
+
+# -- Orders --------------------------------------------------------------------------------------
+
+COMPARED = {
+    "Megatron's two orders": (Controls(), "auto"),
+    "pp before dp against the default": (Controls(nodes=4, framework="megatron-pp-dp"), "auto"),
+    "Llama 3 against Megatron": (Controls(nodes=4, cp=2, framework="llama3"), "auto"),
+    "against a framework": (Controls(nodes=4, cp=2, group_type="cp+dp+tp+pp"), "picotron"),
+    "against a typed order": (MOE, "ep-cp-tp-dp-pp"),
+    "both grids": (MOE, "cp-tp-ep-dp-pp"),
+    "the same": (Controls(), "device-mesh"),
+    "some ranks only": (Controls(nodes=4, pp=1, more=("embd",)), "dp-tp-cp-ep-pp"),
+    "more than 256 GPUs": (Controls(nodes=48, tp=4, pp=4), "auto"),
+}
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_what_moved_is_what_differs_rank_by_rank(name):
+    controls, versus = COMPARED[name]
+    layout = read(controls)
+    other_controls = {
+        "auto": {"framework": "megatron-pp-dp" if controls.framework == "megatron" else "megatron"}
+    }.get(versus, {"framework": versus} if versus in CONVENTIONS else {"order": versus})
+    other = read(controls.changed(other_controls))
+    picture = shown(controls, "orders", versus=versus)
+    rows = {row[0]: row for row in table(picture, "moves")}
+    before, after = groups_of(other), groups_of(layout)
+    assert list(rows) == [kind for kind in layout.kinds if kind in after]
+    for kind, (_, moved, leaving_before, leaving_after) in rows.items():
+        ranks = moved_by_hand(before[kind], after[kind])
+        count = counted(len(ranks), "rank", "en")
+        assert moved.startswith(count)
+        assert (moved == count) == (len(ranks) in (0, layout.world_size))
+        for said, groups in ((leaving_before, before[kind]), (leaving_after, after[kind])):
+            crossing = sum(nodes > 1 for nodes in spans(groups, layout.gpus_per_node))
+            assert said == f"{crossing:,} / {len(groups):,}"
+        panels = re.findall(rf'<svg class="panel" data-kind="{kind}".*?</svg>', picture, re.S)
+        if layout.world_size <= 256:
+            assert len(panels) == (2 if ranks else 0)
+        for panel, groups in zip(panels, (before[kind], after[kind])):
+            outlined = re.findall(r'class="c g\w+ moved" data-r="(\d+)"', panel)
+            assert {int(rank) for rank in outlined} == ranks
+            cells = re.findall(r'data-r="(\d+)" data-g="(\d+)"', panel)
+            assert all(int(rank) in groups[int(group)] for rank, group in cells)
+
+
+def moved_by_hand(before: list[list[int]], after: list[list[int]]) -> set[int]:
+    """Ranks that are with others than before."""
+    found = set()
+    mates = [{rank: set(ranks) for ranks in groups for rank in ranks} for groups in (before, after)]
+    for rank in mates[0].keys() | mates[1].keys():
+        if mates[0].get(rank) != mates[1].get(rank):
+            found.add(rank)
+    return found
+
+
+def test_above_256_gpus_both_orders_are_on_the_nodes_with_one_ranks_groups_marked():
+    controls = Controls(nodes=48, tp=4, pp=4)
+    picture = answer(controls, asked=Asked(view="orders", rank="200")).picture
+    assert picture.count('class="overview"') == 2
+    assert 'data-rank="200"' in picture
+    assert PAGE["logical"]["en"] not in picture
+    labels = re.findall(r'aria-label="([^"]*)"', picture)
+    for label, framework in zip(labels, ("megatron-pp-dp", "megatron")):
+        layout = read(controls.changed({"framework": framework}))
+        for kind in layout.kinds:
+            ranks = layout.every[kind].members(200).tolist()
+            assert f"{ranks[0]}, {ranks[1]}" in label
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize(
+    ("versus", "quote"),
+    [
+        ("tp dp pp", "KeyError"),
+        ("tp-xx-pp-dp", "KeyError: 'xx'"),
+        ("tp-pp", "but you haven'tspecified the order (tp-pp)"),
+        ("tp-tp-dp-pp", ""),
+        ("<img src=x onerror=alert(1)>", ""),
+        ("horovod", ""),
+        ("", ""),
+        (None, ""),
+        (["megatron"], ""),
+        ({"a": 1}, ""),
+        pytest.param(10**5000, "", id="huge"),
+    ],
+)
+def test_an_order_that_cannot_be_compared_with_is_refused_in_its_place(versus, quote, language):
+    picture = shown(Controls(), "orders", language, versus=versus)
+    assert picture.count('role="alert"') == 1
+    assert "<img" not in picture
+    said = text_of(re.search(r'role="alert">(.*?)</div>', picture, re.S)[1])
+    assert quote in said
+    if quote:
+        assert PAGE["megatron_says"][language] in said
+    assert CONVENTIONS["megatron"].name in picture
+
+
+def test_a_strip_says_what_another_order_moves_and_is_silent_where_nothing_does():
+    picture = answer(Controls(nodes=4, framework="megatron-pp-dp")).picture
+    strip = text_of(re.search(r'class="strip">(.*?)</p>', picture)[1])
+    assert read(Controls()).order in strip
+    before, after = (
+        groups_of(read(Controls(nodes=4, framework=framework)))
+        for framework in ("megatron", "megatron-pp-dp")
+    )
+    for kind in ("dp", "tp", "pp"):
+        moved = moved_by_hand(before[kind], after[kind])
+        assert bool(moved) == bool(re.search(rf"[:,] {kind}[,.]", strip))
+    assert 'class="strip"' not in answer(Controls()).picture
+    assert 'class="strip"' not in answer(Controls(framework="device-mesh")).picture
+    own = Controls(nodes=4, group_type="framework", framework="fairscale", pp=1)
+    assert 'class="strip"' not in answer(own).picture  # its mp is Megatron's tp, and not mp
+
+
+@pytest.mark.parametrize("framework", CONVENTIONS)
+def test_each_framework_is_described_with_its_own_names_and_its_source(framework):
+    convention = CONVENTIONS[framework]
+    roles = {own.axis for own in (*convention.axes, *convention.expert_axes)}
+    sizes = {name: 2 if name in roles else 1 for name in ("tp", "cp", "pp", "ep")}
+    if "dp" not in roles:
+        sizes["pp"] = 32
+    controls = Controls(nodes=4, framework=framework, **sizes)
+    layout = read(controls)
+    groups = {name: one.groups() for name, one in layout.every.items()}
+    for language in ("en", "zh"):
+        picture = shown(controls, "orders", language)
+        assert f'href="{html.escape(convention.url)}"' in picture
+        for own, same, _, first in table(picture, "own"):
+            assert own in {a.name for a in (*convention.axes, *convention.expert_axes)} | {
+                one.name for one in (*convention.groups, *own_kinds(layout))
+            }
+            if same in groups:  # it is said to be Megatron's: then it is, to the last rank
+                ranks = sorted(groups[same][0])
+                assert first.split(", ")[:4] == [str(rank) for rank in ranks[:4]], (own, same)
+
+
+def own_kinds(layout):
+    return layout.every.values()
+
+
+def test_local_of_horovod_is_no_group_of_megatrons():
+    controls = Controls(nodes=4, framework="horovod", tp=1, pp=1)
+    rows = {row[0]: row[1] for row in table(shown(controls, "orders"), "own")}
+    assert rows["global"] == "dp"
+    assert "dp" not in (rows["local"], rows["cross"])
+
+
+# -- The card of one rank ------------------------------------------------------------------------
+
+
+def card(controls: Controls, rank, language: str = "en") -> dict[str, str]:
+    """What the card says, by the name of each line in PAGE."""
+    picture = shown(controls, "ranks", language, rank=rank)
+    lines = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", picture, re.S)
+    names = {PAGE[name][language]: name for name in CARD}
+    return {names[html.unescape(term)]: text_of(said) for term, said in lines}
+
+
+CARD = (
+    *("rank_place", "dense_grid", "expert_grid", "rank_stage", "rank_chunks", "rank_experts"),
+    *("rank_samples", "rank_neighbours"),
+)
+
+
+def said(name: str, **facts) -> str:
+    return PAGE[name]["en"].format(**facts)
+
+
+@pytest.mark.parametrize("rank", [0, 5, 12, 31])
+def test_the_card_tells_the_place_the_coordinates_and_the_pipeline_neighbours(rank):
+    # tp 2 (1 rank apart), cp 2 (2), dp 4 (4), pp 2 (16); etp 1, ep 8 (1), edp 2 (8), pp 2 (16)
+    found = card(MOE, rank)
+    assert found["rank_place"] == said("card_place", node=rank // 8, local=rank % 8)
+    assert found["dense_grid"] == (
+        f"tp {rank % 2}, cp {rank // 2 % 2}, dp {rank // 4 % 4}, pp {rank // 16}"
+    )
+    assert found["expert_grid"] == f"etp 0, ep {rank % 8}, edp {rank // 8 % 2}, pp {rank // 16}"
+    other = (rank + 16) % 32
+    assert found["rank_neighbours"] == said("rank_ring", before=other, after=other)
+    chunks = {0: "0 + 3", 1: "1 + 2"}[rank // 2 % 2]
+    assert found["rank_chunks"] == said("rank_chunks_of", chunks=chunks, total=4)
+
+
+def test_without_a_pipeline_or_context_parallelism_the_card_says_so_or_leaves_it_out():
+    found = card(Controls(pp=1), 3)
+    assert found["rank_neighbours"] == PAGE["rank_no_pipeline"]["en"]
+    assert "rank_chunks" not in found
+    assert "expert_grid" not in card(Controls(framework="llama3"), 3)
+
+
+def test_the_zig_zag_of_sequence_chunks_gives_every_rank_an_early_and_a_late_one():
+    controls = Controls(nodes=1, tp=1, pp=1, cp=8)
+    held = []
+    for rank in range(8):
+        numbers = [int(n) for n in re.findall(r"\d+", card(controls, rank)["rank_chunks"])]
+        assert numbers[2] == 16
+        assert numbers[0] + numbers[1] == 15
+        held += numbers[:2]
+    assert sorted(held) == list(range(16))
+
+
+LAYERS = {
+    "an even cut": ({"layers": "24"}, {0: "0-11", 1: "12-23"}),
+    "virtual stages go round": (
+        {"layers": "16", "vpp": "2"},
+        {0: "0-3; 8-11", 1: "4-7; 12-15"},
+    ),
+    "embedding and loss count": (
+        {"layers": "70", "pp": 12, "tp": 4, "nodes": 48, "account": True},
+        {0: "0-4", 1: "5-10", 10: "59-64", 11: "65-69"},
+    ),
+    "a pipeline layout": (
+        {"layers": "Et*3|(tt|)*29,m|L", "vpp": "2", "pp": 16, "tp": 1, "nodes": 256, "ep": 64},
+        {0: "0-2; 33-34", 1: "3-4; 35-36", 13: "27-28; 59-60", 15: "31-32; none"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_the_card_tells_the_layers_of_the_stage(name):
+    changes, wanted = LAYERS[name]
+    controls = Controls(**changes)
+    layout = read(controls)
+    pp = layout.mesh.size("pp")
+    for stage, layers in wanted.items():
+        rank = stage * layout.world_size // pp
+        told = card(controls, rank)["rank_stage"]
+        assert told.startswith(said("rank_stage_of", stage=stage, stages=pp))
+        words = "rank_chunks_layers" if ";" in layers else "rank_layers_of"
+        assert said(words, layers=layers) in told
+        assert (PAGE["rank_embedding"]["en"] in told) == (stage == 0)
+        assert (PAGE["rank_output"]["en"] in told) == (stage == pp - 1)
+
+
+def test_the_card_asks_for_the_model_until_it_is_given():
+    found = card(MOE, 0)
+    for line, what in (
+        ("rank_stage", "rank_layers"),
+        ("rank_experts", "rank_num"),
+        ("rank_samples", "rank_batches"),
+    ):
+        assert said("rank_give", what=PAGE[what]["en"]) in found[line]
+
+
+def test_the_experts_of_an_ep_group_are_all_experts_once():
+    controls = Controls(nodes=4, tp=2, pp=2, ep=4, experts="32")
+    layout = read(controls)
+    for ranks in layout.every["ep"].groups():
+        held = []
+        for rank in ranks:
+            told = card(controls, int(rank))["rank_experts"]
+            first, last, total = (int(n) for n in re.findall(r"\d+", told)[:3])
+            assert total == 32
+            held += range(first, last + 1)
+        assert held == list(range(32))
+    # etp is tp, 2: each rank has a slice of each of its experts.
+    slices = [
+        said("rank_expert_slice", slice=rank % 2, etp=2) in card(controls, rank)["rank_experts"]
+        for rank in range(4)
+    ]
+    assert all(slices)
+
+
+def test_the_samples_of_the_data_parallel_ranks_are_the_batch_once():
+    controls = Controls(micro_batch="2", global_batch="24")  # dp 4: three steps of 8 samples
+    dp = read(controls).every["dp"].groups()[0].tolist()
+    read_by = {}
+    for place, rank in enumerate(dp):
+        told = card(controls, rank)["rank_samples"]
+        assert told.startswith(said("rank_reads", place=place, dp=4))
+        assert counted(3, "microbatch", "en") in told
+        read_by[rank] = [
+            range(int(first), int(last) + 1) for first, last in re.findall(r"(\d+)-(\d+)", told)
+        ]
+    steps = [[runs[step] for runs in read_by.values()] for step in range(3)]
+    assert [s for step in steps for run in step for s in run] == list(range(24))
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_the_card_lists_every_group_of_the_rank_with_its_members(name):
+    controls = LAYOUTS[name]
+    layout = read(controls)
+    groups = groups_of(layout)
+    for rank in (0, layout.world_size // 2 - 1, layout.world_size - 1):
+        rows = table(shown(controls, "ranks", rank=rank), "peers")
+        assert sorted(kind for kinds, *_ in rows for kind in kinds.split()) == sorted(groups)
+        for kinds, *cells in rows:
+            for kind in kinds.split():
+                mine = [ranks for ranks in groups[kind] if rank in ranks]
+                if not mine:
+                    assert cells == [said("card_none", kind=kind)]
+                    continue
+                index, size, members, nodes = cells
+                if kind == kinds.split()[0]:
+                    assert groups[kind][int(index)] == mine[0]
+                assert size == f"{len(mine[0]):,}"
+                assert int(nodes) == len({one // layout.gpus_per_node for one in mine[0]})
+                told = [int(number) for number in re.findall(r"\d+", members)]
+                cut = len(mine[0]) > 24
+                assert told == (mine[0][:12] + mine[0][-12:] if cut else mine[0])
+                assert ("…" in members) == cut
+
+
+def test_a_gpu_of_a_middle_stage_is_in_no_embedding_group():
+    rows = table(shown(Controls(pp=4), "ranks", rank="5"), "peers")
+    assert ["embd", said("card_none", kind="embd")] in rows
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize(
+    ("line", "changes"),
+    [
+        ("rank_stage", {"layers": "25"}),
+        ("rank_stage", {"layers": "0"}),
+        ("rank_stage", {"layers": "<img src=x onerror=alert(1)>"}),
+        ("rank_stage", {"layers": "Et|x|L"}),
+        ("rank_stage", {"layers": "t" * 9000}),
+        ("rank_stage", {"layers": ["24"]}),
+        pytest.param("rank_stage", {"layers": 10**5000}, id="huge layers"),
+        ("rank_stage", {"layers": "24", "vpp": "5"}),
+        ("rank_stage", {"layers": "24", "vpp": {"a": 1}}),
+        ("rank_stage", {"layers": "24", "vpp": "<script>"}),
+        ("rank_stage", {"layers": "24", "vpp": "2", "pp": 1}),
+        ("rank_experts", {"experts": "7", "ep": 2}),
+        ("rank_experts", {"experts": "-4"}),
+        ("rank_experts", {"experts": [8]}),
+        ("rank_experts", {"experts": "<img src=x onerror=alert(1)>"}),
+        ("rank_samples", {"micro_batch": "3", "global_batch": "8"}),
+        ("rank_samples", {"micro_batch": "many", "global_batch": "8"}),
+        ("rank_samples", {"micro_batch": "1", "global_batch": {"a": 1}}),
+        pytest.param("rank_samples", {"micro_batch": "1", "global_batch": 10**5000}, id="huge"),
+    ],
+)
+def test_a_number_of_the_model_that_does_not_fit_is_refused_in_its_place(line, changes, language):
+    controls = Controls(**changes)
+    picture = shown(controls, "ranks", language, rank="3")
+    assert picture.count('class="refusal"') == 1
+    assert "<img" not in picture
+    assert "<script" not in picture
+    lines = card(controls, "3", language)
+    assert set(lines) == set(card(Controls(), "3", language))
+    words = text_of(re.search(r'class="refusal" role="alert">(.*?)</span>', picture, re.S)[1])
+    assert lines[line] == words
+    assert 10 < len(words) < 400
+    starts = [REFUSALS[code][language].split("{")[0] for code in REFUSALS]
+    assert any(words.startswith(start) for start in starts)
+    # Everything else of the card stays, and so does the layout.
+    assert table(picture, "peers")
+    assert "refused" not in answer(controls, language).status
+
+
+NO_RANK = {
+    "too high": "16",
+    "negative": "-1",
+    "half": "2.5",
+    "a word": "many",
+    "HTML": "<img src=x onerror=alert(1)>",
+    "a list": [3],
+    "an object": {"a": 1},
+    "huge": 10**5000,
+}
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("rank", NO_RANK.values(), ids=NO_RANK)
+def test_a_rank_that_does_not_exist_is_said_in_words(rank, language):
+    picture = shown(Controls(), "ranks", language, rank=rank)
+    assert "<img" not in picture
+    assert picture.count('class="refusal"') == 1
+    assert 'class="rank"' not in picture
+    if rank == "16":
+        words = REFUSALS["no-such-rank"][language].format(rank=16, first=0, last=15)
+        assert words in html.unescape(picture)
+
+
+# -- Ranks to groups -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_the_groups_that_some_ranks_share_are_those_that_hold_them_all(name):
+    controls = LAYOUTS[name]
+    layout = read(controls)
+    groups = groups_of(layout)
+    chance = random.Random(7)
+    asked = [{0}, set(range(layout.world_size))] if layout.world_size <= 48 else [{0}]
+    for _ in range(6):
+        ranks = chance.choice(groups[chance.choice(list(groups))])
+        asked.append(set(chance.sample(ranks, min(len(ranks), chance.choice((2, 3, 8))))))
+        asked.append(set(chance.sample(range(layout.world_size), 3)))
+    for ranks in asked:
+        picture = shown(controls, "ranks", ranks=", ".join(map(str, ranks)))
+        holding = {
+            kind: next((g for g in found if ranks <= set(g)), None)
+            for kind, found in groups.items()
+        }
+        together = {kind: group for kind, group in holding.items() if group}
+        rows = table(picture, "shared")
+        assert sorted(kind for kinds, *_ in rows for kind in kinds.split()) == sorted(together)
+        sizes = []
+        for kinds, index, size, _, nodes in rows:
+            group = together[kinds.split()[0]]
+            sizes.append(len(group))
+            assert all(together[kind] == group for kind in kinds.split())
+            assert groups[kinds.split()[0]][int(index.split(", ")[0])] == group
+            assert size == f"{len(group):,}"
+            assert int(nodes) == len({rank // layout.gpus_per_node for rank in group})
+        assert sizes == sorted(sizes)
+        apart = re.search(r"Not together[^:]*: (.*?)\.</p>", html.unescape(picture))
+        parts = dict(re.findall(r"([\w-]+) \((\d+)\)", apart[1])) if apart else {}
+        assert set(parts) == set(groups) - set(together)
+        for kind, count in parts.items():
+            assert int(count) == sum(bool(ranks & set(group)) for group in groups[kind])
+        if not together:
+            assert PAGE["together_none"]["en"] in text_of(picture)
+        elif sizes[0] == len(ranks):
+            assert said(
+                "together_exact",
+                kind=" = ".join(rows[0][0].split()),
+                index=rows[0][1].split(", ")[0],
+            ) in text_of(picture)
+
+
+LOG = """[rank3]:[E ProcessGroupNCCL.cpp:616] [Rank 3] Watchdog caught collective operation timeout:
+WorkNCCL(SeqNum=11, OpType=ALLREDUCE, NumelIn=8192, Timeout(ms)=600000) ran for 600012 ms
+[rank 11] something else at 10.0.0.12:29500, rank=7 and Rank: 15"""
+
+
+def test_the_lines_of_a_log_are_read_for_their_ranks():
+    for text, ranks in ((LOG, "3, 7, 11, 15"), ("1-2 9..10;9", "1-2, 9-10"), ("[4, 5]", "4-5")):
+        picture = shown(Controls(), "ranks", ranks=text)
+        count = len(re.findall(r"\d+", ranks))
+        understood = said("together_ranks", ranks=ranks, count=counted(count, "rank", "en"))
+        assert understood in text_of(picture)
+    rows = table(shown(Controls(), "ranks", ranks=LOG), "shared")
+    assert all({"3", "7", "11", "15"} <= set(row[3].split(", ")) for row in rows)
+
+
+NO_RANKS = {
+    "a word": "abc",
+    "a word among ranks": "3, x",
+    "a rank too high": "16",
+    "a range backwards": "5-2",
+    "a float": "1e3",
+    "a range too long": "0-99999999",
+    "HTML": "<img src=x onerror=alert(1)>",
+    "a long number": "9" * 5000,
+    "a long list": "1," * 60_000,
+    "a list": [1, 2],
+    "an object": {"a": 1},
+    "a number": 7,
+    "a boolean": True,
+}
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("ranks", NO_RANKS.values(), ids=NO_RANKS)
+def test_what_is_no_list_of_ranks_is_refused_in_words(ranks, language):
+    picture = shown(Controls(), "ranks", language, ranks=ranks)
+    assert picture.count('class="refusal"') == 1
+    assert "<img" not in picture
+    assert len(text_of(re.search(r'class="refusal".*?</span>', picture, re.S)[0])) < 300
+    assert 'class="rank"' in picture  # the card stands
+
+
+@pytest.mark.parametrize("nothing", ["", "  \n", None])
+def test_nothing_pasted_is_an_invitation(nothing):
+    for language in ("en", "zh"):
+        picture = shown(Controls(), "ranks", language, ranks=nothing)
+        assert PAGE["together_empty"][language] in html.unescape(picture)
+        assert "refusal" not in picture

@@ -1,0 +1,201 @@
+"""Presets against the published facts: what a source states is kept, all else is named derived."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from groups.conventions import CONVENTIONS
+from groups.layers import stage_layers
+from groups.megatron import grids
+from groups.presets import LAYOUT, PRESETS, url_of
+from groups.published import LEFT_OUT, PUBLISHED
+
+DATA = json.loads((Path(__file__).parent / "data" / "presets.json").read_text(encoding="utf-8"))
+FACTS = {fact["id"]: fact for fact in DATA["presets"]}
+SPLIT = {"mtnlg-530b": (280, 350, 420)}  # one fact, timed on several numbers of nodes
+OTHERS_NAMES = {"chips": "gpus", "model_parallel": "tp"}
+MODEL = (
+    *("layers", "hidden", "ffn_hidden", "attention_heads", "kv_heads", "vocab", "seq"),
+    *("micro_batch", "global_batch", "batch_per_dp", "vpp", "layers_per_virtual_stage"),
+    *("routed_experts_per_token", "fsdp", "pods"),
+)
+MEGATRON_ORDERS = ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp")
+
+
+def fact_of(key: str) -> dict:
+    return FACTS.get(key) or FACTS[key.rsplit("-", 1)[0]]
+
+
+def stated_of(key: str) -> dict[str, int]:
+    """What the source states of a preset's numbers, under the preset's names."""
+    stated = {OTHERS_NAMES.get(n, n): v for n, v in fact_of(key)["stated"].items()}
+    found = {n: v for n, v in stated.items() if n in (*LAYOUT, *MODEL) and isinstance(v, int)}
+    if key not in FACTS:
+        found["nodes"] = int(key.rsplit("-", 1)[1])
+    return found
+
+
+def value(preset, name: str) -> object:
+    name = "world_size" if name == "gpus" else name
+    return getattr(preset, name) if hasattr(preset, name) else preset.model[name]
+
+
+FROM_FACTS = [key for key in PRESETS if key != "playground-16"]
+every_preset = pytest.mark.parametrize("key", PRESETS)
+every_fact = pytest.mark.parametrize("key", FROM_FACTS)
+
+
+def test_every_published_layout_is_a_preset_or_left_out_with_a_reason():
+    expected = {f"{key}-{part}" if part else key for key in FACTS for part in SPLIT.get(key, ("",))}
+    assert set(FROM_FACTS) | set(LEFT_OUT) == expected
+    assert not set(FROM_FACTS) & set(LEFT_OUT)
+    assert next(iter(PRESETS)) == "playground-16"
+
+
+@pytest.mark.parametrize("key", LEFT_OUT)
+def test_what_is_left_out_cannot_be_drawn(key):
+    stated = FACTS[key]["stated"]
+    assert "gpus" not in stated or not {"tp", "pp"} & set(stated)
+
+
+@every_fact
+def test_every_stated_value_is_kept(key):
+    stated = stated_of(key)
+    assert stated
+    assert {name: value(PRESETS[key], name) for name in stated} == stated
+
+
+@every_fact
+def test_whatever_is_not_stated_is_named_derived(key):
+    preset, stated = PRESETS[key], set(stated_of(key))
+    if names_its_framework(key):
+        stated.add("framework")
+    shown = {*LAYOUT, *preset.model}
+    if preset.ep == 1:
+        shown -= {"etp", "edp"}
+    expected = {"world_size" if name == "gpus" else name for name in shown - stated}
+    assert set(preset.derived) == expected
+    assert len(preset.derived) == len(expected)
+
+
+def names_its_framework(key: str) -> bool:
+    """Whether the fact itself says whose code or order it was."""
+    words = {
+        "megatron": r"Megatron-LM|Megatron-Bridge|MCore",
+        "deepspeed": r"\(DeepSpeed\)",
+        "llama3": r"\[TP, CP, PP, DP\]",
+    }.get(PRESETS[key].framework)
+    fact = fact_of(key)
+    return bool(words and re.search(words, json.dumps([fact["stated"], fact["source"]])))
+
+
+@every_fact
+def test_derived_sizes_agree_with_those_worked_out_with_the_facts(key):
+    preset, derived = PRESETS[key], fact_of(key).get("derived", {})
+    for name, size in {
+        "dp": preset.dp,
+        "expert_dp": preset.edp,
+        "gpus": preset.world_size,
+        "vpp": preset.model.get("vpp"),
+        "fsdp_degree": preset.dp,
+        "data_ranks_total": preset.dp,
+        "etp_assumed": preset.etp or preset.tp,
+    }.items():
+        expected = derived.get(name, size)
+        if isinstance(expected, dict):
+            expected = expected[f"{preset.nodes} nodes"]
+        assert size == expected, name
+    assert preset.edp == derived.get(f"expert_dp_if_etp{preset.etp or '_eq_tp'}", preset.edp)
+
+
+def test_mcore_guide_deepseek_fits_with_etp_1_only():
+    preset = PRESETS["mcore-guide-deepseek-v3-671b"]
+    assert (preset.etp, "etp" in preset.derived) == (1, True)
+    assert preset.tp * preset.ep * preset.pp > preset.world_size
+    assert preset.etp * preset.ep * preset.pp == preset.world_size
+
+
+@every_preset
+def test_the_sizes_fill_the_world(key):
+    preset = PRESETS[key]
+    etp = preset.tp if preset.etp is None else preset.etp
+    assert preset.tp * preset.cp * preset.pp * preset.dp == preset.world_size
+    assert etp * preset.ep * preset.pp * preset.edp == preset.world_size
+    mesh = preset.mesh()
+    assert mesh.world_size == preset.world_size
+    assert [mesh.size(name) for name in ("tp", "cp", "dp", "pp")] == [
+        *(preset.tp, preset.cp, preset.dp, preset.pp)
+    ]
+
+
+@every_preset
+def test_both_grids_can_be_made_in_megatrons_orders(key):
+    preset = PRESETS[key]
+    assert preset.framework in CONVENTIONS
+    order = preset.order if preset.order in MEGATRON_ORDERS else MEGATRON_ORDERS[0]
+    sizes = {name: getattr(preset, name) for name in ("tp", "cp", "pp", "ep", "etp")}
+    dense, expert = grids(preset.world_size, **sizes, order=order)
+    assert (dense.size("dp"), expert.size("dp")) == (preset.dp, preset.edp)
+
+
+@every_preset
+def test_a_preset_has_a_source_and_an_address(key):
+    preset = PRESETS[key]
+    assert preset.source
+    assert all(preset.source)
+    assert preset.url == url_of(preset.source[0])
+    assert re.fullmatch(r"https://\S+", preset.url) or key == "playground-16"
+    if key in FROM_FACTS:
+        assert list(preset.source) == fact_of(key)["source"]
+
+
+@every_fact
+def test_the_name_is_the_published_one_without_the_number_of_gpus(key):
+    assert PRESETS[key].name == re.sub(r", \d+ GPUs$", "", fact_of(key)["name"])
+
+
+@every_preset
+def test_a_source_states_no_value_that_is_also_assumed(key):
+    row = PUBLISHED[key]
+    assert not set(row.stated) & set(row.assumed)
+
+
+@every_preset
+def test_the_layers_go_onto_the_stages(key):
+    preset = PRESETS[key]
+    model = preset.model
+    if "layers" in model:
+        stages = stage_layers(
+            model["layers"],
+            preset.pp,
+            model.get("vpp"),
+            account_for_embedding=bool(model.get("account_for_embedding")),
+            account_for_loss=bool(model.get("account_for_loss")),
+        )
+        assert sum(len(chunk) for stage in stages for chunk in stage) == model["layers"]
+
+
+@every_preset
+def test_batches_and_experts_divide(key):
+    preset = PRESETS[key]
+    model = preset.model
+    if "global_batch" in model:
+        assert model["global_batch"] % (model.get("micro_batch", 1) * preset.dp) == 0
+    assert model.get("experts", preset.ep) % preset.ep == 0
+
+
+def test_a_family_stands_together():
+    families = [preset.family for preset in PRESETS.values()]
+    changes = [a for a, b in zip(families, [*families[1:], ""]) if a != b]
+    assert len(changes) == len(set(changes))
+
+
+def test_gb200_and_gb300_systems_have_trays_of_four():
+    for key, preset in PRESETS.items():
+        if "-gb" in key:
+            assert preset.gpus_per_node == 4
+            assert {"nodes", "gpus_per_node"} <= set(preset.derived)

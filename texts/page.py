@@ -1,0 +1,304 @@
+# ruff: noqa: RUF001
+"""The words of the page itself, its pictures and its cards."""
+
+from __future__ import annotations
+
+from .shapes import Text
+
+HOW_TO_READ = Text(
+    "One cell is one GPU; its number is the global rank, counted from 0. A frame is a node: N0 at "
+    "the left means that its row starts with node 0. "
+    "Inside one panel, the same colour and the same small label, such as tp3, mean the same "
+    "process group; group indices count from 0 too. "
+    "Colours repeat after 11 groups, so the index decides, not the colour; where a cell is too "
+    "small to print it, pointing at the cell tells it. "
+    "A colour in one panel means nothing in another. "
+    "Hover over or focus a GPU to light up its group in every panel; click or tap to pin it, and "
+    "press Esc, or click it again, to let go.",
+    "一个格子是一个 GPU，上面的数字是从 0 开始的全局 rank。"
+    "一个外框是一个节点：左侧的 N0 表示该行从节点 0 开始。"
+    "在同一面板内，颜色相同且小标签（如 tp3）相同，表示属于同一个进程组；组的编号也从 0 开始。"
+    "超过 11 个组后颜色会重复，因此以编号为准，而不是颜色；格子太小印不下编号时，指向它即可看到。"
+    "一个面板中的颜色与另一个面板中的颜色无关。"
+    "悬停或聚焦一个 GPU，会在所有面板中点亮它所在的组；单击或轻触可固定，按 Esc 或再次单击取消。",
+)
+
+HOW_TO_READ_LARGE = Text(
+    "Above 256 GPUs the main picture is the logical mesh: rows are pipeline stages, each in its "
+    "own shade of grey, and columns are data parallel replicas. "
+    "Inside a block, tp runs across and cp runs down. "
+    "Only the groups of one chosen rank are coloured, with one colour per kind. "
+    "The physical view below shows in the same colours where those GPUs are, with one tile per "
+    "node. Pictures that would be too long go on in the next band, and the labels say where.",
+    "超过 256 个 GPU 时，主图是逻辑网格：每行是一个流水线阶段，各用一种深浅的灰色；"
+    "每列是一个数据并行副本。"
+    "在每一块内，tp 横向排列，cp 纵向排列。"
+    "只有所选的那一个 rank 的各个组会着色，每种组一种颜色。"
+    "下方的物理视图用同样的颜色标出这些 GPU 的位置，每个节点一块。"
+    "太长的图会折到下一段，由标签注明各段的范围。",
+)
+
+PAGE: dict[str, Text] = {
+    "title": Text("Parallel group playground", "并行组演示"),
+    "subtitle": Text(
+        "Which GPUs of a training job form which process groups.",
+        "训练任务中，哪些 GPU 组成哪些进程组。",
+    ),
+    "controls": Text("Layout controls", "布局控件"),
+    "sources": Text("Sources", "来源"),
+    "world": Text("World size", "总 GPU 数"),
+    "dp_size": Text("DP size", "DP 大小"),
+    "mesh": Text("Mesh", "网格"),
+    "derived": Text(
+        "{world} / (tp {tp} × pp {pp} × cp {cp})", "{world} /（tp {tp} × pp {pp} × cp {cp}）"
+    ),
+    "try": Text("Try", "可改为"),
+    "megatron_says": Text("Megatron says:", "Megatron 的报错："),
+    "own_order": Text("Your own order, typed below", "自定顺序（在下方输入）"),
+    "experts_fold": Text("Experts (MoE)", "专家（MoE）"),
+    "more_fold": Text("More groups and options", "更多组与选项"),
+    "model_fold": Text("Model, for the rank card", "模型（用于 rank 卡片）"),
+    "preset_choose": Text("A published layout …", "已公开的布局……"),
+    "preset_derived": Text("Derived, not stated: {names}.", "推算而非原文给出：{names}。"),
+    "preset_stated": Text("All sizes are stated.", "各项大小均由原文给出。"),
+    "framework_order": Text("Order: {order}", "顺序：{order}"),
+    "framework_open": Text("Not settled: {what}", "未定之处：{what}"),
+    "basis_executed": Text("checked by running it", "已运行核对"),
+    "basis_read": Text("read in its source", "据其源码或文档"),
+    "derived_experts": Text(
+        "{world} / (etp {etp} × ep {ep} × pp {pp})", "{world} /（etp {etp} × ep {ep} × pp {pp}）"
+    ),
+    "edp_size": Text("EDP size", "EDP 大小"),
+    "dense_grid": Text("Dense grid", "稠密网格"),
+    "expert_grid": Text("Expert grid", "专家网格"),
+    "own_as": Text(
+        "{name} of {framework}: Megatron's {same}", "{framework} 的 {name}：即 Megatron 的 {same}"
+    ),
+    "own_alone": Text("{name} of {framework}", "{framework} 的 {name}"),
+    "own_joins": Text(
+        "{framework} joins {axes} under this name; Megatron makes no such group of its own.",
+        "{framework} 用这个名称合并 {axes}；Megatron 没有对应的组。",
+    ),
+    "nccl_option": Text(", NCCL option {option}", "，NCCL 选项 {option}"),
+    "groups_of_up_to": Text("{groups} of up to {ranks}.", "{groups}，每组最多 {ranks}。"),
+    "in_none": Text("{gpus} in no such group.", "{gpus}不在这种组中。"),
+    "on": Text("on", "开启"),
+    "off": Text("off", "关闭"),
+    "empty": Text("(empty)", "（留空）"),
+    "nodes_title": Text("What stays in a node, what leaves it", "哪些组留在节点内，哪些跨节点"),
+    "nodes_body": Text(
+        "Every group of more than one rank, on nodes and on NVLink domains of other sizes. The bar "
+        "is the share of groups that cross. Names in one row are the very same groups here.",
+        "列出所有多于一个 rank 的组，分别按节点和其他大小的 NVLink 域统计。"
+        "条形表示跨域的组所占比例。同一行的多个名称在此布局下是完全相同的组。",
+    ),
+    "column_size": Text("Ranks", "rank 数"),
+    "audit_node": Text("Node: {gpus}", "节点：{gpus}"),
+    "audit_domain": Text("Domain: {gpus}", "域：{gpus}"),
+    "audit_stay": Text("all stay", "全部留在域内"),
+    "audit_all": Text("all cross, up to {most} each", "全部跨域，最多跨 {most} 个"),
+    "audit_some": Text(
+        "{crossing} of {groups} cross, up to {most} each",
+        "{groups} 个中 {crossing} 个跨域，最多跨 {most} 个",
+    ),
+    "audit_warning": Text(
+        "{kind}: {crossing} of {groups} groups leave their node, over up to {nodes}. The next "
+        "layer waits for this group, so its messages want NVLink, and no domain up to 72 GPUs "
+        "holds it.",
+        "{kind}：{groups} 个组中有 {crossing} 个跨出节点，最多跨 {nodes}。"
+        "下一层要等待这种组的通信，因此它需要 NVLink；而 72 个 GPU 以内的域都容纳不下。",
+    ),
+    "audit_warning_fits": Text(
+        "{kind}: {crossing} of {groups} groups leave their node, over up to {nodes}. The next "
+        "layer waits for this group, so its messages want NVLink: domains of {domain} GPUs would "
+        "hold it.",
+        "{kind}：{groups} 个组中有 {crossing} 个跨出节点，最多跨 {nodes}。"
+        "下一层要等待这种组的通信，因此它需要 NVLink：{domain} 个 GPU 的域可以容纳它。",
+    ),
+    "audit_fine": Text(
+        "No group that a layer waits for (tp, ep, etp) leaves its node.",
+        "每层都要等待的组（tp、ep、etp）没有跨出节点。",
+    ),
+    "none": Text("none", "无"),
+    "own_short": Text("Own order", "自定顺序"),
+    "own_order_note": Text(
+        "An order typed by you, under Megatron's rules.", "由你输入的顺序，按 Megatron 的规则检查。"
+    ),
+    "own_names": Text("Its own names", "该框架自己的名称"),
+    "own_none": Text("no group of Megatron's", "Megatron 没有对应的组"),
+    "column_name": Text("Its name", "它的名称"),
+    "column_same": Text("Megatron's name", "Megatron 的名称"),
+    "column_axes": Text("Axes", "轴"),
+    "column_first": Text("Group of rank 0", "rank 0 所在的组"),
+    "versus_auto": Text(
+        "Megatron: its default order, or pp before dp", "Megatron：默认顺序，或 pp 先于 dp"
+    ),
+    "strip": Text(
+        "Against Megatron's default order ({order}), groups with other members: {kinds}.",
+        "与 Megatron 的默认顺序（{order}）相比，成员不同的组：{kinds}。",
+    ),
+    "strip_leaving": Text(
+        "{kind} groups that leave their node: {before} there, {after} here.",
+        "跨节点的 {kind} 组：默认顺序 {before} 个，此处 {after} 个。",
+    ),
+    "moved_title": Text("What the order moves", "顺序改变了什么"),
+    "moved_some": Text(
+        "Against {before}, the groups have other members in {after} for: {kinds}. The same groups: "
+        "{same}.",
+        "与 {before} 相比，{after} 中成员不同的组：{kinds}。成员相同的组：{same}。",
+    ),
+    "moved_none": Text(
+        "{before} and {after} make the very same groups of the kinds shown.",
+        "对所示的种类，{before} 与 {after} 的组完全相同。",
+    ),
+    "column_moved": Text("Ranks whose group changed", "所在组改变的 rank"),
+    "column_leaving": Text("Leaving a node: {order}", "跨节点：{order}"),
+    "rank_title": Text("Rank {rank}", "rank {rank}"),
+    "rank_place": Text("Place", "位置"),
+    "rank_stage": Text("Pipeline stage", "流水线阶段"),
+    "rank_stage_of": Text("{stage} of {stages}.", "第 {stage} 阶段，共 {stages} 个。"),
+    "rank_layers": Text("the number of layers", "层数"),
+    "rank_layers_of": Text("Layers {layers}.", "第 {layers} 层。"),
+    "rank_chunks_layers": Text(
+        "Layers by model chunk: {layers}.", "各模型块（chunk）的层：{layers}。"
+    ),
+    "rank_no_layers": Text("none", "无"),
+    "rank_embedding": Text("Holds the word embedding.", "存放词嵌入。"),
+    "rank_output": Text("Holds the output layer and computes the loss.", "存放输出层并计算损失。"),
+    "rank_chunks": Text("Sequence chunks", "序列块"),
+    "rank_chunks_of": Text(
+        "{chunks} of {total}, counted from 0.", "第 {chunks} 块，共 {total} 块，从 0 数起。"
+    ),
+    "rank_experts": Text("Experts", "专家"),
+    "rank_expert_place": Text("Share {place} of {ep}.", "第 {place} 份，共 {ep} 份。"),
+    "rank_experts_of": Text(
+        "{experts} of {total} in each MoE layer.", "每个 MoE 层 {total} 个专家中的 {experts}。"
+    ),
+    "rank_expert_slice": Text(
+        "Of each, slice {slice} of {etp}.", "每个专家只存第 {slice} 片，共 {etp} 片。"
+    ),
+    "rank_num": Text("the number of experts", "专家数"),
+    "rank_samples": Text("Samples", "样本"),
+    "rank_reads": Text(
+        "Data parallel share {place} of {dp}.", "数据并行第 {place} 份，共 {dp} 份。"
+    ),
+    "rank_samples_of": Text(
+        "Of each global batch it reads {samples}: {count}.",
+        "每个全局 batch 中读取样本 {samples}：共 {count}。",
+    ),
+    "rank_batches": Text("micro-batch and global batch size", "micro-batch 和全局 batch 大小"),
+    "rank_give": Text("Give {what} under Model to see more.", "在“模型”中填写{what}可看到更多。"),
+    "rank_neighbours": Text("Pipeline neighbours", "流水线相邻 rank"),
+    "rank_ring": Text(
+        "Before it rank {before}, after it rank {after}; the ends meet.",
+        "前一个是 rank {before}，后一个是 rank {after}；首尾相接。",
+    ),
+    "rank_no_pipeline": Text("None: pp is 1.", "无：pp 为 1。"),
+    "column_peers": Text("Members", "成员"),
+    "together_title": Text("Groups that some ranks share", "若干 rank 共有的组"),
+    "together_empty": Text(
+        "Paste the ranks of a hang or of a slow node above: the smallest group that has them all "
+        "is the first suspect.",
+        "在上方粘贴卡住的 rank 或慢节点上的 rank：同时包含它们的最小的组就是首要嫌疑。",
+    ),
+    "together_ranks": Text("Understood: {count}, {ranks}.", "识别出 {count}：{ranks}。"),
+    "together_exact": Text(
+        "They are exactly {kind} group {index}.", "它们正好是 {kind} 组 {index}。"
+    ),
+    "together_first": Text(
+        "The smallest group that has them all is {kind} group {index}, of {count}.",
+        "同时包含它们的最小的组是 {kind} 组 {index}，共 {count}。",
+    ),
+    "together_none": Text(
+        "No group of this layout has them all: they meet only in the whole world.",
+        "该布局中没有任何组同时包含它们：它们只在全体 rank 中相遇。",
+    ),
+    "together_apart": Text(
+        "Not together, with the number of groups they fall into: {kinds}.",
+        "不在同一组的种类（括号内为它们分属的组数）：{kinds}。",
+    ),
+    "still_shown": Text(
+        "The picture still shows the last layout that works.", "图中仍是上一个可行的布局。"
+    ),
+    "reading": Text("Reading (mostly in Chinese)", "延伸阅读"),
+    "how_to_read": Text("How to read the picture", "如何看图"),
+    "logical": Text("Logical mesh", "逻辑网格"),
+    "physical": Text("Physical view: one tile per node", "物理视图：每个节点一块"),
+    "cp_hidden": Text(
+        "cp is {cp}, so gradients are reduced over dp-cp; a CP type shows that group.",
+        "cp 为 {cp}，梯度在 dp-cp 上归约；选择含 CP 的类型可查看该组。",
+    ),
+    "group_table": Text("Group table", "组列表"),
+    "copy": Text("Copy the list", "复制列表"),
+    "copied": Text("Copied", "已复制"),
+    "list": Text("The groups as text", "文本形式的组列表"),
+    "column_kind": Text("Kind", "种类"),
+    "column_group": Text("Group", "组"),
+    "column_ranks": Text("Ranks", "rank"),
+    "column_nodes": Text("Nodes spanned", "跨节点数"),
+    "more_rows": Text(
+        "Only the first {shown} groups of each kind are listed here, of up to {total}; "
+        "the download has them all.",
+        "这里每种只列出前 {shown} 个组，最多的一种共有 {total} 个；下载文件包含全部。",
+    ),
+    "download_picture": Text("Picture as {format}", "图片（{format}）"),
+    "download_groups": Text("All groups as {format}", "全部组（{format}）"),
+    "stays": Text("None leaves its node.", "没有组跨出节点。"),
+    "leaves_all": Text("All leave their node: {nodes} each.", "全部跨出节点：每组跨 {nodes}。"),
+    "leaves_some": Text(
+        "{leaving} of {total} leave their node, over up to {nodes}.",
+        "{total} 个组中有 {leaving} 个跨出节点，最多跨 {nodes}。",
+    ),
+    "picture_of": Text(
+        "{kind}: {groups} of {ranks} on {nodes}. {first}",
+        "{kind}：{groups}，每组 {ranks}，分布在 {nodes}。{first}",
+    ),
+    "groups_of": Text("{groups} of {ranks}.", "{groups}，每组 {ranks}。"),
+    "first_group": Text("Group 0: ranks {ranks}.", "组 0：rank {ranks}。"),
+    "overview_of": Text(
+        "{view}: {gpus} in {nodes}; the groups of rank {rank} are marked. {groups}",
+        "{view}：{nodes}，共 {gpus}；标出了 rank {rank} 的各个组。{groups}",
+    ),
+    "mark_of": Text("{kind} group {index}: {ranks}.", "{kind} 组 {index}：{ranks}。"),
+    # Of the card, filled in by the page's own script.
+    "idle": Text(
+        "Point at a GPU to see its groups; click to pin it.",
+        "指向一个 GPU 查看它所在的组；单击固定。",
+    ),
+    "card_gpu": Text("GPU {rank}", "GPU {rank}"),
+    "card_place": Text("node {node}, local GPU {local}", "节点 {node}，节点内 GPU {local}"),
+    "card_group": Text("{kind} group {index}", "{kind} 组 {index}"),
+    "card_count": Text("of {count} ranks:", "共 {count} 个 rank："),
+    "card_alone": Text("of 1 rank:", "共 1 个 rank："),
+    "card_none": Text("in no {kind} group", "不在 {kind} 组中"),
+    "card_norank": Text(
+        "There is no rank {rank}: ranks go from 0 to {last}.",
+        "没有 rank {rank}：rank 从 0 到 {last}。",
+    ),
+    "card_pinned": Text("pinned, Esc lets go", "已固定，按 Esc 取消"),
+    "card_gone": Text(
+        "GPU {rank} is pinned, but this layout has no such GPU.",
+        "固定的 GPU {rank} 不在当前布局中。",
+    ),
+}
+
+NOUNS: dict[str, tuple[str, str, str]] = {
+    "gpu": ("GPU", "GPUs", "个 GPU"),
+    "group": ("group", "groups", "个组"),
+    "rank": ("rank", "ranks", "个 rank"),
+    "node": ("node", "nodes", "个节点"),
+    "microbatch": ("micro-batch", "micro-batches", "个 micro-batch"),
+}
+"""A noun in English, one and many, and with its counter in Chinese."""
+
+
+def counted(number: int, noun: str, language: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "group", "en"), counted(1024, "group", "en"), counted(2, "node", "zh")
+    ('1 group', '1,024 groups', '2 个节点')
+    """
+    one, many, chinese = NOUNS[noun]
+    if language == "zh":
+        return f"{number:,} {chinese}"
+    return f"{number:,} {one if number == 1 else many}"

@@ -1,0 +1,56 @@
+"""What a text is: both languages of it, and what a choice, a kind or a control says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LANGUAGES: dict[str, str] = {"en": "English", "zh": "中文"}
+
+
+@dataclass(frozen=True)
+class Text:
+    """One text in every language of LANGUAGES; `text["zh"]` picks one."""
+
+    en: str
+    zh: str
+
+    def __getitem__(self, language: str) -> str:
+        if language not in LANGUAGES:
+            raise KeyError(f"no text in language {language!r}: choose one of {list(LANGUAGES)}")
+        text: str = getattr(self, language)
+        return text
+
+
+@dataclass(frozen=True)
+class Link:
+    """A page to read, labelled by what it is."""
+
+    url: str
+    title: Text
+
+
+@dataclass(frozen=True)
+class GroupType:
+    """A choice of the group type dropdown: the kinds whose panels it shows, in this order."""
+
+    title: Text
+    body: Text
+    kinds: tuple[str, ...]
+    reading: tuple[Link, ...]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of process group: what one such group carries, when, and over which links."""
+
+    title: Text
+    short: str
+    body: Text
+
+
+@dataclass(frozen=True)
+class Control:
+    """An input of the page: what it is called, and what it does in one sentence."""
+
+    label: Text
+    help: Text

@@ -1,0 +1,122 @@
+"""What an operation is given: one tensor for each rank, and groups of those ranks; checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from groups.errors import LayoutError, quoted
+
+
+def arrays_of(tensors: object) -> list[np.ndarray]:
+    """One array of numbers for each rank.
+
+    >>> arrays_of([[0, 1], 2.5])
+    [array([0, 1]), array(2.5)]
+
+    Errors: LayoutError for no tensors, or one that is not made of numbers.
+    """
+    given = _items(tensors)
+    if not given:
+        raise LayoutError(
+            "no-tensors",
+            "there are no tensors",
+            why="an operation takes a list with one array for each rank of the world",
+            control="tensor",
+        )
+    arrays = [_numbers(tensor, "biufc") for tensor in given]
+    for rank, array in enumerate(arrays):
+        if array is None:
+            raise LayoutError(
+                "not-a-tensor",
+                f"the tensor of rank {rank} is not an array of numbers",
+                control="tensor",
+                facts={"rank": rank},
+            )
+    return arrays  # type: ignore[return-value]
+
+
+def stacked_of(members: Sequence[np.ndarray], group: Sequence[int]) -> np.ndarray:
+    """The tensors of one group as one array, whose entry i is that of the member at place i.
+
+    >>> stacked_of([np.array([0]), np.array([1])], group=[4, 5]).tolist()
+    [[0], [1]]
+
+    Errors: LayoutError, naming two ranks, if their tensors differ in shape.
+    """
+    first = members[0].shape
+    for rank, tensor in zip(group, members):
+        if tensor.shape != first:
+            raise LayoutError(
+                "shapes-differ",
+                f"rank {rank} has a tensor of shape {tensor.shape} and rank {group[0]} of the same "
+                f"group one of {first}",
+                why="the tensors of a group have one shape",
+                control="tensor",
+                facts={
+                    "rank": rank,
+                    "shape": str(tensor.shape),
+                    "other": group[0],
+                    "other_shape": str(first),
+                },
+            )
+    return np.stack(members)
+
+
+def groups_of(groups: object, world: int) -> list[list[int]]:
+    """The groups as lists of ranks, each a rank of the world and in one group at most.
+
+    >>> groups_of(np.array([[0, 2], [1, 3]]), world=4)
+    [[0, 2], [1, 3]]
+
+    Errors: LayoutError for what is not groups of ranks, a rank outside the world, and a rank that
+    stands twice.
+    """
+    rows = _items(groups)
+    arrays = [_numbers(row, "iu") for row in rows or ()]
+    if rows is None or any(a is None or a.ndim != 1 or not a.size for a in arrays):
+        raise LayoutError(
+            "not-groups",
+            f"{quoted(groups)} is not a list of groups of ranks",
+            why="groups are lists of ranks, such as [[0, 1], [2, 3]], each with one rank or more",
+            control="groups",
+            facts={"value": quoted(groups)},
+        )
+    found: list[list[int]] = [array.tolist() for array in arrays if array is not None]
+    seen: set[int] = set()
+    for rank in (rank for group in found for rank in group):
+        if not 0 <= rank < world:
+            raise LayoutError(
+                "no-such-rank",
+                f"there is no rank {quoted(rank)}: ranks go from 0 to {world - 1}",
+                why="every rank of the groups needs a tensor",
+                control="groups",
+                facts={"rank": quoted(rank), "first": 0, "last": world - 1},
+            )
+        if rank in seen:
+            raise LayoutError(
+                "rank-twice",
+                f"rank {rank} stands twice in the groups",
+                why="in one operation a rank takes part once",
+                control="groups",
+                facts={"rank": rank},
+            )
+        seen.add(rank)
+    return found
+
+
+def _items(value: object) -> list[Any] | None:
+    """What a list, a tuple or an array holds; None for anything else."""
+    listed = isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim > 0)
+    return list(value) if listed else None  # type: ignore[call-overload]
+
+
+def _numbers(value: object, kinds: str) -> np.ndarray | None:
+    """The value as an array of one of these kinds of numbers (numpy's letters), else None."""
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError):
+        return None
+    return array if array.dtype.kind in kinds else None
