@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from .alternatives import divisors, nearest_fits
+from .alternatives import MOST, divisors, nearest_fits
 from .errors import LayoutError, quoted
 from .families import FAMILIES
 from .fitting import fit
@@ -203,14 +203,18 @@ def checked_groupings(world: int, asked: Mapping[str, Any]) -> dict[str, Groupin
     """`groupings` whose refusals offer only alternatives that work.
 
     A cure for one rule may break another, so each alternative is tried before it is offered. Where
-    none is left, what the control is without being asked may be one.
+    none is left, the control or else a size as it is without being asked may be one, or these with
+    pp last in the order.
     """
     try:
         return groupings(world, **asked)
     except LayoutError as error:
-        unasked = [{name: DEFAULTS[name]} for name in (error.control,) if name in DEFAULTS]
-        for cures in (error.alternatives, unasked):
-            working = [cure for cure in cures if _works(world, {**asked, **cure})]
+        names = dict.fromkeys([error.control, "tp", "cp", "pp", "ep", "etp"])
+        unasked = [{name: DEFAULTS[name]} for name in names if name in DEFAULTS]
+        pp_last = {"order": mended(asked.get("order"))}
+        ordered = [{**cure, **pp_last} for cure in (*error.alternatives, *unasked)]
+        for cures in (error.alternatives, unasked, ordered):
+            working = [cure for cure in cures if _works(world, {**asked, **cure})][:MOST]
             if working:
                 break
         raise error.but(alternatives=working) from None

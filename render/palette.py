@@ -31,7 +31,7 @@ KIND_COLOURS: dict[str, dict[str, str]] = {
         "cp": "#878800",
         "dp": "#75d342",
         "pp": "#8e1900",
-        "ep": "#c4597e",
+        "ep": "#ba5073",
     },
     "dark": {
         "tp": "#a175ff",
@@ -54,7 +54,7 @@ _WORDS: dict[str, frozenset[str]] = {
 }
 """Parts of a group's name by the tone that they say, the strongest tone first."""
 
-NO_GROUP = {"light": "#e5e7eb", "dark": "#1f2937"}
+NO_GROUP = {"light": "#a6a6ac", "dark": "#1e1e1e"}
 """A GPU that is in no group of the kind."""
 
 STAGE_GREYS: dict[str, tuple[str, str]] = {

@@ -9,7 +9,9 @@ import pytest
 from gradio_client import Client
 from gradio_client.exceptions import AppError
 
+from descriptions import TYPES
 from groups import fit, rank_groups
+from groups.megatron import process_groups
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +27,7 @@ def test_the_endpoint_answers_with_megatrons_groups(client):
     found = layout(client, group_type="dp+tp", nodes=2, gpus_per_node=8, tp=2, pp=2)
     mesh = fit(16, tp=2, pp=2)
     assert found["mesh"] == str(mesh)
-    assert (found["world_size"], found["dp"]) == (16, 4)
+    assert (found["world_size"], found["dp"], found["edp"]) == (16, 4, 4)
     assert found["groups"] == {kind: rank_groups(mesh, kind).tolist() for kind in ("dp", "tp")}
     assert found["nodes_spanned"] == {"dp": [1] * 4, "tp": [1] * 8}
 
@@ -33,6 +35,24 @@ def test_the_endpoint_answers_with_megatrons_groups(client):
 def test_the_joined_group_has_a_name_of_its_own(client):
     found = layout(client, group_type="cp+dp", cp=2, dp_kind="dp-cp")
     assert list(found["groups"]) == ["cp", "dp-cp"]
+
+
+def test_the_endpoint_knows_experts_frameworks_orders_and_every_group(client):
+    more = "embd tp-ep-pp intra-dist-opt"
+    found = layout(client, group_type="moe", nodes=4, tp=2, pp=2, ep=8, etp=1, more=more)
+    assert (found["mesh"], found["expert_mesh"]) == ("tp2-cp1-dp8-pp2", "etp1-ep8-edp2-pp2")
+    assert (found["dp"], found["edp"]) == (8, 2)
+    wanted = process_groups(32, tp=2, pp=2, ep=8, etp=1)
+    names = [*TYPES["moe"].kinds, *more.split()]
+    assert found["groups"] == {name: wanted[name].tolist() for name in names}
+    assert found["nodes_spanned"]["ep"] == [1] * 4
+    assert found["nodes_spanned"]["tp-ep-pp"] == [2, 2]
+    ordered = layout(client, nodes=4, tp=2, pp=2, order="dp-tp-cp-ep-pp")
+    assert ordered["mesh"] == "dp8-tp2-cp1-pp2"
+    llama = layout(client, nodes=4, tp=2, pp=2, framework="llama3")
+    assert (llama["mesh"], llama["expert_mesh"], llama["edp"]) == ("tp2-cp1-pp2-dp8", None, None)
+    own = layout(client, group_type="framework", nodes=4, tp=2, pp=2, framework="deepspeed")
+    assert own["groups"]["data"] == wanted["dp"].tolist()
 
 
 BAD = {
@@ -52,7 +72,19 @@ BAD = {
     "an object": ({"nodes": {"a": 1}}, "nodes must be a whole number"),
     "a type that is none": ({"group_type": "zz"}, "'zz' is not a choice of group_type"),
     "a type that is a list": ({"group_type": ["dp"]}, "is not a choice of group_type"),
-    "an order that is none": ({"order": "pp"}, "'pp' is not a choice of order"),
+    "an order that leaves axes out": ({"order": "pp"}, "does not name it"),
+    "an order with an unknown axis": ({"order": "tp-xx-dp-pp"}, "xx is not an axis"),
+    "an order that is a list": ({"order": ["tp", "dp", "pp"]}, "is not axis names"),
+    "a framework that is none": ({"framework": "zz"}, "'zz' is not a choice of framework"),
+    "an axis that a framework lacks": ({"framework": "llama3", "ep": 4}, "has no ep"),
+    "ep that does not divide": (
+        {"ep": 3},
+        "ep 3 = 3 does not divide 16 GPUs; try ep 2, ep 4 or nodes 3",
+    ),
+    "ep as text": ({"ep": "4"}, "ep must be a whole number"),
+    "etp as text": ({"etp": "2"}, "etp must be a whole number"),
+    "a group that is none": ({"more": "embd nothing"}, "no group 'nothing'"),
+    "groups that are numbers": ({"more": [3]}, "is not a list of group names"),
     "a dp kind that is none": ({"dp_kind": 7}, "7 is not a choice of dp_kind"),
 }
 
@@ -68,7 +100,7 @@ def test_bad_input_is_refused_in_words_and_the_server_goes_on(client, changes, m
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e400", "9" * 4000])
 def test_numbers_that_the_client_would_not_send_are_refused_in_words(server, client, number):
-    body = f'{{"data": ["dp", 2, 8, {number}, 1, 1, "tp-cp-dp-pp", "dp"]}}'
+    body = f'{{"data": ["dp", 2, 8, {number}, 1, 1, "", "dp", 1, null, "megatron", ""]}}'
     headers = {"content-type": "application/json"}
     call = httpx.post(f"{server}gradio_api/call/layout", content=body, headers=headers)
     event = call.json()["event_id"]

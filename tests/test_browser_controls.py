@@ -192,7 +192,14 @@ def test_a_drawing_that_ends_late_never_replaces_a_newer_one(open_page, monkeypa
     def overtaken(controls, act, wanted, language="en"):
         """Hold the drawing of some controls, do something newer, then let the old one through."""
         with monkeypatch.context() as patched:
-            gate = Gate(patched, lambda asked: asked == controls and not gate.entered.is_set())
+            sizes = ("nodes", "tp", "pp", "cp")
+            old = [getattr(controls, name) for name in sizes]
+
+            def is_old(asked):
+                found = [getattr(asked, name) for name in sizes]
+                return found == old and not gate.entered.is_set()
+
+            gate = Gate(patched, is_old)
             type_in(page, "nodes", str(controls.nodes))
             gate.reached(page)
             act()
@@ -352,7 +359,7 @@ def test_every_fix_of_the_original_s_invalid_settings_makes_a_picture(open_page)
     invalid = list(invalid_settings())
     assert len(invalid) == 480
     sizes, clicked = {}, 0
-    for tp, pp, cp in random.Random(16).sample(invalid, 12):
+    for tp, pp, cp in random.Random(16).sample(invalid, 8):
         controls = Controls(tp=tp, pp=pp, cp=cp)
         wanted = {"tp": tp, "pp": pp, "cp": cp, "nodes": 2}
         fixes = refusal_of(controls).alternatives
@@ -365,5 +372,5 @@ def test_every_fix_of_the_original_s_invalid_settings_makes_a_picture(open_page)
             expect_layout(page, controls.changed(change))
             sizes = {**wanted, **change}
             clicked += 1
-    assert clicked >= 25
+    assert clicked >= 16
     assert page.locator(TOASTS).count() == 0

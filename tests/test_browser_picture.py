@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
-import re
-
 import numpy as np
 import pytest
 from browser import (
@@ -13,12 +9,14 @@ from browser import (
     choose,
     choose_preset,
     expect,
+    expect_card,
     expect_layout,
     expect_lit,
+    expect_marks,
     fix,
-    members,
     middle_of,
     next_frame,
+    overviews,
     point_at,
     requests_during,
     settle,
@@ -26,62 +24,12 @@ from browser import (
     type_in,
     type_sizes,
 )
-from PIL import Image
 
 from descriptions import DP_KINDS, PAGE, kind_of
-from groups import coordinates
 from groups.conventions import CONVENTIONS
-from render import palette, scene
 from views.state import Controls, from_preset
 
 pytestmark = pytest.mark.browser
-
-CARD = """() => {
-  const told = document.querySelector('.told');
-  const text = (selector) => told.querySelector(selector)?.textContent ?? null;
-  return {
-    gpu: text('.gpu b'),
-    place: text('.gpu span'),
-    coordinates: [...told.querySelectorAll('.gpu code')].map((code) => code.textContent),
-    pinned: text('.gpu i'),
-    groups: [...told.querySelectorAll('p:not(.gpu)')].map((p) => [
-      p.querySelector('.chip').textContent,
-      p.querySelector('b')?.textContent ?? p.textContent.trim(),
-      p.querySelector('.peers')?.textContent ?? '',
-    ]),
-  };
-}"""
-
-
-def card_of(layout, rank, pinned):
-    """What the card must say about a rank, from the groups themselves."""
-    node, local = divmod(rank, layout.gpus_per_node)
-    meshes = [layout.mesh]
-    if any(one.mesh == layout.expert for one in layout.shown):
-        meshes.append(layout.expert)
-    places = [coordinates(mesh, rank) for mesh in meshes]
-    groups = []
-    for one in layout.shown:
-        ranks = members(layout, one.name, rank)
-        if not ranks:
-            groups.append([one.name, f"{one.name} in no {one.name} group", ""])
-            continue
-        peers = ", ".join(map(str, ranks[:16])) + (", …" if len(ranks) > 16 else "")
-        groups.append([one.name, f"group {one.index()[rank]}", peers])
-    return {
-        "gpu": f"GPU {rank}",
-        "place": f"node {node}, local GPU {local}",
-        "coordinates": [", ".join(f"{axis} {at[axis]}" for axis in at) for at in places],
-        "pinned": PAGE["card_pinned"]["en"] if pinned else None,
-        "groups": groups,
-    }
-
-
-def expect_card(page, layout, rank, pinned=False):
-    expect(page.locator(".told .gpu b")).to_have_text(f"GPU {rank}")
-    next_frame(page)
-    assert page.evaluate(CARD) == card_of(layout, rank, pinned)
-
 
 # --- Hover and pin --------------------------------------------------------------------------------
 
@@ -282,40 +230,6 @@ def open_preset(page, preset):
     layout = choose_preset(page, preset)
     expect(page.locator("svg.overview")).to_have_count(2)
     return layout
-
-
-def overviews(layout, rank=0):
-    return scene.overviews(layout.mesh, layout.shown, layout.gpus_per_node, rank)
-
-
-def shown_marks(page, view):
-    """The marks on screen: which cells are marked, and in which colours."""
-    uri = page.locator(f'svg.overview[data-view="{view}"] .marks').get_attribute("href")
-    image = Image.open(io.BytesIO(base64.b64decode(uri.split(",")[1])))
-    return np.asarray(image.convert("RGBA"))
-
-
-def expect_marks(page, layout, rank, theme="light"):
-    """Both pictures mark exactly the groups of this rank, the smallest on top."""
-    for view in overviews(layout, rank):
-        ring = page.locator(f'svg.overview[data-view="{view.view}"] .chosen')
-        _, column = divmod(int(view.place[rank]), view.grid.columns)
-        expect(ring).to_have_attribute("cx", _near(view.left + (column + 0.5) * view.cell))
-        next_frame(page)
-        pixels = view.mark_pixels()
-        colours = [(0, 0, 0, 0)] + [
-            (*palette.rgb(palette.kind_colour(mark.tone, theme)), 255) for mark in view.marks
-        ]
-        wanted = np.array(colours, dtype=np.uint8)[pixels]
-        shown = shown_marks(page, view.view)
-        assert shown.shape == wanted.shape
-        assert (shown[..., 3] == wanted[..., 3]).all(), f"marks of {rank} in {view.view}"
-        assert (shown == wanted).all(), f"colours of {rank} in {view.view}"
-
-
-def _near(value):
-    """A pattern for a number written with any more digits."""
-    return re.compile(rf"^{int(value)}(\.|$)")
 
 
 def test_16384_gpus_hover_tells_the_rank_under_the_pointer_without_the_server(open_page):

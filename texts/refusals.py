@@ -262,6 +262,22 @@ REFUSALS: dict[str, Text] = {
         "Rank {rank} stands twice in the groups.",
         "rank {rank} 在各组中出现了两次。",
     ),
+    "bad-document": Text(
+        "This is no document of groups or ranks: {place} is {value}.",
+        "这不是组或 rank 的文档：{place} 是 {value}。",
+    ),
+    "missing-in-document": Text(
+        "This document has no {place}.",
+        "该文档缺少 {place}。",
+    ),
+    "other-schema": Text(
+        "This document has the schema {value}; {known} are read here.",
+        "该文档的 schema 是 {value}；此处可读取 {known}。",
+    ),
+    "other-version": Text(
+        "This document has version {value}; version {version} is read here.",
+        "该文档的版本是 {value}；此处读取版本 {version}。",
+    ),
     "no-axes": Text("A mesh needs at least one axis.", "网格至少需要一个轴。"),
 }
 """A refusal by the code of its LayoutError; the facts of the error fill in the names."""

@@ -1,0 +1,28 @@
+"""``python -m groups``: which GPUs are together, on the command line. See `groups.command`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from .command import PROGRAM, run
+
+
+def main() -> int:
+    try:
+        status = run(sys.argv[1:], sys.stdin, sys.stdout, sys.stderr)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return 130
+    except OSError as error:
+        # What could not be written would be tried again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):  # the reader, such as head, has seen enough
+            return 0
+        sys.stderr.write(f"{PROGRAM}: cannot write: {error.strerror}\n")
+        return 1
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,518 @@
+"""Documents of groups and ranks: what they say, that it is read back, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import time
+from collections.abc import Iterator
+from copy import deepcopy
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from groups import LayoutError, coordinates, parse_mesh
+from groups.audit import spans_of
+from groups.command import run
+from groups.conventions import CONVENTIONS
+from groups.exports import (
+    VERSION,
+    check_document,
+    groups_by_name,
+    groups_csv,
+    groups_csv_parts,
+    groups_json,
+    groups_json_parts,
+    groups_text_parts,
+    job_of,
+    meshes,
+    ranks_csv,
+    ranks_csv_parts,
+    ranks_json,
+    ranks_json_parts,
+)
+from groups.families import family
+from groups.grouping import Grouping
+from groups.job import OWN, Job, own_groupings
+from groups.presets import LAYOUT, PRESETS
+
+SCHEMA = Path(__file__).parent.parent / "docs" / "schema.md"
+
+JOBS = {
+    "one GPU": Job(gpus_per_node=1),
+    "dense": Job(nodes=2, tp=2, pp=2),
+    "experts": Job(nodes=2, tp=2, cp=2, pp=2, ep=8, etp=1),
+    "instances": Job(nodes=2, tp=2, instances=2),
+    "levels": Job(nodes=2, cp=8, levels=(2, 4)),
+    "uneven runs": Job(nodes=1, gpus_per_node=10, hybrid=True),
+    "pp before dp": Job(nodes=2, tp=2, pp=2, framework="megatron-pp-dp"),
+    "own order": Job(nodes=2, tp=2, cp=2, pp=2, ep=2, framework=OWN, order="cp-ep-tp-dp-pp"),
+    "short order": Job(nodes=2, tp=2, framework=OWN, order="dp-tp"),
+    "four nodes of four": Job(nodes=4, gpus_per_node=4, tp=8, pp=2),
+    "deepspeed": Job(nodes=2, tp=2, pp=2, ep=2, framework="deepspeed"),
+    "torchtitan": Job(nodes=2, tp=2, cp=2, pp=2, ep=4, framework="torchtitan"),
+    "fairscale": Job(nodes=2, tp=2, pp=2, framework="fairscale"),
+    "llama3": Job(nodes=2, tp=2, cp=2, pp=2, framework="llama3"),
+    "all pipeline": Job(nodes=1, pp=8, framework="gpipe"),
+    "machines": Job(nodes=2, framework="horovod"),
+}
+
+
+def lists(grouping: Grouping) -> list[list[int]]:
+    groups = grouping.groups()
+    return groups.tolist() if isinstance(groups, np.ndarray) else groups
+
+
+def table(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text), strict=True))
+
+
+@pytest.fixture(params=JOBS, ids=str)
+def job(request) -> Job:
+    return JOBS[request.param]
+
+
+# -- groups --------------------------------------------------------------------------------------
+
+
+def test_the_json_has_every_group_that_is_made(job):
+    made = job.made()
+    document = check_document(groups_json(made))
+    assert document == json.loads(groups_json(made))
+    assert set(made.every) <= set(document["groups"])
+    for name, grouping in groups_by_name(made).items():
+        entry = document["groups"][name]
+        assert entry["groups"] == lists(grouping)
+        assert entry["nodes_spanned"] == spans_of(grouping, job.gpus_per_node).tolist()
+        assert parse_mesh(document["meshes"][entry["grid"]]) == grouping.mesh
+        assert entry["kind"] == grouping.kind
+        if name in made.every:
+            assert entry["parallel_state"] == family(name).parallel_state
+            assert entry["carries"] == family(name).carries
+        else:
+            assert entry["parallel_state"] is None
+
+
+def test_the_job_of_a_document_makes_the_same_groups_again(job):
+    made = job.made()
+    document = json.loads(groups_json(made))
+    again = Job(**document["job"]).made()
+    assert again.every == made.every
+    assert (again.mesh, again.expert) == (made.mesh, made.expert)
+    assert groups_json(again) == groups_json(made)
+    assert job_of(made).made().every == made.every
+
+
+def test_the_csv_has_the_groups_of_the_json(job):
+    made = job.made()
+    document = json.loads(groups_json(made))
+    rows = iter(table(groups_csv(made)))
+    for name, entry in document["groups"].items():
+        for index, (ranks, spanned) in enumerate(zip(entry["groups"], entry["nodes_spanned"])):
+            assert next(rows) == {
+                "name": name,
+                "group": str(index),
+                "size": str(len(ranks)),
+                "nodes_spanned": str(spanned),
+                "ranks": " ".join(map(str, ranks)),
+            }
+    assert next(rows, None) is None
+
+
+def test_the_text_is_one_line_a_group():
+    text = "".join(groups_text_parts(Job(nodes=2, tp=2, pp=2).made(), ["pp", "dp"]))
+    assert text.splitlines()[7:10] == [
+        "pp group 7: [7, 15]",
+        "dp group 0: [0, 2, 4, 6]",
+        "dp group 1: [1, 3, 5, 7]",
+    ]
+
+
+def test_only_the_names_asked_for_are_written_in_their_order():
+    made = Job(nodes=2, tp=2, pp=2).made()
+    names = ["tp-ep-pp", "tp", "embd"]
+    assert list(json.loads(groups_json(made, names))["groups"]) == names
+    assert list(dict.fromkeys(row["name"] for row in table(groups_csv(made, names)))) == names
+    assert json.loads(groups_json(made, []))["groups"] == {}
+    assert check_document(groups_json(made, []))
+
+
+@pytest.mark.parametrize("framework", sorted(set(CONVENTIONS) - {"megatron", "megatron-pp-dp"}))
+def test_the_own_names_of_a_framework_are_its_own_groups(framework):
+    sizes: dict[str, Any] = {"pp": 16} if framework == "gpipe" else {}
+    made = Job(nodes=2, framework=framework, **sizes).made()
+    groups = json.loads(groups_json(made))["groups"]
+    own = own_groupings(made)
+    assert [name for name in groups if name.startswith("own.")] == [f"own.{o.name}" for o in own]
+    for one in own:
+        assert groups[f"own.{one.name}"]["groups"] == lists(one)
+        assert groups[f"own.{one.name}"]["grid"] in ("own", "own-expert")
+
+
+def test_megatron_s_mp_and_fairscale_s_are_not_confused():
+    """With tp 2, pp 2: fairscale calls the two tp ranks mp, Megatron four."""
+    made = Job(nodes=1, tp=2, pp=2, framework="fairscale").made()
+    chosen = groups_by_name(made, ["mp", "own.mp"])
+    assert chosen["mp"].size == 4
+    assert chosen["own.mp"].size == 2
+    assert list(groups_by_name(Job(framework="deepspeed").made(), ["data"])) == ["own.data"]
+
+
+@pytest.mark.parametrize(
+    ("name", "cures"),
+    [
+        ("cp-dp", ["dp-cp"]),
+        ("pp-tp-ep", ["tp-ep-pp"]),
+        ("edpp", ["edp"]),
+        ("hcp-l0", []),
+        ("data", []),
+        ("", []),
+    ],
+)
+def test_a_name_without_groups_is_refused_with_the_nearest(name, cures):
+    made = Job(nodes=2, tp=2).made()
+    for write in (groups_json_parts, groups_csv_parts, groups_text_parts, ranks_csv_parts):
+        with pytest.raises(LayoutError) as refusal:
+            write(made, ["tp", name])  # before anything is written
+        assert refusal.value.code == "no-such-group"
+        for cure in refusal.value.alternatives:
+            assert groups_csv(made, [cure["group"]])
+        assert [cure["group"] for cure in refusal.value.alternatives][: len(cures)] == cures
+
+
+def test_every_preset_is_written_and_read_back():
+    for key, preset in PRESETS.items():
+        sizes = {name: getattr(preset, name) for name in LAYOUT if hasattr(preset, name)}
+        del sizes["dp"], sizes["edp"]
+        made = Job(**sizes).made()
+        assert job_of(made).made().every == made.every, key
+        if preset.world_size <= 512:
+            assert check_document(groups_json(made)), key
+            assert check_document(ranks_json(made)), key
+
+
+# -- ranks ---------------------------------------------------------------------------------------
+
+
+def test_the_table_of_ranks_says_where_each_stands_and_its_groups(job):
+    made = job.made()
+    rows = table(ranks_csv(made))
+    assert len(rows) == made.world_size
+    chosen = groups_by_name(made)
+    for rank, row in enumerate(rows):
+        expected = {
+            "rank": rank,
+            "node": rank // job.gpus_per_node,
+            "local_rank": rank % job.gpus_per_node,
+        }
+        for grid, mesh in meshes(made).items():
+            expected |= {f"{grid}_{axis}": at for axis, at in coordinates(mesh, rank).items()}
+        expected |= {f"group_{name}": one.index_of(rank) for name, one in chosen.items()}
+        assert row == {key: "" if at is None else str(at) for key, at in expected.items()}
+
+
+def test_the_index_of_a_rank_is_that_of_the_group_it_is_in(job):
+    made = job.made()
+    groups = json.loads(groups_json(made))["groups"]
+    document = json.loads(ranks_json(made))
+    for at, column in enumerate(document["columns"]):
+        if not column.startswith("group_"):
+            continue
+        found: dict[int, set[int]] = {}
+        for row in document["ranks"]:
+            if row[at] is not None:
+                found.setdefault(row[at], set()).add(row[0])
+        listed = groups[column.removeprefix("group_")]["groups"]
+        assert found == {index: set(ranks) for index, ranks in enumerate(listed)}
+
+
+def test_the_json_of_ranks_is_the_table_of_the_csv(job):
+    made = job.made()
+    document = check_document(ranks_json(made))
+    rows = list(csv.reader(io.StringIO(ranks_csv(made))))
+    assert document["columns"] == rows[0]
+    written = [["" if n is None else str(n) for n in row] for row in document["ranks"]]
+    assert written == rows[1:]
+
+
+def test_no_two_columns_have_one_name(job):
+    columns = ranks_csv(job.made()).split("\n", 1)[0].split(",")
+    assert len(set(columns)) == len(columns)
+
+
+# -- large jobs ----------------------------------------------------------------------------------
+
+
+def test_a_job_of_131072_ranks_is_written_in_parts():
+    """In parts of whole lines that begin at once: nothing holds all of a large table."""
+    made = Job(nodes=16384, tp=8, cp=2, pp=16, ep=8, etp=1).made()
+    for write in (groups_csv_parts, groups_json_parts, ranks_csv_parts, ranks_json_parts):
+        begun = time.perf_counter()
+        first = list(islice(write(made), 4))
+        assert time.perf_counter() - begun < 5
+        assert first
+        assert max(map(len, first)) < 3_000_000
+    begun = time.perf_counter()
+    lines = "".join(ranks_csv_parts(made)).split("\n")
+    assert time.perf_counter() - begun < 20
+    assert lines.pop() == ""
+    assert len(lines) == 1 + 131_072
+    assert lines[-1].startswith("131071,16383,7,7,1,511,15,0,7,1023,15,")
+
+
+def test_parts_longer_than_one_block_are_one_list():
+    made = Job(nodes=2048, tp=2).made()
+    document = check_document(groups_json(made, ["tp"]))
+    assert len(document["groups"]["tp"]["groups"]) == 8192
+    document = check_document(ranks_json(made, ["tp"]))
+    assert document["ranks"][-1][0] == 16383
+    assert len(table(groups_csv(made, ["tp"]))) == 8192
+
+
+# -- documents that are refused ------------------------------------------------------------------
+
+GROUPS_TEXT = groups_json(Job(gpus_per_node=4, nodes=2, tp=2, pp=2).made(), ["tp", "embd"])
+RANKS_TEXT = ranks_json(Job(gpus_per_node=4, nodes=2, tp=2, pp=2).made(), ["tp", "pos-embd"])
+
+
+def changed(text: str, path: str, value: Any) -> str:
+    document = deepcopy(json.loads(text))
+    *outer, last = [int(part) if part.isdecimal() else part for part in path.split("/")]
+    place = document
+    for part in outer:
+        place = place[part]
+    if value is None and last != "etp":
+        del place[last]
+    else:
+        place[last] = value
+    return json.dumps(document)
+
+
+def refused(text: Any) -> LayoutError:
+    with pytest.raises(LayoutError) as refusal:
+        check_document(text)
+    assert refusal.value.control == "document"
+    assert len(str(refusal.value)) < 500
+    return refusal.value
+
+
+@pytest.mark.parametrize("schema", ["parallel-group", "", "PARALLEL-GROUPS"])
+def test_another_schema_is_refused_by_its_name(schema):
+    error = refused(changed(GROUPS_TEXT, "schema", schema))
+    assert error.code == "other-schema"
+    assert repr(schema) in str(error)
+
+
+@pytest.mark.parametrize("version", [0, 2, 10**30])
+def test_another_version_is_refused_by_its_number(version):
+    error = refused(changed(GROUPS_TEXT, "version", version))
+    assert error.code == "other-version"
+    assert f"version {VERSION} is read here" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "place"),
+    [
+        ("schema", 1, "schema"),
+        ("version", "1", "version"),
+        ("version", True, "version"),
+        ("version", 1.0, "version"),
+        ("world_size", 0, "world_size"),
+        ("world_size", 10**20, "world_size"),
+        ("world_size", 16, "job.nodes"),
+        ("gpus_per_node", 3, "gpus_per_node"),
+        ("gpus_per_node", -4, "gpus_per_node"),
+        ("gpus_per_node", 2, "job.nodes"),
+        ("job", [], "job"),
+        ("job/tp", "2", "job.tp"),
+        ("job/hybrid", 0, "job.hybrid"),
+        ("job/levels", 4, "job.levels"),
+        ("job/nodes", 3, "job.nodes"),
+        ("meshes", [], "meshes"),
+        ("meshes/dense", "tp2-dp2", "meshes.dense"),
+        ("meshes/dense", "tp2-dp4+8", "meshes.dense"),
+        ("meshes/dense", "two", "meshes.dense"),
+        ("meshes/dense", 8, "meshes.dense"),
+    ],
+)
+@pytest.mark.parametrize("text", [GROUPS_TEXT, RANKS_TEXT], ids=["groups", "ranks"])
+def test_what_both_documents_begin_with_is_checked(text, path, value, place):
+    error = refused(changed(text, path, value))
+    assert error.code == "bad-document"
+    assert error.facts["place"] == place
+    assert place in str(error)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "place"),
+    [
+        ("groups", [], "groups"),
+        ("groups/tp", [[0, 1]], "groups.tp"),
+        ("groups/tp/grid", "dens", "groups.tp.grid"),
+        ("groups/tp/kind", "ep", "groups.tp.kind"),
+        ("groups/tp/kind", "", "groups.tp.kind"),
+        ("groups/tp/kind", 1, "groups.tp.kind"),
+        ("groups/tp/parallel_state", 1, "groups.tp.parallel_state"),
+        ("groups/tp/carries", [], "groups.tp.carries"),
+        ("groups/tp/groups", {}, "groups.tp.groups"),
+        ("groups/tp/groups/1", [], "groups.tp.groups[1]"),
+        ("groups/tp/groups/1", 5, "groups.tp.groups[1]"),
+        ("groups/tp/groups/1", [2, 8], "groups.tp.groups[1]"),
+        ("groups/tp/groups/1", [-1, 2], "groups.tp.groups[1]"),
+        ("groups/tp/groups/1", [2, True], "groups.tp.groups[1]"),
+        ("groups/tp/groups/1", [2, 3.0], "groups.tp.groups[1]"),
+        ("groups/tp/groups/1", [2, "3"], "groups.tp.groups[1]"),
+        ("groups/tp/groups/1", [2, 10**30], "groups.tp.groups[1]"),
+        ("groups/tp/groups/1", [1, 2], "groups.tp.groups[1]"),
+        ("groups/tp/groups/1", [2, 2], "groups.tp.groups[1]"),
+        ("groups/tp/nodes_spanned", [1], "groups.tp.nodes_spanned"),
+        ("groups/tp/nodes_spanned/0", 2, "groups.tp.nodes_spanned"),
+    ],
+)
+def test_a_group_that_cannot_be_is_refused_at_its_place(path, value, place):
+    error = refused(changed(GROUPS_TEXT, path, value))
+    assert error.code == "bad-document"
+    assert error.facts["place"] == place
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "place"),
+    [
+        ("ranks", {}, "ranks"),
+        ("ranks", [], "ranks"),
+        ("columns", "rank", "columns"),
+        ("columns", ["rank"], "columns"),
+        ("columns/0", "node", "columns"),
+        ("columns/11", "tp", "columns"),
+        ("columns/11", 3, "columns"),
+        ("columns/12", "group_tp", "columns"),
+        ("ranks/3", 3, "ranks[3]"),
+        ("ranks/3", [3], "ranks[3]"),
+        ("ranks/3/0", 4, "ranks[3]"),
+        ("ranks/1/0", True, "ranks[1]"),
+        ("ranks/3/1", 1, "ranks[3]"),
+        ("ranks/3/3", 0, "ranks[3]"),
+        ("ranks/3/11", -1, "ranks[3]"),
+        ("ranks/3/11", 8, "ranks[3]"),
+        ("ranks/3/11", "1", "ranks[3]"),
+    ],
+)
+def test_a_rank_that_cannot_be_is_refused_at_its_place(path, value, place):
+    error = refused(changed(RANKS_TEXT, path, value))
+    assert error.code == "bad-document"
+    assert error.facts["place"] == place
+
+
+def fields(document: Any, place: str = "") -> Iterator[str]:
+    if isinstance(document, dict) and place not in ("/meshes", "/groups"):
+        for name, value in document.items():
+            yield f"{place}/{name}"
+            yield from fields(value, f"{place}/{name}")
+    elif place == "/groups":
+        yield from fields(document["tp"], "/groups/tp")
+
+
+@pytest.mark.parametrize("text", [GROUPS_TEXT, RANKS_TEXT], ids=["groups", "ranks"])
+def test_every_field_is_needed_and_a_new_one_is_let_pass(text):
+    found = list(fields(json.loads(text)))
+    assert len(found) > 15
+    for path in found:
+        if path == "/job/etp":
+            continue  # deleted below: None is a value of it
+        error = refused(changed(text, path[1:], None))
+        assert error.code == "missing-in-document"
+        assert error.facts["place"] == path[1:].replace("/", ".")
+    document = json.loads(text)
+    del document["job"]["etp"]
+    assert refused(json.dumps(document)).facts["place"] == "job.etp"
+    assert check_document(changed(text, "written_by", "a later version 1"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        "3",
+        '"parallel-groups"',
+        GROUPS_TEXT[:-10],
+        GROUPS_TEXT + "}",
+        "[" * 200_000,
+        '{"a":' * 200_000,
+        '{"schema": "parallel-groups", "version": ' + "1" * 5000 + "}",
+        '{"schema": "parallel-groups", "version": NaN}',
+        "\x1b[31m",
+        "x" * 1_000_000,
+        '{"schema": "' + "x" * 1_000_000 + '"}',
+        None,
+        3,
+    ],
+    ids=lambda text: repr(text)[:20],
+)
+def test_what_is_no_document_is_refused_in_a_short_sentence(text):
+    error = refused(text)
+    assert str(error).isprintable()
+
+
+def test_a_name_with_odd_letters_is_quoted_in_the_refusal():
+    document = json.loads(GROUPS_TEXT)
+    document["groups"]["\x1b[31m" + "x" * 10_000] = 1
+    assert str(refused(json.dumps(document))).isprintable()
+
+
+# -- docs/schema.md ------------------------------------------------------------------------------
+
+EXAMPLE = re.compile(
+    r"```console\n\$ (?:echo '(?P<echo>[^']*)' \| )?python -m groups (?P<args>[^\n]*)\n.*?```",
+    re.DOTALL,
+)
+
+
+def with_fresh_examples(page: str) -> str:
+    """The page with what its commands print now."""
+
+    def fresh(match: re.Match[str]) -> str:
+        out = io.StringIO()
+        run(match["args"].split(), io.StringIO(match["echo"] or ""), out, out)
+        return f"{match[0].splitlines()[0]}\n{match[0].splitlines()[1]}\n{out.getvalue()}```"
+
+    return EXAMPLE.sub(fresh, page)
+
+
+def test_the_examples_of_the_schema_are_what_the_commands_print():
+    page = SCHEMA.read_text(encoding="utf-8")
+    assert len(EXAMPLE.findall(page)) == page.count("```console")
+    assert with_fresh_examples(page) == page, f"python {Path(__file__).name} writes them again"
+
+
+def test_the_examples_of_the_schema_are_documents():
+    page = SCHEMA.read_text(encoding="utf-8")
+    documents = re.findall(r"```console\n\$ [^\n]*\n(\{\n.*?\n\}\n)```", page, re.DOTALL)
+    assert [check_document(text)["schema"] for text in documents] == [
+        "parallel-groups",
+        "parallel-ranks",
+    ]
+
+
+def test_the_schema_describes_every_field_and_column():
+    page = SCHEMA.read_text(encoding="utf-8")
+    described = set(re.findall(r"`([^`\n]+)`", page))
+    documents = [json.loads(GROUPS_TEXT), json.loads(RANKS_TEXT)]
+    for document in documents:
+        assert set(document) <= described
+        assert set(document["job"]) <= described
+    assert {f"groups.NAME.{name}" for name in documents[0]["groups"]["tp"]} <= described
+    assert set(groups_csv(Job().made()).splitlines()[0].split(",")) <= described
+    for column in documents[1]["columns"]:
+        assert {column, re.sub("^group_.*", "group_NAME", column)} & described, column
+
+
+if __name__ == "__main__":
+    SCHEMA.write_text(with_fresh_examples(SCHEMA.read_text(encoding="utf-8")), encoding="utf-8")
