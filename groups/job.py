@@ -82,6 +82,7 @@ class Job:
         if self.framework in MEGATRONS:
             return self._with_experts(world, self.etp, convention.order)
         _refuse_missing_axes(convention, sizes, world)
+        self._refuse_megatrons_options(convention)
         if convention.expert_axes:
             try:
                 return self._with_experts(world, self._fixed_etp(convention), convention.order)
@@ -92,6 +93,20 @@ class Job:
         del sizes["ep"]
         mesh = fit(world, order="-".join(names), **sizes)
         return mesh, None, dense_groupings(mesh)
+
+    def _refuse_megatrons_options(self, convention: Convention) -> None:
+        """Options that only Megatron has: ignoring them would show another job than was asked."""
+        given = {"instances": self.instances != 1, "levels": bool(self.levels)}
+        asked = [name for name, is_given in {**given, "hybrid": self.hybrid}.items() if is_given]
+        if asked:
+            unasked = {"instances": 1, "levels": None, "hybrid": False}
+            raise LayoutError(
+                "framework-has-no-option",
+                f"{convention.name} has no {' and no '.join(asked)}",
+                control=asked[0],
+                alternatives=[{name: unasked[name] for name in asked}, {"framework": "megatron"}],
+                facts={"framework": convention.name, "option": ", ".join(asked)},
+            )
 
     def _with_experts(
         self, world: int, etp: int | None, order: str

@@ -8,7 +8,7 @@ stage: once on the logical mesh, once on the nodes as they stand.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -256,11 +256,15 @@ def panel(grouping: Grouping, gpus_per_node: int) -> Panel:
 
 
 def overviews(
-    mesh: Mesh, groupings: Sequence[Grouping], gpus_per_node: int, rank: int
+    mesh: Mesh,
+    groupings: Sequence[Grouping],
+    gpus_per_node: int,
+    rank: int,
+    tone: Mapping[str, str] | None = None,
 ) -> tuple[Overview, Overview]:
     """The logical mesh and the physical view, with the groups of ``rank`` marked.
 
-    The groups may be of another mesh over the same ranks.
+    The groups may be of another mesh over the same ranks. tone: of each name; left out, as `tones`.
 
     Errors: LayoutError if there is no such rank.
     """
@@ -268,7 +272,7 @@ def overviews(
     rank = require_rank(mesh, rank)
     others = [name for name in mesh.names if name != "pp"]
     stage = group_index(mesh, "-".join(others)) if others else np.arange(mesh.world_size)
-    marks = marks_of(groupings, rank)
+    marks = marks_of(groupings, rank, tone)
     logical = geometry.logical_grid(mesh)
     physical = geometry.physical_grid(mesh.world_size, gpus_per_node)
     sizes = tuple((grouping.name, grouping.size) for grouping in groupings)
@@ -287,7 +291,9 @@ def overviews(
     )
 
 
-def marks_of(groupings: Sequence[Grouping], rank: int) -> tuple[Mark, ...]:
+def marks_of(
+    groupings: Sequence[Grouping], rank: int, tone: Mapping[str, str] | None = None
+) -> tuple[Mark, ...]:
     """The groups that ``rank`` is in, largest first.
 
     >>> from groups import parse_mesh
@@ -297,7 +303,7 @@ def marks_of(groupings: Sequence[Grouping], rank: int) -> tuple[Mark, ...]:
     >>> [(mark.kind, mark.ranks.tolist()) for mark in marks]
     [('dp', [1, 3, 5, 7]), ('tp', [2, 3])]
     """
-    tone = tones([grouping.name for grouping in groupings])
+    tone = tone or tones([grouping.name for grouping in groupings])
     own = [Mark(one.name, one.members(rank), tone[one.name]) for one in groupings]
     return tuple(sorted((m for m in own if len(m.ranks)), key=lambda mark: -len(mark.ranks)))
 

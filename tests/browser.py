@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
 from urllib.parse import urlsplit
 
-from descriptions import VIEWS
-from groups import LayoutError
+import numpy as np
+from PIL import Image
+
+from descriptions import PAGE, VIEWS
+from groups import LayoutError, coordinates
 from groups.grouping import Grouping
-from render import scene
+from render import palette, scene
 from views.controls import preset_choices
 from views.messages import fix_label, sentence
 from views.state import Controls, Layout, from_preset, read
@@ -259,6 +265,89 @@ def members(layout: Layout, kind: str, rank: int) -> list[int]:
     return sorted(int(rank) for ranks in found for rank in ranks)
 
 
+CARD = """() => {
+  const told = document.querySelector('.told');
+  const text = (selector) => told.querySelector(selector)?.textContent ?? null;
+  return {
+    gpu: text('.gpu b'),
+    place: text('.gpu span'),
+    coordinates: [...told.querySelectorAll('.gpu code')].map((code) => code.textContent),
+    pinned: text('.gpu i'),
+    groups: [...told.querySelectorAll('p:not(.gpu)')].map((p) => [
+      p.querySelector('.chip').textContent,
+      p.querySelector('b')?.textContent ?? p.textContent.trim(),
+      p.querySelector('.peers')?.textContent ?? '',
+    ]),
+  };
+}"""
+
+
+def card_of(layout: Layout, rank: int, pinned: bool) -> dict[str, Any]:
+    """What the card must say about a rank, from the groups themselves."""
+    node, local = divmod(rank, layout.gpus_per_node)
+    meshes = [layout.mesh]
+    if any(one.mesh == layout.expert for one in layout.shown):
+        meshes.append(layout.expert)
+    places = [coordinates(mesh, rank) for mesh in meshes]
+    groups = []
+    for one in layout.shown:
+        ranks = members(layout, one.name, rank)
+        if not ranks:
+            groups.append([one.name, f"{one.name} in no {one.name} group", ""])
+            continue
+        peers = ", ".join(map(str, ranks[:16])) + (", …" if len(ranks) > 16 else "")
+        groups.append([one.name, f"group {one.index()[rank]}", peers])
+    return {
+        "gpu": f"GPU {rank}",
+        "place": f"node {node}, local GPU {local}",
+        "coordinates": [", ".join(f"{axis} {at[axis]}" for axis in at) for at in places],
+        "pinned": PAGE["card_pinned"]["en"] if pinned else None,
+        "groups": groups,
+    }
+
+
+def expect_card(page: Page, layout: Layout, rank: int, pinned: bool = False) -> None:
+    """Wait until the card tells about this rank, and everything that it must."""
+    expect(page.locator(".told .gpu b")).to_have_text(f"GPU {rank}")
+    next_frame(page)
+    assert page.evaluate(CARD) == card_of(layout, rank, pinned)
+
+
+def overviews(layout: Layout, rank: int = 0, grid: int = 0) -> tuple[scene.Overview, ...]:
+    """The scenes of one grid's pictures: the logical mesh and the nodes."""
+    shown = sides_of(layout)[grid]
+    mesh = layout.expert if shown[0].mesh == layout.expert else layout.mesh
+    return scene.overviews(mesh, shown, layout.gpus_per_node, rank)
+
+
+def picture_of(page: Page, view: str, grid: int = 0) -> Locator:
+    """One large picture; with two grids there are two of each view."""
+    return page.locator(f'svg.overview[data-view="{view}"]').nth(grid)
+
+
+def expect_marks(
+    page: Page, layout: Layout, rank: int, theme: str = "light", grid: int = 0
+) -> None:
+    """Both pictures of a grid mark exactly the groups of this rank, the smallest on top."""
+    for view in overviews(layout, rank, grid):
+        picture = picture_of(page, view.view, grid)
+        column = int(view.place[rank]) % view.grid.columns
+        middle = int(view.left + (column + 0.5) * view.cell)
+        expect(picture.locator(".chosen")).to_have_attribute("cx", re.compile(rf"^{middle}(\.|$)"))
+        next_frame(page)
+        pixels = view.mark_pixels()
+        colours = [(0, 0, 0, 0)] + [
+            (*palette.rgb(palette.kind_colour(mark.tone, theme)), 255) for mark in view.marks
+        ]
+        wanted = np.array(colours, dtype=np.uint8)[pixels]
+        uri = picture.locator(".marks").get_attribute("href")
+        image = Image.open(io.BytesIO(base64.b64decode(uri.split(",")[1])))
+        shown = np.asarray(image.convert("RGBA"))
+        assert shown.shape == wanted.shape
+        assert (shown[..., 3] == wanted[..., 3]).all(), f"marks of {rank} in {view.view}"
+        assert (shown == wanted).all(), f"colours of {rank} in {view.view}"
+
+
 TOASTS = ".toast-wrap > *, [data-testid^=toast], .toast-body"
 
 
@@ -334,14 +423,16 @@ def cell(page: Page, kind: str, rank: int) -> Locator:
     return page.locator(f'svg.panel[data-kind="{kind}"] .c[data-r="{rank}"]')
 
 
-def point_at(page: Page, overview: scene.Overview, rank: int) -> None:
+def point_at(page: Page, overview: scene.Overview, rank: int, grid: int = 0) -> None:
     """Move the mouse to the middle of a rank's cell in a large picture."""
-    page.mouse.move(*middle_of(page, overview, rank))
+    page.mouse.move(*middle_of(page, overview, rank, grid))
 
 
-def middle_of(page: Page, overview: scene.Overview, rank: int) -> tuple[float, float]:
+def middle_of(
+    page: Page, overview: scene.Overview, rank: int, grid: int = 0
+) -> tuple[float, float]:
     """Where a rank's cell is in the window, by Python's own account of the scene."""
-    svg = page.locator(f'svg.overview[data-view="{overview.view}"]')
+    svg = picture_of(page, overview.view, grid)
     svg.scroll_into_view_if_needed()
     area = svg.bounding_box()
     assert area

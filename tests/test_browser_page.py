@@ -212,8 +212,8 @@ def test_a_chinese_browser_opens_in_chinese(open_page):
 # --- Looks ----------------------------------------------------------------------------------------
 
 TEXTS = ".title, #status, .label, .size label, .size .help, #controls .info-text, .card, .intro, "
-TEXTS += ".kind .text, .how, .source, .strip, #details, #downloads button, #view-bar, .scroll, "
-TEXTS += ".warnings, .fine, dl.rank, #versus, #ranks"
+TEXTS += ".kind .text, .how, .source, .strip, #details, #downloads button, #view-choice label, "
+TEXTS += ".scroll, .warnings, .fine, dl.rank, #versus :is(.info-text, [data-testid=block-info])"
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

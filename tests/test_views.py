@@ -428,14 +428,33 @@ def test_a_preset_is_its_published_layout_in_every_view_and_language(name):
         shown = answer(controls, language, asked=Asked(view=view, ranks="0, 3"))
         assert f'data-view="{view}"' in shown.picture
         assert "refused" not in shown.status
-        # Megatron cannot number these ranks the other way round, where dp and edp differ.
-        only_one = view == "orders" and layout.framework == "megatron" and dp_and_edp_differ(layout)
-        assert ('role="alert"' in shown.picture) == only_one
+        assert 'role="alert"' not in shown.picture
 
 
-def dp_and_edp_differ(layout):
-    dp, edp = layout.mesh.size("dp"), layout.expert.size("edp")
-    return dp != edp and layout.mesh.size("pp") > 1
+def test_an_order_that_megatron_refuses_for_a_job_is_not_what_it_is_compared_with_unasked():
+    """DeepSeek-V3: dp 128 and edp 2 differ, so pp cannot stand before dp; data before ep can."""
+    controls = from_preset("deepseek-v3")
+    unasked = answer(controls, asked=Asked(view="orders")).picture
+    assert "tp-cp-dp-ep-pp" in unasked
+    asked = answer(controls, asked=Asked(view="orders", versus="megatron-pp-dp")).picture
+    assert 'role="alert"' in asked
+    assert "When not using pp-last rank ordering" in asked
+
+
+@pytest.mark.parametrize("changes", [{"instances": 2}, {"levels": "2x2"}, {"hybrid": True}])
+def test_an_option_of_megatrons_is_not_ignored_in_another_framework(changes):
+    refusal = refusal_of(Controls(framework="llama3", **changes))
+    assert refusal.code == "framework-has-no-option"
+    assert refusal.control in changes
+    for alternative in refusal.alternatives:
+        assert answer(Controls(framework="llama3", **changes).changed(alternative)).picture
+
+
+def test_a_name_stands_for_one_group():
+    """Fairscale's mp is tp, Megatron's is tp-pp."""
+    refusal = refusal_of(Controls(framework="fairscale", group_type="framework", more=("mp",)))
+    assert refusal.code == "name-taken"
+    assert refusal.alternatives
 
 
 @pytest.mark.parametrize(

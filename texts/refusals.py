@@ -103,6 +103,14 @@ REFUSALS: dict[str, Text] = {
         "{framework} has no expert tensor parallel size of its own.",
         "{framework} 没有独立的专家张量并行大小。",
     ),
+    "framework-has-no-option": Text(
+        "{framework} has no {option}: they are options of Megatron's.",
+        "{framework} 没有 {option}：这是 Megatron 的选项。",
+    ),
+    "name-taken": Text(
+        "{name} is here a group of {framework}'s own; another type shows Megatron's.",
+        "此处的 {name} 是 {framework} 自己的组；换一种类型可查看 Megatron 的同名组。",
+    ),
     "framework-has-no-axis": Text("{framework} has no {axis}.", "{framework} 没有 {axis}。"),
     "framework-is-all-pipeline": Text(
         "{framework} has no data parallelism: its pipeline takes all {world} GPUs, not {pp}.",

@@ -41,8 +41,10 @@ def other_layout(controls: Controls, layout: Layout, versus: Any) -> Layout:
     Errors: LayoutError if it cannot be, without alternatives: the controls are another layout's.
     """
     text = versus.strip() if isinstance(versus, str) else versus
+    if text == AUTO and controls.framework != "megatron":
+        text = "megatron"
     if text == AUTO:
-        text = "megatron-pp-dp" if controls.framework == "megatron" else "megatron"
+        return _first_that_works(controls, layout)
     is_known = isinstance(text, str) and text in CONVENTIONS
     changes = {"framework": text} if is_known else {"framework": OWN, "order": text}
     if layout.expert is not None and changes["framework"] in MEGATRONS:
@@ -51,6 +53,22 @@ def other_layout(controls: Controls, layout: Layout, versus: Any) -> Layout:
         return read(replace(controls, **changes))
     except LayoutError as error:
         raise error.but(alternatives=()) from None
+
+
+OTHERS = ("megatron-pp-dp", "tp-cp-dp-ep-pp", "tp-dp-cp-ep-pp", "dp-tp-cp-ep-pp")
+"""What Megatron's default is compared with: its other order; else data before ep, cp or tp."""
+
+
+def _first_that_works(controls: Controls, layout: Layout) -> Layout:
+    """Megatron's other order refuses most MoE and context parallel jobs: then the next one."""
+    for order in OTHERS:
+        try:
+            other = other_layout(controls, layout, order)
+        except LayoutError:
+            continue
+        if any(other.every[name].spread != one.spread for name, one in layout.every.items()):
+            break
+    return other
 
 
 def orders_html(

@@ -81,7 +81,7 @@ def mesh_data(layout: Layout, marked: Sequence[Grouping]) -> dict:
         meshes.append(layout.expert)
     told = len(meshes)
     meshes += [mesh for mesh in dict.fromkeys(one.mesh for one in kinds) if mesh not in meshes]
-    tone = tones([one.name for one in marked]) | _tones(layout)
+    tone = _all_tones(layout, marked)
     return {
         "grids": [[[axis.name, axis.size] for axis in mesh.axes] for mesh in meshes],
         "coordinates": told,
@@ -107,6 +107,11 @@ def mesh_data(layout: Layout, marked: Sequence[Grouping]) -> dict:
 def all_kinds(layout: Layout, marked: Sequence[Grouping] = ()) -> list[Grouping]:
     """The groups that the page's script knows, by number: the layout's own, then the others."""
     return [*layout.shown, *(one for one in marked if one not in layout.shown)]
+
+
+def _all_tones(layout: Layout, marked: Sequence[Grouping]) -> dict[str, str]:
+    """The tone of every group that the page's script knows: pictures and script must agree."""
+    return tones([one.name for one in marked]) | _tones(layout)
 
 
 def _tones(layout: Layout) -> dict[str, str]:
@@ -199,7 +204,8 @@ def overview_figures(
     marked: Sequence[Grouping] = (),
 ) -> str:
     """The logical mesh and the nodes; ``marked`` as for `framed`."""
-    pictures = scene.overviews(mesh, shown, layout.gpus_per_node, rank)
+    tone = _all_tones(layout, [*marked, *shown])
+    pictures = scene.overviews(mesh, shown, layout.gpus_per_node, rank, tone)
     known = all_kinds(layout, marked)
     numbers = [known.index(one) for one in shown]
     return "".join(

@@ -57,10 +57,9 @@ class Controls:
         found = {OF_MATHS.get(name, name): value for name, value in changes.items()}
         if "order" in found:
             found.setdefault("framework", OWN)
-        if found.get("etp", "") is None:
-            found["etp"] = ""
         if "levels" in found and not isinstance(found["levels"], str):
-            found["levels"] = "x".join(map(str, found["levels"]))
+            found["levels"] = "x".join(map(str, found["levels"] or ()))
+        found = {name: "" if value is None else value for name, value in found.items()}
         return replace(self, **found)
 
 
@@ -241,6 +240,18 @@ def _shown(layout: Layout, kinds: Sequence[str], more: Sequence[str]) -> tuple[G
         if name not in layout.every:
             raise _no_such_group(layout, name, name in more, more)
     shown = tuple(dict.fromkeys((*own, *(layout.every[name] for name in names))))
+    taken = [name for name in more if layout.every[name] not in own and name in _names_of(own)]
+    if taken:
+        raise LayoutError(
+            "name-taken",
+            f"{taken[0]} is here a group of {framework_name(layout.framework)}'s own",
+            control="more",
+            alternatives=[
+                {"more": tuple(name for name in more if name not in taken)},
+                {"group_type": "chosen"},
+            ],
+            facts={"name": taken[0], "framework": framework_name(layout.framework)},
+        )
     if not shown:
         raise LayoutError(
             "no-groups-chosen",
@@ -249,6 +260,10 @@ def _shown(layout: Layout, kinds: Sequence[str], more: Sequence[str]) -> tuple[G
             alternatives=[{"group_type": "dp+tp+pp"}],
         )
     return shown
+
+
+def _names_of(groupings: Sequence[Grouping]) -> set[str]:
+    return {grouping.name for grouping in groupings}
 
 
 def _no_such_group(layout: Layout, name: str, is_chosen: bool, more: Sequence[str]) -> LayoutError:

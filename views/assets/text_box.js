@@ -33,6 +33,7 @@ box.addEventListener('input', () => {
   timer = setTimeout(typed, TYPING_PAUSE);
 });
 box.addEventListener('change', typed);
+box.addEventListener('blur', typed); // a text that is again what it was does not change
 box.addEventListener('keydown', (event) => {
   if (event.key === 'Enter' && box.tagName === 'INPUT') typed();
 });
