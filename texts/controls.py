@@ -126,7 +126,7 @@ CONTROLS: dict[str, Control] = {
     ),
     "rank": Control(
         Text("Pinned rank", "固定的 rank"),
-        Text("Type a number to jump to it, or click a GPU.", "输入编号即可跳转，也可单击 GPU。"),
+        Text("Type a number, or click a GPU.", "输入编号，或单击 GPU。"),
     ),
     "versus": Control(
         Text("Compare with", "与之比较"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -299,8 +299,8 @@ def _reword(language: Any, preset: Any) -> list[Any]:
 
 def _keep(*values: Any) -> list[Any]:
     """Keep the state that is shown, as the link that it has, to compare with."""
-    controls, language, asked = _split(values)
-    query = to_query(controls, replace(asked, kept="", paste=""), "en")
+    controls, language, _ = _split(values)
+    query = to_query(controls, Asked(), "en")
     return [text_update("kept", language, value=f"?{query or 'v=1'}"), _again()]
 
 

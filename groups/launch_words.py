@@ -1,0 +1,232 @@
+"""Words of a pasted text that know where they stand, whatever they were put together from.
+
+A word is a row of runs: characters that stand together in the text. ``--tp=$TP`` with ``TP=8``
+some lines above is two runs, and the place of its value is that of the 8.
+
+>>> source = Source.of("TP=8 # eight")
+>>> word = source.word(3, 4)
+>>> word.text, word.place
+('8', (3, 4))
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+
+class Run(NamedTuple):
+    """Some characters of a word and where they are written."""
+
+    text: str
+    start: int
+    end: int
+    why: str = ""  # why it could not be worked out; empty if it is what the shell would see
+    default: str = ""  # the variable whose default this is
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of a command, or a value of a file, and where it stands."""
+
+    runs: tuple[Run, ...]
+    at: tuple[int, int]  # where it is used, if it is written elsewhere or empty
+
+    @property
+    def text(self) -> str:
+        if len(self.runs) == 1:
+            return self.runs[0].text
+        return "".join(run.text for run in self.runs)
+
+    @property
+    def why(self) -> str:
+        """Why a part of it could not be worked out; empty if all of it is known."""
+        return next((run.why for run in self.runs if run.why), "")
+
+    @property
+    def default(self) -> str:
+        return next((run.default for run in self.runs if run.default), "")
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Start and end in the text: of all of it, or of its first part if it lies in pieces."""
+        if not self.runs:
+            return self.at
+        start, end = self.runs[0].start, self.runs[0].end
+        for run in self.runs[1:]:
+            if not 0 <= run.start - end <= 4:  # quotes, escapes and continuations between
+                break
+            end = run.end
+        return start, end
+
+    def after(self, count: int) -> Word:
+        """What is left of it without its first characters."""
+        left = tuple(sliced(self.runs, count, len(self.text)))
+        end = self.place[1]
+        return Word(left, (end, end))
+
+
+def sliced(runs: Sequence[Run], start: int, end: int) -> Iterator[Run]:
+    """Characters start to end; a run that is not written as it reads keeps its place."""
+    at = 0
+    for run in runs:
+        low, high = max(start - at, 0), min(end - at, len(run.text))
+        if low < high:
+            literal = run.end - run.start == len(run.text)
+            place = (run.start + low, run.start + high) if literal else (run.start, run.end)
+            yield Run(run.text[low:high], *place, run.why, run.default)
+        at += len(run.text)
+
+
+class Source:
+    """A text to read, put together from runs of the text that was pasted."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self.runs = [run for run in runs if run.text]
+        self.text = "".join(run.text for run in self.runs)
+        lengths = [len(run.text) for run in self.runs]
+        self.plain = len(self.runs) == 1 and self.runs[0].end - self.runs[0].start == lengths[0]
+        self.offsets = [0]
+        for length in lengths:
+            self.offsets.append(self.offsets[-1] + length)
+
+    @classmethod
+    def of(cls, text: str) -> Source:
+        return cls([Run(text, 0, len(text))])
+
+    def part(self, start: int, end: int) -> list[Run]:
+        """The runs of a part of it."""
+        if start >= end:
+            return []
+        if self.plain:
+            whole = self.runs[0]
+            base = whole.start
+            text = self.text[start:end]
+            return [Run(text, base + start, base + end, whole.why, whole.default)]
+        first = bisect.bisect_right(self.offsets, start) - 1
+        last = bisect.bisect_left(self.offsets, end)
+        base = self.offsets[first]
+        return list(sliced(self.runs[first:last], start - base, end - base))
+
+    def word(self, start: int, end: int) -> Word:
+        return Word(tuple(self.part(start, end)), self.place(start, start))
+
+    def place(self, start: int, end: int) -> tuple[int, int]:
+        """Where a part of it stands in the text that was pasted."""
+        if not self.runs:
+            return 0, 0
+        if self.plain:
+            base = self.runs[0].start
+            start = min(start, len(self.text))
+            return base + start, base + min(max(end, start), len(self.text))
+        if start >= len(self.text):
+            return self.runs[-1].end, self.runs[-1].end
+        return Word(tuple(self.part(start, max(end, start + 1))), (0, 0)).place
+
+    @cached_property
+    def closers(self) -> dict[int, int]:
+        """Where every ``${`` and ``$(`` is closed, found in one pass."""
+        found: dict[int, int] = {}
+        braces: list[int] = []
+        parens: list[int] = []
+        for match in re.finditer(r"\\.|\$\{|\}|\$?\(|\)", self.text, re.DOTALL):
+            token = match[0]
+            if token == "${":
+                braces.append(match.start())
+            elif token == "}" and braces:
+                found[braces.pop()] = match.start()
+            elif token.endswith("(") and token[0] != "\\":
+                parens.append(match.start())
+            elif token == ")" and parens:
+                found[parens.pop()] = match.start()
+        return found
+
+    @cached_property
+    def lines(self) -> dict[str, list[int]]:
+        """Where lines with the same words start, to find the ends of here-documents."""
+        found: dict[str, list[int]] = {}
+        for match in re.finditer(r"[^\n]+", self.text):
+            if len(match[0]) < 100:
+                found.setdefault(match[0].strip(), []).append(match.start())
+        return found
+
+
+def split(runs: Sequence[Run], at: tuple[int, int]) -> list[Word]:
+    """The words of an unquoted value: what could not be worked out is never cut."""
+    words: list[list[Run]] = []
+    joined = False
+    for run in runs:
+        if run.why and run.why != "condition":
+            if joined and words:
+                words[-1].append(run)
+            else:
+                words.append([run])
+            joined = True
+            continue
+        end = 0
+        for match in re.finditer(r"\S+", run.text):
+            part = list(sliced([run], match.start(), match.end()))
+            if match.start() == 0 and joined and words:
+                words[-1] += part
+            else:
+                words.append(part)
+            end = match.end()
+            joined = True
+        if end < len(run.text):
+            joined = False
+    return [Word(tuple(word), at) for word in words]
+
+
+_PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
+
+
+def calculate(tokens: Sequence[str]) -> int | None:
+    """The value of whole numbers joined by + - * / % and parentheses, as the shell divides.
+
+    >>> calculate("( 2 + 3 ) * 8 / 4".split()), calculate(["1", "/", "0"]), calculate(["1", "2"])
+    (10, None, None)
+    """
+    values: list[int] = []
+    waiting: list[str] = []
+    number_next = True
+    try:
+        for token in tokens:
+            if number_next != (token.isdigit() or token == "("):
+                return None
+            if token.isdigit():
+                values.append(int(token))
+                number_next = False
+            elif token == "(":
+                waiting.append(token)
+            else:
+                rank = 0 if token == ")" else _PRECEDENCE[token]
+                while waiting and waiting[-1] != "(" and _PRECEDENCE[waiting[-1]] >= rank:
+                    _apply(values, waiting.pop())
+                if token == ")":
+                    waiting.pop()
+                else:
+                    waiting.append(token)
+                    number_next = True
+        while waiting:
+            _apply(values, waiting.pop())
+    except (IndexError, KeyError, ZeroDivisionError, OverflowError):
+        return None
+    return values[0] if len(values) == 1 and abs(values[0]) < 10**15 else None
+
+
+def _apply(values: list[int], operator: str) -> None:
+    right, left = values.pop(), values.pop()
+    if operator in "+-":
+        found = left + right if operator == "+" else left - right
+    elif operator == "*":
+        found = left * right
+    else:  # towards zero, and the remainder has the sign of the left side
+        quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
+        found = quotient if operator == "/" else left - quotient * right
+    if abs(found) > 10**15:
+        raise OverflowError
+    values.append(found)
