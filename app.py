@@ -28,6 +28,7 @@ from groups.audit import spans_of
 from groups.mesh import whole_number
 from render.svg import style
 from views import controls, page
+from views.api import ENDPOINTS
 from views.state import Controls, read
 from views.widgets import ASSETS
 
@@ -120,6 +121,8 @@ def create_app() -> gr.Blocks:
             with gr.Column(elem_id="view", scale=1, min_width=300):
                 page.build(demo, column)
         gr.api(layout, api_name="layout")
+        for name, serve in ENDPOINTS.items():
+            gr.api(serve, api_name=name)
     # Every event goes through a bounded queue: off Spaces, POST /run would pass it by otherwise.
     # Two workers, for more only wait for each other (the GIL); 64 waiting, then "busy".
     demo.queue(default_concurrency_limit=2, max_size=64, api_open=False)

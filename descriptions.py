@@ -14,6 +14,7 @@ from __future__ import annotations
 from texts.controls import CONTROLS, DP_KINDS, SHORT_LABELS, VIEWS
 from texts.frameworks import FRAMEWORKS, OWN_GROUPS, UNSETTLED
 from texts.kinds import KINDS, kind_of
+from texts.launch import LAUNCH_NOTES, TARGET_NAMES
 from texts.page import HOW_TO_READ, HOW_TO_READ_LARGE, NOUNS, PAGE, counted
 from texts.presets import NOTES_ZH
 from texts.refusals import REFUSALS, SPANS
@@ -28,6 +29,7 @@ __all__ = [
     "HOW_TO_READ_LARGE",
     "KINDS",
     "LANGUAGES",
+    "LAUNCH_NOTES",
     "NOTES_ZH",
     "NOUNS",
     "OWN_GROUPS",
@@ -35,6 +37,7 @@ __all__ = [
     "REFUSALS",
     "SHORT_LABELS",
     "SPANS",
+    "TARGET_NAMES",
     "TYPES",
     "UNSETTLED",
     "VIEWS",

@@ -126,13 +126,29 @@ CONTROLS: dict[str, Control] = {
     ),
     "rank": Control(
         Text("Pinned rank", "固定的 rank"),
-        Text("Type a number to jump to it, or click a GPU.", "输入编号即可跳转，也可单击 GPU。"),
+        Text("Type a number, or click a GPU.", "输入编号，或单击 GPU。"),
     ),
     "versus": Control(
         Text("Compare with", "与之比较"),
         Text(
             "A framework, or an order typed here, for the same sizes.",
             "选择一个框架，或在此输入一种顺序；各并行大小不变。",
+        ),
+    ),
+    "kept": Control(
+        Text("The layout to compare with", "用来比较的布局"),
+        Text(
+            "A link of this page, or keep what is shown now and then change it.",
+            "粘贴本页的链接，或先保留当前布局再修改。",
+        ),
+    ),
+    "paste": Control(
+        Text("Launch command or configuration", "启动命令或配置"),
+        Text(
+            "A Megatron-LM script, DeepSpeed JSON, torchtitan TOML, NeMo overrides or YAML. It is "
+            "read, never run.",
+            "Megatron-LM 脚本、DeepSpeed JSON、torchtitan TOML、NeMo 覆盖项或 YAML。"
+            "只读取，不执行。",
         ),
     ),
     "ranks": Control(
@@ -176,4 +192,6 @@ VIEWS: dict[str, Text] = {
     "nodes": Text("Nodes and links", "节点与链路"),
     "orders": Text("Orders", "顺序"),
     "ranks": Text("Ranks", "rank 查询"),
+    "compare": Text("Compare", "比较"),
+    "launch": Text("Launch", "启动命令"),
 }

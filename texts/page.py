@@ -217,6 +217,53 @@ PAGE: dict[str, Text] = {
         "Not together, with the number of groups they fall into: {kinds}.",
         "不在同一组的种类（括号内为它们分属的组数）：{kinds}。",
     ),
+    "close": Text("Close", "关闭"),
+    "keep": Text("Keep this layout to compare", "保留当前布局用于比较"),
+    "use_pasted": Text("Use these values", "采用这些值"),
+    "copy_text": Text("Copy", "复制"),
+    "compare_title": Text("Two layouts", "两个布局"),
+    "compare_empty": Text(
+        "Keep the layout that is shown, then change the controls: here stands what differs in "
+        "sizes, groups and node crossings.",
+        "先保留当前布局，再修改控件：此处显示两者在大小、组和跨节点方面的差别。",
+    ),
+    "compare_same": Text("All settings are the same.", "所有设置都相同。"),
+    "column_setting": Text("Setting", "设置"),
+    "column_kept": Text("Kept", "保留的"),
+    "column_now": Text("Now", "当前"),
+    "column_leaving_kept": Text("Leaving a node, kept", "跨节点（保留的）"),
+    "column_leaving_now": Text("Leaving a node, now", "跨节点（当前）"),
+    "launch_title": Text("From a launch command", "从启动命令读取"),
+    "launch_empty": Text(
+        "Paste the command or the configuration of a job above: this says what of it was "
+        "understood, and one click sets the controls.",
+        "在上方粘贴任务的启动命令或配置：此处说明识别出了什么，单击一次即可设置控件。",
+    ),
+    "launch_summary": Text(
+        "Framework: {framework}. Understood: {understood}; ignored: {ignored}; unresolved: "
+        "{unresolved}; wrong: {problems}.",
+        "框架：{framework}。已识别 {understood} 项，忽略 {ignored} 项，未解出 {unresolved} 项，"
+        "有误 {problems} 项。",
+    ),
+    "launch_understood": Text("Understood", "已识别"),
+    "launch_ignored": Text("Ignored", "已忽略"),
+    "launch_unresolved": Text("Not resolved", "未解出"),
+    "launch_missing": Text("Assumed, because the text does not say", "文本未说明，按以下假定"),
+    "launch_place": Text("line {line}, column {column}", "第 {line} 行，第 {column} 列"),
+    "emit_title": Text("This layout as a command", "当前布局的启动命令"),
+    "emit_body": Text(
+        "The options that make these groups, for every framework that can say them; data, "
+        "addresses and the rest are yours to add.",
+        "产生这些组的选项，列出所有能表达该布局的框架；数据、地址等其余选项请自行补充。",
+    ),
+    "check_title": Text("Check it on the cluster", "在集群上检查"),
+    "check_body": Text(
+        "A script for torchrun on the nodes of the job: it makes the same groups, lets each of "
+        "them all-reduce its ranks, measures bandwidth by kind, and prints where reality differs.",
+        "在任务的节点上用 torchrun 运行的脚本：创建同样的组，让每个组对其 rank 编号做 all-reduce，"
+        "按种类测量带宽，并指出与预期不符之处。",
+    ),
+    "check_show": Text("The script", "脚本内容"),
     "still_shown": Text(
         "The picture still shows the last layout that works.", "图中仍是上一个可行的布局。"
     ),

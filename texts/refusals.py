@@ -286,6 +286,14 @@ REFUSALS: dict[str, Text] = {
         "This document has version {value}; version {version} is read here.",
         "该文档的版本是 {value}；此处读取版本 {version}。",
     ),
+    "not-a-text": Text("{value} is not a text.", "{value} 不是文本。"),
+    "text-too-long": Text(
+        "The text has {count} characters, more than {limit}.",
+        "文本有 {count} 个字符，超过上限 {limit}。",
+    ),
+    "framework-cannot-express": Text(
+        "{framework} has no words for {what}.", "{framework} 无法表达 {what}。"
+    ),
     "no-axes": Text("A mesh needs at least one axis.", "网格至少需要一个轴。"),
 }
 """A refusal by the code of its LayoutError; the facts of the error fill in the names."""

@@ -46,6 +46,7 @@ class ControlColumn:
     preset: gr.Dropdown
     status: gr.HTML
     source: gr.HTML
+    notice: gr.HTML
     others: dict[str, Any]  # title, folds
 
     @property
@@ -63,6 +64,7 @@ def build(language: str = "en") -> ControlColumn:
     start = Controls()
     found: dict[str, Any] = {}
     others: dict[str, Any] = {"title": gr.HTML(title_html(language), apply_default_css=False)}
+    notice = gr.HTML("", apply_default_css=False, elem_id="notice")
     choice = gr.Radio(
         [(name, code) for code, name in LANGUAGES.items()],
         value=language,
@@ -127,7 +129,7 @@ def build(language: str = "en") -> ControlColumn:
                     found["account"] = _checkbox("account", start, language)
     # On a phone the column is folded below the status; the style sheet hides the button elsewhere.
     others["fold"].click(None, js=_FOLD)
-    return ControlColumn(found, choice, preset, status, source, others)
+    return ControlColumn(found, choice, preset, status, source, notice, others)
 
 
 MORE = (
@@ -143,7 +145,7 @@ _FOLD = """() => {
 }"""
 
 
-def status_html(layout: Layout, controls: Controls, language: str) -> str:
+def status_html(layout: Layout, controls: Controls, language: str, link: str = "") -> str:
     """The derived sizes, always in sight."""
     mesh, expert = layout.mesh, layout.expert
     world = f"{layout.world_size:,}"
@@ -157,7 +159,8 @@ def status_html(layout: Layout, controls: Controls, language: str) -> str:
         )
     order = PAGE["framework_order"][language].format(order=layout.order)
     return (
-        f'<div class="status" data-world="{layout.world_size}"{_shown_when(controls)}>'
+        f'<div class="status" data-world="{layout.world_size}"{_shown_when(controls)} '
+        f'data-link="{escape(link)}">'
         f"{_sizes_html(sizes, language)}"
         f"{''.join(f'<p>{line}</p>' for line in lines)}<p>{order}</p></div>"
     )
@@ -181,12 +184,13 @@ def _sizes_html(sizes: dict[str, str], language: str) -> str:
     return f"<dl>{rows}</dl>"
 
 
-def refused_html(error: LayoutError, controls: Controls, language: str) -> str:
+def refused_html(error: LayoutError, controls: Controls, language: str, link: str = "") -> str:
     """The same place for a layout that cannot be: what is known, and the way out."""
     known = world_of(controls)
     sizes = {"world": "–" if known is None else f"{known:,}", "dp_size": "–", "edp_size": "–"}
     return (
-        f'<div class="status refused" data-world="{known or ""}"{_shown_when(controls)}>'
+        f'<div class="status refused" data-world="{known or ""}"{_shown_when(controls)} '
+        f'data-link="{escape(link)}">'
         f"{_sizes_html(sizes, language)}{refusal_html(error, language)}</div>"
     )
 
@@ -253,6 +257,14 @@ def title_html(language: str) -> str:
     return (
         f'<header class="title"><h1>{PAGE["title"][language]}</h1>'
         f"<p>{PAGE['subtitle'][language]}</p></header>"
+    )
+
+
+def notice_html(text: str, language: str) -> str:
+    """A message that a reader can close."""
+    return (
+        f'<div class="refusal" role="alert"><p>{escape(text)}</p><button type="button" '
+        f"onclick=\"this.closest('.refusal').remove()\">{PAGE['close'][language]}</button></div>"
     )
 
 

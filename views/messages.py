@@ -65,6 +65,20 @@ def refusal_html(error: LayoutError, language: str) -> str:
     )
 
 
+def refusal_line(error: LayoutError, language: str) -> str:
+    """A refusal inside a view, without fixes: the sentence, and Megatron's words if there are any.
+
+    >>> refusal_line(LayoutError("no-axes", "", quote="KeyError: 'x'"), "en")[:38]
+    '<p class="refusal line" role="alert">A'
+    """
+    quote = (
+        f" {PAGE['megatron_says'][language]} <code>{escape(error.quote)}</code>"
+        if error.quote
+        else ""
+    )
+    return f'<p class="refusal line" role="alert">{escape(sentence(error, language))}{quote}</p>'
+
+
 def fix_label(fix: Mapping[str, Any], language: str) -> str:
     """
     >>> fix_label({"tp": 2, "pp": 4}, "en"), fix_label({"nodes": 3}, "en")

@@ -16,7 +16,7 @@ from groups.moves import Move, moves
 from render import scene, svg
 from render.palette import tones
 
-from .messages import sentence
+from .messages import refusal_line
 from .names import megatrons_name
 from .picture import (
     PANEL_LIMIT,
@@ -78,14 +78,8 @@ def orders_html(
     try:
         other = other_layout(controls, layout, versus)
     except LayoutError as error:
-        words = escape(sentence(error, language))
-        quote = (
-            f" {PAGE['megatron_says'][language]} <code>{escape(error.quote)}</code>"
-            if error.quote
-            else ""
-        )
-        body = f'<div class="refusal" role="alert"><p>{words}{quote}</p></div>'
-        return framed(layout, language, _framework(layout, language) + body, "orders")
+        body = _framework(layout, language) + refusal_line(error, language)
+        return framed(layout, language, body, "orders")
     return _compared(layout, other, language, pin)
 
 

@@ -14,9 +14,11 @@ from groups import MAX_RANKS, LayoutError
 from groups.mesh import whole_number
 from render.scene import PANEL_LIMIT
 
+from .compare import compare_html
 from .controls import (
     ControlColumn,
     framework_choices,
+    notice_html,
     refused_html,
     reworded,
     source_html,
@@ -25,6 +27,8 @@ from .controls import (
 )
 from .details import details_html
 from .export import PICTURES, TABLES, download
+from .launch import launch_html, with_pasted
+from .link import Linked, from_query, to_query
 from .messages import sentence
 from .nodes import nodes_html
 from .orders import AUTO, orders_html, other_layout, strip_html
@@ -51,17 +55,22 @@ def answer(
     >>> answer(Controls(tp=3)).picture is None
     True
     """
+    asked = asked or Asked(rank="" if pin is None else pin)
+    link = to_query(controls, asked, language)
     try:
         layout = read(controls)
     except LayoutError as error:
-        return Answer(refused_html(error, controls, language), None, None)
-    asked = asked or Asked(rank="" if pin is None else pin)
+        return Answer(refused_html(error, controls, language, link), None, None)
     pin = _large_pin(layout, _rank_or_none(asked.rank))
-    status = status_html(layout, controls, language)
+    status = status_html(layout, controls, language, link)
     if asked.view == "nodes":
         return Answer(status, nodes_html(layout, language), "")
     if asked.view == "orders":
         return Answer(status, orders_html(layout, controls, asked.versus, language, pin), "")
+    if asked.view == "compare":
+        return Answer(status, compare_html(layout, controls, asked.kept, language), "")
+    if asked.view == "launch":
+        return Answer(status, launch_html(layout, controls, asked.paste, language), "")
     if asked.view == "ranks":
         return Answer(status, ranks_html(layout, controls, asked.rank, asked.ranks, language), "")
     picture = picture_html(layout, language, pin, _strip(layout, controls, language))
@@ -87,10 +96,18 @@ class ViewInputs:
     rank: gr.HTML
     versus: gr.Dropdown
     ranks: gr.HTML
+    kept: gr.HTML
+    keep: gr.Button
+    paste: gr.HTML
+    read: gr.Button
 
     @property
     def inputs(self) -> list[Any]:
-        return [self.view, self.rank, self.versus, self.ranks]
+        return [self.view, self.rank, self.versus, self.ranks, self.kept, self.paste]
+
+    @property
+    def buttons(self) -> list[gr.Button]:
+        return [self.keep, self.read]
 
 
 def build(demo: gr.Blocks, column: ControlColumn) -> None:
@@ -135,7 +152,17 @@ def build(demo: gr.Blocks, column: ControlColumn) -> None:
         trigger_mode="always_last",
         **hidden,
     )
-    words = [*column.worded, *asks.inputs, *saves.values(), redraw]
+    asks.keep.click(_keep, asked, [asks.kept, redraw], trigger_mode="always_last", **hidden)
+    asks.read.click(_use_pasted, asked, set_up, trigger_mode="always_last", **hidden)
+    # A link, or the back button: the page's script tells which state the address is about.
+    column.status.link(
+        _open_link,
+        column.language,
+        [*set_up, *asks.inputs, column.language, column.notice],
+        trigger_mode="always_last",
+        **hidden,
+    )
+    words = [*column.worded, *asks.inputs, *asks.buttons, *saves.values(), redraw]
     column.language.change(
         _reword, [column.language, column.preset], words, trigger_mode="always_last", **hidden
     )
@@ -167,7 +194,13 @@ def _view_inputs(language: str) -> ViewInputs:
         elem_id="versus",
     )
     ranks = text_box("ranks", start.ranks, language, rows=2)
-    return ViewInputs(view, rank, versus, ranks)
+    with gr.Row(elem_id="kept-bar"):
+        kept = text_box("kept", start.kept, language)
+        keep = gr.Button(PAGE["keep"][language], size="sm", elem_id="keep")
+    with gr.Column(elem_id="paste-bar"):
+        paste = text_box("paste", start.paste, language, rows=6)
+        reader = gr.Button(PAGE["use_pasted"][language], size="sm", elem_id="use-pasted")
+    return ViewInputs(view, rank, versus, ranks, kept, keep, paste, reader)
 
 
 def _wire_downloads(saves: dict[str, gr.Button], asked: list[Any]) -> None:
@@ -188,7 +221,10 @@ def _wire_downloads(saves: dict[str, gr.Button], asked: list[Any]) -> None:
         )
 
 
-_BROWSERS_LANGUAGE = "() => navigator.language.toLowerCase().startsWith('zh') ? 'zh' : 'en'"
+_BROWSERS_LANGUAGE = """() => {
+  const linked = new URLSearchParams(location.search).get('lang');
+  return linked === 'zh' || navigator.language.toLowerCase().startsWith('zh') ? 'zh' : 'en';
+}"""
 
 _WITH_THEME = """(...values) => {
   values[values.length - 1] = document.body.classList.contains('dark') ? 'dark' : 'light';
@@ -253,8 +289,51 @@ def _reword(language: Any, preset: Any) -> list[Any]:
         text_update("rank", language),
         gr.update(**_words("versus", language), choices=_versus_choices(language)),
         text_update("ranks", language),
+        text_update("kept", language),
+        text_update("paste", language),
+        gr.update(value=PAGE["keep"][language]),
+        gr.update(value=PAGE["use_pasted"][language]),
     ]
     return [*reworded(language, preset), *views, *labels, _again()]
+
+
+def _keep(*values: Any) -> list[Any]:
+    """Keep the state that is shown, as the link that it has, to compare with."""
+    controls, language, _ = _split(values)
+    query = to_query(controls, Asked(), "en")
+    return [text_update("kept", language, value=f"?{query or 'v=1'}"), _again()]
+
+
+def _use_pasted(*values: Any) -> list[Any]:
+    """Set every control that the pasted text states."""
+    controls, language, asked = _split(values)
+    try:
+        read_controls = with_pasted(controls, asked.paste)
+    except LayoutError:  # the view says why
+        return [gr.skip()] * (len(vars(controls)) + 1)
+    return [*with_values(read_controls, language), _again()]
+
+
+def _open_link(event: gr.EventData, language: Any) -> list[Any]:
+    """Show what a link is about; of a bad one say so, and start anew."""
+    language = language_of(language)
+    try:
+        linked = from_query(getattr(event, "query", ""))
+        notice = ""
+    except LayoutError as error:
+        linked = Linked(Controls(), Asked(), None)
+        notice = notice_html(sentence(error, language), language)
+    language = linked.language or language
+    asked = [
+        linked.asked.view,
+        text_update("rank", language, value=str(linked.asked.rank)),
+        linked.asked.versus,
+        *(
+            text_update(name, language, value=str(getattr(linked.asked, name)))
+            for name in ("ranks", "kept", "paste")
+        ),
+    ]
+    return [*with_values(linked.controls, language), _again(), *asked, language, notice]
 
 
 def _again() -> int:

@@ -18,7 +18,7 @@ from render.palette import own_tone
 from .messages import sentence
 from .nodes import same_groups
 from .picture import framed, ranges_text, ranks_text
-from .state import Controls, Layout, typed
+from .state import Controls, Layout, is_empty, typed
 
 SAMPLES = 4
 """Micro-batches whose samples the card writes out."""
@@ -91,9 +91,9 @@ def _said(say: Callable[[], str], language: str) -> str:
 def _stage(layout: Layout, controls: Controls, at: dict[str, int], language: str) -> str:
     pp = layout.mesh.size("pp")
     text = PAGE["rank_stage_of"][language].format(stage=at["pp"], stages=pp)
-    if _is_empty(controls.layers):
+    if is_empty(controls.layers):
         return text + " " + PAGE["rank_give"][language].format(what=PAGE["rank_layers"][language])
-    vpp = None if _is_empty(controls.vpp) else typed(controls.vpp)
+    vpp = None if is_empty(controls.vpp) else typed(controls.vpp)
     chunks = _layers(controls, pp, vpp)[at["pp"]]
     shown = [
         ranges_text(layers) if layers else PAGE["rank_no_layers"][language] for layers in chunks
@@ -119,7 +119,7 @@ def _experts(layout: Layout, controls: Controls, rank: int, language: str) -> st
     assert layout.expert is not None
     at = coordinates(layout.expert, rank)
     ep = layout.expert.size("ep")
-    if _is_empty(controls.experts):
+    if is_empty(controls.experts):
         text = PAGE["rank_expert_place"][language].format(place=at["ep"], ep=ep)
         return text + " " + PAGE["rank_give"][language].format(what=PAGE["rank_num"][language])
     held = local_experts(typed(controls.experts), ep, at["ep"])
@@ -136,7 +136,7 @@ def _experts(layout: Layout, controls: Controls, rank: int, language: str) -> st
 def _samples(layout: Layout, controls: Controls, at: dict[str, int], language: str) -> str:
     dp = layout.mesh.size("dp")
     text = PAGE["rank_reads"][language].format(place=at["dp"], dp=dp)
-    if _is_empty(controls.micro_batch) or _is_empty(controls.global_batch):
+    if is_empty(controls.micro_batch) or is_empty(controls.global_batch):
         what = PAGE["rank_batches"][language]
         return text + " " + PAGE["rank_give"][language].format(what=what)
     read = samples_of(dp, at["dp"], typed(controls.micro_batch), typed(controls.global_batch))
@@ -188,7 +188,7 @@ def _groups_table(layout: Layout, rank: int, language: str) -> str:
 def _together(layout: Layout, ranks: Any, language: str) -> str:
     """Which groups have all the pasted ranks, smallest first."""
     title = f'<div class="intro"><h2>{PAGE["together_title"][language]}</h2>'
-    if _is_empty(ranks):
+    if is_empty(ranks):
         return f"{title}<p>{PAGE['together_empty'][language]}</p></div>"
     try:
         asked = parse_ranks(ranks, layout.world_size)
@@ -258,7 +258,3 @@ def _code(at: dict[str, int]) -> str:
 
 def _refused(error: LayoutError, language: str) -> str:
     return f'<span class="refusal" role="alert">{escape(sentence(error, language))}</span>'
-
-
-def _is_empty(value: object) -> bool:
-    return value is None or (isinstance(value, str) and not value.strip())

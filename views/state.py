@@ -71,6 +71,8 @@ class Asked:
     rank: Any = ""  # the pinned one, as it was typed; empty: none
     versus: Any = "auto"
     ranks: Any = ""
+    kept: Any = ""  # the link of the layout to compare with
+    paste: Any = ""  # a launch command
 
 
 OF_MATHS = {
@@ -200,16 +202,22 @@ def _read(controls: Controls) -> Layout:
     return replace(layout, shown=shown)
 
 
+def job_of(controls: Controls) -> Job:
+    """The job that controls ask for, if they read well."""
+    nodes, gpus_per_node = _machines(controls)
+    return _job(controls, controls.framework, nodes, gpus_per_node)
+
+
 def _job(controls: Controls, framework: str, nodes: int, gpus_per_node: int) -> Job:
     return Job(
         nodes=nodes,
         gpus_per_node=gpus_per_node,
         **{name: typed(getattr(controls, name)) for name in ("tp", "pp", "cp", "ep")},
-        etp=None if _is_empty(controls.etp) else typed(controls.etp),
+        etp=None if is_empty(controls.etp) else typed(controls.etp),
         framework=framework,
         order=controls.order,
         instances=typed(controls.instances),
-        levels=None if _is_empty(controls.levels) else _levels(controls.levels),
+        levels=None if is_empty(controls.levels) else _levels(controls.levels),
         hybrid=controls.hybrid is True,
     )
 
@@ -302,7 +310,7 @@ def language_of(value: object) -> str:
     return value if isinstance(value, str) and value in LANGUAGES else "en"
 
 
-def _is_empty(value: object) -> bool:
+def is_empty(value: object) -> bool:
     return value is None or (isinstance(value, str) and not value.strip())
 
 
@@ -361,7 +369,7 @@ def _machine_fixes(controls: Controls, name: str, near: object) -> list[dict[str
     """
     other = typed(controls.nodes if name == "gpus_per_node" else controls.gpus_per_node)
     tp, pp, cp, ep = (typed(getattr(controls, size)) for size in ("tp", "pp", "cp", "ep"))
-    etp = tp if _is_empty(controls.etp) else typed(controls.etp)
+    etp = tp if is_empty(controls.etp) else typed(controls.etp)
     try:
         other = whole_number(other, "other", maximum=MAX_RANKS)
         dense, expert = (

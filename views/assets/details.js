@@ -1,8 +1,8 @@
-// Copies the list of groups; where the clipboard is closed to the page (plain http), by selection.
-element.addEventListener('click', async (event) => {
+// Copies the text after a button; where the clipboard is closed to the page (plain http), by selection.
+document.querySelector('#view').addEventListener('click', async (event) => {
   const button = event.target.closest('.copy');
   if (!button) return;
-  const list = element.querySelector('.list pre');
+  const list = button.parentElement.querySelector('pre');
   try {
     await navigator.clipboard.writeText(list.textContent);
   } catch {

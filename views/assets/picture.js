@@ -103,11 +103,11 @@ function read() {
   kinds = mesh.kinds.map(([name, tone, grid, names, length, stride, places, joined]) => ({
     name, tone, axes: grids[grid], names, length, stride, places, joined,
   }));
-  panels = [...element.querySelectorAll('svg.panel')].map((svg) => ({
+  panels = [...element.querySelectorAll('svg.panel')].filter(isAlive).map((svg) => ({
     svg,
     cells: [...svg.querySelectorAll('.c')],
   }));
-  overviews = [...element.querySelectorAll('svg.overview')].map(readOverview);
+  overviews = [...element.querySelectorAll('svg.overview')].filter(isAlive).map(readOverview);
   large = element.querySelector('.large');
   panels.forEach(({ svg, cells }) => {
     cells.forEach((cell) => cell.removeAttribute('tabindex'));
@@ -119,6 +119,9 @@ function read() {
   panels.forEach(({ svg }) => density.observe(svg));
   light();
 }
+
+// Pictures of another layout beside this one stay as they are: their GPUs are not this one's.
+const isAlive = (svg) => !svg.closest('.still');
 
 function withStrides(axes) {
   let stride = 1;
@@ -304,6 +307,7 @@ function thin({ target, contentRect }) {
 // --- What people do -------------------------------------------------------------------------------
 
 function rankOf(event) {
+  if (event.target.closest?.('.still')) return null;
   const cell = event.target.closest?.('.c');
   if (cell) return Number(cell.dataset.r);
   const svg = event.target.closest?.('svg.overview');

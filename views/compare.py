@@ -1,0 +1,185 @@
+"""The Compare view: another layout beside this one, and what differs between them."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from functools import lru_cache
+from html import escape
+from typing import Any
+from urllib.parse import urlsplit
+
+from descriptions import PAGE, counted
+from groups import LayoutError
+from groups.audit import span
+from groups.grouping import Grouping
+from groups.moves import moved_ranks
+from render import scene, svg
+
+from .link import from_query
+from .messages import control_label, refusal_line
+from .picture import PANEL_LIMIT, framed
+from .state import Controls, Layout, is_empty, read
+
+
+def kept_layout(kept: Any) -> tuple[Controls, Layout]:
+    """The layout that a link, or the query of one, is about.
+
+    Errors: LayoutError for what is no link, and for a layout that cannot be.
+    """
+    text = kept.strip() if isinstance(kept, str) else kept
+    query = urlsplit(text).query or text if isinstance(text, str) and "?" in text else text
+    controls = from_query(query).controls
+    return controls, read(controls)
+
+
+def compare_html(layout: Layout, controls: Controls, kept: Any, language: str) -> str:
+    """What differs between the kept layout and the one that the controls show."""
+    title = f'<div class="intro"><h2>{PAGE["compare_title"][language]}</h2>'
+    if is_empty(kept):
+        return framed(
+            layout, language, f"{title}<p>{PAGE['compare_empty'][language]}</p></div>", "compare"
+        )
+    try:
+        before_controls, before = kept_layout(kept)
+    except LayoutError as error:
+        return framed(layout, language, f"{title}</div>{refusal_line(error, language)}", "compare")
+    sizes = _sizes(before_controls, controls, before, layout, language)
+    return framed(
+        layout,
+        language,
+        f"{title}<p>{escape(_line(before, language))}<br>"
+        f"{escape(_line(layout, language))}</p></div>"
+        f"{sizes}{_groups(before, layout, language)}",
+        "compare",
+    )
+
+
+def _line(layout: Layout, language: str) -> str:
+    """A layout in a line: its GPUs and its grids."""
+    gpus = counted(layout.world_size, "gpu", language)
+    nodes = counted(layout.nodes, "node", language)
+    grids = [str(layout.mesh)] + ([str(layout.expert)] if layout.expert is not None else [])
+    return f"{gpus} = {nodes} × {layout.gpus_per_node} · {' · '.join(grids)}"
+
+
+# -- sizes ---------------------------------------------------------------------------------------
+
+
+def _sizes(
+    before_controls: Controls,
+    after_controls: Controls,
+    before: Layout,
+    after: Layout,
+    language: str,
+) -> str:
+    """Every control and derived size that differs."""
+    rows = [
+        (control_label(field.name, language), one, other)
+        for field in fields(Controls)
+        if (one := _said(getattr(before_controls, field.name)))
+        != (other := _said(getattr(after_controls, field.name)))
+    ]
+    derived = (
+        ("world", before.world_size, after.world_size),
+        ("dp_size", before.mesh.size("dp"), after.mesh.size("dp")),
+        ("edp_size", _edp(before), _edp(after)),
+    )
+    rows += [
+        (PAGE[name][language], str(one), str(other)) for name, one, other in derived if one != other
+    ]
+    if not rows:
+        return f"<p>{escape(PAGE['compare_same'][language])}</p>"
+    heads = ("column_setting", "column_kept", "column_now")
+    return _table(heads, rows, language, "sizes")
+
+
+def _said(value: Any) -> str:
+    """A control's value as a cell of the table; the type of a number does not count."""
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(str, value)) or "–"
+    return "–" if value in ("", None) else str(value)
+
+
+def _edp(layout: Layout) -> Any:
+    return "–" if layout.expert is None else layout.expert.size("edp")
+
+
+# -- groups --------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=32)
+def _groups(before: Layout, after: Layout, language: str) -> str:
+    """Every group of either layout: number, size, who moved, which leave their node."""
+    names = list(dict.fromkeys((*before.every, *after.every)))
+    rows = []
+    for name in names:
+        one, other = before.every.get(name), after.every.get(name)
+        if max(side.size for side in (one, other) if side is not None) == 1:
+            continue
+        moved = "–"
+        if one is not None and other is not None and before.world_size == after.world_size:
+            moved = f"{int(moved_ranks(one, other).sum()):,}"
+        rows.append(
+            (
+                name,
+                _shape(one, language),
+                _shape(other, language),
+                moved,
+                _leaving(one, before),
+                _leaving(other, after),
+            )
+        )
+    heads = (
+        *("column_kind", "column_kept", "column_now", "column_moved"),
+        *("column_leaving_kept", "column_leaving_now"),
+    )
+    return _table(heads, rows, language, "moves") + _pictures(before, after, language)
+
+
+def _shape(grouping: Grouping | None, language: str) -> str:
+    if grouping is None:
+        return "–"
+    groups = counted(grouping.num_groups, "group", language)
+    return f"{groups} × {grouping.size:,}"
+
+
+def _leaving(grouping: Grouping | None, layout: Layout) -> str:
+    if grouping is None:
+        return "–"
+    found = span(grouping, layout.gpus_per_node)
+    return f"{found.crossing:,} / {found.groups:,}"
+
+
+def _pictures(before: Layout, after: Layout, language: str) -> str:
+    """The shown groups of both layouts side by side."""
+    sides = []
+    for layout, title in ((before, "column_kept"), (after, "column_now")):
+        figures = "".join(_figure(layout, one) for one in after.shown if one.name in layout.every)
+        sides.append(f'<div class="grid"><h3>{PAGE[title][language]}</h3>{figures}</div>')
+    return f'<div class="grids still">{"".join(sides)}</div>'
+
+
+def _figure(layout: Layout, shown: Grouping) -> str:
+    """One kind of one layout; of a large world, the nodes with the groups of rank 0."""
+    grouping = layout.every[shown.name]
+    caption = f"<figcaption>{escape(grouping.name)}</figcaption>"
+    if layout.world_size <= PANEL_LIMIT:
+        panel = scene.panel(grouping, layout.gpus_per_node)
+        return f"<figure>{caption}{svg.panel_svg(panel, grouping.name)}</figure>"
+    mesh = layout.mesh
+    overview = scene.overviews(mesh, [grouping], layout.gpus_per_node, rank=0)[1]
+    return f"<figure>{caption}{svg.overview_svg(overview, grouping.name, [0])}</figure>"
+
+
+def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]], language: str, name: str) -> str:
+    head = "".join(f'<th scope="col">{escape(PAGE[text][language])}</th>' for text in heads)
+    body = "".join(
+        f'<tr><th scope="row">{escape(first)}</th>'
+        + "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+        + "</tr>"
+        for first, *cells in rows
+    )
+    return (
+        f'<div class="scroll {name}" tabindex="0"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
