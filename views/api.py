@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any
 
@@ -21,7 +21,7 @@ from groups.conventions import CONVENTIONS
 from groups.errors import quoted
 from groups.exports import groups_json, job_of, ranks_json
 from groups.job import OWN, Job, Made
-from groups.launch_args import emit, parse
+from groups.launch_args import TARGETS, emit, parse
 from groups.mesh import whole_number
 from groups.placement import local_rank, node_of
 from groups.ranks import require_rank
@@ -77,12 +77,7 @@ def _made(order: str, etp: Any, framework: Any, **sizes: Any) -> Made:
     for name, value in sizes.items():
         whole_number(value, name)
     etp = whole_number(etp, "etp", minimum=0)
-    if framework not in CONVENTIONS:
-        raise LayoutError(
-            "not-a-choice",
-            f"{quoted(framework)} is no framework: choose {', '.join(CONVENTIONS)}",
-            control="framework",
-        )
+    _require_choice("framework", framework, CONVENTIONS)
     whose = {"framework": OWN, "order": order} if order else {"framework": framework}
     made = Job(**sizes, etp=etp or None, **whose).made()
     if made.world_size > MOST_SERVED:
@@ -95,12 +90,35 @@ def _made(order: str, etp: Any, framework: Any, **sizes: Any) -> Made:
     return made
 
 
+def _require_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+    known = list(choices)
+    if value not in known:
+        raise LayoutError(
+            "not-a-choice",
+            f"{quoted(value)} is not a choice of {name}: choose {', '.join(known)}",
+            control=name,
+            facts={"control": name, "value": quoted(value), "choices": ", ".join(known)},
+        )
+
+
+def _names(names: Any) -> list[str] | None:
+    """Names of groups as a list; None for all."""
+    if not isinstance(names, str):
+        raise LayoutError(
+            "not-names",
+            f"{quoted(names)} is not a list of group names",
+            control="names",
+            facts={"value": quoted(names)},
+        )
+    return names.split() or None
+
+
 def _answered(ask: Callable[[], str]) -> str:
     """The answer, or the refusal in words and nothing else."""
     try:
         return ask()
     except LayoutError as error:
-        quote = f" Megatron says: {error.quote}" if error.quote else ""
+        quote = f". Megatron says: {error.quote}" if error.quote else ""
         raise gr.Error(f"{error}{quote}", print_exception=False) from None
 
 
@@ -112,7 +130,7 @@ def process_groups(made: Made, names: str = "") -> str:
         names: groups to list, separated by spaces, such as "dp tp ep embd"; empty: all.
         (the layout)
     """
-    return groups_json(made, names.split() or None)
+    return groups_json(made, _names(names))
 
 
 @endpoint
@@ -208,6 +226,7 @@ def launch_command(made: Made, target: str = "megatron") -> str:
             "torchtitan-toml".
         (the layout)
     """
+    _require_choice("target", target, TARGETS)
     return emit(job_of(made), framework=target)
 
 
@@ -220,7 +239,7 @@ def cluster_check(made: Made, names: str = "", megabytes: int = 64) -> str:
         megabytes: size of the buffer whose bandwidth is measured.
         (the layout)
     """
-    return check_script(made, names.split() or None, megabytes=megabytes)
+    return check_script(made, _names(names), megabytes=megabytes)
 
 
 def read_launch(text: str = "") -> str:

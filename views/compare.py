@@ -26,10 +26,19 @@ def kept_layout(kept: Any) -> tuple[Controls, Layout]:
 
     Errors: LayoutError for what is no link, and for a layout that cannot be.
     """
-    text = kept.strip() if isinstance(kept, str) else kept
-    query = urlsplit(text).query or text if isinstance(text, str) and "?" in text else text
-    controls = from_query(query).controls
+    controls = from_query(_query_of(kept)).controls
     return controls, read(controls)
+
+
+def _query_of(kept: Any) -> Any:
+    """The query of an address; anything else is taken to be one itself."""
+    text = kept.strip() if isinstance(kept, str) else ""
+    if not text.startswith(("http://", "https://", "?")):
+        return text or kept
+    try:
+        return urlsplit(text).query
+    except ValueError:
+        return text
 
 
 def compare_html(layout: Layout, controls: Controls, kept: Any, language: str) -> str:

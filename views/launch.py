@@ -23,6 +23,10 @@ SHOWN_ITEMS = 40
 """Flags of one kind that the report lists."""
 
 
+UNASKED = {"cp": 1, "ep": 1, "etp": "", "instances": 1, "levels": "", "hybrid": False}
+"""Sizes and options of a job whose text is silent about them."""
+
+
 def launch_html(layout: Layout, controls: Controls, paste: Any, language: str) -> str:
     """What the pasted text says, then the layout as a command of each framework that can say it."""
     return framed(
@@ -37,12 +41,14 @@ def launch_html(layout: Layout, controls: Controls, paste: Any, language: str) -
 def with_pasted(controls: Controls, paste: Any) -> Controls:
     """The controls with every value that the pasted text states.
 
+    What it does not state of the job is as where nobody asks for it: its groups are the text's own.
+
     Errors: LayoutError if the text is no text, or too long.
     """
     read = parse(paste)
     start = Controls()
     known = {field.name for field in fields(start)}
-    values = {**read.assumed, **read.values}
+    values = {**UNASKED, **read.assumed, **read.values}
     return replace(
         controls,
         **{

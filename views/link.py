@@ -71,7 +71,10 @@ def to_query(controls: Controls, asked: Asked, language: str) -> str:
         parts.append(("lang", language))
     if not parts:
         return ""
-    query = "&".join(f"{name}={quote(text, safe=':,|*()')}" for name, text in parts)
+    # Half of a surrogate pair, which a program may send, is no text that an address can hold.
+    query = "&".join(
+        f"{name}={quote(text, safe=':,|*()', errors='replace')}" for name, text in parts
+    )
     return f"v={VERSION}&{query}" if len(query) <= LONGEST_QUERY else ""
 
 
@@ -89,8 +92,14 @@ def from_query(query: object) -> Linked:
         )
     except ValueError:
         raise _bad(text) from None
-    given = dict(pairs)
-    if len(given) != len(pairs) or (given and given.pop("v", None) != VERSION):
+    given: dict[str, str] = {}
+    for name, value in pairs:
+        if name.startswith("__"):  # Gradio's own, such as its theme
+            continue
+        if name in given or name in SHORT:
+            raise _bad(f"{name}={value}")
+        given[name] = value
+    if given and given.pop("v", None) != VERSION:
         raise _bad(text)
     given = {LONG.get(name, name): value for name, value in given.items()}
     language = given.pop("lang", None)
@@ -111,7 +120,10 @@ def _text(value: Any) -> str:
         return "1" if value else "0"
     if isinstance(value, (list, tuple)):
         return ",".join(map(str, value))
-    return "" if value is None else str(value)
+    try:
+        return "" if value is None else str(value)
+    except ValueError:  # a number of more digits than Python writes
+        return quoted(value)
 
 
 def _value(name: str, text: str) -> Any:
