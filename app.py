@@ -7,6 +7,7 @@ Importing this module builds and launches nothing.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 from typing import Any
@@ -160,7 +161,9 @@ LAUNCH: dict[str, Any] = {
 def launch_options() -> dict[str, Any]:
     """Everything that launch() needs for this page; tests launch it the same way."""
     css = style() + (ASSETS / "page.css").read_text(encoding="utf-8")
-    return {**LAUNCH, "theme": theme(), "css": css}
+    # The endpoints are MCP tools too where Gradio's extra for it is installed, as on a Space.
+    has_mcp = importlib.util.find_spec("mcp") is not None
+    return {**LAUNCH, "mcp_server": has_mcp, "theme": theme(), "css": css}
 
 
 if __name__ == "__main__":

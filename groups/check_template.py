@@ -1,0 +1,548 @@
+#!/usr/bin/env python3
+# Written for 16 GPUs, an example: 2 nodes of 8, tp2-cp1-dp4-pp2.
+"""Are the process groups of a training job on its cluster what its layout says, and how fast?
+
+Run it on the nodes of the job and as the job is run, with torchrun or with any launcher that sets
+RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT:
+
+    torchrun --nnodes 2 --nproc-per-node 8 \\
+        --rdzv-backend c10d --rdzv-endpoint FIRST_NODE:29500 check_groups.py
+
+It needs Python 3.8 or later and torch, nothing else. It uses NCCL where there are GPUs and gloo
+where there are none, opens no file and changes nothing. ``--list`` prints the groups and needs
+neither torch nor a launcher.
+
+    placement   Every rank says its host name and its local rank. The layout fills one node after
+                the other: rank r is GPU r % GPUS_PER_NODE of node r // GPUS_PER_NODE.
+    groups      Kind by kind, all ranks call new_group() for all its groups in one order, and
+                destroy them before the next kind, so that there are never more than two
+                communicators a GPU. Groups of one rank send nothing and are not made.
+    sums        Each group all-reduces 1, the rank and its square. Every member must get the number
+                of ranks, their sum and the sum of their squares that the layout says.
+    bandwidth   Then all groups of the kind at once, as in training, all-reduce a buffer of
+                ``--megabytes``; some kinds also do what training uses them for. Reported is the bus
+                bandwidth of NVIDIA/nccl-tests, doc/PERFORMANCE.md, which is comparable with that of
+                the hardware for any number of ranks.
+
+Exit status of rank 0: 0 all is as the layout says; 1 something differs; 2 not started as the layout
+needs; 3 no answer in time, with the kind and the group that hung. The other ranks end with 0 even
+where something differs, so that no launcher stops rank 0 before it has said what it knows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import socket
+import statistics
+import sys
+import threading
+import time
+from collections import Counter
+from contextlib import contextmanager
+from datetime import timedelta
+from itertools import chain
+from typing import NamedTuple
+
+
+class Kind(NamedTuple):
+    """All groups of one name: lines of ranks along axes of a grid, cut, thinned or joined."""
+
+    name: str
+    grid: str  # axes with their sizes, fastest-varying first: ranks are numbered through them
+    sweeps: str  # axes along which the members of a group stand; one group for each place beside
+    length: int = 0  # a line is cut into groups of so many members (0: not cut) ...
+    stride: int = 1  # ... that stand so many places apart
+    places: tuple[int, ...] = ()  # only these places of a line take part (none named: all)
+    joined: int = 1  # so many lines in a row are one group
+    also: str = ""  # what is measured besides all-reduce: "all-to-all" or "send/recv"
+
+
+# -- what this script was written for --
+TITLE = "16 GPUs, an example: 2 nodes of 8, tp2-cp1-dp4-pp2"
+WORLD_SIZE = 16
+GPUS_PER_NODE = 8
+MEGABYTES = 64  # of 10**6 bytes; 0: no measurements
+
+DENSE = "tp2-cp1-dp4-pp2"
+
+KINDS = [
+    Kind("tp", DENSE, "tp"),
+    Kind("dp", DENSE, "dp"),
+    Kind("pp", DENSE, "pp", also="send/recv"),
+]
+# -- the same for every job from here on --
+
+MOST_LINES = 20  # differences told of one kind, or of the placement
+WARM_UP = 2  # repetitions before those that count
+TELLERS = 4  # members of a group that hangs that say so
+
+
+# -- the groups ----------------------------------------------------------------------------------
+
+
+def groups_of(kind):
+    """The ranks of every group, in the order in which all ranks make them.
+
+    >>> groups_of(Kind("dp", "tp2-dp4-pp2", "dp"))
+    [[0, 2, 4, 6], [1, 3, 5, 7], [8, 10, 12, 14], [9, 11, 13, 15]]
+    >>> groups_of(Kind("ends", "tp2-dp4", "dp", places=(0, 3)))
+    [[0, 6], [1, 7]]
+    >>> groups_of(Kind("far", "tp2-dp4", "dp", length=2, stride=2))
+    [[0, 4], [2, 6], [1, 5], [3, 7]]
+    >>> groups_of(Kind("pairs", "tp2-dp4", "tp", joined=2))
+    [[0, 1, 2, 3], [4, 5, 6, 7]]
+    """
+    swept, fixed = [], []  # (stride in ranks, size) of each axis
+    stride = 1
+    for name, size in re.findall(r"([a-z_]+)([0-9]+)", kind.grid):
+        (swept if name in kind.sweeps.split("-") else fixed).append((stride, int(size)))
+        stride *= int(size)
+    steps = offsets(swept)
+    lines = [[first + step for step in steps] for first in offsets(fixed)]
+    if kind.places:
+        return [[line[place] for place in kind.places] for line in lines]
+    if kind.joined > 1:
+        starts = range(0, len(lines), kind.joined)
+        return [list(chain(*lines[start : start + kind.joined])) for start in starts]
+    if not kind.length:
+        return lines
+    block = kind.length * kind.stride
+    cuts = [
+        slice(start + i, start + block, kind.stride)
+        for start in range(0, len(steps), block)
+        for i in range(kind.stride)
+    ]
+    return [line[cut] for line in lines for cut in cuts]
+
+
+def offsets(axes):
+    """How far all places of some axes are from rank 0, the first axis varying fastest."""
+    found = [0]
+    for stride, size in axes:
+        found = [at + i * stride for i in range(size) for at in found]
+    return found
+
+
+def sums(ranks):
+    """What all-reducing 1, the rank and its square must come to; exact in 64 bits.
+
+    >>> sums([0, 3]), sums([1, 2])
+    ([2, 3, 9], [2, 3, 5])
+    """
+    return [len(ranks), sum(ranks), sum(rank * rank for rank in ranks)]
+
+
+# -- where reality differs -----------------------------------------------------------------------
+
+
+def placement_differences(seen, gpus_per_node):
+    """Sentences about the ranks that stand elsewhere; seen: (host, local rank) of each rank.
+
+    A node is taken to be the host on which most of its ranks stand and that no node before it is.
+
+    >>> placement_differences([("a", 0), ("a", 1), ("b", 0), ("b", 1)], 2)
+    []
+    >>> for line in placement_differences([("a", 0), ("b", 0), ("a", 1), ("b", 1)], 2):
+    ...     print(line)
+    rank 1 belongs on node 0 (a) but stands on b, which is node 1
+    rank 2 belongs on node 1 (b) but stands on a, which is node 0
+    rank 1 has local rank 0 instead of 1
+    rank 2 has local rank 1 instead of 0
+    """
+    host_of, node_of = {}, {}
+    for node in range(len(seen) // gpus_per_node):
+        here = Counter(host for host, _ in seen[node * gpus_per_node : (node + 1) * gpus_per_node])
+        host = next((host for host, _ in here.most_common() if host not in node_of), None)
+        if host is not None:
+            host_of[node], node_of[host] = host, node
+    elsewhere, renumbered = {}, {}
+    for rank, (host, local) in enumerate(seen):
+        node, wanted = divmod(rank, gpus_per_node)
+        if host_of.get(node) != host:
+            elsewhere.setdefault((node, host), []).append(rank)
+        if local != wanted:
+            renumbered.setdefault(node, []).append(rank)
+    lines = []
+    for (node, host), ranks in elsewhere.items():
+        verbs = ("belongs", "stands") if len(ranks) == 1 else ("belong", "stand")
+        home = host_of.get(node, "a host of its own")
+        other = f"node {node_of[host]}" if host in node_of else "no node of the layout"
+        lines.append(
+            f"{told(ranks)} {verbs[0]} on node {node} ({home}) but {verbs[1]} on {host}, "
+            f"which is {other}"
+        )
+    for ranks in renumbered.values():
+        found = few([seen[rank][1] for rank in ranks])
+        wanted = few([rank % gpus_per_node for rank in ranks])
+        verb = "has" if len(ranks) == 1 else "have"
+        lines.append(f"{told(ranks)} {verb} local rank {found} instead of {wanted}")
+    return lines
+
+
+def sum_differences(name, groups, found):
+    """Sentences about the groups whose sums are others; found: the sums of each rank.
+
+    >>> sum_differences("tp", [[0, 1], [2, 3]], [[2, 1, 1], [2, 1, 1], [2, 5, 13], [0, 0, 0]])
+    ['tp group 1 (ranks 2, 3) must come to [2, 5, 13], but rank 3 got [0, 0, 0]']
+    """
+    lines = []
+    outside = set(range(len(found)))
+    for number, ranks in enumerate(groups):
+        outside.difference_update(ranks)
+        wanted = sums(ranks)
+        wrong = [rank for rank in ranks if found[rank] != wanted]
+        if wrong:
+            got = ", ".join(f"rank {rank} got {found[rank]}" for rank in wrong[:TELLERS])
+            more = f" and {len(wrong) - TELLERS} more differ" if len(wrong) > TELLERS else ""
+            lines.append(
+                f"{name} group {number} ({told(ranks)}) must come to {wanted}, but {got}{more}"
+            )
+    strangers = [rank for rank in sorted(outside) if found[rank] != sums([])]
+    if strangers:
+        verb = "is" if len(strangers) == 1 else "are"
+        lines.append(f"{told(strangers)} {verb} in a {name} group, and must be in none")
+    return lines
+
+
+def told(ranks):
+    """
+    >>> told([3]), told(range(0, 18, 2))
+    ('rank 3', 'ranks 0, 2, 4, 6, 8, 10 ... 16 (9 of them)')
+    """
+    return ("rank " if len(ranks) == 1 else "ranks ") + few(ranks)
+
+
+def few(numbers, most=8):
+    """All of the numbers, or of many the first ones and the last."""
+    if len(numbers) <= most:
+        return ", ".join(map(str, numbers))
+    first = ", ".join(map(str, numbers[: most - 2]))
+    return f"{first} ... {numbers[-1]} ({len(numbers)} of them)"
+
+
+def shortened(lines, most=MOST_LINES):
+    more = len(lines) - most
+    return lines if more <= 0 else [*lines[:most], f"and {more} more like these"]
+
+
+# -- bandwidth -----------------------------------------------------------------------------------
+
+SHARE = {
+    "all-reduce": lambda n: 2 * (n - 1) / n,
+    "all-to-all": lambda n: (n - 1) / n,
+    "send/recv": lambda n: 1.0,
+}
+"""Bus bandwidth = bytes / seconds * share, of n ranks: NVIDIA/nccl-tests, doc/PERFORMANCE.md."""
+
+
+def bus_bandwidths(operation, groups, seconds, size):
+    """GB/s (10**9 bytes) of each group; seconds: of each rank; size: bytes of a rank's buffer.
+
+    A group is done when its last member is.
+
+    >>> bus_bandwidths("all-reduce", [[0, 1], [2, 3]], [1.0, 2.0, 4.0, 4.0], 8 * 10**9)
+    [4.0, 2.0]
+    """
+    share = SHARE[operation]
+    last = (max(seconds[rank] for rank in ranks) for ranks in groups)
+    return [size * share(len(ranks)) / t / 1e9 for ranks, t in zip(groups, last)]
+
+
+# -- the table -----------------------------------------------------------------------------------
+
+WIDTH = max([len("kind"), *(len(kind.name) for kind in KINDS)])
+HEAD = f"{'kind':<{WIDTH}}  operation   ranks  groups  sums         min   median  slowest group"
+
+
+def row(name, operation, groups, wrong, speeds, hosts):
+    """One line of the table: a kind and one of its operations."""
+    sizes = sorted({len(ranks) for ranks in groups})
+    text = f"{name:<{WIDTH}}  {operation:<10}  {'-'.join(map(str, sizes[:1] + sizes[1:][-1:])):>5}"
+    text += f"  {len(groups):>6}  {f'{wrong} wrong' if wrong else 'ok':<9}"
+    if not speeds:
+        return text.rstrip()
+    slowest = groups[speeds.index(min(speeds))]
+    on = few(sorted({hosts[rank] for rank in slowest}), most=4)
+    return f"{text} {min(speeds):>7.3g}  {statistics.median(speeds):>7.3g}  {told(slowest)} on {on}"
+
+
+# -- this process among the others ---------------------------------------------------------------
+
+
+def complain(line):
+    """One write, newline included: many processes share the stream, and lines must stay whole."""
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
+class Watch:
+    """Ends the process if a step takes too long, and says which one: collectives only wait."""
+
+    def __init__(self, seconds, who):
+        self.seconds = seconds
+        self.who = who
+        self.deadline = float("inf")
+        self.doing, self.tells = "", True
+        self.hung = False
+        self.thread = threading.Thread(target=self._look, daemon=True)
+        self.thread.start()
+
+    @contextmanager
+    def step(self, doing, tells=True):
+        """tells: whether this process is one of those that speak if the step hangs."""
+        self.doing, self.tells = doing, tells
+        self.deadline = time.monotonic() + self.seconds
+        try:
+            yield
+        except Exception:
+            if self.hung:  # and the others are ending by now
+                self.thread.join()
+            complain(f"{self.who}: failed at {doing}")
+            raise
+        finally:
+            self.deadline = float("inf")
+
+    def _look(self):
+        while time.monotonic() < self.deadline:
+            time.sleep(min(1.0, self.seconds / 10))
+        self.hung = True
+        if self.tells:
+            complain(f"{self.who}: no answer within {self.seconds:g} s at {self.doing}")
+        time.sleep(5)  # a launcher stops the others once one has ended: let them speak first
+        os._exit(3)  # the main thread may be inside a library that never returns
+
+
+class Cluster:
+    """All processes of the job: joins them, and does what they do together."""
+
+    def __init__(self, options):
+        import torch
+        import torch.distributed as dist
+
+        self.torch, self.dist, self.options = torch, dist, options
+        self.rank, self.local = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
+        self.host = socket.gethostname()
+        self.watch = Watch(options.timeout, f"rank {self.rank} on {self.host}")
+        self.backend = "nccl" if torch.cuda.is_available() else "gloo"
+        self.device = torch.device("cpu")
+        if self.backend == "nccl":
+            # A launcher may show each process its own GPU only, which then is number 0.
+            alone = torch.cuda.device_count() == 1
+            self.device = torch.device("cuda", 0 if alone else self.local)
+            torch.cuda.set_device(self.device)
+        # torch's own limit comes later, so that it is this script that names the kind.
+        limit = timedelta(seconds=2 * options.timeout + 60)
+        with self.watch.step(f"joining all ranks with {self.backend}", self.local == 0):
+            dist.init_process_group(self.backend, timeout=limit)
+            self.total(0)
+
+    def close(self):
+        self.dist.destroy_process_group()
+
+    def everyone(self, value, doing):
+        """The value of each rank, at every rank."""
+        found = [None] * WORLD_SIZE
+        with self.watch.step(f"{doing}: waiting for all ranks", self.rank == 0):
+            self.dist.all_gather_object(found, value)
+        return found
+
+    def total(self, number):
+        """The sum over all ranks; also the line from which all start together."""
+        data = self.torch.tensor([number], dtype=self.torch.int64, device=self.device)
+        self.dist.all_reduce(data)
+        self._finish()
+        return int(data.item())
+
+    def make(self, groups):
+        """The group of this rank, None if it is in none. All ranks must make all groups."""
+        mine = None
+        for ranks in groups:
+            group = self.dist.new_group(ranks)
+            # What torch says, not what the layout says, is what is checked.
+            if group is not None and group != self.dist.GroupMember.NON_GROUP_MEMBER:
+                mine = group
+        return mine
+
+    def sums(self, group):
+        """What this rank gets when its group all-reduces 1, the rank and its square."""
+        if group is None:
+            return sums([])
+        data = self.torch.tensor(sums([self.rank]), dtype=self.torch.int64, device=self.device)
+        self.dist.all_reduce(data, group=group)
+        self._finish()
+        return data.tolist()
+
+    def seconds(self, operation, ranks, group):
+        """The median time of one operation on a buffer of ``buffer_size`` bytes."""
+        count = buffer_size(operation, len(ranks), self.options.megabytes) // 4
+        sent = self.torch.zeros(count, dtype=self.torch.float32, device=self.device)
+        got = sent if operation == "all-reduce" else self.torch.empty_like(sent)
+        place = ranks.index(self.rank)
+        after, before = ranks[(place + 1) % len(ranks)], ranks[place - 1]
+        dist = self.dist
+
+        def run():
+            if operation == "all-reduce":
+                dist.all_reduce(sent, group=group)
+            elif operation == "all-to-all":
+                dist.all_to_all_single(got, sent, group=group)
+            else:  # to the next stage while the one before sends, round a ring
+                both = [(dist.isend, sent, after), (dist.irecv, got, before)]
+                for work in dist.batch_isend_irecv([dist.P2POp(*one, group) for one in both]):
+                    work.wait()
+
+        times = []
+        for _ in range(WARM_UP + self.options.repeats):
+            self._finish()
+            start = time.perf_counter()
+            run()
+            self._finish()
+            times.append(time.perf_counter() - start)
+        return statistics.median(times[WARM_UP:])
+
+    def _finish(self):
+        """Waits for the GPU, and meanwhile lets the watch run."""
+        if self.backend == "nccl":
+            self.torch.cuda.synchronize()
+
+
+def buffer_size(operation, ranks, megabytes):
+    """Bytes of a rank's buffer: of numbers of 4 bytes, for all-to-all in equal parts for all ranks.
+
+    >>> buffer_size("all-reduce", 3, 1), buffer_size("all-to-all", 3, 1)
+    (1000000, 999996)
+    """
+    parts = ranks if operation == "all-to-all" else 1
+    return max(int(megabytes * 10**6) // 4 // parts, 1) * parts * 4
+
+
+# -- the check -----------------------------------------------------------------------------------
+
+
+def check(cluster, kind, hosts):
+    """Makes, checks, measures and destroys the groups of a kind: rows, differences."""
+    groups = [sorted(ranks) for ranks in groups_of(kind) if len(ranks) > 1]  # as torch sorts them
+    if not groups:
+        return [f"{kind.name:<{WIDTH}}  groups of one rank: nothing to send"], []
+    number, mine = next(
+        ((i, ranks) for i, ranks in enumerate(groups) if cluster.rank in ranks), (None, [])
+    )
+    where = f"{kind.name} group {number} ({told(mine)})" if mine else kind.name
+    tells = cluster.rank in mine[:TELLERS]
+
+    with cluster.watch.step(f"{where}: making {len(groups)} groups", tells):
+        group = cluster.make(groups)
+    with cluster.watch.step(f"{kind.name}: waiting until all groups are made", cluster.rank == 0):
+        cluster.total(0)
+    with cluster.watch.step(f"{where}: all-reduce of the ranks", tells):
+        got = cluster.sums(group)
+    with cluster.watch.step(f"{kind.name}: comparing all ranks", cluster.rank == 0):
+        wrong = cluster.total(got != sums(mine))
+
+    operations = [operation for operation in ("all-reduce", kind.also) if operation]
+    seconds = {}
+    for operation in operations:
+        if wrong or not cluster.options.megabytes:
+            continue  # to measure groups that are not those of the layout might wait for ever
+        with cluster.watch.step(f"{where}: measuring {operation}", tells):
+            if mine:
+                seconds[operation] = cluster.seconds(operation, mine, group)
+        with cluster.watch.step(f"{kind.name}: {operation} of all groups", cluster.rank == 0):
+            cluster.total(0)
+    if group is not None:
+        with cluster.watch.step(f"{where}: destroying the group", tells):
+            cluster.dist.destroy_process_group(group)
+
+    found = cluster.everyone((got, seconds), kind.name)
+    if cluster.rank:
+        return [], []
+    differences = sum_differences(kind.name, groups, [got for got, _ in found])
+    rows = []
+    for operation in operations:
+        speeds = []
+        if cluster.options.megabytes and not wrong:
+            size = buffer_size(operation, len(groups[0]), cluster.options.megabytes)
+            times = [times.get(operation) for _, times in found]
+            speeds = bus_bandwidths(operation, groups, times, size)
+        rows.append(row(kind.name, operation, groups, len(differences), speeds, hosts))
+    return rows, shortened(differences)
+
+
+def refusal(environment):
+    """Why this process cannot take part, in one sentence; empty if it can."""
+    missing = [name for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK") if name not in environment]
+    if missing:
+        return f"{', '.join(missing)} not set: start this script with torchrun"
+    if int(environment["WORLD_SIZE"]) != WORLD_SIZE:
+        nodes = WORLD_SIZE // GPUS_PER_NODE
+        return (
+            f"this script is for {WORLD_SIZE} ranks, and there are {environment['WORLD_SIZE']}: "
+            f"start it with --nnodes {nodes} --nproc-per-node {GPUS_PER_NODE}"
+        )
+    return ""
+
+
+def read_options(arguments):
+    parser = argparse.ArgumentParser(description=TITLE)
+    names = [kind.name for kind in KINDS]
+    parser.add_argument("--kinds", nargs="+", choices=names, default=names, metavar="KIND")
+    parser.add_argument("--megabytes", type=float, default=MEGABYTES, help="0: no measurements")
+    parser.add_argument("--repeats", type=int, default=5, help="of each measurement")
+    parser.add_argument("--timeout", type=float, default=300, help="seconds that a step may take")
+    parser.add_argument("--list", action="store_true", help="print the groups and do nothing else")
+    options = parser.parse_args(arguments)
+    if options.megabytes < 0 or options.repeats < 1 or options.timeout <= 0:
+        parser.error("--megabytes is from 0 up, --repeats from 1 up, --timeout above 0")
+    return options
+
+
+def main(arguments=None):
+    options = read_options(arguments)
+    kinds = [kind for kind in KINDS if kind.name in options.kinds]
+    if options.list:
+        for kind in kinds:
+            for number, ranks in enumerate(groups_of(kind)):
+                print(kind.name, number, *ranks)
+        return 0
+    reason = refusal(os.environ)
+    if reason:
+        if os.environ.get("RANK", "0") != "0":
+            return 0  # rank 0 says it
+        complain(reason)
+        return 2
+
+    cluster = Cluster(options)
+
+    def say(*lines):
+        if cluster.rank == 0:
+            print(*lines, sep="\n", flush=True)
+
+    seen = cluster.everyone((cluster.host, cluster.local), "placement")
+    hosts = [host for host, _ in seen]
+    differences = shortened(placement_differences(seen, GPUS_PER_NODE))
+    where = few(sorted(set(hosts)), most=4)
+    say(
+        TITLE,
+        f"{cluster.backend}, torch {cluster.torch.__version__}, on {where}",
+        f"bus bandwidth in GB/s with {options.megabytes:g} MB, median of {options.repeats} runs",
+        "",
+        HEAD,
+    )
+    for kind in kinds:
+        rows, found = check(cluster, kind, hosts)
+        say(*rows)
+        differences += found
+    cluster.close()
+    if cluster.rank:
+        return 0
+    if differences:
+        say("", "Differs from the layout:", *(f"  {line}" for line in differences))
+        return 1
+    say("", f"All as the layout says: {WORLD_SIZE} ranks, {len(kinds)} kinds of groups.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,301 @@
+"""Links, the Compare and the Launch view in a real browser: a state shared, kept and copied."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from browser import (
+    PATIENCE,
+    READ,
+    box,
+    cell,
+    choose_preset,
+    drawn,
+    expect,
+    expect_card,
+    expect_layout,
+    expect_lit,
+    expect_refusal,
+    fix,
+    overflow,
+    settle,
+    show,
+    slider,
+    type_in,
+    values,
+)
+
+from descriptions import LAUNCH_NOTES, PAGE
+from groups import LayoutError
+from groups.launch_args import emit
+from views.launch import check_text, with_pasted
+from views.link import from_query, to_query
+from views.messages import sentence
+from views.state import Asked, Controls, from_preset, job_of, read
+
+pytestmark = pytest.mark.browser
+
+
+def visit(page, query):
+    """Open the page anew at an address, as somebody does who was sent it."""
+    page.goto(page.url.split("?")[0] + query)
+    page.wait_for_selector("#picture .picture")
+    settle(page)
+
+
+def reload(page):
+    page.reload()
+    page.wait_for_selector("#picture .picture")
+    settle(page)
+
+
+def expect_address(page, controls, asked=None, language="en"):
+    """Wait until the address says exactly this state; gives its query."""
+    query = to_query(controls, asked or Asked(), language)
+    query = f"?{query}" if query else ""
+    try:
+        page.wait_for_function("query => location.search === query", arg=query, timeout=PATIENCE)
+    except Exception:
+        assert page.evaluate("location.search") == query
+        raise
+    return query
+
+
+def next_step(page):
+    """Wait until what is changed next is a step of its own for the back button."""
+    settle(page)
+    page.wait_for_function("since => Date.now() - since > 1000", arg=page.evaluate("Date.now()"))
+
+
+def cells(page, table):
+    """The cells of a table's rows, as text."""
+    rows = page.locator(f".{table} tbody tr").evaluate_all(
+        "rows => rows.map(row => [...row.cells].map(cell => cell.textContent))"
+    )
+    return {row[0]: row[1:] for row in rows}
+
+
+# --- The address ----------------------------------------------------------------------------------
+
+
+def test_an_address_shows_the_same_after_a_reload_to_somebody_else_and_on_the_way_back(open_page):
+    page = open_page()
+    expect_address(page, Controls())
+    slider(page, "tp").focus()
+    page.keyboard.press("ArrowLeft")
+    first = expect_layout(page, tp=1)
+    cell(page, "dp", 5).click()
+    page.mouse.move(5, 5)
+    expect_address(page, Controls(tp=1), Asked(rank="5"))
+    next_step(page)
+    controls = from_preset("deepseek-v3")
+    choose_preset(page, "deepseek-v3")
+    show(page, "nodes")
+    type_in(page, "rank", "700")
+    asked = Asked(view="nodes", rank="700")
+    query = expect_address(page, controls, asked)
+    assert from_query(query).controls == controls
+    told = page.locator("#picture").inner_text()
+    reload(page)
+    other = open_page()
+    visit(other, query)
+    for shown in (page, other):
+        expect(shown.locator(".picture[data-view=nodes]")).to_be_visible()
+        assert shown.locator("#picture").inner_text() == told
+        expect(box(shown, "rank")).to_have_value("700")
+        assert values(shown)["ep"] == "64"
+        expect_address(shown, controls, asked)
+    show(other, "groups")
+    layout = expect_layout(other, controls)
+    expect_card(other, layout, 700, pinned=True)
+    # The way back, and forth again: what was changed in quick succession is one step.
+    page.go_back()
+    expect_layout(page, Controls(tp=1))
+    expect_lit(page, first, 5, pinned=5)
+    expect(box(page, "tp")).to_have_value("1")
+    expect_address(page, Controls(tp=1), Asked(rank="5"))
+    page.go_forward()
+    expect(page.locator(".picture[data-view=nodes]")).to_be_visible()
+    expect_address(page, controls, asked)
+
+
+def test_the_language_is_kept_in_the_link(open_page):
+    page = open_page()
+    page.locator("#language").get_by_text("中文", exact=True).click()
+    expect(page.locator("h1")).to_have_text(PAGE["title"]["zh"])
+    query = expect_address(page, Controls(), language="zh")
+    reload(page)
+    expect(page.locator("h1")).to_have_text(PAGE["title"]["zh"])
+    assert page.locator(".picture").get_attribute("lang") == "zh"
+    expect_address(page, Controls(), language="zh")
+    assert query == "?v=1&lang=zh"
+
+
+def test_a_bad_link_is_said_and_one_to_a_refused_layout_is_mended_in_one_click(open_page):
+    page = open_page()
+    for query in ("v=1&tp=4&show=<b>nowhere", "v=2&tp=4"):
+        with pytest.raises(LayoutError) as found:
+            from_query(query.replace("<", "%3C").replace(">", "%3E"))
+        visit(page, f"?{query}")
+        notice = page.locator("#notice .refusal")
+        expect(notice).to_contain_text(sentence(found.value, "en"))
+        expect_layout(page)
+    notice.get_by_role("button", name=PAGE["close"]["en"]).click()
+    expect(notice).to_have_count(0)
+    type_in(page, "tp", "4")
+    expect_layout(page, tp=4)
+    expect(notice).to_have_count(0)
+    expect_address(page, Controls(tp=4))
+    asked = Controls(tp=3, nodes="many")
+    for controls in (Controls(tp=3), asked):
+        visit(page, f"?{to_query(controls, Asked(), 'en')}")
+        error = expect_refusal(page, controls)
+        expect(notice).to_have_count(0)
+        expect(box(page, "tp")).to_have_value("3")
+        if controls is not asked:
+            fix(page)
+            mended = controls.changed(error.alternatives[0])
+            expect_layout(page, mended)
+            expect_address(page, mended)
+    expect(box(page, "nodes")).to_have_value("many")
+
+
+# --- Launch ---------------------------------------------------------------------------------------
+
+SCRIPT = """#!/bin/bash
+#SBATCH --nodes=4 --gpus-per-node=8
+srun python pretrain_gpt.py \\
+  --tensor-model-parallel-size eight \\
+  --pipeline-model-parallel-size 2 --num-layers 32 \\
+  --save /home/somebody/confidential
+"""
+
+
+def test_a_pasted_script_is_read_marked_where_it_is_wrong_and_sets_the_controls(open_page):
+    page = open_page()
+    expect(page.locator("#paste")).to_be_hidden()
+    show(page, "launch")
+    expect(page.locator("#picture")).to_contain_text(PAGE["launch_empty"]["en"])
+    box(page, "paste").fill(SCRIPT)
+    problem = page.locator(".problems li")
+    expect(problem).to_have_count(1)
+    expect(problem.locator("mark")).to_have_text("eight")
+    named = {"name": "--tensor-model-parallel-size", "value": "eight"}
+    expect(problem).to_contain_text(LAUNCH_NOTES["bad-value"]["en"].format(**named))
+    expect(problem).to_contain_text(PAGE["launch_place"]["en"].format(line=4, column=32))
+    text = SCRIPT.replace("eight", "4")
+    box(page, "paste").fill(text)
+    expect(problem).to_have_count(0)
+    next_step(page)
+    expect_address(page, Controls(), Asked(view="launch"))
+    page.locator("#use-pasted").click()
+    controls = with_pasted(Controls(), text)
+    assert (controls.nodes, controls.tp, controls.pp, controls.layers) == (4, 4, 2, "32")
+    expect(page.locator("#status dd")).to_have_text(["32", "4", "4"])
+    # The text itself is nobody else's business.
+    query = expect_address(page, controls, Asked(view="launch"))
+    assert "confidential" not in query
+    assert "paste" not in query
+    assert (values(page)["nodes"], values(page)["tp"]) == ("4", "4")
+    show(page, "groups")
+    expect_layout(page, controls)
+    # Back to what was before the click: the text is still there to be used again.
+    next_step(page)
+    page.go_back()
+    page.go_back()
+    expect(box(page, "tp")).to_have_value("2")
+    expect(page.locator("#status dd").first).to_have_text("16")
+    show(page, "launch")
+    expect(box(page, "paste")).to_have_value(text)
+
+
+def test_copied_are_exactly_the_command_and_the_check_script(open_page, server):
+    page = open_page()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server)
+    controls = Controls(nodes=4, tp=4, ep=2, framework="megatron", layers="32")
+    visit(page, f"?{to_query(controls, Asked(view='launch'), 'en')}")
+    copied = "navigator.clipboard.readText()"
+    buttons = page.locator(".command .copy")
+    buttons.first.click()
+    expect(buttons.first).to_have_text(PAGE["copied"]["en"])
+    assert page.evaluate(copied) == emit(job_of(controls), {"layers": 32}, "megatron")
+    # On plain http there is no clipboard to write to: the text is copied by selecting it.
+    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error('closed')); }")
+    page.get_by_text(PAGE["check_show"]["en"], exact=True).click()
+    page.locator("#picture details .copy").last.click()
+    expect(page.locator("#picture details .copy").last).to_have_text(PAGE["copied"]["en"])
+    assert page.evaluate(copied) == check_text(read(controls))
+
+
+# --- Compare --------------------------------------------------------------------------------------
+
+
+def test_a_kept_layout_stands_beside_the_one_that_is_shown(open_page):
+    page = open_page()
+    expect(page.locator("#keep")).to_be_hidden()
+    show(page, "compare")
+    expect(page.locator("#picture")).to_contain_text(PAGE["compare_empty"]["en"])
+    page.locator("#keep").click()
+    expect(page.locator("#picture")).to_contain_text(PAGE["compare_same"]["en"])
+    type_in(page, "tp", "4")
+    before, after = read(Controls()), read(Controls(tp=4))
+    expect(page.locator(".sizes tbody tr")).to_have_count(3)
+
+    def expect_comparison():
+        sizes = cells(page, "sizes")
+        assert sizes.pop(PAGE["dp_size"]["en"]) == ["4", "2"]
+        assert sizes.pop(PAGE["edp_size"]["en"]) == ["4", "2"]
+        assert list(sizes.values()) == [["2", "4"]]
+        groups = cells(page, "moves")
+        assert groups["tp"][:2] == ["8 groups × 2", "4 groups × 4"]
+        assert groups["tp"][3:] == ["0 / 8", "0 / 4"]
+        assert groups["pp"][2] == "0"
+        sides = [drawn(layout)[3] for layout in (before, after)]
+        assert page.evaluate(READ)[6] == [*sides[0], *sides[1]]
+
+    expect_comparison()
+    # Pictures of two layouts have no rank in common that could light up.
+    for side in (0, 1):
+        at = page.locator(".still .grid").nth(side).locator('.c[data-r="3"]').first
+        at.hover()
+        at.click()
+    settle(page)
+    expect(page.locator(".still :is(.c.on, .c.me, .c.pin, svg.lit)")).to_have_count(0)
+    expect(box(page, "rank")).to_have_value("")
+    expect_address(page, Controls(tp=4), Asked(view="compare", kept="?v=1"))
+    reload(page)
+    expect(box(page, "kept")).to_have_value("?v=1")
+    expect(page.locator(".sizes tbody tr")).to_have_count(3)
+    expect_comparison()
+    # What is no link is refused here alone; a whole address is a link too.
+    box(page, "kept").fill("tp 4")
+    expect(page.locator("#picture .refusal")).to_contain_text("'tp 4'")
+    expect(page.locator("#status .refusal")).to_have_count(0)
+    box(page, "kept").fill(page.url.split("?")[0] + "?v=1&tp=8&pp=1")
+    expect(page.locator(".sizes tbody tr").first).to_have_text("tp84")
+    assert cells(page, "moves")["tp"][:2] == ["2 groups × 8", "4 groups × 4"]
+    show(page, "groups")
+    expect_layout(page, tp=4)
+    cell(page, "tp", 3).hover()
+    expect_lit(page, after, 3)
+
+
+def test_both_views_fit_into_a_phone(open_page):
+    page = open_page(width=400, height=900, touch=True)
+    controls = from_preset("deepseek-v3")
+    kept = Asked(view="compare", kept=f"?{to_query(Controls(nodes=3), Asked(), 'en')}")
+    wide = {}
+    for language in ("en", "zh"):
+        visit(page, f"?{to_query(controls, kept, language)}")
+        expect(page.locator(".sizes tbody tr").nth(3)).to_be_visible()
+        wide["compare", language] = overflow(page)
+        show(page, "launch", language)
+        box(page, "paste").fill(SCRIPT + "x" * 300 + " --unknown-" + "y" * 300)
+        expect(page.locator(".problems mark")).to_be_visible()
+        page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+        wide["launch", language] = overflow(page)
+        if language == "zh":
+            said = page.evaluate("document.querySelector('#page').innerText")
+            assert len(re.findall(r"[\u4e00-\u9fff]", said)) > 300
+    assert {view: over for view, over in wide.items() if over != (0, [])} == {}

@@ -1,0 +1,550 @@
+"""The views that compare two layouts, read a launch command and write the layout as one."""
+
+from __future__ import annotations
+
+import ast
+import html
+import json
+import re
+import string
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from descriptions import LANGUAGES, LAUNCH_NOTES, PAGE, TARGET_NAMES
+from groups import LayoutError
+from groups.check_script import check_script
+from groups.job import Made
+from groups.launch_args import MAX_TEXT, TARGETS, emit, parse
+from groups.launch_items import SENTENCES
+from groups.presets import PRESETS
+from views.compare import kept_layout
+from views.launch import SHOWN_ITEMS, check_text, with_pasted
+from views.link import to_query
+from views.messages import control_label, sentence
+from views.page import answer
+from views.state import MODEL, Asked, Controls, Layout, from_preset, job_of, read, typed
+
+DATA = Path(__file__).parent / "data" / "launch_commands.json"
+EXAMPLES = {one["id"]: one for one in json.loads(DATA.read_text("utf-8"))["examples"]}
+
+
+def compared(controls: Controls, kept: object, language: str = "en") -> str:
+    return answer(controls, language, asked=Asked(view="compare", kept=kept)).picture
+
+
+def launched(controls: Controls, paste: object = "", language: str = "en") -> str:
+    return answer(controls, language, asked=Asked(view="launch", paste=paste)).picture
+
+
+def table(page: str, name: str) -> dict[str, list[str]]:
+    """The rows of one table of the view, by their first cell; none if it is not there."""
+    found = re.search(rf'<div class="scroll {name}".*?<tbody>(.*?)</tbody>', page, re.DOTALL)
+    rows = re.findall(r"<tr>(.*?)</tr>", found[1]) if found else []
+    cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in rows]
+    return {html.unescape(row[0]): [html.unescape(cell) for cell in row[1:]] for row in cells}
+
+
+def refusal(page: str) -> str:
+    (found,) = re.findall(r'<p class="refusal line" role="alert">(.*?)</p>', page)
+    return html.unescape(found)
+
+
+def link(controls: Controls) -> str:
+    return f"?{to_query(controls, Asked(), 'en') or 'v=1'}"
+
+
+# -- compare: sizes ------------------------------------------------------------------------------
+
+
+def test_every_size_that_differs_is_listed_and_no_other():
+    before, after = Controls(), Controls(tp=4, ep=2, etp="2", layers="32", more=("embd",))
+    assert table(compared(after, link(before)), "sizes") == {
+        "More groups": ["–", "embd"],
+        "tp": ["2", "4"],
+        "ep": ["1", "2"],
+        "etp": ["–", "2"],
+        "Layers": ["–", "32"],
+        PAGE["dp_size"]["en"]: ["4", "2"],
+        PAGE["edp_size"]["en"]: ["4", "2"],
+    }
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_two_layouts_that_are_the_same_say_so(language):
+    for controls in (Controls(), Controls(nodes=4, tp=8), from_preset("bloom-176b")):
+        page = compared(controls, link(controls), language)
+        assert PAGE["compare_same"][language] in page
+        assert table(page, "sizes") == {}
+        moved = {row[2] for row in table(page, "moves").values()}
+        assert moved == {"0"}
+
+
+def test_a_number_as_text_is_the_same_number():
+    page = compared(Controls(nodes="2", tp="4", gpus_per_node=8), "?v=1&tp=4")
+    assert PAGE["compare_same"]["en"] in page
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_nothing_kept_says_what_to_do(language):
+    for kept in ("", "  ", None):
+        assert PAGE["compare_empty"][language] in compared(Controls(), kept, language)
+
+
+# -- compare: groups -----------------------------------------------------------------------------
+
+PAIRS = {
+    "other sizes": (Controls(tp=2, pp=2), Controls(tp=4, pp=2)),
+    "another order": (
+        Controls(tp=2, pp=2),
+        Controls(tp=2, pp=2, framework="own", order="dp-tp-cp-ep-pp"),
+    ),
+    "more nodes": (Controls(), Controls(nodes=3)),
+    "other nodes": (Controls(), Controls(nodes=4, gpus_per_node="4")),
+    "another framework": (Controls(ep=2), Controls(framework="llama3")),
+    "experts": (Controls(ep=2), Controls(ep=4, etp="1", cp=2)),
+    "thinned groups": (Controls(tp=1, pp=8, cp=2), Controls(tp=1, pp=2)),
+    "cut groups": (Controls(tp=1, pp=1, instances=2), Controls(tp=1, pp=1, instances=4)),
+    "groups of one": (Controls(tp=1, pp=1), Controls(tp=2, pp=8)),
+}
+
+
+def group_of_each(layout: Layout, name: str) -> dict[int, frozenset[int]]:
+    """Each rank's group by its members, from the list of groups."""
+    groups = [frozenset(map(int, ranks)) for ranks in layout.every[name].groups()]
+    return {rank: group for group in groups for rank in group}
+
+
+def shape(layout: Layout, name: str) -> str:
+    if name not in layout.every:
+        return "–"
+    groups = [list(ranks) for ranks in layout.every[name].groups()]
+    return f"{len(groups)} group{'s' * (len(groups) > 1)} × {max(map(len, groups))}"
+
+
+def leaving(layout: Layout, name: str) -> str:
+    if name not in layout.every:
+        return "–"
+    groups = [list(ranks) for ranks in layout.every[name].groups()]
+    nodes = [{int(rank) // layout.gpus_per_node for rank in ranks} for ranks in groups]
+    return f"{sum(len(one) > 1 for one in nodes)} / {len(groups)}"
+
+
+def moved(one: Layout, other: Layout, name: str) -> str:
+    both = name in one.every and name in other.every
+    if not both or one.world_size != other.world_size:
+        return "–"
+    before, after = group_of_each(one, name), group_of_each(other, name)
+    return str(sum(before.get(rank) != after.get(rank) for rank in range(one.world_size)))
+
+
+@pytest.mark.parametrize(("before", "after"), PAIRS.values(), ids=PAIRS)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_groups_moved_ranks_and_crossings_are_those_of_the_lists(before, after, swapped):
+    before, after = (after, before) if swapped else (before, after)
+    one, other = read(before), read(after)
+    names = dict.fromkeys((*one.every, *other.every))
+    above_one = [
+        name
+        for name in names
+        if any(
+            len(list(ranks)) > 1
+            for layout in (one, other)
+            if name in layout.every
+            for ranks in layout.every[name].groups()
+        )
+    ]
+    assert table(compared(after, link(before)), "moves") == {
+        name: [
+            shape(one, name),
+            shape(other, name),
+            moved(one, other, name),
+            leaving(one, name),
+            leaving(other, name),
+        ]
+        for name in above_one
+    }
+
+
+def test_both_layouts_are_drawn_side_by_side():
+    page = compared(Controls(tp=4), link(Controls()))
+    before, after = re.findall(r'<div class="grid">(.*?)</div>', page, re.DOTALL)
+    for side, layout in ((before, read(Controls())), (after, read(Controls(tp=4)))):
+        kinds = re.findall(r'<svg class="panel" data-kind="([^"]+)"', side)
+        assert tuple(kinds) == layout.kinds
+        for kind, cells in zip(kinds, side.split("<svg ")[1:], strict=True):
+            drawn = re.findall(r'data-r="(\d+)" data-g="(\d*)"', cells)
+            index = layout.every[kind].index()
+            assert [int(group) for _, group in drawn] == index.tolist()
+
+
+def test_large_worlds_are_drawn_as_overviews():
+    before, after = Controls(nodes=256, tp=8, pp=4), Controls(nodes=256, tp=4, pp=8)
+    page = compared(after, link(before))
+    assert "2,048 GPUs" in page
+    assert 'class="panel"' not in page
+    assert len(re.findall(r"<figure>", page)) == 6
+    assert len(re.findall(r'<svg class="overview', page)) == 6
+    assert table(page, "moves")["tp"] == [
+        *("256 groups × 8", "512 groups × 4"),
+        *("2,048", "0 / 256", "0 / 512"),
+    ]
+
+
+# -- compare: what was kept ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "v=1&tp=4",
+        "?v=1&tp=4",
+        "  ?v=1&tp=4\n",
+        "http://127.0.0.1:7860/?v=1&tp=4",
+        "https://host.example/a/b?v=1&tp=4#place",
+        "https://host.example/?v=1&tp=4&lang=zh&show=nodes&rank=3&__theme=dark",
+    ],
+)
+def test_a_layout_is_kept_as_an_address_or_its_query(kept):
+    controls, layout = kept_layout(kept)
+    assert (controls, layout) == (Controls(tp=4), read(Controls(tp=4)))
+    assert table(compared(Controls(), kept), "sizes")["tp"] == ["4", "2"]
+
+
+def test_the_bare_address_is_the_page_as_it_starts():
+    for kept in ("https://host.example/", "?", "?v=1"):
+        assert kept_layout(kept)[0] == Controls()
+
+
+HOSTILE = [
+    *("hello", "v=2&tp=4", "tp=4", "?v=1&zz=1", "<script>alert(1)</script>", "\0", "\ud800?"),
+    *("http://[?v=1&x=1", "http://\u2100?v=1", "//[", "%%%", "?" * 100_000, "x" * 1_000_000),
+    *([], ["?v=1"], {}, {"v": "1"}, 10**5000, 1.5, float("nan"), True, b"v=1"),
+]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_is_no_link_is_said_in_words(language):
+    for kept in HOSTILE:
+        page = compared(Controls(), kept, language)
+        with pytest.raises(LayoutError) as error:
+            kept_layout(kept)
+        assert error.value.code == "bad-link"
+        assert refusal(page) == sentence(error.value, language)
+        assert "<script" not in page
+        assert table(page, "sizes") == table(page, "moves") == {}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_kept_layout_that_cannot_be_is_said_in_words_and_by_megatron(language):
+    page = compared(Controls(), "?v=1&tp=3", language)
+    with pytest.raises(LayoutError) as error:
+        read(Controls(tp=3))
+    assert error.value.quote
+    said = f"{PAGE['megatron_says'][language]} <code>{error.value.quote}</code>"
+    assert refusal(page) == f"{sentence(error.value, language)} {said}"
+
+
+# -- launch: what the reader says ----------------------------------------------------------------
+
+
+def placeholders(text: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name}
+
+
+def test_the_page_says_what_the_reader_can_say():
+    assert list(LAUNCH_NOTES) == list(SENTENCES)
+    for code, text in LAUNCH_NOTES.items():
+        assert text["en"] == SENTENCES[code]
+        assert placeholders(text["zh"]) == placeholders(text["en"]), code
+    assert {*TARGETS, "megatron-pp-dp"} == {*TARGET_NAMES}
+
+
+def report(page: str) -> str:
+    """What the view says of the pasted text, before it writes the layout as commands."""
+    return page.split(f"<h2>{PAGE['emit_title']['en']}")[0].split(
+        f"<h2>{PAGE['emit_title']['zh']}"
+    )[0]
+
+
+def listed(page: str, title: str, language: str) -> list[list[str]]:
+    """The rows under one heading of the report."""
+    summary = re.escape(PAGE[title][language])
+    found = re.search(rf"<summary>{summary} \((\d+)\)</summary>(.*?)</details>", page, re.DOTALL)
+    if not found:
+        return []
+    cells = re.findall(r"<tr><td><code>(.*?)</code></td><td>(.*?)</td></tr>", found[2])
+    assert len(cells) == min(int(found[1]), SHOWN_ITEMS)
+    return [[html.unescape(cell) for cell in row] for row in cells]
+
+
+TEXT = (
+    "torchrun --nnodes 2 --nproc-per-node=8 train.py \\\n"
+    "  --tensor-model-parallel-size $TP --lr 1e-4 \\\n"
+    "  --num-layers 32 --fancy-<b>new</b> 3 $EXTRA \\\n"
+    "  --context-parallel-size <i>eight</i> && echo"
+)
+
+
+def test_the_whole_report_of_one_command():
+    page = report(launched(Controls(), TEXT))
+    assert "Framework: Megatron-LM. Understood: 3; ignored: 2; unresolved: 2; wrong: 1." in page
+    assert listed(page, "launch_understood", "en") == [
+        ["--nnodes", "2 → Nodes"],
+        ["--nproc-per-node", "8 → GPUs per node"],
+        ["--num-layers", "32 → Layers"],
+    ]
+    assert listed(page, "launch_unresolved", "en") == [
+        [
+            "--tensor-model-parallel-size",
+            "--tensor-model-parallel-size is $TP, which the text does not work out.",
+        ],
+        ["$EXTRA", "$EXTRA may hold more options; the text does not say."],
+    ]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("key", EXAMPLES)
+def test_a_script_as_published_is_reported(key, language):
+    text = EXAMPLES[key]["text"]
+    found, page = parse(text), report(launched(Controls(), text, language))
+    for part in ("understood", "unresolved", "missing", "ignored"):
+        items = getattr(found, part)
+        rows = listed(page, f"launch_{part}", language)
+        assert len(rows) == min(len(items), SHOWN_ITEMS)
+        for item, (name, said) in zip(items, rows, strict=False):
+            assert name == getattr(item, "name", "")
+            if part == "understood":
+                assert said == f"{item.value} → {control_label(item.sets, language)}"
+            elif language == "en" and part != "missing":
+                assert said == item.sentence
+            assert "{" not in said.replace(name, "").replace("${", "")
+    assert "<mark>" not in page
+    assert TARGET_NAMES[found.framework.name][language] in page
+
+
+BAD = {
+    "a word for a size": (
+        "srun -N 2 x.py \\\n  --tensor-model-parallel-size eight --lr 1",
+        "eight",
+        (2, 32),
+    ),
+    "a size below 1": ("x.py --pipeline-model-parallel-size -2", "-2", (1, 37)),
+    "HTML for a size": (
+        "x.py\ntorchrun x.py --expert-model-parallel-size '<b>&4'",
+        "'<b>&4'",
+        (2, 44),
+    ),
+    "no value": (
+        "x.py --tensor-model-parallel-size",
+        "--tensor-model-parallel-size",
+        (1, 6),
+    ),
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(("text", "marked", "place"), BAD.values(), ids=BAD)
+def test_a_bad_value_is_marked_where_it_stands(text, marked, place, language):
+    page = report(launched(Controls(), text, language))
+    (shown,) = re.findall(r"<pre>(.*?)</pre>", page, re.DOTALL)
+    assert re.findall(r"<mark>(.*?)</mark>", shown) == [html.escape(marked)]
+    line, column = place
+    whole = html.unescape(re.sub("</?mark>", "", shown))
+    assert whole == text.split("\n")[line - 1]
+    assert whole[column - 1 :].startswith(marked)
+    assert PAGE["launch_place"][language].format(line=line, column=column) in page
+    assert "<b>" not in page
+
+
+def test_only_the_line_round_a_bad_value_is_shown():
+    text = (
+        "#" + "a" * 500 + "\nx.py " + "b" * 500 + " --tensor-model-parallel-size eight " + "c" * 500
+    )
+    (shown,) = re.findall(r"<pre>(.*?)</pre>", report(launched(Controls(), text)))
+    assert len(shown) < 200 + len("<mark></mark>")
+    assert "<mark>eight</mark>" in shown
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_html_in_a_pasted_text_is_text(language):
+    for text in (
+        TEXT,
+        "<script>alert(1)</script>",
+        '--a="<img src=x onerror=alert(1)>" {"<i>": 1}',
+    ):
+        page = launched(Controls(), text, language)
+        assert not re.search(r"<(script|img|b|i)\b", page)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_nothing_pasted_says_what_to_do(language):
+    for paste in ("", " \n", None):
+        assert PAGE["launch_empty"][language] in launched(Controls(), paste, language)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_is_no_text_is_said_in_words(language):
+    for paste in ([], ["--a"], {}, {"a": 1}, 10**5000, 1.5, True, b"x", "x" * (MAX_TEXT + 1)):
+        page = launched(Controls(), paste, language)
+        for ask in (parse, lambda paste: with_pasted(Controls(), paste)):
+            with pytest.raises(LayoutError) as error:
+                ask(paste)
+            assert refusal(page) == sentence(error.value, language)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_any_text_is_reported(language):
+    texts = (
+        *("\0", "\ud800", "{", '{"a": [', "a:\n\tb", "$((", "'", "<<EOF", "{x}{}", "--{name} {0}"),
+        *("--nnodes {value}", "[parallelism]\n", "--pipeline-model-parallel-layout 'Ett|zz'"),
+        "x.py --pipeline-model-parallel-layout Ett|ttL --num-layers 3",
+    )
+    for text in texts:
+        page = report(launched(Controls(), text, language))
+        assert PAGE["launch_missing"][language] in page
+
+
+# -- launch: the controls ------------------------------------------------------------------------
+
+OTHERWISE = Controls(
+    nodes=5,
+    gpus_per_node="3",
+    tp=7,
+    pp=9,
+    cp=3,
+    ep=5,
+    etp="11",
+    instances="2",
+    levels="3x1",
+    hybrid=True,
+)
+"""A state that has nothing of the commands; the sizes do not even fit."""
+
+
+@pytest.mark.parametrize("before", [Controls(), OTHERWISE], ids=["from the start", "from others"])
+@pytest.mark.parametrize("key", EXAMPLES)
+def test_the_controls_become_the_job_that_a_command_means(key, before):
+    one = EXAMPLES[key]
+    controls = with_pasted(before, one["text"])
+    layout, made = read(controls), parse(one["text"]).job().made()
+    assert (layout.mesh, layout.expert, layout.every) == (made.mesh, made.expert, made.every)
+    assert (layout.gpus_per_node, layout.framework) == (made.gpus_per_node, made.framework)
+    for name, value in one["values"].items():
+        if name != "seq":
+            assert str(getattr(controls, name)) == str(value)
+    with_texts = (*MODEL, "etp", "levels", "order", "gpus_per_node")
+    assert all(isinstance(getattr(controls, name), str) for name in with_texts)
+
+
+def test_a_command_says_nothing_of_what_is_shown():
+    shown = replace(Controls(), group_type="moe", more=("embd",), dp_kind="dp-cp")
+    found = with_pasted(shown, "x.py --tensor-model-parallel-size 4 --nnodes 4")
+    assert found == replace(shown, tp=4, pp=1, nodes=4)
+
+
+def test_levels_and_switches_become_what_their_controls_hold():
+    text = (
+        "torchrun --nnodes 4 --nproc-per-node 8 x.py --context-parallel-size 8"
+        " --hierarchical-context-parallel-sizes 2 4 --account-for-embedding-in-pipeline-split"
+        " --account-for-loss-in-pipeline-split"
+    )
+    found = with_pasted(Controls(), text)
+    assert (found.cp, found.levels, found.account, found.hybrid) == (8, "2x4", True, False)
+    assert "hcp-l1" in read(found).every
+
+
+# -- launch: the layout as commands --------------------------------------------------------------
+
+
+def sections(page: str) -> dict[str, str]:
+    """What stands under each framework's name."""
+    found = re.findall(r'<section class="command"><h3>(.*?)</h3>(.*?)</section>', page, re.DOTALL)
+    return {html.unescape(title): body for title, body in found}
+
+
+def model_of(controls: Controls) -> dict[str, object]:
+    model = {name: typed(getattr(controls, name)) for name in MODEL if getattr(controls, name)}
+    return {**model, "account": True} if controls.account else model
+
+
+SHOWN = {
+    "the start": Controls(),
+    "experts": Controls(nodes=4, ep=4, etp="1", experts="64"),
+    "levels": Controls(nodes=4, cp=8, tp=1, levels="2x4", instances="2"),
+    "a model": Controls(layers="32", vpp="2", micro_batch="1", global_batch="64", account=True),
+    "a layout by hand": Controls(layers="Ett|(tt|)*2,ttL", pp=4),
+    "an order": Controls(framework="own", order="dp-tp-cp-ep-pp"),
+    "torchtitan": Controls(framework="torchtitan"),
+    "deepspeed": Controls(framework="deepspeed", pp=1),
+    "llama 3": Controls(framework="llama3"),
+    **{key: from_preset(key) for key in list(PRESETS)[::6]},
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("controls", SHOWN.values(), ids=SHOWN)
+def test_each_framework_says_the_layout_or_why_it_cannot(controls, language):
+    found = sections(launched(controls, "", language))
+    assert list(found) == [TARGET_NAMES[target][language] for target in TARGETS]
+    said = 0
+    for target, body in zip(TARGETS, found.values(), strict=True):
+        try:
+            text = emit(job_of(controls), model_of(controls), target)
+        except LayoutError as error:
+            assert body == f"<p>{html.escape(sentence(error, language))}</p>"
+            continue
+        (shown,) = re.findall(r'<pre tabindex="0">(.*?)</pre>', body, re.DOTALL)
+        assert html.unescape(shown) == text
+        assert PAGE["copy_text"][language] in body
+        again, layout = read(with_pasted(OTHERWISE, text)), read(controls)
+        assert (again.nodes, again.gpus_per_node) == (layout.nodes, layout.gpus_per_node)
+        assert above_one(again) == above_one(layout)
+        said += 1
+    assert said or controls.framework in ("own", "llama3")
+
+
+def above_one(layout: Layout) -> list[tuple[str, int]]:
+    return [(axis.name, axis.size) for axis in layout.mesh.axes if axis.size > 1]
+
+
+def test_a_command_of_megatrons_makes_the_very_same_groups():
+    for controls in SHOWN.values():
+        if controls.framework == "megatron":
+            text = emit(job_of(controls), model_of(controls))
+            again = with_pasted(controls, text)
+            assert read(again) == read(controls)
+            assert model_of(again) == model_of(controls)
+
+
+def test_a_framework_without_words_for_the_layout_says_for_what():
+    english = sections(launched(Controls(pp=2)))
+    assert english["DeepSpeed"] == ("<p>DeepSpeed&#x27;s configuration has no words for pp 2.</p>")
+    chinese = sections(launched(Controls(pp=2), "", "zh"))
+    assert "<p>DeepSpeed&#x27;s configuration 无法表达 pp 2。</p>" in chinese["DeepSpeed"]
+    own = sections(launched(Controls(framework="own", order="dp-tp-cp-ep-pp")))
+    assert own["Megatron-LM"] == "<p>Megatron-LM has no words for the order dp-tp-cp-ep-pp.</p>"
+
+
+def test_what_is_written_is_escaped():
+    page = launched(Controls(layers="<script>t</script>"))
+    assert "<script" not in page
+
+
+# -- launch: the check ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("controls", SHOWN.values(), ids=SHOWN)
+def test_the_check_is_a_script_about_the_layout_on_screen(controls):
+    layout, page = read(controls), launched(controls)
+    title = re.escape(f"<summary>{PAGE['check_show']['en']}</summary>")
+    (shown,) = re.findall(rf'{title}.*?<pre tabindex="0">(.*?)</pre>', page, re.DOTALL)
+    text = html.unescape(shown)
+    assert text == check_text(layout)
+    ast.parse(text)
+    made = Made(layout.framework, layout.gpus_per_node, layout.mesh, layout.expert, layout.every)
+    wanted = check_script(made)
+    facts = [line for line in text.splitlines() if not line.startswith("# ")]
+    assert facts == [line for line in wanted.splitlines() if not line.startswith("# ")]
+    assert f"\nWORLD_SIZE = {layout.world_size}\n" in text

@@ -1,0 +1,351 @@
+"""The state of the page as an address: there and back, and links that nobody's page wrote."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from descriptions import DP_KINDS, LANGUAGES, TYPES, VIEWS
+from groups import LayoutError
+from groups.conventions import CONVENTIONS
+from groups.job import OWN
+from groups.presets import PRESETS
+from views.link import LONGEST_QUERY, LONGEST_VALUE, OMITTED, Linked, from_query, to_query
+from views.messages import sentence
+from views.orders import AUTO
+from views.page import answer
+from views.state import Asked, Controls, from_preset, read
+
+EXAMPLES = Path(__file__).parent / "data" / "launch_commands.json"
+
+
+def again(controls: Controls, asked: Asked, language: str) -> Linked:
+    query = to_query(controls, asked, language)
+    assert query.isascii()
+    assert len(query) <= LONGEST_QUERY
+    assert not set(query) & set("\"'<> \n?#")
+    return from_query(query)
+
+
+def outcome(controls: Controls):
+    """The layout, or the refusal as the page says it."""
+    try:
+        return read(controls)
+    except LayoutError as error:
+        return error.code, error.control, sentence(error, "en"), error.alternatives
+
+
+def bad_link(query: object) -> LayoutError:
+    with pytest.raises(LayoutError) as refusal:
+        from_query(query)
+    error = refusal.value
+    assert (error.code, error.control) == ("bad-link", "link")
+    for language in LANGUAGES:
+        assert error.facts["value"] in sentence(error, language)
+    return error
+
+
+# -- there and back ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_preset_is_the_same_layout_from_its_link(preset, language):
+    controls = from_preset(preset)
+    found = again(controls, Asked(), language)
+    assert read(found.controls) == read(controls)
+    assert {name: str(value) for name, value in vars(found.controls).items()} == {
+        name: str(value) for name, value in vars(controls).items()
+    }
+    assert found.asked == Asked()
+    assert (found.language or "en") == language
+
+
+ASKED = {
+    "view": [*VIEWS],
+    "rank": ["0", "13", "many"],
+    "versus": [AUTO, *CONVENTIONS],
+    "ranks": ["3, 11, 16-23", "[rank 3]: stuck\n[rank 5]: too", "", "a&b=c#d?e%20+"],
+    "kept": ["?v=1", "?v=1&tp=4&more=embd,pp&lang=zh", "https://host/x?v=1&order=tp-cp-ep-dp-pp"],
+}
+
+
+def test_all_that_views_ask_is_tried():
+    assert {*ASKED, *OMITTED} == {field.name for field in fields(Asked)}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    ("name", "value"), [(name, value) for name, values in ASKED.items() for value in values]
+)
+def test_what_a_view_asks_comes_back(name, value, language):
+    asked = replace(Asked(), **{name: value})
+    found = again(Controls(tp=4), asked, language)
+    assert found == Linked(Controls(tp=4), asked, None if language == "en" else language)
+    shown, drawn = (
+        answer(controls, language, asked=asked)
+        for controls, asked in ((Controls(tp=4), asked), (found.controls, found.asked))
+    )
+    assert shown == drawn
+
+
+CHANGED = {
+    "group_type": [*TYPES],
+    "more": [("embd",), ("embd", "tp-ep-pp"), ("no such, group",)],
+    "nodes": [1, 4, 0, -3, 2.5, "many", "", 10**11],
+    "gpus_per_node": ["4", "72", "8.5", "x", ""],
+    "tp": [1, 3, 16, "abc", "<img src=x onerror=alert(1)>", "é\0\u2028", -1],
+    "pp": [1, 5],
+    "cp": [2, 7],
+    "ep": [4, "auto"],
+    "etp": ["1", "2", "zero", 0],
+    "framework": [*CONVENTIONS, OWN],
+    "order": ["dp-tp-cp-ep-pp", "pp-xx", "tp-" * 500],
+    "dp_kind": [*DP_KINDS],
+    "instances": ["2", "3", "two"],
+    "levels": ["2x4", "2 4", "x"],
+    "hybrid": [True],
+    "layers": ["96", "Et*3|(tt|)*14,L", "&#?+% /"],
+    "vpp": ["2", "-"],
+    "account": [True],
+    "experts": ["64"],
+    "micro_batch": ["1"],
+    "global_batch": ["2048"],
+}
+
+
+def test_every_control_is_tried():
+    assert list(CHANGED) == [field.name for field in fields(Controls)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [(name, value) for name, values in CHANGED.items() for value in values]
+)
+def test_a_control_comes_back_as_it_was_typed_refused_or_not(name, value):
+    controls = replace(Controls(), **{name: value})
+    found = again(controls, Asked(), "en").controls
+    if name == "more":
+        assert ",".join(found.more) == ",".join(value)
+    else:
+        assert str(getattr(found, name)) == str(value)
+        assert replace(found, **{name: value}) == controls
+        assert outcome(found) == outcome(controls)
+
+
+@pytest.mark.parametrize("query", ["", "?", "v=1", "?v=1", "__theme=dark", "v=1&__theme=dark"])
+def test_an_empty_query_is_the_page_as_it_starts(query):
+    assert from_query(query) == Linked(Controls(), Asked(), None)
+
+
+def test_only_what_differs_from_the_start_is_written():
+    assert to_query(Controls(), Asked(), "en") == ""
+    assert to_query(Controls(), Asked(), "zh") == "v=1&lang=zh"
+    query = to_query(Controls(nodes=4, more=("embd",), hybrid=True), Asked(rank="3"), "en")
+    assert query == "v=1&more=embd&nodes=4&hybrid=1&rank=3"
+    assert to_query(Controls(nodes="2", gpus_per_node=8, tp=2), Asked(rank=""), "en") == ""
+
+
+def test_what_was_pasted_is_in_no_link():
+    secret = "torchrun --nnodes 2 train.py --api-key hunter2"
+    asked = Asked(view="launch", paste=secret)
+    query = to_query(Controls(), asked, "en")
+    assert query == "v=1&show=launch"
+    assert from_query(query).asked.paste == ""
+    assert "hunter2" not in answer(Controls(), asked=asked).status
+    assert "paste" in bad_link("v=1&paste=x").facts["value"]
+    for one in json.loads(EXAMPLES.read_text("utf-8"))["examples"]:
+        assert to_query(Controls(), Asked(paste=one["text"]), "en") == ""
+
+
+def test_what_is_too_long_for_an_address_is_left_out():
+    assert to_query(Controls(tp=4, order="x" * (LONGEST_VALUE + 1)), Asked(), "en") == "v=1&tp=4"
+    wide = "\u4e2d" * LONGEST_VALUE  # nine characters each in an address
+    assert to_query(Controls(tp=4, order=wide), Asked(), "en") == ""
+    asked = Asked(ranks="1," * (LONGEST_VALUE // 2))
+    assert again(Controls(tp=4), asked, "en").asked == asked
+
+
+@pytest.mark.parametrize("name", ["nodes", "tp", "order", "layers", "etp"])
+def test_what_only_a_program_sends_does_not_stop_the_page(name):
+    for value in (10**5000, "\ud800", None, [1], {"a": 1}, float("nan"), b"\0"):
+        controls = replace(Controls(), **{name: value})
+        again(controls, Asked(), "en")
+        assert answer(controls).status
+
+
+# -- links that nobody's page wrote --------------------------------------------------------------
+
+TAMPERED = {
+    "an unknown name": ("v=1&tpp=4", "'tpp'"),
+    "a name of Python's": ("v=1&__class__x=1&changed=4", "'changed'"),
+    "a name in capitals": ("v=1&TP=4", "'TP'"),
+    "a name with a NUL": ("v=1&t%00p=4", r"'t\x00p'"),
+    "a name in Chinese": ("v=1&张量=4", "'张量'"),
+    "an empty name": ("v=1&=4", "''"),
+    "the field instead of its short name": ("v=1&view=nodes", "'view=nodes'"),
+    "both names of a field": ("v=1&show=nodes&view=orders", "'view=orders'"),
+    "another version": ("v=2&tp=4", "'v=2&tp=4'"),
+    "a version that is no number": ("v=one&tp=4", "'v=one&tp=4'"),
+    "no version": ("tp=4", "'tp=4'"),
+    "a name twice": ("v=1&tp=4&tp=2", "'tp=2'"),
+    "the version twice": ("v=1&v=1", "'v=1'"),
+    "a type that is none": ("v=1&group_type=zz", "'group_type=zz'"),
+    "a framework that is none": ("v=1&framework=caffe", "'framework=caffe'"),
+    "a dp kind that is none": ("v=1&dp_kind=tp", "'dp_kind=tp'"),
+    "a view that is none": ("v=1&show=zz", "'view=zz'"),
+    "Gradio's view": ("v=1&show=api", "'view=api'"),
+    "a language that is none": ("v=1&lang=fr", "'lang=fr'"),
+    "an empty choice": ("v=1&framework=", "'framework='"),
+    "a choice with a NUL": ("v=1&framework=megatron%00", r"'framework=megatron\x00'"),
+    "a check that is yes": ("v=1&hybrid=yes", "'hybrid=yes'"),
+    "a check that is 2": ("v=1&account=2", "'account=2'"),
+    "a check that is empty": ("v=1&account=", "'account='"),
+    "a check in other digits": ("v=1&hybrid=%EF%BC%91", "'hybrid=１'"),  # noqa: RUF001
+    "a value that is too long": (f"v=1&tp={'4' * (LONGEST_VALUE + 1)}", "'tp=4444"),
+    "a thousand fields": ("v=1&" + "&".join(f"tp{n}=4" for n in range(1000)), "'v=1&tp0=4"),
+    "a link that is too long": ("v=1&order=" + "x" * 100_000, "'v=1&order=xxx"),
+    "a word alone": ("hello", "'hello'"),
+    "no equals sign": ("v=1&tp", "'v=1&tp'"),
+    "ampersands": ("v=1&&tp=4", "'v=1&&tp=4'"),
+    "percent signs": ("%%%", "'%%%'"),
+    "percent garbage in a name": ("v=1&%zz=1", "'%zz'"),
+    "bytes that are no text": ("v=1&%ff%fe=1", "'\ufffd\ufffd'"),
+    "percent garbage in a choice": ("v=1&lang=%e4%b8", "'lang=\ufffd'"),
+    "NULs": ("\0\0", r"'\x00\x00'"),
+    "a script": ("v=1&<script>alert(1)</script>=1", "'<script>"),
+    "no text": (None, "None"),
+    "a number": (7, "7"),
+    "a huge number": (10**5000, "an integer of"),
+    "a list": (["v=1"], "['v=1']"),
+    "an object": ({"v": "1"}, "{'v': '1'}"),
+}
+
+
+@pytest.mark.parametrize("case", TAMPERED)
+def test_a_tampered_link_is_refused_by_the_part_that_is_wrong(case):
+    query, named = TAMPERED[case]
+    error = bad_link(query)
+    assert error.facts["value"].startswith(named.rstrip("'")), error.facts["value"]
+    assert len(str(error)) < 200
+    assert error.facts["value"] in str(error)
+
+
+@pytest.mark.parametrize("text", ["%zz", "\0", "%00", "%ff", "é", "2;3", "0x10", "1e9"])
+def test_garbage_in_a_size_is_a_state_that_the_page_refuses(text):
+    found = from_query(f"v=1&tp={text}").controls
+    with pytest.raises(LayoutError) as refusal:
+        read(found)
+    assert refusal.value.control == "tp"
+    assert "refused" in answer(found).status
+    assert again(found, Asked(), "en").controls == found
+
+
+# -- fuzz ----------------------------------------------------------------------------------------
+
+NAMES = [field.name for state in (Controls, Asked) for field in fields(state)]
+PARTS = st.sampled_from(
+    [
+        *(f"{name}=" for name in (*NAMES, "v", "show", "lang", "__theme")),
+        *("v=1", "&", "&&", "=", "?", "#", "%", "%00", "%zz", "%ff", ";", "+", " ", ",", "\0"),
+        *(
+            "1",
+            "0",
+            "4",
+            "zh",
+            "moe",
+            "own",
+            "dp-cp",
+            "nodes",
+            "embd",
+            "é",
+            "\ud800",
+            "'",
+            '"',
+            "<",
+        ),
+    ]
+)
+SURROGATES = st.characters(categories=["Cs", "L", "N", "P", "Z", "C"])
+TEXT = st.text() | st.text(SURROGATES) | st.lists(PARTS, max_size=30).map("".join)
+
+
+def linked_or_refusal(text: str) -> Linked | LayoutError:
+    try:
+        return from_query(text)
+    except LayoutError as error:
+        return error
+
+
+@given(TEXT | TEXT.map("v=1&{}".format))
+@example("?" * 100)
+@example("v=1&" * 63)
+@settings(max_examples=250, deadline=None)
+def test_any_text_is_a_state_or_a_bad_link(text):
+    found = linked_or_refusal(text)
+    if isinstance(found, LayoutError):
+        assert found.code == "bad-link"
+        assert sentence(found, "zh")
+        return
+    assert found.language in (*LANGUAGES, None)
+    assert found.asked.view in VIEWS
+    written = again(found.controls, found.asked, found.language or "en")
+    assert again(written.controls, written.asked, written.language or "en") == written
+    if text.isascii():
+        assert (written.controls, written.asked) == (found.controls, found.asked)
+
+
+@given(st.none() | st.integers() | st.floats() | st.binary() | st.lists(st.text()) | st.booleans())
+@settings(max_examples=50, deadline=None)
+def test_what_is_no_text_is_a_bad_link(value):
+    bad_link(value)
+
+
+TYPED = st.text(max_size=40) | st.integers() | st.sampled_from([0.5, 2.0]) | TEXT
+CHOSEN = {
+    "group_type": st.sampled_from(sorted(TYPES)),
+    "framework": st.sampled_from([*CONVENTIONS, OWN]),
+    "dp_kind": st.sampled_from(sorted(DP_KINDS)),
+    "view": st.sampled_from(sorted(VIEWS)),
+    "hybrid": st.booleans(),
+    "account": st.booleans(),
+    "more": st.lists(st.text(max_size=20), max_size=5).map(tuple),
+}
+
+
+def states(state):
+    optional = {field.name: CHOSEN.get(field.name, TYPED) for field in fields(state)}
+    return st.fixed_dictionaries({}, optional=optional).map(lambda given: state(**given))
+
+
+@given(states(Controls), states(Asked), st.sampled_from(sorted(LANGUAGES)))
+@settings(max_examples=150, deadline=None)
+def test_what_the_page_writes_can_always_be_read(controls, asked, language):
+    found = again(controls, asked, language)
+    assert again(found.controls, found.asked, language) == found
+
+
+# -- in the page ---------------------------------------------------------------------------------
+
+HOSTILE = ['"><script>alert(1)</script>', "' onmouseover='alert(1)", "&quot;&lt;", "</div>", "\0\n"]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("nodes", [2, 0])
+def test_a_link_stays_inside_its_attribute(text, nodes):
+    controls = Controls(nodes=nodes, layers=text, etp="", order=text)
+    asked = Asked(rank=text, ranks=text, kept=text, versus=text)
+    status = answer(controls, asked=asked).status
+    (attribute,) = re.findall(r'data-link="([^"]*)"', status)
+    query = html.unescape(attribute)
+    assert query == to_query(controls, asked, "en")
+    assert not set(attribute) & set("<>'\n\0")
+    found = from_query(query)
+    assert (found.controls.layers, found.asked.ranks, found.asked.kept) == (text,) * 3
+    assert "<script" not in status
