@@ -330,8 +330,9 @@ def _open_link(event: gr.EventData, language: Any) -> list[Any]:
         linked.asked.versus,
         *(
             text_update(name, language, value=str(getattr(linked.asked, name)))
-            for name in ("ranks", "kept", "paste")
+            for name in ("ranks", "kept")
         ),
+        gr.skip(),  # no link holds what was pasted: on the way back it stays
     ]
     return [*with_values(linked.controls, language), _again(), *asked, language, notice]
 

@@ -415,16 +415,19 @@ document.addEventListener('keydown', (event) => {
   const elsewhere = event.key === 'Escape' && !event.target.closest('[role=combobox], [role=listbox]');
   if (here || (elsewhere && pinned !== null)) onKey(event);
 });
-// A rank that was typed: pinned if there is such a GPU, said in words if there is none.
-document.addEventListener('input', (event) => {
+// A rank that was typed, or that a link has: pinned if there is such a GPU, said in words if there
+// is none.
+function take(event) {
   if (!event.target.closest?.('#rank')) return;
   const text = event.target.value.trim();
-  hovered = null;
+  if (event.type === 'input') hovered = null;
   if (/^[0-9]{1,12}$/.test(text)) pinned = Number(text);
   else if (text === '') pinned = null;
   else return;
   light();
-});
+}
+document.addEventListener('input', take);
+document.addEventListener('filled', take);
 new MutationObserver(light).observe(document.body, { attributes: true, attributeFilter: ['class'] });
 watch('value', read);
 read();

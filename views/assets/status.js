@@ -22,8 +22,9 @@ function linked() {
   return query.toString();
 }
 
-function address() {
-  const link = element.querySelector('.status')?.dataset.link;
+const drawnLink = () => element.querySelector('.status')?.dataset.link;
+
+function address(link = drawnLink()) {
   if (link === undefined) return;
   const kept = new URLSearchParams(foreign()).toString();
   const query = [link, kept].filter(Boolean).join('&');
@@ -34,7 +35,25 @@ function address() {
   changed = now;
 }
 
-watch('value', address);
+// A pin that a click set is drawn without the server; in a link it stands where views/link.py has it.
+const AFTER_RANK = /^(versus|ranks|kept|lang)=/;
+function withRank(link, rank) {
+  const parts = link.split('&').filter((part) => part && !part.startsWith('rank='));
+  if (rank === '') return parts.length > 1 ? parts.join('&') : '';
+  if (!parts.length) parts.push('v=1');
+  const at = parts.findIndex((part) => AFTER_RANK.test(part));
+  parts.splice(at < 0 ? parts.length : at, 0, 'rank=' + rank);
+  return parts.join('&');
+}
+
+watch('value', () => address());
+document.addEventListener('filled', (event) => {
+  const rank = event.target.value.trim();
+  const link = drawnLink();
+  if (event.target.closest('#rank') && /^[0-9]*$/.test(rank) && link !== undefined) {
+    address(withRank(link, rank));
+  }
+});
 addEventListener('popstate', () => {
   changed = Date.now(); // what the answer writes belongs to this step
   trigger('link', { query: linked() });

@@ -16,7 +16,10 @@ let typing = false;
 function show() {
   root.querySelector('label').textContent = props.label;
   root.querySelector('.help').textContent = props.help;
-  if (!typing) box.value = props.value ?? '';
+  const text = String(props.value ?? '');
+  if (typing || box.value === text) return;
+  box.value = text;
+  box.dispatchEvent(new Event('filled', { bubbles: true })); // not by typing
 }
 
 function typed() {
