@@ -1,7 +1,8 @@
-"""The endpoint that programs call, through Gradio's own client and through raw HTTP."""
+"""The endpoints that programs call, through Gradio's own client and through raw HTTP."""
 
 from __future__ import annotations
 
+import ast
 import json
 
 import httpx
@@ -11,7 +12,11 @@ from gradio_client.exceptions import AppError
 
 from descriptions import TYPES
 from groups import fit, rank_groups
+from groups.check_script import check_script
+from groups.exports import ranks_json
+from groups.job import Job
 from groups.megatron import process_groups
+from views.api import ENDPOINTS, JOB
 
 
 @pytest.fixture(scope="module")
@@ -118,10 +123,198 @@ def test_a_broken_request_does_not_stop_the_server(server, client, body):
     assert layout(client)["world_size"] == 16
 
 
-def test_only_the_documented_endpoint_is_public(server):
-    info = httpx.get(f"{server}gradio_api/info").json()
-    assert list(info["named_endpoints"]) == ["/layout"]
-    assert info["unnamed_endpoints"] == {}
+# -- the typed endpoints -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def named(server):
+    return httpx.get(f"{server}gradio_api/info").json()["named_endpoints"]
+
+
+def ask(client, name, **given):
+    return client.predict(api_name=f"/{name}", **given)
+
+
+def test_only_the_documented_endpoints_are_public(server, named):
+    assert list(named) == ["/layout", *(f"/{name}" for name in ENDPOINTS)]
+    assert httpx.get(f"{server}gradio_api/info").json()["unnamed_endpoints"] == {}
+
+
+SCHEMA = {int: "integer", str: "string"}
+OWN_PARAMETERS = {
+    "process_groups": {"names": str},
+    "rank_table": {},
+    "rank_card": {"rank": int},
+    "node_audit": {},
+    "shared_by_ranks": {"ranks": str},
+    "launch_command": {"target": str},
+    "cluster_check": {"names": str, "megabytes": int},
+    "read_launch": {"text": str},
+}
+
+
+@pytest.mark.parametrize("name", ENDPOINTS)
+def test_an_endpoint_has_typed_parameters_with_defaults_and_a_description(named, name):
+    wanted = dict(OWN_PARAMETERS[name])
+    if name != "read_launch":
+        wanted |= {one: kind for one, (kind, _, _) in JOB.items()}
+    told = named[f"/{name}"]
+    assert {one["parameter_name"]: one["type"]["type"] for one in told["parameters"]} == {
+        one: SCHEMA[kind] for one, kind in wanted.items()
+    }
+    assert all(one["parameter_has_default"] for one in told["parameters"])
+    assert {
+        one["parameter_name"]: one["parameter_default"]
+        for one in told["parameters"]
+        if one["parameter_name"] in JOB
+    } == {one: default for one, (_, default, _) in JOB.items() if one in wanted}
+    assert [one["type"]["type"] for one in told["returns"]] == ["string"]
+    assert told["description"].startswith((ENDPOINTS[name].__doc__ or "").split("\n")[0])
+    for one in wanted:
+        assert f"        {one}: " in ENDPOINTS[name].__doc__
+    assert "(the layout)" not in ENDPOINTS[name].__doc__
+
+
+SMALL = {"nodes": 2, "gpus_per_node": 4, "tp": 2, "pp": 2}
+
+
+def test_process_groups_are_megatrons(client):
+    wanted = process_groups(8, tp=2, pp=2)
+    found = json.loads(ask(client, "process_groups", names="dp tp embd", **SMALL))
+    assert (found["schema"], found["world_size"]) == ("parallel-groups", 8)
+    groups = {name: one["groups"] for name, one in found["groups"].items()}
+    assert groups == {name: wanted[name].tolist() for name in ("dp", "tp", "embd")}
+    every = json.loads(ask(client, "process_groups", **SMALL))["groups"]
+    assert list(every) == list(Job(**SMALL).made().every)
+
+
+def test_an_endpoint_takes_every_parameter_of_a_layout(client):
+    job = {"nodes": 4, "tp": 2, "pp": 2, "ep": 4, "etp": 1, "instances": 2}
+    found = json.loads(ask(client, "process_groups", names="ep intra-dist-opt", **job))
+    every = Job(**job).made().every
+    assert {name: one["groups"] for name, one in found["groups"].items()} == {
+        name: every[name].groups().tolist() for name in ("ep", "intra-dist-opt")
+    }
+    own = json.loads(ask(client, "rank_card", rank=1, order="dp-tp-cp-ep-pp", **SMALL))
+    assert own["dense"] == {"dp": 1, "tp": 0, "cp": 0, "pp": 0}
+    llama = json.loads(ask(client, "rank_card", rank=7, framework="llama3", **SMALL))
+    assert (llama["dense"], llama["expert"]) == ({"tp": 1, "cp": 0, "pp": 1, "dp": 1}, None)
+
+
+def test_the_rank_table_has_every_rank(client):
+    found = json.loads(ask(client, "rank_table", **SMALL))
+    assert found["schema"] == "parallel-ranks"
+    assert found == json.loads(ranks_json(Job(**SMALL).made()))
+    assert len(found["ranks"]) == 8
+
+
+def test_the_card_of_a_rank(client):
+    found = json.loads(ask(client, "rank_card", rank=6, **SMALL))
+    assert (found["rank"], found["node"], found["local_rank"]) == (6, 1, 2)
+    assert found["dense"] == {"tp": 0, "cp": 0, "dp": 1, "pp": 1}
+    assert found["expert"] == {"etp": 0, "ep": 0, "edp": 1, "pp": 1}
+    assert (found["pipeline_before"], found["pipeline_after"]) == (2, 2)
+    wanted = process_groups(8, tp=2, pp=2)
+    for name in ("tp", "dp", "pp", "mp", "embd"):
+        (index,) = [i for i, ranks in enumerate(wanted[name].tolist()) if 6 in ranks]
+        assert found["groups"][name] == {"index": index, "ranks": wanted[name][index].tolist()}
+
+
+def test_a_rank_in_no_group_of_a_kind_says_so(client):
+    found = json.loads(ask(client, "rank_card", rank=3, gpus_per_node=8, nodes=1, pp=4))
+    assert found["groups"]["embd"] == {"index": None, "ranks": []}
+
+
+def test_the_audit_counts_the_groups_that_leave_a_node(client):
+    found = json.loads(ask(client, "node_audit", **SMALL))
+    assert found["pp"]["4"] == {
+        **{"groups": 4, "crossing": 4, "most_domains": 2},
+        "waits_for_links": False,
+    }
+    assert found["tp"]["4"]["crossing"] == found["dp"]["4"]["crossing"] == 0
+    assert {"4", "8", "16", "32", "72"} == set(found["tp"])
+
+
+def test_the_groups_that_ranks_share(client):
+    found = json.loads(ask(client, "shared_by_ranks", ranks="[rank5]: stuck, rank 7", **SMALL))
+    assert found["ranks"] == [5, 7]
+    first = found["together"][0]
+    assert ("dp" in first["names"], first["ranks"]) == (True, [5, 7])
+    assert (found["apart"]["tp"], found["apart"]["pp"]) == (2, 2)
+
+
+def test_a_command_is_written_and_read(client):
+    text = ask(client, "launch_command", target="nemo", **SMALL)
+    assert "model.tensor_model_parallel_size=2" in text
+    found = json.loads(ask(client, "read_launch", text=text))
+    assert found["framework"] == "nemo"
+    assert {name: found["values"][name] for name in SMALL} == SMALL
+    assert found["problems"] == found["unresolved"] == found["ignored"] == []
+    bad = json.loads(ask(client, "read_launch", text="--tensor-model-parallel-size eight"))
+    assert bad["problems"] == [
+        "--tensor-model-parallel-size must be a whole number, not eight.",
+    ]
+    assert json.loads(ask(client, "read_launch"))["values"] == {}
+
+
+def test_the_check_is_a_script_about_the_job(client):
+    text = ask(client, "cluster_check", names="tp pp", megabytes=1, **SMALL)
+    ast.parse(text)
+    assert text == check_script(Job(**SMALL).made(), ["tp", "pp"], megabytes=1)
+    assert "\nWORLD_SIZE = 8\n" in text
+
+
+REFUSED = {
+    "a size that does not divide": (
+        "process_groups",
+        {"tp": 3},
+        "does not divide 16 GPUs; try tp 2 or tp 4. "
+        "Megatron says: world_size (16) is not divisible by 3",
+    ),
+    "text": ("rank_table", {"tp": "two"}, "tp must be a whole number"),
+    "zero": ("node_audit", {"nodes": 0}, "nodes must be a whole number from 1"),
+    "nothing": ("node_audit", {"etp": None}, "etp must be a whole number from 0"),
+    "a boolean": ("rank_table", {"instances": True}, "instances must be a whole number"),
+    "too many GPUs": ("rank_table", {"nodes": 20_000}, "more than the 131,072 that are served"),
+    "huge": ("process_groups", {"nodes": 10**15}, "more than the 1,048,576"),
+    "a framework that is none": ("rank_card", {"framework": "zz"}, "'zz' is not a choice of"),
+    "a framework that is a list": ("rank_card", {"framework": ["megatron"]}, "is not a choice of"),
+    "an axis that a framework lacks": ("rank_table", {"framework": "llama3", "ep": 2}, "no ep"),
+    "an order that is a list": ("rank_table", {"order": ["tp"]}, "is not axis names"),
+    "a group that is none": ("process_groups", {"names": "dp zz"}, "no group 'zz'"),
+    "names that are a list": ("process_groups", {"names": ["dp"]}, "is not a list of group names"),
+    "names that are none": ("cluster_check", {"names": None}, "is not a list of group names"),
+    "a check of nothing": ("cluster_check", {"names": "zz"}, "'zz' is not a choice of names"),
+    "a size of a buffer": ("cluster_check", {"megabytes": -1}, "from 0 to 65,536"),
+    "a rank that there is not": ("rank_card", {"rank": 16}, "there is no rank 16"),
+    "a rank as text": ("rank_card", {"rank": "1"}, "rank must be a whole number"),
+    "ranks that are none": ("shared_by_ranks", {"ranks": "all"}, "'all' is not a list of ranks"),
+    "no ranks": ("shared_by_ranks", {}, "is not a list of ranks"),
+    "ranks beyond the world": ("shared_by_ranks", {"ranks": "3, 16"}, "there is no rank 16"),
+    "a target that is none": ("launch_command", {"target": "zz"}, "'zz' is not a choice of target"),
+    "a target that is a list": (
+        "launch_command",
+        {"target": ["nemo"]},
+        "is not a choice of target",
+    ),
+    "a target without words": (
+        "launch_command",
+        {"target": "deepspeed", "pp": 2},
+        "words for pp 2",
+    ),
+    "a command that is a number": ("read_launch", {"text": 3}, "3 is not a text"),
+    "a command that is too long": ("read_launch", {"text": "x" * 200_001}, "more than 200,000"),
+}
+
+
+@pytest.mark.parametrize(("name", "given", "message"), REFUSED.values(), ids=REFUSED)
+def test_an_endpoint_refuses_in_words_and_the_server_goes_on(client, name, given, message):
+    with pytest.raises(AppError) as refusal:
+        ask(client, name, **given)
+    assert message in str(refusal.value)
+    for word in ("Traceback", "Error:", "File "):
+        assert word not in str(refusal.value)
+    assert layout(client)["world_size"] == 16
 
 
 def test_the_page_keeps_no_uploads(server):

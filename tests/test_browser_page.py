@@ -166,7 +166,7 @@ def expect_words(page, language, group_type="dp+tp+pp"):
     columns = ("column_kind", "column_group", "column_ranks", "column_nodes")
     assert heads == [PAGE[name][language] for name in columns]
     for form in ("png", "csv"):
-        words = PAGE["download_picture" if form == "png" else "download_groups"][language]
+        words = PAGE["download_picture" if form == "png" else f"download_{form}"][language]
         expect(page.locator(f"#save-{form}")).to_have_text(words.format(format=form.upper()))
     assert page.locator(".picture").get_attribute("lang") == language
 

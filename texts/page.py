@@ -289,7 +289,10 @@ PAGE: dict[str, Text] = {
         "这里每种只列出前 {shown} 个组，最多的一种共有 {total} 个；下载文件包含全部。",
     ),
     "download_picture": Text("Picture as {format}", "图片（{format}）"),
-    "download_groups": Text("All groups as {format}", "全部组（{format}）"),
+    "download_csv": Text("These groups as CSV", "这些组（CSV）"),
+    "download_txt": Text("These groups as text", "这些组（文本）"),
+    "download_json": Text("All groups as JSON", "全部组（JSON）"),
+    "download_ranks": Text("All ranks as CSV", "全部 rank（CSV）"),
     "stays": Text("None leaves its node.", "没有组跨出节点。"),
     "leaves_all": Text("All leave their node: {nodes} each.", "全部跨出节点：每组跨 {nodes}。"),
     "leaves_some": Text(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import time
+from collections.abc import Callable
 from typing import Any
 
 from descriptions import PAGE
+from groups.exports import groups_json, ranks_csv
 from groups.grouping import Grouping
 from render import scene
 
@@ -15,7 +17,16 @@ from .picture import by_grid, chosen_rank
 from .state import Layout
 
 PICTURES = {"png": "image/png", "svg": "image/svg+xml", "pdf": "application/pdf"}
-TABLES = {"csv": ("text/csv", groups_csv), "txt": ("text/plain", groups_text)}
+TABLES: dict[str, tuple[str, Callable[[Layout], str]]] = {
+    "csv": ("text/csv", groups_csv),
+    "txt": ("text/plain", groups_text),
+    "json": ("application/json", lambda layout: groups_json(layout.made())),
+    "ranks": ("text/csv", lambda layout: ranks_csv(layout.made())),
+}
+"""Files for programs: csv and txt hold the groups shown; json and ranks, all (docs/schema.md)."""
+
+FILES = {"ranks": ("ranks", "csv"), "json": ("groups", "json")}
+"""What a file is called, and its ending, where the form alone does not say."""
 
 
 def picture_file(layout: Layout, form: str, pin: int | None = None, theme: str = "light") -> bytes:
@@ -48,8 +59,9 @@ def download(layout: Layout, form: str, pin: int | None = None, theme: str = "li
     else:
         kind, make = TABLES[form]
         data = make(layout).encode()
+    stem, ending = FILES.get(form, ("groups" if form in TABLES else layout.group_type, form))
     return {
-        "name": f"{'groups' if form in TABLES else layout.group_type}-{layout.mesh}.{form}",
+        "name": f"{stem}-{layout.mesh}.{ending}",
         "type": kind,
         "data": base64.b64encode(data).decode(),
         "asked": time.time_ns(),  # the same file twice is two downloads

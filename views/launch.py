@@ -12,7 +12,7 @@ from descriptions import LAUNCH_NOTES, PAGE, TARGET_NAMES
 from groups import LayoutError
 from groups.check_script import check_script
 from groups.errors import quoted
-from groups.job import Job, Made
+from groups.job import Job
 from groups.launch_args import TARGETS, Item, Missing, Parsed, emit, parse
 
 from .messages import control_label, refusal_line, sentence
@@ -217,5 +217,4 @@ def _check(layout: Layout, language: str) -> str:
 
 def check_text(layout: Layout) -> str:
     """The script that checks this layout's groups on the real machines."""
-    made = Made(layout.framework, layout.gpus_per_node, layout.mesh, layout.expert, layout.every)
-    return check_script(made, job_text=f"{layout.nodes} x {layout.gpus_per_node} GPUs")
+    return check_script(layout.made(), job_text=f"{layout.nodes} x {layout.gpus_per_node} GPUs")

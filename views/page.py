@@ -360,7 +360,7 @@ def _save(form: str, *values: Any) -> dict:
 
 
 def _save_label(form: str, language: str) -> str:
-    words = "download_picture" if form in PICTURES else "download_groups"
+    words = "download_picture" if form in PICTURES else f"download_{form}"
     return PAGE[words][language].format(format=form.upper())
 
 

@@ -14,7 +14,7 @@ from groups.alternatives import MOST
 from groups.conventions import CONVENTIONS
 from groups.errors import quoted
 from groups.grouping import Grouping
-from groups.job import OWN, Job, framework_name, own_groupings
+from groups.job import OWN, Job, Made, framework_name, own_groupings
 from groups.megatron import ORDER
 from groups.mesh import whole_number
 from groups.presets import PRESETS, Preset
@@ -102,6 +102,10 @@ class Layout:
     @property
     def world_size(self) -> int:
         return self.mesh.world_size
+
+    def made(self) -> Made:
+        """The same as what a job comes to, for what is written of it."""
+        return Made(self.framework, self.gpus_per_node, self.mesh, self.expert, self.every)
 
     @property
     def kinds(self) -> tuple[str, ...]:
