@@ -276,7 +276,7 @@ REFUSED = {
     "nothing": ("node_audit", {"etp": None}, "etp must be a whole number from 0"),
     "a boolean": ("rank_table", {"instances": True}, "instances must be a whole number"),
     "too many GPUs": ("rank_table", {"nodes": 20_000}, "more than the 131,072 that are served"),
-    "huge": ("process_groups", {"nodes": 10**15}, "more than the 1,048,576"),
+    "huge": ("process_groups", {"nodes": 10**15}, "from 1 to 1,048,576"),
     "a framework that is none": ("rank_card", {"framework": "zz"}, "'zz' is not a choice of"),
     "a framework that is a list": ("rank_card", {"framework": ["megatron"]}, "is not a choice of"),
     "an axis that a framework lacks": ("rank_table", {"framework": "llama3", "ep": 2}, "no ep"),

@@ -26,6 +26,7 @@ from browser import (
 from descriptions import CONTROLS, DP_KINDS, PAGE, TYPES, VIEWS, counted, kind_of
 from groups.conventions import CONVENTIONS
 from groups.presets import PRESETS
+from views.api import ENDPOINTS
 from views.messages import sentence
 from views.state import Controls, read
 
@@ -337,8 +338,8 @@ def test_every_picture_and_every_input_has_a_name_and_a_refusal_is_an_alert(open
     expect(page.get_by_role("alert")).to_contain_text(sentence(error, "en"))
 
 
-def test_the_page_s_api_is_the_layout_alone(server):
+def test_the_page_s_api_is_the_named_endpoints_alone(server):
     with urllib.request.urlopen(f"{server}gradio_api/info") as answer:
         info = json.load(answer)
-    assert list(info["named_endpoints"]) == ["/layout"]
+    assert list(info["named_endpoints"]) == ["/layout", *(f"/{name}" for name in ENDPOINTS)]
     assert not info["unnamed_endpoints"]

@@ -264,6 +264,9 @@ def read_launch(text: str = "") -> str:
     return _answered(read)
 
 
+# Gradio tells the type of an answer only where it is a class, not the name of one.
+read_launch.__annotations__["return"] = str
+
 ENDPOINTS: dict[str, Callable[..., str]] = {
     "process_groups": process_groups,
     "rank_table": rank_table,

@@ -14,6 +14,8 @@ from groups.check_script import check_script
 from groups.errors import quoted
 from groups.job import Job
 from groups.launch_args import TARGETS, Item, Missing, Parsed, emit, parse
+from groups.layer_layout import parse_layout
+from groups.mesh import whole_number
 
 from .messages import control_label, refusal_line, sentence
 from .picture import framed
@@ -48,7 +50,8 @@ def with_pasted(controls: Controls, paste: Any) -> Controls:
     read = parse(paste)
     start = Controls()
     known = {field.name for field in fields(start)}
-    values = {**UNASKED, **read.assumed, **read.values}
+    stale = {"vpp": "", "account": False} if "layers" in read.values else {}
+    values = {**UNASKED, **stale, **read.assumed, **read.values}
     return replace(
         controls,
         **{
@@ -169,8 +172,11 @@ def _items(
 
 
 def _commands(layout: Layout, controls: Controls, language: str) -> str:
-    job, model = job_of(controls), _model(controls)
-    blocks = "".join(_command(job, model, name, language) for name in TARGETS)
+    try:
+        job, model = job_of(controls), _model(controls)
+        blocks = "".join(_command(job, model, name, language) for name in TARGETS)
+    except LayoutError as error:
+        blocks = refusal_line(error, language)
     return (
         f'<div class="intro"><h2>{PAGE["emit_title"][language]}</h2>'
         f"<p>{PAGE['emit_body'][language]}</p></div>{blocks}"
@@ -178,8 +184,14 @@ def _commands(layout: Layout, controls: Controls, language: str) -> str:
 
 
 def _model(controls: Controls) -> dict[str, Any]:
+    """The numbers of the model that are given; layers may be a pipeline layout."""
     given = {name: typed(getattr(controls, name)) for name in MODEL}
     model = {name: value for name, value in given.items() if not is_empty(value)}
+    for name, value in model.items():
+        if name == "layers" and isinstance(value, str) and "t" in value:
+            parse_layout(value)
+        else:
+            whole_number(value, name)
     return {**model, "account": True} if controls.account is True else model
 
 

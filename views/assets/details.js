@@ -6,8 +6,15 @@ document.querySelector('#view').addEventListener('click', async (event) => {
   try {
     await navigator.clipboard.writeText(list.textContent);
   } catch {
+    // A selection lacks the end of the last line.
+    const exact = (copy) => {
+      copy.clipboardData.setData('text/plain', list.textContent);
+      copy.preventDefault();
+    };
     getSelection().selectAllChildren(list);
+    document.addEventListener('copy', exact);
     document.execCommand('copy');
+    document.removeEventListener('copy', exact);
   }
   const label = button.textContent;
   button.textContent = button.dataset.done;
