@@ -128,7 +128,7 @@ def _text(value: Any) -> str:
 
 def _value(name: str, text: str) -> Any:
     if len(text) > LONGEST_VALUE or (name in CHOICES and text not in CHOICES[name]):
-        raise _bad(f"{name}={text}")
+        raise _bad(f"{SHORT.get(name, name)}={text}")
     if name in CHECKED:
         if text not in ("0", "1"):
             raise _bad(f"{name}={text}")
