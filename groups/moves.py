@@ -37,8 +37,8 @@ def moved_ranks(before: Grouping, after: Grouping) -> np.ndarray:
     >>> one, two = parse_mesh("tp2-dp2-pp2"), parse_mesh("tp2-pp2-dp2")
     >>> moved_ranks(Grouping("dp", one, "dp"), Grouping("dp", two, "dp")).tolist()
     [True, True, True, True, True, True, True, True]
-    >>> moved_ranks(Grouping("tp", one, "tp"), Grouping("tp", two, "tp")).any()
-    np.False_
+    >>> bool(moved_ranks(Grouping("tp", one, "tp"), Grouping("tp", two, "tp")).any())
+    False
     """
     index = after.index()
     sizes = np.bincount(index[index >= 0], minlength=1)
