@@ -45,7 +45,6 @@ PAGE: dict[str, Text] = {
         "训练任务中，哪些 GPU 组成哪些进程组。",
     ),
     "controls": Text("Layout controls", "布局控件"),
-    "sources": Text("Sources", "来源"),
     "world": Text("World size", "总 GPU 数"),
     "dp_size": Text("DP size", "DP 大小"),
     "mesh": Text("Mesh", "网格"),
@@ -58,7 +57,6 @@ PAGE: dict[str, Text] = {
     "experts_fold": Text("Experts (MoE)", "专家（MoE）"),
     "more_fold": Text("More groups and options", "更多组与选项"),
     "model_fold": Text("Model, for the rank card", "模型（用于 rank 卡片）"),
-    "preset_choose": Text("A published layout …", "已公开的布局……"),
     "preset_derived": Text("Derived, not stated: {names}.", "推算而非原文给出：{names}。"),
     "preset_stated": Text("All sizes are stated.", "各项大小均由原文给出。"),
     "framework_order": Text("Order: {order}", "顺序：{order}"),
@@ -326,10 +324,6 @@ PAGE: dict[str, Text] = {
         "没有 rank {rank}：rank 从 0 到 {last}。",
     ),
     "card_pinned": Text("pinned, Esc lets go", "已固定，按 Esc 取消"),
-    "card_gone": Text(
-        "GPU {rank} is pinned, but this layout has no such GPU.",
-        "固定的 GPU {rank} 不在当前布局中。",
-    ),
 }
 
 NOUNS: dict[str, tuple[str, str, str]] = {

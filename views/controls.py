@@ -9,7 +9,6 @@ from typing import Any
 import gradio as gr
 
 from descriptions import (
-    CONTROLS,
     DP_KINDS,
     LANGUAGES,
     NOTES_ZH,
@@ -24,8 +23,8 @@ from groups.job import OWN
 from groups.presets import PRESETS
 
 from .messages import refusal_html
-from .state import Controls, Layout, has_two_dp_kinds, read, typed
-from .widgets import script, size_box, size_update, text_box, text_update
+from .state import MODEL, Controls, Layout, has_two_dp_kinds, read, typed
+from .widgets import script, size_box, size_update, text_box, text_update, words
 
 GPUS_PER_NODE = ("1", "2", "4", "8", "16", "32", "72")
 SIZES = ("tp", "pp", "cp", "ep")
@@ -34,7 +33,6 @@ BOXES = {"nodes": "ranks", **dict.fromkeys(SIZES, "world")}
 
 TEXTS = ("etp", "order", "instances", "levels")
 CHECKED = ("hybrid", "account")
-MODEL = ("layers", "vpp", "experts", "micro_batch", "global_batch")
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,7 @@ def build(language: str = "en") -> ControlColumn:
     others["fold"] = gr.Button(PAGE["controls"][language], elem_id="fold", size="sm")
     with gr.Column(elem_id="foldable", min_width=240):
         preset = gr.Dropdown(
-            preset_choices(language), value=None, **_words("preset", language), elem_id="preset"
+            preset_choices(language), value=None, **words("preset", language), elem_id="preset"
         )
         source = gr.HTML(source_html(None, language), apply_default_css=False, elem_id="source")
         found["nodes"] = size_box("nodes", start.nodes, language, up_to="ranks")
@@ -91,7 +89,7 @@ def build(language: str = "en") -> ControlColumn:
             list(GPUS_PER_NODE),
             value=start.gpus_per_node,
             allow_custom_value=True,
-            **_words("gpus_per_node", language),
+            **words("gpus_per_node", language),
             elem_id="gpus-per-node",
         )
         for name in ("tp", "pp", "cp"):
@@ -101,7 +99,7 @@ def build(language: str = "en") -> ControlColumn:
         found["dp_kind"] = gr.Radio(
             _choices(DP_KINDS, language),
             value=start.dp_kind,
-            **_words("dp_kind", language),
+            **words("dp_kind", language),
             elem_id="dp-kind",
         )
         others["experts_fold"] = fold = _fold("experts_fold", language)
@@ -115,7 +113,7 @@ def build(language: str = "en") -> ControlColumn:
                 value=[],
                 multiselect=True,
                 allow_custom_value=True,
-                **_words("more", language),
+                **words("more", language),
                 elem_id="more",
             )
             found["instances"] = _textbox("instances", start, language)
@@ -207,13 +205,13 @@ def reworded(language: str, preset: Any = None) -> list[Any]:
     }
     by_name |= {name: text_update(name, language) for name in (*TEXTS, *MODEL)}
     for name, offered in choices.items():
-        by_name[name] = gr.update(**_words(name, language), choices=offered)
+        by_name[name] = gr.update(**words(name, language), choices=offered)
     names = [field.name for field in fields(Controls)]
     for name in names:
-        by_name.setdefault(name, gr.update(**_words(name, language)))
+        by_name.setdefault(name, gr.update(**words(name, language)))
     return [
         *(by_name[name] for name in names),
-        gr.update(**_words("preset", language), choices=preset_choices(language)),
+        gr.update(**words("preset", language), choices=preset_choices(language)),
         source_html(preset, language),
         title_html(language),
         gr.update(value=PAGE["controls"][language]),
@@ -311,7 +309,7 @@ def _dropdown(name: str, choices: Any, start: Controls, language: str) -> gr.Dro
     return gr.Dropdown(
         choices,
         value=getattr(start, name),
-        **_words(name, language),
+        **words(name, language),
         elem_id=name.replace("_", "-"),
         filterable=False,
     )
@@ -322,17 +320,13 @@ def _textbox(name: str, start: Controls, language: str) -> gr.HTML:
 
 
 def _checkbox(name: str, start: Controls, language: str) -> gr.Checkbox:
-    return gr.Checkbox(getattr(start, name), **_words(name, language), elem_id=name)
+    return gr.Checkbox(getattr(start, name), **words(name, language), elem_id=name)
 
 
 def _fold(name: str, language: str) -> gr.Accordion:
     return gr.Accordion(
         PAGE[name][language], open=name == "experts_fold", elem_id=name.replace("_", "-")
     )
-
-
-def _words(control: str, language: str) -> dict[str, str]:
-    return {"label": CONTROLS[control].label[language], "info": CONTROLS[control].help[language]}
 
 
 def _choices(texts: Any, language: str) -> list[tuple[str, str]]:

@@ -53,16 +53,18 @@ def same_groups(groupings: Iterable[Grouping]) -> list[tuple[tuple[str, ...], Gr
     return [(tuple(names), grouping) for names, grouping in found.values()]
 
 
-def _row(names: tuple[str, ...], spans: list[Span], language: str) -> str:
-    chips = " ".join(
+def chips(names: Iterable[str]) -> str:
+    """The names of one group, each in its own tone."""
+    return " ".join(
         f'<span class="chip t-{own_tone(name) or "tp"}">{escape(name)}</span>' for name in names
     )
+
+
+def _row(names: tuple[str, ...], spans: list[Span], language: str) -> str:
     cells = "".join(_cell(names, one, language) for one in spans)
-    size = counted(spans[0].groups, "group", language)
-    return (
-        f'<tr><th scope="row">{chips}</th><td>{spans[0].size:,}<br><small>{size}</small></td>'
-        f"{cells}</tr>"
-    )
+    groups = counted(spans[0].groups, "group", language)
+    size = f"<td>{spans[0].size:,}<br><small>{groups}</small></td>"
+    return f'<tr><th scope="row">{chips(names)}</th>{size}{cells}</tr>'
 
 
 def _cell(names: tuple[str, ...], one: Span, language: str) -> str:

@@ -35,7 +35,7 @@ from .orders import AUTO, orders_html, other_layout, strip_html
 from .picture import picture_html
 from .ranks import ranks_html
 from .state import Asked, Controls, Layout, from_preset, language_of, read, typed
-from .widgets import script, text_box, text_update
+from .widgets import script, text_box, text_update, words
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def _view_inputs(language: str) -> ViewInputs:
         _versus_choices(language),
         value=start.versus,
         allow_custom_value=True,
-        **_words("versus", language),
+        **words("versus", language),
         elem_id="versus",
     )
     ranks = text_box("ranks", start.ranks, language, rows=2)
@@ -287,7 +287,7 @@ def _reword(language: Any, preset: Any) -> list[Any]:
     views = [
         gr.update(label=CONTROLS["view"].label[language], choices=_view_choices(language)),
         text_update("rank", language),
-        gr.update(**_words("versus", language), choices=_versus_choices(language)),
+        gr.update(**words("versus", language), choices=_versus_choices(language)),
         text_update("ranks", language),
         text_update("kept", language),
         text_update("paste", language),
@@ -370,10 +370,6 @@ def _view_choices(language: str) -> list[tuple[str, str]]:
 
 def _versus_choices(language: str) -> list[tuple[str, str]]:
     return [(PAGE["versus_auto"][language], AUTO), *framework_choices(language)[:-1]]
-
-
-def _words(control: str, language: str) -> dict[str, str]:
-    return {"label": CONTROLS[control].label[language], "info": CONTROLS[control].help[language]}
 
 
 def _rank_or_none(value: Any) -> int | None:

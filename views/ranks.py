@@ -13,10 +13,9 @@ from groups.layers import local_experts, samples_of, sequence_chunks, stage_laye
 from groups.placement import local_rank, node_of, nodes_spanned
 from groups.ranks import require_rank
 from groups.sharing import Shared, Split, parse_ranks, shared_groups
-from render.palette import own_tone
 
 from .messages import sentence
-from .nodes import same_groups
+from .nodes import chips, same_groups
 from .picture import framed, ranges_text, ranks_text
 from .state import Controls, Layout, is_empty, typed
 
@@ -168,11 +167,11 @@ def _groups_table(layout: Layout, rank: int, language: str) -> str:
         ranks = grouping.members(rank)
         if not len(ranks):
             text = PAGE["card_none"][language].format(kind=grouping.name)
-            rows.append(f'<tr><th scope="row">{_chips(names)}</th><td colspan="4">{text}</td></tr>')
+            rows.append(f'<tr><th scope="row">{chips(names)}</th><td colspan="4">{text}</td></tr>')
             continue
         nodes = int(nodes_spanned(ranks[None], layout.gpus_per_node)[0])
         rows.append(
-            f'<tr><th scope="row">{_chips(names)}</th><td>{grouping.index_of(rank)}</td>'
+            f'<tr><th scope="row">{chips(names)}</th><td>{grouping.index_of(rank)}</td>'
             f'<td>{len(ranks):,}</td><td class="ranks">{ranks_text(ranks)}</td>'
             f"<td>{nodes}</td></tr>"
         )
@@ -227,7 +226,7 @@ def _shared_table(layout: Layout, together: list[Shared], asked: int, language: 
         for name in ("column_kind", "column_group", "column_size", "column_ranks", "column_nodes")
     )
     rows = "".join(
-        f'<tr><th scope="row">{_chips(one.names)}</th>'
+        f'<tr><th scope="row">{chips(one.names)}</th>'
         f"<td>{', '.join(map(str, dict.fromkeys(one.indices)))}</td><td>{len(one.ranks):,}</td>"
         f'<td class="ranks">{ranks_text(one.ranks)}</td>'
         f"<td>{int(nodes_spanned([one.ranks], layout.gpus_per_node)[0])}</td></tr>"
@@ -244,12 +243,6 @@ def _apart(apart: list[Split], language: str) -> str:
         return ""
     items = ", ".join(f"{one.name} ({one.groups})" for one in apart)
     return f"<p>{escape(PAGE['together_apart'][language].format(kinds=items))}</p>"
-
-
-def _chips(names: tuple[str, ...]) -> str:
-    return " ".join(
-        f'<span class="chip t-{own_tone(name) or "tp"}">{escape(name)}</span>' for name in names
-    )
 
 
 def _code(at: dict[str, int]) -> str:

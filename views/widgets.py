@@ -87,3 +87,8 @@ def text_update(name: str, language: str, **changes: Any) -> dict:
 
 def _text_props(name: str, language: str) -> dict[str, Any]:
     return {"name": name, "help": CONTROLS[name].help[language]}
+
+
+def words(control: str, language: str) -> dict[str, str]:
+    """Label and help of a control, as Gradio's own components take them."""
+    return {"label": CONTROLS[control].label[language], "info": CONTROLS[control].help[language]}
