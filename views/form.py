@@ -1,0 +1,88 @@
+"""Inputs that a view draws among its own HTML.
+
+Gradio walks every component of its own around every event, so what only one view asks is no
+component: it is plain HTML with a ``data-field``, which the page's script (assets/form.js) gathers
+into the one value `fields` that all views share. The server draws the view anew; the nodes stay,
+and with them the focus.
+
+>>> "data-field=" in choice("versus", "auto", [("Own", "auto")], "en")
+True
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from html import escape
+from typing import Any
+
+from descriptions import CONTROLS
+
+
+def choice(name: str, value: object, options: Iterable[tuple[str, str]], language: str) -> str:
+    """A list of options, each a label and its value; a value that is none of them is shown too."""
+    offered = list(options)
+    if str(value) not in {own for _, own in offered}:
+        offered.append((str(value), str(value)))
+    items = "".join(
+        f'<option value="{escape(own)}"{" selected" if own == str(value) else ""}>'
+        f"{escape(label)}</option>"
+        for label, own in offered
+    )
+    return _field(name, f"<select {_marks(name, value)}>{items}</select>", language)
+
+
+def text(name: str, value: object, language: str, *, hint: str = "") -> str:
+    """A box for a short text or a number; ``hint`` says what counts while it is empty."""
+    hinted = f' placeholder="{escape(hint)}"' if hint else ""
+    box = (
+        f'<input type="text" autocomplete="off" spellcheck="false" value="{escape(str(value))}"'
+        f"{hinted} {_marks(name, value)}>"
+    )
+    return _field(name, box, language)
+
+
+def number(name: str, value: object, language: str, *, hint: str = "") -> str:
+    """A box for a number; what is no number is refused in words, not by the box."""
+    return text(name, value, language, hint=hint).replace(
+        "<input ", '<input inputmode="decimal" ', 1
+    )
+
+
+def check(name: str, value: object, language: str) -> str:
+    """A box to tick; its value is "1" or ""."""
+    ticked = " checked" if value in (True, "1") else ""
+    box = f'<input type="checkbox"{ticked} {_marks(name, "1" if ticked else "")}>'
+    return _field(name, box, language, "field tick")
+
+
+def fields(*inputs: str) -> str:
+    """Inputs side by side, as many in a line as fit."""
+    return f'<div class="fields">{"".join(inputs)}</div>'
+
+
+def setter(changes: Mapping[str, object], label: str) -> str:
+    """A button that sets fields of the views."""
+    changed = escape(json.dumps({name: str(value) for name, value in changes.items()}))
+    return f'<button type="button" class="fix" data-set="{changed}">{escape(label)}</button>'
+
+
+def opener(query: str, label: str) -> str:
+    """A link to another state of the page, opened in place; `query` is from link.to_query."""
+    query = escape(query)
+    return f'<a class="opener" href="?{query}" data-query="{query}">{escape(label)}</a>'
+
+
+def _marks(name: str, value: object) -> str:
+    return (
+        f'id="field-{name}" data-field="{name}" data-value="{escape(str(value))}" '
+        f'aria-describedby="field-{name}-help"'
+    )
+
+
+def _field(name: str, box: str, language: str, kind: str = "field") -> str:
+    words: Any = CONTROLS[name]
+    return (
+        f'<div class="{kind}"><label for="field-{name}">{escape(words.label[language])}</label>'
+        f'{box}<p class="help" id="field-{name}-help">{escape(words.help[language])}</p></div>'
+    )
