@@ -1,0 +1,222 @@
+"""The shape of a transformer: every number that its parameters and activations follow from.
+
+    one layer    attention (heads, kv_heads, head_dim, or the ranks and dims of MLA)
+                 then one MLP (ffn), or in an MoE layer a router, experts and a shared expert
+    all of it    embedding, layers, final norm, output; MTP layers behind the last one
+
+What is 0 is taken from the fields beside it, and stands in the value from then on:
+
+    kv_heads 0   heads           every head has its own keys and values
+    head_dim 0   hidden / heads
+    ffn 0        4 x hidden      as in GPT
+    expert_ffn 0 ffn             where there are experts
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+
+from groups.errors import LayoutError, quoted
+from groups.layers import MAX_LAYERS
+from groups.mesh import whole_number
+
+MAX_SIZE = 100_000_000
+"""The largest width, sequence or vocabulary of a model: far beyond any, so that bytes stay sane."""
+
+BIASES = ("none", "qkv", "all")
+"""Which linear layers add a bias: none, only queries, keys and values (Qwen2), all (GPT)."""
+
+MLA = ("q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
+"""The fields of multi-head latent attention (DeepSeek-V2, arXiv:2405.04434, section 2.1)."""
+
+_FLAGS = ("gated", "tied", "learned_positions", "rms_norm")
+_NEEDED = ("layers", "hidden", "heads", "vocabulary", "sequence")
+
+
+@dataclass(frozen=True)
+class Model:
+    """The shape of one transformer, checked. Sizes are numbers of elements; a sequence is tokens.
+
+    >>> llama = Model(layers=32, hidden=4096, heads=32, kv_heads=8, ffn=14336, gated=True,
+    ...               rms_norm=True, vocabulary=128256, sequence=8192)
+    >>> llama.head_dim, llama.query_width, llama.key_width, llama.is_mla, llama.moe_layers
+    (128, 4096, 1024, False, 0)
+    >>> Model(layers=2, hidden=100, heads=3, vocabulary=1000, sequence=64)
+    Traceback (most recent call last):
+    groups.errors.LayoutError: hidden 100 is not a multiple of heads 3; try hidden 99 or hidden 102
+
+    Errors: LayoutError about the field that is no whole number in range, or does not go with
+    another one.
+    """
+
+    layers: int
+    hidden: int
+    heads: int
+    vocabulary: int
+    sequence: int
+    kv_heads: int = 0
+    head_dim: int = 0
+    ffn: int = 0
+    gated: bool = False  # SwiGLU: three matrices instead of two
+    tied: bool = False  # the output uses the embedding's matrix
+    learned_positions: bool = False  # a vector for each place of the sequence
+    rms_norm: bool = False  # one vector a norm instead of two
+    biases: str = "none"
+    experts: int = 0
+    top_k: int = 0
+    expert_ffn: int = 0
+    shared_expert_ffn: int = 0
+    dense_layers: int = 0  # so many first layers of an MoE have no experts
+    q_lora_rank: int = 0  # 0 with MLA: queries are not compressed
+    kv_lora_rank: int = 0  # 0: no MLA
+    qk_nope_head_dim: int = 0
+    qk_rope_head_dim: int = 0
+    v_head_dim: int = 0
+    mtp_layers: int = 0  # multi-token prediction modules (arXiv:2412.19437, section 2.2)
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name in _FLAGS:
+                _require_choice(field.name, value, (False, True))
+            elif field.name == "biases":
+                _require_choice(field.name, value, BIASES)
+            else:
+                minimum = 1 if field.name in _NEEDED else 0
+                is_count = field.name in ("layers", "dense_layers", "mtp_layers")
+                maximum = MAX_LAYERS if is_count else MAX_SIZE
+                number = whole_number(value, field.name, minimum=minimum, maximum=maximum)
+                object.__setattr__(self, field.name, number)
+        self._fill()
+        self._check_attention()
+        self._check_experts()
+
+    @property
+    def is_mla(self) -> bool:
+        """Whether keys and values are compressed (multi-head latent attention)."""
+        return self.kv_lora_rank > 0
+
+    @property
+    def query_width(self) -> int:
+        """Elements of all heads' queries for one token."""
+        return self.heads * (self.qk_head_dim if self.is_mla else self.head_dim)
+
+    @property
+    def key_width(self) -> int:
+        """Elements of all heads' keys for one token, as attention uses them."""
+        return self.heads * self.qk_head_dim if self.is_mla else self.kv_heads * self.head_dim
+
+    @property
+    def value_width(self) -> int:
+        """Elements of all heads' values for one token."""
+        return self.heads * self.v_head_dim if self.is_mla else self.kv_heads * self.head_dim
+
+    @property
+    def attention_width(self) -> int:
+        """Elements that attention hands to its output projection for one token."""
+        return self.heads * (self.v_head_dim if self.is_mla else self.head_dim)
+
+    @property
+    def qk_head_dim(self) -> int:
+        """Elements of one head's query and key in MLA: without and with positions."""
+        return self.qk_nope_head_dim + self.qk_rope_head_dim
+
+    @property
+    def moe_layers(self) -> int:
+        """How many of the layers have experts."""
+        return self.layers - self.dense_layers if self.experts else 0
+
+    def has_experts(self, layer: int) -> bool:
+        """Whether this layer, counted from 0, has experts instead of one MLP."""
+        return self.experts > 0 and layer >= self.dense_layers
+
+    def _fill(self) -> None:
+        """Give the sizes that are 0 what the others say."""
+        if not self.kv_heads:
+            object.__setattr__(self, "kv_heads", self.heads)
+        if not self.ffn:
+            object.__setattr__(self, "ffn", 4 * self.hidden)
+        if self.experts and not self.expert_ffn:
+            object.__setattr__(self, "expert_ffn", self.ffn)
+        if not self.head_dim and not self.is_mla:
+            if self.hidden % self.heads:
+                raise LayoutError(
+                    "hidden-not-by-heads",
+                    f"hidden {self.hidden} is not a multiple of heads {self.heads}",
+                    why="head_dim is not given, so it is hidden / heads",
+                    control="hidden",
+                    alternatives=_nearest_multiples("hidden", self.hidden, self.heads),
+                    facts={"hidden": self.hidden, "heads": self.heads},
+                )
+            object.__setattr__(self, "head_dim", self.hidden // self.heads)
+
+    def _check_attention(self) -> None:
+        if self.heads % self.kv_heads:
+            raise LayoutError(
+                "heads-not-by-kv-heads",
+                f"heads {self.heads} is not a multiple of kv_heads {self.kv_heads}",
+                why="every key-value head serves the same number of query heads",
+                control="kv_heads",
+                alternatives=nearest_divisors("kv_heads", self.kv_heads, self.heads),
+                facts={"heads": self.heads, "kv_heads": self.kv_heads},
+            )
+        needed = [name for name in MLA if name not in ("q_lora_rank", "kv_lora_rank")]
+        given = [name for name in MLA if getattr(self, name)]
+        missing = [name for name in ("kv_lora_rank", *needed) if not getattr(self, name)]
+        if given and missing:
+            raise LayoutError(
+                "mla-incomplete",
+                f"{given[0]} is given, but {missing[0]} is 0",
+                why="multi-head latent attention needs kv_lora_rank and the dims of its heads",
+                control=missing[0],
+                facts={"given": given[0], "missing": missing[0]},
+            )
+
+    def _check_experts(self) -> None:
+        for name in ("top_k", "expert_ffn", "shared_expert_ffn", "dense_layers"):
+            if getattr(self, name) and not self.experts:
+                raise LayoutError(
+                    "no-experts",
+                    f"{name} is {getattr(self, name)}, but the model has no experts",
+                    control=name,
+                    alternatives=[{name: 0}],
+                    facts={"control": name, "value": getattr(self, name)},
+                )
+        if self.experts:
+            whole_number(self.top_k, "top_k", maximum=self.experts)
+            whole_number(self.dense_layers, "dense_layers", minimum=0, maximum=self.layers)
+
+
+def nearest_divisors(name: str, near: int, number: int) -> list[dict[str, int]]:
+    """The largest divisor of ``number`` up to ``near`` and the smallest above it, as alternatives.
+
+    >>> nearest_divisors("tp", 3, 32), nearest_divisors("tp", 64, 32)
+    ([{'tp': 2}, {'tp': 4}], [{'tp': 32}])
+    """
+    divisors = sorted({d for low in _divisors(number) for d in (low, number // low)})
+    below = [d for d in divisors if d < near][-1:]
+    above = [d for d in divisors if d > near][:1]
+    return [{name: divisor} for divisor in below + above]
+
+
+def _divisors(number: int) -> Iterable[int]:
+    """The divisors up to the square root."""
+    return (d for d in range(1, int(number**0.5) + 1) if number % d == 0)
+
+
+def _nearest_multiples(name: str, near: int, unit: int) -> list[dict[str, int]]:
+    below = near // unit * unit
+    return [{name: multiple} for multiple in (below, below + unit) if 0 < multiple <= MAX_SIZE]
+
+
+def _require_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
+    """A flag is True or False and nothing that is only equal to one, such as 1.0."""
+    if type(value) is not type(choices[0]) or value not in choices:
+        listed = ", ".join(map(str, choices))
+        raise LayoutError(
+            "not-a-choice",
+            f"{quoted(value)} is not a choice of {name}: choose {listed}",
+            control=name,
+            facts={"control": name, "value": quoted(value), "choices": listed},
+        )
