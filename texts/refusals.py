@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from .collectives import COLLECTIVES_REFUSALS
 from .shapes import Text
 
 REFUSALS: dict[str, Text] = {
@@ -295,6 +296,7 @@ REFUSALS: dict[str, Text] = {
         "{framework} has no words for {what}.", "{framework} 无法表达 {what}。"
     ),
     "no-axes": Text("A mesh needs at least one axis.", "网格至少需要一个轴。"),
+    **COLLECTIVES_REFUSALS,
 }
 """A refusal by the code of its LayoutError; the facts of the error fill in the names."""
 
