@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from .command import PROGRAM, run
+from .command import run
+from .command_line import PROGRAM
 
 
 def main() -> int:

@@ -17,9 +17,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from groups.command import COMMANDS, FIELDS, PROGRAM, run
+from groups.command import COMMANDS, run
+from groups.command_line import FIELDS, PROGRAM
 from groups.conventions import CONVENTIONS
-from groups.exports import groups_by_name, groups_csv, groups_json, ranks_csv, ranks_json
+from groups.documents import groups_by_name
+from groups.exports import groups_csv, groups_json, ranks_csv, ranks_json
 from groups.job import OWN, Job
 from groups.presets import PRESETS
 

@@ -20,17 +20,14 @@ from groups import LayoutError, coordinates, parse_mesh
 from groups.audit import spans_of
 from groups.command import run
 from groups.conventions import CONVENTIONS
+from groups.documents import VERSION, groups_by_name, job_of, meshes
 from groups.exports import (
-    VERSION,
     check_document,
-    groups_by_name,
     groups_csv,
     groups_csv_parts,
     groups_json,
     groups_json_parts,
     groups_text_parts,
-    job_of,
-    meshes,
     ranks_csv,
     ranks_csv_parts,
     ranks_json,

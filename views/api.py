@@ -18,8 +18,9 @@ from groups import LayoutError, coordinates
 from groups.audit import DOMAINS, audit
 from groups.check_script import check_script
 from groups.conventions import CONVENTIONS
+from groups.documents import job_of
 from groups.errors import quoted
-from groups.exports import groups_json, job_of, ranks_json
+from groups.exports import groups_json, ranks_json
 from groups.job import OWN, Job, Made
 from groups.launch_args import TARGETS, emit, parse
 from groups.mesh import whole_number
