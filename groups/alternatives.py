@@ -1,12 +1,14 @@
-"""The nearest sizes that fit a world: the cure in a refusal, computed and never canned."""
+"""The nearest sizes that fit: the cure in a refusal, computed and never canned."""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import combinations
+
+from .errors import LayoutError
 
 MOST = 3
 """Alternatives offered with one refusal: more than three are a list, not advice."""
@@ -99,3 +101,44 @@ def _around(ascending: tuple[int, ...], value: float) -> tuple[int, ...]:
 
 def _distance(sizes: Mapping[str, float], change: Mapping[str, int]) -> float:
     return sum(abs(math.log(value / sizes[name])) for name, value in change.items())
+
+
+def nearest(
+    value: int, works: Callable[[int], bool], *, maximum: int, minimum: int = 1
+) -> list[int]:
+    """The nearest number below ``value`` that works and the nearest above, where there are any.
+
+    >>> nearest(30, lambda layers: layers % 4 == 0, maximum=99)
+    [28, 32]
+    """
+    below = filter(works, range(min(value - 1, maximum), minimum - 1, -1))
+    above = filter(works, range(value + 1, maximum + 1))
+    found = (next(below, None), next(above, None))
+    return [number for number in found if number is not None]
+
+
+def not_a_multiple(
+    control: str,
+    value: int,
+    of: dict[str, int],
+    *,
+    maximum: int,
+    quote: str = "",
+) -> LayoutError:
+    """The refusal of a value that must be a multiple of some sizes, with the nearest that are.
+
+    >>> not_a_multiple("global_batch", 9, {"micro_batch": 2, "dp": 2}, maximum=99).what
+    'global_batch 9 is not a multiple of micro_batch 2 x dp 2 = 4'
+    """
+    unit = math.prod(of.values())
+    shown = " x ".join(f"{name} {size}" for name, size in of.items())
+    shown += f" = {unit}" if len(of) > 1 else ""
+    below = value // unit * unit
+    return LayoutError(
+        "not-a-multiple",
+        f"{control} {value} is not a multiple of {shown}",
+        control=control,
+        alternatives=[{control: near} for near in (below, below + unit) if 0 < near <= maximum],
+        facts={"control": control, "value": value, "of": shown},
+        quote=quote,
+    )

@@ -22,7 +22,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .layers import MAX_BATCH, MAX_LAYERS
+from .holdings import MAX_BATCH
+from .layers import MAX_LAYERS
 from .mesh import MAX_RANKS
 
 MODEL = (

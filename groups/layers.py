@@ -1,27 +1,19 @@
-"""What a rank holds and reads: layers of its pipeline stage, experts, sequence chunks, samples.
-
-    axis   deals out                             by
-    pp     decoder layers, in order              stage_layers; partition_uniform, _balanced
-    ep     experts, in runs                      local_experts
-    cp     2*cp chunks of the sequence, paired   sequence_chunks
-    dp     samples of the global batch, in runs  samples_of
+"""The decoder layers of every pipeline stage: even, with the ends accounted for, or with own ends.
 
 Layers, like ranks, count from 0; Megatron's layer_number is one more. With interleaving a stage
 holds vpp chunks of the model, and the layers run through chunk 0 of every stage, then through
-chunk 1 of every stage, and so on. `layer_layout` reads the string that deals them out by hand.
+chunk 1 of every stage, and so on. `layer_layout` reads the string that deals them out by hand,
+`partitions` has DeepSpeed's cuts.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 
-import numpy as np
-
-from .alternatives import MOST
-from .errors import LayoutError, quoted
+from .alternatives import MOST, nearest, not_a_multiple
+from .errors import LayoutError
 from .mesh import MAX_RANKS, whole_number
 
 MAX_LAYERS = 10_000
@@ -221,6 +213,7 @@ class _Split:
                     name,
                     count,
                     {"vpp": self.vpp},
+                    maximum=MAX_LAYERS,
                     quote=f"number of layers at {name} stage: {count}must be divisible by virtual "
                     f"pipelineparallel degree {self.vpp}",
                 )
@@ -311,196 +304,3 @@ class _Split:
         if self.embedding or self.loss:
             return f"number of layers on each pipeline rank: {share}(after enable account_for_"
         return f"num_layers_per_pipeline_rank {share}"
-
-
-def partition_uniform(num_items: int, num_parts: int) -> list[int]:
-    """DeepSpeed's even cut: part i is items bounds[i] up to bounds[i + 1].
-
-    The first parts take the remainder, one item each; with more parts than items, the last parts
-    are empty.
-
-    >>> partition_uniform(10, 4)
-    [0, 3, 6, 8, 10]
-
-    Source: deepspeedai/DeepSpeed, deepspeed/runtime/utils.py, partition_uniform.
-    """
-    items = whole_number(num_items, "num_items", minimum=0)
-    parts = whole_number(num_parts, "num_parts", maximum=MAX_RANKS)
-    share, remaining = divmod(items, parts)
-    return [part * share + min(part, remaining) for part in range(parts + 1)]
-
-
-def partition_balanced(weights: Sequence[float], num_parts: int) -> list[int]:
-    """DeepSpeed's weighted cut: the bounds whose heaviest part exceeds the lightest by the least.
-
-    Not the cut with the lightest heaviest part: DeepSpeed minimizes max - min. Of equally good
-    cuts the one with the latest bounds wins, the last bound first. No more weights than parts
-    are cut evenly. Best of the first i weights in j parts, by dynamic programming over the start
-    of the last part: O(len(weights)**2 * num_parts).
-
-    >>> partition_balanced([5, 1, 1, 1, 1, 1], 3)
-    [0, 1, 4, 6]
-
-    Errors: LayoutError for a weight that is not a number from 0 up.
-    Source: deepspeedai/DeepSpeed, deepspeed/runtime/utils.py, partition_balanced.
-    """
-    parts = whole_number(num_parts, "num_parts", maximum=MAX_RANKS)
-    for weight in weights:
-        if not isinstance(weight, Real) or not 0 <= weight < math.inf:
-            raise LayoutError(
-                "bad-weight",
-                f"{quoted(weight)} is not a weight: a number from 0 up",
-                control="weights",
-                facts={"value": quoted(weight)},
-            )
-    count = len(weights)
-    if count <= parts:
-        return partition_uniform(count, parts)
-    total = np.concatenate(([0.0], np.cumsum(np.asarray(weights, dtype=float))))
-    heaviest = np.full((parts + 1, count + 1), np.inf)
-    lightest = np.full((parts + 1, count + 1), np.inf)
-    start = np.zeros((parts + 1, count + 1), dtype=np.int64)
-    heaviest[0, 0] = 0
-    for part in range(1, parts + 1):
-        for end in range(part, count + 1):
-            last = total[end] - total[:end]
-            most = np.maximum(heaviest[part - 1, :end], last)
-            least = np.minimum(lightest[part - 1, :end], last)
-            best = end - 1 - int(np.argmin((most - least)[::-1]))
-            start[part, end] = best
-            heaviest[part, end], lightest[part, end] = most[best], least[best]
-    bounds = [count]
-    for part in range(parts, 0, -1):
-        bounds.append(int(start[part, bounds[-1]]))
-    return bounds[::-1]
-
-
-def sequence_chunks(cp: int, cp_rank: int) -> tuple[int, int]:
-    """The two of 2*cp sequence chunks that a context parallel rank holds: i and 2*cp - 1 - i.
-
-    Under a causal mask early chunks attend to little and late ones to much; so paired, every rank
-    computes alike.
-
-    >>> [sequence_chunks(4, rank) for rank in range(4)]
-    [(0, 7), (1, 6), (2, 5), (3, 4)]
-
-    Source: NVIDIA/Megatron-LM, megatron/core/utils.py, get_batch_on_this_cp_rank.
-    """
-    size = whole_number(cp, "cp", maximum=MAX_RANKS)
-    rank = whole_number(cp_rank, "cp_rank", minimum=0, maximum=size - 1)
-    return rank, 2 * size - 1 - rank
-
-
-def local_experts(num_experts: int, ep: int, ep_rank: int) -> range:
-    """The experts that an expert parallel rank holds: a run of num_experts / ep.
-
-    >>> local_experts(8, ep=4, ep_rank=1)
-    range(2, 4)
-
-    Errors: LayoutError if ep does not divide num_experts.
-    Source: NVIDIA/Megatron-LM, megatron/core/transformer/moe/moe_layer.py, BaseMoELayer.
-    """
-    experts = whole_number(num_experts, "num_experts", maximum=MAX_RANKS)
-    size = whole_number(ep, "ep", maximum=MAX_RANKS)
-    rank = whole_number(ep_rank, "ep_rank", minimum=0, maximum=size - 1)
-    if experts % size:
-        raise not_a_multiple(
-            "num_experts",
-            experts,
-            {"ep": size},
-            maximum=MAX_RANKS,
-            quote="Number of experts should be a multiple of expert model parallel_size.",
-        )
-    held = experts // size
-    return range(rank * held, (rank + 1) * held)
-
-
-@dataclass(frozen=True)
-class Samples(Sequence[range]):
-    """The samples of each micro-batch, as a sequence of ranges that is never written out."""
-
-    starts: range  # the first sample of every micro-batch
-    micro_batch: int
-
-    def __len__(self) -> int:
-        return len(self.starts)
-
-    def __getitem__(self, index):  # type: ignore[no-untyped-def, override]
-        if isinstance(index, slice):
-            return Samples(self.starts[index], self.micro_batch)
-        start = self.starts[index]
-        return range(start, start + self.micro_batch)
-
-
-def samples_of(dp: int, dp_rank: int, micro_batch: int, global_batch: int) -> Samples:
-    """The samples of one global batch that a data parallel rank reads, a range per micro-batch.
-
-    Each step all dp ranks read dp * micro_batch consecutive samples, in runs of micro_batch by
-    rank; global_batch / (dp * micro_batch) such steps make the batch.
-
-    >>> list(samples_of(dp=2, dp_rank=1, micro_batch=2, global_batch=8))
-    [range(2, 4), range(6, 8)]
-
-    Errors: LayoutError if micro_batch * dp does not divide global_batch.
-    Source: NVIDIA/Megatron-LM, megatron/training/datasets/data_samplers.py,
-    MegatronPretrainingSampler, with --dataloader-type single.
-    """
-    size = whole_number(dp, "dp", maximum=MAX_RANKS)
-    rank = whole_number(dp_rank, "dp_rank", minimum=0, maximum=size - 1)
-    run = whole_number(micro_batch, "micro_batch", maximum=MAX_BATCH)
-    batch = whole_number(global_batch, "global_batch", maximum=MAX_BATCH)
-    if batch % (run * size):
-        raise not_a_multiple(
-            "global_batch",
-            batch,
-            {"micro_batch": run, "dp": size},
-            maximum=MAX_BATCH,
-            quote=f"global batch size ({batch}) is not divisible by micro batch size ({run}) "
-            f"times data parallel size ({size})",
-        )
-    return Samples(range(rank * run, batch, run * size), run)
-
-
-MAX_BATCH = 10**12
-"""Samples that one batch may have: beyond any, and short enough to read."""
-
-
-def not_a_multiple(
-    control: str,
-    value: int,
-    of: dict[str, int],
-    *,
-    maximum: int = MAX_LAYERS,
-    quote: str = "",
-) -> LayoutError:
-    """The refusal of a value that must be a multiple of some sizes, with the nearest that are.
-
-    >>> not_a_multiple("global_batch", 9, {"micro_batch": 2, "dp": 2}).what
-    'global_batch 9 is not a multiple of micro_batch 2 x dp 2 = 4'
-    """
-    unit = math.prod(of.values())
-    shown = " x ".join(f"{name} {size}" for name, size in of.items())
-    shown += f" = {unit}" if len(of) > 1 else ""
-    below = value // unit * unit
-    return LayoutError(
-        "not-a-multiple",
-        f"{control} {value} is not a multiple of {shown}",
-        control=control,
-        alternatives=[{control: near} for near in (below, below + unit) if 0 < near <= maximum],
-        facts={"control": control, "value": value, "of": shown},
-        quote=quote,
-    )
-
-
-def nearest(
-    value: int, works: Callable[[int], bool], *, maximum: int, minimum: int = 1
-) -> list[int]:
-    """The nearest number below ``value`` that works and the nearest above, where there are any.
-
-    >>> nearest(30, lambda layers: layers % 4 == 0, maximum=99)
-    [28, 32]
-    """
-    below = filter(works, range(min(value - 1, maximum), minimum - 1, -1))
-    above = filter(works, range(value + 1, maximum + 1))
-    found = (next(below, None), next(above, None))
-    return [number for number in found if number is not None]

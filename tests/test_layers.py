@@ -12,16 +12,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from groups import LayoutError
+from groups.holdings import MAX_BATCH, local_experts, samples_of, sequence_chunks
 from groups.layer_layout import LETTERS, parse_layout, stage_layers_of_layout, stages_of_layout
-from groups.layers import (
-    MAX_BATCH,
-    local_experts,
-    partition_balanced,
-    partition_uniform,
-    samples_of,
-    sequence_chunks,
-    stage_layers,
-)
+from groups.layers import stage_layers
+from groups.partitions import partition_balanced, partition_uniform
 
 DATA = Path(__file__).parent / "data"
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from descriptions import PAGE, counted
 from groups import LayoutError, coordinates
+from groups.holdings import local_experts, samples_of, sequence_chunks
 from groups.layer_layout import parse_layout, stage_layers_of_layout
-from groups.layers import local_experts, samples_of, sequence_chunks, stage_layers
+from groups.layers import stage_layers
 from groups.placement import local_rank, node_of, nodes_spanned
 from groups.ranks import require_rank
 from groups.sharing import Shared, Split, parse_ranks, shared_groups
