@@ -13,6 +13,7 @@ members that hold x_0 .. x_(n-1), and tensors cut into n equal pieces along a di
     scatter          member i gets         piece i of the root's tensor
     split            member i keeps        piece i of its own tensor: nothing moves
     all_to_all       member i gets         piece i of every member, joined in order of members
+    send_recv        the next gets         the tensor of member i, or whoever ``to`` says
 
 Pieces land as NCCL and MPI have it: piece i on member i. :func:`apply` runs one of them, or one of
 Megatron's mappings (training.mappings), in every group of a world. Megatron's own ``_reduce`` works
@@ -22,7 +23,6 @@ share memory. Booleans and narrow integers are summed as numpy does, in int64, a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -31,10 +31,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from groups.errors import LayoutError, quoted
-from groups.mesh import whole_number
 
+from .exchange import (
+    all_to_all,
+    send_recv,
+    send_recv_back,
+    tokens_all_to_all,
+    uneven_all_to_all,
+    uneven_all_to_all_back,
+)
 from .inputs import arrays_of, groups_of, stacked_of
-from .mappings import FIRST, LAST, MAPPINGS, Operation
+from .mappings import FIRST, MAPPINGS, Operation
+from .pieces import joined, pieces_of, place_of
 
 COLLECTIVES: dict[str, Operation] = {
     "all_reduce": Operation("all_reduce", "all_reduce", options=("reduction",)),
@@ -45,7 +53,8 @@ COLLECTIVES: dict[str, Operation] = {
     "gather": Operation("gather", "scatter", (FIRST,), options=("dim", "root")),
     "scatter": Operation("scatter", "join_at_root", (FIRST,), options=("dim", "root")),
     "split": Operation("split", "all_gather", (FIRST,), replicated="input", options=("dim",)),
-    "all_to_all": Operation("all_to_all", "all_to_all", (FIRST, FIRST)),
+    "all_to_all": Operation("all_to_all", "all_to_all", (FIRST, FIRST), options=("splits",)),
+    "send_recv": Operation("send_recv", "send_recv_back", options=("to",)),
 }
 """The collectives by name. In gradients only the root counts where the others get nothing (reduce,
 gather) or give nothing (broadcast, scatter)."""
@@ -74,6 +83,8 @@ def apply(
         dim        of reduce_scatter, all_gather, gather, scatter and split: 0 unless given
         root       of broadcast, reduce, gather and scatter: its place in the group, 0 unless given
         reduction  of all_reduce: "sum" unless given, "mean" or "max"
+        to         of send_recv: the place that each member sends to, or None; the next unless given
+        splits     of all_to_all: splits[i][j] rows go from member i to j; equal unless given
         tensor_parallel_output_grad  of gather_from_sequence_parallel_region: True unless given, and
                    the backward reduce-scatters; False, and it splits
 
@@ -105,13 +116,12 @@ def apply(
         raise _no_backward(op, options)
     dims = (options["dim"],) if "dim" in options else operation.dims
     dims = dims if forward else dims[::-1]
-    keywords = {name: options[name] for name in ("root", "reduction") if name in options}
+    keywords = {name: value for name, value in options.items() if name in _KEYWORDS}
 
     results = arrays_of(tensors)
     for group in groups_of(groups, len(results)):
         members = [results[rank] for rank in group]
-        # A scatter reads the root alone: the others may hold anything.
-        stacked = members if function is scatter else stacked_of(members, group)
+        stacked = members if function in _UNSTACKED else stacked_of(members, group)
         for rank, result in zip(group, function(stacked, *dims, **keywords)):
             results[rank] = result
     return [np.array(result) for result in results]
@@ -151,6 +161,8 @@ def operation_of(op: str, **options: Any) -> Operation:
             _require_choice(name, value, (True, False))
     if operation.repeated and not options.get("tensor_parallel_output_grad", True):
         return operation.repeated
+    if "splits" in options:
+        return Operation("uneven_all_to_all", "uneven_all_to_all_back", options=("splits",))
     return operation
 
 
@@ -181,7 +193,7 @@ def reduce_scatter(stacked: np.ndarray, dim: int = 0) -> np.ndarray:
     >>> reduce_scatter(np.array([[1, 2], [3, 4]])).tolist()
     [[4], [6]]
     """
-    return _pieces(np.sum(stacked, axis=0), len(stacked), dim)
+    return pieces_of(np.sum(stacked, axis=0), len(stacked), dim)
 
 
 def all_gather(stacked: np.ndarray, dim: int = 0) -> np.ndarray:
@@ -190,7 +202,7 @@ def all_gather(stacked: np.ndarray, dim: int = 0) -> np.ndarray:
     >>> all_gather(np.array([[4], [6]])).tolist()
     [[4, 6], [4, 6]]
     """
-    whole = _joined(stacked, dim)
+    whole = joined(stacked, dim)
     return np.broadcast_to(whole, (len(stacked), *whole.shape))
 
 
@@ -200,7 +212,7 @@ def broadcast(stacked: np.ndarray, root: int = 0) -> np.ndarray:
     >>> broadcast(np.array([[1, 2], [3, 4]]), root=1).tolist()
     [[3, 4], [3, 4]]
     """
-    return np.broadcast_to(stacked[_place(root, len(stacked))], stacked.shape)
+    return np.broadcast_to(stacked[place_of(root, len(stacked))], stacked.shape)
 
 
 def reduce(stacked: np.ndarray, root: int = 0) -> np.ndarray:
@@ -209,7 +221,7 @@ def reduce(stacked: np.ndarray, root: int = 0) -> np.ndarray:
     >>> reduce(np.array([[1, 2], [3, 4]])).tolist()
     [[4, 6], [3, 4]]
     """
-    at = _place(root, len(stacked))
+    at = place_of(root, len(stacked))
     return np.stack([np.sum(stacked, axis=0) if i == at else x for i, x in enumerate(stacked)])
 
 
@@ -221,7 +233,7 @@ def sum_at_root(stacked: np.ndarray, root: int = 0) -> np.ndarray:
     """
     total = np.sum(stacked, axis=0)
     summed = np.zeros_like(total, shape=stacked.shape)
-    summed[_place(root, len(stacked))] = total
+    summed[place_of(root, len(stacked))] = total
     return summed
 
 
@@ -231,8 +243,8 @@ def gather(stacked: np.ndarray, dim: int = 0, root: int = 0) -> list[np.ndarray]
     >>> [tensor.tolist() for tensor in gather(np.array([[1, 2], [3, 4]]))]
     [[1, 2, 3, 4], [3, 4]]
     """
-    at = _place(root, len(stacked))
-    return [_joined(stacked, dim) if i == at else x for i, x in enumerate(stacked)]
+    at = place_of(root, len(stacked))
+    return [joined(stacked, dim) if i == at else x for i, x in enumerate(stacked)]
 
 
 def scatter(tensors: Sequence[np.ndarray], dim: int = 0, root: int = 0) -> np.ndarray:
@@ -241,7 +253,7 @@ def scatter(tensors: Sequence[np.ndarray], dim: int = 0, root: int = 0) -> np.nd
     >>> scatter([np.array([1, 2]), np.array([7])]).tolist()
     [[1], [2]]
     """
-    return _pieces(tensors[_place(root, len(tensors))], len(tensors), dim)
+    return pieces_of(tensors[place_of(root, len(tensors))], len(tensors), dim)
 
 
 def join_at_root(stacked: np.ndarray, dim: int = 0, root: int = 0) -> np.ndarray:
@@ -252,10 +264,10 @@ def join_at_root(stacked: np.ndarray, dim: int = 0, root: int = 0) -> np.ndarray
     >>> join_at_root(np.array([[1, 2], [3, 4]])).tolist()
     [[1, 2, 3, 4], [0, 0, 0, 0]]
     """
-    whole = _joined(stacked, dim)
-    joined = np.zeros_like(whole, shape=(len(stacked), *whole.shape))
-    joined[_place(root, len(stacked))] = whole
-    return joined
+    whole = joined(stacked, dim)
+    at_root = np.zeros_like(whole, shape=(len(stacked), *whole.shape))
+    at_root[place_of(root, len(stacked))] = whole
+    return at_root
 
 
 def split(stacked: np.ndarray, dim: int = 0) -> np.ndarray:
@@ -264,33 +276,7 @@ def split(stacked: np.ndarray, dim: int = 0) -> np.ndarray:
     >>> split(np.array([[1, 2], [3, 4]])).tolist()
     [[1], [4]]
     """
-    return np.stack([_pieces(x, len(stacked), dim)[i] for i, x in enumerate(stacked)])
-
-
-def all_to_all(stacked: np.ndarray, cut: int = 0, join: int = 0) -> np.ndarray:
-    """Member i gets piece i of every member, joined in order of members.
-
-    Tensors are cut along one dim and joined along another, or the same; the inverse swaps the two.
-
-    >>> all_to_all(np.array([[1, 2], [3, 4]])).tolist()
-    [[1, 3], [2, 4]]
-    """
-    pieces = np.stack([_pieces(x, len(stacked), cut) for x in stacked])  # [from, to, ...]
-    return np.stack([_joined(pieces[:, i], join) for i in range(len(stacked))])
-
-
-def tokens_all_to_all(stacked: np.ndarray, cut: int, join: int) -> np.ndarray:
-    """An all-to-all of tensors seen as (tokens, hidden), as all_to_all_sp2hp and _hp2sp see them.
-
-    All dims but the last are tokens, and stay one dim in the result, as in Megatron.
-
-    >>> two_tokens_each = np.array([[[1, 2], [3, 4]], [[5, 6], [7, 8]]])
-    >>> tokens_all_to_all(two_tokens_each, cut=-1, join=0).tolist()
-    [[[1], [3], [5], [7]], [[2], [4], [6], [8]]]
-    """
-    _require_dims(stacked[0])
-    ranks, *tokens, hidden = stacked.shape
-    return all_to_all(stacked.reshape(ranks, math.prod(tokens), hidden), cut, join)
+    return np.stack([pieces_of(x, len(stacked), dim)[i] for i, x in enumerate(stacked)])
 
 
 _FUNCTIONS: dict[str, Callable[..., Iterable[np.ndarray]]] = {
@@ -309,47 +295,18 @@ _FUNCTIONS: dict[str, Callable[..., Iterable[np.ndarray]]] = {
         split,
         all_to_all,
         tokens_all_to_all,
+        uneven_all_to_all,
+        uneven_all_to_all_back,
+        send_recv,
+        send_recv_back,
     )
 }
 
+_KEYWORDS = ("root", "reduction", "to", "splits")
+"""Options that the functions take as they are."""
 
-def _pieces(tensor: np.ndarray, count: int, dim: int) -> np.ndarray:
-    """The tensor cut into ``count`` equal pieces along a dim, stacked."""
-    at = _require_dims(tensor, dim)
-    size = tensor.shape[at]
-    if size % count:
-        below = size // count * count
-        raise LayoutError(
-            "does-not-split",
-            f"dim {at} of the tensor has size {size}, which does not split over {count} ranks",
-            why="every rank of the group gets an equal piece",
-            control="tensor",
-            alternatives=[{"size": near} for near in (below, below + count) if near],
-            facts={"dim": at, "size": size, "ranks": count},
-        )
-    pieces = tensor.reshape(*tensor.shape[:at], count, size // count, *tensor.shape[at + 1 :])
-    return np.moveaxis(pieces, at, 0)
-
-
-def _joined(stacked: np.ndarray, dim: int) -> np.ndarray:
-    """The stacked tensors joined along a dim."""
-    return np.concatenate(stacked, axis=_require_dims(stacked[0], dim))
-
-
-def _require_dims(tensor: np.ndarray, dim: int = LAST) -> int:
-    """The dim counted from 0, or a LayoutError if the tensor has no such dim."""
-    dims = tensor.ndim
-    if not dims:
-        raise LayoutError(
-            "no-dims",
-            "a tensor that is a single number has no dim to cut or join along",
-            control="tensor",
-        )
-    return whole_number(dim, "dim", minimum=-dims, maximum=dims - 1) % dims
-
-
-def _place(root: int, members: int) -> int:
-    return whole_number(root, "root", minimum=0, maximum=members - 1)
+_UNSTACKED = (scatter, uneven_all_to_all, uneven_all_to_all_back)
+"""Functions of tensors that need not have one shape: a scatter reads the root's alone."""
 
 
 def _no_backward(op: str, options: Mapping[str, Any]) -> LayoutError:
