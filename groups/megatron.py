@@ -1,14 +1,8 @@
 """Every process group that Megatron creates, by name: two grids over the same ranks.
 
-Dense layers live on a grid of tp, cp, dp and pp; experts on a grid of etp (the expert tp), ep, edp
-(the expert dp) and pp. dp and edp are what remains of the world in each:
-
-    dp = world / (tp * cp * pp)        edp = world / (etp * ep * pp)
-
-Most groups are one request to one grid; the others are cut out of those (`Grouping`). Names, grids,
-orders and refusals as in NVIDIA/Megatron-LM, megatron/core/parallel_state.py,
-initialize_model_parallel, and checked against megatron-core 0.16.1; the weight-rematerialization
-axis gtp as in main at d98e8a64 (August 2026), where it is experimental.
+Most groups are one request to one grid of `megatron_grids`; the others are cut out of those
+(`Grouping`). Names, orders and refusals as in NVIDIA/Megatron-LM, megatron/core/parallel_state.py,
+initialize_model_parallel, and checked against megatron-core 0.16.1.
 """
 
 from __future__ import annotations
@@ -18,66 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from .alternatives import MOST, divisors, nearest_fits
+from .alternatives import MOST, divisors
 from .errors import LayoutError, quoted
 from .families import FAMILIES
-from .fitting import fit
 from .grouping import Grouping, Groups
-from .mesh import MAX_RANKS, Axis, Mesh, split_names, whole_number
-from .ranks import rank_groups
-
-ORDER = "tp-cp-ep-dp-pp"
-"""Megatron's default order, fastest first; --use-tp-pp-dp-mapping makes it tp-cp-ep-pp-dp."""
-
-APPENDED = ("tp", "pp", "dp", "ep", "cp")
-"""Axes that an order may leave out if their size is 1, in the order in which they are appended."""
-
-GTP = "gtp_remat"
-"""The axis over which weights are gathered before use: after tp in the dense, after ep in the
-expert grid, unless the order names it. There only if a size of it is above 1."""
-
-
-def grids(
-    world: int,
-    *,
-    tp: int = 1,
-    cp: int = 1,
-    pp: int = 1,
-    ep: int = 1,
-    etp: int | None = None,
-    order: str = ORDER,
-    gtp: int = 1,
-    egtp: int = 1,
-) -> tuple[Mesh, Mesh]:
-    """The dense and the expert mesh of a world, both with all five axes of the order.
-
-    etp left out is tp. In the dense mesh ep is 1, in the expert mesh cp is 1 and tp is etp. gtp and
-    egtp above 1 add the axis gtp_remat to both.
-
-    >>> dense, expert = grids(16, tp=2, cp=2, pp=2, ep=8, etp=1)
-    >>> str(dense), str(expert)
-    ('tp2-cp2-ep1-dp2-pp2', 'tp1-cp1-ep8-dp1-pp2')
-
-    Errors: LayoutError where Megatron refuses, and for what it accepts as nonsense (repeated or
-    unknown axes, sizes below 1); ``quote`` is Megatron's own message where it has one.
-    """
-    given = {"tp": tp, "cp": cp, "pp": pp, "ep": ep, "gtp": gtp, "egtp": egtp}
-    sizes = _whole_sizes(given if etp is None else {**given, "etp": etp})
-    sizes.setdefault("etp", sizes["tp"])
-    names = _complete(order, sizes)
-    dense_names, expert_names = _with_gtp(names, sizes)
-    shared = ("pp", "gtp") if GTP in dense_names else ("pp",)
-    dense = _grid(world, dense_names, sizes, ("tp", "cp", *shared))
-    shared = ("pp", "egtp") if GTP in dense_names else ("pp",)
-    expert = _grid(world, expert_names, sizes, ("etp", "ep", *shared))
-    remaining = max(dense.size("dp"), expert.size("dp"))
-    if remaining > 1 and "dp" not in order.split("-"):
-        raise _left_out("dp", remaining, order)
-    if not order.endswith("pp"):  # else stage s is ranks s * world / pp and on, in both grids
-        _refuse_clashing_pipelines(names, dense, expert, sizes)
-    return dense, expert
+from .megatron_grids import dense_grid, expert_grid, grids
+from .megatron_order import GTP, ORDER, mended
+from .mesh import MAX_RANKS, Mesh, whole_number
 
 
 def groupings(
@@ -127,22 +68,6 @@ def dense_groupings(mesh: Mesh, embedding_stages: Sequence[int] = (0, -1)) -> di
             found["embd"] = replace(pipeline, name="embd", places=stages)
         found["pos-embd"] = replace(pipeline, name="pos-embd", places=(0,))
     return found
-
-
-def dense_grid(mesh: Mesh) -> Mesh:
-    """The dense mesh by the axes that dense layers have: without ep, which is 1 there."""
-    return Mesh(tuple(axis for axis in mesh.axes if axis.name != "ep"))
-
-
-def expert_grid(mesh: Mesh) -> Mesh:
-    """The expert mesh by the names of experts: etp and edp for tp and dp, without cp.
-
-    >>> str(expert_grid(grids(16, tp=2, cp=2, pp=2, ep=8, etp=1)[1]))
-    'etp1-ep8-edp1-pp2'
-    """
-    own = {"tp": "etp", "dp": "edp"}
-    axes = (Axis(own.get(axis.name, axis.name), axis.size) for axis in mesh.axes)
-    return Mesh(tuple(axis for axis in axes if axis.name != "cp"))
 
 
 def _rows(mesh: Mesh) -> Iterator[tuple[str, Mesh, str]]:
@@ -240,195 +165,6 @@ def _works(world: int, asked: Mapping[str, Any]) -> bool:
     except LayoutError:
         return False
     return True
-
-
-# -- the two grids -------------------------------------------------------------------------------
-
-
-def _whole_sizes(given: Mapping[str, Any]) -> dict[str, int]:
-    """Each size as an int; a refusal offers 1 for all that are none."""
-    sizes, refusals = {}, {}
-    for name, size in given.items():
-        try:
-            sizes[name] = whole_number(size, name)
-        except LayoutError as error:
-            refusals[name] = error
-    if refusals:
-        raise next(iter(refusals.values())).but(alternatives=[dict.fromkeys(refusals, 1)])
-    return sizes
-
-
-def _complete(order: str, sizes: Mapping[str, int]) -> list[str]:
-    """All axes: those of the order, then the left-out ones, which must have size 1."""
-    try:
-        names = split_names(order, "order")
-    except LayoutError as error:
-        quote = _key_error(order) if order else _unnamed(sizes)
-        raise error.but(alternatives=[{"order": mended(order)}], quote=quote) from None
-    for name in names:
-        if name not in (*APPENDED, GTP):
-            raise LayoutError(
-                "unknown-axis",
-                f"{name} is not an axis of Megatron's: an order joins {', '.join(APPENDED)}",
-                control="order",
-                alternatives=[{"order": mended(order)}],
-                facts={"value": quoted(name), "mesh": "-".join(APPENDED)},
-                quote=f"KeyError: '{name}'",
-            )
-    for name in APPENDED:
-        size = max(sizes["tp"], sizes["etp"]) if name == "tp" else sizes.get(name, 1)
-        if name not in names and size > 1:
-            raise _left_out(name, size, order)
-    return names + [name for name in APPENDED if name not in names]
-
-
-def _left_out(name: str, size: int, order: str) -> LayoutError:
-    """An axis of more than one coordinate that the order does not name."""
-    return LayoutError(
-        "axis-not-in-order",
-        f"{name} has a size, but the order '{order}' does not name it",
-        why="the order says how fast each axis varies, so it must name all of them",
-        control="order",
-        alternatives=[{"order": mended(order)}],
-        facts={"axis": name, "order": quoted(order)},
-        quote=_not_specified(name, size, order),
-    )
-
-
-def _not_specified(name: str, size: int, order: str) -> str:
-    return (
-        f"The size of ({name}) is ({quoted(size)}), but you haven'tspecified the order ({order})."
-    )
-
-
-def _unnamed(sizes: Mapping[str, int]) -> str:
-    """What Megatron says of an order that is empty."""
-    larger = [name for name in APPENDED if sizes.get(name, 1) > 1]
-    return _not_specified(larger[0], sizes[larger[0]], "") if larger else ""
-
-
-def mended(order: object) -> str:
-    """The nearest order that names every axis once: what it says, then what it leaves out.
-
-    pp goes last, where both grids always agree on the pipelines.
-
-    >>> mended("dp-tp"), mended("TP tp-xx-pp-ep"), mended(3)
-    ('dp-tp-cp-ep-pp', 'tp-ep-cp-dp-pp', 'tp-cp-ep-dp-pp')
-    """
-    text = order.lower() if isinstance(order, str) else ""
-    said = "".join(c if c.isalpha() else " " for c in text[:200]).split()
-    names = [name for name in dict.fromkeys(said) if name in APPENDED]
-    names += [name for name in ORDER.split("-") if name not in names]
-    return "-".join([*(name for name in names if name != "pp"), "pp"])
-
-
-def _key_error(order: object) -> str:
-    """What Megatron says of an order that is not names joined by dashes."""
-    if not isinstance(order, str) or not order:
-        return ""
-    names = order.lower().split("-")
-    strange = [name for name in names if name not in (*APPENDED, GTP)]
-    return f"KeyError: '{strange[0]}'" if strange and len(strange[0]) <= 40 else ""
-
-
-def _with_gtp(names: list[str], sizes: Mapping[str, int]) -> tuple[list[str], list[str]]:
-    """The order of the dense and of the expert grid: with gtp_remat in its place, if it is used."""
-    if sizes["gtp"] == sizes["egtp"] == 1:
-        unused = [name for name in names if name != GTP]
-        return unused, unused
-    if GTP in names:
-        return names, names
-
-    def after(axis: str) -> list[str]:
-        at = names.index(axis) + 1
-        return [*names[:at], GTP, *names[at:]]
-
-    return after("tp"), after("ep")
-
-
-OWN_NAMES = {"etp": "tp", "gtp": GTP, "egtp": GTP}
-"""The axis that a size is of, where it has another name."""
-
-
-def _grid(world: int, names: list[str], sizes: Mapping[str, int], used: tuple[str, ...]) -> Mesh:
-    """One grid: the used sizes under the order's names, dp what remains, 1 for the other axis."""
-    try:
-        mesh = fit(world, order="-".join((*used, "dp")), **{name: sizes[name] for name in used})
-    except LayoutError as error:
-        if error.control == "world" and error.alternatives:
-            raise error.but(alternatives=_worlds(world, sizes)) from None
-        raise _with_quote(error, world, sizes, used) from None
-    size_of = {OWN_NAMES.get(name, name): mesh.size(name) for name in mesh.names}
-    return Mesh(tuple(Axis(name, size_of.get(name, 1)) for name in names))
-
-
-def _worlds(world: int, sizes: Mapping[str, int]) -> list[dict[str, int]]:
-    """The nearest world that both grids fill, for one that is out of range."""
-    dense = math.prod(sizes[name] for name in ("tp", "cp", "pp", "gtp"))
-    expert = math.prod(sizes[name] for name in ("etp", "ep", "pp", "egtp"))
-    unit = math.lcm(dense, expert)
-    nearest = unit if world < 1 else MAX_RANKS // unit * unit
-    return [{"world": nearest}] if 1 <= nearest <= MAX_RANKS else []
-
-
-def _with_quote(
-    error: LayoutError, world: int, sizes: Mapping[str, int], used: tuple[str, ...]
-) -> LayoutError:
-    """A refusal of one grid with Megatron's words, and cures that leave the other grid alone."""
-    if error.code not in ("does-not-divide", "out-of-range") or error.control == "world":
-        return error
-    product = math.prod(sizes[name] for name in used)
-    if "etp" not in used:
-        return error.but(quote=f"world_size ({world}) is not divisible by {quoted(product)}")
-    message = (
-        f"world_size ({world}) is not divisible by expert_tensor_model_pipeline_parallel size "
-        f"({quoted(product)})"
-    )
-    # pp divides the world already, so only etp and ep change.
-    shared = math.prod(sizes[name] for name in used if name not in ("etp", "ep"))
-    near = {name: min(sizes[name], world) for name in ("ep", "etp")}
-    larger = [name for name in near if sizes[name] > world]
-    fits = world % shared == 0
-    cures = nearest_fits(world // shared, near, change=larger) if fits else error.alternatives
-    return error.but(
-        why=error.why.replace("dp is", "edp is"),
-        alternatives=cures,
-        control=next(iter(cures[0]), "ep"),
-        facts={**error.facts, "left": "EDP"},
-        quote=message,
-    )
-
-
-def _refuse_clashing_pipelines(
-    names: list[str], dense: Mesh, expert: Mesh, sizes: Mapping[str, int]
-) -> None:
-    """With pp not last, both grids must put the same ranks into each pipeline."""
-    if dense.size("pp") == 1:
-        return
-    pp_last = {"order": "-".join([*(name for name in names if name != "pp"), "pp"])}
-    if dense.size("dp") != expert.size("dp"):
-        near = {"ep": sizes["ep"], "etp": sizes["etp"]}
-        raise LayoutError(
-            "dp-and-edp-differ",
-            f"dp {dense.size('dp')} and edp {expert.size('dp')} differ, and pp is not last",
-            why="only with pp last do both grids cut the stages alike whatever dp and edp are",
-            control="order",
-            alternatives=[pp_last, *nearest_fits(sizes["tp"] * sizes["cp"], near, exactly=True)],
-            facts={"dp": dense.size("dp"), "edp": expert.size("dp")},
-            quote="When not using pp-last rank ordering, the data parallel size of the attention "
-            "and moe layers must be the same",
-        )
-    if not np.array_equal(rank_groups(dense, "pp"), rank_groups(expert, "pp")):
-        raise LayoutError(
-            "pipelines-differ",
-            "the order gives dense layers and experts different pipelines",
-            why="a rank has one stage, so both grids must make the same pp groups",
-            control="order",
-            alternatives=[pp_last],
-            facts={"dense": str(dense), "expert": str(expert)},
-            quote="Pipeline parallel groups are expected to be the same for Non-Expert and Expert "
-            "part",
-        )
 
 
 # -- groups that are cut out of others -----------------------------------------------------------

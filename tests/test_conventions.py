@@ -28,7 +28,7 @@ from groups.deepspeed import (
     topology,
 )
 from groups.launchers import horovod_slots, parse_hosts
-from groups.megatron import grids
+from groups.megatron_grids import grids
 from groups.torchtitan import device_mesh, torchtitan_meshes
 
 DATA = Path(__file__).parent / "data"

@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from groups import LayoutError, coordinates, parse_mesh, rank_groups
 from groups.families import FAMILIES, family
 from groups.grouping import Grouping, plain
-from groups.megatron import GTP, grids, groupings, process_groups
+from groups.megatron import groupings, process_groups
+from groups.megatron_grids import grids
+from groups.megatron_order import GTP
 
 
 def lists(groups) -> list[list[int]]:

@@ -10,7 +10,7 @@ import pytest
 
 from groups.conventions import CONVENTIONS
 from groups.layers import stage_layers
-from groups.megatron import grids
+from groups.megatron_grids import grids
 from groups.presets import LAYOUT, PRESETS, url_of
 from groups.published import LEFT_OUT, PUBLISHED
 

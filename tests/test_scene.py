@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from groups import LayoutError, fit, group_of, parse_mesh, rank_groups
 from groups.grouping import Grouping, plain
-from groups.megatron import dense_grid, expert_grid, grids, groupings
+from groups.megatron import groupings
+from groups.megatron_grids import dense_grid, expert_grid, grids
 from render import geometry, palette, scene
 
 SIXTEEN = fit(16, order="tp-cp-dp-pp", tp=2, pp=2)
