@@ -20,17 +20,13 @@ import bisect
 import re
 from collections.abc import Sequence
 
-from .launch_expand import MAX_DEPTH, Expander, Memory, Variable
+from .launch_commands import Flow, Script
+from .launch_expand import MAX_DEPTH, Expander
 from .launch_words import Run, Source, Word, split
 
 
-class Shell(Memory):
-    """What a script says: the words of its commands, its variables, its here-documents."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.commands: list[list[Word]] = []
-        self.documents: list[Source] = []
+class Shell(Script):
+    """What a script says, once it is read."""
 
     def read(self, source: Source, depth: int = 0) -> None:
         _Reader(self, source, depth).read()
@@ -65,9 +61,7 @@ class _Reader(Expander):
         self.array: tuple[str, bool, int, list[Word]] | None = None  # name, appends, start, outer
         self.skips = False  # the next word is where output goes
         self.heredocs: list[tuple[str, bool]] = []
-        self.branches = 0  # of if and case, which nobody decides here
-        self.tested = False  # the last command was a test, which && and || go by
-        self.guarded = False
+        self.flow = Flow(shell, depth)
         self.no_more = ""  # a quote that is never closed again
 
     def read(self) -> None:
@@ -125,7 +119,7 @@ class _Reader(Expander):
         if self.skips:
             self.skips = False
         elif not self.array and (match := self._assigns(word.runs)):
-            self._assign(match[1], bool(match[2]), list(word.after(match.end()).runs))
+            self.flow.assign(match[1], bool(match[2]), list(word.after(match.end()).runs))
         else:
             self.words.append(word)
 
@@ -138,25 +132,6 @@ class _Reader(Expander):
         if not all(one.text in PREFIXES or one.text[:1] == "-" for one in self.words):
             return None
         return _ASSIGNMENT.match(runs[0].text)
-
-    def _assign(self, name: str, appends: bool, runs: list[Run]) -> None:
-        old = self.shell.variables.get(name)
-        kept: list[Run] = []
-        if self._undecided:
-            before = old.runs if old and not appends else []
-            if runs[: len(before)] == before:  # NAME="$NAME more": what was there stays decided
-                kept, runs = runs[: len(before)], runs[len(before) :]
-            runs = [run._replace(why=run.why or "condition") for run in runs]
-        if appends and old:
-            old.runs += runs  # in place: appending line by line stays linear
-            if old.words is not None and runs:
-                old.words.append(Word(tuple(runs), (runs[0].start, runs[-1].end)))
-        else:
-            self.shell.variables[name] = Variable(kept + runs)
-
-    @property
-    def _undecided(self) -> bool:
-        return bool(self.branches or self.guarded)
 
     # -- between words ---------------------------------------------------------------------------
 
@@ -205,7 +180,7 @@ class _Reader(Expander):
         if self.array:
             return
         self._end_command()
-        self.guarded = operator == "||" or (operator == "&&" and (self.tested or self.guarded))
+        self.flow.joined(operator)
 
     def _paren(self, c: str) -> None:
         opens = None
@@ -229,24 +204,7 @@ class _Reader(Expander):
         assert self.array is not None
         name, appends, _, outer = self.array
         words, self.words, self.array = self.words, outer, None
-        if self._undecided:
-            words = [
-                Word(tuple(run._replace(why=run.why or "condition") for run in word.runs), word.at)
-                for word in words
-            ]
-        old = self.shell.variables.get(name)
-        # NAME=( "${NAME[@]}" more ) appends as well: what was there before stays decided.
-        if self._undecided and old and old.words and not appends:
-            before = len(old.words)
-            if [word.text for word in words[:before]] == [word.text for word in old.words]:
-                words[:before] = old.words
-        if appends and old:
-            if old.words is None:
-                old.words = [Word(tuple(old.runs), (0, 0))] if old.runs else []
-            old.words.extend(words)
-        else:
-            first = list(words[0].runs) if words else []
-            self.shell.variables[name] = Variable(first, words)
+        self.flow.assign_words(name, appends, words)
 
     def _redirect(self) -> None:
         placeholder = _PLACEHOLDER.match(self.text, self.i)
@@ -288,72 +246,14 @@ class _Reader(Expander):
         elif not any(program.startswith("python") for program in programs):
             self.shell.documents.append(body)
 
-    # -- commands --------------------------------------------------------------------------------
-
     def _end_command(self) -> None:
         self._end_word()
-        words, self.words = self.words, []
         if self.array:
             self.array = (*self.array[:3], [])
-            self.words = words
             return
+        words, self.words = self.words, []
         self.skips = False
-        first = 0
-        while first < len(words) and words[first].text in _KEYWORDS:
-            keyword = words[first].text
-            first += 1
-            self.branches = max(0, self.branches + _KEYWORDS[keyword])
-            if keyword in ("for", "select") and first < len(words):
-                name = words[first]
-                self.shell.variables[name.text] = Variable(
-                    [Run(f"${name.text}", *name.place, "loop")]
-                )
-                first = len(words)
-            elif keyword == "case":
-                first = len(words)
-        words = words[first:]
-        self.tested = bool(words) and words[0].text in ("[", "[[", "test")
-        self.guarded = False
-        if not words or self.tested:
-            return
-        self.shell.commands.append(words)
-        if self.depth < MAX_DEPTH:
-            self._nested(words)
-        if words[0].text == "sbatch":
-            self._slurm(words)
-
-    def _nested(self, words: list[Word]) -> None:
-        """What ``bash -c`` and ``eval`` read once more."""
-        runs: list[Run] = []
-        if words[0].text == "eval":
-            for word in words[1:]:
-                runs += [*word.runs, Run(" ", *word.at)]
-            self.shell.commands.pop()
-        else:
-            for program, option, script in zip(words, words[1:], words[2:]):
-                named = program.text.rsplit("/", 1)[-1] in ("bash", "sh", "zsh")
-                if named and option.text == "-x":
-                    continue
-                if (
-                    option.text[:1] == "-"
-                    and option.text.endswith("c")
-                    and (named or program.text == "-x")
-                ):
-                    runs = list(script.runs)
-                    break
-        if runs and self.shell.may_spend(runs, words[0].place):
-            self.shell.read(Source(runs), self.depth + 1)
-
-    def _slurm(self, words: list[Word]) -> None:
-        """The variables that Slurm sets for what a job asked for."""
-        for name, options in SLURM.items():
-            for at, word in enumerate(words):
-                option, _, value = word.text.partition("=")
-                if option not in options:
-                    continue
-                given = [word.after(len(option) + 1)] if value else words[at + 1 : at + 2]
-                if given and given[0].text.isdigit():
-                    self.shell.set(name, given[0].runs)
+        self.flow.end(words)
 
     # -- quotes and expansions -------------------------------------------------------------------
 
@@ -450,22 +350,6 @@ class _Reader(Expander):
     def _open(self, start: int, end: int, why: str) -> None:
         self.runs += self.unknown(start, end, why)
 
-
-_KEYWORDS = {
-    **{"if": 1, "case": 1, "fi": -1, "esac": -1},
-    **dict.fromkeys(("then", "else", "elif", "do", "done", "for", "select", "while", "until"), 0),
-    **dict.fromkeys(("{", "}", "!", "time", "function"), 0),
-}
-"""Words of the shell's own, and by how many undecided branches each goes deeper."""
-
-SLURM = {
-    "SLURM_NNODES": ("-N", "--nodes"),
-    "SLURM_JOB_NUM_NODES": ("-N", "--nodes"),
-    "SLURM_NTASKS": ("-n", "--ntasks"),
-    "SLURM_NTASKS_PER_NODE": ("--ntasks-per-node",),
-    "SLURM_GPUS_PER_NODE": ("--gpus-per-node",),
-}
-"""Variables that Slurm sets, and the options that say what to."""
 
 _CLOSING = {
     '"': re.compile(r'\\.|"|\$\((?!\()', re.DOTALL),
