@@ -14,9 +14,9 @@ What is 0 is taken from the fields beside it, and stands in the value from then 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
+from groups.alternatives import divisors, not_a_multiple
 from groups.errors import LayoutError, quoted
 from groups.layers import MAX_LAYERS
 from groups.mesh import whole_number
@@ -141,25 +141,17 @@ class Model:
             object.__setattr__(self, "expert_ffn", self.ffn)
         if not self.head_dim and not self.is_mla:
             if self.hidden % self.heads:
-                raise LayoutError(
-                    "hidden-not-by-heads",
-                    f"hidden {self.hidden} is not a multiple of heads {self.heads}",
-                    why="head_dim is not given, so it is hidden / heads",
-                    control="hidden",
-                    alternatives=_nearest_multiples("hidden", self.hidden, self.heads),
-                    facts={"hidden": self.hidden, "heads": self.heads},
-                )
+                by = {"heads": self.heads}
+                raise not_a_multiple("hidden", self.hidden, by, maximum=MAX_SIZE)
             object.__setattr__(self, "head_dim", self.hidden // self.heads)
 
     def _check_attention(self) -> None:
         if self.heads % self.kv_heads:
-            raise LayoutError(
-                "heads-not-by-kv-heads",
-                f"heads {self.heads} is not a multiple of kv_heads {self.kv_heads}",
-                why="every key-value head serves the same number of query heads",
+            raise not_a_multiple(
+                "heads", self.heads, {"kv_heads": self.kv_heads}, maximum=MAX_SIZE
+            ).but(
                 control="kv_heads",
-                alternatives=nearest_divisors("kv_heads", self.kv_heads, self.heads),
-                facts={"heads": self.heads, "kv_heads": self.kv_heads},
+                alternatives=divisors_near("kv_heads", self.kv_heads, self.heads),
             )
         needed = [name for name in MLA if name not in ("q_lora_rank", "kv_lora_rank")]
         given = [name for name in MLA if getattr(self, name)]
@@ -188,26 +180,15 @@ class Model:
             whole_number(self.dense_layers, "dense_layers", minimum=0, maximum=self.layers)
 
 
-def nearest_divisors(name: str, near: int, number: int) -> list[dict[str, int]]:
-    """The largest divisor of ``number`` up to ``near`` and the smallest above it, as alternatives.
+def divisors_near(name: str, near: int, number: int) -> list[dict[str, int]]:
+    """The largest divisor of ``number`` below ``near`` and the smallest above, as alternatives.
 
-    >>> nearest_divisors("tp", 3, 32), nearest_divisors("tp", 64, 32)
+    >>> divisors_near("tp", 3, 32), divisors_near("tp", 64, 32)
     ([{'tp': 2}, {'tp': 4}], [{'tp': 32}])
     """
-    divisors = sorted({d for low in _divisors(number) for d in (low, number // low)})
-    below = [d for d in divisors if d < near][-1:]
-    above = [d for d in divisors if d > near][:1]
-    return [{name: divisor} for divisor in below + above]
-
-
-def _divisors(number: int) -> Iterable[int]:
-    """The divisors up to the square root."""
-    return (d for d in range(1, int(number**0.5) + 1) if number % d == 0)
-
-
-def _nearest_multiples(name: str, near: int, unit: int) -> list[dict[str, int]]:
-    below = near // unit * unit
-    return [{name: multiple} for multiple in (below, below + unit) if 0 < multiple <= MAX_SIZE]
+    below = [size for size in divisors(number) if size < near][-1:]
+    above = [size for size in divisors(number) if size > near][:1]
+    return [{name: size} for size in below + above]
 
 
 def _require_choice(name: str, value: object, choices: tuple[object, ...]) -> None:

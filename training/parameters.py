@@ -1,0 +1,239 @@
+"""How many parameters a transformer has, kind by kind, in all and on one rank.
+
+    attention  h*q + h*(k+v) + o*h            q, k, v, o: width of queries, keys, values, output
+      (MLA)    down to the ranks, up again    arXiv:2405.04434 section 2.1
+    mlp        2*h*f, gated 3*h*f             f: ffn; the same of an expert and a shared expert
+    router     h*experts
+    norms      2 a layer, 1 at the end        h each, twice that with a bias (LayerNorm)
+    embedding  V*h                            output another V*h unless tied
+
+For GPT that is L*(12*h*h + 13*h) + (V+s)*h and the last norm (arXiv:2104.04473, equation 2).
+
+On one rank (NVIDIA/Megatron-LM d98e8a6, megatron/training/theoretical_memory_usage.py and the
+layers themselves) matrices are cut over tp, experts dealt over ep and cut over etp; norms, the
+router, biases that follow a sum over tp, and MLA's projections down are whole on every rank.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .model import Model
+from .split import Split, padded_vocabulary, stage_sizes
+
+KINDS = (
+    *("embedding", "positions", "attention", "mlp", "router", "experts", "shared_expert"),
+    *("norms", "mtp", "output"),
+)
+"""What parameters are there for, in the order in which a token meets them."""
+
+
+@dataclass(frozen=True)
+class Count:
+    """Parameters of one kind: ``cut`` is shared out by the ranks of a group, ``whole`` is not.
+
+    >>> Count(cut=100, whole=8).on_one_of(4)
+    33
+    """
+
+    cut: int = 0
+    whole: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.cut + self.whole
+
+    def on_one_of(self, ranks: int) -> int:
+        """Parameters on each of the ranks that share the cut part; they divide it."""
+        return self.cut // ranks + self.whole
+
+
+def layer_parameters(model: Model, *, moe: bool) -> dict[str, Count]:
+    """The parameters of one layer by kind, with experts or with one MLP.
+
+    >>> from training.models import MODELS
+    >>> one = layer_parameters(MODELS["llama3-8b"].model, moe=False)
+    >>> {kind: count.total for kind, count in one.items()}
+    {'attention': 41943040, 'norms': 8192, 'mlp': 176160768}
+    """
+    found = {"attention": _attention(model), "norms": Count(whole=2 * _norm(model, model.hidden))}
+    if not moe:
+        return {**found, "mlp": _mlp(model, model.ffn)}
+    expert = _mlp(model, model.expert_ffn)
+    found["router"] = Count(whole=model.hidden * model.experts)
+    found["experts"] = Count(model.experts * expert.cut, model.experts * expert.whole)
+    if model.shared_expert_ffn:
+        found["shared_expert"] = _mlp(model, model.shared_expert_ffn)
+    return found
+
+
+def parameters_by_kind(model: Model) -> dict[str, int]:
+    """All parameters of a model, by kind; kinds that it does not have are left out.
+
+    >>> from training.models import MODELS
+    >>> found = parameters_by_kind(MODELS["deepseek-v3"].model)
+    >>> found["experts"], round(sum(found.values()) / 1e9, 2)
+    (653908770816, 671.03)
+    """
+    found = dict.fromkeys(KINDS, 0)
+    layers = ((model.layers - model.moe_layers, False), (model.moe_layers, True))
+    for number, moe in layers:
+        for kind, count in layer_parameters(model, moe=moe).items() if number else ():
+            found[kind] += number * count.total
+    found["embedding"] = model.vocabulary * model.hidden
+    found["positions"] = model.sequence * model.hidden * model.learned_positions
+    found["output"] = 0 if model.tied else model.vocabulary * model.hidden
+    found["norms"] += _norm(model, model.hidden)
+    found["mtp"] = model.mtp_layers * sum(count.total for count in mtp_parameters(model).values())
+    return {kind: number for kind, number in found.items() if number}
+
+
+def total_parameters(model: Model) -> int:
+    """All parameters of a model.
+
+    >>> from training.models import MODELS
+    >>> total_parameters(MODELS["llama3-8b"].model)
+    8030261248
+    """
+    return sum(parameters_by_kind(model).values())
+
+
+def active_parameters(model: Model) -> int:
+    """The parameters that one token passes through: of the experts, top_k.
+
+    >>> from training.models import MODELS
+    >>> round(active_parameters(MODELS["deepseek-v3"].model) / 1e9, 2)
+    37.55
+    """
+    if not model.experts:
+        return total_parameters(model)
+    expert = _mlp(model, model.expert_ffn).total
+    idle = (model.experts - model.top_k) * expert
+    layers = model.moe_layers + model.mtp_layers * model.has_experts(model.layers - 1)
+    return total_parameters(model) - layers * idle
+
+
+@dataclass(frozen=True)
+class StageParameters:
+    """The parameters on each rank of one pipeline stage, by kind."""
+
+    stage: int
+    layers: int
+    moe_layers: int  # of them
+    by_kind: dict[str, int]
+
+    @property
+    def experts(self) -> int:
+        """Those that only edp replicates."""
+        return self.by_kind.get("experts", 0)
+
+    @property
+    def dense(self) -> int:
+        """Those that dp and cp replicate."""
+        return self.total - self.experts
+
+    @property
+    def total(self) -> int:
+        return sum(self.by_kind.values())
+
+
+def stage_parameters(model: Model, split: Split) -> tuple[StageParameters, ...]:
+    """The parameters on one rank, for every pipeline stage.
+
+    The stages times the ranks that share each cut part sum to the model; only a tied output and
+    the embedding of MTP modules, which the last stage then keeps a copy of, and the padding of the
+    vocabulary come on top.
+
+    >>> from training.models import MODELS
+    >>> first, last = stage_parameters(MODELS["llama3-8b"].model, Split(tp=8, pp=2))
+    >>> first.layers, first.by_kind["embedding"], last.by_kind["norms"]
+    (16, 66060288, 135168)
+
+    Errors: LayoutError if the split does not cut the model evenly.
+    """
+    split.require_fits(model)
+    one = {moe: _on_one_rank(layer_parameters(model, moe=moe), split) for moe in (False, True)}
+    stages = stage_sizes(model, split)
+    found = []
+    for stage, (layers, moe_layers) in enumerate(stages):
+        by_kind: dict[str, int] = {}
+        for number, moe in ((layers - moe_layers, False), (moe_layers, True)):
+            for kind, parameters in one[moe].items() if number else ():
+                by_kind[kind] = by_kind.get(kind, 0) + number * parameters
+        ends = _ends(model, split, is_first=stage == 0, is_last=stage == len(stages) - 1)
+        for kind, parameters in ends.items():
+            by_kind[kind] = by_kind.get(kind, 0) + parameters
+        ordered = {kind: by_kind[kind] for kind in KINDS if by_kind.get(kind)}
+        found.append(StageParameters(stage, layers, moe_layers, ordered))
+    return tuple(found)
+
+
+def _ends(model: Model, split: Split, *, is_first: bool, is_last: bool) -> dict[str, int]:
+    """What the first and the last stage hold beside their layers, on one rank."""
+    table = padded_vocabulary(model.vocabulary, split.tp) // split.tp * model.hidden
+    found = {"embedding": 0, "output": 0, "experts": 0}
+    if is_first:
+        found["embedding"] = table
+        found["positions"] = model.sequence * model.hidden * model.learned_positions
+    if is_last:
+        found["norms"] = _norm(model, model.hidden)
+        found["output"] = 0 if model.tied and is_first else table
+        if model.mtp_layers:
+            found["embedding"] = table
+            modules = _on_one_rank(mtp_parameters(model), split)
+            found["experts"] = model.mtp_layers * modules.pop("experts", 0)
+            found["mtp"] = model.mtp_layers * sum(modules.values())
+    return found
+
+
+def _on_one_rank(counts: dict[str, Count], split: Split) -> dict[str, int]:
+    found = {}
+    for kind, count in counts.items():
+        if kind == "experts":
+            found[kind] = count.on_one_of(split.etp) // split.ep
+        else:
+            found[kind] = count.on_one_of(split.tp)
+    return found
+
+
+def mtp_parameters(model: Model) -> dict[str, Count]:
+    """One multi-token prediction module: a layer like the last one, a projection, three norms.
+
+    Source: arXiv:2412.19437 section 2.2. Embedding and output are those of the model.
+    """
+    found = layer_parameters(model, moe=model.has_experts(model.layers - 1))
+    found["mtp"] = Count(2 * model.hidden * model.hidden, 3 * _norm(model, model.hidden))
+    return found
+
+
+def _norm(model: Model, width: int) -> int:
+    return width * (1 if model.rms_norm else 2)
+
+
+def _mlp(model: Model, ffn: int) -> Count:
+    """Matrices into ffn (two if gated) and one out of it; the bias out follows a sum over tp."""
+    into = (2 if model.gated else 1) * ffn
+    biased = model.biases == "all"
+    return Count((into + ffn) * model.hidden + biased * into, biased * model.hidden)
+
+
+def _attention(model: Model) -> Count:
+    into = model.query_width + model.key_width + model.value_width
+    out = model.attention_width * model.hidden
+    if model.is_mla:
+        return _latent_attention(model, out)
+    biased = model.biases != "none"
+    return Count(model.hidden * into + out + biased * into, (model.biases == "all") * model.hidden)
+
+
+def _latent_attention(model: Model, out: int) -> Count:
+    """Down to the ranks (whole on every rank, with a norm each), up to the heads (cut)."""
+    keys = model.heads * (model.qk_nope_head_dim + model.v_head_dim)
+    cut = model.kv_lora_rank * keys + out
+    whole = model.hidden * (model.kv_lora_rank + model.qk_rope_head_dim)
+    whole += _norm(model, model.kv_lora_rank)
+    if not model.q_lora_rank:
+        return Count(cut + model.hidden * model.query_width, whole)
+    cut += model.q_lora_rank * model.query_width
+    whole += model.hidden * model.q_lora_rank + _norm(model, model.q_lora_rank)
+    return Count(cut, whole)
