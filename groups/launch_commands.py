@@ -81,11 +81,15 @@ class Flow:
 
     # -- commands --------------------------------------------------------------------------------
 
-    def end(self, words: list[Word]) -> None:
-        """A command is over; its words, without those that were assignments."""
+    def end(self, words: list[Word], operator: str = "") -> None:
+        """A command is over; its words, without those that were assignments.
+
+        operator: what stands behind it on its line: ``;``, ``&``, ``|``, ``&&`` or ``||``.
+        """
         words = self._without_keywords(words)
         self.tested = bool(words) and words[0].text in ("[", "[[", "test")
-        self.guarded = False
+        goes_on = operator == "&&" and (self.tested or self.guarded)
+        self.guarded = operator == "||" or goes_on
         if not words or self.tested:
             return
         self.script.commands.append(words)
@@ -93,10 +97,6 @@ class Flow:
             self._nested(words)
         if words[0].text == "sbatch":
             self._slurm(words)
-
-    def joined(self, operator: str) -> None:
-        """The command that has just ended is followed by ``;``, ``&``, ``|``, ``&&`` or ``||``."""
-        self.guarded = operator == "||" or (operator == "&&" and (self.tested or self.guarded))
 
     def _without_keywords(self, words: list[Word]) -> list[Word]:
         """What a command begins with behind the shell's own words; these say what is undecided."""

@@ -179,8 +179,7 @@ class _Reader(Expander):
         self.i += len(operator)
         if self.array:
             return
-        self._end_command()
-        self.flow.joined(operator)
+        self._end_command(operator)
 
     def _paren(self, c: str) -> None:
         opens = None
@@ -246,14 +245,14 @@ class _Reader(Expander):
         elif not any(program.startswith("python") for program in programs):
             self.shell.documents.append(body)
 
-    def _end_command(self) -> None:
+    def _end_command(self, operator: str = "") -> None:
         self._end_word()
         if self.array:
             self.array = (*self.array[:3], [])
             return
         words, self.words = self.words, []
         self.skips = False
-        self.flow.end(words)
+        self.flow.end(words, operator)
 
     # -- quotes and expansions -------------------------------------------------------------------
 

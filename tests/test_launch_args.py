@@ -305,6 +305,7 @@ OPEN = [
     ("TP=$N\nx.py {} $TP", "$N", "size-unresolved"),
     ("if [ -n $A ]; then TP=2; else TP=8; fi\nx.py {} $TP", "8", "decided-by-condition"),
     ("[ -z $A ] && TP=8\nx.py {} $TP", "8", "decided-by-condition"),
+    ("[ -z $A ] && N=2 && TP=8\nx.py {} $TP", "8", "decided-by-condition"),
     ("for TP in 1 2; do x.py {} $TP; done", "TP", "decided-by-loop"),
     ("A=(x)\nif true; then A+=({} 8); fi\nx.py ${{A[@]}}", "8", "decided-by-condition"),
 ]
