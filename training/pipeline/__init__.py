@@ -1,0 +1,27 @@
+"""What the ranks of a pipeline do in one training step: schedules, their times, their figures.
+
+>>> from training.pipeline import schedule
+>>> schedule("gpipe", p=2, m=2)
+[['0F0', '0F1', '0B0', '0B1'], ['1F0', '1F1', '1B0', '1B1']]
+"""
+
+from .figures import Figures, bubble, figures_of, peak_micro_batches
+from .plan import Plan, check_plan, read_plan
+from .schedules import SCHEDULES, plan_of, schedule
+from .simulate import Durations, Timeline, simulate
+
+__all__ = [
+    "SCHEDULES",
+    "Durations",
+    "Figures",
+    "Plan",
+    "Timeline",
+    "bubble",
+    "check_plan",
+    "figures_of",
+    "peak_micro_batches",
+    "plan_of",
+    "read_plan",
+    "schedule",
+    "simulate",
+]

@@ -1,0 +1,167 @@
+"""What a timeline comes to: idle time, bubbles, activations held, messages.
+
+Two bubbles go by the same name, so both carry their denominator:
+
+    of ideal    idle time / busy time              Megatron: (p - 1) / m for 1F1B
+    of total    idle time / (busy + idle time)     GPipe: (p - 1) / (m + p - 1)
+
+An activation counts from the start of its forward to the end of its backward. Where the backward is
+split, part of it is free after I and the rest after W, so there are two counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .plan import B, F, I, Plan, W
+from .schedules import Asked, checked, plan_of
+from .simulate import Timeline, needed_by, simulate
+
+SETTLED = 4
+"""Micro-batches, in units of p, after which each group of p more repeats the one before it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Figures:
+    """Figures of one timeline; arrays have one entry for each pipeline rank.
+
+    busy, idle, span: time; span is from a rank's own first op to its own last. tail: time between a
+    rank's last op and the last of all. peak_input, peak: micro-batch chunks held at most, until I
+    or B, and until W or B. activation_sends, gradient_sends: messages to another rank.
+    """
+
+    makespan: float
+    busy: np.ndarray
+    idle: np.ndarray
+    span: np.ndarray
+    tail: np.ndarray
+    peak_input: np.ndarray
+    peak: np.ndarray
+    activation_sends: np.ndarray
+    gradient_sends: np.ndarray
+
+    @property
+    def bubble_of_ideal(self) -> float:
+        """Idle time of all ranks over their busy time; 0 where there is no busy time."""
+        return _ratio(self.idle.sum(), self.busy.sum())
+
+    @property
+    def bubble_of_total(self) -> float:
+        """Idle time of all ranks over the whole step of all ranks."""
+        return _ratio(self.idle.sum(), self.makespan * len(self.idle))
+
+    @property
+    def span_bubble(self) -> np.ndarray:
+        """Idle time between a rank's own first and last op: what "zero bubble" is about."""
+        return self.span - self.busy
+
+
+def figures_of(timeline: Timeline) -> Figures:
+    """All figures of a timeline.
+
+    >>> from training.pipeline import plan_of, simulate
+    >>> found = figures_of(simulate(plan_of("1f1b", p=4, m=8)))
+    >>> found.bubble_of_ideal, round(found.bubble_of_total, 4), found.peak.tolist()
+    (0.375, 0.2727, [4, 3, 2, 1])
+    """
+    plan = timeline.plan
+    firsts, lasts = plan.starts[:-1], plan.starts[1:] - 1
+    busy = np.add.reduceat(timeline.end - timeline.start, firsts)
+    activations, gradients = sends_of(plan)
+    return Figures(
+        makespan=timeline.makespan,
+        busy=busy,
+        idle=timeline.makespan - busy,
+        span=timeline.end[lasts] - timeline.start[firsts],
+        tail=timeline.makespan - timeline.end[lasts],
+        peak_input=peaks_of(plan, (B, I)),
+        peak=peaks_of(plan, (B, W)),
+        activation_sends=activations,
+        gradient_sends=gradients,
+    )
+
+
+def held_of(plan: Plan, until: tuple[int, int]) -> np.ndarray:
+    """Micro-batch chunks that a rank holds while it runs each place: int64, shape (places,).
+
+    until: the kinds of op after whose end a chunk is let go.
+    """
+    taken, let_go = np.zeros((2, len(plan.flat)), dtype=np.int64)
+    for ops in (plan.first, plan.second):
+        kind = np.where(ops >= 0, ops % 4, -1)
+        taken += kind == F
+        let_go += np.isin(kind, until)
+    held = np.cumsum(taken) - np.cumsum(let_go) + let_go
+    # Each rank lets go of all that it took, so the sums before it are equal.
+    return held
+
+
+def peaks_of(plan: Plan, until: tuple[int, int]) -> np.ndarray:
+    """The most chunks that each rank holds at once: int64, shape (p,)."""
+    return np.maximum.reduceat(held_of(plan, until), plan.starts[:-1])
+
+
+def sends_of(plan: Plan) -> tuple[np.ndarray, np.ndarray]:
+    """Messages that each rank sends in one step, of activations and of gradients: shape (p,) each.
+
+    >>> from training.pipeline import plan_of
+    >>> [sent.tolist() for sent in sends_of(plan_of("1f1b", p=4, m=8))]
+    [[8, 8, 8, 0], [0, 8, 8, 8]]
+    """
+    ops, place = plan.ops
+    needed = needed_by(plan, ops)
+    rank = plan.rank_of_place
+    sender, receiver = rank[needed], rank[place]
+    crosses = (needed >= 0) & (sender != receiver)
+    forward = crosses & (ops % 4 == F)
+    return (
+        np.bincount(sender[forward], minlength=plan.p),
+        np.bincount(sender[crosses & ~forward], minlength=plan.p),
+    )
+
+
+def peak_micro_batches(name: str, p: int, m: int, v: int | None = None) -> list[float]:
+    """The most activations that each pipeline rank holds, in whole-rank micro-batches.
+
+    One is what one micro-batch leaves in all layers of a rank; a chunk of v counts 1 / v. Held
+    until W where the backward is split: an upper bound, since part is free after I.
+
+    >>> peak_micro_batches("1f1b", p=4, m=8), peak_micro_batches("interleaved", p=4, m=8, v=2)
+    ([4.0, 3.0, 2.0, 1.0], [5.5, 4.5, 3.5, 2.5])
+
+    Errors: LayoutError for sizes that the schedule does not take.
+    """
+    asked = checked(name, p, m, v)
+    if name in ("gpipe", "bfs"):
+        return [float(m)] * p
+    plan = plan_of(name, p, _settled(asked), v)
+    return (peaks_of(plan, (B, W)) * plan.share).tolist()
+
+
+def bubble(name: str, p: int, m: int, v: int | None = None) -> float:
+    """Idle time of a step as a fraction of its ideal time, with F = 1, B = 2, I = W = 1.
+
+    >>> bubble("1f1b", p=4, m=8), bubble("interleaved", p=4, m=8, v=2), bubble("gpipe", p=1, m=1)
+    (0.375, 0.1875, 0.0)
+
+    Errors: LayoutError for sizes that the schedule does not take.
+    """
+    asked = checked(name, p, m, v)
+    fewer = _settled(asked)
+    found = figures_of(simulate(plan_of(name, p, fewer, v)))
+    return found.bubble_of_ideal * fewer / m
+
+
+def _settled(asked: Asked) -> int:
+    """A number of micro-batches, as small as can be, with the same idle time and peak."""
+    p, m = asked.p, asked.m
+    rest = m % p
+    if m <= (SETTLED + 1) * p or (asked.name == "interleaved-zb" and rest):
+        return m
+    return SETTLED * p + rest
+
+
+def _ratio(part: float, whole: float) -> float:
+    return float(part / whole) if whole else 0.0

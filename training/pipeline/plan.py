@@ -1,0 +1,216 @@
+"""A pipeline schedule as data: for each rank, the ops that it runs, in order.
+
+An op is written ``<stage><kind><micro-batch>``, as in ``3F5``: the forward of micro-batch 5
+through stage 3. Everything counts from 0, and stages run through the whole model.
+
+    F   forward
+    B   backward, whole
+    I   backward for the input: what the stage before waits for
+    W   backward for the weights: what only the optimizer waits for
+
+A micro-batch goes back through a stage as one B, or as I and later W. ``3F6&0B0`` is a pair: two
+ops whose kernels overlap. Within a program a place of the order, an op or a pair, is one number:
+
+    op     kind + 4 * (micro-batch + m * stage)
+    pair   first op + (second op + 1) * number of ops        alone: second op + 1 = 0
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from groups.errors import LayoutError, quoted
+
+KINDS = "FBIW"
+"""Forward, backward, and the two halves of a backward; an op's kind is its place here."""
+
+F, B, I, W = range(4)  # noqa: E741 - the letters of every paper on the subject
+
+MOST_OPS = 2_000_000
+"""Ops that one schedule may have: 64 stages times 512 micro-batches have 65,536 of each kind."""
+
+_OP = re.compile(r"([0-9]{1,7})([FBIW])([0-9]{1,7})")
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What every rank of a pipeline runs, in order, without times.
+
+    stages: of the model, each a chunk of it; m: micro-batches. places: per rank an int64 array.
+
+    >>> read_plan([["0F0", "0B0"]]).order()
+    [['0F0', '0B0']]
+    """
+
+    stages: int
+    m: int
+    places: tuple[np.ndarray, ...]
+
+    @property
+    def p(self) -> int:
+        """Pipeline ranks."""
+        return len(self.places)
+
+    @property
+    def share(self) -> float:
+        """The part of a rank's layers, of one copy of the model, that one stage has."""
+        return self.p / self.stages
+
+    @property
+    def num_ops(self) -> int:
+        """Numbers that an op may have."""
+        return 4 * self.m * self.stages
+
+    @cached_property
+    def flat(self) -> np.ndarray:
+        """The places of all ranks after each other."""
+        return np.concatenate(self.places)
+
+    @cached_property
+    def starts(self) -> np.ndarray:
+        """Where in `flat` each rank starts, and where the last ends: int64, shape (p + 1,)."""
+        return np.concatenate(([0], np.cumsum([len(row) for row in self.places])))
+
+    @cached_property
+    def rank_of_place(self) -> np.ndarray:
+        return np.repeat(np.arange(self.p), np.diff(self.starts))
+
+    @property
+    def first(self) -> np.ndarray:
+        """The op of each place of `flat`, the first one of a pair."""
+        return self.flat % self.num_ops
+
+    @property
+    def second(self) -> np.ndarray:
+        """The second op of each place that is a pair, -1 elsewhere."""
+        return self.flat // self.num_ops - 1
+
+    @cached_property
+    def ops(self) -> tuple[np.ndarray, np.ndarray]:
+        """All ops one by one, in order, a pair as two, and the place of each."""
+        second = self.second
+        paired = np.flatnonzero(second >= 0)
+        ops = np.insert(self.first, paired + 1, second[paired])
+        place = np.insert(np.arange(len(self.flat)), paired + 1, paired)
+        return ops, place
+
+    @cached_property
+    def where(self) -> np.ndarray:
+        """The place of each op, by its number; -1 for an op that is not run."""
+        ops, place = self.ops
+        found = np.full(self.num_ops, -1, dtype=np.int64)
+        found[ops] = place
+        return found
+
+    def split(self, ops: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Kind, micro-batch and stage of ops by their numbers."""
+        return ops % 4, ops // 4 % self.m, ops // (4 * self.m)
+
+    def order(self) -> list[list[str]]:
+        """The ops of each rank as text."""
+        return [[self.text(place) for place in row.tolist()] for row in self.places]
+
+    def text(self, place: int) -> str:
+        """One place of the order: an op or a pair."""
+        second, first = divmod(place, self.num_ops)
+        return self._op(first) if not second else f"{self._op(first)}&{self._op(second - 1)}"
+
+    def _op(self, op: int) -> str:
+        rest, kind = divmod(op, 4)
+        stage, micro_batch = divmod(rest, self.m)
+        return f"{stage}{KINDS[kind]}{micro_batch}"
+
+
+def read_plan(order: Sequence[Sequence[str]]) -> Plan:
+    """A plan from its text: ``read_plan(plan.order())`` runs the same ops.
+
+    Errors: LayoutError for a text that is no op, an op that is missing or there twice, a backward
+    before its forward or on another rank.
+    """
+    rows = [[_read_place(text) for text in row] for row in order] if _is_rows(order) else None
+    ops = [op for row in rows or () for place in row for op in place]
+    if not rows or not ops:
+        raise _not_an_op(order)
+    stages = 1 + max(stage for stage, _, _ in ops)
+    m = 1 + max(micro_batch for _, _, micro_batch in ops)
+    if 4 * stages * m > MOST_OPS:
+        raise too_many_ops(4 * stages * m)
+    plan = Plan(stages, m, tuple(_numbers(row, stages, m) for row in rows))
+    check_plan(plan)
+    return plan
+
+
+def check_plan(plan: Plan) -> None:
+    """Refuse a plan that does not run everything once, each backward after its own forward."""
+    ops, _ = plan.ops
+    counts = np.bincount(ops, minlength=plan.num_ops).reshape(plan.stages, plan.m, 4)
+    split = (counts[..., I] == 1) & (counts[..., W] == 1) & (counts[..., B] == 0)
+    whole = (counts[..., B] == 1) & (counts[..., I] == 0) & (counts[..., W] == 0)
+    wrong = np.argwhere(~((counts[..., F] == 1) & (split | whole)))
+    if len(wrong):
+        raise _not_once(*wrong[0].tolist())
+    where = plan.where.reshape(plan.stages, plan.m, 4)
+    back = np.maximum(where[..., B], where[..., I])
+    weights = np.where(split, where[..., W], back)
+    late = (back <= where[..., F]) | (weights < back)
+    rank = plan.rank_of_place
+    apart = (rank[back] != rank[where[..., F]]) | (rank[weights] != rank[back])
+    wrong = np.argwhere(late | apart)
+    if len(wrong):
+        raise _not_once(*wrong[0].tolist())
+
+
+def too_many_ops(count: int) -> LayoutError:
+    """The refusal of a schedule that is too long to be worked out."""
+    return LayoutError(
+        "too-many-ops",
+        f"{quoted(count)} ops are more than {MOST_OPS:,}",
+        why="a schedule is simulated op by op",
+        control="m",
+        facts={"count": count if count < 10**15 else quoted(count), "limit": MOST_OPS},
+    )
+
+
+def _is_rows(order: object) -> bool:
+    return isinstance(order, (list, tuple)) and all(isinstance(r, (list, tuple)) for r in order)
+
+
+def _read_place(text: object) -> list[tuple[int, int, int]]:
+    parts = text.split("&") if isinstance(text, str) else []
+    matches = [_OP.fullmatch(part) for part in parts]
+    if not 1 <= len(matches) <= 2 or not all(matches):
+        raise _not_an_op(text)
+    return [(int(found[1]), KINDS.index(found[2]), int(found[3])) for found in matches if found]
+
+
+def _numbers(row: list[list[tuple[int, int, int]]], stages: int, m: int) -> np.ndarray:
+    found = []
+    for place in row:
+        ops = [kind + 4 * (micro_batch + m * stage) for stage, kind, micro_batch in place]
+        found.append(ops[0] + (ops[1] + 1) * 4 * m * stages if len(ops) > 1 else ops[0])
+    return np.array(found, dtype=np.int64)
+
+
+def _not_an_op(value: object) -> LayoutError:
+    return LayoutError(
+        "not-an-op",
+        f"{quoted(value)} is no op of a pipeline, such as 3F5 or 3F6&0B0",
+        control="schedule",
+        facts={"value": quoted(value)},
+    )
+
+
+def _not_once(stage: int, micro_batch: int) -> LayoutError:
+    return LayoutError(
+        "not-one-pass",
+        f"micro-batch {micro_batch} does not go once forward and then once back through stage "
+        f"{stage}",
+        why="on one rank each micro-batch has one F, then one B, or one I and later one W",
+        control="schedule",
+        facts={"stage": stage, "micro_batch": micro_batch},
+    )

@@ -1,0 +1,290 @@
+"""The schedules by name: what each demands of the sizes, and its order as text.
+
+>>> schedule("1f1b", p=2, m=2)
+[['0F0', '0F1', '0B0', '0B1'], ['1F0', '1B0', '1F1', '1B1']]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from groups.alternatives import MOST
+from groups.errors import LayoutError, quoted
+from groups.layers import nearest
+from groups.mesh import MAX_RANKS, whole_number
+
+from . import orders
+from .plan import MOST_OPS, Plan, too_many_ops
+from .shape import Shape
+
+MAX_MICRO_BATCHES = 1_000_000
+"""Micro-batches that one step may have: far more than any job's."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """One schedule: its order, and what it demands.
+
+    order: the places of one rank. way: how stages lie on the ranks: "line", "loop", "V" or
+    "both ways".
+    """
+
+    name: str
+    title: str
+    order: Callable[[Shape, int], np.ndarray]
+    way: str = "line"
+    splits: bool = False  # a backward into I and W
+    grouped: bool = False  # micro-batches go in groups of a chosen size
+    least_m: int = 0  # micro-batches that each rank needs, in units of p
+    even: bool = False  # p and m
+
+    @property
+    def v(self) -> int | None:
+        """Chunks on each rank; None where they can be chosen."""
+        return {"line": 1, "both ways": 1, "V": 2, "loop": None}[self.way]
+
+
+SCHEDULES: dict[str, Schedule] = {
+    one.name: one
+    for one in (
+        Schedule("gpipe", "GPipe", orders.gpipe),
+        Schedule("1f1b", "1F1B", orders.one_f_one_b),
+        Schedule(
+            "interleaved", "Interleaved 1F1B", orders.interleaved, "loop", grouped=True, least_m=1
+        ),
+        Schedule("bfs", "Breadth-first", orders.breadth_first, "loop"),
+        Schedule("zb-h1", "ZB-H1", orders.zb_h1, splits=True),
+        Schedule("zb-h2", "ZB-H2", orders.zb_h2, splits=True),
+        Schedule("zb-v", "ZB-V", orders.zb_v, "V", splits=True),
+        Schedule(
+            "interleaved-zb", "Interleaved zero bubble", orders.interleaved_zb, "loop", splits=True
+        ),
+        Schedule("dualpipe", "DualPipe", orders.dual_pipe, "both ways", True, least_m=2, even=True),
+        Schedule("dualpipev", "DualPipeV", orders.dual_pipe_v, "V", True, least_m=2),
+    )
+}
+"""Every schedule; a new one is a function in `orders` and a line here."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A schedule with its sizes, as they were asked for; v or group_size None: what it takes."""
+
+    name: str
+    p: int
+    m: int
+    v: int | None = None
+    group_size: int | None = None
+
+    @property
+    def rule(self) -> Schedule:
+        return SCHEDULES[self.name]
+
+    @property
+    def chunks(self) -> int:
+        """Chunks on each rank: as asked for, or what the schedule has (2 where it can choose)."""
+        return self.v if self.v is not None else self.rule.v or 2
+
+    @property
+    def group(self) -> int:
+        """Micro-batches of one group: as asked for; else p, and in torch's one the rounds of p."""
+        if self.group_size is not None:
+            return self.group_size
+        return self.p if self.rule.grouped else self.m // max(1, self.m // self.p)
+
+    def refusal(self) -> LayoutError | None:
+        """The first demand of the schedule that the sizes do not meet, without cures."""
+        return self._refused_chunks() or self._refused_micro_batches()
+
+    @property
+    def num_ops(self) -> int:
+        """As many numbers as ops may have."""
+        return 4 * self.p * self.chunks * self.m
+
+    @property
+    def works(self) -> bool:
+        return self.refusal() is None and self.num_ops <= MOST_OPS
+
+    def alternatives(self, control: str | None) -> list[dict[str, int]]:
+        """The nearest changes of one size that are refused no more, those of ``control`` first."""
+        given = {"m": self.m, "v": self.v, "group_size": self.group_size, "p": self.p}
+        sizes = {name: size for name, size in given.items() if size is not None}
+        found: list[dict[str, int]] = []
+        for name in sorted(sizes, key=lambda name: name != control):
+            most = max(4 * self.p, 2 * self.m, 8) if name != "p" else max(self.m, 2 * self.p)
+            values = nearest(
+                sizes[name],
+                lambda size, name=name: replace(self, **{name: size}).works,
+                maximum=min(most, self.m if name == "group_size" else 2**14),
+            )
+            found += [{name: value} for value in values[: None if name == control else 1]]
+        return found[:MOST]
+
+    def plan(self) -> Plan:
+        """The ops of every rank."""
+        v = self.chunks
+        stages = self.p * v
+        shape = Shape(self.p, self.m, v, self.group, stages)
+        order = self.rule.order
+        return Plan(stages, self.m, tuple(order(shape, rank) for rank in range(self.p)))
+
+    def _refused_chunks(self) -> LayoutError | None:
+        rule = self.rule
+        if rule.v is not None and self.chunks != rule.v:
+            return LayoutError(
+                "schedule-has-chunks",
+                f"{rule.title} has {rule.v} chunks of the model on each rank, not {self.v}",
+                control="v",
+                facts={"schedule": rule.title, "chunks": rule.v, "v": self.v},
+            )
+        if self.name == "interleaved" and self.chunks == 1:
+            return LayoutError(
+                "interleaved-needs-chunks",
+                "Interleaved 1F1B needs two chunks or more on each rank: with one it is 1F1B",
+                control="v",
+            )
+        if self.name == "interleaved" and self.p == 1:
+            return LayoutError(
+                "schedule-needs-stages",
+                "Interleaved 1F1B needs more than one pipeline rank",
+                control="p",
+                facts={"schedule": rule.title},
+                quote="pipeline-model-parallel size should be greater than 1 with interleaved "
+                "schedule",
+            )
+        if self.group_size is not None and not rule.grouped:
+            return LayoutError(
+                "schedule-has-no-groups",
+                f"{rule.title} does not take micro-batches in groups of a chosen size",
+                control="group_size",
+                facts={"schedule": rule.title},
+            )
+        return None
+
+    def _refused_micro_batches(self) -> LayoutError | None:
+        rule, p, m = self.rule, self.p, self.m
+        if rule.even and p % 2:
+            return LayoutError(
+                "schedule-needs-even",
+                f"{rule.title} needs an even number of pipeline ranks, not {p}",
+                why="the two directions mirror each other",
+                control="p",
+                facts={"schedule": rule.title, "what": "p", "value": p},
+            )
+        least = rule.least_m * p if self.group_size is None else 0
+        if m < least:
+            return LayoutError(
+                "schedule-needs-micro-batches",
+                f"{rule.title} needs {least} micro-batches or more for {p} ranks, not {m}",
+                control="m",
+                facts={"schedule": rule.title, "least": least, "p": p, "m": m},
+            )
+        if rule.even and m % 2:
+            return LayoutError(
+                "schedule-needs-even",
+                f"{rule.title} needs an even number of micro-batches, not {m}",
+                why="half of them enter at either end",
+                control="m",
+                facts={"schedule": rule.title, "what": "m", "value": m},
+            )
+        if self.name == "interleaved":
+            return self._refused_groups()
+        if self.name == "interleaved-zb" and m % max(1, m // p):
+            return LayoutError(
+                "rounds-do-not-divide",
+                f"{m} micro-batches do not make {m // p} equal rounds",
+                why="a round has p micro-batches or a few more, all rounds as many",
+                control="m",
+                facts={"m": m, "rounds": m // p},
+            )
+        return None
+
+    def _refused_groups(self) -> LayoutError | None:
+        """Megatron's demands: p <= N <= m, and the last group is whole or has p or more."""
+        p, m, n = self.p, self.m, self.group
+        facts = {"p": p, "m": m, "n": n}
+        if n < p:
+            return LayoutError(
+                "group-too-small",
+                f"a group of {n} micro-batches is smaller than the {p} pipeline ranks",
+                control="group_size",
+                facts=facts,
+            )
+        if n > m:
+            return LayoutError(
+                "group-too-large",
+                f"a group of {n} micro-batches is larger than the {m} that there are",
+                control="group_size",
+                facts=facts,
+            )
+        if 0 < m % n < p:
+            return LayoutError(
+                "last-group-too-small",
+                f"{m} micro-batches in groups of {n} leave a last group of {m % n}, fewer than the "
+                f"{p} pipeline ranks",
+                control="m",
+                facts={**facts, "rest": m % n},
+            )
+        return None
+
+
+def plan_of(name: str, p: int, m: int, v: int | None = None, group_size: int | None = None) -> Plan:
+    """What every rank runs under a schedule, without times; arguments as for `schedule`."""
+    asked = checked(name, p, m, v, group_size)
+    if asked.num_ops > MOST_OPS:
+        raise too_many_ops(asked.num_ops).but(alternatives=asked.alternatives("m"))
+    return asked.plan()
+
+
+def checked(
+    name: str, p: int, m: int, v: int | None = None, group_size: int | None = None
+) -> Asked:
+    """The schedule and its sizes, if it can have them.
+
+    Errors: LayoutError whose every alternative works.
+    """
+    if not isinstance(name, str) or name not in SCHEDULES:
+        raise LayoutError(
+            "not-a-choice",
+            f"{quoted(name)} is no schedule: choose {', '.join(SCHEDULES)}",
+            control="schedule",
+            facts={
+                "control": "schedule",
+                "value": quoted(name),
+                "choices": ", ".join(SCHEDULES),
+            },
+        )
+    given = {"p": (p, MAX_RANKS), "m": (m, MAX_MICRO_BATCHES), "v": (v, 10_000)}
+    sizes = {
+        control: whole_number(size, control, maximum=most)
+        for control, (size, most) in given.items()
+        if size is not None or control != "v"
+    }
+    if group_size is not None:
+        sizes["group_size"] = whole_number(group_size, "group_size", maximum=MAX_MICRO_BATCHES)
+    asked = Asked(name, **sizes)
+    refusal = asked.refusal()
+    if refusal:
+        raise refusal.but(alternatives=asked.alternatives(refusal.control))
+    return asked
+
+
+def schedule(
+    name: str, p: int, m: int, v: int | None = None, group_size: int | None = None
+) -> list[list[str]]:
+    """The ops of each pipeline rank, in order: ``<stage><F|B|I|W><micro-batch>``, see `plan`.
+
+    p pipeline ranks, m micro-batches, v chunks of the model on each rank (None: as many as the
+    schedule has, 2 where that can be chosen). group_size: for "interleaved", the micro-batches
+    that go through a chunk before the next chunk's turn (None: p).
+
+    >>> schedule("interleaved", p=2, m=2, v=2)[1]
+    ['1F0', '1F1', '3F0', '3B0', '3F1', '3B1', '1B0', '1B1']
+
+    Errors: LayoutError for sizes that the schedule does not take, with the nearest that it does.
+    Sources: see `orders`.
+    """
+    return plan_of(name, p, m, v, group_size).order()
