@@ -250,11 +250,25 @@ def test_a_command_is_written_and_read(client):
     assert found["framework"] == "nemo"
     assert {name: found["values"][name] for name in SMALL} == SMALL
     assert found["problems"] == found["unresolved"] == found["ignored"] == []
-    bad = json.loads(ask(client, "read_launch", text="--tensor-model-parallel-size eight"))
-    assert bad["problems"] == [
-        "--tensor-model-parallel-size must be a whole number, not eight.",
-    ]
     assert json.loads(ask(client, "read_launch"))["values"] == {}
+
+
+def test_what_is_read_says_where_it_stands(client):
+    text = "torchrun --nnodes 2 train.py \\\n    --tensor-model-parallel-size eight $MORE --swiglu"
+    found = json.loads(ask(client, "read_launch", text=text))
+    shown = {
+        part: [(one["line"], one["column"], one["text"]) for one in found[part]]
+        for part in ("understood", "ignored", "unresolved", "problems")
+    }
+    assert shown == {
+        "understood": [(1, 10, "--nnodes 2")],
+        "ignored": [(2, 46, "--swiglu")],
+        "unresolved": [(2, 40, "$MORE")],
+        "problems": [(2, 34, "eight")],
+    }
+    (problem,) = found["problems"]
+    assert problem["sentence"] == "--tensor-model-parallel-size must be a whole number, not eight."
+    assert "tp is not given: 1 is assumed." in found["missing"]
 
 
 def test_the_check_is_a_script_about_the_job(client):

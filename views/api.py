@@ -22,7 +22,7 @@ from groups.documents import job_of
 from groups.errors import quoted
 from groups.exports import groups_json, ranks_json
 from groups.job import OWN, Job, Made
-from groups.launch_args import TARGETS, emit, parse
+from groups.launch_args import TARGETS, Item, Parsed, emit, parse
 from groups.mesh import whole_number
 from groups.placement import local_rank, node_of
 from groups.ranks import require_rank
@@ -246,23 +246,43 @@ def cluster_check(made: Made, names: str = "", megabytes: int = 64) -> str:
 def read_launch(text: str = "") -> str:
     """What a launch command or a configuration asks for, as JSON. It is read, never run.
 
+    Beside the framework and the values stand four lists of what was understood, ignored, unresolved
+    or a problem: {"line", "column", "text", "sentence"}, the text as it stands at that line and
+    column, both counted from 1. What is assumed for what is missing is told in sentences.
+
     Args:
         text: a Megatron-LM script, DeepSpeed JSON, torchtitan TOML, NeMo overrides or YAML.
     """
 
     def read() -> str:
         found = parse(text)
-        parts = ("understood", "ignored", "unresolved", "problems", "missing")
         return json.dumps(
             {
                 "framework": found.framework and found.framework.name,
                 "values": found.values,
                 "assumed": found.assumed,
-                **{part: [one.sentence for one in getattr(found, part)] for part in parts},
+                "understood": _placed(found, found.understood),
+                "ignored": _placed(found, found.ignored),
+                "unresolved": _placed(found, found.unresolved),
+                "problems": _placed(found, found.problems),
+                "missing": [one.sentence for one in found.missing],
             }
         )
 
     return _answered(read)
+
+
+def _placed(found: Parsed, items: Iterable[Item]) -> list[dict[str, Any]]:
+    """Each item with where it stands."""
+    return [
+        {
+            "line": one.line,
+            "column": one.column,
+            "text": found.text[one.start : one.end],
+            "sentence": one.sentence,
+        }
+        for one in items
+    ]
 
 
 # Gradio tells the type of an answer only where it is a class, not the name of one.
