@@ -44,4 +44,8 @@ COLLECTIVES_REFUSALS: dict[str, Text] = {
         "{value} is {type}, and {other} is {other_type}: all elements travel in one flat tensor.",
         "{value} 是 {type}，而 {other} 是 {other_type}：所有元素放在一个平坦的张量里传送。",
     ),
+    "nothing-to-send": Text(
+        "Member {place} has nothing in slot {slot} at step {step}.",
+        "成员 {place} 在第 {step} 步时槽 {slot} 中没有内容。",
+    ),
 }
