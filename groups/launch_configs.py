@@ -64,79 +64,101 @@ _JSON = re.compile(r'[ \t\r\n]*(?:("[^"\\\n]*(?:\\.[^"\\\n]*)*")|([{}\[\]:,])|([
 
 def read_json(source: Source) -> Read:
     """The keys of a JSON object, those of objects inside it under their own key."""
-    text = source.text
-    entries: list[Entry] = []
-    faults: list[Fault] = []
-    stack: list[tuple[str, Word | None]] = []  # "{" or "[", and the key it belongs to
-    path: list[str] = []
-    key: Word | None = None
-    expects = "value"
-    row: list[Word] = []
-    at = 0
+    return _Json(source).read()
 
-    def fault(start: int, end: int) -> Read:
-        faults.append(Fault("bad-json", *source.place(start, max(end, start + 1)), {}))
-        return entries, [], faults
 
-    while True:
-        match = _JSON.match(text, at)
-        if not match:
-            rest = text[at:].lstrip()
-            if rest or stack:
-                return fault(len(text) - len(rest), len(text) - len(rest) + 1)
-            return entries, [], faults
-        start, end = match.start(match.lastindex or 0), match.end()
-        token, at = match[0].lstrip(), end
-        if expects == "nothing":
-            return fault(start, end)
-        if match[2] == "{" and expects in ("value", "value or ]") and len(stack) < MAX_DEPTH:
-            stack.append(("{", key))
-            path += [key.text] if key else [""] if len(stack) > 1 else []
-            key, expects = None, "key or }"
-        elif match[2] == "[" and expects in ("value", "value or ]") and len(stack) < MAX_DEPTH:
-            if not stack:
-                return fault(start, end)
-            stack.append(("[", key))
-            path += [key.text] if key else [""]
-            row, expects = [], "value or ]"
-        elif (
-            match[2] in ("}", "]")
-            and stack
-            and expects in ("key or }", ", or }", ", or ]", "value or ]")
-        ):
-            opener, owner = stack.pop()
-            if (opener == "{") != (token == "}"):
-                return fault(start, end)
-            if opener == "[" and owner and row:
-                entries.append(Entry(tuple(path), row, owner, True))
-                row = []
-            if path:
-                path.pop()
-            expects = (
-                ", or }" if stack and stack[-1][0] == "{" else ", or ]" if stack else "nothing"
-            )
-            key = None
-        elif match[2] == "," and expects in (", or }", ", or ]"):
-            expects = "key" if expects == ", or }" else "value"
-            key = None
-        elif match[2] == ":" and expects == ":":
-            expects = "value"
-        elif match[1] and expects in ("key", "key or }"):
-            key, expects = source.word(start + 1, end - 1), ":"
-        elif (match[1] or match[3]) and expects in ("value", "value or ]"):
-            word = source.word(start + 1, end - 1) if match[1] else source.word(start, end)
-            if match[3] and not _SCALAR.fullmatch(token):
-                return fault(start, end)
-            if not stack:
-                return fault(start, end)
-            if stack[-1][0] == "{" and key:
-                entries.append(Entry((*path, key.text), [word], key))
-                expects, key = ", or }", None
-            else:
-                row.append(word)
-                expects = ", or ]"
+class _Json:
+    """One pass over a JSON text, which ends where JSON cannot go on."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.entries: list[Entry] = []
+        self.open: list[tuple[str, Word | None]] = []  # "{" or "[", and the key it belongs to
+        self.path: list[str] = []
+        self.key: Word | None = None
+        self.row: list[Word] = []
+        self.expects = {"value"}  # what may come next: these, or a sign by itself
+
+    def read(self) -> Read:
+        text = self.source.text
+        at = 0
+        while match := _JSON.match(text, at):
+            at = match.end()
+            if not self._takes(match):
+                return self._left(match.start(match.lastindex or 0), at)
+        rest = text[at:].lstrip()
+        if rest or self.open:
+            return self._left(len(text) - len(rest), len(text) - len(rest) + 1)
+        return self.entries, [], []
+
+    def _left(self, start: int, end: int) -> Read:
+        place = self.source.place(start, max(end, start + 1))
+        return self.entries, [], [Fault("bad-json", *place, {})]
+
+    def _takes(self, match: re.Match[str]) -> bool:
+        """Take a token in; False if it cannot stand here."""
+        text, sign, scalar = match.groups()
+        if sign:
+            return self._takes_sign(sign)
+        start, end = match.span(match.lastindex or 0)
+        if text and "key" in self.expects:
+            self.key, self.expects = self.source.word(start + 1, end - 1), {":"}
+            return True
+        if "value" not in self.expects or not self.open:
+            return False
+        if scalar and not _SCALAR.fullmatch(scalar):
+            return False
+        self._value(self.source.word(start + 1, end - 1) if text else self.source.word(start, end))
+        return True
+
+    def _takes_sign(self, sign: str) -> bool:
+        if sign in "{[":
+            if "value" not in self.expects or len(self.open) == MAX_DEPTH:
+                return False
+            if sign == "[" and not self.open:
+                return False  # no key to be under
+            self._begin(sign)
+            return True
+        if sign not in self.expects:
+            return False
+        if sign in "}]":
+            self._end()
+        elif sign == ":":
+            self.expects = {"value"}
         else:
-            return fault(start, end)
+            self.key, self.expects = None, {"key" if self.open[-1][0] == "{" else "value"}
+        return True
+
+    def _begin(self, sign: str) -> None:
+        if self.open:
+            self.path.append(self.key.text if self.key else "")
+        self.open.append((sign, self.key))
+        if sign == "{":
+            self.key, self.expects = None, {"key", "}"}
+        else:
+            self.row, self.expects = [], {"value", "]"}
+
+    def _end(self) -> None:
+        sign, owner = self.open.pop()
+        if sign == "[" and owner and self.row:
+            self.entries.append(Entry(tuple(self.path), self.row, owner, True))
+            self.row = []
+        if self.path:
+            self.path.pop()
+        self.key = None
+        self._go_on()
+
+    def _value(self, word: Word) -> None:
+        if self.key and self.open[-1][0] == "{":
+            self.entries.append(Entry((*self.path, self.key.text), [word], self.key))
+            self.key = None
+        else:
+            self.row.append(word)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """What may come behind a value."""
+        self.expects = {",", "}" if self.open[-1][0] == "{" else "]"} if self.open else set()
 
 
 _SCALAR = re.compile(r"-?[0-9][0-9.eE+-]{0,40}|true|false|null|\$\S*|<[^>\n]*>")
