@@ -79,9 +79,9 @@ class Model:
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name in _FLAGS:
-                _require_choice(field.name, value, (False, True))
+                require_choice(field.name, value, (False, True))
             elif field.name == "biases":
-                _require_choice(field.name, value, BIASES)
+                require_choice(field.name, value, BIASES)
             else:
                 minimum = 1 if field.name in _NEEDED else 0
                 is_count = field.name in ("layers", "dense_layers", "mtp_layers")
@@ -191,8 +191,8 @@ def divisors_near(name: str, near: int, number: int) -> list[dict[str, int]]:
     return [{name: size} for size in below + above]
 
 
-def _require_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
-    """A flag is True or False and nothing that is only equal to one, such as 1.0."""
+def require_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
+    """Refuse what is none of the choices; a flag is no 1.0, which is only equal to True."""
     if type(value) is not type(choices[0]) or value not in choices:
         listed = ", ".join(map(str, choices))
         raise LayoutError(

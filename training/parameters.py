@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .model import Model
-from .split import Split, padded_vocabulary, stage_sizes
+from .split import Held, Split, held_by_ranks, padded_vocabulary
 
 KINDS = (
     *("embedding", "positions", "attention", "mlp", "router", "experts", "shared_expert"),
@@ -118,9 +118,16 @@ class StageParameters:
     """The parameters on each rank of one pipeline stage, by kind."""
 
     stage: int
-    layers: int
-    moe_layers: int  # of them
+    held: Held
     by_kind: dict[str, int]
+
+    @property
+    def layers(self) -> int:
+        return self.held.layers
+
+    @property
+    def moe_layers(self) -> int:
+        return self.held.moe_layers
 
     @property
     def experts(self) -> int:
@@ -140,9 +147,9 @@ class StageParameters:
 def stage_parameters(model: Model, split: Split) -> tuple[StageParameters, ...]:
     """The parameters on one rank, for every pipeline stage.
 
-    The stages times the ranks that share each cut part sum to the model; only a tied output and
-    the embedding of MTP modules, which the last stage then keeps a copy of, and the padding of the
-    vocabulary come on top.
+    The stages (with DualPipe half of them) times the ranks that share each cut part sum to the
+    model. On top come only the padding of the vocabulary, a tied output, and the embedding of MTP
+    modules, which the last stage then has a copy of.
 
     >>> from training.models import MODELS
     >>> first, last = stage_parameters(MODELS["llama3-8b"].model, Split(tp=8, pp=2))
@@ -152,41 +159,39 @@ def stage_parameters(model: Model, split: Split) -> tuple[StageParameters, ...]:
     Errors: LayoutError if the split does not cut the model evenly.
     """
     split.require_fits(model)
-    one = {moe: _on_one_rank(layer_parameters(model, moe=moe), split) for moe in (False, True)}
-    stages = stage_sizes(model, split)
+    one = {moe: on_one_rank(layer_parameters(model, moe=moe), split) for moe in (False, True)}
     found = []
-    for stage, (layers, moe_layers) in enumerate(stages):
+    for stage, held in enumerate(held_by_ranks(model, split)):
         by_kind: dict[str, int] = {}
-        for number, moe in ((layers - moe_layers, False), (moe_layers, True)):
+        for number, moe in ((held.layers - held.moe_layers, False), (held.moe_layers, True)):
             for kind, parameters in one[moe].items() if number else ():
                 by_kind[kind] = by_kind.get(kind, 0) + number * parameters
-        ends = _ends(model, split, is_first=stage == 0, is_last=stage == len(stages) - 1)
-        for kind, parameters in ends.items():
+        for kind, parameters in _ends(model, split, held).items():
             by_kind[kind] = by_kind.get(kind, 0) + parameters
         ordered = {kind: by_kind[kind] for kind in KINDS if by_kind.get(kind)}
-        found.append(StageParameters(stage, layers, moe_layers, ordered))
+        found.append(StageParameters(stage, held, ordered))
     return tuple(found)
 
 
-def _ends(model: Model, split: Split, *, is_first: bool, is_last: bool) -> dict[str, int]:
+def _ends(model: Model, split: Split, held: Held) -> dict[str, int]:
     """What the first and the last stage hold beside their layers, on one rank."""
     table = padded_vocabulary(model.vocabulary, split.tp) // split.tp * model.hidden
     found = {"embedding": 0, "output": 0, "experts": 0}
-    if is_first:
+    if held.is_first:
         found["embedding"] = table
         found["positions"] = model.sequence * model.hidden * model.learned_positions
-    if is_last:
+    if held.is_last:
         found["norms"] = _norm(model, model.hidden)
-        found["output"] = 0 if model.tied and is_first else table
+        found["output"] = 0 if model.tied and held.is_first else table
         if model.mtp_layers:
             found["embedding"] = table
-            modules = _on_one_rank(mtp_parameters(model), split)
+            modules = on_one_rank(mtp_parameters(model), split)
             found["experts"] = model.mtp_layers * modules.pop("experts", 0)
             found["mtp"] = model.mtp_layers * sum(modules.values())
     return found
 
 
-def _on_one_rank(counts: dict[str, Count], split: Split) -> dict[str, int]:
+def on_one_rank(counts: dict[str, Count], split: Split) -> dict[str, int]:
     found = {}
     for kind, count in counts.items():
         if kind == "experts":

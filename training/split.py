@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import lru_cache
+from itertools import accumulate, pairwise
 
 from groups.alternatives import not_a_multiple
-from groups.errors import LayoutError, quoted
-from groups.layers import needs_stages, numbered, stage_layers
+from groups.errors import LayoutError
+from groups.layers import needs_stages, stage_layers
 from groups.mesh import MAX_RANKS, Mesh, whole_number
 
-from .model import MAX_SIZE, Model, divisors_near
+from .model import MAX_SIZE, Model, divisors_near, require_choice
 
 SPREADS = ("equal", "nearly")
 """How layers are dealt to stages: equally many, as Megatron must, or differing by one at most."""
+
+WAYS = ("loop", "V", "both ways")
+"""How stages of the model lie on p ranks. loop: rank r has r, r+p, ... (v of them); V: r and
+2p-1-r (ZB-V, DualPipeV); both ways: r and p-1-r, so every stage twice (DualPipe)."""
 
 VOCABULARY_MULTIPLE = 128
 """Megatron's --make-vocab-size-divisible-by, for each tensor parallel rank."""
@@ -45,22 +50,17 @@ class Split:
     vpp: int = 1
     account: bool = False
     spread: str = "equal"
+    way: str = "loop"
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            if field.name not in ("account", "spread"):
+            if field.name not in ("account", "spread", "way"):
                 minimum = 0 if field.name in ("etp", "edp") else 1
                 value = getattr(self, field.name)
                 size = whole_number(value, field.name, minimum=minimum, maximum=MAX_RANKS)
                 object.__setattr__(self, field.name, size)
-        if self.spread not in SPREADS:
-            listed = ", ".join(SPREADS)
-            raise LayoutError(
-                "not-a-choice",
-                f"{quoted(self.spread)} is not a choice of spread: choose {listed}",
-                control="spread",
-                facts={"control": "spread", "value": quoted(self.spread), "choices": listed},
-            )
+        for name, choices in (("spread", SPREADS), ("way", WAYS)):
+            require_choice(name, getattr(self, name), choices)
         if not self.etp:
             object.__setattr__(self, "etp", self.tp)
         if not self.edp:
@@ -84,9 +84,10 @@ class Split:
             cut += [("expert_ffn", self.etp, "etp"), ("shared_expert_ffn", self.tp, "tp")]
         for name, size, axis in cut:
             require_multiple(name, getattr(model, name), axis, size)
-        places = (1 if self.cp == 1 else 2) * self.cp
-        require_multiple("sequence", model.sequence, "cp", places)
-        stage_sizes(model, self)
+        if self.cp > 1 and model.sequence % (2 * self.cp):
+            by = {"2 x cp": 2 * self.cp}
+            raise not_a_multiple("sequence", model.sequence, by, maximum=MAX_SIZE)
+        held_by_ranks(model, self)
 
 
 def require_multiple(name: str, value: int, axis: str, size: int) -> None:
@@ -111,46 +112,79 @@ def padded_vocabulary(vocabulary: int, tp: int) -> int:
     return -(-vocabulary // unit) * unit
 
 
-def stage_sizes(model: Model, split: Split) -> tuple[tuple[int, int], ...]:
-    """For every pipeline stage: its layers, and how many of them have experts.
+@dataclass(frozen=True)
+class Held:
+    """What a pipeline rank holds of the model: layers, with experts or not, and its ends."""
+
+    layers: int
+    moe_layers: int  # of them
+    is_first: bool  # has the embedding
+    is_last: bool  # has the output
+
+
+def held_by_ranks(model: Model, split: Split) -> tuple[Held, ...]:
+    """What each rank of the pipeline holds.
 
     >>> from training.models import MODELS
-    >>> stage_sizes(MODELS["deepseek-v3"].model, Split(pp=4, spread="nearly"))
-    ((16, 13), (15, 15), (15, 15), (15, 15))
+    >>> deepseek = MODELS["deepseek-v3"].model
+    >>> [one.layers for one in held_by_ranks(deepseek, Split(pp=4, spread="nearly"))]
+    [16, 15, 15, 15]
+    >>> first, *_ = held_by_ranks(deepseek, Split(pp=4, spread="nearly", way="both ways"))
+    >>> first.layers, first.moe_layers, first.is_last
+    (31, 28, True)
 
     Errors: LayoutError if the layers do not divide and the spread is to be equal.
     """
     first_moe = model.dense_layers if model.experts else model.layers
-    return _stage_sizes(model.layers, first_moe, split.pp, split.vpp, split.account, split.spread)
+    try:
+        stages = _stages(model.layers, split)
+    except LayoutError as error:
+        kept = [one for one in error.alternatives if split.way != "V" or "pp" not in one]
+        raise error.but(alternatives=[*kept, {"spread": "nearly"}]) from None
+    found = []
+    for rank in range(split.pp):
+        held = _stages_of(rank, split, len(stages))
+        layers = [layer for stage in held for layer in stages[stage]]
+        moe_layers = sum(layer >= first_moe for layer in layers)
+        found.append(Held(len(layers), moe_layers, 0 in held, len(stages) - 1 in held))
+    return tuple(found)
+
+
+def _stages_of(rank: int, split: Split, stages: int) -> tuple[int, ...]:
+    """The stages of the model on one pipeline rank."""
+    if split.way == "loop":
+        return tuple(range(rank, stages, split.pp))
+    return rank, stages - 1 - rank
+
+
+def _stages(layers: int, split: Split) -> list[list[int]]:
+    """The layers of each stage of the model, in its order."""
+    if split.way == "loop":
+        pp, vpp = split.pp, split.vpp
+    else:
+        pp, vpp = split.pp * (2 if split.way == "V" else 1), 1
+    if vpp > 1 and pp == 1:
+        raise needs_stages(vpp, pp)
+    if split.spread == "nearly":
+        return _nearly_equal(layers, pp * vpp, split.account)
+    dealt = _equal(layers, pp, vpp, split.account)
+    return [dealt[rank][chunk] for chunk in range(vpp) for rank in range(pp)]
 
 
 @lru_cache(maxsize=1024)
-def _stage_sizes(
-    layers: int, first_moe: int, pp: int, vpp: int, account: bool, spread: str
-) -> tuple[tuple[int, int], ...]:
-    deal = _nearly_equal if spread == "nearly" else _equal
-    stages = deal(layers, pp, vpp, account)
-    return tuple(
-        (len(held), sum(layer >= first_moe for layer in held))
-        for held in ([layer for chunk in stage for layer in chunk] for stage in stages)
-    )
-
-
 def _equal(layers: int, pp: int, vpp: int, account: bool) -> list[list[list[int]]]:
     ends = {"account_for_embedding": account, "account_for_loss": account}
     return stage_layers(layers, pp, vpp if vpp > 1 else None, **ends)
 
 
-def _nearly_equal(layers: int, pp: int, vpp: int, account: bool) -> list[list[list[int]]]:
-    """The chunks in the order of the layers: as many each, the first ones one more."""
-    if vpp > 1 and pp == 1:
-        raise needs_stages(vpp, pp)
-    chunks = pp * vpp
-    each, more = divmod(layers + 2 * account, chunks)
-    counts = [each + (chunk < more) for chunk in range(chunks)]
+def _nearly_equal(layers: int, stages: int, account: bool) -> list[list[int]]:
+    """As many each, the first ones one more."""
+    each, more = divmod(layers + 2 * account, stages)
+    counts = [each + (stage < more) for stage in range(stages)]
     if account:
         counts[0] -= 1
         counts[-1] -= 1
-    if min(counts) < 0 or layers < pp:
-        raise not_a_multiple("layers", layers, {"pp": pp}, maximum=MAX_SIZE)
-    return numbered([counts[stage::pp] for stage in range(pp)])
+    if each == 0:
+        raise not_a_multiple("layers", layers, {"pp": stages}, maximum=MAX_SIZE)
+    ends = list(accumulate(counts, initial=0))
+    return [list(range(start, end)) for start, end in pairwise(ends)]
