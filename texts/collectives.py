@@ -48,4 +48,7 @@ COLLECTIVES_REFUSALS: dict[str, Text] = {
         "Member {place} has nothing in slot {slot} at step {step}.",
         "成员 {place} 在第 {step} 步时槽 {slot} 中没有内容。",
     ),
+    "not-in-vocabulary": Text(
+        "{value} is no word: words go from 0 to {last}.", "{value} 不是词：词从 0 到 {last}。"
+    ),
 }
