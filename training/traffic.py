@@ -1,0 +1,202 @@
+"""Traffic of one step on real links: bytes inside and across NVLink domains, time, what is exposed.
+
+    sent       bytes that one rank sends in a step, on the stage that sends most (training.cost)
+    total      the same, summed over all ranks of the job
+    across     of the total, what leaves an NVLink domain (training.links)
+    seconds    lower bound: bandwidth of the links only, no latency, nobody else on them
+    exposed    seconds less the computation that usually hides it, not below 0
+
+What hides what is how Megatron and DDP overlap by default where they can. One kind is set against
+its computation alone: that two kinds may want the same links, or hide behind the same computation,
+is left out.
+
+    beside          the computation, C seconds a step in all, A of them attention's core
+    attention       A          rings of keys and values (cp p2p)
+    weights         C / 3      gathers of a saved input, while gradients of weights are computed
+    compute         C          sends between stages, where chunks (vpp) interleave
+    last_backward   2C / 3m    gradients, while the last of m micro-batches goes back
+    first_forward   C / 3m     parameters, while the first goes forward
+    forward         C / 3      parameters of zero3
+    backward        2C / 3     parameters and gradients of zero3, gradients of zero2
+
+A backward is taken to cost twice its forward. C is what floating point operations need at REACHED
+of the GPU's peak, per token forward (arXiv:2104.04473 eq. 3, by layer)
+
+    2 * active parameters + 2 * sequence * (query + attention width) * layers
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from groups.grouping import Grouping
+
+from .clusters import Cluster
+from .cost import bytes_per_rank
+from .demands import Demand, demands
+from .in_flight import way_of
+from .links import BEFORE, NEXT, Reach, reach
+from .memory import Training
+from .model import Model
+from .parameters import StageParameters, active_parameters
+from .split import Split, held_by_ranks
+
+REACHED = 0.45
+"""Share of the peak that training reaches: 43 to 52 % in arXiv:2104.04473, Table 1."""
+
+
+@dataclass(frozen=True)
+class Computation:
+    """Seconds of one rank's computation in a step, on the stage that has most layers.
+
+    Attributes:
+        step: forward, backward and what is recomputed: C.
+        attention: of it, the attention core, forward and backward: A.
+        micro_batches: m.
+    """
+
+    step: float
+    attention: float
+    micro_batches: int
+
+    def beside(self, name: str) -> float:
+        """Seconds that may hide a transfer; 0 where there is nothing to hide behind."""
+        one = self.step / self.micro_batches
+        return {
+            "": 0.0,
+            "attention": self.attention,
+            "weights": self.step / 3,
+            "compute": self.step,
+            "last_backward": 2 * one / 3,
+            "first_forward": one / 3,
+            "forward": self.step / 3,
+            "backward": 2 * self.step / 3,
+        }[name]
+
+
+def computation(model: Model, split: Split, training: Training, peak: float) -> Computation:
+    """What a rank computes in a step, in seconds.
+
+    >>> from training.models import MODELS
+    >>> gpt, training = MODELS["gpt3-175b"].model, Training(micro_batches=64)
+    >>> one = computation(gpt, Split(tp=8, pp=8), training, peak=312e12)
+    >>> round(one.step, 1), round(one.attention, 1)  # seconds
+    (15.8, 0.4)
+    """
+    tokens = training.micro_batches * training.micro_batch * model.sequence / (split.cp * split.tp)
+    rate = peak * REACHED
+    both = 0.5 if split.way == "both ways" else 1.0  # DualPipe's two stages share the micro-batches
+    share = both * max(held.layers for held in held_by_ranks(model, split)) / model.layers
+    core = 2 * model.sequence * (model.query_width + model.attention_width) * model.layers
+    forward = tokens * share * (2 * active_parameters(model) + core) / rate
+    attention = 3 * tokens * share * core / rate
+    again = {"none": 0.0, "selective": attention / 3, "full": forward}[training.recompute]
+    return Computation(3 * forward + again, attention, training.micro_batches)
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What one kind of group sends in one step for one purpose; bytes and seconds.
+
+    Attributes:
+        kind, what, operation, count, buffer, beside: as in training.demands.
+        size: ranks of a group.
+        pattern: how the bytes go between members (training.links).
+        sent: by one rank, on the stage that sends most.
+        by_stage: the same, for each pipeline stage.
+        total, across: of all ranks, and the part that leaves NVLink domains.
+        seconds, exposed: lower bound on time, and what of it no computation hides.
+    """
+
+    kind: str
+    what: str
+    operation: str
+    count: float
+    buffer: float
+    beside: str
+    size: int
+    pattern: str
+    sent: float
+    by_stage: tuple[float, ...]
+    total: float
+    across: float
+    seconds: float
+    exposed: float
+
+    @property
+    def inside(self) -> float:
+        """Bytes of all ranks that stay in NVLink domains."""
+        return self.total - self.across
+
+
+def traffic(
+    model: Model,
+    split: Split,
+    training: Training,
+    every: Mapping[str, Grouping],
+    cluster: Cluster,
+    gpus_per_node: int,
+    cp_algorithm: str = "p2p",
+    stages: Sequence[StageParameters] = (),
+) -> list[Traffic]:
+    """Every transfer of a step, the most exposed first; then the longest.
+
+    every: groups by Megatron's names; of kinds that a framework does not make nothing is told.
+    stages: what a rank of each stage holds, where that is known already.
+
+    >>> from groups.megatron import groupings
+    >>> from training.clusters import CLUSTERS
+    >>> from training.models import MODELS
+    >>> llama, split = MODELS["llama3-8b"].model, Split(tp=8, dp=2)
+    >>> rows = traffic(llama, split, Training(micro_batches=4), groupings(16, tp=8),
+    ...                CLUSTERS["dgx-h100"], gpus_per_node=8)
+    >>> rows[0].kind, rows[0].what, rows[0].operation, rows[0].across
+    ('tp', 'forward', 'all_gather', 0.0)
+
+    Errors: LayoutError as training.demands.require.
+    """
+    split = replace(split, way=way_of(training.schedule))
+    domain = cluster.domain_of(gpus_per_node)
+    time = computation(model, split, training, cluster.peak)
+    ranks = split.tp * split.cp * split.dp
+    rows = []
+    for demand in demands(model, split, training, cp_algorithm, stages):
+        grouping = every.get(demand.kind)
+        if grouping is not None and grouping.size > 1:
+            rows.append(_placed(demand, reach(grouping, domain), ranks, cluster, time))
+    return sorted(rows, key=lambda row: (-row.exposed, -row.seconds))
+
+
+def _placed(
+    demand: Demand, where: Reach, ranks: int, cluster: Cluster, time: Computation
+) -> Traffic:
+    """One demand on the links of its groups; each stage has so many ranks."""
+    factor = bytes_per_rank(demand.operation, where.size, 1)
+    by_stage = tuple(factor * volume for volume in demand.volumes)
+    if demand.pattern in (NEXT, BEFORE):
+        leaves = where.links if demand.pattern == NEXT else (where.links[-1], *where.links[:-1])
+        across = ranks * sum(sent * share for sent, share in zip(by_stage, leaves))
+        seconds = max(
+            sent / (cluster.nic if share else cluster.nvlink)
+            for sent, share in zip(by_stage, leaves)
+        )
+    else:
+        across = ranks * sum(by_stage) * where.share(demand.pattern)
+        seconds = where.seconds(demand.pattern, max(by_stage), cluster.nvlink, cluster.nic)
+    return Traffic(
+        kind=demand.kind,
+        what=demand.what,
+        operation=demand.operation,
+        count=demand.count,
+        buffer=demand.buffer,
+        beside=demand.beside,
+        size=where.size,
+        pattern=demand.pattern,
+        sent=max(by_stage),
+        by_stage=by_stage,
+        total=ranks * sum(by_stage),
+        across=across,
+        seconds=seconds,
+        exposed=max(0.0, seconds - time.beside(demand.beside)),
+    )
