@@ -5,6 +5,7 @@
 [['0F0', '0F1', '0B0', '0B1'], ['1F0', '1F1', '1B0', '1B1']]
 """
 
+from .closed import ClosedForm, Times, closed_form
 from .figures import Figures, bubble, figures_of, peak_micro_batches
 from .plan import Plan, check_plan, read_plan
 from .schedules import SCHEDULES, plan_of, schedule
@@ -12,12 +13,15 @@ from .simulate import Durations, Timeline, simulate
 
 __all__ = [
     "SCHEDULES",
+    "ClosedForm",
     "Durations",
     "Figures",
     "Plan",
     "Timeline",
+    "Times",
     "bubble",
     "check_plan",
+    "closed_form",
     "figures_of",
     "peak_micro_batches",
     "plan_of",

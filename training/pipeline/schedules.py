@@ -6,14 +6,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from groups.alternatives import MOST
 from groups.errors import LayoutError, quoted
-from groups.layers import nearest
+from groups.layers import MAX_LAYERS, nearest
 from groups.mesh import MAX_RANKS, whole_number
 
 from . import orders
@@ -136,7 +137,7 @@ class Asked:
         if rule.v is not None and self.chunks != rule.v:
             return LayoutError(
                 "schedule-has-chunks",
-                f"{rule.title} has {rule.v} chunks of the model on each rank, not {self.v}",
+                f"{rule.title} has chunks of the model on each rank: {rule.v}, not {self.v}",
                 control="v",
                 facts={"schedule": rule.title, "chunks": rule.v, "v": self.v},
             )
@@ -257,19 +258,32 @@ def checked(
                 "choices": ", ".join(SCHEDULES),
             },
         )
-    given = {"p": (p, MAX_RANKS), "m": (m, MAX_MICRO_BATCHES), "v": (v, 10_000)}
-    sizes = {
-        control: whole_number(size, control, maximum=most)
-        for control, (size, most) in given.items()
-        if size is not None or control != "v"
-    }
-    if group_size is not None:
-        sizes["group_size"] = whole_number(group_size, "group_size", maximum=MAX_MICRO_BATCHES)
-    asked = Asked(name, **sizes)
+    asked = Asked(name, **_in_range(name, {"p": p, "m": m, "v": v, "group_size": group_size}))
     refusal = asked.refusal()
     if refusal:
         raise refusal.but(alternatives=asked.alternatives(refusal.control))
     return asked
+
+
+def _in_range(name: str, given: dict[str, int | None]) -> dict[str, int]:
+    """Whole numbers in their ranges; None stays away, where it may be."""
+    sizes = {}
+    for control, size in given.items():
+        if size is None and control in ("v", "group_size"):
+            continue
+        most = {"p": MAX_RANKS, "v": MAX_LAYERS}.get(control, MAX_MICRO_BATCHES)
+        try:
+            sizes[control] = whole_number(size, control, maximum=most)
+        except LayoutError as error:
+            cures = [cure for cure in error.alternatives if _works(name, {**given, **cure})]
+            raise error.but(alternatives=cures) from None
+    return sizes
+
+
+def _works(name: str, given: Mapping[str, Any]) -> bool:
+    sizes = {control: size for control, size in given.items() if size is not None}
+    are_sizes = all(type(size) is int and size > 0 for size in sizes.values())
+    return are_sizes and Asked(name, **sizes).works
 
 
 def schedule(

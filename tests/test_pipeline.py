@@ -1,0 +1,385 @@
+"""Pipeline schedules and their simulator: recorded runs of real programs, tables, laws."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from groups import LayoutError
+from training.pipeline import (
+    SCHEDULES,
+    Durations,
+    Times,
+    bubble,
+    check_plan,
+    closed_form,
+    figures_of,
+    peak_micro_batches,
+    plan_of,
+    read_plan,
+    schedule,
+    simulate,
+)
+from training.pipeline.orders import chunk_table, interleaved_warmup
+from training.pipeline.plan import KINDS
+
+DATA = Path(__file__).parent / "data"
+# Orders recorded from torch 2.13.0, Megatron-LM d98e8a6, sail-sg 39f2c18, DualPipe 3da1bbe,
+# torchgpipe a1b4ee2 and DeepSpeed edaa722: the file says which program ran which of them.
+RECORDED = json.loads((DATA / "schedules.json").read_text(encoding="utf-8"))
+VECTORS = {one["id"]: one for one in RECORDED["schedules"]}
+NAMES = {"zbv": "zb-v"}
+
+
+def name_of(vector: dict) -> str:
+    """The schedule that a recorded run is of: the longest name that its id starts with."""
+    own = vector["id"].split("-p")[0].split("-torch")[0]
+    return NAMES.get(own, own)
+
+
+def lines(*rows: str) -> list[list[str]]:
+    return [row.split() for row in rows]
+
+
+# --- As real programs run them ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", VECTORS)
+def test_order_is_that_of_the_program_that_was_recorded(key):
+    vector = VECTORS[key]
+    found = schedule(name_of(vector), p=vector["p"], m=vector["m"], v=vector["v"])
+    assert found == vector["order"]
+
+
+def test_every_schedule_but_none_else_was_recorded():
+    assert {name_of(vector) for vector in VECTORS.values()} == set(SCHEDULES)
+
+
+@pytest.mark.parametrize("key", VECTORS)
+def test_simulator_reproduces_the_stored_times(key):
+    plan = read_plan(VECTORS[key]["order"])
+    for stored in VECTORS[key]["timing"]:
+        cost = stored["cost_per_chunk"]
+        found = simulate(
+            plan,
+            Durations(
+                *(cost[kind] for kind in "FBIW"), stored["overlapped_FB_cost"], stored["comm"]
+            ),
+        )
+        figures = figures_of(found)
+        assert found.makespan == stored["makespan"]
+        assert figures.busy.tolist() == stored["busy_per_rank"]
+        assert figures.idle.tolist() == stored["idle_per_rank"]
+        assert figures.span.tolist() == stored["span_per_rank"]
+        if "ops_start_end" in stored:
+            assert [list(map(list, row)) for row in found.rows()] == stored["ops_start_end"]
+        if "bubble_over_ideal" in stored:
+            assert figures.bubble_of_ideal == pytest.approx(stored["bubble_over_ideal"])
+            assert figures.bubble_of_total == pytest.approx(stored["bubble_over_makespan"])
+
+
+@pytest.mark.parametrize("key", VECTORS)
+def test_peaks_and_messages_are_those_that_were_counted(key):
+    vector = VECTORS[key]
+    found = figures_of(simulate(read_plan(vector["order"])))
+    assert found.peak_input.tolist() == vector["peak_chunks_until_input_grad"]
+    assert found.peak.tolist() == vector["peak_chunks_until_weight_grad"]
+    assert found.activation_sends.tolist() == vector["p2p"]["activation_sends"]
+    assert found.gradient_sends.tolist() == vector["p2p"]["gradient_sends"]
+
+
+def test_gpipe_starts_forwards_by_torchgpipes_clock():
+    rows = simulate(plan_of("gpipe", p=2, m=4)).rows()
+    for clock, cycle in enumerate(VECTORS["gpipe-p2-m4"]["torchgpipe_clock_cycles"]):
+        for micro_batch, stage in cycle:
+            assert rows[stage][micro_batch] == (f"{stage}F{micro_batch}", clock, clock + 1)
+
+
+@pytest.mark.parametrize("row", RECORDED["megatron_warmup_table"]["rows"], ids=str)
+def test_warm_up_is_megatrons(row):
+    sizes = {"m": row["m"], "v": row["v"], "n": row["N"]}
+    for rank in range(row["p"]):
+        warmup = interleaved_warmup(row["p"], rank, **sizes)
+        assert warmup == row["warmup"][rank]
+        assert row["m"] * row["v"] - warmup == row["remaining"][rank]
+        overlapped = interleaved_warmup(row["p"], rank, **sizes, overlap_moe=True)
+        assert overlapped == row["warmup_overlap_moe"][rank]
+
+
+@pytest.mark.parametrize("key", RECORDED["megatron_schedule_tables"]["tables"])
+def test_chunk_table_is_megatrons(key):
+    m, v, n = (int(part[1:]) for part in key.split("|"))
+    stored = RECORDED["megatron_schedule_tables"]["tables"][key]
+    assert [list(row) for row in chunk_table(m, v, n)] == stored
+
+
+# --- Drawn by hand ------------------------------------------------------------------------------
+
+
+def test_1f1b_with_fewer_micro_batches_than_ranks_has_no_steady_state():
+    assert schedule("1f1b", p=4, m=2) == lines(
+        "0F0 0F1 0B0 0B1",
+        "1F0 1F1 1B0 1B1",
+        "2F0 2F1 2B0 2B1",
+        "3F0 3B0 3F1 3B1",
+    )
+
+
+def test_groups_of_three_over_two_ranks_leave_a_last_group_of_two():
+    assert schedule("interleaved", p=2, m=5, v=2, group_size=3) == lines(
+        "0F0 0F1 0F2 2F0 2F1 2F2 2B0 0F3 2B1 0F4 2B2 2F3 0B0 2F4 0B1 0B2 2B3 2B4 0B3 0B4",
+        "1F0 1F1 1F2 3F0 3B0 3F1 3B1 3F2 3B2 1F3 1B0 1F4 1B1 3F3 1B2 3F4 3B3 3B4 1B3 1B4",
+    )
+
+
+def test_zb_v_for_few_micro_batches_leaves_out_the_others_of_the_larger_one():
+    few, many = schedule("zb-v", p=3, m=2), schedule("zb-v", p=3, m=5)
+    small = {op for row in few for op in row}
+    assert few == [[op for op in row if op in small] for row in many]
+
+
+def test_a_pair_takes_as_long_as_is_said_or_as_its_ops_together():
+    plan = plan_of("dualpipe", p=2, m=4)
+    pair = next(place for place in plan.flat.tolist() if place >= plan.num_ops)
+    at = plan.flat.tolist().index(pair)
+    for durations, expected in (
+        (Durations(1, 2), 3.0),
+        (Durations(1, 2, overlapped=2.5), 2.5),
+        (Durations([1, 5], [2, 7]), None),
+    ):
+        timed = simulate(plan, durations)
+        if expected is None:
+            forward, backward = plan.text(pair).split("&")
+            expected = durations.forward[int(forward[0])] + durations.backward[int(backward[0])]
+        assert timed.end[at] - timed.start[at] == expected
+
+
+def test_a_message_takes_its_time_on_its_way_to_another_rank_only():
+    # 1F1B on two ranks: one message forward, one back. In a V, stages 1 and 2 share a rank.
+    assert simulate(plan_of("1f1b", p=2, m=1), Durations(send=10)).makespan == 6 + 2 * 10
+    assert simulate(plan_of("zb-v", p=2, m=1), Durations(send=10)).rows()[1][1] == ("2F0", 12, 13)
+
+
+def test_a_slow_stage_holds_up_the_others():
+    found = figures_of(simulate(plan_of("1f1b", p=2, m=4), Durations([1, 3], [2, 6])))
+    assert found.makespan == 1 + 4 * 9 + 2
+    assert found.busy.tolist() == [12, 36]
+
+
+# --- Laws ---------------------------------------------------------------------------------------
+
+DURATION = st.integers(0, 6)
+
+
+@st.composite
+def plans(draw):
+    name = draw(st.sampled_from(sorted(SCHEDULES)))
+    p, m = draw(st.integers(1, 6)), draw(st.integers(1, 24))
+    v = draw(st.integers(1, 3)) if SCHEDULES[name].v is None else SCHEDULES[name].v
+    group = draw(st.integers(1, 8)) if SCHEDULES[name].grouped else None
+    try:
+        return name, plan_of(name, p, m, v, group)
+    except LayoutError:
+        assume(False)
+
+
+@settings(deadline=None, max_examples=150)
+@given(plans())
+def test_every_op_runs_once_and_backwards_follow_their_own_forward(case):
+    _, plan = case
+    found = [op for row in plan.order() for place in row for op in place.split("&")]
+    assert len(found) == len(set(found))
+    for row in plan.order():
+        seen: set[str] = set()
+        for op in (op for place in row for op in place.split("&")):
+            forward, inward = (op.replace(k, to) for k, to in (("B", "F"), ("W", "I")))
+            assert "B" not in op or forward in seen
+            assert "I" not in op or op.replace("I", "F") in seen
+            assert "W" not in op or inward in seen
+            seen.add(op)
+    kinds = np.bincount([KINDS.index(op.strip("0123456789")) for op in found], minlength=4)
+    assert kinds[0] == plan.stages * plan.m == kinds[1] + kinds[2]
+    assert kinds[2] == kinds[3]
+
+
+@settings(deadline=None, max_examples=150)
+@given(plans(), st.lists(DURATION, min_size=4, max_size=4), DURATION)
+def test_no_op_starts_before_its_inputs_and_no_rank_does_two_things_at_once(case, costs, send):
+    _, plan = case
+    ended: dict[str, tuple[float, int]] = {}
+    rows = simulate(plan, Durations(*map(float, costs), send=float(send))).rows()
+    for rank, row in enumerate(rows):
+        for place, _, end in row:
+            ended |= dict.fromkeys(place.split("&"), (end, rank))
+    for rank, row in enumerate(rows):
+        free = 0.0
+        for place, start, end in row:
+            ready = [free]
+            for op in place.split("&"):
+                kind = op.strip("0123456789")
+                stage, micro_batch = map(int, op.split(kind))
+                near = stage - 1 if kind == "F" else stage + 1
+                names = {"F": "F", "B": "BI", "I": "BI", "W": ""}[kind]
+                inputs = [f"{near}{one}{micro_batch}" for one in names]
+                for end_of, sender in (ended[one] for one in inputs if one in ended):
+                    ready.append(end_of + (send if sender != rank else 0))
+            assert start == max(ready)  # not before its inputs, and not later than it could
+            free = end
+
+
+@settings(deadline=None, max_examples=150)
+@given(plans())
+def test_a_plan_is_read_back_from_its_text(case):
+    _, plan = case
+    check_plan(plan)
+    again = read_plan(plan.order())
+    assert again.order() == plan.order()
+    assert (again.p, again.stages, again.m) == (plan.p, plan.stages, plan.m)
+
+
+@settings(deadline=None, max_examples=300)
+@given(plans(), st.integers(1, 6), st.integers(1, 6), st.integers(0, 6), st.integers(0, 12))
+def test_closed_forms_hold_where_they_say_so(case, forward, for_input, for_weights, saved):
+    name, plan = case
+    v = plan.stages // plan.p
+    whole = for_input + for_weights
+    pair = max(forward, whole, forward + whole - saved)
+    form = closed_form(name, plan.p, plan.m, v, Times(forward, for_input, for_weights, pair))
+    assume(form is not None and form.holds)
+    if name == "interleaved":
+        assume(plan.order() == schedule(name, plan.p, plan.m, v))
+    times = (forward, whole, for_input, for_weights, pair)
+    found = figures_of(simulate(plan, Durations(*(plan.share * time for time in times))))
+    idle = {"step": found.idle, "most": [found.idle.max()], "span": [found.span_bubble.max()]}
+    assert np.allclose(idle[form.sense], form.idle)
+    assert (found.peak * plan.share).tolist() == list(form.peaks)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.sampled_from(sorted(SCHEDULES)), st.integers(1, 6), st.integers(1, 64))
+def test_short_cuts_for_many_micro_batches_agree_with_the_whole_simulation(name, p, m):
+    try:
+        plan = plan_of(name, p, m)
+    except LayoutError:
+        assume(False)
+    found = figures_of(simulate(plan))
+    assert bubble(name, p, m) == pytest.approx(found.bubble_of_ideal)
+    assert peak_micro_batches(name, p, m) == (found.peak * plan.share).tolist()
+
+
+def test_figures_of_the_papers():
+    assert figures_of(simulate(plan_of("1f1b", p=4, m=8))).bubble_of_ideal == 3 / 8
+    assert figures_of(simulate(plan_of("gpipe", p=4, m=8))).bubble_of_total == 3 / (8 + 3)
+    h2 = figures_of(simulate(plan_of("zb-h2", p=4, m=8)))
+    assert (h2.makespan, h2.span_bubble.tolist(), h2.tail.tolist()) == (27, [0] * 4, [3, 2, 1, 0])
+    # A job of 4,096 micro-batches is answered from far fewer.
+    assert bubble("1f1b", p=64, m=4096) == 63 / 4096
+    assert peak_micro_batches("gpipe", p=2, m=10**6) == [10**6] * 2
+
+
+# --- Refusals -----------------------------------------------------------------------------------
+
+REFUSED = {
+    "interleaved-few": ("interleaved", 4, 2, 2, None, "schedule-needs-micro-batches"),
+    "interleaved-rest": ("interleaved", 4, 6, 2, None, "last-group-too-small"),
+    "interleaved-one-chunk": ("interleaved", 4, 8, 1, None, "interleaved-needs-chunks"),
+    "interleaved-one-rank": ("interleaved", 1, 8, 2, None, "schedule-needs-stages"),
+    "group-small": ("interleaved", 4, 8, 2, 3, "group-too-small"),
+    "group-large": ("interleaved", 4, 8, 2, 9, "group-too-large"),
+    "group-elsewhere": ("1f1b", 4, 8, None, 4, "schedule-has-no-groups"),
+    "dualpipe-odd": ("dualpipe", 3, 8, None, None, "schedule-needs-even"),
+    "dualpipe-odd-m": ("dualpipe", 4, 9, None, None, "schedule-needs-even"),
+    "dualpipe-few": ("dualpipe", 4, 6, None, None, "schedule-needs-micro-batches"),
+    "dualpipev-few": ("dualpipev", 4, 7, None, None, "schedule-needs-micro-batches"),
+    "chunks-1f1b": ("1f1b", 4, 8, 2, None, "schedule-has-chunks"),
+    "chunks-v": ("zb-v", 4, 8, 3, None, "schedule-has-chunks"),
+    "rounds": ("interleaved-zb", 4, 13, 2, None, "rounds-do-not-divide"),
+    "no-ranks": ("gpipe", 0, 8, None, None, "out-of-range"),
+    "text": ("gpipe", 2, "8", None, None, "not-a-whole-number"),
+    "none": ("gpipe", None, 8, None, None, "not-a-whole-number"),
+    "nan": ("gpipe", 2, float("nan"), None, None, "not-a-whole-number"),
+    "huge": ("gpipe", 2, 10**40, None, None, "out-of-range"),
+    "long": ("gpipe", 4096, 4096, None, None, "too-many-ops"),
+    "unknown": ("pipedream", 2, 4, None, None, "not-a-choice"),
+    "list": (["gpipe"], 2, 4, None, None, "not-a-choice"),
+}
+UNCURED = {"group-elsewhere", "text", "none", "nan", "unknown", "list", "huge"}
+
+
+@pytest.mark.parametrize("key", REFUSED)
+def test_sizes_that_a_schedule_does_not_take_are_refused_with_cures_that_work(key):
+    name, p, m, v, group_size, code = REFUSED[key]
+    sizes = {"p": p, "m": m, "v": v, "group_size": group_size}
+    with pytest.raises(LayoutError) as caught:
+        schedule(name, **sizes)
+    assert caught.value.code == code
+    assert bool(caught.value.alternatives) == (key not in UNCURED)
+    for cure in caught.value.alternatives:
+        assert schedule(name, **{**sizes, **cure})
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.sampled_from(sorted(SCHEDULES)),
+    st.integers(-1, 9),
+    st.integers(-1, 20),
+    st.none() | st.integers(0, 4),
+    st.none() | st.integers(0, 9),
+)
+def test_whatever_sizes_are_asked_for_are_answered_or_cured(name, p, m, v, group_size):
+    sizes = {"p": p, "m": m, "v": v, "group_size": group_size}
+    try:
+        plan = plan_of(name, **sizes)
+    except LayoutError as error:
+        for cure in error.alternatives:
+            assert plan_of(name, **{**sizes, **cure}).p
+        return
+    check_plan(plan)
+    assert simulate(plan).makespan > 0
+
+
+BROKEN = {
+    "twice": ["0F0", "0F0", "0B0"],
+    "missing": ["0F0", "0F1", "0B0"],
+    "before": ["0B0", "0F0"],
+    "weights before": ["0F0", "0W0", "0I0"],
+    "half": ["0F0", "0I0"],
+    "both": ["0F0", "0B0", "0I0", "0W0"],
+}
+
+
+@pytest.mark.parametrize("key", BROKEN)
+def test_an_order_that_is_no_pass_is_refused(key):
+    with pytest.raises(LayoutError) as caught:
+        read_plan([BROKEN[key]])
+    assert caught.value.code == "not-one-pass"
+
+
+@pytest.mark.parametrize("value", ["0X0", "F0", "", None, 3, "0F0&0B0&0B1", "0F99999999"])
+def test_what_is_no_op_is_refused(value):
+    with pytest.raises(LayoutError) as caught:
+        read_plan([["0F0", "0B0", value]])
+    assert caught.value.code == "not-an-op"
+
+
+def test_ranks_that_wait_for_each_other_are_found():
+    crossed = [["0F0", "0F1", "0B1", "0B0"], ["1F0", "1F1", "1B0", "1B1"]]
+    simulate(read_plan(crossed))  # rank 0 only waits a little longer
+    stuck = [["0F0", "0B0", "0F1", "0B1"], ["1F1", "1F0", "1B0", "1B1"]]
+    with pytest.raises(LayoutError) as caught:
+        simulate(read_plan(stuck))
+    assert caught.value.code == "pipeline-deadlock"
+
+
+@pytest.mark.parametrize(
+    "value", [-1, float("nan"), float("inf"), "1", None, True, 1e10, [1, 2, 3]]
+)
+def test_what_is_no_duration_is_refused(value):
+    with pytest.raises(LayoutError) as caught:
+        simulate(plan_of("gpipe", p=2, m=2), Durations(forward=value))
+    assert caught.value.code in ("bad-duration", "not-one-per-stage")

@@ -1,0 +1,179 @@
+"""Closed forms: the idle time and the peaks that papers state, beside what is simulated.
+
+They hold for stages of equal length and messages that take no time, and each under a condition of
+its own, which `ClosedForm.holds` tells. F, B, I, W are times of a whole rank, B = I + W, and FB is
+an overlapped pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .orders import interleaved_warmup
+
+
+@dataclass(frozen=True)
+class Times:
+    """Times of a whole rank for one micro-batch: F, B = I + W, I, W, and FB of a pair."""
+
+    forward: float = 1.0
+    for_input: float = 1.0
+    for_weights: float = 1.0
+    overlapped: float | None = None
+
+    @property
+    def backward(self) -> float:
+        return self.for_input + self.for_weights
+
+    @property
+    def pair(self) -> float:
+        return self.forward + self.backward if self.overlapped is None else self.overlapped
+
+    @property
+    def are_equal(self) -> bool:
+        return self.forward == self.for_input == self.for_weights
+
+
+@dataclass(frozen=True)
+class ClosedForm:
+    """The idle time of a rank, and its peak.
+
+    formula, condition, peak_formula: as text. sense: "step", for all ranks over the step; "span",
+    the most between a rank's own first and last op; "most", the most of a rank over the step.
+    peaks: whole-rank micro-batches held until W.
+    """
+
+    formula: str
+    idle: float
+    sense: str
+    condition: str
+    holds: bool
+    peak_formula: str
+    peaks: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class _Form:
+    formula: str
+    idle: Callable[[int, int, Times], float]  # of p, v, times
+    sense: str
+    condition: str
+    holds: Callable[[int, int, Times], bool]  # of p, m, times
+    peak_formula: str
+    peak: Callable[[int, int, int, int], float]  # of p, r, m, v
+
+
+def _always(p: int, m: int, times: Times) -> bool:
+    return True
+
+
+_FORMS: dict[str, _Form] = {
+    "gpipe": _Form(
+        "(p - 1)(F + B)",
+        lambda p, v, t: (p - 1) * (t.forward + t.backward),
+        "step",
+        "",
+        _always,
+        "m",
+        lambda p, r, m, v: m,
+    ),
+    "1f1b": _Form(
+        "(p - 1)(F + B)",
+        lambda p, v, t: (p - 1) * (t.forward + t.backward),
+        "step",
+        "",
+        _always,
+        "min(m, p - r)",
+        lambda p, r, m, v: min(m, p - r),
+    ),
+    "interleaved": _Form(
+        "(p - 1)(F + B)/v",
+        lambda p, v, t: (p - 1) * (t.forward + t.backward) / v,
+        "step",
+        "p divides m, N = p",
+        lambda p, m, t: m % p == 0,
+        "min(2(p - r - 1) + (v - 1)N + 1, mv)/v",
+        lambda p, r, m, v: min(interleaved_warmup(p, r, m, v, p) + 1, m * v) / v,
+    ),
+    "bfs": _Form(
+        "(p - 1)(F + B)/v",
+        lambda p, v, t: (p - 1) * (t.forward + t.backward) / v,
+        "step",
+        "m ≥ p",
+        lambda p, m, t: m >= p,
+        "m",
+        lambda p, r, m, v: m,
+    ),
+    "zb-h1": _Form(
+        "(p - 1)(F + I - W)",
+        lambda p, v, t: (p - 1) * (t.forward + t.for_input - t.for_weights),
+        "step",
+        "m ≥ p, W ≤ F, W ≤ I",
+        lambda p, m, t: m >= p and t.for_weights <= min(t.forward, t.for_input),
+        "min(m, p)",
+        lambda p, r, m, v: min(m, p),
+    ),
+    "zb-h2": _Form(
+        "(p - 1)(F + I - 2W)",
+        lambda p, v, t: (p - 1) * (t.forward + t.for_input - 2 * t.for_weights),
+        "span",
+        "m ≥ 2p - 1, W ≤ F, W ≤ I",
+        lambda p, m, t: m >= 2 * p - 1 and t.for_weights <= min(t.forward, t.for_input),
+        "min(m, 2p - 1)",
+        lambda p, r, m, v: min(m, 2 * p - 1),
+    ),
+    "zb-v": _Form(
+        "0",
+        lambda p, v, t: 0.0,
+        "span",
+        "m ≥ 2p - 1, F = I = W",
+        lambda p, m, t: m >= 2 * p - 1 and t.are_equal,
+        "min(m, p)",
+        lambda p, r, m, v: min(m, p),
+    ),
+    "dualpipe": _Form(
+        "(p/2 - 1)(FB + B - 3W)",
+        lambda p, v, t: (p / 2 - 1) * (t.pair + t.backward - 3 * t.for_weights),
+        "most",
+        "F = I = W",
+        lambda p, m, t: t.are_equal,
+        "p + 1",
+        lambda p, r, m, v: p + 1,
+    ),
+    "dualpipev": _Form(
+        "(p - 1)(FB + B - 3W)/2",
+        lambda p, v, t: (p - 1) * (t.pair + t.backward - 3 * t.for_weights) / 2,
+        "most",
+        "F = I = W",
+        lambda p, m, t: t.are_equal,
+        "(2p + 1)/2",
+        lambda p, r, m, v: (2 * p + 1) / 2,
+    ),
+}
+"""2104.04473 section 2.2, 2401.10241 Table 2 and section 6, 2412.19437 Table 2, DualPipe's README.
+
+DualPipeV's own formula counts PP = 2p and times of a chunk, which is half a rank.
+"""
+
+
+def closed_form(name: str, p: int, m: int, v: int, times: Times | None = None) -> ClosedForm | None:
+    """What is stated of a schedule; None if nothing is (interleaved zero bubble).
+
+    >>> found = closed_form("1f1b", p=4, m=8, v=1)
+    >>> found.idle, found.peaks
+    (9.0, (4, 3, 2, 1))
+    """
+    form = _FORMS.get(name)
+    if form is None:
+        return None
+    times = times or Times()
+    return ClosedForm(
+        formula=form.formula,
+        idle=form.idle(p, v, times),
+        sense=form.sense,
+        condition=form.condition,
+        holds=form.holds(p, m, times),
+        peak_formula=form.peak_formula,
+        peaks=tuple(form.peak(p, rank, m, v) for rank in range(p)),
+    )
