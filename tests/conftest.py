@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 import pytest
 from browser import ARGS, PATIENCE, WATCHES, Watch, settle
+
+# These have assertions; else pytest would not say what differed in them.
+pytest.register_assert_rewrite("launch_answers", "pages")
 
 
 @pytest.fixture(scope="session")
@@ -90,3 +94,18 @@ def open_page(server: str, browser: Any) -> Iterator[Callable[..., Any]]:
         del WATCHES[page]
     problems = [problem for _, watch in watches for problem in watch.problems]
     assert not problems, "\n".join(problems)
+
+
+@pytest.fixture
+def nothing_is_executed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a test of what only reads: starting a process fails it."""
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("something was executed")
+
+    for owner, names in (
+        (os, ("system", "popen", "execv", "execve", "fork")),
+        (subprocess, ("run", "call", "check_output", "Popen", "check_call")),
+    ):
+        for name in names:
+            monkeypatch.setattr(owner, name, refuse)

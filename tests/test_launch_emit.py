@@ -1,0 +1,217 @@
+"""Launch commands written from a layout, and read back."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from launch_answers import check_law, codes, values
+
+from groups.errors import LayoutError
+from groups.job import Job
+from groups.launch_args import TARGETS, emit, parse
+from groups.launch_flags import MODEL
+from groups.presets import PRESETS
+
+pytestmark = pytest.mark.usefixtures("nothing_is_executed")
+
+
+ALL_FIELDS = (
+    "nodes",
+    "gpus_per_node",
+    "tp",
+    "pp",
+    "cp",
+    "ep",
+    "etp",
+    "instances",
+    "levels",
+    "hybrid",
+)
+SAYS = {
+    "megatron": (*ALL_FIELDS, *MODEL),
+    "nemo": (*ALL_FIELDS, *MODEL),
+    "megatron-deepspeed": (
+        *("nodes", "gpus_per_node", "tp", "pp", "ep"),
+        *("layers", "experts", "micro_batch", "global_batch", "seq", "account"),
+    ),
+    "deepspeed": ("nodes", "gpus_per_node", "tp", "micro_batch", "global_batch"),
+    "torchtitan": (
+        *("nodes", "gpus_per_node", "tp", "pp", "cp", "ep"),
+        *("micro_batch", "global_batch", "seq"),
+    ),
+}
+SAYS["torchtitan-toml"] = SAYS["torchtitan"]
+
+
+def expected(job: Job, model: dict, target: str) -> dict[str, object]:
+    """What a text of the target says of a job, without the framework."""
+    known = {name: getattr(job, name) for name in ALL_FIELDS}
+    silent = {"etp": None, "instances": 1, "levels": None, "hybrid": False}
+    known = {name: value for name, value in known.items() if value != silent.get(name, ())}
+    if known.get("levels"):
+        known["levels"] = tuple(known["levels"])
+    if target == "megatron-deepspeed" and job.ep == 1:
+        del known["ep"]
+    return {name: value for name, value in {**known, **model}.items() if name in SAYS[target]}
+
+
+def assert_round_trip(job: Job, model: dict, target: str) -> None:
+    text = emit(job, model, target)
+    parsed = parse(text)
+    check_law(parsed)
+    assert not parsed.problems
+    assert not parsed.unresolved
+    found = {name: value for name, value in parsed.values.items() if name != "framework"}
+    wanted = expected(job, model, target)
+    if job.framework not in ("megatron", "megatron-pp-dp"):
+        found.pop("etp", None)  # none means another size there
+        wanted.pop("etp", None)
+    assert found == wanted
+    assert parsed.framework.job in TARGETS[target]
+    if job.framework in TARGETS[target]:
+        assert parsed.framework.job == job.framework or job.made().mesh == parsed.job().made().mesh
+    same = [(axis.name, axis.size) for axis in job.made().mesh.axes if axis.size > 1]
+    mesh = parsed.job().made().mesh
+    assert [(axis.name, axis.size) for axis in mesh.axes if axis.size > 1] == same
+
+
+def refused(job: Job, model: dict, target: str) -> LayoutError | None:
+    try:
+        emit(job, model, target)
+    except LayoutError as error:
+        return error
+    return None
+
+
+def job_of(key: str) -> tuple[Job, dict]:
+    one = PRESETS[key]
+    sizes = {name: getattr(one, name) for name in ("tp", "pp", "cp", "ep", "etp", "framework")}
+    model = {name: one.model[name] for name in MODEL if name in one.model}
+    if one.model.get("account_for_embedding"):
+        model["account"] = True
+    return Job(nodes=one.nodes, gpus_per_node=one.gpus_per_node, **sizes), model
+
+
+@pytest.mark.parametrize("key", PRESETS)
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_preset_is_written_and_read_back(key, target):
+    job, model = job_of(key)
+    refusal = refused(job, model, target)
+    if refusal is None:
+        assert_round_trip(job, model, target)
+    else:
+        assert refusal.code == "framework-cannot-express"
+        assert job.framework not in TARGETS[target] or target == "deepspeed"
+
+
+@pytest.mark.parametrize("key", PRESETS)
+def test_megatron_can_say_every_preset_but_one(key):
+    job, model = job_of(key)
+    if key == "llama3-405b-3":  # tp-pp-dp with cp and without ep is refused by Megatron itself
+        with pytest.raises(LayoutError, match="no words for the order tp-cp-pp-dp"):
+            emit(job, model)
+    else:
+        emit(job, model)
+
+
+POWERS = st.sampled_from((1, 2, 4))
+
+
+@given(
+    **dict.fromkeys(("tp", "pp", "cp", "ep"), POWERS),
+    nodes=st.sampled_from((1, 2, 3, 16)),
+    etp=st.sampled_from((None, 1, 2)),
+    framework=st.sampled_from(("megatron", "megatron-pp-dp", "torchtitan", "deepspeed", "llama3")),
+    instances=st.sampled_from((1, 2)),
+    hybrid=st.booleans(),
+    model=st.fixed_dictionaries(
+        {},
+        optional={
+            "layers": st.integers(1, 500) | st.sampled_from(("Ett|ttL", "E|(t|)*3,L")),
+            "experts": st.integers(1, 512),
+            "micro_batch": st.integers(1, 64),
+            "global_batch": st.integers(1, 10**6),
+            "seq": st.integers(1, 10**7),
+            "first": st.integers(1, 9),
+            "last": st.integers(1, 9),
+            "mtp": st.integers(0, 2),
+            "account": st.just(True),
+        },
+    ),
+    target=st.sampled_from(sorted(TARGETS)),
+)
+@settings(max_examples=150, deadline=None)
+def test_what_is_written_is_read_back(
+    tp, pp, cp, ep, nodes, etp, framework, instances, hybrid, model, target
+):
+    levels = (2, 2) if cp == 4 and framework.startswith("megatron") else None
+    job = Job(nodes, 16, tp, pp, cp, ep, etp, framework, "", instances, levels, hybrid)
+    if refused(job, model, target) is None:
+        assert_round_trip(job, model, target)
+
+
+def test_what_a_framework_has_no_words_for_is_named():
+    with pytest.raises(LayoutError) as refusal:
+        emit(Job(2, framework="own", order="dp-tp-cp-ep-pp", tp=2), framework="megatron")
+    assert refusal.value.code == "framework-cannot-express"
+    assert refusal.value.facts == {"framework": "Megatron-LM", "what": "the order dp-tp-cp-ep-pp"}
+    cases = [
+        (Job(2, pp=2), "deepspeed", "pp"),
+        (Job(2, cp=2), "megatron-deepspeed", "cp"),
+        (Job(2, tp=2, ep=2), "torchtitan", "etp"),
+        (Job(2, instances=2), "torchtitan", "instances"),
+        (Job(2, cp=4, levels=(2, 2)), "torchtitan", "levels"),
+        (Job(2, hybrid=True), "deepspeed", "hybrid"),
+        (Job(2, tp=2, ep=2, etp=1), "megatron-deepspeed", "etp"),
+    ]
+    for job, target, control in cases:
+        with pytest.raises(LayoutError) as refusal:
+            emit(job, framework=target)
+        assert (refusal.value.code, refusal.value.control) == ("framework-cannot-express", control)
+
+
+def test_a_layout_by_hand_is_not_dropped():
+    with pytest.raises(LayoutError, match="no words for the layout"):
+        emit(Job(2, pp=2), {"layers": "Ett|ttL"}, "megatron-deepspeed")
+
+
+def test_how_deepspeed_cuts_the_layers():
+    text = "x.py --deepspeed --pp-partition-method 'type:transformer|embedding'"
+    assert values(text) == {"framework": "deepspeed", "account": True}
+    assert codes(parse("x.py --pp-partition-method uniform").ignored) == ["not-drawn"]
+
+
+def test_an_order_of_ones_own_that_megatron_reaches_is_written():
+    job = Job(2, framework="own", order="tp-cp-ep-pp-dp", tp=2, pp=2)
+    assert "--use-tp-pp-dp-mapping" in emit(job)
+    assert "mapping" not in emit(Job(2, framework="own", order="dp-tp-cp-ep-pp"))
+
+
+def test_a_job_that_cannot_be_is_not_written():
+    with pytest.raises(LayoutError, match="does not divide"):
+        emit(Job(1, tp=3))
+    with pytest.raises(LayoutError, match="not a choice of framework"):
+        emit(Job(1), framework="horovod")
+
+
+def test_what_is_written_is_quoted():
+    text = emit(Job(2, pp=2), {"layers": "Ett|(tt|)*2,ttL", "seq": "1; rm -rf /"})
+    assert "--pipeline-model-parallel-layout 'Ett|(tt|)*2,ttL'" in text
+    assert "--seq-length '1; rm -rf /'" in text
+
+
+def test_the_files_are_of_the_formats_they_claim():
+    text = emit(Job(2, tp=4), {"micro_batch": 2, "global_batch": 64}, "deepspeed")
+    body = text.split("<<'EOF'\n")[1].split("\nEOF")[0]
+    assert json.loads(body) == {
+        "train_batch_size": 64,
+        "train_micro_batch_size_per_gpu": 2,
+        "tensor_parallel": {"autotp_size": 4},
+    }
+    text = emit(Job(2, tp=4), {"seq": 8192}, "torchtitan-toml")
+    body = text.split("<<'EOF'\n")[1].split("\nEOF")[0]
+    tomllib = pytest.importorskip("tomllib")
+    assert tomllib.loads(body)["parallelism"]["tensor_parallel_degree"] == 4

@@ -1,0 +1,119 @@
+"""Any text at all is answered, nothing in it is executed, and every code has its sentence."""
+
+from __future__ import annotations
+
+import ast
+import string
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from launch_answers import TP, check_law
+
+from groups.errors import LayoutError
+from groups.launch_args import MAX_TEXT, SENTENCES, parse
+
+pytestmark = pytest.mark.usefixtures("nothing_is_executed")
+
+
+ROOT = Path(__file__).parent.parent
+
+
+PIECES = st.sampled_from(
+    [
+        *(TP, "=", " ", "\n", "\\\n", "\\", "'", '"', "`", "$", "${", "}", "$((", "))", "$(", ")"),
+        *("(", "A=(", "A+=(", "A=", "$A", "${A[@]}", "${A:-", "#", "#SBATCH -N ", "<<EOF", "EOF"),
+        *("8", "-1", "abc", "--a", "-m", "-c", "bash -c ", "eval ", "if ", "fi", "then ", "for "),
+        *("&&", "|", ";", "<", ">", "2>&1", "{", "[", "]", ",", ":", '"a": ', "model:", "  ", "- "),
+        *("[parallelism]\n", "tensor_parallel_degree = ", "model.num_layers=", "srun ", "\t", "\r"),
+        *(
+            "WORLD_SIZE=",
+            "torchrun ",
+            ".py",
+            "null",
+            "\0",
+            "\u2028",
+            "\u00e9",
+            "\U0001f600",
+            "auto",
+        ),
+        *("--pipeline-model-parallel-layout ", "Et|tL", "(t|)*9", "--nnodes ", "1:4", "sbatch "),
+    ]
+)
+
+
+@given(st.text() | st.lists(PIECES, max_size=60).map("".join) | st.text(string.printable))
+@example("A=($A\nA+=(${A[@]}\n)")
+@example('{"a": {"b": ["c", {"d": $X}]}')
+@settings(max_examples=600, deadline=None)
+def test_any_text_is_answered(text):
+    check_law(parse(text))
+
+
+HUGE = {
+    "quotes": "'\"",
+    "openers": "${A:-",
+    "arithmetic": "$((",
+    "commands": "$(",
+    "arrays": "A=((",
+    "documents": "<<A\n",
+    "keywords": "then if x;",
+    "growing": 'A="$A x"\n',
+    "guarded": '[ x ] && A+=" $A"\n',
+    "doubling": "B=$A$A\nA=$B$B\n",
+    "options": "--tensor-model-parallel-size 4 ",
+    "overrides": "a.b=1 ",
+    "yaml": "a: 1\n",
+    "yaml spaces": "a: b                                                       x",
+    "json": '{"a":[',
+    "slurm": "#SBATCH -N 2\n",
+    "nested": "bash -c \"$A\" 'eval '",
+    "redirections": "<a>>&",
+    "backslashes": "\\ \n\\",
+    "underscores": "--tensor-model-parallel-size 1_1_",
+}
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_a_long_text_of_any_kind_is_answered(name):
+    text = (HUGE[name] * (20_000 // len(HUGE[name]) + 1))[:20_000]
+    found = parse(text)
+    assert found.text == text
+    for item in (*found.understood, *found.ignored, *found.unresolved, *found.problems):
+        assert 0 <= item.start <= item.end <= len(text)
+
+
+def test_what_is_no_text_or_too_long_is_refused():
+    for value in (None, 3, b"x", ["--a"]):
+        with pytest.raises(LayoutError) as refusal:
+            parse(value)
+        assert refusal.value.code == "not-a-text"
+    parse(" " * MAX_TEXT)
+    with pytest.raises(LayoutError) as refusal:
+        parse(" " * (MAX_TEXT + 1))
+    assert (refusal.value.code, refusal.value.facts["limit"]) == ("text-too-long", MAX_TEXT)
+
+
+def test_the_reader_reaches_for_nothing_outside():
+    allowed = {
+        *("__future__", "bisect", "json", "math", "re", "shlex"),
+        *("collections.abc", "dataclasses", "functools", "typing"),
+    }
+    for path in (ROOT / "groups").glob("launch_*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                assert {alias.name for alias in node.names} <= allowed, path
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                assert node.module in allowed, path
+            elif isinstance(node, ast.Name):
+                assert node.id not in ("eval", "exec", "open", "compile", "__import__"), path
+
+
+def test_every_code_has_a_sentence_and_is_used():
+    source = "".join(
+        path.read_text(encoding="utf-8") for path in (ROOT / "groups").glob("launch_*.py")
+    )
+    for code in SENTENCES:
+        assert source.count(f'"{code}"') >= 2, code

@@ -1,0 +1,162 @@
+"""Launch scripts: what the shell puts in, and what nobody can tell without running it."""
+
+from __future__ import annotations
+
+import pytest
+from launch_answers import TP, check_law, codes, only_problem, values
+
+from groups.launch_args import parse
+from groups.launch_expand import Memory
+from groups.launch_shell import Shell
+from groups.launch_words import Source, calculate
+
+pytestmark = pytest.mark.usefixtures("nothing_is_executed")
+
+
+FORMS = [
+    f"{TP} 8",
+    f"{TP}=8",
+    f"{TP} '8'",
+    f'{TP} "8"',
+    f"'{TP}' 8",
+    f"{TP} \\\n 8",
+    f"{TP} \\\r\n 8",
+    f"{TP} 8 # of 16",
+    f"# {TP} 4\n{TP} 8",
+    f"TP=8\nx.py {TP} $TP",
+    f"TP=8; x.py {TP} ${{TP}}",
+    f'export TP=8\nx.py {TP} "$TP"',
+    f"TP=8\nA=$TP\nx.py {TP}=$A",
+    f"x.py {TP} ${{TP:-8}}",
+    f"x.py {TP} ${{TP:-${{B:-8}}}}",
+    f'x.py {TP} "${{TP-8}}"',
+    f": ${{TP:=8}}\nx.py {TP} $TP",
+    f"A=2\nB=4\nx.py {TP} $((A*B))",
+    f"A=2\nx.py {TP} $(( ($A + 2) * 2 ))",
+    f"A=16\nx.py {TP} $((${{A}}/2))",
+    f"ARGS=({TP} 8)\nx.py ${{ARGS[@]}}",
+    f'ARGS=(\n  --a 1 # one\n  {TP} 8\n)\nx.py "${{ARGS[@]}}"',
+    f"ARGS=(--a 1)\nARGS+=({TP} 8)\nx.py ${{ARGS[*]}}",
+    f"ARGS='{TP} 8'\nx.py $ARGS",
+    f'ARGS="\n {TP} 8 \\\n "\nx.py $ARGS',
+    f"ARGS='{TP} 8'\nARGS=\"$ARGS --b 2\"\nx.py $ARGS",
+    f"ARGS='--b 2'\nARGS+=' {TP} 8'\nx.py $ARGS",
+    f"bash -c 'torchrun x.py {TP} 8'",
+    f'CMD="x.py {TP} 8"\nsrun bash -lc "$CMD"',
+    f'CMD="x.py {TP} 8"\neval $CMD',
+    f"sbatch <<EOF\nsrun x.py {TP} 8\nEOF\n",
+    f"x.py 2>&1 {TP} 8 > log.txt",
+    f"x.py {TP} 8 | tee --append log",
+    f"if true; then\n x.py {TP} 8\nfi",
+    f"ARGS=({TP} 8)",
+    f"ARGS='{TP} 8 --b 2'",
+]
+
+
+@pytest.mark.parametrize("text", FORMS)
+def test_every_way_to_write_a_size(text):
+    parsed = parse(text)
+    check_law(parsed)
+    assert parsed.values == {"tp": 8, "framework": "megatron"}
+    assert [problem.code for problem in parsed.problems] == []
+    item = parsed.understood[-1]
+    assert text[item.start : item.end].strip("'\"").startswith(TP)
+
+
+OPEN = [
+    ("x.py {} $TP", "$TP", "size-unresolved"),
+    ("x.py {} ${{TP}}", "${TP}", "size-unresolved"),
+    ("x.py {} $1", "$1", "size-unresolved"),
+    ("x.py {} $(nproc)", "$(nproc)", "size-unresolved"),
+    ("x.py {} `nproc`", "`nproc`", "size-unresolved"),
+    ("x.py {} $((N*2))", "$((N*2))", "size-unresolved"),
+    ("x.py {} $((8/0))", "$((8/0))", "size-unresolved"),
+    ("x.py {} <TP>", "<TP>", "size-unresolved"),
+    ("TP=$N\nx.py {} $TP", "$N", "size-unresolved"),
+    ("if [ -n $A ]; then TP=2; else TP=8; fi\nx.py {} $TP", "8", "decided-by-condition"),
+    ("[ -z $A ] && TP=8\nx.py {} $TP", "8", "decided-by-condition"),
+    ("[ -z $A ] && N=2 && TP=8\nx.py {} $TP", "8", "decided-by-condition"),
+    ("for TP in 1 2; do x.py {} $TP; done", "TP", "decided-by-loop"),
+    ("A=(x)\nif true; then A+=({} 8); fi\nx.py ${{A[@]}}", "8", "decided-by-condition"),
+]
+
+
+@pytest.mark.parametrize(("text", "shown", "code"), OPEN)
+def test_what_the_text_does_not_work_out_is_never_guessed(text, shown, code):
+    text = text.format(TP)
+    parsed = parse(text)
+    check_law(parsed)
+    assert "tp" not in parsed.values
+    (item,) = parsed.unresolved
+    assert (item.code, text[item.start : item.end], item.sets) == (code, shown, "tp")
+
+
+def test_an_option_that_a_condition_adds_leaves_the_rest():
+    text = f'A="{TP} 8"\nif [ $B ]; then A="$A --num-experts 4"; fi\nx.py $A'
+    parsed = parse(text)
+    assert parsed.values == {"tp": 8, "framework": "megatron"}
+    assert codes(parsed.unresolved) == ["decided-by-condition"]
+
+
+def test_a_default_that_was_taken_is_said():
+    (note,) = [one for one in parse("x.py --nnodes ${N:-4}").missing if one.code != "default"][:1]
+    assert (note.code, note.facts) == ("variable-default", {"name": "N", "value": "4"})
+
+
+def test_options_that_no_command_uses_are_not_counted():
+    text = f"OLD=({TP} 4)\ntorchrun --nnodes 2 x.py --num-layers 8"
+    parsed = parse(text)
+    assert parsed.values == {"nodes": 2, "layers": 8}
+    assert [(one.code, one.name) for one in parsed.ignored] == [("unused", "OLD")]
+
+
+def test_what_is_only_printed_is_not_counted():
+    assert values(f"echo {TP} 8\nprintf '%s' {TP} 4") == {}
+
+
+BROKEN = [
+    ("x.py 'abc", "'", "unclosed"),
+    ('x.py "abc', '"', "unclosed"),
+    ("A=(--x 1\n", "(", "unclosed"),
+    ("cat <<EOF\nabc\n", "\n", "unclosed"),
+    ("x.py \\  \n --a", "\\  ", "space-after-backslash"),
+]
+
+
+@pytest.mark.parametrize(("text", "shown", "code"), BROKEN)
+def test_what_no_shell_reads_as_meant_is_shown_in_its_place(text, shown, code):
+    problem, found = only_problem(text)
+    assert (problem.code, found) == (code, shown)
+
+
+def test_variables_that_would_fill_the_memory_are_stopped():
+    text = "A=xxxxxxxxxx\n" + "".join(f"A=$A$A$A$A # {i}\n" for i in range(40)) + f"x.py {TP} $A"
+    parsed = parse(text)
+    assert "expands-too-much" in codes(parsed.problems)
+    check_law(parsed)
+
+
+def test_arithmetic_is_the_shells():
+    assert [
+        calculate(text.split()) for text in ("7 / 2", "7 % 4", "2 + 3 * 4", "( 1 - 3 ) / 2")
+    ] == [
+        *(3, 3, 14),
+        -1,
+    ]
+    assert [calculate(text.split()) for text in ("1 %", "( 1", "1 )", "", "* 2", "9 % 0")] == [
+        None
+    ] * 6
+
+
+def test_words_know_where_they_stand():
+    text = "A='x y'\nrun \"$A\"z $A"
+    shell = Shell()
+    shell.read(Source.of(text))
+    (words,) = shell.commands
+    assert [(word.text, text[slice(*word.place)]) for word in words] == [
+        ("run", "run"),
+        ("x yz", "x y"),
+        ("x", "x"),
+        ("y", "y"),
+    ]
+    assert isinstance(shell, Memory)
