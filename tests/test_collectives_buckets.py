@@ -1,0 +1,223 @@
+"""Gradient buckets and what they do in time: recorded buckets, laws, small timelines as tables."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from training.buckets import (
+    DDP_CAPS,
+    MIB,
+    Model,
+    Task,
+    all_reduce_tasks,
+    buckets,
+    exposed_seconds,
+    gradient_buckets,
+    layer_tensors,
+    megatron_bucket_parameters,
+    sharded_tasks,
+    timed,
+    zero3_tasks,
+)
+from training.cost import bytes_per_rank
+
+RECORDED = json.loads(
+    (Path(__file__).parent / "data" / "ddp_buckets.json").read_text(encoding="utf-8")
+)
+law = settings(max_examples=50, deadline=None)
+models = st.builds(
+    Model,
+    layers=st.integers(1, 6),
+    hidden=st.sampled_from([64, 256, 1024]),
+    d=st.integers(1, 16),
+    backward_seconds=st.floats(1e-4, 1e-1),
+    bytes_per_second=st.floats(1e9, 1e12),
+)
+
+
+@pytest.mark.parametrize("row", RECORDED["rows"])
+def test_buckets_are_those_of_pytorch(row):
+    assert buckets([4 * elements for elements in row["elements"]], DDP_CAPS) == row["buckets"]
+
+
+def test_the_caps_of_pytorch_and_of_megatron():
+    assert DDP_CAPS == (1_048_576, 26_214_400)
+    assert [megatron_bucket_parameters(d) for d in (1, 40, 41, 1024)] == [
+        40_000_000, 40_000_000, 41_000_000, 1_024_000_000,
+    ]  # fmt: skip
+
+
+@law
+@given(
+    st.lists(st.integers(0, 100), max_size=30),
+    st.lists(st.integers(1, 150), min_size=1, max_size=3),
+)
+def test_buckets_keep_the_order_and_close_when_they_reach_their_cap(sizes, caps):
+    found = buckets(sizes, caps)
+    assert [place for bucket in found for place in bucket] == list(range(len(sizes)))
+    for number, bucket in enumerate(found):
+        cap = caps[min(number, len(caps) - 1)]
+        filled = sum(sizes[place] for place in bucket)
+        assert filled - sizes[bucket[-1]] < cap
+        assert filled >= cap or number == len(found) - 1
+
+
+@pytest.mark.parametrize("hidden", [1, 64, 12288])
+def test_the_tensors_of_a_layer_add_up(hidden):
+    assert sum(layer_tensors(hidden)) == 12 * hidden**2 + 13 * hidden
+
+
+# Timelines: what runs when, in whole seconds.
+
+
+def table(events) -> list[tuple[str, int, float, float]]:
+    return [(e.task.what, e.task.number, round(e.start, 9), round(e.end, 9)) for e in events]
+
+
+def test_lanes_run_in_order_and_tasks_wait():
+    """Two lanes:
+
+    compute  |b0 |b1 |b2 |
+    network      |---r0--|r2|
+    """
+    tasks = [
+        Task("compute", "backward", 0, 1),
+        Task("network", "all_reduce", 0, 2, (0,)),
+        Task("compute", "backward", 1, 1),
+        Task("compute", "backward", 2, 1),
+        Task("network", "all_reduce", 1, 0.5, (3,)),
+    ]
+    events = timed(tasks)
+    assert table(events) == [
+        ("backward", 0, 0, 1),
+        ("all_reduce", 0, 1, 3),
+        ("backward", 1, 1, 2),
+        ("backward", 2, 2, 3),
+        ("all_reduce", 1, 3, 3.5),
+    ]
+    assert exposed_seconds(events) == 0.5
+
+
+def small(**changes) -> Model:
+    """One tensor's worth of time is easy to see: 2 layers of 1 s, all-reduces of 1 s a layer."""
+    parameters = sum(layer_tensors(1024))
+    given = {
+        "layers": 2,
+        "hidden": 1024,
+        "d": 2,
+        "backward_seconds": 1.0,
+        "bytes_per_second": float(4 * parameters),
+    }
+    return Model(**{**given, **changes})
+
+
+def test_one_bucket_waits_for_the_whole_backward():
+    events = timed(all_reduce_tasks(small(), "one"))
+    assert table(events)[-1] == ("all_reduce", 0, 2.0, 4.0)
+    assert exposed_seconds(events) == pytest.approx(2.0)
+
+
+def test_zero_3_gathers_a_layer_ahead():
+    """G gathers, F and B compute, R scatters: here a gather takes 0.25 s, a scatter 0.5 s.
+
+    compute    F0  F1  B1    B0
+    network  G0 G1 G1 (wait) G0 R1 R0
+    """
+    events = timed(zero3_tasks(small()))
+    assert table(e for e in events if e.task.lane == "compute") == [
+        ("forward", 0, 0.25, 0.75),
+        ("forward", 1, 0.75, 1.25),
+        ("backward", 1, 1.25, 2.25),
+        ("backward", 0, 2.25, 3.25),
+    ]
+    assert table(e for e in events if e.task.lane == "network") == [
+        ("all_gather", 0, 0.0, 0.25),
+        ("all_gather", 1, 0.25, 0.5),
+        ("all_gather", 1, 0.75, 1.0),
+        ("all_gather", 0, 1.25, 1.5),
+        ("reduce_scatter", 1, 2.25, 2.75),
+        ("reduce_scatter", 0, 3.25, 3.75),
+    ]
+
+
+@law
+@given(models, st.sampled_from(["ddp", "megatron", "one"]))
+def test_all_gradients_are_reduced_once_and_no_reduction_starts_before_its_gradients(model, scheme):
+    tasks = all_reduce_tasks(model, scheme)
+    events = timed(tasks)
+    reduced = [task for task in tasks if task.lane == "network"]
+    assert len(reduced) == len(gradient_buckets(model, scheme))
+    assert sum(task.size for task in reduced) == 4 * model.layers * model.layer_parameters
+    backward = sum(task.seconds for task in tasks if task.what == "backward")
+    assert backward == pytest.approx(model.layers * model.backward_seconds)
+    for event in events:
+        assert all(events[at].end <= event.start for at in event.task.after)
+
+
+@law
+@given(models)
+def test_buckets_never_make_a_step_longer_than_one_bucket_does(model):
+    """Bandwidth alone: the price of many buckets, latency, is not in this model."""
+    one = exposed_seconds(timed(all_reduce_tasks(model, "one")))
+    for scheme in ("ddp", "megatron"):
+        assert exposed_seconds(timed(all_reduce_tasks(model, scheme))) <= one * (1 + 1e-9) + 1e-15
+
+
+@law
+@given(models)
+def test_a_sharded_optimizer_sends_both_halves_of_an_all_reduce(model):
+    tasks = sharded_tasks(model)
+    sent = {
+        op: sum(bytes_per_rank(op, model.d, t.size) for t in tasks if t.what == op)
+        for op in ("reduce_scatter", "all_gather")
+    }
+    parameters = model.layers * model.layer_parameters
+    whole = bytes_per_rank("all_reduce", model.d, 1.0) / 2 * parameters
+    assert sent["reduce_scatter"] == pytest.approx(4 * whole)
+    assert sent["all_gather"] == pytest.approx(2 * whole)
+
+
+@law
+@given(models)
+def test_a_forward_pass_waits_for_its_own_parameters_only(model):
+    tasks = sharded_tasks(model)
+    forwards = [task for task in tasks if task.what == "forward"]
+    assert [task.number for task in forwards] == list(range(model.layers))
+    assert all(tasks[at].what == "all_gather" for task in forwards for at in task.after)
+    assert all(task.after for task in forwards)
+
+
+@law
+@given(models)
+def test_zero_3_moves_three_passes(model):
+    """ZeRO, section 7.2: 3 times the parameters, where an all-reduce is 2 (elements)."""
+    tasks = zero3_tasks(model)
+    counts = Counter(task.what for task in tasks)
+    assert counts == {
+        "all_gather": 2 * model.layers,
+        "reduce_scatter": model.layers,
+        "forward": model.layers,
+        "backward": model.layers,
+    }
+    elements = sum(
+        task.size / (2 if task.what == "all_gather" else 4)
+        for task in tasks
+        if task.lane == "network"
+    )
+    assert elements == pytest.approx(3 * model.layers * model.layer_parameters)
+    for event in timed(tasks):
+        assert event.end >= event.start
+
+
+def test_first_bucket_is_small_so_that_communication_starts_early():
+    model = small(layers=8)
+    first, *others = gradient_buckets(model, "ddp")
+    sizes = list(layer_tensors(1024)) * 8
+    assert [4 * sum(sizes[place] for place in first)] == [4 * (4 * 1024**2 + 1024)]
+    assert all(sum(4 * sizes[place] for place in bucket) >= 25 * MIB for bucket in others[:-1])
