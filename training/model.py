@@ -88,8 +88,9 @@ class Model:
                 maximum = MAX_LAYERS if is_count else MAX_SIZE
                 number = whole_number(value, field.name, minimum=minimum, maximum=maximum)
                 object.__setattr__(self, field.name, number)
-        self._fill()
-        self._check_attention()
+        self._fill_heads()
+        self._fill_widths()
+        self._check_latents()
         self._check_experts()
 
     @property
@@ -131,28 +132,29 @@ class Model:
         """Whether this layer, counted from 0, has experts instead of one MLP."""
         return self.experts > 0 and layer >= self.dense_layers
 
-    def _fill(self) -> None:
-        """Give the sizes that are 0 what the others say."""
+    def _fill_heads(self) -> None:
+        """Give kv_heads and head_dim, where they are 0, what the others say."""
         if not self.kv_heads:
             object.__setattr__(self, "kv_heads", self.heads)
+        if self.heads % self.kv_heads:
+            by = {"kv_heads": self.kv_heads}
+            error = not_a_multiple("heads", self.heads, by, maximum=MAX_SIZE)
+            cures = divisors_near("kv_heads", self.kv_heads, self.heads)
+            raise error.but(control="kv_heads", alternatives=cures)
+        if self.head_dim or self.is_mla:
+            return
+        if self.hidden % self.heads:
+            raise not_a_multiple("hidden", self.hidden, {"heads": self.heads}, maximum=MAX_SIZE)
+        object.__setattr__(self, "head_dim", self.hidden // self.heads)
+
+    def _fill_widths(self) -> None:
+        """Give ffn and expert_ffn, where they are 0, what the others say."""
         if not self.ffn:
             object.__setattr__(self, "ffn", 4 * self.hidden)
         if self.experts and not self.expert_ffn:
             object.__setattr__(self, "expert_ffn", self.ffn)
-        if not self.head_dim and not self.is_mla:
-            if self.hidden % self.heads:
-                by = {"heads": self.heads}
-                raise not_a_multiple("hidden", self.hidden, by, maximum=MAX_SIZE)
-            object.__setattr__(self, "head_dim", self.hidden // self.heads)
 
-    def _check_attention(self) -> None:
-        if self.heads % self.kv_heads:
-            raise not_a_multiple(
-                "heads", self.heads, {"kv_heads": self.kv_heads}, maximum=MAX_SIZE
-            ).but(
-                control="kv_heads",
-                alternatives=divisors_near("kv_heads", self.kv_heads, self.heads),
-            )
+    def _check_latents(self) -> None:
         needed = [name for name in MLA if name not in ("q_lora_rank", "kv_lora_rank")]
         given = [name for name in MLA if getattr(self, name)]
         missing = [name for name in ("kv_lora_rank", *needed) if not getattr(self, name)]

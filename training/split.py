@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from itertools import accumulate, pairwise
+from typing import Any
 
-from groups.alternatives import not_a_multiple
+from groups.alternatives import MOST, not_a_multiple
 from groups.errors import LayoutError
 from groups.layers import needs_stages, stage_layers
 from groups.mesh import MAX_RANKS, Mesh, whole_number
@@ -76,7 +78,14 @@ class Split:
         return cls(**sizes, **more)  # type: ignore[arg-type]
 
     def require_fits(self, model: Model) -> None:
-        """Refuse a model that these sizes do not cut evenly, with the nearest sizes that do."""
+        """Refuse a model that these sizes do not cut evenly; every cure makes them fit."""
+        try:
+            self._require_fits(model)
+        except LayoutError as error:
+            cures = [cure for cure in error.alternatives if self._fits_with(model, cure)]
+            raise error.but(alternatives=cures[:MOST]) from None
+
+    def _require_fits(self, model: Model) -> None:
         cut = [("heads", self.tp, "tp"), ("ffn", self.tp, "tp"), ("experts", self.ep, "ep")]
         if not model.is_mla:
             cut.insert(1, ("kv_heads", self.tp, "tp"))
@@ -88,6 +97,15 @@ class Split:
             by = {"2 x cp": 2 * self.cp}
             raise not_a_multiple("sequence", model.sequence, by, maximum=MAX_SIZE)
         held_by_ranks(model, self)
+
+    def _fits_with(self, model: Model, cure: Mapping[str, Any]) -> bool:
+        of_split = {name: value for name, value in cure.items() if hasattr(self, name)}
+        of_model = {name: value for name, value in cure.items() if hasattr(model, name)}
+        try:
+            replace(self, **of_split)._require_fits(replace(model, **of_model))
+        except LayoutError:
+            return False
+        return True
 
 
 def require_multiple(name: str, value: int, axis: str, size: int) -> None:
