@@ -7,13 +7,10 @@ page's style sheet (`style`) gives them fill and ink. Cells carry ``data-r`` (ra
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Sequence
 from html import escape
 
 import numpy as np
-from PIL import Image
 
 from .palette import (
     KIND_COLOURS,
@@ -26,6 +23,7 @@ from .palette import (
     ramp,
     rgb,
 )
+from .raster import palette_png
 from .scene import GAP, Gap, Overview, Panel
 
 
@@ -111,8 +109,8 @@ def overview_svg(overview: Overview, description: str, kinds: Sequence[int] = ()
         f'viewBox="0 0 {overview.width + 2:g} {overview.height + 2:g}" '
         f'style="max-width:{1.25 * overview.width:g}px" '
         f'aria-label="{escape(description)}">'
-        f'<image class="base" {box} href="{_uri(overview.base_pixels(), _greys(overview))}"/>'
-        f'<image class="marks" {box} href="{_uri(overview.mark_pixels(), _kinds(overview))}"/>'
+        f'<image class="base" {box} href="{palette_png(overview.base_pixels(), _greys(overview))}"/>'
+        f'<image class="marks" {box} href="{palette_png(overview.mark_pixels(), _kinds(overview))}"/>'
         f"{''.join(_gap(overview, gap) for gap in overview.gaps)}"
         f'<circle class="chosen" cx="{overview.left + (column + 0.5) * overview.cell:g}" '
         f'cy="{overview.top + (row + 0.5) * overview.cell:g}" '
@@ -127,16 +125,6 @@ def _greys(overview: Overview) -> list[tuple[int, int, int]]:
 
 def _kinds(overview: Overview) -> list[tuple[int, int, int]]:
     return [rgb(kind_colour(mark.tone)) for mark in overview.marks]
-
-
-def _uri(pixels: np.ndarray, colours: list[tuple[int, int, int]]) -> str:
-    """A palette PNG whose index 0 is transparent, as a data URI."""
-    height, width = pixels.shape
-    image = Image.frombytes("P", (width, height), pixels.tobytes())
-    image.putpalette([0, 0, 0, *(channel for colour in colours for channel in colour)])
-    buffer = io.BytesIO()
-    image.save(buffer, "PNG", transparency=0, compress_level=3)
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
 def _gap(overview: Overview, gap: Gap) -> str:

@@ -1,0 +1,26 @@
+"""Cells as an embedded picture of one pixel each, which the browser scales without blurring."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Sequence
+
+import numpy as np
+from PIL import Image
+
+
+def palette_png(pixels: np.ndarray, colours: Sequence[tuple[int, int, int]]) -> str:
+    """A palette PNG as a data URI: pixel 0 is transparent, pixel i the colour i - 1.
+
+    pixels: uint8, shape (rows, columns).
+
+    >>> palette_png(np.zeros((1, 1), dtype=np.uint8), [])[:22]
+    'data:image/png;base64,'
+    """
+    height, width = pixels.shape
+    image = Image.frombytes("P", (width, height), pixels.tobytes())
+    image.putpalette([0, 0, 0, *(channel for colour in colours for channel in colour)])
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG", transparency=0, compress_level=3)
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
