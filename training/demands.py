@@ -101,7 +101,7 @@ def demands(
     >>> gpt = Model(layers=1, hidden=12288, heads=96, vocabulary=51200, sequence=2048)
     >>> layer = demands(gpt, Split(tp=8), Training(sequence_parallel=False))[0]
     >>> layer.kind, layer.what, layer.operation, layer.count, layer.buffer / 2**20  # MiB
-    ('tp', 'forward', 'all_reduce', 2, 48.0)
+    ('tp', 'forward', 'all_reduce', 2.0, 48.0)
 
     Errors: LayoutError as `require`.
     """

@@ -27,8 +27,9 @@ of the GPU's peak, per token forward (arXiv:2104.04473 eq. 3, by layer)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from groups.grouping import Grouping
 
@@ -39,8 +40,8 @@ from .in_flight import way_of
 from .links import BEFORE, NEXT, Reach, reach
 from .memory import Training
 from .model import Model
-from .parameters import StageParameters, active_parameters
-from .split import Split, held_by_ranks
+from .parameters import StageParameters, active_parameters, stage_parameters
+from .split import Split
 
 REACHED = 0.45
 """Share of the peak that training reaches: 43 to 52 % in arXiv:2104.04473, Table 1."""
@@ -75,24 +76,36 @@ class Computation:
         }[name]
 
 
-def computation(model: Model, split: Split, training: Training, peak: float) -> Computation:
-    """What a rank computes in a step, in seconds.
+def computation(
+    model: Model, split: Split, training: Training, most_layers: float, peak: float
+) -> Computation:
+    """What a rank computes in a step, in seconds, if it has so many layers.
 
     >>> from training.models import MODELS
     >>> gpt, training = MODELS["gpt3-175b"].model, Training(micro_batches=64)
-    >>> one = computation(gpt, Split(tp=8, pp=8), training, peak=312e12)
+    >>> one = computation(gpt, Split(tp=8, pp=8), training, most_layers=12, peak=312e12)
     >>> round(one.step, 1), round(one.attention, 1)  # seconds
     (15.8, 0.4)
     """
     tokens = training.micro_batches * training.micro_batch * model.sequence / (split.cp * split.tp)
-    rate = peak * REACHED
-    both = 0.5 if split.way == "both ways" else 1.0  # DualPipe's two stages share the micro-batches
-    share = both * max(held.layers for held in held_by_ranks(model, split)) / model.layers
-    core = 2 * model.sequence * (model.query_width + model.attention_width) * model.layers
-    forward = tokens * share * (2 * active_parameters(model) + core) / rate
-    attention = 3 * tokens * share * core / rate
+    matrices, core = _operations(model)
+    each = tokens * most_layers / model.layers / (peak * REACHED)
+    forward, attention = each * (matrices + core), 3 * each * core
     again = {"none": 0.0, "selective": attention / 3, "full": forward}[training.recompute]
     return Computation(3 * forward + again, attention, training.micro_batches)
+
+
+@lru_cache(maxsize=64)
+def _operations(model: Model) -> tuple[float, float]:
+    """Forward operations of one token: with matrices, and in the attention core."""
+    core = 2 * model.sequence * (model.query_width + model.attention_width) * model.layers
+    return 2.0 * active_parameters(model), float(core)
+
+
+def most_layers(stages: Iterable[StageParameters], split: Split) -> float:
+    """Layers that each micro-batch meets on the fullest stage; of DualPipe's two parts, one."""
+    most = max(one.layers for one in stages)
+    return most / 2 if split.way == "both ways" else float(most)
 
 
 @dataclass(frozen=True)
@@ -158,13 +171,17 @@ def traffic(
     """
     split = replace(split, way=way_of(training.schedule))
     domain = cluster.domain_of(gpus_per_node)
-    time = computation(model, split, training, cluster.peak)
+    stages = tuple(stages) or stage_parameters(model, split)
+    time = computation(model, split, training, most_layers(stages, split), cluster.peak)
     ranks = split.tp * split.cp * split.dp
-    rows = []
-    for demand in demands(model, split, training, cp_algorithm, stages):
-        grouping = every.get(demand.kind)
-        if grouping is not None and grouping.size > 1:
-            rows.append(_placed(demand, reach(grouping, domain), ranks, cluster, time))
+    found = demands(model, split, training, cp_algorithm, stages)
+    kinds = {one.kind for one in found} & set(every)
+    places = {kind: reach(every[kind], domain) for kind in kinds}
+    rows = [
+        _placed(one, places[one.kind], ranks, cluster, time)
+        for one in found
+        if one.kind in places and places[one.kind].size > 1
+    ]
     return sorted(rows, key=lambda row: (-row.exposed, -row.seconds))
 
 
