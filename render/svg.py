@@ -100,6 +100,8 @@ def overview_svg(overview: Overview, description: str, kinds: Sequence[int] = ()
     fold = ";".join(f"{f.size},{f.period},{f.step},{f.jump}" for f in overview.grid.folds)
     swell = ",".join(str(overview.swell(size)) for _, size in overview.sizes)
     row, column = divmod(int(overview.place[overview.rank]), overview.grid.columns)
+    base = palette_png(overview.base_pixels(), _greys(overview))
+    marks = palette_png(overview.mark_pixels(), _kinds(overview))
     return (
         f'<svg class="overview" data-view="{overview.view}" data-columns="{overview.grid.columns}" '
         f'data-rows="{overview.grid.rows}" data-fold="{fold}" data-swell="{swell}" '
@@ -109,8 +111,8 @@ def overview_svg(overview: Overview, description: str, kinds: Sequence[int] = ()
         f'viewBox="0 0 {overview.width + 2:g} {overview.height + 2:g}" '
         f'style="max-width:{1.25 * overview.width:g}px" '
         f'aria-label="{escape(description)}">'
-        f'<image class="base" {box} href="{palette_png(overview.base_pixels(), _greys(overview))}"/>'
-        f'<image class="marks" {box} href="{palette_png(overview.mark_pixels(), _kinds(overview))}"/>'
+        f'<image class="base" {box} href="{base}"/>'
+        f'<image class="marks" {box} href="{marks}"/>'
         f"{''.join(_gap(overview, gap) for gap in overview.gaps)}"
         f'<circle class="chosen" cx="{overview.left + (column + 0.5) * overview.cell:g}" '
         f'cy="{overview.top + (row + 0.5) * overview.cell:g}" '
