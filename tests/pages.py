@@ -1,0 +1,56 @@
+"""The views as a test reads them: HTML, text, tables, and the groups that they are about."""
+
+from __future__ import annotations
+
+import html
+import re
+
+from views.page import Asked, answer
+from views.state import Controls, Layout, from_preset
+
+MOE = Controls(group_type="moe", nodes=4, tp=2, cp=2, pp=2, ep=8, etp=1)
+LAYOUTS = {
+    "16 GPUs": Controls(),
+    "dense and expert grids": MOE,
+    "nodes of 12": Controls(nodes=4, gpus_per_node=12, tp=3, pp=2, ep=4, etp=1),
+    "nodes of 72": Controls(nodes=2, gpus_per_node=72, tp=4, pp=1, ep=18, etp=2),
+    "one node": Controls(nodes=1, tp=8, pp=1),
+    "optimizer instances": Controls(nodes=8, pp=2, ep=2, etp=2, instances=2),
+    "levels of cp": Controls(nodes=8, tp=1, pp=1, cp=16, levels="2x2x4"),
+    "hybrid cp": Controls(nodes=3, tp=2, pp=1, cp=2, hybrid=True),
+    "Llama 3 order": Controls(nodes=8, framework="llama3", cp=2, tp=4),
+    "own order": Controls(nodes=8, framework="own", order="dp-cp-tp-ep-pp", tp=4, ep=4, etp=2),
+    "DeepSeek-V3": from_preset("deepseek-v3"),
+}
+
+
+def shown(controls: Controls, view: str, language: str = "en", **asked) -> str:
+    """One view; the tests compare its text, so what stands for a character is that character."""
+    found = answer(controls, language, asked=Asked(view=view, **asked))
+    assert found.picture is not None, found.status
+    return found.picture
+
+
+def text_of(fragment: str) -> str:
+    """HTML as it is read: without tags, its spaces as one."""
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", fragment)).split())
+
+
+def table(picture: str, name: str) -> list[list[str]]:
+    """The cells of a table's rows, below its heads."""
+    body = re.search(rf'class="(?:scroll )?{name}".*?<tbody>(.*?)</tbody>', picture, re.S)
+    rows = re.findall(r"<tr>(.*?)</tr>", body[1], re.S) if body else []
+    return [[text_of(cell) for cell in re.findall(r"<t[dh].*?</t[dh]>", row, re.S)] for row in rows]
+
+
+def groups_of(layout: Layout) -> dict[str, list[list[int]]]:
+    """Every group by name, the ranks ascending; those of one rank are left out, as on the page."""
+    return {
+        name: [sorted(int(rank) for rank in ranks) for ranks in one.groups()]
+        for name, one in layout.every.items()
+        if one.size > 1
+    }
+
+
+def spans(groups: list[list[int]], domain: int) -> list[int]:
+    return [len({rank // domain for rank in ranks}) for ranks in groups]

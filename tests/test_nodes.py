@@ -1,0 +1,69 @@
+"""The Nodes view: which groups leave a node, counted a second time from the lists of groups."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import pytest
+from pages import LAYOUTS, groups_of, shown, spans, table, text_of
+
+from descriptions import PAGE, counted
+from groups.audit import DOMAINS
+from views.state import read
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_the_audit_counts_what_crosses_as_the_lists_of_groups_do(name):
+    layout = read(LAYOUTS[name])
+    groups = groups_of(layout)
+    rows = table(shown(LAYOUTS[name], "nodes"), "audit")
+    domains = sorted({layout.gpus_per_node, *DOMAINS})
+    listed = []
+    for kinds, size, *cells in rows:
+        assert len(cells) == len(domains)
+        for kind in kinds.split():
+            listed.append(kind)
+            longest = max(map(len, groups[kind]))
+            assert size == f"{longest:,} {counted(len(groups[kind]), 'group', 'en')}"
+            for domain, cell in zip(domains, cells):
+                found = spans(groups[kind], domain)
+                crossing = sum(nodes > 1 for nodes in found)
+                words = "audit_all" if crossing == len(found) else "audit_some"
+                said = PAGE[words if crossing else "audit_stay"]["en"].format(
+                    crossing=f"{crossing:,}", groups=f"{len(found):,}", most=f"{max(found):,}"
+                )
+                assert cell == said, (kind, domain)
+    assert sorted(listed) == sorted(groups)
+    together = {kind: kinds for kinds, *_ in rows for kind in kinds.split()}
+    for one, other in itertools.combinations(groups, 2):
+        if together[one] == together[other]:
+            assert sorted(groups[one]) == sorted(groups[other])
+
+
+LATENCY_BOUND = {"tp", "ep", "etp", "tp-ep"}
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_only_groups_that_a_layer_waits_for_are_warned_of_and_only_where_they_leave(name, language):
+    layout = read(LAYOUTS[name])
+    groups = groups_of(layout)
+    picture = shown(LAYOUTS[name], "nodes", language)
+    items = [text_of(item) for item in re.findall(r"<li>(.*?)</li>", picture)]
+    warned = {}
+    for item in items:
+        kinds, _ = re.split(r"[:：]", item, maxsplit=1)  # noqa: RUF001
+        warned |= dict.fromkeys(kinds.split(" = "), item)
+    waited_for = LATENCY_BOUND & set(groups)
+    slow = {kind for kind in waited_for if max(spans(groups[kind], layout.gpus_per_node)) > 1}
+    assert slow <= set(warned)
+    for kind, item in warned.items():
+        same = [other for other in slow if sorted(groups[other]) == sorted(groups[kind])]
+        assert same, f"{kind} is warned of"
+        found = spans(groups[kind], layout.gpus_per_node)
+        assert counted(max(found), "node", language) in item
+        fits = [d for d in (*DOMAINS, layout.gpus_per_node) if max(spans(groups[kind], d)) == 1]
+        numbers = {int(number) for number in re.findall(r"\d+", item.replace(",", ""))}
+        assert not fits or min(fits) in numbers
+    assert (PAGE["audit_fine"][language] in picture) == (not slow)

@@ -1,0 +1,158 @@
+"""The Orders view: what another order of axes moves, found a second time rank by rank."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+from pages import MOE, groups_of, shown, spans, table, text_of
+
+from descriptions import PAGE, counted
+from groups.conventions import CONVENTIONS
+from views.page import Asked, answer
+from views.state import Controls, read
+
+COMPARED = {
+    "Megatron's two orders": (Controls(), "auto"),
+    "pp before dp against the default": (Controls(nodes=4, framework="megatron-pp-dp"), "auto"),
+    "Llama 3 against Megatron": (Controls(nodes=4, cp=2, framework="llama3"), "auto"),
+    "against a framework": (Controls(nodes=4, cp=2, group_type="cp+dp+tp+pp"), "picotron"),
+    "against a typed order": (MOE, "ep-cp-tp-dp-pp"),
+    "both grids": (MOE, "cp-tp-ep-dp-pp"),
+    "the same": (Controls(), "device-mesh"),
+    "some ranks only": (Controls(nodes=4, pp=1, more=("embd",)), "dp-tp-cp-ep-pp"),
+    "more than 256 GPUs": (Controls(nodes=48, tp=4, pp=4), "auto"),
+}
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_what_moved_is_what_differs_rank_by_rank(name):
+    controls, versus = COMPARED[name]
+    layout = read(controls)
+    other_controls = {
+        "auto": {"framework": "megatron-pp-dp" if controls.framework == "megatron" else "megatron"}
+    }.get(versus, {"framework": versus} if versus in CONVENTIONS else {"order": versus})
+    other = read(controls.changed(other_controls))
+    picture = shown(controls, "orders", versus=versus)
+    rows = {row[0]: row for row in table(picture, "moves")}
+    before, after = groups_of(other), groups_of(layout)
+    assert list(rows) == [kind for kind in layout.kinds if kind in after]
+    for kind, (_, moved, leaving_before, leaving_after) in rows.items():
+        ranks = moved_by_hand(before[kind], after[kind])
+        count = counted(len(ranks), "rank", "en")
+        assert moved.startswith(count)
+        assert (moved == count) == (len(ranks) in (0, layout.world_size))
+        for said, groups in ((leaving_before, before[kind]), (leaving_after, after[kind])):
+            crossing = sum(nodes > 1 for nodes in spans(groups, layout.gpus_per_node))
+            assert said == f"{crossing:,} / {len(groups):,}"
+        panels = re.findall(rf'<svg class="panel" data-kind="{kind}".*?</svg>', picture, re.S)
+        if layout.world_size <= 256:
+            assert len(panels) == (2 if ranks else 0)
+        for panel, groups in zip(panels, (before[kind], after[kind])):
+            outlined = re.findall(r'class="c g\w+ moved" data-r="(\d+)"', panel)
+            assert {int(rank) for rank in outlined} == ranks
+            cells = re.findall(r'data-r="(\d+)" data-g="(\d+)"', panel)
+            assert all(int(rank) in groups[int(group)] for rank, group in cells)
+
+
+def moved_by_hand(before: list[list[int]], after: list[list[int]]) -> set[int]:
+    """Ranks that are with others than before."""
+    found = set()
+    mates = [{rank: set(ranks) for ranks in groups for rank in ranks} for groups in (before, after)]
+    for rank in mates[0].keys() | mates[1].keys():
+        if mates[0].get(rank) != mates[1].get(rank):
+            found.add(rank)
+    return found
+
+
+def test_above_256_gpus_both_orders_are_on_the_nodes_with_one_ranks_groups_marked():
+    controls = Controls(nodes=48, tp=4, pp=4)
+    picture = answer(controls, asked=Asked(view="orders", rank="200")).picture
+    assert picture.count('class="overview"') == 2
+    assert 'data-rank="200"' in picture
+    assert PAGE["logical"]["en"] not in picture
+    labels = re.findall(r'aria-label="([^"]*)"', picture)
+    for label, framework in zip(labels, ("megatron-pp-dp", "megatron")):
+        layout = read(controls.changed({"framework": framework}))
+        for kind in layout.kinds:
+            ranks = layout.every[kind].members(200).tolist()
+            assert f"{ranks[0]}, {ranks[1]}" in label
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize(
+    ("versus", "quote"),
+    [
+        ("tp dp pp", "KeyError"),
+        ("tp-xx-pp-dp", "KeyError: 'xx'"),
+        ("tp-pp", "but you haven'tspecified the order (tp-pp)"),
+        ("tp-tp-dp-pp", ""),
+        ("<img src=x onerror=alert(1)>", ""),
+        ("horovod", ""),
+        ("", ""),
+        (None, ""),
+        (["megatron"], ""),
+        ({"a": 1}, ""),
+        pytest.param(10**5000, "", id="huge"),
+    ],
+)
+def test_an_order_that_cannot_be_compared_with_is_refused_in_its_place(versus, quote, language):
+    picture = shown(Controls(), "orders", language, versus=versus)
+    assert picture.count('role="alert"') == 1
+    assert "<img" not in picture
+    said = text_of(re.search(r'role="alert">(.*?)</div>', picture, re.S)[1])
+    assert quote in said
+    if quote:
+        assert PAGE["megatron_says"][language] in said
+    assert CONVENTIONS["megatron"].name in picture
+
+
+def test_a_strip_says_what_another_order_moves_and_is_silent_where_nothing_does():
+    picture = answer(Controls(nodes=4, framework="megatron-pp-dp")).picture
+    strip = text_of(re.search(r'class="strip">(.*?)</p>', picture)[1])
+    assert read(Controls()).order in strip
+    before, after = (
+        groups_of(read(Controls(nodes=4, framework=framework)))
+        for framework in ("megatron", "megatron-pp-dp")
+    )
+    for kind in ("dp", "tp", "pp"):
+        moved = moved_by_hand(before[kind], after[kind])
+        assert bool(moved) == bool(re.search(rf"[:,] {kind}[,.]", strip))
+    assert 'class="strip"' not in answer(Controls()).picture
+    assert 'class="strip"' not in answer(Controls(framework="device-mesh")).picture
+    own = Controls(nodes=4, group_type="framework", framework="fairscale", pp=1)
+    assert 'class="strip"' not in answer(own).picture  # its mp is Megatron's tp, and not mp
+
+
+@pytest.mark.parametrize("framework", CONVENTIONS)
+def test_each_framework_is_described_with_its_own_names_and_its_source(framework):
+    convention = CONVENTIONS[framework]
+    roles = {own.axis for own in (*convention.axes, *convention.expert_axes)}
+    sizes = {name: 2 if name in roles else 1 for name in ("tp", "cp", "pp", "ep")}
+    if "dp" not in roles:
+        sizes["pp"] = 32
+    controls = Controls(nodes=4, framework=framework, **sizes)
+    layout = read(controls)
+    groups = {name: one.groups() for name, one in layout.every.items()}
+    for language in ("en", "zh"):
+        picture = shown(controls, "orders", language)
+        assert f'href="{html.escape(convention.url)}"' in picture
+        for own, same, _, first in table(picture, "own"):
+            assert own in {a.name for a in (*convention.axes, *convention.expert_axes)} | {
+                one.name for one in (*convention.groups, *own_kinds(layout))
+            }
+            if same in groups:  # it is said to be Megatron's: then it is, to the last rank
+                ranks = sorted(groups[same][0])
+                assert first.split(", ")[:4] == [str(rank) for rank in ranks[:4]], (own, same)
+
+
+def own_kinds(layout):
+    return layout.every.values()
+
+
+def test_local_of_horovod_is_no_group_of_megatrons():
+    controls = Controls(nodes=4, framework="horovod", tp=1, pp=1)
+    rows = {row[0]: row[1] for row in table(shown(controls, "orders"), "own")}
+    assert rows["global"] == "dp"
+    assert "dp" not in (rows["local"], rows["cross"])
