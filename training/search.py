@@ -130,7 +130,7 @@ def search(job: Job, most: int = MOST) -> Found:
     splits = list(valid_splits(job))
     bounds = sorted(
         (
-            (_least_memory(job, split) > job.capacity, least_seconds(job, split), number)
+            (least_memory(job, split) > job.capacity, least_seconds(job, split), number)
             for number, split in enumerate(splits)
         )
     )
@@ -319,7 +319,7 @@ def _totals(model: Model) -> tuple[int, int]:
     return sum(kinds.values()), experts
 
 
-def _least_memory(job: Job, split: Split) -> float:
+def least_memory(job: Job, split: Split) -> float:
     """Model states if all stages had the same: the fullest has no less. Bytes."""
     dense, experts = _totals(job.model)
     one, zero = PRECISIONS[job.training.precision], job.training.zero
