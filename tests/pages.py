@@ -5,8 +5,12 @@ from __future__ import annotations
 import html
 import re
 
+import numpy as np
+import pytest
+
+from groups import LayoutError
 from views.page import Asked, answer
-from views.state import Controls, Layout, from_preset
+from views.state import Controls, Layout, from_preset, read
 
 MOE = Controls(group_type="moe", nodes=4, tp=2, cp=2, pp=2, ep=8, etp=1)
 LAYOUTS = {
@@ -54,3 +58,20 @@ def groups_of(layout: Layout) -> dict[str, list[list[int]]]:
 
 def spans(groups: list[list[int]], domain: int) -> list[int]:
     return [len({rank // domain for rank in ranks}) for ranks in groups]
+
+
+def panels(picture: str) -> dict[str, np.ndarray]:
+    """The group of each rank in every panel, read back from the page; -1 for a rank in none."""
+    found = {}
+    for kind, svg in re.findall(r'<svg class="panel" data-kind="([^"]+)"(.*?)</svg>', picture):
+        cells = re.findall(r'data-r="(\d+)" data-g="(\d*)"', svg)
+        assert [int(rank) for rank, _ in cells] == list(range(len(cells)))
+        assert kind not in found
+        found[kind] = np.array([int(group or -1) for _, group in cells])
+    return found
+
+
+def refusal_of(controls: Controls) -> LayoutError:
+    with pytest.raises(LayoutError) as refusal:
+        read(controls)
+    return refusal.value

@@ -10,43 +10,19 @@ from functools import cache
 
 import numpy as np
 import pytest
+from pages import panels, refusal_of
 
 from descriptions import CONTROLS, PAGE, REFUSALS, TYPES, kind_of
 from groups import LayoutError, fit, rank_groups
-from groups.conventions import CONVENTIONS
-from groups.job import MEGATRONS, OWN
 from groups.megatron import process_groups
-from groups.presets import PRESETS
 from views.details import MEMBERS, ROWS, details_html, groups_csv, groups_text
 from views.messages import fix_label, sentence
-from views.names import megatrons_name
-from views.page import Asked, answer
-from views.picture import by_grid
+from views.page import answer
 from views.state import Controls, from_preset, language_of, read
 
 SETTINGS = list(itertools.product(range(1, 9), repeat=3))
 VALID = [(tp, pp, cp) for tp, pp, cp in SETTINGS if 16 % (tp * pp * cp) == 0]
 ORIGINAL_TYPES = list(TYPES)[:11]
-
-
-VIEWS = ("groups", "nodes", "orders", "ranks")
-
-
-def panels(picture: str) -> dict[str, np.ndarray]:
-    """The group of each rank in every panel, read back from the page; -1 for a rank in none."""
-    found = {}
-    for kind, svg in re.findall(r'<svg class="panel" data-kind="([^"]+)"(.*?)</svg>', picture):
-        cells = re.findall(r'data-r="(\d+)" data-g="(\d*)"', svg)
-        assert [int(rank) for rank, _ in cells] == list(range(len(cells)))
-        assert kind not in found
-        found[kind] = np.array([int(group or -1) for _, group in cells])
-    return found
-
-
-def refusal_of(controls: Controls) -> LayoutError:
-    with pytest.raises(LayoutError) as refusal:
-        read(controls)
-    return refusal.value
 
 
 def test_the_original_has_512_settings_and_32_of_them_are_valid():
@@ -207,163 +183,6 @@ def test_outside_the_cp_types_dp_is_dp_and_a_hidden_cp_is_said(group_type):
     assert "dp-cp; a CP type" not in answer(Controls(group_type=group_type)).picture
 
 
-# -- frameworks and orders -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("nodes", [2, 256])
-@pytest.mark.parametrize("framework", CONVENTIONS)
-def test_a_framework_draws_its_own_groups_or_is_refused_with_fixes_that_work(framework, nodes):
-    drawn = 0
-    for tp, cp, pp, ep in (
-        (2, 1, 2, 1),
-        (2, 2, 2, 4),
-        (2, 1, 1, 1),
-        (1, 1, 1, 1),
-        (1, 1, 8 * nodes, 1),
-    ):
-        controls = Controls(
-            group_type="framework", framework=framework, nodes=nodes, tp=tp, cp=cp, pp=pp, ep=ep
-        )
-        shown = answer(controls)
-        if shown.picture is None:
-            error = refusal_of(controls)
-            assert error.alternatives
-            for alternative in error.alternatives:
-                assert answer(controls.changed(alternative)).picture is not None
-            continue
-        drawn += 1
-        layout = read(controls)
-        own = own_groups(framework, layout)
-        assert set(layout.kinds) == set(own)
-        for one in layout.shown:
-            assert one.groups().tolist() == own[one.name].tolist()
-        if nodes == 2:
-            for kind, group in panels(shown.picture).items():
-                for index, ranks in enumerate(own[kind].tolist()):
-                    assert np.flatnonzero(group == index).tolist() == ranks
-    assert drawn
-
-
-def own_groups(framework, layout):
-    """The groups of a framework's own axes, from its row of the table alone."""
-    convention = CONVENTIONS[framework]
-    found = {}
-    grids = [("dense", convention.axes, convention.mesh, layout.mesh)]
-    if convention.expert_axes:
-        grids.append(("expert", convention.expert_axes, convention.expert_mesh, layout.expert))
-    for grid, axes, make, ours in grids:
-        plays = {"tp": "etp"} if grid == "expert" else {}
-        sizes = {
-            own.name: ours.size(plays.get(own.axis, own.axis)) for own in axes if own.axis != "dp"
-        }
-        if framework == "horovod":
-            sizes = {"local": layout.gpus_per_node}
-        mesh = make(layout.world_size, **sizes)
-        joined = [] if framework in MEGATRONS else convention.groups
-        kinds = {name: name for name in mesh.names}
-        kinds |= {one.name: one.kind for one in joined if one.grid == grid}
-        for name, kind in kinds.items():
-            found.setdefault(name, rank_groups(mesh, kind))
-    return found
-
-
-def test_a_name_that_megatron_has_for_another_group_is_not_taken_for_it():
-    layout = read(Controls(group_type="framework", framework="fairscale", tp=4))
-    own = {one.name: one for one in layout.shown}
-    assert own["mp"].groups().tolist() == layout.every["tp"].groups().tolist()
-    assert megatrons_name(layout, own["mp"]) == "tp"
-
-
-OWN_ORDERS = {
-    "an unknown axis": ({"order": "tp-cp-ep-dp-xx"}, "unknown-axis", "KeyError: 'xx'"),
-    "a left-out axis": (
-        {"order": "tp-cp-ep-dp"},
-        "axis-not-in-order",
-        "The size of (pp) is (2), but you haven'tspecified the order (tp-cp-ep-dp).",
-    ),
-    "no dp": (
-        {"order": "tp-cp-ep-pp"},
-        "axis-not-in-order",
-        "The size of (dp) is (4), but you haven'tspecified the order (tp-cp-ep-pp).",
-    ),
-    "a repeated axis": ({"order": "tp-tp-cp-ep-dp-pp"}, "repeated-axis", ""),
-    "spaces": ({"order": "tp dp pp"}, "bad-names", "KeyError: 'tp dp pp'"),
-    "dp and edp differ": (
-        {"order": "tp-cp-ep-pp-dp", "ep": 4},
-        "dp-and-edp-differ",
-        "When not using pp-last rank ordering, the data parallel size of the attention and moe "
-        "layers must be the same",
-    ),
-    "pipelines differ": (
-        {"order": "cp-pp-tp-ep-dp", "tp": 2, "cp": 2, "ep": 4, "etp": 1},
-        "pipelines-differ",
-        "Pipeline parallel groups are expected to be the same for Non-Expert and Expert part",
-    ),
-    "ep that does not divide": (
-        {"order": "tp-cp-ep-dp-pp", "ep": 3},
-        "does-not-divide",
-        "world_size (16) is not divisible by expert_tensor_model_pipeline_parallel size (12)",
-    ),
-    "instances that do not divide": (
-        {"order": "tp-cp-ep-dp-pp", "instances": 3},
-        "instances-do-not-divide",
-        "Data parallel size should be divisible by partial DistOpt shard factor",
-    ),
-    "levels that are not cp": (
-        {"order": "tp-cp-ep-dp-pp", "cp": 4, "levels": "2x4"},
-        "levels-do-not-multiply",
-        "",
-    ),
-    "hybrid cp with a pipeline": (
-        {"order": "tp-cp-ep-dp-pp", "hybrid": True},
-        "hybrid-with-pipeline",
-        "",
-    ),
-    "hybrid cp of an odd number": (
-        {"order": "tp-cp-ep-dp-pp", "hybrid": True, "nodes": 3, "gpus_per_node": 6, "pp": 1},
-        "hybrid-needs-even",
-        "Hybrid context parallelism requires an even number of ranks",
-    ),
-}
-
-
-@pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("name", OWN_ORDERS)
-def test_an_order_of_ones_own_is_refused_with_megatrons_words_and_a_cure(name, language):
-    changes, code, quote = OWN_ORDERS[name]
-    controls = Controls(framework=OWN, **changes)
-    error = refusal_of(controls)
-    assert (error.code, error.quote) == (code, quote)
-    status = html.unescape(answer(controls, language).status)
-    assert (PAGE["megatron_says"][language] in status) == bool(quote)
-    assert f"<code>{quote}</code>" in status or not quote
-    assert sentence(error, language) in status
-    assert error.alternatives
-    assert status.count("data-fix=") == len(error.alternatives)
-    for alternative in error.alternatives:
-        assert answer(controls.changed(alternative)).picture is not None
-
-
-@pytest.mark.parametrize(
-    "order", ["dp-tp-cp-ep-pp", "cp-tp-ep-dp-pp", "ep-dp-tp-cp-pp", "tp-pp-cp-dp-ep", "dp-pp-tp"]
-)
-def test_an_order_of_ones_own_makes_megatrons_groups(order):
-    controls = Controls(group_type="moe", framework=OWN, order=order, nodes=4, tp=2, pp=2)
-    if order.endswith("pp"):
-        controls = controls.changed({"cp": 2, "ep": 4, "etp": 1})
-    layout = read(controls)
-    etp = None if controls.etp == "" else int(controls.etp)
-    sizes = {name: getattr(controls, name) for name in ("tp", "cp", "pp", "ep")}
-    wanted = process_groups(32, order=order, etp=etp, **sizes)
-    for one in layout.shown:
-        assert one.groups().tolist() == wanted[one.name].tolist()
-    drawn = panels(answer(controls).picture)
-    assert set(drawn) == {one.name for one in layout.shown if one.size > 1}
-    for kind, group in drawn.items():
-        for index, ranks in enumerate(wanted[kind].tolist()):
-            assert np.flatnonzero(group == index).tolist() == ranks
-
-
 def test_groups_that_are_cut_or_thinned_leave_the_other_gpus_in_none():
     more = ("hcp-l0", "hcp-l1", "inter-edp", "intra-dist-opt", "embd", "pos-embd")
     controls = Controls(
@@ -395,106 +214,6 @@ def test_a_group_that_is_chosen_and_belongs_to_the_type_is_shown_once():
     assert read(Controls(more=("tp", "embd", "tp"))).kinds == ("dp", "tp", "pp", "embd")
     own = Controls(group_type="framework", more=("tp", "edp"))
     assert read(own).kinds == ("tp", "cp", "dp", "pp", "etp", "ep", "edp")
-
-
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_a_framework_without_an_axis_says_so_and_offers_the_way_out(language):
-    controls = Controls(framework="llama3", ep=4)
-    error = refusal_of(controls)
-    assert error.control == "ep"
-    assert {"ep": 1} in error.alternatives
-    assert {"framework": "megatron"} in error.alternatives
-    assert not error.quote
-    assert CONVENTIONS["llama3"].name in answer(controls, language).status
-    for group_type in ("ep", "moe", "ep+edp"):
-        missing = refusal_of(Controls(framework="llama3", group_type=group_type))
-        assert missing.code == "no-such-group"
-        assert {"framework": "megatron"} in missing.alternatives
-
-
-# -- presets -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_a_preset_is_its_published_layout_in_every_view_and_language(name):
-    preset, controls = PRESETS[name], from_preset(name)
-    layout = read(controls)
-    sizes = {axis: layout.mesh.size(axis) for axis in ("tp", "cp", "dp", "pp")}
-    assert sizes == {"tp": preset.tp, "cp": preset.cp, "dp": preset.dp, "pp": preset.pp}
-    assert (layout.world_size, layout.gpus_per_node) == (preset.world_size, preset.gpus_per_node)
-    if preset.ep > 1:
-        assert (layout.expert.size("ep"), layout.expert.size("edp")) == (preset.ep, preset.edp)
-    for language, view in itertools.product(("en", "zh"), VIEWS):
-        shown = answer(controls, language, asked=Asked(view=view, ranks="0, 3"))
-        assert f'data-view="{view}"' in shown.picture
-        assert "refused" not in shown.status
-        assert 'role="alert"' not in shown.picture
-
-
-def test_an_order_that_megatron_refuses_for_a_job_is_not_what_it_is_compared_with_unasked():
-    """DeepSeek-V3: dp 128 and edp 2 differ, so pp cannot stand before dp; data before ep can."""
-    controls = from_preset("deepseek-v3")
-    unasked = answer(controls, asked=Asked(view="orders")).picture
-    assert "tp-cp-dp-ep-pp" in unasked
-    asked = answer(controls, asked=Asked(view="orders", versus="megatron-pp-dp")).picture
-    assert 'role="alert"' in asked
-    assert "When not using pp-last rank ordering" in asked
-
-
-@pytest.mark.parametrize("changes", [{"instances": 2}, {"levels": "2x2"}, {"hybrid": True}])
-def test_an_option_of_megatrons_is_not_ignored_in_another_framework(changes):
-    refusal = refusal_of(Controls(framework="llama3", **changes))
-    assert refusal.code == "framework-has-no-option"
-    assert refusal.control in changes
-    for alternative in refusal.alternatives:
-        assert answer(Controls(framework="llama3", **changes).changed(alternative)).picture
-
-
-def test_a_name_stands_for_one_group():
-    """Fairscale's mp is tp, Megatron's is tp-pp."""
-    refusal = refusal_of(Controls(framework="fairscale", group_type="framework", more=("mp",)))
-    assert refusal.code == "name-taken"
-    assert refusal.alternatives
-
-
-@pytest.mark.parametrize(
-    ("name", "world", "mesh"),
-    [
-        ("playground-16", 16, "tp2-cp1-dp4-pp2"),
-        ("bloom-176b", 384, "tp4-dp8-pp12-cp1"),
-        ("llama3-405b-3", 16_384, "tp8-cp16-pp16-dp8"),
-        ("palm-540b", 6144, "tp12-dp512-cp1-pp1"),
-    ],
-)
-def test_a_preset_keeps_the_order_of_its_framework(name, world, mesh):
-    layout = read(from_preset(name))
-    assert (layout.world_size, str(layout.mesh)) == (world, mesh)
-
-
-def test_deepseek_v3_has_32_expert_groups_that_reach_over_8_nodes():
-    controls = from_preset("deepseek-v3")
-    layout = read(controls)
-    assert layout.world_size == 2048
-    assert (str(layout.mesh), str(layout.expert)) == (
-        "tp1-cp1-dp128-pp16",
-        "etp1-ep64-edp2-pp16",
-    )
-    shown = answer(controls)
-    assert [str(mesh) for _, mesh, _ in by_grid(layout)] == [str(layout.mesh), str(layout.expert)]
-    for mesh in (layout.mesh, layout.expert):
-        assert f"<code>{mesh}</code>" in shown.picture
-    assert layout.kinds == ("tp", "cp", "dp", "pp", "etp", "ep", "edp")
-    audit = html.unescape(answer(controls, asked=Asked(view="nodes")).picture)
-    warnings = re.findall(r"<li>(.*?)</li>", audit)
-    assert len(warnings) == 1
-    assert "ep" in warnings[0].split(":")[0].split(" = ")
-    assert "32 of 32 groups leave their node, over up to 8 nodes" in warnings[0]
-
-
-def test_llama_3_numbers_its_ranks_pipeline_before_data():
-    mesh = read(from_preset("llama3-405b-3")).mesh
-    assert str(mesh) == "tp8-cp16-pp16-dp8"
-    assert rank_groups(mesh, "dp")[0].tolist() == list(range(0, 16384, 2048))
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
