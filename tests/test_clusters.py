@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from training.clusters import CLUSTERS, GB
+from training.clusters import CLUSTERS, GB, GIB
 
 # one way: what a ring sends over; as vendors print it: both ways
 PUBLISHED = """
@@ -22,7 +22,7 @@ def test_link_speeds_are_one_way_and_in_bytes_per_second(name):
     nvlink, printed, nic, memory, peak = ROWS[name]
     one = CLUSTERS[name]
     assert one.nvlink == nvlink * GB == printed * GB / 2
-    assert (one.nic, one.memory, one.peak) == (nic * GB, memory * GB, peak * 1e12)
+    assert (one.nic, one.memory, one.peak) == (nic * GB, memory * GIB, peak * 1e12)
 
 
 def test_every_cluster_of_the_table_is_there():

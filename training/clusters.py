@@ -2,7 +2,7 @@
 
     nvlink   bytes per second that one GPU sends to the GPUs of its NVLink domain
     nic      bytes per second that one GPU sends out of it, through its own network card
-    memory   bytes of one GPU as its vendor prints them (1 GB = 1e9 B)
+    memory   bytes of one GPU; the GB of memory that vendors print are GiB
     peak     bf16 floating point operations per second of one GPU, without sparsity
 
 Vendors mostly print NVLink both ways (A100 600, H100 900, H800 400, GB200 1800 GB/s); a ring sends
@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-GB = 1e9
-"""Bytes of a gigabyte; a GiB is 2**30."""
+GB, GIB = 1e9, 2**30
+"""Bytes: links are given in gigabytes a second, memory in gibibytes."""
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,14 @@ class Cluster:
     """One kind of machine.
 
     >>> h100 = CLUSTERS["dgx-h100"]
-    >>> h100.nvlink / GB, h100.nic / GB, h100.memory / GB, h100.domain_of(8)
+    >>> h100.nvlink / GB, h100.nic / GB, h100.memory / GIB, h100.domain_of(8)
     (450.0, 50.0, 80.0, 8)
     """
 
     name: str
     nvlink: float  # bytes per second, one way
     nic: float  # bytes per second, one way
-    memory: float  # bytes
+    memory: int  # bytes
     peak: float  # operations per second
     source: tuple[str, ...]
     rack: int = 0  # GPUs of an NVLink domain of several nodes; 0: a node is a domain
@@ -54,7 +54,7 @@ CLUSTERS: dict[str, Cluster] = {
         name="DGX A100, 80 GB",
         nvlink=300 * GB,
         nic=25 * GB,
-        memory=80 * GB,
+        memory=80 * GIB,
         peak=312e12,
         source=(
             "arXiv:2104.04473 section 5 (8 x 200 Gb/s HDR a node, 312 teraFLOP/s)",
@@ -65,7 +65,7 @@ CLUSTERS: dict[str, Cluster] = {
         name="DGX H100",
         nvlink=450 * GB,
         nic=50 * GB,
-        memory=80 * GB,
+        memory=80 * GIB,
         peak=989e12,
         source=(
             "arXiv:2406.11704 section 2.3 (450 GB/s each way, 8 x 400 Gb/s a node, 989 TFLOP/s)",
@@ -77,7 +77,7 @@ CLUSTERS: dict[str, Cluster] = {
         name="HGX H800",
         nvlink=200 * GB,
         nic=50 * GB,
-        memory=80 * GB,
+        memory=80 * GIB,
         peak=989e12,
         source=("arXiv:2505.09343 (NVLink 400 GB/s both ways, eight 400G network cards a node)",),
         note=(
@@ -89,7 +89,7 @@ CLUSTERS: dict[str, Cluster] = {
         name="GB200 NVL72",
         nvlink=900 * GB,
         nic=50 * GB,
-        memory=186 * GB,
+        memory=186 * GIB,
         peak=2500e12,
         rack=72,
         source=(
