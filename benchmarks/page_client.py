@@ -28,7 +28,7 @@ class Served:
     fn_index: int
     queued: bool
     data: list[Any]
-    places: dict[str, int]
+    has_state: bool
 
     @property
     def url(self) -> str:
@@ -111,9 +111,11 @@ class PageClient:
         self._connection.close()
 
     def step(self, **changes: Any) -> Step:
-        """Set controls by their element id (``-`` written ``_``) and wait for the answer."""
-        for name, value in changes.items():
-            self._data[self._served.places[name.replace("_", "-")]] = value
+        """Set controls by their names, in the page's one value, and wait for the answer."""
+        if self._served.has_state:
+            self._data = [json.dumps({**json.loads(self._data[0]), **changes})]
+        else:
+            self._data = list(changes.values())
         body = json.dumps(
             {
                 "data": self._data,

@@ -78,7 +78,7 @@ def _forgetful(*arguments: Any, **named: Any) -> Any:
 
 
 def _event(demo: gr.Blocks, name: str) -> dict[str, Any]:
-    """The number of an event, the first values of its inputs, and where each input stands."""
+    """The number of an event, the first values of its inputs, and whether that is the page's."""
     index, event = next(
         item for item in demo.fns.items() if getattr(item[1].fn, "__name__", "") == name
     )
@@ -86,7 +86,7 @@ def _event(demo: gr.Blocks, name: str) -> dict[str, Any]:
         "fn_index": index,
         "queued": event.queue,
         "data": [getattr(block, "value", None) for block in event.inputs],
-        "places": {block.elem_id: at for at, block in enumerate(event.inputs) if block.elem_id},
+        "has_state": any(block.elem_id == "state" for block in event.inputs),
     }
 
 

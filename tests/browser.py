@@ -18,7 +18,7 @@ from descriptions import PAGE, VIEWS
 from groups import LayoutError, coordinates
 from groups.grouping import Grouping
 from render import palette, scene
-from views.controls import preset_choices
+from views.controls import GRADIOS, preset_choices
 from views.messages import fix_label, sentence
 from views.state import Controls, Layout, from_preset, read
 
@@ -124,7 +124,7 @@ READ = """() => {
   return [
     [...document.querySelectorAll('#status dd')].map((dd) => dd.textContent),
     document.querySelector('#status .refusal > p')?.textContent ?? '',
-    [...document.querySelectorAll('.fix')].map((fix) => fix.textContent),
+    [...document.querySelectorAll('#status .fix')].map((fix) => fix.textContent),
     grids.slice(0, mesh.coordinates),
     mesh.gpusPerNode,
     mesh.kinds.slice(0, mesh.told).map(([name, tone, grid]) => [name, grids[grid]]),
@@ -358,7 +358,9 @@ def box(page: Page, name: str) -> Locator:
     """The box of a size or of a text, or that of a dropdown."""
     if name in SIZES:
         return page.locator(f"#{name} input[type=text]")
-    return page.locator(f"#{name.replace('_', '-')} :is(input, textarea)")
+    if name in GRADIOS or name == "preset":
+        return page.locator(f"#{name.replace('_', '-')} input")
+    return page.locator(f"#field-{name}")
 
 
 SIZES = ("nodes", "tp", "pp", "cp", "ep")
@@ -380,7 +382,7 @@ def type_sizes(page: Page, **sizes: object) -> None:
     page.evaluate(
         """async (sizes) => {
           for (const [name, text] of Object.entries(sizes)) {
-            const box = document.querySelector(`#${name} input[type=text]`);
+            const box = document.querySelector(`#${name} input[type=text], #field-${name}`);
             box.value = text;
             box.dispatchEvent(new Event('change', {bubbles: true}));
             await new Promise((go) => setTimeout(go));
@@ -412,7 +414,7 @@ def show(page: Page, view: str, language: str = "en") -> None:
 
 def fix(page: Page, number: int = 0, mouse: bool = True) -> None:
     """Click a fix; without the mouse it takes a tenth of the time, for tests that click many."""
-    button = page.locator(".fix").nth(number)
+    button = page.locator("#status .fix").nth(number)
     if mouse:
         button.click()
     else:
@@ -448,13 +450,8 @@ def values(page: Page) -> dict[str, str]:
     """The text in every box of the column that is not folded away, by its field of Controls."""
     others = ("dp_kind", "more", "hybrid", "account")
     names = [one.name for one in fields(Controls) if one.name not in others]
-    boxes = page.evaluate(
-        """(names) => names.map((name) =>
-          document.querySelector(`#${name.replaceAll('_', '-')} input:not([type=range])`)?.value
-          ?? null)""",
-        names,
-    )
-    return {name: text for name, text in zip(names, boxes) if text is not None}
+    found = {name: box(page, name) for name in names}
+    return {name: one.input_value() for name, one in found.items() if one.count()}
 
 
 # --- How it looks ---------------------------------------------------------------------------------

@@ -27,10 +27,11 @@ from browser import (
 from descriptions import LAUNCH_NOTES, PAGE
 from groups import LayoutError
 from groups.launch_args import emit
+from views.asked import Asked
 from views.launch import check_text, with_pasted
 from views.link import from_query, to_query
 from views.messages import sentence
-from views.state import Asked, Controls, from_preset, job_of, read
+from views.state import Controls, from_preset, job_of, read
 
 pytestmark = pytest.mark.browser
 
@@ -91,7 +92,7 @@ def test_an_address_shows_the_same_after_a_reload_to_somebody_else_and_on_the_wa
     choose_preset(page, "deepseek-v3")
     show(page, "nodes")
     type_in(page, "rank", "700")
-    asked = Asked(view="nodes", rank="700")
+    asked = Asked(view="nodes", preset="deepseek-v3", rank="700")
     query = expect_address(page, controls, asked)
     assert from_query(query).controls == controls
     told = page.locator("#picture").inner_text()
@@ -165,7 +166,7 @@ srun python pretrain_gpt.py \\
 
 def test_a_pasted_script_is_read_marked_where_it_is_wrong_and_sets_the_controls(open_page):
     page = open_page()
-    expect(page.locator("#paste")).to_be_hidden()
+    expect(box(page, "paste")).to_have_count(0)
     show(page, "launch")
     expect(page.locator("#picture")).to_contain_text(PAGE["launch_empty"]["en"])
     box(page, "paste").fill(SCRIPT)
@@ -180,7 +181,7 @@ def test_a_pasted_script_is_read_marked_where_it_is_wrong_and_sets_the_controls(
     expect(problem).to_have_count(0)
     next_step(page)
     expect_address(page, Controls(), Asked(view="launch"))
-    page.locator("#use-pasted").click()
+    page.get_by_role("button", name=PAGE["use_pasted"]["en"]).click()
     controls = with_pasted(Controls(), text)
     assert (controls.nodes, controls.tp, controls.pp, controls.layers) == (4, 4, 2, "32")
     expect(page.locator("#status dd")).to_have_text(["32", "4", "4"])
@@ -226,10 +227,10 @@ def test_copied_are_exactly_the_command_and_the_check_script(open_page, server):
 
 def test_a_kept_layout_stands_beside_the_one_that_is_shown(open_page):
     page = open_page()
-    expect(page.locator("#keep")).to_be_hidden()
+    expect(box(page, "kept")).to_have_count(0)
     show(page, "compare")
     expect(page.locator("#picture")).to_contain_text(PAGE["compare_empty"]["en"])
-    page.locator("#keep").click()
+    page.get_by_role("button", name=PAGE["keep"]["en"]).click()
     expect(page.locator("#picture")).to_contain_text(PAGE["compare_same"]["en"])
     type_in(page, "tp", "4")
     before, after = read(Controls()), read(Controls(tp=4))

@@ -115,7 +115,7 @@ def test_a_preset_sets_every_control_and_names_its_source(open_page):
     type_in(page, "nodes", "5")
     choose(page, "framework", CONVENTIONS["megatron-pp-dp"].name)
     expect_layout(page, nodes=5, framework="megatron-pp-dp")
-    expect(page.locator("#source")).to_have_text("")
+    expect(page.locator("#status .source")).to_have_count(0)
     for preset in ("bloom-176b", "llama3-405b-3", "folding-mixtral-8x22b-folded", "playground-16"):
         published = PRESETS[preset]
         layout = choose_preset(page, preset)
@@ -127,7 +127,7 @@ def test_a_preset_sets_every_control_and_names_its_source(open_page):
         assert shown["etp"] == ("" if published.etp is None else str(published.etp))
         assert shown["framework"] == CONVENTIONS[published.framework].name
         assert box(page, "preset").input_value() == label
-        source = page.locator("#source")
+        source = page.locator("#status .source")
         expect(source.locator("p").first).to_have_text("; ".join(published.source))
         derived = PAGE["preset_derived"]["en"].format(names=", ".join(published.derived))
         said = derived if published.derived else PAGE["preset_stated"]["en"]
@@ -214,7 +214,7 @@ def test_a_chinese_browser_opens_in_chinese(open_page):
 
 TEXTS = ".title, #status, .label, .size label, .size .help, #controls .info-text, .card, .intro, "
 TEXTS += ".kind .text, .how, .source, .strip, #details, #downloads button, #view-choice label, "
-TEXTS += ".scroll, .warnings, .fine, dl.rank, #versus :is(.info-text, [data-testid=block-info])"
+TEXTS += ".scroll, .warnings, .fine, dl.rank, .field"
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
@@ -326,7 +326,7 @@ def test_every_picture_and_every_input_has_a_name_and_a_refusal_is_an_alert(open
             assert str(layout.nodes) in name.replace(",", "")
     for fold in ("more", "model"):
         page.locator(f"#{fold}-fold button").first.click()
-    expect(page.locator("#global-batch input")).to_be_visible()
+    expect(page.locator("#field-global_batch")).to_be_visible()
     for view in ("nodes", "orders", "ranks", "groups"):
         show(page, view)
         assert page.evaluate(NAMELESS) == []

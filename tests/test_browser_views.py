@@ -95,16 +95,15 @@ def test_another_framework_shows_what_its_order_moves(open_page):
     layout, megatron = expect_layout(page, controls), read(Controls(nodes=4))
     strip = PAGE["strip"]["en"].format(order=megatron.order, kinds="dp, pp")
     expect(page.locator(".strip")).to_contain_text(strip)
-    expect(page.locator("#versus")).to_be_hidden()
+    expect(box(page, "versus")).to_have_count(0)
     show(page, "orders")
-    expect(page.locator("#versus")).to_be_visible()
+    expect(box(page, "versus")).to_be_visible()
     expect(page.locator("#downloads")).to_be_hidden()
     expect_comparison(page, layout, megatron)
     for framework in ("llama3", "megatron"):
         expect(page.locator("#picture")).to_contain_text(CONVENTIONS[framework].name)
     # Against a typed order; and an order that cannot be is refused here, not beside the controls.
-    box(page, "versus").click()
-    type_in(page, "versus", "dp-tp-cp-ep-pp")
+    type_in(page, "versus_order", "dp-tp-cp-ep-pp")
     expect(page.locator(".moves th").nth(2)).to_contain_text("dp-tp-")
     other = read(controls.changed({"order": "dp-tp-cp-ep-pp"}))
     expect_comparison(page, layout, other)
@@ -112,17 +111,16 @@ def test_another_framework_shows_what_its_order_moves(open_page):
     page.locator(".pair").first.locator('.c[data-r="9"]').first.click()
     expect(page.locator(".c.pin")).to_have_count(2 * page.locator(".pair").count())
     expect(box(page, "rank")).to_have_value("9")
-    box(page, "versus").click()
-    type_in(page, "versus", "tp-dp")
+    type_in(page, "versus_order", "tp-dp")
     expect(page.locator("#picture .refusal code")).to_contain_text("haven'tspecified the order")
     expect(page.locator("#status .refusal")).to_have_count(0)
 
 
 def test_an_order_of_ones_own_is_refused_in_megatrons_words_and_mended_in_one_click(open_page):
     page = open_page()
-    expect(page.locator("#order")).to_be_hidden()
+    expect(box(page, "order")).to_be_hidden()
     choose(page, "framework", PAGE["own_order"]["en"])
-    expect(page.locator("#order")).to_be_visible()
+    expect(box(page, "order")).to_be_visible()
     layout = expect_layout(page, framework="own")
     box(page, "order").fill("tp-pp")  # counts after a pause, without Enter
     error = expect_refusal(page, Controls(framework="own", order="tp-pp"), still=layout)
@@ -146,7 +144,7 @@ def test_an_order_of_ones_own_is_refused_in_megatrons_words_and_mended_in_one_cl
         fix(page, number)
         expect_layout(page, asked.changed(change))
     choose(page, "framework", CONVENTIONS["deepspeed"].name)
-    expect(page.locator("#order")).to_be_hidden()
+    expect(box(page, "order")).to_be_hidden()
 
 
 # --- Dense and expert grids -----------------------------------------------------------------------
@@ -342,7 +340,7 @@ def test_the_rank_card_of_a_clicked_gpu_fills_up_with_the_model(open_page):
 def test_pasted_log_lines_lead_to_the_group_that_hangs(open_page, server):
     page = open_page()
     page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server)
-    expect(page.locator("#ranks")).to_be_hidden()
+    expect(box(page, "ranks")).to_have_count(0)
     show(page, "ranks")
     expect(page.locator("#picture")).to_contain_text(PAGE["together_empty"]["en"])
     log = "[rank1]: Watchdog caught timeout after 600000 ms\\n[rank 9]: the same, at 10.0.0.3:29500"

@@ -18,7 +18,8 @@ from groups.megatron import process_groups
 from groups.presets import PRESETS
 from views.messages import sentence
 from views.names import megatrons_name
-from views.page import Asked, answer
+from views.asked import Asked
+from views.page import answer
 from views.picture import by_grid
 from views.state import Controls, from_preset, read
 
@@ -157,7 +158,7 @@ def test_an_order_of_ones_own_is_refused_with_megatrons_words_and_a_cure(name, l
     assert f"<code>{quote}</code>" in status or not quote
     assert sentence(error, language) in status
     assert error.alternatives
-    assert status.count("data-fix=") == len(error.alternatives)
+    assert status.count("data-change=") == len(error.alternatives)
     for alternative in error.alternatives:
         assert answer(controls.changed(alternative)).picture is not None
 

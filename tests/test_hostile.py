@@ -7,7 +7,8 @@ from dataclasses import fields, replace
 
 import pytest
 
-from views.page import Asked, answer
+from views.asked import Asked
+from views.page import answer
 from views.state import Controls
 
 HOSTILE = [

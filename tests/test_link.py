@@ -17,11 +17,12 @@ from groups import LayoutError
 from groups.conventions import CONVENTIONS
 from groups.job import OWN
 from groups.presets import PRESETS
+from views.asked import Asked
 from views.link import LONGEST_QUERY, LONGEST_VALUE, OMITTED, Linked, from_query, to_query
 from views.messages import sentence
 from views.orders import AUTO
 from views.page import answer
-from views.state import Asked, Controls, from_preset, read
+from views.state import Controls, from_preset, read
 
 EXAMPLES = Path(__file__).parent / "data" / "launch_commands.json"
 
@@ -69,6 +70,7 @@ def test_a_preset_is_the_same_layout_from_its_link(preset, language):
 
 
 ASKED = {
+    "preset": ["deepseek-v3", "playground-16"],
     "view": [*VIEWS],
     "rank": ["0", "13", "many"],
     "versus": [AUTO, *CONVENTIONS],
@@ -313,6 +315,7 @@ CHOSEN = {
     "framework": st.sampled_from([*CONVENTIONS, OWN]),
     "dp_kind": st.sampled_from(sorted(DP_KINDS)),
     "view": st.sampled_from(sorted(VIEWS)),
+    "preset": st.sampled_from(["", *PRESETS]),
     "hybrid": st.booleans(),
     "account": st.booleans(),
     "more": st.lists(st.text(max_size=20), max_size=5).map(tuple),

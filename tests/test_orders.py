@@ -10,7 +10,8 @@ from pages import MOE, groups_of, shown, spans, table, text_of
 
 from descriptions import PAGE, counted
 from groups.conventions import CONVENTIONS
-from views.page import Asked, answer
+from views.asked import Asked
+from views.page import answer
 from views.state import Controls, read
 
 COMPARED = {

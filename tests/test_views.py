@@ -57,7 +57,7 @@ def test_every_other_setting_is_refused_with_fixes_that_work(group_type):
         shown = answer(controls)
         assert shown.picture is None
         assert shown.details is None
-        buttons = re.findall(r'data-fix="\d">([^<]*)<', shown.status)
+        buttons = re.findall(r'data-change="[^"]*">([^<]*)<', shown.status)
         alternatives = cures(tp, pp, cp)  # which groups are shown changes nothing in them
         assert 1 <= len(alternatives) <= 3
         assert buttons == [fix_label(alternative, "en") for alternative in alternatives]

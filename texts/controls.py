@@ -131,9 +131,13 @@ CONTROLS: dict[str, Control] = {
     "versus": Control(
         Text("Compare with", "与之比较"),
         Text(
-            "A framework, or an order typed here, for the same sizes.",
-            "选择一个框架，或在此输入一种顺序；各并行大小不变。",
+            "Another framework, for the same sizes.",
+            "换一个框架，各并行大小不变。",
         ),
+    ),
+    "versus_order": Control(
+        Text("or with an order of your own", "或与自定顺序比较"),
+        Text("Such as dp-tp-cp-ep-pp.", "例如 dp-tp-cp-ep-pp。"),
     ),
     "kept": Control(
         Text("The layout to compare with", "用来比较的布局"),

@@ -15,7 +15,9 @@ from groups.grouping import Grouping
 from groups.moves import moved_ranks
 from render import scene, svg
 
-from .link import from_query
+from . import form
+from .asked import Asked
+from .link import from_query, to_query
 from .messages import control_label, refusal_line
 from .picture import PANEL_LIMIT, framed
 from .state import Controls, Layout, is_empty, read
@@ -43,7 +45,12 @@ def _query_of(kept: Any) -> Any:
 
 def compare_html(layout: Layout, controls: Controls, kept: Any, language: str) -> str:
     """What differs between the kept layout and the one that the controls show."""
-    title = f'<div class="intro"><h2>{PAGE["compare_title"][language]}</h2>'
+    kept_now = f"?{to_query(controls, Asked(), 'en') or 'v=1'}"
+    inputs = form.fields(
+        form.text("kept", kept, language),
+        form.setter({"kept": kept_now}, PAGE["keep"][language]),
+    )
+    title = f'{inputs}<div class="intro"><h2>{PAGE["compare_title"][language]}</h2>'
     if is_empty(kept):
         return framed(
             layout, language, f"{title}<p>{PAGE['compare_empty'][language]}</p></div>", "compare"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -22,45 +22,58 @@ from groups.families import FAMILIES
 from groups.job import OWN
 from groups.presets import PRESETS
 
+from . import form
 from .messages import refusal_html
-from .state import MODEL, Controls, Layout, has_two_dp_kinds, read, typed
-from .widgets import script, size_box, size_update, text_box, text_update, words
+from .state import Controls, Layout, from_preset, has_two_dp_kinds, read
+from .widgets import form_box, script, size_box, size_update, words
 
 GPUS_PER_NODE = ("1", "2", "4", "8", "16", "32", "72")
 SIZES = ("tp", "pp", "cp", "ep")
 BOXES = {"nodes": "ranks", **dict.fromkeys(SIZES, "world")}
 """The size boxes, and up to what each goes."""
 
-TEXTS = ("etp", "order", "instances", "levels")
+GRADIOS = ("group_type", "gpus_per_node", "framework", "dp_kind", "more")
+"""Controls with a widget of Gradio's."""
+
+FORMS = {
+    "order-form": ("order",),
+    "etp-form": ("etp",),
+    "more-form": ("instances", "levels", "hybrid"),
+    "model-form": ("layers", "vpp", "account", "experts", "micro_batch", "global_batch"),
+}
+"""Controls that are inputs of a form, by the form's id."""
+
 CHECKED = ("hybrid", "account")
 
 
 @dataclass(frozen=True)
 class ControlColumn:
-    """The widgets of the column; ``inputs`` are in the order of the fields of Controls."""
+    """The widgets of the column."""
 
-    by_name: dict[str, Any]
+    by_name: dict[str, Any]  # those of one control each; the rest are inputs of the forms
+    forms: dict[str, gr.HTML]
     language: gr.Radio
     preset: gr.Dropdown
     status: gr.HTML
-    source: gr.HTML
     notice: gr.HTML
     others: dict[str, Any]  # title, folds
 
     @property
-    def inputs(self) -> list[Any]:
-        return [self.by_name[field.name] for field in fields(Controls)]
+    def own(self) -> dict[str, Any]:
+        """Widgets that are Gradio's, by their control: the server has to set them."""
+        return {name: self.by_name[name] for name in GRADIOS}
 
     @property
     def worded(self) -> list[Any]:
         """Everything that changes its words with the language; see `reworded`."""
-        return [*self.inputs, self.preset, self.source, *self.others.values()]
+        return [*self.by_name.values(), *self.forms.values(), self.preset, *self.others.values()]
 
 
 def build(language: str = "en") -> ControlColumn:
     """Make the column in the current Gradio context."""
     start = Controls()
     found: dict[str, Any] = {}
+    forms: dict[str, gr.HTML] = {}
     others: dict[str, Any] = {"title": gr.HTML(title_html(language), apply_default_css=False)}
     notice = gr.HTML("", apply_default_css=False, elem_id="notice")
     choice = gr.Radio(
@@ -83,7 +96,6 @@ def build(language: str = "en") -> ControlColumn:
         preset = gr.Dropdown(
             preset_choices(language), value=None, **words("preset", language), elem_id="preset"
         )
-        source = gr.HTML(source_html(None, language), apply_default_css=False, elem_id="source")
         found["nodes"] = size_box("nodes", start.nodes, language, up_to="ranks")
         found["gpus_per_node"] = gr.Dropdown(
             list(GPUS_PER_NODE),
@@ -95,7 +107,7 @@ def build(language: str = "en") -> ControlColumn:
         for name in ("tp", "pp", "cp"):
             found[name] = size_box(name, getattr(start, name), language)
         found["framework"] = _dropdown("framework", framework_choices(language), start, language)
-        found["order"] = _textbox("order", start, language)
+        forms["order-form"] = _form("order-form", language)
         found["dp_kind"] = gr.Radio(
             _choices(DP_KINDS, language),
             value=start.dp_kind,
@@ -105,7 +117,7 @@ def build(language: str = "en") -> ControlColumn:
         others["experts_fold"] = fold = _fold("experts_fold", language)
         with fold:
             found["ep"] = size_box("ep", start.ep, language)
-            found["etp"] = _textbox("etp", start, language)
+            forms["etp-form"] = _form("etp-form", language)
         others["more_fold"] = fold = _fold("more_fold", language)
         with fold:
             found["more"] = gr.Dropdown(
@@ -116,18 +128,13 @@ def build(language: str = "en") -> ControlColumn:
                 **words("more", language),
                 elem_id="more",
             )
-            found["instances"] = _textbox("instances", start, language)
-            found["levels"] = _textbox("levels", start, language)
-            found["hybrid"] = _checkbox("hybrid", start, language)
+            forms["more-form"] = _form("more-form", language)
         others["model_fold"] = fold = _fold("model_fold", language)
         with fold:
-            for name in MODEL:
-                found[name] = _textbox(name, start, language)
-                if name == "vpp":
-                    found["account"] = _checkbox("account", start, language)
+            forms["model-form"] = _form("model-form", language)
     # On a phone the column is folded below the status; the style sheet hides the button elsewhere.
     others["fold"].click(None, js=_FOLD)
-    return ControlColumn(found, choice, preset, status, source, notice, others)
+    return ControlColumn(found, forms, choice, preset, status, notice, others)
 
 
 MORE = (
@@ -143,8 +150,10 @@ _FOLD = """() => {
 }"""
 
 
-def status_html(layout: Layout, controls: Controls, language: str, link: str = "") -> str:
-    """The derived sizes, always in sight."""
+def status_html(
+    layout: Layout, controls: Controls, language: str, link: str = "", preset: Any = ""
+) -> str:
+    """The derived sizes, always in sight; and the source of a published layout while it is that."""
     mesh, expert = layout.mesh, layout.expert
     world = f"{layout.world_size:,}"
     sizes = {"world": world, "dp_size": f"{mesh.size('dp'):,}"}
@@ -160,7 +169,8 @@ def status_html(layout: Layout, controls: Controls, language: str, link: str = "
         f'<div class="status" data-world="{layout.world_size}"{_shown_when(controls)} '
         f'data-link="{escape(link)}">'
         f"{_sizes_html(sizes, language)}"
-        f"{''.join(f'<p>{line}</p>' for line in lines)}<p>{order}</p></div>"
+        f"{''.join(f'<p>{line}</p>' for line in lines)}<p>{order}</p>"
+        f"{source_html(preset, controls, language)}</div>"
     )
 
 
@@ -193,26 +203,25 @@ def refused_html(error: LayoutError, controls: Controls, language: str, link: st
     )
 
 
-def reworded(language: str, preset: Any = None) -> list[Any]:
+def reworded(column: ControlColumn, language: str) -> list[Any]:
     """Updates of ControlColumn.worded: words, no values."""
-    by_name: dict[str, Any] = {
-        name: size_update(name, language, up_to=up_to) for name, up_to in BOXES.items()
-    }
     choices = {
         "group_type": _choices(TYPES, language),
         "framework": framework_choices(language),
         "dp_kind": _choices(DP_KINDS, language),
     }
-    by_name |= {name: text_update(name, language) for name in (*TEXTS, *MODEL)}
-    for name, offered in choices.items():
-        by_name[name] = gr.update(**words(name, language), choices=offered)
-    names = [field.name for field in fields(Controls)]
-    for name in names:
-        by_name.setdefault(name, gr.update(**words(name, language)))
+    updates = []
+    for name in column.by_name:
+        if name in BOXES:
+            updates.append(size_update(name, language, up_to=BOXES[name]))
+        elif name in choices:
+            updates.append(gr.update(**words(name, language), choices=choices[name]))
+        else:
+            updates.append(gr.update(**words(name, language)))
     return [
-        *(by_name[name] for name in names),
+        *updates,
+        *(form_html(name, language) for name in column.forms),
         gr.update(**words("preset", language), choices=preset_choices(language)),
-        source_html(preset, language),
         title_html(language),
         gr.update(value=PAGE["controls"][language]),
         *(
@@ -222,24 +231,25 @@ def reworded(language: str, preset: Any = None) -> list[Any]:
     ]
 
 
-def with_values(controls: Controls, language: str) -> list[Any]:
-    """Updates of ControlColumn.inputs that set every control."""
-    updates = []
-    for field in fields(Controls):
-        value = getattr(controls, field.name)
-        if field.name in BOXES:
-            up_to = BOXES[field.name]
-            updates.append(size_update(field.name, language, up_to=up_to, value=typed(value)))
-        elif field.name in (*TEXTS, *MODEL):
-            text = "" if value is None else str(value)
-            updates.append(text_update(field.name, language, value=text))
-        elif field.name == "more":
-            updates.append(gr.update(value=list(value)))
-        elif field.name in CHECKED:
-            updates.append(value is True)
-        else:
-            updates.append(str(value))
-    return updates
+def form_html(name: str, language: str) -> str:
+    """The inputs of a form; the page's script puts in what the state says."""
+    start = Controls()
+    return form.fields(
+        *(
+            form.check(one, "", language)
+            if one in CHECKED
+            else form.text(one, getattr(start, one), language)
+            for one in FORMS[name]
+        )
+    )
+
+
+def with_values(controls: Controls) -> list[Any]:
+    """Updates of ControlColumn.own that set every one of them."""
+    return [
+        gr.update(value=list(controls.more)) if name == "more" else str(getattr(controls, name))
+        for name in GRADIOS
+    ]
 
 
 def world_of(controls: Controls) -> int | None:
@@ -279,9 +289,9 @@ def framework_choices(language: str) -> list[tuple[str, str]]:
     return [*named, (PAGE["own_order"][language], OWN)]
 
 
-def source_html(name: Any, language: str) -> str:
-    """Where a published layout comes from, and what of it is derived; nothing if none is chosen."""
-    if not isinstance(name, str) or name not in PRESETS:
+def source_html(name: Any, controls: Controls, language: str) -> str:
+    """Where a published layout comes from, and what of it is derived; nothing for another one."""
+    if not isinstance(name, str) or name not in PRESETS or not _is_still(name, controls):
         return ""
     preset = PRESETS[name]
     source = escape("; ".join(preset.source))
@@ -296,6 +306,13 @@ def source_html(name: Any, language: str) -> str:
     words = NOTES_ZH[preset.note] if preset.note and language == "zh" else preset.note
     note = f"<p>{escape(words)}</p>" if words else ""
     return f'<div class="source"><p>{source}</p><p>{escape(derived)}</p>{note}</div>'
+
+
+def _is_still(preset: str, controls: Controls) -> bool:
+    """Whether the controls still ask for the published layout, whatever is shown of it."""
+    published = from_preset(preset)
+    of_groups = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp", "framework")
+    return all(str(getattr(controls, name)) == str(getattr(published, name)) for name in of_groups)
 
 
 def _shown_when(controls: Controls) -> str:
@@ -315,12 +332,8 @@ def _dropdown(name: str, choices: Any, start: Controls, language: str) -> gr.Dro
     )
 
 
-def _textbox(name: str, start: Controls, language: str) -> gr.HTML:
-    return text_box(name, str(getattr(start, name)), language)
-
-
-def _checkbox(name: str, start: Controls, language: str) -> gr.Checkbox:
-    return gr.Checkbox(getattr(start, name), **words(name, language), elem_id=name)
+def _form(name: str, language: str) -> gr.HTML:
+    return form_box(form_html(name, language), name)
 
 
 def _fold(name: str, language: str) -> gr.Accordion:

@@ -18,26 +18,30 @@ from typing import Any
 
 from descriptions import CONTROLS
 
+from .state import as_text
+
 
 def choice(name: str, value: object, options: Iterable[tuple[str, str]], language: str) -> str:
     """A list of options, each a label and its value; a value that is none of them is shown too."""
     offered = list(options)
-    if str(value) not in {own for _, own in offered}:
-        offered.append((str(value), str(value)))
+    chosen = as_text(value)
+    if chosen not in {own for _, own in offered}:
+        offered.append((chosen, chosen))
     items = "".join(
-        f'<option value="{escape(own)}"{" selected" if own == str(value) else ""}>'
+        f'<option value="{escape(own)}"{" selected" if own == chosen else ""}>'
         f"{escape(label)}</option>"
         for label, own in offered
     )
-    return _field(name, f"<select {_marks(name, value)}>{items}</select>", language)
+    return _field(name, f"<select {_marks(name)}>{items}</select>", language)
 
 
-def text(name: str, value: object, language: str, *, hint: str = "") -> str:
-    """A box for a short text or a number; ``hint`` says what counts while it is empty."""
+def text(name: str, value: object, language: str, *, hint: str = "", sets: str = "") -> str:
+    """A box for a short text; ``hint`` says what counts while it is empty, ``sets`` which field
+    of the state it is a way to set, if that is not called as its own words are."""
     hinted = f' placeholder="{escape(hint)}"' if hint else ""
     box = (
-        f'<input type="text" autocomplete="off" spellcheck="false" value="{escape(str(value))}"'
-        f"{hinted} {_marks(name, value)}>"
+        f'<input type="text" autocomplete="off" spellcheck="false" value="{escape(as_text(value))}"'
+        f"{hinted} {_marks(name, sets or name)}>"
     )
     return _field(name, box, language)
 
@@ -49,22 +53,42 @@ def number(name: str, value: object, language: str, *, hint: str = "") -> str:
     )
 
 
+def area(name: str, value: object, language: str, *, rows: int = 2) -> str:
+    """A box for several lines of text."""
+    box = (
+        f'<textarea rows="{rows}" spellcheck="false" {_marks(name)}>\n{escape(as_text(value))}'
+        "</textarea>"
+    )
+    return _field(name, box, language, "field wide")
+
+
 def check(name: str, value: object, language: str) -> str:
     """A box to tick; its value is "1" or ""."""
     ticked = " checked" if value in (True, "1") else ""
-    box = f'<input type="checkbox"{ticked} {_marks(name, "1" if ticked else "")}>'
+    box = f'<input type="checkbox"{ticked} {_marks(name)}>'
     return _field(name, box, language, "field tick")
 
 
 def fields(*inputs: str) -> str:
-    """Inputs side by side, as many in a line as fit."""
+    """Inputs, and buttons for them, side by side, as many in a line as fit."""
     return f'<div class="fields">{"".join(inputs)}</div>'
 
 
 def setter(changes: Mapping[str, object], label: str) -> str:
     """A button that sets fields of the views."""
-    changed = escape(json.dumps({name: str(value) for name, value in changes.items()}))
+    changed = escape(json.dumps({name: as_text(value) for name, value in changes.items()}))
     return f'<button type="button" class="fix" data-set="{changed}">{escape(label)}</button>'
+
+
+def changer(changes: Mapping[str, Any], label: str) -> str:
+    """A button that sets controls of the layout, such as a fix of a refusal."""
+    changed = escape(json.dumps(dict(changes)))
+    return f'<button type="button" class="fix" data-change="{changed}">{escape(label)}</button>'
+
+
+def trigger(event: str, label: str) -> str:
+    """A button for an event of the page, which the server knows what to do at."""
+    return f'<button type="button" class="fix" data-event="{event}">{escape(label)}</button>'
 
 
 def opener(query: str, label: str) -> str:
@@ -73,11 +97,8 @@ def opener(query: str, label: str) -> str:
     return f'<a class="opener" href="?{query}" data-query="{query}">{escape(label)}</a>'
 
 
-def _marks(name: str, value: object) -> str:
-    return (
-        f'id="field-{name}" data-field="{name}" data-value="{escape(str(value))}" '
-        f'aria-describedby="field-{name}-help"'
-    )
+def _marks(name: str, sets: str = "") -> str:
+    return f'id="field-{name}" data-field="{sets or name}" aria-describedby="field-{name}-help"'
 
 
 def _field(name: str, box: str, language: str, kind: str = "field") -> str:

@@ -17,6 +17,7 @@ from groups.launch_args import TARGETS, Item, Missing, Parsed, emit, parse
 from groups.layer_layout import parse_layout
 from groups.mesh import whole_number
 
+from . import form
 from .messages import control_label, refusal_line, sentence
 from .picture import framed
 from .state import MODEL, Controls, Layout, is_empty, job_of, typed
@@ -34,10 +35,17 @@ def launch_html(layout: Layout, controls: Controls, paste: Any, language: str) -
     return framed(
         layout,
         language,
-        f"{_report(paste, language)}{_commands(layout, controls, language)}"
+        f"{_pasted(paste, language)}{_report(paste, language)}"
+        f"{_commands(layout, controls, language)}"
         f"{_check(layout, language)}",
         "launch",
     )
+
+
+def _pasted(paste: Any, language: str) -> str:
+    """The box for the text, and the way to the layout that it states."""
+    box = form.area("paste", paste, language, rows=6)
+    return form.fields(box) + form.trigger("use", PAGE["use_pasted"][language])
 
 
 def with_pasted(controls: Controls, paste: Any) -> Controls:

@@ -1,6 +1,7 @@
-"""The whole state of the page as an address, and back.
+"""The whole state of the page as one text: an address, and what the page sends to be drawn.
 
-Only what differs from the page's first state is written, by the names of `Controls` and `Asked`:
+In an address only what differs from the page's first state is written, by the names of `Controls`
+and `Asked`:
 
 >>> to_query(Controls(tp=4, ep=2), Asked(view="nodes"), "zh")
 'v=1&tp=4&ep=2&show=nodes&lang=zh'
@@ -13,8 +14,10 @@ state at all (an unknown name, another version, a choice that there is not) is a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import Any
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote
 
 from descriptions import DP_KINDS, LANGUAGES, TYPES, VIEWS
@@ -22,8 +25,10 @@ from groups import LayoutError
 from groups.conventions import CONVENTIONS
 from groups.errors import quoted
 from groups.job import OWN
+from groups.presets import PRESETS
 
-from .state import Asked, Controls, typed
+from .asked import Asked
+from .state import Controls, as_text, language_of, typed
 
 VERSION = "1"
 
@@ -42,31 +47,37 @@ CHOICES = {
     "group_type": set(TYPES),
     "framework": {*CONVENTIONS, OWN},
     "dp_kind": set(DP_KINDS),
+    "preset": {*PRESETS, ""},
     "view": set(VIEWS),
     "lang": set(LANGUAGES),
 }
 CHECKED = ("hybrid", "account")
 NUMBERS = ("nodes", "tp", "pp", "cp", "ep", "instances")
 
+State = TypeVar("State")
+
 
 @dataclass(frozen=True)
 class Linked:
-    """What a link shows; no language if it leaves that to the reader's browser."""
+    """What the page shows; no language if a link leaves that to the reader's browser."""
 
     controls: Controls
     asked: Asked
     language: str | None
 
 
+# -- an address ----------------------------------------------------------------------------------
+
+
 def to_query(controls: Controls, asked: Asked, language: str) -> str:
     """The state as a query; empty for the page as it starts. What is too long is left out."""
     parts = []
-    for state, start in ((controls, Controls()), (asked, Asked())):
-        for field in fields(start):
-            text = _text(getattr(state, field.name))
-            is_new = text != _text(getattr(start, field.name))
-            if is_new and field.name not in OMITTED and len(text) <= LONGEST_VALUE:
-                parts.append((SHORT.get(field.name, field.name), text))
+    starts = {**dict(_flat(Controls())), **dict(_flat(Asked()))}
+    for name, value in (*_flat(controls), *_flat(asked)):
+        text = as_text(value)
+        is_new = text != as_text(starts[name])
+        if is_new and name not in OMITTED and len(text) <= LONGEST_VALUE:
+            parts.append((SHORT.get(name, name), text))
     if language != "en":
         parts.append(("lang", language))
     if not parts:
@@ -88,7 +99,7 @@ def from_query(query: object) -> Linked:
         raise _bad(query)
     try:
         pairs = parse_qsl(
-            text, keep_blank_values=True, strict_parsing=bool(text), max_num_fields=64
+            text, keep_blank_values=True, strict_parsing=bool(text), max_num_fields=128
         )
     except ValueError:
         raise _bad(text) from None
@@ -105,25 +116,12 @@ def from_query(query: object) -> Linked:
     language = given.pop("lang", None)
     if language is not None and language not in LANGUAGES:
         raise _bad(f"lang={language}")
-    states = []
-    for start in (Controls(), Asked()):
-        known = (field.name for field in fields(start) if field.name not in OMITTED)
-        names = [name for name in known if name in given]
-        states.append(replace(start, **{name: _value(name, given.pop(name)) for name in names}))
-    if given:
-        raise _bad(next(iter(given)))
-    return Linked(states[0], states[1], language)
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "1" if value else "0"
-    if isinstance(value, (list, tuple)):
-        return ",".join(map(str, value))
-    try:
-        return "" if value is None else str(value)
-    except ValueError:  # a number of more digits than Python writes
-        return quoted(value)
+    known = {*dict(_flat(Controls())), *dict(_flat(Asked()))} - set(OMITTED)
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise _bad(unknown[0])
+    values = {name: _value(name, text) for name, text in given.items()}
+    return Linked(_filled(Controls(), values), _filled(Asked(), values), language)
 
 
 def _value(name: str, text: str) -> Any:
@@ -145,3 +143,60 @@ def _bad(part: object) -> LayoutError:
         control="link",
         facts={"value": quoted(part)},
     )
+
+
+# -- what the page sends -------------------------------------------------------------------------
+
+
+def to_sent(controls: Controls, asked: Asked, language: str) -> str:
+    """The state as the page holds it between two drawings.
+
+    >>> from_sent(to_sent(Controls(tp=4), Asked(), "zh")).controls == Controls(tp=4)
+    True
+    """
+    return json.dumps({**dict(_flat(controls)), **dict(_flat(asked)), "lang": language})
+
+
+def from_sent(sent: object) -> Linked:
+    """The state that a page sent; a name it lacks is as at the start, and other names are ignored.
+
+    Any value may arrive here: whether it makes sense is asked where it is used.
+    """
+    try:
+        values = json.loads(sent) if isinstance(sent, str) else {}
+    except (ValueError, RecursionError):
+        values = {}
+    if not isinstance(values, dict):
+        values = {}
+    for name in CHECKED:
+        if name in values:
+            values[name] = values[name] in (True, "1")
+    if isinstance(values.get("more"), list):
+        values["more"] = tuple(values["more"])
+    language = language_of(values.get("lang"))
+    return Linked(_filled(Controls(), values), _filled(Asked(), values), language)
+
+
+# -- states within states ------------------------------------------------------------------------
+
+
+def _flat(state: Any) -> Iterator[tuple[str, Any]]:
+    """Every field's name and value; a field that is a state itself gives its own fields."""
+    for field in fields(state):
+        value = getattr(state, field.name)
+        if is_dataclass(value):
+            yield from _flat(value)
+        else:
+            yield field.name, value
+
+
+def _filled(start: State, values: Mapping[str, Any]) -> State:
+    """A state with the values that are given for its fields, and for those of states within."""
+    changes: dict[str, Any] = {}
+    for field in fields(start):  # type: ignore[arg-type]
+        value = getattr(start, field.name)
+        if is_dataclass(value):
+            changes[field.name] = _filled(value, values)
+        elif field.name in values:
+            changes[field.name] = values[field.name]
+    return replace(start, **changes)  # type: ignore[type-var]

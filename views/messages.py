@@ -10,6 +10,7 @@ from descriptions import CONTROLS, PAGE, REFUSALS, SHORT_LABELS, SPANS, TYPES
 from groups import LayoutError
 from groups.conventions import CONVENTIONS
 
+from . import form
 from .state import OF_MATHS
 
 SHORT = ("tp", "pp", "cp", "dp", "ep", "etp", "edp", "vpp")
@@ -46,11 +47,7 @@ def control_label(control: str, language: str) -> str:
 
 def refusal_html(error: LayoutError, language: str) -> str:
     """An alert: the sentence, one button a fix, Megatron's words, and what the picture is."""
-    buttons = "".join(
-        f'<button type="button" class="fix" data-fix="{i}">{escape(fix_label(fix, language))}'
-        "</button>"
-        for i, fix in enumerate(error.alternatives)
-    )
+    buttons = "".join(form.changer(fix, fix_label(fix, language)) for fix in error.alternatives)
     fixes = f'<p class="fixes"><span>{PAGE["try"][language]}</span>{buttons}</p>' if buttons else ""
     quote = (
         f'<p class="quote">{PAGE["megatron_says"][language]} <code>{escape(error.quote)}</code></p>'

@@ -16,6 +16,7 @@ from groups.moves import Move, moves
 from render import scene, svg
 from render.palette import tones
 
+from . import form
 from .messages import refusal_line
 from .names import megatrons_name
 from .picture import (
@@ -26,7 +27,7 @@ from .picture import (
     ranges_text,
     ranks_text,
 )
-from .state import Controls, Layout, read
+from .state import Controls, Layout, as_text, read
 
 AUTO = "auto"
 """Compare with Megatron's default order, or, from that, with its other one."""
@@ -75,16 +76,27 @@ def orders_html(
     layout: Layout, controls: Controls, versus: Any, language: str, pin: int | None = None
 ) -> str:
     """The layout's framework, and beside it the same job under the other order."""
+    inputs = _inputs(versus, language)
     try:
         other = other_layout(controls, layout, versus)
     except LayoutError as error:
-        body = _framework(layout, language) + refusal_line(error, language)
+        body = inputs + _framework(layout, language) + refusal_line(error, language)
         return framed(layout, language, body, "orders")
-    return _compared(layout, other, language, pin)
+    return _compared(layout, other, inputs, language, pin)
+
+
+def _inputs(versus: Any, language: str) -> str:
+    """What to compare with: a framework from the list, or an order that is typed."""
+    named = [(convention.name, name) for name, convention in CONVENTIONS.items()]
+    is_named = as_text(versus) in (AUTO, *CONVENTIONS)
+    return form.fields(
+        form.choice("versus", versus, [(PAGE["versus_auto"][language], AUTO), *named], language),
+        form.text("versus_order", "" if is_named else versus, language, sets="versus"),
+    )
 
 
 @lru_cache(maxsize=64)
-def _compared(layout: Layout, other: Layout, language: str, pin: int | None) -> str:
+def _compared(layout: Layout, other: Layout, inputs: str, language: str, pin: int | None) -> str:
     shown = by_megatrons_name(layout)
     before = [other.every[name] for name in shown if name in other.every]
     found = moves(other.every, shown, layout.gpus_per_node)
@@ -95,7 +107,7 @@ def _compared(layout: Layout, other: Layout, language: str, pin: int | None) -> 
         else _overviews(layout, other, before, titles, language, chosen_rank(layout, pin))
     )
     body = (
-        f"{_framework(layout, language)}"
+        f"{inputs}{_framework(layout, language)}"
         f'<div class="intro"><h2>{escape(PAGE["moved_title"][language])}</h2>'
         f"<p>{_summary(found, titles, language)}</p></div>"
         f"{_table(found, layout, other, language)}{pictures}"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,28 +13,29 @@ from groups import MAX_RANKS, LayoutError
 from groups.mesh import whole_number
 from render.scene import PANEL_LIMIT
 
+from . import form
+from .asked import Asked
 from .compare import compare_html
 from .controls import (
+    GRADIOS,
     ControlColumn,
-    framework_choices,
     notice_html,
     refused_html,
     reworded,
-    source_html,
     status_html,
     with_values,
 )
 from .details import details_html
 from .export import PICTURES, TABLES, download
 from .launch import launch_html, with_pasted
-from .link import Linked, from_query, to_query
+from .link import Linked, from_query, from_sent, to_query, to_sent
 from .messages import sentence
 from .nodes import nodes_html
-from .orders import AUTO, orders_html, other_layout, strip_html
+from .orders import orders_html, other_layout, strip_html
 from .picture import picture_html
 from .ranks import ranks_html
-from .state import Asked, Controls, Layout, from_preset, language_of, read, typed
-from .widgets import script, text_box, text_update, words
+from .state import OF_MATHS, Controls, Layout, from_preset, language_of, read, typed
+from .widgets import form_box, script, state_box, tells
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def answer(
     except LayoutError as error:
         return Answer(refused_html(error, controls, language, link), None, None)
     pin = _large_pin(layout, _rank_or_none(asked.rank))
-    status = status_html(layout, controls, language, link)
+    status = status_html(layout, controls, language, link, asked.preset)
     if asked.view == "nodes":
         return Answer(status, nodes_html(layout, language), "")
     if asked.view == "orders":
@@ -88,31 +88,9 @@ def _strip(layout: Layout, controls: Controls, language: str) -> str:
     return "" if other.order == layout.order else strip_html(layout, other, language)
 
 
-@dataclass(frozen=True)
-class ViewInputs:
-    """The widgets above the picture; ``inputs`` are in the order of the fields of Asked."""
-
-    view: gr.Radio
-    rank: gr.HTML
-    versus: gr.Dropdown
-    ranks: gr.HTML
-    kept: gr.HTML
-    keep: gr.Button
-    paste: gr.HTML
-    read: gr.Button
-
-    @property
-    def inputs(self) -> list[Any]:
-        return [self.view, self.rank, self.versus, self.ranks, self.kept, self.paste]
-
-    @property
-    def buttons(self) -> list[gr.Button]:
-        return [self.keep, self.read]
-
-
 def build(demo: gr.Blocks, column: ControlColumn) -> None:
     """Make the right side in the current Gradio context and wire all controls to it."""
-    asks = _view_inputs("en")
+    view, rank = _view_bar("en")
     first = answer(Controls())
     picture = gr.HTML(
         first.picture, js_on_load=script("picture.js"), apply_default_css=False, elem_id="picture"
@@ -122,18 +100,15 @@ def build(demo: gr.Blocks, column: ControlColumn) -> None:
     )
     with gr.Row(elem_id="downloads"):
         saves = {
-            form: gr.Button(_save_label(form, "en"), size="sm", elem_id=f"save-{form}")
-            for form in (*PICTURES, *TABLES)
+            kind: gr.Button(_save_label(kind, "en"), size="sm", elem_id=f"save-{kind}")
+            for kind in (*PICTURES, *TABLES)
         }
-    asked = [*column.inputs, column.language, *asks.inputs]
-    drawn = [column.status, picture, details]
+    state = state_box(to_sent(Controls(), Asked(), "en"))
     # One event draws, whatever asked for it: its answers can never overtake each other.
-    redraw = gr.HTML(0, html_template="", js_on_load=script("redraw.js"), apply_default_css=False)
-    gr.on(
-        [*(widget.input for widget in (*column.inputs, *asks.inputs)), redraw.input],
+    state.input(
         _draw,
-        asked,
-        drawn,
+        state,
+        [column.status, picture, details],
         # What came while a drawing ran is drawn once, in its newest state.
         trigger_mode="always_last",
         show_progress="hidden",
@@ -142,76 +117,66 @@ def build(demo: gr.Blocks, column: ControlColumn) -> None:
         # the page (one drawing of a visitor at a time) and by max_threads (of all visitors).
         queue=False,
     )
-    hidden = {"show_progress": "hidden", "api_visibility": "private"}
-    set_up = [*column.inputs, redraw]
-    column.status.fix(_fix, asked, set_up, trigger_mode="always_last", **hidden)
-    column.preset.input(
-        _preset,
-        [column.preset, column.language],
-        [*set_up, column.source],
-        trigger_mode="always_last",
-        **hidden,
-    )
-    asks.keep.click(_keep, asked, [asks.kept, redraw], trigger_mode="always_last", **hidden)
-    asks.read.click(_use_pasted, asked, set_up, trigger_mode="always_last", **hidden)
-    # A link, or the back button: the page's script tells which state the address is about.
-    column.status.link(
-        _open_link,
-        column.language,
-        [*set_up, *asks.inputs, column.language, column.notice],
-        trigger_mode="always_last",
-        **hidden,
-    )
-    words = [*column.worded, *asks.inputs, *asks.buttons, *saves.values(), redraw]
+    own = {**column.own, "view": view, "preset": column.preset, "lang": column.language}
+    for name, widget in own.items():
+        heard = widget.change if name in ("lang", "more") else widget.input
+        heard(None, widget, None, js=tells(name), api_visibility="private")
+    _wire_changes(column, state, view)
+    worded = [*column.worded, view, rank, *saves.values()]
     column.language.change(
-        _reword, [column.language, column.preset], words, trigger_mode="always_last", **hidden
+        partial(_reword, column),
+        column.language,
+        worded,
+        trigger_mode="always_last",
+        show_progress="hidden",
+        api_visibility="private",
     )
     # The first choice of language is the browser's. Asked there: an event of ours would mark all
     # its outputs, and Gradio goes through every marked component before each later event.
     demo.load(None, None, column.language, js=_BROWSERS_LANGUAGE, api_visibility="private")
-    picture.pin(_take_pin, asks.view, [asks.rank, redraw], trigger_mode="always_last", **hidden)
-    _wire_downloads(saves, asked)
+    _wire_downloads(saves, state)
 
 
-def _view_inputs(language: str) -> ViewInputs:
-    """The choice of the view, the pinned rank, and what single views ask for."""
-    start = Asked()
+def _wire_changes(column: ControlColumn, state: gr.HTML, view: gr.Radio) -> None:
+    """The events that change several controls at once: the page draws once they all stand."""
+    like = {"trigger_mode": "always_last", "show_progress": "hidden", "api_visibility": "private"}
+    controls = [*column.own.values(), state]
+    column.status.apply(_change, state, controls, **like)
+    column.status.use(_use_pasted, state, controls, **like)
+    column.preset.input(_preset, [column.preset, state], controls, **like)
+    # A link, or the back button: the page's script tells which state the address is about.
+    shown = [view, column.preset, column.language, column.notice]
+    column.status.link(_open_link, state, [*controls, *shown], **like)
+
+
+def _view_bar(language: str) -> tuple[gr.Radio, gr.HTML]:
+    """The choice of the view, and the pinned rank."""
     with gr.Row(elem_id="view-bar"):
         view = gr.Radio(
             _view_choices(language),
-            value=start.view,
+            value=Asked().view,
             label=CONTROLS["view"].label[language],
             elem_id="view-choice",
             container=False,
             show_label=False,
         )
-        rank = text_box("rank", start.rank, language)
-    versus = gr.Dropdown(
-        _versus_choices(language),
-        value=start.versus,
-        allow_custom_value=True,
-        **words("versus", language),
-        elem_id="versus",
-    )
-    ranks = text_box("ranks", start.ranks, language, rows=2)
-    with gr.Row(elem_id="kept-bar"):
-        kept = text_box("kept", start.kept, language)
-        keep = gr.Button(PAGE["keep"][language], size="sm", elem_id="keep")
-    with gr.Column(elem_id="paste-bar"):
-        paste = text_box("paste", start.paste, language, rows=6)
-        reader = gr.Button(PAGE["use_pasted"][language], size="sm", elem_id="use-pasted")
-    return ViewInputs(view, rank, versus, ranks, kept, keep, paste, reader)
+        rank = form_box(_rank_html(language), "rank")
+    return view, rank
 
 
-def _wire_downloads(saves: dict[str, gr.Button], asked: list[Any]) -> None:
+def _rank_html(language: str) -> str:
+    return form.number("rank", "", language)
+
+
+def _wire_downloads(saves: dict[str, gr.Button], state: gr.HTML) -> None:
     theme = gr.Textbox("light", visible="hidden")
     file = gr.HTML(
         None, html_template="", js_on_load=script("download.js"), apply_default_css=False
     )
-    for form, button in saves.items():
+    for kind, button in saves.items():
         button.click(
-            partial(_save, form),
-            [*asked, theme],
+            partial(_save, kind),
+            [state, theme],
             file,
             js=_WITH_THEME,
             concurrency_id="save",
@@ -223,20 +188,14 @@ def _wire_downloads(saves: dict[str, gr.Button], asked: list[Any]) -> None:
 
 _BROWSERS_LANGUAGE = """() => {
   const linked = new URLSearchParams(location.search).get('lang');
-  return linked === 'zh' || navigator.language.toLowerCase().startsWith('zh') ? 'zh' : 'en';
+  if (linked === 'zh' || linked === 'en') return linked;
+  return navigator.language.toLowerCase().startsWith('zh') ? 'zh' : 'en';
 }"""
 
 _WITH_THEME = """(...values) => {
   values[values.length - 1] = document.body.classList.contains('dark') ? 'dark' : 'light';
   return values;
 }"""
-
-NUM_ASKED = len(vars(Asked()))
-
-
-def _split(values: tuple[Any, ...]) -> tuple[Controls, str, Asked]:
-    *given, language = values[:-NUM_ASKED]
-    return Controls(*given), language_of(language), Asked(*values[-NUM_ASKED:])
 
 
 def _shown(answer: Answer) -> list[Any]:
@@ -249,127 +208,88 @@ def _shown(answer: Answer) -> list[Any]:
     ]
 
 
-def _draw(*values: Any) -> list[Any]:
-    controls, language, asked = _split(values)
-    return _shown(answer(controls, language, asked=asked))
+def _draw(sent: Any) -> list[Any]:
+    now = from_sent(sent)
+    return _shown(answer(now.controls, now.language, asked=now.asked))
 
 
-def _fix(event: gr.EventData, *values: Any) -> list[Any]:
-    """Apply one alternative of the refusal that these controls meet."""
-    controls, language, _ = _split(values)
-    number = getattr(event, "number", None)
-    fixes = _alternatives(controls)
-    if number not in range(len(fixes)):  # the refusal is gone by now: what is shown stays
-        return [gr.skip()] * (len(vars(controls)) + 1)
-    return [*with_values(controls.changed(fixes[number]), language), _again()]
+def _change(event: gr.EventData, sent: Any) -> list[Any]:
+    """Apply changes of controls, such as a fix of the refusal that the page shows."""
+    now = from_sent(sent)
+    changes = getattr(event, "changes", None)
+    names = {*vars(Controls()), *OF_MATHS}
+    if not isinstance(changes, dict) or not names.issuperset(changes):
+        return [gr.skip()] * (len(GRADIOS) + 1)
+    return _set(replace(now, controls=now.controls.changed(changes)))
 
 
-def _alternatives(controls: Controls) -> tuple[dict[str, Any], ...]:
+def _use_pasted(sent: Any) -> list[Any]:
+    """Set every control that the pasted text states."""
+    now = from_sent(sent)
     try:
-        read(controls)
-    except LayoutError as error:
-        return error.alternatives
-    return ()
+        controls = with_pasted(now.controls, now.asked.paste)
+    except LayoutError:  # the view says why
+        return [gr.skip()] * (len(GRADIOS) + 1)
+    return _set(replace(now, controls=controls))
 
 
-def _preset(name: Any, language: Any) -> list[Any]:
-    language = language_of(language)
+def _set(now: Linked) -> list[Any]:
+    """Updates that set every control; the page's script then asks for the picture."""
+    return [*with_values(now.controls), to_sent(now.controls, now.asked, now.language)]
+
+
+def _preset(name: Any, sent: Any) -> list[Any]:
+    now = from_sent(sent)
     try:
         controls = from_preset(name)
     except LayoutError:  # the box was emptied: what is shown stays
-        return [gr.skip()] * (len(vars(Controls())) + 2)
-    return [*with_values(controls, language), _again(), source_html(name, language)]
+        return [gr.skip()] * (len(GRADIOS) + 1)
+    return _set(replace(now, controls=controls, asked=replace(now.asked, preset=name)))
 
 
-def _reword(language: Any, preset: Any) -> list[Any]:
+def _reword(column: ControlColumn, language: Any) -> list[Any]:
     language = language_of(language)
-    labels = [gr.update(value=_save_label(form, language)) for form in (*PICTURES, *TABLES)]
-    views = [
+    return [
+        *reworded(column, language),
         gr.update(label=CONTROLS["view"].label[language], choices=_view_choices(language)),
-        text_update("rank", language),
-        gr.update(**words("versus", language), choices=_versus_choices(language)),
-        text_update("ranks", language),
-        text_update("kept", language),
-        text_update("paste", language),
-        gr.update(value=PAGE["keep"][language]),
-        gr.update(value=PAGE["use_pasted"][language]),
+        _rank_html(language),
+        *(gr.update(value=_save_label(kind, language)) for kind in (*PICTURES, *TABLES)),
     ]
-    return [*reworded(language, preset), *views, *labels, _again()]
 
 
-def _keep(*values: Any) -> list[Any]:
-    """Keep the state that is shown, as the link that it has, to compare with."""
-    controls, language, _ = _split(values)
-    query = to_query(controls, Asked(), "en")
-    return [text_update("kept", language, value=f"?{query or 'v=1'}"), _again()]
-
-
-def _use_pasted(*values: Any) -> list[Any]:
-    """Set every control that the pasted text states."""
-    controls, language, asked = _split(values)
-    try:
-        read_controls = with_pasted(controls, asked.paste)
-    except LayoutError:  # the view says why
-        return [gr.skip()] * (len(vars(controls)) + 1)
-    return [*with_values(read_controls, language), _again()]
-
-
-def _open_link(event: gr.EventData, language: Any) -> list[Any]:
+def _open_link(event: gr.EventData, sent: Any) -> list[Any]:
     """Show what a link is about; of a bad one say so, and start anew."""
-    language = language_of(language)
+    now = from_sent(sent)
     try:
         linked = from_query(getattr(event, "query", ""))
         notice = ""
     except LayoutError as error:
         linked = Linked(Controls(), Asked(), None)
-        notice = notice_html(sentence(error, language), language)
-    language = linked.language or language
-    asked = [
-        linked.asked.view,
-        text_update("rank", language, value=str(linked.asked.rank)),
-        linked.asked.versus,
-        *(
-            text_update(name, language, value=str(getattr(linked.asked, name)))
-            for name in ("ranks", "kept")
-        ),
-        gr.skip(),  # no link holds what was pasted: on the way back it stays
-    ]
-    return [*with_values(linked.controls, language), _again(), *asked, language, notice]
+        notice = notice_html(sentence(error, now.language), now.language)
+    language = linked.language or now.language
+    # No link holds what was pasted: on the way back it stays.
+    asked = replace(linked.asked, paste=now.asked.paste)
+    updates = _set(Linked(linked.controls, asked, language))
+    return [*updates, asked.view, asked.preset or None, language, notice]
 
 
-def _again() -> int:
-    """A value that is new: the page's script takes it as the request to draw."""
-    return time.time_ns() // 1000
-
-
-def _take_pin(event: gr.EventData, view: Any) -> list[Any]:
-    """The pin that a click set; the view of one rank is drawn anew."""
-    rank = _rank_or_none(getattr(event, "rank", None))
-    return ["" if rank is None else str(rank), _again() if view == "ranks" else gr.skip()]
-
-
-def _save(form: str, *values: Any) -> dict:
-    *values, theme = values
-    controls, language, asked = _split(tuple(values))
+def _save(kind: str, sent: Any, theme: Any) -> dict:
+    now = from_sent(sent)
     try:
-        layout = read(controls)
+        layout = read(now.controls)
     except LayoutError as error:
-        raise gr.Error(sentence(error, language), print_exception=False) from None
-    pin = _rank_or_none(asked.rank)
-    return download(layout, form, pin, "dark" if theme == "dark" else "light")
+        raise gr.Error(sentence(error, now.language), print_exception=False) from None
+    pin = _rank_or_none(now.asked.rank)
+    return download(layout, kind, pin, "dark" if theme == "dark" else "light")
 
 
-def _save_label(form: str, language: str) -> str:
-    words = "download_picture" if form in PICTURES else f"download_{form}"
-    return PAGE[words][language].format(format=form.upper())
+def _save_label(kind: str, language: str) -> str:
+    words = "download_picture" if kind in PICTURES else f"download_{kind}"
+    return PAGE[words][language].format(format=kind.upper())
 
 
 def _view_choices(language: str) -> list[tuple[str, str]]:
     return [(text[language], name) for name, text in VIEWS.items()]
-
-
-def _versus_choices(language: str) -> list[tuple[str, str]]:
-    return [(PAGE["versus_auto"][language], AUTO), *framework_choices(language)[:-1]]
 
 
 def _rank_or_none(value: Any) -> int | None:

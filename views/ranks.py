@@ -15,6 +15,7 @@ from groups.placement import local_rank, node_of, nodes_spanned
 from groups.ranks import require_rank
 from groups.sharing import Shared, Split, parse_ranks, shared_groups
 
+from . import form
 from .messages import sentence
 from .nodes import chips, same_groups
 from .picture import framed, ranges_text, ranks_text
@@ -187,7 +188,8 @@ def _groups_table(layout: Layout, rank: int, language: str) -> str:
 
 def _together(layout: Layout, ranks: Any, language: str) -> str:
     """Which groups have all the pasted ranks, smallest first."""
-    title = f'<div class="intro"><h2>{PAGE["together_title"][language]}</h2>'
+    box = form.fields(form.area("ranks", ranks, language))
+    title = f'<div class="intro"><h2>{PAGE["together_title"][language]}</h2>{box}'
     if is_empty(ranks):
         return f"{title}<p>{PAGE['together_empty'][language]}</p></div>"
     try:

@@ -63,18 +63,6 @@ class Controls:
         return replace(self, **found)
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What the views themselves are asked, unchecked."""
-
-    view: Any = "groups"
-    rank: Any = ""  # the pinned one, as it was typed; empty: none
-    versus: Any = "auto"
-    ranks: Any = ""
-    kept: Any = ""  # the link of the layout to compare with
-    paste: Any = ""  # a launch command
-
-
 OF_MATHS = {
     "num_distributed_optimizer_instances": "instances",
     "hierarchical_context_parallel_sizes": "levels",
@@ -307,6 +295,22 @@ def typed(value: Any) -> Any:
     if not _NUMBER.fullmatch(text):
         return value
     return float(text) if "." in text else int(text)
+
+
+def as_text(value: Any) -> str:
+    """Any value that was sent, as a text box or a link writes it.
+
+    >>> as_text(True), as_text(("tp", "dp")), as_text(None), as_text(4)
+    ('1', 'tp,dp', '', '4')
+    """
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(str, value))
+    try:
+        return "" if value is None else str(value)
+    except ValueError:  # a number of more digits than Python writes
+        return quoted(value)
 
 
 def language_of(value: object) -> str:

@@ -1,4 +1,9 @@
-"""The page's own widgets: HTML components of Gradio with a script each."""
+"""The page's own widgets: HTML components of Gradio with a script each.
+
+What the page shows is one value, the state, which one hidden component holds (`state_box`). A
+widget tells the state what was changed, and hears from it what to show; so an event of Gradio has
+one input, where it would walk every widget otherwise, on both sides.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +18,29 @@ from groups import MAX_RANKS
 ASSETS = Path(__file__).parent / "assets"
 
 
-def script(name: str) -> str:
-    """One of the page's scripts, as Gradio wants it: the body of a function."""
-    return (ASSETS / name).read_text(encoding="utf-8")
+def script(*names: str) -> str:
+    """Some of the page's scripts, as Gradio wants them: the body of a function."""
+    texts = [(ASSETS / name).read_text(encoding="utf-8") for name in names]
+    return texts[0] if len(texts) == 1 else "".join(f"{{\n{text}}}\n" for text in texts)
+
+
+def state_box(sent: str) -> gr.HTML:
+    """The hidden component that holds the state, as link.to_sent writes it."""
+    return gr.HTML(
+        sent,
+        html_template="",
+        js_on_load=script("form.js", "state.js"),
+        apply_default_css=False,
+        elem_id="state",
+    )
+
+
+def tells(name: str) -> str:
+    """What one of Gradio's own widgets does when it is changed: it tells the state, no server."""
+    return (
+        "(value) => { document.dispatchEvent("
+        f"new CustomEvent('set', {{ detail: {{ {name}: value }} }})); }}"
+    )
 
 
 def size_box(name: str, value: int, language: str = "en", *, up_to: str = "world") -> gr.HTML:
@@ -44,10 +69,9 @@ def size_box(name: str, value: int, language: str = "en", *, up_to: str = "world
     )
 
 
-def size_update(name: str, language: str, *, up_to: str = "world", **changes: Any) -> dict:
-    """An update of a size box: its words, and its value if that is among ``changes``."""
-    label = CONTROLS[name].label[language]
-    return gr.update(label=label, **_props(name, language, up_to), **changes)
+def size_update(name: str, language: str, *, up_to: str = "world") -> dict:
+    """An update of a size box's words."""
+    return gr.update(label=CONTROLS[name].label[language], **_props(name, language, up_to))
 
 
 def _props(name: str, language: str, up_to: str) -> dict[str, Any]:
@@ -55,38 +79,21 @@ def _props(name: str, language: str, up_to: str) -> dict[str, Any]:
     return {"name": name, "help": CONTROLS[name].help[language], "up_to": up_to, "most": MAX_RANKS}
 
 
-def text_box(name: str, value: str, language: str = "en", *, rows: int = 1) -> gr.HTML:
-    """A box for one text, or for several lines of it.
-
-    Gradio's own tells only of keys that were pressed, not of text that was pasted.
-    """
-    field = (
-        '<input type="text" autocomplete="off" spellcheck="false">'
-        if rows == 1
-        else f'<textarea rows="{rows}" spellcheck="false"></textarea>'
-    )
+def form_box(html: str, name: str) -> gr.HTML:
+    """Inputs of views/form.py outside a view; it asks the state what they say once it is there."""
     return gr.HTML(
-        value,
-        html_template=(
-            f'<div class="size text-box"><label></label><p class="help"></p>{field}</div>'
-        ),
-        js_on_load=script("text_box.js"),
+        html,
+        js_on_load=_ASK,
         apply_default_css=False,
-        elem_id=name.replace("_", "-"),
-        elem_classes="size-box",
-        label=CONTROLS[name].label[language],
-        **_text_props(name, language),
+        elem_id=name,
     )
 
 
-def text_update(name: str, language: str, **changes: Any) -> dict:
-    """An update of a text box: its words, and its value if that is among ``changes``."""
-    label = CONTROLS[name].label[language]
-    return gr.update(label=label, **_text_props(name, language), **changes)
-
-
-def _text_props(name: str, language: str) -> dict[str, Any]:
-    return {"name": name, "help": CONTROLS[name].help[language]}
+_ASK = """
+const ask = () => document.dispatchEvent(new Event('ask'));
+watch('value', ask);
+ask();
+"""
 
 
 def words(control: str, language: str) -> dict[str, str]:

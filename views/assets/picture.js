@@ -324,7 +324,7 @@ function hover(rank) {
 function pin(rank) {
   pinned = rank;
   light();
-  trigger('pin', { rank });
+  document.dispatchEvent(new CustomEvent('pin', { detail: { rank: rank === null ? '' : String(rank) } }));
 }
 
 function prepare(cell) {
@@ -429,5 +429,8 @@ function take(event) {
 document.addEventListener('input', take);
 document.addEventListener('filled', take);
 new MutationObserver(light).observe(document.body, { attributes: true, attributeFilter: ['class'] });
-watch('value', read);
+watch('value', () => {
+  read();
+  document.dispatchEvent(new Event('drawn'));
+});
 read();

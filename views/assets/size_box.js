@@ -10,6 +10,7 @@ box.id = id;
 box.setAttribute('aria-describedby', id + '-help');
 root.querySelector('.help').id = id + '-help';
 label.htmlFor = id;
+let value = props.value;
 let timer = 0;
 
 // Up to this world size a slider stops at every number, also those that do not divide the world.
@@ -53,7 +54,6 @@ function show() {
   root.querySelector('.help').textContent = props.help;
   slider.setAttribute('aria-label', props.label);
   slider.max = stops.length - 1;
-  const value = props.value;
   if (!typing) box.value = value;
   if (Number.isFinite(Number(value))) slider.value = stopBelow(Number(value));
   slider.setAttribute('aria-valuetext', String(value));
@@ -61,13 +61,11 @@ function show() {
   slider.style.setProperty('--share', share * 100 + '%');
 }
 
-function set(value) {
+function set(chosen) {
   clearTimeout(timer);
   typing = false;
-  if (String(value) !== String(props.value)) {
-    props.value = value;
-    trigger('input');
-  }
+  value = chosen;
+  document.dispatchEvent(new CustomEvent('set', { detail: { [props.name]: chosen } }));
   show();
 }
 
@@ -86,10 +84,16 @@ box.addEventListener('change', typed);
 box.addEventListener('keydown', (event) => {
   if (event.key === 'Enter') typed();
 });
-watch(['value', 'label', 'help'], show);
+watch(['label', 'help'], show);
+document.addEventListener('state', ({ detail }) => {
+  if (String(detail[props.name]) === String(value)) return;
+  value = detail[props.name];
+  show();
+});
 document.addEventListener('world', () => {
   findStops();
   show();
 });
 findStops();
 show();
+document.dispatchEvent(new Event('ask'));

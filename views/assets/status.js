@@ -1,7 +1,8 @@
-// One click on a fix: which one it is goes to the server, which works the fix out again by itself.
-element.addEventListener('click', (event) => {
-  const button = event.target.closest('.fix');
-  if (button) trigger('fix', { number: Number(button.dataset.fix) });
+// Buttons, here or in a view, for what the server does: a fix of a refusal, a text to be used.
+document.addEventListener('click', (event) => {
+  const button = event.target.closest?.('[data-change], [data-event]');
+  if (button?.dataset.change) trigger('apply', { changes: JSON.parse(button.dataset.change) });
+  else if (button?.dataset.event === 'use') trigger('use');
 });
 
 // The size sliders stop where this world's sizes do.
@@ -22,12 +23,18 @@ function linked() {
   return query.toString();
 }
 
+// A link says nothing of English, for most readers' browsers ask for it; one that asks for Chinese
+// would come back in Chinese.
+const READER = navigator.language.toLowerCase().startsWith('zh') ? 'zh' : 'en';
+const withLanguage = (link) =>
+  READER === 'en' || /(^|&)lang=/.test(link) ? link : (link || 'v=1') + '&lang=en';
+
 const drawnLink = () => element.querySelector('.status')?.dataset.link;
 
 function address(link = drawnLink()) {
   if (link === undefined) return;
   const kept = new URLSearchParams(foreign()).toString();
-  const query = [link, kept].filter(Boolean).join('&');
+  const query = [withLanguage(link), kept].filter(Boolean).join('&');
   const url = location.pathname + (query ? '?' + query : '') + location.hash;
   if (url === location.pathname + location.search + location.hash) return;
   const now = Date.now();
@@ -36,7 +43,7 @@ function address(link = drawnLink()) {
 }
 
 // A pin that a click set is drawn without the server; in a link it stands where views/link.py has it.
-const AFTER_RANK = /^(versus|ranks|kept|lang)=/;
+const AFTER_RANK = /^lang=/;
 function withRank(link, rank) {
   const parts = link.split('&').filter((part) => part && !part.startsWith('rank='));
   if (rank === '') return parts.length > 1 ? parts.join('&') : '';
@@ -47,18 +54,16 @@ function withRank(link, rank) {
 }
 
 watch('value', () => address());
-document.addEventListener('filled', (event) => {
-  const rank = event.target.value.trim();
+document.addEventListener('pin', ({ detail }) => {
   const link = drawnLink();
-  if (event.target.closest('#rank') && /^[0-9]*$/.test(rank) && link !== undefined) {
-    address(withRank(link, rank));
-  }
+  if (link !== undefined) address(withRank(link, detail.rank));
 });
-addEventListener('popstate', () => {
+
+// A link that is opened, here or on the way back; a link to the very state that is shown does nothing.
+function open(query) {
   changed = Date.now(); // what the answer writes belongs to this step
-  trigger('link', { query: linked() });
-});
-if (linked()) {
-  changed = Date.now();
-  trigger('link', { query: linked() });
+  trigger('link', { query });
 }
+document.addEventListener('open', ({ detail }) => open(detail.query));
+addEventListener('popstate', () => open(linked()));
+if (linked()) open(linked());

@@ -1,2 +1,0 @@
-// Set by events that change several controls at once; once they stand, the page asks for the picture.
-watch('value', () => setTimeout(() => trigger('input')));
