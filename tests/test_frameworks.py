@@ -16,9 +16,9 @@ from groups.conventions import CONVENTIONS
 from groups.job import MEGATRONS, OWN
 from groups.megatron import process_groups
 from groups.presets import PRESETS
+from views.asked import Asked
 from views.messages import sentence
 from views.names import megatrons_name
-from views.asked import Asked
 from views.page import answer
 from views.picture import by_grid
 from views.state import Controls, from_preset, read
