@@ -134,6 +134,13 @@ def test_with_pp_before_dp_both_grids_have_the_same_replicas():
     assert all(one.dp == one.edp for one in found)
 
 
+def test_axes_that_a_framework_does_not_have_stay_one():
+    found = list(valid_splits(job(EXPERTS, dense=("dp", "pp"), expert=())))
+    assert found
+    assert {(one.tp, one.cp, one.ep) for one in found} == {(1, 1, 1)}
+    assert search(job(EXPERTS, dense=("dp", "pp"), expert=())).best
+
+
 @pytest.mark.parametrize(("schedule", "v"), [("1f1b", 1), ("interleaved", 2), ("gpipe", 1)])
 @pytest.mark.parametrize("pp", [1, 2, 4])
 def test_idle_time_is_what_the_schedule_run_op_by_op_has(schedule, v, pp):

@@ -22,7 +22,7 @@ from groups.grouping import Grouping
 from groups.mesh import Mesh
 
 from .links import BEFORE, PAIRWISE
-from .traffic import Traffic
+from .traffic import Traffic, carrier
 
 CELLS = 256
 """Rows of a matrix at most: more could not be told apart in a picture."""
@@ -63,7 +63,10 @@ def matrix(
     size = int(cell[-1]) + 1
     found: dict[str, np.ndarray] = {}
     for (kind, pattern), by_stage in _ways(rows).items():
-        groups = np.asarray(every[kind].groups())
+        grouping = carrier(every, kind)
+        if grouping is None:
+            continue
+        groups = np.asarray(grouping.groups())
         sent = _by_rank(by_stage, mesh)
         if pattern == PAIRWISE:
             cells = _pairs(groups, sent, cell, size)

@@ -55,7 +55,7 @@ PATIENCE = 400
 class Job:
     """What stays the same for all layouts of a search.
 
-    dense, expert: the orders of the two grids' axes, fastest first.
+    dense, expert: the orders of the two grids' axes, fastest first; no expert: no such grid.
     """
 
     model: Model
@@ -230,11 +230,13 @@ def valid_splits(job: Job) -> Iterator[Split]:
     """Every layout that divides the world, the model and the batch."""
     model, domain = job.model, job.cluster.domain_of(job.gpus_per_node)
     heads = model.heads if model.is_mla else model.kv_heads
-    for tp in divisors(job.world):
+    for tp in divisors(job.world if "tp" in job.dense else 1):
         widths = [heads, model.ffn, model.shared_expert_ffn]
         if tp > domain or any(width % tp for width in widths):
             continue
-        for cp, pp in product(_context_sizes(job, tp), divisors(job.world // tp)):
+        for cp, pp in product(
+            _context_sizes(job, tp), divisors(job.world // tp if "pp" in job.dense else 1)
+        ):
             rest, remainder = divmod(job.world, tp * cp * pp)
             per_step = job.training.micro_batch * rest
             if remainder or pp > model.layers or job.global_batch % per_step:
@@ -249,7 +251,7 @@ def _context_sizes(job: Job, tp: int) -> list[int]:
     sequence = job.model.sequence
     return [
         cp
-        for cp in divisors(job.world // tp)
+        for cp in divisors(job.world // tp if "cp" in job.dense else 1)
         if cp == 1
         or (
             sequence % (2 * cp) == 0
@@ -302,13 +304,18 @@ def _training(job: Job, split: Split) -> Training:
 
 def _groups(job: Job, split: Split) -> Mapping[str, Grouping]:
     """The groups that carry anything, of a layout in the job's orders."""
-    dense = Mesh(tuple(Axis(name, getattr(split, name)) for name in job.dense))
-    expert = Mesh(tuple(Axis(name, getattr(split, name)) for name in job.expert))
-    found = {name: Grouping(name, dense, name) for name in ("tp", "cp", "pp", "dp-cp")}
-    found |= {name: Grouping(name, expert, name) for name in ("ep", "etp", "edp")}
+    found: dict[str, Grouping] = {}
+    for order in filter(None, (job.dense, job.expert)):
+        mesh = Mesh(tuple(Axis(name, getattr(split, name)) for name in order))
+        kinds = (kind for kind in CARRYING if set(kind.split("-")) <= set(order))
+        found = {**{kind: Grouping(kind, mesh, kind) for kind in kinds}, **found}
     if split.pp > 1:
-        found["embd"] = Grouping("embd", dense, "pp", places=(0, split.pp - 1))
+        found["embd"] = replace(found["pp"], name="embd", places=(0, split.pp - 1))
     return found
+
+
+CARRYING = ("tp", "cp", "pp", "dp", "dp-cp", "ep", "etp", "edp")
+"""Kinds of groups that may carry something, if the orders have their axes."""
 
 
 @lru_cache(maxsize=16)

@@ -155,7 +155,7 @@ def traffic(
 ) -> list[Traffic]:
     """Every transfer of a step, the most exposed first; then the longest.
 
-    every: groups by Megatron's names; of kinds that a framework does not make nothing is told.
+    every: groups by Megatron's names; of kinds that nothing carries nothing is told.
     stages: what a rank of each stage holds, where that is known already.
 
     >>> from groups.megatron import groupings
@@ -175,14 +175,24 @@ def traffic(
     time = computation(model, split, training, most_layers(stages, split), cluster.peak)
     ranks = split.tp * split.cp * split.dp
     found = demands(model, split, training, cp_algorithm, stages)
-    kinds = {one.kind for one in found} & set(every)
-    places = {kind: reach(every[kind], domain) for kind in kinds}
+    carriers = {kind: carrier(every, kind) for kind in {one.kind for one in found}}
+    places = {kind: reach(one, domain) for kind, one in carriers.items() if one is not None}
     rows = [
         _placed(one, places[one.kind], ranks, cluster, time)
         for one in found
         if one.kind in places and places[one.kind].size > 1
     ]
     return sorted(rows, key=lambda row: (-row.exposed, -row.seconds))
+
+
+CARRIERS = {"dp-cp": ("dp-cp", "dp", "cp"), "edp": ("edp", "dp-cp", "dp")}
+"""Groups that carry a kind, the first that there is: a framework may have no cp, or no experts."""
+
+
+def carrier(every: Mapping[str, Grouping], kind: str) -> Grouping | None:
+    """The group that carries a kind of traffic; None if this framework makes none."""
+    names = CARRIERS.get(kind, (kind,))
+    return next((every[name] for name in names if name in every), None)
 
 
 def _placed(
