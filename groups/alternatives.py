@@ -31,7 +31,6 @@ def nearest_fits(
     *,
     change: Iterable[str] = (),
     exactly: bool = False,
-    most: int = MOST,
 ) -> list[dict[str, int]]:
     """Changes to ``sizes`` after which their product divides ``world``, the nearest ones.
 
@@ -55,7 +54,7 @@ def nearest_fits(
             for changed in _changes(world, sizes, axes, exactly)
         ]
         if found:
-            nearest = sorted(found, key=lambda changed: _distance(sizes, changed))[:most]
+            nearest = sorted(found, key=lambda changed: _distance(sizes, changed))[:MOST]
             return sorted(nearest, key=lambda c: [(names.index(n), v) for n, v in c.items()])
     return []
 
@@ -103,15 +102,13 @@ def _distance(sizes: Mapping[str, float], change: Mapping[str, int]) -> float:
     return sum(abs(math.log(value / sizes[name])) for name, value in change.items())
 
 
-def nearest(
-    value: int, works: Callable[[int], bool], *, maximum: int, minimum: int = 1
-) -> list[int]:
+def nearest(value: int, works: Callable[[int], bool], *, maximum: int) -> list[int]:
     """The nearest number below ``value`` that works and the nearest above, where there are any.
 
     >>> nearest(30, lambda layers: layers % 4 == 0, maximum=99)
     [28, 32]
     """
-    below = filter(works, range(min(value - 1, maximum), minimum - 1, -1))
+    below = filter(works, range(min(value - 1, maximum), 0, -1))
     above = filter(works, range(value + 1, maximum + 1))
     found = (next(below, None), next(above, None))
     return [number for number in found if number is not None]

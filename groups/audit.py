@@ -38,10 +38,6 @@ class Span:
     most: int  # domains of the widest group
 
     @property
-    def staying(self) -> int:
-        return self.groups - self.crossing
-
-    @property
     def is_slow(self) -> bool:
         """Whether a group that is waited for leaves its domain."""
         return self.crossing > 0 and self.name in LATENCY_BOUND

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 
-from .errors import LayoutError, quoted
+from .errors import not_a_choice
 from .grouping import Grouping
 from .job import Made, framework_name
 from .mesh import whole_number
@@ -86,14 +86,7 @@ def _chosen(
     for name in [names] if isinstance(names, str) else names:
         if not isinstance(name, str) or name not in every:
             near = get_close_matches(name, every, cutoff=0.4) if isinstance(name, str) else []
-            choices = ", ".join(every)
-            raise LayoutError(
-                "not-a-choice",
-                f"{quoted(name)} is not a choice of names: choose {choices}",
-                control="names",
-                alternatives=[{"names": other} for other in near],
-                facts={"control": "names", "value": quoted(name), "choices": choices},
-            )
+            raise not_a_choice("names", name, every, [{"names": other} for other in near])
         found[name] = every[name]
     return found
 

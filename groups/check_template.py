@@ -10,7 +10,8 @@ RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT:
 
 It needs Python 3.8 or later and torch, nothing else. It uses NCCL where there are GPUs and gloo
 where there are none, opens no file and changes nothing. ``--list`` prints the groups and needs
-neither torch nor a launcher.
+neither torch nor a launcher. All of it is in this one file on purpose: it is copied to a cluster
+by itself, and whoever is to run it there reads it first, from top to bottom.
 
     placement   Every rank says its host name and its local rank. The layout fills one node after
                 the other: rank r is GPU r % GPUS_PER_NODE of node r // GPUS_PER_NODE.

@@ -65,13 +65,13 @@ def rank_repr(mesh: Mesh, rank: int, omit: Sequence[str] = ("data", "pipe")) -> 
     return "-".join(f"{name}_{at[name]:02d}" for name in reversed(at) if name not in omit)
 
 
-def p2p_groups(mesh: Mesh, axis: str = "pipe") -> np.ndarray:
+def p2p_groups(mesh: Mesh) -> np.ndarray:
     """[rank, rank of its next stage] for every rank, the last stage wrapping to the first.
 
     >>> p2p_groups(topology(["pipe", "data"], [2, 2])).tolist()
     [[0, 2], [1, 3], [2, 0], [3, 1]]
     """
-    pipelines = rank_groups(mesh, axis)
+    pipelines = rank_groups(mesh, "pipe")
     pairs = np.stack([pipelines, np.roll(pipelines, -1, axis=1)], axis=-1).reshape(-1, 2)
     return pairs[pairs[:, 0].argsort()]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 
@@ -63,6 +63,27 @@ class LayoutError(ValueError):
         """What is wrong, and the alternatives if there are any."""
         cures = [alternative_text(a) for a in self.alternatives]
         return self.what + (f"; try {_either(cures)}" if cures else "")
+
+
+def not_a_choice(
+    control: str,
+    value: object,
+    choices: Iterable[str],
+    alternatives: Sequence[Mapping[str, Any]] = (),
+) -> LayoutError:
+    """The refusal of a value that is none of the names there are.
+
+    >>> not_a_choice("target", "jax", ["megatron", "nemo"]).what
+    "'jax' is not a choice of target: choose megatron, nemo"
+    """
+    listed = ", ".join(choices)
+    return LayoutError(
+        "not-a-choice",
+        f"{quoted(value)} is not a choice of {control}: choose {listed}",
+        control=control,
+        alternatives=alternatives,
+        facts={"control": control, "value": quoted(value), "choices": listed},
+    )
 
 
 def alternative_text(alternative: Mapping[str, int]) -> str:

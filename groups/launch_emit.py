@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from .conventions import CONVENTIONS
-from .errors import LayoutError, quoted
+from .errors import LayoutError, not_a_choice, quoted
 from .job import MEGATRONS, Job, Made
 from .launch_flags import BOTH_ENDS
 from .mesh import Mesh
@@ -60,13 +60,7 @@ def emit(job: Job, model: Mapping[str, Any] | None = None, framework: str = "meg
     say the job ("framework-cannot-express").
     """
     if framework not in TARGETS:
-        choices = ", ".join(TARGETS)
-        raise LayoutError(
-            "not-a-choice",
-            f"{quoted(framework)} is not a choice of framework: choose {choices}",
-            control="framework",
-            facts={"value": quoted(framework), "control": "framework", "choices": choices},
-        )
+        raise not_a_choice("framework", framework, TARGETS)
     told = _as_told(job, framework)
     return _WRITERS[framework](told, _given(model or {}))
 

@@ -24,8 +24,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-LEFT_OUT = ("gpt3-175b-1024a100", "deepseek-v2")
-
 Value = int | str
 
 

@@ -96,7 +96,7 @@ def test_a_short_last_run_is_counted_like_the_others():
     assert spans_of(runs, 4).tolist() == [2, 2, 1]
     assert spans_of(runs, 72).tolist() == [1, 1, 1]
     found = span(runs, 4)
-    assert (found.groups, found.crossing, found.staying, found.most, found.size) == (3, 2, 1, 2, 8)
+    assert (found.groups, found.crossing, found.most, found.size) == (3, 2, 2, 8)
 
 
 @pytest.mark.parametrize("world", [16, 64, 72, 144, 576, 1024])
@@ -132,7 +132,6 @@ def test_a_group_stands_on_as_many_domains_as_its_members_name(data, domain):
     found = span(grouping, domain)
     assert found.groups == len(plainly) == grouping.num_groups
     assert found.crossing == sum(domains > 1 for domains in plainly)
-    assert found.staying == sum(domains == 1 for domains in plainly)
     assert found.most == max(plainly)
 
 

@@ -19,7 +19,7 @@ from groups.audit import DOMAINS, audit
 from groups.check_script import check_script
 from groups.conventions import CONVENTIONS
 from groups.documents import job_of
-from groups.errors import quoted
+from groups.errors import not_a_choice, quoted
 from groups.exports import groups_json, ranks_json
 from groups.job import OWN, Job, Made
 from groups.launch_args import TARGETS, Item, Parsed, emit, parse
@@ -94,12 +94,7 @@ def _made(order: str, etp: Any, framework: Any, **sizes: Any) -> Made:
 def _require_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     known = list(choices)
     if value not in known:
-        raise LayoutError(
-            "not-a-choice",
-            f"{quoted(value)} is not a choice of {name}: choose {', '.join(known)}",
-            control=name,
-            facts={"control": name, "value": quoted(value), "choices": ", ".join(known)},
-        )
+        raise not_a_choice(name, value, known)
 
 
 def _names(names: Any) -> list[str] | None:
