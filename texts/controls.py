@@ -3,9 +3,14 @@
 
 from __future__ import annotations
 
+from .collectives import COLLECTIVES_CONTROLS
+from .memory import MEMORY_CONTROLS
+from .pipeline import PIPELINE_CONTROLS
 from .shapes import Control, Text
+from .traffic import TRAFFIC_CONTROLS
 
 CONTROLS: dict[str, Control] = {
+    **COLLECTIVES_CONTROLS,
     "group_type": Control(
         Text("Parallel group type", "并行组类型"),
         Text("Which kinds of group to draw.", "要画哪几种组。"),
@@ -173,6 +178,9 @@ CONTROLS: dict[str, Control] = {
         Text("Language", "语言"),
         Text("Language of this page.", "本页面的语言。"),
     ),
+    **PIPELINE_CONTROLS,
+    **TRAFFIC_CONTROLS,
+    **MEMORY_CONTROLS,
 }
 
 SHORT_LABELS: dict[str, Text] = {

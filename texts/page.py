@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from .collectives import COLLECTIVES_PAGE
+from .pipeline import PIPELINE_PAGE
 from .shapes import Text
 
 HOW_TO_READ = Text(
@@ -39,6 +41,7 @@ HOW_TO_READ_LARGE = Text(
 )
 
 PAGE: dict[str, Text] = {
+    **COLLECTIVES_PAGE,
     "title": Text("Parallel group playground", "并行组演示"),
     "subtitle": Text(
         "Which GPUs of a training job form which process groups.",
@@ -324,6 +327,7 @@ PAGE: dict[str, Text] = {
         "没有 rank {rank}：rank 从 0 到 {last}。",
     ),
     "card_pinned": Text("pinned, Esc lets go", "已固定，按 Esc 取消"),
+    **PIPELINE_PAGE,
 }
 
 NOUNS: dict[str, tuple[str, str, str]] = {

@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 from .collectives import COLLECTIVES_REFUSALS
+from .memory import MEMORY_REFUSALS
+from .pipeline import PIPELINE_REFUSALS
 from .shapes import Text
+from .traffic import TRAFFIC_REFUSALS
 
 REFUSALS: dict[str, Text] = {
     "does-not-divide": Text(
@@ -297,6 +300,9 @@ REFUSALS: dict[str, Text] = {
     ),
     "no-axes": Text("A mesh needs at least one axis.", "网格至少需要一个轴。"),
     **COLLECTIVES_REFUSALS,
+    **MEMORY_REFUSALS,
+    **PIPELINE_REFUSALS,
+    **TRAFFIC_REFUSALS,
 }
 """A refusal by the code of its LayoutError; the facts of the error fill in the names."""
 

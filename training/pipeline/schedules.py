@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from groups.alternatives import MOST
+from groups.alternatives import MOST, nearest
 from groups.errors import LayoutError, quoted
-from groups.layers import MAX_LAYERS, nearest
+from groups.layers import MAX_LAYERS
 from groups.mesh import MAX_RANKS, whole_number
 
 from . import orders

@@ -1,0 +1,267 @@
+"""The Pipeline view: what a pipeline group does over time, and which layers its stages hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields as fields_of
+from dataclasses import replace
+from html import escape
+from typing import Any
+from urllib.parse import quote
+
+from descriptions import PAGE
+from groups import LayoutError
+from groups.alternatives import MOST, divisors
+from training.pipeline import SCHEDULES
+from training.pipeline.schedules import Asked as Schedule
+
+from . import form
+from .asked import Asked
+from .link import to_query
+from .messages import fix_label, sentence
+from .picture import framed, ranges_text
+from .pipeline_chart import Shown, chart_html
+from .pipeline_figures import figures_html
+from .pipeline_inputs import (
+    Clock,
+    PipelineAsked,
+    clock_of,
+    group_of,
+    has_batches,
+    message_bytes,
+    micro_batches,
+    schedule_name,
+    schedule_of,
+    tried,
+)
+from .pipeline_layers import Stage, layers_html, stages_of, weights_of
+from .state import Controls, Layout, is_empty, read
+
+__all__ = ["PipelineAsked", "pipeline_html"]
+
+TIMES = ("t_f", "t_b", "t_i", "t_w", "t_pair", "t_send", "t_optimizer", "message")
+LAYERS = ("first_layers", "last_layers", "pipe_layout")
+
+
+def pipeline_html(layout: Layout, controls: Controls, asked: PipelineAsked, language: str) -> str:
+    """The whole view as HTML."""
+    page = _Page(layout, controls, asked, language)
+    return framed(layout, language, f'<div class="pipeline">{page.html()}</div>', "pipeline")
+
+
+class _Page:
+    """One answer: the inputs are checked once, each refusal is kept for where it belongs."""
+
+    def __init__(
+        self, layout: Layout, controls: Controls, asked: PipelineAsked, language: str
+    ) -> None:
+        self.layout, self.controls, self.asked, self.language = layout, controls, asked, language
+        self.refusals: list[LayoutError] = []  # of the schedules and their sizes
+        self.refused_times: list[LayoutError] = []
+        self.refused_layers: list[LayoutError] = []
+
+    def html(self) -> str:
+        intro = f'<div class="intro"><h2>{self.say("title")}</h2><p>{self.say("body")}</p></div>'
+        if self.layout.every["pp"].size == 1:
+            return intro + self._no_pipeline()
+        schedules = self._schedules()
+        clock = tried(self.refused_times, lambda: clock_of(self.asked))
+        message = tried(self.refused_times, lambda: message_bytes(self.asked))
+        group = tried(self.refusals, lambda: group_of(self.layout, self.asked))
+        stages = [self._stages(one) for one in schedules]
+        number, ranks = group or group_of(self.layout, PipelineAsked())
+        inputs = self._inputs(schedules) + self._refused(self.refusals)
+        times = self._times() + self._refused(self.refused_times)
+        drawn = self._drawn(schedules, clock, stages, ranks, number, message)
+        return intro + inputs + times + drawn + self._layers(schedules, stages, ranks)
+
+    def say(self, word: str, **facts: Any) -> str:
+        return escape(PAGE[f"pipeline_{word}"][self.language].format(**facts))
+
+    # -- what is asked --------------------------------------------------------------------------
+
+    def _schedules(self) -> list[Schedule]:
+        """The schedule, and the one to compare with, as far as they are not refused."""
+        names = [schedule_name(self.asked, self.controls)]
+        names += [] if is_empty(self.asked.against) else [self.asked.against]
+        found: list[Schedule] = []
+        for place, name in enumerate(names):
+            refused: list[LayoutError] = []
+            one = tried(refused, lambda name=name: schedule_of(name, *self._given))
+            for error in refused:
+                self.refusals.append(self._with_other(error, ("schedule", "against")[place]))
+            found += [one] if one else []
+        # A size that is refused for both is said once.
+        self.refusals = list({str(error): error for error in self.refusals}.values())
+        return list(dict.fromkeys(found))
+
+    def _with_other(self, error: LayoutError, field: str) -> LayoutError:
+        """A refused schedule may also give way to 1F1B, where that takes the sizes."""
+        cures = [self._with_m(cure) for cure in error.alternatives]
+        instead: list[LayoutError] = []
+        tried(instead, lambda: schedule_of("1f1b", *self._given))
+        if not instead:
+            cures = [*cures[: MOST - 1], {field: "1f1b" if field == "schedule" else ""}]
+        return error.but(alternatives=cures)
+
+    def _with_m(self, cure: Mapping[str, Any]) -> dict[str, Any]:
+        """Another pp goes with the micro-batches that it was tried with."""
+        found = tried([], lambda: micro_batches(*self._given)) if "pp" in cure else None
+        return {**cure, **({} if found is None else {"micro_batches": found})}
+
+    @property
+    def _given(self) -> tuple[Layout, Controls, PipelineAsked]:
+        return self.layout, self.controls, self.asked
+
+    def _stages(self, one: Schedule) -> tuple[Stage, ...] | None:
+        return tried(self.refused_layers, lambda: stages_of(one, self.controls, self.asked))
+
+    # -- what is shown --------------------------------------------------------------------------
+
+    def _inputs(self, schedules: list[Schedule]) -> str:
+        asked, language = self.asked, self.language
+        options = [(rule.title, name) for name, rule in SCHEDULES.items()]
+        chosen = schedule_name(asked, self.controls)
+        none = (PAGE["pipeline_no_second"][language], "")
+        boxes = [
+            form.choice("schedule", chosen, options, language),
+            form.choice("against", asked.against, [none, *options], language),
+            self._number("micro_batches", self._hint(lambda: micro_batches(*self._given))),
+        ]
+        rules = [SCHEDULES[n] for n in (chosen, asked.against) if n in SCHEDULES]
+        loops = [one.chunks for one in schedules if one.rule.way == "loop"]
+        if any(rule.way == "loop" for rule in rules):
+            boxes.append(self._number("chunks", str(loops[0]) if loops else ""))
+        if any(rule.grouped for rule in rules):
+            boxes.append(self._number("group_size", str(self.layout.every["pp"].size)))
+        boxes.append(self._number("pipe_group", "0"))
+        return form.fields(*boxes)
+
+    def _hint(self, value: Any) -> str:
+        found = tried([], value)
+        return "" if found is None else str(found)
+
+    def _number(self, name: str, hint: str = "") -> str:
+        return form.number(name, getattr(self.asked, name), self.language, hint=hint)
+
+    def _times(self) -> str:
+        hints = {"t_f": "1", "t_i": "1", "t_w": "1", "t_send": "0", "t_optimizer": "0"}
+        boxes = [self._number(name, hints.get(name, "")) for name in TIMES]
+        is_open = any(not is_empty(getattr(self.asked, name)) for name in TIMES)
+        return (
+            f'<details class="pipeline-times"{" open" if is_open else ""}>'
+            f"<summary>{self.say('times')}</summary>{form.fields(*boxes)}</details>"
+        )
+
+    def _drawn(
+        self,
+        schedules: list[Schedule],
+        clock: Clock | None,
+        stages: list[tuple[Stage, ...] | None],
+        ranks: tuple[int, ...],
+        number: int,
+        message: float | None,
+    ) -> str:
+        if not schedules or clock is None:
+            return ""
+        weighed = self.asked.by_layers in (True, "1")
+        weights = [
+            weights_of(own, self.controls) if own is not None and weighed else None
+            for own in stages
+        ]
+        shown = tuple(
+            Shown(one, clock.durations(1 / one.chunks, own)) for one, own in zip(schedules, weights)
+        )
+        even = not any(weights) and not clock.send
+        return (
+            f'<p class="pipeline-summary">{self._summary(schedules[0], ranks, number)}</p>'
+            f"{chart_html(shown, ranks, tuple(stages), self.language)}"
+            f"{figures_html(shown, ranks, clock, message, even, self.language)}"
+        )
+
+    def _summary(self, one: Schedule, ranks: tuple[int, ...], number: int) -> str:
+        groups = self.layout.every["pp"].num_groups
+        said = self.say("group_of", group=number, groups=f"{groups:,}", ranks=ranges_text(ranks))
+        said += " " + self.say("sizes", p=one.p, m=one.m, v=one.chunks)
+        if is_empty(self.asked.micro_batches) and has_batches(self.controls):
+            said += " " + self.say(
+                "from_batch",
+                batch=self.controls.global_batch,
+                micro=self.controls.micro_batch,
+                dp=self.layout.mesh.size("dp"),
+                m=one.m,
+            )
+        return said
+
+    def _layers(
+        self,
+        schedules: list[Schedule],
+        stages: list[tuple[Stage, ...] | None],
+        ranks: tuple[int, ...],
+    ) -> str:
+        boxes = [self._number(name) for name in LAYERS[:2]]
+        boxes.append(form.text("pipe_layout", self.asked.pipe_layout, self.language))
+        boxes.append(form.check("by_layers", self.asked.by_layers, self.language))
+        self.refused_layers = list({str(e): e for e in self.refused_layers}.values())
+        tables = "".join(
+            f"<h4>{escape(one.rule.title)}</h4>"
+            + layers_html(one, own, ranks, self.controls, self.language)
+            for one, own in zip(schedules, stages)
+        )
+        return (
+            f"<h3>{self.say('layers')}</h3><p>{self.say('layers_body')}</p>"
+            f"{form.fields(*boxes)}{self._refused(self.refused_layers)}{tables}"
+        )
+
+    def _no_pipeline(self) -> str:
+        world = self.layout.world_size
+        sizes = [size for size in divisors(world) if size > 1]
+        links = [self._opener({"pp": size}, "set") for size in sizes]
+        shown = "".join([link for link in links if link][:MOST])
+        return f'<p class="pipeline-note">{self.say("none")}</p><p class="fixes">{shown}</p>'
+
+    # -- refusals -------------------------------------------------------------------------------
+
+    def _refused(self, errors: list[LayoutError]) -> str:
+        return "".join(self._refusal(error) for error in errors)
+
+    def _refusal(self, error: LayoutError) -> str:
+        """The sentence, and what was tried to work as buttons and links."""
+        cures = [self._cure(cure) for cure in error.alternatives]
+        shown = "".join(cure for cure in cures if cure)
+        fixes = (
+            f'<p class="fixes"><span>{PAGE["try"][self.language]}</span>{shown}</p>'
+            if shown
+            else ""
+        )
+        return (
+            f'<div class="refusal" role="alert"><p>{escape(sentence(error, self.language))}</p>'
+            f"{fixes}</div>"
+        )
+
+    def _cure(self, cure: Mapping[str, Any]) -> str:
+        own = {field.name for field in fields_of(PipelineAsked)}
+        if set(cure) <= own:
+            named = {n: SCHEDULES[v].title if v in SCHEDULES else v for n, v in cure.items()}
+            return form.setter(cure, fix_label(named, self.language))
+        return self._opener(cure)
+
+    def _opener(self, changes: Mapping[str, Any], word: str = "") -> str:
+        """A link to the page with other controls; empty if they do not go with the rest."""
+        own = {f.name: changes[f.name] for f in fields_of(PipelineAsked) if f.name in changes}
+        others = {name: value for name, value in changes.items() if name not in own}
+        changed = self.controls.changed(others)
+        try:
+            read(changed)
+        except LayoutError:
+            return ""
+        label = self.say(word, **others) if word else fix_label(others, self.language)
+        query = self._query(changed, replace(self.asked, **own))
+        return form.opener(query, label)
+
+    def _query(self, controls: Controls, asked: PipelineAsked) -> str:
+        """The address of this view with other controls and inputs."""
+        query = to_query(controls, Asked(view="pipeline"), self.language)
+        given = ((f.name, getattr(asked, f.name)) for f in fields_of(PipelineAsked))
+        own = [f"{name}={quote(str(value))}" for name, value in given if not is_empty(value)]
+        return "&".join([query, *own])
