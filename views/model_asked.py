@@ -1,0 +1,135 @@
+"""Which model a view is asked about: a preset, what the column says, what is typed over it.
+
+    typed in the view  >  typed in the column (layers, experts)  >  the preset
+
+Without a preset it is the first one with the column's layers and experts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from groups import LayoutError
+from groups.errors import quoted
+from training.model import BIASES, Model
+from training.models import DEFAULT, MODELS, model_like
+
+from .state import Controls, is_empty, typed
+
+
+@dataclass(frozen=True)
+class ModelAsked:
+    """The fields of a model, unchecked; empty ones are the preset's."""
+
+    model: Any = ""
+    hidden: Any = ""
+    heads: Any = ""
+    kv_heads: Any = ""
+    head_dim: Any = ""
+    ffn: Any = ""
+    vocabulary: Any = ""
+    sequence: Any = ""
+    gated: Any = ""
+    tied: Any = ""
+    rms_norm: Any = ""
+    learned_positions: Any = ""
+    biases: Any = ""
+    top_k: Any = ""
+    expert_ffn: Any = ""
+    shared_expert_ffn: Any = ""
+    dense_layers: Any = ""
+    q_lora_rank: Any = ""
+    kv_lora_rank: Any = ""
+    qk_nope_head_dim: Any = ""
+    qk_rope_head_dim: Any = ""
+    v_head_dim: Any = ""
+    mtp_layers: Any = ""
+
+
+OF_COLUMN = ("layers", "experts")
+"""Sizes of the model that the layout's own controls have."""
+
+FLAGS = ("gated", "tied", "rms_norm", "learned_positions")
+ON_OFF = {"on": True, "off": False}
+
+SIZES = tuple(one.name for one in fields(ModelAsked) if one.name not in ("model", "biases", *FLAGS))
+"""The fields that are numbers."""
+
+
+@dataclass(frozen=True)
+class ChosenModel:
+    """A model, the preset that it starts from, and what differs from that."""
+
+    model: Model
+    preset: str
+    is_matched: bool  # by the column, not chosen
+    changed: tuple[str, ...]  # fields that are not the preset's
+
+
+def model_of(asked: Any, controls: Controls) -> ChosenModel:
+    """The model that the fields of `ModelAsked` and the column ask for.
+
+    >>> chosen = model_of(ModelAsked(heads="64"), Controls(layers="80"))
+    >>> chosen.preset, chosen.model.heads, chosen.changed
+    ('llama3-70b', 64, ())
+
+    Errors: LayoutError about the field or the control that cannot be.
+    """
+    column = {name: _column(controls, name) for name in OF_COLUMN}
+    given = {name: size for name, size in column.items() if size is not None}
+    is_matched = is_empty(asked.model)
+    preset = (model_like(**given) or DEFAULT) if is_matched else _preset(asked.model)
+    start = MODELS[preset].model
+    changes = {**given, **_typed_fields(asked)}
+    changed = {name: value for name, value in changes.items() if value != getattr(start, name)}
+    return ChosenModel(_changed(start, changed), preset, is_matched, tuple(changed))
+
+
+def _changed(start: Model, changed: dict[str, Any]) -> Model:
+    """With the typed values; what follows from them where nothing else is typed follows."""
+    follows = {}
+    if "hidden" in changed or "heads" in changed:
+        if start.head_dim * start.heads == start.hidden:
+            follows["head_dim"] = 0
+        if start.kv_heads == start.heads:
+            follows["kv_heads"] = 0
+        if start.ffn == 4 * start.hidden:
+            follows["ffn"] = 0
+    if changed.get("experts") == 0:
+        follows |= dict.fromkeys(("top_k", "expert_ffn", "shared_expert_ffn", "dense_layers"), 0)
+    return replace(start, **{**follows, **changed})
+
+
+def _typed_fields(asked: Any) -> dict[str, Any]:
+    found = {}
+    for name in SIZES:
+        if not is_empty(getattr(asked, name)):
+            found[name] = typed(getattr(asked, name))
+    for name in FLAGS:
+        if not is_empty(getattr(asked, name)):
+            found[name] = ON_OFF[_choice(name, getattr(asked, name), tuple(ON_OFF))]
+    if not is_empty(asked.biases):
+        found["biases"] = _choice("biases", asked.biases, BIASES)
+    return found
+
+
+def _column(controls: Controls, name: str) -> Any:
+    """A number of the column; None if the box is empty, or holds what the column refuses."""
+    value = getattr(controls, name)
+    return None if is_empty(value) else typed(value)
+
+
+def _preset(value: object) -> str:
+    return _choice("model", value, tuple(MODELS))
+
+
+def _choice(name: str, value: object, choices: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or value not in choices:
+        raise LayoutError(
+            "not-a-choice",
+            f"{quoted(value)} is not a choice of {name}: choose {', '.join(choices)}",
+            control=name,
+            facts={"control": name, "value": quoted(value), "choices": ", ".join(choices)},
+        )
+    return value
