@@ -15,6 +15,7 @@ from texts.controls import CONTROLS, DP_KINDS, SHORT_LABELS, VIEWS
 from texts.frameworks import FRAMEWORKS, OWN_GROUPS, UNSETTLED
 from texts.kinds import KINDS, kind_of
 from texts.launch import LAUNCH_NOTES, TARGET_NAMES
+from texts.operations import ALGORITHM_TEXTS, OPERATION_TEXTS
 from texts.page import HOW_TO_READ, HOW_TO_READ_LARGE, NOUNS, PAGE, counted
 from texts.presets import NOTES_ZH
 from texts.refusals import REFUSALS, SPANS
@@ -22,6 +23,7 @@ from texts.shapes import LANGUAGES, Control, GroupType, Kind, Link, Text
 from texts.types import TYPES
 
 __all__ = [
+    "ALGORITHM_TEXTS",
     "CONTROLS",
     "DP_KINDS",
     "FRAMEWORKS",
@@ -32,6 +34,7 @@ __all__ = [
     "LAUNCH_NOTES",
     "NOTES_ZH",
     "NOUNS",
+    "OPERATION_TEXTS",
     "OWN_GROUPS",
     "PAGE",
     "REFUSALS",

@@ -25,7 +25,7 @@ _EXPERTS = Text(
     "专家并行：把 token 送到其专家所在的 rank，再把结果送回。",
 )
 
-OPERATIONS: dict[str, OperationText] = {
+OPERATION_TEXTS: dict[str, OperationText] = {
     "all_reduce": OperationText(
         Text(
             "Every rank gets the sum of all tensors. It is a reduce-scatter, then an all-gather.",
