@@ -26,6 +26,9 @@ PALE, DARK, OVER = "#dcefed", "#006a65", "#8d1c44"
 WIDTH, HEIGHT = 720.0, 420.0
 """Most pixels of a picture of a large world."""
 
+LEFT, LABEL_ROOM = 60.0, 18.0
+"""Pixels left of such a picture, and that the label of a row of nodes needs."""
+
 
 def level_colours() -> list[str]:
     """The colour of each level, the last one of what is above the whole.
@@ -106,17 +109,24 @@ def _texts(rank: int, amount: str, side: float, colour: str) -> str:
 
 
 def _pixels(level: np.ndarray, gpus_per_node: int, description: str) -> str:
-    grid = geometry.physical_grid(len(level), gpus_per_node).grid
+    nodes = geometry.physical_grid(len(level), gpus_per_node)
+    grid = nodes.grid
     board = np.zeros(grid.rows * grid.columns, dtype=np.uint8)
     board[grid.cells()[: len(level)]] = 1 + level
-    uri = palette_png(
-        board.reshape(grid.rows, grid.columns), [rgb(colour) for colour in level_colours()]
-    )
+    colours = [rgb(colour) for colour in level_colours()]
+    uri = palette_png(board.reshape(grid.rows, grid.columns), colours)
     cell = min(WIDTH / grid.columns, HEIGHT / grid.rows)
     width, height = grid.columns * cell, grid.rows * cell
+    tall = nodes.tile[1] * cell
+    every = max(1, -int(-LABEL_ROOM // tall))
+    labels = "".join(
+        f'<text x="{LEFT - 6:g}" y="{(row + 0.5) * tall + 4:g}" text-anchor="end">'
+        f"N{row * nodes.across}</text>"
+        for row in range(0, grid.rows // nodes.tile[1], every)
+    )
     return (
-        f'<svg class="heat" role="img" viewBox="0 0 {width:g} {height:g}" '
-        f'style="max-width:{width:g}px" aria-label="{escape(description)}">'
-        f'<image width="{width:g}" height="{height:g}" preserveAspectRatio="none" '
-        f'style="image-rendering:pixelated" href="{uri}"/></svg>'
+        f'<svg class="heat" role="img" viewBox="0 0 {LEFT + width:g} {height + 8:g}" '
+        f'style="max-width:{LEFT + width:g}px" aria-label="{escape(description)}">'
+        f'<g class="rows">{labels}</g><image x="{LEFT:g}" width="{width:g}" height="{height:g}" '
+        f'preserveAspectRatio="none" style="image-rendering:pixelated" href="{uri}"/></svg>'
     )

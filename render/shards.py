@@ -12,6 +12,9 @@ WHOLE, OWN, LOCAL, STALE, NONE = "whole", "own", "local", "stale", "none"
 """What a rank has of a tensor: all of it; its own share; all, but of its own samples alone; all,
 but only its own share is up to date; nothing."""
 
+NARROWEST = 48.0
+"""Pixels that the box of a rank is wide at least, so that its number has room."""
+
 MOST = 8
 """Ranks drawn of one group; of more, the first ones and the last."""
 
@@ -42,7 +45,7 @@ def shards_svg(shards: Shards, description: str) -> str:
     """The ranks side by side, a box a tensor, a share in the colour of the rank that owns it."""
     shown = shards.shown
     slots = len(shown) + shards.has_more
-    width = max(slots * SLOT, 26.0)
+    width = max(slots * SLOT, NARROWEST)
     step = width + APART
     ranks = "".join(
         _rank(shards, place, own, LEFT + _column(shards, place) * step, width)

@@ -166,7 +166,8 @@ MEMORY: dict[str, Text] = {
         "No single change that was tried makes it fit: use more GPUs for one replica.",
         "试过的单项改动都放不下：需要用更多 GPU 存放一个副本。",
     ),
-    "way_total": Text("{change}: {total}", "{change}：{total}"),
+    "way_total": Text("{change} ({total})", "{change}（{total}）"),
+    "change": Text("{name}: {value}", "{name}：{value}"),
     "left_out": Text(
         "Not counted: the CUDA context, communication buffers, fragments and workspaces, together "
         "a few GiB. Attention counts as FlashAttention unless recomputation is off; routing "

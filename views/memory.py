@@ -170,7 +170,11 @@ def _button(way: Way, controls: Controls, language: str, total: float | None = N
 
 def _change(name: str, value: Any, language: str) -> str:
     words = MEMORY.get(f"{name}_{value}") or MEMORY.get(str(value))
-    return f"{control_label(name, language)} {words[language] if words else value}"
+    if words is None:
+        return f"{control_label(name, language)} {value}"
+    return MEMORY["change"][language].format(
+        name=control_label(name, language), value=words[language]
+    )
 
 
 def _verdict(
@@ -278,7 +282,7 @@ def _kinds(problem: Problem, stages: Sequence[StageMemory], language: str) -> st
     rank = MEMORY["kinds_rank"][language].format(stage=most.stage)
     return (
         f"<h3>{escape(MEMORY['kinds_title'][language])}</h3>"
-        '<div class="scroll memory-kinds" tabindex="0"><table><thead><tr>'
+        '<div class="memory-scroll memory-kinds" tabindex="0"><table><thead><tr>'
         f'<th scope="col">{escape(MEMORY["kinds_column"][language])}</th>'
         f'<th scope="col">{escape(MEMORY["kinds_model"][language])}</th>'
         f'<th scope="col">{escape(rank)}</th></tr></thead>'

@@ -83,7 +83,8 @@ def _told(problem: Problem, stage: StageMemory, language: str) -> str:
     title = MEMORY["told_stage"][language].format(
         stage=stage.stage, layers=stage.parameters.layers, total=gib(stage.total)
     )
-    return f'<h4>{escape(title)}</h4><div class="scroll"><table><tbody>{rows}</tbody></table></div>'
+    table = f'<div class="memory-scroll"><table><tbody>{rows}</tbody></table></div>'
+    return f"<h4>{escape(title)}</h4>{table}"
 
 
 def _formulas(problem: Problem, stage: StageMemory, language: str) -> dict[str, str]:

@@ -45,7 +45,7 @@ MOMENTS: dict[int, tuple[tuple[str, str, str, str], ...]] = {
         ("gather_forward", WHOLE, NONE, OWN),
         ("gather_backward", WHOLE, LOCAL, OWN),
         ("scatter_free", OWN, OWN, OWN),
-        ("step_shard", OWN, NONE, OWN),
+        ("step_shard", OWN, OWN, OWN),
     ),
 }
 """What each rank of a data parallel group has, moment by moment of a step, under each stage.
@@ -136,7 +136,7 @@ def _table(problem: Problem, stage: StageMemory, language: str) -> str:
         button = setter({"zero": zero}, MEMORY[f"zero_{zero}"][language])
         rows.append(f'<tr{mark}><th scope="row">{button}</th>{cells}<td><b>{total}</b></td></tr>')
     return (
-        '<div class="scroll memory-zero" tabindex="0"><table><thead><tr>'
+        '<div class="memory-scroll memory-zero" tabindex="0"><table><thead><tr>'
         f'<th scope="col">{escape(MEMORY["zero_column"][language])}</th>{heads}'
         f'<th scope="col">{escape(MEMORY["zero_sum"][language])}</th></tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>"
@@ -155,6 +155,6 @@ def _strip(zero: int, ranks: tuple[int, ...], language: str) -> str:
         picture = shards_svg(Shards(ranks, tuple(zip(LETTERS, states))), title)
         items.append(
             f"<li><div><b>{escape(title)}</b><p>{escape(body)}</p></div>"
-            f'<div class="scroll" tabindex="0">{picture}</div></li>'
+            f'<div class="memory-scroll" tabindex="0">{picture}</div></li>'
         )
     return f'<ol class="memory-moments">{"".join(items)}</ol>'
