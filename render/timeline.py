@@ -93,6 +93,11 @@ class Strip:
         return self.row * len(self.ranks)
 
     @property
+    def memory_row(self) -> int:
+        """Pixels of a row of the memory curves: a curve needs less room than numbers do."""
+        return self.row if self.row >= 18 else max(LEAST_ROW, self.row // 2)
+
+    @property
     def is_picture(self) -> bool:
         return len(self.boxes.rank) > MOST_BOXES
 

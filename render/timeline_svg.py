@@ -43,48 +43,50 @@ def style() -> str:
 
 def strip_svg(strip: Strip, description: str, number: int = 0) -> str:
     """One timeline; ``number`` is its place among those that are compared."""
-    drawn = _image(strip) if strip.is_picture else _paths(strip)
+    drawn = _rows(len(strip.ranks), strip.row, strip.ticks)
+    drawn += _image(strip) if strip.is_picture else _paths(strip)
     labels = "" if strip.is_picture else _labels(strip)
     height = strip.height
     return (
         f'<svg class="pipeline-strip" data-strip="{number}" tabindex="0" role="img" '
         f'height="{height + AXIS}" aria-label="{escape(description)}">'
         f'<svg class="pipeline-plot" width="100%" height="{height}" preserveAspectRatio="none" '
-        f'viewBox="0 0 {strip.ticks} {height}">{_rows(strip)}{drawn}'
+        f'viewBox="0 0 {strip.ticks} {height}">{drawn}'
         f'<g class="pipeline-marks"></g></svg>{labels}{_axis(strip)}</svg>'
     )
 
 
 def memory_svg(strip: Strip, most: float, description: str) -> str:
     """What each rank holds, a curve a rank; ``most`` fills a row."""
-    height, parts = strip.height, strip.held.shape[1]
+    row, parts = strip.memory_row, strip.held.shape[1]
+    height = row * len(strip.ranks)
     areas = "".join(
-        f'<path class="{name}" d="{_area(strip, held, most)}"/>'
+        f'<path class="{name}" d="{_area(held, row, most)}"/>'
         for name, held in (("held-weights", strip.held), ("held-input", strip.held_input))
     )
     return (
         f'<svg class="pipeline-memory" role="img" height="{height}" '
         f'aria-label="{escape(description)}">'
         f'<svg width="100%" height="{height}" preserveAspectRatio="none" '
-        f'viewBox="0 0 {parts} {height}">{_rows(strip, parts)}{areas}'
-        '<g class="pipeline-marks"></g></svg></svg>'
+        f'viewBox="0 0 {parts} {height}">{_rows(len(strip.ranks), row, parts)}{areas}</svg></svg>'
     )
 
 
-def _rows(strip: Strip, width: int = 0) -> str:
+def _rows(count: int, row: int, width: int) -> str:
     """The ground of each row, with a gap to the next."""
-    width, height = width or strip.ticks, strip.row - _gap(strip)
-    lines = "".join(f"M0 {row * strip.row}h{width}v{height}H0z" for row in range(len(strip.ranks)))
+    tall = row - gap(row)
+    lines = "".join(f"M0 {place * row}h{width}v{tall}H0z" for place in range(count))
     return f'<path class="pipeline-ground" d="{lines}"/>'
 
 
-def _gap(strip: Strip) -> int:
-    return 2 if strip.row >= LABEL_ROOM else 1
+def gap(row: int) -> int:
+    """Pixels between a row of so many pixels and the next."""
+    return 2 if row >= LABEL_ROOM else 1
 
 
 def _paths(strip: Strip) -> str:
     """One path for each colour: its boxes one after the other."""
-    boxes, tall = strip.boxes, strip.row - _gap(strip)
+    boxes, tall = strip.boxes, strip.row - gap(strip.row)
     colour = strip.colour
     upper = (tall + 1) // 2
     top = boxes.rank * strip.row + np.where(boxes.half == 2, upper, 0)
@@ -124,7 +126,7 @@ def _labels(strip: Strip) -> str:
     if strip.row < LABEL_ROOM:
         return ""
     boxes = strip.boxes
-    tall = strip.row - _gap(strip)
+    tall = strip.row - gap(strip.row)
     size = min(12, tall - 4)
     digits = np.char.str_len(boxes.micro_batch.astype(str))
     length = boxes.end - boxes.start
@@ -181,15 +183,14 @@ def round_step(least: float) -> float:
     return float(next(s * power for s in (*STEPS, 10) if s * power >= least * (1 - 1e-9)))
 
 
-def _area(strip: Strip, held: np.ndarray, most: float) -> str:
+def _area(held: np.ndarray, row: int, most: float) -> str:
     """The areas under all ranks' curves as one path: a step wherever a curve changes."""
-    tall = strip.row - _gap(strip)
+    tall = row - gap(row)
     parts = held.shape[1]
     found = []
-    for row, curve in enumerate(held):
-        base = row * strip.row + tall
-        changes = np.flatnonzero(np.diff(curve)) + 1
-        at = [0, *changes.tolist()]
+    for place, curve in enumerate(held):
+        base = place * row + tall
+        at = [0, *(np.flatnonzero(np.diff(curve)) + 1).tolist()]
         levels = curve[at] / most * tall if most else np.zeros(len(at))
         steps = "".join(f"H{x}V{base - level:.4g}" for x, level in zip(at, levels.tolist()))
         found.append(f"M0 {base}{steps}H{parts}V{base}z")

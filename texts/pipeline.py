@@ -231,6 +231,7 @@ PIPELINE_PAGE: dict[str, Text] = {
         "rank {rank}（pp {place}）上 micro-batch {micro_batch} 在阶段 {stage} 的{kind}，"
         "时间 {start} 到 {end}。",
     ),
+    "pipeline_kind": Text("{letter}, {name},", "{name}（{letter}）"),
     "pipeline_card_layers": Text("Layers: {layers}.", "层：{layers}。"),
     "pipeline_card_needs": Text(
         "It waits for {op} on rank {rank}, which ends at {end}.",

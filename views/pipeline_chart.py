@@ -23,7 +23,7 @@ LABEL = 12
 WORDS = ("card", "card_layers", "card_needs", "card_feeds", "card_pair", "waits", "idle", "stage")
 """Sentences that the page's script fills in, by the end of their name."""
 
-MOST_ZOOM = 5
+MOST_ZOOM = 6
 """Zoom goes up to two to this power."""
 
 
@@ -60,23 +60,28 @@ def chart_html(
     lanes = []
     for number, (one, strip, (_, figures)) in enumerate(zip(shown, strips, found)):
         svg = strip_svg(strip, _told(one, figures, language), number)
-        lanes.append(_Lane(one.title, strip, svg, AXIS))
+        lanes.append(_Lane(one.title, strip.ranks, strip.row, svg, AXIS))
     for one, strip in zip(shown, strips):
         words = PAGE["pipeline_memory"][language]
         title = words.format(schedule=one.title, most=amount(float(strip.held.max())))
-        lanes.append(_Lane(title, strip, memory_svg(strip, most, title), 0))
+        svg = memory_svg(strip, most, title)
+        lanes.append(_Lane(title, strip.ranks, strip.memory_row, svg, 0))
     data = [_data(one, strip, layers) for one, strip, layers in zip(shown, strips, stages)]
     words = {name: PAGE[f"pipeline_{name}"][language] for name in WORDS}
-    words |= {kind: PAGE[f"pipeline_legend_{kind.lower()}"][language] for kind in PHASES}
+    kind_word = PAGE["pipeline_kind"][language]
+    words["kinds"] = {
+        kind: kind_word.format(letter=kind, name=PAGE[f"pipeline_legend_{kind.lower()}"][language])
+        for kind in PHASES
+    }
     return (
         f'<div class="pipeline-views" data-strips="{_attribute(data)}" '
         f'data-words="{_attribute(words)}">'
         f"{_toolbar(strips[0], language)}{_legend(shown, language)}"
-        f'<div class="pipeline-chart"><div class="pipeline-ranks">'
+        f'<p class="pipeline-card" role="status">{escape(words["idle"])}</p>'
+        '<div class="pipeline-chart"><div class="pipeline-ranks">'
         f"{''.join(lane.labels(number) for number, lane in enumerate(lanes))}</div>"
         '<div class="pipeline-scroll"><div class="pipeline-lanes">'
-        f"{''.join(lane.picture() for lane in lanes)}</div></div></div>"
-        f'<p class="pipeline-card" role="status">{escape(words["idle"])}</p></div>'
+        f"{''.join(lane.picture() for lane in lanes)}</div></div></div></div>"
     )
 
 
@@ -85,19 +90,19 @@ class _Lane:
     """One picture with its title and the labels of its rows; ``below``: pixels under them."""
 
     title: str
-    strip: Strip
+    ranks: tuple[int, ...]
+    row: int
     svg: str
     below: int
 
     def labels(self, number: int) -> str:
         """The real ranks down the side, with room for what each does at the cursor."""
-        row = self.strip.row
-        step = -(-LABEL // row)
+        step = -(-LABEL // self.row)
         rows = "".join(
-            f'<div style="height:{row * min(step, len(self.strip.ranks) - place)}px" '
-            f'data-row="{place}"><b>{self.strip.ranks[place]}</b>'
+            f'<div style="height:{self.row * min(step, len(self.ranks) - place)}px" '
+            f'data-row="{place}"><b>{self.ranks[place]}</b>'
             f"{_NOW if self.below and step == 1 else ''}</div>"
-            for place in range(0, len(self.strip.ranks), step)
+            for place in range(0, len(self.ranks), step)
         )
         return (
             f'<div class="pipeline-labels" data-lane="{number}" '
@@ -174,8 +179,8 @@ def _toolbar(strip: Strip, language: str) -> str:
         )
 
     return (
-        f'<div class="pipeline-tools">{button("back", "◀")}{button("play", "▶▶")}'
-        f"{button('on', '▶')}{slider('cursor', strip.ticks)}"
+        f'<div class="pipeline-tools">{button("back", "←")}{button("play", "▶")}'
+        f"{button('on', '→')}{slider('cursor', strip.ticks)}"
         f'<output class="pipeline-at"></output>{slider("zoom", MOST_ZOOM, "0.25")}</div>'
     )
 

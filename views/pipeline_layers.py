@@ -168,7 +168,8 @@ def _notes(
     """What a reader should know of this split."""
     notes = []
     if stages is None:
-        notes.append(PAGE["pipeline_layers_give"][language])
+        if is_empty(controls.layers):
+            notes.append(PAGE["pipeline_layers_give"][language])
     else:
         counts = counts_of(stages, controls)
         if min(counts) != max(counts):

@@ -1,0 +1,426 @@
+// The pipeline view: tells every op under the pointer or the arrow keys, what it waits for and what
+// waits for it; moves a time cursor; zooms. All of it in the browser: the ops came with the picture.
+const KINDS = 'FBIW';
+const PLAY = 12; // seconds from the first op to the last
+const SVG = 'http://www.w3.org/2000/svg';
+let root = null;
+let given = ''; // the strips as they were sent
+let strips = [];
+let words = {};
+let chosen = null; // { strip, op } under the pointer or the keys
+let cursor = 0; // ticks
+let zoom = 0; // power of two
+let playing = 0;
+
+const fill = (text, facts) => text.replace(/\{(\w+)\}/g, (_, name) => facts[name]);
+const find = (selector) => root.querySelector(selector);
+
+// --- What the server sent -------------------------------------------------------------------------
+
+function read() {
+  root = element.querySelector('.pipeline-views');
+  if (!root) {
+    stop();
+    given = '';
+    strips = [];
+    return;
+  }
+  words = JSON.parse(root.dataset.words);
+  if (root.dataset.strips !== given) {
+    stop();
+    given = root.dataset.strips;
+    chosen = null;
+    cursor = 0;
+    strips = JSON.parse(given);
+    strips.forEach((strip) => unpack(strip, given));
+  }
+  watchSize.disconnect();
+  watchSize.observe(find('.pipeline-scroll'));
+  apply();
+}
+
+// As render/timeline.py packs them: counts of each rank, then five columns of differences.
+async function unpack(strip, asked) {
+  const bytes = Uint8Array.from(atob(strip.ops), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
+  const all = new Uint16Array(await new Response(stream).arrayBuffer());
+  if (asked !== given) return;
+  const ranks = strip.ranks.length;
+  strip.first = [0];
+  for (let r = 0; r < ranks; r++) strip.first.push(strip.first[r] + all[r] + 65536 * all[ranks + r]);
+  const count = strip.first[ranks];
+  const [start, end, micro, stage, what] = [0, 1, 2, 3, 4].map((column) => {
+    const from = 2 * ranks + column * count;
+    const values = all.slice(from, from + count);
+    for (let i = 1; i < count; i++) values[i] += values[i - 1];
+    return values;
+  });
+  Object.assign(strip, { count, start, end, micro, stage, what });
+  strip.where = new Int32Array(4 * strip.m * strip.stages).fill(-1);
+  for (let i = 0; i < count; i++) {
+    strip.where[kindOf(strip, i) + 4 * (micro[i] + strip.m * stage[i])] = i;
+  }
+  apply();
+}
+
+const kindOf = (strip, i) => strip.what[i] % 4;
+const halfOf = (strip, i) => Math.floor(strip.what[i] / 4);
+
+function rankOf(strip, i) {
+  let low = 0;
+  let high = strip.ranks.length;
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (strip.first[middle] <= i) low = middle;
+    else high = middle;
+  }
+  return low;
+}
+
+// The last op of a rank that has started at a time, or -1.
+function lastAt(strip, rank, tick) {
+  let low = strip.first[rank] - 1;
+  let high = strip.first[rank + 1];
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (strip.start[middle] <= tick) low = middle;
+    else high = middle;
+  }
+  return low < strip.first[rank] ? -1 : low;
+}
+
+// The op that runs at a time, the upper or the lower one of a pair, or -1.
+function runningAt(strip, rank, tick, lower) {
+  const found = lastAt(strip, rank, tick);
+  if (found < 0 || strip.end[found] <= tick) return -1;
+  return halfOf(strip, found) === 2 && !lower ? found - 1 : found;
+}
+
+// --- What waits for what: as training/pipeline/simulate.py -----------------------------------------
+
+const opOf = (strip, kind, micro, stage) =>
+  stage < 0 || stage >= strip.stages ? -1 : strip.where[kind + 4 * (micro + strip.m * stage)];
+const backOf = (strip, micro, stage) =>
+  Math.max(opOf(strip, 1, micro, stage), opOf(strip, 2, micro, stage));
+
+function needsOf(strip, i) {
+  const [kind, micro, stage] = [kindOf(strip, i), strip.micro[i], strip.stage[i]];
+  if (kind === 0) return [opOf(strip, 0, micro, stage - 1)].filter((op) => op >= 0);
+  if (kind === 3) return [opOf(strip, 2, micro, stage)];
+  const next = backOf(strip, micro, stage + 1);
+  return [next >= 0 ? next : opOf(strip, 0, micro, stage)];
+}
+
+function feedsOf(strip, i) {
+  const [kind, micro, stage] = [kindOf(strip, i), strip.micro[i], strip.stage[i]];
+  if (kind === 3) return [];
+  const next = opOf(strip, 0, micro, stage + 1);
+  if (kind === 0) return [next >= 0 ? next : backOf(strip, micro, stage)];
+  const before = backOf(strip, micro, stage - 1);
+  const weights = kind === 2 ? opOf(strip, 3, micro, stage) : -1;
+  return [before, weights].filter((op) => op >= 0);
+}
+
+const partnerOf = (strip, i) => [i, i + 1, i - 1][halfOf(strip, i)];
+
+// --- In words --------------------------------------------------------------------------------------
+
+const timeOf = (strip, tick) => Number((tick * strip.tick).toPrecision(7)).toLocaleString('en-US');
+const nameOf = (strip, i) =>
+  `${KINDS[kindOf(strip, i)]}${strip.micro[i]} (${fill(words.stage, { stage: strip.stage[i] })})`;
+
+function told(strip, i) {
+  const place = rankOf(strip, i);
+  const other = (word) => (op) =>
+    fill(word, {
+      op: nameOf(strip, op),
+      rank: strip.ranks[rankOf(strip, op)],
+      end: timeOf(strip, strip.end[op]),
+    });
+  const letter = KINDS[kindOf(strip, i)];
+  const parts = [
+    fill(words.card, {
+      kind: words.kinds[letter],
+      micro_batch: strip.micro[i],
+      stage: strip.stage[i],
+      rank: strip.ranks[place],
+      place,
+      start: timeOf(strip, strip.start[i]),
+      end: timeOf(strip, strip.end[i]),
+    }),
+  ];
+  if (strip.layers[strip.stage[i]]) {
+    parts.push(fill(words.card_layers, { layers: strip.layers[strip.stage[i]] }));
+  }
+  const partner = partnerOf(strip, i);
+  if (partner !== i) parts.push(fill(words.card_pair, { op: nameOf(strip, partner) }));
+  parts.push(...needsOf(strip, i).map(other(words.card_needs)));
+  parts.push(...feedsOf(strip, i).map(other(words.card_feeds)));
+  return parts.join(' ');
+}
+
+// --- Drawing over the picture ----------------------------------------------------------------------
+
+function shape(name, attributes, kind) {
+  const found = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) found.setAttribute(key, value);
+  found.setAttribute('class', kind);
+  return found;
+}
+
+function boxOf(strip, i) {
+  const tall = strip.row - (strip.row >= 12 ? 2 : 1);
+  const upper = Math.ceil(tall / 2);
+  const half = halfOf(strip, i);
+  return {
+    x: strip.start[i],
+    y: rankOf(strip, i) * strip.row + (half === 2 ? upper : 0),
+    width: strip.end[i] - strip.start[i],
+    height: [tall, upper, tall - upper][half],
+  };
+}
+
+function wire(strip, from, to, kind) {
+  const [a, b] = [boxOf(strip, from), boxOf(strip, to)];
+  const line = { x1: a.x + a.width, y1: a.y + a.height / 2, x2: b.x, y2: b.y + b.height / 2 };
+  return shape('line', line, `wire ${kind}`);
+}
+
+function apply() {
+  if (!root) return;
+  find('.pipeline-cursor').value = cursor;
+  find('.pipeline-zoom').value = zoom;
+  find('.pipeline-chart').style.setProperty('--pipeline-zoom', 2 ** zoom);
+  root.querySelectorAll('.pipeline-strip').forEach((svg) => {
+    const number = Number(svg.dataset.strip);
+    const strip = strips[number];
+    const marks = [];
+    const tall = strip.row * strip.ranks.length;
+    if (cursor) {
+      marks.push(shape('rect', { x: cursor, y: 0, width: strip.ticks, height: tall }, 'later'));
+      marks.push(shape('line', { x1: cursor, x2: cursor, y1: 0, y2: tall }, 'cursor'));
+    }
+    if (chosen?.number === number && strip.count) {
+      const own = chosen.op;
+      for (const op of needsOf(strip, own)) {
+        marks.push(shape('rect', boxOf(strip, op), 'needs'), wire(strip, op, own, 'needs'));
+      }
+      for (const op of feedsOf(strip, own)) {
+        marks.push(shape('rect', boxOf(strip, op), 'feeds'), wire(strip, own, op, 'feeds'));
+      }
+      marks.push(shape('rect', boxOf(strip, own), 'chosen'));
+    }
+    svg.querySelector('.pipeline-marks').replaceChildren(...marks);
+  });
+  const strip = chosen && strips[chosen.number];
+  find('.pipeline-card').textContent = strip?.count ? told(strip, chosen.op) : words.idle;
+  showNow();
+  fitNumbers();
+}
+
+// What each rank does at the cursor, beside its number.
+function showNow() {
+  find('.pipeline-at').textContent = cursor ? timeOf(strips[0], cursor) : '';
+  strips.forEach((strip, number) => {
+    root.querySelectorAll(`.pipeline-labels[data-lane="${number}"] [data-row]`).forEach((row) => {
+      const now = row.querySelector('.pipeline-now');
+      if (!now) return;
+      const op = cursor && strip.count ? runningAt(strip, Number(row.dataset.row), cursor - 0.5) : -1;
+      const letter = op < 0 ? '' : KINDS[kindOf(strip, op)].toLowerCase();
+      now.textContent = !cursor ? '' : op < 0 ? '–' : `${letter.toUpperCase()}${strip.micro[op]}`;
+      now.className = `pipeline-now ${op < 0 ? 'idle' : `op-${letter}0`}`;
+      now.title = op < 0 ? words.waits : words.kinds[letter.toUpperCase()];
+    });
+  });
+}
+
+// Numbers stand in boxes that are wide enough for them, at this zoom.
+function fitNumbers() {
+  root?.querySelectorAll('.pipeline-strip').forEach((svg) => {
+    const width = svg.getBoundingClientRect().width;
+    svg.querySelectorAll('[data-need]').forEach((group) => {
+      group.classList.toggle('off', Number(group.dataset.need) > width);
+    });
+    numberPicture(svg, width);
+  });
+}
+
+// A picture of many ops has no numbers of its own: the ops in sight get them once they are wide.
+const MOST_NUMBERS = 1500;
+const DIGIT = 6.4; // as in render/timeline_svg.py
+const MARGIN = 3;
+
+function numberPicture(svg, width) {
+  const strip = strips[Number(svg.dataset.strip)];
+  let numbers = svg.querySelector('.pipeline-live');
+  if (!svg.querySelector('image') || !strip.count || strip.row < 12) return;
+  if (!numbers) {
+    numbers = svg.appendChild(shape('g', { 'font-size': 9 }, 'pipeline-numbers pipeline-live'));
+  }
+  const scroll = find('.pipeline-scroll');
+  const scale = width / strip.ticks;
+  const [from, to] = [scroll.scrollLeft, scroll.scrollLeft + scroll.clientWidth];
+  const found = [];
+  for (let rank = 0; rank < strip.ranks.length && found.length <= MOST_NUMBERS; rank++) {
+    let op = Math.max(lastAt(strip, rank, from / scale), strip.first[rank]);
+    for (; op < strip.first[rank + 1] && strip.start[op] * scale < to; op++) {
+      const text = String(strip.micro[op]);
+      const room = (strip.end[op] - strip.start[op]) * scale;
+      if (halfOf(strip, op) || room < text.length * DIGIT * 0.75 + MARGIN) continue;
+      const x = ((strip.start[op] + strip.end[op]) / 2) * scale;
+      const place = { x, y: rank * strip.row + strip.row / 2 + 2.5 };
+      const number = shape('text', place, `on-${KINDS[kindOf(strip, op)].toLowerCase()}0`);
+      number.textContent = text;
+      found.push(number);
+    }
+  }
+  numbers.replaceChildren(...(found.length > MOST_NUMBERS ? [] : found));
+}
+
+const watchSize = new ResizeObserver(fitNumbers);
+let scrolled = 0;
+element.addEventListener(
+  'scroll',
+  (event) => {
+    if (!event.target.matches?.('.pipeline-scroll')) return;
+    cancelAnimationFrame(scrolled);
+    scrolled = requestAnimationFrame(fitNumbers);
+  },
+  true,
+);
+
+// --- Pointer, keys, sliders ------------------------------------------------------------------------
+
+function choose(number, op) {
+  if (chosen?.number === number && chosen?.op === op) return;
+  chosen = op < 0 ? null : { number, op };
+  apply();
+}
+
+function pointed(event) {
+  const svg = event.target.closest?.('.pipeline-strip');
+  const strip = svg && root?.contains(svg) && strips[Number(svg.dataset.strip)];
+  if (!strip?.count) return null;
+  const area = svg.getBoundingClientRect();
+  const y = event.clientY - area.top;
+  const rank = Math.floor(y / strip.row);
+  if (rank < 0 || rank >= strip.ranks.length) return null;
+  const tick = ((event.clientX - area.left) / area.width) * strip.ticks;
+  const lower = y % strip.row > strip.row / 2;
+  return { number: Number(svg.dataset.strip), op: runningAt(strip, rank, tick, lower) };
+}
+
+element.addEventListener('pointermove', (event) => {
+  const found = pointed(event);
+  if (found && found.op >= 0) choose(found.number, found.op);
+});
+element.addEventListener('pointerdown', (event) => {
+  const found = pointed(event);
+  if (found) choose(found.number, found.op);
+});
+
+element.addEventListener('focusin', (event) => {
+  const svg = event.target.closest?.('.pipeline-strip');
+  if (!svg || !svg.matches(':focus-visible')) return;
+  const number = Number(svg.dataset.strip);
+  if (chosen?.number !== number && strips[number]?.count) choose(number, 0);
+});
+
+element.addEventListener('keydown', (event) => {
+  const svg = event.target.closest?.('.pipeline-strip');
+  const strip = svg && strips[Number(svg.dataset.strip)];
+  if (!strip?.count) return;
+  const number = Number(svg.dataset.strip);
+  if (event.key === 'Escape') return choose(number, -1);
+  const op = chosen?.number === number ? chosen.op : 0;
+  const next = moved(strip, op, event.key);
+  if (next === null) return;
+  event.preventDefault();
+  choose(number, next);
+  bringIntoView(svg, strip, next);
+});
+
+function moved(strip, op, key) {
+  const rank = rankOf(strip, op);
+  const [first, stop] = [strip.first[rank], strip.first[rank + 1]];
+  const across = { ArrowLeft: op - 1, ArrowRight: op + 1, Home: first, End: stop - 1 }[key];
+  if (across !== undefined) return Math.min(Math.max(across, first), stop - 1);
+  const other = rank + ({ ArrowUp: -1, ArrowDown: 1 }[key] ?? NaN);
+  if (!(other >= 0 && other < strip.ranks.length)) return Number.isNaN(other) ? null : op;
+  return Math.max(lastAt(strip, other, strip.start[op]), strip.first[other]);
+}
+
+function bringIntoView(svg, strip, op) {
+  const scroll = find('.pipeline-scroll');
+  const at = (strip.start[op] / strip.ticks) * svg.getBoundingClientRect().width;
+  if (at < scroll.scrollLeft || at > scroll.scrollLeft + scroll.clientWidth - 40) {
+    scroll.scrollLeft = at - scroll.clientWidth / 2;
+  }
+}
+
+element.addEventListener('input', (event) => {
+  if (!root) return;
+  if (event.target.matches?.('.pipeline-cursor')) {
+    stop();
+    cursor = Number(event.target.value);
+    apply();
+  } else if (event.target.matches?.('.pipeline-zoom')) {
+    zoomTo(Number(event.target.value));
+  }
+});
+
+// The middle of what is seen stays where it is.
+function zoomTo(power) {
+  const scroll = find('.pipeline-scroll');
+  const middle = (scroll.scrollLeft + scroll.clientWidth / 2) / scroll.scrollWidth;
+  zoom = power;
+  apply();
+  scroll.scrollLeft = middle * scroll.scrollWidth - scroll.clientWidth / 2;
+}
+
+element.addEventListener('click', (event) => {
+  const act = root && event.target.closest?.('[data-act]')?.dataset.act;
+  if (!act) return;
+  const wasPlaying = playing;
+  stop();
+  if (act === 'play') {
+    if (!wasPlaying) play();
+    return;
+  }
+  cursor = step(act === 'on' ? 1 : -1);
+  apply();
+});
+
+// The next time, or the one before, at which any op ends.
+function step(way) {
+  let found = way > 0 ? strips[0].ticks : 0;
+  for (const strip of strips) {
+    for (let i = 0; i < (strip.count ?? 0); i++) {
+      const at = strip.end[i];
+      if (way > 0 ? at > cursor && at < found : at < cursor && at > found) found = at;
+    }
+  }
+  return found;
+}
+
+function play() {
+  const most = strips[0].ticks;
+  const from = cursor >= most ? 0 : cursor;
+  let begun = null;
+  const frame = (now) => {
+    if (!root?.isConnected) return stop();
+    begun ??= now;
+    cursor = Math.min(most, from + Math.floor(((now - begun) / 1000 / PLAY) * most));
+    apply();
+    playing = cursor < most ? requestAnimationFrame(frame) : 0;
+  };
+  playing = requestAnimationFrame(frame);
+}
+
+function stop() {
+  cancelAnimationFrame(playing);
+  playing = 0;
+}
+
+watch('value', read);
+read();
