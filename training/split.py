@@ -158,7 +158,7 @@ def held_by_ranks(model: Model, split: Split) -> tuple[Held, ...]:
         stages = _stages(model.layers, split)
     except LayoutError as error:
         kept = [one for one in error.alternatives if split.way != "V" or "pp" not in one]
-        raise error.but(alternatives=[*kept, {"spread": "nearly"}]) from None
+        raise error.but(alternatives=[{"spread": "nearly"}, *kept]) from None
     found = []
     for rank in range(split.pp):
         held = _stages_of(rank, split, len(stages))
