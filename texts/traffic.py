@@ -132,13 +132,6 @@ TRAFFIC: dict[str, Text] = {
         "{rows} 个发送方对 {rows} 个接收方，一步中从 {low} 到 {high}。",
     ),
     "left_out": Text("What this leaves out", "未计入的内容"),
-    "left_out_list": Text(
-        "latency, so many small messages look cheap; trees and switches that reduce; groups that "
-        "want the same link at the same time; uneven routing, and limits on the nodes that a token "
-        "goes to; several optimizer instances; MTP layers",
-        "延迟（因此大量小消息显得便宜）；树形算法和交换机内归约；多个组同时争用同一链路；"
-        "路由不均，以及对一个 token 所到节点数的限制；多个优化器实例；MTP 层",
-    ),
     # -- search
     "search_title": Text("Better layouts", "更好的布局"),
     "search_body": Text(
@@ -187,17 +180,6 @@ TRAFFIC: dict[str, Text] = {
     "part_exposed": Text("exposed", "未被掩盖"),
     "over_memory": Text("{memory}, too much", "{memory}，放不下"),
     "stage": Text("stage {stage}", "第 {stage} 阶段"),
-    "search_left_out": Text(
-        "latency; kernels that slow down on small pieces, so large tp and cp look better than they "
-        "are; links that groups share; the optimizer's own time; uneven routing; memory for "
-        "fragments and the framework. tp beyond an NVLink domain and cp below {least} tokens a "
-        "rank are not tried. It sorts out what cannot be good; among the first few, only a run "
-        "tells",
-        "延迟；小块计算变慢的核函数（因此大的 tp 和 cp 显得比实际好）；各组共用的链路；"
-        "优化器本身的时间；路由不均；碎片和框架占用的显存。"
-        "不尝试超出 NVLink 域的 tp，也不尝试使每个 rank 少于 {least} 个 token 的 cp。"
-        "它能排除不可能好的布局；前几名之间，只有实测才能分出高下",
-    ),
 }
 
 REASONS: dict[str, Text] = {
@@ -229,3 +211,46 @@ REASONS: dict[str, Text] = {
     "alike": Text("costs the same within 1 %", "代价相差不到 1%"),
     "nothing": Text("almost all computation", "几乎全是计算"),
 }
+
+LEFT_OUT: tuple[Text, ...] = (
+    Text("Latency, so many small messages look cheap.", "延迟，因此大量小消息显得便宜。"),
+    Text("Trees, and switches that reduce on the way.", "树形算法，以及交换机内的归约。"),
+    Text(
+        "Groups that want the same link, or hide behind the same computation, at once.",
+        "多个组同时争用同一链路，或由同一段计算掩盖。",
+    ),
+    Text(
+        "Uneven routing, and limits on the nodes that one token goes to.",
+        "路由不均，以及对一个 token 所到节点数的限制。",
+    ),
+    Text(
+        "Several optimizer instances, MTP layers, and the second copy that DualPipe keeps.",
+        "多个优化器实例、MTP 层，以及 DualPipe 保留的第二份模型。",
+    ),
+)
+
+SEARCH_LEFT_OUT: tuple[Text, ...] = (
+    Text(
+        "Latency, and kernels that slow down on small pieces: large tp and cp look better than "
+        "they are.",
+        "延迟，以及小块计算时变慢的核函数：因此大的 tp 和 cp 显得比实际更好。",
+    ),
+    Text(
+        "Links that groups share, uneven routing, the optimizer's own time.",
+        "各组共用的链路、路由不均、优化器本身的时间。",
+    ),
+    Text(
+        "Memory for fragments, buffers and the framework: leave a few GiB free.",
+        "碎片、缓冲区和框架占用的显存：请留出数 GiB。",
+    ),
+    Text(
+        "Not tried: tp beyond an NVLink domain, cp below {least} tokens a rank, other micro-batch "
+        "sizes and schedules.",
+        "未尝试：超出 NVLink 域的 tp、使每个 rank 少于 {least} 个 token 的 cp、"
+        "其他 micro-batch 大小和调度。",
+    ),
+    Text(
+        "So it sorts out what cannot be good; among the first few, only a run tells.",
+        "它能排除不可能好的布局；前几名之间，只有实测才能分出高下。",
+    ),
+)

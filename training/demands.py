@@ -37,7 +37,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from groups.alternatives import not_a_multiple
-from groups.errors import LayoutError, quoted
+from groups.errors import LayoutError, not_a_choice
 
 from .in_flight import way_of
 from .links import BEFORE, NEXT, PAIRWISE, RING
@@ -351,13 +351,7 @@ def require(model: Model, split: Split, training: Training, cp_algorithm: str = 
     Megatron does not train.
     """
     if not isinstance(cp_algorithm, str) or cp_algorithm not in CP_ALGORITHMS:
-        listed = ", ".join(CP_ALGORITHMS)
-        raise LayoutError(
-            "not-a-choice",
-            f"{quoted(cp_algorithm)} is not a choice of cp_algorithm: choose {listed}",
-            control="cp_algorithm",
-            facts={"control": "cp_algorithm", "value": quoted(cp_algorithm), "choices": listed},
-        )
+        raise not_a_choice("cp_algorithm", cp_algorithm, CP_ALGORITHMS)
     split.require_fits(model)
     if split.ep > 1 and not model.experts:
         raise LayoutError(

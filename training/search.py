@@ -22,7 +22,7 @@ many are cheaper than the next bound, no later one can be among them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
@@ -39,7 +39,7 @@ from .model import Model
 from .parameters import parameters_by_kind
 from .pipeline.closed import closed_form
 from .split import Split
-from .traffic import Computation, Traffic, computation, most_layers, traffic
+from .traffic import Computation, computation, exposed_by_kind, most_layers, traffic
 
 LEAST_TOKENS = 2048
 """Tokens of a sequence that cp leaves a rank: below, kernels are short of work."""
@@ -202,18 +202,6 @@ def worked_out(job: Job, split: Split, most: float | None = None) -> Candidate |
         by_kind=tuple(by_kind.items()),
         across=sum(row.across for row in rows),
     )
-
-
-def exposed_by_kind(rows: Sequence[Traffic]) -> dict[str, float]:
-    """Exposed seconds of each kind of group, the longest first.
-
-    >>> exposed_by_kind([])
-    {}
-    """
-    found: dict[str, float] = {}
-    for row in rows:
-        found[row.kind] = found.get(row.kind, 0.0) + row.exposed
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
 def idle_seconds(split: Split, training: Training, time: Computation) -> float:

@@ -185,6 +185,18 @@ def traffic(
     return sorted(rows, key=lambda row: (-row.exposed, -row.seconds))
 
 
+def exposed_by_kind(rows: Sequence[Traffic]) -> dict[str, float]:
+    """Exposed seconds of each kind of group, the longest first.
+
+    >>> exposed_by_kind([])
+    {}
+    """
+    found: dict[str, float] = {}
+    for row in rows:
+        found[row.kind] = found.get(row.kind, 0.0) + row.exposed
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
 CARRIERS = {"dp-cp": ("dp-cp", "dp", "cp"), "edp": ("edp", "dp-cp", "dp")}
 """Groups that carry a kind, the first that there is: a framework may have no cp, or no experts."""
 

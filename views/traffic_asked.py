@@ -1,0 +1,147 @@
+"""What the Traffic and the Search view are asked, read into a question; and their shared inputs.
+
+The model, the batch and how it is trained are the Memory view's own fields and the column; these
+views add the cluster and how keys and values go round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from groups import LayoutError
+from groups.errors import not_a_choice
+from texts.memory import MEMORY
+from texts.traffic import CP_CHOICES
+from training.clusters import CLUSTERS, Cluster
+from training.demands import CP_ALGORITHMS
+from training.models import MODELS
+
+from . import form
+from .asked import Asked
+from .link import to_query
+from .memory_asked import DEFAULTS, MemoryAsked, Problem, Way, cures, problem_of
+from .messages import fix_label, sentence
+from .model_asked import ON_OFF
+from .state import Controls, Layout, is_empty
+
+Link = Callable[[Controls, Mapping[str, str]], str]
+"""The query of another state of the page: of these controls, with these fields of views changed."""
+
+STARTS = {"cluster": "dgx-h100", "cp_algorithm": "p2p"}
+"""What counts where a field is empty."""
+
+
+@dataclass(frozen=True)
+class TrafficAsked:
+    """What the two views are asked, unchecked; empty: what STARTS says."""
+
+    cluster: Any = ""
+    cp_algorithm: Any = ""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A problem of the Memory view, on a cluster.
+
+    capacity: bytes of one GPU, the cluster's unless the Memory view says another number.
+    """
+
+    problem: Problem
+    cluster: Cluster
+    cp_algorithm: str
+    capacity: float
+
+    @property
+    def name(self) -> str:
+        """What the model is called: its preset's name, marked where something was changed."""
+        chosen = self.problem.chosen
+        return MODELS[chosen.preset].name + ("*" if chosen.changed else "")
+
+
+def question_of(
+    layout: Layout, controls: Controls, memory: MemoryAsked, asked: TrafficAsked
+) -> Question:
+    """What is asked, checked field by field.
+
+    Errors: LayoutError about the field or the control that cannot be.
+    """
+    cluster = CLUSTERS[_chosen("cluster", asked, tuple(CLUSTERS))]
+    algorithm = _chosen("cp_algorithm", asked, CP_ALGORITHMS)
+    problem = problem_of(layout, controls, memory)
+    capacity = cluster.memory if is_empty(memory.capacity) else problem.capacity
+    return Question(problem, cluster, algorithm, float(capacity))
+
+
+def _chosen(name: str, asked: TrafficAsked, choices: tuple[str, ...]) -> str:
+    value = getattr(asked, name)
+    value = STARTS[name] if is_empty(value) else value
+    if not isinstance(value, str) or value not in choices:
+        raise not_a_choice(name, value, choices, [{name: one} for one in choices[:3]])
+    return value
+
+
+def plain_link(view: str, language: str) -> Link:
+    """Links that keep the controls alone."""
+    return lambda controls, _: to_query(controls, Asked(view=view), language)
+
+
+# -- HTML ----------------------------------------------------------------------------------------
+
+
+def inputs_html(memory: MemoryAsked, asked: TrafficAsked, language: str) -> str:
+    """The fields of these views, and those of the Memory view that change what is sent."""
+    models = [(one.name, name) for name, one in MODELS.items()]
+    column = MEMORY["by_column"][language].format(name="…")
+    clusters = [(one.name, name) for name, one in CLUSTERS.items()]
+    algorithms = [(text[language], name) for name, text in CP_CHOICES.items()]
+    return form.fields(
+        form.choice("model", memory.model, [(column, ""), *models], language),
+        form.choice("cluster", _shown(asked, "cluster", STARTS), clusters, language),
+        _of_memory("zero", memory, ("0", "1", "2", "3"), language, "zero_"),
+        _of_memory("recompute", memory, ("none", "selective", "full"), language, "recompute_"),
+        _of_memory("sequence_parallel", memory, tuple(ON_OFF), language, ""),
+        form.choice("cp_algorithm", _shown(asked, "cp_algorithm", STARTS), algorithms, language),
+    )
+
+
+def _of_memory(
+    name: str, memory: MemoryAsked, values: tuple[str, ...], language: str, prefix: str
+) -> str:
+    options = [(MEMORY[prefix + value][language], value) for value in values]
+    return form.choice(name, _shown(memory, name, DEFAULTS), options, language)
+
+
+def _shown(asked: object, name: str, starts: Mapping[str, str]) -> Any:
+    value = getattr(asked, name)
+    return starts[name] if is_empty(value) else value
+
+
+def refused_html(
+    error: LayoutError,
+    layout: Layout,
+    controls: Controls,
+    memory: MemoryAsked,
+    language: str,
+    link: Link,
+) -> str:
+    """The sentence of a refusal, and the changes that were tried and work."""
+    if error.control in STARTS:
+        ways = [Way(dict(one), False) for one in error.alternatives]
+    elif error.code == "experts-need-sequence-parallel":
+        ways = [Way({"sequence_parallel": "on"}, False)]
+    else:
+        ways = cures(error, layout, controls, memory)
+    buttons = "".join(_button(way, controls, language, link) for way in ways)
+    fixes = f'<p class="fixes">{buttons}</p>' if buttons else ""
+    said = escape(sentence(error, language))
+    return f'<div class="refusal" role="alert"><p>{said}</p>{fixes}</div>'
+
+
+def _button(way: Way, controls: Controls, language: str, link: Link) -> str:
+    if not way.is_of_column:
+        return form.setter(way.changes, fix_label(way.changes, language))
+    changed = controls.changed({name: str(value) for name, value in way.changes.items()})
+    return form.opener(link(changed, {}), fix_label(way.changes, language))
