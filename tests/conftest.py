@@ -11,9 +11,14 @@ from typing import Any, NoReturn
 
 import pytest
 from browser import ARGS, PATIENCE, WATCHES, Watch, settle
+from hypothesis import settings
 
 # These have assertions; else pytest would not say what differed in them.
 pytest.register_assert_rewrite("launch_answers", "pages")
+
+# How long an example takes says more about the machine than about the code.
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
 
 
 @pytest.fixture(scope="session")
