@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields as fields_of
-from dataclasses import replace
+from dataclasses import fields, replace
 from html import escape
 from typing import Any
 from urllib.parse import quote
@@ -38,6 +37,9 @@ from .pipeline_layers import Stage, layers_html, stages_of, weights_of
 from .state import Controls, Layout, is_empty, read
 
 __all__ = ["PipelineAsked", "pipeline_html"]
+
+OWN = tuple(field.name for field in fields(PipelineAsked))
+"""The inputs that this view draws itself."""
 
 TIMES = ("t_f", "t_b", "t_i", "t_w", "t_pair", "t_send", "t_optimizer", "message")
 LAYERS = ("first_layers", "last_layers", "pipe_layout")
@@ -82,27 +84,59 @@ class _Page:
 
     def _schedules(self) -> list[Schedule]:
         """The schedule, and the one to compare with, as far as they are not refused."""
-        names = [schedule_name(self.asked, self.controls)]
-        names += [] if is_empty(self.asked.against) else [self.asked.against]
+        names = {"schedule": schedule_name(self.asked, self.controls)}
+        if not is_empty(self.asked.against):
+            names["against"] = self.asked.against
         found: list[Schedule] = []
-        for place, name in enumerate(names):
+        for field, name in names.items():
             refused: list[LayoutError] = []
             one = tried(refused, lambda name=name: schedule_of(name, *self._given))
-            for error in refused:
-                self.refusals.append(self._with_other(error, ("schedule", "against")[place]))
             found += [one] if one else []
-        # A size that is refused for both is said once.
-        self.refusals = list({str(error): error for error in self.refusals}.values())
+            instead = {field: "1f1b" if field == "schedule" else ""}
+            self.refusals += [self._cured(error, field, instead) for error in refused]
+        self.refusals = _once(self.refusals)
         return list(dict.fromkeys(found))
 
-    def _with_other(self, error: LayoutError, field: str) -> LayoutError:
-        """A refused schedule may also give way to 1F1B, where that takes the sizes."""
+    def _stages(self, one: Schedule) -> tuple[Stage, ...] | None:
+        refused: list[LayoutError] = []
+        found = tried(refused, lambda: stages_of(one, self.controls, self.asked))
+        field = "against" if one.name == self.asked.against else "schedule"
+        self.refused_layers += [self._cured(error, field, layers=True) for error in refused]
+        self.refused_layers = _once(self.refused_layers)
+        return found
+
+    def _cured(
+        self,
+        error: LayoutError,
+        field: str,
+        instead: Mapping[str, Any] | None = None,
+        layers: bool = False,
+    ) -> LayoutError:
+        """The refusal with those of its cures that work on this page, and another schedule."""
         cures = [self._with_m(cure) for cure in error.alternatives]
-        instead: list[LayoutError] = []
-        tried(instead, lambda: schedule_of("1f1b", *self._given))
-        if not instead:
-            cures = [*cures[: MOST - 1], {field: "1f1b" if field == "schedule" else ""}]
-        return error.but(alternatives=cures)
+        found = [cure for cure in cures if self._works(cure, field, layers)]
+        if instead and self._works(instead, field, layers):
+            found = [*found[: MOST - 1], dict(instead)]
+        return error.but(alternatives=found)
+
+    def _works(self, cure: Mapping[str, Any], field: str, layers: bool) -> bool:
+        """Whether the schedule of a field, and its layers too, are not refused after a cure."""
+        controls, asked = self._changed(cure)
+        try:
+            layout = read(controls)
+            name = schedule_name(asked, controls) if field == "schedule" else asked.against
+            one = schedule_of(name or "gpipe", layout, controls, asked)
+            if layers:
+                stages_of(one, controls, asked)
+        except LayoutError:
+            return False
+        return True
+
+    def _changed(self, cure: Mapping[str, Any]) -> tuple[Controls, PipelineAsked]:
+        """The page's controls and this view's inputs after a cure."""
+        own = {name: str(value) for name, value in cure.items() if name in OWN}
+        others = {name: value for name, value in cure.items() if name not in OWN}
+        return self.controls.changed(others), replace(self.asked, **own)
 
     def _with_m(self, cure: Mapping[str, Any]) -> dict[str, Any]:
         """Another pp goes with the micro-batches that it was tried with."""
@@ -112,9 +146,6 @@ class _Page:
     @property
     def _given(self) -> tuple[Layout, Controls, PipelineAsked]:
         return self.layout, self.controls, self.asked
-
-    def _stages(self, one: Schedule) -> tuple[Stage, ...] | None:
-        return tried(self.refused_layers, lambda: stages_of(one, self.controls, self.asked))
 
     # -- what is shown --------------------------------------------------------------------------
 
@@ -172,11 +203,10 @@ class _Page:
         shown = tuple(
             Shown(one, clock.durations(1 / one.chunks, own)) for one, own in zip(schedules, weights)
         )
-        even = not any(weights) and not clock.send
         return (
             f'<p class="pipeline-summary">{self._summary(schedules[0], ranks, number)}</p>'
             f"{chart_html(shown, ranks, tuple(stages), self.language)}"
-            f"{figures_html(shown, ranks, clock, message, even, self.language)}"
+            f"{figures_html(shown, ranks, clock, message, self.language)}"
         )
 
     def _summary(self, one: Schedule, ranks: tuple[int, ...], number: int) -> str:
@@ -202,7 +232,6 @@ class _Page:
         boxes = [self._number(name) for name in LAYERS[:2]]
         boxes.append(form.text("pipe_layout", self.asked.pipe_layout, self.language))
         boxes.append(form.check("by_layers", self.asked.by_layers, self.language))
-        self.refused_layers = list({str(e): e for e in self.refused_layers}.values())
         tables = "".join(
             f"<h4>{escape(one.rule.title)}</h4>"
             + layers_html(one, own, ranks, self.controls, self.language)
@@ -215,10 +244,15 @@ class _Page:
 
     def _no_pipeline(self) -> str:
         world = self.layout.world_size
-        sizes = [size for size in divisors(world) if size > 1]
-        links = [self._opener({"pp": size}, "set") for size in sizes]
-        shown = "".join([link for link in links if link][:MOST])
-        return f'<p class="pipeline-note">{self.say("none")}</p><p class="fixes">{shown}</p>'
+        sizes = [
+            size
+            for size in divisors(world)[1:]
+            if self._works({"pp": size}, "against", layers=False)
+        ]
+        shown = "".join(self._opener({"pp": size}, "set") for size in sizes[:MOST])
+        return (
+            f'<p class="pipeline-note">{self.say("none")}</p><p class="pipeline-fixes">{shown}</p>'
+        )
 
     # -- refusals -------------------------------------------------------------------------------
 
@@ -240,28 +274,25 @@ class _Page:
         )
 
     def _cure(self, cure: Mapping[str, Any]) -> str:
-        own = {field.name for field in fields_of(PipelineAsked)}
-        if set(cure) <= own:
+        if set(cure) <= set(OWN):
             named = {n: SCHEDULES[v].title if v in SCHEDULES else v for n, v in cure.items()}
             return form.setter(cure, fix_label(named, self.language))
-        return self._opener(cure)
+        return self._opener(cure, "")
 
-    def _opener(self, changes: Mapping[str, Any], word: str = "") -> str:
-        """A link to the page with other controls; empty if they do not go with the rest."""
-        own = {f.name: changes[f.name] for f in fields_of(PipelineAsked) if f.name in changes}
-        others = {name: value for name, value in changes.items() if name not in own}
-        changed = self.controls.changed(others)
-        try:
-            read(changed)
-        except LayoutError:
-            return ""
+    def _opener(self, cure: Mapping[str, Any], word: str) -> str:
+        """A link to the page with other controls."""
+        others = {name: value for name, value in cure.items() if name not in OWN}
         label = self.say(word, **others) if word else fix_label(others, self.language)
-        query = self._query(changed, replace(self.asked, **own))
-        return form.opener(query, label)
+        return form.opener(self._query(*self._changed(cure)), label)
 
     def _query(self, controls: Controls, asked: PipelineAsked) -> str:
         """The address of this view with other controls and inputs."""
         query = to_query(controls, Asked(view="pipeline"), self.language)
-        given = ((f.name, getattr(asked, f.name)) for f in fields_of(PipelineAsked))
+        given = ((name, getattr(asked, name)) for name in OWN)
         own = [f"{name}={quote(str(value))}" for name, value in given if not is_empty(value)]
         return "&".join([query, *own])
+
+
+def _once(errors: list[LayoutError]) -> list[LayoutError]:
+    """What is refused for two schedules alike is said once."""
+    return list({error.what: error for error in errors}.values())

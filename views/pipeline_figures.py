@@ -24,7 +24,6 @@ def figures_html(
     ranks: Sequence[int],
     clock: Clock,
     message: float | None,
-    even: bool,
     language: str,
 ) -> str:
     """What each schedule comes to, side by side; then its ranks one by one."""
@@ -41,7 +40,7 @@ def figures_html(
         row("pipeline_bubble_total", lambda one, f: percent(f.bubble_of_total)),
         row("pipeline_idle_rank", lambda one, f: span(f.idle, language)),
         row("pipeline_idle_span", lambda one, f: amount(float(f.span_bubble.max()))),
-        row("pipeline_closed", lambda one, f: _closed(one, f, clock, even, language)),
+        row("pipeline_closed", lambda one, f: _closed(one, f, clock, language)),
         row("pipeline_peak", lambda one, f: _peak(one, f, language)),
         row("pipeline_sends", lambda one, f: _sends(f, message, language)),
     ]
@@ -69,7 +68,7 @@ def span(values: np.ndarray, language: str) -> str:
     return PAGE["pipeline_range"][language].format(least=amount(least), most=amount(most))
 
 
-def _closed(one: Shown, figures: Figures, clock: Clock, even: bool, language: str) -> str:
+def _closed(one: Shown, figures: Figures, clock: Clock, language: str) -> str:
     """What is published for the idle time, and whether the simulation agrees."""
     asked = one.asked
     form = closed_form(asked.name, asked.p, asked.m, asked.chunks, clock.times)
@@ -81,7 +80,8 @@ def _closed(one: Shown, figures: Figures, clock: Clock, even: bool, language: st
         "span": float(figures.span_bubble.max()),
     }[form.sense]
     sense = PAGE[f"pipeline_closed_{form.sense}"][language]
-    said = f"{sense}: {form.formula} = {amount(form.idle)}"
+    value = amount(form.idle)
+    said = f"{sense}: {value if form.formula == value else f'{form.formula} = {value}'}"
     if _same(form.idle, simulated):
         return f"{said}; {PAGE['pipeline_closed_agrees'][language]}"
     condition = f", {form.condition}" if form.condition else ""
@@ -94,7 +94,7 @@ def _peak(one: Shown, figures: Figures, language: str) -> str:
     simulated = figures.peak * (asked.p / timed(one)[0].plan.stages)
     form = closed_form(asked.name, asked.p, asked.m, asked.chunks)
     said = span(simulated, language)
-    return f"{said}; r: {form.peak_formula}" if form else said
+    return f"{said} ({form.peak_formula})" if form else said
 
 
 def _sends(figures: Figures, message: float | None, language: str) -> str:

@@ -13,11 +13,11 @@ ScheduleInterleavedZeroBubble), DualPipe and DualPipeV (2412.19437; deepseek-ai/
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
+from .plan import B, F, I, W
 from .shape import Shape
 
 
@@ -80,31 +80,20 @@ def zb_v(shape: Shape, rank: int) -> np.ndarray:
 
     Made for at least 2p - 1 micro-batches; of fewer, what is too much is left out.
     """
-    p, m = shape.p, shape.m
-    line = _Line(shape, ((rank, 0), (2 * p - 1 - rank, 0)))
-    total = max(m, 2 * p - 1)
-    line.forwards(0, 2 * (p - rank) - 1)
-    for _ in range(rank):
-        line.forward(1)
-        line.forward(0)
-    for _ in range(p - rank):
-        line.forward(1)
-        line.back(1)
-    while line.done[1] < total:
-        if line.done[0] < total:
-            line.forward(0)
-        line.back(0)
-        line.forward(1)
-        line.back(1)
-    for _ in range(rank):
-        line.for_input(0)
-        line.for_input(1)
-    for _ in range(p - rank):
-        line.for_input(0)
-        line.for_weights(0)
-    line.rest_of_weights(1)
-    line.rest_of_weights(0)
-    return line.up_to(m)
+    p, total = shape.p, max(shape.m, 2 * shape.p - 1)
+    with_new = total - (2 * p - 1 - rank)
+    word = [
+        *[F0] * (2 * (p - rank) - 1),
+        *[F1, F0] * rank,
+        *[F1, I1, W1] * (p - rank),
+        *[F0, I0, W0, F1, I1, W1] * with_new,
+        *[I0, W0, F1, I1, W1] * (total - p - with_new),
+        *[I0, I1] * rank,
+        *[I0, W0] * (p - rank),
+        *[W1] * rank,
+        *[W0] * rank,
+    ]
+    return _numbered(shape, ((rank, 0), (2 * p - 1 - rank, 0)), word)
 
 
 def dual_pipe(shape: Shape, rank: int) -> np.ndarray:
@@ -164,9 +153,16 @@ def _looped(
     shape: Shape, rank: int
 ) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """(stages, micro-batches) of the forwards, and of the backwards: chunks the other way round."""
-    micro_batch, chunk = np.array(chunk_table(shape.m, shape.v, shape.n)).T
+    micro_batch, chunk = _table(shape.m, shape.v, shape.n)
     back = shape.v - 1 - chunk
     return (chunk * shape.p + rank, micro_batch), (back * shape.p + rank, micro_batch)
+
+
+@lru_cache(maxsize=4)
+def _table(m: int, v: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """`chunk_table` as arrays, which all ranks share."""
+    micro_batch, chunk = np.array(chunk_table(m, v, n)).T
+    return micro_batch, chunk
 
 
 def _ticking(shape: Shape, rank: int, delay: int) -> np.ndarray:
@@ -200,107 +196,61 @@ def _both_ways(
 ) -> np.ndarray:
     """The eight steps of DualPipe's ``step()``, for a rank ``near`` hops from the nearer end and
     ``far`` hops from where the two directions meet."""
-    line = _Line(shape, chunks)
-    line.forwards(0, 2 * far)
-    for _ in range(near + 1):
-        line.forward(0)
-        line.forward(1)
-    for _ in range(far):
-        line.back(1)
-        line.forward(1)
-    for turn in range(main):
-        if turn == 0 and far == 0:  # where the directions meet, this pair would wait for itself
-            line.forward(0)
-            line.backward(1)
-        else:
-            line.pair(0, 1)
-        line.pair(1, 0)
-    for _ in range(far):
-        line.backward(1)
-        line.pair(1, 0)
-    # From the middle of these on, weights wait: from its 1 if near is odd, from its 0 if even.
-    for turn in range(2 * (near + 1)):
-        chunk = 1 - turn % 2
-        whole = turn < near + 1
-        (line.backward if whole else line.for_input)(chunk)
-    for _ in range(far):
-        line.oldest_weights()
-        line.for_input(0)
-    for _ in range(near + 1):
-        line.oldest_weights()
-    return line.up_to(shape.m)
+    # Where they meet, the first pair would wait for itself: there its ops run one by one.
+    first = [F0, B1] if far == 0 else [_pair(F0, B1)]
+    # From the middle of these on, weights wait.
+    last = [B1, B0] * (near + 1)
+    last[near + 1 :] = ([I1, I0] * (near + 1))[near + 1 :]
+    word = [
+        *[F0] * (2 * far),
+        *[F0, F1] * (near + 1),
+        *[I1, OLDEST_W, F1] * far,
+        *[*first, _pair(F1, B0)],
+        *[_pair(F0, B1), _pair(F1, B0)] * (main - 1),
+        *[B1, _pair(F1, B0)] * far,
+        *last,
+        *[OLDEST_W, I0] * far,
+        *[OLDEST_W] * (near + 1),
+    ]
+    return _numbered(shape, chunks, word, oldest_first=True)
 
 
-@dataclass
-class _Line:
-    """A rank's order while it is written: each chunk goes on with its next micro-batch.
+# The letters of a word: kind + 4 * chunk; a pair has its second letter, plus 1, times 8 more.
+F0, B0, I0, W0, F1, B1, I1, W1 = range(8)
+OLDEST_W = W0
 
-    chunks: the stage of each chunk and its first micro-batch.
+
+def _pair(first: int, second: int) -> int:
+    return first + 8 * (second + 1)
+
+
+def _numbered(
+    shape: Shape,
+    chunks: tuple[tuple[int, int], ...],
+    word: list[int],
+    oldest_first: bool = False,
+) -> np.ndarray:
+    """The places of a word: each chunk takes its micro-batches one after the other.
+
+    chunks: the stage of each chunk and its first micro-batch. The k-th W of a chunk is of its k-th
+    I; with oldest_first, the k-th W of all is of the k-th I of all, whatever chunk its letter has.
     """
-
-    shape: Shape
-    chunks: tuple[tuple[int, int], ...]
-    places: list[int] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)  # the micro-batch of each place
-    done: list[int] = field(default_factory=lambda: [0, 0])  # forwards of each chunk
-    returned: list[int] = field(default_factory=lambda: [0, 0])  # backwards, or I
-    waiting: deque[tuple[int, int]] = field(default_factory=deque)  # chunk, micro-batch without W
-
-    def forwards(self, chunk: int, count: int) -> None:
-        for _ in range(count):
-            self.forward(chunk)
-
-    def forward(self, chunk: int) -> None:
-        stage, number = self._next(chunk, self.done)
-        self._add(self.shape.forward(stage, number), number)
-
-    def backward(self, chunk: int) -> None:
-        stage, number = self._next(chunk, self.returned)
-        self._add(self.shape.backward(stage, number), number)
-
-    def for_input(self, chunk: int) -> None:
-        stage, number = self._next(chunk, self.returned)
-        self._add(self.shape.for_input(stage, number), number)
-        self.waiting.append((chunk, number))
-
-    def oldest_weights(self) -> None:
-        """W of the micro-batch that waits longest for it, of whatever chunk."""
-        chunk, number = self.waiting.popleft()
-        self._add(self.shape.for_weights(self.chunks[chunk][0], number), number)
-
-    def for_weights(self, chunk: int) -> None:
-        """W of the micro-batch of this chunk that waits longest for it."""
-        found = next(one for one in self.waiting if one[0] == chunk)
-        self.waiting.remove(found)
-        self._add(self.shape.for_weights(self.chunks[chunk][0], found[1]), found[1])
-
-    def rest_of_weights(self, chunk: int) -> None:
-        for _ in range(sum(one[0] == chunk for one in self.waiting)):
-            self.for_weights(chunk)
-
-    def back(self, chunk: int) -> None:
-        """I and at once its W."""
-        self.for_input(chunk)
-        self.for_weights(chunk)
-
-    def pair(self, ahead: int, back: int) -> None:
-        """A forward of one chunk overlapped with a whole backward of the other."""
-        stage, number = self._next(ahead, self.done)
-        behind, other = self._next(back, self.returned)
-        pair = self.shape.pair(
-            self.shape.forward(stage, number), self.shape.backward(behind, other)
-        )
-        self._add(pair, number)
-
-    def up_to(self, m: int) -> np.ndarray:
-        """The places of the first m micro-batches."""
-        return np.array(self.places, dtype=np.int64)[np.array(self.numbers) < m]
-
-    def _next(self, chunk: int, counts: list[int]) -> tuple[int, int]:
-        stage, first = self.chunks[chunk]
-        counts[chunk] += 1
-        return stage, first + counts[chunk] - 1
-
-    def _add(self, place: int, number: int) -> None:
-        self.places.append(place)
-        self.numbers.append(number)
+    letters = np.array(word)
+    second = letters // 8 - 1
+    paired = np.flatnonzero(second >= 0)
+    single = np.insert(letters % 8, paired + 1, second[paired])
+    kind, chunk = single % 4, single // 4
+    if oldest_first:
+        chunk[kind == W] = chunk[kind == I]
+    stage, number = np.zeros((2, len(single)), dtype=np.int64)
+    for own, (its_stage, first) in enumerate(chunks):
+        stage[chunk == own] = its_stage
+        for which in (kind == F, (kind == B) | (kind == I)):
+            mine = np.flatnonzero(which & (chunk == own))
+            number[mine] = first + np.arange(len(mine))
+        number[(kind == W) & (chunk == own)] = number[(kind == I) & (chunk == own)]
+    op = kind + 4 * (number + shape.m * stage)
+    starts = np.arange(len(letters)) + np.searchsorted(paired, np.arange(len(letters)))
+    places = op[starts]
+    places[paired] = shape.pair(places[paired], op[starts[paired] + 1])
+    return places[number[starts] < shape.m]

@@ -246,7 +246,7 @@ function fitNumbers() {
 }
 
 // A picture of many ops has no numbers of its own: the ops in sight get them once they are wide.
-const MOST_NUMBERS = 1500;
+const MOST_NUMBERS = 4000;
 const DIGIT = 6.4; // as in render/timeline_svg.py
 const MARGIN = 3;
 
