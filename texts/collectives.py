@@ -283,14 +283,38 @@ COLLECTIVES_PAGE: dict[str, Text] = {
         "梯度从最后一层到第一层依次就绪，分桶传送：一个桶的最后一个梯度就绪即可发出。"
         "使用分片优化器时，每个桶做 reduce-scatter，更新后再对新参数做 all-gather。",
     ),
-    "buckets_ddp": Text("PyTorch DDP: 25 MiB, the first 1 MiB", "PyTorch DDP：25 MiB，首个 1 MiB"),
-    "buckets_megatron": Text(
-        "Megatron, overlapped: max(40M, 1M × d) parameters",
-        "Megatron 重叠：max(40M, 1M × d) 个参数",
+    "buckets_ddp": Text("PyTorch DDP", "PyTorch DDP"),
+    "buckets_megatron": Text("Megatron, overlapped", "Megatron，重叠"),
+    "buckets_one": Text("Megatron, not overlapped", "Megatron，不重叠"),
+    "buckets_sharded": Text("Sharded optimizer", "分片优化器"),
+    "buckets_zero3": Text("ZeRO-3", "ZeRO-3"),
+    "buckets_about_ddp": Text(
+        "A bucket is closed when it reaches 25 MiB; the first one at 1 MiB, so that communication "
+        "starts early.",
+        "一个桶达到 25 MiB 就关闭；第一个桶只要 1 MiB，以便尽早开始通信。",
     ),
-    "buckets_one": Text("One bucket, no overlap", "一个桶，不重叠"),
-    "buckets_sharded": Text("Sharded optimizer (ZeRO-1)", "分片优化器（ZeRO-1）"),
-    "buckets_zero3": Text("ZeRO-3: parameters sharded too", "ZeRO-3：参数也分片"),
+    "buckets_about_megatron": Text(
+        "With --overlap-grad-reduce a bucket is closed at max(40M, 1M × d) parameters, d being the "
+        "ranks of the group.",
+        "开启 --overlap-grad-reduce 时，一个桶达到 max(40M, 1M × d) 个参数就关闭，"
+        "d 为组内 rank 数。",
+    ),
+    "buckets_about_one": Text(
+        "Without --overlap-grad-reduce all gradients are one bucket, after the whole backward.",
+        "不开启 --overlap-grad-reduce 时，所有梯度是一个桶，在整个反向之后才发出。",
+    ),
+    "buckets_about_sharded": Text(
+        "ZeRO-1, Megatron's distributed optimizer: reduce-scatter, then each rank updates its "
+        "shard, then all-gather; a layer's next forward waits for its own parameters only.",
+        "即 ZeRO-1、Megatron 的分布式优化器：先 reduce-scatter，各 rank 更新自己的一片，"
+        "再 all-gather；下一次前向的每一层只等待自己的参数。",
+    ),
+    "buckets_about_zero3": Text(
+        "Parameters are sharded too: an all-gather before each layer's forward and again before "
+        "its backward, one layer ahead, and a reduce-scatter after it.",
+        "参数也分片：每层前向之前做一次 all-gather，反向之前再做一次，均提前一层；"
+        "反向之后做 reduce-scatter。",
+    ),
     "buckets_told": Text(
         "Group {kind}, {ranks}: {messages} collectives, {sent} sent by each rank; {extra} of "
         "communication is not hidden, and the whole takes {total}.",

@@ -246,16 +246,18 @@ OPERATION_TEXTS: dict[str, OperationText] = {
 
 ALGORITHM_TEXTS: dict[str, OperationText] = {
     "ring_all_reduce": OperationText(
-        Text("Ring: reduce-scatter, then all-gather", "环：先 reduce-scatter，再 all-gather"),
+        Text("Ring", "环"),
         Text(
-            "In each step every rank sends one chunk to the next: half of the steps add, the other "
-            "half copy. No rank ever waits for bandwidth, and steps grow with the group.",
-            "每一步中每个 rank 都把一块发给下一个：前一半步骤相加，后一半复制。"
-            "带宽始终用满，但步数随组增大。",
+            "In each step every rank sends one chunk to the next: first a reduce-scatter, whose "
+            "steps add, then an all-gather, whose steps copy. Every link is busy all the time; the "
+            "steps grow with the group.",
+            "每一步中每个 rank 都把一块发给下一个：先是 reduce-scatter，逐步相加；"
+            "再是 all-gather，逐步复制。"
+            "每条链路始终忙碌，但步数随组增大。",
         ),
     ),
     "tree_all_reduce": OperationText(
-        Text("Tree: up, then down", "树：先向上，再向下"),
+        Text("Tree", "树"),
         Text(
             "Sums go up a binary tree and the result comes down. Steps grow with the logarithm of "
             "the group only, but a parent sends the whole buffer twice.",
@@ -329,7 +331,7 @@ ALGORITHM_TEXTS: dict[str, OperationText] = {
         ),
     ),
     "ring_attention": OperationText(
-        Text("Ring attention: K and V", "环形注意力：K 和 V"),
+        Text("Ring attention", "环形注意力"),
         Text(
             "Each rank works on a block of K and V while it sends it on. Of 2 × cp chunks of the "
             "sequence rank r keeps r and its mirror image, so that under a causal mask every rank "
@@ -339,14 +341,14 @@ ALGORITHM_TEXTS: dict[str, OperationText] = {
         ),
     ),
     "pipeline_forward": OperationText(
-        Text("Pipeline, forward: micro-batches", "流水线前向：micro-batch"),
+        Text("Pipeline, forward", "流水线前向"),
         Text(
             "Each stage sends the activations of a micro-batch to the next stage.",
             "每个阶段把一个 micro-batch 的激活值发给下一阶段。",
         ),
     ),
     "pipeline_backward": OperationText(
-        Text("Pipeline, backward: gradients", "流水线反向：梯度"),
+        Text("Pipeline, backward", "流水线反向"),
         Text(
             "Each stage sends the gradient of a micro-batch to the stage before it.",
             "每个阶段把一个 micro-batch 的梯度发给前一阶段。",

@@ -1,0 +1,348 @@
+"""The Collectives view: what one group does together, number by number and step by step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from descriptions import ALGORITHM_TEXTS, OPERATION_TEXTS, PAGE, counted
+from groups.placement import nodes_spanned
+from render.exchange import Block, Cell, Flow, Member, exchange_svg
+from training.collectives import COLLECTIVES
+from training.cost import bus_factor, bytes_per_rank, least_seconds, steps
+from training.mappings import MAPPINGS
+
+from .collectives_asked import (
+    DIRECTIONS,
+    MOST_MEMBERS,
+    VALUES,
+    CollectivesAsked,
+    Watched,
+    algorithms_of,
+    contributors,
+    ranks_of,
+    read_asked,
+    tensors_of,
+)
+from .collectives_buckets import buckets_html
+from .collectives_steps import steps_html
+from .collectives_walkthrough import walkthrough_html
+from .form import check as tick
+from .form import choice, fields, number, text
+from .names import kind_text
+from .nodes import chips
+from .picture import framed
+from .problems import problem_html, said_html
+from .state import Controls, Layout
+from .units import bytes_text, seconds_text
+
+__all__ = ["CollectivesAsked", "collectives_html"]
+
+MOST_GROUPS = 4
+"""Groups that are drawn together; and no more ranks than of one large group."""
+
+FORMULAS = {
+    "all_reduce": ("2(n − 1)/n · S", "2(n − 1)"),  # noqa: RUF001
+    "reduce_scatter": ("(n − 1)/n · S", "n − 1"),  # noqa: RUF001
+    "all_gather": ("(n − 1)/n · S", "n − 1"),  # noqa: RUF001
+    "all_to_all": ("(n − 1)/n · S", "n − 1"),  # noqa: RUF001
+    "gather": ("(n − 1)/n · S", "n − 1"),  # noqa: RUF001
+    "scatter": ("(n − 1)/n · S", "n − 1"),  # noqa: RUF001
+    "broadcast": ("S", "n − 1"),  # noqa: RUF001
+    "reduce": ("S", "n − 1"),  # noqa: RUF001
+    "send_recv": ("S", "1"),
+    "keep": ("0", "0"),
+    "split": ("0", "0"),
+}
+"""Bytes per rank and steps, as training.cost works them out."""
+
+SUMS = ("all_reduce", "reduce_scatter", "reduce", "sum_at_root")
+JOINS = ("all_gather", "gather", "join_at_root")
+
+
+def collectives_html(
+    layout: Layout,
+    controls: Controls,
+    asked: CollectivesAsked,
+    language: str,
+    rank: Any = "",
+) -> str:
+    """The whole view; ``rank`` is the pinned one, whose group is watched unless another is named.
+
+    >>> from views.state import read
+    >>> page = collectives_html(read(Controls()), Controls(), CollectivesAsked(), "en")
+    >>> "all-reduce" in page
+    True
+    """
+    watched, counting, problems = read_asked(layout, asked, rank)
+    body = (
+        f'<div class="intro"><h2>{PAGE["collectives_title"][language]}</h2>'
+        f"<p>{escape(PAGE['collectives_body'][language])}</p></div>"
+        f"{_inputs(layout, watched, asked, language)}"
+        f"{''.join(problem_html(error, language) for error in problems)}"
+        f"{_notices(layout, watched, language)}"
+        f"{_operation(layout, watched, language)}"
+        f"{_pictures(layout, watched, counting, language)}"
+        f"{_cost(watched, language)}"
+        f"{_steps(watched, asked, language)}"
+        f"{buckets_html(layout, counting, language)}"
+        f"{walkthrough_html(language)}"
+    )
+    return framed(layout, language, f'<div class="collectives">{body}</div>', "collectives")
+
+
+# -- inputs and what is wrong with them ----------------------------------------------------------
+
+
+def _inputs(layout: Layout, watched: Watched, asked: CollectivesAsked, language: str) -> str:
+    groups = [
+        (f"{name} · {counted(one.size, 'rank', language)}", name)
+        for name, one in layout.every.items()
+    ]
+    last = watched.grouping.num_groups - 1
+    boxes = [
+        choice(
+            "collective_group", asked.collective_group or watched.grouping.name, groups, language
+        ),
+        number(
+            "collective_index",
+            asked.collective_index,
+            language,
+            hint=PAGE["collectives_index_hint"][language].format(index=watched.index, last=last),
+        ),
+        choice(
+            "collective",
+            asked.collective or watched.op,
+            [(op_name(op), op) for op in (*COLLECTIVES, *MAPPINGS)],
+            language,
+        ),
+        choice(
+            "collective_direction",
+            asked.collective_direction or "forward",
+            [(PAGE[f"collectives_{name}"][language], name) for name in DIRECTIONS],
+            language,
+        ),
+    ]
+    if "root" in watched.operation.options:
+        hint = str(watched.members[watched.root])
+        boxes.append(number("collective_root", asked.collective_root, language, hint=hint))
+    shape = "x".join(map(str, watched.shape))
+    boxes += [
+        text("collective_shape", asked.collective_shape, language, hint=shape),
+        choice(
+            "collective_values",
+            asked.collective_values or "count",
+            [(PAGE[f"collectives_values_{name}"][language], name) for name in VALUES],
+            language,
+        ),
+        tick("collective_all", asked.collective_all, language),
+    ]
+    return fields(*boxes)
+
+
+def op_name(op: str) -> str:
+    """A collective as it is written; Megatron's own names stay.
+
+    >>> op_name("all_reduce"), op_name("_reduce")
+    ('all-reduce', '_reduce')
+    """
+    return op.replace("_", "-") if op in COLLECTIVES else op
+
+
+def _notices(layout: Layout, watched: Watched, language: str) -> str:
+    """What the reader must know of the group before the pictures: that it is one rank, or large."""
+    name = watched.grouping.name
+    if watched.size == 1:
+        larger = [one for one, grouping in layout.every.items() if grouping.size > 1][:3]
+        said = PAGE["collectives_one"][language].format(kind=name)
+        return said_html(said, [({"collective_group": one}, one) for one in larger], language)
+    if watched.size > MOST_MEMBERS:
+        said = PAGE["collectives_window"][language].format(
+            kind=name, size=f"{watched.size:,}", shown=MOST_MEMBERS
+        )
+        return f'<p class="collectives-note" role="note">{escape(said)}</p>'
+    return ""
+
+
+# -- what it does --------------------------------------------------------------------------------
+
+
+def _operation(layout: Layout, watched: Watched, language: str) -> str:
+    words, kind = OPERATION_TEXTS[watched.op], kind_text(layout, watched.grouping, language)
+    name = watched.grouping.name
+    return (
+        f'<div class="collectives-what"><div><h3><code>{escape(op_name(watched.op))}</code></h3>'
+        f"<p>{escape(words.does[language])}</p>"
+        f"<p><b>{PAGE['collectives_used'][language]}</b> {escape(words.used[language])}</p></div>"
+        f"<div><h3>{chips([name])} {escape(kind.title)}</h3><p>{escape(kind.body)}</p></div></div>"
+    )
+
+
+def _pictures(layout: Layout, watched: Watched, asked: CollectivesAsked, language: str) -> str:
+    """Before and after, of the group that is watched, and of others beside it if asked."""
+    before, after = tensors_of(watched)
+    who = contributors(watched, before)
+    flow = _flow(watched, who)
+    backward = watched.direction == "backward"
+    words = "collectives_read_backward" if backward else "collectives_read_forward"
+    figures = [
+        _figure(layout, watched, index, ranks, before, after, who, flow, language)
+        for index, ranks in _groups(watched, asked)
+    ]
+    told = _told(watched, flow, language)
+    if len(figures) > 1:
+        told += " " + PAGE["collectives_apart"][language]
+    return (
+        f'<div class="collectives-now"><h3>{PAGE["collectives_numbers"][language]}</h3>'
+        f"<p>{escape(PAGE[words][language])} {escape(told)}</p>"
+        f'<div class="collectives-figures">{"".join(figures)}</div></div>'
+    )
+
+
+def _groups(watched: Watched, asked: CollectivesAsked) -> list[tuple[int, tuple[int, ...]]]:
+    """The group that is watched, and after it as many others as there is room for."""
+    found = [(watched.index, watched.members)]
+    if asked.collective_all in ("1", True):
+        room = min(MOST_GROUPS, MOST_MEMBERS // len(watched.members))
+        total = watched.grouping.num_groups
+        for index in range(total):
+            ranks = tuple(ranks_of(watched.grouping, index))[: len(watched.members)]
+            # A group of another size has other tensors; groups differ in size only where cut.
+            if index != watched.index and len(ranks) == len(watched.members):
+                found.append((index, ranks))
+            if len(found) >= room:
+                break
+    return found
+
+
+def _figure(
+    layout: Layout,
+    watched: Watched,
+    index: int,
+    ranks: tuple[int, ...],
+    before: list[np.ndarray],
+    after: list[np.ndarray],
+    who: list[np.ndarray],
+    flow: Flow,
+    language: str,
+) -> str:
+    if watched.values == "rank" and ranks != watched.members:
+        before, after = tensors_of(replace(watched, members=ranks))
+    members = [
+        Member(rank, _block(tensor, _own(tensor, place)), _block(result, whose))
+        for place, (rank, tensor, result, whose) in enumerate(zip(ranks, before, after, who))
+    ]
+    name = f"{watched.grouping.name} {index}"
+    nodes = int(nodes_spanned(np.array([ranks]), layout.gpus_per_node)[0])
+    description = PAGE["collectives_picture"][language].format(
+        op=op_name(watched.op), group=name, ranks=", ".join(map(str, ranks))
+    )
+    return (
+        f"<figure><figcaption>{chips([name])} {counted(nodes, 'node', language)}</figcaption>"
+        f'<div class="collectives-scroll" tabindex="0">'
+        f"{exchange_svg(members, flow, description)}</div></figure>"
+    )
+
+
+def _block(tensor: np.ndarray, who: np.ndarray) -> Block:
+    """A tensor as rows of cells; ``who``: bool, shape (*shape, members)."""
+    columns = tensor.shape[-1]
+    numbers, whose = tensor.reshape(-1, columns), who.reshape(-1, columns, who.shape[-1])
+    return [
+        [
+            Cell(number_text(value), tuple(np.flatnonzero(places).tolist()))
+            for value, places in zip(row, whose_row)
+        ]
+        for row, whose_row in zip(numbers, whose)
+    ]
+
+
+def _own(tensor: np.ndarray, place: int) -> np.ndarray:
+    """Before anything moved, a tensor is its member's alone."""
+    who = np.zeros((*tensor.shape, place + 1), dtype=bool)
+    who[..., place] = True
+    return who
+
+
+def number_text(value: Any) -> str:
+    """
+    >>> number_text(12.0), number_text(0.5)
+    ('12', '0.5')
+    """
+    return f"{float(value):g}" if abs(float(value)) < 1e6 else str(int(value))
+
+
+def _flow(watched: Watched, who: list[np.ndarray]) -> Flow:
+    """Who sends to whom: a member whose numbers are in another's result, or in its own."""
+    pairs = [
+        (sender, receiver)
+        for receiver, own in enumerate(who)
+        for sender in np.flatnonzero(own.reshape(-1, own.shape[-1]).any(axis=0)).tolist()
+    ]
+    if all(sender == receiver for sender, receiver in pairs):
+        return Flow(tuple(pairs))
+    moved = [pair for pair in pairs if pair[0] != pair[1]]
+    if watched.function in SUMS + JOINS:
+        taking = {receiver for _, receiver in moved}
+        through = tuple(pair for pair in pairs if pair[1] in taking)
+        return Flow(through, "Σ" if watched.function in SUMS else "++")
+    return Flow(tuple(moved))
+
+
+def _told(watched: Watched, flow: Flow, language: str) -> str:
+    """What the lines of the picture say."""
+    if not any(sender != receiver for sender, receiver in flow.pairs):
+        return PAGE["collectives_still"][language]
+    if flow.hub:
+        words = "collectives_sum" if watched.function in SUMS else "collectives_join"
+        return PAGE[words][language]
+    return PAGE["collectives_direct"][language]
+
+
+# -- what it costs -------------------------------------------------------------------------------
+
+
+def _cost(watched: Watched, language: str) -> str:
+    n, size = watched.size, watched.buffer_bytes
+    sent = bytes_per_rank(watched.cost, n, size)
+    formula, count = FORMULAS[watched.cost]
+    seconds = least_seconds(watched.cost, n, size, watched.bytes_per_second)
+    rows = (
+        ("collectives_wire", f"<code>{escape(op_name(watched.cost))}</code>"),
+        ("collectives_bytes", f"{formula} = <b>{bytes_text(sent)}</b>"),
+        ("collectives_steps_count", f"{count} = <b>{steps(watched.cost, n):,}</b>"),
+        ("collectives_factor", f"<b>{bus_factor(watched.cost, n):.4g}</b>"),
+        ("collectives_least", f"<b>{seconds_text(seconds)}</b>"),
+    )
+    cells = "".join(
+        f"<div><dt>{escape(PAGE[name][language])}</dt><dd>{value}</dd></div>"
+        for name, value in rows
+    )
+    said = PAGE["collectives_cost_of"][language].format(
+        n=f"{n:,}",
+        size=bytes_text(size),
+        speed=f"{watched.bytes_per_second / 1e9:g} GB/s",
+    )
+    return (
+        f'<div class="collectives-cost"><h3>{PAGE["collectives_cost"][language]}</h3>'
+        f"<p>{escape(said)}</p><dl>{cells}</dl></div>"
+    )
+
+
+# -- step by step --------------------------------------------------------------------------------
+
+
+def _steps(watched: Watched, asked: CollectivesAsked, language: str) -> str:
+    hint = f"{watched.bytes_per_second / 1e9:g}"
+    boxes = [
+        number("collective_mb", asked.collective_mb, language, hint="100"),
+        number("collective_gbs", asked.collective_gbs, language, hint=hint),
+    ]
+    names = algorithms_of(watched)
+    if names:
+        offered = [(ALGORITHM_TEXTS[name].does[language], name) for name in names]
+        boxes.insert(0, choice("collective_algorithm", watched.algorithm, offered, language))
+    return steps_html(watched, fields(*boxes), language)
