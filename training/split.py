@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
@@ -86,13 +87,14 @@ class Split:
             raise error.but(alternatives=cures[:MOST]) from None
 
     def _require_fits(self, model: Model) -> None:
-        cut = [("heads", self.tp, "tp"), ("ffn", self.tp, "tp"), ("experts", self.ep, "ep")]
+        cut = {"tp": ["heads", "ffn"], "ep": ["experts"]}
         if not model.is_mla:
-            cut.insert(1, ("kv_heads", self.tp, "tp"))
+            cut["tp"].insert(1, "kv_heads")
         if model.experts:
-            cut += [("expert_ffn", self.etp, "etp"), ("shared_expert_ffn", self.tp, "tp")]
-        for name, size, axis in cut:
-            require_multiple(name, getattr(model, name), axis, size)
+            cut["tp"].append("shared_expert_ffn")
+            cut["etp"] = ["expert_ffn"]
+        for axis, names in cut.items():
+            require_multiples({name: getattr(model, name) for name in names}, axis, self)
         if self.cp > 1 and model.sequence % (2 * self.cp):
             by = {"2 x cp": 2 * self.cp}
             raise not_a_multiple("sequence", model.sequence, by, maximum=MAX_SIZE)
@@ -108,16 +110,19 @@ class Split:
         return True
 
 
-def require_multiple(name: str, value: int, axis: str, size: int) -> None:
-    """Refuse a size of the model that an axis does not cut evenly.
+def require_multiples(sizes: Mapping[str, int], axis: str, split: Split) -> None:
+    """Refuse the first size of the model that an axis does not cut evenly.
 
-    >>> require_multiple("kv_heads", 8, "tp", 16)
+    >>> require_multiples({"heads": 32, "kv_heads": 8}, "tp", Split(tp=16))
     Traceback (most recent call last):
     groups.errors.LayoutError: kv_heads 8 is not a multiple of tp 16; try tp 8 or kv_heads 16
     """
-    if value % size:
-        error = not_a_multiple(name, value, {axis: size}, maximum=MAX_SIZE)
-        raise error.but(alternatives=[*divisors_near(axis, size, value), *error.alternatives])
+    size = getattr(split, axis)
+    for name, value in sizes.items():
+        if value % size:
+            error = not_a_multiple(name, value, {axis: size}, maximum=MAX_SIZE)
+            near = divisors_near(axis, size, math.gcd(*sizes.values()))
+            raise error.but(alternatives=[*near, *error.alternatives])
 
 
 def padded_vocabulary(vocabulary: int, tp: int) -> int:

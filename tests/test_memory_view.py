@@ -1,0 +1,375 @@
+"""The Memory view: what it answers, how it refuses, what its pictures say as data."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import fields, replace
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from groups import LayoutError, coordinates
+from groups.conventions import CONVENTIONS
+from render.heat import LEVELS, heat_svg, level_colours, levels
+from render.palette import PALETTE, contrast, ink
+from render.shards import LOCAL, MOST, NONE, OWN, STALE, WHOLE, Shards, shards_svg
+from texts.memory import MEMORY, MEMORY_CONTROLS
+from training.memory import PARTS, largest
+from views.memory import MemoryAsked, memory_html
+from views.memory_asked import CAPACITY, GIB, problem_of
+from views.memory_grid import stage_of_ranks
+from views.memory_zero import MOMENTS, sharing_group
+from views.model_asked import model_of
+from views.state import Controls, read
+
+CSS = (Path(__file__).parents[1] / "views" / "assets" / "memory.css").read_text(encoding="utf-8")
+LANGUAGES = ("en", "zh")
+
+
+def shown(controls: Controls, asked: MemoryAsked, language: str = "en") -> str:
+    return memory_html(read(controls), controls, asked, language)
+
+
+class _Tags(HTMLParser):
+    """Whether every tag that opens closes, and in order."""
+
+    VOID = frozenset({"input", "br", "img"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        pass
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def assert_whole(html: str) -> None:
+    tags = _Tags()
+    tags.feed(html)
+    assert tags.open == []
+
+
+JOBS = {
+    "as it starts": (Controls(), MemoryAsked()),
+    "dense": (Controls(nodes=8, tp=8, pp=4, layers="80", global_batch="128"), MemoryAsked()),
+    "experts": (
+        Controls(nodes=256, tp=1, pp=16, ep=64, experts="256"),
+        MemoryAsked(spread="nearly", memory_schedule="dualpipe"),
+    ),
+    "interleaved": (
+        Controls(nodes=8, tp=8, pp=8, vpp="3", layers="96"),
+        MemoryAsked(zero="3", recompute="full", precision="fp16-fp16"),
+    ),
+    "instances": (Controls(nodes=8, tp=2, cp=2, pp=2, instances=2), MemoryAsked(zero="2")),
+    "a world of one": (Controls(nodes=1, gpus_per_node="1", tp=1, pp=1), MemoryAsked()),
+    "large": (Controls(nodes=2048, tp=8, pp=16, layers="126", account=True), MemoryAsked()),
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("name", JOBS)
+def test_a_job_is_answered_whole(name, language):
+    controls, asked = JOBS[name]
+    html = shown(controls, asked, language)
+    assert_whole(html)
+    assert 'class="refusal"' not in html
+    assert "memory-verdict" in html
+    assert html.count("memory-row") == len(re.findall(r'role="listitem"', html))
+
+
+def test_the_verdict_says_what_the_model_says():
+    controls, asked = JOBS["experts"]
+    layout = read(controls)
+    problem = problem_of(layout, controls, asked)
+    most = largest(problem.stages())
+    html = unescape(shown(controls, asked))
+    assert most.total > CAPACITY * GIB
+    assert f"PP {most.stage} needs {most.total / GIB:,.1f} GiB" in html
+    assert f"{(most.total - CAPACITY * GIB) / GIB:,.1f} GiB more than the 80.0 GiB" in html
+
+
+def cures_of(html: str) -> list[tuple[dict[str, str], str]]:
+    """Every button and link with which a refusal or a verdict offers a way out."""
+    block = re.search(r'<(?:p|div) class="(?:refusal|memory-verdict over)".*?</div>', html, re.S)
+    found = []
+    for kind, data in re.findall(r'data-(set|query)="([^"]*)"', block[0] if block else ""):
+        text = unescape(data)
+        found.append((json.loads(text) if kind == "set" else dict(parse_qsl(text)), kind))
+    return found
+
+
+def cured(controls: Controls, asked: MemoryAsked, change: dict[str, str], kind: str):
+    if kind == "set":
+        return controls, replace(asked, **change)
+    of_page = {f.name for f in fields(Controls)}
+    of_view = {f.name for f in fields(MemoryAsked)}
+    found = Controls(**{n: v for n, v in change.items() if n in of_page})
+    found = replace(found, account=change.get("account") == "1")
+    return found, MemoryAsked(**{n: v for n, v in change.items() if n in of_view})
+
+
+TOO_FULL = {
+    "experts": JOBS["experts"],
+    "no sharding": (Controls(nodes=4, tp=4, pp=1, layers="80"), MemoryAsked(zero="0")),
+    "large batches": (
+        Controls(nodes=8, tp=8, pp=4, layers="80", micro_batch="8"),
+        MemoryAsked(recompute="none"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TOO_FULL)
+def test_every_way_to_fit_that_is_offered_fits(name):
+    controls, asked = TOO_FULL[name]
+    ways = cures_of(shown(controls, asked))
+    assert ways
+    for change, kind in ways:
+        html = shown(*cured(controls, asked, change, kind))
+        assert "memory-verdict fits" in html, change
+
+
+REFUSED = {
+    "heads over tp": (Controls(nodes=8, tp=64, pp=1), MemoryAsked(model="llama3-8b")),
+    "layers over pp": (Controls(nodes=8, tp=8, pp=4, layers="126"), MemoryAsked()),
+    "experts over ep": (Controls(nodes=8, tp=1, pp=4, ep=16), MemoryAsked(model="mixtral-8x7b")),
+    "sequence over cp": (Controls(nodes=8, cp=4), MemoryAsked(sequence="4100")),
+    "batch over dp": (Controls(nodes=8, global_batch="7"), MemoryAsked()),
+    "too few micro-batches": (
+        Controls(nodes=8, tp=8, pp=8, vpp="2", layers="96", global_batch="4"),
+        MemoryAsked(),
+    ),
+    "chunks of 1F1B": (
+        Controls(nodes=8, pp=8, vpp="2", layers="96"),
+        MemoryAsked(memory_schedule="1f1b"),
+    ),
+    "dense and top-k": (Controls(), MemoryAsked(top_k="2")),
+    "capacity": (Controls(), MemoryAsked(capacity="none")),
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_is_refused_with_cures_that_work(name, language):
+    controls, asked = REFUSED[name]
+    html = shown(controls, asked, language)
+    assert_whole(html)
+    assert 'class="refusal"' in html
+    cures = cures_of(html)
+    assert cures
+    for change, kind in cures:
+        assert 'class="refusal"' not in shown(*cured(controls, asked, change, kind)), change
+
+
+STRANGE = [
+    "<b>",
+    "nan",
+    "-1",
+    "0",
+    "1e9",
+    "9" * 40,
+    None,
+    8,
+    2.5,
+    True,
+    ["8"],
+    "\uff18",
+    "\ud800",
+    "'",
+]
+
+
+@pytest.mark.parametrize("value", STRANGE, ids=repr)
+@pytest.mark.parametrize("name", [field.name for field in fields(MemoryAsked)])
+def test_strange_input_is_answered_in_words(name, value):
+    html = shown(Controls(), MemoryAsked(**{name: value}))
+    assert_whole(html)
+    assert "<b>&" not in html
+    assert "Traceback" not in html
+
+
+@pytest.mark.parametrize("value", STRANGE, ids=repr)
+@pytest.mark.parametrize(
+    "name", ["layers", "experts", "vpp", "micro_batch", "global_batch", "account"]
+)
+def test_strange_numbers_of_the_column_are_answered_in_words(name, value):
+    assert_whole(shown(Controls(**{name: value}), MemoryAsked()))
+
+
+small = st.sampled_from(["", "1", "2", "3", "8", "96"])
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.builds(
+        Controls,
+        nodes=st.sampled_from([1, 8]),
+        tp=st.sampled_from([1, 2, 8]),
+        pp=st.sampled_from([1, 2, 4]),
+        cp=st.sampled_from([1, 2]),
+        ep=st.sampled_from([1, 2, 8]),
+        framework=st.sampled_from(sorted(CONVENTIONS)),
+        layers=small,
+        experts=small,
+        vpp=small,
+        global_batch=small,
+    ),
+    st.builds(
+        MemoryAsked,
+        model=st.sampled_from(["", "gpt3-175b", "mixtral-8x7b", "deepseek-v3"]),
+        heads=small,
+        zero=st.sampled_from(["", "0", "1", "2", "3"]),
+        recompute=st.sampled_from(["", "none", "full"]),
+        memory_schedule=st.sampled_from(["", "gpipe", "interleaved", "zb-v", "dualpipe"]),
+        of_rank=small,
+    ),
+)
+def test_any_layout_of_any_framework_is_answered(controls, asked):
+    try:
+        layout = read(controls)
+    except LayoutError:
+        return
+    assert_whole(memory_html(layout, controls, asked, "zh"))
+
+
+# -- which model ---------------------------------------------------------------------------------
+
+
+def test_what_is_typed_in_the_view_counts_before_the_column_and_that_before_the_preset():
+    chosen = model_of(MemoryAsked(model="gpt3-175b", heads="48"), Controls(layers="48"))
+    assert (chosen.model.layers, chosen.model.heads, chosen.model.hidden) == (48, 48, 12288)
+    assert set(chosen.changed) == {"layers", "heads"}
+    html = unescape(shown(Controls(layers="48"), MemoryAsked(model="gpt3-175b", heads="48")))
+    assert "In place of the preset's: Transformer layers 48, Attention heads 48" in html
+
+
+def test_without_a_model_the_layers_and_experts_of_the_column_choose_one():
+    assert model_of(MemoryAsked(), Controls(layers="126")).preset == "llama3-405b"
+    assert model_of(MemoryAsked(), Controls(experts="256")).preset == "deepseek-v3"
+    assert model_of(MemoryAsked(), Controls()).is_matched
+
+
+def test_sizes_that_follow_from_hidden_follow_it():
+    chosen = model_of(MemoryAsked(model="gpt3-175b", hidden="6144"), Controls())
+    assert (chosen.model.head_dim, chosen.model.ffn) == (64, 24576)
+
+
+# -- pictures as data ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("framework", sorted(CONVENTIONS))
+def test_the_stage_of_each_rank_is_its_pp_coordinate(framework):
+    try:
+        layout = read(Controls(nodes=2, tp=1, pp=1, framework=framework))
+    except LayoutError:
+        layout = read(Controls(nodes=2, tp=1, pp=16, framework=framework))
+    stage = stage_of_ranks(layout)
+    stated = [coordinates(layout.mesh, rank).get("pp", 0) for rank in range(layout.world_size)]
+    assert stage.tolist() == stated
+
+
+def test_the_group_that_shares_is_that_of_data_and_context():
+    layout = read(Controls(nodes=2, tp=2, cp=2, pp=2, instances=2))
+    assert sharing_group(layout, 1).members(0).tolist() == [0, 2, 4, 6]
+    assert sharing_group(layout, 2).members(0).tolist() == [0, 2]
+
+
+def test_levels_are_eighths_and_one_above():
+    share = np.array([0.0, 0.124, 0.125, 0.5, 1.0, 1.0001, 9.0])
+    assert levels(share).tolist() == [0, 0, 1, 4, 7, 8, 8]
+
+
+def test_levels_differ_and_can_be_written_on():
+    colours = level_colours()
+    assert len(set(colours)) == LEVELS + 1
+    assert all(contrast(colour, ink(colour)) >= 4.5 for colour in colours)
+
+
+def test_a_cell_prints_its_rank_and_amount():
+    svg = heat_svg(np.array([0, 8]), ["10", "99"], 2, "memory")
+    assert re.findall(r">(\d+)</text>", svg) == ["0", "10", "1", "99"]
+
+
+def test_parts_have_colours_of_the_palette_each_its_own():
+    colours = dict(re.findall(r"\.memory-(\w+) \{ --part: (#\w+); \}", CSS))
+    assert set(colours) == set(PARTS)
+    assert len(set(colours.values())) == len(PARTS)
+    assert set(colours.values()) <= set(PALETTE)
+
+
+#      W      G      O       of 3 ranks, shares that each holds: solid 1, faint -1
+STATES = {
+    WHOLE: [[1, 1, 1], [1, 1, 1], [1, 1, 1]],
+    OWN: [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+    LOCAL: [[-1, -1, -1], [-1, -1, -1], [-1, -1, -1]],
+    STALE: [[1, -1, -1], [-1, 1, -1], [-1, -1, 1]],
+    NONE: [[0, 0, 0], [0, 0, 0], [0, 0, 0]],
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_rank_holds_the_shares_of_its_state(state):
+    svg = shards_svg(Shards((0, 4, 8), (("W", state),)), "")
+    boxes = svg.split('class="rank"')[1:]
+    held = []
+    for box in boxes:
+        shares = [0, 0, 0]
+        for slot, faint in re.findall(r'<g class="g(\d)( faint)?">', box):
+            shares[int(slot)] = -1 if faint else 1
+        held.append(shares)
+    assert held == STATES[state]
+
+
+def test_of_many_ranks_the_first_and_the_last_are_drawn():
+    svg = shards_svg(Shards(tuple(range(0, 128, 2)), (("W", WHOLE),)), "")
+    assert re.findall(r'class="rank">(\d+)<', svg) == ["0", "2", "4", "6", "8", "10", "12", "126"]
+    assert svg.count("…") == 1
+    assert len(Shards(tuple(range(MOST)), ()).shown) == MOST
+
+
+def test_moments_keep_no_more_than_the_stage_of_zero_shares():
+    """Between steps, stage 1 shares the optimizer state, 3 the weights too; no gradient is kept."""
+    at_rest = {zero: moments[0][1:] for zero, moments in MOMENTS.items()}
+    assert at_rest == {
+        0: (WHOLE, NONE, WHOLE),
+        1: (WHOLE, NONE, OWN),
+        2: (WHOLE, NONE, OWN),
+        3: (OWN, NONE, OWN),
+    }
+    for zero, moments in MOMENTS.items():
+        held = {state for moment in moments for state in moment[1:]}
+        assert (OWN in held) == (zero > 0)
+
+
+# -- words ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MEMORY)
+def test_both_languages_say_the_same_facts(name):
+    english, chinese = (re.findall(r"\{(\w+)\}", MEMORY[name][language]) for language in LANGUAGES)
+    assert sorted(english) == sorted(chinese)
+    assert all(MEMORY[name][language] for language in LANGUAGES)
+
+
+def test_every_input_has_its_words():
+    assert set(MEMORY_CONTROLS) == {field.name for field in fields(MemoryAsked)}
+
+
+def test_every_moment_and_part_has_its_words():
+    for moment in (moment[0] for moments in MOMENTS.values() for moment in moments):
+        assert f"moment_{moment}" in MEMORY
+        assert f"moment_{moment}_body" in MEMORY
+    assert all(f"part_{part}" in MEMORY for part in PARTS)
