@@ -209,7 +209,7 @@ def _groups(watched: Watched, asked: CollectivesAsked) -> list[tuple[int, tuple[
         room = min(MOST_GROUPS, MOST_MEMBERS // len(watched.members))
         total = watched.grouping.num_groups
         for index in range(total):
-            ranks = tuple(ranks_of(watched.grouping, index))[: len(watched.members)]
+            ranks = tuple(ranks_of(watched.grouping, index)[: len(watched.members)].tolist())
             # A group of another size has other tensors; groups differ in size only where cut.
             if index != watched.index and len(ranks) == len(watched.members):
                 found.append((index, ranks))

@@ -160,7 +160,7 @@ def _read(layout: Layout, asked: CollectivesAsked, rank: Any) -> Watched:
         )
     grouping = layout.every[_group_name(layout, asked.collective_group)]
     index, ranks = _group(grouping, asked.collective_index, rank)
-    members = tuple(ranks[:MOST_MEMBERS])
+    members = tuple(ranks[:MOST_MEMBERS].tolist())
     values = _choice("collective_values", asked.collective_values or "count", VALUES)
     watched = Watched(
         op=op,
@@ -189,12 +189,12 @@ def algorithms_of(watched: Watched) -> list[str]:
     return [name for name in ALGORITHMS if algorithm_of(name, 2).op == watched.cost]
 
 
-def speed(layout: Layout, ranks: list[int], gbs: Any) -> float:
+def speed(layout: Layout, ranks: np.ndarray, gbs: Any) -> float:
     """Bytes per second one way: as given in GB/s, else those of CLUSTER.
 
     There NVLink inside a node, the network card if the group leaves it.
     """
-    leaves = int(nodes_spanned(np.array([ranks]), layout.gpus_per_node)[0]) > 1
+    leaves = int(nodes_spanned(ranks[None], layout.gpus_per_node)[0]) > 1
     return GB * _positive("collective_gbs", gbs, (CLUSTER.nic if leaves else CLUSTER.nvlink) / GB)
 
 
@@ -248,22 +248,14 @@ def filled(watched: Watched, shapes: list[tuple[int, ...]]) -> list[np.ndarray]:
 def contributors(watched: Watched, before: list[np.ndarray]) -> list[np.ndarray]:
     """For each member's result whether each member contributed: bool, shape (*shape, members).
 
-    The operations are linear: a member contributes where its ones come out.
+    The operations add every contribution once, so with a bit for each member the bits tell.
     """
     n = len(watched.members)
-    of_each = []
-    for place in range(n):
-        ones = [np.full(tensor.shape, int(i == place)) for i, tensor in enumerate(before)]
-        of_each.append(
-            apply(
-                watched.op,
-                ones,
-                [list(range(n))],
-                direction=watched.direction,
-                **watched.options,
-            )
-        )
-    return [np.stack([one[i] != 0 for one in of_each], axis=-1) for i in range(n)]
+    bits = [np.full(tensor.shape, 1 << place) for place, tensor in enumerate(before)]
+    found = apply(
+        watched.op, bits, [list(range(n))], direction=watched.direction, **watched.options
+    )
+    return [(tensor[..., None] >> np.arange(n)) & 1 == 1 for tensor in found]
 
 
 # -- single inputs -------------------------------------------------------------------------------
@@ -276,7 +268,7 @@ def _group_name(layout: Layout, given: Any) -> str:
     return next(many, next(iter(layout.every)))
 
 
-def _group(grouping: Grouping, given: Any, rank: Any) -> tuple[int, list[int]]:
+def _group(grouping: Grouping, given: Any, rank: Any) -> tuple[int, np.ndarray]:
     """Which group, and its ranks: the asked one, that of the pinned rank, or the first."""
     last = grouping.num_groups - 1
     if is_empty(given):
@@ -289,11 +281,11 @@ def _group(grouping: Grouping, given: Any, rank: Any) -> tuple[int, list[int]]:
     return index, ranks_of(grouping, index)
 
 
-def ranks_of(grouping: Grouping, index: int) -> list[int]:
+def ranks_of(grouping: Grouping, index: int) -> np.ndarray:
     """The members of one group, without making the others where that is easy."""
     if grouping.is_plain:
-        return grouping.members(int(grouping.firsts()[index])).tolist()
-    return np.asarray(grouping.groups()[index]).tolist()
+        return grouping.members(int(grouping.firsts()[index]))
+    return np.asarray(grouping.groups()[index])
 
 
 def _index_of_rank(grouping: Grouping, rank: Any) -> int:

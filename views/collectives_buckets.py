@@ -7,6 +7,8 @@ from dataclasses import replace
 from html import escape
 from typing import Any
 
+import numpy as np
+
 from descriptions import PAGE, counted
 from groups import LayoutError
 from groups.errors import quoted
@@ -49,7 +51,7 @@ def buckets_html(layout: Layout, asked: CollectivesAsked, language: str) -> str:
     Of ``asked`` the bandwidth has been checked; what is wrong with the others is told here.
     """
     name = "dp-cp" if "dp-cp" in layout.every else "dp"
-    ranks = ranks_of(layout.every[name], 0) if name in layout.every else [0]
+    ranks = ranks_of(layout.every[name], 0) if name in layout.every else np.array([0])
     numbers, scheme, problems = _read(asked)
     model = Model(
         layers=int(numbers["bucket_layers"]),
