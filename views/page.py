@@ -35,7 +35,7 @@ from .orders import orders_html, other_layout, strip_html
 from .picture import picture_html
 from .ranks import ranks_html
 from .state import OF_MATHS, Controls, Layout, from_preset, language_of, read, typed
-from .widgets import form_box, script, state_box, tells
+from .widgets import form_box, painted, script, state_box, tells
 
 
 @dataclass(frozen=True)
@@ -92,12 +92,8 @@ def build(demo: gr.Blocks, column: ControlColumn) -> None:
     """Make the right side in the current Gradio context and wire all controls to it."""
     view, rank = _view_bar("en")
     first = answer(Controls())
-    picture = gr.HTML(
-        first.picture, js_on_load=script("picture.js"), apply_default_css=False, elem_id="picture"
-    )
-    details = gr.HTML(
-        first.details, js_on_load=script("details.js"), apply_default_css=False, elem_id="details"
-    )
+    picture = painted(first.picture, "picture")
+    details = painted(first.details, "details")
     with gr.Row(elem_id="downloads"):
         saves = {
             kind: gr.Button(_save_label(kind, "en"), size="sm", elem_id=f"save-{kind}")

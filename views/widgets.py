@@ -20,8 +20,7 @@ ASSETS = Path(__file__).parent / "assets"
 
 def script(*names: str) -> str:
     """Some of the page's scripts, as Gradio wants them: the body of a function."""
-    texts = [(ASSETS / name).read_text(encoding="utf-8") for name in names]
-    return texts[0] if len(texts) == 1 else "".join(f"{{\n{text}}}\n" for text in texts)
+    return "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in names)
 
 
 def state_box(sent: str) -> gr.HTML:
@@ -32,6 +31,17 @@ def state_box(sent: str) -> gr.HTML:
         js_on_load=script("form.js", "state.js"),
         apply_default_css=False,
         elem_id="state",
+    )
+
+
+def painted(html: str, name: str) -> gr.HTML:
+    """A place for HTML that is drawn anew again and again, with the script of its name."""
+    return gr.HTML(
+        html,
+        html_template='<div class="painted"></div>',
+        js_on_load=script("paint.js", f"{name}.js"),
+        apply_default_css=False,
+        elem_id=name,
     )
 
 

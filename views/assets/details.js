@@ -20,3 +20,4 @@ document.querySelector('#view').addEventListener('click', async (event) => {
   button.textContent = button.dataset.done;
   setTimeout(() => { button.textContent = label; }, 1500);
 });
+watch('value', paint);

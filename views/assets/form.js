@@ -3,7 +3,7 @@
 // text counts as typed.
 const TYPING_PAUSE = 350; // ms
 const typing = new Map(); // boxes in which somebody is typing: what arrives meanwhile waits
-let state = null;
+let shown = null; // the state as it was last heard
 
 const say = (name, detail) => document.dispatchEvent(new CustomEvent(name, { detail }));
 const valueOf = (box) => (box.type === 'checkbox' ? (box.checked ? '1' : '') : box.value);
@@ -17,8 +17,8 @@ function take(box) {
 
 function show(box) {
   const name = box.dataset.field;
-  if (typing.has(box) || !(name in state)) return;
-  const value = String(state[name] ?? '');
+  if (typing.has(box) || !(name in shown)) return;
+  const value = String(shown[name] ?? '');
   if (box.type === 'checkbox') {
     box.checked = value === '1' || value === 'true';
   } else if (box.tagName === 'SELECT') {
@@ -30,7 +30,7 @@ function show(box) {
 }
 
 function showAll() {
-  if (state) document.querySelectorAll('[data-field]').forEach(show);
+  if (shown) document.querySelectorAll('[data-field]').forEach(show);
 }
 
 const box = (event) => event.target.closest?.('[data-field]');
@@ -63,7 +63,7 @@ document.addEventListener('click', (event) => {
 });
 
 document.addEventListener('state', ({ detail }) => {
-  state = detail;
+  shown = detail;
   showAll();
 });
 document.addEventListener('drawn', showAll);

@@ -430,6 +430,7 @@ document.addEventListener('input', take);
 document.addEventListener('filled', take);
 new MutationObserver(light).observe(document.body, { attributes: true, attributeFilter: ['class'] });
 watch('value', () => {
+  paint();
   read();
   document.dispatchEvent(new Event('drawn'));
 });
