@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields
 from functools import lru_cache
 from html import escape
@@ -170,21 +171,41 @@ def _pictures(before: Layout, after: Layout, language: str) -> str:
     """The shown groups of both layouts side by side."""
     sides = []
     for layout, title in ((before, "column_kept"), (after, "column_now")):
-        figures = "".join(_figure(layout, one) for one in after.shown if one.name in layout.every)
+        figures = "".join(_figure(name, drawn) for name, drawn in _scenes(layout, after))
         sides.append(f'<div class="grid"><h3>{PAGE[title][language]}</h3>{figures}</div>')
     return f'<div class="grids still">{"".join(sides)}</div>'
 
 
-def _figure(layout: Layout, shown: Grouping) -> str:
-    """One kind of one layout; of a large world, the nodes with the groups of rank 0."""
-    grouping = layout.every[shown.name]
-    caption = f"<figcaption>{escape(grouping.name)}</figcaption>"
-    if layout.world_size <= PANEL_LIMIT:
-        panel = scene.panel(grouping, layout.gpus_per_node)
-        return f"<figure>{caption}{svg.panel_svg(panel, grouping.name)}</figure>"
-    mesh = layout.mesh
-    overview = scene.overviews(mesh, [grouping], layout.gpus_per_node, rank=0)[1]
-    return f"<figure>{caption}{svg.overview_svg(overview, grouping.name, [0])}</figure>"
+def compare_pictures(layout: Layout, kept: Any) -> list[tuple[str, Any]]:
+    """What of the view goes into a file: titles and scenes, first of the kept layout.
+
+    Errors: LayoutError if the kept one is no layout.
+    """
+    _, before = kept_layout(kept)
+    return [
+        (f"{name}: {side.mesh}", drawn)
+        for side in (before, layout)
+        for name, drawn in _scenes(side, layout)
+    ]
+
+
+def _scenes(layout: Layout, after: Layout) -> Iterator[tuple[str, Any]]:
+    """The kinds that the layout on screen shows; of a large world, with the groups of rank 0."""
+    for name in (one.name for one in after.shown if one.name in layout.every):
+        grouping, gpus = layout.every[name], layout.gpus_per_node
+        if layout.world_size <= PANEL_LIMIT:
+            yield name, scene.panel(grouping, gpus)
+        else:
+            yield name, scene.overviews(layout.mesh, [grouping], gpus, rank=0)[1]
+
+
+def _figure(name: str, drawn: Any) -> str:
+    picture = (
+        svg.panel_svg(drawn, name)
+        if isinstance(drawn, scene.Panel)
+        else svg.overview_svg(drawn, name, [0])
+    )
+    return f"<figure><figcaption>{escape(name)}</figcaption>{picture}</figure>"
 
 
 def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]], language: str, name: str) -> str:

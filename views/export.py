@@ -12,9 +12,12 @@ from groups.exports import groups_json, ranks_csv
 from groups.grouping import Grouping
 from render import scene
 
+from .compare import compare_pictures
 from .details import groups_csv, groups_text
+from .link import Linked
+from .orders import orders_pictures
 from .picture import by_grid, chosen_rank
-from .state import Layout
+from .state import Layout, rank_or_none
 
 PICTURES = {"png": "image/png", "svg": "image/svg+xml", "pdf": "application/pdf"}
 TABLES: dict[str, tuple[str, Callable[[Layout], str]]] = {
@@ -29,37 +32,59 @@ FILES = {"ranks": ("ranks", "csv"), "json": ("groups", "json")}
 """What a file is called, and its ending, where the form alone does not say."""
 
 
-def picture_file(layout: Layout, form: str, pin: int | None = None, theme: str = "light") -> bytes:
-    """The picture on screen as PNG at twice its size, SVG or PDF."""
+Pictures = list[tuple[str, Any]]
+"""Titles and scenes, in their order."""
+
+DRAWN: dict[str, Callable[[Layout, Linked], Pictures]] = {
+    "groups": lambda layout, now: groups_pictures(layout, rank_or_none(now.asked.rank)),
+    "orders": lambda layout, now: orders_pictures(
+        layout, now.controls, now.asked.versus, rank_or_none(now.asked.rank)
+    ),
+    "compare": lambda layout, now: compare_pictures(layout, now.asked.kept),
+}
+"""What a picture file holds, by the view that is shown; the other views have no pictures."""
+
+
+def picture_file(layout: Layout, now: Linked, form: str, theme: str = "light") -> bytes:
+    """The pictures on screen as PNG at twice their size, SVG or PDF.
+
+    Errors: LayoutError where the view refuses what it is asked.
+    """
     # matplotlib takes a second to import, and only a download needs it.
     from render import figure
 
-    if layout.world_size <= scene.PANEL_LIMIT:
-        scenes: list[Any] = [scene.panel(one, layout.gpus_per_node) for one in layout.shown]
-        titles = [_title(one) for one in layout.shown]
-    else:
-        rank = chosen_rank(layout, pin)
-        scenes, titles = [], []
-        for grid, mesh, shown in by_grid(layout):
-            scenes += scene.overviews(mesh, shown, layout.gpus_per_node, rank)
-            which = PAGE[grid]["en"]
-            titles += [
-                f"{which}: logical mesh {mesh}, groups of rank {rank}",
-                f"{which}: physical view, {layout.gpus_per_node} GPUs a node",
-            ]
+    drawn = DRAWN.get(now.asked.view, DRAWN["groups"])(layout, now)
     meshes = ", ".join(str(mesh) for _, mesh, _ in by_grid(layout))
     caption = f"{meshes}, {layout.nodes:,} x {layout.gpus_per_node} GPUs"
+    titles, scenes = zip(*drawn) if drawn else ((), ())
     return figure.to_bytes(figure.figure(scenes, titles, caption, theme), form)
 
 
-def download(layout: Layout, form: str, pin: int | None = None, theme: str = "light") -> dict:
+def groups_pictures(layout: Layout, pin: int | None = None) -> Pictures:
+    """Every group shown; of a large world, its grids with the groups of one rank."""
+    if layout.world_size <= scene.PANEL_LIMIT:
+        return [(_title(one), scene.panel(one, layout.gpus_per_node)) for one in layout.shown]
+    rank = chosen_rank(layout, pin)
+    drawn: Pictures = []
+    for grid, mesh, shown in by_grid(layout):
+        logical, physical = scene.overviews(mesh, shown, layout.gpus_per_node, rank)
+        which = PAGE[grid]["en"]
+        drawn += [
+            (f"{which}: logical mesh {mesh}, groups of rank {rank}", logical),
+            (f"{which}: physical view, {layout.gpus_per_node} GPUs a node", physical),
+        ]
+    return drawn
+
+
+def download(layout: Layout, now: Linked, form: str, theme: str = "light") -> dict:
     """A file as the page's script takes it: name, type, base64 data, and when it was asked for."""
     if form in PICTURES:
-        kind, data = PICTURES[form], picture_file(layout, form, pin, theme)
+        kind, data = PICTURES[form], picture_file(layout, now, form, theme)
     else:
         kind, make = TABLES[form]
         data = make(layout).encode()
-    stem, ending = FILES.get(form, ("groups" if form in TABLES else layout.group_type, form))
+    shown = layout.group_type if now.asked.view == "groups" else now.asked.view
+    stem, ending = FILES.get(form, ("groups" if form in TABLES else shown, form))
     return {
         "name": f"{stem}-{layout.mesh}.{ending}",
         "type": kind,

@@ -115,6 +115,34 @@ def _compared(layout: Layout, other: Layout, inputs: str, language: str, pin: in
     return framed(layout, language, body, "orders", before)
 
 
+def orders_pictures(
+    layout: Layout, controls: Controls, versus: Any, pin: int | None = None
+) -> list[tuple[str, Any]]:
+    """What of the view goes into a file: titles and scenes, both orders of each kind that moved.
+
+    Errors: LayoutError if there is nothing to compare with.
+    """
+    other = other_layout(controls, layout, versus)
+    shown = by_megatrons_name(layout)
+    sides = [(side, _title(side, "en")) for side in (other, layout)]
+    if layout.world_size > PANEL_LIMIT:
+        before = [other.every[name] for name in shown if name in other.every]
+        rank = chosen_rank(layout, pin)
+        return [
+            (
+                f"{title}: groups of rank {rank}",
+                scene.overviews(side.mesh, groups, layout.gpus_per_node, rank)[1],
+            )
+            for (side, title), groups in zip(sides, (before, layout.shown))
+        ]
+    return [
+        (f"{one.name}: {title}", scene.panel(side.every[one.name], layout.gpus_per_node))
+        for one in moves(other.every, shown, layout.gpus_per_node)
+        if one.ranks
+        for side, title in sides
+    ]
+
+
 def by_megatrons_name(layout: Layout) -> dict[str, Grouping]:
     """The shown groups that another order may be asked for: those that Megatron has a name for.
 

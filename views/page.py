@@ -9,8 +9,7 @@ from typing import Any
 import gradio as gr
 
 from descriptions import CONTROLS, PAGE, VIEWS
-from groups import MAX_RANKS, LayoutError
-from groups.mesh import whole_number
+from groups import LayoutError
 from render.scene import PANEL_LIMIT
 
 from . import form
@@ -34,7 +33,7 @@ from .nodes import nodes_html
 from .orders import orders_html, other_layout, strip_html
 from .picture import picture_html
 from .ranks import ranks_html
-from .state import OF_MATHS, Controls, Layout, from_preset, language_of, read, typed
+from .state import OF_MATHS, Controls, Layout, from_preset, language_of, rank_or_none, read
 from .widgets import form_box, painted, script, state_box, tells
 
 
@@ -61,7 +60,7 @@ def answer(
         layout = read(controls)
     except LayoutError as error:
         return Answer(refused_html(error, controls, language, link), None, None)
-    pin = _large_pin(layout, _rank_or_none(asked.rank))
+    pin = _large_pin(layout, rank_or_none(asked.rank))
     status = status_html(layout, controls, language, link, asked.preset)
     if asked.view == "nodes":
         return Answer(status, nodes_html(layout, language), "")
@@ -273,10 +272,9 @@ def _save(kind: str, sent: Any, theme: Any) -> dict:
     now = from_sent(sent)
     try:
         layout = read(now.controls)
+        return download(layout, now, kind, "dark" if theme == "dark" else "light")
     except LayoutError as error:
         raise gr.Error(sentence(error, now.language), print_exception=False) from None
-    pin = _rank_or_none(now.asked.rank)
-    return download(layout, kind, pin, "dark" if theme == "dark" else "light")
 
 
 def _save_label(kind: str, language: str) -> str:
@@ -286,14 +284,6 @@ def _save_label(kind: str, language: str) -> str:
 
 def _view_choices(language: str) -> list[tuple[str, str]]:
     return [(text[language], name) for name, text in VIEWS.items()]
-
-
-def _rank_or_none(value: Any) -> int | None:
-    """A pinned rank as the browser sends it; anything that cannot be one counts as none."""
-    try:
-        return whole_number(typed(value), "rank", minimum=0, maximum=MAX_RANKS - 1)
-    except LayoutError:
-        return None
 
 
 def _large_pin(layout: Layout, pin: int | None) -> int | None:

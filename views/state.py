@@ -322,6 +322,14 @@ def is_empty(value: object) -> bool:
     return value is None or (isinstance(value, str) and not value.strip())
 
 
+def rank_or_none(value: Any) -> int | None:
+    """A pinned rank as the browser sends it; anything that cannot be one counts as none."""
+    try:
+        return whole_number(typed(value), "rank", minimum=0, maximum=MAX_RANKS - 1)
+    except LayoutError:
+        return None
+
+
 def _levels(value: object) -> tuple[Any, ...]:
     """Sizes written with x, commas or spaces between them."""
     if not isinstance(value, str) or len(value) > 100:
