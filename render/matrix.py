@@ -26,8 +26,8 @@ DECADES = 6
 """The scale reaches so many powers of ten below the most; what is less has the first colour."""
 
 SIDE = 640.0
-LEFT, TOP = 46.0, 24.0
-FEWEST_PIXELS = 24.0  # between two labels
+LEFT, TOP, RIGHT = 46.0, 24.0, 18.0
+CHARACTER, APART = 7.0, 9.0  # width of one in a label, and pixels between two labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,15 +68,18 @@ def matrix_picture(sent: np.ndarray, ranks_per_cell: int, gpus_per_node: int) ->
     n = len(sent)
     nodes = ranks_per_cell > 1
     cell = SIDE / n
-    unit = 1 if nodes or cell >= FEWEST_PIXELS else gpus_per_node
-    step = unit * math.ceil(FEWEST_PIXELS / (cell * unit))
-    labels = tuple(
-        (cell, f"N{cell * ranks_per_cell // gpus_per_node}" if nodes else str(cell))
-        for cell in range(0, n, step)
-    )
+    widest = CHARACTER * len(_label(n - 1, ranks_per_cell, gpus_per_node)) + APART
+    unit = 1 if nodes or cell >= widest else gpus_per_node
+    step = unit * 2 ** max(0, math.ceil(math.log2(widest / (cell * unit))))
+    labels = tuple((at, _label(at, ranks_per_cell, gpus_per_node)) for at in range(0, n, step))
     is_lined = not nodes and cell * gpus_per_node >= 6
     borders = tuple(range(gpus_per_node, n, gpus_per_node)) if is_lined else ()
     return MatrixPicture(levels, low, high, borders, labels)
+
+
+def _label(cell: int, ranks_per_cell: int, gpus_per_node: int) -> str:
+    """The rank of a cell, or the first node of several ranks."""
+    return str(cell) if ranks_per_cell == 1 else f"N{cell * ranks_per_cell // gpus_per_node}"
 
 
 def matrix_svg(picture: MatrixPicture, description: str) -> str:
@@ -97,7 +100,7 @@ def matrix_svg(picture: MatrixPicture, description: str) -> str:
     return (
         f'<svg class="traffic-matrix" tabindex="0" role="img" aria-label="{escape(description)}" '
         f'data-n="{n}" data-cell="{cell:g}" data-left="{LEFT:g}" data-top="{TOP:g}" '
-        f'viewBox="0 0 {LEFT + SIDE + 6:g} {TOP + SIDE + 6:g}">'
+        f'viewBox="0 0 {LEFT + SIDE + RIGHT:g} {TOP + SIDE + 6:g}">'
         f'<rect class="traffic-ground" {box}/>'
         f'<image {box} preserveAspectRatio="none" href="{palette_png(picture.levels, colours)}"/>'
         f'<path class="traffic-nodes" d="{lines}"/>'

@@ -153,6 +153,15 @@ def test_idle_time_is_what_the_schedule_run_op_by_op_has(schedule, v, pp):
     assert found.idle == pytest.approx(expected * found.compute)
 
 
+def test_with_dualpipe_exchanges_of_experts_hide_behind_computation():
+    def waits(schedule: str) -> float:
+        asked = job(EXPERTS, training=Training(schedule=schedule), world=8)
+        split = Split(pp=2, dp=4, ep=4, etp=1)
+        return dict(worked_out(asked, split).by_kind)["ep"]
+
+    assert waits("dualpipe") == 0 < waits("1f1b")
+
+
 def test_the_cost_is_the_sum_of_its_parts():
     for one in search(job(EXPERTS)).best:
         assert one.seconds == one.compute + one.idle + one.exposed
@@ -168,7 +177,7 @@ def test_where_nothing_fits_those_that_lack_least_come_first():
 
 def test_patience_ends_and_says_so(monkeypatch):
     monkeypatch.setattr(rooms, "PATIENCE", 3)
-    found = search(job(EXPERTS))
+    found = search(job(EXPERTS, world=16))  # a job of which no answer is kept
     assert (found.worked_out, found.complete) == (3, False)
 
 

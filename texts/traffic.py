@@ -39,6 +39,19 @@ CP_CHOICES: dict[str, Text] = {
     "a2a": Text("all-to-all (Ulysses)", "all-to-all（Ulysses）"),
 }
 
+CLUSTER_NOTES: dict[str, Text] = {
+    "hgx-h800": Text(
+        "About 160 GB/s of NVLink are reached (arXiv:2412.19437 section 3.2.2). Memory and peak "
+        "are taken to be those of the H100.",
+        "NVLink 实际约达 160 GB/s（arXiv:2412.19437 第 3.2.2 节）。显存和峰值按 H100 取。",
+    ),
+    "gb200-nvl72": Text(
+        "400 Gb/s a network card and 2,500 TFLOP/s are not confirmed by a primary source.",
+        "每块网卡 400 Gb/s 与 2,500 TFLOP/s 未经一手来源证实。",
+    ),
+}
+"""What is not settled about the numbers of a cluster."""
+
 PURPOSES: dict[str, Text] = {
     "forward": Text("layers, forward", "各层，前向"),
     "backward": Text("layers, backward", "各层，反向"),
@@ -60,7 +73,7 @@ BESIDE: dict[str, Text] = {
     "": Text("nothing: it is waited for", "无：需要等待"),
     "attention": Text("attention", "注意力计算"),
     "weights": Text("weight gradients", "权重梯度的计算"),
-    "compute": Text("other chunks' computation", "其他模型块的计算"),
+    "compute": Text("other micro-batches' computation", "其他 micro-batch 的计算"),
     "last_backward": Text("the last backward", "最后一次反向"),
     "first_forward": Text("the first forward", "第一次前向"),
     "forward": Text("forward", "前向"),
@@ -155,6 +168,7 @@ TRAFFIC: dict[str, Text] = {
         "{tried} valid layouts; weights and optimizer state alone are too large in {large}.",
         "共 {tried} 个有效布局；其中 {large} 个仅权重和优化器状态就放不下。",
     ),
+    "search_all": Text("{tried} valid layouts.", "共 {tried} 个有效布局。"),
     "search_incomplete": Text(
         "Not all of the others were worked out, so a better one may be missing.",
         "其余布局没有全部算完，可能漏掉更好的。",
@@ -185,6 +199,7 @@ TRAFFIC: dict[str, Text] = {
 REASONS: dict[str, Text] = {
     "fits": Text("fits, where the other needs {other}", "放得下，而对方需要 {other}"),
     "lacks": Text("needs {memory}", "需要 {memory}"),
+    "tight": Text("leaves only {left} of memory", "显存只剩 {left}"),
     "computes-less": Text(
         "{seconds} less on the fullest stage: layers are dealt more evenly",
         "最满的阶段少算 {seconds}：层分得更均匀",

@@ -36,7 +36,6 @@ class Cluster:
     peak: float  # operations per second
     source: tuple[str, ...]
     rack: int = 0  # GPUs of an NVLink domain of several nodes; 0: a node is a domain
-    note: str = ""  # what is not settled about these numbers
 
     def domain_of(self, gpus_per_node: int) -> int:
         """GPUs that NVLink joins: those of a node, or of a rack where it joins nodes.
@@ -80,10 +79,6 @@ CLUSTERS: dict[str, Cluster] = {
         memory=80 * GIB,
         peak=989e12,
         source=("arXiv:2505.09343 (NVLink 400 GB/s both ways, eight 400G network cards a node)",),
-        note=(
-            "About 160 GB/s of NVLink are reached (arXiv:2412.19437 section 3.2.2). Memory and "
-            "peak are taken to be those of the H100."
-        ),
     ),
     "gb200-nvl72": Cluster(
         name="GB200 NVL72",
@@ -97,7 +92,6 @@ CLUSTERS: dict[str, Cluster] = {
             "mlcommons/inference_results_v6.1 closed/Crusoe/systems/"
             "GB200-NVL72_GB200-186GB_aarch64x16_Dynamo.json (186 GB, one network card a GPU)",
         ),
-        note="400 Gb/s a network card and 2,500 TFLOP/s are not confirmed by a primary source.",
     ),
 }
 """Every cluster by a stable id. The machines of Llama 3 405B are as DGX H100, with RoCE in place of

@@ -53,6 +53,10 @@ FP32 = 4
 """Bytes of the values of the vocabulary-parallel cross entropy, which is computed in fp32."""
 
 
+OVERLAPPING = ("dualpipe", "dualpipev")
+"""Schedules that pair a forward with a backward so that all-to-alls of the one hide behind the
+other (arXiv:2412.19437 section 3.2.1)."""
+
 REPLICATED = ("norms", "router")
 """Kinds of parameters whose gradients differ over tp where it cuts the sequence, not them."""
 
@@ -267,13 +271,14 @@ def _expert(shape: _Shape) -> Iterator[Demand]:
     moe = shape.moe_layers
     if not any(moe):
         return
+    beside = "compute" if shape.training.schedule in OVERLAPPING else ""
     held = shape.activation / (split.tp if shape.is_cut else 1)
     routed = held * model.top_k
     passes = ["forward", "backward"] + ["recompute"] * (shape.training.recompute == "full")
     for what in passes:
         if split.ep > 1:
             twice = [2 * n for n in moe]
-            yield shape.each("ep", what, "all_to_all", routed, twice, pattern=PAIRWISE)
+            yield shape.each("ep", what, "all_to_all", routed, twice, beside, PAIRWISE)
         if split.etp > 1:
             yield shape.each("etp", what, "all_gather", split.etp * routed, moe)
             yield shape.each("etp", what, "reduce_scatter", split.etp * routed, moe)

@@ -16,6 +16,9 @@ from .search import Candidate
 MATTERS = 0.01
 """Share of a step below which a difference is not told."""
 
+TIGHT = 0.05
+"""Share of a GPU's memory that fragments and buffers may well need."""
+
 MOST = 3
 
 
@@ -42,6 +45,7 @@ def compared(one: Candidate, other: Candidate, capacity: float) -> list[Reason]:
     if (one.memory <= capacity) != (other.memory <= capacity):
         code = "fits" if one.memory <= capacity else "lacks"
         found.append(Reason(code, {"memory": one.memory, "other": other.memory}))
+    found += _tight(one, capacity)
     mine, theirs = _parts(one), _parts(other)
     gains = {part: mine.get(part, 0.0) - theirs.get(part, 0.0) for part in {**mine, **theirs}}
     for part, seconds in sorted(gains.items(), key=lambda item: -abs(item[1])):
@@ -56,12 +60,17 @@ def compared(one: Candidate, other: Candidate, capacity: float) -> list[Reason]:
 def alone(one: Candidate, capacity: float) -> list[Reason]:
     """What one layout's step is made of, beside computation."""
     found = [Reason("lacks", {"memory": one.memory, "other": capacity})]
-    found = found if one.memory > capacity else []
+    found = found if one.memory > capacity else _tight(one, capacity)
     parts = sorted(_parts(one).items(), key=lambda item: -item[1])
     for (name, kind), seconds in parts:
         if name != "computes" and seconds >= MATTERS * one.seconds:
             found.append(_told(name, kind, seconds, one))
     return found[:MOST] or [Reason("nothing", {})]
+
+
+def _tight(one: Candidate, capacity: float) -> list[Reason]:
+    left = capacity - one.memory
+    return [Reason("tight", {"left": left})] if 0 <= left < TIGHT * capacity else []
 
 
 def _parts(one: Candidate) -> dict[tuple[str, str], float]:

@@ -33,6 +33,7 @@ from groups.grouping import Grouping
 from groups.mesh import Axis, Mesh
 
 from .clusters import Cluster
+from .demands import OVERLAPPING
 from .in_flight import way_of
 from .memory import PRECISIONS, Training, largest, memory_per_stage
 from .model import Model
@@ -116,6 +117,7 @@ class Found:
     complete: bool
 
 
+@lru_cache(maxsize=32)
 def search(job: Job, most: int = MOST) -> Found:
     """The best layouts of a job.
 
@@ -344,5 +346,6 @@ def least_seconds(job: Job, split: Split) -> float:
     routed = 4 * model.top_k * model.moe_layers / split.tp * whole / split.ep
     outside = max(0, split.ep - cluster.domain_of(job.gpus_per_node))
     exchange = max((split.ep - 1) / cluster.nvlink * (not outside), outside / cluster.nic)
+    waited = 0.0 if training.schedule in OVERLAPPING else routed * exchange
     idle = idle_seconds(split, training, time)
-    return time.step + idle + reduced / cluster.nvlink + routed * exchange
+    return time.step + idle + reduced / cluster.nvlink + waited

@@ -54,7 +54,7 @@ def search_html(
         language,
         f'<div class="intro"><h2>{escape(TRAFFIC["search_title"][language])}</h2>'
         f"<p>{escape(TRAFFIC['search_body'][language].format(world=world))}</p></div>"
-        f'{inputs_html(memory, asked, language)}<div class="search">{body}</div>',
+        f'{inputs_html(controls, memory, asked, language)}<div class="search">{body}</div>',
         "search",
     )
 
@@ -121,7 +121,7 @@ def _job(job: Job, found: Found, question: Question, memory: MemoryAsked, langua
             cluster=job.cluster.name,
             capacity=capacity,
         ),
-        TRAFFIC["search_tried"][language].format(
+        TRAFFIC["search_tried" if found.too_large else "search_all"][language].format(
             tried=f"{found.tried:,}", large=f"{found.too_large:,}"
         ),
     ]
@@ -211,12 +211,18 @@ def _row(
     items = "".join(f"<li>{escape(_said(reason, language))}</li>" for reason in reasons)
     return (
         f'<tr{" class=current" if is_current else ""}><th scope="row">{escape(place)}{mark}</th>'
-        f"<td>{name}</td><td>{seconds_text(one.seconds)}"
+        f'<td class="search-name">{name}</td>{_cell("step", language)}{seconds_text(one.seconds)}'
         f'<span class="search-bar" role="img" aria-label="{escape(title)}" '
         f'title="{escape(title)}">{bar}</span></td>'
-        f"<td>{held}<br><small>{escape(stage)}</small></td><td>{bytes_text(one.across)}</td>"
+        f"{_cell('memory', language)}{held} <small>{escape(stage)}</small></td>"
+        f"{_cell('across', language)}{bytes_text(one.across)}</td>"
         f'<td class="search-why"><ul>{items}</ul></td></tr>'
     )
+
+
+def _cell(column: str, language: str) -> str:
+    """The start of a cell that, on a phone, says which column it is of."""
+    return f'<td data-label="{escape(TRAFFIC[f"column_{column}"][language])}">'
 
 
 def _name(one: Candidate, job: Job) -> str:
@@ -259,7 +265,7 @@ def _said(reason: Reason, language: str) -> str:
     facts = dict(reason.facts)
     if "seconds" in facts:
         facts["seconds"] = seconds_text(facts["seconds"])
-    facts |= {name: gib(facts[name]) for name in ("memory", "other") if name in facts}
+    facts |= {name: gib(facts[name]) for name in ("memory", "other", "left") if name in facts}
     return REASONS[reason.code][language].format(**facts)
 
 

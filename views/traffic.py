@@ -12,7 +12,7 @@ from descriptions import counted
 from groups import LayoutError
 from render.matrix import matrix_picture, matrix_svg, scale_png
 from texts.shapes import Text
-from texts.traffic import BESIDE, LEFT_OUT, PURPOSES, TRAFFIC
+from texts.traffic import BESIDE, CLUSTER_NOTES, LEFT_OUT, PURPOSES, TRAFFIC
 from training.matrix import Matrix, matrix
 from training.traffic import REACHED, Traffic, computation, exposed_by_kind, most_layers, traffic
 
@@ -54,7 +54,7 @@ def traffic_html(
         language,
         f'<div class="intro"><h2>{escape(TRAFFIC["title"][language])}</h2>'
         f"<p>{escape(TRAFFIC['body'][language])}</p></div>"
-        f'{inputs_html(memory, asked, language)}<div class="traffic">{body}</div>',
+        f'{inputs_html(controls, memory, asked, language)}<div class="traffic">{body}</div>',
         "traffic",
     )
 
@@ -112,7 +112,8 @@ def _job(layout: Layout, question: Question, compute: float, language: str) -> s
         domain=cluster.domain_of(layout.gpus_per_node),
         nic=f"{cluster.nic / 1e9:.0f}",
     )
-    sources = "; ".join((*cluster.source, *filter(None, [cluster.note])))
+    note = CLUSTER_NOTES.get(question.cluster_id)
+    sources = "; ".join((*cluster.source, *([note[language]] if note else [])))
     return (
         f'<div class="traffic-job"><p>{escape(job)}</p><p>{escape(links)}</p>'
         f'<p class="traffic-source">{escape(TRAFFIC["sources"][language])} {escape(sources)}</p>'
@@ -226,20 +227,14 @@ def _data(found: Matrix, total: np.ndarray, layout: Layout, language: str) -> di
     Cells that have the same bytes of every kind are one *mix*; ``cells`` is the number of each
     cell's mix, row after row, in runs: "3*0,2" is 0, 0, 0, 2. Mix 0 is nothing.
     """
-    size = len(total)
-    by_cell = found.sent.reshape(len(found.kinds), size * size).T
-    mixes, which = np.unique(
-        np.vstack([np.zeros((1, len(found.kinds))), np.round(by_cell, -1)]),
-        axis=0,
-        return_inverse=True,
-    )
-    which = which.reshape(-1)[1:]
+    sending = np.flatnonzero(total)
+    by_cell = found.sent.reshape(len(found.kinds), -1)[:, sending].T
+    mixes, number = np.unique(np.round(by_cell, -1), axis=0, return_inverse=True)
+    which = np.zeros(total.size, dtype=np.int64)
+    which[sending] = 1 + number.reshape(-1)
     return {
         "kinds": found.kinds,
-        "mixes": [
-            [[kind, float(f"{sent:.3g}")] for kind, sent in enumerate(mix) if sent]
-            for mix in mixes.tolist()
-        ],
+        "mixes": [[], *(_mix(row) for row in mixes.tolist())],
         "cells": _runs(which),
         "per": found.ranks_per_cell,
         "node": layout.gpus_per_node,
@@ -249,6 +244,11 @@ def _data(found: Matrix, total: np.ndarray, layout: Layout, language: str) -> di
             for name in ("hint", "none", "cell", "rank", "cells")
         },
     }
+
+
+def _mix(sent: Sequence[float]) -> list[list[float]]:
+    """Kinds, by number, with their bytes in three digits."""
+    return [[kind, float(f"{number:.3g}")] for kind, number in enumerate(sent) if number]
 
 
 def _runs(numbers: np.ndarray) -> str:

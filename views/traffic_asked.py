@@ -23,8 +23,8 @@ from . import form
 from .asked import Asked
 from .link import to_query
 from .memory_asked import DEFAULTS, MemoryAsked, Problem, Way, cures, problem_of
-from .messages import fix_label, sentence
-from .model_asked import ON_OFF
+from .messages import control_label, sentence
+from .model_asked import ON_OFF, model_of
 from .state import Controls, Layout, is_empty
 
 Link = Callable[[Controls, Mapping[str, str]], str]
@@ -50,9 +50,13 @@ class Question:
     """
 
     problem: Problem
-    cluster: Cluster
+    cluster_id: str
     cp_algorithm: str
     capacity: float
+
+    @property
+    def cluster(self) -> Cluster:
+        return CLUSTERS[self.cluster_id]
 
     @property
     def name(self) -> str:
@@ -68,10 +72,10 @@ def question_of(
 
     Errors: LayoutError about the field or the control that cannot be.
     """
-    cluster = CLUSTERS[_chosen("cluster", asked, tuple(CLUSTERS))]
+    cluster = _chosen("cluster", asked, tuple(CLUSTERS))
     algorithm = _chosen("cp_algorithm", asked, CP_ALGORITHMS)
     problem = problem_of(layout, controls, memory)
-    capacity = cluster.memory if is_empty(memory.capacity) else problem.capacity
+    capacity = CLUSTERS[cluster].memory if is_empty(memory.capacity) else problem.capacity
     return Question(problem, cluster, algorithm, float(capacity))
 
 
@@ -91,10 +95,10 @@ def plain_link(view: str, language: str) -> Link:
 # -- HTML ----------------------------------------------------------------------------------------
 
 
-def inputs_html(memory: MemoryAsked, asked: TrafficAsked, language: str) -> str:
+def inputs_html(controls: Controls, memory: MemoryAsked, asked: TrafficAsked, language: str) -> str:
     """The fields of these views, and those of the Memory view that change what is sent."""
     models = [(one.name, name) for name, one in MODELS.items()]
-    column = MEMORY["by_column"][language].format(name="…")
+    column = MEMORY["by_column"][language].format(name=_matched(controls, memory))
     clusters = [(one.name, name) for name, one in CLUSTERS.items()]
     algorithms = [(text[language], name) for name, text in CP_CHOICES.items()]
     return form.fields(
@@ -105,6 +109,15 @@ def inputs_html(memory: MemoryAsked, asked: TrafficAsked, language: str) -> str:
         _of_memory("sequence_parallel", memory, tuple(ON_OFF), language, ""),
         form.choice("cp_algorithm", _shown(asked, "cp_algorithm", STARTS), algorithms, language),
     )
+
+
+def _matched(controls: Controls, memory: MemoryAsked) -> str:
+    """The model that the column says, where no other is chosen."""
+    try:
+        chosen = model_of(memory, controls)
+    except LayoutError:
+        return "…"
+    return MODELS[chosen.preset].name if chosen.is_matched else "…"
 
 
 def _of_memory(
@@ -141,7 +154,16 @@ def refused_html(
 
 
 def _button(way: Way, controls: Controls, language: str, link: Link) -> str:
+    label = ", ".join(_change(name, value, language) for name, value in way.changes.items())
     if not way.is_of_column:
-        return form.setter(way.changes, fix_label(way.changes, language))
+        return form.setter(way.changes, label)
     changed = controls.changed({name: str(value) for name, value in way.changes.items()})
-    return form.opener(link(changed, {}), fix_label(way.changes, language))
+    return form.opener(link(changed, {}), label)
+
+
+def _change(name: str, value: Any, language: str) -> str:
+    """A change as its button says it."""
+    words = {**MEMORY, **CP_CHOICES}
+    text = words.get(f"{name}_{value}") or words.get(str(value))
+    said = CLUSTERS[value].name if name == "cluster" else text[language] if text else value
+    return f"{control_label(name, language)} {said}"
