@@ -125,7 +125,7 @@ def _pixels(level: np.ndarray, gpus_per_node: int, description: str) -> str:
         for row in range(0, grid.rows // nodes.tile[1], every)
     )
     return (
-        f'<svg class="heat" role="img" viewBox="0 0 {LEFT + width:g} {height + 8:g}" '
+        f'<svg class="heat large" role="img" viewBox="0 0 {LEFT + width:g} {height + 8:g}" '
         f'style="max-width:{LEFT + width:g}px" aria-label="{escape(description)}">'
         f'<g class="rows">{labels}</g><image x="{LEFT:g}" width="{width:g}" height="{height:g}" '
         f'preserveAspectRatio="none" style="image-rendering:pixelated" href="{uri}"/></svg>'

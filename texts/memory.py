@@ -260,8 +260,8 @@ MEMORY: dict[str, Text] = {
         "PP {stage}, layers: {layers}, in all {total}", "PP {stage}，层数：{layers}，共 {total}"
     ),
     "formula_activations": Text(
-        "{in_flight} micro-batches × {stage} (layers: {layers}; one in MB: {parts})",
-        "{in_flight} 个 micro-batch × {stage}（层数：{layers}；一层，MB：{parts}）",
+        "Micro-batches in flight {in_flight} × {stage} (layers: {layers}; one in MB: {parts})",
+        "在途 micro-batch {in_flight} 个 × {stage}（层数：{layers}；一层，MB：{parts}）",
     ),
     "formula_gathered": Text("One layer at a time: {terms}", "每次一层：{terms}"),
     "formula_recomputed": Text(

@@ -114,13 +114,12 @@ def _inputs(
         _choice("spread", asked, SPREADS, language, "spread_"),
         form.number("of_rank", asked.of_rank, language, hint=DEFAULTS["of_rank"]),
     )
-    preset = MODELS[chosen.preset].model if chosen else None
     shape = [
         form.number(
             name,
             getattr(asked, name),
             language,
-            hint=str(getattr(preset, name)) if preset else "",
+            hint=str(getattr(chosen.model, name)) if chosen else "",
         )
         for name in SIZES
     ]
