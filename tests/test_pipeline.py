@@ -46,7 +46,7 @@ def lines(*rows: str) -> list[list[str]]:
     return [row.split() for row in rows]
 
 
-# --- As real programs run them ------------------------------------------------------------------
+# --- As real programs run them ---
 
 
 @pytest.mark.parametrize("key", VECTORS)
@@ -118,7 +118,7 @@ def test_chunk_table_is_megatrons(key):
     assert [list(row) for row in chunk_table(m, v, n)] == stored
 
 
-# --- Drawn by hand ------------------------------------------------------------------------------
+# --- Drawn by hand ---
 
 
 def test_1f1b_with_fewer_micro_batches_than_ranks_has_no_steady_state():
@@ -171,7 +171,7 @@ def test_a_slow_stage_holds_up_the_others():
     assert found.busy.tolist() == [12, 36]
 
 
-# --- Laws ---------------------------------------------------------------------------------------
+# --- Laws ---
 
 DURATION = st.integers(0, 6)
 
@@ -282,7 +282,7 @@ def test_figures_of_the_papers():
     assert peak_micro_batches("gpipe", p=2, m=10**6) == [10**6] * 2
 
 
-# --- Refusals -----------------------------------------------------------------------------------
+# --- Refusals ---
 
 REFUSED = {
     "interleaved-few": ("interleaved", 4, 2, 2, None, "schedule-needs-micro-batches"),

@@ -159,7 +159,8 @@ class _Page:
             form.choice("against", asked.against, [none, *options], language),
             self._number("micro_batches", self._hint(lambda: micro_batches(*self._given))),
         ]
-        rules = [SCHEDULES[n] for n in (chosen, asked.against) if n in SCHEDULES]
+        names = [name for name in (chosen, asked.against) if isinstance(name, str)]
+        rules = [SCHEDULES[name] for name in names if name in SCHEDULES]
         loops = [one.chunks for one in schedules if one.rule.way == "loop"]
         if any(rule.way == "loop" for rule in rules):
             boxes.append(self._number("chunks", str(loops[0]) if loops else ""))

@@ -1,0 +1,275 @@
+"""The Pipeline view as HTML: what is asked, what is refused and cured, what stands there."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from descriptions import CONTROLS
+from groups.layers import stage_layers
+from training.pipeline import SCHEDULES, schedule
+from training.pipeline.schedules import checked
+from views.pipeline import PipelineAsked, pipeline_html
+from views.pipeline_layers import Stage, stage_numbers, stages_of, weights_of
+from views.state import Controls, read
+
+DATA = Path(__file__).parent / "data"
+OWN = tuple(vars(PipelineAsked()))
+
+
+def view(language="en", controls=None, **asked) -> str:
+    given = Controls(**{"pp": 4, **(controls or {})})
+    return pipeline_html(read(given), given, PipelineAsked(**asked), language)
+
+
+def text(page: str) -> str:
+    """What is to be read: without tags, one space between words."""
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page)).split())
+
+
+def row(page: str, title: str) -> list[str]:
+    """The cells of the row of a table that begins with a title."""
+    found = re.search(rf'<tr><th scope="row">{re.escape(title)}</th>(.*?)</tr>', page)
+    assert found, title
+    return [text(cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", found[1])]
+
+
+def strips(page: str) -> list[dict]:
+    found = re.search(r'data-strips="([^"]*)"', page)
+    return json.loads(html.unescape(found[1])) if found else []
+
+
+def cures(page: str) -> list[dict]:
+    """What the buttons of refusals set."""
+    return [json.loads(html.unescape(found)) for found in re.findall(r'data-set="([^"]*)"', page)]
+
+
+def refusals(page: str) -> list[str]:
+    return [text(found) for found in re.findall(r'role="alert"><p>(.*?)</p>', page)]
+
+
+# --- What is shown ---
+
+
+def test_rows_are_the_real_ranks_of_the_chosen_pipeline_group():
+    assert strips(view())[0]["ranks"] == [0, 4, 8, 12]
+    assert strips(view(pipe_group="3"))[0]["ranks"] == [3, 7, 11, 15]
+    other = view(controls={"framework": "llama3"})  # numbers dp last
+    assert strips(other)[0]["ranks"] == [0, 2, 4, 6]
+
+
+def test_defaults_are_1f1b_and_two_micro_batches_a_stage_or_what_the_model_says():
+    assert (strips(view())[0]["m"], strips(view())[0]["stages"]) == (8, 4)
+    page = view(controls={"vpp": "2", "global_batch": "64", "micro_batch": "2"})
+    assert (strips(page)[0]["m"], strips(page)[0]["stages"]) == (16, 8)
+    assert "m = 64 / (2 × dp 2) = 16." in text(page)
+
+
+def test_figures_stand_beside_their_closed_forms_with_both_bubbles():
+    page = view(schedule="1f1b", against="zb-h1", micro_batches="8")
+    assert row(page, "The step") == ["33", "27"]
+    assert row(page, "Bubble, of ideal time") == ["37.5 %", "12.5 %"]
+    assert row(page, "Bubble, of total time") == ["27.27 %", "11.11 %"]
+    assert row(page, "Closed form") == [
+        "idle of a rank: (p - 1)(F + B) = 9; as simulated",
+        "idle of a rank: (p - 1)(F + I - W) = 3; as simulated",
+    ]
+    assert row(page, "Messages of a rank in the step") == ["8 to 16", "8 to 16"]
+
+
+def test_a_closed_form_that_does_not_hold_says_what_it_needs():
+    cell = row(view(schedule="1f1b", t_send="0.5"), "Closed form")[0]
+    assert cell == (
+        "idle of a rank: (p - 1)(F + B) = 9; simulated: 17. It holds for equal stages and free "
+        "messages."
+    )
+
+
+def test_times_are_of_a_whole_rank_whatever_its_chunks():
+    page = view(schedule="interleaved", against="gpipe", t_f="2", t_i="3", t_w="3")
+    busy = 8 * (2 + 6)
+    assert row(page, "The step") == [f"{busy + 3 * 8 / 2:g}", f"{busy + 3 * 8}"]
+
+
+def test_bytes_and_the_optimizer_are_told_where_they_are_given():
+    page = view(schedule="1f1b", message="250", t_optimizer="2")
+    assert row(page, "Messages of a rank in the step") == ["8 to 16; 2 to 4 GB"]
+    assert row(page, "With the optimizer after the last op of all") == ["35"]
+    plain = view(schedule="1f1b")
+    assert "optimizer after" not in plain
+    assert " GB" not in text(plain)
+
+
+def test_without_a_pipeline_it_says_so_and_offers_sizes_that_work():
+    page = view(controls={"pp": 1})
+    assert "pp is 1: there is no pipeline." in text(page)
+    assert not strips(page)
+    links = re.findall(r'data-query="([^"]*)">([^<]*)<', page)
+    assert [label for _, label in links] == [f"Set PP to {pp}" for pp in (2, 4, 8)]
+    assert "pp=4&amp;" in links[1][0]
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_schedule_is_drawn_with_all_its_ops(name, language):
+    page = view(language, schedule=name, micro_batches="8")
+    assert not refusals(page)
+    (strip,) = strips(page)
+    ops = sum(len(place.split("&")) for row in schedule(name, p=4, m=8) for place in row)
+    drawn = re.search(r'class="pipeline-plot".*?</svg>', page)[0]
+    assert len(re.findall(r"M\d+ \d+h\d+v\d+h-", drawn)) == ops
+    assert strip["stages"] == 4 * checked(name, 4, 8).chunks
+
+
+def test_the_largest_pipeline_is_small_to_send():
+    page = view(
+        controls={"pp": 64, "nodes": 64},
+        schedule="interleaved",
+        against="zb-v",
+        micro_batches="512",
+    )
+    assert len(strips(page)) == 2
+    assert len(page) < 400_000
+
+
+def test_two_schedules_of_the_same_sizes_are_drawn_once():
+    assert len(strips(view(schedule="1f1b", against="1f1b"))) == 1
+    assert len(strips(view(schedule="1f1b", against="gpipe"))) == 2
+
+
+# --- Layers ---
+
+CASES = json.loads((DATA / "pipeline_layers.json").read_text(encoding="utf-8"))
+
+
+def stages_for(name="1f1b", p=4, v=None, controls=None, **asked) -> tuple[Stage, ...] | None:
+    sizes = checked(name, p, 8 * p, v)
+    return stages_of(sizes, Controls(pp=p, **(controls or {})), PipelineAsked(**asked))
+
+
+def test_stages_hold_the_layers_that_megatron_gives_them():
+    given = {"controls": {"layers": "16"}}
+    looped = stages_for("interleaved", v=2, **given)
+    dealt = stage_layers(16, 4, 2)
+    for number, stage in enumerate(looped):
+        assert list(stage.layers) == dealt[number % 4][number // 4]
+    assert [stage.text for stage in stages_for(**given)] == ["E 0-3", "4-7", "8-11", "12-15 L"]
+
+
+def test_in_a_v_layers_go_forth_and_back_over_the_ranks():
+    stages = stages_for("zb-v", controls={"layers": "16"})
+    assert [stage.text for stage in stages][:2] == ["E 0-1", "2-3"]
+    held = [[stages[n].text for n in row] for row in stage_numbers(checked("zb-v", 4, 8))]
+    assert held[0] == ["E 0-1", "14-15 L"]
+    assert held[3] == ["6-7", "8-9"]
+
+
+def test_first_and_last_counts_and_accounting_make_stages_uneven():
+    uneven = stages_for(controls={"layers": "10"}, first_layers="1", last_layers="3")
+    assert [len(stage.layers) for stage in uneven] == [1, 3, 3, 3]
+    counted = {"layers": "14", "account": True}
+    stages = stages_for(controls=counted)
+    assert [len(stage.layers) for stage in stages] == [3, 4, 4, 3]
+    assert weights_of(stages, Controls(**counted)) == (1, 1, 1, 1)
+
+
+def test_a_layout_string_may_stand_in_either_box():
+    layout = "Et*3|(tt|)*29,m|L"
+    one = stages_for("interleaved", p=16, v=2, controls={"layers": layout})
+    other = stages_for("interleaved", p=16, v=2, controls={"layers": "61"}, pipe_layout=layout)
+    assert one == other
+    assert (one[0].text, one[30].text, one[31].text) == ("E 0-2", "m", "L")
+
+
+def test_stages_without_a_layer_are_flagged():
+    page = view(controls={"layers": "2", "account": True})
+    assert "Stages without a layer: 0, 3." in text(page)
+    assert "stage 0 E no layers" in text(page)
+    assert "pipeline-empty" in page
+
+
+def test_slow_stages_show_in_the_timeline_if_asked_for():
+    sizes = {"controls": {"layers": "10"}, "first_layers": "1", "last_layers": "3"}
+    even, weighed = (view(**sizes, by_layers=on) for on in ("", "1"))
+    assert row(even, "The step") == ["33"]
+    assert row(weighed, "The step") != ["33"]
+
+
+# --- Refusals ---
+
+REFUSED = {
+    "m": {"schedule": "interleaved", "micro_batches": "6"},
+    "few": {"schedule": "dualpipe", "micro_batches": "3"},
+    "odd": {"schedule": "dualpipe", "controls": {"pp": 1 + 2, "nodes": 3}},
+    "group": {"schedule": "interleaved", "group_size": "3"},
+    "chunks": {"schedule": "interleaved", "chunks": "1"},
+    "against": {"schedule": "1f1b", "against": "dualpipev", "micro_batches": "7"},
+    "layers": {"controls": {"layers": "30"}},
+    "layers-v": {"schedule": "zb-v", "controls": {"layers": "20"}},
+    "layout": {"pipe_layout": "Et|tt|tL", "controls": {"layers": "4", "nodes": 3}},
+    "layout-v": {"pipe_layout": "Et|t|t|t|t|t|t|tL", "controls": {"layers": "8"}},
+    "first": {"first_layers": "0", "controls": {"layers": "8"}},
+    "batch": {"controls": {"global_batch": "9", "micro_batch": "2"}},
+    "pipe_group": {"pipe_group": "4"},
+}
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("key", REFUSED)
+def test_what_cannot_be_is_refused_in_a_sentence_whose_buttons_work(key, language):
+    given = REFUSED[key]
+    page = view(language, **given)
+    said = refusals(page)
+    assert len(said) == 1
+    sizes = {name: value for name, value in given.items() if name != "controls"}
+    for cure in cures(page):
+        mended = view(language, given.get("controls"), **{**sizes, **cure})
+        assert said[0] not in refusals(mended)
+        assert strips(mended)
+    assert cures(page) or 'class="opener"' in page
+
+
+def test_a_refused_comparison_leaves_the_schedule_itself():
+    page = view(schedule="1f1b", against="dualpipe", micro_batches="3")
+    assert len(strips(page)) == 1
+    assert {"against": ""} in cures(page)
+
+
+def test_a_refused_split_of_layers_leaves_the_timeline():
+    assert strips(view(controls={"layers": "30"}))
+
+
+def test_another_pp_is_offered_as_a_link_that_keeps_what_was_asked():
+    page = view(schedule="dualpipe", controls={"pp": 3, "nodes": 3}, t_f="2")
+    links = [html.unescape(one) for one in re.findall(r'data-query="([^"]*)"', page)]
+    # pp 2 is the page's own default, which a link leaves out.
+    assert links == ["v=1&nodes=3&show=pipeline&schedule=dualpipe&micro_batches=6&t_f=2"]
+
+
+STRANGE = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.floats(),
+    st.integers(-(10**30), 10**30),
+    st.text(max_size=8),
+    st.lists(st.integers(), max_size=2),
+    st.sampled_from(["<img>", "1e9", "NaN", "٣", "9" * 40, *SCHEDULES]),
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.dictionaries(st.sampled_from(OWN), STRANGE, max_size=4), st.sampled_from(["en", "zh"]))
+def test_strange_input_is_refused_and_never_breaks_the_page(asked, language):
+    page = view(language, **asked)
+    assert "<img" not in page
+    assert page.count("<div") == page.count("</div")
+
+
+def test_every_input_has_its_words():
+    assert set(OWN) <= set(CONTROLS)
