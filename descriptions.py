@@ -15,6 +15,7 @@ from texts.controls import CONTROLS, DP_KINDS, SHORT_LABELS, VIEWS
 from texts.frameworks import FRAMEWORKS, OWN_GROUPS, UNSETTLED
 from texts.kinds import KINDS, kind_of
 from texts.launch import LAUNCH_NOTES, TARGET_NAMES
+from texts.memory import MEMORY
 from texts.operations import ALGORITHM_TEXTS, OPERATION_TEXTS
 from texts.page import HOW_TO_READ, HOW_TO_READ_LARGE, NOUNS, PAGE, counted
 from texts.presets import NOTES_ZH
@@ -32,6 +33,7 @@ __all__ = [
     "KINDS",
     "LANGUAGES",
     "LAUNCH_NOTES",
+    "MEMORY",
     "NOTES_ZH",
     "NOUNS",
     "OPERATION_TEXTS",

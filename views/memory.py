@@ -8,8 +8,8 @@ from html import escape
 from typing import Any
 from urllib.parse import quote
 
+from descriptions import MEMORY
 from groups import LayoutError
-from texts.memory import MEMORY
 from training.in_flight import SCHEDULES
 from training.memory import PRECISIONS, StageMemory, largest
 from training.model import BIASES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from texts.memory import MEMORY
+from descriptions import MEMORY
 from training.activations import layer_activations
 from training.memory import PARTS, PRECISIONS, StageMemory, largest
 from training.parameters import layer_parameters, on_one_rank
@@ -174,7 +174,7 @@ def gib(number: float) -> str:
 def millions(number: float) -> str:
     """
     >>> millions(1_594_000_000), millions(8192)
-    ('1,594 M', '0.008 M')
+    ('1,594 M', '0.00819 M')
     """
     amount = number / 1e6
     return f"{amount:,.0f} M" if amount >= 10 else f"{amount:.3g} M"

@@ -7,11 +7,11 @@ from html import escape
 
 import numpy as np
 
+from descriptions import MEMORY
 from groups import group_index
 from render.heat import LEVELS, heat_svg, level_colours, levels
 from render.palette import ink
 from render.scene import PANEL_LIMIT
-from texts.memory import MEMORY
 from training.memory import StageMemory
 
 from .memory_asked import GIB, Problem

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
 
+from descriptions import MEMORY
 from groups.grouping import Grouping
 from groups.mesh import whole_number
 from render.shards import LOCAL, NONE, OWN, STALE, WHOLE, Shards, shards_svg
-from texts.memory import MEMORY
 from training.memory import StageMemory, memory_per_stage
 
 from .form import setter
