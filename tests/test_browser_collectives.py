@@ -1,0 +1,182 @@
+"""The script of the Collectives view in a real browser: a ring is stepped through and read.
+
+The view stands alone here, with its script and its styles; that the page shows it is the business
+of the tests of the whole page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from render.svg import style
+from views.collectives import CollectivesAsked, collectives_html
+from views.state import Controls, read
+from views.widgets import ASSETS
+
+pytestmark = pytest.mark.browser
+
+FOUR = Controls(nodes=1, gpus_per_node="4", tp=4, pp=1)
+
+
+def view(language: str = "en", controls: Controls = FOUR, **asked: str) -> str:
+    return collectives_html(read(controls), controls, CollectivesAsked(**asked), language)
+
+
+@pytest.fixture
+def opened(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Opens a view; whatever goes wrong in its script fails the test at its end."""
+    pages, problems = [], []
+
+    def opened(html: str, width: int = 1400, dark: bool = False) -> Any:
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        pages.append(page)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("request", lambda request: problems.append(request.url))
+        sheets = "".join(
+            (ASSETS / f"{name}.css").read_text(encoding="utf-8") for name in ("page", "collectives")
+        )
+        script = (ASSETS / "collectives.js").read_text(encoding="utf-8")
+        page.set_content(
+            f"<!doctype html><style>{style()}{sheets}</style>"
+            f'<body class="{"dark" if dark else ""}"><div class="gradio-container">'
+            f'<div id="picture">{html}</div></div><script>'
+            "const element = document.getElementById('picture');"
+            f"const watch = (name, update) => {{ window.updated = update; }};{script}</script>"
+        )
+        return page
+
+    yield opened
+    for page in pages:
+        page.close()
+    assert problems == []
+
+
+def slots(page: Any) -> list[list[str]]:
+    """The numbers in the slots, a row a rank; an empty slot is ''."""
+    rows: dict[int, list[str]] = {}
+    for cell in page.locator(".slot").all():
+        place = int(cell.get_attribute("data-slot").split(",")[0])
+        rows.setdefault(place, []).append(cell.locator("text").text_content())
+    return [rows[place] for place in sorted(rows)]
+
+
+def press(page: Any, name: str, times: int = 1) -> None:
+    for _ in range(times):
+        page.click(f"[data-play={name}]")
+
+
+def test_a_ring_all_reduce_is_stepped_through(opened):
+    page = opened(view())
+    start = [
+        ["0", "1", "2", "3"],
+        ["10", "11", "12", "13"],
+        ["20", "21", "22", "23"],
+        ["30", "31", "32", "33"],
+    ]
+    assert slots(page) == start
+    press(page, "next")  # rank r sends chunk r to the next, which adds it
+    assert slots(page) == [
+        ["0", "1", "2", "36"],
+        ["10", "11", "12", "13"],
+        ["20", "32", "22", "23"],
+        ["30", "31", "54", "33"],
+    ]
+    assert page.locator(".arrow").count() == 4
+    assert "0 → 1, 1 → 2, 2 → 3, 3 → 0" in page.locator(".collectives-told").text_content()
+    press(page, "next", 5)
+    assert slots(page) == [["60", "64", "68", "72"]] * 4
+    assert "Step 6 of 6" in page.locator(".collectives-told").text_content()
+    assert page.locator("[data-play=next]").is_disabled()
+    press(page, "back", 6)
+    assert slots(page) == start
+    assert page.locator(".arrow").count() == 0
+
+
+def test_the_slider_goes_to_any_step_by_keyboard(opened):
+    page = opened(view())
+    slider = page.locator(".collectives-player input")
+    slider.focus()
+    page.keyboard.press("End")
+    assert slots(page) == [["60", "64", "68", "72"]] * 4
+    page.keyboard.press("ArrowLeft")
+    assert "Step 5 of 6" in page.locator(".collectives-told").text_content()
+    assert "Step 5 of 6" in slider.get_attribute("aria-valuetext")
+
+
+def test_it_plays_to_the_end_and_stops(opened):
+    page = opened(view(collective="send_recv", collective_algorithm="pipeline_forward"))
+    page.clock.install()
+    button = page.locator("[data-play=play]")
+    assert button.text_content() == "Play"
+    button.click()
+    assert button.text_content() == "Stop"
+    page.clock.run_for(60_000)
+    assert button.text_content() == "Play"
+    assert slots(page) == [["0", "1", "2", "3"]] * 4
+    button.click()  # again from the start
+    assert slots(page)[1:] == [["", "", "", ""]] * 3
+    button.click()
+    page.clock.run_for(60_000)
+    assert slots(page)[1:] == [["", "", "", ""]] * 3
+
+
+def test_who_contributed_is_marked(opened):
+    page = opened(view())
+    press(page, "next", 6)
+    for cell in page.locator(".slot").all():
+        assert cell.locator(".strip .on").count() == 4
+
+
+def test_a_step_stays_while_the_same_algorithm_is_drawn_anew(opened):
+    page = opened(view())
+    press(page, "next", 3)
+    before = slots(page)
+    redraw = "html => { document.getElementById('picture').innerHTML = html; updated(); }"
+    page.evaluate(redraw, view(collective_mb="7"))
+    assert slots(page) == before
+    page.evaluate(redraw, view(collective_algorithm="tree_all_reduce"))
+    assert page.locator(".collectives-player input").input_value() == "0"
+    page.evaluate(redraw, view(collective="split"))  # nothing moves: there is no player
+    assert page.locator(".slot").count() == 0
+
+
+WIDE = Controls(tp=8)
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_wide_pictures_scroll_in_their_own_box(opened, width, language):
+    page = opened(view(language, WIDE, collective="all_to_all", collective_all="1"), width)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    scrolls = page.evaluate(
+        "[...document.querySelectorAll('.collectives-scroll')].map(e => e.scrollWidth > 400)"
+    )
+    assert any(scrolls)
+
+
+def luminance(colour: str) -> float:
+    linear = [
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
+        for c in (int(part) / 255 for part in re.findall(r"\d+", colour)[:3])
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_numbers_on_colours_can_be_read(opened, dark):
+    """Of cells and of bars, which have colours of their own; contrast >= 4.5 (WCAG 2.1)."""
+    page = opened(view(controls=WIDE, bucket_scheme="zero3", bucket_ms="1"), dark=dark)
+    pairs = page.evaluate(
+        """() => [...document.querySelectorAll('.cell[class*=" g"], .slot[class*=" g"], .bar')]
+        .filter(one => one.querySelector(':scope > text'))
+        .map(one => ['rect', 'text'].map(
+            name => getComputedStyle(one.querySelector(':scope > ' + name)).fill))"""
+    )
+    assert len(pairs) > 100
+    for fill, ink in {tuple(pair) for pair in pairs}:
+        low, high = sorted((luminance(fill), luminance(ink)))
+        assert (high + 0.05) / (low + 0.05) >= 4.5, (fill, ink)

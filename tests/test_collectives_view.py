@@ -1,0 +1,434 @@
+"""The Collectives view as HTML: every operation in every group, refusals, words, what is shown."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from dataclasses import fields, replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sentences import CHINESE, texts_in
+
+from descriptions import ALGORITHM_TEXTS, CONTROLS, LANGUAGES, OPERATION_TEXTS, PAGE, REFUSALS
+from groups.conventions import CONVENTIONS
+from texts.collectives import COLLECTIVES_CONTROLS, COLLECTIVES_PAGE, COLLECTIVES_REFUSALS
+from training import walkthrough
+from training.algorithms import ALGORITHMS
+from training.collectives import OPERATIONS
+from views.collectives import FORMULAS, CollectivesAsked, collectives_html
+from views.collectives_asked import (
+    COST_OF,
+    MOST_MEMBERS,
+    contributors,
+    default_shape,
+    read_asked,
+    tensors_of,
+)
+from views.collectives_buckets import SCHEMES
+from views.state import Controls, read
+
+USUAL = Controls(tp=4)  # 16 GPUs: tp 4, dp 2, pp 2
+NARROW = settings(max_examples=60, deadline=None)
+
+
+def shown(asked=None, controls=USUAL, language="en", rank="") -> str:
+    return collectives_html(
+        read(controls), controls, asked or CollectivesAsked(), language, rank=rank
+    )
+
+
+def plain(page: str) -> str:
+    """The words of a page."""
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page)).split())
+
+
+def sentence_of(code: str, **facts) -> str:
+    return REFUSALS[code]["en"].format(**facts)
+
+
+class Nesting(HTMLParser):
+    """Fails for tags that are not closed in order."""
+
+    EMPTY = ("input", "br", "rect", "path", "circle")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in self.EMPTY:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in self.EMPTY:
+            assert self.open.pop() == tag
+
+
+# Every operation.
+
+
+@pytest.mark.parametrize("op", OPERATIONS)
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_every_operation_is_shown_both_ways(op, direction):
+    for group in ("tp", "dp", "cp", "tp-dp"):  # 4, 2, 1 and 8 ranks
+        asked = CollectivesAsked(
+            collective=op, collective_direction=direction, collective_group=group
+        )
+        page = shown(asked)
+        parser = Nesting()
+        parser.feed(page)
+        assert parser.open == []
+        refused = sentence_of("no-backward", operation=op) in plain(page)
+        assert refused == (direction == "backward" and not OPERATIONS[op].backward)
+
+
+@pytest.mark.parametrize("op", OPERATIONS)
+@pytest.mark.parametrize("n", range(1, MOST_MEMBERS + 1))
+def test_the_shape_that_the_view_takes_by_itself_works(op, n):
+    controls = Controls(nodes=1, gpus_per_node=str(n), tp=n, pp=1)
+    for direction in ("forward", "backward" if OPERATIONS[op].backward else "forward"):
+        asked = CollectivesAsked(
+            collective=op, collective_direction=direction, collective_group="tp"
+        )
+        watched, _, problems = read_asked(read(controls), asked)
+        assert not problems
+        assert watched.shape == default_shape(OPERATIONS[op], n)
+        before, after = tensors_of(watched)
+        assert len(before) == len(after) == n
+
+
+def test_every_function_has_a_formula_and_every_text_is_of_something():
+    functions = {getattr(o, d) for o in OPERATIONS.values() for d in ("forward", "backward")}
+    assert {COST_OF.get(name, name) for name in functions - {""}} == set(FORMULAS)
+    assert list(OPERATION_TEXTS) == list(OPERATIONS)
+    assert set(ALGORITHM_TEXTS) == set(ALGORITHMS)
+
+
+# What the numbers say.
+
+
+def numbers(page: str) -> list[str]:
+    """The numbers in the cells of the first picture, from top to bottom, left to right."""
+    picture = page.split("collectives-exchange")[1].split("</svg>")[0]
+    return re.findall(r'class="cell[^>]*>.*?<text[^>]*>([^<]*)</text>', picture)
+
+
+def test_the_numbers_of_an_all_reduce():
+    assert numbers(shown()) == [
+        "0", "1", "2", "3",      "60", "64", "68", "72",
+        "10", "11", "12", "13",  "60", "64", "68", "72",
+        "20", "21", "22", "23",  "60", "64", "68", "72",
+        "30", "31", "32", "33",  "60", "64", "68", "72",
+    ]  # fmt: skip
+
+
+def test_the_numbers_of_a_scatter_from_the_second_rank():
+    asked = CollectivesAsked(
+        collective="scatter", collective_group="dp", collective_index="5", collective_root="13"
+    )
+    page = shown(asked)
+    assert numbers(page) == [
+        "0", "1",    "10",
+        "10", "11",  "11",
+    ]  # fmt: skip
+    assert "ranks 9, 13" in page
+
+
+def test_the_published_numbers_of_the_walk_through_can_be_watched():
+    controls = Controls(nodes=1, tp=2, pp=2)
+    asked = CollectivesAsked(
+        collective="reduce_from_tensor_model_parallel_region",
+        collective_index="3",
+        collective_shape="1",
+        collective_values="rank",
+    )
+    assert numbers(shown(asked, controls)) == ["6", "13", "7", "13"]
+
+
+def test_all_seven_functions_are_on_the_page_with_their_numbers():
+    page = plain(shown())
+    for example in walkthrough.examples():
+        assert example.op in page
+    for told in ("6: [6] → [13]", "6: [36] → [85]", "[170], [170]", "7: [2] → [14]",
+                 "6: [1, 2] → [1]", "6: [6] → [6, 7]", "7: [7, 7] → [7]"):  # fmt: skip
+        assert told in page
+
+
+def test_contributors_are_those_whose_numbers_come_out():
+    asked = CollectivesAsked(collective="reduce", collective_group="tp", collective_root="2")
+    watched, _, _ = read_asked(read(USUAL), asked)
+    who = contributors(watched, tensors_of(watched)[0])
+    assert [own.any(axis=0).tolist() for own in who] == [
+        [True, False, False, False],
+        [False, True, False, False],
+        [True, True, True, True],
+        [False, False, False, True],
+    ]
+
+
+def test_the_group_of_the_pinned_rank_is_watched_unless_another_is_named():
+    assert "ranks 12, 13, 14, 15" in shown(rank="14")
+    assert "ranks 4, 5, 6, 7" in shown(CollectivesAsked(collective_index="1"), rank="14")
+    assert "ranks 0, 1, 2, 3" in shown(rank="nonsense")
+
+
+def test_several_groups_are_shown_side_by_side():
+    page = shown(CollectivesAsked(collective_all="1"))
+    assert page.count('class="collectives-exchange"') == 4
+    assert PAGE["collectives_apart"]["en"] in page
+    assert shown().count('class="collectives-exchange"') == 1
+
+
+def test_bytes_steps_and_bus_factor_are_told():
+    page = plain(shown(CollectivesAsked(collective_mb="1000", collective_gbs="100")))
+    assert "2(n − 1)/n · S = 1.50 GB" in page  # noqa: RUF001
+    assert "2(n − 1) = 6" in page  # noqa: RUF001
+    assert "Bus factor 1.5" in page
+    assert "At least 15.0 ms" in page
+
+
+@pytest.mark.parametrize(("group", "speed"), [("tp", "450 GB/s"), ("pp", "50 GB/s")])
+def test_a_group_that_leaves_its_node_has_the_speed_of_the_network(group, speed):
+    assert speed in plain(shown(CollectivesAsked(collective_group=group)))
+
+
+# Steps.
+
+
+def states(page: str) -> dict:
+    return json.loads(html.unescape(re.search(r'data-states="([^"]*)"', page)[1]))
+
+
+def last_state(data: dict) -> list[list[list | None]]:
+    """As the page's script works it out."""
+    slots = [list(row) for row in data["first"]]
+    for step in data["steps"]:
+        for place, slot, cell in step["sets"]:
+            slots[place][slot] = cell
+    return slots
+
+
+@pytest.mark.parametrize(
+    "algorithm", ["ring_all_reduce", "tree_all_reduce", "double_tree_all_reduce"]
+)
+def test_after_the_last_step_of_an_all_reduce_everybody_has_everything(algorithm):
+    data = states(shown(CollectivesAsked(collective_algorithm=algorithm)))
+    everyone = [0, 1, 2, 3]
+    for row in last_state(data):
+        assert [cell[1] for cell in row] == [everyone] * len(row)
+        assert [cell[0] for cell in row] == [str(60 + 4 * slot) for slot in range(len(row))]
+    assert len(data["told"]) == len(data["share"]) == len(data["steps"]) + 1
+    assert (data["share"][0], data["share"][-1]) == (0, 1)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_every_algorithm_can_be_chosen(name):
+    op = {"direct_gather": "gather", "direct_scatter": "scatter", "ring_attention": "all_gather",
+          "pipeline_forward": "send_recv", "pipeline_backward": "send_recv"}.get(name)  # fmt: skip
+    op = op or next(
+        op for op in sorted(OPERATIONS, key=len, reverse=True) if name.endswith("_" + op)
+    )
+    page = shown(CollectivesAsked(collective=op, collective_algorithm=name))
+    assert f'data-algorithm="{name}-4-0"' in page
+    assert ALGORITHM_TEXTS[name].used["en"] in html.unescape(page)
+
+
+def test_where_nothing_moves_there_are_no_steps():
+    page = shown(CollectivesAsked(collective="split"))
+    assert PAGE["collectives_no_steps"]["en"] in page
+    assert "collectives-play" not in page
+    assert PAGE["collectives_still"]["en"] in page
+
+
+# Large groups.
+
+
+def test_of_a_large_group_the_first_ranks_are_shown_and_the_page_says_so():
+    controls = Controls(nodes=1024, tp=2, pp=2)
+    page = plain(shown(CollectivesAsked(collective_group="dp"), controls))
+    assert "This dp group has 2,048 ranks." in page
+    assert "for a group of the first 8 ranks; the group has 2,048" in page
+    assert "2(n − 1) = 4,094" in page  # noqa: RUF001
+
+
+@pytest.mark.parametrize("group", ["dp-cp", "embd", "tp-ep-pp", "intra-dist-opt"])
+def test_the_largest_world_is_shown(group):
+    controls = Controls(nodes=16_384, tp=8, pp=16, cp=2)
+    page = shown(CollectivesAsked(collective_group=group, collective_all="1"), controls)
+    assert len(page) < 400_000
+
+
+# Inputs that cannot be.
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "code"),
+    [
+        ("collective", "allreduce", "not-offered"),
+        ("collective", ["all_reduce"], "not-offered"),
+        ("collective_direction", "up", "not-offered"),
+        ("collective_group", "tpp", "not-offered"),
+        ("collective_index", "4", "out-of-range"),
+        ("collective_index", "1.5", "not-a-whole-number"),
+        ("collective_index", "-1", "out-of-range"),
+        ("collective_root", "9", "not-in-group"),
+        ("collective_root", "one", "not-a-whole-number"),
+        ("collective_shape", "6", "does-not-split"),
+        ("collective_shape", "4x", "not-a-shape"),
+        ("collective_shape", "0", "not-a-shape"),
+        ("collective_shape", "1x1x1x1", "not-a-shape"),
+        pytest.param("collective_shape", 10**5000, "not-a-shape", id="a long number"),
+        ("collective_shape", "64x64", "too-many-numbers"),
+        ("collective_values", "twos", "not-offered"),
+        ("collective_mb", "0", "not-positive"),
+        ("collective_mb", float("nan"), "not-positive"),
+        ("collective_gbs", "-3", "not-positive"),
+        ("collective_gbs", "1e99", "not-positive"),
+        ("collective_algorithm", "hypercube", "not-offered"),
+    ],
+)
+def test_an_input_that_cannot_be_is_refused_and_the_rest_is_shown(field, value, code):
+    asked = replace(CollectivesAsked(collective="scatter"), **{field: value})
+    _, counting, problems = read_asked(read(USUAL), asked)
+    assert [(problem.code, problem.control) for problem in problems] == [(code, field)]
+    assert getattr(counting, field) == ""
+    page = shown(asked)
+    assert page.count('class="problem"') == 1
+    assert "collectives-exchange" in page
+    assert "<b>" not in page.replace("<b>In training", "").replace(
+        "<b>", "", page.count("<dd>") * 9
+    )
+
+
+@pytest.mark.parametrize("field", ["bucket_layers", "bucket_hidden", "bucket_ms", "bucket_scheme"])
+@pytest.mark.parametrize("value", ["0", "many", 1e99, [3], True])
+def test_an_input_of_the_timeline_that_cannot_be_is_refused(field, value):
+    page = shown(replace(CollectivesAsked(), **{field: value}))
+    assert page.count('class="problem"') == 1
+    assert "collectives-lanes" in page
+
+
+def fixes(page: str) -> list[dict[str, str]]:
+    """The changes of the buttons beside problems."""
+    problems = re.findall(r'<div class="problem">.*?</div>', page)
+    return [
+        json.loads(html.unescape(found))
+        for problem in problems
+        for found in re.findall(r'data-set="([^"]*)"', problem)
+    ]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        CollectivesAsked(collective="reduce_scatter", collective_shape="7"),
+        CollectivesAsked(collective="all_to_all_sp2hp", collective_shape="2x6"),
+        CollectivesAsked(collective="broadcast", collective_root="12"),
+        CollectivesAsked(collective_index="44"),
+        CollectivesAsked(collective="_reduce", collective_direction="backward"),
+        CollectivesAsked(collective="gather", collective_shape="999"),
+    ],
+)
+def test_every_button_mends_what_it_stands_beside(asked):
+    offered = fixes(shown(asked))
+    assert offered
+    for change in offered:
+        assert fixes(shown(replace(asked, **change))) == []
+
+
+def test_a_group_of_one_says_so_and_offers_larger_groups():
+    asked = CollectivesAsked(collective_group="cp")
+    page = shown(asked)
+    assert PAGE["collectives_one"]["en"].format(kind="cp") in plain(page)
+    assert {"collective_group": "tp"} in fixes(page)
+    for change in fixes(page):
+        assert fixes(shown(replace(asked, **change))) == []
+
+
+STRANGE = st.one_of(
+    st.text(max_size=12), st.integers(), st.floats(), st.none(), st.booleans(),
+    st.lists(st.integers(), max_size=3), st.sampled_from([*OPERATIONS, "tp", "4", "2x4", "1"]),
+)  # fmt: skip
+
+
+@NARROW
+@given(st.fixed_dictionaries({field.name: STRANGE for field in fields(CollectivesAsked)}))
+def test_whatever_is_asked_is_answered(given_values):
+    page = shown(CollectivesAsked(**given_values))
+    parser = Nesting()
+    parser.feed(page)
+    assert parser.open == []
+
+
+def test_what_a_person_typed_is_escaped():
+    asked = CollectivesAsked(
+        **{f.name: '"><script>alert(1)</script>' for f in fields(CollectivesAsked)}
+    )
+    assert "<script" not in shown(asked)
+
+
+@pytest.mark.parametrize("framework", CONVENTIONS)
+def test_every_framework_has_a_group_to_watch(framework):
+    controls = Controls(framework=framework, tp=1, pp=1, group_type="dp")
+    assert "collectives-exchange" in shown(controls=controls)
+
+
+# Words.
+
+OWN_TEXTS = {
+    where: text
+    for name, root in (
+        ("PAGE", COLLECTIVES_PAGE),
+        ("CONTROLS", COLLECTIVES_CONTROLS),
+        ("REFUSALS", COLLECTIVES_REFUSALS),
+        ("OPERATIONS", OPERATION_TEXTS),
+        ("ALGORITHMS", ALGORITHM_TEXTS),
+    )
+    for where, text in texts_in(root, name)
+}
+SAME = ("PyTorch DDP", "ZeRO-3", "reduce-scatter", "all-gather", "{index}")
+
+
+@pytest.mark.parametrize("text", OWN_TEXTS.values(), ids=OWN_TEXTS)
+def test_both_languages_say_the_same(text):
+    blanks = [sorted(re.findall(r"\{(\w+)\}", text[language])) for language in LANGUAGES]
+    assert blanks[0] == blanks[1]
+    assert not CHINESE.search(text["en"])
+    assert CHINESE.search(text["zh"]) or any(same in text["zh"] for same in SAME)
+    # Chinese sentences have Chinese punctuation.
+    assert not re.search(r"[\u4e00-\u9fff][,;:.?!]", text["zh"])
+    assert not re.search(r"\s[\uff0c\u3002\uff1b\uff1a]", text["zh"])
+
+
+def test_every_word_of_the_view_is_used():
+    code = "".join(
+        path.read_text(encoding="utf-8")
+        for path in sorted((Path(__file__).parent.parent / "views").glob("collectives*.py"))
+    )
+    built = {f"buckets_{one}" for one in SCHEMES} | {f"buckets_about_{one}" for one in SCHEMES}
+    built |= {f"buckets_{what}" for what in
+              ("forward", "backward", "all_reduce", "reduce_scatter", "all_gather")}  # fmt: skip
+    built |= {f"collectives_values_{one}" for one in ("count", "rank", "ones")}
+    built |= {f"collectives_{one}" for one in
+              ("forward", "backward", "back", "next", "play", "stop")}  # fmt: skip
+    unused = {
+        name for name in COLLECTIVES_PAGE if f'"{name}"' not in code and f"'{name}'" not in code
+    }
+    assert unused <= built
+
+
+def test_every_input_is_named_in_both_languages():
+    assert {field.name for field in fields(CollectivesAsked)} == set(COLLECTIVES_CONTROLS)
+    assert set(COLLECTIVES_CONTROLS) <= set(CONTROLS)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_every_scheme_has_its_timeline(scheme):
+    page = shown(CollectivesAsked(bucket_scheme=scheme), language="zh")
+    assert PAGE[f"buckets_about_{scheme}"]["zh"] in page
+    assert page.count('class="bar backward"') >= 12
