@@ -262,6 +262,15 @@ def test_without_a_model_the_layers_and_experts_of_the_column_choose_one():
     assert model_of(MemoryAsked(), Controls()).is_matched
 
 
+@pytest.mark.parametrize(
+    ("layers", "words"),
+    [("", "No model is chosen"), ("126", "Taken for the layers"), ("13", "No published model")],
+)
+def test_the_view_says_where_the_model_comes_from(layers, words):
+    html = shown(Controls(layers=layers, pp=1), MemoryAsked())
+    assert words in html
+
+
 def test_sizes_that_follow_from_hidden_follow_it():
     chosen = model_of(MemoryAsked(model="gpt3-175b", hidden="6144"), Controls())
     assert (chosen.model.head_dim, chosen.model.ffn) == (64, 24576)

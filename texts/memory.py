@@ -185,6 +185,11 @@ MEMORY: dict[str, Text] = {
         "Taken for the layers or experts in the column: {name}. Choose another one above.",
         "按左侧控件的层数或专家数取用：{name}。可在上方另选。",
     ),
+    "note_unlike": Text(
+        "No published model here has the layers and experts of the column: {name} is taken, with "
+        "those.",
+        "此处没有与左侧控件的层数和专家数相同的已公开模型：取 {name}，并改用这些数值。",
+    ),
     "note_changed": Text(
         "In place of the preset's: {changes}. What is typed in this view counts first, then the "
         "column, then the preset.",

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from groups.alternatives import divisors, not_a_multiple
-from groups.errors import LayoutError, quoted
+from groups.errors import LayoutError, not_a_choice
 from groups.layers import MAX_LAYERS
 from groups.mesh import whole_number
 
@@ -196,10 +196,4 @@ def divisors_near(name: str, near: int, number: int) -> list[dict[str, int]]:
 def require_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
     """Refuse what is none of the choices; a flag is no 1.0, which is only equal to True."""
     if type(value) is not type(choices[0]) or value not in choices:
-        listed = ", ".join(map(str, choices))
-        raise LayoutError(
-            "not-a-choice",
-            f"{quoted(value)} is not a choice of {name}: choose {listed}",
-            control=name,
-            facts={"control": name, "value": quoted(value), "choices": listed},
-        )
+        raise not_a_choice(name, value, map(str, choices))

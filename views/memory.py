@@ -243,7 +243,8 @@ def _noted(problem: Problem, controls: Controls, language: str) -> list[str]:
     notes = []
     if chosen.is_matched:
         is_asked = not (is_empty(controls.layers) and is_empty(controls.experts))
-        words = "note_matched" if is_asked else "note_default"
+        is_like = not {"layers", "experts"} & set(chosen.changed)
+        words = ("note_matched" if is_like else "note_unlike") if is_asked else "note_default"
         notes.append(MEMORY[words][language].format(name=name))
     if chosen.changed:
         changes = ", ".join(

@@ -16,7 +16,7 @@ from training.memory import PRECISIONS, StageMemory, Training, largest, memory_p
 from training.model import Model
 from training.split import SPREADS, Split
 
-from .model_asked import ON_OFF, ChosenModel, ModelAsked, model_of
+from .model_asked import ON_OFF, ChosenModel, ModelAsked, model_of, one_of
 from .state import Controls, Layout, is_empty, read, typed
 
 GIB = 2**30
@@ -105,7 +105,7 @@ def problem_of(layout: Layout, controls: Controls, asked: MemoryAsked) -> Proble
         micro_batches = global_batch // (micro_batch * split.dp)
     schedule = "interleaved" if vpp > 1 else "1f1b"
     if not is_empty(asked.memory_schedule):
-        schedule = _chosen("memory_schedule", asked.memory_schedule, SCHEDULES)
+        schedule = one_of("memory_schedule", asked.memory_schedule, SCHEDULES)
     training = Training(
         micro_batch=micro_batch,
         micro_batches=micro_batches,
@@ -216,15 +216,4 @@ def _whole(value: object, name: str, empty: int) -> int:
 
 def _stated(asked: MemoryAsked, name: str, choices: tuple[str, ...]) -> str:
     value = getattr(asked, name)
-    return _chosen(name, DEFAULTS[name] if is_empty(value) else value, choices)
-
-
-def _chosen(name: str, value: object, choices: tuple[str, ...]) -> str:
-    if not isinstance(value, str) or value not in choices:
-        raise LayoutError(
-            "not-a-choice",
-            f"{quoted(value)} is not a choice of {name}: choose {', '.join(choices)}",
-            control=name,
-            facts={"control": name, "value": quoted(value), "choices": ", ".join(choices)},
-        )
-    return value
+    return one_of(name, DEFAULTS[name] if is_empty(value) else value, choices)

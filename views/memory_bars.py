@@ -17,6 +17,10 @@ MOST_ROWS = 32
 """Bars drawn: of more stages every so many, with the fullest and the last."""
 
 
+MIDDLE = 50
+"""Percent of the width from which on the line's label stands before it and not behind."""
+
+
 def bars_html(problem: Problem, stages: Sequence[StageMemory], language: str) -> str:
     """One bar a stage under the line of the GPU's memory; the formula of the fullest below."""
     most = largest(tuple(stages))
@@ -30,12 +34,13 @@ def bars_html(problem: Problem, stages: Sequence[StageMemory], language: str) ->
         note = MEMORY["bars_some"][language].format(shown=len(shown), stages=len(stages))
         note = f'<p class="fine">{escape(note)}</p>'
     line = 100 * problem.capacity / widest
+    side = " before" if line > MIDDLE else ""
     label = MEMORY["capacity_line"][language].format(capacity=gib(problem.capacity))
     return (
         f"{_legend(stages, language)}"
         f'<div class="memory-bars" style="--memory-capacity:{line:.2f}%" role="list" '
         f'aria-label="{escape(MEMORY["bars_label"][language])}">'
-        f'<p class="memory-line"><span>{escape(label)}</span></p>{rows}</div>{note}'
+        f'<p class="memory-line{side}"><span>{escape(label)}</span></p>{rows}</div>{note}'
         f'<div class="memory-formula" aria-live="polite">{_told(problem, most, language)}</div>'
     )
 

@@ -7,11 +7,11 @@ Without a preset it is the first one with the column's layers and experts.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from groups import LayoutError
-from groups.errors import quoted
+from groups.errors import not_a_choice
 from training.model import BIASES, Model
 from training.models import DEFAULT, MODELS, model_like
 
@@ -79,7 +79,11 @@ def model_of(asked: Any, controls: Controls) -> ChosenModel:
     column = {name: _column(controls, name) for name in OF_COLUMN}
     given = {name: size for name, size in column.items() if size is not None}
     is_matched = is_empty(asked.model)
-    preset = (model_like(**given) or DEFAULT) if is_matched else _preset(asked.model)
+    preset = (
+        (model_like(**given) or DEFAULT)
+        if is_matched
+        else one_of("model", asked.model, tuple(MODELS))
+    )
     start = MODELS[preset].model
     changes = {**given, **_typed_fields(asked)}
     changed = {name: value for name, value in changes.items() if value != getattr(start, name)}
@@ -108,9 +112,9 @@ def _typed_fields(asked: Any) -> dict[str, Any]:
             found[name] = typed(getattr(asked, name))
     for name in FLAGS:
         if not is_empty(getattr(asked, name)):
-            found[name] = ON_OFF[_choice(name, getattr(asked, name), tuple(ON_OFF))]
+            found[name] = ON_OFF[one_of(name, getattr(asked, name), tuple(ON_OFF))]
     if not is_empty(asked.biases):
-        found["biases"] = _choice("biases", asked.biases, BIASES)
+        found["biases"] = one_of("biases", asked.biases, BIASES)
     return found
 
 
@@ -120,16 +124,8 @@ def _column(controls: Controls, name: str) -> Any:
     return None if is_empty(value) else typed(value)
 
 
-def _preset(value: object) -> str:
-    return _choice("model", value, tuple(MODELS))
-
-
-def _choice(name: str, value: object, choices: tuple[str, ...]) -> str:
+def one_of(name: str, value: object, choices: Sequence[str]) -> str:
+    """A choice of a field, if it is one."""
     if not isinstance(value, str) or value not in choices:
-        raise LayoutError(
-            "not-a-choice",
-            f"{quoted(value)} is not a choice of {name}: choose {', '.join(choices)}",
-            control=name,
-            facts={"control": name, "value": quoted(value), "choices": ", ".join(choices)},
-        )
+        raise not_a_choice(name, value, choices)
     return value
