@@ -10,7 +10,17 @@ import time
 
 from .page_client import Servers
 
-PARTS = ("groups", "picture", "server", "browser", "clients", "start", "memory")
+PARTS = (
+    "groups",
+    "picture",
+    "pipeline",
+    "search",
+    "server",
+    "browser",
+    "clients",
+    "start",
+    "memory",
+)
 
 
 def main() -> None:

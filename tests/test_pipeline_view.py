@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from descriptions import CONTROLS
-from groups.layers import stage_layers
+from groups import LayoutError
 from training.pipeline import SCHEDULES, schedule
 from training.pipeline.schedules import checked
 from views.pipeline import PipelineAsked, pipeline_html
@@ -145,7 +145,14 @@ def test_two_schedules_of_the_same_sizes_are_drawn_once():
 
 # --- Layers ---
 
-CASES = json.loads((DATA / "pipeline_layers.json").read_text(encoding="utf-8"))
+# Layers of stages as megatron-core 0.16.1 deals them; the page counts embedding and loss together.
+CASES = {
+    case["id"]: case
+    for case in json.loads((DATA / "pipeline_layers.json").read_text(encoding="utf-8"))["cases"]
+    if case["kind"] in ("layers", "error")
+    and case["config"].get("emb") == case["config"].get("loss")
+    and not isinstance(case["config"].get("layout"), list)
+}
 
 
 def stages_for(name="1f1b", p=4, v=None, controls=None, **asked) -> tuple[Stage, ...] | None:
@@ -153,13 +160,29 @@ def stages_for(name="1f1b", p=4, v=None, controls=None, **asked) -> tuple[Stage,
     return stages_of(sizes, Controls(pp=p, **(controls or {})), PipelineAsked(**asked))
 
 
-def test_stages_hold_the_layers_that_megatron_gives_them():
-    given = {"controls": {"layers": "16"}}
-    looped = stages_for("interleaved", v=2, **given)
-    dealt = stage_layers(16, 4, 2)
-    for number, stage in enumerate(looped):
-        assert list(stage.layers) == dealt[number % 4][number // 4]
-    assert [stage.text for stage in stages_for(**given)] == ["E 0-3", "4-7", "8-11", "12-15 L"]
+@pytest.mark.parametrize("key", CASES)
+def test_stages_hold_the_layers_that_megatron_gives_them(key):
+    case, sizes = CASES[key], CASES[key]["config"]
+    chunks = case.get("vpp") or sizes.get("vpp") or 1
+    given = {
+        "controls": {"layers": str(sizes["n"]), "account": sizes.get("emb", False)},
+        "first_layers": sizes.get("first", ""),
+        "last_layers": sizes.get("last", ""),
+        "pipe_layout": sizes.get("layout", ""),
+    }
+    name, pp = "interleaved" if chunks > 1 else "1f1b", sizes["pp"]
+    if case["kind"] == "error":
+        with pytest.raises(LayoutError):
+            stages_for(name, pp, chunks, **given)
+        return
+    found = stages_for(name, pp, chunks, **given)
+    for rank, dealt in enumerate(case["decoder_layers_0based"]):
+        assert [list(found[chunk * pp + rank].layers) for chunk in range(chunks)] == dealt
+
+
+def test_a_stage_is_written_with_its_ends():
+    stages = stages_for(controls={"layers": "16"})
+    assert [stage.text for stage in stages] == ["E 0-3", "4-7", "8-11", "12-15 L"]
 
 
 def test_in_a_v_layers_go_forth_and_back_over_the_ranks():
