@@ -237,15 +237,15 @@ COLLECTIVES_PAGE: dict[str, Text] = {
     "collectives_play": Text("Play", "播放"),
     "collectives_stop": Text("Stop", "停止"),
     "collectives_start": Text(
-        "Before the first of {last} steps. No algorithm sends less than {bound} from the busiest "
-        "rank.",
-        "第一步之前，共 {last} 步。任何算法中最忙的 rank 都至少要发送 {bound}。",
+        "Before the first of {last} steps. Whatever the algorithm, {bound} must go through the "
+        "busiest link, in or out.",
+        "第一步之前，共 {last} 步。无论用什么算法，最忙的链路（收或发）至少要通过 {bound}。",
     ),
     "collectives_at": Text(
-        "Step {step} of {last}, {messages} at once: {moves}. The busiest rank has sent {sent}; the "
-        "bandwidth bound is {bound}. So far {time}.",
-        "第 {step} 步，共 {last} 步，同时发送 {messages} 条：{moves}。最忙的 rank 已发送 {sent}；"
-        "带宽下限为 {bound}。已用时 {time}。",
+        "Step {step} of {last}, {messages} at once: {moves}. Through the busiest link, in or out, "
+        "{passed} have gone, of {bound} that must; so far {time}.",
+        "第 {step} 步，共 {last} 步，同时发送 {messages} 条：{moves}。"
+        "最忙的链路（收或发）已通过 {passed}，至少须通过 {bound}；已用时 {time}。",
     ),
     "collectives_balance": Text(
         "What each rank works out at each step, as query chunk · key chunk; a chunk with itself is "

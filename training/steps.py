@@ -9,6 +9,7 @@ can be added, such as sets of who contributed. The algorithms themselves: traini
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -62,22 +63,26 @@ class Algorithm:
     def __post_init__(self) -> None:
         object.__setattr__(self, "slots", self.slots or self.chunks)
 
-    def sent(self) -> list[float]:
-        """The share of S that the busiest sender sends in each step.
+    def loads(self) -> list[float]:
+        """The share of S that the busiest port, in or out, passes in each step.
 
-        Over the bandwidth it is the time of the step, where every member sends at one speed.
+        Over the bandwidth it is the time of the step, if all ports are alike and none waits.
         """
-        return [busiest(step) / self.chunks for step in self.steps]
+        return [max(ports(step).values(), default=0) / self.chunks for step in self.steps]
 
 
-def busiest(step: Step) -> int:
-    """Messages of the member that sends most of them in a step.
+Port = tuple[str, int]
+"""("out" or "in", place): the two directions of a member's link work at the same time."""
 
-    >>> busiest((Move(0, 1, 0, 0), Move(0, 2, 0, 0), Move(3, 4, 0, 0)))
-    2
+
+def ports(step: Step) -> Counter[Port]:
+    """Messages that go out of each member in a step, and those that come in.
+
+    >>> both = ports((Move(0, 1, 0, 0), Move(0, 2, 0, 0)))
+    >>> both["out", 0], both["in", 1], both["in", 0]
+    (2, 1, 0)
     """
-    senders = [move.sender for move in step]
-    return max((senders.count(one) for one in set(senders)), default=0)
+    return Counter(port for move in step for port in (("out", move.sender), ("in", move.receiver)))
 
 
 def run(

@@ -192,12 +192,13 @@ def _pictures(layout: Layout, watched: Watched, asked: CollectivesAsked, languag
         _figure(layout, watched, index, ranks, before, after, who, flow, language)
         for index, ranks in _groups(watched, asked)
     ]
-    told = _told(watched, flow, language)
+    told = [PAGE[words][language], _told(watched, flow, language)]
     if len(figures) > 1:
-        told += " " + PAGE["collectives_apart"][language]
+        told.append(PAGE["collectives_apart"][language])
+    said = ("" if language == "zh" else " ").join(told)
     return (
         f'<div class="collectives-now"><h3>{PAGE["collectives_numbers"][language]}</h3>'
-        f"<p>{escape(PAGE[words][language])} {escape(told)}</p>"
+        f"<p>{escape(said)}</p>"
         f'<div class="collectives-figures">{"".join(figures)}</div></div>'
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from html import escape
 from typing import Any
 
@@ -12,7 +13,7 @@ from render.exchange import Cell
 from render.slots import slots_svg
 from training.algorithms import algorithm_of, attended
 from training.cost import bus_factor
-from training.steps import Algorithm, Slots, run
+from training.steps import Algorithm, Port, Slots, ports, run
 
 from .collectives_asked import MOST_STEPPED, Watched
 from .units import bytes_text, seconds_text
@@ -105,9 +106,9 @@ def _changes(algorithm: Algorithm, states: list[Slots], told: list[str]) -> dict
                 ],
             }
         )
-    shares, total = [0.0], sum(algorithm.sent()) or 1.0
-    for share in algorithm.sent():
-        shares.append(shares[-1] + share)
+    shares, total = [0.0], sum(algorithm.loads()) or 1.0
+    for load in algorithm.loads():
+        shares.append(shares[-1] + load)
     return {
         "first": [[cell(one) for one in row] for row in states[0]],
         "steps": found,
@@ -121,22 +122,23 @@ def _told(
 ) -> list[str]:
     """A sentence for the state before the first step and after each."""
     size, n, last = watched.buffer_bytes, len(ranks), len(algorithm.steps)
-    bound = bus_factor(algorithm.op, n) * size
-    sent = 0.0
-    told = [PAGE["collectives_start"][language].format(last=last, bound=bytes_text(bound))]
-    for number, (step, share) in enumerate(zip(algorithm.steps, algorithm.sent()), start=1):
-        sent += share * size
+    bound = bytes_text(bus_factor(algorithm.op, n) * size)
+    told = [PAGE["collectives_start"][language].format(last=last, bound=bound)]
+    passed: Counter[Port] = Counter()
+    seconds = 0.0
+    for number, (step, load) in enumerate(zip(algorithm.steps, algorithm.loads()), start=1):
+        passed += ports(step)
+        seconds += load * size / watched.bytes_per_second
         shown = ", ".join(f"{ranks[m.sender]} → {ranks[m.receiver]}" for m in step[:4])
-        more = ", …" if len(step) > 4 else ""
         told.append(
             PAGE["collectives_at"][language].format(
                 step=number,
                 last=last,
                 messages=len(step),
-                moves=shown + more,
-                sent=bytes_text(sent),
-                bound=bytes_text(bound),
-                time=seconds_text(sent / watched.bytes_per_second),
+                moves=shown + (", …" if len(step) > 4 else ""),
+                passed=bytes_text(max(passed.values()) / algorithm.chunks * size),
+                bound=bound,
+                time=seconds_text(seconds),
             )
         )
     return told
