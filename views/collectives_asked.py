@@ -159,8 +159,10 @@ def _read(layout: Layout, asked: CollectivesAsked, rank: Any) -> Watched:
             facts={"operation": op},
         )
     grouping = layout.every[_group_name(layout, asked.collective_group)]
+    name = grouping.name
     index, ranks = _group(grouping, asked.collective_index, rank)
     members = tuple(ranks[:MOST_MEMBERS].tolist())
+    has_root = "root" in operation.options
     values = _choice("collective_values", asked.collective_values or "count", VALUES)
     watched = Watched(
         op=op,
@@ -171,7 +173,8 @@ def _read(layout: Layout, asked: CollectivesAsked, rank: Any) -> Watched:
         index=index,
         size=len(ranks),
         members=members,
-        root=_root(asked.collective_root, members, grouping.name, index),
+        # Without a root a rank that was asked for as one is no mistake: it waits for its turn.
+        root=_root(asked.collective_root, members, name, index) if has_root else 0,
         shape=default_shape(operation, len(members)),
         values=values,
         algorithm="",

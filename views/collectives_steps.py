@@ -7,15 +7,17 @@ from collections import Counter
 from html import escape
 from typing import Any
 
+import numpy as np
+
 from descriptions import ALGORITHM_TEXTS, PAGE
 from groups.holdings import sequence_chunks
 from render.exchange import Cell
 from render.slots import slots_svg
-from training.algorithms import algorithm_of, attended
+from training.algorithms import algorithm_of, attended, loaded
 from training.cost import bus_factor
 from training.steps import Algorithm, Port, Slots, ports, run
 
-from .collectives_asked import MOST_STEPPED, Watched
+from .collectives_asked import MOST_STEPPED, Watched, filled
 from .units import bytes_text, seconds_text
 
 
@@ -29,15 +31,7 @@ def steps_html(watched: Watched, inputs: str, language: str) -> str:
     root = watched.root if watched.root < len(ranks) else 0
     algorithm = algorithm_of(watched.algorithm, len(ranks), root)
     words = ALGORITHM_TEXTS[algorithm.name]
-    numbers = run(algorithm.steps, _numbers(watched, algorithm))
-    places = run(algorithm.steps, _who(algorithm), lambda a, b: a | b)
-    states = [
-        [
-            [None if own is None else Cell(str(own), tuple(sorted(who))) for own, who in zip(a, b)]
-            for a, b in zip(*state)
-        ]
-        for state in zip(numbers, places)
-    ]
+    states = _states(watched, algorithm)
     told = _told(watched, algorithm, ranks, language)
     longest = max((len(c.text) for state in states for row in state for c in row if c), default=1)
     description = PAGE["collectives_steps_picture"][language].format(
@@ -144,35 +138,28 @@ def _told(
     return told
 
 
-def _numbers(watched: Watched, algorithm: Algorithm) -> Slots:
-    """One whole number a slot, as the tensors of the view are filled."""
+def _states(watched: Watched, algorithm: Algorithm) -> list[Slots]:
+    """The cells of every slot before the first step and after each.
 
-    def value(place: int, slot: int) -> int:
-        if watched.values == "count":
-            return 10 * place + slot
-        return watched.members[place] if watched.values == "rank" else 1
-
-    return _filled(algorithm, value)
-
-
-def _who(algorithm: Algorithm) -> Slots:
-    return _filled(algorithm, lambda place, slot: frozenset([place]))
-
-
-def _filled(algorithm: Algorithm, value: Any) -> Slots:
-    """The slots before the first step, as training.algorithms.loaded fills them with tensors."""
+    The steps run twice: on numbers, filled as those of the view, and on a bit for each member,
+    which tells who contributed, for every contribution is added once.
+    """
     n = algorithm.members
-    slots: Slots = [[None] * algorithm.slots for _ in range(n)]
-    for place in range(n):
-        if algorithm.op in ("all_gather", "gather"):
-            slots[place][place] = value(place, 0)
-        elif algorithm.op in ("broadcast", "scatter", "send_recv") and place != algorithm.root:
-            continue
-        else:
-            slots[place][: algorithm.chunks] = [value(place, c) for c in range(algorithm.chunks)]
-        if algorithm.op == "all_to_all":
-            slots[place][n + place] = slots[place][place]
-    return slots
+    count = 1 if algorithm.op in ("all_gather", "gather") else algorithm.chunks
+    numbers = filled(watched, [(count,)] * n)
+    bits = [np.full(count, 1 << place) for place in range(n)]
+    both = [run(algorithm.steps, loaded(algorithm, tensors)) for tensors in (numbers, bits)]
+    return [
+        [[_cell(own, who, n) for own, who in zip(*rows)] for rows in zip(*state)]
+        for state in zip(*both)
+    ]
+
+
+def _cell(own: np.ndarray | None, who: np.ndarray | None, members: int) -> Cell | None:
+    if own is None or who is None:
+        return None
+    bits = int(who[0])
+    return Cell(str(int(own[0])), tuple(p for p in range(members) if bits >> p & 1))
 
 
 def _heads(algorithm: Algorithm, ranks: tuple[int, ...]) -> list[str]:
