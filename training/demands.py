@@ -107,7 +107,7 @@ def demands(
     >>> layer.kind, layer.what, layer.operation, layer.count, layer.buffer / 2**20  # MiB
     ('tp', 'forward', 'all_reduce', 2.0, 48.0)
 
-    Errors: LayoutError as `require`.
+    Errors: LayoutError as `require`, and as `Split.require_fits` where stages are not given.
     """
     split = replace(split, way=way_of(training.schedule))
     require(model, split, training, cp_algorithm)
@@ -351,13 +351,11 @@ def require(model: Model, split: Split, training: Training, cp_algorithm: str = 
     Traceback (most recent call last):
     groups.errors.LayoutError: ep 8 spreads experts, and the model has none; try ep 1
 
-    Errors: LayoutError as `Split.require_fits`; for ep without experts; for heads that all-to-all
-    cannot deal to cp ranks; and for experts with tp above 1 and no sequence parallelism, which
-    Megatron does not train.
+    Errors: LayoutError for ep without experts; for heads that all-to-all cannot deal to cp ranks;
+    and for experts with tp above 1 and no sequence parallelism, which Megatron does not train.
     """
     if not isinstance(cp_algorithm, str) or cp_algorithm not in CP_ALGORITHMS:
         raise not_a_choice("cp_algorithm", cp_algorithm, CP_ALGORITHMS)
-    split.require_fits(model)
     if split.ep > 1 and not model.experts:
         raise LayoutError(
             "ep-without-experts",

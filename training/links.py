@@ -82,21 +82,33 @@ def reach(grouping: Grouping, domain: int) -> Reach:
     (4, 4, 0.5, 0.5, (0.0, 1.0, 0.0, 1.0))
     """
     first = grouping.mesh.offset
-    if grouping.is_plain or grouping.places:
-        # All groups of a mesh are group 0, moved to another first rank; only where in a domain they
-        # start matters.
-        offsets = grouping.members(first) - first
-        starts, counts = np.unique(grouping.firsts() % domain, return_counts=True)
-        return _reach(offsets.tobytes(), starts.tobytes(), counts.tobytes(), domain)
+    spread = grouping.spread
+    if spread is not None:
+        return _of_spread(spread, grouping.world_size, first, domain)
+    if grouping.places:
+        return _moved(grouping.members(first) - first, grouping.firsts(), domain)
     groups = np.array(grouping.groups())
     return _summed(groups // domain, np.ones(len(groups), dtype=np.int64))
 
 
 @lru_cache(maxsize=4096)
-def _reach(offsets: bytes, starts: bytes, counts: bytes, domain: int) -> Reach:
-    """The same for groups that are one row of ranks, moved to some starts, each so often."""
-    at, row, times = (np.frombuffer(one, dtype=np.int64) for one in (starts, offsets, counts))
-    return _summed((at[:, None] + row) // domain, times)
+def _of_spread(spread: tuple[tuple[int, int], ...], world: int, first: int, domain: int) -> Reach:
+    """The same of all plain groups that have these runs of steps: they are the same groups."""
+    ranks, offsets = np.arange(world), np.zeros(1, dtype=np.int64)
+    starts = np.ones(world, dtype=bool)
+    for stride, size in spread:
+        starts &= ranks // stride % size == 0
+        offsets = np.add.outer(np.arange(size) * stride, offsets).reshape(-1)
+    return _moved(offsets, ranks[starts] + first, domain)
+
+
+def _moved(offsets: np.ndarray, firsts: np.ndarray, domain: int) -> Reach:
+    """All groups of a mesh are group 0, moved to another first rank.
+
+    So only where in a domain they start matters.
+    """
+    starts, times = np.unique(firsts % domain, return_counts=True)
+    return _summed((starts[:, None] + offsets) // domain, times)
 
 
 def _summed(domains: np.ndarray, times: np.ndarray) -> Reach:

@@ -71,6 +71,11 @@ class Job:
     dense: tuple[str, ...] = ("tp", "cp", "dp", "pp")
     expert: tuple[str, ...] = ("etp", "ep", "edp", "pp")
 
+    @property
+    def domain(self) -> int:
+        """GPUs that NVLink joins."""
+        return self.cluster.domain_of(self.gpus_per_node)
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -218,7 +223,7 @@ def idle_seconds(split: Split, training: Training, time: Computation) -> float:
 
 def valid_splits(job: Job) -> Iterator[Split]:
     """Every layout that divides the world, the model and the batch."""
-    model, domain = job.model, job.cluster.domain_of(job.gpus_per_node)
+    model, domain = job.model, job.domain
     heads = model.heads if model.is_mla else model.kv_heads
     for tp in divisors(job.world if "tp" in job.dense else 1):
         widths = [heads, model.ffn, model.shared_expert_ffn]
@@ -230,6 +235,8 @@ def valid_splits(job: Job) -> Iterator[Split]:
             rest, remainder = divmod(job.world, tp * cp * pp)
             per_step = job.training.micro_batch * rest
             if remainder or pp > model.layers or job.global_batch % per_step:
+                continue
+            if rest > 1 and "dp" not in job.dense:
                 continue
             for ep, etp in _expert_sizes(job, tp, tp * cp * rest):
                 if not _pipelines_agree(job, rest, tp * cp * rest // (ep * etp)):
@@ -334,8 +341,8 @@ def least_memory(job: Job, split: Split) -> float:
 def least_seconds(job: Job, split: Split) -> float:
     """A bound from below on what `worked_out` says of a layout's seconds.
 
-    tp's all-reduces (arXiv:2104.04473 section 3.2) and ep's all-to-alls; of ep ranks, no more than
-    those of a domain are reached by NVLink.
+    tp's all-reduces (arXiv:2104.04473 section 3.2); ep's all-to-alls, where no more ep ranks than
+    those of a domain are reached by NVLink; sends between stages that stand in different domains.
     """
     training, model, cluster = _training(job, split), job.model, job.cluster
     layers = -(-model.layers // split.pp)
@@ -344,8 +351,20 @@ def least_seconds(job: Job, split: Split) -> float:
     whole = tokens * model.hidden * PRECISIONS[training.precision].weight / split.pp
     reduced = 4 * (split.tp - 1) / split.tp * (2 * model.layers - model.moe_layers) * whole
     routed = 4 * model.top_k * model.moe_layers / split.tp * whole / split.ep
-    outside = max(0, split.ep - cluster.domain_of(job.gpus_per_node))
+    outside = max(0, split.ep - job.domain)
     exchange = max((split.ep - 1) / cluster.nvlink * (not outside), outside / cluster.nic)
-    waited = 0.0 if training.schedule in OVERLAPPING else routed * exchange
+    waited = _between_stages(job, split, training, whole)
+    waited += 0.0 if training.schedule in OVERLAPPING else routed * exchange
     idle = idle_seconds(split, training, time)
     return time.step + idle + reduced / cluster.nvlink + waited
+
+
+def _between_stages(job: Job, split: Split, training: Training, whole: float) -> float:
+    """Seconds for which a rank waits at least for its two messages a micro-batch."""
+    stage = split.tp * split.cp * split.dp
+    alone = training.schedule in ("1f1b", "gpipe") and split.pp > 1
+    if not alone or stage < job.domain or job.dense[-1] != "pp":
+        return 0.0
+    cut = split.tp if training.sequence_parallel else 1
+    sent = whole * split.pp / cut  # of all micro-batches, one way
+    return 2 * sent / job.cluster.nic

@@ -1,0 +1,324 @@
+"""The Traffic and the Search view as HTML: order, words, escaping, links and buttons that work."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import fields, replace
+from html import unescape
+from itertools import product
+
+import numpy as np
+import pytest
+
+from descriptions import CONTROLS, LANGUAGES, REFUSALS
+from groups import LayoutError
+from groups.conventions import CONVENTIONS
+from render.matrix import DECADES, LEVELS, matrix_picture, matrix_svg
+from texts.traffic import BESIDE, CLUSTER_NOTES, CP_CHOICES, PURPOSES, REASONS
+from training.clusters import CLUSTERS
+from training.demands import CP_ALGORITHMS, demands
+from training.in_flight import SCHEDULES
+from training.memory import Training
+from training.models import MODELS
+from training.reasons import alone, compared
+from training.search import search
+from training.split import Split
+from training.traffic import Computation
+from views.asked import Asked
+from views.link import from_query, to_query
+from views.memory_asked import MemoryAsked
+from views.search import job_of, search_html
+from views.state import Controls, from_preset, read
+from views.traffic import traffic_html
+from views.traffic_asked import STARTS, TrafficAsked, question_of
+
+SMALL = Controls(tp=2, pp=2, layers="32", global_batch="64")
+EXPERTS = Controls(nodes=4, tp=2, pp=2, ep=8, etp="1", global_batch="256")
+MIXTRAL = MemoryAsked(model="mixtral-8x7b", sequence="4096")
+VIEWS = {"traffic": traffic_html, "search": search_html}
+
+
+def keep(controls: Controls, changes) -> str:
+    """A link to a layout alone."""
+    return to_query(controls, Asked(), "en")
+
+
+def html(view: str, controls=SMALL, memory=None, asked=None, language: str = "en", **more) -> str:
+    layout = read(controls)
+    memory, asked = memory or MemoryAsked(), asked or TrafficAsked()
+    return VIEWS[view](layout, controls, memory, asked, language, **{"link": keep, **more})
+
+
+def text_of(page: str) -> str:
+    return unescape(re.sub(r"<[^>]*>", " ", page))
+
+
+def found_in(page: str, pattern: str) -> list[str]:
+    return [unescape(one) for one in re.findall(pattern, page)]
+
+
+# -- words ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("view", "language"), list(product(VIEWS, LANGUAGES)))
+def test_every_place_of_a_sentence_is_filled(view, language):
+    for controls, memory in ((SMALL, MemoryAsked()), (EXPERTS, MIXTRAL)):
+        shown = text_of(html(view, controls, memory, language=language))
+        assert not re.findall(r"\{\w*\}", shown)
+        assert ("GPU" in shown, "rank" in shown.lower()) == (True, True)
+
+
+def test_everything_that_is_sent_has_a_purpose_in_words():
+    whats, besides = set(), set()
+    splits = (
+        Split(tp=2, pp=2, cp=2, dp=2, etp=2, ep=2, spread="nearly"),
+        Split(tp=2, pp=2, cp=2, dp=2, etp=1, ep=2, vpp=2, spread="nearly"),
+    )
+    for name, split, zero, sp in product(
+        ("deepseek-v3", "gpt3-175b"), splits, (0, 2, 3, 1), (True, False)
+    ):
+        model = MODELS[name].model
+        if not model.experts:
+            split = replace(split, ep=1)
+        elif not sp:
+            continue
+        for algorithm, schedule in product(CP_ALGORITHMS, ("1f1b", "dualpipe")):
+            training = Training(1, 8, schedule, zero=zero, recompute="full", sequence_parallel=sp)
+            if schedule == "dualpipe":
+                split = replace(split, vpp=1)
+            rows = demands(model, split, training, algorithm)
+            whats |= {row.what for row in rows}
+            besides |= {row.beside for row in rows}
+    assert whats == set(PURPOSES)
+    assert besides == set(BESIDE)
+    assert all(Computation(3.0, 1.0, 2).beside(one) >= 0 for one in BESIDE)
+
+
+def test_choices_fields_and_notes_have_words():
+    assert set(CP_CHOICES) == set(CP_ALGORITHMS)
+    assert {one.name for one in fields(TrafficAsked)} == set(STARTS) <= set(CONTROLS)
+    assert set(CLUSTER_NOTES) <= set(CLUSTERS)
+    assert {"ep-without-experts", "experts-need-sequence-parallel"} <= set(REFUSALS)
+
+
+def test_every_reason_has_words():
+    told = set()
+    for controls, memory in ((SMALL, MemoryAsked()), (EXPERTS, MIXTRAL)):
+        question = question_of(read(controls), controls, memory, TrafficAsked())
+        job = job_of(read(controls), question)
+        best = search(job).best
+        for one, other, capacity in product(best, best, (1e9, 30e9, job.capacity, best[0].memory)):
+            told |= {each.code for each in compared(one, other, capacity)}
+            told |= {each.code for each in alone(one, capacity)}
+    assert told <= set(REASONS)
+    assert {"fits", "lacks", "tight", "idle-less", "waits-more", "alike", "nothing"} <= told
+
+
+# -- what is shown -------------------------------------------------------------------------------
+
+
+def test_kinds_are_ranked_by_exposed_time():
+    page = html("traffic", EXPERTS, MIXTRAL)
+    table = page[page.index("<tbody>") : page.index("</tbody>")]
+    assert found_in(table, r'<span class="chip[^>]*>([^<]+)<') == [
+        "ep",
+        "tp",
+        "pp",
+        "edp",
+        "dp-cp",
+    ]
+
+
+def test_the_scripts_data_are_the_bytes_of_the_picture():
+    page = html("traffic", EXPERTS, MIXTRAL)
+    data = json.loads(found_in(page, r'data-traffic="([^"]*)"')[0])
+    cells = []
+    for run in data["cells"].split(","):
+        times, _, mix = run.rpartition("*")
+        cells += [int(mix)] * int(times or 1)
+    sums = np.array([sum(sent for _, sent in mix) for mix in data["mixes"]])[cells]
+    grid = sums.reshape(32, 32)
+    assert data["per"] == 1
+    assert np.all(np.diagonal(grid) == 0)
+    assert grid[0, 2] > 0  # ep joins every second rank: etp 1, tp 2
+    total = float(re.search(r"All kinds.*?([\d.]+) TB", page)[1])
+    assert grid.sum() / 1e12 == pytest.approx(total, rel=0.01)
+
+
+def test_one_gpu_sends_nothing():
+    page = html("traffic", Controls(nodes=1, gpus_per_node="1", tp=1, pp=1))
+    assert "nothing is sent" in page
+
+
+def test_the_layout_on_screen_stands_once_in_its_place():
+    page = html("search")
+    assert page.count("<tr class=current>") == page.count("on screen") == 1
+    steps = found_in(page, r"Step at least\">([\d.]+) (?:m?s)<")
+    assert len(steps) == 11
+    assert steps == sorted(steps, key=float)
+
+
+def test_a_layout_that_is_among_the_best_keeps_its_number():
+    best = from_query(found_in(html("search"), r'data-query="([^"]*)"')[0]).controls
+    page = html("search", best)
+    assert page.count("<tr ") + page.count("<tr>") == 11  # heads and ten layouts
+    current = page[page.index("<tr class=current>") :]
+    assert re.match(r'<tr class=current><th scope="row">1<small>on screen', current)
+
+
+@pytest.mark.parametrize("controls", [SMALL, EXPERTS], ids=["dense", "experts"])
+def test_every_layout_is_one_click_away_and_then_has_the_same_cost(controls):
+    memory = MIXTRAL if controls is EXPERTS else MemoryAsked()
+    job = job_of(read(controls), question_of(read(controls), controls, memory, TrafficAsked()))
+    told = []
+
+    def link(changed, changes):
+        told.append((changed, changes))
+        return "v=1"
+
+    html("search", controls, memory, link=link)
+    for (changed, changes), one in zip(told, search(job).best):
+        opened = replace(memory, **changes)
+        layout = read(changed)
+        question = question_of(layout, changed, opened, TrafficAsked())
+        assert replace(question.problem.split, etp=one.split.etp) == one.split
+        assert question.problem.training == one.training
+    assert len(told) >= 9
+
+
+def test_where_nothing_fits_it_says_so_and_offers_what_does():
+    memory = MemoryAsked(model="llama3-70b", capacity="16", recompute="selective")
+    page = html("search", Controls(nodes=16, tp=8, pp=4), memory)
+    assert "None fits into 16.0 GiB" in page
+    memory = replace(memory, capacity="40")
+    page = html("search", Controls(nodes=4, tp=8, pp=4), memory)
+    (cure,) = found_in(page, r'data-set="([^"]*)"')
+    assert json.loads(cure) == {"recompute": "full"}
+    assert "None fits" not in html(
+        "search", Controls(nodes=4, tp=8, pp=4), replace(memory, **json.loads(cure))
+    )
+
+
+@pytest.mark.parametrize("framework", CONVENTIONS)
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_framework_is_answered(framework, view):
+    sizes = {"gpipe": (1, 16)}.get(framework, (2, 2))
+    controls = Controls(framework=framework, tp=sizes[0], pp=sizes[1], layers="32")
+    try:
+        layout = read(controls)
+    except LayoutError:  # it has no such axes
+        controls = replace(controls, tp=1, pp=1)
+        layout = read(controls)
+    page = VIEWS[view](layout, controls, MemoryAsked(), TrafficAsked(), "en")
+    assert 'class="refusal"' not in page
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_every_schedule_is_answered(schedule):
+    controls = replace(SMALL, vpp="2" if schedule in ("interleaved", "bfs") else "")
+    for view in VIEWS:
+        page = html(view, controls, MemoryAsked(memory_schedule=schedule))
+        assert "<tbody>" in page
+
+
+# -- refusals ------------------------------------------------------------------------------------
+
+STRANGE = [None, 3, float("nan"), ["p2p"], {"a": 1}, "<script>alert(1)</script>", "x" * 9000, True]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize("strange", STRANGE, ids=repr)
+def test_strange_input_is_refused_in_words_with_buttons_that_work(view, name, strange):
+    page = html(view, asked=TrafficAsked(**{name: strange}))
+    assert "<script>alert" not in page
+    if strange is None:  # an empty field
+        assert 'class="refusal"' not in page
+        return
+    assert 'class="refusal"' in page
+    cures = [json.loads(one) for one in found_in(page, r'data-set="([^"]*)"')]
+    assert cures
+    for cure in cures:
+        assert 'class="refusal"' not in html(view, asked=TrafficAsked(**cure))
+
+
+CURED = {
+    "layers that do not divide": (Controls(nodes=3, tp=2, pp=3, layers="32"), MemoryAsked()),
+    "experts without sequence parallelism": (
+        replace(EXPERTS, etp=""),
+        replace(MIXTRAL, sequence_parallel="off"),
+    ),
+    "ep without experts": (Controls(tp=1, pp=1, ep=4, layers="32"), MemoryAsked()),
+    "a batch that does not divide": (replace(SMALL, global_batch="63"), MemoryAsked()),
+}
+
+
+@pytest.mark.parametrize("case", CURED)
+@pytest.mark.parametrize("view", VIEWS)
+def test_what_cannot_be_is_refused_with_ways_out_that_work(view, case):
+    controls, memory = CURED[case]
+    page = html(view, controls, memory)
+    assert 'role="alert"' in page
+    refusal = page.partition('<div class="refusal"')[2].partition("</div>")[0]
+    for cure in found_in(refusal, r'data-set="([^"]*)"'):
+        mended = html("traffic", controls, replace(memory, **json.loads(cure)))
+        assert 'class="refusal"' not in mended
+    for query in found_in(refusal, r'data-query="([^"]*)"'):
+        assert 'class="refusal"' not in html("traffic", from_query(query).controls, memory)
+    if view == "traffic":
+        assert "data-set" in refusal or "data-query" in refusal
+
+
+# -- the picture ---------------------------------------------------------------------------------
+
+
+def test_levels_are_steps_of_a_logarithm():
+    sent = np.array([[0, 1e9], [1e6, 1e3]])
+    picture = matrix_picture(sent, 1, 8)
+    middle = 1 + round((LEVELS - 1) / 2)
+    assert picture.levels.tolist() == [[0, LEVELS], [middle, 1]]
+    assert (picture.low, picture.high) == (1e3, 1e9)
+
+
+def test_the_scale_has_an_end_and_what_is_less_is_not_nothing():
+    picture = matrix_picture(np.array([[0, 1e12], [1.0, 0]]), 1, 8)
+    assert picture.low == 1e12 / 10**DECADES
+    assert picture.levels.tolist() == [[0, LEVELS], [1, 0]]
+
+
+def test_alike_and_empty_pictures_are_drawn():
+    assert matrix_picture(np.zeros((2, 2)), 1, 8).levels.max() == 0
+    assert matrix_picture(np.array([[0, 5.0], [5.0, 0]]), 1, 8).levels.tolist() in (
+        [[0, 1], [1, 0]],
+        [[0, LEVELS], [LEVELS, 0]],
+    )
+
+
+@pytest.mark.parametrize(
+    ("n", "per", "labels", "borders"),
+    [
+        (16, 1, [str(n) for n in range(16)], (8,)),
+        (64, 1, [str(n) for n in range(0, 64, 8)], tuple(range(8, 64, 8))),
+        (256, 8, [f"N{n}" for n in range(0, 256, 16)], ()),
+    ],
+)
+def test_labels_have_room_and_nodes_have_borders(n, per, labels, borders):
+    picture = matrix_picture(np.ones((n, n)), per, 8)
+    assert [text for _, text in picture.labels] == labels
+    assert picture.borders == borders
+
+
+def test_the_picture_is_one_image_under_labels():
+    svg = matrix_svg(matrix_picture(np.eye(256), 8, 8), 'who <sends> "what"')
+    assert svg.count("<image ") == 1
+    assert 'aria-label="who &lt;sends&gt; &quot;what&quot;"' in svg
+    assert len(svg) < 20_000
+
+
+def test_published_layouts_are_answered():
+    for name in ("llama3-405b-3", "deepseek-v3"):
+        controls = from_preset(name)
+        memory = MemoryAsked(model="deepseek-v3" if name == "deepseek-v3" else "", spread="nearly")
+        for view in VIEWS:
+            assert 'class="refusal"' not in html(view, controls, memory)
