@@ -129,6 +129,18 @@ def test_weights_of_all_ranks_of_one_replica_make_the_model(split, training):
     assert held == weight * total_parameters(DENSE)
 
 
+def test_zero_3_gathers_what_a_rank_lacks_of_one_layer():
+    """A layer of DENSE: four matrices of attention, three of its gated MLP, two norms with bias."""
+    h = DENSE.hidden
+    layer = 4 * h * h + 3 * h * DENSE.ffn + 4 * h
+    alone, shared = (
+        memory_per_stage(DENSE, Split(dp=dp), Training(zero=3, precision="bf16-bf16"))[0].parts
+        for dp in (1, 8)
+    )
+    assert "gathered" not in alone
+    assert shared["gathered"] == 2 * layer * 7 / 8
+
+
 @settings(deadline=None)
 @given(st.sampled_from(list(MODELS)), TRAININGS)
 def test_every_published_model_has_a_memory(name, training):

@@ -16,6 +16,7 @@ from training.model import Model
 from training.models import DEFAULT, MODELS, model_like
 from training.parameters import (
     active_parameters,
+    layer_parameters,
     parameters_by_kind,
     stage_parameters,
     total_parameters,
@@ -208,7 +209,12 @@ def test_an_mtp_module_stands_on_the_last_stage_with_a_copy_of_the_embedding():
     assert with_it[0] == without[0]
     assert with_it[1].by_kind["embedding"] == 8192 * 256
     assert with_it[1].experts == without[1].experts * 9 // 8  # 8 layers and the module's
-    assert total_parameters(model) > total_parameters(MIXTURE)
+    h = MIXTURE.hidden
+    last_layer = {kind: count.total for kind, count in layer_parameters(MIXTURE, moe=True).items()}
+    module = (
+        sum(last_layer.values()) + 2 * h * h + 3 * 2 * h
+    )  # a projection of 2h to h, three norms
+    assert total_parameters(model) - total_parameters(MIXTURE) == module
 
 
 @given(st.integers(1, 10**6), sizes)
