@@ -27,11 +27,10 @@ import gradio as gr
 from groups import LayoutError
 from groups.audit import spans_of
 from groups.mesh import whole_number
-from render.svg import style
 from views import controls, page
 from views.api import ENDPOINTS
 from views.state import Controls, read
-from views.widgets import ASSETS
+from views.widgets import style_sheets
 
 FONTS = ["system-ui", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", "sans-serif"]
 MONO = ["ui-monospace", "SFMono-Regular", "Consolas", "DejaVu Sans Mono", "monospace"]
@@ -160,10 +159,9 @@ LAUNCH: dict[str, Any] = {
 
 def launch_options() -> dict[str, Any]:
     """Everything that launch() needs for this page; tests launch it the same way."""
-    css = style() + (ASSETS / "page.css").read_text(encoding="utf-8")
     # The endpoints are MCP tools too where Gradio's extra for it is installed, as on a Space.
     has_mcp = importlib.util.find_spec("mcp") is not None
-    return {**LAUNCH, "mcp_server": has_mcp, "theme": theme(), "css": css}
+    return {**LAUNCH, "mcp_server": has_mcp, "theme": theme(), "css": style_sheets()}
 
 
 if __name__ == "__main__":

@@ -17,8 +17,17 @@ from groups import LayoutError
 from groups.conventions import CONVENTIONS
 from groups.job import OWN
 from groups.presets import PRESETS
-from views.asked import Asked
-from views.link import LONGEST_QUERY, LONGEST_VALUE, OMITTED, Linked, from_query, to_query
+from views.asked import Asked, filled, flat
+from views.link import (
+    LONGEST_QUERY,
+    LONGEST_VALUE,
+    OMITTED,
+    Linked,
+    from_query,
+    from_sent,
+    to_query,
+    to_sent,
+)
 from views.messages import sentence
 from views.orders import AUTO
 from views.page import answer
@@ -79,8 +88,12 @@ ASKED = {
 }
 
 
+WITHIN = ("collectives", "pipeline", "memory")
+"""Fields of Asked that are states themselves."""
+
+
 def test_all_that_views_ask_is_tried():
-    assert {*ASKED, *OMITTED} == {field.name for field in fields(Asked)}
+    assert {*ASKED, *OMITTED} == {field.name for field in fields(Asked)} - {*WITHIN}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -96,6 +109,18 @@ def test_what_a_view_asks_comes_back(name, value, language):
         for controls, asked in ((Controls(tp=4), asked), (found.controls, found.asked))
     )
     assert shown == drawn
+
+
+INPUTS = [name for view in WITHIN for name, _ in flat(getattr(Asked(), view))]
+
+
+@pytest.mark.parametrize("name", INPUTS)
+@pytest.mark.parametrize("text", ["4", "no such & thing=1", "é\0\u2028|*"])
+def test_every_input_of_every_view_comes_back(name, text):
+    asked = filled(Asked(), {name: text})
+    assert asked != Asked()
+    assert again(Controls(), asked, "en") == Linked(Controls(), asked, None)
+    assert from_sent(to_sent(Controls(), asked, "zh")) == Linked(Controls(), asked, "zh")
 
 
 CHANGED = {
@@ -323,8 +348,8 @@ CHOSEN = {
 
 
 def states(state):
-    optional = {field.name: CHOSEN.get(field.name, TYPED) for field in fields(state)}
-    return st.fixed_dictionaries({}, optional=optional).map(lambda given: state(**given))
+    optional = {name: CHOSEN.get(name, TYPED) for name, _ in flat(state())}
+    return st.fixed_dictionaries({}, optional=optional).map(lambda given: filled(state(), given))
 
 
 @given(states(Controls), states(Asked), st.sampled_from(sorted(LANGUAGES)))

@@ -204,6 +204,9 @@ VIEWS: dict[str, Text] = {
     "nodes": Text("Nodes and links", "节点与链路"),
     "orders": Text("Orders", "顺序"),
     "ranks": Text("Ranks", "rank 查询"),
+    "collectives": Text("Collectives", "集合通信"),
+    "pipeline": Text("Pipeline", "流水线"),
+    "memory": Text("Memory", "显存"),
     "compare": Text("Compare", "比较"),
     "launch": Text("Launch", "启动命令"),
 }

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+from .collectives_asked import CollectivesAsked
+from .memory_asked import MemoryAsked
+from .pipeline_inputs import PipelineAsked
 
 
 @dataclass(frozen=True)
@@ -16,4 +21,34 @@ class Asked:
     ranks: Any = ""
     kept: Any = ""  # the link of the layout to compare with
     paste: Any = ""  # a launch command
+    collectives: CollectivesAsked = field(default_factory=CollectivesAsked)
+    pipeline: PipelineAsked = field(default_factory=PipelineAsked)
+    memory: MemoryAsked = field(
+        default_factory=MemoryAsked
+    )  # and the model, which other views ask about too
     rank: Any = ""  # the pinned one, as it was typed; empty: none. Last: status.js writes it there
+
+
+State = TypeVar("State")
+
+
+def flat(state: Any) -> Iterator[tuple[str, Any]]:
+    """Every field's name and value; a field that is a state itself gives its own fields."""
+    for one in fields(state):
+        value = getattr(state, one.name)
+        if is_dataclass(value):
+            yield from flat(value)
+        else:
+            yield one.name, value
+
+
+def filled(start: State, values: Mapping[str, Any]) -> State:
+    """A state with the values that are given for its fields, and for those of states within."""
+    changes: dict[str, Any] = {}
+    for one in fields(start):  # type: ignore[arg-type]
+        value = getattr(start, one.name)
+        if is_dataclass(value):
+            changes[one.name] = filled(value, values)
+        elif one.name in values:
+            changes[one.name] = values[one.name]
+    return replace(start, **changes)  # type: ignore[type-var]

@@ -15,9 +15,8 @@ state at all (an unknown name, another version, a choice that there is not) is a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any
 from urllib.parse import parse_qsl, quote
 
 from descriptions import DP_KINDS, LANGUAGES, TYPES, VIEWS
@@ -27,7 +26,7 @@ from groups.errors import quoted
 from groups.job import OWN
 from groups.presets import PRESETS
 
-from .asked import Asked
+from .asked import Asked, filled, flat
 from .state import Controls, as_text, language_of, typed
 
 VERSION = "1"
@@ -54,8 +53,6 @@ CHOICES = {
 CHECKED = ("hybrid", "account")
 NUMBERS = ("nodes", "tp", "pp", "cp", "ep", "instances")
 
-State = TypeVar("State")
-
 
 @dataclass(frozen=True)
 class Linked:
@@ -72,8 +69,8 @@ class Linked:
 def to_query(controls: Controls, asked: Asked, language: str) -> str:
     """The state as a query; empty for the page as it starts. What is too long is left out."""
     parts = []
-    starts = {**dict(_flat(Controls())), **dict(_flat(Asked()))}
-    for name, value in (*_flat(controls), *_flat(asked)):
+    starts = {**dict(flat(Controls())), **dict(flat(Asked()))}
+    for name, value in (*flat(controls), *flat(asked)):
         text = as_text(value)
         is_new = text != as_text(starts[name])
         if is_new and name not in OMITTED and len(text) <= LONGEST_VALUE:
@@ -116,12 +113,12 @@ def from_query(query: object) -> Linked:
     language = given.pop("lang", None)
     if language is not None and language not in LANGUAGES:
         raise _bad(f"lang={language}")
-    known = {*dict(_flat(Controls())), *dict(_flat(Asked()))} - set(OMITTED)
+    known = {*dict(flat(Controls())), *dict(flat(Asked()))} - set(OMITTED)
     unknown = [name for name in given if name not in known]
     if unknown:
         raise _bad(unknown[0])
     values = {name: _value(name, text) for name, text in given.items()}
-    return Linked(_filled(Controls(), values), _filled(Asked(), values), language)
+    return Linked(filled(Controls(), values), filled(Asked(), values), language)
 
 
 def _value(name: str, text: str) -> Any:
@@ -154,7 +151,7 @@ def to_sent(controls: Controls, asked: Asked, language: str) -> str:
     >>> from_sent(to_sent(Controls(tp=4), Asked(), "zh")).controls == Controls(tp=4)
     True
     """
-    return json.dumps({**dict(_flat(controls)), **dict(_flat(asked)), "lang": language})
+    return json.dumps({**dict(flat(controls)), **dict(flat(asked)), "lang": language})
 
 
 def from_sent(sent: object) -> Linked:
@@ -174,29 +171,4 @@ def from_sent(sent: object) -> Linked:
     if isinstance(values.get("more"), list):
         values["more"] = tuple(values["more"])
     language = language_of(values.get("lang"))
-    return Linked(_filled(Controls(), values), _filled(Asked(), values), language)
-
-
-# -- states within states ------------------------------------------------------------------------
-
-
-def _flat(state: Any) -> Iterator[tuple[str, Any]]:
-    """Every field's name and value; a field that is a state itself gives its own fields."""
-    for field in fields(state):
-        value = getattr(state, field.name)
-        if is_dataclass(value):
-            yield from _flat(value)
-        else:
-            yield field.name, value
-
-
-def _filled(start: State, values: Mapping[str, Any]) -> State:
-    """A state with the values that are given for its fields, and for those of states within."""
-    changes: dict[str, Any] = {}
-    for field in fields(start):  # type: ignore[arg-type]
-        value = getattr(start, field.name)
-        if is_dataclass(value):
-            changes[field.name] = _filled(value, values)
-        elif field.name in values:
-            changes[field.name] = values[field.name]
-    return replace(start, **changes)  # type: ignore[type-var]
+    return Linked(filled(Controls(), values), filled(Asked(), values), language)

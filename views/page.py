@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import gradio as gr
 
-from descriptions import CONTROLS, PAGE, VIEWS
+from descriptions import CONTROLS, PAGE
+from descriptions import VIEWS as VIEW_NAMES
 from groups import LayoutError
 from render.scene import PANEL_LIMIT
 
 from . import form
 from .asked import Asked
+from .collectives import collectives_html
 from .compare import compare_html
 from .controls import (
     GRADIOS,
@@ -28,13 +31,15 @@ from .details import details_html
 from .export import PICTURES, TABLES, download
 from .launch import launch_html, with_pasted
 from .link import Linked, from_query, from_sent, to_query, to_sent
+from .memory import memory_html
 from .messages import sentence
 from .nodes import nodes_html
 from .orders import orders_html, other_layout, strip_html
 from .picture import picture_html
+from .pipeline import pipeline_html
 from .ranks import ranks_html
 from .state import OF_MATHS, Controls, Layout, from_preset, language_of, rank_or_none, read
-from .widgets import form_box, painted, script, state_box, tells
+from .widgets import OF_VIEWS, form_box, painted, script, state_box, tells
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,30 @@ class Answer:
     status: str
     picture: str | None
     details: str | None
+
+
+VIEWS: dict[str, Callable[[Layout, Linked], str]] = {
+    "groups": lambda layout, now: picture_html(
+        layout, now.language, _large_pin(layout, now.asked), _strip(layout, now)
+    ),
+    "nodes": lambda layout, now: nodes_html(layout, now.language),
+    "orders": lambda layout, now: orders_html(
+        layout, now.controls, now.asked.versus, now.language, _large_pin(layout, now.asked)
+    ),
+    "ranks": lambda layout, now: ranks_html(
+        layout, now.controls, now.asked.rank, now.asked.ranks, now.language
+    ),
+    "collectives": lambda layout, now: collectives_html(
+        layout, now.controls, now.asked.collectives, now.language, now.asked.rank
+    ),
+    "pipeline": lambda layout, now: pipeline_html(
+        layout, now.controls, now.asked.pipeline, now.language
+    ),
+    "memory": lambda layout, now: memory_html(layout, now.controls, now.asked.memory, now.language),
+    "compare": lambda layout, now: compare_html(layout, now.controls, now.asked.kept, now.language),
+    "launch": lambda layout, now: launch_html(layout, now.controls, now.asked.paste, now.language),
+}
+"""What each view shows of a layout that works."""
 
 
 def answer(
@@ -60,38 +89,28 @@ def answer(
         layout = read(controls)
     except LayoutError as error:
         return Answer(refused_html(error, controls, language, link), None, None)
-    pin = _large_pin(layout, rank_or_none(asked.rank))
     status = status_html(layout, controls, language, link, asked.preset)
-    if asked.view == "nodes":
-        return Answer(status, nodes_html(layout, language), "")
-    if asked.view == "orders":
-        return Answer(status, orders_html(layout, controls, asked.versus, language, pin), "")
-    if asked.view == "compare":
-        return Answer(status, compare_html(layout, controls, asked.kept, language), "")
-    if asked.view == "launch":
-        return Answer(status, launch_html(layout, controls, asked.paste, language), "")
-    if asked.view == "ranks":
-        return Answer(status, ranks_html(layout, controls, asked.rank, asked.ranks, language), "")
-    picture = picture_html(layout, language, pin, _strip(layout, controls, language))
-    return Answer(status, picture, details_html(layout, language))
+    view = asked.view if isinstance(asked.view, str) and asked.view in VIEWS else "groups"
+    picture = VIEWS[view](layout, Linked(controls, asked, language))
+    return Answer(status, picture, details_html(layout, language) if view == "groups" else "")
 
 
-def _strip(layout: Layout, controls: Controls, language: str) -> str:
+def _strip(layout: Layout, now: Linked) -> str:
     """What the order moves against Megatron's default, where that is another one that works."""
-    if controls.framework == "megatron":
+    if now.controls.framework == "megatron":
         return ""
     try:
-        other = other_layout(controls, layout, "megatron")
+        other = other_layout(now.controls, layout, "megatron")
     except LayoutError:
         return ""
-    return "" if other.order == layout.order else strip_html(layout, other, language)
+    return "" if other.order == layout.order else strip_html(layout, other, now.language)
 
 
 def build(demo: gr.Blocks, column: ControlColumn) -> None:
     """Make the right side in the current Gradio context and wire all controls to it."""
     view, rank = _view_bar("en")
     first = answer(Controls())
-    picture = painted(first.picture, "picture")
+    picture = painted(first.picture, "picture", scripts=OF_VIEWS)
     details = painted(first.details, "details")
     with gr.Row(elem_id="downloads"):
         saves = {
@@ -283,9 +302,9 @@ def _save_label(kind: str, language: str) -> str:
 
 
 def _view_choices(language: str) -> list[tuple[str, str]]:
-    return [(text[language], name) for name, text in VIEWS.items()]
+    return [(text[language], name) for name, text in VIEW_NAMES.items()]
 
 
-def _large_pin(layout: Layout, pin: int | None) -> int | None:
+def _large_pin(layout: Layout, asked: Asked) -> int | None:
     """The pin where it changes the picture: a panel lights up in the browser alone."""
-    return pin if layout.world_size > PANEL_LIMIT else None
+    return rank_or_none(asked.rank) if layout.world_size > PANEL_LIMIT else None

@@ -7,6 +7,7 @@ one input, where it would walk every widget otherwise, on both sides.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,13 @@ import gradio as gr
 
 from descriptions import CONTROLS
 from groups import MAX_RANKS
+from render import svg, timeline_svg
 
 ASSETS = Path(__file__).parent / "assets"
 
 
 def script(*names: str) -> str:
-    """Some of the page's scripts, as Gradio wants them: the body of a function."""
+    """Some of the page's scripts, as Gradio wants them: the body of one function."""
     return "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in names)
 
 
@@ -34,12 +36,29 @@ def state_box(sent: str) -> gr.HTML:
     )
 
 
-def painted(html: str, name: str) -> gr.HTML:
-    """A place for HTML that is drawn anew again and again, with the script of its name."""
+OF_VIEWS = ("collectives", "pipeline", "memory", "traffic")
+"""Views with a script and a style sheet of their own."""
+
+
+def style_sheets() -> str:
+    """Everything the page looks like: the pictures, the page itself, single views."""
+    pictures = svg.style() + timeline_svg.style()
+    names = ("page", *OF_VIEWS)
+    return pictures + "".join(
+        (ASSETS / f"{name}.css").read_text(encoding="utf-8") for name in names
+    )
+
+
+def painted(html: str, name: str, scripts: Sequence[str] = ()) -> gr.HTML:
+    """A place for HTML that is drawn anew again and again, with the script of its name.
+
+    scripts: of single views, each with names of its own.
+    """
+    own = "".join(f"{{\n{script(f'{one}.js')}}}\n" for one in scripts)
     return gr.HTML(
         html,
         html_template='<div class="painted"></div>',
-        js_on_load=script("paint.js", f"{name}.js"),
+        js_on_load=script("paint.js", f"{name}.js") + own,
         apply_default_css=False,
         elem_id=name,
     )
