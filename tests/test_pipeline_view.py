@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from descriptions import CONTROLS
 from groups import LayoutError
-from training.pipeline import SCHEDULES, schedule
+from training.pipeline import SCHEDULES, Durations, plan_of, read_plan, schedule, simulate
 from training.pipeline.schedules import checked
+from views.messages import sentence
 from views.pipeline import PipelineAsked, pipeline_html
 from views.pipeline_layers import Stage, stage_numbers, stages_of, weights_of
 from views.state import Controls, read
@@ -273,6 +274,33 @@ def test_another_pp_is_offered_as_a_link_that_keeps_what_was_asked():
     links = [html.unescape(one) for one in re.findall(r'data-query="([^"]*)"', page)]
     # pp 2 is the page's own default, which a link leaves out.
     assert links == ["v=1&nodes=3&show=pipeline&schedule=dualpipe&micro_batches=6&t_f=2"]
+
+
+UNCHECKED = {
+    "not-an-op": lambda: read_plan([["x"]]),
+    "not-one-pass": lambda: read_plan([["0F0", "0F0"]]),
+    "pipeline-deadlock": lambda: simulate(read_plan(STUCK)),
+    "bad-duration": lambda: simulate(plan_of("gpipe", 2, 2), Durations(forward=-1)),
+    "not-one-per-stage": lambda: simulate(plan_of("gpipe", 2, 2), Durations(forward=[1.0])),
+    "too-many-ops": lambda: plan_of("gpipe", 4096, 4096),
+    "schedule-has-chunks": lambda: plan_of("gpipe", 2, 2, 2),
+    "schedule-needs-stages": lambda: plan_of("interleaved", 1, 2, 2),
+    "schedule-has-no-groups": lambda: plan_of("gpipe", 2, 2, group_size=2),
+    "rounds-do-not-divide": lambda: plan_of("interleaved-zb", 4, 13),
+    "group-too-large": lambda: plan_of("interleaved", 2, 4, 2, 8),
+}
+STUCK = [["0F0", "0B0", "0F1", "0B1"], ["1F1", "1F0", "1B0", "1B1"]]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("code", UNCHECKED)
+def test_every_refusal_of_the_maths_has_its_sentence(code, language):
+    with pytest.raises(LayoutError) as caught:
+        UNCHECKED[code]()
+    assert caught.value.code == code
+    said = sentence(caught.value, language)
+    assert "{" not in said
+    assert said.endswith({"en": ".", "zh": "。"}[language])
 
 
 STRANGE = st.one_of(

@@ -2,7 +2,6 @@
 // waits for it; moves a time cursor; zooms. All of it in the browser: the ops came with the picture.
 const KINDS = 'FBIW';
 const PLAY = 12; // seconds from the first op to the last
-const SVG = 'http://www.w3.org/2000/svg';
 let root = null;
 let given = ''; // the strips as they were sent
 let strips = [];
@@ -162,7 +161,7 @@ function told(strip, i) {
 // --- Drawing over the picture ----------------------------------------------------------------------
 
 function shape(name, attributes, kind) {
-  const found = document.createElementNS(SVG, name);
+  const found = document.createElementNS(find('svg').namespaceURI, name);
   for (const [key, value] of Object.entries(attributes)) found.setAttribute(key, value);
   found.setAttribute('class', kind);
   return found;
