@@ -62,8 +62,8 @@ def exchange_svg(members: Sequence[Member], flow: Flow, description: str) -> str
     before, after = LABEL, LABEL + left + MIDDLE
     rows = "".join(
         _label(place, member.rank, top, _height(member))
-        + _block(member.before, before, top, width, len(members))
-        + _block(member.after, after, top, width, len(members))
+        + _block(member.before, before, top + _height(member) / 2, width, len(members))
+        + _block(member.after, after, top + _height(member) / 2, width, len(members))
         for place, (member, top) in enumerate(zip(members, tops))
     )
     middles = [top + _height(member) / 2 for member, top in zip(members, tops)]
@@ -126,7 +126,8 @@ def _label(place: int, rank: int, top: float, height: float) -> str:
     )
 
 
-def _block(block: Block, x: float, top: float, width: float, members: int) -> str:
+def _block(block: Block, x: float, middle: float, width: float, members: int) -> str:
+    top = middle - len(block) * HEIGHT / 2
     return "".join(
         _cell(cell, x + j * width, top + i * HEIGHT, width, members)
         for i, row in enumerate(block)

@@ -309,12 +309,13 @@ def _told(watched: Watched, flow: Flow, language: str) -> str:
 def _cost(watched: Watched, language: str) -> str:
     n, size = watched.size, watched.buffer_bytes
     sent = bytes_per_rank(watched.cost, n, size)
-    formula, count = FORMULAS[watched.cost]
+    # A formula that is a plain number says nothing beside the number.
+    formula, count = (f"{one} = " if "n" in one else "" for one in FORMULAS[watched.cost])
     seconds = least_seconds(watched.cost, n, size, watched.bytes_per_second)
     rows = (
         ("collectives_wire", f"<code>{escape(op_name(watched.cost))}</code>"),
-        ("collectives_bytes", f"{formula} = <b>{bytes_text(sent)}</b>"),
-        ("collectives_steps_count", f"{count} = <b>{steps(watched.cost, n):,}</b>"),
+        ("collectives_bytes", f"{formula}<b>{bytes_text(sent)}</b>"),
+        ("collectives_steps_count", f"{count}<b>{steps(watched.cost, n):,}</b>"),
         ("collectives_factor", f"<b>{bus_factor(watched.cost, n):.4g}</b>"),
         ("collectives_least", f"<b>{seconds_text(seconds)}</b>"),
     )
