@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from html import escape
 from typing import Any
-from urllib.parse import quote
 
 from descriptions import PAGE
 from groups import LayoutError
@@ -288,10 +287,7 @@ class _Page:
 
     def _query(self, controls: Controls, asked: PipelineAsked) -> str:
         """The address of this view with other controls and inputs."""
-        query = to_query(controls, Asked(view="pipeline"), self.language)
-        given = ((name, getattr(asked, name)) for name in OWN)
-        own = [f"{name}={quote(str(value))}" for name, value in given if not is_empty(value)]
-        return "&".join([query, *own])
+        return to_query(controls, Asked(view="pipeline", pipeline=asked), self.language)
 
 
 def _once(errors: list[LayoutError]) -> list[LayoutError]:
