@@ -3,6 +3,7 @@ const figure = () => element.querySelector('.traffic-figure');
 let read = null; // of which text, its data and the mix of every cell
 let at = null; // row and column that are told
 
+// Read before `at` is set: of another picture nothing is told yet.
 const data = () => {
   const text = figure()?.dataset.traffic;
   if (!text) return null;
@@ -74,7 +75,7 @@ const cellAt = (event) => {
 
 for (const kind of ['pointermove', 'pointerdown']) {
   element.addEventListener(kind, (event) => {
-    if (!event.target.closest?.('svg.traffic-matrix')) return;
+    if (!event.target.closest?.('svg.traffic-matrix') || !data()) return;
     at = cellAt(event);
     tell();
   });
@@ -82,7 +83,7 @@ for (const kind of ['pointermove', 'pointerdown']) {
 element.addEventListener('keydown', (event) => {
   const svg = event.target.closest?.('svg.traffic-matrix');
   const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-  if (!svg || !(event.key in step || event.key === 'Escape')) return;
+  if (!svg || !(event.key in step || event.key === 'Escape') || !data()) return;
   event.preventDefault();
   if (event.key === 'Escape') at = null;
   else {
