@@ -58,7 +58,7 @@ VIEW_WIDTH = "document.querySelector('svg.traffic-matrix').viewBox.baseVal.width
 
 
 def test_pointing_at_a_cell_names_sender_receiver_bytes_and_kinds(page):
-    assert point(page, 0, 1) == "rank 0 (node 0) → rank 1 (node 0): 87.5 GB (tp 87.5 GB)"
+    assert point(page, 0, 1) == "rank 0 (node 0) → rank 1 (node 0): 87.0 GB (tp 87.0 GB)"
     assert point(page, 0, 8) == "rank 0 (node 0) → rank 8 (node 1): 537 MB (pp 537 MB)"
     assert point(page, 0, 2) == "rank 0 (node 0) → rank 2 (node 0): 9.03 GB (dp-cp 9.03 GB)"
     assert point(page, 3, 3) == "rank 3 (node 0) → rank 3 (node 0): nothing"
@@ -70,7 +70,7 @@ def test_the_arrow_keys_move_a_cursor_and_escape_takes_it_away(page):
     page.keyboard.press("ArrowRight")
     assert told.inner_text().startswith("rank 0 (node 0) → rank 0")
     page.keyboard.press("ArrowRight")
-    assert told.inner_text() == "rank 0 (node 0) → rank 1 (node 0): 87.5 GB (tp 87.5 GB)"
+    assert told.inner_text() == "rank 0 (node 0) → rank 1 (node 0): 87.0 GB (tp 87.0 GB)"
     for _ in range(20):
         page.keyboard.press("ArrowDown")
     assert told.inner_text().startswith("rank 15 (node 1) → rank 1")

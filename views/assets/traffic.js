@@ -23,7 +23,8 @@ const data = () => {
 const UNITS = [[1e15, 'PB'], [1e12, 'TB'], [1e9, 'GB'], [1e6, 'MB'], [1e3, 'kB'], [1, 'B']];
 const bytes = (number) => {
   const [size, unit] = UNITS.find(([least]) => number >= least) ?? [1, 'B'];
-  return `${Number((number / size).toPrecision(3))} ${unit}`;
+  const shown = number / size;
+  return `${shown.toFixed(shown >= 99.95 || size === 1 ? 0 : shown >= 9.995 ? 1 : 2)} ${unit}`;
 };
 const filled = (text, facts) => text.replace(/\{(\w+)\}/g, (_, name) => facts[name]);
 
