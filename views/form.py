@@ -18,7 +18,7 @@ from typing import Any
 
 from descriptions import CONTROLS
 
-from .state import as_text
+from .state import OF_MATHS, Controls, as_text
 
 
 def choice(name: str, value: object, options: Iterable[tuple[str, str]], language: str) -> str:
@@ -74,16 +74,15 @@ def fields(*inputs: str) -> str:
     return f'<div class="fields">{"".join(inputs)}</div>'
 
 
-def setter(changes: Mapping[str, object], label: str) -> str:
-    """A button that sets fields of the views."""
-    changed = escape(json.dumps({name: as_text(value) for name, value in changes.items()}))
-    return f'<button type="button" class="fix" data-set="{changed}">{escape(label)}</button>'
+def setter(changes: Mapping[str, Any], label: str) -> str:
+    """A button that sets fields of views, or controls of the layout, such as a fix of a refusal.
 
-
-def changer(changes: Mapping[str, Any], label: str) -> str:
-    """A button that sets controls of the layout, such as a fix of a refusal."""
-    changed = escape(json.dumps(dict(changes)))
-    return f'<button type="button" class="fix" data-change="{changed}">{escape(label)}</button>'
+    Fields are set by the page's script; controls, some of which are Gradio's own, by the server.
+    """
+    is_of_views = not {*OF_MATHS, *vars(Controls())}.intersection(changes)
+    said = {name: as_text(value) for name, value in changes.items()} if is_of_views else changes
+    marks = f'data-{"set" if is_of_views else "change"}="{escape(json.dumps(dict(said)))}"'
+    return f'<button type="button" class="fix" {marks}>{escape(label)}</button>'
 
 
 def trigger(event: str, label: str) -> str:

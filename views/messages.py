@@ -47,7 +47,7 @@ def control_label(control: str, language: str) -> str:
 
 def refusal_html(error: LayoutError, language: str) -> str:
     """An alert: the sentence, one button a fix, Megatron's words, and what the picture is."""
-    buttons = "".join(form.changer(fix, fix_label(fix, language)) for fix in error.alternatives)
+    buttons = "".join(form.setter(fix, fix_label(fix, language)) for fix in error.alternatives)
     fixes = f'<p class="fixes"><span>{PAGE["try"][language]}</span>{buttons}</p>' if buttons else ""
     quote = (
         f'<p class="quote">{PAGE["megatron_says"][language]} <code>{escape(error.quote)}</code></p>'

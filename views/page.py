@@ -15,7 +15,7 @@ from groups import LayoutError
 from render.scene import PANEL_LIMIT
 
 from . import form
-from .asked import Asked
+from .asked import Asked, filled, flat
 from .collectives import collectives_html
 from .compare import compare_html
 from .controls import (
@@ -38,7 +38,16 @@ from .orders import orders_html, other_layout, strip_html
 from .picture import picture_html
 from .pipeline import pipeline_html
 from .ranks import ranks_html
-from .state import OF_MATHS, Controls, Layout, from_preset, language_of, rank_or_none, read
+from .state import (
+    OF_MATHS,
+    Controls,
+    Layout,
+    as_text,
+    from_preset,
+    language_of,
+    rank_or_none,
+    read,
+)
 from .widgets import OF_VIEWS, form_box, painted, script, state_box, tells
 
 
@@ -228,13 +237,18 @@ def _draw(sent: Any) -> list[Any]:
 
 
 def _change(event: gr.EventData, sent: Any) -> list[Any]:
-    """Apply changes of controls, such as a fix of the refusal that the page shows."""
+    """Apply changes of controls and of views' inputs, such as a fix of the refusal."""
     now = from_sent(sent)
     changes = getattr(event, "changes", None)
-    names = {*vars(Controls()), *OF_MATHS}
-    if not isinstance(changes, dict) or not names.issuperset(changes):
+    if not isinstance(changes, dict):
         return [gr.skip()] * (len(GRADIOS) + 1)
-    return _set(replace(now, controls=now.controls.changed(changes)))
+    of_views = dict(flat(Asked()))
+    known = {*vars(Controls()), *OF_MATHS} - {*of_views}
+    controls = {name: value for name, value in changes.items() if name in known}
+    asked = {name: as_text(changes[name]) for name in changes if name in of_views}
+    return _set(
+        replace(now, controls=now.controls.changed(controls), asked=filled(now.asked, asked))
+    )
 
 
 def _use_pasted(sent: Any) -> list[Any]:
