@@ -1,5 +1,7 @@
 // The pipeline view: tells every op under the pointer or the arrow keys, what it waits for and what
 // waits for it; moves a time cursor; zooms. All of it in the browser: the ops came with the picture.
+// In a function of its own: in a block, its functions would replace those of the same name outside.
+(() => {
 const KINDS = 'FBIW';
 const PLAY = 12; // seconds from the first op to the last
 let root = null;
@@ -190,6 +192,13 @@ function apply() {
   find('.pipeline-cursor').value = cursor;
   find('.pipeline-zoom').value = zoom;
   find('.pipeline-chart').style.setProperty('--pipeline-zoom', 2 ** zoom);
+  mark();
+  showNow();
+  fitNumbers();
+}
+
+// Only this follows the pointer: nothing here asks for a layout.
+function mark() {
   root.querySelectorAll('.pipeline-strip').forEach((svg) => {
     const number = Number(svg.dataset.strip);
     const strip = strips[number];
@@ -213,8 +222,6 @@ function apply() {
   });
   const strip = chosen && strips[chosen.number];
   find('.pipeline-card').textContent = strip?.count ? told(strip, chosen.op) : words.idle;
-  showNow();
-  fitNumbers();
 }
 
 // What each rank does at the cursor, beside its number.
@@ -293,7 +300,7 @@ element.addEventListener(
 function choose(number, op) {
   if (chosen?.number === number && chosen?.op === op) return;
   chosen = op < 0 ? null : { number, op };
-  apply();
+  mark();
 }
 
 function pointed(event) {
@@ -361,8 +368,7 @@ element.addEventListener('input', (event) => {
   if (!root) return;
   if (event.target.matches?.('.pipeline-cursor')) {
     stop();
-    cursor = Number(event.target.value);
-    apply();
+    goTo(Number(event.target.value));
   } else if (event.target.matches?.('.pipeline-zoom')) {
     zoomTo(Number(event.target.value));
   }
@@ -386,9 +392,15 @@ element.addEventListener('click', (event) => {
     if (!wasPlaying) play();
     return;
   }
-  cursor = step(act === 'on' ? 1 : -1);
-  apply();
+  goTo(step(act === 'on' ? 1 : -1));
 });
+
+function goTo(tick) {
+  cursor = tick;
+  find('.pipeline-cursor').value = cursor;
+  mark();
+  showNow();
+}
 
 // The next time, or the one before, at which any op ends.
 function step(way) {
@@ -409,8 +421,7 @@ function play() {
   const frame = (now) => {
     if (!root?.isConnected) return stop();
     begun ??= now;
-    cursor = Math.min(most, from + Math.floor(((now - begun) / 1000 / PLAY) * most));
-    apply();
+    goTo(Math.min(most, from + Math.floor(((now - begun) / 1000 / PLAY) * most)));
     playing = cursor < most ? requestAnimationFrame(frame) : 0;
   };
   playing = requestAnimationFrame(frame);
@@ -423,3 +434,4 @@ function stop() {
 
 watch('value', read);
 read();
+})();
