@@ -47,7 +47,9 @@ def keep(controls: Controls, changes) -> str:
 def html(view: str, controls=SMALL, memory=None, asked=None, language: str = "en", **more) -> str:
     layout = read(controls)
     memory, asked = memory or MemoryAsked(), asked or TrafficAsked()
-    return VIEWS[view](layout, controls, memory, asked, language, **{"link": keep, **more})
+    if view == "search":
+        more = {"link": keep, **more}
+    return VIEWS[view](layout, controls, memory, asked, language, **more)
 
 
 def text_of(page: str) -> str:
@@ -264,10 +266,10 @@ def test_what_cannot_be_is_refused_with_ways_out_that_work(view, case):
     for cure in found_in(refusal, r'data-set="([^"]*)"'):
         mended = html("traffic", controls, replace(memory, **json.loads(cure)))
         assert 'class="refusal"' not in mended
-    for query in found_in(refusal, r'data-query="([^"]*)"'):
-        assert 'class="refusal"' not in html("traffic", from_query(query).controls, memory)
+    for cure in found_in(refusal, r'data-change="([^"]*)"'):
+        assert 'class="refusal"' not in html("traffic", controls.changed(json.loads(cure)), memory)
     if view == "traffic":
-        assert "data-set" in refusal or "data-query" in refusal
+        assert "data-set" in refusal or "data-change" in refusal
 
 
 # -- the picture ---------------------------------------------------------------------------------

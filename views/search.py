@@ -24,7 +24,6 @@ from .traffic_asked import (
     Question,
     TrafficAsked,
     inputs_html,
-    plain_link,
     question_of,
     refused_html,
 )
@@ -39,16 +38,18 @@ def search_html(
     memory: MemoryAsked,
     asked: TrafficAsked,
     language: str,
-    link: Link | None = None,
+    link: Link,
 ) -> str:
-    """The whole view: inputs, what was searched, the table, what it leaves out."""
-    link = link or plain_link("search", language)
+    """The whole view: inputs, what was searched, the table, what it leaves out.
+
+    link: the query of the page as it is, with other controls and with some fields of views changed.
+    """
     world = counted(layout.world_size, "gpu", language)
     try:
         question = question_of(layout, controls, memory, asked)
         body = _answer(layout, controls, memory, question, language, link)
     except LayoutError as error:
-        body = refused_html(error, layout, controls, memory, language, link)
+        body = refused_html(error, layout, controls, memory, language)
     return framed(
         layout,
         language,

@@ -21,11 +21,9 @@ from .nodes import chips
 from .picture import framed
 from .state import Controls, Layout
 from .traffic_asked import (
-    Link,
     Question,
     TrafficAsked,
     inputs_html,
-    plain_link,
     question_of,
     refused_html,
 )
@@ -40,15 +38,13 @@ def traffic_html(
     memory: MemoryAsked,
     asked: TrafficAsked,
     language: str,
-    link: Link | None = None,
 ) -> str:
     """The whole view: inputs, kinds by exposed time, every transfer, who sends to whom."""
     try:
         question = question_of(layout, controls, memory, asked)
         body = _answer(layout, question, language)
     except LayoutError as error:
-        link = link or plain_link("traffic", language)
-        body = refused_html(error, layout, controls, memory, language, link)
+        body = refused_html(error, layout, controls, memory, language)
     return framed(
         layout,
         language,

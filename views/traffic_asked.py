@@ -20,8 +20,6 @@ from training.demands import CP_ALGORITHMS
 from training.models import MODELS
 
 from . import form
-from .asked import Asked
-from .link import to_query
 from .memory_asked import DEFAULTS, MemoryAsked, Problem, Way, cures, problem_of
 from .messages import control_label, sentence
 from .model_asked import ON_OFF, model_of
@@ -87,11 +85,6 @@ def _chosen(name: str, asked: TrafficAsked, choices: tuple[str, ...]) -> str:
     return value
 
 
-def plain_link(view: str, language: str) -> Link:
-    """Links that keep the controls alone."""
-    return lambda controls, _: to_query(controls, Asked(view=view), language)
-
-
 # -- HTML ----------------------------------------------------------------------------------------
 
 
@@ -138,7 +131,6 @@ def refused_html(
     controls: Controls,
     memory: MemoryAsked,
     language: str,
-    link: Link,
 ) -> str:
     """The sentence of a refusal, and the changes that were tried and work."""
     if error.control in STARTS:
@@ -147,18 +139,15 @@ def refused_html(
         ways = [Way({"sequence_parallel": "on"}, False)]
     else:
         ways = cures(error, layout, controls, memory)
-    buttons = "".join(_button(way, controls, language, link) for way in ways)
+    buttons = "".join(_button(way, language) for way in ways)
     fixes = f'<p class="fixes">{buttons}</p>' if buttons else ""
     said = escape(sentence(error, language))
     return f'<div class="refusal" role="alert"><p>{said}</p>{fixes}</div>'
 
 
-def _button(way: Way, controls: Controls, language: str, link: Link) -> str:
+def _button(way: Way, language: str) -> str:
     label = ", ".join(_change(name, value, language) for name, value in way.changes.items())
-    if not way.is_of_column:
-        return form.setter(way.changes, label)
-    changed = controls.changed({name: str(value) for name, value in way.changes.items()})
-    return form.opener(link(changed, {}), label)
+    return form.setter(way.changes, label)
 
 
 def _change(name: str, value: Any, language: str) -> str:
