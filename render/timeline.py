@@ -144,7 +144,10 @@ class Strip:
 
 
 COLUMNS = 400
-"""Parts of the axis on which memory is drawn: the most within each."""
+"""Parts of the axis on which memory is drawn at most: the most within each."""
+
+PARTS = 64 * COLUMNS
+"""Parts of all ranks' axes together: a curve of many ranks is drawn coarser."""
 
 
 def strips_of(
@@ -208,7 +211,7 @@ def _curve(timeline: Timeline, boxes: Boxes, ticks: int, until: tuple[int, int])
         for sign, which, at in ((1, taken, boxes.start), (-1, let_go, boxes.end))
     )
     held = np.cumsum(change.reshape(p, width), axis=1)[:, :ticks]
-    parts = min(COLUMNS, ticks)
+    parts = min(COLUMNS, ticks, -(-PARTS // p))
     return share * np.maximum.reduceat(held, np.arange(parts) * ticks // parts, axis=1)
 
 

@@ -52,7 +52,7 @@ def cures(page: str) -> list[dict]:
 
 
 def refusals(page: str) -> list[str]:
-    return [text(found) for found in re.findall(r'role="alert"><p>(.*?)</p>', page)]
+    return [text(found) for found in re.findall(r'role="alert"[^>]*><p>(.*?)</p>', page)]
 
 
 # --- What is shown ---
@@ -114,6 +114,14 @@ def test_without_a_pipeline_it_says_so_and_offers_sizes_that_work():
     links = re.findall(r'data-query="([^"]*)">([^<]*)<', page)
     assert [label for _, label in links] == [f"Set PP to {pp}" for pp in (2, 4, 8)]
     assert "pp=4&amp;" in links[1][0]
+
+
+def test_a_very_long_pipeline_is_shown_short_and_the_longest_are_not_drawn():
+    page = view(controls={"pp": 512, "nodes": 512, "tp": 1})
+    assert strips(page)[0]["m"] == 128
+    page = view(controls={"pp": 4096, "nodes": 1024, "tp": 1})
+    assert "A pipeline of 4,096 ranks is longer than the 1,024 that are drawn." in text(page)
+    assert "Set PP to 2" in text(page)
 
 
 @pytest.mark.parametrize("name", SCHEDULES)

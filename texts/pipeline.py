@@ -181,6 +181,10 @@ PIPELINE_PAGE: dict[str, Text] = {
         "another stage.",
         "pp 为 1：没有流水线。每个 rank 存放全部层，不必等待其他阶段。",
     ),
+    "pipeline_long": Text(
+        "A pipeline of {p} ranks is longer than the {most} that are drawn.",
+        "{p} 个 rank 的流水线超过了可绘制的上限 {most}。",
+    ),
     "pipeline_set": Text("Set PP to {pp}", "把 PP 设为 {pp}"),
     "pipeline_no_second": Text("nothing", "不对比"),
     "pipeline_group_of": Text(
@@ -312,5 +316,4 @@ PIPELINE_PAGE: dict[str, Text] = {
         "Each rank holds two stages of two copies of the model: twice the parameters.",
         "每个 rank 存放模型两份副本中的各一个阶段：参数量加倍。",
     ),
-    "pipeline_held_by": Text("{layers} layers", "{layers} 层"),
 }

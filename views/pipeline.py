@@ -40,6 +40,9 @@ __all__ = ["PipelineAsked", "pipeline_html"]
 OWN = tuple(field.name for field in fields(PipelineAsked))
 """The inputs that this view draws itself."""
 
+MOST_RANKS = 1_024
+"""Ranks of the longest pipeline that is drawn."""
+
 TIMES = ("t_f", "t_b", "t_i", "t_w", "t_pair", "t_send", "t_optimizer", "message")
 LAYERS = ("first_layers", "last_layers", "pipe_layout")
 
@@ -63,8 +66,11 @@ class _Page:
 
     def html(self) -> str:
         intro = f'<div class="intro"><h2>{self.say("title")}</h2><p>{self.say("body")}</p></div>'
-        if self.layout.every["pp"].size == 1:
-            return intro + self._no_pipeline()
+        p = self.layout.every["pp"].size
+        if p == 1:
+            return intro + self._without(self.say("none"))
+        if p > MOST_RANKS:
+            return intro + self._without(self.say("long", p=f"{p:,}", most=f"{MOST_RANKS:,}"))
         schedules = self._schedules()
         clock = tried(self.refused_times, lambda: clock_of(self.asked))
         message = tried(self.refused_times, lambda: message_bytes(self.asked))
@@ -242,7 +248,8 @@ class _Page:
             f"{form.fields(*boxes)}{self._refused(self.refused_layers)}{tables}"
         )
 
-    def _no_pipeline(self) -> str:
+    def _without(self, said: str) -> str:
+        """Why there is nothing to draw, and sizes of which there is."""
         world = self.layout.world_size
         sizes = [
             size
@@ -250,9 +257,7 @@ class _Page:
             if self._works({"pp": size}, "against", layers=False)
         ]
         shown = "".join(self._opener({"pp": size}, "set") for size in sizes[:MOST])
-        return (
-            f'<p class="pipeline-note">{self.say("none")}</p><p class="pipeline-fixes">{shown}</p>'
-        )
+        return f'<p class="pipeline-note">{said}</p><p class="pipeline-fixes">{shown}</p>'
 
     # -- refusals -------------------------------------------------------------------------------
 
@@ -269,7 +274,8 @@ class _Page:
             else ""
         )
         return (
-            f'<div class="refusal" role="alert"><p>{escape(sentence(error, self.language))}</p>'
+            f'<div class="refusal" role="alert" data-control="{escape(error.control or "")}">'
+            f"<p>{escape(sentence(error, self.language))}</p>"
             f"{fixes}</div>"
         )
 

@@ -21,6 +21,9 @@ FIELDS |= {"first": "first_layers", "last": "last_layers"}
 
 DEFAULT_CHUNKS = 2
 
+MOST_UNASKED = 64 * 1024
+"""Micro-batches times ranks that are shown where nobody says how many there are."""
+
 
 @dataclass(frozen=True)
 class PipelineAsked:
@@ -110,13 +113,17 @@ def schedule_of(name: Any, layout: Layout, controls: Controls, asked: PipelineAs
 
 
 def micro_batches(layout: Layout, controls: Controls, asked: PipelineAsked) -> int:
-    """Micro-batches of a step in each pipeline: as typed, from the batch sizes, or 2 * pp."""
+    """Micro-batches of a step in each pipeline: as typed, from the batch sizes, or 2 * pp.
+
+    Of a very long pipeline fewer, so that the page shows it at once.
+    """
     if not is_empty(asked.micro_batches):
         return whole_number(typed(asked.micro_batches), "micro_batches", maximum=MAX_MICRO_BATCHES)
     if has_batches(controls):
         dp, sizes = layout.mesh.size("dp"), (controls.micro_batch, controls.global_batch)
         return len(samples_of(dp, 0, *map(typed, sizes)))
-    return 2 * layout.every["pp"].size
+    p = layout.every["pp"].size
+    return min(2 * p, max(1, MOST_UNASKED // p))
 
 
 def has_batches(controls: Controls) -> bool:
