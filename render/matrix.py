@@ -19,7 +19,7 @@ from .raster import palette_png
 LEVELS = 24
 """Steps of the colour scale."""
 
-COLOURS = ("#d9e2fa", "#1a1a6b")
+COLOURS = ("#aebff2", "#14145e")
 """Least and most."""
 
 DECADES = 6
