@@ -7,8 +7,9 @@ the ranks at the left say the same without colour.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 
 from .palette import PALETTE
@@ -17,6 +18,7 @@ HEIGHT = 24.0
 GAP = 10.0
 STRIP = 5.0
 MIDDLE = 130.0
+HUB = 14.0
 LABEL = 74.0
 CHARACTER = 7.4
 """Widths and heights in pixels; a digit of 12 px is at most that wide."""
@@ -51,27 +53,112 @@ class Flow:
     hub: str = ""
 
 
-def exchange_svg(members: Sequence[Member], flow: Flow, description: str) -> str:
+@dataclass(frozen=True)
+class Exchange:
     """One group: tensors before at the left, after at the right, lines for what moves."""
-    width = _cell_width(members)
-    left, right = (
-        max((len(row) for member in members for row in getattr(member, side)), default=1) * width
-        for side in ("before", "after")
-    )
-    tops, bottom = _tops(members)
-    before, after = LABEL, LABEL + left + MIDDLE
+
+    members: tuple[Member, ...]
+    flow: Flow
+
+    @cached_property
+    def cell(self) -> float:
+        """Pixels across a cell: room for the longest number."""
+        texts = (
+            cell.text
+            for member in self.members
+            for block in (member.before, member.after)
+            for row in block
+            for cell in row
+        )
+        return cell_width(max((len(text) for text in texts), default=1))
+
+    @property
+    def before(self) -> float:
+        """The left edge of the tensors before."""
+        return LABEL
+
+    @property
+    def after(self) -> float:
+        return LABEL + self.cell * _columns(member.before for member in self.members) + MIDDLE
+
+    @property
+    def width(self) -> float:
+        return self.after + self.cell * _columns(member.after for member in self.members) + 4
+
+    @property
+    def height(self) -> float:
+        return 2 + sum(_height(member) + GAP for member in self.members)
+
+    @cached_property
+    def middles(self) -> list[float]:
+        """The middle of each member's row."""
+        found, y = [], 2.0
+        for member in self.members:
+            found.append(y + _height(member) / 2)
+            y += _height(member) + GAP
+        return found
+
+    def cells(self) -> Iterator[tuple[float, float, Cell]]:
+        """Every cell with its left and upper edge; a tensor stands beside its member's middle."""
+        for member, middle in zip(self.members, self.middles):
+            for block, x in ((member.before, self.before), (member.after, self.after)):
+                top = middle - len(block) * HEIGHT / 2
+                for i, row in enumerate(block):
+                    for j, cell in enumerate(row):
+                        yield x + j * self.cell, top + i * HEIGHT, cell
+
+    @property
+    def hub(self) -> tuple[float, float]:
+        """Where the sign of the flow stands, if it has one."""
+        return (self._ends[0] + self._ends[1]) / 2, (self.middles[0] + self.middles[-1]) / 2
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """Where lines begin and end."""
+        return self.after - MIDDLE + 6, self.after - 6
+
+    def lines(self) -> list[Line]:
+        """What moves, from member to member, or from and to the hub."""
+        left, right = self._ends
+        at, pairs = self.middles, self.flow.pairs
+        if not self.flow.hub:
+            return [Line(left, at[i], right, at[j], i == j) for i, j in pairs]
+        senders, receivers = (sorted({pair[side] for pair in pairs}) for side in (0, 1))
+        x, y = self.hub
+        ways = [Line(left, at[i], x, y) for i in senders]
+        return ways + [Line(x, y, right, at[j]) for j in receivers]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve that leaves and arrives level; ``stays``: nothing moves along it."""
+
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+    stays: bool = False
+
+    @property
+    def bend(self) -> float:
+        """How far its two points of control are from its ends."""
+        return (self.x1 - self.x0) / 2
+
+
+def exchange_svg(exchange: Exchange, description: str) -> str:
+    """The picture as SVG; ``description`` is its text equivalent for screen readers."""
     rows = "".join(
-        _label(place, member.rank, top, _height(member))
-        + _block(member.before, before, top + _height(member) / 2, width, len(members))
-        + _block(member.after, after, top + _height(member) / 2, width, len(members))
-        for place, (member, top) in enumerate(zip(members, tops))
+        _label(place, member.rank, middle)
+        for place, (member, middle) in enumerate(zip(exchange.members, exchange.middles))
     )
-    middles = [top + _height(member) / 2 for member, top in zip(members, tops)]
-    lines = _lines(flow, middles, before + left + 6, after - 6)
+    cells = "".join(
+        _cell(cell, x, y, exchange.cell, len(exchange.members)) for x, y, cell in exchange.cells()
+    )
+    width, height = exchange.width, exchange.height
     return (
         f'<svg class="collectives-exchange" role="img" aria-label="{escape(description)}" '
-        f'width="{after + right + 4:g}" height="{bottom:g}" '
-        f'viewBox="0 0 {after + right + 4:g} {bottom:g}">{lines}{rows}</svg>'
+        f'width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}">'
+        f"{_lines(exchange)}{rows}{cells}</svg>"
     )
 
 
@@ -94,44 +181,20 @@ def cell_width(longest: int, least: float = 30.0) -> float:
     return max(least, round(CHARACTER * longest + 12))
 
 
-def _cell_width(members: Sequence[Member]) -> float:
-    texts = (
-        cell.text
-        for member in members
-        for block in (member.before, member.after)
-        for row in block
-        for cell in row
-    )
-    return cell_width(max((len(text) for text in texts), default=1))
+def _columns(blocks: Iterable[Block]) -> int:
+    """Cells of the longest row."""
+    return max((len(row) for block in blocks for row in block), default=1)
 
 
 def _height(member: Member) -> float:
     return max(len(member.before), len(member.after), 1) * HEIGHT
 
 
-def _tops(members: Sequence[Member]) -> tuple[list[float], float]:
-    tops, y = [], 2.0
-    for member in members:
-        tops.append(y)
-        y += _height(member) + GAP
-    return tops, y
-
-
-def _label(place: int, rank: int, top: float, height: float) -> str:
-    middle = top + height / 2
+def _label(place: int, rank: int, middle: float) -> str:
     return (
         f'<g class="g{place % len(PALETTE)}"><rect class="who" x="2" y="{middle - 6:g}" width="12" '
         f'height="12" rx="3"/></g>'
         f'<text class="rank" x="{LABEL - 8:g}" y="{middle + 4.5:g}" text-anchor="end">{rank}</text>'
-    )
-
-
-def _block(block: Block, x: float, middle: float, width: float, members: int) -> str:
-    top = middle - len(block) * HEIGHT / 2
-    return "".join(
-        _cell(cell, x + j * width, top + i * HEIGHT, width, members)
-        for i, row in enumerate(block)
-        for j, cell in enumerate(row)
     )
 
 
@@ -146,23 +209,17 @@ def _cell(cell: Cell, x: float, y: float, width: float, members: int) -> str:
     )
 
 
-def _lines(flow: Flow, middles: Sequence[float], left: float, right: float) -> str:
-    if not flow.hub:
-        return "".join(_line(left, middles[i], right, middles[j], i == j) for i, j in flow.pairs)
-    x, y = (left + right) / 2, (middles[0] + middles[-1]) / 2
-    senders, receivers = ({pair[side] for pair in flow.pairs} for side in (0, 1))
-    ways = [_line(left, middles[i], x, y) for i in sorted(senders)]
-    ways += [_line(x, y, right, middles[j]) for j in sorted(receivers)]
-    return (
-        f'{"".join(ways)}<g class="hub"><circle cx="{x:g}" cy="{y:g}" r="14"/>'
-        f'<text x="{x:g}" y="{y + 5:g}">{escape(flow.hub)}</text></g>'
+def _lines(exchange: Exchange) -> str:
+    ways = "".join(
+        f'<path class="{"still" if line.stays else "way"}" d="M{line.x0:g} {line.y0:g}'
+        f"C{line.x0 + line.bend:g} {line.y0:g} {line.x1 - line.bend:g} {line.y1:g} "
+        f'{line.x1:g} {line.y1:g}"/>'
+        for line in exchange.lines()
     )
-
-
-def _line(x0: float, y0: float, x1: float, y1: float, still: bool = False) -> str:
-    bend = (x1 - x0) / 2
-    kind = "still" if still else "way"
+    if not exchange.flow.hub:
+        return ways
+    x, y = exchange.hub
     return (
-        f'<path class="{kind}" d="M{x0:g} {y0:g}C{x0 + bend:g} {y0:g} {x1 - bend:g} {y1:g} '
-        f'{x1:g} {y1:g}"/>'
+        f'{ways}<g class="hub"><circle cx="{x:g}" cy="{y:g}" r="{HUB:g}"/>'
+        f'<text x="{x:g}" y="{y + 5:g}">{escape(exchange.flow.hub)}</text></g>'
     )

@@ -8,6 +8,8 @@ embedded picture of one pixel a GPU.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 
 import numpy as np
@@ -50,20 +52,110 @@ def levels(share: np.ndarray) -> np.ndarray:
     return np.where(share > 1, LEVELS, within)
 
 
-def heat_svg(
-    level: np.ndarray, amounts: Sequence[str], gpus_per_node: int, description: str
-) -> str:
+@dataclass(frozen=True, eq=False)
+class Heat:
     """Every GPU on its node, filled by its level.
 
-    level: of each rank, shape (world,). amounts: what to print of each rank, under its number.
+    level: of each rank, int64, shape (world,). amounts: what to print of each rank under its
+    number; a large world prints none. legend: a colour and what it means, for files.
     """
-    if len(level) <= PANEL_LIMIT:
-        return _cells(level, amounts, gpus_per_node, description)
-    return _pixels(level, gpus_per_node, description)
+
+    level: np.ndarray
+    amounts: Sequence[str]
+    gpus_per_node: int
+    legend: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_large(self) -> bool:
+        return len(self.level) > PANEL_LIMIT
+
+    @cached_property
+    def tiles(self) -> geometry.Tiles:
+        """Where the cells of a small world are."""
+        return geometry.node_tiles(len(self.level), self.gpus_per_node)
+
+    @cached_property
+    def nodes(self) -> geometry.PhysicalGrid:
+        """Where the pixels of a large world are."""
+        return geometry.physical_grid(len(self.level), self.gpus_per_node)
+
+    @property
+    def cell(self) -> float:
+        """Side of the pixels of a large world."""
+        grid = self.nodes.grid
+        return min(WIDTH / grid.columns, HEIGHT / grid.rows)
+
+    @property
+    def left(self) -> float:
+        """Where the cells begin, with the labels of their rows before them."""
+        return LEFT if self.is_large else geometry.GUTTER
+
+    @property
+    def width(self) -> float:
+        return LEFT + self.nodes.grid.columns * self.cell if self.is_large else self.tiles.width
+
+    @property
+    def height(self) -> float:
+        return self.nodes.grid.rows * self.cell + 8 if self.is_large else self.tiles.height
+
+    @property
+    def labels(self) -> list[tuple[float, str]]:
+        """The first node of each row that has room for it: the middle of the row, the text."""
+        if not self.is_large:
+            return [
+                (y + height / 2, f"N{node}")
+                for node, (_, y, _, height) in enumerate(self.tiles.frames)
+                if node % self.tiles.across == 0
+            ]
+        tall = self.nodes.tile[1] * self.cell
+        every = max(1, -int(-LABEL_ROOM // tall))
+        return [
+            ((row + 0.5) * tall, f"N{row * self.nodes.across}")
+            for row in range(0, self.nodes.grid.rows // self.nodes.tile[1], every)
+        ]
+
+    def board(self) -> np.ndarray:
+        """A pixel each: 0 without a GPU, else 1 + its level: uint8, shape (rows, columns)."""
+        grid = self.nodes.grid
+        board = np.zeros(grid.rows * grid.columns, dtype=np.uint8)
+        board[grid.cells()[: len(self.level)]] = 1 + self.level
+        return board.reshape(grid.rows, grid.columns)
 
 
-def _cells(level: np.ndarray, amounts: Sequence[str], gpus_per_node: int, description: str) -> str:
-    tiles = geometry.node_tiles(len(level), gpus_per_node)
+def cell_texts(rank: int, amount: str, side: float) -> list[tuple[float, float, str]]:
+    """What stands in a cell: baseline, font size and text of each line; a small one has no room.
+
+    >>> [text for _, _, text in cell_texts(7, "62", side=40)]
+    ['7', '62']
+    >>> cell_texts(7, "62", side=16)
+    []
+    """
+    if side < 18:
+        return []
+    if side < 34:
+        size = min(14.0, side * 0.42)
+        return [(side / 2 + size * 0.36, size, str(rank))]
+    small = min(side * 0.26, side * 1.5 / len(amount))
+    return [(side * 0.46, side * 0.36, str(rank)), (side * 0.82, small, amount)]
+
+
+def heat_svg(heat: Heat, description: str) -> str:
+    """The picture as SVG; ``description`` is its text equivalent for screen readers."""
+    down = 4.0 if heat.is_large else 0.0  # from the middle of a row to a text's baseline
+    labels = "".join(
+        f'<text x="{heat.left - 6:g}" y="{y + down:g}" text-anchor="end">{text}</text>'
+        for y, text in heat.labels
+    )
+    return (
+        f'<svg class="heat{" large" if heat.is_large else ""}" role="img" '
+        f'viewBox="0 0 {heat.width:g} {heat.height:g}" style="max-width:{heat.width:g}px" '
+        f'aria-label="{escape(description)}"><g class="rows">{labels}</g>'
+        f"{_pixels(heat) if heat.is_large else _cells(heat)}</svg>"
+    )
+
+
+def _cells(heat: Heat) -> str:
+    tiles = heat.tiles
     side = tiles.cell - GAP
     colours = level_colours()
     inks = [ink(colour) for colour in colours]
@@ -71,62 +163,30 @@ def _cells(level: np.ndarray, amounts: Sequence[str], gpus_per_node: int, descri
         f'<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" rx="6"/>'
         for x, y, w, h in tiles.frames
     )
-    labels = "".join(
-        f'<text x="{geometry.GUTTER - 6:g}" y="{y + h / 2:g}" text-anchor="end">N{node}</text>'
-        for node, (_, y, _, h) in enumerate(tiles.frames)
-        if node % tiles.across == 0
-    )
     cells = "".join(
         f'<g transform="translate({x + GAP / 2:g},{y + GAP / 2:g})">'
         f'<rect width="{side:g}" height="{side:g}" rx="{side / 8:g}" fill="{colours[own]}"/>'
         f"{_texts(rank, amount, side, inks[own])}</g>"
         for rank, (x, y, own, amount) in enumerate(
-            zip(tiles.x.tolist(), tiles.y.tolist(), level.tolist(), amounts)
+            zip(tiles.x.tolist(), tiles.y.tolist(), heat.level.tolist(), heat.amounts)
         )
     )
-    return (
-        f'<svg class="heat" role="img" viewBox="0 0 {tiles.width:g} {tiles.height:g}" '
-        f'style="max-width:{tiles.width:g}px" aria-label="{escape(description)}">'
-        f'<g class="frames">{frames}</g><g class="rows">{labels}</g>{cells}</svg>'
-    )
+    return f'<g class="frames">{frames}</g>{cells}'
 
 
 def _texts(rank: int, amount: str, side: float, colour: str) -> str:
-    """The rank, and under it the amount; a small cell has no room for them."""
-    if side < 18:
-        return ""
-    middle = f'x="{side / 2:g}" text-anchor="middle" fill="{colour}"'
-    if side < 34:
-        size = min(14.0, side * 0.42)
-        return (
-            f'<text {middle} y="{side / 2 + size * 0.36:.1f}" font-size="{size:.1f}">{rank}</text>'
-        )
-    small = min(side * 0.26, side * 1.5 / len(amount))
-    return (
-        f'<text {middle} y="{side * 0.46:.1f}" font-size="{side * 0.36:.1f}">{rank}</text>'
-        f'<text {middle} y="{side * 0.82:.1f}" font-size="{small:.1f}">{escape(amount)}</text>'
+    return "".join(
+        f'<text x="{side / 2:g}" text-anchor="middle" fill="{colour}" y="{y:.1f}" '
+        f'font-size="{size:.1f}">{escape(text)}</text>'
+        for y, size, text in cell_texts(rank, amount, side)
     )
 
 
-def _pixels(level: np.ndarray, gpus_per_node: int, description: str) -> str:
-    nodes = geometry.physical_grid(len(level), gpus_per_node)
-    grid = nodes.grid
-    board = np.zeros(grid.rows * grid.columns, dtype=np.uint8)
-    board[grid.cells()[: len(level)]] = 1 + level
-    colours = [rgb(colour) for colour in level_colours()]
-    uri = palette_png(board.reshape(grid.rows, grid.columns), colours)
-    cell = min(WIDTH / grid.columns, HEIGHT / grid.rows)
-    width, height = grid.columns * cell, grid.rows * cell
-    tall = nodes.tile[1] * cell
-    every = max(1, -int(-LABEL_ROOM // tall))
-    labels = "".join(
-        f'<text x="{LEFT - 6:g}" y="{(row + 0.5) * tall + 4:g}" text-anchor="end">'
-        f"N{row * nodes.across}</text>"
-        for row in range(0, grid.rows // nodes.tile[1], every)
-    )
+def _pixels(heat: Heat) -> str:
+    uri = palette_png(heat.board(), [rgb(colour) for colour in level_colours()])
+    grid = heat.nodes.grid
     return (
-        f'<svg class="heat large" role="img" viewBox="0 0 {LEFT + width:g} {height + 8:g}" '
-        f'style="max-width:{LEFT + width:g}px" aria-label="{escape(description)}">'
-        f'<g class="rows">{labels}</g><image x="{LEFT:g}" width="{width:g}" height="{height:g}" '
-        f'preserveAspectRatio="none" style="image-rendering:pixelated" href="{uri}"/></svg>'
+        f'<image x="{LEFT:g}" width="{grid.columns * heat.cell:g}" '
+        f'height="{grid.rows * heat.cell:g}" preserveAspectRatio="none" '
+        f'style="image-rendering:pixelated" href="{uri}"/>'
     )

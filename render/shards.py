@@ -40,16 +40,57 @@ class Shards:
     def has_more(self) -> bool:
         return len(self.ranks) > MOST
 
+    @property
+    def slots(self) -> int:
+        """Columns of ranks, and shares of a box: one more where ranks are left out."""
+        return len(self.shown) + self.has_more
+
+    @property
+    def box(self) -> float:
+        """Pixels across the box of a rank."""
+        return max(self.slots * SLOT, NARROWEST)
+
+    @property
+    def step(self) -> float:
+        """Pixels from one rank's box to the next."""
+        return self.box + APART
+
+    @property
+    def width(self) -> float:
+        return LEFT + self.slots * self.step
+
+    @property
+    def height(self) -> float:
+        return TOP + len(self.holds) * ROW
+
+    def column(self, place: int) -> int:
+        """Where a rank that is shown stands: the last one stands behind the ones left out."""
+        return place + (self.has_more and place == len(self.shown) - 1)
+
+    def shares(self, place: int, state: str) -> list[tuple[float, int, bool]]:
+        """What is filled of the box of a rank that is shown: left edge, whose share, whether faint.
+
+        -1 is the share of the ranks left out.
+
+        >>> Shards((0, 4), ()).shares(1, STALE)
+        [(0.0, 0, True), (24.0, 1, False)]
+        """
+        each, found = self.box / self.slots, []
+        for slot in range(len(self.shown)):
+            if state == NONE or (state == OWN and slot != place):
+                continue
+            is_faint = state == LOCAL or (state == STALE and slot != place)
+            found.append((self.column(slot) * each, slot, is_faint))
+        if self.has_more and state in (WHOLE, LOCAL, STALE):
+            found.append(((len(self.shown) - 1) * each, -1, state != WHOLE))
+        return found
+
 
 def shards_svg(shards: Shards, description: str) -> str:
     """The ranks side by side, a box a tensor, a share in the colour of the rank that owns it."""
-    shown = shards.shown
-    slots = len(shown) + shards.has_more
-    width = max(slots * SLOT, NARROWEST)
-    step = width + APART
     ranks = "".join(
-        _rank(shards, place, own, LEFT + _column(shards, place) * step, width)
-        for place, own in enumerate(shown)
+        _rank(shards, place, own, LEFT + shards.column(place) * shards.step)
+        for place, own in enumerate(shards.shown)
     )
     letters = "".join(
         f'<text x="{LEFT - 8:g}" y="{TOP + row * ROW + BAR - 3:g}" text-anchor="end">{letter}'
@@ -58,51 +99,32 @@ def shards_svg(shards: Shards, description: str) -> str:
     )
     more = ""
     if shards.has_more:
-        x = LEFT + (len(shown) - 1) * step + width / 2
+        x = LEFT + (len(shards.shown) - 1) * shards.step + shards.box / 2
         more = f'<text x="{x:g}" y="{TOP + 2 * ROW - 3:g}" text-anchor="middle">…</text>'
-    across, down = LEFT + slots * step, TOP + len(shards.holds) * ROW
     return (
-        f'<svg class="shards" role="img" viewBox="0 0 {across:g} {down:g}" '
-        f'style="width:{across:g}px" aria-label="{escape(description)}">'
+        f'<svg class="shards" role="img" viewBox="0 0 {shards.width:g} {shards.height:g}" '
+        f'style="width:{shards.width:g}px" aria-label="{escape(description)}">'
         f"{letters}{more}{ranks}</svg>"
     )
 
 
-def _column(shards: Shards, place: int) -> int:
-    """The last rank stands one further, behind the ones left out."""
-    return place + (shards.has_more and place == len(shards.shown) - 1)
-
-
-def _rank(shards: Shards, place: int, own: int, x: float, width: float) -> str:
+def _rank(shards: Shards, place: int, own: int, x: float) -> str:
     title = (
-        f'<text x="{width / 2:g}" y="{TOP - 6:g}" text-anchor="middle" class="rank">'
+        f'<text x="{shards.box / 2:g}" y="{TOP - 6:g}" text-anchor="middle" class="rank">'
         f"{shards.ranks[own]}</text>"
     )
     boxes = "".join(
-        f'<g transform="translate(0,{TOP + row * ROW:g})">{_box(shards, place, state, width)}</g>'
+        f'<g transform="translate(0,{TOP + row * ROW:g})">{_box(shards, place, state)}</g>'
         for row, (_, state) in enumerate(shards.holds)
     )
     return f'<g transform="translate({x:g},0)">{title}{boxes}</g>'
 
 
-def _box(shards: Shards, place: int, state: str, width: float) -> str:
-    count = len(shards.shown)
-    slots = count + shards.has_more
-    each = width / slots
-    shares = []
-    for slot in range(count):
-        if state == NONE or (state == OWN and slot != place):
-            continue
-        faint = " faint" if state == LOCAL or (state == STALE and slot != place) else ""
-        x = _column(shards, slot) * each
-        shares.append(
-            f'<g class="g{slot}{faint}"><rect x="{x:g}" width="{each:g}" height="{BAR:g}"/></g>'
-        )
-    if shards.has_more and state in (WHOLE, LOCAL, STALE):
-        x = (count - 1) * each
-        faint = "" if state == WHOLE else " faint"
-        shares.append(
-            f'<g class="others{faint}"><rect x="{x:g}" width="{each:g}" height="{BAR:g}"/></g>'
-        )
-    outline = f'<rect class="box" width="{width:g}" height="{BAR:g}"/>'
-    return "".join(shares) + outline
+def _box(shards: Shards, place: int, state: str) -> str:
+    each = shards.box / shards.slots
+    shares = "".join(
+        f'<g class="{"others" if slot < 0 else f"g{slot}"}{" faint" if is_faint else ""}">'
+        f'<rect x="{x:g}" width="{each:g}" height="{BAR:g}"/></g>'
+        for x, slot, is_faint in shards.shares(place, state)
+    )
+    return f'{shares}<rect class="box" width="{shards.box:g}" height="{BAR:g}"/>'

@@ -86,11 +86,8 @@ def gap(row: int) -> int:
 
 def _paths(strip: Strip) -> str:
     """One path for each colour: its boxes one after the other."""
-    boxes, tall = strip.boxes, strip.row - gap(strip.row)
-    colour = strip.colour
-    upper = (tall + 1) // 2
-    top = boxes.rank * strip.row + np.where(boxes.half == 2, upper, 0)
-    height = np.choose(boxes.half, [tall, upper, tall - upper])
+    boxes, colour = strip.boxes, strip.colour
+    top, height = places(strip)
     found = []
     for own in np.unique(colour).tolist():
         which = np.flatnonzero(colour == own)
@@ -106,6 +103,14 @@ def _paths(strip: Strip) -> str:
         f"M{x} {y}v{h}" for x, y, h in zip(boxes.end.tolist(), top.tolist(), height.tolist())
     )
     return f'{"".join(found)}<path class="pipeline-edges" d="{edges}"/>'
+
+
+def places(strip: Strip) -> tuple[np.ndarray, np.ndarray]:
+    """Upper edge and height of each box in pixels; of a pair one is above the other."""
+    boxes, tall = strip.boxes, strip.row - gap(strip.row)
+    upper = (tall + 1) // 2
+    top = boxes.rank * strip.row + np.where(boxes.half == 2, upper, 0)
+    return top, np.choose(boxes.half, [tall, upper, tall - upper])
 
 
 def _image(strip: Strip) -> str:
@@ -159,18 +164,25 @@ def _name(colour: int) -> str:
 
 
 def _axis(strip: Strip) -> str:
-    """Round times along the lower edge, about ten of them."""
+    """The times along the lower edge."""
+    y = strip.height + AXIS - 5
+    found = "".join(
+        f'<text x="{100 * at:.2f}%" y="{y}" text-anchor="{anchor}">{time:g}</text>'
+        for at, time, anchor in axis_of(strip)
+    )
+    return f'<g class="pipeline-axis">{found}</g>'
+
+
+def axis_of(strip: Strip) -> list[tuple[float, float, str]]:
+    """Round times, about ten of them: the part of the axis, 0 to 1, the time, the anchor."""
     length = strip.ticks * strip.tick
     step = round_step(length / 10)
-    y = strip.height + AXIS - 5
     found = []
     for number in range(int(length / step + 1e-9) + 1):
         at = number * step / length
         anchor = "start" if number == 0 else "end" if at > 0.97 else "middle"
-        found.append(
-            f'<text x="{100 * at:.2f}%" y="{y}" text-anchor="{anchor}">{number * step:g}</text>'
-        )
-    return f'<g class="pipeline-axis">{"".join(found)}</g>'
+        found.append((at, number * step, anchor))
+    return found
 
 
 def round_step(least: float) -> float:
@@ -190,8 +202,13 @@ def _area(held: np.ndarray, row: int, most: float) -> str:
     found = []
     for place, curve in enumerate(held):
         base = place * row + tall
-        at = [0, *(np.flatnonzero(np.diff(curve)) + 1).tolist()]
-        levels = curve[at] / most * tall if most else np.zeros(len(at))
+        at, levels = level_steps(curve, tall, most)
         steps = "".join(f"H{x}V{base - level:.4g}" for x, level in zip(at, levels.tolist()))
         found.append(f"M0 {base}{steps}H{parts}V{base}z")
     return "".join(found)
+
+
+def level_steps(curve: np.ndarray, tall: int, most: float) -> tuple[list[int], np.ndarray]:
+    """The parts of the axis where a curve changes, and its height in pixels from there on."""
+    at = [0, *(np.flatnonzero(np.diff(curve)) + 1).tolist()]
+    return at, curve[at] / most * tall if most else np.zeros(len(at))

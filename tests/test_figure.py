@@ -20,8 +20,8 @@ from PIL import Image
 from groups import fit
 from groups.grouping import Grouping, plain
 from groups.megatron import groupings
+from render import canvas, palette, scene, svg
 from render import figure as drawing
-from render import palette, scene, svg
 
 
 def plains(mesh, *kinds):
@@ -128,7 +128,7 @@ def test_the_same_picture_is_the_same_file(make, format):
 def test_eight_threads_write_the_same_files():
     jobs = [(make, form) for make in (panels, overviews) for form in ("png", "svg", "pdf")] * 2
     once = {job: drawing.to_bytes(job[0](), job[1]) for job in set(jobs)}
-    drawing._glyphs.cache_clear()
+    canvas.glyphs.cache_clear()
     with ThreadPoolExecutor(8) as pool:
         made = list(pool.map(lambda job: drawing.to_bytes(job[0](), job[1]), jobs))
     differ = [job[1] for job, data in zip(jobs, made) if data != once[job]]
@@ -394,7 +394,7 @@ def test_long_labels_shrink_to_fit_beside_the_picture():
 
 def test_text_is_taken_as_written():
     """No mathematics: a dollar is a dollar."""
-    assert len(drawing._glyphs("$x$", False)[0].codes) > len(drawing._glyphs("x", False)[0].codes)
+    assert len(canvas.glyphs("$x$", False)[0].codes) > len(canvas.glyphs("x", False)[0].codes)
 
 
 def test_as_many_titles_as_scenes_are_needed():

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from groups import LayoutError, coordinates
 from groups.conventions import CONVENTIONS
-from render.heat import LEVELS, heat_svg, level_colours, levels
+from render.heat import LEVELS, Heat, heat_svg, level_colours, levels
 from render.palette import PALETTE, contrast, ink
 from render.shards import LOCAL, MOST, NONE, OWN, STALE, WHOLE, Shards, shards_svg
 from texts.memory import MEMORY, MEMORY_CONTROLS
@@ -308,7 +308,7 @@ def test_levels_differ_and_can_be_written_on():
 
 
 def test_a_cell_prints_its_rank_and_amount():
-    svg = heat_svg(np.array([0, 8]), ["10", "99"], 2, "memory")
+    svg = heat_svg(Heat(np.array([0, 8]), ["10", "99"], 2), "memory")
     assert re.findall(r">(\d+)</text>", svg) == ["0", "10", "1", "99"]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from descriptions import ALGORITHM_TEXTS, OPERATION_TEXTS, PAGE, counted
 from groups.placement import nodes_spanned
-from render.exchange import Block, Cell, Flow, Member, exchange_svg
+from render.exchange import Block, Cell, Exchange, Flow, Member, exchange_svg
 from training.collectives import COLLECTIVES
 from training.cost import bus_factor, bytes_per_rank, least_seconds, steps
 from training.mappings import MAPPINGS
@@ -244,7 +244,7 @@ def _figure(
     return (
         f"<figure><figcaption>{chips([name])} {counted(nodes, 'node', language)}</figcaption>"
         f'<div class="collectives-scroll" tabindex="0">'
-        f"{exchange_svg(members, flow, description)}</div></figure>"
+        f"{exchange_svg(Exchange(tuple(members), flow), description)}</div></figure>"
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from descriptions import MEMORY
 from groups import group_index
-from render.heat import LEVELS, heat_svg, level_colours, levels
+from render.heat import LEVELS, Heat, heat_svg, level_colours, levels
 from render.palette import ink
 from render.scene import PANEL_LIMIT
 from training.memory import StageMemory
@@ -39,7 +39,7 @@ def grid_html(
     words = MEMORY["grid_label"][language].format(
         least=f"{totals.min() / GIB:.1f}", most=f"{totals.max() / GIB:.1f}"
     )
-    picture = heat_svg(level[stage], of_ranks, layout.gpus_per_node, words)
+    picture = heat_svg(Heat(level[stage], of_ranks, layout.gpus_per_node), words)
     return (
         f"<h3>{escape(MEMORY['grid_title'][language])}</h3>"
         f'<p class="fine">{escape(MEMORY["grid_body"][language])}</p>'
