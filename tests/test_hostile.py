@@ -38,13 +38,16 @@ def views_of(name: str) -> list[str]:
     """The views that an input may matter to: all, unless it is one of a single view's own."""
     for view, names in OWN.items():
         if name in names:
-            return {"memory": ["memory", "traffic", "search"]}.get(view, [view])
+            return {
+                "memory": ["memory", "search"],
+                "traffic": ["traffic", "search", "compare"],
+            }.get(view, [view])
     return [*VIEWS]
 
 
 OWN = {
     view: {name for name, _ in flat(getattr(Asked(), view))}
-    for view in ("collectives", "pipeline", "memory")
+    for view in ("collectives", "pipeline", "memory", "traffic")
 }
 
 

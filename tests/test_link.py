@@ -88,7 +88,7 @@ ASKED = {
 }
 
 
-WITHIN = ("collectives", "pipeline", "memory")
+WITHIN = ("collectives", "pipeline", "memory", "traffic")
 """Fields of Asked that are states themselves."""
 
 

@@ -321,7 +321,9 @@ def test_every_code_of_a_refusal_has_its_sentence_in_both_languages():
     import pathlib
 
     rooms = ("groups", "training", "views")
-    source = "".join(path.read_text() for room in rooms for path in pathlib.Path(room).rglob("*.py"))
+    source = "".join(
+        path.read_text() for room in rooms for path in pathlib.Path(room).rglob("*.py")
+    )
     codes = set(re.findall(r'LayoutError\(\s*"([a-z-]+)"', source))
     assert codes <= set(REFUSALS)
     for left in set(REFUSALS) - codes:  # chosen by a condition, not next to the error

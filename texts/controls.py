@@ -207,6 +207,8 @@ VIEWS: dict[str, Text] = {
     "collectives": Text("Collectives", "集合通信"),
     "pipeline": Text("Pipeline", "流水线"),
     "memory": Text("Memory", "显存"),
+    "traffic": Text("Traffic", "通信量"),
+    "search": Text("Better layouts", "更好的布局"),
     "compare": Text("Compare", "比较"),
     "launch": Text("Launch", "启动命令"),
 }

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from .collectives_asked import CollectivesAsked
 from .memory_asked import MemoryAsked
 from .pipeline_inputs import PipelineAsked
+from .traffic_asked import TrafficAsked
 
 
 @dataclass(frozen=True)
@@ -23,9 +24,9 @@ class Asked:
     paste: Any = ""  # a launch command
     collectives: CollectivesAsked = field(default_factory=CollectivesAsked)
     pipeline: PipelineAsked = field(default_factory=PipelineAsked)
-    memory: MemoryAsked = field(
-        default_factory=MemoryAsked
-    )  # and the model, which other views ask about too
+    # With the model and its training, which other views ask about too.
+    memory: MemoryAsked = field(default_factory=MemoryAsked)
+    traffic: TrafficAsked = field(default_factory=TrafficAsked)
     rank: Any = ""  # the pinned one, as it was typed; empty: none. Last: status.js writes it there
 
 

@@ -18,10 +18,12 @@ from render import scene, svg
 
 from . import form
 from .asked import Asked
+from .compare_costs import costs_html
 from .link import from_query, to_query
 from .messages import control_label, refusal_line
 from .picture import PANEL_LIMIT, framed
 from .state import Controls, Layout, is_empty, read
+from .tables import table
 
 
 def kept_layout(kept: Any) -> tuple[Controls, Layout]:
@@ -44,8 +46,9 @@ def _query_of(kept: Any) -> Any:
         return text
 
 
-def compare_html(layout: Layout, controls: Controls, kept: Any, language: str) -> str:
+def compare_html(layout: Layout, controls: Controls, asked: Asked, language: str) -> str:
     """What differs between the kept layout and the one that the controls show."""
+    kept = asked.kept
     kept_now = f"?{to_query(controls, Asked(), 'en') or 'v=1'}"
     inputs = form.fields(
         form.text("kept", kept, language),
@@ -66,7 +69,8 @@ def compare_html(layout: Layout, controls: Controls, kept: Any, language: str) -
         language,
         f"{title}<p>{escape(_line(before, language))}<br>"
         f"{escape(_line(layout, language))}</p></div>"
-        f"{sizes}{_groups(before, layout, language)}",
+        f"{sizes}{costs_html(before_controls, before, controls, layout, asked, language)}"
+        f"{_groups(before, layout, language)}",
         "compare",
     )
 
@@ -107,7 +111,7 @@ def _sizes(
     if not rows:
         return f"<p>{escape(PAGE['compare_same'][language])}</p>"
     heads = ("column_setting", "column_kept", "column_now")
-    return _table(heads, rows, language, "sizes")
+    return table(heads, rows, language, "sizes")
 
 
 def _said(value: Any) -> str:
@@ -150,7 +154,7 @@ def _groups(before: Layout, after: Layout, language: str) -> str:
         *("column_kind", "column_kept", "column_now", "column_moved"),
         *("column_leaving_kept", "column_leaving_now"),
     )
-    return _table(heads, rows, language, "moves") + _pictures(before, after, language)
+    return table(heads, rows, language, "moves") + _pictures(before, after, language)
 
 
 def _shape(grouping: Grouping | None, language: str) -> str:
@@ -206,17 +210,3 @@ def _figure(name: str, drawn: Any) -> str:
         else svg.overview_svg(drawn, name, [0])
     )
     return f"<figure><figcaption>{escape(name)}</figcaption>{picture}</figure>"
-
-
-def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]], language: str, name: str) -> str:
-    head = "".join(f'<th scope="col">{escape(PAGE[text][language])}</th>' for text in heads)
-    body = "".join(
-        f'<tr><th scope="row">{escape(first)}</th>'
-        + "".join(f"<td>{escape(cell)}</td>" for cell in cells)
-        + "</tr>"
-        for first, *cells in rows
-    )
-    return (
-        f'<div class="scroll {name}" tabindex="0"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )

@@ -15,6 +15,7 @@ state at all (an unknown name, another version, a choice that there is not) is a
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, quote
@@ -61,6 +62,10 @@ class Linked:
     controls: Controls
     asked: Asked
     language: str | None
+
+    def query(self, controls: Controls, changes: Mapping[str, Any]) -> str:
+        """The address of the same page with other controls, and with some inputs changed."""
+        return to_query(controls, filled(self.asked, changes), self.language or "en")
 
 
 # -- an address ----------------------------------------------------------------------------------

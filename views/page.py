@@ -38,6 +38,7 @@ from .orders import orders_html, other_layout, strip_html
 from .picture import picture_html
 from .pipeline import pipeline_html
 from .ranks import ranks_html
+from .search import search_html
 from .state import (
     OF_MATHS,
     Controls,
@@ -48,6 +49,7 @@ from .state import (
     rank_or_none,
     read,
 )
+from .traffic import traffic_html
 from .widgets import OF_VIEWS, form_box, painted, script, state_box, tells
 
 
@@ -78,7 +80,13 @@ VIEWS: dict[str, Callable[[Layout, Linked], str]] = {
         layout, now.controls, now.asked.pipeline, now.language
     ),
     "memory": lambda layout, now: memory_html(layout, now.controls, now.asked.memory, now.language),
-    "compare": lambda layout, now: compare_html(layout, now.controls, now.asked.kept, now.language),
+    "traffic": lambda layout, now: traffic_html(
+        layout, now.controls, now.asked.memory, now.asked.traffic, now.language
+    ),
+    "search": lambda layout, now: search_html(
+        layout, now.controls, now.asked.memory, now.asked.traffic, now.language, now.query
+    ),
+    "compare": lambda layout, now: compare_html(layout, now.controls, now.asked, now.language),
     "launch": lambda layout, now: launch_html(layout, now.controls, now.asked.paste, now.language),
 }
 """What each view shows of a layout that works."""
