@@ -231,8 +231,10 @@ PAGE: dict[str, Text] = {
     "compare_same": Text("All settings are the same.", "所有设置都相同。"),
     "cost_title": Text("What they cost", "各自的代价"),
     "cost_of": Text(
-        "{model}; the model, the training and the cluster are those of Memory and Traffic.",
-        "{model}；模型、训练方式和集群取自“显存”与“通信量”视图。",
+        "{model} on {cluster}, {batch} samples a step. Memory and Traffic choose the model, its "
+        "training and the cluster.",
+        "{model}，{cluster}，每步 {batch} 个样本。"
+        "模型、训练方式和集群在“显存”与“通信量”视图中选择。",
     ),
     "column_cost": Text("Cost", "代价"),
     "cost_memory": Text("Memory of the fullest rank", "最满的 rank 的显存"),

@@ -6,6 +6,7 @@ The model, how it is trained and the cluster are those that the Memory and Traff
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from html import escape
 
 from descriptions import PAGE
@@ -16,9 +17,9 @@ from .asked import Asked
 from .memory_bars import gib
 from .messages import refusal_line
 from .search import job_of
-from .state import Controls, Layout
+from .state import Controls, Layout, is_empty
 from .tables import table
-from .traffic_asked import question_of
+from .traffic_asked import Question, question_of
 from .units import bytes_text, seconds_text
 
 ROWS: dict[str, Callable[[Candidate], str]] = {
@@ -41,15 +42,18 @@ def costs_html(
 ) -> str:
     """A row a cost; a layout that the model does not allow says why in place of its numbers."""
     problems: list[LayoutError] = []
-    sides = [
-        _cost(side, of_side, asked, problems)
-        for side, of_side in ((before, before_controls), (layout, controls))
-    ]
+    now = _question(layout, controls, asked, problems)
+    if now is not None and is_empty(before_controls.global_batch):
+        # Steps can be compared only where they do the same work.
+        samples = job_of(layout, now).global_batch
+        before_controls = replace(before_controls, global_batch=str(samples))
+    kept = _question(before, before_controls, asked, problems)
+    sides = [_cost(before, kept, problems), _cost(layout, now, problems)]
     rows = [
         (PAGE[name][language], *("–" if one is None else say(one) for one in sides))
         for name, say in ROWS.items()
     ]
-    said = PAGE["cost_of"][language].format(model=_model(layout, controls, asked))
+    said = "" if now is None else _what(layout, now, language)
     refused = "".join(refusal_line(error, language) for error in problems)
     heads = ("column_cost", "column_kept", "column_now")
     return (
@@ -58,20 +62,28 @@ def costs_html(
     )
 
 
-def _cost(
+def _what(layout: Layout, now: Question, language: str) -> str:
+    batch = job_of(layout, now).global_batch
+    return PAGE["cost_of"][language].format(model=now.name, cluster=now.cluster.name, batch=batch)
+
+
+def _question(
     layout: Layout, controls: Controls, asked: Asked, problems: list[LayoutError]
-) -> Candidate | None:
+) -> Question | None:
     try:
-        question = question_of(layout, controls, asked.memory, asked.traffic)
-        return worked_out(job_of(layout, question), question.problem.split)
+        return question_of(layout, controls, asked.memory, asked.traffic)
     except LayoutError as error:
         problems.append(error)
         return None
 
 
-def _model(layout: Layout, controls: Controls, asked: Asked) -> str:
+def _cost(
+    layout: Layout, question: Question | None, problems: list[LayoutError]
+) -> Candidate | None:
+    if question is None:
+        return None
     try:
-        question = question_of(layout, controls, asked.memory, asked.traffic)
-    except LayoutError:
-        return "–"
-    return f"{question.name}, {question.cluster.name}"
+        return worked_out(job_of(layout, question), question.problem.split)
+    except LayoutError as error:
+        problems.append(error)
+        return None

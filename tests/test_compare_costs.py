@@ -1,0 +1,76 @@
+"""What two layouts cost beside each other, against the maths of each alone."""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import replace
+
+import pytest
+
+from descriptions import LANGUAGES, PAGE
+from training.search import Candidate, worked_out
+from views.asked import Asked, filled
+from views.compare_costs import ROWS
+from views.link import to_query
+from views.memory_asked import MemoryAsked
+from views.page import answer
+from views.search import job_of
+from views.state import Controls, read
+from views.traffic_asked import TrafficAsked, question_of
+
+EIGHT = Controls(nodes=16, tp=4, pp=8, layers="80")
+FOUR = Controls(nodes=16, tp=8, pp=4, layers="80")
+
+
+def compared(now: Controls, kept: Controls, language: str = "en", **asked: str) -> str:
+    query = f"?{to_query(kept, Asked(), 'en')}"
+    return answer(now, language, asked=filled(Asked(view="compare", kept=query), asked)).picture
+
+
+def costs(picture: str) -> list[list[str]]:
+    """The cells of the table, row by row."""
+    body = re.search(r'class="scroll costs".*?<tbody>(.*?)</tbody>', picture, re.DOTALL)
+    rows = re.findall(r"<tr>(.*?)</tr>", body[1], re.DOTALL)
+    return [
+        [html.unescape(cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)]
+        for row in rows
+    ]
+
+
+def alone(controls: Controls) -> tuple[Candidate, int]:
+    """A layout worked out by itself, and the samples of its step."""
+    question = question_of(read(controls), controls, MemoryAsked(), TrafficAsked())
+    job = job_of(read(controls), question)
+    return worked_out(job, question.problem.split), job.global_batch
+
+
+def test_both_are_worked_out_for_the_batch_of_the_one_on_screen():
+    now, batch = alone(FOUR)
+    own, other_batch = alone(EIGHT)
+    assert batch != other_batch  # alone, each would take samples by its stages
+    kept, _ = alone(replace(EIGHT, global_batch=str(batch)))
+    assert kept.seconds < own.seconds
+    wanted = [[say(kept), say(now)] for say in ROWS.values()]
+    assert [row[1:] for row in costs(compared(FOUR, EIGHT))] == wanted
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_each_cost_has_its_words(language):
+    picture = compared(FOUR, EIGHT, language)
+    assert [row[0] for row in costs(picture)] == [PAGE[name][language] for name in ROWS]
+    _, batch = alone(FOUR)
+    facts = {"model": "Llama 3 70B", "cluster": "DGX H100", "batch": batch}
+    assert PAGE["cost_of"][language].format(**facts) in html.unescape(picture)
+
+
+def test_the_same_layout_costs_the_same_and_another_model_something_else():
+    rows = costs(compared(FOUR, FOUR))
+    assert all(kept == now for _, kept, now in rows)
+    assert costs(compared(FOUR, FOUR, recompute="full")) != rows
+
+
+def test_a_layout_that_the_model_does_not_allow_says_why_in_place_of_its_costs():
+    picture = compared(FOUR, Controls(nodes=16, tp=8, pp=16, layers="81"))
+    assert all(kept == "–" != now for _, kept, now in costs(picture))
+    assert picture.count('role="alert"') == 1
