@@ -21,11 +21,24 @@ from texts.page import HOW_TO_READ, HOW_TO_READ_LARGE, NOUNS, PAGE, counted
 from texts.presets import NOTES_ZH
 from texts.refusals import REFUSALS, SPANS
 from texts.shapes import LANGUAGES, Control, GroupType, Kind, Link, Text
+from texts.traffic import (
+    BESIDE,
+    CLUSTER_NOTES,
+    CP_CHOICES,
+    LEFT_OUT,
+    PURPOSES,
+    REASONS,
+    SEARCH_LEFT_OUT,
+    TRAFFIC,
+)
 from texts.types import TYPES
 
 __all__ = [
     "ALGORITHM_TEXTS",
+    "BESIDE",
+    "CLUSTER_NOTES",
     "CONTROLS",
+    "CP_CHOICES",
     "DP_KINDS",
     "FRAMEWORKS",
     "HOW_TO_READ",
@@ -33,16 +46,21 @@ __all__ = [
     "KINDS",
     "LANGUAGES",
     "LAUNCH_NOTES",
+    "LEFT_OUT",
     "MEMORY",
     "NOTES_ZH",
     "NOUNS",
     "OPERATION_TEXTS",
     "OWN_GROUPS",
     "PAGE",
+    "PURPOSES",
+    "REASONS",
     "REFUSALS",
+    "SEARCH_LEFT_OUT",
     "SHORT_LABELS",
     "SPANS",
     "TARGET_NAMES",
+    "TRAFFIC",
     "TYPES",
     "UNSETTLED",
     "VIEWS",

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
 
-from descriptions import counted
+from descriptions import REASONS, SEARCH_LEFT_OUT, TRAFFIC, counted
 from groups import LayoutError
-from texts.traffic import REASONS, SEARCH_LEFT_OUT, TRAFFIC
 from training.reasons import Reason, alone, compared
 from training.search import LEAST_TOKENS, Candidate, Found, Job, search, worked_out
 

@@ -8,11 +8,9 @@ from html import escape
 
 import numpy as np
 
-from descriptions import counted
+from descriptions import BESIDE, CLUSTER_NOTES, LEFT_OUT, PURPOSES, TRAFFIC, Text, counted
 from groups import LayoutError
 from render.matrix import matrix_picture, matrix_svg, scale_png
-from texts.shapes import Text
-from texts.traffic import BESIDE, CLUSTER_NOTES, LEFT_OUT, PURPOSES, TRAFFIC
 from training.matrix import Matrix, matrix
 from training.traffic import REACHED, Traffic, computation, exposed_by_kind, most_layers, traffic
 

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from descriptions import CP_CHOICES, MEMORY
 from groups import LayoutError
 from groups.errors import not_a_choice
-from texts.memory import MEMORY
-from texts.traffic import CP_CHOICES
 from training.clusters import CLUSTERS, Cluster
 from training.demands import CP_ALGORITHMS
 from training.models import MODELS

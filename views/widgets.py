@@ -54,7 +54,7 @@ def painted(html: str, name: str, scripts: Sequence[str] = ()) -> gr.HTML:
 
     scripts: of single views, each with names of its own.
     """
-    own = "".join(f"{{\n{script(f'{one}.js')}}}\n" for one in scripts)
+    own = "".join(f"(() => {{\n{script(f'{one}.js')}}})();\n" for one in scripts)
     return gr.HTML(
         html,
         html_template='<div class="painted"></div>',

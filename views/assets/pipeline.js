@@ -1,7 +1,5 @@
 // The pipeline view: tells every op under the pointer or the arrow keys, what it waits for and what
 // waits for it; moves a time cursor; zooms. All of it in the browser: the ops came with the picture.
-// In a function of its own: in a block, its functions would replace those of the same name outside.
-(() => {
 const KINDS = 'FBIW';
 const PLAY = 12; // seconds from the first op to the last
 let root = null;
@@ -434,4 +432,3 @@ function stop() {
 
 watch('value', read);
 read();
-})();
