@@ -26,6 +26,9 @@ DIGIT = 7.2
 PLOT, NARROWEST = 1200, 240
 """Pixels across a timeline at most and at least; a file has two dots a pixel."""
 
+HELD = {"input": "#5b8def", "weights": "#8f86a6"}
+"""The colours of what is held until the gradient of the input, and on until that of weights."""
+
 UNIT = 44
 """Pixels of one tick at most: a short timeline stays small."""
 

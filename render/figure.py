@@ -43,8 +43,8 @@ MARGIN = 16.0
 TITLE, SMALL = 15.0, 11.0
 """Font sizes in pixels: titles, legend and caption."""
 
-LINE = 18.0
-"""Pixels from one line of a legend to the next."""
+LINE, SWATCH = 18.0, 18.0
+"""Pixels from one line of a legend to the next, and from a colour to its words."""
 
 LEGEND_WIDTH = 900.0
 """Pixels after which a legend goes on in another line, if no scene is wider."""
@@ -151,23 +151,30 @@ DRAWINGS: dict[type, Callable[[Axes, Any, str], None]] = {
 class Legend:
     """What the colours of overviews and charts mean, in as many lines as they need."""
 
-    entries: tuple[tuple[str, Words], ...]  # swatch: a colour, two joined by a dash, or "ring"
+    entries: tuple[tuple[str, Words], ...]
+    """Swatches with words: a colour, two joined by a dash, "ring", or "" for words alone."""
+
     look: Look
 
     @classmethod
     def of(cls, scenes: Sequence[Any], theme: str, baseline: float) -> Legend:
         look = LOOKS[theme]
-        texts = dict.fromkeys(entry for one in scenes for entry in _legend_texts(one, theme))
         most = MARGIN + max((LEGEND_WIDTH, *(scene.width for scene in scenes)))
-        entries, x, y = [], MARGIN, baseline
-        for swatch, text in texts:
-            word = Words(x + 18, y, text, SMALL, look.ink)
-            if canvas.right_of(word) > most and x > MARGIN:
-                y += LINE
-                word = Words(MARGIN + 18, y, text, SMALL, look.ink)
-            entries.append((swatch, word))
-            x = canvas.right_of(word) + 18
-        return cls(tuple(entries), look)
+        entries: dict[tuple[str, str], Words] = {}
+        y = baseline - LINE
+        for scene in scenes:
+            x = math.inf  # what a scene adds begins in a line of its own
+            for swatch, text in _legend_texts(scene, theme):
+                if (swatch, text) in entries:
+                    continue
+                room = SWATCH if swatch else 0.0
+                word = Words(x + room, y, text, SMALL, look.ink)
+                if canvas.right_of(word) > most:
+                    y += LINE
+                    word = Words(MARGIN + room, y, text, SMALL, look.ink)
+                entries[swatch, text] = word
+                x = canvas.right_of(word) + SWATCH
+        return cls(tuple((swatch, word) for (swatch, _), word in entries.items()), look)
 
     @property
     def height(self) -> float:
@@ -184,10 +191,10 @@ class Legend:
         for swatch, word in self.entries:
             middle = word.y - BASELINE * word.size
             if swatch == "ring":
-                _draw_ring(ax, word.x - 12, middle, 5.0, self.look)
+                _draw_ring(ax, word.x - SWATCH + 6, middle, 5.0, self.look)
                 continue
-            for number, colour in enumerate(swatch.split("-")):
-                corner = np.array([word.x - 18 + 6 * number, middle - 6])
+            for number, colour in enumerate(filter(None, swatch.split("-"))):
+                corner = np.array([word.x - SWATCH + 6 * number, middle - 6])
                 square = rounded(6.0 if "-" in swatch else 12.0, 12.0, 0.0) + corner
                 add(ax, PolyCollection([square], facecolors=colour, edgecolors="none"))
         draw_words(ax, [word for _, word in self.entries])

@@ -25,6 +25,7 @@ class Shards:
 
     ranks: tuple[int, ...]
     holds: tuple[tuple[str, str], ...]  # letter, one of the states above
+    legend: tuple[tuple[str, str], ...] = ()  # for files
 
     @property
     def shown(self) -> tuple[int, ...]:

@@ -7,13 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 
 from .canvas import BASELINE, LABEL, LOOKS, Look, Words, add, boxes, draw_words, prepare
-from .charts import HeldChart, TimelineChart
+from .charts import HELD, HeldChart, TimelineChart
 from .palette import ink, rgb
 from .timeline import LABEL_ROOM, MOST_SHADES, Strip, shade
 from .timeline_svg import AXIS, DIGIT, KINDS, MARGIN, axis_of, gap, level_steps, places
-
-HELD = {"input": "#5b8def", "weights": "#8f86a6"}
-"""The colours of what is held until the gradient of the input, and on until that of weights."""
 
 DARKER = 0.86
 """How much darker every other micro-batch of an embedded picture is."""

@@ -16,6 +16,17 @@ from .memory_asked import GIB, Problem
 MOST_ROWS = 32
 """Bars drawn: of more stages every so many, with the fullest and the last."""
 
+COLOURS = {
+    "weights": "#006a65",
+    "gradients": "#8581f6",
+    "optimizer": "#d0e062",
+    "gathered": "#604e00",
+    "activations": "#c55c9b",
+    "embedding": "#ffc2c3",
+    "output": "#4c3e9e",
+    "recomputed": "#78e6ff",
+}
+"""The colour of each part in files, as the style sheet has it on the page."""
 
 MIDDLE = 50
 """Percent of the width from which on the line's label stands before it and not behind."""
@@ -25,7 +36,7 @@ def bars_html(problem: Problem, stages: Sequence[StageMemory], language: str) ->
     """One bar a stage under the line of the GPU's memory; the formula of the fullest below."""
     most = largest(tuple(stages))
     widest = max(most.total, problem.capacity) * 1.02
-    shown = _shown(stages, most)
+    shown = shown_stages(stages, most)
     rows = "".join(
         _row(problem, stage, widest, stage is most, language) for stage in stages if stage in shown
     )
@@ -45,18 +56,23 @@ def bars_html(problem: Problem, stages: Sequence[StageMemory], language: str) ->
     )
 
 
-def _shown(stages: Sequence[StageMemory], most: StageMemory) -> list[StageMemory]:
+def shown_stages(stages: Sequence[StageMemory], most: StageMemory) -> list[StageMemory]:
+    """Those that have a bar; ``most`` is the fullest."""
     step = -(-len(stages) // MOST_ROWS)
     return [one for one in stages if one.stage % step == 0 or one in (most, stages[-1])]
 
 
 def _legend(stages: Sequence[StageMemory], language: str) -> str:
-    present = [part for part in PARTS if any(part in one.parts for one in stages)]
     items = "".join(
         f'<li class="memory-{part}">{escape(MEMORY[f"part_{part}"][language])}</li>'
-        for part in present
+        for part in parts_of(stages)
     )
     return f'<ul class="memory-legend">{items}</ul>'
+
+
+def parts_of(stages: Sequence[StageMemory]) -> list[str]:
+    """The parts that any stage has, in their order."""
+    return [part for part in PARTS if any(part in one.parts for one in stages)]
 
 
 def _row(problem: Problem, stage: StageMemory, widest: float, is_most: bool, language: str) -> str:

@@ -30,26 +30,45 @@ def grid_html(
     problem: Problem, stages: Sequence[StageMemory], layout: Layout, language: str
 ) -> str:
     """Every GPU with its bytes; all of one stage hold the same."""
+    heat = heat_of(problem, stages, layout, language)
+    items = "".join(
+        f'<li style="background:{colour};color:{ink(colour)}">{escape(text)}</li>'
+        for colour, text in heat.legend
+    )
+    return (
+        f"<h3>{escape(MEMORY['grid_title'][language])}</h3>"
+        f'<p class="fine">{escape(MEMORY["grid_body"][language])}</p>'
+        f'<ul class="memory-levels">{items}</ul>'
+        f'<div class="memory-grid">{heat_svg(heat, grid_label(stages, language))}</div>'
+    )
+
+
+def grid_label(stages: Sequence[StageMemory], language: str) -> str:
+    """The picture in a sentence."""
+    totals = [one.total / GIB for one in stages]
+    words = MEMORY["grid_label"][language]
+    return words.format(least=f"{min(totals):.1f}", most=f"{max(totals):.1f}")
+
+
+def heat_of(problem: Problem, stages: Sequence[StageMemory], layout: Layout, language: str) -> Heat:
+    """The scene, with what its colours mean."""
     stage = stage_of_ranks(layout)
     totals = np.array([one.total for one in stages])
     level = levels(totals / problem.capacity)
     amounts = [f"{total / GIB:.0f}" for total in totals]
     is_small = layout.world_size <= PANEL_LIMIT
-    of_ranks = [amounts[one] for one in stage] if is_small else amounts
-    words = MEMORY["grid_label"][language].format(
-        least=f"{totals.min() / GIB:.1f}", most=f"{totals.max() / GIB:.1f}"
-    )
-    picture = heat_svg(Heat(level[stage], of_ranks, layout.gpus_per_node), words)
-    return (
-        f"<h3>{escape(MEMORY['grid_title'][language])}</h3>"
-        f'<p class="fine">{escape(MEMORY["grid_body"][language])}</p>'
-        f"{_legend(level, layout.world_size // len(stages), problem, language)}"
-        f'<div class="memory-grid">{picture}</div>'
+    return Heat(
+        level[stage],
+        [amounts[one] for one in stage] if is_small else amounts,
+        layout.gpus_per_node,
+        _legend(level, layout.world_size // len(stages), problem, language),
     )
 
 
-def _legend(level: np.ndarray, ranks_each: int, problem: Problem, language: str) -> str:
-    """The levels that occur: their range, and how many GPUs are in it."""
+def _legend(
+    level: np.ndarray, ranks_each: int, problem: Problem, language: str
+) -> tuple[tuple[str, str], ...]:
+    """The levels that occur: the colour, its range, and how many GPUs are in it."""
     colours = level_colours()
     items = []
     for one in sorted(set(level.tolist())):
@@ -57,7 +76,5 @@ def _legend(level: np.ndarray, ranks_each: int, problem: Problem, language: str)
         words = MEMORY["grid_over" if one == LEVELS else "grid_level"][language]
         gpus = ranks_each * int(np.count_nonzero(level == one))
         text = words.format(low=f"{low:.0f}", high=f"{high:.0f}", gpus=f"{gpus:,}")
-        items.append(
-            f'<li style="background:{colours[one]};color:{ink(colours[one])}">{escape(text)}</li>'
-        )
-    return f'<ul class="memory-levels">{"".join(items)}</ul>'
+        items.append((colours[one], text))
+    return tuple(items)

@@ -63,6 +63,25 @@ def sharing_group(layout: Layout, instances: int) -> Grouping:
     return layout.every[name]
 
 
+def sharing_ranks(
+    problem: Problem, layout: Layout, asked: MemoryAsked
+) -> tuple[int, tuple[int, ...]]:
+    """The rank asked about, and all that share the states of its dense parameters.
+
+    Errors: LayoutError if it is none of this layout.
+    """
+    given = 0 if is_empty(asked.of_rank) else typed(asked.of_rank)
+    rank = whole_number(given, "of_rank", minimum=0, maximum=layout.world_size - 1)
+    return rank, tuple(sharing_group(layout, problem.training.instances).members(rank).tolist())
+
+
+def moments_of(zero: int, ranks: tuple[int, ...]) -> list[tuple[str, Shards]]:
+    """The moments of a step under a stage: name, and what each of the ranks has then."""
+    return [
+        (moment, Shards(ranks, tuple(zip(LETTERS, states)))) for moment, *states in MOMENTS[zero]
+    ]
+
+
 def zero_html(
     problem: Problem,
     stages: Sequence[StageMemory],
@@ -74,9 +93,7 @@ def zero_html(
 
     Errors: LayoutError if the rank asked about is none of this layout.
     """
-    given = 0 if is_empty(asked.of_rank) else typed(asked.of_rank)
-    rank = whole_number(given, "of_rank", minimum=0, maximum=layout.world_size - 1)
-    ranks = tuple(sharing_group(layout, problem.training.instances).members(rank).tolist())
+    rank, ranks = sharing_ranks(problem, layout, asked)
     stage = stages[int(stage_of_ranks(layout)[rank])]
     said = _who(problem, stage, layout, rank, ranks, language)
     return (
@@ -149,10 +166,10 @@ def _key(language: str) -> str:
 
 def _strip(zero: int, ranks: tuple[int, ...], language: str) -> str:
     items = []
-    for moment, *states in MOMENTS[zero]:
+    for moment, shards in moments_of(zero, ranks):
         title = MEMORY[f"moment_{moment}"][language]
         body = MEMORY[f"moment_{moment}_body"][language]
-        picture = shards_svg(Shards(ranks, tuple(zip(LETTERS, states))), title)
+        picture = shards_svg(shards, title)
         items.append(
             f"<li><div><b>{escape(title)}</b><p>{escape(body)}</p></div>"
             f'<div class="memory-scroll" tabindex="0">{picture}</div></li>'

@@ -1,0 +1,193 @@
+"""What of the views of a step goes into picture files: titles and charts, in English."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from descriptions import MEMORY, PAGE, counted
+from groups import LayoutError
+from render.charts import HELD, Bar, BarsChart, Entry, HeldChart, MatrixChart, TimelineChart
+from render.matrix import MatrixPicture, matrix_picture
+from render.timeline import PHASES, Strip, shade, strips_of
+from training.matrix import matrix
+from training.memory import StageMemory, largest
+from training.models import MODELS
+from training.traffic import traffic
+
+from .memory_asked import MemoryAsked, Problem, problem_of
+from .memory_bars import COLOURS, gib, parts_of, shown_stages
+from .memory_grid import grid_label, heat_of
+from .memory_zero import moments_of, sharing_group, sharing_ranks
+from .pipeline_chart import Shown, amount, percent, timed
+from .pipeline_inputs import PipelineAsked, clock_of, group_of, renamed, schedule_name, schedule_of
+from .pipeline_layers import stages_of, weights_of
+from .state import Controls, Layout, is_empty
+from .traffic_asked import TrafficAsked, question_of
+from .units import bytes_text
+
+Pictures = list[tuple[str, Any]]
+"""Titles and scenes, in their order."""
+
+NEAR = 0.03
+"""Parts of a scale that two of its words are apart at least."""
+
+
+def pipeline_pictures(layout: Layout, controls: Controls, asked: PipelineAsked) -> Pictures:
+    """The timelines on one axis, and under them what each rank holds; nothing without a pipeline.
+
+    Errors: LayoutError where the view refuses a schedule, its sizes, its times or its layers.
+    """
+    if layout.every["pp"].size == 1:
+        return []
+    try:
+        shown, ranks = _shown(layout, controls, asked)
+    except LayoutError as error:
+        raise renamed(error) from None
+    found = [timed(one) for one in shown]
+    strips = strips_of([timeline for timeline, _ in found], ranks)
+    most = max(float(strip.held.max()) for strip in strips)
+    legend, held = _legends(shown, strips)
+    pictures: Pictures = []
+    for one, strip, (_, figures) in zip(shown, strips, found):
+        title = PAGE["pipeline_picture"]["en"].format(
+            schedule=one.title,
+            p=one.asked.p,
+            m=one.asked.m,
+            makespan=amount(figures.makespan),
+            idle=percent(figures.bubble_of_total),
+        )
+        pictures.append((title.rstrip("."), TimelineChart(strip, legend)))
+    for one, strip in zip(shown, strips):
+        title = PAGE["pipeline_memory"]["en"].format(
+            schedule=one.title, most=amount(float(strip.held.max()))
+        )
+        pictures.append((title, HeldChart(strip, held, most)))
+    return pictures
+
+
+def _shown(
+    layout: Layout, controls: Controls, asked: PipelineAsked
+) -> tuple[list[Shown], tuple[int, ...]]:
+    """The schedule, the one to compare with, and the ranks that run them."""
+    names = [schedule_name(asked, controls)]
+    names += [] if is_empty(asked.against) else [asked.against]
+    schedules = dict.fromkeys(schedule_of(name, layout, controls, asked) for name in names)
+    clock, (_, ranks) = clock_of(asked), group_of(layout, asked)
+    shown = []
+    for one in schedules:
+        weights = None
+        if asked.by_layers in (True, "1"):
+            stages = stages_of(one, controls, asked)
+            weights = None if stages is None else weights_of(stages, controls)
+        shown.append(Shown(one, clock.durations(1 / one.chunks, weights)))
+    return shown, ranks
+
+
+def _legends(
+    shown: list[Shown], strips: list[Strip]
+) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
+    """What the colours of the timelines mean, and those of what is held."""
+    drawn = {int(kind) for strip in strips for kind in np.unique(strip.boxes.kind)}
+    kinds = [kind for number, kind in enumerate(PHASES) if number in drawn]
+    ops = [
+        (shade(kind, 0), f"{kind}: {PAGE[f'pipeline_legend_{kind.lower()}']['en']}")
+        for kind in kinds
+    ]
+    ways = {one.asked.rule.way for one in shown}
+    others = "-".join(shade("F", chunk) for chunk in (1, 2))
+    if "both ways" in ways:
+        ops.append((others, PAGE["pipeline_legend_copies"]["en"].rstrip(".")))
+    if ways & {"loop", "V"}:
+        ops.append((others, PAGE["pipeline_legend_chunks"]["en"].rstrip(".")))
+    held = [(HELD["input"], PAGE["pipeline_held_input"]["en"])]
+    if "W" in kinds:
+        held.append((HELD["weights"], PAGE["pipeline_held_weights"]["en"]))
+    return tuple(ops), tuple(held)
+
+
+def memory_pictures(layout: Layout, controls: Controls, asked: MemoryAsked) -> Pictures:
+    """Bars of the stages, the GPUs by how full they are, and who holds which share of a group.
+
+    Errors: LayoutError where the view refuses.
+    """
+    problem = problem_of(layout, controls, asked)
+    stages = problem.stages()
+    rank, ranks = sharing_ranks(problem, layout, asked)
+    zero = problem.training.zero
+    model = MODELS[problem.chosen.preset].name + (" *" if problem.chosen.changed else "")
+    kind = sharing_group(layout, problem.training.instances).name
+    group = f"{kind} group of rank {rank}, {counted(len(ranks), 'rank', 'en')}"
+    key = tuple(("", said) for said in MEMORY["zero_key"]["en"].rstrip(".").split(". "))
+    return [
+        (f"{MEMORY['bars_label']['en']}, {model}", _bars(problem, stages)),
+        (grid_label(stages, "en"), heat_of(problem, stages, layout, "en")),
+        *(
+            (
+                f"ZeRO {zero}, {group}: {MEMORY[f'moment_{moment}']['en']}",
+                replace(shards, legend=key),
+            )
+            for moment, shards in moments_of(zero, ranks)
+        ),
+    ]
+
+
+def _bars(problem: Problem, stages: tuple[StageMemory, ...]) -> BarsChart:
+    """The parts of each stage under the line of the GPU's memory."""
+    most = largest(stages)
+    bars = tuple(
+        Bar(
+            f"PP {one.stage}",
+            tuple((COLOURS[part], number) for part, number in one.parts.items()),
+            gib(one.total) + (" !" if one.total > problem.capacity else ""),
+            one.total > problem.capacity,
+        )
+        for one in shown_stages(stages, most)
+    )
+    line = MEMORY["capacity_line"]["en"].format(capacity=gib(problem.capacity))
+    legend = tuple((COLOURS[part], MEMORY[f"part_{part}"]["en"]) for part in parts_of(stages))
+    return BarsChart(bars, problem.capacity, line, legend)
+
+
+def traffic_pictures(
+    layout: Layout, controls: Controls, memory: MemoryAsked, asked: TrafficAsked
+) -> Pictures:
+    """Who sends how much to whom; nothing where nothing is sent.
+
+    Errors: LayoutError where the view refuses.
+    """
+    question = question_of(layout, controls, memory, asked)
+    problem = question.problem
+    stages = [one.parameters for one in problem.stages()]
+    rows = traffic(
+        problem.model,
+        problem.split,
+        problem.training,
+        layout.every,
+        question.cluster,
+        layout.gpus_per_node,
+        question.cp_algorithm,
+        stages,
+    )
+    if not rows:
+        return []
+    found = matrix(rows, layout.every, layout.mesh, layout.gpus_per_node)
+    picture = matrix_picture(found.total, found.ranks_per_cell, layout.gpus_per_node)
+    each = "a rank" if found.ranks_per_cell == 1 else f"{found.ranks_per_cell:,} ranks"
+    title = f"Bytes sent in a step: {question.name} on {question.cluster.name}"
+    axes = f"Rows send, columns receive; each is {each}"
+    return [(title, MatrixChart(picture, axes, scale_of(picture)))]
+
+
+def scale_of(picture: MatrixPicture) -> tuple[tuple[float, str], ...]:
+    """Words beside a scale of colours: its ends, and powers of ten where there is room."""
+    low, high = picture.low, picture.high
+    if low == high:
+        return ((1.0, bytes_text(high)),)
+    span = np.log10(high / low)
+    powers = 10.0 ** np.arange(np.ceil(np.log10(low)), np.ceil(np.log10(high)))
+    within = [(float(np.log10(power / low) / span), power) for power in powers.tolist()]
+    kept = [(0.0, low), *(one for one in within if NEAR < one[0] < 1 - NEAR), (1.0, high)]
+    return tuple((at, bytes_text(number)) for at, number in kept)
