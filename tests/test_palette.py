@@ -7,20 +7,16 @@ for distances.
 from __future__ import annotations
 
 import itertools
-import warnings
 
 import numpy as np
 import pytest
+from colours import colour
 
 from groups import LayoutError, fit, group_index
 from groups.families import FAMILIES
 from groups.grouping import plain
 from render import geometry, palette, scene
 from render.palette import KIND_COLOURS, PALETTE, STAGE_GREYS
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # it warns of the optional packages that it does without
-    import colour
 
 THEMES = ("light", "dark")
 DEFICIENCIES = ("Deuteranomaly", "Protanomaly")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import io
 import re
-import warnings
 import zlib
 from fractions import Fraction
 from itertools import combinations, product
 
 import numpy as np
 import pytest
+from colours import colour
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
@@ -20,10 +20,6 @@ from render import palette, timeline
 from render.timeline import MOST_BOXES, MOST_SHADES, PHASES, shade, strips_of
 from render.timeline_svg import memory_svg, round_step, strip_svg, style
 from training.pipeline import Durations, figures_of, plan_of, simulate
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # it warns of the optional packages that it does without
-    import colour
 
 
 def strip_of(name="1f1b", p=2, m=2, v=None, durations=None, ranks=None, most_ticks=8_192):

@@ -24,7 +24,7 @@ from groups.presets import PRESETS
 
 from . import form
 from .messages import refusal_html
-from .state import Controls, Layout, from_preset, has_two_dp_kinds, read
+from .state import Controls, Layout, as_text, from_preset, has_two_dp_kinds, read
 from .widgets import form_box, script, size_box, size_update, words
 
 GPUS_PER_NODE = ("1", "2", "4", "8", "16", "32", "72")
@@ -312,7 +312,9 @@ def _is_still(preset: str, controls: Controls) -> bool:
     """Whether the controls still ask for the published layout, whatever is shown of it."""
     published = from_preset(preset)
     of_groups = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp", "framework")
-    return all(str(getattr(controls, name)) == str(getattr(published, name)) for name in of_groups)
+    return all(
+        as_text(getattr(controls, name)) == as_text(getattr(published, name)) for name in of_groups
+    )
 
 
 def _shown_when(controls: Controls) -> str:

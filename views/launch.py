@@ -12,6 +12,7 @@ from descriptions import LAUNCH_NOTES, PAGE, TARGET_NAMES
 from groups import LayoutError
 from groups.check_script import check_script
 from groups.errors import quoted
+from groups.holdings import MAX_BATCH
 from groups.job import Job
 from groups.launch_args import TARGETS, Item, Missing, Parsed, emit, parse
 from groups.layer_layout import parse_layout
@@ -199,7 +200,7 @@ def _model(controls: Controls) -> dict[str, Any]:
         if name == "layers" and isinstance(value, str) and "t" in value:
             parse_layout(value)
         else:
-            whole_number(value, name)
+            whole_number(value, name, maximum=MAX_BATCH)
     return {**model, "account": True} if controls.account is True else model
 
 

@@ -41,7 +41,7 @@ from .memory_zero import zero_html
 from .messages import control_label, sentence
 from .model_asked import FLAGS, ON_OFF, SIZES, ChosenModel, model_of
 from .picture import framed
-from .state import Controls, Layout, is_empty
+from .state import Controls, Layout, as_text, is_empty
 
 __all__ = ["MemoryAsked", "memory_html"]
 
@@ -100,7 +100,7 @@ def _inputs(
         models.insert(0, (name, ""))
     else:
         models.insert(0, (MEMORY["by_column"][language].format(name="…"), ""))
-    first = "interleaved" if str(controls.vpp).strip() not in ("", "1") else "1f1b"
+    first = "interleaved" if as_text(controls.vpp).strip() not in ("", "1") else "1f1b"
     by_vpp = MEMORY["by_vpp"][language].format(name=TITLES[first].title)
     schedules = [(by_vpp, ""), *((TITLES[name].title, name) for name in SCHEDULES)]
     main = form.fields(
