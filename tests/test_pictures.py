@@ -14,9 +14,11 @@ from render import scene
 from views.asked import Asked
 from views.export import DRAWN, PICTURES, picture_file
 from views.link import Linked
+from views.memory_asked import MemoryAsked
 from views.state import Controls, from_preset, read
 
 SMALL, LARGE = Controls(nodes=4, framework="llama3", cp=2, tp=4), from_preset("deepseek-v3")
+NEARLY = MemoryAsked(spread="nearly")  # 61 layers over 16 stages
 KEPT = "?v=1&nodes=4&tp=2&cp=2"
 
 
@@ -73,7 +75,7 @@ def test_what_the_view_refuses_is_refused_as_a_file_too(view):
 @pytest.mark.parametrize("view", DRAWN)
 @pytest.mark.parametrize("controls", [SMALL, LARGE], ids=["panels", "overviews"])
 def test_every_file_opens_as_what_it_is(controls, view, form):
-    now = Linked(controls, Asked(view=view, kept=KEPT), "en")
+    now = Linked(controls, Asked(view=view, kept=KEPT, memory=NEARLY), "en")
     data = picture_file(read(controls), now, form)
     if form == "png":
         image = Image.open(io.BytesIO(data))

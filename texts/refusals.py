@@ -29,6 +29,9 @@ REFUSALS: dict[str, Text] = {
     "too-many-axes": Text(
         "{axes} axes are more than {limit}.", "{axes} 个轴超过了上限 {limit} 个。"
     ),
+    "no-picture": Text(
+        "This view has no picture of this layout to save.", "这个视图没有可保存的当前布局图。"
+    ),
     "not-a-choice": Text(
         "{value} is not a choice of {control}: choose {choices}.",
         "{control} 没有 {value} 这一项，可选：{choices}。",

@@ -15,16 +15,20 @@ from render.timeline import PHASES, Strip, shade, strips_of
 from training.matrix import matrix
 from training.memory import StageMemory, largest
 from training.models import MODELS
-from training.traffic import traffic
 
+from .collectives import op_name
+from .collectives_asked import CollectivesAsked, read_asked
+from .collectives_exchange import exchanges
 from .memory_asked import MemoryAsked, Problem, problem_of
 from .memory_bars import COLOURS, gib, parts_of, shown_stages
 from .memory_grid import grid_label, heat_of
 from .memory_zero import moments_of, sharing_group, sharing_ranks
-from .pipeline_chart import Shown, amount, percent, timed
+from .pipeline import MOST_RANKS
+from .pipeline_chart import Shown, amount, percent, shown_of, timed
 from .pipeline_inputs import PipelineAsked, clock_of, group_of, renamed, schedule_name, schedule_of
-from .pipeline_layers import stages_of, weights_of
+from .pipeline_layers import stages_of
 from .state import Controls, Layout, is_empty
+from .traffic import rows_of
 from .traffic_asked import TrafficAsked, question_of
 from .units import bytes_text
 
@@ -36,11 +40,13 @@ NEAR = 0.03
 
 
 def pipeline_pictures(layout: Layout, controls: Controls, asked: PipelineAsked) -> Pictures:
-    """The timelines on one axis, and under them what each rank holds; nothing without a pipeline.
+    """The timelines on one axis, and under them what each rank holds.
+
+    Nothing where there is no pipeline, or one that is too long to be drawn.
 
     Errors: LayoutError where the view refuses a schedule, its sizes, its times or its layers.
     """
-    if layout.every["pp"].size == 1:
+    if not 1 < layout.every["pp"].size <= MOST_RANKS:
         return []
     try:
         shown, ranks = _shown(layout, controls, asked)
@@ -78,11 +84,9 @@ def _shown(
     clock, (_, ranks) = clock_of(asked), group_of(layout, asked)
     shown = []
     for one in schedules:
-        weights = None
-        if asked.by_layers in (True, "1"):
-            stages = stages_of(one, controls, asked)
-            weights = None if stages is None else weights_of(stages, controls)
-        shown.append(Shown(one, clock.durations(1 / one.chunks, weights)))
+        # Layers that cannot be are no matter where they change nothing.
+        stages = stages_of(one, controls, asked) if asked.follows_layers else None
+        shown.append(shown_of(one, stages, clock, controls, asked))
     return shown, ranks
 
 
@@ -106,6 +110,27 @@ def _legends(
     if "W" in kinds:
         held.append((HELD["weights"], PAGE["pipeline_held_weights"]["en"]))
     return tuple(ops), tuple(held)
+
+
+def collectives_pictures(layout: Layout, asked: CollectivesAsked, rank: Any) -> Pictures:
+    """The tensors before and after, of the group that is watched and of others if that is asked.
+
+    Errors: LayoutError for the first input that the view refuses.
+    """
+    watched, counting, problems = read_asked(layout, asked, rank)
+    if problems:
+        raise problems[0]
+    way = "" if watched.direction == "forward" else f", {watched.direction}"
+    some = "" if watched.size == len(watched.members) else f"first {len(watched.members)} of "
+    ranks = f"{some}{counted(watched.size, 'rank', 'en')}"
+    return [
+        (
+            f"{op_name(watched.op)}{way}: {watched.grouping.name} group {shown.index}, {ranks} on "
+            f"{counted(shown.nodes(layout), 'node', 'en')}",
+            shown.exchange,
+        )
+        for shown in exchanges(watched, counting)
+    ]
 
 
 def memory_pictures(layout: Layout, controls: Controls, asked: MemoryAsked) -> Pictures:
@@ -159,18 +184,7 @@ def traffic_pictures(
     Errors: LayoutError where the view refuses.
     """
     question = question_of(layout, controls, memory, asked)
-    problem = question.problem
-    stages = [one.parameters for one in problem.stages()]
-    rows = traffic(
-        problem.model,
-        problem.split,
-        problem.training,
-        layout.every,
-        question.cluster,
-        layout.gpus_per_node,
-        question.cp_algorithm,
-        stages,
-    )
+    rows = rows_of(layout, question, [one.parameters for one in question.problem.stages()])
     if not rows:
         return []
     found = matrix(rows, layout.every, layout.mesh, layout.gpus_per_node)

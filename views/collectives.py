@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from html import escape
 from typing import Any
 
-import numpy as np
-
 from descriptions import ALGORITHM_TEXTS, OPERATION_TEXTS, PAGE, counted
-from groups.placement import nodes_spanned
-from render.exchange import Block, Cell, Exchange, Flow, Member, exchange_svg
+from render.exchange import Flow, exchange_svg
 from training.collectives import COLLECTIVES
 from training.cost import bus_factor, bytes_per_rank, least_seconds, steps
 from training.mappings import MAPPINGS
@@ -22,12 +18,10 @@ from .collectives_asked import (
     CollectivesAsked,
     Watched,
     algorithms_of,
-    contributors,
-    ranks_of,
     read_asked,
-    tensors_of,
 )
 from .collectives_buckets import buckets_html
+from .collectives_exchange import SUMS, Shown, exchanges
 from .collectives_steps import steps_html
 from .collectives_walkthrough import walkthrough_html
 from .form import check as tick
@@ -40,9 +34,6 @@ from .state import Controls, Layout
 from .units import bytes_text, seconds_text
 
 __all__ = ["CollectivesAsked", "collectives_html"]
-
-MOST_GROUPS = 4
-"""Groups that are drawn together; and no more ranks than of one large group."""
 
 FORMULAS = {
     "all_reduce": ("2(n − 1)/n · S", "2(n − 1)"),  # noqa: RUF001
@@ -58,9 +49,6 @@ FORMULAS = {
     "split": ("0", "0"),
 }
 """Bytes per rank and steps, as training.cost works them out."""
-
-SUMS = ("all_reduce", "reduce_scatter", "reduce", "sum_at_root")
-JOINS = ("all_gather", "gather", "join_at_root")
 
 
 def collectives_html(
@@ -183,114 +171,32 @@ def _operation(layout: Layout, watched: Watched, language: str) -> str:
 
 def _pictures(layout: Layout, watched: Watched, asked: CollectivesAsked, language: str) -> str:
     """Before and after, of the group that is watched, and of others beside it if asked."""
-    before, after = tensors_of(watched)
-    who = contributors(watched, before)
-    flow = _flow(watched, who)
+    every = exchanges(watched, asked)
     backward = watched.direction == "backward"
     words = "collectives_read_backward" if backward else "collectives_read_forward"
-    figures = [
-        _figure(layout, watched, index, ranks, before, after, who, flow, language)
-        for index, ranks in _groups(watched, asked)
-    ]
-    told = [PAGE[words][language], _told(watched, flow, language)]
-    if len(figures) > 1:
+    told = [PAGE[words][language], _told(watched, every[0].exchange.flow, language)]
+    if len(every) > 1:
         told.append(PAGE["collectives_apart"][language])
     said = ("" if language == "zh" else " ").join(told)
+    figures = "".join(_figure(layout, watched, one, language) for one in every)
     return (
         f'<div class="collectives-now"><h3>{PAGE["collectives_numbers"][language]}</h3>'
         f"<p>{escape(said)}</p>"
-        f'<div class="collectives-figures">{"".join(figures)}</div></div>'
+        f'<div class="collectives-figures">{figures}</div></div>'
     )
 
 
-def _groups(watched: Watched, asked: CollectivesAsked) -> list[tuple[int, tuple[int, ...]]]:
-    """The group that is watched, and after it as many others as there is room for."""
-    found = [(watched.index, watched.members)]
-    if asked.collective_all in ("1", True):
-        room = min(MOST_GROUPS, MOST_MEMBERS // len(watched.members))
-        total = watched.grouping.num_groups
-        for index in range(total):
-            ranks = tuple(ranks_of(watched.grouping, index)[: len(watched.members)].tolist())
-            # A group of another size has other tensors; groups differ in size only where cut.
-            if index != watched.index and len(ranks) == len(watched.members):
-                found.append((index, ranks))
-            if len(found) >= room:
-                break
-    return found
-
-
-def _figure(
-    layout: Layout,
-    watched: Watched,
-    index: int,
-    ranks: tuple[int, ...],
-    before: list[np.ndarray],
-    after: list[np.ndarray],
-    who: list[np.ndarray],
-    flow: Flow,
-    language: str,
-) -> str:
-    if watched.values == "rank" and ranks != watched.members:
-        before, after = tensors_of(replace(watched, members=ranks))
-    members = [
-        Member(rank, _block(tensor, _own(tensor, place)), _block(result, whose))
-        for place, (rank, tensor, result, whose) in enumerate(zip(ranks, before, after, who))
-    ]
-    name = f"{watched.grouping.name} {index}"
-    nodes = int(nodes_spanned(np.array([ranks]), layout.gpus_per_node)[0])
+def _figure(layout: Layout, watched: Watched, shown: Shown, language: str) -> str:
+    name = f"{watched.grouping.name} {shown.index}"
     description = PAGE["collectives_picture"][language].format(
-        op=op_name(watched.op), group=name, ranks=", ".join(map(str, ranks))
+        op=op_name(watched.op), group=name, ranks=", ".join(map(str, shown.ranks))
     )
+    nodes = counted(shown.nodes(layout), "node", language)
     return (
-        f"<figure><figcaption>{chips([name])} {counted(nodes, 'node', language)}</figcaption>"
+        f"<figure><figcaption>{chips([name])} {nodes}</figcaption>"
         f'<div class="collectives-scroll" tabindex="0">'
-        f"{exchange_svg(Exchange(tuple(members), flow), description)}</div></figure>"
+        f"{exchange_svg(shown.exchange, description)}</div></figure>"
     )
-
-
-def _block(tensor: np.ndarray, who: np.ndarray) -> Block:
-    """A tensor as rows of cells; ``who``: bool, shape (*shape, members)."""
-    columns = tensor.shape[-1]
-    numbers, whose = tensor.reshape(-1, columns), who.reshape(-1, columns, who.shape[-1])
-    return [
-        [
-            Cell(number_text(value), tuple(np.flatnonzero(places).tolist()))
-            for value, places in zip(row, whose_row)
-        ]
-        for row, whose_row in zip(numbers, whose)
-    ]
-
-
-def _own(tensor: np.ndarray, place: int) -> np.ndarray:
-    """Before anything moved, a tensor is its member's alone."""
-    who = np.zeros((*tensor.shape, place + 1), dtype=bool)
-    who[..., place] = True
-    return who
-
-
-def number_text(value: Any) -> str:
-    """
-    >>> number_text(12.0), number_text(0.5)
-    ('12', '0.5')
-    """
-    return f"{float(value):g}" if abs(float(value)) < 1e6 else str(int(value))
-
-
-def _flow(watched: Watched, who: list[np.ndarray]) -> Flow:
-    """Who sends to whom: a member whose numbers are in another's result, or in its own."""
-    pairs = [
-        (sender, receiver)
-        for receiver, own in enumerate(who)
-        for sender in np.flatnonzero(own.reshape(-1, own.shape[-1]).any(axis=0)).tolist()
-    ]
-    if all(sender == receiver for sender, receiver in pairs):
-        return Flow(tuple(pairs))
-    moved = [pair for pair in pairs if pair[0] != pair[1]]
-    if watched.function in SUMS + JOINS:
-        taking = {receiver for _, receiver in moved}
-        through = tuple(pair for pair in pairs if pair[1] in taking)
-        return Flow(through, "Σ" if watched.function in SUMS else "++")
-    return Flow(tuple(moved))
 
 
 def _told(watched: Watched, flow: Flow, language: str) -> str:

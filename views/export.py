@@ -5,13 +5,20 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Callable
-from typing import Any
 
 from descriptions import PAGE
+from groups import LayoutError
 from groups.exports import groups_json, ranks_csv
 from groups.grouping import Grouping
 from render import scene
 
+from .charts import (
+    Pictures,
+    collectives_pictures,
+    memory_pictures,
+    pipeline_pictures,
+    traffic_pictures,
+)
 from .compare import compare_pictures
 from .details import groups_csv, groups_text
 from .link import Linked
@@ -32,13 +39,18 @@ FILES = {"ranks": ("ranks", "csv"), "json": ("groups", "json")}
 """What a file is called, and its ending, where the form alone does not say."""
 
 
-Pictures = list[tuple[str, Any]]
-"""Titles and scenes, in their order."""
-
 DRAWN: dict[str, Callable[[Layout, Linked], Pictures]] = {
     "groups": lambda layout, now: groups_pictures(layout, rank_or_none(now.asked.rank)),
     "orders": lambda layout, now: orders_pictures(
         layout, now.controls, now.asked.versus, rank_or_none(now.asked.rank)
+    ),
+    "collectives": lambda layout, now: collectives_pictures(
+        layout, now.asked.collectives, now.asked.rank
+    ),
+    "pipeline": lambda layout, now: pipeline_pictures(layout, now.controls, now.asked.pipeline),
+    "memory": lambda layout, now: memory_pictures(layout, now.controls, now.asked.memory),
+    "traffic": lambda layout, now: traffic_pictures(
+        layout, now.controls, now.asked.memory, now.asked.traffic
     ),
     "compare": lambda layout, now: compare_pictures(layout, now.asked.kept),
 }
@@ -48,15 +60,17 @@ DRAWN: dict[str, Callable[[Layout, Linked], Pictures]] = {
 def picture_file(layout: Layout, now: Linked, form: str, theme: str = "light") -> bytes:
     """The pictures on screen as PNG at twice their size, SVG or PDF.
 
-    Errors: LayoutError where the view refuses what it is asked.
+    Errors: LayoutError where the view refuses what it is asked, or has nothing to draw of it.
     """
     # matplotlib takes a second to import, and only a download needs it.
     from render import figure
 
     drawn = DRAWN.get(now.asked.view, DRAWN["groups"])(layout, now)
+    if not drawn:
+        raise LayoutError("no-picture", "the view has no picture of this layout")
     meshes = ", ".join(str(mesh) for _, mesh, _ in by_grid(layout))
     caption = f"{meshes}, {layout.nodes:,} x {layout.gpus_per_node} GPUs"
-    titles, scenes = zip(*drawn) if drawn else ((), ())
+    titles, scenes = zip(*drawn)
     return figure.to_bytes(figure.figure(scenes, titles, caption, theme), form)
 
 

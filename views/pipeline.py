@@ -18,7 +18,7 @@ from .asked import Asked
 from .link import to_query
 from .messages import fix_label, sentence
 from .picture import framed, ranges_text
-from .pipeline_chart import Shown, chart_html
+from .pipeline_chart import chart_html, shown_of
 from .pipeline_figures import figures_html
 from .pipeline_inputs import (
     Clock,
@@ -32,7 +32,7 @@ from .pipeline_inputs import (
     schedule_of,
     tried,
 )
-from .pipeline_layers import Stage, layers_html, stages_of, weights_of
+from .pipeline_layers import Stage, layers_html, stages_of
 from .state import Controls, Layout, is_empty, read
 
 __all__ = ["PipelineAsked", "pipeline_html"]
@@ -201,13 +201,9 @@ class _Page:
     ) -> str:
         if not schedules or clock is None:
             return ""
-        weighed = self.asked.by_layers in (True, "1")
-        weights = [
-            weights_of(own, self.controls) if own is not None and weighed else None
-            for own in stages
-        ]
         shown = tuple(
-            Shown(one, clock.durations(1 / one.chunks, own)) for one, own in zip(schedules, weights)
+            shown_of(one, own, clock, self.controls, self.asked)
+            for one, own in zip(schedules, stages)
         )
         return (
             f'<p class="pipeline-summary">{self._summary(schedules[0], ranks, number)}</p>'

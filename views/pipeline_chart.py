@@ -15,7 +15,9 @@ from render.timeline_svg import AXIS, memory_svg, strip_svg
 from training.pipeline import Durations, Figures, Timeline, figures_of, simulate
 from training.pipeline.schedules import Asked
 
-from .pipeline_layers import Stage
+from .pipeline_inputs import Clock, PipelineAsked
+from .pipeline_layers import Stage, weights_of
+from .state import Controls
 
 LABEL = 12
 """Pixels that the label of a row needs."""
@@ -37,6 +39,19 @@ class Shown:
     @property
     def title(self) -> str:
         return self.asked.rule.title
+
+
+def shown_of(
+    one: Asked,
+    stages: tuple[Stage, ...] | None,
+    clock: Clock,
+    controls: Controls,
+    asked: PipelineAsked,
+) -> Shown:
+    """A schedule with its durations, which follow the layers of the stages if that is asked."""
+    is_weighed = stages is not None and asked.follows_layers
+    weights = weights_of(stages, controls) if is_weighed else None
+    return Shown(one, clock.durations(1 / one.chunks, weights))
 
 
 @lru_cache(maxsize=4)

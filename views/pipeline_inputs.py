@@ -48,6 +48,10 @@ class PipelineAsked:
     pipe_layout: Any = ""  # as many layers on each
     by_layers: Any = ""  # "1": durations follow the layers
 
+    @property
+    def follows_layers(self) -> bool:
+        return self.by_layers in (True, "1")
+
 
 @dataclass(frozen=True)
 class Clock:

@@ -12,6 +12,7 @@ from descriptions import BESIDE, CLUSTER_NOTES, LEFT_OUT, PURPOSES, TRAFFIC, Tex
 from groups import LayoutError
 from render.matrix import matrix_picture, matrix_svg, scale_png
 from training.matrix import Matrix, matrix
+from training.parameters import StageParameters
 from training.traffic import REACHED, Traffic, computation, exposed_by_kind, most_layers, traffic
 
 from .memory_asked import MemoryAsked
@@ -56,16 +57,7 @@ def traffic_html(
 def _answer(layout: Layout, question: Question, language: str) -> str:
     problem = question.problem
     stages = [one.parameters for one in problem.stages()]
-    rows = traffic(
-        problem.model,
-        problem.split,
-        problem.training,
-        layout.every,
-        question.cluster,
-        layout.gpus_per_node,
-        question.cp_algorithm,
-        stages,
-    )
+    rows = rows_of(layout, question, stages)
     time = computation(
         problem.model,
         problem.split,
@@ -79,6 +71,21 @@ def _answer(layout: Layout, question: Question, language: str) -> str:
     return (
         f"{said}{_kinds(rows, language)}{_every(rows, language)}"
         f"{_matrix(rows, layout, language)}{left_out_html(LEFT_OUT, language)}"
+    )
+
+
+def rows_of(layout: Layout, question: Question, stages: Sequence[StageParameters]) -> list[Traffic]:
+    """Every transfer of a step; ``stages``: the parameters of each pipeline stage."""
+    problem = question.problem
+    return traffic(
+        problem.model,
+        problem.split,
+        problem.training,
+        layout.every,
+        question.cluster,
+        layout.gpus_per_node,
+        question.cp_algorithm,
+        stages,
     )
 
 
