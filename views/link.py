@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl, quote
 
@@ -74,11 +75,10 @@ class Linked:
 def to_query(controls: Controls, asked: Asked, language: str) -> str:
     """The state as a query; empty for the page as it starts. What is too long is left out."""
     parts = []
-    starts = {**dict(flat(Controls())), **dict(flat(Asked()))}
+    starts = _starts()
     for name, value in (*flat(controls), *flat(asked)):
-        text = as_text(value)
-        is_new = text != as_text(starts[name])
-        if is_new and name not in OMITTED and len(text) <= LONGEST_VALUE:
+        text = value if isinstance(value, str) else as_text(value)
+        if text != starts[name] and name not in OMITTED and len(text) <= LONGEST_VALUE:
             parts.append((SHORT.get(name, name), text))
     if language != "en":
         parts.append(("lang", language))
@@ -89,6 +89,12 @@ def to_query(controls: Controls, asked: Asked, language: str) -> str:
         f"{name}={quote(text, safe=':,|*()', errors='replace')}" for name, text in parts
     )
     return f"v={VERSION}&{query}" if len(query) <= LONGEST_QUERY else ""
+
+
+@cache
+def _starts() -> dict[str, str]:
+    """The text of every field as the page starts."""
+    return {name: as_text(value) for name, value in (*flat(Controls()), *flat(Asked()))}
 
 
 def from_query(query: object) -> Linked:
@@ -118,7 +124,7 @@ def from_query(query: object) -> Linked:
     language = given.pop("lang", None)
     if language is not None and language not in LANGUAGES:
         raise _bad(f"lang={language}")
-    known = {*dict(flat(Controls())), *dict(flat(Asked()))} - set(OMITTED)
+    known = {*_starts()} - set(OMITTED)
     unknown = [name for name in given if name not in known]
     if unknown:
         raise _bad(unknown[0])
