@@ -144,7 +144,7 @@ def test_every_way_to_fit_that_is_offered_fits(name):
 
 REFUSED = {
     "heads over tp": (Controls(nodes=8, tp=64, pp=1), MemoryAsked(model="llama3-8b")),
-    "layers over pp": (Controls(nodes=8, tp=8, pp=4, layers="126"), MemoryAsked()),
+    "layers over pp": (Controls(nodes=8, tp=8, pp=4, layers="126"), MemoryAsked(spread="equal")),
     "experts over ep": (Controls(nodes=8, tp=1, pp=4, ep=16), MemoryAsked(model="mixtral-8x7b")),
     "sequence over cp": (Controls(nodes=8, cp=4), MemoryAsked(sequence="4100")),
     "batch over dp": (Controls(nodes=8, global_batch="7"), MemoryAsked()),
@@ -172,6 +172,21 @@ def test_what_cannot_be_is_refused_with_cures_that_work(name, language):
     assert cures
     for change, kind in cures:
         assert 'class="refusal"' not in shown(*cured(controls, asked, change, kind)), change
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_layers_that_do_not_divide_differ_by_one_and_the_page_says_so(language):
+    even, uneven = (
+        Controls(nodes=8, tp=8, pp=4, layers="128"),
+        Controls(nodes=8, tp=8, pp=4, layers="126"),
+    )
+    said = MEMORY["note_nearly"][language].format(layers=126, stages=4)
+    assert said in unescape(shown(uneven, MemoryAsked(), language))
+    assert said not in unescape(shown(uneven, MemoryAsked(spread="nearly"), language))
+    problem = problem_of(read(uneven), uneven, MemoryAsked())
+    assert [stage.parameters.layers for stage in problem.stages()] == [32, 32, 31, 31]
+    problem = problem_of(read(even), even, MemoryAsked())
+    assert (problem.split.spread, MemoryAsked().spread) == ("equal", "")
 
 
 STRANGE = [

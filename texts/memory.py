@@ -207,6 +207,11 @@ MEMORY: dict[str, Text] = {
         "No global batch in the column: {count} micro-batches are taken, four for each stage.",
         "左侧控件没有 global batch：取 {count} 个 micro-batch，每阶段四个。",
     ),
+    "note_nearly": Text(
+        "{layers} layers do not divide over {stages} stages, as Megatron needs them to: here "
+        "stages differ by one layer.",
+        "{layers} 层不能平均分到 {stages} 个阶段（Megatron 要求整除）：此处各阶段最多相差一层。",
+    ),
     "note_no_experts": Text(
         "EP {ep} holds nothing here: the model has no experts.",
         "EP {ep} 在此不起作用：该模型没有专家。",
@@ -229,6 +234,7 @@ MEMORY: dict[str, Text] = {
         "Attention core (or FlashAttention)", "注意力核心（或 FlashAttention）"
     ),
     "recompute_full": Text("Whole layers", "整层"),
+    "by_layers": Text("Equal if they divide", "能整除则相等"),
     "spread_equal": Text("Equal", "相等"),
     "spread_nearly": Text("Nearly equal", "近似相等"),
     "biases_none": Text("None", "无"),

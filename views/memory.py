@@ -79,7 +79,7 @@ def _answer(layout: Layout, controls: Controls, asked: MemoryAsked, language: st
         zero = _refusal(error, layout, controls, asked, language)
     verdict = _verdict(problem, stages, layout, controls, asked, language)
     return (
-        f"{verdict}{_notes(problem, controls, language)}"
+        f"{verdict}{_notes(problem, controls, asked.spread, language)}"
         f"<h3>{escape(MEMORY['bars_title'][language])}</h3>"
         f'<p class="fine">{escape(MEMORY["bars_hint"][language])}</p>'
         f"{bars_html(problem, stages, language)}{grid_html(problem, stages, layout, language)}"
@@ -103,6 +103,8 @@ def _inputs(
     first = "interleaved" if as_text(controls.vpp).strip() not in ("", "1") else "1f1b"
     by_vpp = MEMORY["by_vpp"][language].format(name=TITLES[first].title)
     schedules = [(by_vpp, ""), *((TITLES[name].title, name) for name in SCHEDULES)]
+    spreads = [(MEMORY[f"spread_{one}"][language], one) for one in SPREADS]
+    spreads.insert(0, (MEMORY["by_layers"][language], ""))
     main = form.fields(
         form.choice("model", asked.model, models, language),
         form.number("capacity", asked.capacity, language, hint=DEFAULTS["capacity"]),
@@ -111,7 +113,7 @@ def _inputs(
         _choice("recompute", asked, ("none", "selective", "full"), language, "recompute_"),
         _choice("sequence_parallel", asked, tuple(ON_OFF), language),
         form.choice("memory_schedule", asked.memory_schedule, schedules, language),
-        _choice("spread", asked, SPREADS, language, "spread_"),
+        form.choice("spread", asked.spread, spreads, language),
         form.number("of_rank", asked.of_rank, language, hint=DEFAULTS["of_rank"]),
     )
     shape = [
@@ -231,12 +233,14 @@ def _header(chosen: ChosenModel, language: str) -> str:
     return f'<p class="memory-model"><b>{escape(said)}</b> <small>{source}</small></p>'
 
 
-def _notes(problem: Problem, controls: Controls, language: str) -> str:
-    items = "".join(f"<li>{escape(note)}</li>" for note in _noted(problem, controls, language))
+def _notes(problem: Problem, controls: Controls, spread: Any, language: str) -> str:
+    items = "".join(
+        f"<li>{escape(note)}</li>" for note in _noted(problem, controls, spread, language)
+    )
     return f'<ul class="memory-notes fine">{items}</ul>'
 
 
-def _noted(problem: Problem, controls: Controls, language: str) -> list[str]:
+def _noted(problem: Problem, controls: Controls, spread: Any, language: str) -> list[str]:
     """What was taken without being said, and what replaces what."""
     chosen, split, training = problem.chosen, problem.split, problem.training
     name = MODELS[chosen.preset].name
@@ -258,6 +262,9 @@ def _noted(problem: Problem, controls: Controls, language: str) -> list[str]:
                 vocabulary=f"{chosen.model.vocabulary:,}", rows=f"{rows:,}"
             )
         )
+    if split.spread == "nearly" and is_empty(spread):
+        facts = {"layers": chosen.model.layers, "stages": split.pp * split.vpp}
+        notes.append(MEMORY["note_nearly"][language].format(**facts))
     words = "note_no_batch" if problem.global_batch is None else "note_batches"
     notes.append(
         MEMORY[words][language].format(

@@ -14,7 +14,7 @@ from groups.mesh import whole_number
 from training.in_flight import SCHEDULES
 from training.memory import PRECISIONS, StageMemory, Training, largest, memory_per_stage
 from training.model import Model
-from training.split import SPREADS, Split
+from training.split import SPREADS, Split, held_by_ranks
 
 from .model_asked import ON_OFF, ChosenModel, ModelAsked, model_of, one_of
 from .state import Controls, Layout, is_empty, read, typed
@@ -46,11 +46,10 @@ DEFAULTS = {
     "zero": "1",
     "recompute": "selective",
     "sequence_parallel": "on",
-    "spread": "equal",
     "capacity": str(CAPACITY),
     "of_rank": "0",
 }
-"""What counts where a field is empty; the schedule follows from vpp."""
+"""What counts where a field is empty; the schedule follows from vpp, the spread from the layers."""
 
 COLUMN = (
     *("tp", "pp", "cp", "ep", "etp", "instances", "vpp", "account"),
@@ -92,8 +91,8 @@ def problem_of(layout: Layout, controls: Controls, asked: MemoryAsked) -> Proble
         layout.expert,
         vpp=vpp,
         account=controls.account is True,
-        spread=_stated(asked, "spread", SPREADS),
     )
+    split = replace(split, spread=_spread(chosen.model, split, asked))
     micro_batch = _whole(controls.micro_batch, "micro_batch", 1)
     global_batch = None
     micro_batches = ROUNDS * split.pp
@@ -117,6 +116,17 @@ def problem_of(layout: Layout, controls: Controls, asked: MemoryAsked) -> Proble
         instances=_whole(controls.instances, "instances", 1),
     )
     return Problem(chosen, split, training, _capacity(asked), global_batch)
+
+
+def _spread(model: Model, split: Split, asked: MemoryAsked) -> str:
+    """As asked; else equal where the layers divide, and nearly equal where they do not."""
+    if not is_empty(asked.spread):
+        return one_of("spread", asked.spread, SPREADS)
+    try:
+        held_by_ranks(model, replace(split, spread="equal"))
+    except LayoutError:
+        return "nearly"
+    return "equal"
 
 
 @dataclass(frozen=True)
