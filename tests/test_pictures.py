@@ -6,16 +6,28 @@ import io
 import re
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from PIL import Image
 
+from descriptions import REFUSALS
 from groups import LayoutError
 from render import scene
+from render.canvas import LOOKS
+from render.charts import HeldChart, TimelineChart
+from render.exchange import Cell
+from render.heat import levels
+from render.palette import rgb
+from render.shards import NONE, OWN
 from views.asked import Asked
+from views.collectives_asked import CollectivesAsked
 from views.export import DRAWN, PICTURES, picture_file
 from views.link import Linked
-from views.memory_asked import MemoryAsked
+from views.memory_asked import MemoryAsked, problem_of
+from views.messages import sentence
+from views.pipeline_inputs import PipelineAsked
 from views.state import Controls, from_preset, read
+from views.traffic_asked import TrafficAsked
 
 SMALL, LARGE = Controls(nodes=4, framework="llama3", cp=2, tp=4), from_preset("deepseek-v3")
 NEARLY = MemoryAsked(spread="nearly")  # 61 layers over 16 stages
@@ -63,6 +75,130 @@ def test_the_compare_view_saves_the_kept_layout_and_the_one_on_screen():
     sides = [side.every[name] for side in (before, after) for name in names]
     panels = [scene.panel(side, 8) for side in sides]
     assert groups_in(picture for _, picture in pictures) == groups_in(panels)
+
+
+FOUR = Controls(nodes=4, tp=2, pp=4)  # dp 4
+
+
+def test_the_collectives_view_saves_the_numbers_of_each_group_that_it_shows():
+    asked = CollectivesAsked(collective_group="dp", collective_all="1")
+    pictures = drawn(FOUR, view="collectives", collectives=asked)
+    titles = [title for title, _ in pictures]
+    assert titles == [f"all-reduce: dp group {i}, 4 ranks on 1 node" for i in range(4)]
+    groups = read(FOUR).every["dp"].groups()[:4]
+    assert [[member.rank for member in one.members] for _, one in pictures] == groups.tolist()
+    (summed, *_), *_ = pictures[0][1].members[0].after
+    assert summed == Cell("60", (0, 1, 2, 3))  # 0 + 10 + 20 + 30
+
+
+def test_the_first_ranks_stand_for_a_large_group_and_the_title_says_so():
+    ((title, one),) = drawn(
+        LARGE, view="collectives", collectives=CollectivesAsked(collective_group="dp")
+    )
+    assert "first 16 of 128 ranks" in title
+    assert [member.rank for member in one.members] == list(range(16))
+
+
+def test_the_pipeline_view_saves_both_schedules_on_one_axis_and_what_they_hold():
+    asked = PipelineAsked(schedule="1f1b", against="gpipe", micro_batches="8", pipe_group="3")
+    pictures = drawn(FOUR, view="pipeline", pipeline=asked)
+    assert [type(one) for _, one in pictures] == [TimelineChart] * 2 + [HeldChart] * 2
+    assert len({(one.left, one.plot, one.strip.ticks) for _, one in pictures}) == 1
+    assert {one.strip.ranks for _, one in pictures} == {(3, 11, 19, 27)}
+    assert [title for title, _ in pictures] == [
+        "1F1B on 4 ranks with 8 micro-batches: the step takes 33, idle 27.27 % of it on average",
+        "GPipe on 4 ranks with 8 micro-batches: the step takes 33, idle 27.27 % of it on average",
+        "Activations held, 1F1B: at most 4 micro-batches of a rank's layers",
+        "Activations held, GPipe: at most 8 micro-batches of a rank's layers",
+    ]
+    words = [text for _, text in pictures[0][1].legend]
+    assert words == ["F: forward", "B: backward"]
+
+
+def test_a_timeline_is_saved_whose_layers_are_refused_unless_they_count():
+    odd = Controls(nodes=4, tp=2, pp=4, layers="61")
+    assert drawn(odd, view="pipeline")
+    with pytest.raises(LayoutError) as refused:
+        drawn(odd, view="pipeline", pipeline=PipelineAsked(by_layers="1"))
+    assert refused.value.control
+
+
+def test_the_memory_view_saves_stages_gpus_and_every_moment_of_zero():
+    asked = MemoryAsked(zero="3", capacity="20", of_rank="9")
+    pictures = drawn(FOUR, view="memory", memory=asked)
+    layout, now = read(FOUR), Linked(FOUR, Asked(memory=asked), "en")
+    totals = [stage.total for stage in problem_of(layout, now.controls, asked).stages()]
+    bars, heat, *moments = (one for _, one in pictures)
+    assert [bar.total for bar in bars.bars] == totals
+    assert [bar.is_over for bar in bars.bars] == [total > 20 * 2**30 for total in totals]
+    assert bars.limit == 20 * 2**30
+    share = np.array(totals) / bars.limit
+    assert heat.level.reshape(4, 8).tolist() == [[one] * 8 for one in levels(share)]
+    assert [one.ranks for one in moments] == [(9, 11, 13, 15)] * 5
+    assert dict(moments[0].holds) == {"W": OWN, "G": NONE, "O": OWN}
+    assert "of rank 9, 4 ranks: At rest" in pictures[2][0]
+
+
+def test_the_traffic_view_saves_who_sends_to_whom():
+    ((title, chart),) = drawn(FOUR, view="traffic")
+    assert title.startswith("Bytes sent in a step: ")
+    receivers = np.flatnonzero(chart.picture.levels[0]).tolist()
+    assert receivers == [1, 2, 8]  # of tp, dp and pp
+    assert chart.picture.borders == (8, 16, 24)
+    assert chart.axes.endswith("each is a rank")
+
+
+@pytest.mark.parametrize(
+    ("controls", "view"),
+    [
+        (Controls(nodes=1, tp=8, pp=1), "pipeline"),  # no pipeline
+        (Controls(nodes=256, tp=1, pp=2048), "pipeline"),  # too long to be drawn
+        (Controls(nodes=1, gpus_per_node="1", tp=1, pp=1), "traffic"),  # nothing is sent
+    ],
+)
+def test_a_view_without_a_picture_of_a_layout_says_so(controls, view):
+    now = Linked(controls, Asked(view=view), "en")
+    with pytest.raises(LayoutError) as refused:
+        picture_file(read(controls), now, "png")
+    assert refused.value.code == "no-picture"
+    for language in ("en", "zh"):
+        assert sentence(refused.value, language) == REFUSALS["no-picture"][language]
+
+
+@pytest.mark.parametrize(
+    ("view", "asked"),
+    [
+        ("collectives", {"collectives": CollectivesAsked(collective_shape="0x2")}),
+        ("collectives", {"collectives": CollectivesAsked(collective=["all_reduce"])}),
+        ("pipeline", {"pipeline": PipelineAsked(micro_batches="-1")}),
+        ("pipeline", {"pipeline": PipelineAsked(against=None, schedule="later")}),
+        ("pipeline", {"pipeline": PipelineAsked(t_f="nan")}),
+        ("pipeline", {"pipeline": PipelineAsked(pipe_group="99")}),
+        ("memory", {"memory": MemoryAsked(capacity="a lot")}),
+        ("memory", {"memory": MemoryAsked(of_rank="32")}),
+        ("traffic", {"traffic": TrafficAsked(cluster={})}),
+    ],
+)
+def test_what_a_view_of_a_step_refuses_is_no_file_and_names_its_input(view, asked):
+    with pytest.raises(LayoutError) as refused:
+        drawn(FOUR, view=view, **asked)
+    (inputs,) = asked.values()
+    assert refused.value.control in vars(inputs)
+    assert sentence(refused.value, "en")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("view", ["collectives", "pipeline", "memory", "traffic"])
+@pytest.mark.parametrize("controls", [FOUR, LARGE], ids=["small", "large"])
+def test_nothing_is_cut_off_at_the_edge_of_a_file(controls, view, theme):
+    now = Linked(controls, Asked(view=view, memory=NEARLY), "en")
+    data = picture_file(read(controls), now, "png", theme)
+    picture = np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
+    page = np.array(rgb(LOOKS[theme].page))
+    edge = np.ones(picture.shape[:2], dtype=bool)
+    edge[16:-16, 16:-16] = False
+    assert (picture[edge] == page).all()
+    assert (picture != page).any(axis=-1).mean() > 0.01
 
 
 @pytest.mark.parametrize("view", ["orders", "compare"])
