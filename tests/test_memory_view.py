@@ -8,7 +8,6 @@ from dataclasses import fields, replace
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
@@ -103,23 +102,18 @@ def test_the_verdict_says_what_the_model_says():
 
 
 def cures_of(html: str) -> list[tuple[dict[str, str], str]]:
-    """Every button and link with which a refusal or a verdict offers a way out."""
+    """Every button with which a refusal or a verdict offers a way out."""
     block = re.search(r'<(?:p|div) class="(?:refusal|memory-verdict over)".*?</div>', html, re.S)
     found = []
-    for kind, data in re.findall(r'data-(set|query)="([^"]*)"', block[0] if block else ""):
-        text = unescape(data)
-        found.append((json.loads(text) if kind == "set" else dict(parse_qsl(text)), kind))
+    for kind, data in re.findall(r'data-(set|change)="([^"]*)"', block[0] if block else ""):
+        found.append((json.loads(unescape(data)), kind))
     return found
 
 
 def cured(controls: Controls, asked: MemoryAsked, change: dict[str, str], kind: str):
     if kind == "set":
         return controls, replace(asked, **change)
-    of_page = {f.name for f in fields(Controls)}
-    of_view = {f.name for f in fields(MemoryAsked)}
-    found = Controls(**{n: v for n, v in change.items() if n in of_page})
-    found = replace(found, account=change.get("account") == "1")
-    return found, MemoryAsked(**{n: v for n, v in change.items() if n in of_view})
+    return controls.changed(change), asked
 
 
 TOO_FULL = {

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from html import escape
 from typing import Any
-from urllib.parse import quote
 
 from descriptions import MEMORY
 from groups import LayoutError
@@ -24,8 +22,6 @@ from training.pipeline import SCHEDULES as TITLES
 from training.split import SPREADS, padded_vocabulary
 
 from . import form
-from .asked import Asked
-from .link import to_query
 from .memory_asked import (
     DEFAULTS,
     MemoryAsked,
@@ -156,29 +152,16 @@ def _refusal(
     """The sentence, and the changes that were tried and work."""
     said = sentence(error, language)
     ways = cures(error, layout, controls, asked)
-    buttons = "".join(_button(way, controls, asked, language) for way in ways)
+    buttons = "".join(_button(way, language) for way in ways)
     fixes = f'<p class="fixes">{buttons}</p>' if buttons else ""
     return f'<div class="refusal" role="alert"><p>{escape(said)}</p>{fixes}</div>'
 
 
-def _button(
-    way: Way, controls: Controls, asked: MemoryAsked, language: str, total: float | None = None
-) -> str:
+def _button(way: Way, language: str, total: float | None = None) -> str:
     label = ", ".join(_change(name, value, language) for name, value in way.changes.items())
     if total is not None:
         label = MEMORY["way_total"][language].format(change=label, total=gib(total))
-    if not way.is_of_column:
-        return form.setter(way.changes, label)
-    changed = controls.changed({name: str(value) for name, value in way.changes.items()})
-    return form.opener(_query(changed, asked, language), label)
-
-
-def _query(controls: Controls, asked: MemoryAsked, language: str) -> str:
-    """The address of this view with other controls and the same inputs."""
-    query = to_query(controls, Asked(view="memory"), language)
-    given = ((field.name, getattr(asked, field.name)) for field in fields(asked))
-    own = [f"{name}={quote(str(value))}" for name, value in given if not is_empty(value)]
-    return "&".join([query, *own])
+    return form.setter(way.changes, label)
 
 
 def _change(name: str, value: Any, language: str) -> str:
@@ -212,7 +195,7 @@ def _verdict(
     if not over:
         return f'<p class="memory-verdict fits" role="status">{escape(words)}</p>'
     ways = ways_to_fit(problem, layout, controls, asked)
-    buttons = "".join(_button(way, controls, asked, language, total) for way, total in ways)
+    buttons = "".join(_button(way, language, total) for way, total in ways)
     then = MEMORY["ways" if ways else "way_none"][language]
     return (
         f'<div class="memory-verdict over" role="status"><p>{escape(words)}</p>'

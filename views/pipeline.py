@@ -14,8 +14,6 @@ from training.pipeline import SCHEDULES
 from training.pipeline.schedules import Asked as Schedule
 
 from . import form
-from .asked import Asked
-from .link import to_query
 from .messages import fix_label, sentence
 from .picture import framed, ranges_text
 from .pipeline_chart import chart_html, shown_of
@@ -252,7 +250,9 @@ class _Page:
             for size in divisors(world)[1:]
             if self._works({"pp": size}, "against", layers=False)
         ]
-        shown = "".join(self._opener({"pp": size}, "set") for size in sizes[:MOST])
+        shown = "".join(
+            form.setter({"pp": size}, self.say("set", pp=size)) for size in sizes[:MOST]
+        )
         return f'<p class="pipeline-note">{said}</p><p class="pipeline-fixes">{shown}</p>'
 
     # -- refusals -------------------------------------------------------------------------------
@@ -276,20 +276,10 @@ class _Page:
         )
 
     def _cure(self, cure: Mapping[str, Any]) -> str:
-        if set(cure) <= set(OWN):
-            named = {n: SCHEDULES[v].title if v in SCHEDULES else v for n, v in cure.items()}
-            return form.setter(cure, fix_label(named, self.language))
-        return self._opener(cure, "")
-
-    def _opener(self, cure: Mapping[str, Any], word: str) -> str:
-        """A link to the page with other controls."""
+        """A button, labelled by what it changes of the layout, else of this view."""
         others = {name: value for name, value in cure.items() if name not in OWN}
-        label = self.say(word, **others) if word else fix_label(others, self.language)
-        return form.opener(self._query(*self._changed(cure)), label)
-
-    def _query(self, controls: Controls, asked: PipelineAsked) -> str:
-        """The address of this view with other controls and inputs."""
-        return to_query(controls, Asked(view="pipeline", pipeline=asked), self.language)
+        named = {n: SCHEDULES[v].title if v in SCHEDULES else v for n, v in cure.items()}
+        return form.setter(cure, fix_label(others or named, self.language))
 
 
 def _once(errors: list[LayoutError]) -> list[LayoutError]:
