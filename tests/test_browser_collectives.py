@@ -78,7 +78,7 @@ def test_a_ring_all_reduce_is_stepped_through(opened):
         ["30", "31", "32", "33"],
     ]
     assert slots(page) == start
-    press(page, "next")  # rank r sends chunk r to the next, which adds it
+    press(page, "on")  # rank r sends chunk r to the next, which adds it
     assert slots(page) == [
         ["0", "1", "2", "36"],
         ["10", "11", "12", "13"],
@@ -87,10 +87,10 @@ def test_a_ring_all_reduce_is_stepped_through(opened):
     ]
     assert page.locator(".arrow").count() == 4
     assert "0 → 1, 1 → 2, 2 → 3, 3 → 0" in page.locator(".collectives-told").text_content()
-    press(page, "next", 5)
+    press(page, "on", 5)
     assert slots(page) == [["60", "64", "68", "72"]] * 4
     assert "Step 6 of 6" in page.locator(".collectives-told").text_content()
-    assert page.locator("[data-play=next]").is_disabled()
+    assert page.locator("[data-play=on]").is_disabled()
     press(page, "back", 6)
     assert slots(page) == start
     assert page.locator(".arrow").count() == 0
@@ -126,14 +126,14 @@ def test_it_plays_to_the_end_and_stops(opened):
 
 def test_who_contributed_is_marked(opened):
     page = opened(view())
-    press(page, "next", 6)
+    press(page, "on", 6)
     for cell in page.locator(".slot").all():
         assert cell.locator(".strip .on").count() == 4
 
 
 def test_a_step_stays_while_the_same_algorithm_is_drawn_anew(opened):
     page = opened(view())
-    press(page, "next", 3)
+    press(page, "on", 3)
     before = slots(page)
     redraw = "html => { document.getElementById('picture').innerHTML = html; updated(); }"
     page.evaluate(redraw, view(collective_mb="7"))

@@ -111,6 +111,7 @@ def cures_of(html: str) -> list[tuple[dict[str, str], str]]:
 
 
 def cured(controls: Controls, asked: MemoryAsked, change: dict[str, str], kind: str):
+    """As views/page.py does it: fields of the view are set, controls are changed."""
     if kind == "set":
         return controls, replace(asked, **change)
     return controls.changed(change), asked

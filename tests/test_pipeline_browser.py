@@ -119,17 +119,17 @@ def test_the_time_cursor_tells_what_every_rank_does_and_steps_from_end_to_end(sh
     move(page, "cursor", 9)
     assert now(page) == ["–", "B0", "F2", "B1"]
     assert page.locator(".pipeline-at").inner_text() == "9"
-    page.locator("[data-act=on]").click()
+    page.locator("[data-play=on]").click()
     assert now(page) == ["–", "B0", "B1", "F2"]
-    page.locator("[data-act=back]").click()
+    page.locator("[data-play=back]").click()
     assert page.locator(".pipeline-at").inner_text() == "9"
 
 
 def test_playing_moves_the_cursor_until_it_is_stopped(shown):
     page = shown(schedule="1f1b")
-    page.locator("[data-act=play]").click()
+    page.locator("[data-play=play]").click()
     page.wait_for_function("Number(document.querySelector('.pipeline-cursor').value) >= 2")
-    page.locator("[data-act=play]").click()
+    page.locator("[data-play=play]").click()
     stopped = page.locator(".pipeline-cursor").input_value()
     page.wait_for_timeout(600)
     assert page.locator(".pipeline-cursor").input_value() == stopped

@@ -233,9 +233,7 @@ COLLECTIVES_PAGE: dict[str, Text] = {
     ),
     "collectives_step": Text("Step", "步"),
     "collectives_back": Text("One step back", "后退一步"),
-    "collectives_next": Text("One step on", "前进一步"),
-    "collectives_play": Text("Play", "播放"),
-    "collectives_stop": Text("Stop", "停止"),
+    "collectives_on": Text("One step on", "前进一步"),
     "collectives_start": Text(
         "Before the first of {last} steps. Whatever the algorithm, {bound} must go through the "
         "busiest link, in or out.",

@@ -84,8 +84,8 @@ PIPELINE_CONTROLS: dict[str, Control] = {
     "micro_batches": Control(
         Text("Micro-batches (m)", "micro-batch 数（m）"),
         Text(
-            "Of one step, in each pipeline. Empty: from the batch sizes under Model, else 2 × PP.",
-            "每条流水线一步的个数。留空：由“模型”中的 batch 大小得出，否则为 2 × PP。",
+            "Of one step, in each pipeline. Empty: by the column's global batch, else 2 × PP.",
+            "每条流水线一步的个数。留空：由左侧控件的 global batch 得出，否则为 2 × PP。",
         ),
     ),
     "chunks": Control(
@@ -104,7 +104,10 @@ PIPELINE_CONTROLS: dict[str, Control] = {
     ),
     "pipe_group": Control(
         Text("Pipeline group", "流水线组"),
-        Text("Which one to show, counted from 0.", "显示哪一组，从 0 数起。"),
+        Text(
+            "Counted from 0; empty: the group of the pinned rank.",
+            "从 0 数起；留空则为所固定 rank 的组。",
+        ),
     ),
     "t_f": Control(
         Text("F: forward", "F：前向"),
@@ -221,7 +224,6 @@ PIPELINE_PAGE: dict[str, Text] = {
     "pipeline_held_weights": Text("part of it held on until W", "其中一部分持有到 W"),
     "pipeline_cursor": Text("Time", "时间"),
     "pipeline_zoom": Text("Zoom", "缩放"),
-    "pipeline_play": Text("Play", "播放"),
     "pipeline_back": Text("One op back", "后退一个操作"),
     "pipeline_on": Text("One op on", "前进一个操作"),
     "pipeline_idle": Text(
@@ -296,8 +298,8 @@ PIPELINE_PAGE: dict[str, Text] = {
         "阶段在整个模型中连续编号，层从 0 数起。E 为嵌入，L 为输出层和损失，m 为多 token 预测。",
     ),
     "pipeline_layers_give": Text(
-        "Give the number of layers under Model to see them here.",
-        "在“模型”中填写层数后，这里会显示各层。",
+        "Give the number of layers in the column to see them here.",
+        "在左侧控件中填写层数后，这里会显示各层。",
     ),
     "pipeline_chunk": Text("Chunk {chunk}", "模型块 {chunk}"),
     "pipeline_direction": Text("Direction {chunk}", "方向 {chunk}"),

@@ -193,7 +193,7 @@ TRAFFIC: dict[str, Text] = {
     "part_idle": Text("idle", "空闲"),
     "part_exposed": Text("exposed", "未被掩盖"),
     "over_memory": Text("{memory}, too much", "{memory}，放不下"),
-    "stage": Text("stage {stage}", "第 {stage} 阶段"),
+    "stage": Text("PP {stage}", "PP {stage}"),
 }
 
 REASONS: dict[str, Text] = {

@@ -27,7 +27,7 @@ from .pipeline import MOST_RANKS
 from .pipeline_chart import Shown, amount, percent, shown_of, timed
 from .pipeline_inputs import PipelineAsked, clock_of, group_of, renamed, schedule_name, schedule_of
 from .pipeline_layers import stages_of
-from .state import Controls, Layout, is_empty
+from .state import Controls, Layout, is_empty, pinned_rank
 from .traffic import rows_of
 from .traffic_asked import TrafficAsked, question_of
 from .units import bytes_text
@@ -39,8 +39,10 @@ NEAR = 0.03
 """Parts of a scale that two of its words are apart at least."""
 
 
-def pipeline_pictures(layout: Layout, controls: Controls, asked: PipelineAsked) -> Pictures:
-    """The timelines on one axis, and under them what each rank holds.
+def pipeline_pictures(
+    layout: Layout, controls: Controls, asked: PipelineAsked, rank: Any = ""
+) -> Pictures:
+    """The timelines on one axis, and under them what each rank holds; ``rank``: the pinned one.
 
     Nothing where there is no pipeline, or one that is too long to be drawn.
 
@@ -49,7 +51,7 @@ def pipeline_pictures(layout: Layout, controls: Controls, asked: PipelineAsked) 
     if not 1 < layout.every["pp"].size <= MOST_RANKS:
         return []
     try:
-        shown, ranks = _shown(layout, controls, asked)
+        shown, ranks = _shown(layout, controls, asked, rank)
     except LayoutError as error:
         raise renamed(error) from None
     found = [timed(one) for one in shown]
@@ -75,13 +77,13 @@ def pipeline_pictures(layout: Layout, controls: Controls, asked: PipelineAsked) 
 
 
 def _shown(
-    layout: Layout, controls: Controls, asked: PipelineAsked
+    layout: Layout, controls: Controls, asked: PipelineAsked, rank: Any
 ) -> tuple[list[Shown], tuple[int, ...]]:
     """The schedule, the one to compare with, and the ranks that run them."""
     names = [schedule_name(asked, controls)]
     names += [] if is_empty(asked.against) else [asked.against]
     schedules = dict.fromkeys(schedule_of(name, layout, controls, asked) for name in names)
-    clock, (_, ranks) = clock_of(asked), group_of(layout, asked)
+    clock, (_, ranks) = clock_of(asked), group_of(layout, asked, rank)
     shown = []
     for one in schedules:
         # Layers that cannot be are no matter where they change nothing.
@@ -133,13 +135,18 @@ def collectives_pictures(layout: Layout, asked: CollectivesAsked, rank: Any) -> 
     ]
 
 
-def memory_pictures(layout: Layout, controls: Controls, asked: MemoryAsked) -> Pictures:
+def memory_pictures(
+    layout: Layout, controls: Controls, asked: MemoryAsked, rank: Any = ""
+) -> Pictures:
     """Bars of the stages, the GPUs by how full they are, and who holds which share of a group.
+
+    ``rank`` is the pinned one.
 
     Errors: LayoutError where the view refuses.
     """
     problem = problem_of(layout, controls, asked)
     stages = problem.stages()
+    asked = asked.with_rank(pinned_rank(layout.world_size, rank))
     rank, ranks = sharing_ranks(problem, layout, asked)
     zero = problem.training.zero
     model = MODELS[problem.chosen.preset].name + (" *" if problem.chosen.changed else "")

@@ -19,7 +19,7 @@ from training.clusters import CLUSTERS, GB
 from training.collectives import OPERATIONS, apply, operation_of
 from training.mappings import Operation
 
-from .state import Layout, is_empty, typed
+from .state import Layout, is_empty, pinned_group, typed
 
 MOST_MEMBERS = 16
 """Members of a group whose tensors are drawn; of a larger group the first ones stand for it."""
@@ -275,7 +275,7 @@ def _group(grouping: Grouping, given: Any, rank: Any) -> tuple[int, np.ndarray]:
     """Which group, and its ranks: the asked one, that of the pinned rank, or the first."""
     last = grouping.num_groups - 1
     if is_empty(given):
-        index = _index_of_rank(grouping, rank)
+        index = pinned_group(grouping, rank)
     else:
         index = _named(
             lambda: whole_number(typed(given), "index", minimum=0, maximum=last),
@@ -289,14 +289,6 @@ def ranks_of(grouping: Grouping, index: int) -> np.ndarray:
     if grouping.is_plain:
         return grouping.members(int(grouping.firsts()[index]))
     return np.asarray(grouping.groups()[index])
-
-
-def _index_of_rank(grouping: Grouping, rank: Any) -> int:
-    try:
-        found = grouping.index_of(whole_number(typed(rank), "rank", minimum=0))
-    except LayoutError:
-        return 0  # no rank is pinned, or none that there is: the Ranks view says so
-    return found or 0
 
 
 def _root(given: Any, members: tuple[int, ...], name: str, index: int) -> int:

@@ -18,6 +18,7 @@ from training.cost import bus_factor
 from training.steps import Algorithm, Port, Slots, ports, run
 
 from .collectives_asked import MOST_STEPPED, Watched, filled
+from .player import player_buttons
 from .units import bytes_text, seconds_text
 
 
@@ -59,15 +60,9 @@ def steps_html(watched: Watched, inputs: str, language: str) -> str:
 def _player(algorithm: Algorithm, told: str, language: str) -> str:
     """Buttons, slider and the sentence of the step; the script does the rest."""
     last = len(algorithm.steps)
-    names = {
-        name: PAGE[f"collectives_{name}"][language] for name in ("back", "next", "play", "stop")
-    }
     return (
-        '<div class="collectives-player">'
-        f'<button type="button" data-play="back" aria-label="{escape(names["back"])}">◀</button>'
-        f'<button type="button" data-play="play" data-stop="{escape(names["stop"])}" '
-        f'data-start="{escape(names["play"])}">{escape(names["play"])}</button>'
-        f'<button type="button" data-play="next" aria-label="{escape(names["next"])}">▶</button>'
+        '<div class="player collectives-player">'
+        f"{player_buttons('collectives_back', 'collectives_on', language)}"
         f'<input type="range" min="0" max="{last}" value="0" step="1" '
         f'aria-label="{escape(PAGE["collectives_step"][language])}"></div>'
         '<div class="collectives-meter"><span></span></div>'

@@ -47,8 +47,12 @@ DRAWN: dict[str, Callable[[Layout, Linked], Pictures]] = {
     "collectives": lambda layout, now: collectives_pictures(
         layout, now.asked.collectives, now.asked.rank
     ),
-    "pipeline": lambda layout, now: pipeline_pictures(layout, now.controls, now.asked.pipeline),
-    "memory": lambda layout, now: memory_pictures(layout, now.controls, now.asked.memory),
+    "pipeline": lambda layout, now: pipeline_pictures(
+        layout, now.controls, now.asked.pipeline, now.asked.rank
+    ),
+    "memory": lambda layout, now: memory_pictures(
+        layout, now.controls, now.asked.memory, now.asked.rank
+    ),
     "traffic": lambda layout, now: traffic_pictures(
         layout, now.controls, now.asked.memory, now.asked.traffic
     ),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from descriptions import MEMORY
+from descriptions import MEMORY, PAGE
 from groups import LayoutError
 from training.in_flight import SCHEDULES
 from training.memory import PRECISIONS, StageMemory, largest
@@ -37,23 +37,30 @@ from .memory_zero import zero_html
 from .messages import control_label, sentence
 from .model_asked import FLAGS, ON_OFF, SIZES, ChosenModel, model_of
 from .picture import framed
-from .state import Controls, Layout, as_text, is_empty
+from .state import Controls, Layout, as_text, is_empty, pinned_rank
 
 __all__ = ["MemoryAsked", "memory_html"]
 
 
-def memory_html(layout: Layout, controls: Controls, asked: MemoryAsked, language: str) -> str:
-    """The whole view: inputs, verdict, bars, GPUs, parameters, ZeRO."""
+def memory_html(
+    layout: Layout, controls: Controls, asked: MemoryAsked, language: str, rank: Any = ""
+) -> str:
+    """The whole view: inputs, verdict, bars, GPUs, parameters, ZeRO.
+
+    ``rank`` is the pinned one, for which ZeRO is pictured unless another is asked for.
+    """
+    rank = pinned_rank(layout.world_size, rank)
     try:
         chosen = model_of(asked, controls)
     except LayoutError as error:
         chosen = None
         refusal = _refusal(error, layout, controls, asked, language)
-    inputs = _inputs(chosen, controls, asked, language)
+    inputs = _inputs(chosen, controls, asked, rank, language)
     if chosen is None:
         body = refusal
     else:
-        body = _header(chosen, language) + _answer(layout, controls, asked, language)
+        body = _header(chosen, language)
+        body += _answer(layout, controls, asked.with_rank(rank), language)
     return framed(
         layout,
         language,
@@ -88,7 +95,7 @@ def _answer(layout: Layout, controls: Controls, asked: MemoryAsked, language: st
 
 
 def _inputs(
-    chosen: ChosenModel | None, controls: Controls, asked: MemoryAsked, language: str
+    chosen: ChosenModel | None, controls: Controls, asked: MemoryAsked, rank: int, language: str
 ) -> str:
     models = [(one.name, name) for name, one in MODELS.items()]
     if chosen and chosen.is_matched:
@@ -110,7 +117,7 @@ def _inputs(
         _choice("sequence_parallel", asked, tuple(ON_OFF), language),
         form.choice("memory_schedule", asked.memory_schedule, schedules, language),
         form.choice("spread", asked.spread, spreads, language),
-        form.number("of_rank", asked.of_rank, language, hint=DEFAULTS["of_rank"]),
+        form.number("of_rank", asked.of_rank, language, hint=str(rank)),
     )
     shape = [
         form.number(
@@ -153,7 +160,7 @@ def _refusal(
     said = sentence(error, language)
     ways = cures(error, layout, controls, asked)
     buttons = "".join(_button(way, language) for way in ways)
-    fixes = f'<p class="fixes">{buttons}</p>' if buttons else ""
+    fixes = f'<p class="fixes"><span>{PAGE["try"][language]}</span>{buttons}</p>' if buttons else ""
     return f'<div class="refusal" role="alert"><p>{escape(said)}</p>{fixes}</div>'
 
 

@@ -38,7 +38,11 @@ class MemoryAsked(ModelAsked):
     memory_schedule: Any = ""
     spread: Any = ""
     capacity: Any = ""
-    of_rank: Any = ""  # whose data parallel group ZeRO is pictured for
+    of_rank: Any = ""  # whose data parallel group ZeRO is pictured for; the pinned one's, else 0's
+
+    def with_rank(self, rank: int) -> MemoryAsked:
+        """Of this rank, unless another is asked for."""
+        return replace(self, of_rank=rank) if is_empty(self.of_rank) else self
 
 
 DEFAULTS = {
@@ -47,7 +51,6 @@ DEFAULTS = {
     "recompute": "selective",
     "sequence_parallel": "on",
     "capacity": str(CAPACITY),
-    "of_rank": "0",
 }
 """What counts where a field is empty; the schedule follows from vpp, the spread from the layers."""
 

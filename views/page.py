@@ -77,9 +77,11 @@ VIEWS: dict[str, Callable[[Layout, Linked], str]] = {
         layout, now.controls, now.asked.collectives, now.language, now.asked.rank
     ),
     "pipeline": lambda layout, now: pipeline_html(
-        layout, now.controls, now.asked.pipeline, now.language
+        layout, now.controls, now.asked.pipeline, now.language, now.asked.rank
     ),
-    "memory": lambda layout, now: memory_html(layout, now.controls, now.asked.memory, now.language),
+    "memory": lambda layout, now: memory_html(
+        layout, now.controls, now.asked.memory, now.language, now.asked.rank
+    ),
     "traffic": lambda layout, now: traffic_html(
         layout, now.controls, now.asked.memory, now.asked.traffic, now.language
     ),

@@ -25,6 +25,7 @@ from .pipeline_inputs import (
     group_of,
     has_batches,
     message_bytes,
+    micro_batch_of,
     micro_batches,
     schedule_name,
     schedule_of,
@@ -45,9 +46,12 @@ TIMES = ("t_f", "t_b", "t_i", "t_w", "t_pair", "t_send", "t_optimizer", "message
 LAYERS = ("first_layers", "last_layers", "pipe_layout")
 
 
-def pipeline_html(layout: Layout, controls: Controls, asked: PipelineAsked, language: str) -> str:
-    """The whole view as HTML."""
-    page = _Page(layout, controls, asked, language)
+def pipeline_html(
+    layout: Layout, controls: Controls, asked: PipelineAsked, language: str, rank: Any = ""
+) -> str:
+    """The whole view as HTML; ``rank`` is the pinned one, whose pipeline is shown unless another
+    is asked for."""
+    page = _Page(layout, controls, asked, language, rank)
     return framed(layout, language, f'<div class="pipeline">{page.html()}</div>', "pipeline")
 
 
@@ -55,9 +59,10 @@ class _Page:
     """One answer: the inputs are checked once, each refusal is kept for where it belongs."""
 
     def __init__(
-        self, layout: Layout, controls: Controls, asked: PipelineAsked, language: str
+        self, layout: Layout, controls: Controls, asked: PipelineAsked, language: str, rank: Any
     ) -> None:
         self.layout, self.controls, self.asked, self.language = layout, controls, asked, language
+        self.rank = rank
         self.refusals: list[LayoutError] = []  # of the schedules and their sizes
         self.refused_times: list[LayoutError] = []
         self.refused_layers: list[LayoutError] = []
@@ -72,9 +77,9 @@ class _Page:
         schedules = self._schedules()
         clock = tried(self.refused_times, lambda: clock_of(self.asked))
         message = tried(self.refused_times, lambda: message_bytes(self.asked))
-        group = tried(self.refusals, lambda: group_of(self.layout, self.asked))
+        group = tried(self.refusals, lambda: group_of(self.layout, self.asked, self.rank))
         stages = [self._stages(one) for one in schedules]
-        number, ranks = group or group_of(self.layout, PipelineAsked())
+        number, ranks = group or self._pinned
         inputs = self._inputs(schedules) + self._refused(self.refusals)
         times = self._times() + self._refused(self.refused_times)
         drawn = self._drawn(schedules, clock, stages, ranks, number, message)
@@ -147,6 +152,10 @@ class _Page:
         return {**cure, **({} if found is None else {"micro_batches": found})}
 
     @property
+    def _pinned(self) -> tuple[int, tuple[int, ...]]:
+        return group_of(self.layout, PipelineAsked(), self.rank)
+
+    @property
     def _given(self) -> tuple[Layout, Controls, PipelineAsked]:
         return self.layout, self.controls, self.asked
 
@@ -169,7 +178,7 @@ class _Page:
             boxes.append(self._number("chunks", str(loops[0]) if loops else ""))
         if any(rule.grouped for rule in rules):
             boxes.append(self._number("group_size", str(self.layout.every["pp"].size)))
-        boxes.append(self._number("pipe_group", "0"))
+        boxes.append(self._number("pipe_group", str(self._pinned[0])))
         return form.fields(*boxes)
 
     def _hint(self, value: Any) -> str:
@@ -211,17 +220,21 @@ class _Page:
 
     def _summary(self, one: Schedule, ranks: tuple[int, ...], number: int) -> str:
         groups = self.layout.every["pp"].num_groups
-        said = self.say("group_of", group=number, groups=f"{groups:,}", ranks=ranges_text(ranks))
-        said += " " + self.say("sizes", p=one.p, m=one.m, v=one.chunks)
+        said = [
+            self.say("group_of", group=number, groups=f"{groups:,}", ranks=ranges_text(ranks)),
+            self.say("sizes", p=one.p, m=one.m, v=one.chunks),
+        ]
         if is_empty(self.asked.micro_batches) and has_batches(self.controls):
-            said += " " + self.say(
-                "from_batch",
-                batch=self.controls.global_batch,
-                micro=self.controls.micro_batch,
-                dp=self.layout.mesh.size("dp"),
-                m=one.m,
+            said.append(
+                self.say(
+                    "from_batch",
+                    batch=self.controls.global_batch,
+                    micro=micro_batch_of(self.controls),
+                    dp=self.layout.mesh.size("dp"),
+                    m=one.m,
+                )
             )
-        return said
+        return ("" if self.language == "zh" else " ").join(said)
 
     def _layers(
         self,
@@ -261,9 +274,8 @@ class _Page:
         return "".join(self._refusal(error) for error in errors)
 
     def _refusal(self, error: LayoutError) -> str:
-        """The sentence, and what was tried to work as buttons and links."""
-        cures = [self._cure(cure) for cure in error.alternatives]
-        shown = "".join(cure for cure in cures if cure)
+        """The sentence, and what was tried to work as buttons."""
+        shown = "".join(self._cure(cure) for cure in error.alternatives)
         fixes = (
             f'<p class="fixes"><span>{PAGE["try"][self.language]}</span>{shown}</p>'
             if shown

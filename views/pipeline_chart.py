@@ -17,6 +17,7 @@ from training.pipeline.schedules import Asked
 
 from .pipeline_inputs import Clock, PipelineAsked
 from .pipeline_layers import Stage, weights_of
+from .player import player_buttons
 from .state import Controls
 
 LABEL = 12
@@ -178,13 +179,6 @@ def _data(one: Shown, strip: Strip, stages: tuple[Stage, ...] | None) -> dict:
 def _toolbar(strip: Strip, language: str) -> str:
     """Movements in the browser alone: a time cursor and the zoom."""
 
-    def button(action: str, sign: str) -> str:
-        label = escape(PAGE[f"pipeline_{action}"][language])
-        return (
-            f'<button type="button" class="copy" data-act="{action}" aria-label="{label}" '
-            f'title="{label}">{sign}</button>'
-        )
-
     def slider(name: str, most: int, step: str = "1") -> str:
         label = escape(PAGE[f"pipeline_{name}"][language])
         return (
@@ -194,8 +188,9 @@ def _toolbar(strip: Strip, language: str) -> str:
         )
 
     return (
-        f'<div class="pipeline-tools">{button("back", "←")}{button("play", "▶")}'
-        f"{button('on', '→')}{slider('cursor', strip.ticks)}"
+        f'<div class="player pipeline-tools">'
+        f"{player_buttons('pipeline_back', 'pipeline_on', language)}"
+        f"{slider('cursor', strip.ticks)}"
         f'<output class="pipeline-at"></output>{slider("zoom", MOST_ZOOM, "0.25")}</div>'
     )
 

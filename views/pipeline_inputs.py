@@ -13,7 +13,7 @@ from training.pipeline import SCHEDULES, Durations, Times
 from training.pipeline.schedules import MAX_MICRO_BATCHES, Asked, checked
 from training.pipeline.simulate import check_duration
 
-from .state import Controls, Layout, is_empty, typed
+from .state import Controls, Layout, is_empty, pinned_group, typed
 
 FIELDS = {"m": "micro_batches", "v": "chunks", "p": "pp", "vpp": "chunks", "layout": "pipe_layout"}
 FIELDS |= {"first": "first_layers", "last": "last_layers"}
@@ -34,7 +34,7 @@ class PipelineAsked:
     micro_batches: Any = ""  # from the batch sizes, else 2 * pp
     chunks: Any = ""  # VPP, else 2, for a schedule that can choose
     group_size: Any = ""  # pp
-    pipe_group: Any = ""  # 0
+    pipe_group: Any = ""  # that of the pinned rank, else 0
     t_f: Any = ""  # 1
     t_i: Any = ""  # 1
     t_w: Any = ""  # 1
@@ -124,14 +124,19 @@ def micro_batches(layout: Layout, controls: Controls, asked: PipelineAsked) -> i
     if not is_empty(asked.micro_batches):
         return whole_number(typed(asked.micro_batches), "micro_batches", maximum=MAX_MICRO_BATCHES)
     if has_batches(controls):
-        dp, sizes = layout.mesh.size("dp"), (controls.micro_batch, controls.global_batch)
-        return len(samples_of(dp, 0, *map(typed, sizes)))
+        sizes = (micro_batch_of(controls), typed(controls.global_batch))
+        return len(samples_of(layout.mesh.size("dp"), 0, *sizes))
     p = layout.every["pp"].size
     return min(2 * p, max(1, MOST_UNASKED // p))
 
 
 def has_batches(controls: Controls) -> bool:
-    return not (is_empty(controls.micro_batch) or is_empty(controls.global_batch))
+    return not is_empty(controls.global_batch)
+
+
+def micro_batch_of(controls: Controls) -> Any:
+    """Samples of a micro-batch: as the column says, else 1, as for the other views."""
+    return 1 if is_empty(controls.micro_batch) else typed(controls.micro_batch)
 
 
 def clock_of(asked: PipelineAsked) -> Clock:
@@ -162,10 +167,11 @@ def message_bytes(asked: PipelineAsked) -> float | None:
     return 1e6 * check_duration(typed(asked.message), "message")
 
 
-def group_of(layout: Layout, asked: PipelineAsked) -> tuple[int, tuple[int, ...]]:
-    """The pipeline group to show: its number and its ranks."""
+def group_of(layout: Layout, asked: PipelineAsked, rank: Any = "") -> tuple[int, tuple[int, ...]]:
+    """The pipeline group to show, its number and its ranks: as asked, or the pinned rank's."""
     every = layout.every["pp"]
-    number = 0 if is_empty(asked.pipe_group) else typed(asked.pipe_group)
+    own = is_empty(asked.pipe_group)
+    number = pinned_group(every, rank) if own else typed(asked.pipe_group)
     index = whole_number(number, "pipe_group", minimum=0, maximum=every.num_groups - 1)
     return index, tuple(int(rank) for rank in every.groups()[index])
 

@@ -129,7 +129,8 @@ def _job(job: Job, found: Found, question: Question, memory: MemoryAsked, langua
         lines.append(TRAFFIC["search_taken"][language].format(batch=batch))
     if not found.complete:
         lines.append(TRAFFIC["search_incomplete"][language])
-    said = f'<div class="traffic-job"><p>{escape(" ".join(lines))}</p></div>'
+    joined = ("" if language == "zh" else " ").join(lines)
+    said = f'<div class="traffic-job"><p>{escape(joined)}</p></div>'
     if found.best and found.best[0].memory > job.capacity:
         words = TRAFFIC["search_none_fits"][language].format(capacity=capacity)
         fix = form.setter({"recompute": "full"}, TRAFFIC["search_other_recompute"][language])

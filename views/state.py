@@ -330,6 +330,17 @@ def rank_or_none(value: Any) -> int | None:
         return None
 
 
+def pinned_rank(world_size: int, rank: Any) -> int:
+    """The pinned rank, for a view that must show one; 0 if there is none."""
+    pinned = rank_or_none(rank)
+    return 0 if pinned is None or pinned >= world_size else pinned
+
+
+def pinned_group(grouping: Grouping, rank: Any) -> int:
+    """The group of the pinned rank; the first one if it is in none."""
+    return grouping.index_of(pinned_rank(grouping.world_size, rank)) or 0
+
+
 def _levels(value: object) -> tuple[Any, ...]:
     """Sizes written with x, commas or spaces between them."""
     if not isinstance(value, str) or len(value) > 100:

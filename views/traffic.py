@@ -214,7 +214,7 @@ def _matrix(rows: Sequence[Traffic], layout: Layout, language: str) -> str:
     return (
         f'<figure class="traffic-figure" data-traffic="{data}">'
         f"<figcaption><h3>{escape(TRAFFIC['matrix_title'][language])}</h3>"
-        f"<p>{escape(body)} {escape(TRAFFIC['matrix_ways'][language])}</p></figcaption>"
+        f"<p>{escape(body)}</p><p>{escape(TRAFFIC['matrix_ways'][language])}</p></figcaption>"
         f'<p class="traffic-told" aria-live="polite">{escape(TRAFFIC["matrix_hint"][language])}'
         f'</p><div class="scroll">{matrix_svg(picture, label)}</div>'
         f'<p class="traffic-scale"><span>{low}</span><img src="{scale_png()}" alt="">'

@@ -41,7 +41,7 @@ function draw() {
   slider.setAttribute('aria-valuetext', data.told[step]);
   play.querySelector('.collectives-told').textContent = data.told[step];
   play.querySelector('.collectives-meter span').style.width = `${100 * data.share[step]}%`;
-  for (const [name, isOver] of [['back', step === 0], ['next', step === last]]) {
+  for (const [name, isOver] of [['back', step === 0], ['on', step === last]]) {
     play.querySelector(`[data-play=${name}]`).disabled = isOver;
   }
   const button = play.querySelector('[data-play=play]');
@@ -130,7 +130,7 @@ element.addEventListener('click', (event) => {
   const button = event.target.closest('.collectives-player button');
   if (!button) return;
   if (button.dataset.play === 'play') toggle();
-  else go(step + (button.dataset.play === 'next' ? 1 : -1));
+  else go(step + (button.dataset.play === 'on' ? 1 : -1));
 });
 
 function update() {

@@ -190,6 +190,7 @@ function apply() {
   find('.pipeline-cursor').value = cursor;
   find('.pipeline-zoom').value = zoom;
   find('.pipeline-chart').style.setProperty('--pipeline-zoom', 2 ** zoom);
+  label();
   mark();
   showNow();
   fitNumbers();
@@ -382,15 +383,12 @@ function zoomTo(power) {
 }
 
 element.addEventListener('click', (event) => {
-  const act = root && event.target.closest?.('[data-act]')?.dataset.act;
-  if (!act) return;
+  const way = root && event.target.closest?.('.pipeline-tools button')?.dataset.play;
+  if (!way) return;
   const wasPlaying = playing;
   stop();
-  if (act === 'play') {
-    if (!wasPlaying) play();
-    return;
-  }
-  goTo(step(act === 'on' ? 1 : -1));
+  if (way !== 'play') goTo(step(way === 'on' ? 1 : -1));
+  else if (!wasPlaying) play();
 });
 
 function goTo(tick) {
@@ -421,13 +419,21 @@ function play() {
     begun ??= now;
     goTo(Math.min(most, from + Math.floor(((now - begun) / 1000 / PLAY) * most)));
     playing = cursor < most ? requestAnimationFrame(frame) : 0;
+    if (!playing) label();
   };
   playing = requestAnimationFrame(frame);
+  label();
 }
 
 function stop() {
   cancelAnimationFrame(playing);
   playing = 0;
+  label();
+}
+
+function label() {
+  const button = root?.querySelector('[data-play=play]');
+  if (button) button.textContent = playing ? button.dataset.stop : button.dataset.start;
 }
 
 watch('value', read);
