@@ -180,7 +180,7 @@ def _axis(timelines: Sequence[Timeline], most_ticks: int) -> tuple[float, int]:
     whole = np.rint(times)
     if makespan * fine < EXACT and np.abs(times - whole).max() < 0.01:
         unit = int(np.gcd.reduce(whole.astype(np.int64)))
-        if round(makespan * fine) <= most_ticks * unit:
+        if unit and round(makespan * fine) <= most_ticks * unit:
             return unit / fine, round(makespan * fine) // unit
     return makespan / most_ticks, most_ticks
 

@@ -23,7 +23,7 @@ from render.shards import BAR, LOCAL, NONE, OWN, ROW, STALE, TOP, WHOLE, Shards
 from render.shards import LEFT as SHARDS_LEFT
 from render.timeline import PHASES, shade, strips_of
 from render.timeline_svg import places
-from training.pipeline import plan_of, simulate
+from training.pipeline import Durations, plan_of, simulate
 from views.charts import scale_of
 from views.memory_bars import COLOURS as PARTS
 
@@ -78,6 +78,16 @@ def test_every_op_has_the_colour_of_its_kind_and_chunk(name, sizes, theme):
         found.append(at(picture, chart.left + tick * boxes.start[i] + 1.5, top[i] + height[i] - 1))
         expected.append(rgb(shade("FBIW"[boxes.kind[i]], int(boxes.chunk[i]))))
     assert found == expected
+
+
+def test_very_short_times_are_drawn_as_longer_ones_are():
+    plan = plan_of("1f1b", p=4, m=4)
+    short, long = (
+        strips_of([simulate(plan, Durations(*4 * (time,)))], range(4))[0] for time in (1e-9, 1.0)
+    )
+    assert short.ticks * short.tick == pytest.approx(1e-9 * long.ticks * long.tick)
+    starts = [strip.boxes.start / strip.ticks for strip in (short, long)]
+    assert starts[0] == pytest.approx(starts[1], abs=1e-3)
 
 
 @pytest.mark.parametrize("theme", THEMES)
