@@ -24,13 +24,12 @@ share memory. Booleans and narrow integers are summed as numpy does, in int64, a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from groups.errors import LayoutError, quoted
+from groups.errors import LayoutError, not_a_choice, quoted
 
 from .exchange import (
     all_to_all,
@@ -40,7 +39,7 @@ from .exchange import (
     uneven_all_to_all,
     uneven_all_to_all_back,
 )
-from .inputs import arrays_of, groups_of, stacked_of
+from .inputs import arrays_of, groups_of, stacked_of, unknown_operation
 from .mappings import FIRST, MAPPINGS, Operation
 from .pieces import joined, pieces_of, place_of
 
@@ -141,14 +140,7 @@ def operation_of(op: str, **options: Any) -> Operation:
     """
     operation = OPERATIONS.get(op) if isinstance(op, str) else None
     if operation is None:
-        near = get_close_matches(op, OPERATIONS, cutoff=0.5) if isinstance(op, str) else []
-        raise LayoutError(
-            "unknown-operation",
-            f"there is no operation {quoted(op)}",
-            control="op",
-            alternatives=[{"op": name} for name in near],
-            facts={"value": quoted(op)},
-        )
+        raise unknown_operation(op, OPERATIONS)
     for name, value in options.items():
         if name not in operation.options:
             raise LayoutError(
@@ -324,10 +316,4 @@ def _no_backward(op: str, options: Mapping[str, Any]) -> LayoutError:
 
 def _require_choice(control: str, value: object, choices: Collection[object]) -> None:
     if not isinstance(value, (str, bool)) or value not in choices:
-        told = ", ".join(str(choice) for choice in choices)
-        raise LayoutError(
-            "not-a-choice",
-            f"{quoted(value)} is not a choice of {control}: choose {told}",
-            control=control,
-            facts={"control": control, "value": quoted(value), "choices": told},
-        )
+        raise not_a_choice(control, value, map(str, choices))

@@ -26,10 +26,11 @@ and that times the bus factor the bus bandwidth.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from groups.errors import LayoutError, quoted
 from groups.mesh import whole_number
+
+from .inputs import unknown_operation
 
 
 @dataclass(frozen=True)
@@ -127,14 +128,7 @@ def least_seconds(op: str, n: int, buffer_bytes: float, bytes_per_second: float)
 def _cost(op: str) -> Cost:
     cost = COSTS.get(op) if isinstance(op, str) else None
     if cost is None:
-        near = get_close_matches(op, COSTS, cutoff=0.5) if isinstance(op, str) else []
-        raise LayoutError(
-            "unknown-operation",
-            f"there is no operation {quoted(op)}",
-            control="op",
-            alternatives=[{"op": name} for name in near],
-            facts={"value": quoted(op)},
-        )
+        raise unknown_operation(op, COSTS)
     return cost
 
 

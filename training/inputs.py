@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -120,3 +121,19 @@ def _numbers(value: object, kinds: str) -> np.ndarray | None:
     except (TypeError, ValueError):
         return None
     return array if array.dtype.kind in kinds else None
+
+
+def unknown_operation(op: object, known: Iterable[str]) -> LayoutError:
+    """The refusal of a name that no operation has, with the names that look like it.
+
+    >>> unknown_operation("allreduce", ["all_reduce", "gather"]).alternatives
+    ({'op': 'all_reduce'},)
+    """
+    near = get_close_matches(op, list(known), cutoff=0.5) if isinstance(op, str) else []
+    return LayoutError(
+        "unknown-operation",
+        f"there is no operation {quoted(op)}",
+        control="op",
+        alternatives=[{"op": name} for name in near],
+        facts={"value": quoted(op)},
+    )

@@ -12,7 +12,7 @@ from descriptions import DP_KINDS, LANGUAGES, TYPES
 from groups import MAX_RANKS, LayoutError, Mesh
 from groups.alternatives import MOST
 from groups.conventions import CONVENTIONS
-from groups.errors import quoted
+from groups.errors import not_a_choice, quoted
 from groups.grouping import Grouping
 from groups.job import OWN, Job, Made, framework_name, own_groupings
 from groups.megatron import ORDER
@@ -415,10 +415,5 @@ def _machine_fixes(controls: Controls, name: str, near: object) -> list[dict[str
 
 def _choice(control: str, value: object, choices: Collection[str]) -> str:
     if not isinstance(value, str) or value not in choices:
-        raise LayoutError(
-            "not-a-choice",
-            f"{quoted(value)} is not a choice of {control}: choose {', '.join(choices)}",
-            control=control,
-            facts={"control": control, "value": quoted(value), "choices": ", ".join(choices)},
-        )
+        raise not_a_choice(control, value, choices)
     return value

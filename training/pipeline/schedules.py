@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from groups.alternatives import MOST, nearest
-from groups.errors import LayoutError, quoted
+from groups.errors import LayoutError, not_a_choice
 from groups.layers import MAX_LAYERS
 from groups.mesh import MAX_RANKS, whole_number
 
@@ -248,16 +248,7 @@ def checked(
     Errors: LayoutError whose every alternative works.
     """
     if not isinstance(name, str) or name not in SCHEDULES:
-        raise LayoutError(
-            "not-a-choice",
-            f"{quoted(name)} is no schedule: choose {', '.join(SCHEDULES)}",
-            control="schedule",
-            facts={
-                "control": "schedule",
-                "value": quoted(name),
-                "choices": ", ".join(SCHEDULES),
-            },
-        )
+        raise not_a_choice("schedule", name, SCHEDULES)
     asked = Asked(name, **_in_range(name, {"p": p, "m": m, "v": v, "group_size": group_size}))
     refusal = asked.refusal()
     if refusal:
