@@ -136,6 +136,7 @@ def test_a_bad_link_is_said_and_one_to_a_refused_layout_is_mended_in_one_click(o
     expect(notice).to_contain_text(sentence(found.value, "en"))
     assert "<b>nowhere" in notice.inner_text()  # as text
     expect_layout(page)
+    expect_address(page, Controls())
     notice.get_by_role("button", name=PAGE["close"]["en"]).click()
     expect(notice).to_have_count(0)
     type_in(page, "tp", "4")

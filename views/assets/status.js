@@ -54,6 +54,11 @@ function withRank(link, rank) {
 }
 
 watch('value', () => address());
+// A bad link is told and shows the page as it starts, so that the address must say that too.
+new MutationObserver(() => address()).observe(document.querySelector('#notice'), {
+  childList: true,
+  subtree: true,
+});
 document.addEventListener('pin', ({ detail }) => {
   const link = drawnLink();
   if (link !== undefined) address(withRank(link, detail.rank));
