@@ -58,6 +58,25 @@ class LayoutError(ValueError):
         kept = {part: getattr(self, part) for part in parts}
         return LayoutError(self.code, self.what, **{**kept, **changes})
 
+    def renamed(self, names: Mapping[str, str]) -> LayoutError:
+        """The same refusal where its inputs have other names.
+
+        >>> error = LayoutError("does-not-divide", "m is odd", control="m", alternatives=[{"m": 4}])
+        >>> str(error.renamed({"m": "micro_batches"}))
+        'm is odd; try micro_batches 4'
+        """
+        facts = dict(self.facts)
+        if "control" in facts:
+            facts["control"] = names.get(facts["control"], facts["control"])
+        return self.but(
+            control=names.get(self.control or "", self.control),
+            alternatives=[
+                {names.get(name, name): value for name, value in one.items()}
+                for one in self.alternatives
+            ],
+            facts=facts,
+        )
+
     @property
     def sentence(self) -> str:
         """What is wrong, and the alternatives if there are any."""

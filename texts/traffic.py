@@ -197,7 +197,7 @@ TRAFFIC: dict[str, Text] = {
 }
 
 REASONS: dict[str, Text] = {
-    "fits": Text("fits, where the one on screen needs {other}", "放得下，而当前布局需要 {other}"),
+    "fits": Text("fits, where the current one needs {other}", "放得下，而当前布局需要 {other}"),
     "lacks": Text("needs {memory}", "需要 {memory}"),
     "tight": Text("leaves only {left} of memory", "显存只剩 {left}"),
     "computes-less": Text(

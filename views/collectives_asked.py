@@ -182,7 +182,7 @@ def _read(layout: Layout, asked: CollectivesAsked, rank: Any) -> Watched:
         bytes_per_second=speed(layout, ranks, asked.collective_gbs),
     )
     if not is_empty(asked.collective_shape):
-        watched = replace(watched, shape=_shape(asked.collective_shape))
+        watched = replace(watched, shape=shape_of(asked.collective_shape))
         tensors_of(watched)  # refuses what does not split
     return replace(watched, algorithm=_algorithm(watched, asked.collective_algorithm))
 
@@ -230,7 +230,7 @@ def tensors_of(watched: Watched) -> tuple[list[np.ndarray], list[np.ndarray]]:
             before = filled(watched, [tensor.shape for tensor in after])
             after = apply(watched.op, before, group, direction="backward", **watched.options)
     except LayoutError as error:
-        raise _about_shape(watched, error) from None
+        raise about_shape(watched, error) from None
     numbers = max(tensor.size for tensor in (*before, *after))
     if numbers > MOST_NUMBERS:
         raise _too_large(watched.shape)
@@ -307,7 +307,12 @@ def _root(given: Any, members: tuple[int, ...], name: str, index: int) -> int:
     return members.index(root)
 
 
-def _shape(given: Any) -> tuple[int, ...]:
+def shape_of(given: Any) -> tuple[int, ...]:
+    """A shape as it is typed, of few enough numbers to read.
+
+    >>> shape_of("2x4")
+    (2, 4)
+    """
     told = given if isinstance(given, str) else quoted(given)
     parts = told.lower().replace("×", "x").replace("*", "x").split("x")[:9]
     sizes = tuple(typed(part) for part in parts)
@@ -333,7 +338,7 @@ def _too_large(shape: tuple[int, ...]) -> LayoutError:
     )
 
 
-def _about_shape(watched: Watched, error: LayoutError) -> LayoutError:
+def about_shape(watched: Watched, error: LayoutError) -> LayoutError:
     """A refusal of the tensors, as one of the shape, with the sizes that split put in."""
     cures = []
     at = error.facts.get("dim")
@@ -375,7 +380,7 @@ def _choice(field: str, given: Any, choices: tuple[str, ...]) -> str:
     near = get_close_matches(given, choices, n=2, cutoff=0.3) if isinstance(given, str) else []
     raise LayoutError(
         "not-offered",
-        f"{quoted(given)} is not offered",
+        f"{quoted(given)} is not offered: choose {', '.join(choices)}",
         control=field,
         alternatives=[{field: name} for name in near],  # type: ignore[dict-item]
         facts={"value": quoted(given), "control": field},

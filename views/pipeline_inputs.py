@@ -90,12 +90,7 @@ def tried(refusals: list[LayoutError], work: Callable[[], Found]) -> Found | Non
 
 def renamed(error: LayoutError) -> LayoutError:
     """The refusal with the page's names of the inputs."""
-    facts = dict(error.facts)
-    if "control" in facts:
-        facts["control"] = FIELDS.get(facts["control"], facts["control"])
-    cures = [{FIELDS.get(n, n): value for n, value in c.items()} for c in error.alternatives]
-    control = FIELDS.get(error.control or "", error.control)
-    return error.but(control=control, alternatives=cures, facts=facts)
+    return error.renamed(FIELDS)
 
 
 def schedule_name(asked: PipelineAsked, controls: Controls) -> Any:

@@ -28,7 +28,7 @@ from .traffic_asked import (
 )
 from .units import bytes_text, seconds_text
 
-__all__ = ["search_html"]
+__all__ = ["job_of", "reason_text", "search_html"]
 
 
 def search_html(
@@ -209,7 +209,7 @@ def _row(
         held = f'<span class="over">{escape(words)}</span>'
     stage = TRAFFIC["stage"][language].format(stage=one.stage)
     mark = f"<small>{escape(TRAFFIC['on_screen'][language])}</small>" if is_current else ""
-    items = "".join(f"<li>{escape(_said(reason, language))}</li>" for reason in reasons)
+    items = "".join(f"<li>{escape(reason_text(reason, language))}</li>" for reason in reasons)
     return (
         f'<tr{" class=current" if is_current else ""}><th scope="row">{escape(place)}{mark}</th>'
         f'<td class="search-name">{name}</td>{_cell("step", language)}{seconds_text(one.seconds)}'
@@ -261,7 +261,7 @@ def _opener(
     return form.opener(link(changed, fields), name)
 
 
-def _said(reason: Reason, language: str) -> str:
+def reason_text(reason: Reason, language: str) -> str:
     """A reason in words."""
     facts = dict(reason.facts)
     if "seconds" in facts:

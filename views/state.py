@@ -91,6 +91,21 @@ class Layout:
     def world_size(self) -> int:
         return self.mesh.world_size
 
+    @classmethod
+    def of(cls, made: Made, group_type: str = "chosen") -> Layout:
+        """What a job comes to, with no group to show yet."""
+        return cls(
+            group_type=group_type,
+            nodes=made.world_size // made.gpus_per_node,
+            gpus_per_node=made.gpus_per_node,
+            framework=made.framework,
+            mesh=made.mesh,
+            expert=made.expert,
+            shown=(),
+            makes=tuple(made.every.values()),
+            every=made.every,
+        )
+
     def made(self) -> Made:
         """The same as what a job comes to, for what is written of it."""
         return Made(self.framework, self.gpus_per_node, self.mesh, self.expert, self.every)
@@ -178,18 +193,7 @@ def _read(controls: Controls) -> Layout:
     framework = _choice("framework", controls.framework, (*CONVENTIONS, OWN))
     dp_kind = _choice("dp_kind", controls.dp_kind, DP_KINDS)
     nodes, gpus_per_node = _machines(controls)
-    made = _job(controls, framework, nodes, gpus_per_node).made()
-    layout = Layout(
-        group_type=group_type,
-        nodes=nodes,
-        gpus_per_node=gpus_per_node,
-        framework=framework,
-        mesh=made.mesh,
-        expert=made.expert,
-        shown=(),
-        makes=tuple(made.every.values()),
-        every=made.every,
-    )
+    layout = Layout.of(_job(controls, framework, nodes, gpus_per_node).made(), group_type)
     shown = _shown(layout, _kinds(group_type, dp_kind), _names("more", controls.more))
     return replace(layout, shown=shown)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 
 import numpy as np
@@ -11,9 +12,18 @@ import numpy as np
 from descriptions import BESIDE, CLUSTER_NOTES, LEFT_OUT, PURPOSES, TRAFFIC, Text, counted
 from groups import LayoutError
 from render.matrix import matrix_picture, matrix_svg, scale_png
+from training.in_flight import way_of
 from training.matrix import Matrix, matrix
 from training.parameters import StageParameters
-from training.traffic import REACHED, Traffic, computation, exposed_by_kind, most_layers, traffic
+from training.traffic import (
+    REACHED,
+    Computation,
+    Traffic,
+    computation,
+    exposed_by_kind,
+    most_layers,
+    traffic,
+)
 
 from .memory_asked import MemoryAsked
 from .nodes import chips
@@ -28,7 +38,7 @@ from .traffic_asked import (
 )
 from .units import bytes_text, seconds_text
 
-__all__ = ["TrafficAsked", "traffic_html"]
+__all__ = ["TrafficAsked", "sent_in_a_step", "traffic_html"]
 
 
 def traffic_html(
@@ -54,17 +64,21 @@ def traffic_html(
     )
 
 
-def _answer(layout: Layout, question: Question, language: str) -> str:
+def sent_in_a_step(layout: Layout, question: Question) -> tuple[list[Traffic], Computation]:
+    """Every transfer of the question's training step, and the computation beside them.
+
+    Errors: LayoutError for a model that the layout does not cut, or does not train so.
+    """
     problem = question.problem
     stages = [one.parameters for one in problem.stages()]
     rows = rows_of(layout, question, stages)
-    time = computation(
-        problem.model,
-        problem.split,
-        problem.training,
-        most_layers(stages, problem.split),
-        question.cluster.peak,
-    )
+    split = replace(problem.split, way=way_of(problem.training.schedule))
+    most = most_layers(stages, split)
+    return rows, computation(problem.model, split, problem.training, most, question.cluster.peak)
+
+
+def _answer(layout: Layout, question: Question, language: str) -> str:
+    rows, time = sent_in_a_step(layout, question)
     said = _job(layout, question, time.step, language)
     if not rows:
         return f'{said}<p class="fine">{escape(TRAFFIC["silent"][language])}</p>'

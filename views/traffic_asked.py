@@ -84,6 +84,17 @@ def _chosen(name: str, asked: TrafficAsked, choices: tuple[str, ...]) -> str:
     return value
 
 
+def ways_out(
+    error: LayoutError, layout: Layout, controls: Controls, memory: MemoryAsked
+) -> list[Way]:
+    """The changes with which a refused question was tried and is none any more."""
+    if error.control in STARTS:
+        return [Way(dict(one), False) for one in error.alternatives]
+    if error.code == "experts-need-sequence-parallel":
+        return [Way({"sequence_parallel": "on"}, False)]
+    return cures(error, layout, controls, memory)
+
+
 # -- HTML ----------------------------------------------------------------------------------------
 
 
@@ -132,12 +143,7 @@ def refused_html(
     language: str,
 ) -> str:
     """The sentence of a refusal, and the changes that were tried and work."""
-    if error.control in STARTS:
-        ways = [Way(dict(one), False) for one in error.alternatives]
-    elif error.code == "experts-need-sequence-parallel":
-        ways = [Way({"sequence_parallel": "on"}, False)]
-    else:
-        ways = cures(error, layout, controls, memory)
+    ways = ways_out(error, layout, controls, memory)
     buttons = "".join(_button(way, language) for way in ways)
     fixes = f'<p class="fixes">{buttons}</p>' if buttons else ""
     said = escape(sentence(error, language))
