@@ -16,7 +16,9 @@ from groups.check_script import check_script
 from groups.exports import ranks_json
 from groups.job import Job
 from groups.megatron import process_groups
-from views.api import ENDPOINTS, JOB
+from views.api import ENDPOINTS
+from views.api_training import TRAINING
+from views.endpoint import LAYOUT
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +142,7 @@ def test_only_the_documented_endpoints_are_public(server, named):
     assert httpx.get(f"{server}gradio_api/info").json()["unnamed_endpoints"] == {}
 
 
-SCHEMA = {int: "integer", str: "string"}
+SCHEMA = {int: "integer", str: "string", float: "number", bool: "boolean"}
 OWN_PARAMETERS = {
     "process_groups": {"names": str},
     "rank_table": {},
@@ -150,14 +152,34 @@ OWN_PARAMETERS = {
     "launch_command": {"target": str},
     "cluster_check": {"names": str, "megabytes": int},
     "read_launch": {"text": str},
+    "collective": {
+        **dict.fromkeys(("operation", "direction", "group", "tensors", "shape", "values"), str),
+        **{"root": int, "algorithm": str, "megabytes": float, "gigabytes_per_second": float},
+    },
+    "pipeline_schedule": {
+        "schedule": str,
+        **dict.fromkeys(("p", "m", "v", "group_size"), int),
+        **dict.fromkeys(("t_f", "t_i", "t_w", "t_b", "t_pair", "t_send"), float),
+        "ops": bool,
+    },
+    "memory_per_rank": {"capacity": float},
+    "traffic_per_step": {"cluster": str, "cp_algorithm": str},
+    "better_layouts": {"cluster": str, "capacity": float, "cp_algorithm": str},
 }
+OF_TRAINING = ("memory_per_rank", "traffic_per_step", "better_layouts")
+
+
+def shared_of(name):
+    """The parameters that an endpoint has in common with others."""
+    if name in ("read_launch", "pipeline_schedule"):
+        return {}
+    return {**(TRAINING.parameters if name in OF_TRAINING else {}), **LAYOUT.parameters}
 
 
 @pytest.mark.parametrize("name", ENDPOINTS)
 def test_an_endpoint_has_typed_parameters_with_defaults_and_a_description(named, name):
-    wanted = dict(OWN_PARAMETERS[name])
-    if name != "read_launch":
-        wanted |= {one: kind for one, (kind, _, _) in JOB.items()}
+    shared = shared_of(name)
+    wanted = {**OWN_PARAMETERS[name], **{one: kind for one, (kind, _, _) in shared.items()}}
     told = named[f"/{name}"]
     assert {one["parameter_name"]: one["type"]["type"] for one in told["parameters"]} == {
         one: SCHEMA[kind] for one, kind in wanted.items()
@@ -166,13 +188,13 @@ def test_an_endpoint_has_typed_parameters_with_defaults_and_a_description(named,
     assert {
         one["parameter_name"]: one["parameter_default"]
         for one in told["parameters"]
-        if one["parameter_name"] in JOB
-    } == {one: default for one, (_, default, _) in JOB.items() if one in wanted}
+        if one["parameter_name"] in shared
+    } == {one: default for one, (_, default, _) in shared.items()}
     assert [one["type"]["type"] for one in told["returns"]] == ["string"]
     assert told["description"].startswith((ENDPOINTS[name].__doc__ or "").split("\n")[0])
     for one in wanted:
         assert f"        {one}: " in ENDPOINTS[name].__doc__
-    assert "(the layout)" not in ENDPOINTS[name].__doc__
+    assert "(the " not in ENDPOINTS[name].__doc__
 
 
 SMALL = {"nodes": 2, "gpus_per_node": 4, "tp": 2, "pp": 2}

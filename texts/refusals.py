@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from .api import API_REFUSALS
 from .collectives import COLLECTIVES_REFUSALS
 from .memory import MEMORY_REFUSALS
 from .pipeline import PIPELINE_REFUSALS
@@ -302,6 +303,7 @@ REFUSALS: dict[str, Text] = {
         "{framework} has no words for {what}.", "{framework} 无法表达 {what}。"
     ),
     "no-axes": Text("A mesh needs at least one axis.", "网格至少需要一个轴。"),
+    **API_REFUSALS,
     **COLLECTIVES_REFUSALS,
     **MEMORY_REFUSALS,
     **PIPELINE_REFUSALS,

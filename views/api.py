@@ -1,100 +1,30 @@
 """What programs may ask of a running page: typed endpoints, checked like the page's own controls.
 
-Every function about a layout takes the parameters of `JOB` after its own; `endpoint` puts them
-together, so that each endpoint's schema names them all.
+Here are those about the layout; those about what its groups do are in the modules `api_*`.
 """
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Callable, Iterable
-from functools import wraps
 from typing import Any
-
-import gradio as gr
 
 from groups import LayoutError, coordinates
 from groups.audit import DOMAINS, audit
 from groups.check_script import check_script
-from groups.conventions import CONVENTIONS
 from groups.documents import job_of
-from groups.errors import not_a_choice, quoted
+from groups.errors import quoted
 from groups.exports import groups_json, ranks_json
-from groups.job import OWN, Job, Made
+from groups.job import Made
 from groups.launch_args import TARGETS, Item, Parsed, emit, parse
-from groups.mesh import whole_number
 from groups.placement import local_rank, node_of
 from groups.ranks import require_rank
 from groups.sharing import parse_ranks, shared_groups
 
-MOST_SERVED = 131_072
-"""GPUs that one answer may be about: its text is some 20 MB then."""
-
-JOB: dict[str, tuple[type, Any, str]] = {
-    "nodes": (int, 2, "machines in the job."),
-    "gpus_per_node": (int, 8, "GPUs of one machine."),
-    "tp": (int, 1, "tensor parallel size."),
-    "pp": (int, 1, "pipeline parallel size."),
-    "cp": (int, 1, "context parallel size."),
-    "ep": (int, 1, "expert parallel size."),
-    "etp": (int, 0, "expert tensor parallel size; 0: as tp."),
-    "framework": (str, "megatron", 'whose order to use, such as "megatron" or "llama3".'),
-    "order": (str, "", 'axes from fastest to slowest, such as "tp-cp-ep-dp-pp"; empty: its own.'),
-    "instances": (int, 1, "instances of the distributed optimizer."),
-}
-"""Parameters of a layout: type, default, meaning."""
-
-
-def endpoint(ask: Callable[..., str]) -> Callable[..., str]:
-    """A function of a made job, as a function of the job's parameters beside its own."""
-    own = list(inspect.signature(ask).parameters.values())[1:]
-    asked = [
-        inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
-        for name, (_, default, _) in JOB.items()
-    ]
-    signature = inspect.Signature([*own, *asked], return_annotation=str)
-
-    @wraps(ask)
-    def served(*values: Any, **named: Any) -> str:
-        bound = signature.bind(*values, **named)
-        bound.apply_defaults()
-        given = dict(bound.arguments)
-        job = {name: given.pop(name) for name in JOB}
-        return _answered(lambda: ask(_made(**job), **given))
-
-    lines = "".join(f"\n        {name}: {text}" for name, (_, _, text) in JOB.items())
-    served.__doc__ = (ask.__doc__ or "").replace("\n        (the layout)", lines)
-    served.__signature__ = signature  # type: ignore[attr-defined]
-    kinds = {name: kind for name, (kind, _, _) in JOB.items()}
-    hints = dict(inspect.get_annotations(ask, eval_str=True))
-    hints.pop("made")
-    served.__annotations__ = {**hints, **kinds, "return": str}
-    del served.__wrapped__  # type: ignore[attr-defined]
-    return served
-
-
-def _made(order: str, etp: Any, framework: Any, **sizes: Any) -> Made:
-    for name, value in sizes.items():
-        whole_number(value, name)
-    etp = whole_number(etp, "etp", minimum=0)
-    _require_choice("framework", framework, CONVENTIONS)
-    whose = {"framework": OWN, "order": order} if order else {"framework": framework}
-    made = Job(**sizes, etp=etp or None, **whose).made()
-    if made.world_size > MOST_SERVED:
-        raise LayoutError(
-            "too-many-ranks",
-            f"{made.world_size:,} GPUs are more than the {MOST_SERVED:,} that are served",
-            control="nodes",
-            facts={"ranks": made.world_size, "limit": MOST_SERVED},
-        )
-    return made
-
-
-def _require_choice(name: str, value: Any, choices: Iterable[str]) -> None:
-    known = list(choices)
-    if value not in known:
-        raise not_a_choice(name, value, known)
+from .api_collective import collective
+from .api_pipeline import pipeline_schedule
+from .api_training import better_layouts, memory_per_rank, traffic_per_step
+from .endpoint import endpoint, require_choice, serving
 
 
 def _names(names: Any) -> list[str] | None:
@@ -107,15 +37,6 @@ def _names(names: Any) -> list[str] | None:
             facts={"value": quoted(names)},
         )
     return names.split() or None
-
-
-def _answered(ask: Callable[[], str]) -> str:
-    """The answer, or the refusal in words and nothing else."""
-    try:
-        return ask()
-    except LayoutError as error:
-        quote = f". Megatron says: {error.quote}" if error.quote else ""
-        raise gr.Error(f"{error}{quote}", print_exception=False) from None
 
 
 @endpoint
@@ -222,7 +143,7 @@ def launch_command(made: Made, target: str = "megatron") -> str:
             "torchtitan-toml".
         (the layout)
     """
-    _require_choice("target", target, TARGETS)
+    require_choice("target", target, TARGETS)
     return emit(job_of(made), framework=target)
 
 
@@ -238,6 +159,7 @@ def cluster_check(made: Made, names: str = "", megabytes: int = 64) -> str:
     return check_script(made, _names(names), megabytes=megabytes)
 
 
+@serving()
 def read_launch(text: str = "") -> str:
     """What a launch command or a configuration asks for, as JSON. It is read, never run.
 
@@ -249,22 +171,19 @@ def read_launch(text: str = "") -> str:
         text: a Megatron-LM script, DeepSpeed JSON, torchtitan TOML, NeMo overrides or YAML.
     """
 
-    def read() -> str:
-        found = parse(text)
-        return json.dumps(
-            {
-                "framework": found.framework and found.framework.name,
-                "values": found.values,
-                "assumed": found.assumed,
-                "understood": _placed(found, found.understood),
-                "ignored": _placed(found, found.ignored),
-                "unresolved": _placed(found, found.unresolved),
-                "problems": _placed(found, found.problems),
-                "missing": [one.sentence for one in found.missing],
-            }
-        )
-
-    return _answered(read)
+    found = parse(text)
+    return json.dumps(
+        {
+            "framework": found.framework and found.framework.name,
+            "values": found.values,
+            "assumed": found.assumed,
+            "understood": _placed(found, found.understood),
+            "ignored": _placed(found, found.ignored),
+            "unresolved": _placed(found, found.unresolved),
+            "problems": _placed(found, found.problems),
+            "missing": [one.sentence for one in found.missing],
+        }
+    )
 
 
 def _placed(found: Parsed, items: Iterable[Item]) -> list[dict[str, Any]]:
@@ -280,9 +199,6 @@ def _placed(found: Parsed, items: Iterable[Item]) -> list[dict[str, Any]]:
     ]
 
 
-# Gradio tells the type of an answer only where it is a class, not the name of one.
-read_launch.__annotations__["return"] = str
-
 ENDPOINTS: dict[str, Callable[..., str]] = {
     "process_groups": process_groups,
     "rank_table": rank_table,
@@ -292,5 +208,10 @@ ENDPOINTS: dict[str, Callable[..., str]] = {
     "launch_command": launch_command,
     "cluster_check": cluster_check,
     "read_launch": read_launch,
+    "collective": collective,
+    "pipeline_schedule": pipeline_schedule,
+    "memory_per_rank": memory_per_rank,
+    "traffic_per_step": traffic_per_step,
+    "better_layouts": better_layouts,
 }
 """By the name under which Gradio serves them; /layout, the oldest, is in `app`."""
