@@ -138,9 +138,11 @@ def shared_by_ranks(made: Made, ranks: str = "") -> str:
 def launch_command(made: Made, target: str = "megatron") -> str:
     """The options that make a layout in one framework, as text to copy.
 
+    Targets are "megatron", "nemo", "megatron-deepspeed", "deepspeed", "torchtitan" and
+    "torchtitan-toml".
+
     Args:
-        target: "megatron", "nemo", "megatron-deepspeed", "deepspeed", "torchtitan" or
-            "torchtitan-toml".
+        target: whose options, such as "megatron" or "torchtitan".
         (the layout)
     """
     require_choice("target", target, TARGETS)

@@ -82,9 +82,12 @@ def collective(
     Tensors stand by global rank; null: the rank is in no such group. The cost is that of one rank
     for a buffer of so many megabytes: bytes sent, steps, bus factor, and the least seconds.
 
+    Operations are the collectives ("all_reduce", "reduce_scatter", "all_gather", "broadcast",
+    "reduce", "gather", "scatter", "split", "all_to_all", "send_recv") and Megatron's mappings, such
+    as "gather_from_sequence_parallel_region".
+
     Args:
-        operation: a collective such as "all_reduce" or "reduce_scatter", or one of Megatron's
-            mappings such as "gather_from_sequence_parallel_region".
+        operation: what every group does, such as "all_reduce".
         direction: "forward" or "backward"; the tensors are gradients of the output then.
         group: a kind of group, such as "tp" or "dp-cp"; empty: the first of more than one rank.
         tensors: a JSON list with the tensor of each rank; empty: tensors of a shape.

@@ -40,9 +40,11 @@ def pipeline_schedule(
     backward, I and W its halves for inputs and weights, "3F6&0B0" two that overlap. Times are in
     the unit of t_f; activations are counted in micro-batches of a whole rank.
 
+    Schedules are "gpipe", "1f1b", "interleaved", "bfs", "zb-h1", "zb-h2", "zb-v", "interleaved-zb",
+    "dualpipe" and "dualpipev".
+
     Args:
-        schedule: "gpipe", "1f1b", "interleaved", "bfs", "zb-h1", "zb-h2", "zb-v", "interleaved-zb",
-            "dualpipe" or "dualpipev".
+        schedule: the order of the ops, such as "1f1b".
         p: pipeline ranks.
         m: micro-batches of a step.
         v: chunks of the model on each rank; 0: as the schedule has them, 2 where it can choose.
