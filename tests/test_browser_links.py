@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from addresses import expect_address, next_step, reload, visit
 from browser import (
-    PATIENCE,
     READ,
     box,
     cell,
@@ -34,37 +34,6 @@ from views.messages import sentence
 from views.state import Controls, from_preset, job_of, read
 
 pytestmark = pytest.mark.browser
-
-
-def visit(page, query):
-    """Open the page anew at an address, as somebody does who was sent it."""
-    page.goto(page.url.split("?")[0] + query)
-    page.wait_for_selector("#picture .picture")
-    settle(page)
-
-
-def reload(page):
-    page.reload()
-    page.wait_for_selector("#picture .picture")
-    settle(page)
-
-
-def expect_address(page, controls, asked=None, language="en"):
-    """Wait until the address says exactly this state; gives its query."""
-    query = to_query(controls, asked or Asked(), language)
-    query = f"?{query}" if query else ""
-    try:
-        page.wait_for_function("query => location.search === query", arg=query, timeout=PATIENCE)
-    except Exception:
-        assert page.evaluate("location.search") == query
-        raise
-    return query
-
-
-def next_step(page):
-    """Wait until what is changed next is a step of its own for the back button."""
-    settle(page)
-    page.wait_for_function("since => Date.now() - since > 1000", arg=page.evaluate("Date.now()"))
 
 
 def cells(page, table):

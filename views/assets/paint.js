@@ -38,8 +38,12 @@ function remember(node) {
   else node.querySelectorAll?.('svg').forEach(remember);
 }
 
+// What a template holds are no children of it.
+const isOther = (old, fresh) =>
+  old.nodeName !== fresh.nodeName || old.id !== fresh.id || old.nodeName === 'TEMPLATE';
+
 function mend(old, fresh) {
-  if (old.nodeName !== fresh.nodeName || old.id !== fresh.id) {
+  if (isOther(old, fresh)) {
     remember(fresh);
     old.replaceWith(fresh);
   } else if (old.nodeType !== Node.ELEMENT_NODE) {

@@ -64,11 +64,17 @@ document.addEventListener('pin', ({ detail }) => {
   if (link !== undefined) address(withRank(link, detail.rank));
 });
 
-// A link that is opened, here or on the way back; a link to the very state that is shown does nothing.
-function open(query) {
-  changed = Date.now(); // what the answer writes belongs to this step
-  trigger('link', { query });
+// A link that is opened; a link to the very state that is shown does nothing. One in the page is a
+// step of its own for the back button. At the start and on the way back the address is there
+// already: what the answer writes belongs to it.
+const open = (query) => trigger('link', { query });
+function openAddress() {
+  changed = Date.now();
+  open(linked());
 }
-document.addEventListener('open', ({ detail }) => open(detail.query));
-addEventListener('popstate', () => open(linked()));
-if (linked()) open(linked());
+document.addEventListener('open', ({ detail }) => {
+  changed = 0;
+  open(detail.query);
+});
+addEventListener('popstate', openAddress);
+if (linked()) openAddress();

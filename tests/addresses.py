@@ -1,0 +1,54 @@
+"""What the browser tests that are about links share: opening them, and waiting for the address."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from browser import PATIENCE, Page, TooLong, expect, settle
+
+from views.asked import Asked
+from views.link import to_query
+from views.state import Controls
+
+
+def visit(page: Page, query: str) -> None:
+    """Open the page anew at an address, as somebody does who was sent it."""
+    page.goto(page.url.split("?")[0] + query)
+    page.wait_for_selector("#picture .picture")
+    settle(page)
+
+
+def follow(page: Page, controls: Controls, asked: Asked, language: str = "en") -> None:
+    """Open a state in place, as a link within the page does: faster than to load it all anew."""
+    page.evaluate(
+        "query => document.dispatchEvent(new CustomEvent('open', {detail: {query}}))",
+        to_query(controls, asked, language),
+    )
+    expect(page.locator(f".picture[data-view={asked.view}][lang={language}]")).to_be_visible()
+    settle(page)
+
+
+def reload(page: Page) -> None:
+    page.reload()
+    page.wait_for_selector("#picture .picture")
+    settle(page)
+
+
+def expect_address(
+    page: Page, controls: Controls, asked: Asked | None = None, language: str = "en"
+) -> str:
+    """Wait until the address says exactly this state; gives its query."""
+    query = to_query(controls, asked or Asked(), language)
+    query = f"?{query}" if query else ""
+    try:
+        page.wait_for_function("query => location.search === query", arg=query, timeout=PATIENCE)
+    except TooLong:
+        assert page.evaluate("location.search") == query
+        raise
+    return query
+
+
+def next_step(page: Page) -> Any:
+    """Wait until what is changed next is a step of its own for the back button."""
+    settle(page)
+    page.wait_for_function("since => Date.now() - since > 1000", arg=page.evaluate("Date.now()"))

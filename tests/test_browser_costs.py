@@ -1,0 +1,319 @@
+"""Memory, Traffic, Better layouts and the costs of Compare in the real page, and what they share
+with the other views of a step: one address, one language, names, contrast, room."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from addresses import expect_address, follow, next_step, reload
+from browser import (
+    box,
+    contrasts,
+    expect,
+    next_frame,
+    overflow,
+    requests_during,
+    settle,
+    show,
+    type_in,
+)
+
+from descriptions import CONTROLS, MEMORY, OPERATION_TEXTS, PAGE, TRAFFIC
+from training.matrix import matrix
+from training.memory import largest, memory_per_stage
+from training.search import search, worked_out
+from training.traffic import exposed_by_kind
+from views.asked import Asked, filled
+from views.compare_costs import ROWS
+from views.memory_asked import GIB, MemoryAsked, problem_of
+from views.memory_bars import gib
+from views.search import job_of
+from views.state import Controls, read
+from views.traffic import rows_of
+from views.traffic_asked import TrafficAsked, question_of
+from views.units import bytes_text, seconds_text
+
+pytestmark = pytest.mark.browser
+
+LLAMA = MemoryAsked(model="llama3-70b")
+
+
+def cells(page, table):
+    """The text of a table's cells, each row by its head."""
+    rows = page.locator(f"{table} tbody tr").evaluate_all(
+        "rows => rows.map(row => [...row.cells].map(cell => cell.innerText.trim()))"
+    )
+    return {row[0]: row[1:] for row in rows}
+
+
+# --- Memory ---------------------------------------------------------------------------------------
+
+
+def test_a_model_that_does_not_fit_is_made_to_fit_in_one_click(open_page):
+    page = open_page()
+    controls = Controls(nodes=4, tp=4, pp=2)
+    follow(page, controls, Asked(view="memory", traffic=TrafficAsked(cluster="hgx-h800")))
+    box(page, "model").select_option("llama3-70b")
+    before = problem_of(read(controls), controls, LLAMA).stages()
+    verdict = page.locator(".memory-verdict")
+    expect(verdict).to_contain_text(f"needs {gib(largest(before).total)}")
+    assert largest(before).total > 80 * GIB
+    expect(verdict).to_have_class(re.compile("over"))
+    rows = page.locator(".memory-row")
+    expect(rows).to_have_count(2)
+    formula = page.locator(".memory-formula")
+
+    def look():
+        for stage in (1, 0):
+            rows.nth(stage).hover()
+            expect(formula.locator("h4")).to_contain_text(f"PP {stage}, layers: 40")
+            told = cells(page, ".memory-formula")
+            parts = {MEMORY[f"part_{part}"]["en"]: number
+                     for part, number in before[stage].parts.items()}  # fmt: skip
+            assert {name: told[name][0] for name in told} == {
+                name: gib(number) for name, number in parts.items()
+            }
+            weights = f"2 B × {before[stage].parameters.total / 1e6:,.0f} M"
+            assert told[MEMORY["part_weights"]["en"]][1] == weights
+
+    assert requests_during(page, look) == []
+    fix = verdict.locator(".fix").first
+    (promised,) = re.findall(r"[\d,.]+ GiB", fix.inner_text())
+    fix.click()
+    expect(verdict).to_have_class(re.compile("fits"))
+    expect(verdict).to_contain_text(promised)
+    # The change keeps what every other view was asked.
+    assert "cluster=hgx-h800" in page.evaluate("location.search")
+    assert "model=llama3-70b" in page.evaluate("location.search")
+
+
+def test_zero_stages_are_chosen_from_their_table_for_the_pinned_rank(open_page):
+    page = open_page()
+    controls = Controls(nodes=4, tp=4, pp=2)
+    follow(page, controls, Asked(view="memory", memory=LLAMA, rank="21"))
+    layout = read(controls)
+    problem = problem_of(layout, controls, LLAMA)
+    ranks = layout.every["dp-cp"].members(21).tolist()
+    stage = 1  # of rank 21 of 32, with 16 ranks a stage
+    expect(page.locator("#picture")).to_contain_text(f"Rank 21 (PP {stage}) shares")
+    for zero in (3, 2):
+        name = MEMORY[f"zero_{zero}"]["en"]
+        page.locator(".memory-zero").get_by_role("button", name=name).click()
+        expect(box(page, "zero")).to_have_value(str(zero))
+        expect(page.locator(".memory-zero tr[aria-current]")).to_contain_text(name)
+    for zero in range(4):
+        training = replace(problem.training, zero=zero)
+        parts = memory_per_stage(problem.model, problem.split, training)[stage].parts
+        states = [parts[part] for part in ("weights", "gradients", "optimizer")]
+        shown = cells(page, ".memory-zero")[MEMORY[f"zero_{zero}"]["en"]]
+        assert shown == [gib(number) for number in (*states, sum(states))]
+    shares = page.locator("svg.shards").first.locator("text").all_text_contents()
+    assert set(map(str, ranks)) <= set(shares)
+    # A rank that there is not is refused, and the rest of the view stays.
+    type_in(page, "of_rank", "99")
+    expect(page.locator(".memory .refusal")).to_have_count(1)
+    expect(page.locator(".memory-row")).to_have_count(2)
+
+
+# --- Traffic, Better layouts, Compare -------------------------------------------------------------
+
+SMALL = Controls(nodes=2, tp=2, pp=2, layers="32", global_batch="64")
+
+
+def question(controls, traffic=None, memory=None):
+    return question_of(read(controls), controls, memory or MemoryAsked(), traffic or TrafficAsked())
+
+
+def test_bytes_of_every_kind_and_pair_are_those_of_the_maths(open_page):
+    page = open_page()
+    follow(page, SMALL, Asked(view="traffic"))
+    box(page, "cluster").select_option("dgx-a100")
+    asked, layout = question(SMALL, TrafficAsked(cluster="dgx-a100")), read(SMALL)
+    rows = rows_of(layout, asked, [one.parameters for one in asked.problem.stages()])
+    expect(page.locator(".traffic-job")).to_contain_text(asked.cluster.name)
+    kinds = cells(page, ".traffic > .traffic-table")
+    exposed = exposed_by_kind(rows)
+    assert [*kinds][:-1] == [*exposed]
+    for kind, seconds in exposed.items():
+        own = [row for row in rows if row.kind == kind]
+        sent, total, across, time, waits = kinds[kind][1:]
+        assert total == bytes_text(sum(row.total for row in own))
+        assert time == seconds_text(sum(row.seconds for row in own))
+        assert waits == seconds_text(seconds)
+        leaves = sum(row.across for row in own)
+        assert across.startswith(bytes_text(leaves) if leaves else TRAFFIC["all_inside"]["en"])
+        assert sent == bytes_text(max(map(sum, zip(*(row.by_stage for row in own)))))
+    found = matrix(rows, layout.every, layout.mesh, layout.gpus_per_node)
+    svg = page.locator("svg.traffic-matrix")
+    svg.scroll_into_view_if_needed()
+    area, data = svg.bounding_box(), svg.evaluate("svg => ({...svg.dataset})")
+    scale = area["width"] / svg.evaluate("svg => svg.viewBox.baseVal.width")
+    cell, left, top = (float(data[name]) for name in ("cell", "left", "top"))
+
+    def look():
+        for sender, receiver in ((0, 1), (0, 8), (3, 5), (9, 2)):
+            page.mouse.move(
+                area["x"] + scale * (left + (receiver + 0.5) * cell),
+                area["y"] + scale * (top + (sender + 0.5) * cell),
+            )
+            parts = [
+                f"{kind} {bytes_text(number)}"
+                for kind, number in zip(found.kinds, found.sent[:, sender, receiver])
+                if number
+            ]
+            said = f"rank {sender} (node {sender // 8}) → rank {receiver} (node {receiver // 8}): "
+            told = page.locator(".traffic-told")
+            expect(told).to_contain_text(said)
+            expect(told).to_contain_text(", ".join(parts) or TRAFFIC["matrix_none"]["en"])
+
+    assert requests_during(page, look) == []
+
+
+def test_a_better_layout_is_opened_in_one_click_and_compared_with_the_one_before(open_page):
+    page = open_page()
+    asked = Asked(view="search", traffic=TrafficAsked(cluster="dgx-a100"), rank="3")
+    follow(page, SMALL, asked)
+    best = search(job_of(read(SMALL), question(SMALL, asked.traffic))).best
+    names = page.locator(".search-name")
+    expect(names.first).to_have_text(" ".join(
+        f"{name}{best[0].sizes[name]}" for name in ("tp", "cp", "pp", "dp")
+    ))  # fmt: skip
+    steps = page.locator('.search-table td[data-label^="Step"]').all_inner_texts()
+    assert [text.strip() for text in steps[:3]] == [seconds_text(one.seconds) for one in best[:3]]
+    show(page, "compare")
+    page.get_by_role("button", name=PAGE["keep"]["en"]).click()
+    expect(page.locator("#picture")).to_contain_text(PAGE["compare_same"]["en"])
+    kept = box(page, "kept").input_value()
+    show(page, "search")
+    next_step(page)
+    names.first.locator("a").click()
+    expect(page.locator("tr.current th")).to_contain_text("1")
+    expect(page.locator("tr.current th")).to_contain_text(TRAFFIC["on_screen"]["en"])
+    one = best[0].sizes
+    controls = SMALL.changed({name: one[name] for name in ("tp", "cp", "pp")})
+    # The same view with the same inputs, and a step of its own for the back button.
+    expect_address(page, controls, replace(asked, kept=kept))
+    expect(box(page, "cluster")).to_have_value("dgx-a100")
+    page.go_back()
+    settle(page)
+    expect_address(page, SMALL, replace(asked, kept=kept))
+    page.go_forward()
+    settle(page)
+    show(page, "compare")
+    sides = []
+    for layout in (SMALL, controls):
+        now = question(layout, asked.traffic)
+        sides.append(worked_out(job_of(read(layout), now), now.problem.split))
+    expect(page.locator(".costs tbody tr")).to_have_count(len(ROWS))
+    assert cells(page, ".costs") == {
+        PAGE[name]["en"]: [say(side) for side in sides] for name, say in ROWS.items()
+    }
+
+
+# --- What all views share -------------------------------------------------------------------------
+
+INPUTS = {
+    "collective": "broadcast",
+    "collective_shape": "2x2",
+    "schedule": "interleaved",
+    "micro_batches": "16",
+    "chunks": "4",
+    "model": "mixtral-8x7b",
+    "capacity": "64",
+    "cluster": "dgx-a100",
+    "recompute": "full",
+}
+"""Inputs of all views; each is there in at least one."""
+
+OF_VIEWS = {
+    "collectives": ("collective", "collective_shape"),
+    "pipeline": ("schedule", "micro_batches", "chunks"),
+    "memory": ("model", "capacity", "recompute"),
+    "traffic": ("model", "cluster", "recompute"),
+    "search": ("model", "cluster", "recompute"),
+}
+
+JOB = Controls(nodes=4, tp=4, pp=4, layers="32", experts="8")
+
+NAMELESS = """() => [
+  ...document.querySelectorAll('#picture :is(input, select, button, textarea, a)'),
+].filter((one) => {
+  const labels = [...(one.labels ?? [])].map((label) => label.textContent);
+  const own = one.getAttribute('aria-label') ?? '';
+  return !(own + labels.join('') + (one.matches('button, a') ? one.textContent : '')).trim();
+}).map((one) => one.outerHTML.slice(0, 100))"""
+
+
+def expect_inputs(page, view):
+    for name in OF_VIEWS[view]:
+        expect(box(page, name)).to_have_value(INPUTS[name])
+
+
+def look_at(page, view, language):
+    """Everything opened; what is wrong with its looks and names, by view."""
+    show(page, view, language)
+    settle(page)
+    page.evaluate("document.querySelectorAll('#picture details').forEach(d => { d.open = true; })")
+    next_frame(page)
+    faint = [one for one in contrasts(page, "#picture") if one[0] < 4.5]
+    return [*faint, *page.evaluate(NAMELESS), *([overflow(page)] if overflow(page)[0] else []),
+            *overflow(page)[1]]  # fmt: skip
+
+
+def test_inputs_of_all_views_survive_a_reload_and_the_way_back(open_page):
+    page = open_page()
+    asked = filled(Asked(view="collectives"), INPUTS)
+    follow(page, JOB, asked)
+    wrong = {}
+    for view in OF_VIEWS:
+        wrong[view] = look_at(page, view, "en")
+        expect_inputs(page, view)
+    assert wrong == {view: [] for view in OF_VIEWS}
+    expect_address(page, JOB, replace(asked, view="search"))
+    reload(page)
+    expect_inputs(page, "search")
+    # What is changed in a view is one step; the way back undoes it, and the view is that one.
+    show(page, "memory")
+    next_step(page)
+    type_in(page, "capacity", "192")
+    expect(page.locator(".memory-line")).to_contain_text("192")
+    next_step(page)
+    show(page, "pipeline")
+    expect_address(page, JOB, filled(Asked(view="pipeline"), {**INPUTS, "capacity": "192"}))
+    page.go_back()
+    settle(page)
+    expect(box(page, "capacity")).to_have_value("192")
+    page.go_back()
+    settle(page)
+    expect_inputs(page, "memory")
+    expect(page.locator(".memory-line")).to_contain_text("64")
+
+
+def test_a_phone_in_the_dark_shows_all_views_in_chinese_with_the_same_inputs(open_page):
+    page = open_page(width=400, height=900, touch=True, dark=True)
+    asked = filled(Asked(view="collectives"), INPUTS)
+    follow(page, JOB, asked)
+    page.locator("#language").get_by_text("中文", exact=True).click()
+    expect(page.locator(".picture")).to_have_attribute("lang", "zh")
+    english = [
+        piece.strip(" .,:;()")
+        for texts in (PAGE, TRAFFIC, MEMORY)
+        for name, text in texts.items()
+        if text["en"] != text["zh"] and name != "subtitle_en"
+        for piece in re.split(r"\{\w+\}", text["en"])
+    ]
+    english += [text.help["en"] for text in CONTROLS.values()]
+    english += [text.does["en"] for text in OPERATION_TEXTS.values()]
+    english = [piece for piece in english if len(piece) > 8 and " " in piece]
+    assert len(english) > 200
+    wrong = {}
+    for view in OF_VIEWS:
+        wrong[view] = look_at(page, view, "zh")
+        said = page.locator("#page").inner_text()
+        wrong[view] += [piece for piece in english if piece in said]
+        expect_inputs(page, view)
+        assert len(re.findall(r"[\u4e00-\u9fff]", said)) > 300
+    assert wrong == {view: [] for view in OF_VIEWS}
+    expect_address(page, JOB, replace(asked, view="search"), "zh")
