@@ -11,6 +11,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from groups.conventions import CONVENTIONS
+from groups.presets import PRESETS
+from training.clusters import CLUSTERS
+from training.collectives import COLLECTIVES
+from training.mappings import MAPPINGS
+from training.models import MODELS
+from training.pipeline import SCHEDULES
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -45,6 +53,23 @@ def test_the_readme_has_the_two_commands():
 def test_what_the_readme_links_to_is_there():
     for target in re.findall(r"\]\((?!http)([^)]+)\)", README):
         assert (ROOT / target).exists(), target
+
+
+COUNTED = {
+    "frameworks": CONVENTIONS,
+    "published layouts": PRESETS,
+    "collectives": COLLECTIVES,
+    "mappings": MAPPINGS,
+    "schedules": SCHEDULES,
+    "published models": MODELS,
+    "kinds of clusters": CLUSTERS,
+}
+
+
+@pytest.mark.parametrize("what", COUNTED)
+def test_what_the_readme_counts_are_so_many(what):
+    (count,) = set(re.findall(rf"([0-9]+) {what}", " ".join(README.split())))
+    assert int(count) == len(COUNTED[what])
 
 
 PAGE_ONLY = {"views", "app", "gradio", "descriptions", "texts"}
