@@ -98,7 +98,7 @@ def test_another_framework_shows_what_its_order_moves(open_page):
     expect(box(page, "versus")).to_have_count(0)
     show(page, "orders")
     expect(box(page, "versus")).to_be_visible()
-    expect(page.locator("#downloads")).to_be_hidden()
+    expect(page.locator("#save-svg")).to_be_visible()
     expect_comparison(page, layout, megatron)
     for framework in ("llama3", "megatron"):
         expect(page.locator("#picture")).to_contain_text(CONVENTIONS[framework].name)
