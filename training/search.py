@@ -48,8 +48,8 @@ LEAST_TOKENS = 2048
 MOST = 10
 """Layouts that a search returns."""
 
-PATIENCE = 400
-"""Layouts that one search works out to the end: enough for all of a thousand GPUs."""
+PATIENCE = 8_000
+"""Pipeline stages that one search works out: enough for all layouts of a thousand GPUs."""
 
 
 @dataclass(frozen=True)
@@ -143,15 +143,16 @@ def search(job: Job, most: int = MOST) -> Found:
     )
     too_large = sum(is_large for is_large, _, _ in bounds)
     kept: list[Candidate] = []
-    worked_out, complete = 0, True
+    worked_out, stages, complete = 0, 0, True
     for is_large, bound, number in bounds:
         fitting = [one for one in kept if one.memory <= job.capacity]
         enough = len(fitting) >= most and fitting[most - 1].seconds <= bound
         if enough or (is_large and fitting):
             break
-        if worked_out == PATIENCE:
+        if stages >= PATIENCE:
             complete = False
             break
+        stages += splits[number].pp
         one = _candidate(job, splits[number], bool(fitting))
         worked_out += 1
         if one is not None:
