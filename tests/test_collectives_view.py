@@ -299,7 +299,7 @@ def test_an_input_that_cannot_be_is_refused_and_the_rest_is_shown(field, value, 
     assert [(problem.code, problem.control) for problem in problems] == [(code, field)]
     assert getattr(counting, field) == ""
     page = shown(asked)
-    assert page.count('class="problem"') == 1
+    assert page.count('class="refusal"') == 1
     assert "collectives-exchange" in page
     assert "<b>" not in page.replace("<b>In training", "").replace(
         "<b>", "", page.count("<dd>") * 9
@@ -310,13 +310,13 @@ def test_an_input_that_cannot_be_is_refused_and_the_rest_is_shown(field, value, 
 @pytest.mark.parametrize("value", ["0", "many", 1e99, [3], True])
 def test_an_input_of_the_timeline_that_cannot_be_is_refused(field, value):
     page = shown(replace(CollectivesAsked(), **{field: value}))
-    assert page.count('class="problem"') == 1
+    assert page.count('class="refusal"') == 1
     assert "collectives-lanes" in page
 
 
 def fixes(page: str) -> list[dict[str, str]]:
     """The changes of the buttons beside problems."""
-    problems = re.findall(r'<div class="problem">.*?</div>', page)
+    problems = re.findall(r'<div class="refusal"[^>]*>.*?</div>', page)
     return [
         json.loads(html.unescape(found))
         for problem in problems

@@ -181,7 +181,7 @@ TRAFFIC: dict[str, Text] = {
         "No layout is valid: the batch, the heads or the layers do not divide.",
         "没有有效布局：batch、注意力头数或层数无法整除。",
     ),
-    "search_other_recompute": Text("Try full recomputation", "改用完全重计算"),
+    "search_other_recompute": Text("Full recomputation", "完全重计算"),
     "column_place": Text("Place", "名次"),
     "column_layout": Text("Layout", "布局"),
     "column_step": Text("Step at least", "一步的下界"),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from descriptions import MEMORY, PAGE
+from descriptions import MEMORY
 from groups import LayoutError
 from training.in_flight import SCHEDULES
 from training.memory import PRECISIONS, StageMemory, largest
@@ -34,9 +34,10 @@ from .memory_asked import (
 from .memory_bars import bars_html, gib, millions
 from .memory_grid import grid_html
 from .memory_zero import zero_html
-from .messages import control_label, sentence
+from .messages import control_label
 from .model_asked import FLAGS, ON_OFF, SIZES, ChosenModel, model_of
 from .picture import framed
+from .problems import problem_html
 from .state import Controls, Layout, as_text, is_empty, pinned_rank
 
 __all__ = ["MemoryAsked", "memory_html"]
@@ -157,17 +158,18 @@ def _refusal(
     error: LayoutError, layout: Layout, controls: Controls, asked: MemoryAsked, language: str
 ) -> str:
     """The sentence, and the changes that were tried and work."""
-    said = sentence(error, language)
     ways = cures(error, layout, controls, asked)
-    buttons = "".join(_button(way, language) for way in ways)
-    fixes = f'<p class="fixes"><span>{PAGE["try"][language]}</span>{buttons}</p>' if buttons else ""
-    return f'<div class="refusal" role="alert"><p>{escape(said)}</p>{fixes}</div>'
+    return problem_html(error, language, [(way.changes, _label(way, language)) for way in ways])
 
 
-def _button(way: Way, language: str, total: float | None = None) -> str:
-    label = ", ".join(_change(name, value, language) for name, value in way.changes.items())
-    if total is not None:
-        label = MEMORY["way_total"][language].format(change=label, total=gib(total))
+def _label(way: Way, language: str) -> str:
+    return ", ".join(_change(name, value, language) for name, value in way.changes.items())
+
+
+def _button(way: Way, total: float, language: str) -> str:
+    """A way to fit, with the bytes of the fullest stage then."""
+    change = _label(way, language)
+    label = MEMORY["way_total"][language].format(change=change, total=gib(total))
     return form.setter(way.changes, label)
 
 
@@ -202,7 +204,7 @@ def _verdict(
     if not over:
         return f'<p class="memory-verdict fits" role="status">{escape(words)}</p>'
     ways = ways_to_fit(problem, layout, controls, asked)
-    buttons = "".join(_button(way, language, total) for way, total in ways)
+    buttons = "".join(_button(way, total, language) for way, total in ways)
     then = MEMORY["ways" if ways else "way_none"][language]
     return (
         f'<div class="memory-verdict over" role="status"><p>{escape(words)}</p>'

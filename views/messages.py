@@ -68,12 +68,15 @@ def refusal_line(error: LayoutError, language: str) -> str:
     >>> refusal_line(LayoutError("no-axes", "", quote="KeyError: 'x'"), "en")[:38]
     '<p class="refusal line" role="alert">A'
     """
-    quote = (
-        f" {PAGE['megatron_says'][language]} <code>{escape(error.quote)}</code>"
-        if error.quote
-        else ""
-    )
-    return f'<p class="refusal line" role="alert">{escape(sentence(error, language))}{quote}</p>'
+    said = escape(sentence(error, language)) + quote_of(error, language)
+    return f'<p class="refusal line" role="alert">{said}</p>'
+
+
+def quote_of(error: LayoutError, language: str) -> str:
+    """What Megatron says itself, if it does, to stand behind the sentence."""
+    if not error.quote:
+        return ""
+    return f" {PAGE['megatron_says'][language]} <code>{escape(error.quote)}</code>"
 
 
 def fix_label(fix: Mapping[str, Any], language: str) -> str:

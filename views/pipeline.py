@@ -14,7 +14,7 @@ from training.pipeline import SCHEDULES
 from training.pipeline.schedules import Asked as Schedule
 
 from . import form
-from .messages import fix_label, sentence
+from .messages import fix_label
 from .picture import framed, ranges_text
 from .pipeline_chart import chart_html, shown_of
 from .pipeline_figures import figures_html
@@ -32,6 +32,7 @@ from .pipeline_inputs import (
     tried,
 )
 from .pipeline_layers import Stage, layers_html, stages_of
+from .problems import problem_html
 from .state import Controls, Layout, is_empty, read
 
 __all__ = ["PipelineAsked", "pipeline_html"]
@@ -271,27 +272,16 @@ class _Page:
     # -- refusals -------------------------------------------------------------------------------
 
     def _refused(self, errors: list[LayoutError]) -> str:
-        return "".join(self._refusal(error) for error in errors)
-
-    def _refusal(self, error: LayoutError) -> str:
-        """The sentence, and what was tried to work as buttons."""
-        shown = "".join(self._cure(cure) for cure in error.alternatives)
-        fixes = (
-            f'<p class="fixes"><span>{PAGE["try"][self.language]}</span>{shown}</p>'
-            if shown
-            else ""
-        )
-        return (
-            f'<div class="refusal" role="alert" data-control="{escape(error.control or "")}">'
-            f"<p>{escape(sentence(error, self.language))}</p>"
-            f"{fixes}</div>"
+        return "".join(
+            problem_html(error, self.language, map(self._with_label, error.alternatives))
+            for error in errors
         )
 
-    def _cure(self, cure: Mapping[str, Any]) -> str:
-        """A button, labelled by what it changes of the layout, else of this view."""
+    def _with_label(self, cure: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
+        """A cure, and what it changes of the layout, else of this view."""
         others = {name: value for name, value in cure.items() if name not in OWN}
         named = {n: SCHEDULES[v].title if v in SCHEDULES else v for n, v in cure.items()}
-        return form.setter(cure, fix_label(others or named, self.language))
+        return cure, fix_label(others or named, self.language)
 
 
 def _once(errors: list[LayoutError]) -> list[LayoutError]:

@@ -1,4 +1,4 @@
-"""What is wrong with an input of a view, beside it: the sentence, and buttons that mend it."""
+"""What is wrong with an input of a view: the sentence, and buttons that mend it, in one box."""
 
 from __future__ import annotations
 
@@ -10,24 +10,29 @@ from descriptions import PAGE
 from groups import LayoutError
 
 from .form import setter
-from .messages import fix_label, refusal_line
+from .messages import fix_label, quote_of, sentence
+
+Fixes = Iterable[tuple[Mapping[str, Any], str]]
+"""Changes of the view's inputs or of the column, each with the label of its button."""
 
 
-def problem_html(error: LayoutError, language: str) -> str:
-    """A refusal of one input; its alternatives set the fields of the view."""
-    labels = [(change, fix_label(change, language)) for change in error.alternatives]
-    return (
-        f'<div class="problem">{refusal_line(error, language)}{fixes_html(labels, language)}</div>'
-    )
+def problem_html(error: LayoutError, language: str, fixes: Fixes | None = None) -> str:
+    """A refusal; without ``fixes`` its alternatives set the fields that they name.
+
+    The page's script marks the box that it is about.
+    """
+    if fixes is None:
+        fixes = [(change, fix_label(change, language)) for change in error.alternatives]
+    said = escape(sentence(error, language)) + quote_of(error, language)
+    return _box(said, fixes, language, f' data-control="{escape(error.control or "")}"')
 
 
-def said_html(text: str, fixes: Iterable[tuple[Mapping[str, Any], str]], language: str) -> str:
-    """The same of a sentence that is no refusal: changes of fields, each with its label."""
-    line = f'<p class="refusal line" role="alert">{escape(text)}</p>'
-    return f'<div class="problem">{line}{fixes_html(fixes, language)}</div>'
+def said_html(text: str, fixes: Fixes, language: str) -> str:
+    """The same of a sentence that is no refusal."""
+    return _box(escape(text), fixes, language)
 
 
-def fixes_html(fixes: Iterable[tuple[Mapping[str, Any], str]], language: str) -> str:
-    """One button a change; nothing if there is none."""
+def _box(said: str, fixes: Fixes, language: str, marks: str = "") -> str:
     buttons = "".join(setter(change, label) for change, label in fixes)
-    return f'<p class="fixes"><span>{PAGE["try"][language]}</span>{buttons}</p>' if buttons else ""
+    tries = f'<p class="fixes"><span>{PAGE["try"][language]}</span>{buttons}</p>' if buttons else ""
+    return f'<div class="refusal" role="alert"{marks}><p>{said}</p>{tries}</div>'

@@ -16,6 +16,7 @@ from .memory_asked import MemoryAsked
 from .memory_bars import gib
 from .messages import sentence
 from .picture import framed
+from .problems import said_html
 from .state import Controls, Layout, is_empty, read
 from .traffic import left_out_html
 from .traffic_asked import (
@@ -133,10 +134,9 @@ def _job(job: Job, found: Found, question: Question, memory: MemoryAsked, langua
     said = f'<div class="traffic-job"><p>{escape(joined)}</p></div>'
     if found.best and found.best[0].memory > job.capacity:
         words = TRAFFIC["search_none_fits"][language].format(capacity=capacity)
-        fix = form.setter({"recompute": "full"}, TRAFFIC["search_other_recompute"][language])
+        fix = ({"recompute": "full"}, TRAFFIC["search_other_recompute"][language])
         is_full = job.training.recompute == "full" or not _fits_with_full(job)
-        fixes = "" if is_full else f'<p class="fixes">{fix}</p>'
-        said += f'<div class="refusal" role="alert"><p>{escape(words)}</p>{fixes}</div>'
+        said += said_html(words, [] if is_full else [fix], language)
     return said
 
 

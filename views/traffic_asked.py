@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 from descriptions import CP_CHOICES, MEMORY
@@ -20,8 +19,9 @@ from training.models import MODELS
 
 from . import form
 from .memory_asked import DEFAULTS, MemoryAsked, Problem, Way, cures, problem_of
-from .messages import control_label, sentence
+from .messages import control_label
 from .model_asked import ON_OFF, model_of
+from .problems import problem_html
 from .state import Controls, Layout, is_empty
 
 Link = Callable[[Controls, Mapping[str, str]], str]
@@ -144,15 +144,11 @@ def refused_html(
 ) -> str:
     """The sentence of a refusal, and the changes that were tried and work."""
     ways = ways_out(error, layout, controls, memory)
-    buttons = "".join(_button(way, language) for way in ways)
-    fixes = f'<p class="fixes">{buttons}</p>' if buttons else ""
-    said = escape(sentence(error, language))
-    return f'<div class="refusal" role="alert"><p>{said}</p>{fixes}</div>'
+    return problem_html(error, language, [(way.changes, _label(way, language)) for way in ways])
 
 
-def _button(way: Way, language: str) -> str:
-    label = ", ".join(_change(name, value, language) for name, value in way.changes.items())
-    return form.setter(way.changes, label)
+def _label(way: Way, language: str) -> str:
+    return ", ".join(_change(name, value, language) for name, value in way.changes.items())
 
 
 def _change(name: str, value: Any, language: str) -> str:

@@ -67,3 +67,14 @@ document.addEventListener('state', ({ detail }) => {
   showAll();
 });
 document.addEventListener('drawn', showAll);
+
+// The box that a refusal is about is marked, for eyes and for screen readers.
+function markRefused() {
+  const refusals = [...document.querySelectorAll('.refusal[data-control]')];
+  const controls = new Set(refusals.map((one) => one.dataset.control));
+  for (const box of document.querySelectorAll('[data-field]')) {
+    if (controls.has(box.dataset.field)) box.setAttribute('aria-invalid', 'true');
+    else box.removeAttribute('aria-invalid');
+  }
+}
+for (const name of ['drawn', 'world']) document.addEventListener(name, markRefused);
