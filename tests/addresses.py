@@ -24,6 +24,7 @@ def follow(page: Page, controls: Controls, asked: Asked, language: str = "en") -
         "query => document.dispatchEvent(new CustomEvent('open', {detail: {query}}))",
         to_query(controls, asked, language),
     )
+    expect_address(page, controls, asked, language)
     expect(page.locator(f".picture[data-view={asked.view}][lang={language}]")).to_be_visible()
     settle(page)
 

@@ -61,6 +61,17 @@ def _without(needed: str) -> NoReturn:
 @pytest.fixture
 def open_page(server: str, browser: Any) -> Iterator[Callable[..., Any]]:
     """Opens the page as one more user; whatever goes wrong in it fails the test at its end."""
+    yield from _pages(server, browser)
+
+
+@pytest.fixture(scope="module")
+def shared_page(server: str, browser: Any) -> Iterator[Any]:
+    """One page for all tests of a file; each begins with a state that it opens in place."""
+    for open_page in _pages(server, browser):
+        yield open_page()
+
+
+def _pages(server: str, browser: Any) -> Iterator[Callable[..., Any]]:
     contexts, watches = [], []
 
     def open_page(

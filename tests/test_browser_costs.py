@@ -51,8 +51,8 @@ def cells(page, table):
 # --- Memory ---------------------------------------------------------------------------------------
 
 
-def test_a_model_that_does_not_fit_is_made_to_fit_in_one_click(open_page):
-    page = open_page()
+def test_a_model_that_does_not_fit_is_made_to_fit_in_one_click(shared_page):
+    page = shared_page
     controls = Controls(nodes=4, tp=4, pp=2)
     follow(page, controls, Asked(view="memory", traffic=TrafficAsked(cluster="hgx-h800")))
     box(page, "model").select_option("llama3-70b")
@@ -89,8 +89,8 @@ def test_a_model_that_does_not_fit_is_made_to_fit_in_one_click(open_page):
     assert "model=llama3-70b" in page.evaluate("location.search")
 
 
-def test_zero_stages_are_chosen_from_their_table_for_the_pinned_rank(open_page):
-    page = open_page()
+def test_zero_stages_are_chosen_from_their_table_for_the_pinned_rank(shared_page):
+    page = shared_page
     controls = Controls(nodes=4, tp=4, pp=2)
     follow(page, controls, Asked(view="memory", memory=LLAMA, rank="21"))
     layout = read(controls)
@@ -126,8 +126,8 @@ def question(controls, traffic=None, memory=None):
     return question_of(read(controls), controls, memory or MemoryAsked(), traffic or TrafficAsked())
 
 
-def test_bytes_of_every_kind_and_pair_are_those_of_the_maths(open_page):
-    page = open_page()
+def test_bytes_of_every_kind_and_pair_are_those_of_the_maths(shared_page):
+    page = shared_page
     follow(page, SMALL, Asked(view="traffic"))
     box(page, "cluster").select_option("dgx-a100")
     asked, layout = question(SMALL, TrafficAsked(cluster="dgx-a100")), read(SMALL)
@@ -171,8 +171,8 @@ def test_bytes_of_every_kind_and_pair_are_those_of_the_maths(open_page):
     assert requests_during(page, look) == []
 
 
-def test_a_better_layout_is_opened_in_one_click_and_compared_with_the_one_before(open_page):
-    page = open_page()
+def test_a_better_layout_is_opened_in_one_click_and_compared_with_the_one_before(shared_page):
+    page = shared_page
     asked = Asked(view="search", traffic=TrafficAsked(cluster="dgx-a100"), rank="3")
     follow(page, SMALL, asked)
     best = search(job_of(read(SMALL), question(SMALL, asked.traffic))).best

@@ -84,8 +84,8 @@ def expect_exchange(page, ranks, op, before, direction="forward"):
     assert page.evaluate(EXCHANGES)[0] == wanted
 
 
-def test_a_group_of_the_pinned_rank_is_read_before_and_after_and_stepped_through(open_page):
-    page = open_page()
+def test_a_group_of_the_pinned_rank_is_read_before_and_after_and_stepped_through(shared_page):
+    page = shared_page
     controls = Controls(tp=4)
     tp, dp = (read(controls).every[kind] for kind in ("tp", "dp"))
     follow(page, controls, Asked(view="collectives", rank="6"))
@@ -131,8 +131,8 @@ def test_a_group_of_the_pinned_rank_is_read_before_and_after_and_stepped_through
     assert len(shown) == 4
 
 
-def test_gradients_go_back_and_what_cannot_be_is_mended_beside_its_field(open_page):
-    page = open_page()
+def test_gradients_go_back_and_what_cannot_be_is_mended_beside_its_field(shared_page):
+    page = shared_page
     gather = "gather_from_tensor_model_parallel_region"
     controls = Controls(tp=4)
     follow(page, controls, Asked(view="collectives"))
@@ -252,8 +252,8 @@ def expect_pipeline(page, timelines):
     ]
 
 
-def test_schedules_are_chosen_compared_pointed_at_and_walked_through_in_time(open_page):
-    page = open_page()
+def test_schedules_are_chosen_compared_pointed_at_and_walked_through_in_time(shared_page):
+    page = shared_page
     controls = Controls(pp=4, layers="16")
     follow(page, controls, Asked(view="pipeline", rank="6"))
     pick(page, "schedule", "zb-h1")
@@ -303,8 +303,8 @@ def test_schedules_are_chosen_compared_pointed_at_and_walked_through_in_time(ope
     assert requests_during(page, look) == []
 
 
-def test_a_schedule_that_cannot_be_is_mended_in_one_click_and_layers_follow_a_layout(open_page):
-    page = open_page()
+def test_a_schedule_that_cannot_be_is_mended_in_one_click_and_layers_follow_a_layout(shared_page):
+    page = shared_page
     # Other views' inputs stay as they are through every cure.
     others = Asked(view="pipeline", collectives=CollectivesAsked(collective="all_gather"))
     controls = Controls(pp=4)
@@ -348,8 +348,8 @@ def test_a_schedule_that_cannot_be_is_mended_in_one_click_and_layers_follow_a_la
     expect(page.locator(".pipeline-strip")).to_have_count(1)
 
 
-def test_64_stages_of_512_micro_batches_are_drawn_and_told_op_by_op(open_page):
-    page = open_page()
+def test_64_stages_of_512_micro_batches_are_drawn_and_told_op_by_op(shared_page):
+    page = shared_page
     controls = Controls(nodes=64, tp=8, pp=64, layers="128")
     asked = PipelineAsked(schedule="1f1b", micro_batches="512")
     follow(page, controls, Asked(view="pipeline", pipeline=asked))
