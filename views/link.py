@@ -170,12 +170,7 @@ def from_sent(sent: object) -> Linked:
 
     Any value may arrive here: whether it makes sense is asked where it is used.
     """
-    try:
-        values = json.loads(sent) if isinstance(sent, str) else {}
-    except (ValueError, RecursionError):
-        values = {}
-    if not isinstance(values, dict):
-        values = {}
+    values = _sent(sent)
     for name in CHECKED:
         if name in values:
             values[name] = values[name] in (True, "1")
@@ -183,3 +178,16 @@ def from_sent(sent: object) -> Linked:
         values["more"] = tuple(values["more"])
     language = language_of(values.get("lang"))
     return Linked(filled(Controls(), values), filled(Asked(), values), language)
+
+
+def wish_of(sent: object) -> Any:
+    """What a page asks beside being drawn: the link to open, or the controls to change."""
+    return _sent(sent).get("wish")
+
+
+def _sent(sent: object) -> dict[str, Any]:
+    try:
+        values = json.loads(sent) if isinstance(sent, str) else {}
+    except (ValueError, RecursionError):
+        return {}
+    return values if isinstance(values, dict) else {}

@@ -30,7 +30,7 @@ from .controls import (
 from .details import details_html
 from .export import PICTURES, TABLES, download
 from .launch import launch_html, with_pasted
-from .link import Linked, from_query, from_sent, to_query, to_sent
+from .link import Linked, from_query, from_sent, to_query, to_sent, wish_of
 from .memory import memory_html
 from .messages import sentence
 from .nodes import nodes_html
@@ -174,12 +174,12 @@ def _wire_changes(column: ControlColumn, state: gr.HTML, view: gr.Radio) -> None
     """The events that change several controls at once: the page draws once they all stand."""
     like = {"trigger_mode": "always_last", "show_progress": "hidden", "api_visibility": "private"}
     controls = [*column.own.values(), state]
-    column.status.apply(_change, state, controls, **like)
-    column.status.use(_use_pasted, state, controls, **like)
+    state.apply(_change, state, controls, **like)
+    state.use(_use_pasted, state, controls, **like)
     column.preset.input(_preset, [column.preset, state], controls, **like)
     # A link, or the back button: the page's script tells which state the address is about.
     shown = [view, column.preset, column.language, column.notice]
-    column.status.link(_open_link, state, [*controls, *shown], **like)
+    state.link(_open_link, state, [*controls, *shown], **like)
 
 
 def _view_bar(language: str) -> tuple[gr.Radio, gr.HTML]:
@@ -246,10 +246,10 @@ def _draw(sent: Any) -> list[Any]:
     return _shown(answer(now.controls, now.language, asked=now.asked))
 
 
-def _change(event: gr.EventData, sent: Any) -> list[Any]:
+def _change(sent: Any) -> list[Any]:
     """Apply changes of controls and of views' inputs, such as a fix of the refusal."""
     now = from_sent(sent)
-    changes = getattr(event, "changes", None)
+    changes = wish_of(sent)
     if not isinstance(changes, dict):
         return [gr.skip()] * (len(GRADIOS) + 1)
     of_views = dict(flat(Asked()))
@@ -295,11 +295,11 @@ def _reword(column: ControlColumn, language: Any) -> list[Any]:
     ]
 
 
-def _open_link(event: gr.EventData, sent: Any) -> list[Any]:
+def _open_link(sent: Any) -> list[Any]:
     """Show what a link is about; of a bad one say so, and start anew."""
     now = from_sent(sent)
     try:
-        linked = from_query(getattr(event, "query", ""))
+        linked = from_query(wish_of(sent))
         notice = ""
     except LayoutError as error:
         linked = Linked(Controls(), Asked(), None)

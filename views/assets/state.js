@@ -24,6 +24,16 @@ document.addEventListener('pin', ({ detail }) => {
   if (change(detail) && !LIT_HERE.includes(state.view)) trigger('input');
 });
 
+// What the server is to do beyond drawing: open a link, change controls. It goes with the state, not
+// with the event: of events in quick succession Gradio sends the last again with the first one's data.
+function wish(name, wanted) {
+  props.value = held = JSON.stringify({ ...state, wish: wanted });
+  trigger(name);
+}
+document.addEventListener('link', ({ detail }) => wish('link', detail.query));
+document.addEventListener('apply', ({ detail }) => wish('apply', detail.changes));
+document.addEventListener('use', () => trigger('use'));
+
 document.addEventListener('ask', tell);
 
 // Set by the server, together with the widgets that are Gradio's own: a preset, a fix, a link.

@@ -1,8 +1,10 @@
+const say = (name, detail) => document.dispatchEvent(new CustomEvent(name, { detail }));
+
 // Buttons, here or in a view, for what the server does: a fix of a refusal, a text to be used.
 document.addEventListener('click', (event) => {
   const button = event.target.closest?.('[data-change], [data-event]');
-  if (button?.dataset.change) trigger('apply', { changes: JSON.parse(button.dataset.change) });
-  else if (button?.dataset.event === 'use') trigger('use');
+  if (button?.dataset.change) say('apply', { changes: JSON.parse(button.dataset.change) });
+  else if (button) say(button.dataset.event);
 });
 
 // The size sliders stop where this world's sizes do.
@@ -31,8 +33,18 @@ const withLanguage = (link) =>
 
 const drawnLink = () => element.querySelector('.status')?.dataset.link;
 
+// The address that was gone back to and is not drawn yet: what is drawn until then was asked for
+// before, and would stand in its place. A person who does something else meanwhile means that.
+let awaited = null;
+const sorted = (query) => [...new URLSearchParams(query)].map(String).sort().join('&');
+for (const act of ['pointerdown', 'keydown']) {
+  document.addEventListener(act, () => { awaited = null; }, true);
+}
+
 function address(link = drawnLink()) {
   if (link === undefined) return;
+  if (awaited !== null && sorted(withLanguage(link)) !== awaited) return;
+  awaited = null;
   const kept = new URLSearchParams(foreign()).toString();
   const query = [withLanguage(link), kept].filter(Boolean).join('&');
   const url = location.pathname + (query ? '?' + query : '') + location.hash;
@@ -55,10 +67,12 @@ function withRank(link, rank) {
 
 watch('value', () => address());
 // A bad link is told and shows the page as it starts, so that the address must say that too.
-new MutationObserver(() => address()).observe(document.querySelector('#notice'), {
-  childList: true,
-  subtree: true,
-});
+const notice = document.querySelector('#notice');
+new MutationObserver(() => {
+  if (!notice.querySelector('.refusal')) return;
+  awaited = null;
+  address();
+}).observe(notice, { childList: true, subtree: true });
 document.addEventListener('pin', ({ detail }) => {
   const link = drawnLink();
   if (link !== undefined) address(withRank(link, detail.rank));
@@ -67,14 +81,19 @@ document.addEventListener('pin', ({ detail }) => {
 // A link that is opened; a link to the very state that is shown does nothing. One in the page is a
 // step of its own for the back button. At the start and on the way back the address is there
 // already: what the answer writes belongs to it.
-const open = (query) => trigger('link', { query });
+const open = (query) => say('link', { query });
 function openAddress() {
   changed = Date.now();
+  awaited = sorted(linked());
   open(linked());
 }
 document.addEventListener('open', ({ detail }) => {
+  awaited = null;
   changed = 0;
   open(detail.query);
 });
 addEventListener('popstate', openAddress);
-if (linked()) openAddress();
+if (linked()) {
+  document.addEventListener('state', openAddress, { once: true }); // once somebody listens
+  say('ask');
+}
