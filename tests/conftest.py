@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 import pytest
-from browser import ARGS, PATIENCE, WATCHES, Watch, settle
+from browser import ARGS, PATIENCE, WATCHES, Watch, expect, settle
 from hypothesis import settings
 
 # These have assertions; else pytest would not say what differed in them.
@@ -91,6 +91,7 @@ def _pages(server: str, browser: Any) -> Iterator[Callable[..., Any]]:
         )
         contexts.append(context)
         context.set_default_timeout(PATIENCE)
+        expect.set_options(timeout=PATIENCE)
         page = context.new_page()
         watch = WATCHES[page] = Watch()
         watches.append((page, watch))
