@@ -27,10 +27,11 @@ import gradio as gr
 from groups import LayoutError
 from groups.audit import spans_of
 from groups.mesh import whole_number
-from views import controls, page
+from views import page
 from views.api import ENDPOINTS
-from views.state import Controls, read
-from views.widgets import style_sheets
+from views.base.state import Controls, read
+from views.gradio import controls
+from views.gradio.widgets import style_sheets
 
 FONTS = ["system-ui", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", "sans-serif"]
 MONO = ["ui-monospace", "SFMono-Regular", "Consolas", "DejaVu Sans Mono", "monospace"]

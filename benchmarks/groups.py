@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from groups import Mesh, fit, rank_groups
-from groups.megatron import process_groups
+from groups.megatron.parallel_state import process_groups
 
 from .page_client import Servers
 from .plain import plain_groups, plain_process_groups

@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from groups.audit import spans_of
-from render import scene, svg
+from render.scenes import groups as scene
+from render.svg import groups as svg
+from views.base.state import Controls, Layout, read
 from views.page import answer
-from views.state import Controls, Layout, read
 
 from .caches import clear_caches
 from .page_client import Servers

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from render.timeline import strips_of
-from render.timeline_svg import memory_svg, strip_svg
+from render.scenes.timeline import strips_of
+from render.svg.timeline import memory_svg, strip_svg
 from training.pipeline import figures_of, plan_of, simulate
-from views import pipeline_chart
-from views.pipeline import PipelineAsked, pipeline_html
-from views.state import Controls, read
+from views.base.state import Controls, read
+from views.pipeline import chart as pipeline_chart
+from views.pipeline.view import PipelineAsked, pipeline_html
 
 from .page_client import Servers
 from .timing import Table, interleaved, shown

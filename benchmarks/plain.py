@@ -35,7 +35,7 @@ def plain_groups(tp: int, cp: int, dp: int, pp: int) -> dict[str, list[list[int]
 def plain_process_groups(
     world: int, *, tp: int, cp: int, pp: int, ep: int, etp: int, instances: int, levels: list[int]
 ) -> dict[str, list[list[int]]]:
-    """All groups that groups.megatron.process_groups makes in its default order, by lists alone.
+    """All groups that process_groups makes in its default order, by lists alone.
 
     >>> made = plain_process_groups(8, tp=2, cp=2, pp=2, ep=2, etp=1, instances=1, levels=[2])
     >>> made["edp"], made["embd"]

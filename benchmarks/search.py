@@ -2,8 +2,8 @@
 
 search    all valid layouts put in order, the ten best worked out (training.search)
 tried     valid layouts; worked out: those whose numbers were worked out to the end
-traffic   every transfer of the first layout found (training.traffic)
-matrix    who sends how much to whom in it (training.matrix)
+traffic   every transfer of the first layout found (training.traffic.per_step)
+matrix    who sends how much to whom in it (training.traffic.matrix)
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from groups.megatron import groupings
+from groups.megatron.parallel_state import groupings
 from training.clusters import CLUSTERS
-from training.matrix import matrix
-from training.memory import Training
+from training.memory.per_stage import Training
 from training.models import MODELS
 from training.search import Job, search
-from training.traffic import traffic
+from training.traffic.matrix import matrix
+from training.traffic.per_step import traffic
 
 from .caches import clear_caches
 from .page_client import Servers

@@ -1,12 +1,12 @@
-"""``python -m groups``: which GPUs are together, on the command line. See `groups.command`."""
+"""``python -m groups``: which GPUs are together, on the command line. See `cli.command`."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-from .command import run
-from .command_line import PROGRAM
+from cli.command import run
+from cli.options import PROGRAM
 
 
 def main() -> int:

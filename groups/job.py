@@ -15,8 +15,8 @@ from .conventions import CONVENTIONS, Convention, OwnAxis
 from .errors import LayoutError
 from .fitting import fit
 from .grouping import Grouping
-from .megatron import dense_groupings, groupings
-from .megatron_order import ORDER
+from .megatron.order import ORDER
+from .megatron.parallel_state import dense_groupings, groupings
 from .mesh import MAX_RANKS, Mesh, whole_number
 
 OWN = "own"

@@ -6,9 +6,9 @@ from typing import Any
 
 from browser import PATIENCE, Page, TooLong, expect, settle
 
-from views.asked import Asked
-from views.link import to_query
-from views.state import Controls
+from views.base.inputs import Asked
+from views.base.link import to_query
+from views.base.state import Controls
 
 
 def visit(page: Page, query: str) -> None:

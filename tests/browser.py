@@ -17,10 +17,11 @@ from PIL import Image
 from descriptions import PAGE, VIEWS
 from groups import LayoutError, coordinates
 from groups.grouping import Grouping
-from render import palette, scene
-from views.controls import GRADIOS, preset_choices
-from views.messages import fix_label, sentence
-from views.state import Controls, Layout, from_preset, read
+from render import palette
+from render.scenes import groups as scene
+from views.base.messages import fix_label, sentence
+from views.base.state import Controls, Layout, from_preset, read
+from views.gradio.controls import GRADIOS, preset_choices
 
 try:
     from playwright.sync_api import Error, Locator, Page, expect

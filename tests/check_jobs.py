@@ -7,7 +7,7 @@ from types import ModuleType
 import numpy as np
 
 from groups.job import Job, Made
-from groups.megatron import groupings
+from groups.megatron.parallel_state import groupings
 
 
 def with_gtp() -> Made:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from formats.launch.args import Parsed, parse
+from formats.launch.flags import MODEL
 from groups.job import Job
-from groups.launch_args import Parsed, parse
-from groups.launch_flags import MODEL
 
 LISTS = ("understood", "ignored", "unresolved", "problems")
 

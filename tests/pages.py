@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from groups import LayoutError
-from views.asked import Asked
+from views.base.inputs import Asked
+from views.base.state import Controls, Layout, from_preset, read
 from views.page import answer
-from views.state import Controls, Layout, from_preset, read
 
 MOE = Controls(group_type="moe", nodes=4, tp=2, cp=2, pp=2, ep=8, etp=1)
 LAYOUTS = {

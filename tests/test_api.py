@@ -11,14 +11,14 @@ from gradio_client import Client
 from gradio_client.exceptions import AppError
 
 from descriptions import TYPES
+from formats.check.script import check_script
+from formats.documents.exports import ranks_json
 from groups import fit, rank_groups
-from groups.check_script import check_script
-from groups.exports import ranks_json
 from groups.job import Job
-from groups.megatron import process_groups
+from groups.megatron.parallel_state import process_groups
 from views.api import ENDPOINTS
 from views.api_training import TRAINING
-from views.endpoint import LAYOUT
+from views.base.endpoint import LAYOUT
 
 
 @pytest.fixture(scope="module")

@@ -14,15 +14,15 @@ from gradio_client.exceptions import AppError
 
 from groups import LayoutError
 from groups.job import Job
-from groups.megatron import process_groups
+from groups.megatron.parallel_state import process_groups
 from training.clusters import CLUSTERS
-from training.collectives import OPERATIONS
+from training.collectives.operations import OPERATIONS
 from training.models import MODELS
 from training.pipeline import SCHEDULES
 from views.api import ENDPOINTS
-from views.api_collective import MOST_NUMBERS, MOST_RANKS
-from views.memory_asked import MemoryAsked, problem_of
-from views.state import Controls, Layout
+from views.base.state import Controls, Layout
+from views.collectives.api import MOST_NUMBERS, MOST_RANKS
+from views.memory.inputs import MemoryAsked, problem_of
 
 TESTS = Path(__file__).parent
 OURS = ("collective", "pipeline_schedule", "memory_per_rank", "traffic_per_step", "better_layouts")

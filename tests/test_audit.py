@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from groups import LayoutError, fit, parse_mesh
 from groups.audit import DOMAINS, LATENCY_BOUND, Span, audit, span, spans_of
 from groups.grouping import Grouping, plain
-from groups.megatron import groupings
+from groups.megatron.parallel_state import groupings
 from groups.moves import moved_ranks, moves
 from groups.placement import groups_leaving_node, nodes_spanned
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from render.svg import style
-from views.collectives import CollectivesAsked, collectives_html
-from views.state import Controls, read
-from views.widgets import ASSETS
+from render.svg.groups import style
+from views.base.state import Controls, read
+from views.collectives.view import CollectivesAsked, collectives_html
+from views.gradio.widgets import VIEWS
 
 pytestmark = pytest.mark.browser
 
@@ -37,9 +37,10 @@ def opened(browser: Any) -> Iterator[Callable[..., Any]]:
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("request", lambda request: problems.append(request.url))
         sheets = "".join(
-            (ASSETS / f"{name}.css").read_text(encoding="utf-8") for name in ("page", "collectives")
+            (VIEWS / name).read_text(encoding="utf-8")
+            for name in ("gradio/page.css", "collectives/view.css")
         )
-        script = (ASSETS / "collectives.js").read_text(encoding="utf-8")
+        script = (VIEWS / "collectives" / "view.js").read_text(encoding="utf-8")
         page.set_content(
             f"<!doctype html><style>{style()}{sheets}</style>"
             f'<body class="{"dark" if dark else ""}"><div class="gradio-container">'

@@ -26,8 +26,8 @@ from browser import (
 from descriptions import CONTROLS
 from groups import LayoutError
 from groups.presets import PRESETS
-from views.messages import sentence
-from views.state import Controls, from_preset, read
+from views.base.messages import sentence
+from views.base.state import Controls, from_preset, read
 
 pytestmark = pytest.mark.browser
 

@@ -21,19 +21,19 @@ from browser import (
 )
 
 from descriptions import CONTROLS, MEMORY, OPERATION_TEXTS, PAGE, TRAFFIC
-from training.matrix import matrix
-from training.memory import largest, memory_per_stage
+from training.memory.per_stage import largest, memory_per_stage
 from training.search import search, worked_out
-from training.traffic import exposed_by_kind
-from views.asked import Asked, filled
-from views.compare_costs import ROWS
-from views.memory_asked import GIB, MemoryAsked, problem_of
-from views.memory_bars import gib
-from views.search import job_of
-from views.state import Controls, read
-from views.traffic import rows_of
-from views.traffic_asked import TrafficAsked, question_of
-from views.units import bytes_text, seconds_text
+from training.traffic.matrix import matrix
+from training.traffic.per_step import exposed_by_kind
+from views.base.inputs import Asked, filled
+from views.base.state import Controls, read
+from views.base.units import bytes_text, seconds_text
+from views.compare.costs import ROWS
+from views.memory.bars import gib
+from views.memory.inputs import GIB, MemoryAsked, problem_of
+from views.search.view import job_of
+from views.traffic.inputs import TrafficAsked, question_of
+from views.traffic.view import rows_of
 
 pytestmark = pytest.mark.browser
 

@@ -18,8 +18,8 @@ from browser import (
 from PIL import Image
 
 from descriptions import PAGE
-from views.messages import sentence
-from views.state import Controls
+from views.base.messages import sentence
+from views.base.state import Controls
 
 pytestmark = pytest.mark.browser
 

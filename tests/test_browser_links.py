@@ -25,13 +25,13 @@ from browser import (
 )
 
 from descriptions import LAUNCH_NOTES, PAGE
+from formats.launch.args import emit
 from groups import LayoutError
-from groups.launch_args import emit
-from views.asked import Asked
-from views.launch import check_text, with_pasted
-from views.link import from_query, to_query
-from views.messages import sentence
-from views.state import Controls, from_preset, job_of, read
+from views.base.inputs import Asked
+from views.base.link import from_query, to_query
+from views.base.messages import sentence
+from views.base.state import Controls, from_preset, job_of, read
+from views.launch.view import check_text, with_pasted
 
 pytestmark = pytest.mark.browser
 

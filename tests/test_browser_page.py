@@ -27,8 +27,8 @@ from descriptions import CONTROLS, DP_KINDS, PAGE, TYPES, VIEWS, counted, kind_o
 from groups.conventions import CONVENTIONS
 from groups.presets import PRESETS
 from views.api import ENDPOINTS
-from views.messages import sentence
-from views.state import Controls, read
+from views.base.messages import sentence
+from views.base.state import Controls, read
 
 pytestmark = pytest.mark.browser
 

@@ -27,7 +27,7 @@ from browser import (
 
 from descriptions import DP_KINDS, PAGE, kind_of
 from groups.conventions import CONVENTIONS
-from views.state import Controls, from_preset
+from views.base.state import Controls, from_preset
 
 pytestmark = pytest.mark.browser
 

@@ -8,18 +8,18 @@ from addresses import expect_address, follow
 from browser import box, expect, next_frame, requests_during, settle, type_in
 
 from descriptions import PAGE
-from groups.layer_layout import stage_layers_of_layout
-from training.algorithms import algorithm_of, loaded
-from training.collectives import apply
+from groups.stages.layout_strings import stage_layers_of_layout
+from training.collectives.algorithms import algorithm_of, loaded
+from training.collectives.operations import apply
+from training.collectives.steps import run
 from training.pipeline import Durations, figures_of, plan_of, simulate
-from training.steps import run
-from views.asked import Asked
-from views.collectives_asked import CollectivesAsked, read_asked
-from views.messages import fix_label, sentence
-from views.picture import ranges_text
-from views.pipeline_chart import amount, percent
-from views.pipeline_inputs import PipelineAsked, schedule_of
-from views.state import Controls, read
+from views.base.inputs import Asked
+from views.base.messages import fix_label, sentence
+from views.base.state import Controls, read
+from views.collectives.inputs import CollectivesAsked, read_asked
+from views.groups.view import ranges_text
+from views.pipeline.chart import amount, percent
+from views.pipeline.inputs import PipelineAsked, schedule_of
 
 pytestmark = pytest.mark.browser
 

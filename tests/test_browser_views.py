@@ -35,8 +35,8 @@ from browser import (
 from descriptions import CONTROLS, PAGE, TYPES, counted
 from groups.conventions import CONVENTIONS
 from groups.moves import moves
-from render import scene
-from views.state import Controls, from_preset, read
+from render.scenes import groups as scene
+from views.base.state import Controls, from_preset, read
 
 pytestmark = pytest.mark.browser
 

@@ -11,21 +11,30 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from render import figure as drawing
-from render.canvas import LOOKS
-from render.charts import HELD, PLOT, UNIT, Bar, BarsChart, HeldChart, MatrixChart, TimelineChart
-from render.charts_figure import DARK_COLOURS, OTHERS, WARNING
-from render.exchange import HEIGHT, Cell, Exchange, Flow, Line, Member
-from render.heat import Heat, level_colours
-from render.matrix import COLOURS, LEVELS, matrix_picture
+from render.files import groups as drawing
+from render.files.canvas import LOOKS
+from render.files.charts import DARK_COLOURS, OTHERS, WARNING
 from render.palette import PALETTE, contrast, ramp, rgb
-from render.shards import BAR, LOCAL, NONE, OWN, ROW, STALE, TOP, WHOLE, Shards
-from render.shards import LEFT as SHARDS_LEFT
-from render.timeline import PHASES, shade, strips_of
-from render.timeline_svg import places
+from render.scenes.charts import (
+    HELD,
+    PLOT,
+    UNIT,
+    Bar,
+    BarsChart,
+    HeldChart,
+    MatrixChart,
+    TimelineChart,
+)
+from render.scenes.timeline import PHASES, shade, strips_of
+from render.svg.exchange import HEIGHT, Cell, Exchange, Flow, Line, Member
+from render.svg.heat import Heat, level_colours
+from render.svg.matrix import COLOURS, LEVELS, matrix_picture
+from render.svg.shards import BAR, LOCAL, NONE, OWN, ROW, STALE, TOP, WHOLE, Shards
+from render.svg.shards import LEFT as SHARDS_LEFT
+from render.svg.timeline import places
 from training.pipeline import Durations, plan_of, simulate
 from views.charts import scale_of
-from views.memory_bars import COLOURS as PARTS
+from views.memory.bars import COLOURS as PARTS
 
 THEMES = ("light", "dark")
 
@@ -185,7 +194,7 @@ def test_the_limit_crosses_all_bars_and_what_is_above_it_is_marked(theme):
 
 
 def test_the_parts_have_the_colours_of_the_page():
-    css = (Path(__file__).parent.parent / "views" / "assets" / "memory.css").read_text()
+    css = (Path(__file__).parent.parent / "views" / "memory" / "view.css").read_text()
     assert dict(re.findall(r"\.memory-(\w+) \{ --part: (#\w+); \}", css)) == PARTS
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from check_jobs import JOBS, PLAIN, lists, loaded
 
-from groups.check_script import check_script
+from formats.check.script import check_script
 from groups.grouping import Grouping
 from groups.job import Job, Made
 
@@ -363,7 +363,7 @@ def test_torchrun_with_a_wrong_number_of_ranks_gets_one_sentence(script):
 
 
 def test_the_template_is_itself_a_script_for_its_example():
-    text = (Path(__file__).parent.parent / "groups" / "check_template.py").read_text()
+    text = (Path(__file__).parent.parent / "formats" / "check" / "template.py").read_text()
     example = loaded(text)
     made = Job(nodes=2, tp=2, pp=2).made()
     assert [kind.name for kind in example.KINDS] == ["tp", "dp", "pp"]

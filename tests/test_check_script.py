@@ -11,8 +11,8 @@ from check_jobs import JOBS, PLAIN, lists, loaded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from formats.check.script import ALSO, MAX_MEGABYTES, check_script
 from groups import LayoutError, parse_mesh
-from groups.check_script import ALSO, MAX_MEGABYTES, check_script
 from groups.grouping import Grouping
 from groups.job import Job, Made
 from groups.presets import PRESETS

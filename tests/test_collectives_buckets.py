@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from training.buckets import (
+from training.collectives.buckets import (
     DDP_CAPS,
     MIB,
     Model,
@@ -25,7 +25,7 @@ from training.buckets import (
     timed,
     zero3_tasks,
 )
-from training.cost import bytes_per_rank
+from training.collectives.cost import bytes_per_rank
 
 RECORDED = json.loads(
     (Path(__file__).parent / "data" / "ddp_buckets.json").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from groups import LayoutError
-from training.cost import COSTS, bus_factor, bytes_per_rank, least_seconds, steps
+from training.collectives.cost import COSTS, bus_factor, bytes_per_rank, least_seconds, steps
 
 FACTS = json.loads(
     (Path(__file__).parent / "data" / "collectives.json").read_text(encoding="utf-8")

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference.batch import MOST_DIMS, broadcast_batch
 
 from groups import LayoutError
-from training.batch import MOST_DIMS, broadcast_batch
-from training.collectives import apply
+from training.collectives.operations import apply
 
 law = settings(max_examples=60, deadline=None)
 

@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from groups import LayoutError
-from training import collectives, parallel_layers
-from training.parallel_layers import (
+from reference import parallel_layers
+from reference.parallel_layers import (
     column_parallel,
     column_parallel_back,
     row_parallel,
@@ -28,6 +26,9 @@ from training.parallel_layers import (
     vocabulary_parallel_embedding,
     vocabulary_parallel_embedding_back,
 )
+
+from groups import LayoutError
+from training.collectives import operations as collectives
 
 FACTS = json.loads(
     (Path(__file__).parent / "data" / "collectives.json").read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groups import LayoutError
-from training.algorithms import (
+from training.collectives.algorithms import (
     ALGORITHMS,
     MOST_MEMBERS,
     ROOTED,
@@ -31,9 +31,9 @@ from training.algorithms import (
     tree_parents,
     unloaded,
 )
-from training.collectives import apply
-from training.cost import bus_factor, steps
-from training.steps import Algorithm, Move, ports, run
+from training.collectives.cost import bus_factor, steps
+from training.collectives.operations import apply
+from training.collectives.steps import Algorithm, Move, ports, run
 
 FACTS = json.loads(
     (Path(__file__).parent / "data" / "collectives.json").read_text(encoding="utf-8")

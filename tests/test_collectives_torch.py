@@ -16,7 +16,7 @@ import sys
 import numpy as np
 import pytest
 
-from training.collectives import apply
+from training.collectives.operations import apply
 
 WORLD = 6
 GROUPS = [[0, 2, 4], [5, 1, 3]]  # of the second one the places are not the order of the ranks

@@ -18,11 +18,12 @@ from descriptions import ALGORITHM_TEXTS, CONTROLS, LANGUAGES, OPERATION_TEXTS, 
 from groups import LayoutError
 from groups.conventions import CONVENTIONS
 from texts.collectives import COLLECTIVES_CONTROLS, COLLECTIVES_PAGE, COLLECTIVES_REFUSALS
-from training import walkthrough
-from training.algorithms import ALGORITHMS
-from training.collectives import OPERATIONS
-from views.collectives import FORMULAS, CollectivesAsked, collectives_html
-from views.collectives_asked import (
+from training.collectives import walkthrough
+from training.collectives.algorithms import ALGORITHMS
+from training.collectives.operations import OPERATIONS
+from views.base.state import Controls, read
+from views.collectives.buckets import SCHEMES
+from views.collectives.inputs import (
     COST_OF,
     MOST_MEMBERS,
     contributors,
@@ -30,8 +31,7 @@ from views.collectives_asked import (
     read_asked,
     tensors_of,
 )
-from views.collectives_buckets import SCHEMES
-from views.state import Controls, read
+from views.collectives.view import FORMULAS, CollectivesAsked, collectives_html
 
 USUAL = Controls(tp=4)  # 16 GPUs: tp 4, dp 2, pp 2
 NARROW = settings(max_examples=60, deadline=None)
@@ -416,7 +416,7 @@ def test_both_languages_say_the_same(text):
 def test_every_word_of_the_view_is_used():
     code = "".join(
         path.read_text(encoding="utf-8")
-        for path in sorted((Path(__file__).parent.parent / "views").glob("collectives*.py"))
+        for path in sorted((Path(__file__).parent.parent / "views" / "collectives").glob("*.py"))
     )
     built = {f"buckets_{one}" for one in SCHEMES} | {f"buckets_about_{one}" for one in SCHEMES}
     built |= {f"buckets_{what}" for what in

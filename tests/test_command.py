@@ -17,11 +17,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from groups.command import COMMANDS, run
-from groups.command_line import FIELDS, PROGRAM
+from cli.command import COMMANDS, run
+from cli.options import FIELDS, PROGRAM
+from formats.documents.exports import groups_csv, groups_json, ranks_csv, ranks_json
+from formats.documents.headings import groups_by_name
 from groups.conventions import CONVENTIONS
-from groups.documents import groups_by_name
-from groups.exports import groups_csv, groups_json, ranks_csv, ranks_json
 from groups.job import OWN, Job
 from groups.presets import PRESETS
 
@@ -556,7 +556,7 @@ def test_what_cannot_be_written_is_one_line_too():
 
 def test_the_command_line_needs_numpy_only():
     code = (
-        "import sys, groups.command; print({'gradio', 'matplotlib', 'texts', 'views', 'training', "
+        "import sys, cli.command; print({'gradio', 'matplotlib', 'texts', 'views', 'training', "
         "'torch'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)

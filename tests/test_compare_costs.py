@@ -10,14 +10,14 @@ import pytest
 
 from descriptions import LANGUAGES, PAGE
 from training.search import Candidate, worked_out
-from views.asked import Asked, filled
-from views.compare_costs import ROWS
-from views.link import to_query
-from views.memory_asked import MemoryAsked
+from views.base.inputs import Asked, filled
+from views.base.link import to_query
+from views.base.state import Controls, read
+from views.compare.costs import ROWS
+from views.memory.inputs import MemoryAsked
 from views.page import answer
-from views.search import job_of
-from views.state import Controls, read
-from views.traffic_asked import TrafficAsked, question_of
+from views.search.view import job_of
+from views.traffic.inputs import TrafficAsked, question_of
 
 EIGHT = Controls(nodes=16, tp=4, pp=8, layers="80")
 FOUR = Controls(nodes=16, tp=8, pp=4, layers="80")

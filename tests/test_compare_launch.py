@@ -13,19 +13,19 @@ from pathlib import Path
 import pytest
 
 from descriptions import LANGUAGES, LAUNCH_NOTES, PAGE, TARGET_NAMES
+from formats.check.script import check_script
+from formats.launch.args import MAX_TEXT, TARGETS, emit, parse
+from formats.launch.items import SENTENCES
 from groups import LayoutError
-from groups.check_script import check_script
 from groups.job import Made
-from groups.launch_args import MAX_TEXT, TARGETS, emit, parse
-from groups.launch_items import SENTENCES
 from groups.presets import PRESETS
-from views.asked import Asked
-from views.compare import kept_layout
-from views.launch import SHOWN_ITEMS, check_text, with_pasted
-from views.link import to_query
-from views.messages import control_label, sentence
+from views.base.inputs import Asked
+from views.base.link import to_query
+from views.base.messages import control_label, sentence
+from views.base.state import MODEL, Controls, Layout, from_preset, job_of, read, typed
+from views.compare.view import kept_layout
+from views.launch.view import SHOWN_ITEMS, check_text, with_pasted
 from views.page import answer
-from views.state import MODEL, Controls, Layout, from_preset, job_of, read, typed
 
 DATA = Path(__file__).parent / "data" / "launch_commands.json"
 EXAMPLES = {one["id"]: one for one in json.loads(DATA.read_text("utf-8"))["examples"]}

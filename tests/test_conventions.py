@@ -16,7 +16,7 @@ from recorded import CASES, DATA, cases, refusal
 
 from groups import coordinates, fit, group_index, rank_groups
 from groups.conventions import CONVENTIONS, row_major
-from groups.megatron_grids import grids
+from groups.megatron.grids import grids
 
 MEGATRON_AXES = ("tp", "cp", "ep", "dp", "pp")
 

@@ -6,10 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from recorded import as_sets, cases, refusal
-
-from groups import Axis, Mesh, coordinates, group_index, rank_groups
-from groups.conventions import CONVENTIONS
-from groups.deepspeed import (
+from reference.deepspeed import (
     default_topology,
     expert_mesh,
     p2p_groups,
@@ -17,6 +14,9 @@ from groups.deepspeed import (
     ranks_at,
     topology,
 )
+
+from groups import Axis, Mesh, coordinates, group_index, rank_groups
+from groups.conventions import CONVENTIONS
 
 
 @pytest.mark.parametrize("case", cases("deepspeed", "topology"))

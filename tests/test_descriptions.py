@@ -13,7 +13,7 @@ from sentences import BODIES, CHINESE, KINDS_OF_TYPE, TEXTS, texts_in
 import descriptions
 from descriptions import KINDS, LANGUAGES, TYPES, Text, kind_of
 from groups.conventions import CONVENTIONS
-from groups.megatron import process_groups
+from groups.megatron.parallel_state import process_groups
 from groups.presets import PRESETS
 
 FULL_WIDTH = re.compile(r"[\u3000-\u303f\uff00-\uffef]")

@@ -16,12 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from groups import LayoutError, coordinates, parse_mesh
-from groups.audit import spans_of
-from groups.command import run
-from groups.conventions import CONVENTIONS
-from groups.documents import VERSION, groups_by_name, job_of, meshes
-from groups.exports import (
+from cli.command import run
+from formats.documents.exports import (
     check_document,
     groups_csv,
     groups_csv_parts,
@@ -33,9 +29,13 @@ from groups.exports import (
     ranks_json,
     ranks_json_parts,
 )
-from groups.families import family
+from formats.documents.headings import VERSION, groups_by_name, job_of, meshes
+from groups import LayoutError, coordinates, parse_mesh
+from groups.audit import spans_of
+from groups.conventions import CONVENTIONS
 from groups.grouping import Grouping
 from groups.job import OWN, Job, own_groupings
+from groups.megatron.families import family
 from groups.presets import LAYOUT, PRESETS
 
 SCHEMA = Path(__file__).parent.parent / "docs" / "schema.md"

@@ -19,9 +19,12 @@ from PIL import Image
 
 from groups import fit
 from groups.grouping import Grouping, plain
-from groups.megatron import groupings
-from render import canvas, palette, scene, svg
-from render import figure as drawing
+from groups.megatron.parallel_state import groupings
+from render import palette
+from render.files import canvas
+from render.files import groups as drawing
+from render.scenes import groups as scene
+from render.svg import groups as svg
 
 
 def plains(mesh, *kinds):

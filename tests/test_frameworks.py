@@ -14,14 +14,14 @@ from descriptions import PAGE
 from groups import rank_groups
 from groups.conventions import CONVENTIONS
 from groups.job import MEGATRONS, OWN
-from groups.megatron import process_groups
+from groups.megatron.parallel_state import process_groups
 from groups.presets import PRESETS
-from views.asked import Asked
-from views.messages import sentence
-from views.names import megatrons_name
+from views.base.inputs import Asked
+from views.base.messages import sentence
+from views.base.names import megatrons_name
+from views.base.state import Controls, from_preset, read
+from views.groups.view import by_grid
 from views.page import answer
-from views.picture import by_grid
-from views.state import Controls, from_preset, read
 
 VIEWS = ("groups", "nodes", "orders", "ranks")
 

@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from groups import LayoutError, coordinates, parse_mesh, rank_groups
-from groups.families import FAMILIES, family
 from groups.grouping import Grouping, plain
-from groups.megatron import groupings, process_groups
-from groups.megatron_grids import grids
-from groups.megatron_order import GTP
+from groups.megatron.families import FAMILIES, family
+from groups.megatron.grids import grids
+from groups.megatron.order import GTP
+from groups.megatron.parallel_state import groupings, process_groups
 
 
 def lists(groups) -> list[list[int]]:

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from views.asked import Asked, filled, flat
+from views.base.inputs import Asked, filled, flat
+from views.base.state import Controls
 from views.page import VIEWS, answer
-from views.state import Controls
 
 HOSTILE = [
     [1],

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from launch_answers import LISTS, TP, check_law, codes, only_problem, values
 
+from formats.launch.args import parse
+from formats.launch.configs import form_of
+from formats.launch.flags import KEYS, MODEL, NO_GROUP, NOT_DRAWN, OPTIONS, REMOVED, Row
 from groups.job import Job
-from groups.launch_args import parse
-from groups.launch_configs import form_of
-from groups.launch_flags import KEYS, MODEL, NO_GROUP, NOT_DRAWN, OPTIONS, REMOVED, Row
 
 pytestmark = pytest.mark.usefixtures("nothing_is_executed")
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from launch_answers import check_law, codes, values
 
+from formats.launch.args import TARGETS, emit, parse
+from formats.launch.flags import MODEL
 from groups.errors import LayoutError
 from groups.job import Job
-from groups.launch_args import TARGETS, emit, parse
-from groups.launch_flags import MODEL
 from groups.presets import PRESETS
 
 pytestmark = pytest.mark.usefixtures("nothing_is_executed")

@@ -11,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from launch_answers import TP, check_law
 
+from formats.launch.args import MAX_TEXT, SENTENCES, parse
 from groups.errors import LayoutError
-from groups.launch_args import MAX_TEXT, SENTENCES, parse
 
 pytestmark = pytest.mark.usefixtures("nothing_is_executed")
 

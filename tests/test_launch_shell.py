@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from launch_answers import TP, check_law, codes, only_problem, values
 
-from groups.launch_args import parse
-from groups.launch_expand import Memory
-from groups.launch_shell import Shell
-from groups.launch_words import Source, calculate
+from formats.launch.args import parse
+from formats.launch.expand import Memory
+from formats.launch.shell import Shell
+from formats.launch.words import Source, calculate
 
 pytestmark = pytest.mark.usefixtures("nothing_is_executed")
 

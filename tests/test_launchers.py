@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from recorded import cases, refusal
+from reference.launchers import horovod_slots, parse_hosts
 
 from groups import coordinates
 from groups.conventions import CONVENTIONS
-from groups.launchers import horovod_slots, parse_hosts
 
 
 @pytest.mark.parametrize("case", cases("horovod", "host_assignments"))

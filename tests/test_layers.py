@@ -10,12 +10,17 @@ from pathlib import Path
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from reference.partitions import partition_balanced, partition_uniform
 
 from groups import LayoutError
-from groups.holdings import MAX_BATCH, local_experts, samples_of, sequence_chunks
-from groups.layer_layout import LETTERS, parse_layout, stage_layers_of_layout, stages_of_layout
-from groups.layers import stage_layers
-from groups.partitions import partition_balanced, partition_uniform
+from groups.stages.holdings import MAX_BATCH, local_experts, samples_of, sequence_chunks
+from groups.stages.layers import stage_layers
+from groups.stages.layout_strings import (
+    LETTERS,
+    parse_layout,
+    stage_layers_of_layout,
+    stages_of_layout,
+)
 
 DATA = Path(__file__).parent / "data"
 

@@ -17,8 +17,8 @@ from groups import LayoutError
 from groups.conventions import CONVENTIONS
 from groups.job import OWN
 from groups.presets import PRESETS
-from views.asked import Asked, filled, flat
-from views.link import (
+from views.base.inputs import Asked, filled, flat
+from views.base.link import (
     LONGEST_QUERY,
     LONGEST_VALUE,
     OMITTED,
@@ -28,10 +28,10 @@ from views.link import (
     to_query,
     to_sent,
 )
-from views.messages import sentence
-from views.orders import AUTO
+from views.base.messages import sentence
+from views.base.state import Controls, from_preset, read
+from views.orders.view import AUTO
 from views.page import answer
-from views.state import Controls, from_preset, read
 
 EXAMPLES = Path(__file__).parent / "data" / "launch_commands.json"
 

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from groups import Axis, LayoutError, Mesh, fit, rank_groups
-from groups.megatron import groupings, process_groups
-from groups.megatron_grids import expert_grid, grids
-from groups.megatron_order import GTP, ORDER, mended
+from groups.megatron.grids import expert_grid, grids
+from groups.megatron.order import GTP, ORDER, mended
+from groups.megatron.parallel_state import groupings, process_groups
 
 DATA = Path(__file__).parent / "data"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from training.activations import embedding_activations, layer_activations, output_activations
-from training.memory import (
+from training.memory.activations import embedding_activations, layer_activations, output_activations
+from training.memory.per_stage import (
     PRECISIONS,
     Training,
     memory_per_stage,

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groups import LayoutError
-from training.in_flight import SCHEDULES, micro_batches_in_flight
-from training.memory import (
+from training.memory.per_stage import (
     PARTS,
     PRECISIONS,
     Training,
@@ -23,6 +22,7 @@ from training.model import Model
 from training.models import MODELS
 from training.parameters import total_parameters
 from training.pipeline import peak_micro_batches
+from training.pipeline.in_flight import SCHEDULES, micro_batches_in_flight
 from training.split import Split
 
 # -- schedules -----------------------------------------------------------------------------------

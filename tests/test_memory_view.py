@@ -16,19 +16,19 @@ from hypothesis import strategies as st
 
 from groups import LayoutError, coordinates
 from groups.conventions import CONVENTIONS
-from render.heat import LEVELS, Heat, heat_svg, level_colours, levels
 from render.palette import PALETTE, contrast, ink
-from render.shards import LOCAL, MOST, NONE, OWN, STALE, WHOLE, Shards, shards_svg
+from render.svg.heat import LEVELS, Heat, heat_svg, level_colours, levels
+from render.svg.shards import LOCAL, MOST, NONE, OWN, STALE, WHOLE, Shards, shards_svg
 from texts.memory import MEMORY, MEMORY_CONTROLS
-from training.memory import PARTS, largest
-from views.memory import MemoryAsked, memory_html
-from views.memory_asked import CAPACITY, GIB, problem_of
-from views.memory_grid import stage_of_ranks
-from views.memory_zero import MOMENTS, sharing_group
-from views.model_asked import model_of
-from views.state import Controls, read
+from training.memory.per_stage import PARTS, largest
+from views.base.model import model_of
+from views.base.state import Controls, read
+from views.memory.grid import stage_of_ranks
+from views.memory.inputs import CAPACITY, GIB, problem_of
+from views.memory.view import MemoryAsked, memory_html
+from views.memory.zero import MOMENTS, sharing_group
 
-CSS = (Path(__file__).parents[1] / "views" / "assets" / "memory.css").read_text(encoding="utf-8")
+CSS = (Path(__file__).parents[1] / "views" / "memory" / "view.css").read_text(encoding="utf-8")
 LANGUAGES = ("en", "zh")
 
 

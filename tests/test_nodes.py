@@ -10,7 +10,7 @@ from pages import LAYOUTS, groups_of, shown, spans, table, text_of
 
 from descriptions import PAGE, counted
 from groups.audit import DOMAINS
-from views.state import read
+from views.base.state import read
 
 
 @pytest.mark.parametrize("name", LAYOUTS)

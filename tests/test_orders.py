@@ -10,9 +10,9 @@ from pages import MOE, groups_of, shown, spans, table, text_of
 
 from descriptions import PAGE, counted
 from groups.conventions import CONVENTIONS
-from views.asked import Asked
+from views.base.inputs import Asked
+from views.base.state import Controls, read
 from views.page import answer
-from views.state import Controls, read
 
 COMPARED = {
     "Megatron's two orders": (Controls(), "auto"),

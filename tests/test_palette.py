@@ -13,10 +13,12 @@ import pytest
 from colours import colour
 
 from groups import LayoutError, fit, group_index
-from groups.families import FAMILIES
 from groups.grouping import plain
-from render import geometry, palette, scene
+from groups.megatron.families import FAMILIES
+from render import palette
 from render.palette import KIND_COLOURS, PALETTE, STAGE_GREYS
+from render.scenes import geometry
+from render.scenes import groups as scene
 
 THEMES = ("light", "dark")
 DEFICIENCIES = ("Deuteranomaly", "Protanomaly")
@@ -107,7 +109,7 @@ def test_kinds_are_as_far_apart_as_groups_in_both_themes(theme):
 
 
 def greys(theme) -> tuple[str, str]:
-    from render.figure import LOOKS
+    from render.files.groups import LOOKS
 
     return LOOKS[theme].greys
 

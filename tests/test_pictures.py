@@ -12,22 +12,22 @@ from PIL import Image
 
 from descriptions import REFUSALS
 from groups import LayoutError
-from render import scene
-from render.canvas import LOOKS
-from render.charts import HeldChart, TimelineChart
-from render.exchange import Cell
-from render.heat import levels
+from render.files.canvas import LOOKS
 from render.palette import rgb
-from render.shards import NONE, OWN
-from views.asked import Asked
-from views.collectives_asked import CollectivesAsked
+from render.scenes import groups as scene
+from render.scenes.charts import HeldChart, TimelineChart
+from render.svg.exchange import Cell
+from render.svg.heat import levels
+from render.svg.shards import NONE, OWN
+from views.base.inputs import Asked
+from views.base.link import Linked
+from views.base.messages import sentence
+from views.base.state import Controls, from_preset, read
+from views.collectives.inputs import CollectivesAsked
 from views.export import DRAWN, PICTURES, picture_file
-from views.link import Linked
-from views.memory_asked import MemoryAsked, problem_of
-from views.messages import sentence
-from views.pipeline_inputs import PipelineAsked
-from views.state import Controls, from_preset, read
-from views.traffic_asked import TrafficAsked
+from views.memory.inputs import MemoryAsked, problem_of
+from views.pipeline.inputs import PipelineAsked
+from views.traffic.inputs import TrafficAsked
 
 SMALL, LARGE = Controls(nodes=4, framework="llama3", cp=2, tp=4), from_preset("deepseek-v3")
 NEARLY = MemoryAsked(spread="nearly")  # 61 layers over 16 stages

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from render.timeline_svg import style
-from views.pipeline import PipelineAsked, pipeline_html
-from views.state import Controls, read
+from render.svg.timeline import style
+from views.base.state import Controls, read
+from views.pipeline.view import PipelineAsked, pipeline_html
 
 pytestmark = pytest.mark.browser
 
-ASSETS = Path(__file__).parent.parent / "views" / "assets"
+ASSETS = Path(__file__).parent.parent / "views" / "pipeline"
 BASE = "* { box-sizing: border-box } body { margin: 0; font-family: sans-serif }"
 
 
@@ -21,8 +21,8 @@ def page_of(language="en", controls=None, **asked) -> str:
     """The view alone, with its script as Gradio runs it; `redraw` stands for an update."""
     given = Controls(**{"pp": 4, **(controls or {})})
     body = pipeline_html(read(given), given, PipelineAsked(**asked), language)
-    script = (ASSETS / "pipeline.js").read_text(encoding="utf-8")
-    css = style() + (ASSETS / "pipeline.css").read_text(encoding="utf-8")
+    script = (ASSETS / "view.js").read_text(encoding="utf-8")
+    css = style() + (ASSETS / "view.css").read_text(encoding="utf-8")
     return (
         f"<!doctype html><meta charset=utf-8><style>{BASE}{css}</style>"
         f'<div id="picture">{body}</div><script>{{'

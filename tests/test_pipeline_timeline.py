@@ -16,9 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from render import palette, timeline
-from render.timeline import MOST_BOXES, MOST_SHADES, PHASES, shade, strips_of
-from render.timeline_svg import memory_svg, round_step, strip_svg, style
+from render import palette
+from render.scenes import timeline
+from render.scenes.timeline import MOST_BOXES, MOST_SHADES, PHASES, shade, strips_of
+from render.svg.timeline import memory_svg, round_step, strip_svg, style
 from training.pipeline import Durations, figures_of, plan_of, simulate
 
 

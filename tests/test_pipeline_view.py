@@ -15,10 +15,10 @@ from descriptions import CONTROLS
 from groups import LayoutError
 from training.pipeline import SCHEDULES, Durations, plan_of, read_plan, schedule, simulate
 from training.pipeline.schedules import checked
-from views.messages import sentence
-from views.pipeline import PipelineAsked, pipeline_html
-from views.pipeline_layers import Stage, stage_numbers, stages_of, weights_of
-from views.state import Controls, read
+from views.base.messages import sentence
+from views.base.state import Controls, read
+from views.pipeline.layers import Stage, stage_numbers, stages_of, weights_of
+from views.pipeline.view import PipelineAsked, pipeline_html
 
 DATA = Path(__file__).parent / "data"
 OWN = tuple(vars(PipelineAsked()))

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from groups.conventions import CONVENTIONS
-from groups.layers import stage_layers
-from groups.megatron_grids import grids
+from groups.megatron.grids import grids
 from groups.presets import LAYOUT, PRESETS, url_of
 from groups.published import PUBLISHED
+from groups.stages.layers import stage_layers
 
 DATA = json.loads((Path(__file__).parent / "data" / "presets.json").read_text(encoding="utf-8"))
 FACTS = {fact["id"]: fact for fact in DATA["presets"]}

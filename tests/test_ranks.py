@@ -13,8 +13,8 @@ import pytest
 from pages import LAYOUTS, MOE, groups_of, shown, table, text_of
 
 from descriptions import PAGE, REFUSALS, counted
+from views.base.state import Controls, read
 from views.page import answer
-from views.state import Controls, read
 
 # -- The card of one rank ------------------------------------------------------------------------
 

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 from groups import LayoutError, fit, group_of, parse_mesh, rank_groups
 from groups.grouping import Grouping, plain
-from groups.megatron import groupings
-from groups.megatron_grids import dense_grid, expert_grid, grids
-from render import geometry, palette, scene
+from groups.megatron.grids import dense_grid, expert_grid, grids
+from groups.megatron.parallel_state import groupings
+from render import palette
+from render.scenes import geometry
+from render.scenes import groups as scene
 
 SIXTEEN = fit(16, order="tp-cp-dp-pp", tp=2, pp=2)
 

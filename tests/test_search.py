@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groups.megatron import grids
+from groups.megatron.parallel_state import grids
 from groups.presets import PRESETS
 from training import search as rooms
 from training.clusters import CLUSTERS
-from training.memory import Training
+from training.memory.per_stage import Training
 from training.model import Model
 from training.models import MODELS
 from training.pipeline import bubble

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from groups import LayoutError, fit
 from groups.grouping import Grouping, plain
-from groups.megatron import groupings
+from groups.megatron.parallel_state import groupings
 from groups.sharing import LONGEST_TEXT, MOST_RANKS, parse_ranks, shared_groups
 
 law = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])

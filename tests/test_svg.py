@@ -13,8 +13,10 @@ from PIL import Image
 
 from groups import fit
 from groups.grouping import Grouping, plain
-from groups.megatron import groupings
-from render import palette, scene, svg
+from groups.megatron.parallel_state import groupings
+from render import palette
+from render.scenes import groups as scene
+from render.svg import groups as svg
 
 SIXTEEN = fit(16, order="tp-cp-dp-pp", tp=2, pp=2)
 BIG = fit(1024, order="tp-cp-dp-pp", tp=8, cp=2, pp=4)

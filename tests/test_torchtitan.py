@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from recorded import CASES, cases, refusal
-
-from groups import Mesh, coordinates, rank_groups
-from groups.conventions import CONVENTIONS, row_major
-from groups.deepspeed import (
+from reference.deepspeed import (
     default_topology,
     expert_mesh,
 )
-from groups.megatron_grids import grids
-from groups.torchtitan import device_mesh, torchtitan_meshes
+from reference.torchtitan import device_mesh, torchtitan_meshes
+
+from groups import Mesh, coordinates, rank_groups
+from groups.conventions import CONVENTIONS, row_major
+from groups.megatron.grids import grids
 
 
 @pytest.mark.parametrize("case", cases("devicemesh", "device_mesh"))

@@ -14,22 +14,22 @@ from hypothesis import strategies as st
 
 from groups import LayoutError
 from groups.grouping import Grouping
-from groups.megatron import groupings
+from groups.megatron.parallel_state import groupings
 from groups.mesh import Axis, Mesh
 from training.clusters import CLUSTERS
-from training.cost import bytes_per_rank
-from training.demands import CP_ALGORITHMS, Demand, demands
-from training.in_flight import SCHEDULES
-from training.links import PAIRWISE, RING, reach
-from training.matrix import CELLS, matrix, ranks_per_cell
-from training.memory import Training
+from training.collectives.cost import bytes_per_rank
+from training.memory.per_stage import Training
 from training.model import Model
 from training.models import MODELS
 from training.parameters import StageParameters
 from training.pipeline import plan_of
 from training.pipeline.figures import sends_of
+from training.pipeline.in_flight import SCHEDULES
 from training.split import Held, Split
-from training.traffic import traffic
+from training.traffic.demands import CP_ALGORITHMS, Demand, demands
+from training.traffic.links import PAIRWISE, RING, reach
+from training.traffic.matrix import CELLS, matrix, ranks_per_cell
+from training.traffic.per_step import traffic
 
 law = settings(max_examples=60, deadline=None)
 VECTORS = json.loads((Path(__file__).parent / "data" / "comm_traffic.json").read_text())
@@ -319,7 +319,7 @@ def test_a_ring_sends_to_the_next_and_a_pipeline_both_ways():
 
 @pytest.mark.parametrize("few", [True, False], ids=["places", "cells"])
 def test_pairs_are_counted_alike_by_places_and_by_cells(few, monkeypatch):
-    monkeypatch.setattr("training.matrix.FEW", 100 if few else 0)
+    monkeypatch.setattr("training.traffic.matrix.FEW", 100 if few else 0)
     model = one_layer(1024, 1024, experts=8, top_k=2)
     every = groupings(8, ep=4)
     rows = traffic(model, Split(dp=8, ep=4, edp=2), Training(), every, H100, 8)

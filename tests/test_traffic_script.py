@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import views
-from views.memory_asked import MemoryAsked
-from views.state import Controls, read
-from views.traffic import TrafficAsked, traffic_html
+from views.base.state import Controls, read
+from views.memory.inputs import MemoryAsked
+from views.traffic.view import TrafficAsked, traffic_html
 
-SCRIPT = (Path(views.__file__).parent / "assets" / "traffic.js").read_text(encoding="utf-8")
+SCRIPT = (Path(views.__file__).parent / "traffic" / "view.js").read_text(encoding="utf-8")
 CONTROLS = Controls(tp=2, pp=2, layers="32", global_batch="64")
 
 

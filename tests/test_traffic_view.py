@@ -14,24 +14,24 @@ import pytest
 from descriptions import CONTROLS, LANGUAGES, REFUSALS
 from groups import LayoutError
 from groups.conventions import CONVENTIONS
-from render.matrix import DECADES, LEVELS, matrix_picture, matrix_svg
+from render.svg.matrix import DECADES, LEVELS, matrix_picture, matrix_svg
 from texts.traffic import BESIDE, CLUSTER_NOTES, CP_CHOICES, PURPOSES, REASONS
 from training.clusters import CLUSTERS
-from training.demands import CP_ALGORITHMS, demands
-from training.in_flight import SCHEDULES
-from training.memory import Training
+from training.memory.per_stage import Training
 from training.models import MODELS
+from training.pipeline.in_flight import SCHEDULES
 from training.reasons import alone, compared
 from training.search import search
 from training.split import Split
-from training.traffic import Computation
-from views.asked import Asked
-from views.link import from_query, to_query
-from views.memory_asked import MemoryAsked
-from views.search import job_of, search_html
-from views.state import Controls, from_preset, read
-from views.traffic import traffic_html
-from views.traffic_asked import STARTS, TrafficAsked, question_of
+from training.traffic.demands import CP_ALGORITHMS, demands
+from training.traffic.per_step import Computation
+from views.base.inputs import Asked
+from views.base.link import from_query, to_query
+from views.base.state import Controls, from_preset, read
+from views.memory.inputs import MemoryAsked
+from views.search.view import job_of, search_html
+from views.traffic.inputs import STARTS, TrafficAsked, question_of
+from views.traffic.view import traffic_html
 
 SMALL = Controls(tp=2, pp=2, layers="32", global_batch="64")
 EXPERTS = Controls(nodes=4, tp=2, pp=2, ep=8, etp="1", global_batch="256")

@@ -14,11 +14,11 @@ from pages import panels, refusal_of
 
 from descriptions import CONTROLS, PAGE, REFUSALS, TYPES, kind_of
 from groups import LayoutError, fit, rank_groups
-from groups.megatron import process_groups
-from views.details import MEMBERS, ROWS, details_html, groups_csv, groups_text
-from views.messages import fix_label, sentence
+from groups.megatron.parallel_state import process_groups
+from views.base.messages import fix_label, sentence
+from views.base.state import Controls, from_preset, language_of, read
+from views.groups.details import MEMBERS, ROWS, details_html, groups_csv, groups_text
 from views.page import answer
-from views.state import Controls, from_preset, language_of, read
 
 SETTINGS = list(itertools.product(range(1, 9), repeat=3))
 VALID = [(tp, pp, cp) for tp, pp, cp in SETTINGS if 16 % (tp * pp * cp) == 0]

@@ -241,7 +241,7 @@ OPERATION_TEXTS: dict[str, OperationText] = {
         _EXPERTS,
     ),
 }
-"""By the names of training.collectives."""
+"""By the names of training.collectives.operations."""
 
 
 ALGORITHM_TEXTS: dict[str, OperationText] = {
@@ -355,4 +355,4 @@ ALGORITHM_TEXTS: dict[str, OperationText] = {
         ),
     ),
 }
-"""Title and what happens, by the names of training.algorithms."""
+"""Title and what happens, by the names of training.collectives.algorithms."""

@@ -18,8 +18,8 @@ from dataclasses import dataclass, fields
 
 from groups.alternatives import divisors, not_a_multiple
 from groups.errors import LayoutError, not_a_choice
-from groups.layers import MAX_LAYERS
 from groups.mesh import whole_number
+from groups.stages.layers import MAX_LAYERS
 
 MAX_SIZE = 100_000_000
 """The largest width, sequence or vocabulary of a model: far beyond any, so that bytes stay sane."""

@@ -33,14 +33,14 @@ from groups.grouping import Grouping
 from groups.mesh import Axis, Mesh
 
 from .clusters import Cluster
-from .demands import OVERLAPPING
-from .in_flight import way_of
-from .memory import PRECISIONS, Training, largest, memory_per_stage
+from .memory.per_stage import PRECISIONS, Training, largest, memory_per_stage
 from .model import Model
 from .parameters import parameters_by_kind
 from .pipeline.closed import closed_form
+from .pipeline.in_flight import way_of
 from .split import Split
-from .traffic import Computation, computation, exposed_by_kind, most_layers, traffic
+from .traffic.demands import OVERLAPPING
+from .traffic.per_step import Computation, computation, exposed_by_kind, most_layers, traffic
 
 LEAST_TOKENS = 2048
 """Tokens of a sequence that cp leaves a rank: below, kernels are short of work."""

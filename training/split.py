@@ -11,8 +11,8 @@ from typing import Any
 
 from groups.alternatives import MOST, not_a_multiple
 from groups.errors import LayoutError
-from groups.layers import needs_stages, stage_layers
 from groups.mesh import MAX_RANKS, Mesh, whole_number
+from groups.stages.layers import needs_stages, stage_layers
 
 from .model import MAX_SIZE, Model, divisors_near, require_choice
 

@@ -1,6 +1,6 @@
 """The page and what programs may ask of it.
 
-A view is one pure function, ``x_html(layout, controls, asked, language)``, in a module `x`;
-`x_asked` reads what it is asked, `x_...` are its parts. `state` reads the column, `page` wires
-everything to Gradio, `charts` and `export` make files, and `api*` are the endpoints.
+A view is a folder: `view` is one pure function, ``x_html(layout, controls, asked, language)``,
+`inputs` reads what it is asked, `api` answers programs. `base` is what all share, `gradio` knows
+Gradio's JavaScript, `page` wires everything, `charts` and `export` make files.
 """

@@ -9,22 +9,22 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from formats.check.script import check_script
+from formats.documents.exports import groups_json, ranks_json
+from formats.documents.headings import job_of
+from formats.launch.args import TARGETS, Item, Parsed, emit, parse
 from groups import LayoutError, coordinates
 from groups.audit import DOMAINS, audit
-from groups.check_script import check_script
-from groups.documents import job_of
 from groups.errors import quoted
-from groups.exports import groups_json, ranks_json
 from groups.job import Made
-from groups.launch_args import TARGETS, Item, Parsed, emit, parse
 from groups.placement import local_rank, node_of
 from groups.ranks import require_rank
 from groups.sharing import parse_ranks, shared_groups
 
-from .api_collective import collective
-from .api_pipeline import pipeline_schedule
 from .api_training import better_layouts, memory_per_rank, traffic_per_step
-from .endpoint import endpoint, require_choice, serving
+from .base.endpoint import endpoint, require_choice, serving
+from .collectives.api import collective
+from .pipeline.api import pipeline_schedule
 
 
 def _names(names: Any) -> list[str] | None:

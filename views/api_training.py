@@ -15,22 +15,22 @@ from descriptions import PURPOSES
 from groups import LayoutError
 from groups.errors import not_a_choice, quoted
 from groups.mesh import whole_number
-from training.memory import StageMemory, Training, largest
+from training.memory.per_stage import StageMemory, Training, largest
 from training.model import require_choice
 from training.models import DEFAULT
 from training.parameters import active_parameters, total_parameters
 from training.reasons import Reason, alone, compared
 from training.search import Candidate, search, worked_out
 from training.search import Job as Search
-from training.traffic import Computation, Traffic, exposed_by_kind
+from training.traffic.per_step import Computation, Traffic, exposed_by_kind
 
-from .endpoint import LAYOUT, Shared, made_of, require_text, serving, stated
-from .memory_asked import MemoryAsked, Problem, problem_of
-from .model_asked import FLAGS, OF_COLUMN, SIZES
-from .search import job_of, reason_text
-from .state import Controls, Layout
-from .traffic import sent_in_a_step
-from .traffic_asked import Question, TrafficAsked, question_of, ways_out
+from .base.endpoint import LAYOUT, Shared, made_of, require_text, serving, stated
+from .base.model import FLAGS, OF_COLUMN, SIZES
+from .base.state import Controls, Layout
+from .memory.inputs import MemoryAsked, Problem, problem_of
+from .search.view import job_of, reason_text
+from .traffic.inputs import Question, TrafficAsked, question_of, ways_out
+from .traffic.view import sent_in_a_step
 
 TRAINING = Shared(
     "(the training)",

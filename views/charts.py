@@ -9,28 +9,28 @@ import numpy as np
 
 from descriptions import MEMORY, PAGE, counted
 from groups import LayoutError
-from render.charts import HELD, Bar, BarsChart, Entry, HeldChart, MatrixChart, TimelineChart
-from render.matrix import MatrixPicture, matrix_picture
-from render.timeline import PHASES, Strip, shade, strips_of
-from training.matrix import matrix
-from training.memory import StageMemory, largest
+from render.scenes.charts import HELD, Bar, BarsChart, Entry, HeldChart, MatrixChart, TimelineChart
+from render.scenes.timeline import PHASES, Strip, shade, strips_of
+from render.svg.matrix import MatrixPicture, matrix_picture
+from training.memory.per_stage import StageMemory, largest
 from training.models import MODELS
+from training.traffic.matrix import matrix
 
-from .collectives import op_name
-from .collectives_asked import CollectivesAsked, read_asked
-from .collectives_exchange import exchanges
-from .memory_asked import MemoryAsked, Problem, problem_of
-from .memory_bars import COLOURS, gib, parts_of, shown_stages
-from .memory_grid import grid_label, heat_of
-from .memory_zero import moments_of, sharing_group, sharing_ranks
-from .pipeline import MOST_RANKS
-from .pipeline_chart import Shown, amount, percent, shown_of, timed
-from .pipeline_inputs import PipelineAsked, clock_of, group_of, renamed, schedule_name, schedule_of
-from .pipeline_layers import stages_of
-from .state import Controls, Layout, is_empty, pinned_rank
-from .traffic import rows_of
-from .traffic_asked import TrafficAsked, question_of
-from .units import bytes_text
+from .base.state import Controls, Layout, is_empty, pinned_rank
+from .base.units import bytes_text
+from .collectives.exchange import exchanges
+from .collectives.inputs import CollectivesAsked, read_asked
+from .collectives.view import op_name
+from .memory.bars import COLOURS, gib, parts_of, shown_stages
+from .memory.grid import grid_label, heat_of
+from .memory.inputs import MemoryAsked, Problem, problem_of
+from .memory.zero import moments_of, sharing_group, sharing_ranks
+from .pipeline.chart import Shown, amount, percent, shown_of, timed
+from .pipeline.inputs import PipelineAsked, clock_of, group_of, renamed, schedule_name, schedule_of
+from .pipeline.layers import stages_of
+from .pipeline.view import MOST_RANKS
+from .traffic.inputs import TrafficAsked, question_of
+from .traffic.view import rows_of
 
 Pictures = list[tuple[str, Any]]
 """Titles and scenes, in their order."""

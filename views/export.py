@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable
 
 from descriptions import PAGE
+from formats.documents.exports import groups_json, ranks_csv
 from groups import LayoutError
-from groups.exports import groups_json, ranks_csv
 from groups.grouping import Grouping
-from render import scene
+from render.scenes import groups as scene
 
+from .base.link import Linked
+from .base.state import Layout, rank_or_none
 from .charts import (
     Pictures,
     collectives_pictures,
@@ -19,12 +21,10 @@ from .charts import (
     pipeline_pictures,
     traffic_pictures,
 )
-from .compare import compare_pictures
-from .details import groups_csv, groups_text
-from .link import Linked
-from .orders import orders_pictures
-from .picture import by_grid, chosen_rank
-from .state import Layout, rank_or_none
+from .compare.view import compare_pictures
+from .groups.details import groups_csv, groups_text
+from .groups.view import by_grid, chosen_rank
+from .orders.view import orders_pictures
 
 PICTURES = {"png": "image/png", "svg": "image/svg+xml", "pdf": "application/pdf"}
 TABLES: dict[str, tuple[str, Callable[[Layout], str]]] = {
@@ -67,7 +67,7 @@ def picture_file(layout: Layout, now: Linked, form: str, theme: str = "light") -
     Errors: LayoutError where the view refuses what it is asked, or has nothing to draw of it.
     """
     # matplotlib takes a second to import, and only a download needs it.
-    from render import figure
+    from render.files import groups as figure
 
     drawn = DRAWN.get(now.asked.view, DRAWN["groups"])(layout, now)
     if not drawn:

@@ -12,34 +12,13 @@ import gradio as gr
 from descriptions import CONTROLS, PAGE
 from descriptions import VIEWS as VIEW_NAMES
 from groups import LayoutError
-from render.scene import PANEL_LIMIT
+from render.scenes.groups import PANEL_LIMIT
 
-from . import form
-from .asked import Asked, filled, flat
-from .collectives import collectives_html
-from .compare import compare_html
-from .controls import (
-    GRADIOS,
-    ControlColumn,
-    notice_html,
-    refused_html,
-    reworded,
-    status_html,
-    with_values,
-)
-from .details import details_html
-from .export import PICTURES, TABLES, download
-from .launch import launch_html, with_pasted
-from .link import Linked, from_query, from_sent, to_query, to_sent, wish_of
-from .memory import memory_html
-from .messages import sentence
-from .nodes import nodes_html
-from .orders import orders_html, other_layout, strip_html
-from .picture import picture_html
-from .pipeline import pipeline_html
-from .ranks import ranks_html
-from .search import search_html
-from .state import (
+from .base import form
+from .base.inputs import Asked, filled, flat
+from .base.link import Linked, from_query, from_sent, to_query, to_sent, wish_of
+from .base.messages import sentence
+from .base.state import (
     OF_MATHS,
     Controls,
     Layout,
@@ -49,8 +28,29 @@ from .state import (
     rank_or_none,
     read,
 )
-from .traffic import traffic_html
-from .widgets import OF_VIEWS, form_box, painted, script, state_box, tells
+from .collectives.view import collectives_html
+from .compare.view import compare_html
+from .export import PICTURES, TABLES, download
+from .gradio.controls import (
+    GRADIOS,
+    ControlColumn,
+    notice_html,
+    refused_html,
+    reworded,
+    status_html,
+    with_values,
+)
+from .gradio.widgets import OF_VIEWS, form_box, painted, script, state_box, tells
+from .groups.details import details_html
+from .groups.view import picture_html
+from .launch.view import launch_html, with_pasted
+from .memory.view import memory_html
+from .nodes.view import nodes_html
+from .orders.view import orders_html, other_layout, strip_html
+from .pipeline.view import pipeline_html
+from .ranks.view import ranks_html
+from .search.view import search_html
+from .traffic.view import traffic_html
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ import numpy as np
 
 from groups.alternatives import MOST, nearest
 from groups.errors import LayoutError, not_a_choice
-from groups.layers import MAX_LAYERS
 from groups.mesh import MAX_RANKS, whole_number
+from groups.stages.layers import MAX_LAYERS
 
 from . import orders
 from .plan import MOST_OPS, Plan, too_many_ops

@@ -1,0 +1,1 @@
+"""The command line, ``python -m groups``: groups and ranks for pipes and scripts."""

@@ -1,0 +1,305 @@
+"""The command line: groups, ranks and their tables of a layout, as text, JSON or CSV.
+
+    python -m groups --nodes 2 --tp 2 --pp 2 dp tp
+
+A command takes the layout from what is `Asked` (options, a preset or launch flags) and yields what
+it prints in parts. What goes wrong is one line: a LayoutError with its cures as options, or a
+`CommandError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TextIO
+
+from formats.documents.check import check_document
+from formats.documents.exports import (
+    groups_csv_parts,
+    groups_json_parts,
+    groups_text_parts,
+    rank_columns,
+    ranks_csv_parts,
+    ranks_json_parts,
+)
+from formats.documents.headings import OWN_PREFIX, groups_by_name, job_of, meshes
+from formats.documents.tables import Table, cell
+from groups.audit import DOMAINS, Span, audit
+from groups.conventions import CONVENTIONS
+from groups.errors import LayoutError, quoted
+from groups.job import Made, framework_name
+from groups.mesh import MAX_RANKS, whole_number
+from groups.placement import local_rank, node_of, nodes_spanned
+from groups.presets import PRESETS
+from groups.ranks import coordinates, require_rank
+from groups.sharing import Shared, parse_ranks, shared_groups
+
+from .inputs import Asked, checked, number_of
+from .options import PROGRAM, CommandError, one_line, options_parser, sentence
+
+
+def run(argv: Sequence[str], stdin: TextIO, stdout: TextIO, stderr: TextIO) -> int:
+    """Answer a command line; the exit status.
+
+    >>> import io, sys
+    >>> run(["--gpus-per-node", "4", "--tp", "2", "dp"], io.StringIO(), sys.stdout, sys.stderr)
+    dp group 0: [0, 2]
+    dp group 1: [1, 3]
+    0
+    """
+    try:
+        parser = options_parser()
+        if not {"-h", "--help"}.isdisjoint(argv):
+            stdout.write(parser.format_help())
+            return 0
+        options = parser.parse_intermixed_args(argv)
+        command, words = _command(options.words)
+        asked = Asked(options, words, stdin)
+        parts = COMMANDS[command](asked)
+        first = next(parts, "")  # what can be refused is refused before anything is written
+    except (CommandError, LayoutError) as error:
+        stderr.write(f"{PROGRAM}: {one_line(sentence(error))}\n")
+        return 2
+    stderr.writelines(f"{PROGRAM}: {one_line(remark)}\n" for remark in asked.remarks)
+    stdout.write(first)
+    stdout.writelines(parts)
+    return 0
+
+
+def _command(words: Sequence[str]) -> tuple[str, list[str]]:
+    """The command and its words; without a command, the words are names of groups."""
+    if words and words[0] in COMMANDS:
+        return words[0], list(words[1:])
+    return "groups", list(words)
+
+
+def _groups(asked: Asked) -> Iterator[str]:
+    made = _with_names(asked)
+    parts = {"json": groups_json_parts, "csv": groups_csv_parts, "text": groups_text_parts}
+    return parts[asked.format](made, asked.names)
+
+
+def _with_names(asked: Asked) -> Made:
+    """The layout; a remark where a name of Megatron's is used for other groups by the framework."""
+    made = asked.made()
+    every = groups_by_name(made)
+    for name in asked.names or ():
+        own = every.get(OWN_PREFIX + name)
+        if name in every and own is not None and own.spread != every[name].spread:
+            framework = framework_name(made.framework)
+            asked.remarks.append(f"{name} is Megatron's; what {framework} names so is {own.name}")
+    return made
+
+
+def _ranks(asked: Asked) -> Iterator[str]:
+    made = _with_names(asked)
+    if asked.format == "text":
+        return _ranks_text(made, asked.names or ())
+    parts = {"json": ranks_json_parts, "csv": ranks_csv_parts}
+    return parts[asked.format](made, asked.names)
+
+
+def _ranks_text(made: Made, names: Iterable[str]) -> Iterator[str]:
+    """Place and coordinates of every rank, and the groups that are named: all would be too wide."""
+    columns = rank_columns(made, names)
+    widths = [max(len(name), len(str(column.max()))) for name, column in columns.items()]
+    yield "  ".join(name.rjust(width) for name, width in zip(columns, widths)) + "\n"
+    for row in zip(*(column.tolist() for column in columns.values())):
+        texts = ("-" if index < 0 else str(index) for index in row)
+        yield "  ".join(text.rjust(width) for text, width in zip(texts, widths)) + "\n"
+
+
+def _rank(asked: Asked) -> Iterator[str]:
+    if len(asked.words) != 1:
+        raise CommandError("rank takes one rank, such as rank 5")
+    made = asked.made()
+    rank = require_rank(made.mesh, number_of(asked.words[0]))
+    node, local = int(node_of(rank, made.gpus_per_node)), int(local_rank(rank, made.gpus_per_node))
+    places = {name: coordinates(mesh, rank) for name, mesh in meshes(made).items()}
+    ring = made.every["pp"].neighbours(rank) if made.every["pp"].size > 1 else None
+    together, apart = shared_groups(groups_by_name(made).values(), [rank])
+    lines = [f"rank {rank} of {made.world_size}: node {node}, GPU {local}"]
+    for name, place in places.items():
+        lines.append(f"{name}: {', '.join(f'{axis} {at}' for axis, at in place.items())}")
+    if ring:
+        lines.append(f"pipeline: {ring[0]} -> {rank} -> {ring[1]}")
+    none = [one.name for one in apart]
+    return Table(
+        "rank",
+        *_shared_rows(asked, made, together),
+        made=made,
+        fields={
+            "rank": rank,
+            "node": node,
+            "local_rank": local,
+            "coordinates": places,
+            "pipeline": {"before": ring[0], "after": ring[1]} if ring else None,
+            "in_none_of": none,
+        },
+        before=lines,
+        after=[f"in none of: {' '.join(none)}"] if none else [],
+    ).printed(asked.format)
+
+
+def _share(asked: Asked) -> Iterator[str]:
+    if not asked.words:
+        raise CommandError("share takes ranks, such as share 3,11 or share 16-23, or - for a log")
+    made = asked.made()
+    text = asked.text("-") if asked.words == ["-"] else " ".join(asked.words)
+    ranks = parse_ranks(text, made.world_size)
+    groups = [one for one in groups_by_name(made).values() if one.size > 1]
+    together, apart = shared_groups(groups, ranks)
+    parted = ", ".join(f"{one.name} ({one.groups})" for one in apart)
+    return Table(
+        "share",
+        *_shared_rows(asked, made, together),
+        made=made,
+        fields={"ranks": list(ranks), "apart": [vars(one) for one in apart]},
+        before=[] if together else ["no group has all of these ranks"],
+        after=[f"not together in (groups they are in): {parted}"] if apart else [],
+    ).printed(asked.format)
+
+
+def _shared_rows(
+    asked: Asked, made: Made, together: Iterable[Shared]
+) -> tuple[list[str], list[list[Any]]]:
+    """Columns and rows; in text, an index that all names of a group have stands once."""
+    rows = []
+    for one in together:
+        indices = list(dict.fromkeys(one.indices)) if asked.format == "text" else [*one.indices]
+        spanned = int(nodes_spanned([one.ranks], made.gpus_per_node)[0])
+        rows.append([list(one.names), indices, len(one.ranks), spanned, list(one.ranks)])
+    return ["names", "indices", "size", "nodes_spanned", "ranks"], rows
+
+
+def _audit(asked: Asked) -> Iterator[str]:
+    made = _with_names(asked)
+    domains = _domains(asked, made)
+    found = audit(groups_by_name(made, asked.names).values(), domains)
+    if asked.format == "text":
+        return _audit_text(found, domains)
+    columns = ["name", "size", "groups", "domain", "crossing", "most", "slow"]
+    rows = [
+        [one.name, one.size, one.groups, one.domain, one.crossing, one.most, one.is_slow]
+        for row in found
+        for one in row
+    ]
+    return Table("audit", columns, rows, made=made).printed(asked.format)
+
+
+def _domains(asked: Asked, made: Made) -> list[int]:
+    """The sizes of domains that are asked for; else a node and those that the world fills."""
+    if asked.options.domains is None:
+        usual = (size for size in DOMAINS if size <= made.world_size)
+        return sorted({made.gpus_per_node, *usual})
+    sizes = map(number_of, asked.options.domains.split(","))
+    return [whole_number(size, "domains", maximum=MAX_RANKS) for size in sizes]
+
+
+def _audit_text(found: Iterable[Sequence[Span]], domains: Sequence[int]) -> Iterator[str]:
+    """A row a name and a column a domain: JSON and CSV have a row for each of these cells."""
+    columns = ["name", "size", "groups", *map(str, domains)]
+    rows = [[row[0].name, row[0].size, row[0].groups, *map(_crossing, row)] for row in found]
+    before = [
+        "groups that leave a domain of so many GPUs (domains that the widest is on)",
+        "! the next layer waits for these groups",
+    ]
+    return Table("audit", columns, rows, before=before).printed("text")
+
+
+def _crossing(one: Span) -> str:
+    if not one.crossing:
+        return "-"
+    return f"{one.crossing} ({one.most}){' !' if one.is_slow else ''}"
+
+
+def _layout(asked: Asked) -> Iterator[str]:
+    _refuse_words(asked)
+    made = asked.made()
+    job, grids = job_of(made), meshes(made)
+    sizes = {name: getattr(job, name) for name in ("nodes", "gpus_per_node")}
+    sizes |= {"world_size": made.world_size}
+    for mesh in (made.mesh, *((made.expert,) if made.expert else ())):
+        sizes |= dict(zip(mesh.names, mesh.sizes))
+    rows = {"framework": framework_name(made.framework), "order": job.order, **sizes, **grids}
+    rows["groups"] = " ".join(groups_by_name(made))
+    columns = ["name", "value"]
+    table = [[name, value if type(value) is int else str(value)] for name, value in rows.items()]
+    return Table("layout", columns, table, made=made).printed(asked.format)
+
+
+def _emit(asked: Asked) -> Iterator[str]:
+    from formats.launch.args import TARGETS, emit
+
+    _text_only(asked, "emit")
+    if len(asked.words) > 1:
+        raise CommandError("emit takes one framework, such as emit torchtitan")
+    job, model = asked.wanted()
+    checked(job)
+    likely = job.framework if job.framework in TARGETS else "megatron"
+    yield emit(job, model, asked.words[0] if asked.words else likely).rstrip("\n") + "\n"
+
+
+def _text_only(asked: Asked, command: str) -> None:
+    if asked.format != "text":
+        raise CommandError(f"{command} prints text only")
+
+
+def _check(asked: Asked) -> Iterator[str]:
+    if len(asked.words) != 1:
+        raise CommandError("check takes one file, or - for standard input")
+    _text_only(asked, "check")
+    document = check_document(asked.text(asked.words[0]))
+    what = f"{document['schema']} version {document['version']}"
+    yield f"{what}: {document['world_size']} ranks\n"
+
+
+def _presets(asked: Asked) -> Iterator[str]:
+    columns = ["nodes", "gpus_per_node", "tp", "cp", "dp", "pp", "ep", "etp", "framework", "name"]
+    rows = [
+        [key, *(getattr(preset, column) for column in columns)] for key, preset in PRESETS.items()
+    ]
+    return _found("presets", asked, ["id", *columns], rows)
+
+
+def _frameworks(asked: Asked) -> Iterator[str]:
+    columns = ["id", "order", "axes", "expert_axes", "basis", "name"]
+    rows = [
+        [
+            key,
+            one.order,
+            [axis.name for axis in one.axes],
+            [axis.name for axis in one.expert_axes],
+            one.basis,
+            one.name,
+        ]
+        for key, one in CONVENTIONS.items()
+    ]
+    return _found("frameworks", asked, columns, rows)
+
+
+def _found(
+    title: str, asked: Asked, columns: Sequence[str], rows: Iterable[Sequence[Any]]
+) -> Iterator[str]:
+    """The rows that have all the words, in any case."""
+    words = [word.lower() for word in asked.words]
+    found = [row for row in rows if all(w in " ".join(map(cell, row)).lower() for w in words)]
+    return Table(title, columns, found).printed(asked.format)
+
+
+def _refuse_words(asked: Asked) -> None:
+    if asked.words:
+        raise CommandError(f"{quoted(asked.words[0])} says nothing to this command")
+
+
+COMMANDS: dict[str, Callable[[Asked], Iterator[str]]] = {
+    "groups": _groups,
+    "ranks": _ranks,
+    "rank": _rank,
+    "share": _share,
+    "audit": _audit,
+    "layout": _layout,
+    "emit": _emit,
+    "check": _check,
+    "presets": _presets,
+    "frameworks": _frameworks,
+}

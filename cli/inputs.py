@@ -1,0 +1,147 @@
+"""What a command line asks for: the layout that its options, a preset or launch flags make."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TextIO
+
+from groups.conventions import CONVENTIONS
+from groups.errors import LayoutError, quoted
+from groups.job import OWN, Job, Made
+from groups.mesh import MAX_RANKS, whole_number
+from groups.presets import LAYOUT, PRESETS
+
+from .options import FIELDS, OF_MATHS, PROGRAM, SIZES, CommandError
+
+
+@dataclass
+class Asked:
+    """A command line that was understood, and the layout that it asks for."""
+
+    options: argparse.Namespace
+    words: list[str]
+    stdin: TextIO
+    remarks: list[str] = field(default_factory=list)  # to be said beside the answer
+
+    @property
+    def format(self) -> str:
+        return self.options.format
+
+    @property
+    def names(self) -> list[str] | None:
+        """The names of groups among the words, or None for all."""
+        return [name for word in self.words for name in word.split(",") if name] or None
+
+    def wanted(self) -> tuple[Job, dict[str, Any]]:
+        """The job, not yet checked, and what is known of its model.
+
+        Options stand over a preset or launch flags.
+        """
+        given = {name: getattr(self.options, name) for name in FIELDS}
+        given = {name: value for name, value in given.items() if value is not None}
+        given |= {name: number_of(given[name]) for name in SIZES if name in given}
+        if "levels" in given:
+            given["levels"] = tuple(map(number_of, re.split("[x,]", given["levels"])))
+        if "order" in given:
+            given["framework"] = OWN
+        values, model = self._start(given)
+        values |= given
+        if values.get("framework", OWN) != OWN:
+            _choice("framework", values["framework"], CONVENTIONS)
+        return Job(**values), model
+
+    def _start(self, given: Collection[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Values of a job and of its model; what is ``given`` may be left open there."""
+        if self.options.preset is not None:
+            preset = PRESETS[_choice("preset", self.options.preset, PRESETS)]
+            values = {name: getattr(preset, name) for name in LAYOUT if name in FIELDS}
+            account = bool(preset.model.get("account_for_embedding"))
+            return values, {**preset.model, "account": account}
+        if self.options.args is not None:
+            from .launch import job_from_flags  # a large room that few commands enter
+
+            path = self.options.args
+            file = "standard input" if path == "-" else path
+            values, model, remarks = job_from_flags(self.text(path), file, given)
+            self.remarks += remarks
+            return values, model
+        return {}, {}
+
+    def made(self) -> Made:
+        return checked(self.wanted()[0])
+
+    def text(self, path: str) -> str:
+        """What is in a file, or in standard input for a dash."""
+        try:
+            if path == "-":
+                return self.stdin.read()
+            with open(path, encoding="utf-8") as file:
+                return file.read()
+        except OSError as error:
+            raise CommandError(f"cannot read {quoted(path)}: {error.strerror}") from None
+        except ValueError:
+            raise CommandError(f"cannot read {quoted(path)}: it is no UTF-8 text") from None
+
+
+def checked(job: Job) -> Made:
+    """The layout of a job. Errors: LayoutError whose alternatives are changes of it that work."""
+    try:
+        return _made(job)
+    except LayoutError as error:
+        raise error.but(alternatives=_working(job, error.alternatives)) from None
+
+
+def _made(job: Job) -> Made:
+    """The layout; a world that is too large is refused as its number of nodes."""
+    nodes = whole_number(job.nodes, "nodes")
+    gpus_per_node = whole_number(job.gpus_per_node, "gpus_per_node")
+    if nodes * gpus_per_node > MAX_RANKS:
+        raise LayoutError(
+            "too-many-ranks",
+            f"{quoted(nodes * gpus_per_node)} GPUs are more than {MAX_RANKS:,}",
+            control="nodes",
+            alternatives=[
+                {"nodes": MAX_RANKS // gpus_per_node},
+                {"gpus_per_node": MAX_RANKS // nodes},
+            ],
+            facts={"ranks": quoted(nodes * gpus_per_node), "limit": MAX_RANKS},
+        )
+    return job.made()
+
+
+def _working(job: Job, alternatives: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The alternatives that a job can be changed by, and that work."""
+    found = []
+    for alternative in alternatives:
+        changes = {OF_MATHS.get(name, name): value for name, value in alternative.items()}
+        own = {"framework": OWN} if "order" in changes else {}
+        try:
+            _made(replace(job, **changes, **own))
+        except (LayoutError, TypeError):
+            continue
+        found.append(changes)
+    return found
+
+
+def number_of(text: Any) -> Any:
+    """A whole number; anything else as it is, to be refused in words."""
+    is_number = isinstance(text, str) and re.fullmatch(r"-?[0-9]{1,18}", text, re.ASCII)
+    return int(text) if is_number else text
+
+
+def _choice(control: str, value: str, choices: Collection[str]) -> str:
+    if value in choices:
+        return value
+    near = [one for one in choices if value and value.lower() in one]
+    near = near or difflib.get_close_matches(value.lower(), choices)
+    raise LayoutError(
+        "not-a-choice",
+        f"{quoted(value)} is no {control}; `{PROGRAM} {control}s` lists them",
+        control=control,
+        alternatives=[{control: one} for one in near[:3]],  # type: ignore[dict-item]
+        facts={"control": control, "value": quoted(value), "choices": ", ".join(choices)},
+    )

@@ -1,0 +1,81 @@
+"""A job from launch flags, for the command line: what they say, and what they leave open.
+
+A size that the flags do not settle is refused with its place, unless an option gives it; all else
+that a reader should know is a remark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from formats.launch.args import Parsed, parse
+from formats.launch.items import Item
+
+from .options import FIELDS, CommandError, option
+
+SETTLED = ("given-twice", "contradiction", "two-frameworks")
+"""What is wrong with launch flags where it is clear which of two words counts."""
+
+LEADS_TO = {
+    "world": ("nodes", "gpus_per_node"),
+    "tasks": ("nodes",),
+    "tasks_per_node": ("gpus_per_node",),
+    "single": ("nodes",),
+    "shard": ("nodes",),
+    "mapping": ("framework",),
+    "data_first": ("framework",),
+}
+"""Fields of a job that follow from what else launch flags say."""
+
+
+def job_from_flags(
+    text: str, file: str, given: Collection[str]
+) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+    """What launch flags say of a job and of its model, and remarks about what they leave open.
+
+    file: what the text is called in a message. given: fields of the job that options settle.
+
+    >>> text = "torchrun --nnodes 2 --nproc-per-node 8 train.py --tensor-model-parallel-size 4"
+    >>> job, _, remarks = job_from_flags(text, "run.sh", ["framework"])
+    >>> job["nodes"], job["tp"], remarks
+    (2, 4, [])
+
+    Errors: CommandError for a size that is no size or not said, unless it is ``given``.
+    """
+    parsed = parse(text)
+    if not parsed.values:
+        raise CommandError(f"nothing in {file} says how a job is laid out")
+    said = {*given, *(set(parsed.values) - {"framework"})}  # its order of ranks is open even so
+    remarks = []
+    for item in (*parsed.problems, *parsed.unresolved):
+        open_fields = [name for name in _fields_of(item) if name not in said]
+        is_broken = not item.sets and item in parsed.problems
+        if (open_fields or is_broken) and item.code not in SETTLED:
+            cure = f" Give {' and '.join(map(option, open_fields))}." if open_fields else ""
+            raise CommandError(_placed(file, item) + cure)
+        if item.sets not in given:
+            remarks.append(_placed(file, item))
+    remarks += [_placed(file, item) for item in parsed.ignored if item.code == "not-drawn"]
+    remarks += [f"{file}: {sentence}" for sentence in _assumptions(parsed, given)]
+    known = {**parsed.assumed, **parsed.values}
+    job = {name: value for name, value in known.items() if name in FIELDS}
+    model = {name: value for name, value in known.items() if name not in FIELDS}
+    return job, model, remarks
+
+
+def _fields_of(item: Item) -> list[str]:
+    """The fields of a job that a word was to set."""
+    return [name for name in LEADS_TO.get(item.sets, (item.sets,)) if name in FIELDS]
+
+
+def _assumptions(parsed: Parsed, given: Collection[str]) -> Iterator[str]:
+    """Sentences on what is assumed; that a size left out is 1 goes without saying."""
+    for missing in parsed.missing:
+        field = missing.facts.get("field")
+        if field not in ("tp", "pp", "cp", "ep") and field not in given:
+            yield missing.sentence
+
+
+def _placed(file: str, item: Item) -> str:
+    return f"{file}:{item.line}:{item.column}: {item.sentence}"

@@ -1,0 +1,1 @@
+"""What other programs write and read: launch files, documents, the script that checks a cluster."""

@@ -1,0 +1,129 @@
+"""A script that checks a job's groups where the job runs: on its nodes, with torch.distributed.
+
+The script is `check_template.py` with the job written into it: not the ranks, but the grids and the
+requests to them, from which a few lines of plain Python work out the groups again. It needs torch;
+this module does not, and neither imports the template.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from functools import lru_cache
+from pathlib import Path
+
+from groups.errors import not_a_choice
+from groups.grouping import Grouping
+from groups.job import Made, framework_name
+from groups.mesh import whole_number
+
+MAX_MEGABYTES = 65_536
+
+ALSO = {"ep": "all-to-all", "hcp-l0": "all-to-all", "cp": "send/recv", "pp": "send/recv"}
+"""What a name's groups do in training that all-reduce does not tell: measured too."""
+
+BEGIN = "# -- what this script was written for --\n"
+END = "# -- the same for every job from here on --\n"
+
+
+def check_script(
+    made: Made,
+    names: str | Iterable[str] | None = None,
+    *,
+    megabytes: int = 64,
+    job_text: str = "",
+) -> str:
+    """The text of a Python script that checks these groups under torchrun.
+
+    names: the groups by name, one or several; if left out, all that have more than one rank.
+    megabytes: the size of the buffer that is timed, of 10**6 bytes; 0 times nothing.
+    job_text: what the layout was made from, such as a launch command; it is kept as a comment.
+
+    >>> from groups.job import Job
+    >>> text = check_script(Job(nodes=2, tp=2, pp=2).made(), ["pp"])
+    >>> for line in text[text.index("DENSE = "):].splitlines()[:5]:
+    ...     print(line)
+    DENSE = "tp2-cp1-dp4-pp2"
+    <BLANKLINE>
+    KINDS = [
+        Kind("pp", DENSE, "pp", also="send/recv"),
+    ]
+
+    Errors: LayoutError for a name that the job has no groups of, with the nearest ones, and for a
+    size that is no whole number from 0 to MAX_MEGABYTES.
+    """
+    size = whole_number(megabytes, "megabytes", minimum=0, maximum=MAX_MEGABYTES)
+    facts = [
+        *(f"# {_printable(line)}".rstrip() for line in job_text.splitlines()),
+        f"TITLE = {json.dumps(_title(made))}",
+        f"WORLD_SIZE = {made.world_size}",
+        f"GPUS_PER_NODE = {made.gpus_per_node}",
+        f"MEGABYTES = {size}  # of 10**6 bytes; 0: no measurements",
+        "",
+        *_requests(made, _chosen(made.every, names)),
+    ]
+    before, _, rest = _template().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return _header(made, before) + BEGIN + "\n".join(facts) + "\n" + END + after
+
+
+def _header(made: Made, example: str) -> str:
+    """What stands above the facts, with this job in the place of the example."""
+    shebang, _, rest = example.split("\n", 2)
+    nodes = made.world_size // made.gpus_per_node
+    launch = f"--nnodes {nodes} --nproc-per-node {made.gpus_per_node}"
+    rest = rest.replace("--nnodes 2 --nproc-per-node 8", launch)
+    return f"{shebang}\n# Written for {_title(made)}.\n{rest}"
+
+
+def _chosen(
+    every: Mapping[str, Grouping], names: str | Iterable[str] | None
+) -> dict[str, Grouping]:
+    if names is None:
+        return {name: grouping for name, grouping in every.items() if grouping.size > 1}
+    found = {}
+    for name in [names] if isinstance(names, str) else names:
+        if not isinstance(name, str) or name not in every:
+            near = get_close_matches(name, every, cutoff=0.4) if isinstance(name, str) else []
+            raise not_a_choice("names", name, every, [{"names": other} for other in near])
+        found[name] = every[name]
+    return found
+
+
+def _requests(made: Made, chosen: Mapping[str, Grouping]) -> Iterator[str]:
+    """Lines: the grids that are asked, and the requests."""
+    grids = {str(made.mesh): "DENSE"}
+    if made.expert is not None:
+        grids.setdefault(str(made.expert), "EXPERT")
+    asked = {str(one.mesh) for one in chosen.values()}
+    yield from (f'{grids[grid]} = "{grid}"' for grid in grids if grid in asked)
+    yield "" if asked else "# no groups: the placement is checked alone"
+    yield "KINDS = ["
+    for name, one in chosen.items():
+        said = {"length": one.length, "stride": one.stride, "joined": one.joined}
+        plain = {"length": 0, "stride": 1, "joined": 1}
+        options = [f"{key}={value}" for key, value in said.items() if value != plain[key]]
+        options += [f"places={one.places}"] if one.places else []
+        options += [f'also="{ALSO[name]}"'] if name in ALSO else []
+        request = [json.dumps(name), grids[str(one.mesh)], json.dumps(one.kind), *options]
+        yield f"    Kind({', '.join(request)}),"
+    yield "]"
+
+
+def _title(made: Made) -> str:
+    nodes = made.world_size // made.gpus_per_node
+    machines = f"{nodes} node{'s' * (nodes > 1)} of {made.gpus_per_node}"
+    experts = f", experts {made.expert}" if made.expert is not None else ""
+    name = framework_name(made.framework)
+    return f"{made.world_size} GPUs: {machines}, {name}, {made.mesh}{experts}"
+
+
+def _printable(line: str) -> str:
+    """Text that stays on its line and shows what it is: a pasted command may hold anything."""
+    return "".join(c if c.isprintable() else " " for c in line)
+
+
+@lru_cache(maxsize=1)
+def _template() -> str:
+    return Path(__file__).with_name("template.py").read_text(encoding="utf-8")

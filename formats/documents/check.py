@@ -1,0 +1,199 @@
+"""Reading a document of groups or of ranks back, and refusing what docs/schema.md does not say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from groups.errors import LayoutError, quoted
+from groups.job import Job
+from groups.mesh import MAX_RANKS, Mesh, parse_mesh
+
+from .headings import GROUPS, RANKS, VERSION, places
+
+
+def check_document(text: str) -> dict[str, Any]:
+    """Read a document of groups or of ranks, and refuse one that docs/schema.md does not describe.
+
+    >>> check_document('{"schema": "parallel-groups", "version": 2}')
+    Traceback (most recent call last):
+    groups.errors.LayoutError: this document has version 2; version 1 is read here
+
+    Checked are the schema and its version, every field and its type, that all meshes number the
+    same ranks, that a group's ranks are ranks of the world and in one group of a name only, and
+    that nodes and coordinates are those of the meshes. Fields that are not known are let pass.
+
+    Errors: LayoutError that names the place, such as ``groups.dp.groups[3]``.
+    """
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno} column {error.colno}"
+        raise _bad(place, text[error.pos : error.pos + 100], "JSON") from None
+    except (TypeError, ValueError, RecursionError):  # no text, endless numbers, endless depth
+        raise _bad("the text", text, "JSON that can be read") from None
+    if not isinstance(document, dict):
+        raise _bad("the text", document, "an object")
+    schema = _field(document, "schema", str)
+    if schema not in (GROUPS, RANKS):
+        raise LayoutError(
+            "other-schema",
+            f"this document has the schema {quoted(schema)}; {GROUPS} and {RANKS} are read here",
+            control="document",
+            facts={"value": quoted(schema), "known": f"{GROUPS}, {RANKS}"},
+        )
+    if _field(document, "version", int) != VERSION:
+        raise LayoutError(
+            "other-version",
+            f"this document has version {quoted(document['version'])}; version {VERSION} is read "
+            "here",
+            control="document",
+            facts={"value": quoted(document["version"]), "version": VERSION},
+        )
+    found = _checked_heading(document)
+    check = _check_groups if schema == GROUPS else _check_ranks
+    check(document, found)
+    return document
+
+
+JOB_TYPES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "instances"), (int,)),
+    "etp": (int, type(None)),
+    "framework": (str,),
+    "order": (str,),
+    "levels": (list, type(None)),
+    "hybrid": (bool,),
+}
+
+
+def _checked_heading(document: dict[str, Any]) -> dict[str, Mesh]:
+    """The meshes of a document whose job, world and meshes agree."""
+    world = _field(document, "world_size", int)
+    gpus_per_node = _field(document, "gpus_per_node", int)
+    if not 1 <= world <= MAX_RANKS:
+        raise _bad("world_size", world, f"1 to {MAX_RANKS}")
+    if gpus_per_node < 1 or world % gpus_per_node:
+        raise _bad("gpus_per_node", gpus_per_node, "a divisor of world_size")
+    job = _field(document, "job", dict)
+    for one in fields(Job):
+        _field(job, one.name, *JOB_TYPES[one.name], place="job.")
+    if (job["gpus_per_node"], job["nodes"]) != (gpus_per_node, world // gpus_per_node):
+        raise _bad("job.nodes", job["nodes"], "world_size / gpus_per_node")
+    found = {}
+    for name, mesh in _field(document, "meshes", dict).items():
+        try:
+            found[name] = parse_mesh(mesh)
+        except LayoutError:
+            raise _bad(f"meshes.{name}", mesh, "a mesh such as tp2-dp4") from None
+        if found[name].world_size != world or found[name].offset:
+            raise _bad(f"meshes.{name}", mesh, f"a mesh of {world} ranks")
+    return found
+
+
+def _check_groups(document: dict[str, Any], found: Mapping[str, Mesh]) -> None:
+    for name, entry in _field(document, "groups", dict).items():
+        place = f"groups.{name}."
+        if not isinstance(entry, dict):
+            raise _bad(place[:-1], entry, "an object")
+        grid = _field(entry, "grid", str, place=place)
+        if grid not in found:
+            raise _bad(f"{place}grid", grid, "a name of meshes")
+        kind = _field(entry, "kind", str, place=place)
+        try:
+            found[grid].axes_of(kind)
+        except LayoutError:
+            raise _bad(f"{place}kind", kind, f"axes of {found[grid]}") from None
+        _field(entry, "parallel_state", str, type(None), place=place)
+        _field(entry, "carries", str, place=place)
+        groups = _field(entry, "groups", list, place=place)
+        spanned = _field(entry, "nodes_spanned", list, place=place)
+        _check_ranks_of(groups, document["world_size"], f"{place}groups")
+        if spanned != _spans(groups, document["gpus_per_node"]):
+            raise _bad(f"{place}nodes_spanned", spanned, "one number of nodes a group")
+
+
+def _check_ranks_of(groups: list[Any], world: int, place: str) -> None:
+    """That they are lists of ranks of the world, and no rank is twice in them."""
+    seen: set[int] = set()
+    for index, ranks in enumerate(groups):
+        is_list = isinstance(ranks, list) and bool(ranks)
+        if not (is_list and set(map(type, ranks)) == {int}):
+            raise _bad(f"{place}[{index}]", ranks, "a list of ranks")
+        if min(ranks) < 0 or max(ranks) >= world:
+            raise _bad(f"{place}[{index}]", ranks, f"ranks from 0 to {world - 1}")
+        before = len(seen)
+        seen.update(ranks)
+        if len(seen) != before + len(ranks):
+            raise _bad(f"{place}[{index}]", ranks, "ranks that are in no other group of this name")
+
+
+def _spans(groups: list[list[int]], gpus_per_node: int) -> list[int]:
+    if not groups:
+        return []
+    sizes = np.fromiter(map(len, groups), dtype=np.int64)
+    index = np.repeat(np.arange(len(groups)), sizes)
+    nodes = np.fromiter(chain.from_iterable(groups), dtype=np.int64) // gpus_per_node
+    places = np.unique(index * MAX_RANKS + nodes)
+    return np.bincount(places // MAX_RANKS, minlength=len(groups)).tolist()
+
+
+def _check_ranks(document: dict[str, Any], found: Mapping[str, Mesh]) -> None:
+    world, gpus_per_node = document["world_size"], document["gpus_per_node"]
+    columns, rows = _field(document, "columns", list), _field(document, "ranks", list)
+    wanted = places(found, world, gpus_per_node)
+    groups = columns[len(wanted) :]
+    if columns[: len(wanted)] != list(wanted) or not all(
+        isinstance(name, str) and name.startswith("group_") for name in groups
+    ):
+        raise _bad("columns", columns, f"{', '.join(wanted)} and then group_<name>")
+    if len(set(columns)) != len(columns):
+        raise _bad("columns", columns, "names that differ")
+    if len(rows) != world:
+        raise _bad("ranks", f"{len(rows)} rows", f"{world} rows")
+    expected = zip(*(column.tolist() for column in wanted.values()))
+    for rank, (row, place) in enumerate(zip(rows, expected)):
+        if not isinstance(row, list) or len(row) != len(columns):
+            raise _bad(f"ranks[{rank}]", row, f"{len(columns)} numbers")
+        if tuple(row[: len(wanted)]) != place or not set(map(type, row[: len(wanted)])) == {int}:
+            raise _bad(f"ranks[{rank}]", row, f"what the meshes say of rank {rank}")
+        for index in row[len(wanted) :]:
+            if index is not None and (type(index) is not int or not 0 <= index < world):
+                raise _bad(f"ranks[{rank}]", row, "group indices or null")
+
+
+def _field(found: Mapping[str, Any], name: str, *types: type, place: str = "") -> Any:
+    """A field of one of these types, strictly: true is no number."""
+    if name not in found:
+        raise LayoutError(
+            "missing-in-document",
+            f"this document has no {place}{name}",
+            control="document",
+            facts={"place": f"{place}{name}"},
+        )
+    if type(found[name]) not in types:
+        raise _bad(f"{place}{name}", found[name], _WORDS[types[0]])
+    return found[name]
+
+
+_WORDS = {
+    str: "a text",
+    int: "a whole number",
+    dict: "an object",
+    list: "a list",
+    bool: "true or false",
+}
+
+
+def _bad(place: str, value: object, expected: str) -> LayoutError:
+    shown = quoted(value)
+    return LayoutError(
+        "bad-document",
+        f"this is no document of groups or ranks: {quoted(place)[1:-1]} is {shown}, not {expected}",
+        control="document",
+        facts={"place": quoted(place)[1:-1], "value": shown},
+    )

@@ -1,0 +1,231 @@
+"""The groups and the ranks of a job as documents: JSON and CSV, of a schema that has a version.
+
+Two tables answer most scripts: the groups by name, and the ranks with where they stand. Each is
+written as JSON, which says all of the job, and as CSV, which is the bare table:
+
+    groups   name, group, size, nodes_spanned, ranks
+    ranks    rank, node, local_rank, <mesh>_<axis> ..., group_<name> ...
+
+docs/schema.md describes every field; `check_document` reads a document back. A large job is written
+in parts: ``*_parts`` yield text of whole lines, so nothing holds all of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+
+from groups.audit import spans_of
+from groups.conventions import CONVENTIONS
+from groups.grouping import Grouping
+from groups.job import Made
+from groups.megatron.families import family
+
+from .check import check_document
+from .headings import GROUPS, OWN_PREFIX, RANKS, groups_by_name, heading, meshes, places
+
+__all__ = [
+    "check_document",
+    "groups_csv",
+    "groups_csv_parts",
+    "groups_json",
+    "groups_json_parts",
+    "groups_text_parts",
+    "opened",
+    "rank_columns",
+    "ranks_csv",
+    "ranks_csv_parts",
+    "ranks_json",
+    "ranks_json_parts",
+]
+
+BLOCK = 4096
+"""Lines that are written as one part."""
+
+
+# -- groups --------------------------------------------------------------------------------------
+
+
+def groups_json(made: Made, names: Iterable[str] | None = None) -> str:
+    """All groups of these names, or of all: the document ``parallel-groups``.
+
+    >>> from groups.job import Job
+    >>> made = Job(gpus_per_node=4, tp=2).made()
+    >>> json.loads(groups_json(made, ["dp"]))["groups"]["dp"]["groups"]
+    [[0, 2], [1, 3]]
+    """
+    return "".join(groups_json_parts(made, names))
+
+
+def groups_json_parts(made: Made, names: Iterable[str] | None = None) -> Iterator[str]:
+    return _groups_json(made, groups_by_name(made, names))
+
+
+def _groups_json(made: Made, chosen: Mapping[str, Grouping]) -> Iterator[str]:
+    yield opened(heading(made, GROUPS))
+    yield '  "groups": {'
+    between = "\n"
+    for name, grouping in chosen.items():
+        about = _about(made, name, grouping).items()
+        said = "".join(f"      {json.dumps(key)}: {json.dumps(value)},\n" for key, value in about)
+        yield f'{between}    {json.dumps(name)}: {{\n{said}      "groups": [\n'
+        yield from _listed(f"        {ranks}" for ranks in _lists(grouping))
+        yield "\n      ]\n    }"
+        between = ",\n"
+    yield "\n  }\n}\n"
+
+
+def _about(made: Made, name: str, grouping: Grouping) -> dict[str, Any]:
+    """What a document says about the groups of one name, but for their ranks."""
+    is_own = name not in made.every
+    of_mesh = {mesh: key for key, mesh in meshes(made).items() if key.startswith("own") == is_own}
+    row = None if is_own else family(name)
+    return {
+        "grid": of_mesh[grouping.mesh],
+        "kind": grouping.kind,
+        "parallel_state": row.parallel_state if row else None,
+        "carries": row.carries if row else _own_carries(made, name),
+        "nodes_spanned": spans_of(grouping, made.gpus_per_node).tolist(),
+    }
+
+
+def _own_carries(made: Made, name: str) -> str:
+    joined = CONVENTIONS[made.framework].groups
+    return next((own.carries for own in joined if OWN_PREFIX + own.name == name), "")
+
+
+def groups_csv(made: Made, names: Iterable[str] | None = None) -> str:
+    """One line a group: name, group, size, nodes_spanned, ranks (joined by spaces).
+
+    >>> from groups.job import Job
+    >>> print(groups_csv(Job(gpus_per_node=4, tp=2).made(), ["tp"]), end="")
+    name,group,size,nodes_spanned,ranks
+    tp,0,2,1,0 1
+    tp,1,2,1,2 3
+    """
+    return "".join(groups_csv_parts(made, names))
+
+
+def groups_csv_parts(made: Made, names: Iterable[str] | None = None) -> Iterator[str]:
+    return _groups_csv(made, groups_by_name(made, names))
+
+
+def _groups_csv(made: Made, chosen: Mapping[str, Grouping]) -> Iterator[str]:
+    yield "name,group,size,nodes_spanned,ranks\n"
+    for name, grouping in chosen.items():
+        nodes = spans_of(grouping, made.gpus_per_node).tolist()
+        lines = (
+            f"{name},{index},{len(ranks)},{spanned},{str(ranks)[1:-1].replace(',', '')}\n"
+            for index, (ranks, spanned) in enumerate(zip(_lists(grouping), nodes))
+        )
+        yield from _blocks(lines)
+
+
+def groups_text_parts(made: Made, names: Iterable[str] | None = None) -> Iterator[str]:
+    """One line a group, as people paste it.
+
+    >>> from groups.job import Job
+    >>> print(*groups_text_parts(Job(gpus_per_node=4, tp=2).made(), ["tp"]), sep="", end="")
+    tp group 0: [0, 1]
+    tp group 1: [2, 3]
+    """
+    chosen = groups_by_name(made, names)
+    return _blocks(
+        f"{name} group {index}: {ranks}\n"
+        for name, grouping in chosen.items()
+        for index, ranks in enumerate(_lists(grouping))
+    )
+
+
+# -- ranks ---------------------------------------------------------------------------------------
+
+
+def rank_columns(made: Made, names: Iterable[str] | None = None) -> dict[str, np.ndarray]:
+    """The table of ranks by column: int arrays, shape (world_size,); -1 is no group.
+
+    >>> from groups.job import Job
+    >>> columns = rank_columns(Job(gpus_per_node=4, pp=4).made(), ["embd"])
+    >>> columns["dense_pp"].tolist(), columns["group_embd"].tolist()
+    ([0, 1, 2, 3], [0, -1, -1, 0])
+    """
+    chosen = groups_by_name(made, names)
+    groups = {f"group_{name}": one.index().astype(np.int32) for name, one in chosen.items()}
+    return places(meshes(made), made.world_size, made.gpus_per_node) | groups
+
+
+def ranks_json(made: Made, names: Iterable[str] | None = None) -> str:
+    """Every rank, where it stands, its groups by index: the document ``parallel-ranks``."""
+    return "".join(ranks_json_parts(made, names))
+
+
+def ranks_json_parts(made: Made, names: Iterable[str] | None = None) -> Iterator[str]:
+    return _ranks_json(made, rank_columns(made, names))
+
+
+def _ranks_json(made: Made, columns: Mapping[str, np.ndarray]) -> Iterator[str]:
+    yield opened({**heading(made, RANKS), "columns": list(columns)})
+    yield '  "ranks": [\n'
+    yield from _listed(f"    [{', '.join(row)}]" for row in _cells(columns, empty="null"))
+    yield "\n  ]\n}\n"
+
+
+def ranks_csv(made: Made, names: Iterable[str] | None = None) -> str:
+    """One line a rank; a group index is empty where the rank is in no such group.
+
+    >>> from groups.job import Job
+    >>> print(ranks_csv(Job(gpus_per_node=2, pp=2).made(), ["pp", "pos-embd"]), end="")
+    ... # doctest: +NORMALIZE_WHITESPACE
+    rank,node,local_rank,dense_tp,dense_cp,dense_dp,dense_pp,expert_etp,expert_ep,expert_edp,expert_pp,group_pp,group_pos-embd
+    0,0,0,0,0,0,0,0,0,0,0,0,0
+    1,0,1,0,0,0,1,0,0,0,1,0,
+    """
+    return "".join(ranks_csv_parts(made, names))
+
+
+def ranks_csv_parts(made: Made, names: Iterable[str] | None = None) -> Iterator[str]:
+    columns = rank_columns(made, names)
+    lines = (",".join(row) + "\n" for row in _cells(columns, empty=""))
+    return chain([",".join(columns) + "\n"], _blocks(lines))
+
+
+def _cells(columns: Mapping[str, np.ndarray], empty: str) -> Iterator[tuple[str, ...]]:
+    """The rows of a table of ranks as text; ``empty`` stands for -1."""
+    world = len(columns["rank"])
+    text = [*map(str, range(world)), empty]  # numbers below the world, and -1: a look-up each
+    for start in range(0, world, BLOCK):
+        block = (column[start : start + BLOCK].tolist() for column in columns.values())
+        yield from zip(*(map(text.__getitem__, column) for column in block))
+
+
+# -- writing -------------------------------------------------------------------------------------
+
+
+def opened(head: Mapping[str, Any]) -> str:
+    """The beginning of a JSON object, one field a line, with more fields to come."""
+    return "{\n" + "".join(f"  {json.dumps(k)}: {json.dumps(v)},\n" for k, v in head.items())
+
+
+def _listed(items: Iterable[str]) -> Iterator[str]:
+    """The items of a JSON list, one a line, without the last line's end."""
+    between, left = "", iter(items)
+    while block := list(islice(left, BLOCK)):
+        yield between + ",\n".join(block)
+        between = ",\n"
+
+
+def _blocks(lines: Iterable[str]) -> Iterator[str]:
+    left = iter(lines)
+    while block := "".join(islice(left, BLOCK)):
+        yield block
+
+
+def _lists(grouping: Grouping) -> Iterator[list[int]]:
+    """The groups as lists, in Megatron's order; an array goes to lists a block at a time."""
+    groups = grouping.groups()
+    for start in range(0, len(groups), BLOCK):
+        block = groups[start : start + BLOCK]
+        yield from block.tolist() if isinstance(block, np.ndarray) else block

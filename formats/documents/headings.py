@@ -1,0 +1,147 @@
+"""What a document about a job says: its schema, its heading, its meshes, its groups by name.
+
+A mesh is dense, expert, and where a framework has axes of its own, own and own-expert. Groups go by
+Megatron's names; those of a framework's own have the prefix ``own.``, because some mean others
+(fairscale's mp is tp, Megatron's is tp x pp). `exports` writes documents, `document_check` reads
+them back, docs/schema.md describes them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+
+from groups.conventions import CONVENTIONS
+from groups.errors import LayoutError, quoted
+from groups.grouping import Grouping
+from groups.job import MEGATRONS, OWN, Job, Made, framework_name, own_groupings
+from groups.mesh import Mesh
+
+GROUPS = "parallel-groups"
+RANKS = "parallel-ranks"
+VERSION = 1
+
+OWN_PREFIX = "own."
+"""Before the name of a group that the framework itself names so."""
+
+
+def groups_by_name(made: Made, names: Iterable[str] | None = None) -> dict[str, Grouping]:
+    """The groups of these names, in this order; of all names if none are given.
+
+    A name of the framework's own needs no prefix where Megatron has no such name.
+
+    >>> made = Job(nodes=2, tp=2, framework="deepspeed").made()
+    >>> [*groups_by_name(made, ["tp", "own.data", "pipe"])]
+    ['tp', 'own.data', 'own.pipe']
+
+    Errors: LayoutError for a name that the job has no groups of, with the nearest names.
+    """
+    every = dict(made.every)
+    if made.framework not in MEGATRONS:
+        for one in own_groupings(made):
+            every[OWN_PREFIX + one.name] = replace(one, name=OWN_PREFIX + one.name)
+    if names is None:
+        return every
+    found = {}
+    for name in names:
+        key = name if name in every else f"{OWN_PREFIX}{name}"
+        if key not in every:
+            raise _no_such_group(made, name, list(every))
+        found[key] = every[key]
+    return found
+
+
+def meshes(made: Made) -> dict[str, Mesh]:
+    """Every mesh that numbers the ranks, by the name it has in a document.
+
+    >>> for name, mesh in meshes(Job(tp=2, framework="torchtitan").made()).items():
+    ...     print(name, mesh)
+    dense tp2-cp1-dp4-pp1
+    expert etp1-ep1-edp8-pp1
+    own tp2-cp1-dp_shard4-dp_replicate1-pp1
+    own-expert ep1-efsdp8-dp_replicate1-pp1
+    """
+    found = {"dense": made.mesh}
+    if made.expert is not None:
+        found["expert"] = made.expert
+    if made.framework not in MEGATRONS:
+        own = dict.fromkeys(grouping.mesh for grouping in own_groupings(made))
+        found |= dict(zip(("own", "own-expert"), own))
+    return found
+
+
+def job_of(made: Made) -> Job:
+    """A job that comes to the same grids and groups.
+
+    >>> job = Job(nodes=2, cp=4, levels=(2, 2), instances=2)
+    >>> again = job_of(job.made())
+    >>> again.instances, again.levels, again.made().every == job.made().every
+    (2, (2, 2), True)
+    """
+    sizes = {name: made.mesh.size(name) for name in ("tp", "pp", "cp")}
+    if made.expert is not None:
+        sizes |= {name: made.expert.size(name) for name in ("ep", "etp")}
+    every = made.every
+    instance = every.get("intra-dp-cp")
+    levels = tuple(one.length for name, one in every.items() if name.startswith("hcp-"))
+    return Job(
+        nodes=made.world_size // made.gpus_per_node,
+        gpus_per_node=made.gpus_per_node,
+        **sizes,
+        framework=made.framework,
+        order=_order(made),
+        instances=1 if instance is None else instance.whole // instance.length,
+        levels=levels or None,
+        hybrid=any(name.startswith("hybrid-") for name in every),
+    )
+
+
+def _order(made: Made) -> str:
+    """The order of both grids, fastest first; ep where the expert grid has it."""
+    if made.framework != OWN:
+        return CONVENTIONS[made.framework].order
+    assert made.expert is not None
+    names = list(made.mesh.names)
+    slower = made.expert.names[made.expert.names.index("ep") + 1 :]
+    behind = [{"etp": "tp", "edp": "dp"}.get(name, name) for name in slower]
+    names.insert(min((names.index(name) for name in behind), default=len(names)), "ep")
+    return "-".join(names)
+
+
+def heading(made: Made, schema: str) -> dict[str, Any]:
+    """The fields with which every document about a job begins."""
+    return {
+        "schema": schema,
+        "version": VERSION,
+        "job": asdict(job_of(made)),
+        "meshes": {name: str(mesh) for name, mesh in meshes(made).items()},
+        "world_size": made.world_size,
+        "gpus_per_node": made.gpus_per_node,
+    }
+
+
+def places(found: Mapping[str, Mesh], world: int, gpus_per_node: int) -> dict[str, np.ndarray]:
+    """Where each rank stands: in its machine, and along every axis of every mesh."""
+    ranks = np.arange(world, dtype=np.int32)
+    columns = {"rank": ranks, "node": ranks // gpus_per_node, "local_rank": ranks % gpus_per_node}
+    for name, mesh in found.items():
+        for axis, size, stride in zip(mesh.names, mesh.sizes, mesh.strides):
+            columns[f"{name}_{axis}"] = ranks // stride % size
+    return columns
+
+
+def _no_such_group(made: Made, name: str, known: list[str]) -> LayoutError:
+    same_axes = [one for one in known if sorted(one.split("-")) == sorted(name.split("-"))]
+    near = same_axes or difflib.get_close_matches(name, known, cutoff=0.5)
+    return LayoutError(
+        "no-such-group",
+        f"this layout makes no group {quoted(name)}",
+        why=f"its groups are {', '.join(known)}",
+        control="group",
+        alternatives=[{"group": one} for one in near],  # type: ignore[dict-item]
+        facts={"name": quoted(name).strip("'"), "framework": framework_name(made.framework)},
+    )

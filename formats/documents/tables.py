@@ -1,0 +1,89 @@
+"""Rows as what a command prints: aligned text for people, JSON and CSV for scripts.
+
+>>> table = Table("sizes", ["name", "size"], [["tp", 2], ["dp-cp", 16]])
+>>> print(*table.printed("text"), sep="", end="")
+name   size
+tp        2
+dp-cp    16
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from groups.job import Made
+
+from .exports import opened
+from .headings import VERSION, heading
+
+MEMBERS = 16
+"""Ranks of a group that a line of text writes out; JSON and CSV have all."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows to print as aligned text, JSON or CSV.
+
+    fields: what the JSON says before the rows; its schema is ``parallel-<title>``.
+    before, after: lines of the text around the rows.
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    made: Made | None = None
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    before: Sequence[str] = ()
+    after: Sequence[str] = ()
+
+    def printed(self, form: str) -> Iterator[str]:
+        return {"json": self._json, "csv": self._csv, "text": self._text}[form]()
+
+    def _json(self) -> Iterator[str]:
+        schema = f"parallel-{self.title}"
+        about = {"schema": schema, "version": VERSION}
+        yield opened({**(heading(self.made, schema) if self.made else about), **self.fields})
+        rows = (f"\n    {json.dumps(dict(zip(self.columns, row)))}" for row in self.rows)
+        yield f'  "rows": [{",".join(rows)}\n  ]\n}}\n'
+
+    def _csv(self) -> Iterator[str]:
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows(map(cell, row) for row in self.rows)
+        yield out.getvalue()
+
+    def _text(self) -> Iterator[str]:
+        yield from (f"{line}\n" for line in self.before)
+        if self.rows:
+            yield from _aligned(self.columns, self.rows)
+        yield from (f"{line}\n" for line in self.after)
+
+
+def _aligned(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
+    """Numbers to the right, everything else to the left, the last column as long as it is."""
+    cells = [list(columns), *([cell(value, most=MEMBERS) for value in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells)]
+    numbers = [all(type(value) in (int, type(None)) for value in column) for column in zip(*rows)]
+    for line in cells:
+        aligned = (
+            text.rjust(width) if is_number else text.ljust(width)
+            for text, width, is_number in zip(line, widths, numbers)
+        )
+        yield "  ".join(aligned).rstrip() + "\n"
+
+
+def cell(value: Any, most: int = 0) -> str:
+    """A value as text; of a longer list than ``most`` the first ones and the last."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (list, tuple)):
+        if most and len(value) > most:
+            value = [*value[: most - 2], "...", value[-1]]
+        return " ".join(map(str, value))
+    return "" if value is None else str(value)

@@ -1,0 +1,397 @@
+"""A launch command or a piece of a configuration, read into the layout that it asks for.
+
+    parse(text)   what the text says of a job: its values, what each word set, and what it leaves
+                  open; nothing in it is executed, and nothing is guessed
+    emit(job)     the options or the file that ask for a job (`launch_emit`)
+
+>>> parsed = parse("torchrun --nnodes 2 --nproc-per-node=8 train.py --tensor-model-parallel-size 4")
+>>> parsed.values
+{'nodes': 2, 'gpus_per_node': 8, 'tp': 4, 'framework': 'megatron'}
+>>> [note.facts for note in parsed.missing]
+[{'field': 'pp', 'assumed': 1}, {'field': 'cp', 'assumed': 1}, {'field': 'ep', 'assumed': 1}]
+>>> str(parsed.job().made().mesh)
+'tp4-cp1-dp4-pp1'
+
+A value that cannot be stands in ``problems`` with its place:
+
+>>> text = "--tensor-model-parallel-size eight"
+>>> problem = parse(text).problems[0]
+>>> problem.code, text[problem.start : problem.end], (problem.line, problem.column)
+('bad-value', 'eight', (1, 30))
+
+What the words mean is data in `launch_flags`, which names the sources; `launch_shell` takes scripts
+apart, `launch_configs` files.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from groups.conventions import CONVENTIONS
+from groups.errors import LayoutError, quoted
+from groups.job import Job
+from groups.stages.layout_strings import parse_layout
+
+from .emit import TARGETS, emit
+from .flags import MODEL, VARIABLE_RANK, limit_of
+from .items import SENTENCES, Guess, Item, Missing, Said
+from .reading import Reading, plain_name
+
+__all__ = [
+    "MAX_TEXT",
+    "SENTENCES",
+    "TARGETS",
+    "Guess",
+    "Item",
+    "Missing",
+    "Parsed",
+    "emit",
+    "parse",
+]
+
+MAX_TEXT = 200_000
+"""Characters that a text may have."""
+
+GPUS_PER_NODE = 8
+"""GPUs of a node where the text does not say."""
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """What a text says of a job.
+
+    values: what it states, in the names of Job's fields and of MODEL. assumed: what a Job needs
+    and the text leaves open; ``missing`` says the same in sentences.
+    """
+
+    text: str
+    form: str  # "shell", "json", "toml" or "yaml"
+    values: dict[str, object]
+    assumed: dict[str, object]
+    understood: tuple[Item, ...]
+    ignored: tuple[Item, ...]
+    unresolved: tuple[Item, ...]
+    problems: tuple[Item, ...]
+    missing: tuple[Missing, ...]
+    framework: Guess | None
+
+    def job(self) -> Job:
+        """The job, with what is assumed where the text is silent; `Job.made` checks it."""
+        known = {**self.assumed, **self.values}
+        return Job(**{name: value for name, value in known.items() if name not in MODEL})  # type: ignore[arg-type]
+
+
+def parse(text: str) -> Parsed:
+    """Read a launch command, a script, or a file of a configuration.
+
+    Errors: LayoutError if it is no text or longer than MAX_TEXT; all else is in the answer.
+    """
+    if not isinstance(text, str):
+        raise LayoutError(
+            "not-a-text",
+            f"{quoted(text)} is not a text",
+            control="launch",
+            facts={"value": quoted(text)},
+        )
+    if len(text) > MAX_TEXT:
+        raise LayoutError(
+            "text-too-long",
+            f"the text has {len(text):,} characters, more than {MAX_TEXT:,}",
+            control="launch",
+            facts={"count": len(text), "limit": MAX_TEXT},
+        )
+    return _Meaning(text).parsed()
+
+
+class _Meaning(Reading):
+    """What the words of a text come to together."""
+
+    def __init__(self, text: str) -> None:
+        self.missing: list[Missing] = []
+        super().__init__(text)
+
+    def parsed(self) -> Parsed:
+        understood: list[Item] = []
+        stated = self._settled(understood)
+        guess = self._framework(stated)
+        values = self._layout(stated)
+        assumed = self._machines(stated, values)
+        if guess:
+            values["framework"] = guess.job
+        else:
+            self._assume(assumed, "framework", "megatron")
+        has = CONVENTIONS[guess.job if guess else "megatron"]
+        axes = {own.axis for own in (*has.axes, *has.expert_axes)}
+        for name in ("tp", "pp", "cp", "ep"):
+            if name in axes and name not in values:
+                self._assume(assumed, name, 1)
+        self._nodes(values, assumed)
+        ordered = {name: values[name] for name in _ORDER if name in values}
+        understood = self._without_single_tasks(understood)
+        by_place = sorted(understood, key=lambda item: item.start)
+        return Parsed(
+            self.text,
+            self.form,
+            ordered,
+            assumed,
+            tuple(by_place),
+            tuple(self.ignored),
+            tuple(self.unresolved),
+            tuple(sorted(self.problems, key=lambda item: item.start)),
+            tuple(self.missing),
+            guess,
+        )
+
+    def _without_single_tasks(self, understood: list[Item]) -> list[Item]:
+        """One task a node is one launcher a node: it says nothing of the GPUs."""
+        for item in understood:
+            if plain_name(item.name) == "ntasks-per-node" and item.value == "1":
+                self.ignored.append(replace(item, code="no-group", sets=""))
+        return [
+            item for item in understood if item.name != "--ntasks-per-node" or item.value != "1"
+        ]
+
+    def _assume(self, assumed: dict[str, object], name: str, value: object) -> None:
+        assumed[name] = value
+        code = "default" if name != "framework" else "framework-assumed"
+        self.missing.append(Missing(code, {"field": name, "assumed": value}))
+
+    def _settled(self, understood: list[Item]) -> dict[str, Said]:
+        """The one saying that counts for each field; another that differs is a contradiction."""
+        by_field: dict[str, list[Said]] = {}
+        for said in self.said:
+            by_field.setdefault(said.field, []).append(said)
+        found: dict[str, Said] = {}
+        for name, sayings in by_field.items():
+            rank = min(said.row.rank for said in sayings)
+            chosen = next(said for said in reversed(sayings) if said.row.rank == rank)
+            found[name] = chosen
+            shown: set[tuple[Any, str]] = set()
+            for said in sayings:
+                if said.value == chosen.value:
+                    understood.append(said.item)
+                elif (said.value, said.item.name) not in shown:
+                    shown.add((said.value, said.item.name))
+                    self._contradiction(said, chosen)
+            if chosen.default:
+                facts = {"name": chosen.default, "value": chosen.item.value}
+                self.missing.append(Missing("variable-default", facts))
+        return found
+
+    def _contradiction(self, said: Said, chosen: Said) -> None:
+        same = said.item.name == chosen.item.name
+        item = said.item
+        facts = {"kept": chosen.item.value or "on", "by": chosen.item.name}
+        self.problems.append(
+            self.item(
+                "given-twice" if same else "contradiction",
+                item.name,
+                item.value,
+                (item.start, item.end),
+                sets=item.sets,
+                facts=facts,
+            )
+        )
+
+    def _framework(self, stated: Mapping[str, Said]) -> Guess | None:
+        """The framework by what only it has; several are a contradiction."""
+        first: dict[str, Item] = {}
+        for name, item in self.speaking:
+            first.setdefault(name, item)
+        if "deepspeed" in first and "megatron" in first:
+            ep = stated.get("ep")
+            name = "deepspeed" if ep and ep.value > 1 else "megatron-deepspeed"
+            item = first.pop("deepspeed")
+            del first["megatron"]
+            first = {name: item, **first}
+        self._refuse_removed(first)
+        if not first:
+            return None
+        name, item = next(iter(first.items()))
+        for other, second in list(first.items())[1:]:
+            place = (second.start, second.end)
+            facts = {"other": other, "kept": name}
+            self.problems.append(
+                self.item("two-frameworks", second.name, second.value, place, facts=facts)
+            )
+        mapping = stated.get("mapping")
+        job = {"nemo": "megatron"}.get(name, name)
+        if job == "megatron" and mapping and mapping.value:
+            job, item = "megatron-pp-dp", mapping.item
+            name = job if name == "megatron" else name
+        data_first = stated.get("data_first")
+        if job == "deepspeed" and data_first and data_first.value:
+            job = "deepspeed-data-first"
+        return Guess(name, job, item.name, item.start, item.end)
+
+    def _refuse_removed(self, first: Mapping[str, Item]) -> None:
+        """Options that Megatron removed; in other frameworks' scripts they are unknown ones."""
+        megatron = any(name.startswith("megatron") for name in first)
+        for item in self.removed:
+            alone = not first and plain_name(item.name) == "model-parallel-size"
+            if megatron or alone:
+                self.problems.append(item)
+            else:
+                self.ignored.append(replace(item, code="unknown", facts={}))
+
+    def _layout(self, stated: Mapping[str, Said]) -> dict[str, object]:
+        """The values of Job's and the model's own fields, and what follows from the others."""
+        values: dict[str, object] = {}
+        for name, said in stated.items():
+            if name in _ORDER and said.value != -1:
+                values[name] = said.value
+        if values.get("hybrid") is False:
+            del values["hybrid"]
+        if values.get("tp") == 0:
+            values["tp"] = 1  # DeepSpeed's "off"
+        self._account(stated, values)
+        self._layers(stated, values)
+        if "local_batch" in stated:
+            said = stated["local_batch"]
+            if values.get("pp", 1) == 1:
+                values.setdefault("micro_batch", said.value)
+        replicate = stated.get("replicate")
+        if replicate and replicate.value > 1:
+            item = replicate.item
+            place = (item.start, item.end)
+            self.ignored.append(self.item("not-drawn", item.name, item.value, place))
+        return values
+
+    def _account(self, stated: Mapping[str, Said], values: dict[str, object]) -> None:
+        """Embedding and loss are counted as a layer each, both or none."""
+        given = [stated[name] for name in ("embedding", "loss") if name in stated]
+        on = [said for said in given if said.value]
+        if len(on) == 2:
+            values["account"] = True
+        elif on:
+            item = on[0].item
+            place = (item.start, item.end)
+            self.ignored.append(self.item("only-one-accounted", item.name, item.value, place))
+
+    def _layers(self, stated: Mapping[str, Said], values: dict[str, object]) -> None:
+        """Layers from their number or a layout; chunks from how many layers one has."""
+        layout, count = stated.get("layout"), stated.get("layers")
+        if layout:
+            inside = [one for stage in parse_layout(layout.value) for one in stage]
+            if count and count.value != inside.count("decoder"):
+                self._differs(count, "layout-has", inside.count("decoder"))
+            if inside[-1:] != ["loss"]:
+                self._differs(layout, "layout-cut", len(inside))
+                return
+            values["layers"] = layout.value
+            values.pop("vpp", None)
+            return
+        chunk = stated.get("chunk")
+        if not chunk:
+            return
+        pp = values.get("pp", 1)
+        accounted = sum(
+            1 for name in ("embedding", "loss") if name in stated and stated[name].value
+        )
+        if count is None:
+            self._differs(chunk, "needs-layers", 0)
+            return
+        vpp, left = divmod(count.value + accounted, int(str(pp)) * chunk.value)
+        if left or not vpp:
+            self._differs(chunk, "chunks-do-not-fit", count.value)
+        elif "vpp" in values and values["vpp"] != vpp:
+            self._differs(chunk, "chunks-differ", vpp)
+        else:
+            values["vpp"] = vpp
+
+    def _differs(self, said: Said, code: str, count: int) -> None:
+        item = said.item
+        self.problems.append(
+            self.item(
+                code,
+                item.name,
+                item.value,
+                (item.start, item.end),
+                sets=item.sets,
+                facts={"count": count},
+            )
+        )
+
+    def _machines(self, stated: Mapping[str, Said], values: dict[str, object]) -> dict[str, object]:
+        """Nodes and GPUs per node, where the text gives them by other names."""
+        assumed: dict[str, object] = {}
+        tasks = stated.get("tasks_per_node")
+        if "gpus_per_node" not in values and tasks and tasks.value > 1:
+            values["gpus_per_node"] = tasks.value
+        if "nodes" not in values and "single" in stated and stated["single"].value:
+            values["nodes"] = 1
+        shard = self._world_of_degrees(stated, values)
+        world = stated.get("world") or (None if "gpus_per_node" in values else stated.get("tasks"))
+        if world is None and "nodes" not in values:
+            world = stated.get("tasks") if not (tasks and tasks.value == 1) else None
+        if world and world.field == "tasks" and world.value == values.get("nodes"):
+            world = None  # one launcher a node
+        size = world.value if world else shard
+        if size is None:
+            return assumed
+        nodes, gpus = values.get("nodes"), values.get("gpus_per_node")
+        if nodes and gpus:
+            product = int(str(nodes)) * int(str(gpus))
+            counts_nodes = bool(world) and world.row.rank == VARIABLE_RANK and size == nodes
+            if world and world.field == "world" and size != product and not counts_nodes:
+                self._differs(world, "world-differs", product)
+        elif nodes or gpus:
+            known = int(str(nodes or gpus))
+            if size % known == 0:
+                values["gpus_per_node" if nodes else "nodes"] = size // known
+            elif world:
+                self._differs(world, "world-does-not-divide", known)
+        else:
+            gpus = min(size, GPUS_PER_NODE)
+            if size % gpus == 0:
+                assumed.update(nodes=size // gpus, gpus_per_node=gpus)
+                facts = {"world": size, "gpus_per_node": gpus, "nodes": size // gpus}
+                self.missing.append(Missing("nodes-of-world", facts))
+            elif world:
+                self._differs(world, "world-does-not-divide", gpus)
+        return assumed
+
+    def _world_of_degrees(
+        self, stated: Mapping[str, Said], values: Mapping[str, object]
+    ) -> int | None:
+        """Torchtitan's degrees fill the world, unless one is left to be what remains."""
+        shard = stated.get("shard")
+        if not shard or shard.value == -1:
+            return None
+        replicate = stated.get("replicate")
+        size = math.prod(int(str(values.get(name, 1))) for name in ("tp", "cp", "pp"))
+        size *= shard.value * (replicate.value if replicate else 1)
+        nodes, gpus = values.get("nodes"), values.get("gpus_per_node")
+        if nodes and gpus and int(str(nodes)) * int(str(gpus)) != size:
+            self._differs(shard, "degrees-differ", size)
+        return size if size <= limit_of("world") else None
+
+    def _nodes(self, values: Mapping[str, object], assumed: dict[str, object]) -> None:
+        """The fewest nodes that hold the sizes, where the text does not say how many there are."""
+        known = {**assumed, **values}
+        if "gpus_per_node" not in known:
+            self._assume(assumed, "gpus_per_node", GPUS_PER_NODE)
+            known["gpus_per_node"] = GPUS_PER_NODE
+        if "nodes" in known:
+            return
+        names = ("tp", "pp", "cp", "ep", "gpus_per_node")
+        sizes = {name: int(str(known.get(name, 1))) for name in names}
+        etp = int(str(known.get("etp", sizes["tp"])))
+        dense = sizes["tp"] * sizes["cp"] * sizes["pp"]
+        expert = etp * sizes["ep"] * sizes["pp"]
+        world = math.lcm(dense, expert if sizes["ep"] > 1 else 1, sizes["gpus_per_node"])
+        nodes = world // sizes["gpus_per_node"]
+        if world > limit_of("world"):
+            self._assume(assumed, "nodes", 1)
+            return
+        assumed["nodes"] = nodes
+        self.missing.append(Missing("fewest-nodes", {"field": "nodes", "assumed": nodes}))
+
+
+_ORDER = (
+    *("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp", "framework"),
+    *("instances", "levels", "hybrid", *MODEL),
+)

@@ -1,0 +1,170 @@
+"""What the commands of a script say: variables, scripts inside them, and what is left undecided.
+
+Nothing is executed, so nobody decides an ``if`` or what stands behind ``&&``: what is assigned
+there is marked "condition".
+
+Source of the rules: GNU Bash manual, sections 3.2 and 3.4; Slurm, sbatch, output environment
+variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .expand import MAX_DEPTH, Memory, Variable
+from .words import Run, Source, Word
+
+
+class Script(Memory):
+    """What a script says: the words of its commands, its variables, its here-documents."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.commands: list[list[Word]] = []
+        self.documents: list[Source] = []
+
+    def read(self, source: Source, depth: int = 0) -> None:
+        """Take in a text; depth: how many scripts it is inside of."""
+        raise NotImplementedError
+
+
+class Flow:
+    """The commands of one source one after the other, and which of them nobody decides here."""
+
+    def __init__(self, script: Script, depth: int) -> None:
+        self.script, self.depth = script, depth
+        self.branches = 0  # of if and case
+        self.tested = False  # the last command was a test, which && and || go by
+        self.guarded = False  # by what stands before && or ||
+
+    # -- variables -------------------------------------------------------------------------------
+
+    def assign(self, name: str, appends: bool, runs: list[Run]) -> None:
+        """``NAME=value`` or ``NAME+=value``."""
+        variables = self.script.variables
+        old = variables.get(name)
+        kept: list[Run] = []
+        if self._undecided:
+            before = old.runs if old and not appends else []
+            if runs[: len(before)] == before:  # NAME="$NAME more": what was there stays decided
+                kept, runs = runs[: len(before)], runs[len(before) :]
+            runs = _open(runs)
+        if appends and old:
+            old.runs += runs  # in place: appending line by line stays linear
+            if old.words is not None and runs:
+                old.words.append(Word(tuple(runs), (runs[0].start, runs[-1].end)))
+        else:
+            variables[name] = Variable(kept + runs)
+
+    def assign_words(self, name: str, appends: bool, words: list[Word]) -> None:
+        """``NAME=( ... )`` or ``NAME+=( ... )``."""
+        variables = self.script.variables
+        old = variables.get(name)
+        if self._undecided:
+            words = [Word(tuple(_open(word.runs)), word.at) for word in words]
+        # NAME=( "${NAME[@]}" more ) appends as well: what was there before stays decided.
+        if self._undecided and old and old.words and not appends:
+            before = len(old.words)
+            if [word.text for word in words[:before]] == [word.text for word in old.words]:
+                words[:before] = old.words
+        if appends and old:
+            if old.words is None:
+                old.words = [Word(tuple(old.runs), (0, 0))] if old.runs else []
+            old.words.extend(words)
+        else:
+            first = list(words[0].runs) if words else []
+            variables[name] = Variable(first, words)
+
+    @property
+    def _undecided(self) -> bool:
+        return bool(self.branches or self.guarded)
+
+    # -- commands --------------------------------------------------------------------------------
+
+    def end(self, words: list[Word], operator: str = "") -> None:
+        """A command is over; its words, without those that were assignments.
+
+        operator: what stands behind it on its line: ``;``, ``&``, ``|``, ``&&`` or ``||``.
+        """
+        words = self._without_keywords(words)
+        self.tested = bool(words) and words[0].text in ("[", "[[", "test")
+        goes_on = operator == "&&" and (self.tested or self.guarded)
+        self.guarded = operator == "||" or goes_on
+        if not words or self.tested:
+            return
+        self.script.commands.append(words)
+        if self.depth < MAX_DEPTH:
+            self._nested(words)
+        if words[0].text == "sbatch":
+            self._slurm(words)
+
+    def _without_keywords(self, words: list[Word]) -> list[Word]:
+        """What a command begins with behind the shell's own words; these say what is undecided."""
+        first = 0
+        while first < len(words) and words[first].text in KEYWORDS:
+            keyword = words[first].text
+            first += 1
+            self.branches = max(0, self.branches + KEYWORDS[keyword])
+            if keyword in ("for", "select") and first < len(words):
+                name = words[first]
+                runs = [Run(f"${name.text}", *name.place, "loop")]
+                self.script.variables[name.text] = Variable(runs)
+                first = len(words)
+            elif keyword == "case":
+                first = len(words)
+        return words[first:]
+
+    def _nested(self, words: list[Word]) -> None:
+        """What ``bash -c`` and ``eval`` read once more."""
+        runs: list[Run] = []
+        if words[0].text == "eval":
+            for word in words[1:]:
+                runs += [*word.runs, Run(" ", *word.at)]
+            self.script.commands.pop()
+        else:
+            for program, option, script in zip(words, words[1:], words[2:]):
+                named = program.text.rsplit("/", 1)[-1] in ("bash", "sh", "zsh")
+                if named and option.text == "-x":
+                    continue
+                if (
+                    option.text[:1] == "-"
+                    and option.text.endswith("c")
+                    and (named or program.text == "-x")
+                ):
+                    runs = list(script.runs)
+                    break
+        if runs and self.script.may_spend(runs, words[0].place):
+            self.script.read(Source(runs), self.depth + 1)
+
+    def _slurm(self, words: list[Word]) -> None:
+        """The variables that Slurm sets for what a job asked for."""
+        for name, options in SLURM.items():
+            for at, word in enumerate(words):
+                option, _, value = word.text.partition("=")
+                if option not in options:
+                    continue
+                given = [word.after(len(option) + 1)] if value else words[at + 1 : at + 2]
+                if given and given[0].text.isdigit():
+                    self.script.set(name, given[0].runs)
+
+
+def _open(runs: Iterable[Run]) -> list[Run]:
+    """These runs as a condition leaves them: open, unless they were already."""
+    return [run._replace(why=run.why or "condition") for run in runs]
+
+
+KEYWORDS = {
+    **{"if": 1, "case": 1, "fi": -1, "esac": -1},
+    **dict.fromkeys(("then", "else", "elif", "do", "done", "for", "select", "while", "until"), 0),
+    **dict.fromkeys(("{", "}", "!", "time", "function"), 0),
+}
+"""Words of the shell's own, and by how many undecided branches each goes deeper."""
+
+SLURM = {
+    "SLURM_NNODES": ("-N", "--nodes"),
+    "SLURM_JOB_NUM_NODES": ("-N", "--nodes"),
+    "SLURM_NTASKS": ("-n", "--ntasks"),
+    "SLURM_NTASKS_PER_NODE": ("--ntasks-per-node",),
+    "SLURM_GPUS_PER_NODE": ("--gpus-per-node",),
+}
+"""Variables that Slurm sets, and the options that say what to."""

@@ -1,0 +1,206 @@
+"""What ``$NAME``, ``${NAME:-default}`` and ``$((A * B))`` stand for, where a script itself says it.
+
+What it does not say stays as it is written, with the reason: "variable", "command", "arithmetic".
+
+>>> memory = Memory()
+>>> memory.variables["NODES"] = Variable([Run("4", 6, 7)])
+>>> expander = Expander(memory, Source.of("$((8 * NODES)) ${GPUS:-8} $TP"))
+>>> [run[:1] + run[3:] for run in expander.inside(0, 29, 0)]
+[('32', '', ''), (' ', '', ''), ('8', '', 'GPUS'), (' ', '', ''), ('$TP', 'variable', '')]
+
+Source of the rules: GNU Bash manual, sections 3.5.3 and 6.5.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from .words import Run, Source, Word, calculate
+
+MAX_EXPANDED = 400_000
+"""Characters that variables may put in, all together: a few lines can ask for billions."""
+
+MAX_DEPTH = 4
+"""Scripts inside scripts (``bash -c "..."``, here-documents), and defaults inside defaults."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-]")
+_DEFAULT = re.compile(r":?[-=]")
+_INSIDE = re.compile(r"[\\$'\"]")
+_ARITHMETIC = re.compile(r"\s*(?:([0-9]+|[-+*/%()])|\$?\{?([A-Za-z_][A-Za-z0-9_]*)\}?|(\S))\s*")
+
+
+class Fault(NamedTuple):
+    """Something that no shell would read as it was meant."""
+
+    code: str
+    start: int
+    end: int
+    facts: dict[str, Any]
+
+
+@dataclass
+class Variable:
+    """What the script gives a name: one value, or the words of an array."""
+
+    runs: list[Run]
+    words: list[Word] | None = None  # of an array
+    used: bool = False
+
+    def refer(self) -> Variable:
+        self.used = True
+        return self
+
+
+class Memory:
+    """What a script has given names, what went wrong in it, and how much was put in."""
+
+    def __init__(self) -> None:
+        self.variables: dict[str, Variable] = {}
+        self.faults: list[Fault] = []
+        self.spent = 0
+
+    def fault(self, code: str, place: tuple[int, int], **facts: Any) -> None:
+        self.faults.append(Fault(code, *place, facts))
+
+    def set(self, name: str, runs: Sequence[Run]) -> None:
+        """A value that the surroundings give a name, such as Slurm's own variables."""
+        self.variables.setdefault(name, Variable(list(runs)))
+
+    def may_spend(self, runs: Sequence[Run], place: tuple[int, int]) -> bool:
+        """Whether variables may put in so much more."""
+        if self.spent > MAX_EXPANDED:
+            return False
+        self.spent += sum(len(run.text) for run in runs) + len(runs)
+        if self.spent > MAX_EXPANDED:
+            self.fault("expands-too-much", place, limit=MAX_EXPANDED)
+            return False
+        return True
+
+
+class Expander:
+    """The expansions of one source."""
+
+    def __init__(self, memory: Memory, source: Source) -> None:
+        self.memory, self.source, self.text = memory, source, source.text
+
+    def inside(self, start: int, end: int, depth: int) -> Iterator[Run]:
+        """What stands between double quotes, or in a default: no words, only expansions."""
+        at = start
+        for_quotes = depth > 0
+        pattern = _INSIDE
+        while at < end:
+            match = pattern.search(self.text, at, end)
+            if not match:
+                break
+            yield from self.source.part(at, match.start())
+            c, at = match[0], match.start()
+            if c == "\\":
+                follows = self.text[at + 1 : at + 2]
+                if follows == "\n":
+                    at += 2
+                elif follows in ('"', "$", "`", "\\"):
+                    yield from self.source.part(at + 1, at + 2)
+                    at += 2
+                else:
+                    yield from self.source.part(at, at + 1)
+                    at += 1
+            elif c == "$":
+                runs, at = self.expanded(at, end, depth)
+                yield from runs
+            elif c in "'\"" and for_quotes:
+                at += 1
+            else:
+                yield from self.source.part(at, at + 1)
+                at += 1
+        yield from self.source.part(at, end)
+
+    def unknown(self, start: int, end: int, why: str) -> list[Run]:
+        """What cannot be worked out, as it is written."""
+        return [Run(self.text[start:end], *self.source.place(start, end), why)]
+
+    def expanded(self, start: int, limit: int, depth: int) -> tuple[list[Run], int]:
+        """What the ``$...`` at start stands for, and where it ends."""
+        text = self.text
+        if text.startswith("$((", start):
+            close = self.source.closers.get(start)
+            if close is None or close >= limit or text[close - 1] != ")":
+                return self.source.part(start, start + 1), start + 1
+            return self._arithmetic(start, close + 1), close + 1
+        if text.startswith("$(", start):
+            close = self.source.closers.get(start)
+            if close is None or close >= limit:
+                return self.unknown(start, start + 2, "command"), start + 2
+            return self.unknown(start, close + 1, "command"), close + 1
+        if text.startswith("${", start):
+            close = self.source.closers.get(start)
+            if close is None or close >= limit:
+                return self.source.part(start, start + 2), start + 2
+            return self._braced(start, close, depth), close + 1
+        name = _NAME.match(text, start + 1, limit)
+        if not name:
+            return self.source.part(start, start + 1), start + 1
+        return self._value(name[0], start, name.end()), name.end()
+
+    def _value(self, name: str, start: int, end: int) -> list[Run]:
+        variable = self.memory.variables.get(name)
+        if variable is None:
+            return self.unknown(start, end, "variable")
+        variable.refer()
+        if not self.memory.may_spend(variable.runs, self.source.place(start, end)):
+            return self.unknown(start, end, "variable")
+        return list(variable.runs)
+
+    def _braced(self, start: int, close: int, depth: int) -> list[Run]:
+        """``${NAME}``, ``${NAME:-default}``, ``${NAME[0]}``; other forms are not worked out."""
+        name = _NAME.match(self.text, start + 2, close)
+        if not name:
+            return self.unknown(start, close + 1, "variable")
+        if name.end() == close:
+            return self._value(name[0], start, close + 1)
+        variable = self.memory.variables.get(name[0])
+        default = _DEFAULT.match(self.text, name.end(), close)
+        if default:
+            if variable and variable.runs:
+                return self._value(name[0], start, close + 1)
+            if depth >= MAX_DEPTH:
+                return self.unknown(start, close + 1, "variable")
+            runs = [
+                run._replace(default=run.default or name[0])
+                for run in self.inside(default.end(), close, depth + 1)
+            ]
+            if default[0].endswith("="):
+                self.memory.variables[name[0]] = Variable(list(runs))
+            return runs
+        if self.text[name.end() : close] in ("[@]", "[*]", "[0]") and variable:
+            if variable.words is None or self.text[name.end() : close] == "[0]":
+                return self._value(name[0], start, close + 1)
+            variable.refer()
+            runs = []
+            for word in variable.words:
+                runs += [*word.runs, Run(" ", *self.source.place(start, start))]
+            if self.memory.may_spend(runs, self.source.place(start, close)):
+                return runs[:-1]
+        return self.unknown(start, close + 1, "variable")
+
+    def _arithmetic(self, start: int, end: int) -> list[Run]:
+        """``$((...))`` of whole numbers and of variables that hold them."""
+        tokens, default = [], ""
+        for match in _ARITHMETIC.finditer(self.text, start + 3, end - 2):
+            token = match[1]
+            if match[2]:
+                variable = self.memory.variables.get(match[2])
+                runs = variable.refer().runs if variable else []
+                token = "".join(run.text for run in runs[:4]).strip()
+                default = default or next((run.default for run in runs if run.default), "")
+                if not token.isdigit() or any(run.why for run in runs) or len(runs) > 4:
+                    return self.unknown(start, end, "arithmetic")
+            if not token or len(tokens) > 100 or len(token) > 15:
+                return self.unknown(start, end, "arithmetic")
+            tokens.append(token)
+        value = calculate(tokens)
+        if value is None:
+            return self.unknown(start, end, "arithmetic")
+        return [Run(str(value), *self.source.place(start, end), "", default)]

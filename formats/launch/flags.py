@@ -1,0 +1,353 @@
+"""What the options and keys of launchers and frameworks mean, as data.
+
+A row says which field an option sets: a field of `Job`, one of the model (`MODEL`), or one that
+only leads to those ("world", "chunk", "embedding", "loss", "shard", "mapping" ...).
+
+    options       --name value, --name=value; dashes and underscores are one
+    keys          name under its section: model.name=value, "name": value, name = value, name: value
+    variables     NAME=value in the script itself, where nothing else says it
+
+Sources: NVIDIA/Megatron-LM d98e8a6 megatron/training/arguments.py and 000c4ac (what was removed);
+NVIDIA-NeMo/Megatron-Bridge 167ba2a docs/megatron-lm-to-megatron-bridge.md and 02f06b4
+scripts/training/README.md; NVIDIA/NeMo-Framework-Launcher 056a90e
+launcher_scripts/conf/training/gpt3/175b.yaml; pytorch/torchtitan 0.3.0 torchtitan/config/configs.py
+and, for files, 2dfaa27 tests/integration_tests/base_config.toml (releases before 0.3 read TOML);
+deepspeedai/DeepSpeed 18e7227 deepspeed/runtime/tensor_parallel/config.py, 088be89
+deepspeed/runtime/constants.py and 2d991ba deepspeed/launcher/runner.py;
+deepspeedai/Megatron-DeepSpeed dd16deb examples_deepspeed/MoE/ds_pretrain_gpt_1.3B_MoE128.sh;
+the manuals of torchrun, Slurm's srun and sbatch, and Open MPI's mpirun.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from groups.mesh import MAX_RANKS
+from groups.stages.holdings import MAX_BATCH
+from groups.stages.layers import MAX_LAYERS
+
+MODEL = (
+    *("layers", "vpp", "experts", "micro_batch", "global_batch", "account", "seq"),
+    *("first", "last", "mtp"),
+)
+"""Fields of the model: no group depends on them. ``layers`` may be a layout's text."""
+
+LIMITS = {
+    **dict.fromkeys(("layers", "vpp", "first", "last", "mtp", "chunk"), MAX_LAYERS),
+    **dict.fromkeys(("micro_batch", "global_batch", "seq"), MAX_BATCH),
+}
+"""The largest value of a field; of all others it is MAX_RANKS."""
+
+
+def limit_of(field: str) -> int:
+    return LIMITS.get(field, MAX_RANKS)
+
+
+@dataclass(frozen=True)
+class Row:
+    """What an option or a key means.
+
+    kind: "size" (a whole number from 1), "count" (from 0), "sizes" (several), "switch", "layout",
+    "nodes" (a size or a range), "devices" (a size, or a word that leaves it to the machine), "gres"
+    (Slurm's resources), "partition" (how DeepSpeed cuts layers), "degree" (a size, or -1 for what
+    remains), "text" (its being there says enough). rank: of several that say the same, the lowest
+    counts.
+    """
+
+    field: str
+    kind: str = "size"
+    speaks: str = ""  # the framework that alone has this
+    rank: int = 0
+
+    @property
+    def sets(self) -> str:
+        """The field of Job or of the model that it leads to."""
+        return LEADS_TO.get(self.field, self.field)
+
+
+BOTH_ENDS = "type:transformer|embedding"
+"""Megatron-DeepSpeed's way to count the embedding and the loss as a layer each (BLOOM's)."""
+
+LEADS_TO = {
+    **dict.fromkeys(("single", "world", "tasks"), "nodes"),
+    **dict.fromkeys(("mapping", "deepspeed", "data_first"), "framework"),
+    **dict.fromkeys(("shard", "replicate"), "dp"),
+    **dict.fromkeys(("embedding", "loss"), "account"),
+    **{"tasks_per_node": "gpus_per_node", "chunk": "vpp", "layout": "layers"},
+    **{"local_batch": "micro_batch"},
+}
+"""Fields that only lead to others."""
+
+
+def _rows(speaks: str, table: str) -> dict[str, Row]:
+    """Rows from lines of name, field, kind and rank."""
+    found = {}
+    for line in table.strip().splitlines():
+        cells = line.split()
+        name, field, kind, rank = [*cells, *("size", "0")[len(cells) - 2 :]]
+        found[name] = Row(field, kind, speaks, int(rank))
+    return found
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+OPTIONS: dict[str, Row] = {
+    **_rows(
+        "megatron",
+        """
+        tensor-model-parallel-size                       tp
+        pipeline-model-parallel-size                     pp
+        context-parallel-size                            cp
+        expert-model-parallel-size                       ep
+        expert-tensor-parallel-size                      etp
+        hierarchical-context-parallel-sizes              levels      sizes
+        hybrid-context-parallel                          hybrid      switch
+        num-distributed-optimizer-instances              instances
+        use-tp-pp-dp-mapping                             mapping     switch
+        num-virtual-stages-per-pipeline-rank             vpp
+        num-layers-per-virtual-pipeline-stage            chunk
+        pipeline-model-parallel-layout                   layout      layout
+        decoder-first-pipeline-num-layers                first
+        decoder-last-pipeline-num-layers                 last
+        account-for-embedding-in-pipeline-split          embedding   switch
+        account-for-loss-in-pipeline-split               loss        switch
+        mtp-num-layers                                   mtp         count
+        """,
+    ),
+    **_rows(
+        "deepspeed",
+        """
+        deepspeed                                        deepspeed   switch
+        deepspeed-config                                 deepspeed   text
+        moe-expert-parallel-size                         ep
+        pp-partition-method                              account     partition
+        """,
+    ),
+    **_rows(
+        "",
+        """
+        num-layers                                       layers
+        num-experts                                      experts
+        micro-batch-size                                 micro_batch
+        global-batch-size                                global_batch
+        seq-length                                       seq
+        nnodes                                           nodes       nodes
+        num-nodes                                        nodes
+        nodes                                            nodes       nodes      1
+        standalone                                       single      switch
+        nproc-per-node                                   gpus_per_node  devices
+        num-gpus                                         gpus_per_node
+        num-accelerators                                 gpus_per_node
+        gpus-per-node                                    gpus_per_node  gres    1
+        gres                                             gpus_per_node  gres    1
+        npernode                                         gpus_per_node  size    1
+        ntasks-per-node                                  tasks_per_node  size   2
+        ntasks                                           tasks       size       2
+        world-size                                       world
+        """,
+    ),
+}
+"""Options by their name without leading dashes."""
+
+SHORT: dict[str, dict[str, Row]] = {
+    "slurm": {
+        "-N": OPTIONS["nodes"],
+        "-n": OPTIONS["ntasks"],
+        "-G": Row("world", "gres"),
+        "--gpus": Row("world", "gres"),
+    },
+    "mpi": {
+        "-np": OPTIONS["world-size"],
+        "-n": OPTIONS["world-size"],
+        "--np": OPTIONS["world-size"],
+        "-N": OPTIONS["npernode"],
+        "-npernode": OPTIONS["npernode"],
+        "-ppn": OPTIONS["npernode"],
+    },
+}
+"""Short options, which are a launcher's own."""
+
+LAUNCHERS = {
+    **dict.fromkeys(("srun", "sbatch", "salloc"), "slurm"),
+    **dict.fromkeys(("mpirun", "mpiexec", "mpiexec.hydra"), "mpi"),
+    **dict.fromkeys(("torchrun", "deepspeed", "accelerate"), "launcher"),
+    **dict.fromkeys(("docker", "podman", "singularity", "apptainer"), "container"),
+}
+"""Programs that start the processes of a job, and whose short options they read."""
+
+QUIET = _names(
+    """
+    echo printf cat mkdir rm cp mv ln cd ls tee grep sed awk pip pip3 conda git wget curl set
+    source . unset read sleep wait kill trap exit return true false ulimit module scontrol
+    nvidia-smi chmod touch tar date pwd hostname export local declare env readonly shift
+    """
+)
+"""Programs that start no job: their options say nothing."""
+
+VARIABLE_RANK = 3
+VARIABLES: dict[str, Row] = {
+    **dict.fromkeys(("NNODES", "NUM_NODES", "SLURM_NNODES", "SLURM_JOB_NUM_NODES"), Row("nodes")),
+    **dict.fromkeys(("GPUS_PER_NODE", "NPROC_PER_NODE", "NUM_GPUS_PER_NODE"), Row("gpus_per_node")),
+    **dict.fromkeys(("NGPU", "LOCAL_WORLD_SIZE", "SLURM_GPUS_PER_NODE"), Row("gpus_per_node")),
+    **dict.fromkeys(("WORLD_SIZE", "SLURM_NTASKS"), Row("world")),
+}
+"""Variables of a script that say how big the job is, where nothing else does."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of a file or of an override, and the sections in which it means that."""
+
+    row: Row
+    sections: tuple[str, ...]
+
+
+_MODEL = ("", "model", "strategy", "config", "megatron_cfg", "model_parallel", "language_model")
+_TRAIN = ("", "train", "data", "model", "training")
+
+
+def _keys(speaks: str, sections: tuple[str, ...], table: str) -> dict[str, Key]:
+    return {name: Key(row, sections) for name, row in _rows(speaks, table).items()}
+
+
+KEYS: dict[str, Key] = {
+    **_keys(
+        "nemo",
+        _MODEL,
+        """
+        tensor_model_parallel_size               tp
+        pipeline_model_parallel_size             pp
+        context_parallel_size                    cp
+        expert_model_parallel_size               ep
+        expert_tensor_parallel_size              etp
+        hierarchical_context_parallel_sizes      levels      sizes
+        hybrid_context_parallel                  hybrid      switch
+        virtual_pipeline_model_parallel_size     vpp
+        pipeline_model_parallel_layout           layout      layout
+        num_layers_in_first_pipeline_stage       first
+        num_layers_in_last_pipeline_stage        last
+        account_for_embedding_in_pipeline_split  embedding   switch
+        account_for_loss_in_pipeline_split       loss        switch
+        mtp_num_layers                           mtp         count
+        num_moe_experts                          experts
+        """,
+    ),
+    **_keys("nemo", ("dist", "strategy", "model", ""), "use_tp_pp_dp_mapping mapping switch"),
+    **_keys("nemo", ("ddp", "strategy", ""), "num_distributed_optimizer_instances instances"),
+    **_keys("nemo", ("trainer",), "num_nodes nodes\ndevices gpus_per_node devices"),
+    **_keys("", _MODEL, "num_layers layers"),
+    **_keys("", ("model", "dataset", "data", "config", ""), "seq_length seq"),
+    **_keys("nemo", ("model",), "encoder_seq_length seq"),
+    **_keys("", _TRAIN, "micro_batch_size micro_batch\nglobal_batch_size global_batch degree"),
+    **_keys(
+        "torchtitan",
+        ("parallelism",),
+        """
+        tensor_parallel_degree                   tp
+        pipeline_parallel_degree                 pp
+        context_parallel_degree                  cp
+        expert_parallel_degree                   ep
+        expert_tensor_parallel_degree            etp
+        data_parallel_replicate_degree           replicate
+        data_parallel_shard_degree               shard       degree
+        pipeline_parallel_microbatch_size        micro_batch
+        """,
+    ),
+    **_keys("", ("training",), "seq_len seq\nlocal_batch_size local_batch"),
+    **_keys("deepspeed", ("tensor_parallel",), "autotp_size tp count"),
+    **_keys(
+        "deepspeed",
+        ("",),
+        """
+        train_batch_size                         global_batch  size
+        train_micro_batch_size_per_gpu           micro_batch   size
+        use_data_before_expert_parallelism       data_first    switch
+        """,
+    ),
+}
+"""Keys by their last part."""
+
+SECTIONS_OF = {"zero_optimization": "deepspeed", "tensor_parallel": "deepspeed"}
+"""Sections that alone say which framework a file is of."""
+
+REMOVED = {
+    "model-parallel-size": "tensor-model-parallel-size",
+    "batch-size": "micro-batch-size",
+    "warmup": "lr-warmup-fraction",
+}
+"""Options of Megatron that it refuses, and what it says to use."""
+
+NOT_DRAWN = frozenset(
+    {
+        "tensor-parallel-num-weight-shards",
+        "expert-tensor-parallel-num-weight-shards",
+        "ds-sequence-parallel-size",
+        "pipeline-model-parallel-split-rank",
+        "encoder-tensor-model-parallel-size",
+        "encoder-pipeline-model-parallel-size",
+        "encoder-context-parallel-size",
+        "sequence-parallel-size",
+        "ulysses-degree",
+        "zero-hpz-partition-size",
+        "mics-shard-size",
+        "eval-context-parallel-size",
+    }
+)
+"""Options and keys that change groups in ways that `Job` does not ask for."""
+
+NO_GROUP = _names(
+    """
+    sequence-parallel use-distributed-optimizer use-sharp fake-process-group create-all-gather-group
+    untie-embeddings-and-output-weights cp-comm-type
+    microbatch-group-size-per-virtual-pipeline-stage no-overlap-p2p-communication
+    disable-gloo-process-groups pipeline-model-parallel-comm-backend sharp-enabled-group
+    nccl-communicator-config-path high-priority-stream-groups distributed-backend
+    distributed-timeout-minutes hidden-size ffn-hidden-size num-attention-heads
+    group-query-attention num-query-groups kv-channels max-position-embeddings
+    position-embedding-type rotary-base rotary-percent no-position-embedding normalization
+    norm-epsilon swiglu squared-relu disable-bias-linear attention-backend attention-dropout
+    hidden-dropout attention-softmax-in-fp32 make-vocab-size-divisible-by use-mcore-models
+    use-flash-attn transformer-impl spec init-method-std no-masked-softmax-fusion
+    no-bias-gelu-fusion no-rope-fusion rampup-batch-size train-iters train-samples train-tokens
+    exit-interval exit-duration-in-mins recompute-activations recompute-granularity recompute-method
+    recompute-num-layers recompute-modules checkpoint-activations lr min-lr lr-decay-style
+    lr-decay-iters lr-decay-samples lr-warmup-iters lr-warmup-samples lr-warmup-fraction
+    lr-wsd-decay-style lr-wsd-decay-iters clip-grad weight-decay adam-beta1 adam-beta2 adam-eps seed
+    loss-scale initial-loss-scale hysteresis bf16 fp16 fp8-format fp8-recipe fp8-margin params-dtype
+    accumulate-allreduce-grads-in-fp32 overlap-grad-reduce overlap-param-gather tp-comm-overlap
+    ddp-bucket-size use-megatron-fsdp data-parallel-sharding-strategy use-torch-fsdp2
+    use-torch-optimizer-for-cpu-offload optimizer-cpu-offload moe-router-topk
+    moe-router-load-balancing-type moe-aux-loss-coeff moe-grouped-gemm moe-token-dispatcher-type
+    moe-permute-fusion moe-router-fusion moe-router-dtype moe-ffn-hidden-size moe-layer-freq
+    moe-shared-expert-intermediate-size moe-router-score-function moe-router-num-groups
+    moe-router-group-topk moe-expert-capacity-factor moe-flex-dispatcher-backend
+    moe-router-pre-softmax moe-enable-deepep moe-router-force-load-balancing moe-z-loss-coeff
+    multi-latent-attention q-lora-rank kv-lora-rank qk-head-dim v-head-dim qk-layernorm
+    mtp-loss-scaling-factor data-path data-cache-path split mock-data vocab-file merge-file
+    vocab-size tokenizer-type tokenizer-model num-workers dataloader-type
+    no-create-attention-mask-in-dataloader train-data-path valid-data-path data-impl save load
+    save-interval eval-interval eval-iters log-interval log-throughput log-params-norm
+    tensorboard-dir tensorboard-log-interval tensorboard-queue-size wandb-project wandb-exp-name
+    wandb-save-dir no-load-optim no-load-rng no-save-optim no-save-rng finetune ckpt-format
+    async-save dist-ckpt-strictness pretrained-checkpoint timing-log-level profile
+    profile-step-start profile-step-end profile-ranks manual-gc manual-gc-interval
+    log-timers-to-tensorboard log-batch-size-to-tensorboard log-validation-ppl-to-tensorboard
+    log-memory-to-tensorboard master-addr master-port node-rank rdzv-id rdzv-backend rdzv-endpoint
+    rdzv-conf max-restarts monitor-interval tee redirects log-dir role local-addr local-ranks-filter
+    start-method run-path no-python hostfile include exclude launcher launcher-args no-ssh module
+    zero-stage deepspeed-activation-checkpointing no-pipeline-parallel create-moe-param-group
+     job-name partition account time output error exclusive mem cpus-per-task
+    constraint qos reservation dependency container-image container-mounts container-workdir mpi
+    label wait kill-on-bad-exit export jobid comment mail-type mail-user hint overlap open-mode
+    signal cpu-bind nodelist requeue no-requeue get-user-env zero-optimization gradient-clipping
+    gradient-accumulation-steps steps-per-print wall-clock-breakdown scheduler
+    activation-checkpointing communication-data-type zero-allow-untested-optimizer
+    prescale-gradients flops-profiler aio amp stage enabled fsdp-reshard-after-forward
+    pipeline-parallel-schedule pipeline-parallel-layers-per-stage enable-async-tensor-parallel
+    enable-sequence-parallel disable-loss-parallel context-parallel-rotate-method recipe mode
+    dataset config optimizer
+    """
+)
+"""Options and keys that are known and shape no group and no layer."""

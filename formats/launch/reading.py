@@ -1,0 +1,393 @@
+"""From the words of a text to what each of them says: options, overrides, keys, variables.
+
+A word says that a field is a value (`Said`), or it is ignored, unresolved or a problem, each with
+its place. What they come to together is worked out in `launch_args`.
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from groups.errors import LayoutError
+from groups.stages.layout_strings import parse_layout
+
+from .configs import Read, form_of, read_json, read_toml, read_yaml
+from .flags import (
+    BOTH_ENDS,
+    KEYS,
+    LAUNCHERS,
+    NO_GROUP,
+    NOT_DRAWN,
+    OPTIONS,
+    QUIET,
+    REMOVED,
+    SECTIONS_OF,
+    SHORT,
+    VARIABLE_RANK,
+    VARIABLES,
+    Row,
+    limit_of,
+)
+from .items import Item, Said
+from .shell import Shell
+from .words import Run, Source, Word, sliced, split
+
+READERS: dict[str, Callable[[Source], Read]] = {
+    "json": read_json,
+    "toml": read_toml,
+    "yaml": read_yaml,
+}
+_OVERRIDE = re.compile(r"[+~]{0,2}([A-Za-z_][A-Za-z0-9_]*(?:[.@/][A-Za-z0-9_]+)*)=")
+_WHOLE = re.compile(r"[+-]?[0-9]+(?:_[0-9]+)*")
+_RANGE = re.compile(r"([0-9]{1,9})[:-]([0-9]{1,9})")
+_GRES = re.compile(r"(?:gres/)?(?:gpu:)?(?:[A-Za-z][A-Za-z0-9_.-]*:)?([0-9]{1,9})")
+_VARIABLE = re.compile(r"\$[A-Za-z_0-9@*{(]")
+ON, OFF = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+DEVICES = ("gpu", "auto", "cpu", "xpu", "-1")
+
+
+class Reading:
+    """What the words of a text say, each by itself: read once, when it is made."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.breaks = [match.end() for match in re.finditer(r"\n", text)]
+        self.said: list[Said] = []
+        self.ignored: list[Item] = []
+        self.unresolved: list[Item] = []
+        self.problems: list[Item] = []
+        self.removed: list[Item] = []
+        self.speaking: list[tuple[str, Item]] = []  # which framework, and what says so
+        source = Source.of(text)
+        self.form = form_of(text)
+        if self.form == "shell":
+            self._shell(source)
+        else:
+            self._file(source, self.form)
+
+    def item(self, code: str, name: str, value: str, place: tuple[int, int], **more: Any) -> Item:
+        start, end = place
+        line = bisect.bisect_right(self.breaks, start)
+        column = start - (self.breaks[line - 1] if line else 0) + 1
+        return Item(code, name, value, start, end, line + 1, column, **more)
+
+    # -- where things are said -------------------------------------------------------------------
+
+    def _shell(self, source: Source) -> None:
+        shell = Shell()
+        shell.read(source)
+        for fault in shell.faults:
+            place = (fault.start, fault.end)
+            shown = self.text[fault.start : fault.end]
+            self.problems.append(self.item(fault.code, shown, "", place, facts=fault.facts))
+        for words in shell.commands:
+            self._command(words)
+        self._unused(shell)
+        for document in shell.documents:
+            form = form_of(document.text)
+            if form != "shell":
+                self._file(document, form)
+        for name, row in VARIABLES.items():
+            variable = shell.variables.get(name)
+            if variable and not any(said.field == row.field for said in self.said):
+                self._variable(name, row, Word(tuple(variable.runs), (0, 0)))
+
+    def _unused(self, shell: Shell) -> None:
+        """Options kept in a variable that no command takes up."""
+        starts = any(
+            word.text.endswith(".py") or word.text.rsplit("/", 1)[-1] in LAUNCHERS
+            for words in shell.commands
+            for word in words[:20]
+            if words[0].text != "sbatch"
+        )
+        for name, variable in shell.variables.items():
+            if variable.used:
+                continue
+            words = variable.words
+            if words is None:
+                words = _split_words(variable.runs)
+            options = [word for word in words if word.text.startswith("--") or "." in word.text]
+            if not options or not any(_row_of(word.text) for word in options):
+                continue
+            if starts:
+                place = options[0].place
+                self.ignored.append(self.item("unused", name, "", place))
+            else:
+                self._command(words)
+
+    def _variable(self, name: str, row: Row, word: Word) -> None:
+        if word.text and not word.why:
+            self._read(name, Row(row.field, row.kind, rank=VARIABLE_RANK), [word], word.place)
+
+    def _command(self, words: Sequence[Word]) -> None:
+        """The options and overrides of one command."""
+        if words[0].text.rsplit("/", 1)[-1] in QUIET:
+            return
+        launcher = ""
+        at = 0
+        while at < len(words):
+            word = words[at]
+            text = word.text
+            override = _OVERRIDE.match(text)
+            if text[:1] == "-" and not word.runs[0].why.startswith("var"):
+                at += self._option(words, at, launcher)
+                if text == "-m":
+                    module = words[at - 1].text
+                    launcher = "launcher" if module.startswith("torch.distributed") else "script"
+                continue
+            if override and not word.runs[0].why:
+                value = word.after(override.end())
+                self._key(tuple(re.split(r"[.@/]", override[1])), _row_words(value), word.place)
+            elif text.endswith(".py"):
+                launcher = "script"
+            elif launcher != "script" and text.rsplit("/", 1)[-1] in LAUNCHERS:
+                launcher = LAUNCHERS[text.rsplit("/", 1)[-1]]
+            elif word.why and word.runs[0].why and _VARIABLE.match(text):
+                self.unresolved.append(self.item("may-hold-options", text, "", word.place))
+            at += 1
+
+    def _option(self, words: Sequence[Word], at: int, launcher: str) -> int:
+        """One option with its values; how many words it takes."""
+        word = words[at]
+        name, equals, _ = word.text.partition("=")
+        row = SHORT.get(launcher, {}).get(name) or _row_of(name)
+        if row is None and name[:2] not in ("--",) and name[:2] in SHORT.get(launcher, {}):
+            row, glued = SHORT[launcher][name[:2]], word.after(2)  # -N2
+            self._read(name[:2], row, [glued], word.place)
+            return 1
+        given = [word.after(len(name) + 1)] if equals else []
+        if "." in name and name.startswith("--"):
+            values, taken = (given, 1) if equals else _following(words, at, many=False)
+            self._key(tuple(name.lstrip("-").split(".")), values, _whole_place(word, values), name)
+            return taken
+        if row is None:
+            return self._ignored_option(words, at, name, given)
+        if row.kind == "switch" or equals:
+            taken = 1
+        else:
+            given, taken = _following(words, at, many=row.kind == "sizes")
+        self._read(name, row, given, _whole_place(word, given))
+        return taken
+
+    def _ignored_option(self, words: Sequence[Word], at: int, name: str, given: list[Word]) -> int:
+        word = words[at]
+        taken = 1
+        if not given and name.startswith("--"):
+            given, taken = _following(words, at, many=False)
+            if given and (given[0].text.endswith(".py") or _OVERRIDE.match(given[0].text)):
+                given, taken = [], 1
+        elif name in ("-m", "-c"):
+            taken = min(2, len(words) - at)
+        if name.startswith("--") and len(name) > 2:
+            self._ignore(name, given[0].text if given else "", _whole_place(word, given))
+        return taken
+
+    def _ignore(self, name: str, value: str, place: tuple[int, int]) -> None:
+        plain = plain_name(name.rsplit(".", 1)[-1])
+        if plain in REMOVED and name.startswith("--"):
+            facts = {"use": f"--{REMOVED[plain]}"}
+            self.removed.append(self.item("removed", name, value, place, facts=facts))
+            return
+        code = "not-drawn" if plain in NOT_DRAWN else "no-group" if _known(plain) else "unknown"
+        self.ignored.append(self.item(code, name, value, place))
+
+    def _file(self, source: Source, form: str) -> None:
+        entries, left, faults = READERS[form](source)
+        for entry in entries:
+            name = entry.path[-1]
+            place = _whole_place(entry.key, entry.values)
+            if name.startswith("--"):  # options kept as keys
+                row = _row_of(name)
+                if row:
+                    self._read(name, row, entry.values, place)
+                    continue
+            self._key(entry.path, entry.values, place)
+        for word in left:
+            shown = word.text.split("\n", 1)[0][:80]
+            self.ignored.append(self.item("not-read", shown, "", word.place))
+        for fault in faults:
+            shown = self.text[fault.start : fault.end]
+            place = (fault.start, fault.end)
+            self.problems.append(self.item(fault.code, shown, "", place, facts=fault.facts))
+
+    def _key(
+        self, path: tuple[str, ...], values: list[Word], place: tuple[int, int], name: str = ""
+    ) -> None:
+        """A key of a file, or of an override."""
+        name = name or ".".join(path)
+        for section in path[:-1]:
+            if section in SECTIONS_OF:
+                item = self.item("understood", name, "", place)
+                self.speaking.append((SECTIONS_OF[section], item))
+        key = KEYS.get(path[-1])
+        section = path[-2] if len(path) > 1 else ""
+        if key is None or section not in key.sections:
+            value = " ".join(word.text for word in values[:20])
+            self._ignore(name, value, place)
+        elif all(word.text in ("null", "None", "~", "") for word in values):
+            self.ignored.append(self.item("not-given", name, "null", place))
+        else:
+            self._read(name, key.row, values, place)
+
+    # -- what is said ----------------------------------------------------------------------------
+
+    def _read(self, name: str, row: Row, words: list[Word], place: tuple[int, int]) -> None:
+        """A value of a kind, or why it is none."""
+        shown = " ".join(word.text for word in words[:20])
+        item = self.item("understood", name, shown, place, sets=row.sets)
+        if row.speaks:
+            self.speaking.append((row.speaks, item))
+        if row.kind == "switch":
+            word = words[0] if words else None
+            on = not word or word.text.lower() in ON
+            if word and word.why:
+                self._open(name, row, word)
+            elif word and not on and word.text.lower() not in OFF:
+                self._bad("bad-switch", name, row, word)
+            else:
+                self._say(row, on, item, "")
+            return
+        if not words:
+            self.problems.append(self.item("no-value", name, "", place, sets=row.sets))
+            return
+        values = []
+        for word in words:
+            if row.kind != "text" and (word.why or _VARIABLE.search(word.text)):
+                self._open(name, row, word)
+                return
+            value = self._value(name, row, word)
+            if value is None:
+                return
+            values.append(value)
+        default = next((word.default for word in words if word.default), "")
+        if row.kind == "sizes":
+            self._say(row, tuple(values), item, default)
+        elif len(values) > 1:
+            self._bad("bad-value", name, row, words[1])
+        else:
+            self._say(row, values[0], item, default)
+
+    def _say(self, row: Row, value: Any, item: Item, default: str) -> None:
+        self.said.append(Said(row.field, value, item, row, default))
+
+    def _open(self, name: str, row: Row, word: Word) -> None:
+        code = {"condition": "decided-by-condition", "loop": "decided-by-loop"}.get(
+            word.why, "size-unresolved"
+        )
+        self.unresolved.append(self.item(code, name, word.text, word.place, sets=row.sets))
+
+    def _bad(self, code: str, name: str, row: Row, word: Word, **facts: Any) -> None:
+        self.problems.append(
+            self.item(code, name, word.text, word.place, sets=row.sets, facts=facts)
+        )
+
+    def _value(self, name: str, row: Row, word: Word) -> Any:
+        """The value of one word; None if it is none, and that has been said."""
+        text = word.text
+        if row.kind == "text":
+            return True
+        if row.kind == "partition":
+            if text != BOTH_ENDS:
+                self.ignored.append(self.item("not-drawn", name, text, word.place))
+            return True if text == BOTH_ENDS else None
+        if row.kind == "layout":
+            try:
+                parse_layout(text)
+            except LayoutError as error:
+                self.problems.append(
+                    self.item(error.code, name, text, word.place, sets="layers", error=error)
+                )
+                return None
+            return text
+        later = ""  # what is only decided when the job starts
+        if row.kind == "devices" and text in DEVICES:
+            later = "left-to-machine"
+        elif text == "auto":
+            later = "left-to-trainer"
+        elif row.kind == "nodes" and (match := _RANGE.fullmatch(text)):
+            later, text = ("range-of-nodes" if match[1] != match[2] else ""), match[1]
+        if later:
+            self.unresolved.append(self.item(later, name, word.text, word.place, sets=row.sets))
+            return None
+        return self._number(name, row, word, text)
+
+    def _number(self, name: str, row: Row, word: Word, text: str) -> int | None:
+        """A whole number in its range."""
+        if row.kind == "gres":
+            part = next((one for one in text.split(",") if "gpu" in one or one.isdigit()), text)
+            if match := _GRES.fullmatch(part):
+                text = match[1]
+        if not _WHOLE.fullmatch(text) or len(text) > 15:
+            self._bad("bad-value", name, row, word)
+            return None
+        value = int(text)
+        lowest = 0 if row.kind == "count" else 1
+        if value == -1 and row.kind == "degree":
+            return -1
+        if not lowest <= value <= limit_of(row.field):
+            self._bad(
+                "value-out-of-range", name, row, word, minimum=lowest, maximum=limit_of(row.field)
+            )
+            return None
+        return value
+
+
+def plain_name(name: str) -> str:
+    return name.lstrip("-").replace("_", "-")
+
+
+def _row_of(name: str) -> Row | None:
+    """The row of an option; a name of one dash is none."""
+    if name[:2] != "--":
+        return None
+    return OPTIONS.get(plain_name(name.partition("=")[0]))
+
+
+def _known(plain: str) -> bool:
+    return plain in NO_GROUP or plain.removeprefix("no-") in NO_GROUP
+
+
+def _following(words: Sequence[Word], at: int, *, many: bool) -> tuple[list[Word], int]:
+    """The values that stand after an option, and how many words that makes with it."""
+    found: list[Word] = []
+    for word in words[at + 1 :] if many else words[at + 1 : at + 2]:
+        option = word.text[:1] == "-" and not word.text[1:2].isdigit()
+        if option or (many and found and not (word.text[:1].isdigit() or word.why)):
+            break
+        found.append(word)
+    return found, 1 + len(found)
+
+
+def _row_words(value: Word) -> list[Word]:
+    """The values of an override: several in ``[2,4]``."""
+    text = value.text
+    if text[:1] != "[" or text[-1:] != "]" or text[:2] == "[[":
+        return [value]
+    found = []
+    for match in re.finditer(r"[^\s,\[\]]+", text):
+        left = value.after(match.start())
+        found.append(_cut(left, len(match[0])))
+    return found
+
+
+def _cut(word: Word, count: int) -> Word:
+    """Its first characters."""
+    return Word(tuple(sliced(word.runs, 0, count)), word.at)
+
+
+def _split_words(runs: Sequence[Run]) -> list[Word]:
+    return split(runs, (0, 0))
+
+
+def _whole_place(word: Word, values: Sequence[Word]) -> tuple[int, int]:
+    """An option with its values, where they stand together."""
+    start, end = word.place
+    for value in values:
+        low, high = value.place
+        if not 0 <= low - end <= 200:
+            break
+        end = high
+    return start, end

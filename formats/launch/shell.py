@@ -1,0 +1,357 @@
+"""The words of a launch script, with what its own variables hold put in. Nothing is executed.
+
+A script is read once, from left to right: comments and continuations fall away, quotes are taken
+off, ``NAME=value`` and ``NAME=( ... )`` are kept, and ``$NAME``, ``${NAME:-default}`` and
+``$((A * B))`` are put in where the script itself says what they are. Everything else that a shell
+would work out (other variables, ``$(commands)``, what an ``if`` decides) stays as it is written
+and is marked with the reason. Every word knows where it stands in the text.
+
+>>> shell = Shell()
+>>> shell.read(Source.of('TP=4\\ntorchrun train.py --tp $TP --pp "$PP"'))
+>>> [[(word.text, word.why) for word in command] for command in shell.commands]
+[[('torchrun', ''), ('train.py', ''), ('--tp', ''), ('4', ''), ('--pp', ''), ('$PP', 'variable')]]
+
+Source of the rules: GNU Bash manual, sections 3.1-3.5 and 6.7.
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections.abc import Sequence
+
+from .commands import Flow, Script
+from .expand import MAX_DEPTH, Expander
+from .words import Run, Source, Word, split
+
+
+class Shell(Script):
+    """What a script says, once it is read."""
+
+    def read(self, source: Source, depth: int = 0) -> None:
+        _Reader(self, source, depth).read()
+
+
+PREFIXES = (
+    *("export", "local", "declare", "typeset", "readonly", "env", "sudo", "exec", "time", "nohup"),
+    *("then", "else", "do", "!", "{"),
+)
+"""Words after which NAME=value still is an assignment."""
+
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
+_PLAIN = re.compile(r"[^\s\\'\"`$;&|()<>]+")
+_PLACEHOLDER = re.compile(r"<[A-Za-z_][A-Za-z0-9_ ./-]{0,60}>")
+_HEREDOC = re.compile(r"<<(-?)[ \t]*(['\"\\]?)([A-Za-z_][A-Za-z0-9_]*)['\"]?")
+_REDIRECT = re.compile(r"&?[<>]{1,3}\|?(&[0-9-])?[ \t]*")
+_COMMENT = re.compile(r"[^\n]*")
+_SBATCH = re.compile(r"#SBATCH[ \t]+")
+_BLANK = re.compile(r"[ \t\r]+\n")
+
+
+class _Reader(Expander):
+    """One pass over one source."""
+
+    def __init__(self, shell: Shell, source: Source, depth: int) -> None:
+        super().__init__(shell, source)
+        self.shell, self.depth = shell, depth
+        self.i = 0
+        self.words: list[Word] = []  # of this command
+        self.runs: list[Run] = []  # of this word
+        self.begun: int | None = None  # where this word starts; None between words
+        self.array: tuple[str, bool, int, list[Word]] | None = None  # name, appends, start, outer
+        self.skips = False  # the next word is where output goes
+        self.heredocs: list[tuple[str, bool]] = []
+        self.flow = Flow(shell, depth)
+        self.no_more = ""  # a quote that is never closed again
+
+    def read(self) -> None:
+        while self.i < len(self.text):
+            plain = _PLAIN.match(self.text, self.i)
+            if plain and (self.begun is not None or plain[0][0] != "#"):
+                self._take(self.i, plain.end())
+            else:
+                self._step(self.text[self.i])
+        self._end_command()
+        if self.array:
+            self.shell.fault(
+                "unclosed", self.source.place(self.array[2], self.array[2] + 1), sign="("
+            )
+            self._end_array()
+
+    def _step(self, c: str) -> None:
+        if c in " \t\r\f\v":
+            self._end_word()
+            self.i += 1
+        elif c == "\n":
+            self._newline()
+        elif c == "\\":
+            self._backslash()
+        elif c == "#":
+            self._comment()
+        elif c in "'\"`":
+            self._quote(c)
+        elif c == "$":
+            self._dollar()
+        elif c in "<>" or self.text.startswith("&>", self.i):
+            self._redirect()
+        elif c in ";&|":
+            self._operator()
+        elif c in "()":
+            self._paren(c)
+        else:
+            self._end_word()  # a space that is none of the shell's
+            self.i += 1
+
+    # -- words -----------------------------------------------------------------------------------
+
+    def _take(self, start: int, end: int) -> None:
+        """Characters of the word as they stand."""
+        if self.begun is None:
+            self.begun = start
+        self.runs += self.source.part(start, end)
+        self.i = end
+
+    def _end_word(self) -> None:
+        if self.begun is None:
+            return
+        word = Word(tuple(self.runs), self.source.place(self.begun, self.begun))
+        self.runs, self.begun = [], None
+        if self.skips:
+            self.skips = False
+        elif not self.array and (match := self._assigns(word.runs)):
+            self.flow.assign(match[1], bool(match[2]), list(word.after(match.end()).runs))
+        else:
+            self.words.append(word)
+
+    def _assigns(self, runs: Sequence[Run]) -> re.Match[str] | None:
+        """The NAME= that this word begins with, where a command may begin."""
+        if not runs or runs[0].why or len(self.words) > 3:
+            return None
+        if self.words and self.words[0].text not in PREFIXES:
+            return None
+        if not all(one.text in PREFIXES or one.text[:1] == "-" for one in self.words):
+            return None
+        return _ASSIGNMENT.match(runs[0].text)
+
+    # -- between words ---------------------------------------------------------------------------
+
+    def _newline(self) -> None:
+        self._end_word()
+        self.i += 1
+        if self.array:
+            return
+        self._end_command()
+        for delimiter, quoted in self.heredocs:
+            self._heredoc(delimiter, quoted)
+        self.heredocs = []
+
+    def _backslash(self) -> None:
+        rest = self.text[self.i + 1 : self.i + 3]
+        if rest[:1] == "\n" or rest == "\r\n":
+            self.i += 2 if rest[:1] == "\n" else 3
+        elif (match := _BLANK.match(self.text, self.i + 1)) and not self.array:
+            self.shell.fault("space-after-backslash", self.source.place(self.i, match.end() - 1))
+            self.i = match.end() - 1
+        elif rest:
+            if self.begun is None:
+                self.begun = self.i
+            self._take(self.i + 1, self.i + 2)
+        else:
+            self.i += 1
+
+    def _comment(self) -> None:
+        line = _COMMENT.match(self.text, self.i)
+        assert line is not None
+        slurm = _SBATCH.match(self.text, self.i)
+        if slurm and not self.words and not self.array:
+            inner = _Reader(
+                self.shell, Source(self.source.part(slurm.end(), line.end())), MAX_DEPTH
+            )
+            inner.words = [Word((Run("sbatch", *self.source.place(self.i, self.i + 7)),), (0, 0))]
+            inner.read()
+        self.i = line.end()
+
+    def _operator(self) -> None:
+        self._end_word()
+        operator = self.text[self.i : self.i + 2]
+        if operator not in ("&&", "||"):
+            operator = operator[0]
+        self.i += len(operator)
+        if self.array:
+            return
+        self._end_command(operator)
+
+    def _paren(self, c: str) -> None:
+        opens = None
+        if c == "(" and len(self.runs) == 1 and not self.array and self._assigns(self.runs):
+            opens = _ASSIGNMENT.fullmatch(self.runs[0].text)
+        if opens:
+            self.array = (opens[1], bool(opens[2]), self.i, self.words)
+            self.words, self.runs, self.begun = [], [], None
+        elif c == ")" and self.array:
+            self._end_word()
+            self._end_array()
+        elif self.array:
+            self._take(self.i, self.i + 1)
+            return
+        else:
+            self._end_word()
+            self._end_command()
+        self.i += 1
+
+    def _end_array(self) -> None:
+        assert self.array is not None
+        name, appends, _, outer = self.array
+        words, self.words, self.array = self.words, outer, None
+        self.flow.assign_words(name, appends, words)
+
+    def _redirect(self) -> None:
+        placeholder = _PLACEHOLDER.match(self.text, self.i)
+        heredoc = _HEREDOC.match(self.text, self.i)
+        if placeholder:
+            self._take(placeholder.start(), placeholder.end())
+            last = self.runs[-1]
+            self.runs[-1] = last._replace(why="placeholder")
+        elif heredoc and not self.array:
+            self._end_word()
+            self.heredocs.append((heredoc[3], bool(heredoc[2])))
+            self.i = heredoc.end()
+        else:
+            if self.begun is not None and "".join(run.text for run in self.runs).isdigit():
+                self.runs, self.begun = [], None  # the 2 of 2>&1
+            self._end_word()
+            match = _REDIRECT.match(self.text, self.i)
+            self.i = match.end() if match else self.i + 1
+            self.skips = bool(match and not match[1])
+
+    def _heredoc(self, delimiter: str, quoted: bool) -> None:
+        starts = self.source.lines.get(delimiter, [])
+        at = bisect.bisect_left(starts, self.i)
+        if at == len(starts):
+            self.shell.fault(
+                "unclosed", self.source.place(self.i - 1, self.i), sign=f"<<{delimiter}"
+            )
+            return
+        end = starts[at]
+        runs = self.source.part(self.i, end) if quoted else list(self.inside(self.i, end, 0))
+        after = self.text.find("\n", end)
+        self.i = after if after >= 0 else len(self.text)
+        body = Source(runs)
+        command = self.shell.commands[-1] if self.shell.commands else []
+        programs = {word.text.rsplit("/", 1)[-1] for word in command[:3]}
+        if programs & {"sbatch", "bash", "sh", "ssh", "srun"}:
+            if self.depth < MAX_DEPTH:
+                self.shell.read(body, self.depth + 1)
+        elif not any(program.startswith("python") for program in programs):
+            self.shell.documents.append(body)
+
+    def _end_command(self, operator: str = "") -> None:
+        self._end_word()
+        if self.array:
+            self.array = (*self.array[:3], [])
+            return
+        words, self.words = self.words, []
+        self.skips = False
+        self.flow.end(words, operator)
+
+    # -- quotes and expansions -------------------------------------------------------------------
+
+    def _quote(self, quote: str) -> None:
+        start = self.i
+        end = self._closing(quote, start + 1)
+        if end < 0:
+            if quote not in self.no_more:
+                self.no_more += quote
+                place = self.source.place(start, start + 1)
+                self.shell.fault("unclosed", place, sign=quote)
+            self.i += 1
+            return
+        if self.begun is None:
+            self.begun = start
+        if quote == "'":
+            self.runs += self.source.part(start + 1, end)
+        elif quote == '"':
+            if (
+                '"${' in self.text[start : start + 3]
+                and (words := self._array_words(start + 1, end)) is not None
+            ):
+                self._splice(words)
+            else:
+                self.runs += self.inside(start + 1, end, 0)
+        else:
+            self._open(start, end + 1, "command")
+        self.i = end + 1
+
+    def _closing(self, quote: str, start: int) -> int:
+        """Where a quote is closed, or -1."""
+        if quote in self.no_more:
+            return -1
+        if quote == "'":
+            return self.text.find(quote, start)
+        pattern = _CLOSING[quote]
+        while match := pattern.search(self.text, start):
+            if match[0] == quote:
+                return match.start()
+            start = match.end()
+            close = self.source.closers.get(match.start(), 0)
+            if match[0] == "$(" and start < close < start + 2_000:
+                start = close + 1  # a command may have quotes of its own
+        return -1
+
+    def _array_words(self, start: int, end: int) -> list[Word] | None:
+        """The words of ``"${NAME[@]}"``, if that is all that stands between the quotes."""
+        match = _ARRAY.fullmatch(self.text, start, end)
+        variable = self.shell.variables.get(match[1]) if match else None
+        if not variable or variable.words is None:
+            return None
+        variable.refer()
+        runs = [run for word in variable.words for run in word.runs]
+        return (
+            list(variable.words)
+            if self.shell.may_spend(runs, self.source.place(start, end))
+            else None
+        )
+
+    def _splice(self, words: Sequence[Word]) -> None:
+        """Words of a variable in the place of one word."""
+        for at, word in enumerate(words):
+            if at:
+                self._end_word()
+                self.begun = self.i
+            self.runs += word.runs
+        if not words and not self.runs:
+            self.begun = None
+
+    def _dollar(self) -> None:
+        start = self.i
+        splits = not self._assigns(self.runs) or bool(self.array)
+        if self.text[start + 1 : start + 2] in ("'", '"'):
+            self.i += 1
+            return
+        if self.begun is None:
+            self.begun = start
+        match = _ARRAY.match(self.text, start)
+        if match and (words := self._array_words(start, match.end())) is not None:
+            self.i = match.end()
+            self._splice(words)
+            return
+        runs, self.i = self.expanded(start, len(self.text), 0)
+        if not splits:
+            self.runs += runs
+            return
+        if self.runs and runs and runs[0].text[:1].isspace():
+            self._end_word()
+            self.begun = start
+        self._splice(split(runs, self.source.place(start, self.i)))
+        if runs and self.runs and runs[-1].text[-1:].isspace():
+            self._end_word()
+
+    def _open(self, start: int, end: int, why: str) -> None:
+        self.runs += self.unknown(start, end, why)
+
+
+_CLOSING = {
+    '"': re.compile(r'\\.|"|\$\((?!\()', re.DOTALL),
+    "`": re.compile(r"\\.|`", re.DOTALL),
+}
+_ARRAY = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\[[@*]\]\}")

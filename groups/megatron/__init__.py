@@ -1,0 +1,11 @@
+"""Every process group that Megatron creates: two grids over the same ranks, and orders of its axes.
+
+>>> from groups.megatron import process_groups
+>>> process_groups(8, tp=2, pp=2)["pp"].tolist()
+[[0, 4], [1, 5], [2, 6], [3, 7]]
+"""
+
+from .order import ORDER
+from .parallel_state import dense_groupings, groupings, process_groups
+
+__all__ = ["ORDER", "dense_groupings", "groupings", "process_groups"]

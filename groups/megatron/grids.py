@@ -1,0 +1,181 @@
+"""Megatron's two grids over the same ranks: of dense layers and of experts.
+
+Dense layers live on a grid of tp, cp, dp and pp; experts on a grid of etp (the expert tp), ep, edp
+(the expert dp) and pp. dp and edp are what remains of the world in each:
+
+    dp = world / (tp * cp * pp)        edp = world / (etp * ep * pp)
+
+Sizes and refusals as in NVIDIA/Megatron-LM, megatron/core/parallel_state.py,
+initialize_model_parallel, and checked against megatron-core 0.16.1; the weight-rematerialization
+axis gtp as in main at d98e8a64 (August 2026), where it is experimental.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..alternatives import nearest_fits
+from ..errors import LayoutError, quoted
+from ..fitting import fit
+from ..mesh import MAX_RANKS, Axis, Mesh, whole_number
+from ..ranks import rank_groups
+from .order import GTP, ORDER, completed, left_out, with_gtp
+
+
+def grids(
+    world: int,
+    *,
+    tp: int = 1,
+    cp: int = 1,
+    pp: int = 1,
+    ep: int = 1,
+    etp: int | None = None,
+    order: str = ORDER,
+    gtp: int = 1,
+    egtp: int = 1,
+) -> tuple[Mesh, Mesh]:
+    """The dense and the expert mesh of a world, both with all five axes of the order.
+
+    etp left out is tp. In the dense mesh ep is 1, in the expert mesh cp is 1 and tp is etp. gtp and
+    egtp above 1 add the axis gtp_remat to both.
+
+    >>> dense, expert = grids(16, tp=2, cp=2, pp=2, ep=8, etp=1)
+    >>> str(dense), str(expert)
+    ('tp2-cp2-ep1-dp2-pp2', 'tp1-cp1-ep8-dp1-pp2')
+
+    Errors: LayoutError where Megatron refuses, and for what it accepts as nonsense (repeated or
+    unknown axes, sizes below 1); ``quote`` is Megatron's own message where it has one.
+    """
+    given = {"tp": tp, "cp": cp, "pp": pp, "ep": ep, "gtp": gtp, "egtp": egtp}
+    sizes = _whole_sizes(given if etp is None else {**given, "etp": etp})
+    sizes.setdefault("etp", sizes["tp"])
+    names = completed(order, sizes)
+    dense_names, expert_names = with_gtp(names, sizes)
+    shared = ("pp", "gtp") if GTP in dense_names else ("pp",)
+    dense = _grid(world, dense_names, sizes, ("tp", "cp", *shared))
+    shared = ("pp", "egtp") if GTP in dense_names else ("pp",)
+    expert = _grid(world, expert_names, sizes, ("etp", "ep", *shared))
+    remaining = max(dense.size("dp"), expert.size("dp"))
+    if remaining > 1 and "dp" not in order.split("-"):
+        raise left_out("dp", remaining, order)
+    if not order.endswith("pp"):  # else stage s is ranks s * world / pp and on, in both grids
+        _refuse_clashing_pipelines(names, dense, expert, sizes)
+    return dense, expert
+
+
+def dense_grid(mesh: Mesh) -> Mesh:
+    """The dense mesh by the axes that dense layers have: without ep, which is 1 there."""
+    return Mesh(tuple(axis for axis in mesh.axes if axis.name != "ep"))
+
+
+def expert_grid(mesh: Mesh) -> Mesh:
+    """The expert mesh by the names of experts: etp and edp for tp and dp, without cp.
+
+    >>> str(expert_grid(grids(16, tp=2, cp=2, pp=2, ep=8, etp=1)[1]))
+    'etp1-ep8-edp1-pp2'
+    """
+    own = {"tp": "etp", "dp": "edp"}
+    axes = (Axis(own.get(axis.name, axis.name), axis.size) for axis in mesh.axes)
+    return Mesh(tuple(axis for axis in axes if axis.name != "cp"))
+
+
+def _whole_sizes(given: Mapping[str, Any]) -> dict[str, int]:
+    """Each size as an int; a refusal offers 1 for all that are none."""
+    sizes, refusals = {}, {}
+    for name, size in given.items():
+        try:
+            sizes[name] = whole_number(size, name)
+        except LayoutError as error:
+            refusals[name] = error
+    if refusals:
+        raise next(iter(refusals.values())).but(alternatives=[dict.fromkeys(refusals, 1)])
+    return sizes
+
+
+OWN_NAMES = {"etp": "tp", "gtp": GTP, "egtp": GTP}
+"""The axis that a size is of, where it has another name."""
+
+
+def _grid(world: int, names: list[str], sizes: Mapping[str, int], used: tuple[str, ...]) -> Mesh:
+    """One grid: the used sizes under the order's names, dp what remains, 1 for the other axis."""
+    try:
+        mesh = fit(world, order="-".join((*used, "dp")), **{name: sizes[name] for name in used})
+    except LayoutError as error:
+        if error.control == "world" and error.alternatives:
+            raise error.but(alternatives=_worlds(world, sizes)) from None
+        raise _with_quote(error, world, sizes, used) from None
+    size_of = {OWN_NAMES.get(name, name): mesh.size(name) for name in mesh.names}
+    return Mesh(tuple(Axis(name, size_of.get(name, 1)) for name in names))
+
+
+def _worlds(world: int, sizes: Mapping[str, int]) -> list[dict[str, int]]:
+    """The nearest world that both grids fill, for one that is out of range."""
+    dense = math.prod(sizes[name] for name in ("tp", "cp", "pp", "gtp"))
+    expert = math.prod(sizes[name] for name in ("etp", "ep", "pp", "egtp"))
+    unit = math.lcm(dense, expert)
+    nearest = unit if world < 1 else MAX_RANKS // unit * unit
+    return [{"world": nearest}] if 1 <= nearest <= MAX_RANKS else []
+
+
+def _with_quote(
+    error: LayoutError, world: int, sizes: Mapping[str, int], used: tuple[str, ...]
+) -> LayoutError:
+    """A refusal of one grid with Megatron's words, and cures that leave the other grid alone."""
+    if error.code not in ("does-not-divide", "out-of-range") or error.control == "world":
+        return error
+    product = math.prod(sizes[name] for name in used)
+    if "etp" not in used:
+        return error.but(quote=f"world_size ({world}) is not divisible by {quoted(product)}")
+    message = (
+        f"world_size ({world}) is not divisible by expert_tensor_model_pipeline_parallel size "
+        f"({quoted(product)})"
+    )
+    # pp divides the world already, so only etp and ep change.
+    shared = math.prod(sizes[name] for name in used if name not in ("etp", "ep"))
+    near = {name: min(sizes[name], world) for name in ("ep", "etp")}
+    larger = [name for name in near if sizes[name] > world]
+    fits = world % shared == 0
+    cures = nearest_fits(world // shared, near, change=larger) if fits else error.alternatives
+    return error.but(
+        why=error.why.replace("dp is", "edp is"),
+        alternatives=cures,
+        control=next(iter(cures[0]), "ep"),
+        facts={**error.facts, "left": "EDP"},
+        quote=message,
+    )
+
+
+def _refuse_clashing_pipelines(
+    names: list[str], dense: Mesh, expert: Mesh, sizes: Mapping[str, int]
+) -> None:
+    """With pp not last, both grids must put the same ranks into each pipeline."""
+    if dense.size("pp") == 1:
+        return
+    pp_last = {"order": "-".join([*(name for name in names if name != "pp"), "pp"])}
+    if dense.size("dp") != expert.size("dp"):
+        near = {"ep": sizes["ep"], "etp": sizes["etp"]}
+        raise LayoutError(
+            "dp-and-edp-differ",
+            f"dp {dense.size('dp')} and edp {expert.size('dp')} differ, and pp is not last",
+            why="only with pp last do both grids cut the stages alike whatever dp and edp are",
+            control="order",
+            alternatives=[pp_last, *nearest_fits(sizes["tp"] * sizes["cp"], near, exactly=True)],
+            facts={"dp": dense.size("dp"), "edp": expert.size("dp")},
+            quote="When not using pp-last rank ordering, the data parallel size of the attention "
+            "and moe layers must be the same",
+        )
+    if not np.array_equal(rank_groups(dense, "pp"), rank_groups(expert, "pp")):
+        raise LayoutError(
+            "pipelines-differ",
+            "the order gives dense layers and experts different pipelines",
+            why="a rank has one stage, so both grids must make the same pp groups",
+            control="order",
+            alternatives=[pp_last],
+            facts={"dense": str(dense), "expert": str(expert)},
+            quote="Pipeline parallel groups are expected to be the same for Non-Expert and Expert "
+            "part",
+        )

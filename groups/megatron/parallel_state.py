@@ -1,0 +1,329 @@
+"""Every process group that Megatron creates, by name: two grids over the same ranks.
+
+Most groups are one request to one grid of `megatron_grids`; the others are cut out of those
+(`Grouping`). Names, orders and refusals as in NVIDIA/Megatron-LM, megatron/core/parallel_state.py,
+initialize_model_parallel, and checked against megatron-core 0.16.1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..alternatives import MOST, divisors
+from ..errors import LayoutError, quoted
+from ..grouping import Grouping, Groups
+from ..mesh import MAX_RANKS, Mesh, whole_number
+from .families import FAMILIES
+from .grids import dense_grid, expert_grid, grids
+from .order import GTP, ORDER, mended
+
+
+def groupings(
+    world: int,
+    *,
+    num_distributed_optimizer_instances: int = 1,
+    hierarchical_context_parallel_sizes: Sequence[int] | None = None,
+    hybrid_context_parallel: bool = False,
+    embedding_stages: Sequence[int] = (0, -1),
+    virtual_pipeline_model_parallel_size: int | None = None,
+    use_sharp: bool = False,
+    sharp_enabled_group: str | None = None,
+    **sizes: Any,
+) -> dict[str, Grouping]:
+    """What `process_groups` makes, as requests: the ranks are worked out when they are asked for.
+
+    >>> groupings(16, tp=2, pp=4)["embd"].members(12).tolist()
+    [0, 12]
+    """
+    instances = num_distributed_optimizer_instances
+    _refuse_sharp(use_sharp, sharp_enabled_group, instances)
+    dense, expert = grids(world, **sizes)
+    _refuse_virtual_stages(virtual_pipeline_model_parallel_size, dense.size("pp"))
+    found = dense_groupings(dense_grid(dense), embedding_stages)
+    found |= {name: Grouping(name, grid, kind) for name, grid, kind in _rows(expert_grid(expert))}
+    found |= _optimizer_instances(found, instances)
+    if hierarchical_context_parallel_sizes is not None:
+        found |= _levels(found["cp"], hierarchical_context_parallel_sizes)
+    if hybrid_context_parallel:
+        found |= _hybrid(found["dp-cp"], found["pp"].size)
+    return found
+
+
+def dense_groupings(mesh: Mesh, embedding_stages: Sequence[int] = (0, -1)) -> dict[str, Grouping]:
+    """The groups of dense layers alone, for a mesh of any order of tp, cp, dp and pp.
+
+    An axis that the mesh does not have counts as one of size 1 and makes no groups.
+    """
+    found = {name: Grouping(name, grid, kind) for name, grid, kind in _rows(mesh)}
+    if GTP in mesh.names:
+        for name in ("mp", "tp-dp", "tp-dp-cp"):
+            found[name] = replace(found[name], kind=f"{found[name].kind}-{GTP}")
+    if "pp" in found:
+        pipeline = found["pp"]
+        stages = _stages(embedding_stages, pipeline.size)
+        if stages:  # no places would mean all of them
+            found["embd"] = replace(pipeline, name="embd", places=stages)
+        found["pos-embd"] = replace(pipeline, name="pos-embd", places=(0,))
+    return found
+
+
+def _rows(mesh: Mesh) -> Iterator[tuple[str, Mesh, str]]:
+    """The families that are one request to this grid."""
+    grid = "expert" if "edp" in mesh.names else "dense"
+    for name, family in FAMILIES.items():
+        names = family.kind.split("-")
+        if family.grid == grid and family.kind and set(names) <= set(mesh.names):
+            yield name, mesh, family.kind
+
+
+def process_groups(
+    world: int,
+    *,
+    tp: int = 1,
+    cp: int = 1,
+    pp: int = 1,
+    ep: int = 1,
+    etp: int | None = None,
+    order: str = ORDER,
+    num_distributed_optimizer_instances: int = 1,
+    hierarchical_context_parallel_sizes: Sequence[int] | None = None,
+    hybrid_context_parallel: bool = False,
+    **options: Any,
+) -> dict[str, Groups]:
+    """All groups that Megatron creates, by name, in Megatron's order of groups and members.
+
+    Further options: embedding_stages (the pipeline stages that share the word embedding, counted
+    from the end if negative), virtual_pipeline_model_parallel_size, use_sharp and
+    sharp_enabled_group (checked, they change no group), gtp and egtp. intra-dist-opt is as Megatron
+    lists it; torch sorts the ranks of a group.
+
+    >>> groups = process_groups(16, tp=2, pp=4)
+    >>> groups["embd"].tolist()
+    [[0, 12], [1, 13], [2, 14], [3, 15]]
+    >>> groups["mp"].tolist()
+    [[0, 1, 4, 5, 8, 9, 12, 13], [2, 3, 6, 7, 10, 11, 14, 15]]
+
+    Errors: as `grids`, and for instances or context parallel levels that do not divide. Merging any
+    of a refusal's alternatives over the arguments succeeds.
+    """
+    asked = {
+        "tp": tp,
+        "cp": cp,
+        "pp": pp,
+        "ep": ep,
+        "etp": etp,
+        "order": order,
+        "num_distributed_optimizer_instances": num_distributed_optimizer_instances,
+        "hierarchical_context_parallel_sizes": hierarchical_context_parallel_sizes,
+        "hybrid_context_parallel": hybrid_context_parallel,
+        **options,
+    }
+    return {name: grouping.groups() for name, grouping in checked_groupings(world, asked).items()}
+
+
+def checked_groupings(world: int, asked: Mapping[str, Any]) -> dict[str, Grouping]:
+    """`groupings` whose refusals offer only alternatives that work.
+
+    A cure for one rule may break another, so each alternative is tried before it is offered. Where
+    none is left, the control or else a size as it is without being asked may be one, or these with
+    pp last in the order.
+    """
+    try:
+        return groupings(world, **asked)
+    except LayoutError as error:
+        names = dict.fromkeys([error.control, "tp", "cp", "pp", "ep", "etp"])
+        unasked = [{name: DEFAULTS[name]} for name in names if name in DEFAULTS]
+        pp_last = {"order": mended(asked.get("order"))}
+        ordered = [{**cure, **pp_last} for cure in (*error.alternatives, *unasked)]
+        for cures in (error.alternatives, unasked, ordered):
+            working = [cure for cure in cures if _works(world, {**asked, **cure})][:MOST]
+            if working:
+                break
+        raise error.but(alternatives=working) from None
+
+
+DEFAULTS: dict[str, Any] = {
+    **dict.fromkeys(("tp", "cp", "pp", "ep", "gtp", "egtp"), 1),
+    "etp": None,
+    "order": ORDER,
+    "num_distributed_optimizer_instances": 1,
+    "hierarchical_context_parallel_sizes": None,
+    "hybrid_context_parallel": False,
+    "embedding_stages": (0, -1),
+    "virtual_pipeline_model_parallel_size": None,
+    "sharp_enabled_group": None,
+}
+"""The arguments of `process_groups` that are left out."""
+
+
+def _works(world: int, asked: Mapping[str, Any]) -> bool:
+    try:
+        groupings(**{"world": world, **asked})
+    except LayoutError:
+        return False
+    return True
+
+
+# -- groups that are cut out of others -----------------------------------------------------------
+
+
+def _stages(stages: Sequence[int], pp: int) -> tuple[int, ...]:
+    """Pipeline stages counted from either end, ascending, each once."""
+    numbers = _whole_numbers(stages, "embedding_stages", minimum=-pp, maximum=pp - 1)
+    return tuple(sorted({number % pp for number in numbers}))
+
+
+def _whole_numbers(values: object, control: str, *, minimum: int, maximum: int) -> list[int]:
+    """A list of whole numbers; a single one is a list of one."""
+    listed = values if isinstance(values, Iterable) else [values]
+    try:
+        return [whole_number(v, control, minimum=minimum, maximum=maximum) for v in listed]
+    except LayoutError as error:
+        raise error.but(alternatives=()) from None  # one number does not cure a list
+
+
+def _optimizer_instances(found: Mapping[str, Grouping], instances: int) -> dict[str, Grouping]:
+    """The groups of N instances of the distributed optimizer: runs of dp-cp, levels of edp."""
+    control = "num_distributed_optimizer_instances"
+    instances = whole_number(instances, control)
+    data, expert_data = found["dp-cp"], found["edp"]
+    has_gtp = GTP in data.mesh.names
+    if has_gtp and instances > 1:
+        raise LayoutError(
+            "instances-with-gtp",
+            f"gtp does not go with {instances} optimizer instances",
+            control=control,
+            alternatives=[{control: 1}, {"gtp": 1, "egtp": 1}],
+            facts={"instances": instances},
+            quote="GTP_remat with num_distributed_optimizer_instances > 1 is not yet supported.",
+        )
+    for grouping, label in ((data, "Data"), (expert_data, "Expert data")):
+        if grouping.size % instances:
+            both = divisors(math.gcd(data.size, expert_data.size))
+            asked = quoted(instances)
+            below = [n for n in both if n < instances][-1:]
+            above = [n for n in both if n > instances][:1]
+            raise LayoutError(
+                "instances-do-not-divide",
+                f"{asked} optimizer instances do not divide the {grouping.size} ranks of a "
+                f"{grouping.name} group",
+                control=control,
+                alternatives=[{control: n} for n in below + above],
+                facts={"instances": asked, "size": grouping.size, "group": grouping.name},
+                quote=f"{label} parallel size should be divisible by partial DistOpt shard factor",
+            )
+    experts = found["tp-ep-pp"]
+    joined = experts.num_groups // instances
+    made = {"intra-dist-opt": replace(experts, name="intra-dist-opt", joined=joined)}
+    if has_gtp:  # there it is the whole world in order
+        everyone = "-".join(data.mesh.names)
+        made["intra-dist-opt"] = Grouping("intra-dist-opt", data.mesh, everyone)
+    if instances > 1:
+        shard = expert_data.size // instances
+        runs = data.size // instances
+        made["intra-dp-cp"] = replace(data, name="intra-dp-cp", length=runs)
+        made["intra-edp"] = replace(expert_data, name="intra-edp", length=shard)
+        made["inter-edp"] = replace(expert_data, name="inter-edp", length=instances, stride=shard)
+    return made
+
+
+def _levels(context: Grouping, sizes: Sequence[int]) -> dict[str, Grouping]:
+    """Hierarchical context parallelism: level i has groups of s_i, s_0 * ... * s_(i-1) apart."""
+    control = "hierarchical_context_parallel_sizes"
+    whole = _whole_numbers(sizes, control, minimum=1, maximum=MAX_RANKS)
+    if math.prod(whole) != context.size:
+        product = " x ".join(map(str, whole))
+        inner = divisors(context.size)[1:-1] or (1,)
+        wanted = whole[0] if whole else 1
+        first = min(inner, key=lambda size: abs(math.log(size / wanted)))
+        raise LayoutError(
+            "levels-do-not-multiply",
+            f"the levels {product} = {math.prod(whole)} are not cp {context.size}",
+            why="the levels of hierarchical context parallelism cut one cp group completely",
+            control=control,
+            alternatives=[{control: (first, context.size // first)}],
+            facts={"levels": product, "cp": context.size},
+        )
+    return {
+        f"hcp-l{level}": replace(
+            context, name=f"hcp-l{level}", length=size, stride=math.prod(whole[:level])
+        )
+        for level, size in enumerate(whole)
+    }
+
+
+def _hybrid(data: Grouping, pp: int) -> dict[str, Grouping]:
+    """Hybrid context parallelism: each dp-cp group in runs of 2, 4, 8 ... below its half.
+
+    The last run is short where the group's size is not a multiple of the run's.
+    """
+    off = {"hybrid_context_parallel": False}
+    if pp > 1:
+        raise LayoutError(
+            "hybrid-with-pipeline",
+            f"hybrid context parallelism does not go with pp {pp}",
+            control="pp",
+            alternatives=[off, {"pp": 1}],
+            facts={"pp": pp},
+        )
+    if data.size % 2:
+        raise LayoutError(
+            "hybrid-needs-even",
+            f"hybrid context parallelism needs an even number of ranks, not dp x cp = {data.size}",
+            control="cp",
+            alternatives=[off],
+            facts={"size": data.size},
+            quote="Hybrid context parallelism requires an even number of ranks",
+        )
+    runs = (2**power for power in range(1, int(math.log2(data.size))))
+    return {
+        f"hybrid-dp-cp-{run}": replace(data, name=f"hybrid-dp-cp-{run}", length=run) for run in runs
+    }
+
+
+# -- options that change no group ----------------------------------------------------------------
+
+
+def _refuse_virtual_stages(vpp: int | None, pp: int) -> None:
+    if vpp is None:
+        return
+    control = "virtual_pipeline_model_parallel_size"
+    whole_number(vpp, control)
+    if pp == 1:
+        raise LayoutError(
+            "virtual-stages-without-pipeline",
+            f"{vpp} virtual stages need a pipeline, and pp is 1",
+            control=control,
+            alternatives=[{control: None}],
+            facts={"vpp": vpp},
+            quote="pipeline-model-parallel size should be greater than 1 with interleaved schedule",
+        )
+
+
+SHARP_GROUPS = ("dp", "dp_replica")
+
+
+def _refuse_sharp(use_sharp: bool, group: str | None, instances: int) -> None:
+    """SHARP serves one group only, dp or (between optimizer instances) dp_replica."""
+    if group is None:
+        return
+    quote = ""
+    if not use_sharp:
+        quote = "sharp_enabled_group is only valid when use_sharp is True"
+    elif group not in SHARP_GROUPS:
+        quote = "Invalid sharp_enabled_group"
+    elif group == "dp_replica" and instances == 1:
+        quote = "dp_replica group requires num_distributed_optimizer_instances > 1"
+    if quote:
+        raise LayoutError(
+            "sharp-group",
+            f"SHARP cannot serve the group {quoted(group)} here",
+            why="it serves dp, or dp_replica with several instances, where it is switched on",
+            control="sharp_enabled_group",
+            alternatives=[{"sharp_enabled_group": None}],
+            facts={"group": quoted(group)},
+            quote=quote,
+        )

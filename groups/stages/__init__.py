@@ -1,0 +1,1 @@
+"""Who holds what: layers of every pipeline stage, layout strings, experts, chunks, samples."""

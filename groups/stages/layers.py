@@ -1,0 +1,306 @@
+"""The decoder layers of every pipeline stage: even, with the ends accounted for, or with own ends.
+
+Layers, like ranks, count from 0; Megatron's layer_number is one more. With interleaving a stage
+holds vpp chunks of the model, and the layers run through chunk 0 of every stage, then through
+chunk 1 of every stage, and so on. `layer_layout` reads the string that deals them out by hand,
+`partitions` has DeepSpeed's cuts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ..alternatives import MOST, nearest, not_a_multiple
+from ..errors import LayoutError
+from ..mesh import MAX_RANKS, whole_number
+
+MAX_LAYERS = 10_000
+"""Layers that one model may have: some fifty times the deepest that are trained."""
+
+StageLayers = list[list[list[int]]]
+"""Decoder layers from 0, as [pp rank][chunk]."""
+
+
+def stage_layers(
+    layers: int,
+    pp: int,
+    vpp: int | None = None,
+    *,
+    account_for_embedding: bool = False,
+    account_for_loss: bool = False,
+    first: int | None = None,
+    last: int | None = None,
+) -> StageLayers:
+    """The decoder layers of every stage: ``[pp rank][chunk] -> layers``, as Megatron deals them.
+
+    Every chunk has layers / pp / vpp of them. An embedding or a loss that is accounted for takes
+    the place of one layer, in the first chunk or in the last. ``first`` and ``last`` give the
+    whole count of those stages; the stages between them share what is left. vpp None is 1.
+
+    >>> stage_layers(8, pp=2, vpp=2)
+    [[[0, 1], [4, 5]], [[2, 3], [6, 7]]]
+    >>> stage_layers(2, pp=4, account_for_embedding=True, account_for_loss=True)
+    [[[]], [[0]], [[1]], [[]]]
+    >>> stage_layers(7, pp=3, first=1, last=2)
+    [[[0]], [[1, 2, 3, 4]], [[5, 6]]]
+
+    Errors: LayoutError where Megatron refuses, fails, or would lose layers.
+    Source: NVIDIA/Megatron-LM, megatron/core/transformer/transformer_block.py
+    get_num_layers_to_build and transformer_layer.py get_transformer_layer_offset.
+    """
+    sizes = {"layers": layers, "pp": pp, "vpp": vpp, "first": first, "last": last}
+    given = {name: size for name, size in sizes.items() if size is not None}
+    split = _in_range(given, bool(account_for_embedding), bool(account_for_loss))
+    refusal = split.refusal()
+    if refusal:
+        raise refusal.but(alternatives=split.alternatives(refusal.control))
+    return numbered(split.counts())
+
+
+def numbered(counts: Sequence[Sequence[int]]) -> StageLayers:
+    """Counts of layers by [pp rank][chunk] to the layers: chunk by chunk through all stages.
+
+    >>> numbered([[1, 2], [1, 0]])
+    [[[0], [2, 3]], [[1], []]]
+    """
+    found: StageLayers = [[[] for _ in stage] for stage in counts]
+    start = 0
+    for chunk in range(len(counts[0])):
+        for stage, count in enumerate(counts):
+            found[stage][chunk] = list(range(start, start + count[chunk]))
+            start += count[chunk]
+    return found
+
+
+def needs_stages(vpp: int, pp: int) -> LayoutError:
+    """The refusal of chunks (vpp > 1) where there is one stage only."""
+    return LayoutError(
+        "interleaving-needs-stages",
+        f"vpp {vpp} needs more than one pipeline stage, and pp is {pp}",
+        why="chunks of the model are dealt out in turn to the stages of a pipeline",
+        control="vpp",
+        facts={"vpp": vpp, "pp": pp},
+        quote="pipeline-model-parallel size should be greater than 1 with interleaved schedule",
+    )
+
+
+def _in_range(given: dict[str, object], embedding: bool, loss: bool) -> _Split:
+    """The request with every size a whole number in range, or the refusal of the first that is not.
+
+    Its cure is the nearest size that also fits the others.
+    """
+    sizes: dict[str, int] = {}
+    refusals = []
+    for name, size in given.items():
+        try:
+            limit = MAX_RANKS if name == "pp" else MAX_LAYERS
+            sizes[name] = whole_number(size, name, maximum=limit)
+        except LayoutError as error:
+            refusals.append(error)
+            for alternative in error.alternatives:
+                sizes |= alternative
+    if not refusals:
+        return _Split(embedding, loss, **sizes)
+    cures: list[dict[str, int]] = []
+    name = refusals[0].control or ""
+    if len(refusals) == 1 and name in sizes:
+        near = _Split(embedding, loss, **sizes)
+        values = near.cures(name, sizes[name]) if near.refusal() else [sizes[name]]
+        cures = [{name: value} for value in values]
+    raise refusals[0].but(alternatives=cures)
+
+
+@dataclass(frozen=True)
+class _Split:
+    """What stage_layers() was asked for, every size in range by itself."""
+
+    embedding: bool
+    loss: bool
+    layers: int
+    pp: int
+    vpp: int = 1
+    first: int | None = None
+    last: int | None = None
+
+    @property
+    def ends(self) -> list[tuple[str, int]]:
+        """The stages whose layers are given, with how many."""
+        given = (("first", self.first), ("last", self.last))
+        return [(name, count) for name, count in given if count is not None]
+
+    @property
+    def left(self) -> int:
+        """What the stages share evenly: layers, and what is accounted for as one."""
+        taken = sum(count for _, count in self.ends)
+        return self.layers + self.embedding + self.loss - taken
+
+    @property
+    def sharing(self) -> int:
+        """The stages that share it."""
+        return self.pp - len(self.ends)
+
+    def counts(self) -> list[list[int]]:
+        """How many layers each chunk of each stage has, if nothing is refused."""
+        stages = [self.left // self.sharing if self.sharing else 0] * self.pp
+        if self.first is not None:
+            stages[0] = self.first
+        if self.last is not None:
+            stages[-1] = self.last
+        chunks = [[count // self.vpp] * self.vpp for count in stages]
+        chunks[0][0] -= self.embedding
+        chunks[-1][-1] -= self.loss
+        return chunks
+
+    def refusal(self) -> LayoutError | None:
+        """The first rule that this breaks, in Megatron's order of checks, or None."""
+        if self.vpp > 1 and self.pp == 1:
+            return needs_stages(self.vpp, self.pp)
+        return self._refused_ends() or self._refused_shares()
+
+    def alternatives(self, control: str | None) -> list[dict[str, int]]:
+        """The nearest changes of one size that are refused no more, those of ``control`` first."""
+        if self.ends and (self.embedding or self.loss):
+            return []  # no size is the cause
+        sizes = {"layers": self.layers, "pp": self.pp, "vpp": self.vpp, **dict(self.ends)}
+        found: list[dict[str, int]] = []
+        for name in sorted(sizes, key=lambda name: name != control):
+            values = self.cures(name, sizes[name])
+            if name != control:
+                values = sorted(values, key=lambda value: abs(math.log(value / sizes[name])))[:1]
+            found += [{name: value} for value in values]
+        return found[:MOST]
+
+    def cures(self, name: str, value: int) -> list[int]:
+        """The nearest values of one size, below and above, that are not refused."""
+        taken = sum(count for _, count in self.ends)
+        most = {
+            "layers": max(self.layers, taken) + self.pp * self.vpp,  # a multiple is on the way
+            "pp": self.layers + 2,  # every stage has a layer, or the embedding or the loss
+        }.get(name, self.layers)
+        return nearest(
+            value,
+            lambda value: replace(self, **{name: value}).refusal() is None,
+            maximum=min(most, MAX_RANKS if name == "pp" else MAX_LAYERS),
+        )
+
+    def _refused_ends(self) -> LayoutError | None:
+        """What is wrong with first and last, if they are given."""
+        if not self.ends:
+            return None
+        control = self.ends[0][0]
+        if self.embedding or self.loss:
+            return LayoutError(
+                "ends-with-accounted",
+                "first and last do not go with accounting for the embedding or the loss",
+                why="either the end stages get fewer layers because of them, or a count of their "
+                "own",
+                control=control,
+                quote="num_layers_in_first_pipeline_stage and num_layers_in_last_pipeline_stage "
+                "cannot beset at the same time with account_for_embedding_in_pipeline_split",
+            )
+        if self.sharing < 0:
+            return LayoutError(
+                "one-stage-has-no-ends",
+                f"first and last are two stages, and pp is {self.pp}",
+                control="pp",
+                facts={"pp": self.pp},
+            )
+        for name, count in self.ends:
+            if count % self.vpp:
+                return not_a_multiple(
+                    name,
+                    count,
+                    {"vpp": self.vpp},
+                    maximum=MAX_LAYERS,
+                    quote=f"number of layers at {name} stage: {count}must be divisible by virtual "
+                    f"pipelineparallel degree {self.vpp}",
+                )
+        return self._refused_middle(control)
+
+    def _refused_middle(self, control: str) -> LayoutError | None:
+        """What is wrong with the layers that first and last leave to the stages between."""
+        if self.left < 0 or bool(self.left) != bool(self.sharing):
+            taken = self.layers - self.left
+            mismatch = (
+                f"Mismatch: {self.left} middle layers remaining but {self.sharing} "
+                "middle PP stages available."
+            )
+            return LayoutError(
+                "ends-leave-wrong",
+                f"first and last take {taken} of {self.layers} layers, which leaves "
+                f"{max(self.left, 0)} to the other {self.sharing} stages",
+                why="every stage between has layers, and without stages between none is left",
+                control=control,
+                facts={
+                    "taken": taken,
+                    "layers": self.layers,
+                    "left": max(self.left, 0),
+                    "stages": self.sharing,
+                },
+                quote=mismatch if bool(self.left) != bool(self.sharing) else "",
+            )
+        if self.vpp > 1 and not self.sharing:
+            return LayoutError(
+                "chunks-need-middle-stages",
+                f"vpp {self.vpp} with first and last needs a stage between them, and pp is "
+                f"{self.pp}",
+                why="Megatron divides by the number of stages between them",
+                control="vpp",
+                facts={"vpp": self.vpp, "pp": self.pp},
+                quote="ZeroDivisionError",
+            )
+        return None
+
+    def _refused_shares(self) -> LayoutError | None:
+        """Layers that the stages, or the chunks of a stage, cannot share evenly."""
+        if not self.sharing:
+            return None
+        share, remaining = divmod(self.left, self.sharing)
+        if remaining:
+            return LayoutError(
+                "layers-do-not-divide",
+                f"{self._shared()} over {self.sharing} stages is not a whole number each",
+                why="stages without a count of their own have equally many layers",
+                control="layers",
+                facts={"count": self.left, "stages": self.sharing},
+                quote=self._quote_of_stages(),
+            )
+        if share % self.vpp:
+            return LayoutError(
+                "chunks-do-not-divide",
+                f"{share} layers of a stage do not make {self.vpp} equal chunks",
+                why="vpp chunks of one stage have equally many layers",
+                control="vpp",
+                facts={"count": share, "vpp": self.vpp},
+                quote=self._quote_of_chunks(share),
+            )
+        return None
+
+    def _shared(self) -> str:
+        parts = [f"{self.left - self.embedding - self.loss} layers"]
+        parts += ["the embedding"] * self.embedding + ["the loss"] * self.loss
+        return " and ".join(parts)
+
+    def _quote_of_stages(self) -> str:
+        if self.ends:
+            return (
+                f"number of layers at middle stage: {self.left} must be divisible bythe middle "
+                f"pipeline model parallel size {self.sharing}"
+            )
+        if not (self.embedding or self.loss):
+            return "num_layers should be divisible by pipeline_model_parallel_size"
+        if self.vpp > 1:
+            return f"num_layers: {self.left} after enableaccount_for_embedding_in_pipeline_split"
+        return (
+            f"number of middle layers: {self.left} must be divisible by middle "
+            f"pipeline_model_parallel_size {self.pp}"
+        )
+
+    def _quote_of_chunks(self, share: int) -> str:
+        if self.ends:
+            return f"number of layers on each middle pipeline rank:{share} must be divisible by"
+        if self.embedding or self.loss:
+            return f"number of layers on each pipeline rank: {share}(after enable account_for_"
+        return f"num_layers_per_pipeline_rank {share}"

@@ -1,0 +1,319 @@
+"""The layout string: which layers each pipeline stage has, dealt out by hand.
+
+    E embedding   t decoder   m multi-token prediction   L loss   | ends a stage
+
+``x*n`` is n times the layer x, ``(...)*n`` n times what is between the parentheses, bars and all;
+commas are for the eye. With pp stages on the wire, part k of the string goes to pp rank k % pp as
+its chunk k // pp. Eight layers over two ranks with two chunks each:
+
+    E t t | t t | t t | t t L       pp rank 0: Ett, tt
+      0       1     0     1         pp rank 1: tt, ttL
+
+Source: NVIDIA/Megatron-LM, megatron/core/transformer/pipeline_parallel_layer_layout.py, as in
+megatron-core 0.16.1 (--pipeline-model-parallel-layout).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ..alternatives import MOST, divisors
+from ..errors import LayoutError, quoted
+from ..mesh import MAX_RANKS, whole_number
+from .layers import MAX_LAYERS, StageLayers, needs_stages, numbered
+
+LETTERS: dict[str, str] = {"E": "embedding", "L": "loss", "t": "decoder", "m": "mtp"}
+"""The layer that each letter means."""
+
+MAX_TEXT = 2_048
+"""Characters that a layout may be written with."""
+
+_REPEATS = (re.compile(r"\(([^)]+)\)\*([0-9]+)"), re.compile(r"(.)\*([0-9]+)"))
+"""What is repeated, in the order in which it is written out: parentheses, then single letters."""
+
+MTP_RULE = (
+    "the layers of multi-token prediction stand together after all decoder layers, in the last "
+    "chunk of one rank"
+)
+
+Stages = Sequence[Sequence[str]]
+
+
+def parse_layout(text: str) -> list[list[str]]:
+    """The stages of a layout string, each with the names of its layers.
+
+    >>> parse_layout("Et|(tt|)*2,L")
+    [['embedding', 'decoder'], ['decoder', 'decoder'], ['decoder', 'decoder'], ['loss']]
+
+    Errors: LayoutError for a letter that means no layer (a space, nested or unrepeated
+    parentheses) and for more than MAX_LAYERS layers and stages.
+    """
+    if not isinstance(text, str):
+        raise _bad_letter(text)
+    if len(text) > MAX_TEXT:
+        raise _too_long(MAX_TEXT)
+    written = text.replace(",", "")
+    for pattern in _REPEATS:
+        written = _written_out(pattern, written)
+    for letter in written:
+        if letter != "|" and letter not in LETTERS:
+            raise _bad_letter(letter)
+    return [[LETTERS[letter] for letter in stage] for stage in written.split("|")]
+
+
+def stages_of_layout(layout: str | Stages, pp: int) -> list[list[list[str]]]:
+    """The layers of every stage by name: ``[pp rank][chunk] -> names``.
+
+    >>> stages_of_layout("Et|t|t|tL", pp=2)
+    [[['embedding', 'decoder'], ['decoder']], [['decoder'], ['decoder', 'loss']]]
+
+    Errors: LayoutError if the stages do not spread evenly over pp ranks.
+    """
+    parts = parse_layout(layout) if isinstance(layout, str) else _named(layout)
+    size = whole_number(pp, "pp", maximum=MAX_RANKS)
+    if len(parts) % size:
+        raise LayoutError(
+            "layout-does-not-divide",
+            f"the {len(parts)} stages of the layout do not spread evenly over pp {size}",
+            why="every pipeline rank gets equally many stages, one for each chunk",
+            control="pp",
+            facts={"stages": len(parts), "pp": size},
+            quote="pipeline_model_parallel_layout must be divisible by "
+            f"pipeline_model_parallel_size (len(layout)={len(parts)}, "
+            f"pipeline_model_parallel_size={size})",
+        )
+    return [parts[rank::size] for rank in range(size)]
+
+
+def stage_layers_of_layout(
+    layout: str | Stages, layers: int, pp: int, vpp: int | None = None, mtp: int = 0
+) -> StageLayers:
+    """The decoder layers of every stage of a layout: ``[pp rank][chunk] -> layers``.
+
+    The layout is a string or a list of stages, each a list of names; mtp is the number of
+    multi-token prediction layers. vpp left out is what the layout makes of it.
+
+    >>> stage_layers_of_layout("Ett|tt|tt|ttL", layers=8, pp=2)
+    [[[0, 1], [4, 5]], [[2, 3], [6, 7]]]
+
+    Errors: LayoutError where Megatron refuses or would lose layers; ``quote`` is its message.
+    """
+    parts = parse_layout(layout) if isinstance(layout, str) else _named(layout)
+    sizes, refusal = _whole({"layers": layers, "pp": pp, "vpp": vpp, "mtp": mtp})
+    if refusal:
+        cures = _cures(parts, sizes) if refusal.control in sizes else []
+        own = [change for change in cures if refusal.control in change]
+        raise refusal.but(alternatives=own)
+    try:
+        stages = _checked(parts, **sizes)
+    except LayoutError as error:
+        raise error.but(alternatives=_cures(parts, sizes)) from None
+    return numbered([[chunk.count("decoder") for chunk in stage] for stage in stages])
+
+
+def _whole(given: dict[str, int | None]) -> tuple[dict[str, int], LayoutError | None]:
+    """The sizes that are given, each in its range or moved into it, and the first refusal."""
+    sizes: dict[str, int] = {}
+    refusal = None
+    for name, size in given.items():
+        if name == "vpp" and size is None:
+            continue
+        minimum, maximum = int(name != "mtp"), MAX_RANKS if name == "pp" else MAX_LAYERS
+        try:
+            sizes[name] = whole_number(size, name, minimum=minimum, maximum=maximum)
+        except LayoutError as error:
+            refusal = refusal or error
+            for nearest in error.alternatives:
+                sizes |= nearest
+    return sizes, refusal
+
+
+def _checked(
+    parts: Stages, layers: int, pp: int, mtp: int, vpp: int | None = None
+) -> list[list[list[str]]]:
+    """The stages by rank and chunk, or the first rule that they break, in Megatron's order."""
+    if vpp is not None and vpp > 1 and pp == 1:
+        raise needs_stages(vpp, pp)
+    stages = stages_of_layout(parts, pp)
+    chunks = len(stages[0])
+    if vpp is not None and vpp != chunks:
+        raise LayoutError(
+            "layout-has-other-vpp",
+            f"the layout makes {chunks} chunks for each of pp {pp} ranks, and vpp is {vpp}",
+            control="vpp",
+            facts={"chunks": chunks, "pp": pp, "vpp": vpp},
+            quote="virtual_pipeline_model_parallel_size conflicts with "
+            "pipeline_model_parallel_layout, (self.virtual_pipeline_model_parallel_size="
+            f"{vpp},  detected_vpp_size={chunks})",
+        )
+    if chunks > 1 and pp == 1:
+        raise needs_stages(chunks, pp)
+    flat = [layer for part in parts for layer in part]
+    _refuse_ends(flat)
+    _refuse_counts(flat, layers, mtp)
+    _refuse_places(flat, stages)
+    if "encoder" in flat:
+        raise _bad_letter("encoder").but(
+            quote="Encoder layer is not supported for flexible pipeline layout"
+        )
+    return stages
+
+
+def _refuse_ends(flat: list[str]) -> None:
+    """The embedding is the first of all layers, the loss the last, and each stands once."""
+    first, last = (flat[0], flat[-1]) if flat else ("nothing", "nothing")
+    no_layer = "" if flat else "list index out of range"
+    if first != "embedding":
+        raise LayoutError(
+            "layout-first-is-not-embedding",
+            f"the first layer of the layout is {first}, not the embedding",
+            control="layout",
+            facts={"found": first},
+            quote=no_layer or f"The first layer must be embedding, but got LayerType.{first}",
+        )
+    if last != "loss":
+        raise LayoutError(
+            "layout-last-is-not-loss",
+            f"the last layer of the layout is {last}, not the loss",
+            control="layout",
+            facts={"found": last},
+            quote=f"The last layer must be loss, but got LayerType.{last}",
+        )
+    for layer in ("embedding", "loss"):
+        if flat.count(layer) != 1:
+            raise LayoutError(
+                "layout-repeats",
+                f"the layout has {flat.count(layer)} layers of the kind {layer}",
+                why="there is one embedding and one loss",
+                control="layout",
+                facts={"layer": layer, "count": flat.count(layer)},
+                quote=f"{layer.capitalize()} must be specified exactly once",
+            )
+
+
+def _refuse_counts(flat: list[str], layers: int, mtp: int) -> None:
+    """As many decoder and multi-token prediction layers as the model has."""
+    if flat.count("decoder") != layers:
+        raise LayoutError(
+            "layout-has-other-layers",
+            f"the layout has {flat.count('decoder')} decoder layers, the model {layers}",
+            control="layers",
+            facts={"count": flat.count("decoder"), "layers": layers},
+            quote=f"Number of decoder layers {flat.count('decoder')}must match num_layers {layers}",
+        )
+    if flat.count("mtp") != mtp:
+        raise LayoutError(
+            "layout-has-other-mtp",
+            f"the layout has {flat.count('mtp')} multi-token prediction layers, the model {mtp}",
+            control="mtp",
+            facts={"count": flat.count("mtp"), "mtp": mtp},
+            quote="Number of mtp layers in layout must match mtp_num_layers",
+        )
+
+
+def _refuse_places(flat: list[str], stages: list[list[list[str]]]) -> None:
+    """Multi-token prediction comes after all decoder layers, on one stage, a rank's last chunk."""
+    if "mtp" not in flat:
+        return
+    if "decoder" in flat[flat.index("mtp") :]:
+        raise LayoutError(
+            "layout-mtp-too-early",
+            "a decoder layer comes after multi-token prediction",
+            why=MTP_RULE,
+            control="layout",
+            quote="decoder layers must be placed before MTP layers",
+        )
+    if any("mtp" in chunk for stage in stages for chunk in stage[:-1]):
+        raise LayoutError(
+            "layout-mtp-not-in-last-chunk",
+            "multi-token prediction is not in the last chunk of its pipeline rank",
+            why=MTP_RULE,
+            control="layout",
+            quote="Currently we restrict that the MTP should be always in the last ",
+        )
+    if sum("mtp" in stage[-1] for stage in stages) > 1:
+        raise LayoutError(
+            "layout-mtp-in-two-stages",
+            "multi-token prediction is in more than one stage",
+            why=MTP_RULE,
+            control="layout",
+            quote="All of the MTP layers must be in the same one virtual pipeline stage",
+        )
+
+
+def _cures(parts: Stages, sizes: dict[str, int]) -> list[dict[str, int]]:
+    """The sizes that this layout would do with, one changed at a time."""
+    if not {"layers", "pp", "mtp"} <= set(sizes):
+        return []  # one of them is no number at all
+    flat = [layer for part in parts for layer in part]
+    near_pp = sorted(divisors(len(parts)), key=lambda pp: abs(pp - sizes["pp"]))
+    candidates = [
+        {"layers": flat.count("decoder")},
+        {"mtp": flat.count("mtp")},
+        {"vpp": len(parts) // sizes["pp"]},
+        *({"pp": pp} for pp in near_pp),
+    ]
+    return [change for change in candidates if _works(parts, {**sizes, **change})][:MOST]
+
+
+def _works(parts: Stages, sizes: dict[str, int]) -> bool:
+    try:
+        _checked(parts, **sizes)
+    except LayoutError:
+        return False
+    return min(sizes["layers"], sizes.get("vpp", 1)) > 0
+
+
+def _written_out(pattern: re.Pattern[str], text: str) -> str:
+    """The text with every ``x*n`` of the pattern repeated n times, if that is not too much."""
+    found = list(pattern.finditer(text))
+    # A number of five digits is too much already, and the longest cannot be read as an int.
+    long = any(len(match[2].lstrip("0")) > 5 for match in found)
+    if long or sum(len(match[1]) * int(match[2]) for match in found) > MAX_LAYERS:
+        raise _too_long(MAX_LAYERS)
+    return pattern.sub(lambda match: match[1] * int(match[2]), text)
+
+
+def _named(layout: object) -> list[list[str]]:
+    """The stages of a layout given as lists of names, lower-case and without spaces around."""
+    if not isinstance(layout, (list, tuple)):
+        raise _bad_letter(layout)
+    known = {*LETTERS.values(), "encoder"}
+    stages: list[list[str]] = []
+    for stage in layout:
+        if not isinstance(stage, (list, tuple)):
+            raise _bad_letter(stage).but(
+                quote="pipeline_model_parallel_layout must be a list of lists"
+            )
+        names = [name.strip().lower() if isinstance(name, str) else name for name in stage]
+        for name in names:
+            if not isinstance(name, str) or name not in known:
+                raise _bad_letter(name).but(quote=f"{name} is not a valid LayerType")
+        stages.append(names)
+    if sum(map(len, stages)) + len(stages) > MAX_LAYERS:
+        raise _too_long(MAX_LAYERS)
+    return stages
+
+
+def _bad_letter(value: object) -> LayoutError:
+    return LayoutError(
+        "bad-layout",
+        f"{quoted(value)} is no layer of a layout",
+        why="a layout is written with E embedding, t decoder, m multi-token prediction, L loss, "
+        "| between stages and *n after what is repeated, such as Ett|(tt|)*2,ttL",
+        control="layout",
+        facts={"value": quoted(value)},
+        quote=f"Invalid layer character: {value}"
+        if isinstance(value, str) and len(value) == 1
+        else "",
+    )
+
+
+def _too_long(limit: int) -> LayoutError:
+    return LayoutError(
+        "layout-too-long",
+        f"the layout is longer than {limit:,} characters",
+        control="layout",
+        facts={"limit": limit},
+    )

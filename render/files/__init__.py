@@ -1,0 +1,1 @@
+"""Painters with matplotlib, for files: PNG, SVG and PDF."""

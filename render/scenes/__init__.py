@@ -1,0 +1,1 @@
+"""What to draw, as plain data that a test can read."""

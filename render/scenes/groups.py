@@ -1,0 +1,382 @@
+"""What to draw, as plain data that a test can read: panels for small worlds, overviews for large.
+
+A `Panel` colours every GPU by its group of one kind. Above PANEL_LIMIT GPUs that would be a quilt
+of repeating colours, so an `Overview` colours the groups of one chosen rank on a grey ramp by
+stage: once on the logical mesh, once on the nodes as they stand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from groups import Mesh, group_index
+from groups.grouping import Grouping
+from groups.ranks import require_rank
+
+from ..palette import colour_indices, tones
+from . import geometry
+
+PANEL_LIMIT = 256
+"""GPUs up to which each kind has a panel of its own."""
+
+RANK_AND_INDEX, RANK, COLOUR = 40.0, 22.0, 4.0
+"""Pixels a cell needs to show rank and group index, the rank alone, or its own gap."""
+
+
+BLOCK_ROOM, BAND_ROOM = 8.0, 12.0
+"""Pixels that a block and a band need to be parted from the next."""
+
+SEEN = 3.0
+"""Pixels that a marked cell of an overview covers at least, if there is room."""
+
+
+LONGEST_KIND = 8
+"""Letters of a kind's name up to which each cell repeats it."""
+
+GAP = 2.0
+"""Pixels between two cells of a panel."""
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """One kind's groups on the nodes; arrays have one entry a rank, lengths are pixels."""
+
+    kind: str
+    width: float
+    height: float
+    cell: float
+    x: np.ndarray
+    y: np.ndarray
+    group: np.ndarray  # -1 for a rank that is in none
+    colour: np.ndarray  # index into palette.PALETTE; -1 with no group
+    frames: tuple[tuple[float, float, float, float], ...]
+    labels: tuple[tuple[float, float, str], ...]  # of rows: x (right edge), y (middle), text
+    num_groups: int
+    group_size: int
+
+    @property
+    def shows_rank(self) -> bool:
+        return self.cell >= RANK
+
+    @property
+    def shows_index(self) -> bool:
+        return self.cell >= RANK_AND_INDEX
+
+    @property
+    def side(self) -> float:
+        """Side of the coloured square in a cell."""
+        return self.cell - GAP
+
+    def index_text(self, group: int) -> str:
+        """What a cell says of its group: the kind and its index, or a dash if it is in none.
+
+        A name that ends in a digit is parted from the index, as in hcp-l0:3; of a long one only
+        the index stands there, as in #3.
+        """
+        if group < 0:
+            return "–"
+        if len(self.kind) > LONGEST_KIND:
+            return f"#{group}"
+        return f"{self.kind}{':' if self.kind[-1].isdigit() else ''}{group}"
+
+    @property
+    def text_sizes(self) -> tuple[float, float]:
+        """Font sizes, in pixels, of the rank and of the group in a cell; 0 where not shown."""
+        longest = len(self.index_text(self.num_groups - 1))
+        return (
+            min(20.0, self.side * 0.42) if self.shows_rank else 0.0,
+            min(12.0, self.side * 0.27, self.side * 1.6 / longest) if self.shows_index else 0.0,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Mark:
+    """The members of the chosen rank's group of one kind, and the tone that marks them."""
+
+    kind: str
+    ranks: np.ndarray
+    tone: str
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Lines of ``width`` pixels before every ``columns`` columns and ``rows`` rows; 0: none."""
+
+    name: str  # of what it parts: "cells", "blocks" or "bands"
+    columns: int
+    rows: int
+    width: float
+
+
+MOST_SHADES = 200
+"""Greys that stages are told apart by: a palette picture has 256 colours, and eyes have fewer."""
+
+
+@dataclass(frozen=True, eq=False)
+class Overview:
+    """A world of one cell a GPU: greys by stage, the chosen rank's groups on top.
+
+    ``view`` is "logical" or "physical". ``place`` is the cell of each rank, row * columns +
+    column. Lines are column or row numbers before which a gap is drawn.
+    """
+
+    view: str
+    grid: geometry.Grid
+    cell: float
+    left: float
+    top: float
+    place: np.ndarray
+    stage: np.ndarray
+    num_stages: int
+    rank: int
+    marks: tuple[Mark, ...]  # largest first, so that a small group is never hidden
+    sizes: tuple[tuple[str, int], ...]  # ranks of a group of each kind that may be marked
+    block: tuple[int, int]
+    band: tuple[int, int]
+    labels: tuple[tuple[float, float, str, str], ...]  # x, y, anchor ("start", "end"), text
+
+    @property
+    def width(self) -> float:
+        return self.left + self.grid.columns * self.cell
+
+    @property
+    def height(self) -> float:
+        return self.top + self.grid.rows * self.cell
+
+    @property
+    def has_gaps(self) -> bool:
+        return self.cell >= COLOUR
+
+    @property
+    def num_shades(self) -> int:
+        return min(self.num_stages, MOST_SHADES)
+
+    def base_pixels(self) -> np.ndarray:
+        """uint8, shape (rows, columns): 0 where there is no GPU, else 1 + its stage's shade."""
+        board = np.zeros(self.grid.rows * self.grid.columns, dtype=np.uint8)
+        board[self.place] = 1 + self.stage * self.num_shades // self.num_stages
+        return board.reshape(self.grid.rows, self.grid.columns)
+
+    def mark_pixels(self) -> np.ndarray:
+        """uint8, shape (rows, columns): 0 or 1 + the number of the mark, the smallest on top."""
+        last_row, last_column = self.grid.rows - 1, self.grid.columns - 1
+        board = np.zeros((self.grid.rows, self.grid.columns), dtype=np.uint8)
+        for number, mark in enumerate(self.marks):
+            row, column = np.divmod(self.place[mark.ranks], self.grid.columns)
+            more = self.swell(len(mark.ranks))
+            swell = range(-more, more + 1)
+            for down in swell:
+                for right in swell:
+                    # At an edge, a swollen cell stays inside the picture.
+                    cell = (row + down).clip(0, last_row), (column + right).clip(0, last_column)
+                    board[cell] = 1 + number
+        return board
+
+    @property
+    def gaps(self) -> tuple[Gap, ...]:
+        """Gaps between cells, wider ones between blocks and bands, where there is room for them.
+
+        A width is at most so many pixels and at most so much of a cell.
+        """
+        kinds = (
+            ("cells", (1, 1), COLOUR, 1.0, 0.2),
+            ("blocks", self.block, BLOCK_ROOM, 2.0, 0.3),
+            ("bands", self.band, BAND_ROOM, 3.0, 0.5),
+        )
+        return tuple(
+            Gap(name, *sides, width=min(pixels, share * self.cell))
+            for name, size, room, pixels, share in kinds
+            if (name == "cells" or size != (1, 1))
+            and any(sides := [side if side * self.cell >= room else 0 for side in size])
+        )
+
+    def columns_before(self, gap: Gap) -> range:
+        """The columns before which a gap is drawn."""
+        return range(gap.columns, self.grid.columns, gap.columns) if gap.columns else range(0)
+
+    def rows_before(self, gap: Gap) -> range:
+        """The rows before which a gap is drawn."""
+        return range(gap.rows, self.grid.rows, gap.rows) if gap.rows else range(0)
+
+    @property
+    def ring(self) -> float:
+        """Radius of the ring round the chosen rank: it surrounds the cell and can be seen."""
+        return max(9.0, self.cell * 0.62)
+
+    def swell(self, ranks: int) -> int:
+        """Cells by which each cell of a group of so many ranks is drawn wider on every side.
+
+        A cell of 1.25 pixels is lost on a page, so sparse marks grow to SEEN pixels; those of a
+        group that would then cover a quarter of the picture stay as they are.
+        """
+        swell = max(0, math.ceil((SEEN / self.cell - 1) / 2))
+        room = self.grid.columns * self.grid.rows / 4
+        while swell and ranks * (2 * swell + 1) ** 2 > room:
+            swell -= 1
+        return swell
+
+
+def panel(grouping: Grouping, gpus_per_node: int) -> Panel:
+    """The panel of one kind.
+
+    >>> from groups import parse_mesh
+    >>> from groups.grouping import plain
+    >>> panel(plain(parse_mesh("tp2-dp2"), "tp"), gpus_per_node=4).group.tolist()
+    [0, 0, 1, 1]
+    """
+    _refuse_windows(grouping.mesh)
+    world = grouping.world_size
+    tiles = geometry.node_tiles(world, gpus_per_node)
+    grid = geometry.physical_grid(world, gpus_per_node, tiles.across).grid
+    group = grouping.index()
+    colour = colour_indices(group, geometry.touching(grid, world))
+    labels = tuple(
+        (geometry.GUTTER - 6, y + height / 2, f"N{node}")
+        for node, (_, y, _, height) in enumerate(tiles.frames)
+        if node % tiles.across == 0
+    )
+    return Panel(
+        kind=grouping.name,
+        width=tiles.width,
+        height=tiles.height,
+        cell=tiles.cell,
+        x=tiles.x,
+        y=tiles.y,
+        group=group,
+        colour=np.where(group < 0, -1, colour),
+        frames=tiles.frames,
+        labels=labels,
+        num_groups=grouping.num_groups,
+        group_size=grouping.size,
+    )
+
+
+def overviews(
+    mesh: Mesh,
+    groupings: Sequence[Grouping],
+    gpus_per_node: int,
+    rank: int,
+    tone: Mapping[str, str] | None = None,
+) -> tuple[Overview, Overview]:
+    """The logical mesh and the physical view, with the groups of ``rank`` marked.
+
+    The groups may be of another mesh over the same ranks. tone: of each name; left out, as `tones`.
+
+    Errors: LayoutError if there is no such rank.
+    """
+    _refuse_windows(mesh)
+    rank = require_rank(mesh, rank)
+    others = [name for name in mesh.names if name != "pp"]
+    stage = group_index(mesh, "-".join(others)) if others else np.arange(mesh.world_size)
+    marks = marks_of(groupings, rank, tone)
+    logical = geometry.logical_grid(mesh)
+    physical = geometry.physical_grid(mesh.world_size, gpus_per_node)
+    sizes = tuple((grouping.name, grouping.size) for grouping in groupings)
+    shared = {
+        "stage": stage,
+        "num_stages": mesh.size("pp"),
+        "rank": rank,
+        "marks": marks,
+        "sizes": sizes,
+    }
+    return (
+        _overview(
+            "logical", logical.grid, mesh, logical.block, logical.band, shared, _logical_labels
+        ),
+        _overview("physical", physical.grid, mesh, physical.tile, (0, 0), shared, _physical_labels),
+    )
+
+
+def marks_of(
+    groupings: Sequence[Grouping], rank: int, tone: Mapping[str, str] | None = None
+) -> tuple[Mark, ...]:
+    """The groups that ``rank`` is in, largest first.
+
+    >>> from groups import parse_mesh
+    >>> from groups.grouping import plain
+    >>> mesh = parse_mesh("tp2-dp4")
+    >>> marks = marks_of([plain(mesh, "tp"), plain(mesh, "dp")], rank=3)
+    >>> [(mark.kind, mark.ranks.tolist()) for mark in marks]
+    [('dp', [1, 3, 5, 7]), ('tp', [2, 3])]
+    """
+    tone = tone or tones([grouping.name for grouping in groupings])
+    own = [Mark(one.name, one.members(rank), tone[one.name]) for one in groupings]
+    return tuple(sorted((m for m in own if len(m.ranks)), key=lambda mark: -len(mark.ranks)))
+
+
+OVERVIEW_WIDTH, OVERVIEW_HEIGHT = 720.0, 560.0
+OVERVIEW_LEFT, OVERVIEW_TOP = 78.0, 18.0
+LABEL_ROOM_X, LABEL_ROOM_Y = 56.0, 14.0
+
+
+def _refuse_windows(mesh: Mesh) -> None:
+    if mesh.offset:
+        raise ValueError(f"a picture shows a whole job, not a window of it: {mesh}")
+
+
+def _overview(view, grid, mesh, block, band, shared, labels) -> Overview:
+    room = OVERVIEW_WIDTH - OVERVIEW_LEFT
+    cell = min(room / grid.columns, OVERVIEW_HEIGHT / grid.rows, 22.0)
+    return Overview(
+        view=view,
+        grid=grid,
+        cell=cell,
+        left=OVERVIEW_LEFT,
+        top=OVERVIEW_TOP,
+        place=grid.cells()[: mesh.world_size],
+        block=block,
+        band=band,
+        labels=tuple(labels(mesh, grid, cell, block, band)),
+        **shared,
+    )
+
+
+def _logical_labels(mesh, grid, cell, block, band):
+    """Stages down the left side and replicas along the top, or the range of each band."""
+    data = geometry.data_axis(mesh)
+    dp, pp = mesh.size(data), mesh.size("pp")
+    replicas, stages = band[0] // block[0], band[1] // block[1]
+    right, middle = OVERVIEW_LEFT - 6, OVERVIEW_TOP - 5
+    if replicas < dp:
+        for first in _spaced(-(-dp // replicas), band[1] * cell, LABEL_ROOM_Y):
+            last = min(dp, (first + 1) * replicas) - 1
+            y = OVERVIEW_TOP + (first + 0.5) * band[1] * cell
+            yield (right, y, "end", _range(data, first * replicas, last))
+        return
+    for number in _spaced(stages, block[1] * cell, LABEL_ROOM_Y):
+        y = OVERVIEW_TOP + (number + 0.5) * block[1] * cell
+        yield (right, y, "end", f"pp {number}")
+    if stages < pp:
+        room = max(LABEL_ROOM_X, 8.0 * len(_range("pp", pp - 2, pp - 1)))
+        for number in _spaced(-(-pp // stages), band[0] * cell, room):
+            last = min(pp, (number + 1) * stages) - 1
+            x = OVERVIEW_LEFT + number * band[0] * cell
+            yield (x, middle, "start", _range("pp", number * stages, last))
+        return
+    for number in _spaced(dp, block[0] * cell, LABEL_ROOM_X):
+        yield (OVERVIEW_LEFT + number * block[0] * cell, middle, "start", f"{data} {number}")
+
+
+def _physical_labels(mesh, grid, cell, block, band):
+    """The first node of each row of tiles."""
+    across = grid.columns // block[0]
+    rows = grid.rows // block[1]
+    for row in _spaced(rows, block[1] * cell, LABEL_ROOM_Y):
+        y = OVERVIEW_TOP + (row + 0.5) * block[1] * cell
+        yield (OVERVIEW_LEFT - 6, y, "end", f"N{row * across}")
+
+
+def _spaced(count: int, step: float, room: float) -> range:
+    """Every how many of ``count`` labels, ``step`` pixels apart, have ``room`` each."""
+    return range(0, count, max(1, -int(-room // step)))
+
+
+def _range(name: str, first: int, last: int) -> str:
+    if first == last:
+        return f"{name} {first}"
+    whole = f"{name} {first}–{last}"
+    return whole if len(whole) <= 12 else f"{name} {first}…"

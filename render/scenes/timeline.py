@@ -1,0 +1,229 @@
+"""A timeline as data to draw: ranks down, time across, one op a box; and what each rank holds.
+
+Times become whole ticks. The tick is the largest unit that all times are multiples of, so that a
+picture of one pixel a tick is exact at any zoom; where there is no such unit, times are rounded to
+MOST_TICKS parts of the axis. Timelines to compare share the tick and the axis.
+
+    up to MOST_BOXES ops    one path for each colour, with micro-batch numbers
+    above                   one embedded picture, one pixel a tick and two a rank
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from training.pipeline import Timeline
+from training.pipeline.plan import B, F, I, W
+
+from ..palette import INKS, luminance, rgb
+
+MOST_TICKS = 8_192
+"""Ticks of one axis: a picture of so many pixels is drawn by every browser."""
+
+MOST_BOXES = 3_000
+"""Ops that are drawn as boxes of their own; above, they are the pixels of one picture."""
+
+MOST_SHADES = 8
+"""Chunks of one rank that are told apart by shade; further ones take turns."""
+
+FINEST = 10_000
+"""Durations are taken to this part of a unit, divided by the chunks of a rank."""
+
+PHASES: dict[str, str] = {"F": "#5b8def", "B": "#00775f", "I": "#f0a13a", "W": "#c9c3d6"}
+"""The colour of each kind of op, of chunk 0; the letters and the legend say the same in words."""
+
+DEEPEST = 0.4
+"""How far the shade of the last chunk goes towards black or white."""
+
+ROWS = ((8, 30), (16, 24), (32, 18), (64, 13), (128, 7))
+"""Up to so many ranks: pixels of a row."""
+
+LEAST_ROW = 4
+"""Pixels of a row above that."""
+
+EXACT = 2**50
+"""Numbers up to which whole floats and their sums are exact."""
+
+LABEL_ROOM = 12
+"""Pixels that a row needs for a number in its boxes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """The ops of one timeline, one entry each: int64 arrays in the order of ranks and time.
+
+    start and end in ticks; chunk: of the rank, from 0; half: 0 alone, 1 and 2 the upper and the
+    lower op of a pair.
+    """
+
+    rank: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    kind: np.ndarray
+    micro_batch: np.ndarray
+    stage: np.ndarray
+    chunk: np.ndarray
+    half: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Strip:
+    """One timeline to draw: real ranks down, ``ticks`` across of ``tick`` units of time each.
+
+    held, held_input: per rank, whole-rank micro-batches on each of the parts of the axis, until W
+    and until I: float64, shape (ranks, parts).
+    """
+
+    ranks: tuple[int, ...]
+    ticks: int
+    tick: float
+    row: int
+    boxes: Boxes
+    held: np.ndarray
+    held_input: np.ndarray
+
+    @property
+    def height(self) -> int:
+        return self.row * len(self.ranks)
+
+    @property
+    def memory_row(self) -> int:
+        """Pixels of a row of the memory curves: a curve needs less room than numbers do."""
+        return self.row if self.row >= 18 else max(LEAST_ROW, self.row // 2)
+
+    @property
+    def is_picture(self) -> bool:
+        return len(self.boxes.rank) > MOST_BOXES
+
+    @cached_property
+    def colour(self) -> np.ndarray:
+        """The colour of each box: kind * MOST_SHADES + shade of its chunk."""
+        return self.boxes.kind * MOST_SHADES + self.boxes.chunk % MOST_SHADES
+
+    def pixels(self) -> np.ndarray:
+        """uint8, shape (2 * ranks, ticks): 0 idle, else 1 + 2 * colour + micro-batch % 2."""
+        boxes = self.boxes
+        value = 1 + 2 * self.colour + boxes.micro_batch % 2
+        board = np.zeros((2 * len(self.ranks), self.ticks), dtype=np.uint8)
+        for upper in (True, False):
+            shown = boxes.half != (2 if upper else 1)
+            length = (boxes.end - boxes.start)[shown]
+            first = np.repeat(
+                (2 * boxes.rank[shown] + (not upper)) * self.ticks + boxes.start[shown], length
+            )
+            within = np.arange(len(first)) - np.repeat(np.cumsum(length) - length, length)
+            board.reshape(-1)[first + within] = np.repeat(value[shown], length)
+        return board
+
+    def packed(self) -> bytes:
+        """The ops for the page's script: zlib of uint16 arrays, each as differences.
+
+        Ops of each rank (low and high half), then start, end, micro-batch, stage, and
+        kind + 4 * half.
+        """
+        boxes = self.boxes
+        counts = np.bincount(boxes.rank, minlength=len(self.ranks))
+        columns = [
+            boxes.start,
+            boxes.end,
+            boxes.micro_batch,
+            boxes.stage,
+            boxes.kind + 4 * boxes.half,
+        ]
+        steps = [np.diff(column, prepend=0).astype(np.uint16) for column in columns]
+        return zlib.compress(
+            b"".join(a.astype("<u2").tobytes() for a in (counts % 65536, counts // 65536, *steps)),
+            level=1,
+        )
+
+
+COLUMNS = 400
+"""Parts of the axis on which memory is drawn at most: the most within each."""
+
+PARTS = 64 * COLUMNS
+"""Parts of all ranks' axes together: a curve of many ranks is drawn coarser."""
+
+
+def strips_of(
+    timelines: Sequence[Timeline], ranks: Sequence[int], most_ticks: int = MOST_TICKS
+) -> list[Strip]:
+    """Timelines over the same ranks, to draw on one axis; ``ranks`` are the real ones.
+
+    >>> from training.pipeline import plan_of, simulate
+    >>> strip, = strips_of([simulate(plan_of("1f1b", p=2, m=2))], ranks=[0, 4])
+    >>> strip.ticks, strip.tick, strip.boxes.start.tolist()
+    (9, 1.0, [0, 1, 4, 7, 1, 2, 4, 5])
+    """
+    tick, ticks = _axis(timelines, most_ticks)
+    row = next((pixels for most, pixels in ROWS if len(ranks) <= most), LEAST_ROW)
+    found = []
+    for timeline in timelines:
+        boxes = _boxes(timeline, tick)
+        curves = (_curve(timeline, boxes, ticks, until) for until in ((B, W), (B, I)))
+        found.append(Strip(tuple(ranks), ticks, tick, row, boxes, *curves))
+    return found
+
+
+def _axis(timelines: Sequence[Timeline], most_ticks: int) -> tuple[float, int]:
+    """(units of time of one tick, ticks of the axis)."""
+    makespan = max(timeline.makespan for timeline in timelines)
+    if not makespan:
+        return 1.0, 1
+    fine = FINEST * math.lcm(*(t.plan.stages // t.plan.p for t in timelines))
+    times = np.concatenate([at for t in timelines for at in (t.start, t.end)]) * fine
+    whole = np.rint(times)
+    if makespan * fine < EXACT and np.abs(times - whole).max() < 0.01:
+        unit = int(np.gcd.reduce(whole.astype(np.int64)))
+        if unit and round(makespan * fine) <= most_ticks * unit:
+            return unit / fine, round(makespan * fine) // unit
+    return makespan / most_ticks, most_ticks
+
+
+def _boxes(timeline: Timeline, tick: float) -> Boxes:
+    plan = timeline.plan
+    ops, place = plan.ops
+    kind, micro_batch, stage = plan.split(ops)
+    rank = plan.rank_of_place[place]
+    start, end = (
+        np.rint(at[place] / tick).astype(np.int64) for at in (timeline.start, timeline.end)
+    )
+    is_paired = (plan.second >= 0)[place]
+    is_second = np.diff(place, prepend=-1) == 0
+    # One stage a rank: the other one that a rank of DualPipe holds is of the other direction.
+    chunk = (stage != rank).astype(np.int64) if plan.stages == plan.p else stage // plan.p
+    half = np.where(is_paired, 1 + is_second, 0)
+    return Boxes(rank, start, end, kind, micro_batch, stage, chunk, half)
+
+
+def _curve(timeline: Timeline, boxes: Boxes, ticks: int, until: tuple[int, int]) -> np.ndarray:
+    """The most that is held on each part of the axis: float64, shape (ranks, parts)."""
+    p, share = timeline.plan.p, timeline.plan.share
+    taken, let_go = boxes.kind == F, np.isin(boxes.kind, until)
+    width = ticks + 1
+    change = sum(
+        sign * np.bincount(boxes.rank[which] * width + at[which], minlength=p * width)
+        for sign, which, at in ((1, taken, boxes.start), (-1, let_go, boxes.end))
+    )
+    held = np.cumsum(change.reshape(p, width), axis=1)[:, :ticks]
+    parts = min(COLUMNS, ticks, -(-PARTS // p))
+    return share * np.maximum.reduceat(held, np.arange(parts) * ticks // parts, axis=1)
+
+
+def shade(kind: str, chunk: int) -> str:
+    """The colour of a kind of op on a chunk of its rank: the further, the deeper or paler.
+
+    >>> shade("F", 0)
+    '#5b8def'
+    """
+    base = PHASES[kind]
+    towards = rgb(INKS[luminance(base) < 0.2])
+    share = DEEPEST * (chunk % MOST_SHADES) / (MOST_SHADES - 1) ** 0.5
+    share = min(share, 0.6)
+    mixed = (round((1 - share) * a + share * b) for a, b in zip(rgb(base), towards))
+    return "#{:02x}{:02x}{:02x}".format(*mixed)

@@ -1,0 +1,1 @@
+"""Painters of inline SVG, for the page."""

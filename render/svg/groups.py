@@ -1,0 +1,164 @@
+"""Scene -> inline SVG for the page: sharp, themed by the page's CSS, spoken by screen readers.
+
+Only class names are written here, no colours: ``g0`` to ``g10`` are the group palette, and the
+page's style sheet (`style`) gives them fill and ink. Cells carry ``data-r`` (rank) and ``data-g``
+(group index), which is all that the page's script needs to light up a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+
+from ..palette import (
+    KIND_COLOURS,
+    NO_GROUP,
+    PALETTE,
+    STAGE_GREYS,
+    TONES,
+    ink,
+    kind_colour,
+    ramp,
+    rgb,
+)
+from ..scenes.groups import GAP, Gap, Overview, Panel
+from .raster import palette_png
+
+
+def style() -> str:
+    """The palette as CSS: fills and inks of groups, colours of kinds in both themes."""
+    groups = "".join(
+        f".g{i}>rect{{fill:{colour}}}.g{i}>text{{fill:{ink(colour)}}}"
+        for i, colour in enumerate(PALETTE)
+    )
+    light, dark = (
+        "".join(f"--kind-{kind}:{colour};" for kind, colour in KIND_COLOURS[theme].items())
+        for theme in ("light", "dark")
+    )
+    chips = "".join(f".t-{tone}{{--kind:var(--kind-{tone})}}" for tone in TONES)
+    none = f".gn>rect{{fill:{NO_GROUP['light']}}}.dark .gn>rect{{fill:{NO_GROUP['dark']}}}"
+    return f"{groups}{none}:root{{{light}}}.dark{{{dark}}}{chips}"
+
+
+def panel_svg(panel: Panel, description: str, outlined: np.ndarray | None = None) -> str:
+    """One panel; ``description`` is its text equivalent for screen readers.
+
+    outlined: bool, shape (world_size,): ranks to draw a frame round.
+    """
+    framed = [""] * len(panel.group) if outlined is None else np.where(outlined, " moved", "")
+    side = panel.side
+    rank_size, index_size = panel.text_sizes
+    texts = _cell_texts(panel, side)
+    cells = "".join(
+        f'<g class="c g{colour if group >= 0 else "n"}{framed[rank]}" data-r="{rank}" '
+        f'data-g="{group if group >= 0 else ""}" '
+        f'transform="translate({x:g},{y:g})"><rect width="{side:g}" height="{side:g}" rx="{rx:g}"/>'
+        f"{text}</g>"
+        for rank, (colour, group, x, y, text) in enumerate(
+            zip(
+                panel.colour.tolist(),
+                panel.group.tolist(),
+                (panel.x + GAP / 2).tolist(),
+                (panel.y + GAP / 2).tolist(),
+                texts,
+            )
+        )
+        for rx in (min(6.0, side / 6),)
+    )
+    frames = "".join(
+        f'<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" rx="6"/>'
+        for x, y, w, h in panel.frames
+    )
+    labels = "".join(
+        f'<text x="{x:g}" y="{y:g}" text-anchor="end">{text}</text>' for x, y, text in panel.labels
+    )
+    return (
+        f'<svg class="panel" data-kind="{panel.kind}" role="group" '
+        f'data-rank-size="{rank_size:.1f}" data-index-size="{index_size:.1f}" '
+        f'viewBox="0 0 {panel.width:g} {panel.height:g}" style="max-width:{panel.width:g}px" '
+        f'aria-label="{escape(description)}">'
+        f'<g class="frames">{frames}</g><g class="rows">{labels}</g>{cells}</svg>'
+    )
+
+
+def overview_svg(overview: Overview, description: str, kinds: Sequence[int] = ()) -> str:
+    """The logical mesh or the physical view, its cells as one picture of one pixel a GPU.
+
+    kinds: the numbers under which the page's script knows the kinds that it marks here.
+    """
+    width, height = overview.grid.columns * overview.cell, overview.grid.rows * overview.cell
+    box = (
+        f'x="{overview.left:g}" y="{overview.top:g}" width="{width:g}" height="{height:g}" '
+        'preserveAspectRatio="none"'
+    )
+    labels = "".join(
+        f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}">{text}</text>'
+        for x, y, anchor, text in overview.labels
+    )
+    fold = ";".join(f"{f.size},{f.period},{f.step},{f.jump}" for f in overview.grid.folds)
+    swell = ",".join(str(overview.swell(size)) for _, size in overview.sizes)
+    row, column = divmod(int(overview.place[overview.rank]), overview.grid.columns)
+    base = palette_png(overview.base_pixels(), _greys(overview))
+    marks = palette_png(overview.mark_pixels(), _kinds(overview))
+    return (
+        f'<svg class="overview" data-view="{overview.view}" data-columns="{overview.grid.columns}" '
+        f'data-rows="{overview.grid.rows}" data-fold="{fold}" data-swell="{swell}" '
+        f'data-kinds="{",".join(map(str, kinds))}" '
+        f'data-cell="{overview.cell:g}" data-left="{overview.left:g}" '
+        f'data-top="{overview.top:g}" role="group" '
+        f'viewBox="0 0 {overview.width + 2:g} {overview.height + 2:g}" '
+        f'style="max-width:{1.25 * overview.width:g}px" '
+        f'aria-label="{escape(description)}">'
+        f'<image class="base" {box} href="{base}"/>'
+        f'<image class="marks" {box} href="{marks}"/>'
+        f"{''.join(_gap(overview, gap) for gap in overview.gaps)}"
+        f'<circle class="chosen" cx="{overview.left + (column + 0.5) * overview.cell:g}" '
+        f'cy="{overview.top + (row + 0.5) * overview.cell:g}" '
+        f'r="{overview.ring:g}"/>'
+        f'<g class="rows">{labels}</g></svg>'
+    )
+
+
+def _greys(overview: Overview) -> list[tuple[int, int, int]]:
+    return ramp(*STAGE_GREYS["light"], overview.num_shades)
+
+
+def _kinds(overview: Overview) -> list[tuple[int, int, int]]:
+    return [rgb(kind_colour(mark.tone)) for mark in overview.marks]
+
+
+def _gap(overview: Overview, gap: Gap) -> str:
+    """The lines of one gap, in the colour of the page."""
+    left, top, cell = overview.left, overview.top, overview.cell
+    width, height = overview.grid.columns * cell, overview.grid.rows * cell
+    vertical = "".join(
+        f"M{left + column * cell:.2f} {top:g}v{height:g}" for column in overview.columns_before(gap)
+    )
+    horizontal = "".join(
+        f"M{left:g} {top + row * cell:.2f}h{width:g}" for row in overview.rows_before(gap)
+    )
+    return (
+        f'<path class="gaps {gap.name}" stroke-width="{gap.width:.2f}" d="{vertical}{horizontal}"/>'
+    )
+
+
+def _cell_texts(panel: Panel, side: float) -> list[str]:
+    """The rank in each cell, and under it the group where a cell has room for both."""
+    middle = f'x="{side / 2:g}"'
+    if not panel.shows_rank:
+        return [""] * len(panel.group)
+    size, small = panel.text_sizes
+    if not panel.shows_index:
+        baseline = side / 2 + size * 0.36
+        return [
+            f'<text class="r" {middle} y="{baseline:.1f}" font-size="{size:.1f}">{rank}</text>'
+            for rank in range(len(panel.group))
+        ]
+    return [
+        f'<text class="r" {middle} y="{side * 0.5:.1f}" font-size="{size:.1f}">{rank}</text>'
+        f'<text class="i" {middle} y="{side * 0.85:.1f}" font-size="{small:.1f}">'
+        f"{panel.index_text(group)}</text>"
+        for rank, group in enumerate(panel.group.tolist())
+    ]

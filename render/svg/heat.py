@@ -1,0 +1,192 @@
+"""How full each GPU is, on the nodes: numbers in, inline SVG out.
+
+The fill goes from pale to dark in LEVELS steps of an equal share of the whole; what is above the
+whole has a colour of its own. Small worlds print rank and amount in each cell, large ones are an
+embedded picture of one pixel a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+
+import numpy as np
+
+from ..palette import ink, ramp, rgb
+from ..scenes import geometry
+from ..scenes.groups import GAP, PANEL_LIMIT
+from .raster import palette_png
+
+LEVELS = 8
+"""Steps between empty and full."""
+
+PALE, DARK, OVER = "#dcefed", "#006a65", "#8d1c44"
+"""Nearly empty, nearly full, and more than there is."""
+
+WIDTH, HEIGHT = 720.0, 420.0
+"""Most pixels of a picture of a large world."""
+
+LEFT, LABEL_ROOM = 60.0, 18.0
+"""Pixels left of such a picture, and that the label of a row of nodes needs."""
+
+
+def level_colours() -> list[str]:
+    """The colour of each level, the last one of what is above the whole.
+
+    >>> level_colours()[0], level_colours()[-1], len(level_colours())
+    ('#dcefed', '#8d1c44', 9)
+    """
+    steps = ramp(PALE, DARK, LEVELS)
+    return ["#" + "".join(f"{channel:02x}" for channel in step) for step in steps] + [OVER]
+
+
+def levels(share: np.ndarray) -> np.ndarray:
+    """The level of each share of the whole: 0 to LEVELS - 1, and LEVELS above the whole.
+
+    >>> levels(np.array([0.0, 0.49, 1.0, 1.01])).tolist()
+    [0, 3, 7, 8]
+    """
+    within = np.minimum((share * LEVELS).astype(np.int64), LEVELS - 1)
+    return np.where(share > 1, LEVELS, within)
+
+
+@dataclass(frozen=True, eq=False)
+class Heat:
+    """Every GPU on its node, filled by its level.
+
+    level: of each rank, int64, shape (world,). amounts: what to print of each rank under its
+    number; a large world prints none. legend: a colour and what it means, for files.
+    """
+
+    level: np.ndarray
+    amounts: Sequence[str]
+    gpus_per_node: int
+    legend: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_large(self) -> bool:
+        return len(self.level) > PANEL_LIMIT
+
+    @cached_property
+    def tiles(self) -> geometry.Tiles:
+        """Where the cells of a small world are."""
+        return geometry.node_tiles(len(self.level), self.gpus_per_node)
+
+    @cached_property
+    def nodes(self) -> geometry.PhysicalGrid:
+        """Where the pixels of a large world are."""
+        return geometry.physical_grid(len(self.level), self.gpus_per_node)
+
+    @property
+    def cell(self) -> float:
+        """Side of the pixels of a large world."""
+        grid = self.nodes.grid
+        return min(WIDTH / grid.columns, HEIGHT / grid.rows)
+
+    @property
+    def left(self) -> float:
+        """Where the cells begin, with the labels of their rows before them."""
+        return LEFT if self.is_large else geometry.GUTTER
+
+    @property
+    def width(self) -> float:
+        return LEFT + self.nodes.grid.columns * self.cell if self.is_large else self.tiles.width
+
+    @property
+    def height(self) -> float:
+        return self.nodes.grid.rows * self.cell + 8 if self.is_large else self.tiles.height
+
+    @property
+    def labels(self) -> list[tuple[float, str]]:
+        """The first node of each row that has room for it: the middle of the row, the text."""
+        if not self.is_large:
+            return [
+                (y + height / 2, f"N{node}")
+                for node, (_, y, _, height) in enumerate(self.tiles.frames)
+                if node % self.tiles.across == 0
+            ]
+        tall = self.nodes.tile[1] * self.cell
+        every = max(1, -int(-LABEL_ROOM // tall))
+        return [
+            ((row + 0.5) * tall, f"N{row * self.nodes.across}")
+            for row in range(0, self.nodes.grid.rows // self.nodes.tile[1], every)
+        ]
+
+    def board(self) -> np.ndarray:
+        """A pixel each: 0 without a GPU, else 1 + its level: uint8, shape (rows, columns)."""
+        grid = self.nodes.grid
+        board = np.zeros(grid.rows * grid.columns, dtype=np.uint8)
+        board[grid.cells()[: len(self.level)]] = 1 + self.level
+        return board.reshape(grid.rows, grid.columns)
+
+
+def cell_texts(rank: int, amount: str, side: float) -> list[tuple[float, float, str]]:
+    """What stands in a cell: baseline, font size and text of each line; a small one has no room.
+
+    >>> [text for _, _, text in cell_texts(7, "62", side=40)]
+    ['7', '62']
+    >>> cell_texts(7, "62", side=16)
+    []
+    """
+    if side < 18:
+        return []
+    if side < 34:
+        size = min(14.0, side * 0.42)
+        return [(side / 2 + size * 0.36, size, str(rank))]
+    small = min(side * 0.26, side * 1.5 / len(amount))
+    return [(side * 0.46, side * 0.36, str(rank)), (side * 0.82, small, amount)]
+
+
+def heat_svg(heat: Heat, description: str) -> str:
+    """The picture as SVG; ``description`` is its text equivalent for screen readers."""
+    down = 4.0 if heat.is_large else 0.0  # from the middle of a row to a text's baseline
+    labels = "".join(
+        f'<text x="{heat.left - 6:g}" y="{y + down:g}" text-anchor="end">{text}</text>'
+        for y, text in heat.labels
+    )
+    return (
+        f'<svg class="heat{" large" if heat.is_large else ""}" role="img" '
+        f'viewBox="0 0 {heat.width:g} {heat.height:g}" style="max-width:{heat.width:g}px" '
+        f'aria-label="{escape(description)}"><g class="rows">{labels}</g>'
+        f"{_pixels(heat) if heat.is_large else _cells(heat)}</svg>"
+    )
+
+
+def _cells(heat: Heat) -> str:
+    tiles = heat.tiles
+    side = tiles.cell - GAP
+    colours = level_colours()
+    inks = [ink(colour) for colour in colours]
+    frames = "".join(
+        f'<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" rx="6"/>'
+        for x, y, w, h in tiles.frames
+    )
+    cells = "".join(
+        f'<g transform="translate({x + GAP / 2:g},{y + GAP / 2:g})">'
+        f'<rect width="{side:g}" height="{side:g}" rx="{side / 8:g}" fill="{colours[own]}"/>'
+        f"{_texts(rank, amount, side, inks[own])}</g>"
+        for rank, (x, y, own, amount) in enumerate(
+            zip(tiles.x.tolist(), tiles.y.tolist(), heat.level.tolist(), heat.amounts)
+        )
+    )
+    return f'<g class="frames">{frames}</g>{cells}'
+
+
+def _texts(rank: int, amount: str, side: float, colour: str) -> str:
+    return "".join(
+        f'<text x="{side / 2:g}" text-anchor="middle" fill="{colour}" y="{y:.1f}" '
+        f'font-size="{size:.1f}">{escape(text)}</text>'
+        for y, size, text in cell_texts(rank, amount, side)
+    )
+
+
+def _pixels(heat: Heat) -> str:
+    uri = palette_png(heat.board(), [rgb(colour) for colour in level_colours()])
+    grid = heat.nodes.grid
+    return (
+        f'<image x="{LEFT:g}" width="{grid.columns * heat.cell:g}" '
+        f'height="{grid.rows * heat.cell:g}" preserveAspectRatio="none" '
+        f'style="image-rendering:pixelated" href="{uri}"/>'
+    )

@@ -1,0 +1,214 @@
+"""Timelines and memory curves -> inline SVG that stretches with its box, sharp at any zoom.
+
+The picture inside stretches across (``preserveAspectRatio="none"``), its numbers do not: they stand
+at percentages of the width. So zooming is a matter of the width alone, in the browser. Colours are
+classes (``f0`` is a forward of chunk 0), which `style` gives fill and ink.
+"""
+
+from __future__ import annotations
+
+from html import escape
+
+import numpy as np
+
+from ..palette import ink, rgb
+from ..scenes.timeline import LABEL_ROOM, MOST_SHADES, PHASES, Strip, shade
+from .raster import palette_png
+
+KINDS = tuple(PHASES)
+
+WIDTH = 900
+"""Pixels that a timeline is taken to be wide until the page's script has measured it."""
+
+DIGIT, MARGIN = 6.4, 3.0
+"""Pixels of a digit in a box, and round them."""
+
+AXIS = 18
+"""Pixels of the line of times under a timeline."""
+
+STEPS = (1, 2, 5)
+
+
+def style() -> str:
+    """Fills and inks of ops, by kind and chunk."""
+    rules = []
+    for kind in KINDS:
+        for chunk in range(MOST_SHADES):
+            fill = shade(kind, chunk)
+            name = f"{kind.lower()}{chunk}"
+            rules.append(f".op-{name}{{fill:{fill};background:{fill};color:{ink(fill)}}}")
+            rules.append(f".on-{name}{{fill:{ink(fill)}}}")
+    return "".join(rules)
+
+
+def strip_svg(strip: Strip, description: str, number: int = 0) -> str:
+    """One timeline; ``number`` is its place among those that are compared."""
+    drawn = _rows(len(strip.ranks), strip.row, strip.ticks)
+    drawn += _image(strip) if strip.is_picture else _paths(strip)
+    labels = "" if strip.is_picture else _labels(strip)
+    height = strip.height
+    return (
+        f'<svg class="pipeline-strip" data-strip="{number}" tabindex="0" role="img" '
+        f'height="{height + AXIS}" aria-label="{escape(description)}">'
+        f'<svg class="pipeline-plot" width="100%" height="{height}" preserveAspectRatio="none" '
+        f'viewBox="0 0 {strip.ticks} {height}">{drawn}'
+        f'<g class="pipeline-marks"></g></svg>{labels}{_axis(strip)}</svg>'
+    )
+
+
+def memory_svg(strip: Strip, most: float, description: str) -> str:
+    """What each rank holds, a curve a rank; ``most`` fills a row."""
+    row, parts = strip.memory_row, strip.held.shape[1]
+    height = row * len(strip.ranks)
+    areas = "".join(
+        f'<path class="{name}" d="{_area(held, row, most)}"/>'
+        for name, held in (("held-weights", strip.held), ("held-input", strip.held_input))
+    )
+    return (
+        f'<svg class="pipeline-memory" role="img" height="{height}" '
+        f'aria-label="{escape(description)}">'
+        f'<svg width="100%" height="{height}" preserveAspectRatio="none" '
+        f'viewBox="0 0 {parts} {height}">{_rows(len(strip.ranks), row, parts)}{areas}</svg></svg>'
+    )
+
+
+def _rows(count: int, row: int, width: int) -> str:
+    """The ground of each row, with a gap to the next."""
+    tall = row - gap(row)
+    lines = "".join(f"M0 {place * row}h{width}v{tall}H0z" for place in range(count))
+    return f'<path class="pipeline-ground" d="{lines}"/>'
+
+
+def gap(row: int) -> int:
+    """Pixels between a row of so many pixels and the next."""
+    return 2 if row >= LABEL_ROOM else 1
+
+
+def _paths(strip: Strip) -> str:
+    """One path for each colour: its boxes one after the other."""
+    boxes, colour = strip.boxes, strip.colour
+    top, height = places(strip)
+    found = []
+    for own in np.unique(colour).tolist():
+        which = np.flatnonzero(colour == own)
+        rows = zip(
+            boxes.start[which].tolist(),
+            top[which].tolist(),
+            (boxes.end - boxes.start)[which].tolist(),
+            height[which].tolist(),
+        )
+        line = "".join(f"M{x} {y}h{w}v{h}h{-w}z" for x, y, w, h in rows)
+        found.append(f'<path class="op-{_name(own)}" d="{line}"/>')
+    edges = "".join(
+        f"M{x} {y}v{h}" for x, y, h in zip(boxes.end.tolist(), top.tolist(), height.tolist())
+    )
+    return f'{"".join(found)}<path class="pipeline-edges" d="{edges}"/>'
+
+
+def places(strip: Strip) -> tuple[np.ndarray, np.ndarray]:
+    """Upper edge and height of each box in pixels; of a pair one is above the other."""
+    boxes, tall = strip.boxes, strip.row - gap(strip.row)
+    upper = (tall + 1) // 2
+    top = boxes.rank * strip.row + np.where(boxes.half == 2, upper, 0)
+    return top, np.choose(boxes.half, [tall, upper, tall - upper])
+
+
+def _image(strip: Strip) -> str:
+    """All boxes as one picture; micro-batches that follow each other differ a little."""
+    colours = []
+    for kind in KINDS:
+        for chunk in range(MOST_SHADES):
+            fill = rgb(shade(kind, chunk))
+            colours += [fill, tuple(round(0.86 * channel) for channel in fill)]
+    return (
+        f'<image width="{strip.ticks}" height="{strip.height}" preserveAspectRatio="none" '
+        f'href="{palette_png(strip.pixels(), colours)}"/>'  # type: ignore[arg-type]
+    )
+
+
+def _labels(strip: Strip) -> str:
+    """The micro-batch in each box, grouped by the width that the picture needs to show them."""
+    if strip.row < LABEL_ROOM:
+        return ""
+    boxes = strip.boxes
+    tall = strip.row - gap(strip.row)
+    size = min(12, tall - 4)
+    digits = np.char.str_len(boxes.micro_batch.astype(str))
+    length = boxes.end - boxes.start
+    room = (digits * DIGIT * size / 12 + MARGIN) * strip.ticks
+    need = np.ceil(room / np.maximum(length, 1) / 50).astype(np.int64) * 50
+    middle = 100 * (boxes.start + boxes.end) / 2 / strip.ticks
+    centre = boxes.rank * strip.row + tall * np.choose(boxes.half, [0.5, 0.25, 0.75])
+    small = size if tall < 22 else 10
+    shown = np.flatnonzero((boxes.half == 0) | (tall >= 22))
+    found = []
+    for width in np.unique(need[shown]).tolist():
+        rows = "".join(
+            f'<text class="on-{_name(int(strip.colour[i]))}" x="{middle[i]:.2f}%" '
+            f'y="{centre[i] + 0.36 * (small if boxes.half[i] else size):.1f}"'
+            f"{_smaller(small) if boxes.half[i] else ''}>{boxes.micro_batch[i]}</text>"
+            for i in shown[need[shown] == width].tolist()
+        )
+        off = "" if width <= WIDTH else ' class="off"'
+        found.append(f'<g data-need="{width}"{off} font-size="{size}">{rows}</g>')
+    return f'<g class="pipeline-numbers">{"".join(found)}</g>'
+
+
+def _smaller(size: int) -> str:
+    return f' font-size="{size}"'
+
+
+def _name(colour: int) -> str:
+    kind, chunk = divmod(colour, MOST_SHADES)
+    return f"{KINDS[kind].lower()}{chunk}"
+
+
+def _axis(strip: Strip) -> str:
+    """The times along the lower edge."""
+    y = strip.height + AXIS - 5
+    found = "".join(
+        f'<text x="{100 * at:.2f}%" y="{y}" text-anchor="{anchor}">{time:g}</text>'
+        for at, time, anchor in axis_of(strip)
+    )
+    return f'<g class="pipeline-axis">{found}</g>'
+
+
+def axis_of(strip: Strip) -> list[tuple[float, float, str]]:
+    """Round times, about ten of them: the part of the axis, 0 to 1, the time, the anchor."""
+    length = strip.ticks * strip.tick
+    step = round_step(length / 10)
+    found = []
+    for number in range(int(length / step + 1e-9) + 1):
+        at = number * step / length
+        anchor = "start" if number == 0 else "end" if at > 0.97 else "middle"
+        found.append((at, number * step, anchor))
+    return found
+
+
+def round_step(least: float) -> float:
+    """The smallest of 1, 2 and 5 times a power of ten that is not below ``least``.
+
+    >>> round_step(3.3), round_step(0.02), round_step(163)
+    (5.0, 0.02, 200.0)
+    """
+    power = 10.0 ** np.floor(np.log10(least))
+    return float(next(s * power for s in (*STEPS, 10) if s * power >= least * (1 - 1e-9)))
+
+
+def _area(held: np.ndarray, row: int, most: float) -> str:
+    """The areas under all ranks' curves as one path: a step wherever a curve changes."""
+    tall = row - gap(row)
+    parts = held.shape[1]
+    found = []
+    for place, curve in enumerate(held):
+        base = place * row + tall
+        at, levels = level_steps(curve, tall, most)
+        steps = "".join(f"H{x}V{base - level:.4g}" for x, level in zip(at, levels.tolist()))
+        found.append(f"M0 {base}{steps}H{parts}V{base}z")
+    return "".join(found)
+
+
+def level_steps(curve: np.ndarray, tall: int, most: float) -> tuple[list[int], np.ndarray]:
+    """The parts of the axis where a curve changes, and its height in pixels from there on."""
+    at = [0, *(np.flatnonzero(np.diff(curve)) + 1).tolist()]
+    return at, curve[at] / most * tall if most else np.zeros(len(at))

@@ -1,0 +1,371 @@
+"""The algorithms of the collectives, each one a function of the group's size n.
+
+Rings, pairwise exchange: NCCL and MPI practice, with the chunks numbered as in "bandwidth optimal
+all-reduce" (Patarasuk and Yuan, JPDC 2009). Trees: NVIDIA/nccl, src/graph/trees.cc: in a double
+binary tree a rank that has children in one tree is a leaf of the other (place 0 of an odd number
+has one in each), so that with half of the buffer in each no rank sends more than all of it down.
+Ring attention: arXiv:2310.01889, with the zig-zag chunks that balance causal attention
+(NVIDIA/Megatron-LM, get_batch_on_this_cp_rank).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+
+from groups.mesh import whole_number
+from groups.stages.holdings import sequence_chunks
+
+from .pieces import joined, pieces_of, place_of
+from .steps import Algorithm, Move, Slots, Step
+
+MOST_MEMBERS = 64
+"""Members of a group whose steps are listed: a ring all-reduce of n has 2n(n-1) messages."""
+
+
+# -- rings ---------------------------------------------------------------------------------------
+
+
+def ring_reduce_scatter(n: int, owned: int = 0) -> Algorithm:
+    """Step q: rank r sends chunk r + owned - 1 - q to r + 1, which adds it; it ends with r + owned.
+
+    Chunks and ranks count modulo n. ``owned`` is 0 in NCCL and MPI, 1 as half of an all-reduce.
+
+    >>> [[move.chunk for move in step] for step in ring_reduce_scatter(3, owned=1).steps]
+    [[0, 1, 2], [2, 0, 1]]
+    """
+    steps = _ring(n, lambda r, q: r + owned - 1 - q, adds=True)
+    return Algorithm("ring_reduce_scatter", "reduce_scatter", n, n, steps)
+
+
+def ring_all_gather(n: int, owned: int = 0) -> Algorithm:
+    """Step q: rank r, which starts with chunk r + owned, sends chunk r + owned - q to r + 1.
+
+    >>> [[move.chunk for move in step] for step in ring_all_gather(3, owned=1).steps]
+    [[1, 2, 0], [0, 1, 2]]
+    """
+    return Algorithm(
+        "ring_all_gather", "all_gather", n, n, _ring(n, lambda r, q: r + owned - q, adds=False)
+    )
+
+
+def ring_all_reduce(n: int) -> Algorithm:
+    """A ring reduce-scatter, then a ring all-gather of what it leaves: 2(n-1) steps.
+
+    >>> len(ring_all_reduce(4).steps)
+    6
+    """
+    steps = ring_reduce_scatter(n, owned=1).steps + ring_all_gather(n, owned=1).steps
+    return Algorithm("ring_all_reduce", "all_reduce", n, n, steps)
+
+
+def ring_broadcast(n: int, root: int = 0, chunks: int = 4) -> Algorithm:
+    """Chunk k makes its hop h at step k + h: chunks + n - 2 steps, all links busy in between.
+
+    >>> [len(step) for step in ring_broadcast(4, chunks=3).steps]
+    [1, 2, 3, 2, 1]
+    """
+    at = place_of(root, n)
+    hops = [
+        (chunk + hop, Move((at + hop) % n, (at + hop + 1) % n, chunk, chunk))
+        for chunk in range(chunks)
+        for hop in range(n - 1)
+    ]
+    return Algorithm("ring_broadcast", "broadcast", n, chunks, _by_step(hops), root=at)
+
+
+def _ring(n: int, chunk: Callable[[int, int], int], adds: bool) -> tuple[Step, ...]:
+    """n-1 steps in which every rank r sends one chunk to r + 1."""
+    return tuple(
+        tuple(Move(r, (r + 1) % n, chunk(r, q) % n, chunk(r, q) % n, adds=adds) for r in range(n))
+        for q in range(n - 1)
+    )
+
+
+# -- trees ---------------------------------------------------------------------------------------
+
+
+def tree_parents(n: int) -> list[int | None]:
+    """The parent of each place in NCCL's binary tree, in which leaves and nodes alternate.
+
+    With b the lowest bit of p, the parent is p without b and with 2b, or without b if that is
+    outside; place 0 is the root, and has one child.
+
+    >>> tree_parents(8)
+    [None, 2, 4, 2, 0, 6, 4, 6]
+    """
+    parents: list[int | None] = [None]
+    for place in range(1, n):
+        bit = place & -place
+        above = (place ^ bit) | (bit << 1)
+        parents.append(above if above < n else place ^ bit)
+    return parents
+
+
+def second_tree_parents(n: int) -> list[int | None]:
+    """The other tree of a double tree: the first one mirrored, or with odd n moved on by one.
+
+    >>> second_tree_parents(8)
+    [1, 3, 1, 7, 5, 3, 5, None]
+    """
+    first = tree_parents(n)
+    if n % 2:
+        return [None if up is None else (up + 1) % n for up in (first[-1:] + first[:-1])]
+    return [None if up is None else n - 1 - up for up in first[::-1]]
+
+
+def tree_broadcast(n: int, root: int = 0) -> Algorithm:
+    """Down a binary tree, a level a step: the whole buffer to both children at once.
+
+    >>> [[(move.sender, move.receiver) for move in step] for step in tree_broadcast(4).steps]
+    [[(0, 2)], [(2, 1), (2, 3)]]
+    """
+    at = place_of(root, n)
+    return Algorithm("tree_broadcast", "broadcast", n, 1, _down(_rooted(n, at), 0), root=at)
+
+
+def tree_reduce(n: int, root: int = 0) -> Algorithm:
+    """Up a binary tree, the deepest level first: every parent adds what its children send.
+
+    >>> [[(move.sender, move.receiver) for move in step] for step in tree_reduce(4).steps]
+    [[(1, 2), (3, 2)], [(2, 0)]]
+    """
+    at = place_of(root, n)
+    return Algorithm("tree_reduce", "reduce", n, 1, _up(_rooted(n, at), 0), root=at)
+
+
+def tree_all_reduce(n: int) -> Algorithm:
+    """Up a binary tree, then down it.
+
+    >>> len(tree_all_reduce(8).steps)
+    6
+    """
+    steps = _up(tree_parents(n), 0) + _down(tree_parents(n), 0)
+    return Algorithm("tree_all_reduce", "all_reduce", n, 1, steps)
+
+
+def double_tree_all_reduce(n: int) -> Algorithm:
+    """Half of the buffer up and down each of two trees, at the same time.
+
+    >>> double_tree_all_reduce(8).chunks, len(double_tree_all_reduce(8).steps)
+    (2, 6)
+    """
+    halves = [
+        _up(parents, chunk) + _down(parents, chunk)
+        for chunk, parents in enumerate((tree_parents(n), second_tree_parents(n)))
+    ]
+    steps = tuple(a + b for a, b in zip_longest(*halves, fillvalue=()))
+    return Algorithm("double_tree_all_reduce", "all_reduce", n, 2, steps)
+
+
+def _rooted(n: int, root: int) -> list[int | None]:
+    """The tree with its places counted from the root on."""
+    parents = tree_parents(n)
+    moved = [parents[(place - root) % n] for place in range(n)]
+    return [None if up is None else (up + root) % n for up in moved]
+
+
+def _depth(parents: Sequence[int | None], place: int) -> int:
+    above = parents[place]
+    return 0 if above is None else 1 + _depth(parents, above)
+
+
+def _down(parents: Sequence[int | None], chunk: int) -> tuple[Step, ...]:
+    return _by_step(
+        (_depth(parents, place) - 1, Move(above, place, chunk, chunk))
+        for place, above in enumerate(parents)
+        if above is not None
+    )
+
+
+def _up(parents: Sequence[int | None], chunk: int) -> tuple[Step, ...]:
+    deepest = max(_depth(parents, place) for place in range(len(parents)))
+    return _by_step(
+        (deepest - _depth(parents, place), Move(place, above, chunk, chunk, adds=True))
+        for place, above in enumerate(parents)
+        if above is not None
+    )
+
+
+# -- direct messages -----------------------------------------------------------------------------
+
+
+def pairwise_all_to_all(n: int) -> Algorithm:
+    """Step q: rank r sends the chunk for rank r + q + 1 to it; nobody receives twice in a step.
+
+    Slots 0 to n-1 hold what is for each rank, slots n to 2n-1 what came from each.
+
+    >>> [[move.receiver for move in step] for step in pairwise_all_to_all(3).steps]
+    [[1, 2, 0], [2, 0, 1]]
+    """
+    steps = tuple(
+        tuple(Move(r, (r + q) % n, (r + q) % n, n + r) for r in range(n)) for q in range(1, n)
+    )
+    return Algorithm("pairwise_all_to_all", "all_to_all", n, n, steps, slots=2 * n)
+
+
+def direct_scatter(n: int, root: int = 0) -> Algorithm:
+    """The root sends every other member its chunk, one after the other.
+
+    >>> [step[0].receiver for step in direct_scatter(4, root=1).steps]
+    [2, 3, 0]
+    """
+    at = place_of(root, n)
+    steps = tuple((Move(at, to, to, to),) for to in _after(at, n))
+    return Algorithm("direct_scatter", "scatter", n, n, steps, root=at)
+
+
+def direct_gather(n: int, root: int = 0) -> Algorithm:
+    """Every other member sends its tensor to the root, one after the other.
+
+    >>> [step[0].sender for step in direct_gather(4, root=1).steps]
+    [2, 3, 0]
+    """
+    at = place_of(root, n)
+    steps = tuple((Move(one, at, one, one),) for one in _after(at, n))
+    return Algorithm("direct_gather", "gather", n, n, steps, root=at)
+
+
+def ring_attention(n: int) -> Algorithm:
+    """K and V go round: at step q rank r works on the block of rank r - q, and then sends it on.
+
+    Nobody keeps a block that is not its own; after n-1 sends everyone has seen them all.
+
+    >>> [[move.chunk for move in step] for step in ring_attention(3).steps]
+    [[0, 1, 2], [2, 0, 1]]
+    """
+    steps = tuple(
+        tuple(Move(r, (r + 1) % n, (r - q) % n, (r - q) % n, gives=True) for r in range(n))
+        for q in range(n - 1)
+    )
+    return Algorithm("ring_attention", "all_gather", n, n, steps)
+
+
+def pipeline_forward(n: int, chunks: int = 4) -> Algorithm:
+    """Stage s sends micro-batch k to stage s + 1 at step k + s; every stage keeps what it needs.
+
+    >>> [len(step) for step in pipeline_forward(3, chunks=2).steps]
+    [1, 2, 1]
+    """
+    hops = [(k + s, Move(s, s + 1, k, k)) for k in range(chunks) for s in range(n - 1)]
+    return Algorithm("pipeline_forward", "send_recv", n, chunks, _by_step(hops))
+
+
+def pipeline_backward(n: int, chunks: int = 4) -> Algorithm:
+    """The gradients of the micro-batches, from the last stage to the first.
+
+    >>> pipeline_backward(3, chunks=1).steps[0]
+    (Move(sender=2, receiver=1, chunk=0, into=0, adds=False, gives=False),)
+    """
+    hops = [
+        (k + n - 1 - s, Move(s, s - 1, k, k)) for k in range(chunks) for s in range(n - 1, 0, -1)
+    ]
+    return Algorithm("pipeline_backward", "send_recv", n, chunks, _by_step(hops), root=n - 1)
+
+
+ALGORITHMS: dict[str, Callable[..., Algorithm]] = {
+    function.__name__: function
+    for function in (
+        ring_all_reduce,
+        double_tree_all_reduce,
+        tree_all_reduce,
+        ring_reduce_scatter,
+        ring_all_gather,
+        tree_broadcast,
+        ring_broadcast,
+        tree_reduce,
+        direct_gather,
+        direct_scatter,
+        pairwise_all_to_all,
+        pipeline_forward,
+        pipeline_backward,
+        ring_attention,
+    )
+}
+"""Algorithms by name: functions of n, and of the root where the collective has one."""
+
+ROOTED = ("tree_broadcast", "ring_broadcast", "tree_reduce", "direct_gather", "direct_scatter")
+
+
+def algorithm_of(name: str, n: int, root: int = 0) -> Algorithm:
+    """An algorithm by name, for a group of n members.
+
+    >>> algorithm_of("tree_reduce", 4, root=2).root
+    2
+
+    Errors: LayoutError for more members than steps are listed for.
+    """
+    n = whole_number(n, "n", maximum=MOST_MEMBERS)
+    make = ALGORITHMS[name]
+    return make(n, root=root) if name in ROOTED else make(n)
+
+
+# -- tensors in and out --------------------------------------------------------------------------
+
+
+def loaded(algorithm: Algorithm, tensors: Sequence[np.ndarray]) -> Slots:
+    """The slots before the first step; the tensors are cut along dim 0.
+
+    >>> loaded(ring_all_gather(2), [np.array([1]), np.array([2])])
+    [[array([1]), None], [None, array([2])]]
+    """
+    slots: Slots = [[None] * algorithm.slots for _ in range(algorithm.members)]
+    for place, tensor in enumerate(tensors):
+        if algorithm.op in ("all_gather", "gather"):
+            slots[place][place] = tensor
+        elif algorithm.op in ("broadcast", "scatter", "send_recv") and place != algorithm.root:
+            continue
+        else:
+            slots[place][: algorithm.chunks] = pieces_of(tensor, algorithm.chunks)
+        if algorithm.op == "all_to_all":
+            slots[place][algorithm.members + place] = slots[place][place]
+    return slots
+
+
+def unloaded(algorithm: Algorithm, slots: Slots, tensors: Sequence[np.ndarray]) -> list[Any]:
+    """What every member has got, as `operations` has it; of a reduce, gather the root only.
+
+    >>> after = [[np.array([4]), None], [None, np.array([6])]]
+    >>> unloaded(ring_reduce_scatter(2), after, [])
+    [array([4]), array([6])]
+    """
+    found = []
+    for place, own in enumerate(slots):
+        if algorithm.op in ("reduce", "gather") and place != algorithm.root:
+            found.append(tensors[place])
+        elif algorithm.op in ("reduce_scatter", "scatter"):
+            found.append(own[place])
+        else:
+            found.append(joined(np.stack(own[-algorithm.chunks :])))
+    return found
+
+
+# -- the causal balance of ring attention --------------------------------------------------------
+
+
+def attended(n: int, rank: int, block: int) -> list[tuple[int, int]]:
+    """(query chunk, key chunk) pairs that a rank works out on the K and V block of another rank.
+
+    Of 2n chunks rank r keeps r and 2n-1-r; a query sees keys of its own chunk and those before.
+
+    >>> attended(2, rank=0, block=0), attended(2, rank=0, block=1), attended(2, rank=1, block=0)
+    ([(0, 0), (3, 0), (3, 3)], [(3, 1), (3, 2)], [(1, 0), (2, 0)])
+    """
+    queries, keys = sequence_chunks(n, rank), sequence_chunks(n, block)
+    return [(query, key) for query in queries for key in keys if key <= query]
+
+
+def _after(root: int, n: int) -> list[int]:
+    return [(root + i) % n for i in range(1, n)]
+
+
+def _by_step(moves: Iterable[tuple[int, Move]]) -> tuple[Step, ...]:
+    """Moves with the number of their step, put together by step."""
+    steps: list[list[Move]] = []
+    for number, move in moves:
+        steps.extend([] for _ in range(number + 1 - len(steps)))
+        steps[number].append(move)
+    return tuple(tuple(step) for step in steps)

@@ -1,0 +1,276 @@
+"""Gradient buckets: which gradients travel together, and when, while backward goes on.
+
+Gradients come ready in the reverse order of the layers. A bucket takes them in as they come and is
+closed as soon as it *reaches* its cap; its collective starts when its last gradient is ready and
+the one before it is done, while the backward pass of earlier layers goes on.
+
+    PyTorch DDP   caps of 1 MiB for the first bucket, 25 MiB for the others: the first one is small
+                  so that communication starts early (torch 2.13, torch/nn/parallel/distributed.py
+                  and torch.distributed._DEFAULT_FIRST_BUCKET_BYTES; from the second step on, when
+                  buckets are rebuilt in the order in which gradients came ready)
+    Megatron      max(40,000,000, 1,000,000 d) parameters with --overlap-grad-reduce, else one
+                  bucket (NVIDIA/Megatron-LM, megatron/core/distributed/param_and_grad_buffer.py)
+
+With a sharded (distributed) optimizer, ZeRO-1, a bucket is reduce-scattered instead, every rank
+updates its shard, and the new parameters are all-gathered: the two halves of an all-reduce, with
+the optimizer step between them. ZeRO-3 keeps the parameters sharded too: they are gathered before
+each layer's forward and again before its backward (arXiv:1910.02054, sections 5 and 7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from groups.mesh import whole_number
+
+from .cost import least_seconds
+
+MIB = 2**20
+"""Bytes of a mebibyte."""
+
+DDP_CAPS = (1 * MIB, 25 * MIB)
+"""Bytes of the first bucket of PyTorch DDP, and of all others."""
+
+
+def buckets(sizes: Sequence[int], caps: Sequence[int]) -> list[list[int]]:
+    """The gradients of each bucket, by their place in ``sizes``; the last cap holds for the rest.
+
+    Sizes and caps are in one unit, bytes or parameters; gradients stand in the order in which they
+    come ready.
+
+    >>> buckets([6, 6, 6, 6, 6], caps=[5, 10])
+    [[0], [1, 2], [3, 4]]
+    """
+    found: list[list[int]] = []
+    filled = 0
+    is_open = False
+    for place, size in enumerate(sizes):
+        if not is_open:
+            found.append([])
+            filled = 0
+        found[-1].append(place)
+        filled += size
+        is_open = filled < caps[min(len(found), len(caps)) - 1]
+    return found
+
+
+def megatron_bucket_parameters(d: int) -> int:
+    """Parameters at which Megatron closes a bucket, for a group of d ranks.
+
+    Larger groups get larger buckets, so that latency does not rule.
+
+    >>> megatron_bucket_parameters(8), megatron_bucket_parameters(64)
+    (40000000, 64000000)
+    """
+    return max(40_000_000, 1_000_000 * whole_number(d, "d"))
+
+
+def layer_tensors(hidden: int) -> tuple[int, ...]:
+    """Parameters of each tensor of a GPT layer, in the order in which their gradients come ready.
+
+    Both matrices and biases of the MLP, the norm before it, those of attention, the norm before
+    that: 12 h^2 + 13 h in all.
+
+    >>> layer_tensors(2), sum(layer_tensors(2)) == 12 * 2**2 + 13 * 2
+    ((18, 24, 4, 6, 18, 4), True)
+    """
+    h = whole_number(hidden, "hidden")
+    return (4 * h * h + h, 4 * h * h + 4 * h, 2 * h, h * h + h, 3 * h * h + 3 * h, 2 * h)
+
+
+# -- the timeline --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Task:
+    """Something that a lane does, after the tasks at the places ``after`` in the same list.
+
+    Attributes:
+        lane: "compute" or "network"; a lane does one task at a time, in order.
+        what: "forward", "backward", "optimizer", or a collective of training.collectives.cost.
+        number: of the layer or of the bucket, from 0.
+        seconds: how long it takes.
+        size: bytes of the whole buffer, of a collective.
+    """
+
+    lane: str
+    what: str
+    number: int
+    seconds: float
+    after: tuple[int, ...] = ()
+    size: float = 0.0
+
+
+@dataclass(frozen=True)
+class Event:
+    """A task with its times, in seconds from the start."""
+
+    task: Task
+    start: float
+    end: float
+
+
+def timed(tasks: Sequence[Task]) -> list[Event]:
+    """Every task starts once its lane is free and what it waits for is done.
+
+    >>> both = [Task("compute", "backward", 0, 2.0), Task("network", "all_reduce", 0, 1.0, (0,))]
+    >>> [(event.start, event.end) for event in timed(both)]
+    [(0.0, 2.0), (2.0, 3.0)]
+    """
+    free: dict[str, float] = {}
+    events: list[Event] = []
+    for task in tasks:
+        start = max([free.get(task.lane, 0.0), *(events[at].end for at in task.after)])
+        events.append(Event(task, start, start + task.seconds))
+        free[task.lane] = events[-1].end
+    return events
+
+
+def exposed_seconds(events: Sequence[Event]) -> float:
+    """How much longer the step takes than its computation: what communication does not hide.
+
+    >>> exposed_seconds(timed([Task("compute", "backward", 0, 2.0),
+    ...                        Task("network", "all_reduce", 0, 1.0, (0,))]))
+    1.0
+    """
+    busy = sum(event.task.seconds for event in events if event.task.lane == "compute")
+    return max((event.end for event in events), default=0.0) - busy
+
+
+@dataclass(frozen=True)
+class Model:
+    """What the timelines are about: equal layers, and a data parallel group.
+
+    Attributes:
+        layers, hidden: of a GPT-like model, by `layer_tensors`, all of it on every rank.
+        d: ranks of the data parallel group.
+        backward_seconds: of one layer; forward takes half of it.
+        bytes_per_second: of one rank, one way.
+        gradient_bytes, parameter_bytes: of an element, as it travels.
+    """
+
+    layers: int
+    hidden: int
+    d: int
+    backward_seconds: float
+    bytes_per_second: float
+    gradient_bytes: int = 4
+    parameter_bytes: int = 2
+
+    @property
+    def layer_parameters(self) -> int:
+        return sum(layer_tensors(self.hidden))
+
+    def seconds(self, op: str, size: float) -> float:
+        """The bandwidth bound of a collective on a buffer of ``size`` bytes."""
+        return least_seconds(op, self.d, size, self.bytes_per_second)
+
+
+def gradient_buckets(model: Model, scheme: str) -> list[list[int]]:
+    """The buckets of all layers' gradients, last layer first: places among all tensors.
+
+    ``scheme``: "ddp"; "megatron" and "sharded" with Megatron's buckets; "one" for one bucket.
+
+    >>> small = Model(layers=2, hidden=256, d=4, backward_seconds=1e-3, bytes_per_second=1e9)
+    >>> gradient_buckets(small, "ddp")
+    [[0], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]]
+    """
+    sizes = list(layer_tensors(model.hidden)) * model.layers
+    if scheme == "ddp":
+        return buckets([size * model.gradient_bytes for size in sizes], DDP_CAPS)
+    cap = sum(sizes) + 1 if scheme == "one" else megatron_bucket_parameters(model.d)
+    return buckets(sizes, [cap])
+
+
+def all_reduce_tasks(model: Model, scheme: str) -> list[Task]:
+    """The backward pass, and one all-reduce a bucket as soon as its gradients are there.
+
+    >>> model = Model(layers=2, hidden=1024, d=8, backward_seconds=1e-3, bytes_per_second=1e11)
+    >>> [task.what for task in all_reduce_tasks(model, "one")].count("all_reduce")
+    1
+    """
+    return _with_reductions(model, scheme, "all_reduce")
+
+
+def sharded_tasks(model: Model) -> list[Task]:
+    """ZeRO-1: reduce-scatters during backward, the optimizer on a shard, all-gathers after it.
+
+    The all-gathers overlap the next forward pass: a layer waits for the parameters of its own.
+
+    >>> model = Model(layers=2, hidden=1024, d=8, backward_seconds=1e-3, bytes_per_second=1e11)
+    >>> [task.what for task in sharded_tasks(model) if task.lane == "network"]
+    ['reduce_scatter', 'all_gather']
+    """
+    tasks = _with_reductions(model, "sharded", "reduce_scatter")
+    found, tensors = gradient_buckets(model, "sharded"), len(layer_tensors(model.hidden))
+    waits = tuple(at for at, task in enumerate(tasks) if task.lane == "network")
+    optimizer = len(tasks)
+    # Reading and writing a shard of the optimizer is a matter of memory bandwidth: it has no bar.
+    tasks.append(Task("compute", "optimizer", 0, 0.0, waits))
+    gathered: dict[int, int] = {}
+    for number in reversed(range(len(found))):  # the first layers come first
+        size = _parameters(model, found[number]) * model.parameter_bytes
+        gathered[number] = len(tasks)
+        seconds = model.seconds("all_gather", size)
+        tasks.append(Task("network", "all_gather", number, seconds, (optimizer,), size))
+    for layer in range(model.layers):
+        places = range((model.layers - 1 - layer) * tensors, (model.layers - layer) * tensors)
+        needs = {n for n, bucket in enumerate(found) if not set(bucket).isdisjoint(places)}
+        after = tuple(sorted(gathered[number] for number in needs))
+        tasks.append(Task("compute", "forward", layer, model.backward_seconds / 2, after))
+    return tasks
+
+
+def zero3_tasks(model: Model) -> list[Task]:
+    """ZeRO-3: each layer's parameters gathered for forward and for backward, gradients scattered.
+
+    A gather is asked for one layer ahead, while the layer before it computes.
+
+    >>> model = Model(layers=3, hidden=64, d=4, backward_seconds=1e-3, bytes_per_second=1e9)
+    >>> whats = [task.what for task in zero3_tasks(model)]
+    >>> whats.count("all_gather"), whats.count("reduce_scatter")
+    (6, 3)
+    """
+    tasks: list[Task] = []
+    computed: list[int] = []
+    size = model.layer_parameters * model.parameter_bytes
+    gradients = model.layer_parameters * model.gradient_bytes
+    passes = [("forward", layer, 0.5) for layer in range(model.layers)]
+    passes += [("backward", layer, 1.0) for layer in reversed(range(model.layers))]
+    for what, layer, share in passes:
+        ahead = tuple(computed[-2:-1])  # memory for two layers at a time
+        seconds = model.seconds("all_gather", size)
+        tasks.append(Task("network", "all_gather", layer, seconds, ahead, size))
+        # The scatter of the layer before goes behind this gather, which the next layer waits for.
+        if what == "backward" and layer < model.layers - 1:
+            tasks.append(_scatter(model, layer + 1, computed[-1], gradients))
+        gather = max(at for at, task in enumerate(tasks) if task.what == "all_gather")
+        computed.append(len(tasks))
+        tasks.append(Task("compute", what, layer, share * model.backward_seconds, (gather,)))
+    return [*tasks, _scatter(model, 0, computed[-1], gradients)]
+
+
+def _scatter(model: Model, layer: int, after: int, size: float) -> Task:
+    seconds = model.seconds("reduce_scatter", size)
+    return Task("network", "reduce_scatter", layer, seconds, (after,), size)
+
+
+def _with_reductions(model: Model, scheme: str, op: str) -> list[Task]:
+    """The backward pass of every tensor, and after the last of a bucket its reduction."""
+    tensors = layer_tensors(model.hidden)
+    tasks: list[Task] = []
+    for number, bucket in enumerate(gradient_buckets(model, scheme)):
+        for place in bucket:
+            layer = model.layers - 1 - place // len(tensors)
+            share = tensors[place % len(tensors)] / model.layer_parameters
+            tasks.append(Task("compute", "backward", layer, share * model.backward_seconds))
+        size = _parameters(model, bucket) * model.gradient_bytes
+        seconds = model.seconds(op, size)
+        tasks.append(Task("network", op, number, seconds, (len(tasks) - 1,), size))
+    return tasks
+
+
+def _parameters(model: Model, bucket: Sequence[int]) -> int:
+    tensors = layer_tensors(model.hidden)
+    return sum(tensors[place % len(tensors)] for place in bucket)

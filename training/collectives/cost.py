@@ -1,0 +1,147 @@
+"""What a collective costs each rank of its group: bytes, steps, bus factor.
+
+With n ranks in the group and a buffer of S bytes:
+
+    operation                                          bytes per rank   steps     bus factor
+    all_reduce                                         2(n-1)/n S       2(n-1)    2(n-1)/n
+    reduce_scatter, all_gather                         (n-1)/n S        n-1       (n-1)/n
+    all_to_all, gather, scatter                        (n-1)/n S        n-1       (n-1)/n
+    broadcast, reduce                                  S                n-1       1
+    send_recv                                          S                1         1
+    keep, split                                        0                0         0
+
+Bytes are those that one rank sends: with a ring or pairwise every rank alike; with a root, those
+that pass through it. S is the *whole* buffer: where ranks hold pieces of it (all_gather,
+reduce_scatter, all_to_all, gather, scatter), n times the piece. A group of one moves nothing.
+
+The bus factor is the bytes per rank over S, so that
+
+    time >= bus factor * S / (bandwidth of one GPU, one way)
+
+whatever the algorithm, unless switches add or copy on the way. NVIDIA/nccl-tests a0b82b2
+(doc/PERFORMANCE.md, and the GetBw functions of src/*.cu) calls S / time the algorithm bandwidth,
+and that times the bus factor the bus bandwidth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from groups.errors import LayoutError, quoted
+from groups.mesh import whole_number
+
+from .tensors import unknown_operation
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One row of the table, by what goes round: so many shares of (n-1)/n S, or all of S.
+
+    Attributes:
+        shares: times that every rank sends (n-1)/n of the buffer.
+        wholes: times that the busiest rank sends all of it.
+        hops: steps for each of the n-1 other ranks; ``at_once`` if it is one step for all.
+    """
+
+    shares: int = 0
+    wholes: int = 0
+    hops: int = 0
+    at_once: bool = False
+
+
+_ONE_SHARE = Cost(shares=1, hops=1)
+_WHOLE = Cost(wholes=1, hops=1)
+_NOTHING = Cost()
+
+COSTS: dict[str, Cost] = {
+    "all_reduce": Cost(shares=2, hops=2),
+    "reduce_scatter": _ONE_SHARE,
+    "all_gather": _ONE_SHARE,
+    "all_to_all": _ONE_SHARE,
+    "gather": _ONE_SHARE,
+    "scatter": _ONE_SHARE,
+    "broadcast": _WHOLE,
+    "reduce": _WHOLE,
+    "send_recv": Cost(wholes=1, hops=1, at_once=True),
+    "keep": _NOTHING,
+    "split": _NOTHING,
+}
+"""What each operation costs, by its name in training.collectives.operations."""
+
+
+def bus_factor(op: str, n: int) -> float:
+    """Bytes that one rank sends, over the bytes of the buffer; 0 in a group of one.
+
+    >>> bus_factor("all_reduce", 8), bus_factor("broadcast", 8), bus_factor("all_gather", 1)
+    (1.75, 1.0, 0.0)
+
+    Errors: LayoutError for an unknown operation, or a group without ranks.
+    """
+    return bytes_per_rank(op, n, 1)
+
+
+def bytes_per_rank(op: str, n: int, buffer_bytes: float) -> float:
+    """Bytes that one rank sends, of a whole buffer of ``buffer_bytes``.
+
+    >>> bytes_per_rank("all_reduce", 4, 2**30) / 2**30
+    1.5
+
+    Errors: LayoutError for an unknown operation, a group without ranks, or a size that is no
+    number of bytes.
+    """
+    cost, n, buffer_bytes = _cost(op), whole_number(n, "n"), _bytes(buffer_bytes)
+    if n == 1:
+        return 0.0
+    return cost.shares * (n - 1) * buffer_bytes / n + cost.wholes * float(buffer_bytes)
+
+
+def steps(op: str, n: int) -> int:
+    """Messages that follow one another: hops round a ring, rounds of a pairwise exchange.
+
+    >>> steps("all_reduce", 8), steps("broadcast", 8), steps("send_recv", 8)
+    (14, 7, 1)
+
+    Errors: LayoutError for an unknown operation, or a group without ranks.
+    """
+    cost, n = _cost(op), whole_number(n, "n")
+    return min(n - 1, cost.hops) if cost.at_once else cost.hops * (n - 1)
+
+
+def least_seconds(op: str, n: int, buffer_bytes: float, bytes_per_second: float) -> float:
+    """The bandwidth bound in seconds: no algorithm is faster over links of this speed, one way.
+
+    >>> least_seconds("all_reduce", 8, 1e9, bytes_per_second=450e9) * 1e3  # milliseconds
+    3.888888888888889
+
+    Errors: LayoutError as for bytes_per_rank, and for a bandwidth that is not above 0.
+    """
+    if not _is_number(bytes_per_second) or not bytes_per_second > 0:
+        raise LayoutError(
+            "not-a-bandwidth",
+            f"{quoted(bytes_per_second)} is not a bandwidth in bytes per second",
+            control="bandwidth",
+            facts={"value": quoted(bytes_per_second)},
+        )
+    return bytes_per_rank(op, n, buffer_bytes) / bytes_per_second
+
+
+def _cost(op: str) -> Cost:
+    cost = COSTS.get(op) if isinstance(op, str) else None
+    if cost is None:
+        raise unknown_operation(op, COSTS)
+    return cost
+
+
+def _bytes(value: float) -> float:
+    if not _is_number(value) or not 0 <= value < float("inf"):
+        raise LayoutError(
+            "not-bytes",
+            f"{quoted(value)} is not a number of bytes",
+            control="buffer_bytes",
+            facts={"value": quoted(value)},
+        )
+    return value
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -1,0 +1,197 @@
+"""Exchanges: every member sends something of its own to others, and nothing is added up.
+
+    send_recv      member i sends its whole tensor to the member at place to[i]
+    all_to_all     member i gets piece i of every member, joined in order of members
+    uneven_all_to_all   the same with splits[i][j] rows from member i to member j
+
+Their backwards send the gradients back the way the tensors came. The functions work on the tensors
+of one group, as those of training.collectives.operations do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from groups.errors import LayoutError, quoted
+from groups.mesh import whole_number
+
+from .pieces import dim_of, joined, pieces_of
+
+To = Sequence[int | None]
+"""The place that each member sends to, in order of places; None for one that sends nothing."""
+
+
+def all_to_all(stacked: np.ndarray, cut: int = 0, join: int = 0) -> np.ndarray:
+    """Member i gets piece i of every member, joined in order of members.
+
+    Tensors are cut along one dim and joined along another, or the same; the inverse swaps the two.
+
+    >>> all_to_all(np.array([[1, 2], [3, 4]])).tolist()
+    [[1, 3], [2, 4]]
+    """
+    pieces = np.stack([pieces_of(x, len(stacked), cut) for x in stacked])  # [from, to, ...]
+    return np.stack([joined(pieces[:, i], join) for i in range(len(stacked))])
+
+
+def tokens_all_to_all(stacked: np.ndarray, cut: int, join: int) -> np.ndarray:
+    """An all-to-all of tensors seen as (tokens, hidden), as all_to_all_sp2hp and _hp2sp see them.
+
+    All dims but the last are tokens, and stay one dim in the result, as in Megatron.
+
+    >>> two_tokens_each = np.array([[[1, 2], [3, 4]], [[5, 6], [7, 8]]])
+    >>> tokens_all_to_all(two_tokens_each, cut=-1, join=0).tolist()
+    [[[1], [3], [5], [7]], [[2], [4], [6], [8]]]
+    """
+    dim_of(stacked[0], -1)
+    ranks, *tokens, hidden = stacked.shape
+    return all_to_all(stacked.reshape(ranks, math.prod(tokens), hidden), cut, join)
+
+
+def uneven_all_to_all(
+    tensors: Sequence[np.ndarray], splits: Sequence[Sequence[int]]
+) -> list[np.ndarray]:
+    """Member j gets splits[i][j] rows of every member i, joined in order of members.
+
+    The rows of member i, along dim 0, go to members 0, 1, .. in order; so its tensor has
+    sum(splits[i]) rows. MPI calls it alltoallv; it takes tokens of a MoE layer to their experts.
+
+    >>> sent = [np.array([1, 2, 3]), np.array([4])]
+    >>> [got.tolist() for got in uneven_all_to_all(sent, [[1, 2], [1, 0]])]
+    [[1, 4], [2, 3]]
+
+    Errors: LayoutError for splits that are not a square of whole numbers from 0 up, or do not add
+    up to the rows of a tensor.
+    """
+    rows = _splits_of(splits, tensors)
+    cut = [np.split(x, np.cumsum(row)[:-1]) for x, row in zip(tensors, rows)]
+    return [np.concatenate([pieces[j] for pieces in cut]) for j in range(len(tensors))]
+
+
+def uneven_all_to_all_back(
+    gradients: Sequence[np.ndarray], splits: Sequence[Sequence[int]]
+) -> list[np.ndarray]:
+    """The backward of uneven_all_to_all: the same with what is sent and received swapped.
+
+    >>> back = [np.array([1, 4]), np.array([2, 3])]
+    >>> [got.tolist() for got in uneven_all_to_all_back(back, [[1, 2], [1, 0]])]
+    [[1, 2, 3], [4]]
+    """
+    square = _square(splits, len(gradients))
+    return uneven_all_to_all(gradients, [list(column) for column in zip(*square)])
+
+
+def send_recv(stacked: np.ndarray, to: To | None = None) -> np.ndarray:
+    """The member at place to[i] gets the tensor of member i; who gets nothing keeps its own.
+
+    Unless ``to`` says otherwise, everyone sends to the next round the ring.
+
+    >>> send_recv(np.array([[1], [2], [3]])).tolist()
+    [[3], [1], [2]]
+    >>> send_recv(np.array([[1], [2], [3]]), to=(1, 2, None)).tolist()  # a pipeline's forward
+    [[1], [1], [2]]
+
+    Errors: LayoutError for a member that sends to itself or outside the group, and for one that
+    would receive twice.
+    """
+    received = stacked.copy()
+    for place, target in pairs_of(to, len(stacked)):
+        received[target] = stacked[place]
+    return received
+
+
+def send_recv_back(gradients: np.ndarray, to: To | None = None) -> np.ndarray:
+    """The backward of send_recv: member i gets the gradient of what it sent.
+
+    Who had received nothing, and so kept its own tensor, has the gradient of that besides.
+
+    >>> send_recv_back(np.array([[1], [2], [3]]), to=(1, 2, None)).tolist()
+    [[3], [3], [0]]
+    """
+    pairs = pairs_of(to, len(gradients))
+    back = gradients.copy()
+    back[[target for _, target in pairs]] = 0
+    for place, target in pairs:
+        back[place] += gradients[target]
+    return back
+
+
+def pairs_of(to: To | None, members: int) -> list[tuple[int, int]]:
+    """(sender, receiver) for each member that sends, as places in the group; checked.
+
+    >>> pairs_of(None, 3), pairs_of((None, 0), 2), pairs_of(None, 1)
+    ([(0, 1), (1, 2), (2, 0)], [(1, 0)], [])
+    """
+    if to is None:
+        return [(place, (place + 1) % members) for place in range(members)] if members > 1 else []
+    if not isinstance(to, (list, tuple, np.ndarray)) or len(to) != members:
+        raise LayoutError(
+            "not-receivers",
+            f"{quoted(to)} does not name a receiver for each of {members} members",
+            why="a list of places, in order of senders, with None for a member that sends nothing",
+            control="to",
+            facts={"value": quoted(to), "members": members},
+        )
+    pairs: list[tuple[int, int]] = []
+    for place, target in enumerate(to):
+        if target is None:
+            continue
+        target = whole_number(target, "to", minimum=0, maximum=members - 1)
+        if target == place:
+            raise LayoutError(
+                "sends-to-itself",
+                f"the member at place {place} would send to itself",
+                why="a send needs a receiver in another process, or both wait for ever",
+                control="to",
+                facts={"place": place},
+            )
+        if target in (other for _, other in pairs):
+            raise LayoutError(
+                "receives-twice",
+                f"the member at place {target} would receive twice",
+                why="in one exchange a member receives at most once",
+                control="to",
+                facts={"place": target},
+            )
+        pairs.append((place, target))
+    return pairs
+
+
+def _square(splits: object, members: int) -> list[list[int]]:
+    listed = isinstance(splits, (list, tuple, np.ndarray)) and len(splits) == members
+    rows = list(splits) if listed else []  # type: ignore[call-overload]
+    if not listed or any(
+        not isinstance(row, (list, tuple, np.ndarray)) or len(row) != members for row in rows
+    ):
+        raise LayoutError(
+            "not-splits",
+            f"{quoted(splits)} is not {members} times {members} numbers of rows",
+            why="splits[i][j] is how many rows member i sends to member j",
+            control="splits",
+            facts={"value": quoted(splits), "members": members},
+        )
+    return [[whole_number(number, "splits", minimum=0) for number in row] for row in rows]
+
+
+def _splits_of(splits: object, tensors: Sequence[np.ndarray]) -> list[list[int]]:
+    rows = _square(splits, len(tensors))
+    first = tensors[0].shape[1:]
+    for place, (row, tensor) in enumerate(zip(rows, tensors)):
+        dim_of(tensor, 0)
+        if sum(row) != len(tensor):
+            raise LayoutError(
+                "splits-do-not-add-up",
+                f"member {place} has {len(tensor)} rows, and its splits add up to {sum(row)}",
+                control="splits",
+                facts={"place": place, "rows": len(tensor), "sum": sum(row)},
+            )
+        if tensor.shape[1:] != first:
+            raise LayoutError(
+                "rows-differ",
+                f"a row of member {place} has shape {tensor.shape[1:]}, and of member 0 {first}",
+                control="tensor",
+                facts={"place": place, "shape": str(tensor.shape[1:]), "other_shape": str(first)},
+            )
+    return rows

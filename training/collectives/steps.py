@@ -1,0 +1,117 @@
+"""A collective as the messages it is made of, step by step, and what they leave on every member.
+
+A buffer is cut into chunks; every member has a slot for each, empty or not. In one step all
+messages travel at once: a :class:`Move` takes what the sender has in one slot into a slot of the
+receiver, where it is added or stored. :func:`run` plays the steps, on arrays or on anything that
+can be added, such as sets of who contributed. The algorithms themselves: `algorithms`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from groups.errors import LayoutError
+
+Slots = list[list[Any]]
+"""What each member has in each slot, by place and slot; None: nothing."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """One message. Members are places in the group; ``chunk`` and ``into`` are slots.
+
+    Attributes:
+        adds: the receiver adds it to what it has; else it is stored.
+        gives: the sender has it no more.
+    """
+
+    sender: int
+    receiver: int
+    chunk: int
+    into: int
+    adds: bool = False
+    gives: bool = False
+
+
+Step = tuple[Move, ...]
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """The steps of one collective in a group of so many members.
+
+    Attributes:
+        name: as in `algorithms`.
+        op: the collective that it does, as in training.collectives.cost; S is its whole buffer.
+        chunks: equal parts of S; a message is one of them.
+        slots: of each member; more than ``chunks`` where what is received stands apart.
+        root: the place of the root, where there is one.
+    """
+
+    name: str
+    op: str
+    members: int
+    chunks: int
+    steps: tuple[Step, ...]
+    slots: int = 0
+    root: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "slots", self.slots or self.chunks)
+
+    def loads(self) -> list[float]:
+        """The share of S that the busiest port, in or out, passes in each step.
+
+        Over the bandwidth it is the time of the step, if all ports are alike and none waits.
+        """
+        return [max(ports(step).values(), default=0) / self.chunks for step in self.steps]
+
+
+Port = tuple[str, int]
+"""("out" or "in", place): the two directions of a member's link work at the same time."""
+
+
+def ports(step: Step) -> Counter[Port]:
+    """Messages that go out of each member in a step, and those that come in.
+
+    >>> both = ports((Move(0, 1, 0, 0), Move(0, 2, 0, 0)))
+    >>> both["out", 0], both["in", 1], both["in", 0]
+    (2, 1, 0)
+    """
+    return Counter(port for move in step for port in (("out", move.sender), ("in", move.receiver)))
+
+
+def run(
+    steps: Sequence[Step], slots: Slots, add: Callable[[Any, Any], Any] = operator.add
+) -> list[Slots]:
+    """What every member has before the first step and after each: one state more than steps.
+
+    >>> ring = [(Move(0, 1, 0, 0, adds=True), Move(1, 0, 1, 1, adds=True))]
+    >>> run(ring, [[1, 2], [10, 20]])[-1]
+    [[1, 22], [11, 20]]
+
+    Errors: LayoutError for a message out of an empty slot, which no algorithm should have.
+    """
+    states = [slots]
+    for number, step in enumerate(steps):
+        before = states[-1]
+        after = [list(own) for own in before]
+        for move in step:
+            if before[move.sender][move.chunk] is None:
+                raise LayoutError(
+                    "nothing-to-send",
+                    f"member {move.sender} has nothing in slot {move.chunk} at step {number}",
+                    facts={"place": move.sender, "slot": move.chunk, "step": number},
+                )
+            if move.gives:
+                after[move.sender][move.chunk] = None
+        for move in step:
+            message, kept = before[move.sender][move.chunk], after[move.receiver][move.into]
+            is_sum = move.adds and kept is not None
+            after[move.receiver][move.into] = add(kept, message) if is_sum else message
+        states.append(after)
+    return states

@@ -1,0 +1,97 @@
+"""A published walk-through of Megatron-DeepSpeed's mpu, run here: seven functions, their numbers.
+
+8 GPUs, tensor parallel 2, pipeline parallel 2; the groups watched are those of ranks 0, 1 and of
+ranks 6, 7. Source: a series on the mpu of Megatron-DeepSpeed (BLOOM), part 2,
+zhuanlan.zhihu.com/p/620574311; measured again with megatron-core 0.16.1 on 8 gloo processes, which
+agrees (tests/data/seed_cases.json).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from groups.megatron.parallel_state import process_groups
+
+from .operations import apply
+
+WORLD, TP, PP = 8, 2, 2
+
+Tensors = list[np.ndarray]
+
+
+@dataclass(frozen=True)
+class Example:
+    """One function of the walk-through, on the ranks of the world.
+
+    Attributes:
+        op: as in training.collectives.operations.
+        before, after: the tensors of each rank, forward.
+        loss: what the backward pass starts from, in words of code; empty: it is not shown.
+        gradients: of the output, on each rank, as the loss makes them.
+        back: the gradients of the input x.
+        value: the loss itself on each rank, where the walk-through prints it.
+    """
+
+    op: str
+    before: Tensors
+    after: Tensors
+    loss: str = ""
+    gradients: Tensors | None = None
+    back: Tensors | None = None
+    value: Tensors | None = None
+
+
+def groups() -> np.ndarray:
+    """The tensor parallel groups of the walk-through.
+
+    >>> groups().tolist()
+    [[0, 1], [2, 3], [4, 5], [6, 7]]
+    """
+    return process_groups(WORLD, tp=TP, pp=PP)["tp"]  # type: ignore[return-value]
+
+
+def examples() -> list[Example]:
+    """The seven functions, in the order of the walk-through.
+
+    >>> [example.op.split("_to_")[0].split("_from_")[0] for example in examples()]
+    ['_reduce', '_split', '_gather', 'copy', 'reduce', 'scatter', 'gather']
+    >>> examples()[4].back[6:]  # of loss = 2 * reduce(rank * x)
+    [array([12.]), array([14.])]
+    """
+    ranks = [np.array([float(rank)]) for rank in range(WORLD)]
+    zero_one, one_two = ([np.array(pair)] * WORLD for pair in ([0.0, 1.0], [1.0, 2.0]))
+
+    def forward_only(op: str, before: Tensors) -> Example:
+        return Example(op, before, apply(op, before, groups()))
+
+    def of_loss(op: str, before: Tensors) -> Example:
+        """The loss sum(rank * op(x)): the gradient of the output is the rank."""
+        after = apply(op, before, groups())
+        gradients = [np.full(tensor.shape, float(r)) for r, tensor in enumerate(after)]
+        back = apply(op, gradients, groups(), direction="backward")
+        return Example(op, before, after, "sum(rank * y)", gradients, back)
+
+    return [
+        forward_only("_reduce", ranks),
+        forward_only("_split", zero_one),
+        forward_only("_gather", ranks),
+        of_loss("copy_to_tensor_model_parallel_region", ranks),
+        _of_twice_the_sum(ranks),
+        of_loss("scatter_to_tensor_model_parallel_region", one_two),
+        of_loss("gather_from_tensor_model_parallel_region", ranks),
+    ]
+
+
+def _of_twice_the_sum(ranks: Tensors) -> Example:
+    """Of loss = 2 * reduce(rank * x) at x = rank, by the chain rule."""
+    op = "reduce_from_tensor_model_parallel_region"
+    before = [rank * x for rank, x in enumerate(ranks)]
+    after = apply(op, before, groups())
+    gradients = [np.full(tensor.shape, 2.0) for tensor in after]
+    of_product = apply(op, gradients, groups(), direction="backward")
+    back = [rank * gradient for rank, gradient in enumerate(of_product)]
+    return Example(
+        op, before, after, "2 * y, y = reduce(rank * x)", gradients, back, [2 * y for y in after]
+    )

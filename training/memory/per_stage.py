@@ -1,0 +1,297 @@
+"""Memory of each rank in one training step, in bytes, pipeline stage by pipeline stage.
+
+Model states of P parameters on d data parallel ranks, with w, g and K bytes for the weight, the
+gradient and the optimizer's state of a parameter (arXiv:1910.02054, section 5):
+
+    stage 0   w*P   + g*P   + K*P        everything on every rank
+    stage 1   w*P   + g*P   + K*P/d      ZeRO-1, and Megatron's distributed optimizer
+    stage 2   w*P   + g*P/d + K*P/d
+    stage 3   w*P/d + g*P/d + K*P/d      ZeRO-3, FSDP; one layer at a time is gathered
+
+d is dp*cp for dense parameters and edp for those of experts (Megatron's
+theoretical_memory_usage.py), each divided by the number of optimizer instances.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from numbers import Real
+
+from groups.alternatives import not_a_multiple
+from groups.errors import LayoutError, quoted
+from groups.mesh import whole_number
+
+from ..model import MAX_SIZE, Model, require_choice
+from ..parameters import StageParameters, layer_parameters, on_one_rank, stage_parameters
+from ..pipeline.in_flight import SCHEDULES, micro_batches_in_flight, outputs_in_flight, way_of
+from ..split import Split
+from .activations import (
+    RECOMPUTE,
+    embedding_activations,
+    layer_activations,
+    output_activations,
+)
+
+STAGES = (0, 1, 2, 3)
+"""Stages of ZeRO, and nothing sharded."""
+
+PARTS = (
+    *("weights", "gradients", "optimizer", "gathered"),
+    *("activations", "embedding", "output", "recomputed"),
+)
+"""What fills a rank's memory, in the order in which it is shown."""
+
+
+@dataclass(frozen=True)
+class Precision:
+    """Bytes of a weight, of its gradient and of its optimizer state."""
+
+    weight: int
+    gradient: int
+    optimizer: int
+
+    @property
+    def total(self) -> int:
+        return self.weight + self.gradient + self.optimizer
+
+
+PRECISIONS: dict[str, Precision] = {
+    "bf16-fp32": Precision(2, 4, 12),
+    "bf16-bf16": Precision(2, 2, 12),
+    "fp16-fp16": Precision(2, 2, 16),
+    "fp32-fp32": Precision(4, 4, 8),
+}
+"""By the formats of weights and gradients: Megatron's table (docs/user-guide/features/
+dist_optimizer.md at d98e8a6, whose fp16 optimizer keeps a 32-bit copy of the gradient too), and
+the 16 bytes of arXiv:1910.02054."""
+
+
+def zero_model_state_bytes(
+    parameters: float,
+    dp: int,
+    stage: int,
+    *,
+    optimizer_bytes: float = 12,
+    weight_bytes: float = 2,
+    gradient_bytes: float = 2,
+) -> float:
+    """Bytes per rank of weights, gradients and optimizer state under a stage of ZeRO.
+
+    >>> [zero_model_state_bytes(7.5e9, dp=64, stage=stage) / 1e9 for stage in (0, 1, 2, 3)]
+    [120.0, 31.40625, 16.640625, 1.875]
+
+    Errors: LayoutError for a stage that there is not, dp that is no whole number from 1 up, and
+    numbers that are negative or none.
+    Source: arXiv:1910.02054 section 5, Figure 1 and Table 1.
+    """
+    dp = whole_number(dp, "dp")
+    stage = whole_number(stage, "zero", minimum=0, maximum=3)
+    numbers = {
+        "parameters": parameters,
+        "optimizer_bytes": optimizer_bytes,
+        "weight_bytes": weight_bytes,
+        "gradient_bytes": gradient_bytes,
+    }
+    for name, number in numbers.items():
+        _require_amount(name, number)
+    return sum(_states(parameters, dp, stage, weight_bytes, gradient_bytes, optimizer_bytes))
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a model is trained, beside how it is split.
+
+    Errors: LayoutError for a choice that there is not, or a number that is no count.
+    """
+
+    micro_batch: int = 1
+    micro_batches: int = 1  # in one step, on each pipeline
+    schedule: str = "1f1b"
+    precision: str = "bf16-fp32"
+    zero: int = 1
+    recompute: str = "selective"
+    sequence_parallel: bool = True
+    instances: int = 1  # of the distributed optimizer
+
+    def __post_init__(self) -> None:
+        for name in ("micro_batch", "micro_batches", "instances"):
+            whole_number(getattr(self, name), name, maximum=MAX_SIZE)
+        whole_number(self.zero, "zero", minimum=0, maximum=3)
+        choices = {"schedule": SCHEDULES, "precision": PRECISIONS, "recompute": RECOMPUTE}
+        for name, offered in choices.items():
+            require_choice(name, getattr(self, name), tuple(offered))
+        require_choice("sequence_parallel", self.sequence_parallel, (False, True))
+
+    def ranks_sharing(self, split: Split) -> tuple[int, int]:
+        """Ranks that share the states of dense parameters, and of the experts'."""
+        return split.dp * split.cp // self.instances, max(1, split.edp // self.instances)
+
+
+@dataclass(frozen=True)
+class StageMemory:
+    """What each rank of one pipeline stage holds; ``parts`` are bytes by PARTS, without zeros."""
+
+    stage: int
+    parameters: StageParameters
+    in_flight: float  # micro-batches whose activations are kept, of the whole stage
+    layer_bytes: float  # activations of all layers of the stage for one micro-batch
+    parts: dict[str, float]
+
+    @property
+    def total(self) -> float:
+        return sum(self.parts.values())
+
+
+def memory_per_stage(
+    model: Model, split: Split, training: Training | None = None
+) -> tuple[StageMemory, ...]:
+    """The memory of a rank of every pipeline stage; all ranks of a stage hold the same.
+
+    >>> from training.models import MODELS
+    >>> split = Split(tp=8, pp=4, dp=2)
+    >>> found = memory_per_stage(MODELS["llama3-70b"].model, split, Training(micro_batches=16))
+    >>> [round(one.total / 1e9, 1) for one in found], found[0].in_flight
+    ([51.1, 43.5, 37.6, 33.8], 4.0)
+
+    Errors: LayoutError if the split does not cut the model evenly, or the chunks of the schedule
+    do not go with it.
+    """
+    training = training or Training()
+    split = replace(split, way=way_of(training.schedule))
+    _require_shares(split, training)
+    _require_sequence(model, split, training)
+    stages = stage_parameters(model, split)
+    in_flight = micro_batches_in_flight(
+        training.schedule, split.pp, training.micro_batches, split.vpp
+    )
+    layer = {moe: _layer_bytes(model, split, training, moe) for moe in (False, True)}
+    return tuple(
+        _stage_memory(model, split, training, one, in_flight[one.stage], layer) for one in stages
+    )
+
+
+def largest(stages: tuple[StageMemory, ...]) -> StageMemory:
+    """The stage that needs most; the first of several."""
+    return max(stages, key=lambda one: one.total)
+
+
+def _stage_memory(
+    model: Model,
+    split: Split,
+    training: Training,
+    parameters: StageParameters,
+    in_flight: float,
+    layer: dict[bool, float],
+) -> StageMemory:
+    plain = parameters.layers - parameters.moe_layers
+    modules = model.mtp_layers * parameters.held.is_last
+    has_experts = model.has_experts(model.layers - 1)
+    moe_layers = parameters.moe_layers + modules * has_experts
+    plain += modules * (not has_experts)
+    layer_bytes = plain * layer[False] + moe_layers * layer[True]
+    parts = _model_states(parameters, split, training)
+    if training.zero == 3:
+        parts["gathered"] = _gathered(model, split, training, bool(moe_layers))
+    parts["activations"] = in_flight * layer_bytes
+    ends = {
+        "micro_batch": training.micro_batch,
+        "sequence_parallel": training.sequence_parallel,
+    }
+    if parameters.held.is_first:
+        held = min(split.pp, training.micro_batches)
+        parts["embedding"] = held * embedding_activations(model, split, **ends)
+    if parameters.held.is_last:
+        held = outputs_in_flight(training.schedule, training.micro_batches)
+        parts["output"] = held * output_activations(model, split, **ends)
+    if training.recompute == "full":
+        parts["recomputed"] = _recomputed(model, split, training, bool(moe_layers))
+    shown = {name: parts[name] for name in PARTS if parts.get(name)}
+    return StageMemory(parameters.stage, parameters, in_flight, layer_bytes, shown)
+
+
+def _model_states(
+    parameters: StageParameters, split: Split, training: Training
+) -> dict[str, float]:
+    """Weights, gradients and optimizer state, dense and of experts over their own ranks."""
+    one = PRECISIONS[training.precision]
+    shares = zip((parameters.dense, parameters.experts), training.ranks_sharing(split))
+    states = [
+        _states(number, ranks, training.zero, one.weight, one.gradient, one.optimizer)
+        for number, ranks in shares
+    ]
+    return dict(zip(("weights", "gradients", "optimizer"), map(sum, zip(*states))))
+
+
+def _states(
+    parameters: float, ranks: int, stage: int, weight: float, gradient: float, optimizer: float
+) -> tuple[float, float, float]:
+    """Bytes of the weights, gradients and optimizer state that one of the ranks holds."""
+    return (
+        weight * parameters / (ranks if stage >= 3 else 1),
+        gradient * parameters / (ranks if stage >= 2 else 1),
+        optimizer * parameters / (ranks if stage >= 1 else 1),
+    )
+
+
+def _gathered(model: Model, split: Split, training: Training, moe: bool) -> float:
+    """The weights of one layer that ZeRO-3 gathers while it is used, beyond the rank's own."""
+    weight = PRECISIONS[training.precision].weight
+    own = on_one_rank(layer_parameters(model, moe=moe), split)
+    dense_ranks, expert_ranks = training.ranks_sharing(split)
+    experts = own.pop("experts", 0)
+    return weight * (sum(own.values()) * (1 - 1 / dense_ranks) + experts * (1 - 1 / expert_ranks))
+
+
+def _recomputed(model: Model, split: Split, training: Training, moe: bool) -> float:
+    """What full recomputation keeps of the one layer whose backward runs, beyond its input."""
+    kept = _layer_bytes(model, split, training, moe)
+    return _layer_bytes(model, split, training, moe, recompute="selective") - kept
+
+
+def _layer_bytes(
+    model: Model, split: Split, training: Training, moe: bool, recompute: str = ""
+) -> float:
+    if moe and not model.experts:
+        return 0.0
+    parts = layer_activations(
+        model,
+        split,
+        moe=moe,
+        micro_batch=training.micro_batch,
+        recompute=recompute or training.recompute,
+        sequence_parallel=training.sequence_parallel,
+    )
+    return sum(parts.values())
+
+
+def _require_shares(split: Split, training: Training) -> None:
+    ranks = split.dp * split.cp
+    if ranks % training.instances:
+        raise LayoutError(
+            "instances-do-not-divide",
+            f"{training.instances} optimizer instances do not divide the {ranks} ranks of a dp-cp "
+            "group",
+            control="instances",
+            alternatives=[{"instances": 1}],
+            facts={"instances": training.instances, "size": ranks, "group": "dp-cp"},
+        )
+
+
+def _require_sequence(model: Model, split: Split, training: Training) -> None:
+    """Sequence parallelism cuts the tokens of a context parallel rank over tp."""
+    if training.sequence_parallel and model.sequence % (split.cp * split.tp):
+        by = {"cp": split.cp, "tp": split.tp}
+        error = not_a_multiple("sequence", model.sequence, by, maximum=MAX_SIZE)
+        raise error.but(alternatives=[*error.alternatives, {"sequence_parallel": 0}])
+
+
+def _require_amount(name: str, number: object) -> None:
+    is_number = isinstance(number, Real) and not isinstance(number, bool)
+    if not is_number or not math.isfinite(number) or number < 0:  # type: ignore[operator]
+        raise LayoutError(
+            "not-an-amount",
+            f"{name} must be a number from 0 up, not {quoted(number)}",
+            control=name,
+            facts={"control": name, "value": quoted(number)},
+        )

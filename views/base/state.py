@@ -1,0 +1,423 @@
+"""What the controls say, as it was given, and the layout it means, once it has been checked."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from descriptions import DP_KINDS, LANGUAGES, TYPES
+from groups import MAX_RANKS, LayoutError, Mesh
+from groups.alternatives import MOST
+from groups.conventions import CONVENTIONS
+from groups.errors import not_a_choice, quoted
+from groups.grouping import Grouping
+from groups.job import OWN, Job, Made, framework_name, own_groupings
+from groups.megatron.parallel_state import ORDER
+from groups.mesh import whole_number
+from groups.presets import PRESETS, Preset
+
+_NUMBER = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,12})?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Controls:
+    """The controls of the page, unchecked: any value that a person or a program may send."""
+
+    group_type: Any = "dp+tp+pp"
+    more: Any = ()
+    nodes: Any = 2
+    gpus_per_node: Any = "8"
+    tp: Any = 2
+    pp: Any = 2
+    cp: Any = 1
+    ep: Any = 1
+    etp: Any = ""  # empty: as tp
+    framework: Any = "megatron"
+    order: Any = ORDER  # counts where the framework is OWN
+    dp_kind: Any = "dp"
+    instances: Any = 1
+    levels: Any = ""  # of hierarchical context parallelism, such as 2x4; empty: none
+    hybrid: Any = False
+    layers: Any = ""
+    vpp: Any = ""
+    account: Any = False  # whether embedding and loss count as a layer each
+    experts: Any = ""
+    micro_batch: Any = ""
+    global_batch: Any = ""
+
+    def changed(self, changes: Mapping[str, Any]) -> Controls:
+        """With one alternative of a refusal merged in.
+
+        >>> Controls().changed({"order": "dp-tp-cp-ep-pp"}).framework
+        'own'
+        """
+        found = {OF_MATHS.get(name, name): value for name, value in changes.items()}
+        if "order" in found:
+            found.setdefault("framework", OWN)
+        if "levels" in found and not isinstance(found["levels"], str):
+            found["levels"] = "x".join(map(str, found["levels"] or ()))
+        found = {name: "" if value is None else value for name, value in found.items()}
+        return replace(self, **found)
+
+
+OF_MATHS = {
+    "num_distributed_optimizer_instances": "instances",
+    "hierarchical_context_parallel_sizes": "levels",
+    "hybrid_context_parallel": "hybrid",
+    "virtual_pipeline_model_parallel_size": "vpp",
+    "num_experts": "experts",
+}
+"""The control of an argument of the maths, where they have different names."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Controls that make sense together: the grids, where they stand, the groups to show."""
+
+    group_type: str
+    nodes: int
+    gpus_per_node: int
+    framework: str
+    mesh: Mesh  # of dense layers
+    expert: Mesh | None  # of experts; None if the framework has no such grid
+    shown: tuple[Grouping, ...]
+    makes: tuple[Grouping, ...] = ()  # the values of `every`, which two layouts may differ in
+    every: Mapping[str, Grouping] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def world_size(self) -> int:
+        return self.mesh.world_size
+
+    @classmethod
+    def of(cls, made: Made, group_type: str = "chosen") -> Layout:
+        """What a job comes to, with no group to show yet."""
+        return cls(
+            group_type=group_type,
+            nodes=made.world_size // made.gpus_per_node,
+            gpus_per_node=made.gpus_per_node,
+            framework=made.framework,
+            mesh=made.mesh,
+            expert=made.expert,
+            shown=(),
+            makes=tuple(made.every.values()),
+            every=made.every,
+        )
+
+    def made(self) -> Made:
+        """The same as what a job comes to, for what is written of it."""
+        return Made(self.framework, self.gpus_per_node, self.mesh, self.expert, self.every)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(grouping.name for grouping in self.shown)
+
+    @property
+    def order(self) -> str:
+        """The axes of both grids, fastest first, in Megatron's names."""
+        names = list(self.mesh.names)
+        if self.expert is not None:
+            after = self.expert.names[self.expert.names.index("ep") + 1 :]
+            behind = [{"etp": "tp", "edp": "dp"}.get(name, name) for name in after]
+            at = min((names.index(name) for name in behind), default=len(names))
+            names.insert(at, "ep")
+        return "-".join(names)
+
+
+def from_preset(preset: str) -> Controls:
+    """The controls that show a published layout."""
+    chosen: Preset = PRESETS[_choice("preset", preset, PRESETS)]
+    model: dict[str, Any] = {name: str(chosen.model.get(name, "")) for name in MODEL}
+    model["account"] = bool(chosen.model.get("account_for_embedding"))
+    return Controls(
+        group_type=_type_of(chosen),
+        nodes=chosen.nodes,
+        gpus_per_node=str(chosen.gpus_per_node),
+        tp=chosen.tp,
+        pp=chosen.pp,
+        cp=chosen.cp,
+        ep=chosen.ep,
+        etp="" if chosen.etp is None else str(chosen.etp),
+        framework=chosen.framework,
+        **model,
+    )
+
+
+MODEL = ("layers", "vpp", "experts", "micro_batch", "global_batch")
+"""Controls that change no group: what the groups work on."""
+
+
+def _type_of(preset: Preset) -> str:
+    """The type of groups that says most about a published layout."""
+    if preset.ep > 1:
+        return "moe"
+    return "cp+dp+tp+pp" if preset.cp > 1 else "dp+tp+pp"
+
+
+def read(controls: Controls) -> Layout:
+    """Check the controls and work out the layout.
+
+    >>> str(read(Controls(tp=4)).mesh)
+    'tp4-cp1-dp2-pp2'
+
+    Errors: LayoutError about the control that is wrong; merging any of its alternatives with
+    ``controls.changed`` gives controls that read well.
+    """
+    try:
+        return _read(controls)
+    except LayoutError as error:
+        raise _with_working_cures(error, controls) from None
+
+
+def _with_working_cures(error: LayoutError, controls: Controls) -> LayoutError:
+    """Only cures that really work, and more or fewer nodes among them: the sizes stay then."""
+    nodes_too: Sequence[Mapping[str, Any]] = ()
+    if error.code == "does-not-divide":
+        nodes_too = _machine_fixes(controls, "nodes", typed(controls.nodes))
+    cures = [cure for cure in (*error.alternatives, *nodes_too) if _reads(controls.changed(cure))]
+    return error.but(alternatives=cures[:MOST])
+
+
+def _reads(controls: Controls) -> bool:
+    try:
+        _read(controls)
+    except LayoutError:
+        return False
+    return True
+
+
+def _read(controls: Controls) -> Layout:
+    group_type = _choice("group_type", controls.group_type, TYPES)
+    framework = _choice("framework", controls.framework, (*CONVENTIONS, OWN))
+    dp_kind = _choice("dp_kind", controls.dp_kind, DP_KINDS)
+    nodes, gpus_per_node = _machines(controls)
+    layout = Layout.of(_job(controls, framework, nodes, gpus_per_node).made(), group_type)
+    shown = _shown(layout, _kinds(group_type, dp_kind), _names("more", controls.more))
+    return replace(layout, shown=shown)
+
+
+def job_of(controls: Controls) -> Job:
+    """The job that controls ask for, if they read well."""
+    nodes, gpus_per_node = _machines(controls)
+    return _job(controls, controls.framework, nodes, gpus_per_node)
+
+
+def _job(controls: Controls, framework: str, nodes: int, gpus_per_node: int) -> Job:
+    return Job(
+        nodes=nodes,
+        gpus_per_node=gpus_per_node,
+        **{name: typed(getattr(controls, name)) for name in ("tp", "pp", "cp", "ep")},
+        etp=None if is_empty(controls.etp) else typed(controls.etp),
+        framework=framework,
+        order=controls.order,
+        instances=typed(controls.instances),
+        levels=None if is_empty(controls.levels) else _levels(controls.levels),
+        hybrid=controls.hybrid is True,
+    )
+
+
+# -- which groups to show ------------------------------------------------------------------------
+
+
+def _kinds(group_type: str, dp_kind: str) -> tuple[str, ...]:
+    kinds = TYPES[group_type].kinds
+    if has_two_dp_kinds(group_type):
+        return tuple(dp_kind if kind == "dp" else kind for kind in kinds)
+    return kinds
+
+
+def _shown(layout: Layout, kinds: Sequence[str], more: Sequence[str]) -> tuple[Grouping, ...]:
+    """The groups of the type, then those that were chosen beside it, each once."""
+    own = own_groupings(layout) if layout.group_type == "framework" else []
+    names = list(dict.fromkeys((*kinds, *more)))
+    for name in names:
+        if name not in layout.every:
+            raise _no_such_group(layout, name, name in more, more)
+    shown = tuple(dict.fromkeys((*own, *(layout.every[name] for name in names))))
+    taken = [name for name in more if layout.every[name] not in own and name in _names_of(own)]
+    if taken:
+        raise LayoutError(
+            "name-taken",
+            f"{taken[0]} is here a group of {framework_name(layout.framework)}'s own",
+            control="more",
+            alternatives=[
+                {"more": tuple(name for name in more if name not in taken)},
+                {"group_type": "chosen"},
+            ],
+            facts={"name": taken[0], "framework": framework_name(layout.framework)},
+        )
+    if not shown:
+        raise LayoutError(
+            "no-groups-chosen",
+            "no group is chosen to be shown",
+            control="more",
+            alternatives=[{"group_type": "dp+tp+pp"}],
+        )
+    return shown
+
+
+def _names_of(groupings: Sequence[Grouping]) -> set[str]:
+    return {grouping.name for grouping in groupings}
+
+
+def _no_such_group(layout: Layout, name: str, is_chosen: bool, more: Sequence[str]) -> LayoutError:
+    without = {"more": tuple(one for one in more if one in layout.every)}
+    cures = [without] if is_chosen else [{"group_type": "dp+tp+pp"}]
+    if layout.expert is None:
+        cures.append({"framework": "megatron"})
+    return LayoutError(
+        "no-such-group",
+        f"this layout makes no group {quoted(name)}",
+        control="more" if is_chosen else "group_type",
+        alternatives=cures,
+        facts={"name": quoted(name).strip("'"), "framework": framework_name(layout.framework)},
+    )
+
+
+def has_two_dp_kinds(group_type: object) -> bool:
+    """Whether "data parallel" could mean dp or dp-cp in this type, so that the user chooses."""
+    return (
+        isinstance(group_type, str)
+        and group_type in TYPES
+        and {"cp", "dp"} <= set(TYPES[group_type].kinds)
+        and "ep" not in TYPES[group_type].kinds
+    )
+
+
+# -- values as they arrive -----------------------------------------------------------------------
+
+
+def typed(value: Any) -> Any:
+    """A number as a text box sends it; anything else stays as it is, to be refused in words.
+
+    >>> typed(" 16 "), typed("16.5"), typed("many"), typed(4)
+    (16, 16.5, 'many', 4)
+    """
+    text = value.strip() if isinstance(value, str) else ""
+    if not _NUMBER.fullmatch(text):
+        return value
+    return float(text) if "." in text else int(text)
+
+
+def as_text(value: Any) -> str:
+    """Any value that was sent, as a text box or a link writes it.
+
+    >>> as_text(True), as_text(("tp", "dp")), as_text(None), as_text(4)
+    ('1', 'tp,dp', '', '4')
+    """
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(str, value))
+    try:
+        return "" if value is None else str(value)
+    except ValueError:  # a number of more digits than Python writes
+        return quoted(value)
+
+
+def language_of(value: object) -> str:
+    """The language to answer in; English for anything that is not one."""
+    return value if isinstance(value, str) and value in LANGUAGES else "en"
+
+
+def is_empty(value: object) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
+def rank_or_none(value: Any) -> int | None:
+    """A pinned rank as the browser sends it; anything that cannot be one counts as none."""
+    try:
+        return whole_number(typed(value), "rank", minimum=0, maximum=MAX_RANKS - 1)
+    except LayoutError:
+        return None
+
+
+def pinned_rank(world_size: int, rank: Any) -> int:
+    """The pinned rank, for a view that must show one; 0 if there is none."""
+    pinned = rank_or_none(rank)
+    return 0 if pinned is None or pinned >= world_size else pinned
+
+
+def pinned_group(grouping: Grouping, rank: Any) -> int:
+    """The group of the pinned rank; the first one if it is in none."""
+    return grouping.index_of(pinned_rank(grouping.world_size, rank)) or 0
+
+
+def _levels(value: object) -> tuple[Any, ...]:
+    """Sizes written with x, commas or spaces between them."""
+    if not isinstance(value, str) or len(value) > 100:
+        return (value,)
+    return tuple(typed(part) for part in re.split(r"[\s,x×*]+", value.strip()))
+
+
+def _names(control: str, value: object) -> tuple[str, ...]:
+    """A list of names, as a dropdown with several choices sends it."""
+    if value is None or value == "":
+        return ()
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        raise LayoutError(
+            "not-names",
+            f"{quoted(value)} is not a list of group names",
+            control=control,
+            alternatives=[{control: ()}],
+            facts={"value": quoted(value)},
+        )
+    return tuple(dict.fromkeys(names[:64]))
+
+
+def _machines(controls: Controls) -> tuple[int, int]:
+    numbers = {"nodes": typed(controls.nodes), "gpus_per_node": typed(controls.gpus_per_node)}
+    for name, number in numbers.items():
+        try:
+            numbers[name] = whole_number(number, name)
+        except LayoutError as error:
+            raise error.but(alternatives=_machine_fixes(controls, name, number)) from None
+    nodes, gpus_per_node = numbers.values()
+    ranks = nodes * gpus_per_node
+    if ranks > MAX_RANKS:
+        larger = max(numbers, key=lambda name: numbers[name])
+        raise LayoutError(
+            "too-many-ranks",
+            f"{quoted(ranks)} GPUs are more than the {MAX_RANKS:,} that can be drawn",
+            control=larger,
+            alternatives=[
+                *_machine_fixes(controls, "nodes", nodes),
+                *_machine_fixes(controls, "gpus_per_node", gpus_per_node),
+            ],
+            facts={"ranks": quoted(ranks), "limit": MAX_RANKS},
+        )
+    return nodes, gpus_per_node
+
+
+def _machine_fixes(controls: Controls, name: str, near: object) -> list[dict[str, int]]:
+    """The nearest numbers of nodes, or of GPUs in one, with which the other controls read well.
+
+    The sizes of both grids must divide the world, so these are multiples of what the other number
+    leaves of them.
+    """
+    other = typed(controls.nodes if name == "gpus_per_node" else controls.gpus_per_node)
+    tp, pp, cp, ep = (typed(getattr(controls, size)) for size in ("tp", "pp", "cp", "ep"))
+    etp = tp if is_empty(controls.etp) else typed(controls.etp)
+    try:
+        other = whole_number(other, "other", maximum=MAX_RANKS)
+        dense, expert = (
+            math.prod(whole_number(size, "size", maximum=MAX_RANKS) for size in sizes)
+            for sizes in ((tp, pp, cp), (etp, ep, pp))
+        )
+    except LayoutError:
+        return []  # that one has to be mended first
+    product = math.lcm(dense, expert)
+    unit, most = product // math.gcd(product, other), MAX_RANKS // other
+    is_number = isinstance(near, (int, float)) and not isinstance(near, bool) and near == near
+    start = min(max(near, 1), most) if is_number else typed(getattr(Controls(), name))
+    below = int(start // unit) * unit
+    return [{name: n} for n in (below, below + unit) if n != near and 1 <= n <= most]
+
+
+def _choice(control: str, value: object, choices: Collection[str]) -> str:
+    if not isinstance(value, str) or value not in choices:
+        raise not_a_choice(control, value, choices)
+    return value

@@ -1,0 +1,1 @@
+"""The Collectives view: what one group does together."""

@@ -1,0 +1,297 @@
+"""The endpoint about collectives: every rank's tensor after one operation, and what that costs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from groups import LayoutError
+from groups.errors import not_a_choice, quoted
+from groups.job import Made
+from training.collectives.algorithms import MOST_MEMBERS, algorithm_of
+from training.collectives.cost import bus_factor, bytes_per_rank, least_seconds, steps
+from training.collectives.operations import apply, operation_of
+from training.collectives.pieces import place_of
+from training.collectives.tensors import arrays_of
+
+from ..base.endpoint import endpoint, require_text, stated, too_large
+from ..base.state import Layout
+from .inputs import (
+    CollectivesAsked,
+    Watched,
+    about_shape,
+    algorithms_of,
+    default_shape,
+    filled,
+    read_asked,
+    shape_of,
+)
+
+NAMES = {
+    "op": "operation",
+    "tensor": "tensors",
+    "collective": "operation",
+    "collective_direction": "direction",
+    "collective_group": "group",
+    "collective_shape": "shape",
+    "collective_values": "values",
+    "collective_algorithm": "algorithm",
+    "collective_mb": "megabytes",
+    "collective_gbs": "gigabytes_per_second",
+}
+"""The parameter here of what the view and the maths call otherwise."""
+
+MOST_RANKS = 16_384
+"""Ranks that have a tensor."""
+
+MOST_NUMBERS = 500_000
+"""Numbers of all tensors before and after: some 5 MB as text."""
+
+LARGEST = 10**12
+"""The largest number of a tensor that is given: sums over all ranks stay exact."""
+
+MOST_TEXT = 10_000_000
+"""Characters of tensors that are given."""
+
+JOINED = ("all_gather", "join_at_root")
+"""What leaves every rank with as many numbers as its whole group had."""
+
+Tensors = list[np.ndarray]
+
+
+@endpoint
+def collective(
+    made: Made,
+    operation: str = "all_reduce",
+    direction: str = "forward",
+    group: str = "",
+    tensors: str = "",
+    shape: str = "",
+    values: str = "count",
+    root: int = 0,
+    algorithm: str = "",
+    megabytes: float = 100.0,
+    gigabytes_per_second: float = 0.0,
+) -> str:
+    """What every rank holds after all groups of a kind ran one operation, as JSON; and its cost.
+
+    Tensors stand by global rank; null: the rank is in no such group. The cost is that of one rank
+    for a buffer of so many megabytes: bytes sent, steps, bus factor, and the least seconds.
+
+    Operations are the collectives ("all_reduce", "reduce_scatter", "all_gather", "broadcast",
+    "reduce", "gather", "scatter", "split", "all_to_all", "send_recv") and Megatron's mappings, such
+    as "gather_from_sequence_parallel_region".
+
+    Args:
+        operation: what every group does, such as "all_reduce".
+        direction: "forward" or "backward"; the tensors are gradients of the output then.
+        group: a kind of group, such as "tp" or "dp-cp"; empty: the first of more than one rank.
+        tensors: a JSON list with the tensor of each rank; empty: tensors of a shape.
+        shape: of what each rank holds, such as "4" or "2x4"; empty: a small one that works.
+        values: what is in it: "count" (10 times the place in the group, and on), "rank" or "ones".
+        root: the place in the group of the rank that gives or gets all, of operations with a root.
+        algorithm: whose messages to list, step by step, such as "ring_all_reduce"; empty: none.
+        megabytes: the whole buffer that the cost is for; 1 MB is 1e6 bytes.
+        gigabytes_per_second: of a GPU's link, one way; 0: those of a DGX H100.
+        (the layout)
+    """
+    texts = {"operation": operation, "direction": direction, "group": group, "tensors": tensors}
+    texts |= {"shape": shape, "values": values, "algorithm": algorithm}
+    for name, value in texts.items():
+        require_text(name, value)
+    asked = CollectivesAsked(
+        collective=operation,
+        collective_direction=direction,
+        collective_group=group,
+        collective_values=values,
+        collective_algorithm=algorithm,
+        collective_mb=megabytes,
+        collective_gbs=stated(gigabytes_per_second),
+    )
+    try:
+        watched = _watched(Layout.of(made), asked, root)
+        before, after = _exchanged(watched, tensors, shape)
+    except LayoutError as error:
+        raise error.renamed(NAMES) from None
+    inside = watched.grouping.index() >= 0
+    return json.dumps(
+        {
+            "operation": watched.op,
+            "direction": watched.direction,
+            "runs": watched.function,
+            "group": watched.grouping.name,
+            "groups": watched.grouping.num_groups,
+            "group_size": watched.size,
+            "before": _listed(before, inside),
+            "after": _listed(after, inside),
+            "cost": _cost(watched),
+            "algorithm": _steps(watched) if algorithm else None,
+        }
+    )
+
+
+def _watched(layout: Layout, asked: CollectivesAsked, root: int) -> Watched:
+    """What is asked for, as the view reads it; whatever it would leave out is refused."""
+    watched, _, problems = read_asked(layout, asked)
+    if problems:
+        # To leave an input empty mends it on the page; a program is not told to.
+        cures = [cure for cure in problems[0].alternatives if "" not in cure.values()]
+        raise problems[0].but(alternatives=cures)
+    algorithm = asked.collective_algorithm
+    if algorithm and watched.algorithm != algorithm:
+        raise not_a_choice("algorithm", algorithm, algorithms_of(watched) or ['""'])
+    if "root" in watched.operation.options:
+        return replace(watched, root=place_of(root, watched.size))
+    if root != 0:
+        operation_of(watched.op, root=root)  # refuses it
+    return watched
+
+
+# -- tensors -------------------------------------------------------------------------------------
+
+
+def _exchanged(watched: Watched, tensors: str, shape: str) -> tuple[Tensors, Tensors]:
+    """The tensors of all ranks before and after."""
+    world = watched.grouping.world_size
+    if world > MOST_RANKS:
+        raise too_large(world, "ranks", MOST_RANKS, "nodes")
+    if tensors and shape:
+        raise LayoutError(
+            "tensors-and-shape",
+            "tensors have their own shape: give tensors or a shape, not both",
+            control="shape",
+        )
+    if tensors:
+        before = _read(tensors, world)
+        _require_small(watched, sum(tensor.size for tensor in before))
+        return before, _applied(watched, before, watched.direction)
+    sizes = shape_of(shape) if shape else default_shape(watched.operation, watched.size)
+    watched = replace(watched, shape=sizes)
+    _require_small(watched, world * int(np.prod(sizes)))
+    try:
+        before = _filled(watched, [np.empty(sizes)] * world)
+        after = _applied(watched, before, "forward")
+        if watched.direction == "backward":
+            before = _filled(watched, after)
+            after = _applied(watched, before, "backward")
+    except LayoutError as error:
+        raise about_shape(watched, error) from None
+    return before, after
+
+
+def _applied(watched: Watched, tensors: Tensors, direction: str) -> Tensors:
+    groups = watched.grouping.groups()
+    return apply(watched.op, tensors, groups, direction=direction, **watched.options)
+
+
+def _filled(watched: Watched, like: Tensors) -> Tensors:
+    """Numbers in the shapes of other tensors, group by group, as the view fills them."""
+    found = list(like)
+    for group in watched.grouping.groups():
+        ranks = tuple(map(int, group))
+        shapes = [like[rank].shape for rank in ranks]
+        for rank, tensor in zip(ranks, filled(replace(watched, members=ranks), shapes)):
+            found[rank] = tensor
+    return found
+
+
+def _read(text: str, world: int) -> Tensors:
+    """The tensor of each rank, from JSON."""
+    if len(text) > MOST_TEXT:
+        raise LayoutError(
+            "text-too-long",
+            f"the text has {len(text):,} characters, more than {MOST_TEXT:,}",
+            control="tensors",
+            facts={"count": len(text), "limit": MOST_TEXT},
+        )
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, list):
+        raise LayoutError(
+            "not-tensors",
+            f"{quoted(text)} is not a JSON list with the tensor of each rank",
+            control="tensors",
+            facts={"value": quoted(text)},
+        )
+    found = arrays_of(given)
+    if len(found) != world:
+        raise LayoutError(
+            "not-one-per-rank",
+            f"{len(found):,} tensors are not one for each of {world:,} ranks",
+            control="tensors",
+            facts={"count": len(found), "world": world},
+        )
+    for rank, tensor in enumerate(found):
+        if not np.all((tensor <= LARGEST) & (tensor >= -LARGEST)):  # NaN is no number either
+            raise LayoutError(
+                "too-large-a-number",
+                f"the tensor of rank {rank} holds a number beyond {LARGEST:,}",
+                control="tensors",
+                facts={"rank": rank, "limit": LARGEST},
+            )
+    return found
+
+
+def _require_small(watched: Watched, count: int) -> None:
+    """Refuse an answer that is too large before it is worked out."""
+    functions = {watched.function, watched.operation.forward}
+    times = watched.size if functions & set(JOINED) else 1
+    if count * (1 + times) > MOST_NUMBERS:
+        raise too_large(count * (1 + times), "numbers", MOST_NUMBERS, "shape")
+
+
+def _listed(tensors: Tensors, inside: Sequence[bool]) -> list[Any]:
+    """The tensors as lists; None for ranks that take no part."""
+    return [tensor.tolist() if here else None for tensor, here in zip(tensors, inside)]
+
+
+# -- what it costs -------------------------------------------------------------------------------
+
+
+def _cost(watched: Watched) -> dict[str, Any]:
+    op, n, size = watched.cost, watched.size, watched.buffer_bytes
+    return {
+        "as": op,
+        "buffer_bytes": size,
+        "bytes_per_rank": bytes_per_rank(op, n, size),
+        "bus_factor": bus_factor(op, n),
+        "steps": steps(op, n),
+        "link_bytes_per_second": watched.bytes_per_second,
+        "least_seconds": least_seconds(op, n, size, watched.bytes_per_second),
+    }
+
+
+def _steps(watched: Watched) -> dict[str, Any]:
+    """Every message of an algorithm between places of one group; a chunk is what one carries."""
+    if watched.size > MOST_MEMBERS:
+        raise LayoutError(
+            "too-many-members",
+            f"steps are listed for groups of up to {MOST_MEMBERS} ranks, not of {watched.size:,}",
+            control="algorithm",
+            facts={"limit": MOST_MEMBERS, "size": watched.size},
+        )
+    found = algorithm_of(watched.algorithm, watched.size, watched.root)
+    return {
+        "name": found.name,
+        "chunks": found.chunks,
+        "message_bytes": watched.buffer_bytes / found.chunks,
+        "steps": [
+            [
+                {
+                    "from": move.sender,
+                    "to": move.receiver,
+                    "chunk": move.chunk,
+                    "into": move.into,
+                    "adds": move.adds,
+                }
+                for move in step
+            ]
+            for step in found.steps
+        ],
+    }

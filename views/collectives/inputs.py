@@ -1,0 +1,397 @@
+"""What the Collectives view is asked, checked: which group, which operation, which tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+import numpy as np
+
+from groups import LayoutError
+from groups.errors import quoted
+from groups.grouping import Grouping
+from groups.mesh import whole_number
+from groups.placement import nodes_spanned
+from training.clusters import CLUSTERS, GB
+from training.collectives.algorithms import ALGORITHMS, algorithm_of
+from training.collectives.mappings import Operation
+from training.collectives.operations import OPERATIONS, apply, operation_of
+
+from ..base.state import Layout, is_empty, pinned_group, typed
+
+MOST_MEMBERS = 16
+"""Members of a group whose tensors are drawn; of a larger group the first ones stand for it."""
+
+MOST_STEPPED = 8
+"""Members of a group whose steps are drawn."""
+
+MOST_NUMBERS = 64
+"""Numbers of one tensor, before or after."""
+
+CLUSTER = CLUSTERS["dgx-h100"]
+"""Whose links count where no bandwidth is given."""
+
+COST_OF = {
+    "tokens_all_to_all": "all_to_all",
+    "sum_at_root": "reduce",
+    "join_at_root": "gather",
+    "send_recv_back": "send_recv",
+}
+"""The collective that a function comes to on the wire, where it has another name."""
+
+VALUES = ("count", "rank", "ones")
+DIRECTIONS = ("forward", "backward")
+
+Checked = TypeVar("Checked")
+
+
+@dataclass(frozen=True)
+class CollectivesAsked:
+    """The inputs of the view, unchecked; an empty one is decided by the view."""
+
+    collective: Any = ""
+    collective_direction: Any = ""
+    collective_group: Any = ""
+    collective_index: Any = ""
+    collective_root: Any = ""
+    collective_shape: Any = ""
+    collective_values: Any = ""
+    collective_all: Any = ""
+    collective_algorithm: Any = ""
+    collective_mb: Any = ""
+    collective_gbs: Any = ""
+    bucket_scheme: Any = ""
+    bucket_layers: Any = ""
+    bucket_hidden: Any = ""
+    bucket_ms: Any = ""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """One operation in one group.
+
+    Attributes:
+        op, direction, operation: what is done, and its row of the table.
+        function: of training.collectives.operations, that runs in this direction.
+        grouping, index: the kind of group, and which of its groups.
+        size: ranks of the group.
+        members: the first of them, those that are drawn.
+        root: a place among them.
+        shape: of the tensors that the forward takes.
+        values: how they are filled.
+        algorithm: name in training.collectives.algorithms; empty if nothing moves.
+        buffer_bytes, bytes_per_second: what the cost is worked out for.
+    """
+
+    op: str
+    direction: str
+    operation: Operation
+    function: str
+    grouping: Grouping
+    index: int
+    size: int
+    members: tuple[int, ...]
+    root: int
+    shape: tuple[int, ...]
+    values: str
+    algorithm: str
+    buffer_bytes: float
+    bytes_per_second: float
+
+    @property
+    def cost(self) -> str:
+        """The operation as training.collectives.cost knows it."""
+        return COST_OF.get(self.function, self.function)
+
+    @property
+    def options(self) -> dict[str, int]:
+        return {"root": self.root} if "root" in self.operation.options else {}
+
+
+def read_asked(
+    layout: Layout, asked: CollectivesAsked, rank: Any = ""
+) -> tuple[Watched, CollectivesAsked, list[LayoutError]]:
+    """What is watched, the inputs that count, and what was wrong with those that do not.
+
+    An input that cannot be is left out, as if it were empty, and told; everything else stays.
+    """
+    problems: list[LayoutError] = []
+    while True:
+        try:
+            return _read(layout, asked, rank), asked, problems
+        except LayoutError as error:
+            field = error.control or ""
+            if is_empty(getattr(asked, field, "")):
+                raise  # an empty input always counts: this cannot be mended by emptying it
+            problems.append(_with_working_cures(layout, asked, rank, error))
+            asked = replace(asked, **{field: ""})
+
+
+def _with_working_cures(
+    layout: Layout, asked: CollectivesAsked, rank: Any, error: LayoutError
+) -> LayoutError:
+    """Up to three changes that were tried, and with which this input is no problem any more."""
+
+    def works(change: Mapping[str, Any]) -> bool:
+        try:
+            _read(layout, replace(asked, **change), rank)
+        except LayoutError as other:
+            return other.control != error.control
+        return True
+
+    offered = [*error.alternatives, {error.control or "": ""}]
+    return error.but(alternatives=[change for change in offered if works(change)][:3])
+
+
+def _read(layout: Layout, asked: CollectivesAsked, rank: Any) -> Watched:
+    op = _choice("collective", asked.collective or "all_reduce", tuple(OPERATIONS))
+    direction = _choice("collective_direction", asked.collective_direction or "forward", DIRECTIONS)
+    operation = operation_of(op)
+    function = getattr(operation, direction)
+    if not function:
+        raise LayoutError(
+            "no-backward",
+            f"{op} has no backward here",
+            control="collective_direction",
+            alternatives=[{"collective_direction": "forward"}],  # type: ignore[dict-item]
+            facts={"operation": op},
+        )
+    grouping = layout.every[_group_name(layout, asked.collective_group)]
+    name = grouping.name
+    index, ranks = _group(grouping, asked.collective_index, rank)
+    members = tuple(ranks[:MOST_MEMBERS].tolist())
+    has_root = "root" in operation.options
+    values = _choice("collective_values", asked.collective_values or "count", VALUES)
+    watched = Watched(
+        op=op,
+        direction=direction,
+        operation=operation,
+        function=function,
+        grouping=grouping,
+        index=index,
+        size=len(ranks),
+        members=members,
+        # Without a root a rank that was asked for as one is no mistake: it waits for its turn.
+        root=_root(asked.collective_root, members, name, index) if has_root else 0,
+        shape=default_shape(operation, len(members)),
+        values=values,
+        algorithm="",
+        buffer_bytes=1e6 * _positive("collective_mb", asked.collective_mb, 100),
+        bytes_per_second=speed(layout, ranks, asked.collective_gbs),
+    )
+    if not is_empty(asked.collective_shape):
+        watched = replace(watched, shape=shape_of(asked.collective_shape))
+        tensors_of(watched)  # refuses what does not split
+    return replace(watched, algorithm=_algorithm(watched, asked.collective_algorithm))
+
+
+def algorithms_of(watched: Watched) -> list[str]:
+    """Names of the algorithms that do what is watched."""
+    return [name for name in ALGORITHMS if algorithm_of(name, 2).op == watched.cost]
+
+
+def speed(layout: Layout, ranks: np.ndarray, gbs: Any) -> float:
+    """Bytes per second one way: as given in GB/s, else those of CLUSTER.
+
+    There NVLink inside a node, the network card if the group leaves it.
+    """
+    leaves = int(nodes_spanned(ranks[None], layout.gpus_per_node)[0]) > 1
+    return GB * _positive("collective_gbs", gbs, (CLUSTER.nic if leaves else CLUSTER.nvlink) / GB)
+
+
+def default_shape(operation: Operation, n: int) -> tuple[int, ...]:
+    """A shape that works and whose numbers can be read.
+
+    >>> default_shape(operation_of("reduce_scatter"), 4), default_shape(operation_of("gather"), 4)
+    ((4,), (1,))
+    """
+    if operation.forward == "tokens_all_to_all":
+        few = 2 if n <= 4 else 1
+        return (n, few) if operation.dims[0] == 0 else (few, n)
+    if operation.forward in ("all_gather", "gather"):
+        return (2,) if n <= 3 else (1,)
+    if operation.forward in ("reduce_scatter", "scatter", "split", "all_to_all"):
+        return (n if n > 1 else 2,)
+    return (2,) if n <= 2 else (4,)
+
+
+def tensors_of(watched: Watched) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Tensors of the drawn members before and after; backward: gradients of output and input.
+
+    Errors: LayoutError about the shape, if it does not split or makes too many numbers.
+    """
+    group = [list(range(len(watched.members)))]
+    try:
+        before = filled(watched, [watched.shape] * len(watched.members))
+        after = apply(watched.op, before, group, **watched.options)
+        if watched.direction == "backward":
+            before = filled(watched, [tensor.shape for tensor in after])
+            after = apply(watched.op, before, group, direction="backward", **watched.options)
+    except LayoutError as error:
+        raise about_shape(watched, error) from None
+    numbers = max(tensor.size for tensor in (*before, *after))
+    if numbers > MOST_NUMBERS:
+        raise _too_large(watched.shape)
+    return before, after
+
+
+def filled(watched: Watched, shapes: list[tuple[int, ...]]) -> list[np.ndarray]:
+    """Numbers that tell who holds them: 10 times the place and then on, the rank, or ones."""
+    found = []
+    for place, (rank, shape) in enumerate(zip(watched.members, shapes)):
+        if watched.values == "count":
+            found.append(10 * place + np.arange(int(np.prod(shape))).reshape(shape))
+        else:
+            found.append(np.full(shape, rank if watched.values == "rank" else 1))
+    return found
+
+
+def contributors(watched: Watched, before: list[np.ndarray]) -> list[np.ndarray]:
+    """For each member's result whether each member contributed: bool, shape (*shape, members).
+
+    The operations add every contribution once, so with a bit for each member the bits tell.
+    """
+    n = len(watched.members)
+    bits = [np.full(tensor.shape, 1 << place) for place, tensor in enumerate(before)]
+    found = apply(
+        watched.op, bits, [list(range(n))], direction=watched.direction, **watched.options
+    )
+    return [(tensor[..., None] >> np.arange(n)) & 1 == 1 for tensor in found]
+
+
+# -- single inputs -------------------------------------------------------------------------------
+
+
+def _group_name(layout: Layout, given: Any) -> str:
+    if not is_empty(given):
+        return _choice("collective_group", given, tuple(layout.every))
+    many = (name for name, one in layout.every.items() if one.size > 1)
+    return next(many, next(iter(layout.every)))
+
+
+def _group(grouping: Grouping, given: Any, rank: Any) -> tuple[int, np.ndarray]:
+    """Which group, and its ranks: the asked one, that of the pinned rank, or the first."""
+    last = grouping.num_groups - 1
+    if is_empty(given):
+        index = pinned_group(grouping, rank)
+    else:
+        index = _named(
+            lambda: whole_number(typed(given), "index", minimum=0, maximum=last),
+            "collective_index",
+        )
+    return index, ranks_of(grouping, index)
+
+
+def ranks_of(grouping: Grouping, index: int) -> np.ndarray:
+    """The members of one group, without making the others where that is easy."""
+    if grouping.is_plain:
+        return grouping.members(int(grouping.firsts()[index]))
+    return np.asarray(grouping.groups()[index])
+
+
+def _root(given: Any, members: tuple[int, ...], name: str, index: int) -> int:
+    if is_empty(given):
+        return 0
+    root = _named(lambda: whole_number(typed(given), "root", minimum=0), "collective_root")
+    if root not in members:
+        near = sorted(members, key=lambda rank: abs(rank - root))[:2]
+        raise LayoutError(
+            "not-in-group",
+            f"rank {root} is not among the ranks shown of {name} group {index}",
+            control="collective_root",
+            alternatives=[{"collective_root": rank} for rank in near],
+            facts={"rank": root, "kind": name, "index": index},
+        )
+    return members.index(root)
+
+
+def shape_of(given: Any) -> tuple[int, ...]:
+    """A shape as it is typed, of few enough numbers to read.
+
+    >>> shape_of("2x4")
+    (2, 4)
+    """
+    told = given if isinstance(given, str) else quoted(given)
+    parts = told.lower().replace("×", "x").replace("*", "x").split("x")[:9]
+    sizes = tuple(typed(part) for part in parts)
+    if len(sizes) > 3 or not all(isinstance(size, int) and size > 0 for size in sizes):
+        raise LayoutError(
+            "not-a-shape",
+            f"{quoted(given)} is not a shape",
+            why="a shape is one to three sizes, such as 4 or 2x4",
+            control="collective_shape",
+            facts={"value": quoted(given)},
+        )
+    if np.prod([float(size) for size in sizes]) > MOST_NUMBERS:
+        raise _too_large(sizes)
+    return sizes
+
+
+def _too_large(shape: tuple[int, ...]) -> LayoutError:
+    return LayoutError(
+        "too-many-numbers",
+        f"{shape} makes more numbers than can be read",
+        control="collective_shape",
+        facts={"shape": "x".join(map(str, shape)), "limit": MOST_NUMBERS},
+    )
+
+
+def about_shape(watched: Watched, error: LayoutError) -> LayoutError:
+    """A refusal of the tensors, as one of the shape, with the sizes that split put in."""
+    cures = []
+    at = error.facts.get("dim")
+    for change in error.alternatives:
+        if "size" in change and at is not None and at < len(watched.shape):
+            sizes = (*watched.shape[:at], change["size"], *watched.shape[at + 1 :])
+            cures.append({"collective_shape": "x".join(map(str, sizes))})
+    return error.but(control="collective_shape", alternatives=cures)
+
+
+def _algorithm(watched: Watched, given: Any) -> str:
+    names = algorithms_of(watched)
+    if is_empty(given) or given not in names:
+        # Another operation has other algorithms: a choice that was made for one is no mistake.
+        known = is_empty(given) or (isinstance(given, str) and given in ALGORITHMS)
+        if not known:
+            _choice("collective_algorithm", given, tuple(names))
+        return names[0] if names else ""
+    return str(given)
+
+
+def _positive(field: str, given: Any, otherwise: float) -> float:
+    if is_empty(given):
+        return float(otherwise)
+    number = typed(given)
+    if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 < number <= 1e9:
+        raise LayoutError(
+            "not-positive",
+            f"{quoted(given)} is not a number above 0",
+            control=field,
+            facts={"value": quoted(given), "control": field},
+        )
+    return float(number)
+
+
+def _choice(field: str, given: Any, choices: tuple[str, ...]) -> str:
+    if isinstance(given, str) and given in choices:
+        return given
+    near = get_close_matches(given, choices, n=2, cutoff=0.3) if isinstance(given, str) else []
+    raise LayoutError(
+        "not-offered",
+        f"{quoted(given)} is not offered: choose {', '.join(choices)}",
+        control=field,
+        alternatives=[{field: name} for name in near],  # type: ignore[dict-item]
+        facts={"value": quoted(given), "control": field},
+    )
+
+
+def _named(read: Callable[[], Checked], field: str) -> Checked:
+    """A refusal by the maths, about the input of this view."""
+    try:
+        return read()
+    except LayoutError as error:
+        cures = [{field: value} for change in error.alternatives for value in change.values()]
+        facts = {**error.facts, "control": field}
+        raise error.but(control=field, alternatives=cures, facts=facts) from None

@@ -1,0 +1,1 @@
+"""The Compare view: another layout beside this one."""

@@ -1,0 +1,89 @@
+"""What two layouts cost, side by side: memory, bubble, traffic and the time of a step.
+
+The model, how it is trained and the cluster are those that the Memory and Traffic views are asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from html import escape
+
+from descriptions import PAGE
+from groups import LayoutError
+from training.search import Candidate, worked_out
+
+from ..base.inputs import Asked
+from ..base.messages import refusal_line
+from ..base.state import Controls, Layout, is_empty
+from ..base.tables import table
+from ..base.units import bytes_text, seconds_text
+from ..memory.bars import gib
+from ..search.view import job_of
+from ..traffic.inputs import Question, question_of
+
+ROWS: dict[str, Callable[[Candidate], str]] = {
+    "cost_memory": lambda one: gib(one.memory),
+    "cost_bubble": lambda one: f"{100 * one.idle / one.compute:.1f} %",
+    "cost_across": lambda one: bytes_text(one.across),
+    "cost_exposed": lambda one: seconds_text(one.exposed),
+    "cost_step": lambda one: seconds_text(one.seconds),
+}
+"""A word of PAGE, and what it says of a layout."""
+
+
+def costs_html(
+    before_controls: Controls,
+    before: Layout,
+    controls: Controls,
+    layout: Layout,
+    asked: Asked,
+    language: str,
+) -> str:
+    """A row a cost; a layout that the model does not allow says why in place of its numbers."""
+    problems: list[LayoutError] = []
+    now = _question(layout, controls, asked, problems)
+    if now is not None and is_empty(before_controls.global_batch):
+        # Steps can be compared only where they do the same work.
+        samples = job_of(layout, now).global_batch
+        before_controls = replace(before_controls, global_batch=str(samples))
+    kept = _question(before, before_controls, asked, problems)
+    sides = [_cost(before, kept, problems), _cost(layout, now, problems)]
+    rows = [
+        (PAGE[name][language], *("–" if one is None else say(one) for one in sides))
+        for name, say in ROWS.items()
+    ]
+    said = "" if now is None else _what(layout, now, language)
+    refused = "".join(refusal_line(error, language) for error in problems)
+    heads = ("column_cost", "column_kept", "column_now")
+    return (
+        f'<div class="intro"><h2>{escape(PAGE["cost_title"][language])}</h2>'
+        f"<p>{escape(said)}</p></div>{table(heads, rows, language, 'costs')}{refused}"
+    )
+
+
+def _what(layout: Layout, now: Question, language: str) -> str:
+    batch = job_of(layout, now).global_batch
+    return PAGE["cost_of"][language].format(model=now.name, cluster=now.cluster.name, batch=batch)
+
+
+def _question(
+    layout: Layout, controls: Controls, asked: Asked, problems: list[LayoutError]
+) -> Question | None:
+    try:
+        return question_of(layout, controls, asked.memory, asked.traffic)
+    except LayoutError as error:
+        problems.append(error)
+        return None
+
+
+def _cost(
+    layout: Layout, question: Question | None, problems: list[LayoutError]
+) -> Candidate | None:
+    if question is None:
+        return None
+    try:
+        return worked_out(job_of(layout, question), question.problem.split)
+    except LayoutError as error:
+        problems.append(error)
+        return None

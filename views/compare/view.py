@@ -1,0 +1,213 @@
+"""The Compare view: another layout beside this one, and what differs between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from functools import lru_cache
+from html import escape
+from typing import Any
+from urllib.parse import urlsplit
+
+from descriptions import PAGE, counted
+from groups import LayoutError
+from groups.audit import span
+from groups.grouping import Grouping
+from groups.moves import moved_ranks
+from render.scenes import groups as scene
+from render.svg import groups as svg
+
+from ..base import form
+from ..base.inputs import Asked
+from ..base.link import from_query, to_query
+from ..base.messages import control_label, refusal_line
+from ..base.state import Controls, Layout, is_empty, read
+from ..base.tables import table
+from ..groups.view import PANEL_LIMIT, framed
+from .costs import costs_html
+
+
+def kept_layout(kept: Any) -> tuple[Controls, Layout]:
+    """The layout that a link, or the query of one, is about.
+
+    Errors: LayoutError for what is no link, and for a layout that cannot be.
+    """
+    controls = from_query(_query_of(kept)).controls
+    return controls, read(controls)
+
+
+def _query_of(kept: Any) -> Any:
+    """The query of an address; anything else is taken to be one itself."""
+    text = kept.strip() if isinstance(kept, str) else ""
+    if not text.startswith(("http://", "https://", "?")):
+        return text or kept
+    try:
+        return urlsplit(text).query
+    except ValueError:
+        return text
+
+
+def compare_html(layout: Layout, controls: Controls, asked: Asked, language: str) -> str:
+    """What differs between the kept layout and the one that the controls show."""
+    kept = asked.kept
+    kept_now = f"?{to_query(controls, Asked(), 'en') or 'v=1'}"
+    inputs = form.fields(
+        form.text("kept", kept, language),
+        form.setter({"kept": kept_now}, PAGE["keep"][language]),
+    )
+    title = f'{inputs}<div class="intro"><h2>{PAGE["compare_title"][language]}</h2>'
+    if is_empty(kept):
+        return framed(
+            layout, language, f"{title}<p>{PAGE['compare_empty'][language]}</p></div>", "compare"
+        )
+    try:
+        before_controls, before = kept_layout(kept)
+    except LayoutError as error:
+        return framed(layout, language, f"{title}</div>{refusal_line(error, language)}", "compare")
+    sizes = _sizes(before_controls, controls, before, layout, language)
+    return framed(
+        layout,
+        language,
+        f"{title}<p>{escape(_line(before, language))}<br>"
+        f"{escape(_line(layout, language))}</p></div>"
+        f"{sizes}{costs_html(before_controls, before, controls, layout, asked, language)}"
+        f"{_groups(before, layout, language)}",
+        "compare",
+    )
+
+
+def _line(layout: Layout, language: str) -> str:
+    """A layout in a line: its GPUs and its grids."""
+    gpus = counted(layout.world_size, "gpu", language)
+    nodes = counted(layout.nodes, "node", language)
+    grids = [str(layout.mesh)] + ([str(layout.expert)] if layout.expert is not None else [])
+    return f"{gpus} = {nodes} × {layout.gpus_per_node} · {' · '.join(grids)}"
+
+
+# -- sizes ---------------------------------------------------------------------------------------
+
+
+def _sizes(
+    before_controls: Controls,
+    after_controls: Controls,
+    before: Layout,
+    after: Layout,
+    language: str,
+) -> str:
+    """Every control and derived size that differs."""
+    rows = [
+        (control_label(field.name, language), one, other)
+        for field in fields(Controls)
+        if (one := _said(getattr(before_controls, field.name)))
+        != (other := _said(getattr(after_controls, field.name)))
+    ]
+    derived = (
+        ("world", before.world_size, after.world_size),
+        ("dp_size", before.mesh.size("dp"), after.mesh.size("dp")),
+        ("edp_size", _edp(before), _edp(after)),
+    )
+    rows += [
+        (PAGE[name][language], str(one), str(other)) for name, one, other in derived if one != other
+    ]
+    if not rows:
+        return f"<p>{escape(PAGE['compare_same'][language])}</p>"
+    heads = ("column_setting", "column_kept", "column_now")
+    return table(heads, rows, language, "sizes")
+
+
+def _said(value: Any) -> str:
+    """A control's value as a cell of the table; the type of a number does not count."""
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(str, value)) or "–"
+    return "–" if value in ("", None) else str(value)
+
+
+def _edp(layout: Layout) -> Any:
+    return "–" if layout.expert is None else layout.expert.size("edp")
+
+
+# -- groups --------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=32)
+def _groups(before: Layout, after: Layout, language: str) -> str:
+    """Every group of either layout: number, size, who moved, which leave their node."""
+    names = list(dict.fromkeys((*before.every, *after.every)))
+    rows = []
+    for name in names:
+        one, other = before.every.get(name), after.every.get(name)
+        if max(side.size for side in (one, other) if side is not None) == 1:
+            continue
+        moved = "–"
+        if one is not None and other is not None and before.world_size == after.world_size:
+            moved = f"{int(moved_ranks(one, other).sum()):,}"
+        rows.append(
+            (
+                name,
+                _shape(one, language),
+                _shape(other, language),
+                moved,
+                _leaving(one, before),
+                _leaving(other, after),
+            )
+        )
+    heads = (
+        *("column_kind", "column_kept", "column_now", "column_moved"),
+        *("column_leaving_kept", "column_leaving_now"),
+    )
+    return table(heads, rows, language, "moves") + _pictures(before, after, language)
+
+
+def _shape(grouping: Grouping | None, language: str) -> str:
+    if grouping is None:
+        return "–"
+    groups = counted(grouping.num_groups, "group", language)
+    return f"{groups} × {grouping.size:,}"
+
+
+def _leaving(grouping: Grouping | None, layout: Layout) -> str:
+    if grouping is None:
+        return "–"
+    found = span(grouping, layout.gpus_per_node)
+    return f"{found.crossing:,} / {found.groups:,}"
+
+
+def _pictures(before: Layout, after: Layout, language: str) -> str:
+    """The shown groups of both layouts side by side."""
+    sides = []
+    for layout, title in ((before, "column_kept"), (after, "column_now")):
+        figures = "".join(_figure(name, drawn) for name, drawn in _scenes(layout, after))
+        sides.append(f'<div class="grid"><h3>{PAGE[title][language]}</h3>{figures}</div>')
+    return f'<div class="grids still">{"".join(sides)}</div>'
+
+
+def compare_pictures(layout: Layout, kept: Any) -> list[tuple[str, Any]]:
+    """What of the view goes into a file: titles and scenes, first of the kept layout.
+
+    Errors: LayoutError if the kept one is no layout.
+    """
+    _, before = kept_layout(kept)
+    return [
+        (f"{name}: {side.mesh}", drawn)
+        for side in (before, layout)
+        for name, drawn in _scenes(side, layout)
+    ]
+
+
+def _scenes(layout: Layout, after: Layout) -> Iterator[tuple[str, Any]]:
+    """The kinds that the layout on screen shows; of a large world, with the groups of rank 0."""
+    for name in (one.name for one in after.shown if one.name in layout.every):
+        grouping, gpus = layout.every[name], layout.gpus_per_node
+        if layout.world_size <= PANEL_LIMIT:
+            yield name, scene.panel(grouping, gpus)
+        else:
+            yield name, scene.overviews(layout.mesh, [grouping], gpus, rank=0)[1]
+
+
+def _figure(name: str, drawn: Any) -> str:
+    picture = (
+        svg.panel_svg(drawn, name)
+        if isinstance(drawn, scene.Panel)
+        else svg.overview_svg(drawn, name, [0])
+    )
+    return f"<figure><figcaption>{escape(name)}</figcaption>{picture}</figure>"

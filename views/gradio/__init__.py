@@ -1,0 +1,1 @@
+"""Everything that knows Gradio's JavaScript: the column, the state box, size boxes, the painter."""

@@ -1,0 +1,86 @@
+"""The groups as a table, as text to copy, and as files."""
+
+from __future__ import annotations
+
+import csv
+import io
+from functools import lru_cache
+from html import escape
+
+from descriptions import PAGE
+from groups.audit import spans_of
+from groups.grouping import Grouping
+
+from ..base.state import Layout
+from .view import ranks_text
+
+ROWS = 32
+"""Groups of one kind that the page lists; beyond that people search a file."""
+
+MEMBERS = 256
+"""Ranks of one group that the page writes out in full in the list to copy."""
+
+
+@lru_cache(maxsize=64)
+def details_html(layout: Layout, language: str) -> str:
+    """The table and the list of the first groups of each kind."""
+    rows, lines, most = [], [], 0
+    for grouping in layout.shown:
+        kind, groups = grouping.name, grouping.groups()
+        spans = spans_of(grouping, layout.gpus_per_node)[:ROWS].tolist()
+        most = max(most, len(groups))
+        for index, (ranks, nodes) in enumerate(zip(groups[:ROWS], spans)):
+            rows.append(
+                f'<tr><td>{kind}</td><td>{index}</td><td class="ranks">{ranks_text(ranks)}</td>'
+                f"<td>{nodes}</td></tr>"
+            )
+            lines.append(f"{kind} group {index}: [{ranks_text(ranks, MEMBERS)}]")
+    heads = "".join(
+        f'<th scope="col">{escape(PAGE[f"column_{name}"][language])}</th>'
+        for name in ("kind", "group", "ranks", "nodes")
+    )
+    more = PAGE["more_rows"][language].format(shown=ROWS, total=f"{most:,}") if most > ROWS else ""
+    note = f'<p class="more">{escape(more)}</p>' if more else ""
+    return (
+        f'<details class="groups" open><summary>{PAGE["group_table"][language]}</summary>{note}'
+        f'<div class="scroll" tabindex="0"><table><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div></details>"
+        f'<details class="list"><summary>{PAGE["list"][language]}</summary>{note}'
+        f'<button type="button" class="copy" data-done="{PAGE["copied"][language]}">'
+        f"{PAGE['copy'][language]}</button>"
+        f'<pre tabindex="0">{chr(10).join(lines)}</pre></details>'
+    )
+
+
+def groups_text(layout: Layout) -> str:
+    """All groups of the layout's kinds, one a line.
+
+    >>> from .state import Controls, read
+    >>> print(groups_text(read(Controls(group_type="tp", nodes=1, gpus_per_node=4, pp=1))))
+    # tp2-cp1-dp2-pp1
+    tp group 0: [0, 1]
+    tp group 1: [2, 3]
+    <BLANKLINE>
+    """
+    lines = [f"# {layout.mesh}"]
+    for grouping in layout.shown:
+        for index, ranks in enumerate(_lists(grouping)):
+            lines.append(f"{grouping.name} group {index}: {ranks}")
+    return "\n".join(lines) + "\n"
+
+
+def groups_csv(layout: Layout) -> str:
+    """All groups as CSV: kind, group, nodes_spanned, ranks (joined by spaces)."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["kind", "group", "nodes_spanned", "ranks"])
+    for grouping in layout.shown:
+        spanned = spans_of(grouping, layout.gpus_per_node).tolist()
+        for index, (ranks, nodes) in enumerate(zip(_lists(grouping), spanned)):
+            writer.writerow([grouping.name, index, nodes, " ".join(map(str, ranks))])
+    return out.getvalue()
+
+
+def _lists(grouping: Grouping) -> list[list[int]]:
+    groups = grouping.groups()
+    return groups if isinstance(groups, list) else groups.tolist()

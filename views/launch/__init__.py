@@ -1,0 +1,1 @@
+"""The Launch view: launch files read and written."""

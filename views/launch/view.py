@@ -1,0 +1,241 @@
+"""The Launch view: a pasted command read, the layout as commands, and a check for the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from functools import lru_cache
+from html import escape
+from typing import Any
+
+from descriptions import LAUNCH_NOTES, PAGE, TARGET_NAMES
+from formats.check.script import check_script
+from formats.launch.args import TARGETS, Item, Missing, Parsed, emit, parse
+from groups import LayoutError
+from groups.errors import quoted
+from groups.job import Job
+from groups.mesh import whole_number
+from groups.stages.holdings import MAX_BATCH
+from groups.stages.layout_strings import parse_layout
+
+from ..base import form
+from ..base.messages import control_label, refusal_line, sentence
+from ..base.state import MODEL, Controls, Layout, is_empty, job_of, typed
+from ..groups.view import framed
+
+SHOWN_ITEMS = 40
+"""Flags of one kind that the report lists."""
+
+
+UNASKED = {"cp": 1, "ep": 1, "etp": "", "instances": 1, "levels": "", "hybrid": False}
+"""Sizes and options of a job whose text is silent about them."""
+
+
+def launch_html(layout: Layout, controls: Controls, paste: Any, language: str) -> str:
+    """What the pasted text says, then the layout as a command of each framework that can say it."""
+    return framed(
+        layout,
+        language,
+        f"{_pasted(paste, language)}{_report(paste, language)}"
+        f"{_commands(layout, controls, language)}"
+        f"{_check(layout, language)}",
+        "launch",
+    )
+
+
+def _pasted(paste: Any, language: str) -> str:
+    """The box for the text, and the way to the layout that it states."""
+    box = form.area("paste", paste, language, rows=6)
+    return form.fields(box) + form.trigger("use", PAGE["use_pasted"][language])
+
+
+def with_pasted(controls: Controls, paste: Any) -> Controls:
+    """The controls with every value that the pasted text states.
+
+    What it does not state of the job is as where nobody asks for it: its groups are the text's own.
+
+    Errors: LayoutError if the text is no text, or too long.
+    """
+    read = parse(paste)
+    start = Controls()
+    known = {field.name for field in fields(start)}
+    stale = {"vpp": "", "account": False} if "layers" in read.values else {}
+    values = {**UNASKED, **stale, **read.assumed, **read.values}
+    return replace(
+        controls,
+        **{
+            name: _as_control(value, getattr(start, name))
+            for name, value in values.items()
+            if name in known
+        },
+    )
+
+
+def _as_control(value: Any, start: Any) -> Any:
+    """A value as its control holds it."""
+    if isinstance(start, bool):
+        return value is True
+    if isinstance(value, (list, tuple)):
+        return "x".join(map(str, value))
+    return "" if value is None else str(value) if isinstance(start, str) else value
+
+
+# -- what was pasted -----------------------------------------------------------------------------
+
+
+def _report(paste: Any, language: str) -> str:
+    title = f'<div class="intro"><h2>{PAGE["launch_title"][language]}</h2>'
+    if is_empty(paste):
+        return f"{title}<p>{PAGE['launch_empty'][language]}</p></div>"
+    try:
+        read = parse(paste)
+    except LayoutError as error:
+        return f"{title}</div>{refusal_line(error, language)}"
+    return (
+        f"{title}<p>{escape(_summary(read, language))}</p></div>{_problems(read, paste, language)}"
+        f"{_items('launch_understood', _understood(read, language), language, is_open=True)}"
+        f"{_items('launch_unresolved', _notes(read.unresolved, language), language, is_open=True)}"
+        f"{_items('launch_missing', [('', _said(m, language)) for m in read.missing], language)}"
+        f"{_items('launch_ignored', _notes(read.ignored, language), language)}"
+    )
+
+
+def _summary(read: Parsed, language: str) -> str:
+    return PAGE["launch_summary"][language].format(
+        framework=TARGET_NAMES[read.framework.name][language] if read.framework else "–",
+        understood=len(read.understood),
+        ignored=len(read.ignored),
+        unresolved=len(read.unresolved),
+        problems=len(read.problems),
+    )
+
+
+def _understood(read: Parsed, language: str) -> list[tuple[str, str]]:
+    return [
+        (item.name, f"{item.value} → {control_label(item.sets, language)}")
+        for item in read.understood
+    ]
+
+
+def _notes(items: Sequence[Item], language: str) -> list[tuple[str, str]]:
+    return [(item.name, _said(item, language)) for item in items]
+
+
+def _problems(read: Parsed, paste: str, language: str) -> str:
+    """Each bad value where it stands in the text."""
+    if not read.problems:
+        return ""
+    items = "".join(
+        f"<li>{escape(_said(problem, language))} "
+        f"<small>{escape(_place(problem, language))}</small>"
+        f"<pre>{_marked(paste, problem.start, problem.end)}</pre></li>"
+        for problem in read.problems[:SHOWN_ITEMS]
+    )
+    return f'<ul class="warnings problems" role="alert">{items}</ul>'
+
+
+def _place(problem: Item, language: str) -> str:
+    return PAGE["launch_place"][language].format(line=problem.line, column=problem.column)
+
+
+def _marked(text: str, start: int, end: int) -> str:
+    """The line round a place, with the place marked."""
+    first = max(text.rfind("\n", 0, start) + 1, start - 80)
+    last = text.find("\n", end)
+    last = min(len(text) if last < 0 else last, end + 80)
+    return (
+        f"{escape(text[first:start])}<mark>{escape(text[start:end])}</mark>{escape(text[end:last])}"
+    )
+
+
+def _said(note: Item | Missing, language: str) -> str:
+    """A note of the reader in the language of the page."""
+    facts: dict[str, Any] = dict(note.facts)
+    if isinstance(note, Item):
+        if note.error is not None:
+            return f"{note.name}: {sentence(note.error, language)}"
+        facts = {"name": note.name, "value": quoted(note.value).strip("'"), **facts}
+        facts.setdefault("sets", control_label(note.sets, language))
+    if "field" in facts:
+        facts["field"] = control_label(facts["field"], language)
+    return LAUNCH_NOTES[note.code][language].format(**facts)
+
+
+def _items(
+    title: str, items: Sequence[tuple[str, str]], language: str, *, is_open: bool = False
+) -> str:
+    if not items:
+        return ""
+    rows = "".join(
+        f"<tr><td><code>{escape(name)}</code></td><td>{escape(value)}</td></tr>"
+        for name, value in items[:SHOWN_ITEMS]
+    )
+    state = " open" if is_open else ""
+    return (
+        f'<details class="own"{state}><summary>{PAGE[title][language]} ({len(items)})</summary>'
+        f'<div class="scroll"><table><tbody>{rows}</tbody></table></div></details>'
+    )
+
+
+# -- the layout as a command ---------------------------------------------------------------------
+
+
+def _commands(layout: Layout, controls: Controls, language: str) -> str:
+    try:
+        job, model = job_of(controls), _model(controls)
+        blocks = "".join(_command(job, model, name, language) for name in TARGETS)
+    except LayoutError as error:
+        blocks = refusal_line(error, language)
+    return (
+        f'<div class="intro"><h2>{PAGE["emit_title"][language]}</h2>'
+        f"<p>{PAGE['emit_body'][language]}</p></div>{blocks}"
+    )
+
+
+def _model(controls: Controls) -> dict[str, Any]:
+    """The numbers of the model that are given; layers may be a pipeline layout."""
+    given = {name: typed(getattr(controls, name)) for name in MODEL}
+    model = {name: value for name, value in given.items() if not is_empty(value)}
+    for name, value in model.items():
+        if name == "layers" and isinstance(value, str) and "t" in value:
+            parse_layout(value)
+        else:
+            whole_number(value, name, maximum=MAX_BATCH)
+    return {**model, "account": True} if controls.account is True else model
+
+
+def _command(job: Job, model: dict[str, Any], framework: str, language: str) -> str:
+    """One framework's command to copy, or why it cannot say this layout."""
+    title = f"<h3>{escape(TARGET_NAMES[framework][language])}</h3>"
+    try:
+        text = emit(job, model, framework)
+    except LayoutError as error:
+        return (
+            f'<section class="command">{title}<p>{escape(sentence(error, language))}</p></section>'
+        )
+    return f'<section class="command">{title}{_copyable(text, language)}</section>'
+
+
+def _copyable(text: str, language: str) -> str:
+    return (
+        f'<button type="button" class="copy" data-done="{PAGE["copied"][language]}">'
+        f'{PAGE["copy_text"][language]}</button><pre tabindex="0">{escape(text)}</pre>'
+    )
+
+
+# -- the check -----------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=16)
+def _check(layout: Layout, language: str) -> str:
+    return (
+        f'<div class="intro"><h2>{PAGE["check_title"][language]}</h2>'
+        f"<p>{PAGE['check_body'][language]}</p></div>"
+        f'<details class="own"><summary>{PAGE["check_show"][language]}</summary>'
+        f"{_copyable(check_text(layout), language)}</details>"
+    )
+
+
+def check_text(layout: Layout) -> str:
+    """The script that checks this layout's groups on the real machines."""
+    return check_script(layout.made(), job_text=f"{layout.nodes} x {layout.gpus_per_node} GPUs")

@@ -1,0 +1,1 @@
+"""The Memory view: what each GPU holds, and whether it fits."""

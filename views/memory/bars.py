@@ -1,0 +1,201 @@
+"""Memory of each pipeline stage as stacked bars, and the formula of each part with its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from descriptions import MEMORY
+from training.memory.activations import layer_activations
+from training.memory.per_stage import PARTS, PRECISIONS, StageMemory, largest
+from training.parameters import layer_parameters, on_one_rank
+from training.split import padded_vocabulary
+
+from .inputs import GIB, Problem
+
+MOST_ROWS = 32
+"""Bars drawn: of more stages every so many, with the fullest and the last."""
+
+COLOURS = {
+    "weights": "#006a65",
+    "gradients": "#8581f6",
+    "optimizer": "#d0e062",
+    "gathered": "#604e00",
+    "activations": "#c55c9b",
+    "embedding": "#ffc2c3",
+    "output": "#4c3e9e",
+    "recomputed": "#78e6ff",
+}
+"""The colour of each part in files, as the style sheet has it on the page."""
+
+MIDDLE = 50
+"""Percent of the width from which on the line's label stands before it and not behind."""
+
+
+def bars_html(problem: Problem, stages: Sequence[StageMemory], language: str) -> str:
+    """One bar a stage under the line of the GPU's memory; the formula of the fullest below."""
+    most = largest(tuple(stages))
+    widest = max(most.total, problem.capacity) * 1.02
+    shown = shown_stages(stages, most)
+    rows = "".join(
+        _row(problem, stage, widest, stage is most, language) for stage in stages if stage in shown
+    )
+    note = ""
+    if len(shown) < len(stages):
+        note = MEMORY["bars_some"][language].format(shown=len(shown), stages=len(stages))
+        note = f'<p class="fine">{escape(note)}</p>'
+    line = 100 * problem.capacity / widest
+    side = " before" if line > MIDDLE else ""
+    label = MEMORY["capacity_line"][language].format(capacity=gib(problem.capacity))
+    return (
+        f"{_legend(stages, language)}"
+        f'<div class="memory-bars" style="--memory-capacity:{line:.2f}%" role="list" '
+        f'aria-label="{escape(MEMORY["bars_label"][language])}">'
+        f'<p class="memory-line{side}"><span>{escape(label)}</span></p>{rows}</div>{note}'
+        f'<div class="memory-formula" aria-live="polite">{_told(problem, most, language)}</div>'
+    )
+
+
+def shown_stages(stages: Sequence[StageMemory], most: StageMemory) -> list[StageMemory]:
+    """Those that have a bar; ``most`` is the fullest."""
+    step = -(-len(stages) // MOST_ROWS)
+    return [one for one in stages if one.stage % step == 0 or one in (most, stages[-1])]
+
+
+def _legend(stages: Sequence[StageMemory], language: str) -> str:
+    items = "".join(
+        f'<li class="memory-{part}">{escape(MEMORY[f"part_{part}"][language])}</li>'
+        for part in parts_of(stages)
+    )
+    return f'<ul class="memory-legend">{items}</ul>'
+
+
+def parts_of(stages: Sequence[StageMemory]) -> list[str]:
+    """The parts that any stage has, in their order."""
+    return [part for part in PARTS if any(part in one.parts for one in stages)]
+
+
+def _row(problem: Problem, stage: StageMemory, widest: float, is_most: bool, language: str) -> str:
+    segments = "".join(
+        f'<span class="memory-{part}" style="width:{100 * number / widest:.2f}%"></span>'
+        for part, number in stage.parts.items()
+    )
+    over = " over" if stage.total > problem.capacity else ""
+    words = MEMORY["bar_over" if over else "bar_label"][language].format(
+        stage=stage.stage, total=gib(stage.total)
+    )
+    return (
+        f'<div class="memory-row{over}{" chosen" if is_most else ""}" role="listitem" tabindex="0" '
+        f'aria-label="{escape(words)}"><span class="memory-name">PP {stage.stage}</span>'
+        f'<span class="memory-bar">{segments}</span>'
+        f'<span class="memory-total">{gib(stage.total)}{" !" if over else ""}</span>'
+        f'<template class="memory-told">{_told(problem, stage, language)}</template></div>'
+    )
+
+
+def _told(problem: Problem, stage: StageMemory, language: str) -> str:
+    """The parts of one stage: bytes, and the formula that gives them."""
+    formulas = _formulas(problem, stage, language)
+    rows = "".join(
+        f'<tr><th scope="row" class="memory-{part}">{escape(MEMORY[f"part_{part}"][language])}</th>'
+        f"<td>{gib(number)}</td><td>{escape(formulas[part])}</td></tr>"
+        for part, number in stage.parts.items()
+    )
+    title = MEMORY["told_stage"][language].format(
+        stage=stage.stage, layers=stage.parameters.layers, total=gib(stage.total)
+    )
+    table = f'<div class="memory-scroll"><table><tbody>{rows}</tbody></table></div>'
+    return f"<h4>{escape(title)}</h4>{table}"
+
+
+def _formulas(problem: Problem, stage: StageMemory, language: str) -> dict[str, str]:
+    """Each part's formula with this stage's numbers put in."""
+    split, training, model = problem.split, problem.training, problem.model
+    one = PRECISIONS[training.precision]
+    tokens = f"{training.micro_batch} × {model.sequence:,}"
+    tokens += f" / {split.cp}" if split.cp > 1 else ""
+    cut = f" / {split.tp}" if training.sequence_parallel and split.tp > 1 else ""
+    held = min(split.pp, training.micro_batches)
+    rows = padded_vocabulary(model.vocabulary, split.tp)
+    logits = f"4 B × {rows:,}" + (f" / {split.tp}" if split.tp > 1 else "")
+    is_kept = training.schedule in ("gpipe", "bfs")
+    outputs = f"{training.micro_batches} × " if is_kept else ""
+    modules = f" × {1 + model.mtp_layers}" if model.mtp_layers else ""
+    return {
+        "weights": _states(problem, stage, one.weight, 3),
+        "gradients": _states(problem, stage, one.gradient, 2),
+        "optimizer": _states(problem, stage, one.optimizer, 1),
+        "gathered": _gathered(problem, stage, language),
+        "activations": _activations(problem, stage, language),
+        "embedding": f"{held} × {tokens} × {model.hidden:,} × 1 B{cut}",
+        "output": f"{outputs}{tokens} × (4 B × {model.hidden:,}{cut} + {logits}){modules}",
+        "recomputed": MEMORY["formula_recomputed"][language],
+    }
+
+
+def _states(problem: Problem, stage: StageMemory, each: int, from_stage: int) -> str:
+    """Bytes of a parameter times parameters, over the ranks that share them from a ZeRO stage."""
+    dense, experts = stage.parameters.dense, stage.parameters.experts
+    is_cut = problem.training.zero >= from_stage
+    shares = problem.training.ranks_sharing(problem.split) if is_cut else (1, 1)
+    terms = [
+        f"{millions(number)}{f' / {ranks}' if ranks > 1 else ''}"
+        for number, ranks in zip((dense, experts), shares)
+        if number
+    ]
+    inside = " + ".join(terms)
+    return f"{each} B × ({inside})" if len(terms) > 1 else f"{each} B × {inside}"
+
+
+def _gathered(problem: Problem, stage: StageMemory, language: str) -> str:
+    model, split = problem.model, problem.split
+    own = on_one_rank(layer_parameters(model, moe=stage.parameters.moe_layers > 0), split)
+    experts = own.pop("experts", 0)
+    terms = [
+        f"{millions(number)} × (1 − 1/{ranks})"  # noqa: RUF001
+        for number, ranks in zip(
+            (sum(own.values()), experts), problem.training.ranks_sharing(split)
+        )
+        if number
+    ]
+    weight = PRECISIONS[problem.training.precision].weight
+    return MEMORY["formula_gathered"][language].format(terms=f"{weight} B × ({' + '.join(terms)})")
+
+
+def _activations(problem: Problem, stage: StageMemory, language: str) -> str:
+    training = problem.training
+    layer = layer_activations(
+        problem.model,
+        problem.split,
+        moe=stage.parameters.moe_layers > 0,
+        micro_batch=training.micro_batch,
+        recompute=training.recompute,
+        sequence_parallel=training.sequence_parallel,
+    )
+    parts = " + ".join(
+        f"{MEMORY[f'layer_{part}'][language]} {number / 1e6:,.1f}" for part, number in layer.items()
+    )
+    return MEMORY["formula_activations"][language].format(
+        in_flight=f"{stage.in_flight:g}" if stage.in_flight % 1 == 0 else f"{stage.in_flight:.2f}",
+        layers=stage.parameters.layers,
+        stage=gib(stage.layer_bytes),
+        parts=parts,
+    )
+
+
+def gib(number: float) -> str:
+    """
+    >>> gib(1.5 * 2**30), gib(2**20)
+    ('1.5 GiB', '0.001 GiB')
+    """
+    amount = number / GIB
+    return f"{amount:,.1f} GiB" if amount >= 0.05 else f"{amount:.3f} GiB"
+
+
+def millions(number: float) -> str:
+    """
+    >>> millions(1_594_000_000), millions(8192)
+    ('1,594 M', '0.00819 M')
+    """
+    amount = number / 1e6
+    return f"{amount:,.0f} M" if amount >= 10 else f"{amount:.3g} M"

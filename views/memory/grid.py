@@ -1,0 +1,80 @@
+"""The memory of each GPU on the nodes, coloured by how full it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+
+from descriptions import MEMORY
+from groups import group_index
+from render.palette import ink
+from render.scenes.groups import PANEL_LIMIT
+from render.svg.heat import LEVELS, Heat, heat_svg, level_colours, levels
+from training.memory.per_stage import StageMemory
+
+from ..base.state import Layout
+from .inputs import GIB, Problem
+
+
+def stage_of_ranks(layout: Layout) -> np.ndarray:
+    """The pipeline stage of each rank: int64, shape (world_size,)."""
+    others = [name for name in layout.mesh.names if name != "pp"]
+    if "pp" not in layout.mesh.names or not others:
+        return np.arange(layout.world_size) % layout.mesh.size("pp")
+    return group_index(layout.mesh, "-".join(others))
+
+
+def grid_html(
+    problem: Problem, stages: Sequence[StageMemory], layout: Layout, language: str
+) -> str:
+    """Every GPU with its bytes; all of one stage hold the same."""
+    heat = heat_of(problem, stages, layout, language)
+    items = "".join(
+        f'<li style="background:{colour};color:{ink(colour)}">{escape(text)}</li>'
+        for colour, text in heat.legend
+    )
+    return (
+        f"<h3>{escape(MEMORY['grid_title'][language])}</h3>"
+        f'<p class="fine">{escape(MEMORY["grid_body"][language])}</p>'
+        f'<ul class="memory-levels">{items}</ul>'
+        f'<div class="memory-grid">{heat_svg(heat, grid_label(stages, language))}</div>'
+    )
+
+
+def grid_label(stages: Sequence[StageMemory], language: str) -> str:
+    """The picture in a sentence."""
+    totals = [one.total / GIB for one in stages]
+    words = MEMORY["grid_label"][language]
+    return words.format(least=f"{min(totals):.1f}", most=f"{max(totals):.1f}")
+
+
+def heat_of(problem: Problem, stages: Sequence[StageMemory], layout: Layout, language: str) -> Heat:
+    """The scene, with what its colours mean."""
+    stage = stage_of_ranks(layout)
+    totals = np.array([one.total for one in stages])
+    level = levels(totals / problem.capacity)
+    amounts = [f"{total / GIB:.0f}" for total in totals]
+    is_small = layout.world_size <= PANEL_LIMIT
+    return Heat(
+        level[stage],
+        [amounts[one] for one in stage] if is_small else amounts,
+        layout.gpus_per_node,
+        _legend(level, layout.world_size // len(stages), problem, language),
+    )
+
+
+def _legend(
+    level: np.ndarray, ranks_each: int, problem: Problem, language: str
+) -> tuple[tuple[str, str], ...]:
+    """The levels that occur: the colour, its range, and how many GPUs are in it."""
+    colours = level_colours()
+    items = []
+    for one in sorted(set(level.tolist())):
+        low, high = (problem.capacity / GIB * edge / LEVELS for edge in (one, one + 1))
+        words = MEMORY["grid_over" if one == LEVELS else "grid_level"][language]
+        gpus = ranks_each * int(np.count_nonzero(level == one))
+        text = words.format(low=f"{low:.0f}", high=f"{high:.0f}", gpus=f"{gpus:,}")
+        items.append((colours[one], text))
+    return tuple(items)

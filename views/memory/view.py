@@ -1,0 +1,301 @@
+"""The Memory view: what each GPU holds, whether it fits, and who holds which share of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from descriptions import MEMORY
+from groups import LayoutError
+from training.memory.per_stage import PRECISIONS, StageMemory, largest
+from training.model import BIASES
+from training.models import MODELS
+from training.parameters import (
+    KINDS,
+    active_parameters,
+    parameters_by_kind,
+    total_parameters,
+)
+from training.pipeline import SCHEDULES as TITLES
+from training.pipeline.in_flight import SCHEDULES
+from training.split import SPREADS, padded_vocabulary
+
+from ..base import form
+from ..base.messages import control_label
+from ..base.model import FLAGS, ON_OFF, SIZES, ChosenModel, model_of
+from ..base.problems import problem_html
+from ..base.state import Controls, Layout, as_text, is_empty, pinned_rank
+from ..groups.view import framed
+from .bars import bars_html, gib, millions
+from .grid import grid_html
+from .inputs import (
+    DEFAULTS,
+    MemoryAsked,
+    Problem,
+    Way,
+    cures,
+    problem_of,
+    ways_to_fit,
+)
+from .zero import zero_html
+
+__all__ = ["MemoryAsked", "memory_html"]
+
+
+def memory_html(
+    layout: Layout, controls: Controls, asked: MemoryAsked, language: str, rank: Any = ""
+) -> str:
+    """The whole view: inputs, verdict, bars, GPUs, parameters, ZeRO.
+
+    ``rank`` is the pinned one, for which ZeRO is pictured unless another is asked for.
+    """
+    rank = pinned_rank(layout.world_size, rank)
+    try:
+        chosen = model_of(asked, controls)
+    except LayoutError as error:
+        chosen = None
+        refusal = _refusal(error, layout, controls, asked, language)
+    inputs = _inputs(chosen, controls, asked, rank, language)
+    if chosen is None:
+        body = refusal
+    else:
+        body = _header(chosen, language)
+        body += _answer(layout, controls, asked.with_rank(rank), language)
+    return framed(
+        layout,
+        language,
+        f'<div class="intro"><h2>{escape(MEMORY["title"][language])}</h2>'
+        f'<p>{escape(MEMORY["body"][language])}</p></div>{inputs}<div class="memory">{body}</div>',
+        "memory",
+    )
+
+
+def _answer(layout: Layout, controls: Controls, asked: MemoryAsked, language: str) -> str:
+    try:
+        problem = problem_of(layout, controls, asked)
+        stages = problem.stages()
+    except LayoutError as error:
+        return _refusal(error, layout, controls, asked, language)
+    try:
+        zero = zero_html(problem, stages, layout, asked, language)
+    except LayoutError as error:
+        zero = _refusal(error, layout, controls, asked, language)
+    verdict = _verdict(problem, stages, layout, controls, asked, language)
+    return (
+        f"{verdict}{_notes(problem, controls, asked.spread, language)}"
+        f"<h3>{escape(MEMORY['bars_title'][language])}</h3>"
+        f'<p class="fine">{escape(MEMORY["bars_hint"][language])}</p>'
+        f"{bars_html(problem, stages, language)}{grid_html(problem, stages, layout, language)}"
+        f'<p class="fine">{escape(MEMORY["left_out"][language])}</p>'
+        f"{zero}{_kinds(problem, stages, language)}"
+    )
+
+
+# -- the inputs ------------------------------------------------------------------------------------
+
+
+def _inputs(
+    chosen: ChosenModel | None, controls: Controls, asked: MemoryAsked, rank: int, language: str
+) -> str:
+    models = [(one.name, name) for name, one in MODELS.items()]
+    if chosen and chosen.is_matched:
+        name = MEMORY["by_column"][language].format(name=MODELS[chosen.preset].name)
+        models.insert(0, (name, ""))
+    else:
+        models.insert(0, (MEMORY["by_column"][language].format(name="…"), ""))
+    first = "interleaved" if as_text(controls.vpp).strip() not in ("", "1") else "1f1b"
+    by_vpp = MEMORY["by_vpp"][language].format(name=TITLES[first].title)
+    schedules = [(by_vpp, ""), *((TITLES[name].title, name) for name in SCHEDULES)]
+    spreads = [(MEMORY[f"spread_{one}"][language], one) for one in SPREADS]
+    spreads.insert(0, (MEMORY["by_layers"][language], ""))
+    main = form.fields(
+        form.choice("model", asked.model, models, language),
+        form.number("capacity", asked.capacity, language, hint=DEFAULTS["capacity"]),
+        _choice("precision", asked, tuple(PRECISIONS), language, "precision_"),
+        _choice("zero", asked, ("0", "1", "2", "3"), language, "zero_"),
+        _choice("recompute", asked, ("none", "selective", "full"), language, "recompute_"),
+        _choice("sequence_parallel", asked, tuple(ON_OFF), language),
+        form.choice("memory_schedule", asked.memory_schedule, schedules, language),
+        form.choice("spread", asked.spread, spreads, language),
+        form.number("of_rank", asked.of_rank, language, hint=str(rank)),
+    )
+    shape = [
+        form.number(
+            name,
+            getattr(asked, name),
+            language,
+            hint=str(getattr(chosen.model, name)) if chosen else "",
+        )
+        for name in SIZES
+    ]
+    by_preset = (MEMORY["by_preset"][language], "")
+    on_off = [by_preset, *((MEMORY[name][language], name) for name in ON_OFF)]
+    shape += [form.choice(name, getattr(asked, name), on_off, language) for name in FLAGS]
+    biases = [by_preset, *((MEMORY[f"biases_{name}"][language], name) for name in BIASES)]
+    shape.append(form.choice("biases", asked.biases, biases, language))
+    is_typed = any(not is_empty(getattr(asked, name)) for name in (*SIZES, *FLAGS, "biases"))
+    return (
+        f'<div class="memory-inputs">{main}<details class="memory-shape"'
+        f"{' open' if is_typed else ''}><summary>{escape(MEMORY['shape'][language])}</summary>"
+        f"{form.fields(*shape)}</details></div>"
+    )
+
+
+def _choice(
+    name: str, asked: MemoryAsked, values: Sequence[str], language: str, prefix: str = ""
+) -> str:
+    """A choice whose default stands in the list like any other."""
+    value = getattr(asked, name)
+    options = [(MEMORY[prefix + one][language], one) for one in values]
+    return form.choice(name, DEFAULTS[name] if is_empty(value) else value, options, language)
+
+
+# -- refusals and ways out -------------------------------------------------------------------------
+
+
+def _refusal(
+    error: LayoutError, layout: Layout, controls: Controls, asked: MemoryAsked, language: str
+) -> str:
+    """The sentence, and the changes that were tried and work."""
+    ways = cures(error, layout, controls, asked)
+    return problem_html(error, language, [(way.changes, _label(way, language)) for way in ways])
+
+
+def _label(way: Way, language: str) -> str:
+    return ", ".join(_change(name, value, language) for name, value in way.changes.items())
+
+
+def _button(way: Way, total: float, language: str) -> str:
+    """A way to fit, with the bytes of the fullest stage then."""
+    change = _label(way, language)
+    label = MEMORY["way_total"][language].format(change=change, total=gib(total))
+    return form.setter(way.changes, label)
+
+
+def _change(name: str, value: Any, language: str) -> str:
+    words = MEMORY.get(f"{name}_{value}") or MEMORY.get(str(value))
+    if words is None:
+        return f"{control_label(name, language)} {value}"
+    return MEMORY["change"][language].format(
+        name=control_label(name, language), value=words[language]
+    )
+
+
+def _verdict(
+    problem: Problem,
+    stages: Sequence[StageMemory],
+    layout: Layout,
+    controls: Controls,
+    asked: MemoryAsked,
+    language: str,
+) -> str:
+    most = largest(tuple(stages))
+    over = [one for one in stages if one.total > problem.capacity]
+    words = MEMORY["verdict_over" if over else "verdict_fits"][language].format(
+        stage=most.stage,
+        total=gib(most.total),
+        capacity=gib(problem.capacity),
+        missing=gib(most.total - problem.capacity),
+        share=f"{100 * most.total / problem.capacity:.0f}",
+        count=len(over),
+        stages=len(stages),
+    )
+    if not over:
+        return f'<p class="memory-verdict fits" role="status">{escape(words)}</p>'
+    ways = ways_to_fit(problem, layout, controls, asked)
+    buttons = "".join(_button(way, total, language) for way, total in ways)
+    then = MEMORY["ways" if ways else "way_none"][language]
+    return (
+        f'<div class="memory-verdict over" role="status"><p>{escape(words)}</p>'
+        f'<p class="fixes"><span>{escape(then)}</span>{buttons}</p></div>'
+    )
+
+
+# -- what was taken --------------------------------------------------------------------------------
+
+
+def _header(chosen: ChosenModel, language: str) -> str:
+    total, active = total_parameters(chosen.model), active_parameters(chosen.model)
+    name = MODELS[chosen.preset].name + (" *" if chosen.changed else "")
+    said = MEMORY["parameters_line"][language].format(name=name, total=f"{total / 1e9:,.2f}")
+    if active != total:
+        said += MEMORY["active"][language].format(active=f"{active / 1e9:,.2f}")
+    source = escape(MODELS[chosen.preset].source)
+    return f'<p class="memory-model"><b>{escape(said)}</b> <small>{source}</small></p>'
+
+
+def _notes(problem: Problem, controls: Controls, spread: Any, language: str) -> str:
+    items = "".join(
+        f"<li>{escape(note)}</li>" for note in _noted(problem, controls, spread, language)
+    )
+    return f'<ul class="memory-notes fine">{items}</ul>'
+
+
+def _noted(problem: Problem, controls: Controls, spread: Any, language: str) -> list[str]:
+    """What was taken without being said, and what replaces what."""
+    chosen, split, training = problem.chosen, problem.split, problem.training
+    name = MODELS[chosen.preset].name
+    notes = []
+    if chosen.is_matched:
+        is_asked = not (is_empty(controls.layers) and is_empty(controls.experts))
+        is_like = not {"layers", "experts"} & set(chosen.changed)
+        words = ("note_matched" if is_like else "note_unlike") if is_asked else "note_default"
+        notes.append(MEMORY[words][language].format(name=name))
+    if chosen.changed:
+        changes = ", ".join(
+            _change(field, getattr(chosen.model, field), language) for field in chosen.changed
+        )
+        notes.append(MEMORY["note_changed"][language].format(changes=changes))
+    rows = padded_vocabulary(chosen.model.vocabulary, split.tp)
+    if rows != chosen.model.vocabulary:
+        notes.append(
+            MEMORY["note_padded"][language].format(
+                vocabulary=f"{chosen.model.vocabulary:,}", rows=f"{rows:,}"
+            )
+        )
+    if split.spread == "nearly" and is_empty(spread):
+        facts = {"layers": chosen.model.layers, "stages": split.pp * split.vpp}
+        notes.append(MEMORY["note_nearly"][language].format(**facts))
+    words = "note_no_batch" if problem.global_batch is None else "note_batches"
+    notes.append(
+        MEMORY[words][language].format(
+            global_batch=problem.global_batch,
+            micro_batch=training.micro_batch,
+            dp=split.dp,
+            count=f"{training.micro_batches:,}",
+        )
+    )
+    if split.ep > 1 and not chosen.model.experts:
+        notes.append(MEMORY["note_no_experts"][language].format(ep=split.ep))
+    if training.schedule == "dualpipe":
+        notes.append(MEMORY["note_twice"][language])
+    return notes
+
+
+def _kinds(problem: Problem, stages: Sequence[StageMemory], language: str) -> str:
+    """Parameters of the whole model and of a rank of the fullest stage, by kind."""
+    whole = parameters_by_kind(problem.model)
+    most = largest(tuple(stages))
+    own = most.parameters.by_kind
+    rows = [(kind, whole.get(kind, 0), own.get(kind, 0)) for kind in KINDS]
+    body = "".join(
+        f'<tr><th scope="row">{escape(MEMORY[f"kind_{kind}"][language])}</th>'
+        f"<td>{millions(all_)}</td><td>{millions(one) if one else '–'}</td></tr>"
+        for kind, all_, one in rows
+        if all_ or one
+    )
+    total = (
+        f'<tr><th scope="row">{escape(MEMORY["kinds_sum"][language])}</th>'
+        f"<td><b>{millions(sum(whole.values()))}</b></td><td><b>{millions(sum(own.values()))}</b>"
+        "</td></tr>"
+    )
+    rank = MEMORY["kinds_rank"][language].format(stage=most.stage)
+    return (
+        f"<h3>{escape(MEMORY['kinds_title'][language])}</h3>"
+        '<div class="memory-scroll memory-kinds" tabindex="0"><table><thead><tr>'
+        f'<th scope="col">{escape(MEMORY["kinds_column"][language])}</th>'
+        f'<th scope="col">{escape(MEMORY["kinds_model"][language])}</th>'
+        f'<th scope="col">{escape(rank)}</th></tr></thead>'
+        f"<tbody>{body}{total}</tbody></table></div>"
+    )

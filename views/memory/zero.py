@@ -1,0 +1,177 @@
+"""ZeRO pictured: who holds which share of weights, gradients and optimizer state, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from html import escape
+
+from descriptions import MEMORY
+from groups.grouping import Grouping
+from groups.mesh import whole_number
+from render.svg.shards import LOCAL, NONE, OWN, STALE, WHOLE, Shards, shards_svg
+from training.memory.per_stage import StageMemory, memory_per_stage
+
+from ..base.form import setter
+from ..base.state import Layout, is_empty, typed
+from ..groups.view import ranks_text
+from .bars import gib, millions
+from .grid import stage_of_ranks
+from .inputs import MemoryAsked, Problem
+
+MOMENTS: dict[int, tuple[tuple[str, str, str, str], ...]] = {
+    # moment            weights  gradients  optimizer state
+    0: (
+        ("forward", WHOLE, NONE, WHOLE),
+        ("backward", WHOLE, LOCAL, WHOLE),
+        ("all_reduce", WHOLE, WHOLE, WHOLE),
+        ("step_all", WHOLE, NONE, WHOLE),
+    ),
+    1: (
+        ("forward", WHOLE, NONE, OWN),
+        ("backward", WHOLE, LOCAL, OWN),
+        ("reduce_scatter", WHOLE, STALE, OWN),
+        ("step_own", STALE, STALE, OWN),
+        ("all_gather", WHOLE, NONE, OWN),
+    ),
+    2: (
+        ("forward", WHOLE, NONE, OWN),
+        ("backward_scatter", WHOLE, OWN, OWN),
+        ("step_own", STALE, OWN, OWN),
+        ("all_gather", WHOLE, NONE, OWN),
+    ),
+    3: (
+        ("at_rest", OWN, NONE, OWN),
+        ("gather_forward", WHOLE, NONE, OWN),
+        ("gather_backward", WHOLE, LOCAL, OWN),
+        ("scatter_free", OWN, OWN, OWN),
+        ("step_shard", OWN, OWN, OWN),
+    ),
+}
+"""What each rank of a data parallel group has, moment by moment of a step, under each stage.
+
+Sources: arXiv:1910.02054 section 5; for stage 1 as Megatron's distributed optimizer does it
+(docs/user-guide/features/dist_optimizer.md), whose gradient buffer stays whole.
+"""
+
+LETTERS = ("W", "G", "O")
+
+
+def sharing_group(layout: Layout, instances: int) -> Grouping:
+    """The group whose ranks share the states of dense parameters."""
+    name = "intra-dp-cp" if instances > 1 and "intra-dp-cp" in layout.every else "dp-cp"
+    return layout.every[name]
+
+
+def sharing_ranks(
+    problem: Problem, layout: Layout, asked: MemoryAsked
+) -> tuple[int, tuple[int, ...]]:
+    """The rank asked about, and all that share the states of its dense parameters.
+
+    Errors: LayoutError if it is none of this layout.
+    """
+    given = 0 if is_empty(asked.of_rank) else typed(asked.of_rank)
+    rank = whole_number(given, "of_rank", minimum=0, maximum=layout.world_size - 1)
+    return rank, tuple(sharing_group(layout, problem.training.instances).members(rank).tolist())
+
+
+def moments_of(zero: int, ranks: tuple[int, ...]) -> list[tuple[str, Shards]]:
+    """The moments of a step under a stage: name, and what each of the ranks has then."""
+    return [
+        (moment, Shards(ranks, tuple(zip(LETTERS, states)))) for moment, *states in MOMENTS[zero]
+    ]
+
+
+def zero_html(
+    problem: Problem,
+    stages: Sequence[StageMemory],
+    layout: Layout,
+    asked: MemoryAsked,
+    language: str,
+) -> str:
+    """The four stages in numbers, then the chosen one as a strip of moments.
+
+    Errors: LayoutError if the rank asked about is none of this layout.
+    """
+    rank, ranks = sharing_ranks(problem, layout, asked)
+    stage = stages[int(stage_of_ranks(layout)[rank])]
+    said = _who(problem, stage, layout, rank, ranks, language)
+    return (
+        f"<h3>{escape(MEMORY['zero_title'][language])}</h3>"
+        f"<p>{escape(said)}</p>{_table(problem, stage, language)}"
+        f"{_key(language)}{_strip(problem.training.zero, ranks, language)}"
+    )
+
+
+def _who(
+    problem: Problem,
+    stage: StageMemory,
+    layout: Layout,
+    rank: int,
+    ranks: tuple[int, ...],
+    language: str,
+) -> str:
+    dense, experts = problem.training.ranks_sharing(problem.split)
+    words = "zero_alone" if len(ranks) == 1 else "zero_group"
+    said = [
+        MEMORY[words][language].format(
+            rank=rank,
+            stage=stage.stage,
+            count=f"{len(ranks):,}",
+            ranks=ranks_text(ranks, most=16),
+            parameters=millions(stage.parameters.dense),
+            share=millions(stage.parameters.dense / dense),
+        )
+    ]
+    if stage.parameters.experts and "edp" in layout.every:
+        name = "intra-edp" if "intra-edp" in layout.every else "edp"
+        members = layout.every[name].members(rank).tolist()
+        said.append(
+            MEMORY["zero_experts"][language].format(
+                parameters=millions(stage.parameters.experts),
+                count=f"{experts:,}",
+                ranks=ranks_text(members, most=16),
+            )
+        )
+    return ("" if language == "zh" else " ").join(said)
+
+
+def _table(problem: Problem, stage: StageMemory, language: str) -> str:
+    """Bytes of one rank under every stage; its name chooses it."""
+    names = ("weights", "gradients", "optimizer")
+    heads = "".join(
+        f'<th scope="col">{escape(MEMORY[f"part_{name}"][language])}</th>' for name in names
+    )
+    rows = []
+    for zero in MOMENTS:
+        training = replace(problem.training, zero=zero)
+        parts = memory_per_stage(problem.model, problem.split, training)[stage.stage].parts
+        cells = "".join(f"<td>{gib(parts[name])}</td>" for name in names)
+        total = gib(sum(parts[name] for name in names))
+        is_chosen = zero == problem.training.zero
+        mark = ' aria-current="true"' if is_chosen else ""
+        button = setter({"zero": zero}, MEMORY[f"zero_{zero}"][language])
+        rows.append(f'<tr{mark}><th scope="row">{button}</th>{cells}<td><b>{total}</b></td></tr>')
+    return (
+        '<div class="memory-scroll memory-zero" tabindex="0"><table><thead><tr>'
+        f'<th scope="col">{escape(MEMORY["zero_column"][language])}</th>{heads}'
+        f'<th scope="col">{escape(MEMORY["zero_sum"][language])}</th></tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def _key(language: str) -> str:
+    return f'<p class="fine">{escape(MEMORY["zero_key"][language])}</p>'
+
+
+def _strip(zero: int, ranks: tuple[int, ...], language: str) -> str:
+    items = []
+    for moment, shards in moments_of(zero, ranks):
+        title = MEMORY[f"moment_{moment}"][language]
+        body = MEMORY[f"moment_{moment}_body"][language]
+        picture = shards_svg(shards, title)
+        items.append(
+            f"<li><div><b>{escape(title)}</b><p>{escape(body)}</p></div>"
+            f'<div class="memory-scroll" tabindex="0">{picture}</div></li>'
+        )
+    return f'<ol class="memory-moments">{"".join(items)}</ol>'

@@ -1,0 +1,1 @@
+"""The Nodes view: what leaves a node or an NVLink domain."""

@@ -1,0 +1,124 @@
+"""The Nodes view: which groups fit into a node or an NVLink domain, and which cross its border."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from html import escape
+
+from descriptions import PAGE, counted
+from groups.audit import DOMAINS, Span, span
+from groups.grouping import Grouping
+from render.palette import own_tone
+
+from ..base.state import Layout
+from ..groups.view import framed
+
+
+@lru_cache(maxsize=64)
+def nodes_html(layout: Layout, language: str) -> str:
+    """Every group of more than one rank, on nodes and on NVLink domains of other sizes."""
+    rows = same_groups(layout.every.values())
+    domains = sorted({layout.gpus_per_node, *DOMAINS})
+    table = [(names, [span(one, domain) for domain in domains]) for names, one in rows]
+    heads = "".join(
+        f'<th scope="col">{escape(_domain_name(domain, layout, language))}</th>'
+        for domain in domains
+    )
+    body = "".join(_row(names, spans, language) for names, spans in table)
+    return framed(
+        layout,
+        language,
+        f'<div class="intro"><h2>{PAGE["nodes_title"][language]}</h2>'
+        f"<p>{escape(PAGE['nodes_body'][language])}</p></div>"
+        f"{_warnings(table, layout, language)}"
+        f'<div class="scroll audit" tabindex="0"><table><thead><tr>'
+        f'<th scope="col">{PAGE["column_kind"][language]}</th>'
+        f'<th scope="col">{PAGE["column_size"][language]}</th>{heads}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>",
+        "nodes",
+    )
+
+
+def same_groups(groupings: Iterable[Grouping]) -> list[tuple[tuple[str, ...], Grouping]]:
+    """Names with their grouping; names that make the very same groups share a row.
+
+    Groups of one rank, which carry nothing, are left out.
+    """
+    found: dict[object, tuple[list[str], Grouping]] = {}
+    for grouping in groupings:
+        if grouping.size > 1:
+            key = grouping.spread or grouping
+            found.setdefault(key, ([], grouping))[0].append(grouping.name)
+    return [(tuple(names), grouping) for names, grouping in found.values()]
+
+
+def chips(names: Iterable[str]) -> str:
+    """The names of one group, each in its own tone."""
+    return " ".join(
+        f'<span class="chip t-{own_tone(name) or "tp"}">{escape(name)}</span>' for name in names
+    )
+
+
+def _row(names: tuple[str, ...], spans: list[Span], language: str) -> str:
+    cells = "".join(_cell(names, one, language) for one in spans)
+    groups = counted(spans[0].groups, "group", language)
+    size = f"<td>{spans[0].size:,}<br><small>{groups}</small></td>"
+    return f'<tr><th scope="row">{chips(names)}</th>{size}{cells}</tr>'
+
+
+def _cell(names: tuple[str, ...], one: Span, language: str) -> str:
+    """A bar of the share that crosses, and the same in words."""
+    share = 100 * one.crossing / one.groups
+    if not one.crossing:
+        text = PAGE["audit_stay"][language]
+    else:
+        words = "audit_all" if one.crossing == one.groups else "audit_some"
+        text = PAGE[words][language].format(
+            crossing=f"{one.crossing:,}", groups=f"{one.groups:,}", most=f"{one.most:,}"
+        )
+    slow = " slow" if is_slow(names, one) else ""
+    state = "cross" if one.crossing else "stay"
+    return (
+        f'<td class="{state}{slow}"><span class="bar" style="--share:{share:.1f}%"></span>'
+        f"{escape(text)}</td>"
+    )
+
+
+def is_slow(names: Iterable[str], one: Span) -> bool:
+    """Whether any of the names that share these groups waits for its messages."""
+    return any(Span(name, *_rest(one)).is_slow for name in names)
+
+
+def _rest(one: Span) -> tuple[int, int, int, int, int]:
+    return one.size, one.domain, one.groups, one.crossing, one.most
+
+
+def _warnings(
+    table: list[tuple[tuple[str, ...], list[Span]]], layout: Layout, language: str
+) -> str:
+    """A plain sentence for each kind that waits for its messages and leaves the node."""
+    found = []
+    for names, spans in table:
+        one = next(one for one in spans if one.domain == layout.gpus_per_node)
+        if is_slow(names, one):
+            fits = [s.domain for s in spans if not s.crossing]
+            words = "audit_warning_fits" if fits else "audit_warning"
+            found.append(
+                PAGE[words][language].format(
+                    kind=" = ".join(names),
+                    crossing=f"{one.crossing:,}",
+                    groups=f"{one.groups:,}",
+                    nodes=counted(one.most, "node", language),
+                    domain=min(fits, default=0),
+                )
+            )
+    if not found:
+        return f'<p class="fine">{escape(PAGE["audit_fine"][language])}</p>'
+    items = "".join(f"<li>{escape(text)}</li>" for text in found)
+    return f'<ul class="warnings" role="note">{items}</ul>'
+
+
+def _domain_name(domain: int, layout: Layout, language: str) -> str:
+    words = "audit_node" if domain == layout.gpus_per_node else "audit_domain"
+    return PAGE[words][language].format(gpus=counted(domain, "gpu", language))

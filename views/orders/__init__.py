@@ -1,0 +1,1 @@
+"""The Orders view: what another order of ranks would move."""

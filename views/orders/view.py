@@ -1,0 +1,320 @@
+"""The Orders view: how the framework numbers its ranks, and what another order would move."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from html import escape
+from typing import Any
+
+from descriptions import FRAMEWORKS, OWN_GROUPS, PAGE, UNSETTLED, counted
+from groups import LayoutError
+from groups.conventions import CONVENTIONS
+from groups.grouping import Grouping
+from groups.job import MEGATRONS, OWN, framework_name, own_groupings
+from groups.moves import Move, moves
+from render.palette import tones
+from render.scenes import groups as scene
+from render.svg import groups as svg
+
+from ..base import form
+from ..base.messages import refusal_line
+from ..base.names import megatrons_name
+from ..base.state import Controls, Layout, as_text, read
+from ..groups.view import (
+    PANEL_LIMIT,
+    chosen_rank,
+    framed,
+    overview_figures,
+    ranges_text,
+    ranks_text,
+)
+
+AUTO = "auto"
+"""Compare with Megatron's default order, or, from that, with its other one."""
+
+SHOWN_RANKS = 12
+"""Runs of moved ranks that the table writes out."""
+
+
+def other_layout(controls: Controls, layout: Layout, versus: Any) -> Layout:
+    """The same sizes under the framework or the order that they are compared with.
+
+    Errors: LayoutError if it cannot be, without alternatives: the controls are another layout's.
+    """
+    text = versus.strip() if isinstance(versus, str) else versus
+    if text == AUTO and controls.framework != "megatron":
+        text = "megatron"
+    if text == AUTO:
+        return _first_that_works(controls, layout)
+    is_known = isinstance(text, str) and text in CONVENTIONS
+    changes = {"framework": text} if is_known else {"framework": OWN, "order": text}
+    if layout.expert is not None and changes["framework"] in MEGATRONS:
+        changes["etp"] = str(layout.expert.size("etp"))
+    try:
+        return read(replace(controls, **changes))
+    except LayoutError as error:
+        raise error.but(alternatives=()) from None
+
+
+OTHERS = ("megatron-pp-dp", "tp-cp-dp-ep-pp", "tp-dp-cp-ep-pp", "dp-tp-cp-ep-pp")
+"""What Megatron's default is compared with: its other order; else data before ep, cp or tp."""
+
+
+def _first_that_works(controls: Controls, layout: Layout) -> Layout:
+    """Megatron's other order refuses most MoE and context parallel jobs: then the next one."""
+    for order in OTHERS:
+        try:
+            other = other_layout(controls, layout, order)
+        except LayoutError:
+            continue
+        if any(other.every[name].spread != one.spread for name, one in layout.every.items()):
+            break
+    return other
+
+
+def orders_html(
+    layout: Layout, controls: Controls, versus: Any, language: str, pin: int | None = None
+) -> str:
+    """The layout's framework, and beside it the same job under the other order."""
+    inputs = _inputs(versus, language)
+    try:
+        other = other_layout(controls, layout, versus)
+    except LayoutError as error:
+        body = inputs + _framework(layout, language) + refusal_line(error, language)
+        return framed(layout, language, body, "orders")
+    return _compared(layout, other, inputs, language, pin)
+
+
+def _inputs(versus: Any, language: str) -> str:
+    """What to compare with: a framework from the list, or an order that is typed."""
+    named = [(convention.name, name) for name, convention in CONVENTIONS.items()]
+    is_named = as_text(versus) in (AUTO, *CONVENTIONS)
+    return form.fields(
+        form.choice("versus", versus, [(PAGE["versus_auto"][language], AUTO), *named], language),
+        form.text("versus_order", "" if is_named else versus, language, sets="versus"),
+    )
+
+
+@lru_cache(maxsize=64)
+def _compared(layout: Layout, other: Layout, inputs: str, language: str, pin: int | None) -> str:
+    shown = by_megatrons_name(layout)
+    before = [other.every[name] for name in shown if name in other.every]
+    found = moves(other.every, shown, layout.gpus_per_node)
+    titles = [_title(one, language) for one in (other, layout)]
+    pictures = (
+        _panels(layout, other, found, titles, language)
+        if layout.world_size <= PANEL_LIMIT
+        else _overviews(layout, other, before, titles, language, chosen_rank(layout, pin))
+    )
+    body = (
+        f"{inputs}{_framework(layout, language)}"
+        f'<div class="intro"><h2>{escape(PAGE["moved_title"][language])}</h2>'
+        f"<p>{_summary(found, titles, language)}</p></div>"
+        f"{_table(found, layout, other, language)}{pictures}"
+    )
+    return framed(layout, language, body, "orders", before)
+
+
+def orders_pictures(
+    layout: Layout, controls: Controls, versus: Any, pin: int | None = None
+) -> list[tuple[str, Any]]:
+    """What of the view goes into a file: titles and scenes, both orders of each kind that moved.
+
+    Errors: LayoutError if there is nothing to compare with.
+    """
+    other = other_layout(controls, layout, versus)
+    shown = by_megatrons_name(layout)
+    sides = [(side, _title(side, "en")) for side in (other, layout)]
+    if layout.world_size > PANEL_LIMIT:
+        before = [other.every[name] for name in shown if name in other.every]
+        rank = chosen_rank(layout, pin)
+        return [
+            (
+                f"{title}: groups of rank {rank}",
+                scene.overviews(side.mesh, groups, layout.gpus_per_node, rank)[1],
+            )
+            for (side, title), groups in zip(sides, (before, layout.shown))
+        ]
+    return [
+        (f"{one.name}: {title}", scene.panel(side.every[one.name], layout.gpus_per_node))
+        for one in moves(other.every, shown, layout.gpus_per_node)
+        if one.ranks
+        for side, title in sides
+    ]
+
+
+def by_megatrons_name(layout: Layout) -> dict[str, Grouping]:
+    """The shown groups that another order may be asked for: those that Megatron has a name for.
+
+    A framework's own name may be that of another group of Megatron's, such as fairscale's mp.
+    """
+    names = [
+        one.name if layout.every.get(one.name) == one else megatrons_name(layout, one)
+        for one in layout.shown
+    ]
+    return {name: layout.every[name] for name in names if name}
+
+
+def _title(layout: Layout, language: str) -> str:
+    name = (
+        PAGE["own_short"][language] if layout.framework == OWN else framework_name(layout.framework)
+    )
+    return f"{name} ({layout.order})"
+
+
+def strip_html(layout: Layout, other: Layout, language: str) -> str:
+    """What the layout's order moves against another one, in a line; nothing if nothing moved."""
+    shown = by_megatrons_name(layout)
+    found = [one for one in moves(other.every, shown, layout.gpus_per_node) if one.ranks]
+    if not found:
+        return ""
+    leaving = [
+        PAGE["strip_leaving"][language].format(
+            kind=one.name, before=f"{one.crossing_before:,}", after=f"{one.crossing_after:,}"
+        )
+        for one in found
+        if one.crossing_before != one.crossing_after
+    ]
+    text = PAGE["strip"][language].format(
+        order=other.order, kinds=", ".join(one.name for one in found)
+    )
+    return f'<p class="strip">{escape(" ".join([text, *leaving]))}</p>'
+
+
+# -- the framework -------------------------------------------------------------------------------
+
+
+def _framework(layout: Layout, language: str) -> str:
+    """How the layout's framework names and numbers, from which source, and what is open."""
+    if layout.framework == OWN:
+        return (
+            f'<div class="intro"><h2>{escape(_title(layout, language))}</h2>'
+            f"<p>{escape(PAGE['own_order_note'][language])}</p></div>"
+        )
+    convention = CONVENTIONS[layout.framework]
+    unsettled = UNSETTLED.get(layout.framework)
+    left_open = (
+        f"<p>{escape(PAGE['framework_open'][language].format(what=unsettled[language]))}</p>"
+        if unsettled
+        else ""
+    )
+    basis = PAGE[f"basis_{convention.basis}"][language]
+    rows = "".join(_own_row(layout, one, language) for one in own_groupings(layout))
+    heads = "".join(
+        f'<th scope="col">{escape(PAGE[name][language])}</th>'
+        for name in ("column_name", "column_same", "column_axes", "column_first")
+    )
+    return (
+        f'<div class="intro"><h2>{escape(_title(layout, language))}</h2>'
+        f"<p>{escape(FRAMEWORKS[layout.framework][language])}</p>{left_open}"
+        f'<p class="source"><a href="{escape(convention.url)}" target="_blank" '
+        f'rel="noopener noreferrer">{escape(convention.source)}</a> ({basis})</p></div>'
+        f'<details class="own"><summary>{PAGE["own_names"][language]}</summary>'
+        f'<div class="scroll" tabindex="0"><table><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div></details>"
+    )
+
+
+def _own_row(layout: Layout, grouping: Grouping, language: str) -> str:
+    is_megatrons = layout.every.get(grouping.name) == grouping
+    same = grouping.name if is_megatrons else megatrons_name(layout, grouping)
+    words = same or OWN_GROUPS.get(grouping.name, PAGE["own_none"])[language].format(
+        axes=" × ".join(grouping.axes)
+    )
+    first = ranks_text(grouping.members(0), most=8)
+    return (
+        f"<tr><td><code>{escape(grouping.name)}</code></td><td>{escape(words)}</td>"
+        f"<td>{escape(' × '.join(grouping.axes))}</td>"
+        f'<td class="ranks">{first}</td></tr>'
+    )
+
+
+# -- what moved ----------------------------------------------------------------------------------
+
+
+def _summary(found: list[Move], titles: list[str], language: str) -> str:
+    moved = [one.name for one in found if one.ranks]
+    words = "moved_some" if moved else "moved_none"
+    return escape(
+        PAGE[words][language].format(
+            before=titles[0],
+            after=titles[1],
+            kinds=", ".join(moved),
+            same=", ".join(one.name for one in found if not one.ranks) or PAGE["none"][language],
+        )
+    )
+
+
+def _table(found: list[Move], layout: Layout, other: Layout, language: str) -> str:
+    heads = "".join(
+        f'<th scope="col">{escape(text)}</th>'
+        for text in (
+            PAGE["column_kind"][language],
+            PAGE["column_moved"][language],
+            PAGE["column_leaving"][language].format(order=other.order),
+            PAGE["column_leaving"][language].format(order=layout.order),
+        )
+    )
+    rows = "".join(_move_row(one, language) for one in found)
+    return (
+        f'<div class="scroll moves" tabindex="0"><table><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _move_row(one: Move, language: str) -> str:
+    moved = counted(one.ranks, "rank", language)
+    if 0 < one.ranks < len(one.moved):
+        ranks = one.moved.nonzero()[0][:4096].tolist()
+        moved += f" <small>{ranges_text(ranks, SHOWN_RANKS)}</small>"
+    worse = " slow" if one.crossing_after > one.crossing_before else ""
+    return (
+        f'<tr><th scope="row">{escape(one.name)}</th><td>{moved}</td>'
+        f"<td>{one.crossing_before:,} / {one.groups:,}</td>"
+        f'<td class="{worse.strip()}">{one.crossing_after:,} / {one.groups:,}</td></tr>'
+    )
+
+
+def _panels(
+    layout: Layout, other: Layout, found: list[Move], titles: list[str], language: str
+) -> str:
+    """Both pictures of each kind that moved, the ranks that moved outlined."""
+    pairs = []
+    tone = tones([one.name for one in found])
+    for one in found:
+        if not one.ranks:
+            continue
+        figures = "".join(
+            f"<figure><figcaption>{escape(title)}</figcaption>"
+            + svg.panel_svg(
+                scene.panel(side.every[one.name], layout.gpus_per_node),
+                f"{one.name}: {title}",
+                one.moved,
+            )
+            + "</figure>"
+            for side, title in ((other, titles[0]), (layout, titles[1]))
+        )
+        pairs.append(
+            f'<section class="pair t-{tone[one.name]}"><h3><span class="chip">{one.name}</span> '
+            f"{counted(one.ranks, 'rank', language)}</h3><div>{figures}</div></section>"
+        )
+    return "".join(pairs)
+
+
+def _overviews(
+    layout: Layout,
+    other: Layout,
+    before: list[Grouping],
+    titles: list[str],
+    language: str,
+    rank: int,
+) -> str:
+    """The nodes under both orders, with the groups of one rank marked."""
+    sides = []
+    for side, shown, title in ((other, before, titles[0]), (layout, layout.shown, titles[1])):
+        figures = overview_figures(
+            layout, side.mesh, shown, language, rank, ("physical",), marked=before
+        )
+        sides.append(f'<div class="grid"><h3>{escape(title)}</h3>{figures}</div>')
+    return f'<div class="large grids" data-rank="{rank}">{"".join(sides)}</div>'

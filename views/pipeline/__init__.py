@@ -1,0 +1,1 @@
+"""The Pipeline view: a step of a pipeline over time."""

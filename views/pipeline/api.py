@@ -1,0 +1,115 @@
+"""The endpoint about pipelines: a schedule op by op, and what it comes to."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from groups.mesh import whole_number
+from training.model import require_choice
+from training.pipeline import Figures, Timeline, figures_of, simulate
+from training.pipeline.plan import MOST_OPS, too_many_ops
+from training.pipeline.schedules import Asked, checked
+
+from ..base.endpoint import serving, stated, too_large
+from .inputs import PipelineAsked, clock_of
+from .view import MOST_RANKS
+
+MOST_PLACES = 100_000
+"""Ops that one answer lists: some 4 MB."""
+
+
+@serving()
+def pipeline_schedule(
+    schedule: str = "1f1b",
+    p: int = 4,
+    m: int = 8,
+    v: int = 0,
+    group_size: int = 0,
+    t_f: float = 1.0,
+    t_i: float = 1.0,
+    t_w: float = 1.0,
+    t_b: float = 0.0,
+    t_pair: float = 0.0,
+    t_send: float = 0.0,
+    ops: bool = True,
+) -> str:
+    """What every rank of a pipeline runs in a step, and when, as JSON; and its bubble.
+
+    An op is [name, start, end]: "3F5" is the forward of micro-batch 5 through stage 3, B a whole
+    backward, I and W its halves for inputs and weights, "3F6&0B0" two that overlap. Times are in
+    the unit of t_f; activations are counted in micro-batches of a whole rank.
+
+    Schedules are "gpipe", "1f1b", "interleaved", "bfs", "zb-h1", "zb-h2", "zb-v", "interleaved-zb",
+    "dualpipe" and "dualpipev".
+
+    Args:
+        schedule: the order of the ops, such as "1f1b".
+        p: pipeline ranks.
+        m: micro-batches of a step.
+        v: chunks of the model on each rank; 0: as the schedule has them, 2 where it can choose.
+        group_size: micro-batches of a group, for "interleaved"; 0: p.
+        t_f: time of a forward of one micro-batch through all layers of a rank.
+        t_i: the same of a backward for the inputs.
+        t_w: the same of a backward for the weights.
+        t_b: the same of a whole backward; 0: t_i + t_w.
+        t_pair: the same of a forward and a backward that overlap; 0: one after the other.
+        t_send: time of a message from one rank to another.
+        ops: whether to list the ops; without them far longer schedules are answered.
+    """
+    asked = checked(
+        schedule,
+        p,
+        m,
+        whole_number(v, "v", minimum=0) or None,
+        whole_number(group_size, "group_size", minimum=0) or None,
+    )
+    clock = clock_of(
+        PipelineAsked(
+            t_f=t_f, t_i=t_i, t_w=t_w, t_b=stated(t_b), t_pair=stated(t_pair), t_send=t_send
+        )
+    )
+    require_choice("ops", ops, (False, True))
+    if p > MOST_RANKS:
+        raise too_large(p, "pipeline ranks", MOST_RANKS, "p")
+    if asked.num_ops > MOST_OPS:
+        raise too_many_ops(asked.num_ops).but(alternatives=asked.alternatives("m"))
+    plan = asked.plan()
+    if ops and len(plan.flat) > MOST_PLACES:
+        refusal = too_large(len(plan.flat), "ops", MOST_PLACES, "ops")
+        raise refusal.but(alternatives=[{"ops": False}])
+    timeline = simulate(plan, clock.durations(plan.share, None))
+    return json.dumps(_answer(asked, timeline, ops))
+
+
+def _answer(asked: Asked, timeline: Timeline, with_ops: bool) -> dict[str, Any]:
+    figures = figures_of(timeline)
+    found = {
+        "schedule": asked.name,
+        "p": asked.p,
+        "m": asked.m,
+        "v": asked.chunks,
+        "stages": timeline.plan.stages,
+        "units": {"times": "that of t_f", "activations": "micro-batches of a whole rank"},
+        "makespan": figures.makespan,
+        "bubble_of_ideal": figures.bubble_of_ideal,
+        "bubble_of_total": figures.bubble_of_total,
+        "ranks": _ranks(figures, timeline.plan.share),
+    }
+    if asked.rule.grouped:
+        found["group_size"] = asked.group
+    return {**found, "ops": timeline.rows()} if with_ops else found
+
+
+def _ranks(figures: Figures, share: float) -> list[dict[str, Any]]:
+    """The figures of each rank, by name."""
+    columns = {
+        "busy": figures.busy,
+        "idle": figures.idle,
+        "peak_activations": figures.peak * share,
+        "peak_activations_until_input_gradient": figures.peak_input * share,
+        "activation_sends": figures.activation_sends,
+        "gradient_sends": figures.gradient_sends,
+    }
+    rows = zip(*(column.tolist() for column in columns.values()))
+    return [dict(zip(columns, row)) for row in rows]

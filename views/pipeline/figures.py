@@ -1,0 +1,146 @@
+"""The figures of the pipeline view: for each schedule, and rank by rank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from html import escape
+
+import numpy as np
+
+from descriptions import PAGE
+from training.pipeline import Figures, closed_form
+
+from ..groups.view import ranges_text
+from .chart import Shown, amount, percent, timed
+from .inputs import Clock
+from .layers import stage_numbers
+
+CLOSE = 1e-6
+"""Difference, of the larger, below which two times are the same."""
+
+
+def figures_html(
+    shown: Sequence[Shown],
+    ranks: Sequence[int],
+    clock: Clock,
+    message: float | None,
+    language: str,
+) -> str:
+    """What each schedule comes to, side by side; then its ranks one by one."""
+    found = [(one, timed(one)[1]) for one in shown]
+
+    def row(word: str, cell: Callable[[Shown, Figures], str]) -> str:
+        cells = "".join(f"<td>{escape(cell(one, figures))}</td>" for one, figures in found)
+        return f'<tr><th scope="row">{escape(PAGE[word][language])}</th>{cells}</tr>'
+
+    heads = "".join(f'<th scope="col">{escape(one.title)}</th>' for one, _ in found)
+    rows = [
+        row("pipeline_makespan", lambda one, f: amount(f.makespan)),
+        row("pipeline_bubble_ideal", lambda one, f: percent(f.bubble_of_ideal)),
+        row("pipeline_bubble_total", lambda one, f: percent(f.bubble_of_total)),
+        row("pipeline_idle_rank", lambda one, f: span(f.idle, language)),
+        row("pipeline_idle_span", lambda one, f: amount(float(f.span_bubble.max()))),
+        row("pipeline_closed", lambda one, f: _closed(one, f, clock, language)),
+        row("pipeline_peak", lambda one, f: _peak(one, f, language)),
+        row("pipeline_sends", lambda one, f: _sends(f, message, language)),
+    ]
+    if clock.optimizer:
+        late = row("pipeline_with_optimizer", lambda one, f: amount(f.makespan + clock.optimizer))
+        own = row(
+            "pipeline_without_sync", lambda one, f: amount(float(f.span.max()) + clock.optimizer)
+        )
+        rows[1:1] = [late, own]
+    head = escape(PAGE["pipeline_figure"][language])
+    table = (
+        '<div class="scroll pipeline-figures" tabindex="0"><table><thead><tr>'
+        f'<th scope="col">{head}</th>{heads}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+    each = "".join(_rank_by_rank(one, f, ranks, message, language) for one, f in found)
+    return f"<h3>{escape(PAGE['pipeline_figures'][language])}</h3>{table}{each}"
+
+
+def span(values: np.ndarray, language: str) -> str:
+    """One number if all are the same, else from the least to the most."""
+    least, most = float(values.min()), float(values.max())
+    if _same(least, most):
+        return amount(most)
+    return PAGE["pipeline_range"][language].format(least=amount(least), most=amount(most))
+
+
+def _closed(one: Shown, figures: Figures, clock: Clock, language: str) -> str:
+    """What is published for the idle time, and whether the simulation agrees."""
+    asked = one.asked
+    form = closed_form(asked.name, asked.p, asked.m, asked.chunks, clock.times)
+    if form is None:
+        return PAGE["pipeline_closed_none"][language]
+    simulated = {
+        "step": float(figures.idle.mean()),
+        "most": float(figures.idle.max()),
+        "span": float(figures.span_bubble.max()),
+    }[form.sense]
+    sense = PAGE[f"pipeline_closed_{form.sense}"][language]
+    value = amount(form.idle)
+    said = f"{sense}: {value if form.formula == value else f'{form.formula} = {value}'}"
+    if _same(form.idle, simulated):
+        return f"{said}; {PAGE['pipeline_closed_agrees'][language]}"
+    condition = f", {form.condition}" if form.condition else ""
+    differs = PAGE["pipeline_closed_differs"][language]
+    return f"{said}; {differs.format(value=amount(simulated), condition=condition)}"
+
+
+def _peak(one: Shown, figures: Figures, language: str) -> str:
+    asked = one.asked
+    simulated = figures.peak * (asked.p / timed(one)[0].plan.stages)
+    form = closed_form(asked.name, asked.p, asked.m, asked.chunks)
+    said = span(simulated, language)
+    return f"{said} ({form.peak_formula})" if form else said
+
+
+def _sends(figures: Figures, message: float | None, language: str) -> str:
+    sends = figures.activation_sends + figures.gradient_sends
+    said = span(sends, language)
+    return said if message is None else f"{said}; {span(sends * message / 1e9, language)} GB"
+
+
+def _rank_by_rank(
+    one: Shown, figures: Figures, ranks: Sequence[int], message: float | None, language: str
+) -> str:
+    share = one.asked.p / timed(one)[0].plan.stages
+    sends = figures.activation_sends + figures.gradient_sends
+    columns = [
+        ("stages", [ranges_text(sorted(stages)) for stages in stage_numbers(one.asked)]),
+        ("busy", _amounts(figures.busy)),
+        ("idle", _amounts(figures.idle)),
+        ("tail", _amounts(figures.tail)),
+        ("input", _amounts(figures.peak_input * share)),
+        ("peak", _amounts(figures.peak * share)),
+        ("forward", _amounts(figures.activation_sends)),
+        ("backward", _amounts(figures.gradient_sends)),
+    ]
+    if message is not None:
+        columns.append(("sent", [f"{amount(b)} GB" for b in (sends * message / 1e9).tolist()]))
+    heads = "".join(
+        f'<th scope="col">{escape(PAGE[f"pipeline_column_{name}"][language])}</th>'
+        for name in ("rank", *(name for name, _ in columns))
+    )
+    rows = "".join(
+        f'<tr><th scope="row">{rank} <small>pp {place}</small></th>'
+        + "".join(f"<td>{escape(texts[place])}</td>" for _, texts in columns)
+        + "</tr>"
+        for place, rank in enumerate(ranks)
+    )
+    title = f"{PAGE['pipeline_per_rank'][language]}: {one.title}"
+    return (
+        f"<details><summary>{escape(title)}</summary>"
+        '<div class="scroll pipeline-figures" tabindex="0"><table>'
+        f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div></details>"
+    )
+
+
+def _amounts(values: np.ndarray) -> list[str]:
+    return [amount(float(value)) for value in values.tolist()]
+
+
+def _same(one: float, other: float) -> bool:
+    return abs(one - other) <= CLOSE * max(1.0, abs(one), abs(other))

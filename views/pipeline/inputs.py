@@ -1,0 +1,178 @@
+"""What the pipeline view is asked, checked: a schedule, its sizes, its times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from groups import LayoutError
+from groups.mesh import whole_number
+from groups.stages.holdings import samples_of
+from training.pipeline import SCHEDULES, Durations, Times
+from training.pipeline.schedules import MAX_MICRO_BATCHES, Asked, checked
+from training.pipeline.simulate import check_duration
+
+from ..base.state import Controls, Layout, is_empty, pinned_group, typed
+
+FIELDS = {"m": "micro_batches", "v": "chunks", "p": "pp", "vpp": "chunks", "layout": "pipe_layout"}
+FIELDS |= {"first": "first_layers", "last": "last_layers"}
+"""The input of the page that an argument of the maths comes from, where names differ."""
+
+DEFAULT_CHUNKS = 2
+
+MOST_UNASKED = 64 * 1024
+"""Micro-batches times ranks that are shown where nobody says how many there are."""
+
+
+@dataclass(frozen=True)
+class PipelineAsked:
+    """The view's own inputs, unchecked, as they were typed; "" is not stated."""
+
+    schedule: Any = ""  # interleaved where VPP is more than 1, else 1f1b
+    against: Any = ""  # nothing
+    micro_batches: Any = ""  # from the batch sizes, else 2 * pp
+    chunks: Any = ""  # VPP, else 2, for a schedule that can choose
+    group_size: Any = ""  # pp
+    pipe_group: Any = ""  # that of the pinned rank, else 0
+    t_f: Any = ""  # 1
+    t_i: Any = ""  # 1
+    t_w: Any = ""  # 1
+    t_b: Any = ""  # I + W
+    t_pair: Any = ""  # F + B
+    t_send: Any = ""  # 0
+    t_optimizer: Any = ""  # 0
+    message: Any = ""  # no bytes are shown
+    first_layers: Any = ""
+    last_layers: Any = ""
+    pipe_layout: Any = ""  # as many layers on each
+    by_layers: Any = ""  # "1": durations follow the layers
+
+    @property
+    def follows_layers(self) -> bool:
+        return self.by_layers in (True, "1")
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Times of a whole rank, in the unit that the reader has in mind."""
+
+    times: Times
+    backward: float
+    send: float
+    optimizer: float
+
+    def durations(self, share: float, weights: tuple[float, ...] | None) -> Durations:
+        """Of one op of each stage: a stage has ``share`` of a rank, or its weight times that."""
+        times = self.times
+        whole = (times.forward, self.backward, times.for_input, times.for_weights)
+
+        def of_stages(time: float) -> Any:
+            if weights is None:
+                return time * share
+            return tuple(time * share * weight for weight in weights)
+
+        overlapped = None if times.overlapped is None else of_stages(times.overlapped)
+        return Durations(*map(of_stages, whole), overlapped, self.send)
+
+
+Found = TypeVar("Found")
+
+
+def tried(refusals: list[LayoutError], work: Callable[[], Found]) -> Found | None:
+    """What ``work`` comes to; a refusal is noted, under the name that the page has for it."""
+    try:
+        return work()
+    except LayoutError as error:
+        refusals.append(renamed(error))
+        return None
+
+
+def renamed(error: LayoutError) -> LayoutError:
+    """The refusal with the page's names of the inputs."""
+    return error.renamed(FIELDS)
+
+
+def schedule_name(asked: PipelineAsked, controls: Controls) -> Any:
+    """The schedule to show: as asked for, or what VPP suggests."""
+    if not is_empty(asked.schedule):
+        return asked.schedule
+    vpp = typed(controls.vpp)
+    return "interleaved" if isinstance(vpp, int) and vpp > 1 else "1f1b"
+
+
+def schedule_of(name: Any, layout: Layout, controls: Controls, asked: PipelineAsked) -> Asked:
+    """A schedule on the sizes of this page."""
+    p = layout.every["pp"].size
+    m = micro_batches(layout, controls, asked)
+    rule = SCHEDULES.get(name) if isinstance(name, str) else None
+    v = None if rule is None or rule.v is not None else _chunks(controls, asked)
+    groups = rule is not None and rule.grouped and not is_empty(asked.group_size)
+    return checked(name, p, m, v, typed(asked.group_size) if groups else None)
+
+
+def micro_batches(layout: Layout, controls: Controls, asked: PipelineAsked) -> int:
+    """Micro-batches of a step in each pipeline: as typed, from the batch sizes, or 2 * pp.
+
+    Of a very long pipeline fewer, so that the page shows it at once.
+    """
+    if not is_empty(asked.micro_batches):
+        return whole_number(typed(asked.micro_batches), "micro_batches", maximum=MAX_MICRO_BATCHES)
+    if has_batches(controls):
+        sizes = (micro_batch_of(controls), typed(controls.global_batch))
+        return len(samples_of(layout.mesh.size("dp"), 0, *sizes))
+    p = layout.every["pp"].size
+    return min(2 * p, max(1, MOST_UNASKED // p))
+
+
+def has_batches(controls: Controls) -> bool:
+    return not is_empty(controls.global_batch)
+
+
+def micro_batch_of(controls: Controls) -> Any:
+    """Samples of a micro-batch: as the column says, else 1, as for the other views."""
+    return 1 if is_empty(controls.micro_batch) else typed(controls.micro_batch)
+
+
+def clock_of(asked: PipelineAsked) -> Clock:
+    """The durations, each a number from 0 up."""
+
+    def time(name: str, otherwise: float) -> float:
+        value = getattr(asked, name)
+        return otherwise if is_empty(value) else check_duration(typed(value), name)
+
+    forward, for_input, for_weights = (time(name, 1.0) for name in ("t_f", "t_i", "t_w"))
+    return Clock(
+        Times(
+            forward,
+            for_input,
+            for_weights,
+            None if is_empty(asked.t_pair) else time("t_pair", 0.0),
+        ),
+        backward=time("t_b", for_input + for_weights),
+        send=time("t_send", 0.0),
+        optimizer=time("t_optimizer", 0.0),
+    )
+
+
+def message_bytes(asked: PipelineAsked) -> float | None:
+    """Bytes of one message (1 MB = 1e6 bytes); None if it is not stated."""
+    if is_empty(asked.message):
+        return None
+    return 1e6 * check_duration(typed(asked.message), "message")
+
+
+def group_of(layout: Layout, asked: PipelineAsked, rank: Any = "") -> tuple[int, tuple[int, ...]]:
+    """The pipeline group to show, its number and its ranks: as asked, or the pinned rank's."""
+    every = layout.every["pp"]
+    own = is_empty(asked.pipe_group)
+    number = pinned_group(every, rank) if own else typed(asked.pipe_group)
+    index = whole_number(number, "pipe_group", minimum=0, maximum=every.num_groups - 1)
+    return index, tuple(int(rank) for rank in every.groups()[index])
+
+
+def _chunks(controls: Controls, asked: PipelineAsked) -> Any:
+    for value in (asked.chunks, controls.vpp):
+        if not is_empty(value):
+            return typed(value)
+    return DEFAULT_CHUNKS

@@ -1,0 +1,187 @@
+"""Which layers each stage holds, and how the view draws them: ranks down, chunks across."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+
+from descriptions import PAGE
+from groups.stages.layers import stage_layers
+from groups.stages.layout_strings import parse_layout, stage_layers_of_layout, stages_of_layout
+from training.pipeline import SCHEDULES
+from training.pipeline.schedules import Asked
+
+from ..base.state import Controls, is_empty, typed
+from ..groups.view import ranges_text
+from .inputs import PipelineAsked
+
+LETTER = {"embedding": "E", "mtp": "m", "loss": "L"}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What one stage holds: decoder layers, and letters of what else: E, m, L."""
+
+    layers: tuple[int, ...]
+    others: str
+
+    @property
+    def text(self) -> str:
+        """As in ``E 0-3``; empty if it holds nothing.
+
+        >>> Stage((0, 1, 2), "E").text, Stage((), "").text
+        ('E 0-2', '')
+        """
+        before, after = self.others.replace("L", "").replace("m", ""), self.others.lstrip("E")
+        return " ".join(part for part in (before, ranges_text(self.layers), after) if part)
+
+
+def stages_of(
+    schedule: Asked, controls: Controls, asked: PipelineAsked
+) -> tuple[Stage, ...] | None:
+    """Every stage of the model in order; None if nothing says how many layers there are.
+
+    In a V the stages lie on the ranks forth and back, so they are dealt out as to 2p ranks.
+
+    Errors: LayoutError where Megatron would refuse, as groups.stages says.
+    """
+    chunks = schedule.chunks if schedule.rule.way == "loop" else 1
+    pp = schedule.p * schedule.chunks // chunks
+    vpp = chunks if chunks > 1 else None
+    text = asked.pipe_layout if not is_empty(asked.pipe_layout) else typed(controls.layers)
+    if isinstance(text, str) and (not is_empty(asked.pipe_layout) or "t" in text):
+        names = [name for stage in parse_layout(text) for name in stage]
+        layers = names.count("decoder") if is_text(controls.layers) else typed(controls.layers)
+        found = stage_layers_of_layout(text, layers, pp, chunks, names.count("mtp"))
+        others = [[_letters(chunk) for chunk in stage] for stage in stages_of_layout(text, pp)]
+    elif is_empty(controls.layers):
+        return None
+    else:
+        counts = {"first": asked.first_layers, "last": asked.last_layers}
+        given = {name: typed(count) for name, count in counts.items() if not is_empty(count)}
+        account = controls.account is True
+        found = stage_layers(
+            typed(controls.layers),
+            pp,
+            vpp,
+            account_for_embedding=account,
+            account_for_loss=account,
+            **given,
+        )
+        others = [[""] * chunks for _ in found]
+        others[0][0] += "E"
+        others[-1][-1] += "L"
+    return tuple(
+        Stage(tuple(found[rank][chunk]), others[rank][chunk])
+        for chunk in range(chunks)
+        for rank in range(pp)
+    )
+
+
+def is_text(layers: object) -> bool:
+    """Whether the control for layers is empty or a layout, so that it counts no layers itself."""
+    return is_empty(layers) or isinstance(typed(layers), str)
+
+
+def weights_of(stages: tuple[Stage, ...], controls: Controls) -> tuple[float, ...] | None:
+    """How long each stage takes, against the average; None where there is nothing to weigh.
+
+    A layer counts 1, multi-token prediction too, and the embedding and the loss if they are counted
+    as layers.
+    """
+    counts = counts_of(stages, controls)
+    mean = sum(counts) / len(counts)
+    return tuple(count / mean for count in counts) if mean else None
+
+
+def counts_of(stages: tuple[Stage, ...], controls: Controls) -> list[int]:
+    """Layers of each stage, with what counts as one."""
+    account = controls.account is True
+    return [
+        len(stage.layers)
+        + stage.others.count("m")
+        + account * (stage.others.count("E") + stage.others.count("L"))
+        for stage in stages
+    ]
+
+
+def layers_html(
+    schedule: Asked,
+    stages: tuple[Stage, ...] | None,
+    ranks: tuple[int, ...],
+    controls: Controls,
+    language: str,
+) -> str:
+    """The table of stages, one row a rank and one column a chunk, and what is odd about it."""
+    way = SCHEDULES[schedule.name].way
+    columns = stage_numbers(schedule)
+    word = "pipeline_direction" if way == "both ways" else "pipeline_chunk"
+    heads = "".join(
+        f'<th scope="col">{escape(PAGE[word][language].format(chunk=chunk))}</th>'
+        for chunk in range(len(columns[0]))
+    )
+    rows = "".join(
+        f'<tr><th scope="row">{rank} <small>pp {place}</small></th>'
+        + "".join(_cell(number, chunk, stages, language) for chunk, number in enumerate(row))
+        + "</tr>"
+        for place, (rank, row) in enumerate(zip(ranks, columns))
+    )
+    head = escape(PAGE["pipeline_column_rank"][language])
+    return (
+        f"{_notes(schedule, stages, controls, language)}"
+        '<div class="scroll pipeline-layers" tabindex="0"><table><thead><tr>'
+        f'<th scope="col">{head}</th>{heads}</tr></thead><tbody>{rows}</tbody></table></div>'
+    )
+
+
+def stage_numbers(schedule: Asked) -> list[list[int]]:
+    """The stages of each rank, chunk by chunk."""
+    p, way = schedule.p, schedule.rule.way
+    if way == "V":
+        return [[rank, 2 * p - 1 - rank] for rank in range(p)]
+    if way == "both ways":
+        return [[rank, p - 1 - rank] for rank in range(p)]
+    return [[chunk * p + rank for chunk in range(schedule.chunks)] for rank in range(p)]
+
+
+def _cell(number: int, chunk: int, stages: tuple[Stage, ...] | None, language: str) -> str:
+    stage = PAGE["pipeline_stage"][language].format(stage=number)
+    if stages is None:
+        held, kind = "", ""
+    else:
+        text = stages[number].text
+        held, kind = (
+            (text, "")
+            if stages[number].layers
+            else (
+                f"{text} {PAGE['pipeline_empty'][language]}".strip(),
+                ' class="pipeline-empty"',
+            )
+        )
+    shade = f'<i class="op-f{min(chunk, 7)}"></i>'
+    return f"<td{kind}>{shade}<small>{escape(stage)}</small> {escape(held)}</td>"
+
+
+def _notes(
+    schedule: Asked, stages: tuple[Stage, ...] | None, controls: Controls, language: str
+) -> str:
+    """What a reader should know of this split."""
+    notes = []
+    if stages is None:
+        if is_empty(controls.layers):
+            notes.append(PAGE["pipeline_layers_give"][language])
+    else:
+        counts = counts_of(stages, controls)
+        if min(counts) != max(counts):
+            text = PAGE["pipeline_uneven"][language]
+            notes.append(text.format(least=min(counts), most=max(counts)))
+        empty = [number for number, stage in enumerate(stages) if not stage.layers]
+        if empty:
+            notes.append(PAGE["pipeline_empties"][language].format(stages=ranges_text(empty)))
+    if schedule.rule.way == "both ways":
+        notes.append(PAGE["pipeline_copies"][language])
+    return "".join(f'<p class="pipeline-note">{escape(note)}</p>' for note in notes)
+
+
+def _letters(names: list[str]) -> str:
+    return "".join(LETTER[name] for name in names if name in LETTER)

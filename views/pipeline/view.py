@@ -1,0 +1,289 @@
+"""The Pipeline view: what a pipeline group does over time, and which layers its stages hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from html import escape
+from typing import Any
+
+from descriptions import PAGE
+from groups import LayoutError
+from groups.alternatives import MOST, divisors
+from training.pipeline import SCHEDULES
+from training.pipeline.schedules import Asked as Schedule
+
+from ..base import form
+from ..base.messages import fix_label
+from ..base.problems import problem_html
+from ..base.state import Controls, Layout, is_empty, read
+from ..groups.view import framed, ranges_text
+from .chart import chart_html, shown_of
+from .figures import figures_html
+from .inputs import (
+    Clock,
+    PipelineAsked,
+    clock_of,
+    group_of,
+    has_batches,
+    message_bytes,
+    micro_batch_of,
+    micro_batches,
+    schedule_name,
+    schedule_of,
+    tried,
+)
+from .layers import Stage, layers_html, stages_of
+
+__all__ = ["PipelineAsked", "pipeline_html"]
+
+OWN = tuple(field.name for field in fields(PipelineAsked))
+"""The inputs that this view draws itself."""
+
+MOST_RANKS = 1_024
+"""Ranks of the longest pipeline that is drawn."""
+
+TIMES = ("t_f", "t_b", "t_i", "t_w", "t_pair", "t_send", "t_optimizer", "message")
+LAYERS = ("first_layers", "last_layers", "pipe_layout")
+
+
+def pipeline_html(
+    layout: Layout, controls: Controls, asked: PipelineAsked, language: str, rank: Any = ""
+) -> str:
+    """The whole view as HTML; ``rank`` is the pinned one, whose pipeline is shown unless another
+    is asked for."""
+    page = _Page(layout, controls, asked, language, rank)
+    return framed(layout, language, f'<div class="pipeline">{page.html()}</div>', "pipeline")
+
+
+class _Page:
+    """One answer: the inputs are checked once, each refusal is kept for where it belongs."""
+
+    def __init__(
+        self, layout: Layout, controls: Controls, asked: PipelineAsked, language: str, rank: Any
+    ) -> None:
+        self.layout, self.controls, self.asked, self.language = layout, controls, asked, language
+        self.rank = rank
+        self.refusals: list[LayoutError] = []  # of the schedules and their sizes
+        self.refused_times: list[LayoutError] = []
+        self.refused_layers: list[LayoutError] = []
+
+    def html(self) -> str:
+        intro = f'<div class="intro"><h2>{self.say("title")}</h2><p>{self.say("body")}</p></div>'
+        p = self.layout.every["pp"].size
+        if p == 1:
+            return intro + self._without(self.say("none"))
+        if p > MOST_RANKS:
+            return intro + self._without(self.say("long", p=f"{p:,}", most=f"{MOST_RANKS:,}"))
+        schedules = self._schedules()
+        clock = tried(self.refused_times, lambda: clock_of(self.asked))
+        message = tried(self.refused_times, lambda: message_bytes(self.asked))
+        group = tried(self.refusals, lambda: group_of(self.layout, self.asked, self.rank))
+        stages = [self._stages(one) for one in schedules]
+        number, ranks = group or self._pinned
+        inputs = self._inputs(schedules) + self._refused(self.refusals)
+        times = self._times() + self._refused(self.refused_times)
+        drawn = self._drawn(schedules, clock, stages, ranks, number, message)
+        return intro + inputs + times + drawn + self._layers(schedules, stages, ranks)
+
+    def say(self, word: str, **facts: Any) -> str:
+        return escape(PAGE[f"pipeline_{word}"][self.language].format(**facts))
+
+    # -- what is asked --------------------------------------------------------------------------
+
+    def _schedules(self) -> list[Schedule]:
+        """The schedule, and the one to compare with, as far as they are not refused."""
+        names = {"schedule": schedule_name(self.asked, self.controls)}
+        if not is_empty(self.asked.against):
+            names["against"] = self.asked.against
+        found: list[Schedule] = []
+        for field, name in names.items():
+            refused: list[LayoutError] = []
+            one = tried(refused, lambda name=name: schedule_of(name, *self._given))
+            found += [one] if one else []
+            instead = {field: "1f1b" if field == "schedule" else ""}
+            self.refusals += [self._cured(error, field, instead) for error in refused]
+        self.refusals = _once(self.refusals)
+        return list(dict.fromkeys(found))
+
+    def _stages(self, one: Schedule) -> tuple[Stage, ...] | None:
+        refused: list[LayoutError] = []
+        found = tried(refused, lambda: stages_of(one, self.controls, self.asked))
+        field = "against" if one.name == self.asked.against else "schedule"
+        self.refused_layers += [self._cured(error, field, layers=True) for error in refused]
+        self.refused_layers = _once(self.refused_layers)
+        return found
+
+    def _cured(
+        self,
+        error: LayoutError,
+        field: str,
+        instead: Mapping[str, Any] | None = None,
+        layers: bool = False,
+    ) -> LayoutError:
+        """The refusal with those of its cures that work on this page, and another schedule."""
+        cures = [self._with_m(cure) for cure in error.alternatives]
+        found = [cure for cure in cures if self._works(cure, field, layers)]
+        if instead and self._works(instead, field, layers):
+            found = [*found[: MOST - 1], dict(instead)]
+        return error.but(alternatives=found)
+
+    def _works(self, cure: Mapping[str, Any], field: str, layers: bool) -> bool:
+        """Whether the schedule of a field, and its layers too, are not refused after a cure."""
+        controls, asked = self._changed(cure)
+        try:
+            layout = read(controls)
+            name = schedule_name(asked, controls) if field == "schedule" else asked.against
+            one = schedule_of(name or "gpipe", layout, controls, asked)
+            if layers:
+                stages_of(one, controls, asked)
+        except LayoutError:
+            return False
+        return True
+
+    def _changed(self, cure: Mapping[str, Any]) -> tuple[Controls, PipelineAsked]:
+        """The page's controls and this view's inputs after a cure."""
+        own = {name: str(value) for name, value in cure.items() if name in OWN}
+        others = {name: value for name, value in cure.items() if name not in OWN}
+        return self.controls.changed(others), replace(self.asked, **own)
+
+    def _with_m(self, cure: Mapping[str, Any]) -> dict[str, Any]:
+        """Another pp goes with the micro-batches that it was tried with."""
+        found = tried([], lambda: micro_batches(*self._given)) if "pp" in cure else None
+        return {**cure, **({} if found is None else {"micro_batches": found})}
+
+    @property
+    def _pinned(self) -> tuple[int, tuple[int, ...]]:
+        return group_of(self.layout, PipelineAsked(), self.rank)
+
+    @property
+    def _given(self) -> tuple[Layout, Controls, PipelineAsked]:
+        return self.layout, self.controls, self.asked
+
+    # -- what is shown --------------------------------------------------------------------------
+
+    def _inputs(self, schedules: list[Schedule]) -> str:
+        asked, language = self.asked, self.language
+        options = [(rule.title, name) for name, rule in SCHEDULES.items()]
+        chosen = schedule_name(asked, self.controls)
+        none = (PAGE["pipeline_no_second"][language], "")
+        boxes = [
+            form.choice("schedule", chosen, options, language),
+            form.choice("against", asked.against, [none, *options], language),
+            self._number("micro_batches", self._hint(lambda: micro_batches(*self._given))),
+        ]
+        names = [name for name in (chosen, asked.against) if isinstance(name, str)]
+        rules = [SCHEDULES[name] for name in names if name in SCHEDULES]
+        loops = [one.chunks for one in schedules if one.rule.way == "loop"]
+        if any(rule.way == "loop" for rule in rules):
+            boxes.append(self._number("chunks", str(loops[0]) if loops else ""))
+        if any(rule.grouped for rule in rules):
+            boxes.append(self._number("group_size", str(self.layout.every["pp"].size)))
+        boxes.append(self._number("pipe_group", str(self._pinned[0])))
+        return form.fields(*boxes)
+
+    def _hint(self, value: Any) -> str:
+        found = tried([], value)
+        return "" if found is None else str(found)
+
+    def _number(self, name: str, hint: str = "") -> str:
+        return form.number(name, getattr(self.asked, name), self.language, hint=hint)
+
+    def _times(self) -> str:
+        hints = {"t_f": "1", "t_i": "1", "t_w": "1", "t_send": "0", "t_optimizer": "0"}
+        boxes = [self._number(name, hints.get(name, "")) for name in TIMES]
+        is_open = any(not is_empty(getattr(self.asked, name)) for name in TIMES)
+        return (
+            f'<details class="pipeline-times"{" open" if is_open else ""}>'
+            f"<summary>{self.say('times')}</summary>{form.fields(*boxes)}</details>"
+        )
+
+    def _drawn(
+        self,
+        schedules: list[Schedule],
+        clock: Clock | None,
+        stages: list[tuple[Stage, ...] | None],
+        ranks: tuple[int, ...],
+        number: int,
+        message: float | None,
+    ) -> str:
+        if not schedules or clock is None:
+            return ""
+        shown = tuple(
+            shown_of(one, own, clock, self.controls, self.asked)
+            for one, own in zip(schedules, stages)
+        )
+        return (
+            f'<p class="pipeline-summary">{self._summary(schedules[0], ranks, number)}</p>'
+            f"{chart_html(shown, ranks, tuple(stages), self.language)}"
+            f"{figures_html(shown, ranks, clock, message, self.language)}"
+        )
+
+    def _summary(self, one: Schedule, ranks: tuple[int, ...], number: int) -> str:
+        groups = self.layout.every["pp"].num_groups
+        said = [
+            self.say("group_of", group=number, groups=f"{groups:,}", ranks=ranges_text(ranks)),
+            self.say("sizes", p=one.p, m=one.m, v=one.chunks),
+        ]
+        if is_empty(self.asked.micro_batches) and has_batches(self.controls):
+            said.append(
+                self.say(
+                    "from_batch",
+                    batch=self.controls.global_batch,
+                    micro=micro_batch_of(self.controls),
+                    dp=self.layout.mesh.size("dp"),
+                    m=one.m,
+                )
+            )
+        return ("" if self.language == "zh" else " ").join(said)
+
+    def _layers(
+        self,
+        schedules: list[Schedule],
+        stages: list[tuple[Stage, ...] | None],
+        ranks: tuple[int, ...],
+    ) -> str:
+        boxes = [self._number(name) for name in LAYERS[:2]]
+        boxes.append(form.text("pipe_layout", self.asked.pipe_layout, self.language))
+        boxes.append(form.check("by_layers", self.asked.by_layers, self.language))
+        tables = "".join(
+            f"<h4>{escape(one.rule.title)}</h4>"
+            + layers_html(one, own, ranks, self.controls, self.language)
+            for one, own in zip(schedules, stages)
+        )
+        return (
+            f"<h3>{self.say('layers')}</h3><p>{self.say('layers_body')}</p>"
+            f"{form.fields(*boxes)}{self._refused(self.refused_layers)}{tables}"
+        )
+
+    def _without(self, said: str) -> str:
+        """Why there is nothing to draw, and sizes of which there is."""
+        world = self.layout.world_size
+        sizes = [
+            size
+            for size in divisors(world)[1:]
+            if self._works({"pp": size}, "against", layers=False)
+        ]
+        shown = "".join(
+            form.setter({"pp": size}, self.say("set", pp=size)) for size in sizes[:MOST]
+        )
+        return f'<p class="pipeline-note">{said}</p><p class="pipeline-fixes">{shown}</p>'
+
+    # -- refusals -------------------------------------------------------------------------------
+
+    def _refused(self, errors: list[LayoutError]) -> str:
+        return "".join(
+            problem_html(error, self.language, map(self._with_label, error.alternatives))
+            for error in errors
+        )
+
+    def _with_label(self, cure: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
+        """A cure, and what it changes of the layout, else of this view."""
+        others = {name: value for name, value in cure.items() if name not in OWN}
+        named = {n: SCHEDULES[v].title if v in SCHEDULES else v for n, v in cure.items()}
+        return cure, fix_label(others or named, self.language)
+
+
+def _once(errors: list[LayoutError]) -> list[LayoutError]:
+    """What is refused for two schedules alike is said once."""
+    return list({error.what: error for error in errors}.values())

@@ -1,0 +1,1 @@
+"""The Ranks view: one rank in full, and what several share."""

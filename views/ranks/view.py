@@ -1,0 +1,256 @@
+"""The Ranks view: everything about one rank, and which groups some ranks share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
+from descriptions import PAGE, counted
+from groups import LayoutError, coordinates
+from groups.placement import local_rank, node_of, nodes_spanned
+from groups.ranks import require_rank
+from groups.sharing import Shared, Split, parse_ranks, shared_groups
+from groups.stages.holdings import local_experts, samples_of, sequence_chunks
+from groups.stages.layers import stage_layers
+from groups.stages.layout_strings import parse_layout, stage_layers_of_layout
+
+from ..base import form
+from ..base.messages import sentence
+from ..base.state import Controls, Layout, is_empty, typed
+from ..groups.view import framed, ranges_text, ranks_text
+from ..nodes.view import chips, same_groups
+
+SAMPLES = 4
+"""Micro-batches whose samples the card writes out."""
+
+
+def ranks_html(layout: Layout, controls: Controls, rank: Any, ranks: Any, language: str) -> str:
+    """The card of the pinned rank (0 if none is), and the groups that the pasted ranks share."""
+    return framed(
+        layout,
+        language,
+        f"{_card(layout, controls, rank, language)}{_together(layout, ranks, language)}",
+        "ranks",
+    )
+
+
+# -- one rank ------------------------------------------------------------------------------------
+
+
+def _card(layout: Layout, controls: Controls, rank: Any, language: str) -> str:
+    try:
+        chosen = require_rank(layout.mesh, 0 if rank in ("", None) else typed(rank))
+    except LayoutError as error:
+        return _refused(error, language)
+    facts = "".join(
+        f"<dt>{escape(PAGE[name][language])}</dt><dd>{text}</dd>"
+        for name, text in _facts(layout, controls, chosen, language)
+    )
+    title = PAGE["rank_title"][language].format(rank=chosen)
+    return (
+        f'<div class="intro"><h2>{escape(title)}</h2></div><dl class="rank">{facts}</dl>'
+        f"{_groups_table(layout, chosen, language)}"
+    )
+
+
+def _facts(layout: Layout, controls: Controls, rank: int, language: str) -> list[tuple[str, str]]:
+    """What the card says, line by line: a word of PAGE and HTML."""
+    at = coordinates(layout.mesh, rank)
+    place = PAGE["card_place"][language].format(
+        node=int(node_of(rank, layout.gpus_per_node)),
+        local=int(local_rank(rank, layout.gpus_per_node)),
+    )
+    found = [("rank_place", escape(place)), ("dense_grid", _code(at))]
+    if layout.expert is not None:
+        found.append(("expert_grid", _code(coordinates(layout.expert, rank))))
+    found.append(("rank_stage", _said(lambda: _stage(layout, controls, at, language), language)))
+    if at["cp"] or layout.mesh.size("cp") > 1:
+        cp = layout.mesh.size("cp")
+        text = PAGE["rank_chunks_of"][language].format(
+            chunks=" + ".join(map(str, sequence_chunks(cp, at["cp"]))), total=2 * cp
+        )
+        found.append(("rank_chunks", escape(text)))
+    if layout.expert is not None:
+        experts = _said(lambda: _experts(layout, controls, rank, language), language)
+        found.append(("rank_experts", experts))
+    found.append(
+        ("rank_samples", _said(lambda: _samples(layout, controls, at, language), language))
+    )
+    found.append(("rank_neighbours", _neighbours(layout, rank, language)))
+    return found
+
+
+def _said(say: Callable[[], str], language: str) -> str:
+    """A line of the card; a number of the model that does not fit is refused in its place."""
+    try:
+        return escape(say())
+    except LayoutError as error:
+        return _refused(error, language)
+
+
+def _stage(layout: Layout, controls: Controls, at: dict[str, int], language: str) -> str:
+    pp = layout.mesh.size("pp")
+    text = PAGE["rank_stage_of"][language].format(stage=at["pp"], stages=pp)
+    if is_empty(controls.layers):
+        return text + " " + PAGE["rank_give"][language].format(what=PAGE["rank_layers"][language])
+    vpp = None if is_empty(controls.vpp) else typed(controls.vpp)
+    chunks = _layers(controls, pp, vpp)[at["pp"]]
+    shown = [
+        ranges_text(layers) if layers else PAGE["rank_no_layers"][language] for layers in chunks
+    ]
+    words = "rank_layers_of" if len(shown) == 1 else "rank_chunks_layers"
+    held = [PAGE["rank_embedding"][language]] if at["pp"] == 0 else []
+    held += [PAGE["rank_output"][language]] if at["pp"] == pp - 1 else []
+    more = "".join(f" {one}" for one in held)
+    return f"{text} {PAGE[words][language].format(layers='; '.join(shown))}{more}"
+
+
+def _layers(controls: Controls, pp: int, vpp: Any) -> list[list[list[int]]]:
+    """Layers by stage and chunk, from their number or from a pipeline layout's text."""
+    given = typed(controls.layers)
+    if isinstance(given, str) and "t" in given:
+        flat = [one for stage in parse_layout(given) for one in stage]
+        return stage_layers_of_layout(given, flat.count("decoder"), pp, vpp, flat.count("mtp"))
+    account = controls.account is True
+    return stage_layers(given, pp, vpp, account_for_embedding=account, account_for_loss=account)
+
+
+def _experts(layout: Layout, controls: Controls, rank: int, language: str) -> str:
+    assert layout.expert is not None
+    at = coordinates(layout.expert, rank)
+    ep = layout.expert.size("ep")
+    if is_empty(controls.experts):
+        text = PAGE["rank_expert_place"][language].format(place=at["ep"], ep=ep)
+        return text + " " + PAGE["rank_give"][language].format(what=PAGE["rank_num"][language])
+    held = local_experts(typed(controls.experts), ep, at["ep"])
+    text = PAGE["rank_experts_of"][language].format(
+        experts=ranges_text(list(held)), total=controls.experts
+    )
+    if layout.expert.size("etp") > 1:
+        text += " " + PAGE["rank_expert_slice"][language].format(
+            slice=at["etp"], etp=layout.expert.size("etp")
+        )
+    return text
+
+
+def _samples(layout: Layout, controls: Controls, at: dict[str, int], language: str) -> str:
+    dp = layout.mesh.size("dp")
+    text = PAGE["rank_reads"][language].format(place=at["dp"], dp=dp)
+    if is_empty(controls.micro_batch) or is_empty(controls.global_batch):
+        what = PAGE["rank_batches"][language]
+        return text + " " + PAGE["rank_give"][language].format(what=what)
+    read = samples_of(dp, at["dp"], typed(controls.micro_batch), typed(controls.global_batch))
+    shown = ", ".join(
+        str(one.start) if len(one) == 1 else f"{one.start}-{one.stop - 1}"
+        for one in (read[i] for i in range(min(SAMPLES, len(read))))
+    )
+    more = ", …" if len(read) > SAMPLES else ""
+    return f"{text} " + PAGE["rank_samples_of"][language].format(
+        samples=shown + more, count=counted(len(read), "microbatch", language)
+    )
+
+
+def _neighbours(layout: Layout, rank: int, language: str) -> str:
+    ring = layout.every["pp"].neighbours(rank)
+    if ring is None or layout.every["pp"].size == 1:
+        return escape(PAGE["rank_no_pipeline"][language])
+    return escape(PAGE["rank_ring"][language].format(before=ring[0], after=ring[1]))
+
+
+def _groups_table(layout: Layout, rank: int, language: str) -> str:
+    """Every group that the rank is in; names of the very same group share a row."""
+    heads = "".join(
+        f'<th scope="col">{escape(PAGE[name][language])}</th>'
+        for name in ("column_kind", "column_group", "column_size", "column_peers", "column_nodes")
+    )
+    rows = []
+    for names, grouping in same_groups(layout.every.values()):
+        ranks = grouping.members(rank)
+        if not len(ranks):
+            text = PAGE["card_none"][language].format(kind=grouping.name)
+            rows.append(f'<tr><th scope="row">{chips(names)}</th><td colspan="4">{text}</td></tr>')
+            continue
+        nodes = int(nodes_spanned(ranks[None], layout.gpus_per_node)[0])
+        rows.append(
+            f'<tr><th scope="row">{chips(names)}</th><td>{grouping.index_of(rank)}</td>'
+            f'<td>{len(ranks):,}</td><td class="ranks">{ranks_text(ranks)}</td>'
+            f"<td>{nodes}</td></tr>"
+        )
+    return (
+        f'<div class="scroll peers" tabindex="0"><table><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+# -- some ranks ----------------------------------------------------------------------------------
+
+
+def _together(layout: Layout, ranks: Any, language: str) -> str:
+    """Which groups have all the pasted ranks, smallest first."""
+    box = form.fields(form.area("ranks", ranks, language))
+    title = f'<div class="intro"><h2>{PAGE["together_title"][language]}</h2>{box}'
+    if is_empty(ranks):
+        return f"{title}<p>{PAGE['together_empty'][language]}</p></div>"
+    try:
+        asked = parse_ranks(ranks, layout.world_size)
+    except LayoutError as error:
+        return f"{title}</div>{_refused(error, language)}"
+    groups = [grouping for grouping in layout.every.values() if grouping.size > 1]
+    together, apart = shared_groups(groups, asked)
+    understood = PAGE["together_ranks"][language].format(
+        ranks=ranges_text(asked), count=counted(len(asked), "rank", language)
+    )
+    return (
+        f"{title}<p>{escape(understood)}</p><p>{_verdict(together, len(asked), language)}</p></div>"
+        f"{_shared_table(layout, together, len(asked), language)}"
+        f"{_apart(apart, language)}"
+    )
+
+
+def _verdict(together: list[Shared], asked: int, language: str) -> str:
+    if not together:
+        return escape(PAGE["together_none"][language])
+    first = together[0]
+    names = " = ".join(first.names)
+    words = "together_exact" if len(first.ranks) == asked else "together_first"
+    return escape(
+        PAGE[words][language].format(
+            kind=names, index=first.indices[0], count=counted(len(first.ranks), "rank", language)
+        )
+    )
+
+
+def _shared_table(layout: Layout, together: list[Shared], asked: int, language: str) -> str:
+    if not together:
+        return ""
+    heads = "".join(
+        f'<th scope="col">{escape(PAGE[name][language])}</th>'
+        for name in ("column_kind", "column_group", "column_size", "column_ranks", "column_nodes")
+    )
+    rows = "".join(
+        f'<tr><th scope="row">{chips(one.names)}</th>'
+        f"<td>{', '.join(map(str, dict.fromkeys(one.indices)))}</td><td>{len(one.ranks):,}</td>"
+        f'<td class="ranks">{ranks_text(one.ranks)}</td>'
+        f"<td>{int(nodes_spanned([one.ranks], layout.gpus_per_node)[0])}</td></tr>"
+        for one in together
+    )
+    return (
+        f'<div class="scroll shared" tabindex="0"><table><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _apart(apart: list[Split], language: str) -> str:
+    if not apart:
+        return ""
+    items = ", ".join(f"{one.name} ({one.groups})" for one in apart)
+    return f"<p>{escape(PAGE['together_apart'][language].format(kinds=items))}</p>"
+
+
+def _code(at: dict[str, int]) -> str:
+    return f"<code>{escape(', '.join(f'{name} {place}' for name, place in at.items()))}</code>"
+
+
+def _refused(error: LayoutError, language: str) -> str:
+    return f'<span class="refusal" role="alert">{escape(sentence(error, language))}</span>'

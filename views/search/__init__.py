@@ -1,0 +1,1 @@
+"""The Search view: the best layouts for a model on these GPUs."""

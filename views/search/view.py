@@ -1,0 +1,278 @@
+"""The Search view: the best layouts for this model on these GPUs, the one on screen among them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from html import escape
+
+from descriptions import REASONS, SEARCH_LEFT_OUT, TRAFFIC, counted
+from groups import LayoutError
+from training.reasons import Reason, alone, compared
+from training.search import LEAST_TOKENS, Candidate, Found, Job, search, worked_out
+
+from ..base import form
+from ..base.messages import sentence
+from ..base.problems import said_html
+from ..base.state import Controls, Layout, is_empty, read
+from ..base.units import bytes_text, seconds_text
+from ..groups.view import framed
+from ..memory.bars import gib
+from ..memory.inputs import MemoryAsked
+from ..traffic.inputs import (
+    Link,
+    Question,
+    TrafficAsked,
+    inputs_html,
+    question_of,
+    refused_html,
+)
+from ..traffic.view import left_out_html
+
+__all__ = ["job_of", "reason_text", "search_html"]
+
+
+def search_html(
+    layout: Layout,
+    controls: Controls,
+    memory: MemoryAsked,
+    asked: TrafficAsked,
+    language: str,
+    link: Link,
+) -> str:
+    """The whole view: inputs, what was searched, the table, what it leaves out.
+
+    link: the query of the page as it is, with other controls and with some fields of views changed.
+    """
+    world = counted(layout.world_size, "gpu", language)
+    try:
+        question = question_of(layout, controls, memory, asked)
+        body = _answer(layout, controls, memory, question, language, link)
+    except LayoutError as error:
+        body = refused_html(error, layout, controls, memory, language)
+    return framed(
+        layout,
+        language,
+        f'<div class="intro"><h2>{escape(TRAFFIC["search_title"][language])}</h2>'
+        f"<p>{escape(TRAFFIC['search_body'][language].format(world=world))}</p></div>"
+        f'{inputs_html(controls, memory, asked, language)}<div class="search">{body}</div>',
+        "search",
+    )
+
+
+def job_of(layout: Layout, question: Question) -> Job:
+    """The search that a layout's model, batch and orders ask for."""
+    problem = question.problem
+    training, split = problem.training, problem.split
+    return Job(
+        model=problem.model,
+        training=training,
+        global_batch=training.micro_batches * training.micro_batch * split.dp,
+        world=layout.world_size,
+        gpus_per_node=layout.gpus_per_node,
+        cluster=question.cluster,
+        capacity=question.capacity,
+        vpp=split.vpp,
+        cp_algorithm=question.cp_algorithm,
+        dense=tuple(name for name in layout.mesh.names if name in ("tp", "cp", "dp", "pp")),
+        expert=() if layout.expert is None else layout.expert.names,
+    )
+
+
+def _answer(
+    layout: Layout,
+    controls: Controls,
+    memory: MemoryAsked,
+    question: Question,
+    language: str,
+    link: Link,
+) -> str:
+    job = job_of(layout, question)
+    found = search(job)
+    try:
+        current, refusal = worked_out(job, question.problem.split), ""
+    except LayoutError as error:
+        current, refusal = None, sentence(error, language)
+    said = _job(job, found, question, memory, language)
+    if not found.best:
+        return f'{said}<p class="fine">{escape(TRAFFIC["search_none"][language])}</p>'
+    rows = _rows(job, found.best, current, controls, memory, language, link)
+    if refusal:
+        said += f'<p class="refusal line" role="alert">{escape(refusal)}</p>'
+    heads = "".join(
+        f'<th scope="col">{escape(TRAFFIC[f"column_{name}"][language])}</th>'
+        for name in ("place", "layout", "step", "memory", "across", "reasons")
+    )
+    return (
+        f'{said}<div class="scroll search-table" tabindex="0"><table><thead><tr>{heads}</tr>'
+        f"</thead><tbody>{rows}</tbody></table></div>{_key(language)}"
+        f"{left_out_html(SEARCH_LEFT_OUT, language, least=f'{LEAST_TOKENS:,}')}"
+    )
+
+
+def _job(job: Job, found: Found, question: Question, memory: MemoryAsked, language: str) -> str:
+    """What was searched, in a few sentences."""
+    capacity, batch = gib(job.capacity), f"{job.global_batch:,}"
+    lines = [
+        TRAFFIC["search_job"][language].format(
+            model=question.name,
+            tokens=f"{job.model.sequence:,}",
+            batch=batch,
+            micro_batch=job.training.micro_batch,
+            cluster=job.cluster.name,
+            capacity=capacity,
+        ),
+        TRAFFIC["search_tried" if found.too_large else "search_all"][language].format(
+            tried=f"{found.tried:,}", large=f"{found.too_large:,}"
+        ),
+    ]
+    if question.problem.global_batch is None:
+        lines.append(TRAFFIC["search_taken"][language].format(batch=batch))
+    if not found.complete:
+        lines.append(TRAFFIC["search_incomplete"][language])
+    joined = ("" if language == "zh" else " ").join(lines)
+    said = f'<div class="traffic-job"><p>{escape(joined)}</p></div>'
+    if found.best and found.best[0].memory > job.capacity:
+        words = TRAFFIC["search_none_fits"][language].format(capacity=capacity)
+        fix = ({"recompute": "full"}, TRAFFIC["search_other_recompute"][language])
+        is_full = job.training.recompute == "full" or not _fits_with_full(job)
+        said += said_html(words, [] if is_full else [fix], language)
+    return said
+
+
+def _fits_with_full(job: Job) -> bool:
+    """Whether a layout fits once whole layers are computed again."""
+    best = search(replace(job, training=replace(job.training, recompute="full")), most=1).best
+    return bool(best) and best[0].memory <= job.capacity
+
+
+# -- the table -----------------------------------------------------------------------------------
+
+
+def _rows(
+    job: Job,
+    best: Sequence[Candidate],
+    current: Candidate | None,
+    controls: Controls,
+    memory: MemoryAsked,
+    language: str,
+    link: Link,
+) -> str:
+    """The best layouts with the one on screen in its place: behind them all if it is not there."""
+    shown = [(str(place), one) for place, one in enumerate(best, 1)]
+    if current and all(one.sizes != current.sizes for one in best):
+        behind = sum(_is_before(job, one, current) for one in best)
+        place = TRAFFIC["behind"][language] if behind == len(best) else ""
+        shown.insert(behind, (place, current))
+    longest = max(one.seconds for _, one in shown)
+    rows = []
+    for place, one in shown:
+        is_current = current is not None and one.sizes == current.sizes
+        if is_current or current is None:
+            reasons = alone(one, job.capacity)
+        else:
+            reasons = compared(one, current, job.capacity)
+        name = _name(one, job)
+        if not is_current:
+            name = _opener(one, name, controls, memory, language, link)
+        rows.append(_row(job, place, name, one, longest, reasons, is_current, language))
+    return "".join(rows)
+
+
+def _is_before(job: Job, one: Candidate, other: Candidate) -> bool:
+    """Whether the first is ranked before the second: it lacks less memory, or costs less."""
+    lacks = [max(0.0, each.memory - job.capacity) for each in (one, other)]
+    return (lacks[0], one.seconds) <= (lacks[1], other.seconds)
+
+
+def _row(
+    job: Job,
+    place: str,
+    name: str,
+    one: Candidate,
+    longest: float,
+    reasons: Sequence[Reason],
+    is_current: bool,
+    language: str,
+) -> str:
+    parts = (("compute", one.compute), ("idle", one.idle), ("exposed", one.exposed))
+    title = ", ".join(
+        f"{TRAFFIC[f'part_{part}'][language]} {seconds_text(seconds)}" for part, seconds in parts
+    )
+    bar = "".join(
+        f'<span class="search-{part}" style="width:{100 * seconds / longest:.1f}%"></span>'
+        for part, seconds in parts
+    )
+    held = gib(one.memory)
+    if one.memory > job.capacity:
+        words = TRAFFIC["over_memory"][language].format(memory=held)
+        held = f'<span class="over">{escape(words)}</span>'
+    stage = TRAFFIC["stage"][language].format(stage=one.stage)
+    mark = f"<small>{escape(TRAFFIC['on_screen'][language])}</small>" if is_current else ""
+    items = "".join(f"<li>{escape(reason_text(reason, language))}</li>" for reason in reasons)
+    return (
+        f'<tr{" class=current" if is_current else ""}><th scope="row">{escape(place)}{mark}</th>'
+        f'<td class="search-name">{name}</td>{_cell("step", language)}{seconds_text(one.seconds)}'
+        f'<span class="search-bar" role="img" aria-label="{escape(title)}" '
+        f'title="{escape(title)}">{bar}</span></td>'
+        f"{_cell('memory', language)}{held} <small>{escape(stage)}</small></td>"
+        f"{_cell('across', language)}{bytes_text(one.across)}</td>"
+        f'<td class="search-why"><ul>{items}</ul></td></tr>'
+    )
+
+
+def _cell(column: str, language: str) -> str:
+    """The start of a cell that, on a phone, says which column it is of."""
+    return f'<td data-label="{escape(TRAFFIC[f"column_{column}"][language])}">'
+
+
+def _name(one: Candidate, job: Job) -> str:
+    """The sizes, as the controls have them; experts' only where there are experts."""
+    names = ["tp", "cp", "pp", "dp"]
+    if one.split.vpp > 1:
+        names.insert(3, "vpp")
+    if job.model.experts and job.expert:
+        names += ["ep", "etp"]
+    return " ".join(f"{name}{getattr(one.split, name)}" for name in names)
+
+
+def _opener(
+    one: Candidate,
+    name: str,
+    controls: Controls,
+    memory: MemoryAsked,
+    language: str,
+    link: Link,
+) -> str:
+    """The layout, one click away; plain text if the page would refuse it."""
+    split = one.split
+    etp = "" if split.etp == split.tp else str(split.etp)
+    sizes = {"tp": split.tp, "cp": split.cp, "pp": split.pp, "ep": split.ep, "etp": etp}
+    vpp = "" if split.vpp == 1 else str(split.vpp)
+    changed = controls.changed({**sizes, "vpp": vpp})
+    try:
+        read(changed)
+    except LayoutError:
+        return escape(name)
+    fields = {"spread": split.spread} if split.spread != "equal" else {}
+    asked = memory.memory_schedule
+    if not is_empty(asked) and asked != one.training.schedule:
+        fields["memory_schedule"] = ""
+    return form.opener(link(changed, fields), name)
+
+
+def reason_text(reason: Reason, language: str) -> str:
+    """A reason in words."""
+    facts = dict(reason.facts)
+    if "seconds" in facts:
+        facts["seconds"] = seconds_text(facts["seconds"])
+    facts |= {name: gib(facts[name]) for name in ("memory", "other", "left") if name in facts}
+    return REASONS[reason.code][language].format(**facts)
+
+
+def _key(language: str) -> str:
+    parts = "".join(
+        f'<span><i class="search-{part}"></i>{escape(TRAFFIC[f"part_{part}"][language])}</span>'
+        for part in ("compute", "idle", "exposed")
+    )
+    return f'<p class="search-key">{parts}</p>'

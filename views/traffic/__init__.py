@@ -1,0 +1,1 @@
+"""The Traffic view: what is sent in a step, over which links."""

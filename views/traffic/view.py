@@ -1,0 +1,280 @@
+"""The Traffic view: what each kind of group sends in a step, over which links, who to whom."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from html import escape
+
+import numpy as np
+
+from descriptions import BESIDE, CLUSTER_NOTES, LEFT_OUT, PURPOSES, TRAFFIC, Text, counted
+from groups import LayoutError
+from render.svg.matrix import matrix_picture, matrix_svg, scale_png
+from training.parameters import StageParameters
+from training.pipeline.in_flight import way_of
+from training.traffic.matrix import Matrix, matrix
+from training.traffic.per_step import (
+    REACHED,
+    Computation,
+    Traffic,
+    computation,
+    exposed_by_kind,
+    most_layers,
+    traffic,
+)
+
+from ..base.state import Controls, Layout
+from ..base.units import bytes_text, seconds_text
+from ..groups.view import framed
+from ..memory.inputs import MemoryAsked
+from ..nodes.view import chips
+from .inputs import (
+    Question,
+    TrafficAsked,
+    inputs_html,
+    question_of,
+    refused_html,
+)
+
+__all__ = ["TrafficAsked", "sent_in_a_step", "traffic_html"]
+
+
+def traffic_html(
+    layout: Layout,
+    controls: Controls,
+    memory: MemoryAsked,
+    asked: TrafficAsked,
+    language: str,
+) -> str:
+    """The whole view: inputs, kinds by exposed time, every transfer, who sends to whom."""
+    try:
+        question = question_of(layout, controls, memory, asked)
+        body = _answer(layout, question, language)
+    except LayoutError as error:
+        body = refused_html(error, layout, controls, memory, language)
+    return framed(
+        layout,
+        language,
+        f'<div class="intro"><h2>{escape(TRAFFIC["title"][language])}</h2>'
+        f"<p>{escape(TRAFFIC['body'][language])}</p></div>"
+        f'{inputs_html(controls, memory, asked, language)}<div class="traffic">{body}</div>',
+        "traffic",
+    )
+
+
+def sent_in_a_step(layout: Layout, question: Question) -> tuple[list[Traffic], Computation]:
+    """Every transfer of the question's training step, and the computation beside them.
+
+    Errors: LayoutError for a model that the layout does not cut, or does not train so.
+    """
+    problem = question.problem
+    stages = [one.parameters for one in problem.stages()]
+    rows = rows_of(layout, question, stages)
+    split = replace(problem.split, way=way_of(problem.training.schedule))
+    most = most_layers(stages, split)
+    return rows, computation(problem.model, split, problem.training, most, question.cluster.peak)
+
+
+def _answer(layout: Layout, question: Question, language: str) -> str:
+    rows, time = sent_in_a_step(layout, question)
+    said = _job(layout, question, time.step, language)
+    if not rows:
+        return f'{said}<p class="fine">{escape(TRAFFIC["silent"][language])}</p>'
+    return (
+        f"{said}{_kinds(rows, language)}{_every(rows, language)}"
+        f"{_matrix(rows, layout, language)}{left_out_html(LEFT_OUT, language)}"
+    )
+
+
+def rows_of(layout: Layout, question: Question, stages: Sequence[StageParameters]) -> list[Traffic]:
+    """Every transfer of a step; ``stages``: the parameters of each pipeline stage."""
+    problem = question.problem
+    return traffic(
+        problem.model,
+        problem.split,
+        problem.training,
+        layout.every,
+        question.cluster,
+        layout.gpus_per_node,
+        question.cp_algorithm,
+        stages,
+    )
+
+
+def left_out_html(parts: Sequence[Text], language: str, **facts: str) -> str:
+    """What a view's numbers do not hold, as a list."""
+    items = "".join(f"<li>{escape(part[language].format(**facts))}</li>" for part in parts)
+    return f"<div><h3>{escape(TRAFFIC['left_out'][language])}</h3><ul>{items}</ul></div>"
+
+
+def _job(layout: Layout, question: Question, compute: float, language: str) -> str:
+    """The model, the batch and the links, in two lines."""
+    problem, cluster = question.problem, question.cluster
+    b = problem.training.micro_batch
+    job = TRAFFIC["job"][language].format(
+        model=question.name,
+        tokens=f"{problem.model.sequence:,}",
+        micro_batches=counted(problem.training.micro_batches, "microbatch", language),
+        micro_batch=TRAFFIC["sample" if b == 1 else "samples"][language].format(count=b),
+        compute=seconds_text(compute),
+        reached=f"{100 * REACHED:.0f}",
+    )
+    links = TRAFFIC["links"][language].format(
+        cluster=cluster.name,
+        nvlink=f"{cluster.nvlink / 1e9:.0f}",
+        domain=cluster.domain_of(layout.gpus_per_node),
+        nic=f"{cluster.nic / 1e9:.0f}",
+    )
+    note = CLUSTER_NOTES.get(question.cluster_id)
+    sources = "; ".join((*cluster.source, *([note[language]] if note else [])))
+    return (
+        f'<div class="traffic-job"><p>{escape(job)}</p><p>{escape(links)}</p>'
+        f'<p class="traffic-source">{escape(TRAFFIC["sources"][language])} {escape(sources)}</p>'
+        "</div>"
+    )
+
+
+# -- tables --------------------------------------------------------------------------------------
+
+
+def _kinds(rows: Sequence[Traffic], language: str) -> str:
+    """One line a kind, the most exposed first."""
+    exposed = exposed_by_kind(rows)
+    most = max(sum(row.seconds for row in rows if row.kind == kind) for kind in exposed)
+    heads = ("kind", "size", "sent", "total", "across", "seconds", "exposed")
+    body = "".join(
+        _kind([row for row in rows if row.kind == kind], most, language) for kind in exposed
+    )
+    total, across = sum(row.total for row in rows), sum(row.across for row in rows)
+    body += (
+        f'<tr class="traffic-sum"><th scope="row">{escape(TRAFFIC["sum"][language])}</th><td></td>'
+        f"<td></td><td>{bytes_text(total)}</td><td>{_across(total, across, language)}</td>"
+        f"<td>{seconds_text(sum(row.seconds for row in rows))}</td>"
+        f"<td>{seconds_text(sum(exposed.values()))}</td></tr>"
+    )
+    return _table(heads, body, language)
+
+
+def _kind(rows: Sequence[Traffic], most: float, language: str) -> str:
+    total, across = sum(row.total for row in rows), sum(row.across for row in rows)
+    seconds, exposed = sum(row.seconds for row in rows), sum(row.exposed for row in rows)
+    bar = (
+        f'<span class="traffic-bar"><span style="width:{100 * exposed / (most or 1):.1f}%"></span>'
+        f'<span style="width:{100 * (seconds - exposed) / (most or 1):.1f}%"></span></span>'
+    )
+    return (
+        f'<tr><th scope="row">{chips([rows[0].kind])}</th><td>{rows[0].size:,}</td>'
+        f"<td>{bytes_text(max(map(sum, zip(*(row.by_stage for row in rows))), default=0))}</td>"
+        f"<td>{bytes_text(total)}</td><td>{_across(total, across, language)}</td>"
+        f"<td>{seconds_text(seconds)}</td><td>{seconds_text(exposed)}{bar}</td></tr>"
+    )
+
+
+def _across(total: float, across: float, language: str) -> str:
+    """Bytes that leave NVLink domains, and their share."""
+    if not across:
+        return escape(TRAFFIC["all_inside"][language])
+    return f"{bytes_text(across)} <small>({100 * across / total:.0f} %)</small>"
+
+
+def _every(rows: Sequence[Traffic], language: str) -> str:
+    """Every transfer, folded."""
+    heads = (
+        *("kind", "purpose", "operation", "count", "buffer", "sent"),
+        *("across", "seconds", "exposed", "beside"),
+    )
+    body = "".join(
+        f'<tr><th scope="row">{chips([row.kind])}</th>'
+        f"<td>{escape(PURPOSES[row.what][language])}</td>"
+        f"<td><code>{row.operation}</code></td><td>{row.count:,g}</td>"
+        f"<td>{bytes_text(row.buffer)}</td><td>{bytes_text(row.sent)}</td>"
+        f"<td>{_across(row.total, row.across, language)}</td><td>{seconds_text(row.seconds)}</td>"
+        f"<td>{seconds_text(row.exposed)}</td><td>{escape(BESIDE[row.beside][language])}</td></tr>"
+        for row in rows
+    )
+    return (
+        f"<details><summary>{escape(TRAFFIC['every'][language])}</summary>"
+        f"{_table(heads, body, language)}</details>"
+    )
+
+
+def _table(heads: Sequence[str], body: str, language: str) -> str:
+    cells = "".join(
+        f'<th scope="col">{escape(TRAFFIC[f"column_{head}"][language])}</th>' for head in heads
+    )
+    return (
+        f'<div class="scroll traffic-table" tabindex="0"><table><thead><tr>{cells}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+# -- who sends to whom ---------------------------------------------------------------------------
+
+
+def _matrix(rows: Sequence[Traffic], layout: Layout, language: str) -> str:
+    found = matrix(rows, layout.every, layout.mesh, layout.gpus_per_node)
+    total = found.total
+    picture = matrix_picture(total, found.ranks_per_cell, layout.gpus_per_node)
+    low, high = bytes_text(picture.low), bytes_text(picture.high)
+    if found.ranks_per_cell == 1:
+        body = TRAFFIC["matrix_ranks"][language]
+    else:
+        ranks = counted(found.ranks_per_cell, "rank", language)
+        body = TRAFFIC["matrix_nodes"][language].format(ranks=ranks)
+    label = TRAFFIC["matrix_label"][language].format(rows=len(total), low=low, high=high)
+    data = escape(json.dumps(_data(found, total, layout, language), ensure_ascii=False))
+    return (
+        f'<figure class="traffic-figure" data-traffic="{data}">'
+        f"<figcaption><h3>{escape(TRAFFIC['matrix_title'][language])}</h3>"
+        f"<p>{escape(body)}</p><p>{escape(TRAFFIC['matrix_ways'][language])}</p></figcaption>"
+        f'<p class="traffic-told" aria-live="polite">{escape(TRAFFIC["matrix_hint"][language])}'
+        f'</p><div class="scroll">{matrix_svg(picture, label)}</div>'
+        f'<p class="traffic-scale"><span>{low}</span><img src="{scale_png()}" alt="">'
+        f"<span>{high}</span></p></figure>"
+    )
+
+
+def _data(found: Matrix, total: np.ndarray, layout: Layout, language: str) -> dict:
+    """What the page's script needs to name any cell by itself.
+
+    Cells that have the same bytes of every kind are one *mix*; ``cells`` is the number of each
+    cell's mix, row after row, in runs: "3*0,2" is 0, 0, 0, 2. Mix 0 is nothing.
+    """
+    sending = np.flatnonzero(total)
+    by_cell = found.sent.reshape(len(found.kinds), -1)[:, sending].T
+    mixes, number = np.unique(np.round(by_cell, -1), axis=0, return_inverse=True)
+    which = np.zeros(total.size, dtype=np.int64)
+    which[sending] = 1 + number.reshape(-1)
+    return {
+        "kinds": found.kinds,
+        "mixes": [[], *(_mix(row) for row in mixes.tolist())],
+        "cells": _runs(which),
+        "per": found.ranks_per_cell,
+        "node": layout.gpus_per_node,
+        "world": layout.world_size,
+        "words": {
+            name: TRAFFIC[f"matrix_{name}"][language]
+            for name in ("hint", "none", "cell", "rank", "cells")
+        },
+    }
+
+
+def _mix(sent: Sequence[float]) -> list[list[float]]:
+    """Kinds, by number, with their bytes in three digits."""
+    return [[kind, float(f"{number:.3g}")] for kind, number in enumerate(sent) if number]
+
+
+def _runs(numbers: np.ndarray) -> str:
+    """Numbers as runs.
+
+    >>> _runs(np.array([0, 0, 0, 2, 1, 1]))
+    '3*0,2,2*1'
+    """
+    starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+    lengths = np.diff(starts, append=len(numbers))
+    return ",".join(
+        f"{length}*{number}" if length > 1 else str(number)
+        for number, length in zip(numbers[starts].tolist(), lengths.tolist())
+    )
