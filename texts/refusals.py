@@ -30,6 +30,10 @@ REFUSALS: dict[str, Text] = {
     "too-many-axes": Text(
         "{axes} axes are more than {limit}.", "{axes} 个轴超过了上限 {limit} 个。"
     ),
+    "too-much-work": Text(
+        "This asks for more than {limit} {what}, more work than one request may cost.",
+        "这一请求需要处理的{what}超过 {limit}，超出了一次请求允许的工作量。",
+    ),
     "no-picture": Text(
         "This view has no picture of this layout to save.", "这个视图没有可保存的当前布局图。"
     ),
