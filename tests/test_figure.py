@@ -147,7 +147,7 @@ def test_writing_leaves_the_settings_of_matplotlib_as_they_were():
 def test_pyplot_is_never_imported():
     code = (
         "import sys; from groups import fit; from groups.grouping import plain\n"
-        "from render import scene, figure as f\n"
+        "from render.scenes import groups as scene; from render.files import groups as f\n"
         "m = fit(512, tp=8); views = scene.overviews(m, [plain(m, 'tp')], 8, 3)\n"
         "made = f.figure(views, ['a', 'b'], 'c')\n"
         "[f.to_bytes(made, form) for form in ('png', 'svg', 'pdf')]\n"

@@ -323,7 +323,7 @@ def test_a_long_group_is_cut_in_the_list_and_whole_in_the_file():
 def test_every_code_of_a_refusal_has_its_sentence_in_both_languages():
     import pathlib
 
-    rooms = ("groups", "training", "views")
+    rooms = ("groups", "training", "formats", "cli", "views")
     source = "".join(
         path.read_text() for room in rooms for path in pathlib.Path(room).rglob("*.py")
     )

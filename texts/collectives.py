@@ -32,24 +32,9 @@ COLLECTIVES_REFUSALS: dict[str, Text] = {
         "A row of member {place} has shape {shape}, and one of member 0 {other_shape}.",
         "成员 {place} 的一行形状为 {shape}，而成员 0 的为 {other_shape}。",
     ),
-    "not-in-batch": Text(
-        "Rank {rank} has read no tensor {value}.", "rank {rank} 没有读到张量 {value}。"
-    ),
-    "does-not-pack": Text(
-        "{value} has the shape {shape}: the broadcast of shapes holds fewer than {limit} dims, "
-        "none of them 0.",
-        "{value} 的形状为 {shape}：形状的广播只容纳少于 {limit} 维的张量，且各维不为 0。",
-    ),
-    "types-differ": Text(
-        "{value} is {type}, and {other} is {other_type}: all elements travel in one flat tensor.",
-        "{value} 是 {type}，而 {other} 是 {other_type}：所有元素放在一个平坦的张量里传送。",
-    ),
     "nothing-to-send": Text(
         "Member {place} has nothing in slot {slot} at step {step}.",
         "成员 {place} 在第 {step} 步时槽 {slot} 中没有内容。",
-    ),
-    "not-in-vocabulary": Text(
-        "{value} is no word: words go from 0 to {last}.", "{value} 不是词：词从 0 到 {last}。"
     ),
     "not-a-shape": Text(
         "{value} is not a shape: write one to three sizes, such as 4 or 2x4.",

@@ -144,14 +144,6 @@ REFUSALS: dict[str, Text] = {
         "{names} axis names do not go with {sizes} sizes.",
         "{names} 个轴名与 {sizes} 个大小对不上。",
     ),
-    "bad-hosts": Text(
-        "{value} does not fit a list of hosts with their slots, such as a:4,b:4, each host once.",
-        "{value} 不符合主机列表的写法：主机名:槽位数，用逗号分隔，例如 a:4,b:4，每台主机只列一次。",
-    ),
-    "too-few-slots": Text(
-        "{wanted} processes are more than the {slots} slots that may be used.",
-        "{wanted} 个进程超过了可用的 {slots} 个槽位。",
-    ),
     "layers-do-not-divide": Text(
         "{count} layers, with those counted for the embedding and the loss, do not spread "
         "evenly over {stages} stages.",
@@ -187,10 +179,6 @@ REFUSALS: dict[str, Text] = {
     "not-a-multiple": Text(
         "{control} {value} is not a multiple of {of}.",
         "{control} {value} 不是 {of} 的倍数。",
-    ),
-    "bad-weight": Text(
-        "{value} is not a weight: a weight is a number from 0 up.",
-        "{value} 不是权重：权重是不小于 0 的数。",
     ),
     "bad-layout": Text(
         "{value} is no layer of a layout: write E, t, m, L, a bar between stages, and *n after "

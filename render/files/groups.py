@@ -6,7 +6,7 @@ threads may draw at once.
 
 >>> from groups import fit
 >>> from groups.grouping import plain
->>> from render import scene
+>>> from render.scenes import groups as scene
 >>> mesh = fit(16, order="tp-cp-dp-pp", tp=2, pp=2)
 >>> panel = scene.panel(plain(mesh, "tp"), gpus_per_node=8)
 >>> picture = figure([panel], ["TP: 8 groups of 2 ranks"], str(mesh))

@@ -55,7 +55,7 @@ def details_html(layout: Layout, language: str) -> str:
 def groups_text(layout: Layout) -> str:
     """All groups of the layout's kinds, one a line.
 
-    >>> from .state import Controls, read
+    >>> from ..base.state import Controls, read
     >>> print(groups_text(read(Controls(group_type="tp", nodes=1, gpus_per_node=4, pp=1))))
     # tp2-cp1-dp2-pp1
     tp group 0: [0, 1]
