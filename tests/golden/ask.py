@@ -1,0 +1,70 @@
+"""How the golden answers are asked for: a link, an endpoint by name, a command line.
+
+The one place here that knows the code's insides. All three give a text: what a person or a program
+gets to see, a refusal as its words.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import runpy
+import sys
+from collections.abc import Sequence
+from typing import Any
+from unittest import mock
+
+import gradio as gr
+
+import app
+from groups import LayoutError
+from views.api import ENDPOINTS
+from views.base.inputs import filled
+from views.base.link import from_query
+from views.base.messages import sentence
+from views.gradio.controls import notice_html
+from views.page import answer
+
+
+def page_of(query: str, language: str, paste: str = "") -> str:
+    """The page at an address, as HTML: status, view and details; of a bad link what is said of it.
+
+    language: of a reader whose link names none. paste: what stands in the box for launch commands.
+    """
+    try:
+        now = from_query(query)
+    except LayoutError as error:
+        return notice_html(sentence(error, language), language)
+    asked = filled(now.asked, {"paste": paste})
+    found = answer(now.controls, now.language or language, asked=asked)
+    return "\n".join(part for part in (found.status, found.picture, found.details) if part)
+
+
+def endpoint(name: str, arguments: dict[str, Any]) -> str:
+    """What an endpoint answers to a program."""
+    serve = {**ENDPOINTS, "layout": app.layout}[name]
+    try:
+        return serve(**arguments)
+    except gr.Error as error:
+        return f"refused: {error.message}"
+
+
+def endpoint_names() -> set[str]:
+    return {*ENDPOINTS, "layout"}
+
+
+def command(words: Sequence[str], stdin: str = "") -> str:
+    """Exit status, output and errors of ``python -m groups``, in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.object(sys, "argv", ["groups", *words]),
+        mock.patch.object(sys, "stdin", io.StringIO(stdin)),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            runpy.run_module("groups", run_name="__main__", alter_sys=False)
+            status: Any = 0
+        except SystemExit as ended:
+            status = ended.code
+    return f"status {status}\n{out.getvalue()}\n-- errors\n{err.getvalue()}"
