@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import html
+import json
 import re
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
 
 from groups import LayoutError
-from views.base.inputs import Asked
+from views.base.inputs import Asked, flat
+from views.base.link import from_sent, to_sent
 from views.base.state import Controls, Layout, from_preset, read
-from views.page import answer
+from views.page import VIEWS, Answer, answer
 
 MOE = Controls(group_type="moe", nodes=4, tp=2, cp=2, pp=2, ep=8, etp=1)
 LAYOUTS = {
@@ -76,3 +79,26 @@ def refusal_of(controls: Controls) -> LayoutError:
     with pytest.raises(LayoutError) as refusal:
         read(controls)
     return refusal.value
+
+
+# --- The state as the browser sends it ------------------------------------------------------------
+
+
+def state() -> dict[str, object]:
+    """Every name that the page sends, with the value it starts with."""
+    return json.loads(to_sent(Controls(), Asked(), "en"))
+
+
+def draw(changes: Mapping[str, object]) -> Answer:
+    """What the page shows for a state that a browser sends: the first one with ``changes``."""
+    now = from_sent(json.dumps({**state(), **changes}))
+    return answer(now.controls, now.language, asked=now.asked)
+
+
+def views_of(name: str) -> list[str]:
+    """The views that an input may matter to: all, unless it is one of a single view's own."""
+    owners = {"versus": "orders", "ranks": "ranks", "kept": "compare", "paste": "launch"}
+    for view in ("collectives", "pipeline", "memory", "traffic"):
+        owners.update((own, view) for own, _ in flat(getattr(Asked(), view)))
+    others = {"memory": ["search"], "traffic": ["search", "compare"]}
+    return [owners[name], *others.get(owners[name], [])] if name in owners else [*VIEWS]

@@ -118,6 +118,8 @@ def read_asked(
     An input that cannot be is left out, as if it were empty, and told; everything else stays.
     """
     problems: list[LayoutError] = []
+    blank = {name: "" for name, value in vars(asked).items() if is_empty(value)}  # such as spaces
+    asked = replace(asked, **blank)
     while True:
         try:
             return _read(layout, asked, rank), asked, problems
