@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import pytest
 from browser import ARGS, PATIENCE, WATCHES, Watch, expect, settle
+from endpoints import Endpoints
 from hypothesis import settings
 
 # These have assertions; else pytest would not say what differed in them.
@@ -33,6 +34,12 @@ def server() -> Iterator[str]:
     demo.launch(prevent_thread_lock=True, quiet=True, server_port=port, **app.launch_options())
     yield f"http://127.0.0.1:{port}/"
     demo.close(verbose=False)
+
+
+@pytest.fixture(scope="session")
+def client(server: str) -> Endpoints:
+    """Calls the endpoints of the running page."""
+    return Endpoints(server)
 
 
 @pytest.fixture(scope="session")
