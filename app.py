@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import sys
 from typing import Any
 
 # Before gradio is imported: it resolves outside hosts otherwise. The page works behind a firewall.
@@ -23,6 +24,7 @@ os.environ["GRADIO_ANALYTICS_CACHE_FREQUENCY"] = str(10**12)
 os.environ["MPLBACKEND"] = "agg"
 
 import gradio as gr
+from starlette.middleware import Middleware
 
 from groups import LayoutError
 from groups.audit import spans_of
@@ -32,6 +34,7 @@ from views.api import ENDPOINTS
 from views.base.state import Controls, read
 from views.gradio import controls
 from views.gradio.widgets import style_sheets
+from views.server.guard import Guard
 
 FONTS = ["system-ui", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", "sans-serif"]
 MONO = ["ui-monospace", "SFMono-Regular", "Consolas", "DejaVu Sans Mono", "monospace"]
@@ -151,8 +154,6 @@ LAUNCH: dict[str, Any] = {
     "footer_links": ["api"],
     # Drawings at a time, of all visitors: more would only wait for each other (the GIL).
     "max_threads": 8,
-    # Uploads are open even without a file component; nothing here takes a file.
-    "max_file_size": "64kb",
     # Each API call without a session keeps about 50 KB, up to 10,000 of them by default.
     "state_session_capacity": 200,
 }
@@ -162,8 +163,20 @@ def launch_options() -> dict[str, Any]:
     """Everything that launch() needs for this page; tests launch it the same way."""
     # The endpoints are MCP tools too where Gradio's extra for it is installed, as on a Space.
     has_mcp = importlib.util.find_spec("mcp") is not None
-    return {**LAUNCH, "mcp_server": has_mcp, "theme": theme(), "css": style_sheets()}
+    around = {"middleware": [Middleware(Guard)]}
+    looks = {"theme": theme(), "css": style_sheets()}
+    return {**LAUNCH, **looks, "mcp_server": has_mcp, "app_kwargs": around}
+
+
+def main() -> None:
+    """Serve the page; a port that is asked for and taken is told in one line."""
+    port = os.environ.get("GRADIO_SERVER_PORT")
+    try:
+        create_app().launch(server_port=int(port) if port else None, **launch_options())
+    except OSError:
+        taken = f"Port {port} is taken" if port else "Every port from 7860 to 7959 is taken"
+        sys.exit(f"{taken}: choose another one, such as GRADIO_SERVER_PORT=8080 python app.py")
 
 
 if __name__ == "__main__":
-    create_app().launch(**launch_options())
+    main()

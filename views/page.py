@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import gradio as gr
+from anyio import to_thread
 
 from descriptions import CONTROLS, PAGE
 from descriptions import VIEWS as VIEW_NAMES
@@ -145,6 +146,7 @@ def build(demo: gr.Blocks, column: ControlColumn) -> None:
         # What came while a drawing ran is drawn once, in its newest state.
         trigger_mode="always_last",
         show_progress="hidden",
+        api_name="draw",
         api_visibility="private",
         # The queue would cost several times the drawing itself. What it is good for is done by
         # the page (one drawing of a visitor at a time) and by max_threads (of all visitors).
@@ -160,9 +162,7 @@ def build(demo: gr.Blocks, column: ControlColumn) -> None:
         partial(_reword, column),
         column.language,
         worded,
-        trigger_mode="always_last",
-        show_progress="hidden",
-        api_visibility="private",
+        **LIKE,
     )
     # The first choice of language is the browser's. Asked there: an event of ours would mark all
     # its outputs, and Gradio goes through every marked component before each later event.
@@ -170,16 +170,25 @@ def build(demo: gr.Blocks, column: ControlColumn) -> None:
     _wire_downloads(saves, state)
 
 
+LIKE: dict[str, Any] = {
+    "trigger_mode": "always_last",
+    "show_progress": "hidden",
+    "api_visibility": "private",
+    # Every function checks what it is sent; Gradio would write a traceback for it.
+    "preprocess": False,
+}
+"""How events run that change what the page holds."""
+
+
 def _wire_changes(column: ControlColumn, state: gr.HTML, view: gr.Radio) -> None:
     """The events that change several controls at once: the page draws once they all stand."""
-    like = {"trigger_mode": "always_last", "show_progress": "hidden", "api_visibility": "private"}
     controls = [*column.own.values(), state]
-    state.apply(_change, state, controls, **like)
-    state.use(_use_pasted, state, controls, **like)
-    column.preset.input(_preset, [column.preset, state], controls, **like)
+    state.apply(_change, state, controls, **LIKE)
+    state.use(_use_pasted, state, controls, **LIKE)
+    column.preset.input(_preset, [column.preset, state], controls, **LIKE)
     # A link, or the back button: the page's script tells which state the address is about.
     shown = [view, column.preset, column.language, column.notice]
-    state.link(_open_link, state, [*controls, *shown], **like)
+    state.link(_open_link, state, [*controls, *shown], **LIKE)
 
 
 def _view_bar(language: str) -> tuple[gr.Radio, gr.HTML]:
@@ -216,6 +225,7 @@ def _wire_downloads(saves: dict[str, gr.Button], state: gr.HTML) -> None:
             concurrency_limit=1,
             show_progress="hidden",
             api_visibility="private",
+            preprocess=False,
         )
 
 
@@ -241,9 +251,11 @@ def _shown(answer: Answer) -> list[Any]:
     ]
 
 
-def _draw(sent: Any) -> list[Any]:
+async def _draw(sent: Any) -> list[Any]:
     now = from_sent(sent)
-    return _shown(answer(now.controls, now.language, asked=now.asked))
+    return _shown(
+        await to_thread.run_sync(lambda: answer(now.controls, now.language, asked=now.asked))
+    )
 
 
 def _change(sent: Any) -> list[Any]:

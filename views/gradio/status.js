@@ -12,12 +12,13 @@ watch('value', () => document.dispatchEvent(new Event('world')));
 document.dispatchEvent(new Event('world'));
 
 // The address says what the page shows, so that a reload or a shared link shows it again. Changes
-// in quick succession are one step for the back button. Gradio's own parameters are left alone.
+// in quick succession are one step for the back button. Gradio's own parameters are left alone, and
+// what asks the server for leave to embed the page.
 const ONE_STEP = 1000; // ms
 let changed = 0;
 
-const foreign = () =>
-  [...new URLSearchParams(location.search)].filter(([name]) => name.startsWith('__'));
+const isForeign = ([name]) => name.startsWith('__') || name === 'embed';
+const foreign = () => [...new URLSearchParams(location.search)].filter(isForeign);
 
 function linked() {
   const query = new URLSearchParams(location.search);

@@ -1,0 +1,201 @@
+"""What the server takes in and what it refuses, by raw HTTP: statuses, bytes and headers."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from gradio.utils import get_upload_folder
+
+import app
+from views.server.guard import LARGEST_BODY
+
+API = "gradio_api/"
+UPLOADS = ("upload", "upload?upload_id=1", "component_server", "component_server/")
+UPLOADS += ("process_recording", "stream/x", "vibe-edit", "../login", "upload/")
+POSTS = ("run/draw", "call/layout", "queue/join", "api/draw", "call/v2/layout", "cancel", "reset")
+HEADERS = {"content-type": "application/json"}
+CLIENT = httpx.Client(timeout=60)
+
+
+def post(server: str, path: str, content: object, **headers: str) -> httpx.Response:
+    body = content if isinstance(content, (bytes, str, Iterator)) else json.dumps(content)
+    return CLIENT.post(f"{server}{API}{path}", content=body, headers={**HEADERS, **headers})
+
+
+def draw(state: object = "{}") -> dict[str, object]:
+    return {"data": [state], "session_hash": "x"}
+
+
+def files_kept() -> set[str]:
+    return {str(path) for path in Path(get_upload_folder()).rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("path", POSTS)
+def test_a_body_that_says_it_is_too_large_is_refused_before_it_is_sent(server, path):
+    connection = http.client.HTTPConnection(urlsplit(server).netloc)
+    connection.putrequest("POST", f"/{API}{path}")
+    connection.putheader("Content-Length", str(60_000_000))
+    connection.endheaders()
+    answer = connection.getresponse()
+    assert answer.status == 413
+    assert f"{LARGEST_BODY:,}" in json.loads(answer.read())["detail"]
+    connection.close()
+
+
+def test_a_body_in_chunks_is_counted_while_it_arrives(server):
+    def chunks(size: int) -> Iterator[bytes]:
+        yield b'{"data": ["{}"], "event_data": "'
+        yield from (b"x" * 50_000 for _ in range(size // 50_000))
+        yield b'"}'
+
+    assert post(server, "run/draw", chunks(900_000)).status_code == 200
+    assert post(server, "run/draw", chunks(1_000_000)).status_code == 413
+
+
+def test_the_largest_body_is_taken(server):
+    body = json.dumps(draw())
+    assert post(server, "run/draw", body.ljust(LARGEST_BODY)).status_code == 200
+    assert post(server, "run/draw", body.ljust(LARGEST_BODY + 1)).status_code == 413
+
+
+@pytest.mark.parametrize("path", UPLOADS)
+def test_no_file_is_taken_from_anybody(server, path):
+    before = files_kept()
+    files = [("files", (f"{number}.bin", b"0" * 1000)) for number in range(50)]
+    url = httpx.URL(f"{server}{API}{path}")
+    for headers in ({}, {"Origin": "https://elsewhere.example"}):
+        assert CLIENT.post(url, files=files, headers=headers).status_code == 403
+    assert files_kept() == before
+
+
+def test_no_address_makes_the_server_write_a_file(server):
+    before = files_kept()
+    assert post(server, "run/draw", draw()).status_code == 200
+    assert CLIENT.get(f"{server}{API}deep_link?session_hash=x").status_code == 404
+    assert files_kept() == before
+
+
+ADDRESSES = ("", "config", "theme.css", "nothing", f"{API}info", f"{API}upload", f"{API}nothing")
+
+
+def test_security_headers_go_with_every_answer(server):
+    answers = [CLIENT.get(server + address) for address in ADDRESSES]
+    answers += [CLIENT.head(server), post(server, "run/draw", draw())]
+    answers += [post(server, "run/nothing", draw()), post(server, "upload", b"")]
+    answers += [post(server, "run/draw", b"x" * (LARGEST_BODY + 1))]
+    assert {answer.status_code for answer in answers} == {200, 403, 404, 405, 413}
+    for answer in answers:
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "same-origin"
+        policy = answer.headers["content-security-policy"]
+        assert "object-src 'none'" in policy
+        assert policy.endswith("frame-ancestors 'self'")
+
+
+def test_the_page_is_embedded_only_where_its_address_or_a_space_asks_for_it(server, monkeypatch):
+    def ancestors(query: str) -> str:
+        policy = CLIENT.get(server + query).headers["content-security-policy"]
+        return policy.rpartition("frame-ancestors ")[2]
+
+    assert ancestors("?embed=1") == ancestors("?v=1&tp=2&embed=1") == "*"
+    assert ancestors("?embed=0") == ancestors("?tp=embed=1") == ancestors("") == "'self'"
+    monkeypatch.setenv("SPACE_ID", "somebody/page")
+    assert "https://huggingface.co" in ancestors("").split()
+
+
+JOIN = {"session_hash": "mistakes", "event_data": None, "trigger_id": None}
+MISTAKES = {
+    "no JSON": ("run/draw", b"{", 400),
+    "JSON too deep to read": ("queue/join", b"[" * 100_000, 400),
+    "a number too long to read": ("run/draw", b'{"data": [%s]}' % (b"9" * 9_000), 400),
+    "no text at all": ("call/layout", b"\xff\xfe", 400),
+    "a list": ("run/draw", [1], 422),
+    "no values": ("run/draw", {}, 422),
+    "no list of values": ("queue/join", {**JOIN, "fn_index": 1, "data": {"a": 1}}, 422),
+    "too few values": ("call/layout", {"data": []}, 422),
+    "too many values": ("run/draw", {"data": ["{}", 1]}, 422),
+    "an event that there is not": ("queue/join", {**JOIN, "fn_index": 9_999, "data": []}, 404),
+    "an event below zero": ("run/predict", {"fn_index": -1, "data": []}, 404),
+    "an event by a text": ("run/predict", {"fn_index": "1", "data": []}, 404),
+    "an event by a list": ("run/predict", {"fn_index": [], "data": []}, 404),
+    "a name that there is not": ("call/nothing", {"data": []}, 404),
+    "a name that there is not, anew": ("call/v2/nothing", {}, 404),
+    "a parameter that there is not": ("call/v2/layout", {"colour": "red"}, 400),
+    "nothing to cancel": ("cancel", {"session_hash": "x", "fn_index": 99, "event_id": "x"}, 200),
+    "nothing to reset": ("reset", {}, 422),
+}
+
+
+def test_a_visitors_mistakes_are_answered_in_words_and_leave_no_traceback(server, capfd, caplog):
+    wrong = []
+    for name, (path, content, status) in MISTAKES.items():
+        answer = post(server, path, content)
+        if answer.status_code != status:
+            wrong.append((name, answer.status_code, answer.text[:200]))
+        elif status >= 400 and not answer.json()["detail"]:
+            wrong.append((name, answer.text))
+    assert not wrong
+    logged = "".join(capfd.readouterr()) + caplog.text
+    assert "Traceback" not in logged, logged
+
+
+def events(server: str) -> dict[int, int]:
+    """The events that the page may send, and how many values each takes."""
+    config = CLIENT.get(f"{server}config").json()
+    return {one["id"]: len(one["inputs"]) for one in config["dependencies"] if one["backend_fn"]}
+
+
+def test_no_event_of_the_page_fails_on_values_of_another_type(server, capfd, caplog):
+    for number, count in events(server).items():
+        for value in (None, {"a": [1]}, "x"):
+            session = f"{number} {value!r:.9}"
+            body = {"fn_index": number, "data": [value] * count, "session_hash": session}
+            if post(server, "queue/join", body).is_success:  # the one that draws is not queued
+                params = {"session_hash": session}
+                answers = CLIENT.get(f"{server}{API}queue/data", params=params).text
+                assert "process_completed" in answers
+    logged = "".join(capfd.readouterr()) + caplog.text
+    assert "Traceback" not in logged, logged
+
+
+def test_a_visitor_who_leaves_in_the_middle_leaves_no_traceback(server, capfd, caplog):
+    host = urlsplit(server)
+    request = f"POST /{API}run/draw HTTP/1.1\r\nHost: {host.netloc}\r\nContent-Type: "
+    request += "application/json\r\nContent-Length: {}\r\n\r\n{}"
+    body = json.dumps(draw())
+    for text in (
+        request.format(500, '{"data"'),
+        request.format(len(body), body),
+        f"GET /{API}heartbeat/gone HTTP/1.1\r\nHost: {host.netloc}\r\n\r\n",
+        f"GET /{API}queue/data?session_hash=gone HTTP/1.1\r\nHost: {host.netloc}\r\n\r\n",
+        "no HTTP at all\r\n\r\n",
+    ):
+        with socket.create_connection((host.hostname, host.port)) as visitor:
+            visitor.sendall(text.encode())
+    assert post(server, "run/draw", draw()).status_code == 200
+    logged = "".join(capfd.readouterr()) + caplog.text
+    assert "Traceback" not in logged, logged
+
+
+def test_drawing_makes_no_session_and_keeps_no_picture(server, monkeypatch):
+    from gradio.state_holder import SessionState
+
+    made: list[object] = []
+    monkeypatch.setattr(SessionState, "__init__", lambda self, blocks: made.append(self))
+    for number in range(5):
+        assert post(server, "run/draw", {**draw(), "session_hash": f"new{number}"}).is_success
+    assert not made
+
+
+def test_a_port_that_is_taken_is_told_in_one_line(server, monkeypatch):
+    port = str(urlsplit(server).port)
+    monkeypatch.setenv("GRADIO_SERVER_PORT", port)
+    with pytest.raises(SystemExit, match=f"Port {port} is taken: choose another one"):
+        app.main()

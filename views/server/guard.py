@@ -1,0 +1,253 @@
+"""What the page takes in from outside, and what goes with every answer: a middleware of ASGI.
+
+A request is refused here before Gradio reads it: a body that is too large, a file, an event that
+there is not, values that are too few. Gradio takes uploads of any page, and answers such mistakes
+with a traceback in the log.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import logging
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs
+
+Message = dict[str, Any]
+Scope = dict[str, Any]
+
+LOG = logging.getLogger(__name__)
+
+LARGEST_BODY = 1_000_000
+"""Bytes of one request: the longest text that may be pasted, several times."""
+
+API = "/gradio_api/"
+TAKEN = dict.fromkeys(
+    ("run/", "api/", "call/", "queue/join", "cancel", "reset", "mcp"), LARGEST_BODY
+)
+"""What may be posted below `API`, by the beginning of its path, and the bytes it may have. All else
+that Gradio would take is refused: files (upload, component_server, process_recording), a log-in."""
+
+USED = ("data", "fn_index", "session_hash", "trigger_id")
+"""What of an event's body is passed on; what else Gradio would read, the page has no use for."""
+
+NOT_SERVED = (API + "deep_link",)
+"""What Gradio would write to disk for anybody who asks: the page's own links hold everything."""
+
+SPACES_HOSTS = (
+    "https://huggingface.co https://*.huggingface.co https://*.hf.space "
+    "https://cdnjs.cloudflare.com https://fonts.googleapis.com https://fonts.gstatic.com"
+)
+"""What Gradio's page on a Space fetches by itself, and who embeds it."""
+
+
+@dataclass
+class RefusedError(Exception):
+    """A request that is not taken, and why, in words."""
+
+    status: int
+    why: str
+
+
+class GoneError(Exception):
+    """Nobody waits for the answer any more."""
+
+
+class Guard:
+    """The middleware around Gradio's own application."""
+
+    def __init__(self, app: Callable[..., Any]) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Callable, send: Callable) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        answer = _Answer(send, _headers(scope))
+        try:
+            await self._serve(scope, receive, answer)
+        except RefusedError as refused:
+            await answer.say(refused.status, {"detail": refused.why})
+        except GoneError:
+            pass
+        except Exception as error:
+            # Gradio's routes take what they are sent as they find it. Its events log their own.
+            LOG.warning("%s %s: %.200r", scope["method"], scope["path"], error)
+            LOG.debug("in full", exc_info=True)
+            await answer.say(400, {"detail": "The server cannot read this request."})
+
+    async def _serve(self, scope: Scope, receive: Callable, answer: _Answer) -> None:
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        if path.startswith(NOT_SERVED):
+            raise RefusedError(404, "There is nothing here.")
+        if scope["method"] in ("GET", "HEAD", "OPTIONS"):
+            await self.app(scope, receive, answer.send)
+            return
+        body = await _body(scope, receive, _limit(path))
+        if path.startswith((API + "run/", API + "api/", API + "call/", API + "queue/join")):
+            sent = _sent(body)
+            event = _event(scope["app"].get_blocks(), path, sent)
+            is_direct = not event.queue and "queue/" not in path
+            if is_direct and inspect.iscoroutinefunction(event.fn):
+                await answer.say(*await _result(event.fn, sent["data"]))
+                return
+            if "/v2/" not in path:
+                body = json.dumps({name: sent[name] for name in USED if name in sent}).encode()
+        await self.app(scope, _once(body, receive), answer.send)
+
+
+class _Answer:
+    """An answer on its way out; headers of ours go with it."""
+
+    def __init__(self, send: Callable, headers: Mapping[str, str]) -> None:
+        self._send = send
+        self._headers = [(name.encode(), value.encode()) for name, value in headers.items()]
+        self._begun = self._ended = False
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._begun = True
+            message = {**message, "headers": [*message.get("headers", ()), *self._headers]}
+        else:
+            self._ended = not message.get("more_body", False)
+        await self._send(message)
+
+    async def say(self, status: int, content: object) -> None:
+        """The whole answer as JSON; another that has begun is ended in its place."""
+        if self._begun:
+            if not self._ended:
+                await self.send({"type": "http.response.body", "body": b""})
+            return
+        body = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+        if status == 413:  # what is still to come is not waited for
+            headers.append((b"connection", b"close"))
+        await self.send({"type": "http.response.start", "status": status, "headers": headers})
+        await self.send({"type": "http.response.body", "body": body})
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    """Security headers: the page fetches from itself alone, and is not shown inside another's.
+
+    Gradio's page needs scripts in its HTML and makes functions of texts. Who wants to embed the
+    page says so in its address, ``?embed=1``; on a Space, Hugging Face does.
+    """
+    hosts = f" {SPACES_HOSTS}" if os.environ.get("SPACE_ID") else ""
+    query = parse_qs(scope["query_string"].decode("latin-1"), max_num_fields=None)
+    ancestors = "*" if query.get("embed") == ["1"] else f"'self'{hosts}"
+    policy = (
+        f"default-src 'self'{hosts}; script-src 'self' 'unsafe-inline' 'unsafe-eval'{hosts}; "
+        f"style-src 'self' 'unsafe-inline'{hosts}; img-src 'self' data: blob:{hosts}; "
+        f"font-src 'self' data:{hosts}; worker-src 'self' blob:; object-src 'none'; "
+        f"base-uri 'self'; form-action 'self'; frame-ancestors {ancestors}"
+    )
+    return {
+        "content-security-policy": policy,
+        "referrer-policy": "same-origin",
+        "x-content-type-options": "nosniff",
+    }
+
+
+def _limit(path: str) -> int:
+    """Bytes that may be posted there.
+
+    Errors: RefusedError where nothing may.
+    """
+    for begin, limit in TAKEN.items():
+        if path.startswith(API + begin):
+            return limit
+    raise RefusedError(403, "Nothing is taken in here: this page has no use for files.")
+
+
+async def _body(scope: Scope, receive: Callable, limit: int) -> bytes:
+    """All that is sent, counted while it arrives.
+
+    Errors: RefusedError where it is, or says that it is, too large; GoneError.
+    """
+    refused = RefusedError(413, f"A request may have {limit:,} bytes at most.")
+    said = dict(scope["headers"]).get(b"content-length", b"0")
+    if not said.isdigit() or len(said) > 20 or int(said) > limit:
+        raise refused
+    parts, size, more = [], 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise GoneError
+        part, more = message.get("body", b""), message.get("more_body", False)
+        parts.append(part)
+        size += len(part)
+        if size > limit:
+            raise refused
+    return b"".join(parts)
+
+
+def _once(body: bytes, receive: Callable) -> Callable:
+    """A receive() that gives the body again, then what comes after it."""
+    messages = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return again
+
+
+def _sent(body: bytes) -> dict[str, Any]:
+    try:
+        sent = json.loads(body)
+    except (ValueError, RecursionError):
+        raise RefusedError(400, "The body is not JSON.") from None
+    if not isinstance(sent, dict):
+        raise RefusedError(422, "The body is not a JSON object.")
+    return sent
+
+
+def _event(blocks: Any, path: str, sent: dict[str, Any]) -> Any:
+    """The event of Gradio's that is asked for.
+
+    Errors: RefusedError where there is none, or where it is not given what it takes.
+    """
+    named = path.startswith(API + "call/")
+    index = sent.get("fn_index")
+    if not named and index is not None:
+        is_one = isinstance(index, int) and index in blocks.fns
+        event = blocks.fns[index] if is_one else None
+    else:
+        name = path.rstrip("/").rpartition("/")[2]
+        event = next((one for one in blocks.fns.values() if one.api_name == name), None)
+    if event is None or event.fn is None:
+        raise RefusedError(404, "There is no such endpoint.")
+    if path.startswith(API + "call/v2/"):
+        return event
+    data, counts = sent.get("data"), {len(event.inputs)}
+    if named:
+        counts.add(sum(not block.skip_api for block in event.inputs))
+    if not isinstance(data, list) or len(data) not in counts:
+        raise RefusedError(422, f'"data" must be a list of {len(event.inputs)} values.')
+    return event
+
+
+async def _result(function: Callable[..., Any], data: list[Any]) -> tuple[int, dict[str, Any]]:
+    """Status and answer of an event outside Gradio's queue, in the form in which Gradio gives it.
+
+    Gradio would make a session for it, keep all that it answers, and take several times as long as
+    the drawing itself.
+    """
+    begun = time.perf_counter()
+    try:
+        values = await function(*data)
+    except Exception:
+        LOG.exception("an event failed")
+        return 500, {"error": None}
+    took = time.perf_counter() - begun
+    return 200, {
+        "data": values,
+        "is_generating": False,
+        "duration": took,
+        "average_duration": took,
+        "render_config": None,
+        "changed_state_ids": [],
+    }
