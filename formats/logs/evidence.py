@@ -1,0 +1,113 @@
+"""From what is pasted or dropped to readings: texts, dumps and reports, one or many."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from groups.errors import LayoutError, quoted
+
+from .lines import read_lines
+from .nccl import is_report, read_report
+from .reading import Reading
+from .recorder import Dump, as_dump, is_dump
+from .unpickle import BadPickleError, plain
+
+MOST_BYTES = 32 * 1024 * 1024
+"""Of all files together."""
+MOST_FILES = 16_384
+
+Content = str | bytes
+Evidence = Content | Mapping[str, Content]
+
+_RANK_OF_FILE = re.compile(r"(\d{1,7})(?:\.(?:json|pkl|pickle|pt|bin|trace|dump|fr)){0,2}$")
+
+
+def read_files(evidence: Evidence) -> tuple[Reading, list[Dump]]:
+    """What all files say: lines and reports in one reading, and the dumps.
+
+    Errors: LayoutError ``no-evidence``, ``too-much-evidence``, and ``bad-dump`` where no file can
+    be read; a bad file among good ones is a note.
+    """
+    files = evidence if isinstance(evidence, Mapping) else {"": evidence}
+    _check(files)
+    reading, dumps, refused = Reading(), [], []
+    for name, content in files.items():
+        try:
+            document = _document(content)
+        except BadPickleError as error:
+            refused.append((name, str(error)))
+            continue
+        if document is None:
+            read_lines(content if isinstance(content, str) else _decoded(content), reading)
+        elif is_report(document):
+            read_report(document, reading)
+        elif is_dump(document):
+            dumps.append(as_dump(document, name, _rank_of(name)))
+        else:
+            refused.append((name, "neither a dump of Flight Recorder nor a report of NCCL's RAS"))
+    if len(refused) == len(files):
+        raise _bad_dump(*refused[0])
+    for name, why in refused:
+        reading.note("file-unreadable", file=quoted(name), why=why)
+    return reading, dumps
+
+
+def _check(files: Mapping[str, Content]) -> None:
+    if not all(isinstance(one, (str, bytes)) for one in files.values()):
+        raise LayoutError("no-evidence", "a log is text, or the bytes of a file", control="log")
+    if len(files) > MOST_FILES or sum(map(len, files.values())) > MOST_BYTES:
+        raise LayoutError(
+            "too-much-evidence",
+            f"more than {MOST_BYTES // 2**20} MB or {MOST_FILES:,} files",
+            why="send the dumps of the group that hangs, or the lines around the first timeout",
+            control="log",
+            facts={"megabytes": MOST_BYTES // 2**20, "files": MOST_FILES},
+        )
+    if not files:
+        raise LayoutError("no-evidence", "there is no log to read", control="log")
+
+
+def _document(content: Content) -> Any:
+    """What a pickle or a JSON file holds; None for text."""
+    if isinstance(content, bytes):
+        if content[:1] == b"\x80" or (content[:1] in (b"(", b"}") and content[-1:] == b"."):
+            return plain(content)
+        start = content[:64].lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    else:
+        start = content[:64].lstrip("\ufeff \t\r\n")[:1].encode("ascii", "replace")
+    if start != b"{":
+        return None
+    try:
+        text = content if isinstance(content, str) else content.decode("utf-8-sig", "replace")
+        return json.loads(text.lstrip("\ufeff"))
+    except (ValueError, RecursionError):
+        return None  # a log may begin with a brace
+
+
+def _decoded(content: bytes) -> str:
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return content.decode("utf-16", "replace")
+    return content.decode("utf-8", "replace")
+
+
+def _rank_of(name: str) -> int | None:
+    """The global rank at the end of a dump's file name, where Flight Recorder puts it.
+
+    >>> _rank_of("dumps/nccl_trace_rank_12"), _rank_of("nccl_trace_rank_3.json"), _rank_of("dump")
+    (12, 3, None)
+    """
+    match = _RANK_OF_FILE.search(name)
+    return int(match[1]) if match else None
+
+
+def _bad_dump(name: str, why: str) -> LayoutError:
+    return LayoutError(
+        "bad-dump",
+        f"{quoted(name or 'the file')} is no dump that can be read: {why}",
+        why="only plain data is read: text, numbers, lists and dicts",
+        control="log",
+        facts={"file": quoted(name or "the file"), "why": why},
+    )

@@ -1,0 +1,113 @@
+"""The dumps of many ranks as one job: its groups, and what each member called in each."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .model import ProcessGroup
+from .names import WORLD, kind_of
+from .recorder import MOST_ENTRIES, Call, Dump, GroupKey
+
+
+@dataclass
+class Group:
+    """A group and its members' calls, by rank and by number in the group."""
+
+    group: ProcessGroup
+    family: str  # groups of one family do the same in the ranks' program
+    calls: dict[int, dict[int, list[Call]]] = field(default_factory=lambda: defaultdict(dict))
+    p2p: dict[int, list[Call]] = field(default_factory=lambda: defaultdict(list))
+
+    def called(self, rank: int, seq: int) -> bool:
+        """Whether a rank has called the collective of this number, or a later one."""
+        return bool(self.calls.get(rank)) and max(self.calls[rank]) >= seq
+
+    def pending(self, rank: int) -> int | None:
+        """The number of the first collective that a rank has called and that did not end."""
+        open_calls = [
+            seq
+            for seq, calls in self.calls.get(rank, {}).items()
+            if not all(call.ended for call in calls)
+        ]
+        return min(open_calls, default=None)
+
+
+@dataclass
+class Job:
+    """All groups that some dump names, and who has a dump."""
+
+    groups: dict[GroupKey, Group]
+    dumped: tuple[int, ...]
+    wrapped: frozenset[int]  # ranks whose recording does not go back to the start
+    backend: str
+
+    def of_family(self, family: str, rank: int) -> Group | None:
+        """The group of a family that a rank is in."""
+        return self._families.get((family, rank))
+
+    def __post_init__(self) -> None:
+        self._families: dict[tuple[str, int], Group] = {}
+        for group in self.groups.values():
+            for rank in group.calls:
+                self._families.setdefault((group.family, rank), group)
+
+
+def job_of(dumps: Sequence[Dump], members: Mapping[str, Iterable[int]] | None = None) -> Job:
+    """Join the dumps of one job; ``members`` tells groups by name where the dumps do not.
+
+    A name can be several groups (split_group), so a group is its name and its members.
+    """
+    known: dict[str, set[tuple[int, ...]]] = defaultdict(set)
+    for dump in dumps:
+        for name, ranks in dump.members.items():
+            known[name].add(ranks)
+    for name, ranks in (members or {}).items():
+        if not known[name]:
+            known[name].add(tuple(ranks))
+    dumped = tuple(sorted({dump.rank for dump in dumps if dump.rank is not None}))
+    callers: dict[str, set[int]] = defaultdict(set)
+    for dump in dumps:
+        for call in dump.calls:
+            if dump.rank is not None:
+                callers[call.group].add(dump.rank)
+    groups: dict[GroupKey, Group] = {}
+    budget = MOST_ENTRIES
+    for dump in dumps:
+        if dump.rank is None:
+            continue
+        for call in dump.calls[:budget]:
+            ranks = _members_of(dump.rank, call.group, known[call.group])
+            key = (call.group, ranks)
+            if key not in groups:
+                groups[key] = _new_group(dump, call.group, ranks, callers[call.group], dumped)
+            group = groups[key]
+            if call.peers:
+                group.p2p[dump.rank].append(call)
+            else:
+                group.calls[dump.rank].setdefault(call.seq, []).append(call)
+        budget -= min(budget, len(dump.calls))
+    wrapped = frozenset(d.rank for d in dumps if d.rank is not None and d.wrapped)
+    backend = next((dump.backend for dump in dumps if dump.backend), "")
+    return Job(groups, dumped, wrapped, backend)
+
+
+def _members_of(rank: int, name: str, known: set[tuple[int, ...]]) -> tuple[int, ...]:
+    fitting = [ranks for ranks in known if rank in ranks]
+    return fitting[0] if len(fitting) == 1 else ()
+
+
+def _new_group(
+    dump: Dump, name: str, ranks: tuple[int, ...], callers: set[int], dumped: tuple[int, ...]
+) -> Group:
+    description = dump.descriptions.get(name) or None
+    if description == "undefined":
+        description = None
+    kind = kind_of(description) or (WORLD if name == "0" and not description else None)
+    complete = bool(ranks)
+    if not ranks:
+        ranks = dumped if kind == WORLD else tuple(sorted(callers))
+    key = f"{name}:{description}" if description else name
+    family = description or f"#{dump.local_ids.get(name, name)}"
+    return Group(ProcessGroup(key, name, description, kind, ranks, complete), family)

@@ -1,0 +1,189 @@
+"""What a log, a dump or a report says, as data.
+
+Ranks are global unless a name says otherwise. A number that a line prints as the place within a
+process group is a group rank; one that may be either is ambiguous, and is never counted as global.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Stall:
+    """One line about work that did not finish: who waits for what.
+
+    Counters are those of the group in the line's own prefix; -1 means that nothing ever completed.
+    """
+
+    rank: int | None  # global
+    group_rank: int | None
+    group: str | None  # as in `Log.groups`
+    guid: str | None  # the group's name in the whole job, where the line has it
+    seq: int | None = None
+    op: str | None = None  # as printed, e.g. ALLREDUCE
+    numel_in: int | None = None
+    numel_out: int | None = None
+    timeout_ms: int | None = None
+    last_enqueued: int | None = None
+    last_completed: int | None = None
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A worker that a launcher saw die: -6 aborted (a victim as a rule), -9 killed, 1 an error."""
+
+    rank: int | None
+    local_rank: int | None
+    exitcode: int | None
+    host: str | None = None
+
+
+@dataclass(frozen=True)
+class Counts:
+    """One rank of a communicator in a report of NCCL's RAS: how many operations it has launched."""
+
+    communicator: str  # as printed, e.g. #0-0 (27a079b828ff1a75)
+    comm_rank: int  # its place in the communicator
+    launched: int | None
+    host: str | None
+    missing: bool = False  # the report could not reach its process
+
+
+@dataclass(frozen=True)
+class ProcessGroup:
+    """A process group of the job, as the evidence names it."""
+
+    key: str  # as in `Log.groups`
+    name: str | None  # torch's own: a counter or a hash, the same on all ranks
+    description: str | None
+    kind: str | None  # tp, pp, dp-cp ..., world; None where the name does not say
+    members: tuple[int, ...] = ()  # global ranks in the group's order; empty where nothing says
+    complete: bool = False  # whether these are all members
+
+
+@dataclass(frozen=True)
+class Party:
+    """Ranks of a group that called the same at the same place in the group's order."""
+
+    ranks: tuple[int, ...]
+    op: str
+    sizes: str  # input and output sizes or element counts, as printed
+
+
+@dataclass(frozen=True)
+class Wait:
+    """One operation of one group that does not finish.
+
+    Attributes:
+        waiting: ranks that entered it and wait.
+        absent: members that did not enter it, so that it cannot finish.
+        parties: where members called different things, who called what; else empty.
+        unknown: members of whom no dump says anything.
+        late: members that entered it only after the others had given up.
+    """
+
+    group: ProcessGroup
+    op: str
+    seq: int
+    waiting: tuple[int, ...]
+    absent: tuple[int, ...] = ()
+    parties: tuple[Party, ...] = ()
+    unknown: tuple[int, ...] = ()
+    late: tuple[int, ...] = ()
+    peers: tuple[int, int] | None = None  # sender and receiver of a point-to-point operation
+
+    @property
+    def differs(self) -> tuple[str, ...]:
+        """In what the parties differ: ("op",), ("size",) or both."""
+        ops, sizes = ({getattr(one, name) for one in self.parties} for name in ("op", "sizes"))
+        return (("op",) if len(ops) > 1 else ()) + (("size",) if len(sizes) > 1 else ())
+
+
+@dataclass(frozen=True)
+class Hop:
+    """One step of the chain: these groups wait, through ``through``, and with them new ranks."""
+
+    waits: tuple[Wait, ...]
+    through: tuple[int, ...]  # ranks of the step before, for whom these groups wait
+    ranks: tuple[int, ...]  # that wait from this step on
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Where a hang begins and who waits for it.
+
+    Attributes:
+        culprits: ranks that the evidence shows: each did not arrive while nothing held it, or
+            called something else than its peers.
+        suspects: ranks of which one or more are to blame and the evidence does not tell which.
+        reason: ``absent``, ``different``, ``order``, ``late``, ``no-dump``, ``all-arrived`` (a
+            device or the network), ``unclear`` or ``none`` (nothing is stuck).
+        waits: every operation that does not finish, where to look first.
+        hops: how the waiting spreads, from the first group outwards.
+        without_dump: members of groups that are stuck of whom there is no dump.
+    """
+
+    culprits: tuple[int, ...] = ()
+    suspects: tuple[int, ...] = ()
+    reason: str = "none"
+    waits: tuple[Wait, ...] = ()
+    hops: tuple[Hop, ...] = ()
+    without_dump: tuple[int, ...] = ()
+
+    @property
+    def first(self) -> Wait | None:
+        """The operation to look at first: it waits for nobody who waits elsewhere."""
+        return self.hops[0].waits[0] if self.hops else None
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something that the reader must know: a stable code, and the facts of its sentence."""
+
+    code: str
+    facts: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Log:
+    """What some evidence says; see `formats.logs.read_log`.
+
+    Attributes:
+        ranks: global ranks that are named, ascending.
+        group_ranks: numbers that are places within a group or a communicator.
+        ambiguous_ranks: numbers of which the evidence contradicts that they are global.
+        local_ranks: numbers that are places on a host.
+        groups: groups as printed, with their kind or None.
+        missing: global ranks that did not arrive or did otherwise, where the evidence shows it.
+        hosts: host by global rank, where a line says it.
+    """
+
+    ranks: tuple[int, ...] = ()
+    group_ranks: tuple[int, ...] = ()
+    ambiguous_ranks: tuple[int, ...] = ()
+    local_ranks: tuple[int, ...] = ()
+    groups: Mapping[str, str | None] = field(default_factory=dict)
+    missing: tuple[int, ...] = ()
+    stalls: tuple[Stall, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    counts: tuple[Counts, ...] = ()
+    process_groups: tuple[ProcessGroup, ...] = ()
+    dumped: tuple[int, ...] = ()  # ranks of whom there is a dump
+    hosts: Mapping[int, str] = field(default_factory=dict)
+    diagnosis: Diagnosis = Diagnosis()
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def op(self) -> str | None:
+        """The operation that is stuck, if all lines name the same one."""
+        ops = {wait.op for wait in self.diagnosis.waits} or {one.op for one in self.stalls} - {None}
+        return ops.pop() if len(ops) == 1 else None
+
+    @property
+    def seq(self) -> int | None:
+        """Its number in its group, if all lines name the same one."""
+        numbers = {wait.seq for wait in self.diagnosis.waits} or {one.seq for one in self.stalls}
+        numbers -= {None}
+        return numbers.pop() if len(numbers) == 1 else None

@@ -1,0 +1,184 @@
+"""Dumps of PyTorch's Flight Recorder, pickled or as JSON: what one rank has called, in order.
+
+Fields as FlightRecorderDetail.hpp writes them (versions 1.1 to 2.10). What differs between writers:
+
+    JSON     null times are 0, pg_status values are text, ``entries`` is left out when empty
+    NCCL     ``state`` goes scheduled, started, completed; retired without completed is a timeout
+    gloo     ``state`` stays scheduled, ``retired`` says that the work ended; pg_config is empty
+
+Ranks in ``profiling_name`` ("nccl:send 0->1") are places in the group.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+MOST_ENTRIES = 500_000
+"""Of all dumps together; a recorder keeps 2,000 unless it is told otherwise."""
+
+_P2P = re.compile(r"(send|recv) (\d{1,7})(->|<-)(\d{1,7})$")
+
+GroupKey = tuple[str, tuple[int, ...]]
+"""Name and members (empty where the dump does not say): one name can be several groups."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One entry: an operation that a rank has called."""
+
+    group: str  # its name
+    seq: int  # in the group, of collectives or of point-to-point operations
+    op: str  # all_reduce, send ...
+    sizes: tuple[str, str]  # of inputs and outputs, as text
+    dtypes: tuple[str, str]
+    numels: tuple[int, int]
+    ended: bool
+    timed_out: bool
+    created_ns: int
+    timeout_ms: int
+    order: int  # its place in the dump
+    peers: tuple[int, int] | None = None  # sender and receiver, places in the group
+
+
+@dataclass
+class Dump:
+    """One rank's recording."""
+
+    rank: int | None
+    file: str
+    version: str
+    backend: str = ""
+    calls: list[Call] = field(default_factory=list)
+    descriptions: dict[str, str] = field(default_factory=dict)  # by group name
+    members: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    local_ids: dict[str, int] = field(default_factory=dict)
+    wrapped: bool = False  # whether older entries were overwritten
+    dropped: int = 0  # entries that are none
+
+
+def is_dump(document: Any) -> bool:
+    return (
+        isinstance(document, dict)
+        and "version" in document
+        and ("entries" in document or "pg_config" in document)
+    )
+
+
+def as_dump(document: dict[str, Any], file: str, rank: int | None) -> Dump:
+    """The dump in a file; entries that are not of the format are counted and left out."""
+    dump = Dump(rank, file, str(document.get("version", ""))[:20])
+    for config in _values(document.get("pg_config")):
+        name, ranks = config.get("name"), config.get("ranks")
+        if isinstance(name, str) and isinstance(ranks, (str, list)):
+            members = _ranks(ranks)
+            if members:
+                dump.members[name] = members
+            dump.descriptions[name] = str(config.get("desc", ""))[:200]
+    entries = document.get("entries") or []
+    first = entries[0] if isinstance(entries, list) and entries else None
+    dump.wrapped = isinstance(first, dict) and (_whole(first.get("record_id")) or 0) > 0
+    for entry in entries[:MOST_ENTRIES] if isinstance(entries, list) else []:
+        call = _call(entry, len(dump.calls), dump) if isinstance(entry, dict) else None
+        if call:
+            dump.calls.append(call)
+        else:
+            dump.dropped += 1
+    if dump.rank is None:
+        dump.rank = _own_rank(dump)
+    return dump
+
+
+def _call(entry: dict[str, Any], order: int, dump: Dump) -> Call | None:
+    group, name = entry.get("process_group"), entry.get("profiling_name")
+    if not isinstance(name, str) or not isinstance(group, (list, tuple)) or len(group) != 2:
+        return None
+    backend, _, op = name[:200].partition(":")
+    p2p = _P2P.match(op)
+    seq = _whole(entry.get("p2p_seq_id" if entry.get("is_p2p") else "collective_seq_id"))
+    if seq is None:
+        return None
+    peers = None
+    if p2p:
+        one, other = int(p2p[2]), int(p2p[4])
+        peers = (one, other) if p2p[3] == "->" else (other, one)
+        op = p2p[1]
+    dump.backend = dump.backend or backend
+    key = str(group[0])[:200]
+    dump.descriptions.setdefault(key, str(group[1])[:200])
+    local = _whole(entry.get("pg_id"))
+    if local is not None:
+        dump.local_ids.setdefault(key, local)
+    ended = entry.get("state") == "completed" or bool(entry.get("time_discovered_completed_ns"))
+    retired = bool(entry.get("retired"))
+    if backend == "gloo":
+        ended = ended or retired
+    inputs, outputs = entry.get("input_sizes"), entry.get("output_sizes")
+    return Call(
+        group=key,
+        seq=seq,
+        op=op,
+        sizes=(_sizes(inputs), _sizes(outputs)),
+        dtypes=(_sizes(entry.get("input_dtypes")), _sizes(entry.get("output_dtypes"))),
+        numels=(_numel(inputs), _numel(outputs)),
+        ended=ended,
+        timed_out=retired and not ended,
+        created_ns=_whole(entry.get("time_created_ns")) or 0,
+        timeout_ms=_whole(entry.get("timeout_ms")) or 0,
+        order=order,
+        peers=peers,
+    )
+
+
+def _own_rank(dump: Dump) -> int | None:
+    """The rank of a file without one in its name, if its groups leave only one."""
+    for call in dump.calls:
+        members = dump.members.get(call.group)
+        if call.peers and members:
+            place = call.peers[0] if call.op == "send" else call.peers[1]
+            return members[place] if place < len(members) else None
+    called = {call.group for call in dump.calls}
+    all_members = [set(dump.members[name]) for name in called if name in dump.members]
+    common = set.intersection(*all_members) if all_members else set()
+    return common.pop() if len(common) == 1 else None
+
+
+def _ranks(ranks: str | list[Any]) -> tuple[int, ...]:
+    if isinstance(ranks, list):
+        return tuple(rank for rank in ranks if type(rank) is int and rank >= 0)
+    return tuple(int(rank) for rank in re.findall(r"\d{1,7}", ranks))
+
+
+def _whole(value: Any) -> int | None:
+    if type(value) is int:
+        return value
+    if isinstance(value, str) and re.fullmatch(r"-?\d{1,20}", value):
+        return int(value)
+    return None
+
+
+def _sizes(value: Any) -> str:
+    """Sizes or types as text, cut where nobody reads on."""
+    if not isinstance(value, (list, tuple)):
+        return "[]"
+    shapes = [
+        str(list(one)[:16]) if isinstance(one, (list, tuple)) else str(one) for one in value[:64]
+    ]
+    return "[" + ", ".join(shapes) + (", ..." if len(value) > 64 else "") + "]"
+
+
+def _numel(value: Any) -> int:
+    """Elements of all tensors together."""
+    total = 0
+    for shape in value[:1024] if isinstance(value, (list, tuple)) else ():
+        count = 1
+        for size in shape[:16] if isinstance(shape, (list, tuple)) else ():
+            count *= size if type(size) is int and 0 <= size < 2**62 else 0
+        total += count
+    return total
+
+
+def _values(value: Any) -> list[dict[str, Any]]:
+    found = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [one for one in found if isinstance(one, dict)]

@@ -1,0 +1,179 @@
+"""Every operation that does not finish: who entered it, who did not, who called something else."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from .job import Group, Job
+from .model import Party, Wait
+from .recorder import Call
+
+_UNEVEN_INPUTS = ("all_to_all", "alltoall", "scatter")
+_UNEVEN_OUTPUTS = ("all_to_all", "alltoall", "gather")
+_ANY_SIZES = ("coalesced", "_v", "v_single")
+
+Signature = tuple[str, str]
+
+
+def waits_of(job: Job) -> list[Wait]:
+    """The operations that some rank waits in, oldest first."""
+    found = []
+    for group in job.groups.values():
+        found += [(_begun(group, wait), wait) for wait in _collective_waits(group, job)]
+        found += _p2p_waits(group, job)
+    return [wait for _, wait in sorted(found, key=lambda one: one[0])]
+
+
+def signature(calls: list[Call], sizes: bool = True) -> Signature:
+    """What must be the same on all members of a group: operation, types, sizes that may not vary.
+
+    As in torch/distributed/flight_recorder/components/types.py: inputs of an all-to-all and a
+    scatter, outputs of an all-to-all and a gather differ between ranks by right, and so do the
+    parts of a coalesced operation.
+    """
+    last = calls[-1]
+    op = last.op.lower().lstrip("_")
+    if len(calls) > 1 or not sizes or op.endswith(_ANY_SIZES):
+        return op, ""
+    inputs, outputs = last.sizes
+    if op.startswith(_UNEVEN_INPUTS):
+        inputs = "-"
+    if op.startswith(_UNEVEN_OUTPUTS):
+        outputs = "-"
+    return op, f"{inputs} -> {outputs} {last.dtypes[0]}"
+
+
+def _collective_waits(group: Group, job: Job) -> list[Wait]:
+    pending = {rank: group.pending(rank) for rank in group.calls}
+    numbers = sorted({seq for seq in pending.values() if seq is not None})
+    if not numbers:
+        return []
+    members = group.group.members
+    parties = _parties(group, numbers[0])
+    waits = []
+    for seq in _first_difference(group, numbers, parties):
+        at = _parties(group, seq)
+        entered = {rank for one in at for rank in one.ranks}
+        waiting = [rank for rank, own in pending.items() if own == seq]
+        absent = [
+            rank
+            for rank in members
+            if rank in job.dumped
+            and not group.called(rank, seq)
+            and (rank in group.calls or rank not in job.wrapped)
+        ]
+        waits.append(
+            Wait(
+                group=group.group,
+                op=Counter(
+                    call.op for r in entered for call in group.calls[r][seq][-1:]
+                ).most_common(1)[0][0],
+                seq=seq,
+                waiting=tuple(sorted(waiting)),
+                absent=tuple(absent),
+                parties=tuple(at) if len(at) > 1 else (),
+                unknown=tuple(rank for rank in members if rank not in job.dumped),
+                late=() if absent or len(at) > 1 else _late(group, seq),
+            )
+        )
+    return waits
+
+
+def _first_difference(group: Group, numbers: list[int], parties: list[Party]) -> list[int]:
+    """The numbers that are pending, after the one at which the members first called different
+    operations: what comes after it is paired wrongly."""
+    if len(parties) > 1:
+        return numbers
+    lowest = max((min(calls) for calls in group.calls.values() if calls), default=numbers[0])
+    for seq in range(lowest, numbers[0]):
+        ops = {signature(calls[seq], sizes=False) for calls in group.calls.values() if seq in calls}
+        if len(ops) > 1:
+            return [seq, *numbers]
+    return numbers
+
+
+def _parties(group: Group, seq: int) -> list[Party]:
+    """Who called what at this place, the largest party first."""
+    sizes = not _sizes_vary(group, seq)
+    by_signature: dict[Signature, list[int]] = defaultdict(list)
+    for rank, calls in sorted(group.calls.items()):
+        if seq in calls:
+            by_signature[signature(calls[seq], sizes)].append(rank)
+    return sorted(
+        (Party(tuple(ranks), op, shape) for (op, shape), ranks in by_signature.items()),
+        key=lambda party: (-len(party.ranks), party.ranks),
+    )
+
+
+def _sizes_vary(group: Group, seq: int) -> bool:
+    """Whether members have finished this operation with different sizes before: then they may."""
+    op = Counter(calls[seq][-1].op for calls in group.calls.values() if seq in calls)
+    if not op:
+        return False
+    name = op.most_common(1)[0][0]
+    for earlier in range(seq - 1, max(seq - 200, -1), -1):
+        calls = [calls[earlier] for calls in group.calls.values() if earlier in calls]
+        ended = len(calls) > 1 and all(one[-1].op == name and one[-1].ended for one in calls)
+        if ended and len({signature(one) for one in calls}) > 1:
+            return True
+    return False
+
+
+def _late(group: Group, seq: int) -> tuple[int, ...]:
+    """Members that entered only after the others' time was over."""
+    calls = {rank: calls[seq][-1] for rank, calls in group.calls.items() if seq in calls}
+    if not any(call.timed_out for call in calls.values()):
+        return ()
+    begun = min(call.created_ns for call in calls.values())
+    return tuple(
+        sorted(
+            rank
+            for rank, call in calls.items()
+            if not call.timed_out and call.created_ns - begun >= call.timeout_ms * 1_000_000 > 0
+        )
+    )
+
+
+def _p2p_waits(group: Group, job: Job) -> list[tuple[int, Wait]]:
+    """Sends without their receive and receives without their send."""
+    members = group.group.members
+    open_calls: dict[tuple[int, int], dict[str, Call]] = defaultdict(dict)
+    for calls in group.p2p.values():
+        for call in calls:
+            if not call.ended and call.peers:
+                open_calls[call.peers].setdefault(call.op, call)
+    found = []
+    for peers, sides in open_calls.items():
+        if not group.group.complete or max(peers) >= len(members):
+            continue
+        ends = {"send": members[peers[0]], "recv": members[peers[1]]}
+        call = next(iter(sides.values()))
+        other = "recv" if "send" in sides else "send"
+        both = len(sides) == 2
+        parties = ()
+        if both and sides["send"].numels[0] != sides["recv"].numels[1]:
+            parties = tuple(Party((ends[op],), op, one.sizes[0]) for op, one in sides.items())
+        missing = () if both else (ends[other],)
+        found.append(
+            (
+                call.created_ns,
+                Wait(
+                    group=group.group,
+                    op="send/recv",
+                    seq=call.seq,
+                    waiting=tuple(sorted(ends[op] for op in sides)),
+                    absent=tuple(rank for rank in missing if rank in job.dumped),
+                    parties=parties,
+                    unknown=tuple(rank for rank in missing if rank not in job.dumped),
+                    peers=(ends["send"], ends["recv"]),
+                ),
+            )
+        )
+    return found
+
+
+def _begun(group: Group, wait: Wait) -> int:
+    return min(
+        (calls[wait.seq][0].created_ns for calls in group.calls.values() if wait.seq in calls),
+        default=0,
+    )

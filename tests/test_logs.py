@@ -1,0 +1,254 @@
+"""What real logs, dumps and reports say of who is missing."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import re
+from pathlib import Path
+
+import pytest
+
+from formats.logs import evidence, lines, names, nccl, read_log, recorder
+from groups import LayoutError
+
+try:
+    from re import _parser as parser
+except ImportError:  # Python 3.10
+    import sre_parse as parser
+
+DATA = Path(__file__).parent / "data" / "hang"
+ITEMS = [json.loads(line) for line in (DATA / "items.jsonl").read_text().splitlines()]
+
+
+def test_every_excerpt_of_a_real_thread_is_read_as_it_means():
+    wrong = []
+    for item in ITEMS:
+        if item["kind"] == "fr_dump":
+            continue
+        log, expected = read_log(item["text"]), item["expected"]
+        for name, field in [
+            ("global_ranks", log.ranks),
+            ("group_ranks", log.group_ranks),
+            ("ambiguous_ranks", log.ambiguous_ranks),
+            ("groups", tuple(log.groups)),
+            ("missing_ranks", log.missing),
+        ]:
+            if sorted(field) != sorted(expected[name] or []):
+                wrong.append((item["id"], name, field, expected[name]))
+        if item["kind"] == "watchdog" and (log.op, log.seq) != (expected["op"], expected["seq"]):
+            wrong.append((item["id"], log.op, log.seq))
+    assert wrong == []
+
+
+def dumps(folder: str, ending: str = "") -> dict[str, bytes]:
+    files = sorted((DATA / "dumps" / folder).glob("nccl_trace_rank_*"))
+    return {file.name: file.read_bytes() for file in files if file.suffix == ending}
+
+
+@pytest.mark.parametrize("ending", ["", ".json"])
+def test_dumps_say_who_is_missing_or_did_otherwise(ending):
+    wrong = []
+    for folder in sorted((DATA / "dumps").iterdir()):
+        truth = json.loads((folder / "truth.json").read_text())
+        log = read_log(dumps(folder.name, ending))
+        expected = (truth["global_ranks"], truth["group_ranks"], truth["groups"], truth["op"])
+        read = (list(log.ranks), list(log.group_ranks), list(log.groups), log.op)
+        if read != expected or list(log.missing) != truth["culprits"] or log.seq != truth["seq"]:
+            wrong.append((folder.name, read, log.missing, log.seq))
+    assert wrong == []
+
+
+def test_a_rank_without_a_dump_is_a_suspect_and_not_missing():
+    files = dumps("a_missing_rank2")
+    del files["nccl_trace_rank_2"]
+    log = read_log(files)
+    assert (log.ranks, log.missing) == ((0, 1, 2, 3), ())
+    assert (log.diagnosis.suspects, log.diagnosis.reason) == ((2,), "no-dump")
+
+
+def test_the_first_rank_can_be_the_odd_one():
+    files = dumps("c_size_mismatch_rank3")
+    files["nccl_trace_rank_0"], files["nccl_trace_rank_3"] = (
+        files["nccl_trace_rank_3"],
+        files["nccl_trace_rank_0"],
+    )
+    log = read_log(files)
+    assert (log.missing, log.diagnosis.reason) == ((0,), "different")
+    assert log.diagnosis.first.differs == ("size",)
+
+
+class _Steals:
+    def __reduce__(self):
+        return (print, ("stolen",))
+
+
+def _nested(depth: int) -> bytes:
+    return b"\x80\x02" + b"(" * depth + b"t" * depth + b"."
+
+
+HOSTILE = {
+    "a call": pickle.dumps({"version": "2.10", "entries": [_Steals()]}),
+    "a class": pickle.dumps({"version": "2.10", "entries": [io.StringIO]}),
+    "a call of protocol 0": b"(S'true'\nios\nsystem\n.",
+    "an instance": b"\x80\x02(c__builtin__\nset\no.",
+    "a persistent id": b"\x80\x02X\x01\x00\x00\x00aQ.",
+    "an extension": b"\x80\x02\x82\x01.",
+    "keys that collide": pickle.dumps({"version": 1, 2**61 - 1: 0}),
+    "deep": _nested(100_000),
+    "a text without its end": b"\x80\x02}X\xff\xff\xff\x7fabc",
+    "an endless integer": b"\x80\x02\x8b\x00\xff\xff\x00" + b"\x01" * 70_000 + b".",
+    "a memo that is not there": b"\x80\x02h\x09.",
+    "nothing on the stack": b"\x80\x02a.",
+    "no end": b"\x80\x02}",
+    "no dump": pickle.dumps([1, 2, 3]),
+    "itself": b"\x80\x02]q\x00h\x00a.",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_strange_pickle_is_refused_and_runs_nothing(name, capsys):
+    with pytest.raises(LayoutError) as refusal:
+        read_log({"nccl_trace_rank_0": HOSTILE[name]})
+    assert refusal.value.code == "bad-dump"
+    assert capsys.readouterr().out == ""
+
+
+def test_a_damaged_dump_does_not_spoil_the_others():
+    files = dumps("a_missing_rank2")
+    log = read_log({**files, "nccl_trace_rank_9": HOSTILE["a call"]})
+    assert log.missing == (2,)
+    assert [note.code for note in log.notes] == ["file-unreadable"]
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_plain_data_of_every_protocol_is_read(protocol):
+    files = {
+        name: pickle.dumps(pickle.loads(content), protocol=protocol)
+        for name, content in dumps("a_missing_rank2").items()
+    }
+    assert read_log(files).missing == (2,)
+
+
+REPORT = """\
+#0-0 (78db921d1c117b4a) MISMATCH
+  Communicator ranks have different AllReduce operation counts
+  7 ranks have launched up to operation 64
+  Rank 7 has launched up to operation 60 -- GPU 3 managed by process 1650386 on node node1
+"""
+"""As NCCL 2.26 prints it (src/ras/client_support.cc)."""
+
+
+def test_ranks_of_a_report_of_nccl_are_places_in_a_communicator():
+    log = read_log(REPORT)
+    assert (log.ranks, log.group_ranks, log.missing) == ((), (7,), ())
+    assert [(one.comm_rank, one.launched, one.host) for one in log.counts] == [(7, 60, "node1")]
+    assert [note.code for note in log.notes] == ["counts-differ"]
+
+
+def test_a_report_as_json_says_the_same():
+    ranks = [
+        {"rank": rank, "host": "n0", "collective_counts": {"AllReduce": 60 + (rank < 3)}}
+        for rank in range(4)
+    ]
+    report = {"communicators": [{"hash": "0xab", "ranks": ranks, "missing_ranks": []}], "ras": {}}
+    log = read_log({"ras.json": json.dumps(report)})
+    assert (log.ranks, log.group_ranks) == ((), (0, 1, 2, 3))
+    assert [one.launched for one in log.counts] == [61, 61, 61, 60]
+
+
+NO_RANKS = [
+    "2026-11-22 03:00:01 step 12 loss 1.5 port 29500 pid 4711 cuda:3",
+    "local_rank: 3 node_rank=1 group_rank=2 machine rank 4",
+    "[default3]: hello", "  restart_count=0\n  local_ranks=[0, 1]", "mp_rank_03_model_states.pt",
+    "ranks: 8, world size 8", "nranks 16", "    if rank == 0:", "rank -1", "rank1234567890123",
+    '  File "a.py", line 3, in f\n    init_process_group(rank=0, world_size=4)',
+    "srun: error: gpu-3: task 12: Exited with exit code 1", "12: 13: 14:", "prank 3",
+]  # fmt: skip
+
+
+def test_numbers_that_are_no_ranks_are_none():
+    assert {text: read_log(text).ranks for text in NO_RANKS if read_log(text).ranks} == {}
+
+
+LONG = 300
+
+
+def _repeats(parsed, found):
+    """Every repeat of a parsed expression: its bound and the characters that it can take."""
+    for op, value in parsed:
+        if op in (parser.MAX_REPEAT, parser.MIN_REPEAT):
+            found.append((value[1], value[2]))
+            _repeats(value[2], found)
+        elif op is parser.SUBPATTERN:
+            _repeats(value[3], found)
+        elif op is parser.BRANCH:
+            for one in value[1]:
+                _repeats(one, found)
+    return found
+
+
+EXPRESSIONS = {
+    f"{module.__name__}.{name}": value
+    for module in (lines, nccl, names, recorder, evidence)
+    for name, value in vars(module).items()
+    if isinstance(value, re.Pattern)
+}
+
+
+def test_every_expression_is_linear_by_construction():
+    """No repeat is endless, short ones cost a constant, and a long one takes only digits, commas
+    and blanks, or is the last of its expression, after letters that it cannot take: so a text is
+    looked at once, and once more for each start, which lies outside of what others have taken."""
+    bad = []
+    for name, pattern in EXPRESSIONS.items():
+        product = 1
+        for most, inner in _repeats(parser.parse(pattern.pattern), []):
+            if most is parser.MAXREPEAT and not name.endswith("evidence._RANK_OF_FILE"):
+                bad.append((name, "endless"))
+            elif most > LONG:
+                taken = re.compile(r"[\d, ]").fullmatch
+                (op, value), *rest = inner
+                singles = [chr(v) for o, v in value if o is parser.LITERAL]
+                if rest or op is not parser.IN or not all(map(taken, singles)):
+                    bad.append((name, most))
+                if re.match(r"[\d, ]", pattern.pattern):
+                    bad.append((name, "starts inside"))
+            else:
+                product *= max(most, 1) if len(inner) > 1 else 1
+        if product > 1000:
+            bad.append((name, product))
+    assert bad == []
+
+
+WORST = [
+    "[PG " + "x" * 199_996, "[PG " * 50_000, "[PG ID 1 PG GUID " * 12_000, "[PG (((((" * 20_000,
+    "[rank" * 40_000, "[rank1]" * 28_000, "rank " * 40_000, "rank=" * 40_000, "ranks [" * 28_000,
+    "ranks [" + "1, " * 66_000, "missing ranks: {" + "1, " * 66_000, "Ranks " + "1, " * 60_000,
+    "[1, " * 50_000, "SeqNum=1, " * 20_000, "SeqNum=" + "1" * 199_000, "\x1b[" * 100_000,
+    "#0-0 (" + "a" * 199_000, "Rank 1 -- GPU " * 14_000, "0[0] -> " * 25_000,
+    "rank" + " " * 199_000,
+    "[2026-01-01 00:00:00 TP1" + " TP1" * 49_000, "(Worker" + "_TP1" * 49_000, "host  " * 33_000,
+    "CollectiveFingerPrint(SequenceNumber=" * 5_000, "TensorShape=[" + "1," * 99_000,
+    "[1,1]<std" * 22_000, "[" + "a." * 99_000 + "@", "1 ranks have launched " * 9_000,
+    "[1, 2] finished collective #" * 7_000, "group info: " * 16_000, "local_rank" * 20_000,
+    "{" * 200_000, '{"a":' * 40_000, "[" * 200_000, "x" * 200_000, "\n" * 200_000, "\0" * 200_000,
+]  # fmt: skip
+
+
+def test_the_worst_texts_are_read_to_their_end():
+    assert {rank for text in WORST for rank in read_log(text).ranks} == {1, 2}
+
+
+@pytest.mark.parametrize("evidence", [None, 3, {}, {"a": 3}, ["a"]])
+def test_what_is_no_evidence_is_refused(evidence):
+    with pytest.raises(LayoutError) as refusal:
+        read_log(evidence)
+    assert refusal.value.code == "no-evidence"
+
+
+def test_too_much_evidence_is_refused():
+    with pytest.raises(LayoutError) as refusal:
+        read_log({"a": "x" * (32 * 2**20 + 1)})
+    assert refusal.value.code == "too-much-evidence"
