@@ -31,6 +31,7 @@ from groups.audit import spans_of
 from groups.mesh import whole_number
 from views import page
 from views.api import ENDPOINTS
+from views.base.endpoint import require_served
 from views.base.state import Controls, read
 from views.gradio import controls
 from views.gradio.widgets import style_sheets
@@ -85,6 +86,7 @@ def layout(
         choices = {"group_type": group_type, "dp_kind": dp_kind, "framework": framework}
         asked = Controls(**choices, **given, more=names)
         answer = read(asked.changed({"order": order}) if order else asked)
+        require_served(answer.world_size)
     except LayoutError as error:
         raise gr.Error(str(error), print_exception=False) from None
     found: dict[str, Any] = {one.name: one.groups() for one in answer.shown}

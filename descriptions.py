@@ -32,6 +32,7 @@ from texts.traffic import (
     TRAFFIC,
 )
 from texts.types import TYPES
+from texts.work import WORK
 
 __all__ = [
     "ALGORITHM_TEXTS",
@@ -64,6 +65,7 @@ __all__ = [
     "TYPES",
     "UNSETTLED",
     "VIEWS",
+    "WORK",
     "Control",
     "GroupType",
     "Kind",

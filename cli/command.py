@@ -23,7 +23,9 @@ from formats.documents.exports import (
 )
 from formats.documents.headings import OWN_PREFIX, groups_by_name, job_of, meshes
 from formats.documents.tables import Table, cell
+from groups import budget
 from groups.audit import DOMAINS, Span, audit
+from groups.budget import within
 from groups.conventions import CONVENTIONS
 from groups.errors import LayoutError, quoted
 from groups.job import Made, framework_name
@@ -35,6 +37,9 @@ from groups.sharing import Shared, parse_ranks, shared_groups
 
 from .inputs import Asked, checked, number_of
 from .options import PROGRAM, CommandError, one_line, options_parser, sentence
+
+LIMIT = 8 * budget.LIMIT
+"""Units of work of one command: who asks waits alone, and its tables are written in parts."""
 
 
 def run(argv: Sequence[str], stdin: TextIO, stdout: TextIO, stderr: TextIO) -> int:
@@ -54,8 +59,9 @@ def run(argv: Sequence[str], stdin: TextIO, stdout: TextIO, stderr: TextIO) -> i
         options = parser.parse_intermixed_args(argv)
         command, words = _command(options.words)
         asked = Asked(options, words, stdin)
-        parts = COMMANDS[command](asked)
-        first = next(parts, "")  # what can be refused is refused before anything is written
+        with within(LIMIT):
+            parts = COMMANDS[command](asked)
+            first = next(parts, "")  # what can be refused is refused before anything is written
     except (CommandError, LayoutError) as error:
         stderr.write(f"{PROGRAM}: {one_line(sentence(error))}\n")
         return 2

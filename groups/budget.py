@@ -8,14 +8,14 @@ Work that belongs to no request (a test, a script of one's own) is not limited.
 ...     spend(4, "words")
 ...     spend(7, "words")
 Traceback (most recent call last):
-groups.errors.LayoutError: this asks for more than 10 words, more work than one request may cost
+groups.errors.LayoutError: too many words: this is more work than one request may cost
 
 A budget inside another is a part of it: what is spent within counts for both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -35,16 +35,20 @@ class Budget:
     spent: int = 0
     outer: Budget | None = None
 
-    def spend(self, units: int, what: str, **refusal: Any) -> None:
-        """Count work that is about to be done.
+    @property
+    def left(self) -> int:
+        """Units that may still be spent, of this budget and of those that it is a part of."""
+        own = self.limit - self.spent
+        return own if self.outer is None else min(own, self.outer.left)
 
-        Errors: LayoutError ``too-much-work`` where it is more than is left.
-        """
-        self.spent += units
-        if self.spent > self.limit:
-            raise too_much_work(what, self.limit, **refusal)
-        if self.outer is not None:
-            self.outer.spend(units, what, **refusal)
+    def spend(self, units: int) -> bool:
+        """Count units of work; whether there were as many."""
+        enough = units <= self.left
+        budget: Budget | None = self
+        while budget is not None:
+            budget.spent += units
+            budget = budget.outer
+        return enough
 
 
 _CURRENT: ContextVar[Budget | None] = ContextVar("budget", default=None)
@@ -52,7 +56,17 @@ _CURRENT: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 @contextmanager
 def within(limit: int = LIMIT) -> Iterator[Budget]:
-    """A budget for what is done inside; within another one it is a part of that."""
+    """A budget for what is done inside, or in a function that this decorates.
+
+    Within another budget it is a part of that.
+
+    >>> @within(limit=3)
+    ... def reader(text: str) -> int:
+    ...     spend(len(text), "characters")
+    ...     return len(text)
+    >>> reader("abc"), reader("abc")
+    (3, 3)
+    """
     budget = Budget(limit, outer=_CURRENT.get())
     token = _CURRENT.set(budget)
     try:
@@ -61,29 +75,30 @@ def within(limit: int = LIMIT) -> Iterator[Budget]:
         _CURRENT.reset(token)
 
 
-def spend(units: int, what: str, **refusal: Any) -> None:
-    """Count work of the current request; refused where its budget does not allow it.
+Alternatives = Iterable[Mapping[str, Any]] | Callable[[int], Iterable[Mapping[str, Any]]]
 
-    refusal: ``control`` and ``alternatives`` of the refusal, where the caller knows the input that
-    is too large and the nearest that works.
+
+def spend(
+    units: int, what: str, *, control: str | None = None, alternatives: Alternatives = ()
+) -> None:
+    """Count work of the current request that is about to be done.
+
+    what: of what there is too much, a name of texts/work.py. control: the input that is too large.
+    alternatives: changes of inputs that cost less, or a function that finds them, given the units
+    that were left.
+
+    Errors: LayoutError ``too-much-work`` where it is more than is left.
     """
     budget = _CURRENT.get()
-    if budget is not None:
-        budget.spend(units, what, **refusal)
-
-
-def too_much_work(
-    what: str,
-    limit: int,
-    *,
-    control: str | None = None,
-    alternatives: Sequence[Mapping[str, Any]] = (),
-) -> LayoutError:
-    """The refusal of a request that costs more than one may."""
-    return LayoutError(
-        "too-much-work",
-        f"this asks for more than {limit:,} {what}, more work than one request may cost",
-        control=control,
-        alternatives=alternatives,
-        facts={"what": what, "limit": f"{limit:,}"},
-    )
+    if budget is None:
+        return
+    left = budget.left
+    if not budget.spend(units):
+        found = alternatives(left) if callable(alternatives) else alternatives
+        raise LayoutError(
+            "too-much-work",
+            f"too many {what.replace('-', ' ')}: this is more work than one request may cost",
+            control=control,
+            alternatives=[dict(one) for one in found],
+            facts={"what": what},
+        )

@@ -176,7 +176,8 @@ def test_where_nothing_fits_those_that_lack_least_come_first():
 
 
 def test_patience_ends_and_says_so(monkeypatch):
-    monkeypatch.setattr(rooms, "PATIENCE", 3)
+    for name, units in (("PATIENCE", 3), ("BOUND", 0), ("WORKED_OUT", 1), ("STAGE", 0)):
+        monkeypatch.setattr(rooms, name, units)
     found = search(job(EXPERTS, world=16))  # a job of which no answer is kept
     assert (found.worked_out, found.complete) == (3, False)
 

@@ -8,7 +8,7 @@ from .shapes import Text
 API_REFUSALS: dict[str, Text] = {
     "answer-too-large": Text(
         "{count} {what} are more than the {limit} of one answer.",
-        "{count} 个 {what} 超过了一次回答的上限 {limit} 个。",
+        "{what}有 {count} 个，超过了一次回答的上限 {limit} 个。",
     ),
     "not-tensors": Text(
         "{value} is not a JSON list with the tensor of each rank.",

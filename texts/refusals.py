@@ -31,8 +31,8 @@ REFUSALS: dict[str, Text] = {
         "{axes} axes are more than {limit}.", "{axes} 个轴超过了上限 {limit} 个。"
     ),
     "too-much-work": Text(
-        "This asks for more than {limit} {what}, more work than one request may cost.",
-        "这一请求需要处理的{what}超过 {limit}，超出了一次请求允许的工作量。",
+        "Too many {what}: this is more work than one request may cost.",
+        "{what}过多，超出了一次请求允许的工作量。",
     ),
     "no-picture": Text(
         "This view has no picture of this layout to save.", "这个视图没有可保存的当前布局图。"

@@ -17,7 +17,8 @@ only a run tells.
 
 Not all are worked out to the end. A bound from below (computation, idle time, tp and ep at the
 speed of NVLink; weights and optimizer state spread evenly) puts them in order, and once the best so
-many are cheaper than the next bound, no later one can be among them.
+many are cheaper than the next bound, no later one can be among them. A search has its own part of
+a request's budget (groups.budget), PATIENCE: past it the best of what was tried is the answer.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import product
+from itertools import islice
+from math import gcd
 
 from groups.alternatives import divisors
+from groups.budget import spend
 from groups.errors import LayoutError
 from groups.grouping import Grouping
 from groups.mesh import Axis, Mesh
@@ -48,8 +51,17 @@ LEAST_TOKENS = 2048
 MOST = 10
 """Layouts that a search returns."""
 
-PATIENCE = 8_000
-"""Pipeline stages that one search works out: enough for all layouts of a thousand GPUs."""
+PATIENCE = 500_000
+"""Units of work (groups.budget) of one search: enough for all layouts of a thousand GPUs."""
+
+BOUND, WORKED_OUT, STAGE = 60, 800, 40
+"""Units that a layout's bounds cost, its numbers, and those of each of its stages."""
+
+MOST_TRIED = 4_000
+"""Valid layouts whose bounds are worked out: half of PATIENCE."""
+
+MOST_SIZES = 100_000
+"""Sizes that are looked at for valid ones, of all that there are as many, spread evenly."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +146,11 @@ def search(job: Job, most: int = MOST) -> Found:
     >>> found.best[0].split.tp, found.best[0].memory < 80e9, found.complete
     (1, True, True)
     """
-    splits = list(valid_splits(job))
+    splits = list(islice(valid_splits(job, MOST_SIZES), MOST_TRIED + 1))
+    complete = len(splits) <= MOST_TRIED and _step(job, MOST_SIZES) == 1
+    splits = splits[:MOST_TRIED]
+    left = PATIENCE - BOUND * len(splits)
+    spend(BOUND * len(splits), "layouts")
     bounds = sorted(
         (
             (least_memory(job, split) > job.capacity, least_seconds(job, split), number)
@@ -143,16 +159,18 @@ def search(job: Job, most: int = MOST) -> Found:
     )
     too_large = sum(is_large for is_large, _, _ in bounds)
     kept: list[Candidate] = []
-    worked_out, stages, complete = 0, 0, True
+    worked_out = 0
     for is_large, bound, number in bounds:
         fitting = [one for one in kept if one.memory <= job.capacity]
         enough = len(fitting) >= most and fitting[most - 1].seconds <= bound
         if enough or (is_large and fitting):
             break
-        if stages >= PATIENCE:
+        units = WORKED_OUT + STAGE * splits[number].pp
+        if units > left:
             complete = False
-            break
-        stages += splits[number].pp
+            continue  # one with fewer stages may still be worked out
+        left -= units
+        spend(units, "layouts")
         one = _candidate(job, splits[number], bool(fitting))
         worked_out += 1
         if one is not None:
@@ -222,27 +240,55 @@ def idle_seconds(split: Split, training: Training, time: Computation) -> float:
 # -- what is valid -------------------------------------------------------------------------------
 
 
-def valid_splits(job: Job) -> Iterator[Split]:
-    """Every layout that divides the world, the model and the batch."""
+def valid_splits(job: Job, most: int | None = None) -> Iterator[Split]:
+    """Every layout that divides the world, the model and the batch.
+
+    most: sizes that are looked at; of more than these some, spread evenly.
+    """
+    number, step = 0, _step(job, most)
+    for tp, contexts, stages in _sizes(job):
+        count = len(contexts) * len(stages)
+        for at in range(number, count, step):
+            cp, pp = contexts[at // len(stages)], stages[at % len(stages)]
+            yield from _with_experts(job, tp, cp, pp)
+        number = (number - count) % step if number < count else number - count
+
+
+def _step(job: Job, most: int | None) -> int:
+    """Of all sizes of tp, cp and pp, every how many are looked at: one for each of an ep is too."""
+    sizes = [(len(contexts), len(stages)) for _, contexts, stages in _sizes(job)]
+    total = sum(contexts * stages for contexts, stages in sizes)
+    total *= 2 * len(divisors(job.model.experts)) if job.model.experts else 1
+    step = 1 if most is None else max(1, -(-total // most))
+    # No multiple of a row's length, which would meet the same pp in each row.
+    while step > 1 and any(gcd(step, stages) > 1 for _, stages in sizes):
+        step += 1
+    return step
+
+
+def _sizes(job: Job) -> Iterator[tuple[int, list[int], list[int]]]:
+    """Every tp that divides the model, with the sizes of cp and of pp that it can go with."""
     model, domain = job.model, job.domain
     heads = model.heads if model.is_mla else model.kv_heads
     for tp in divisors(job.world if "tp" in job.dense else 1):
         widths = [heads, model.ffn, model.shared_expert_ffn]
         if tp > domain or any(width % tp for width in widths):
             continue
-        for cp, pp in product(
-            _context_sizes(job, tp), divisors(job.world // tp if "pp" in job.dense else 1)
-        ):
-            rest, remainder = divmod(job.world, tp * cp * pp)
-            per_step = job.training.micro_batch * rest
-            if remainder or pp > model.layers or job.global_batch % per_step:
-                continue
-            if rest > 1 and "dp" not in job.dense:
-                continue
-            for ep, etp in _expert_sizes(job, tp, tp * cp * rest):
-                if not _pipelines_agree(job, rest, tp * cp * rest // (ep * etp)):
-                    continue
-                yield _dealt(model, Split(tp=tp, cp=cp, pp=pp, dp=rest, ep=ep, etp=etp), job.vpp)
+        stages = divisors(job.world // tp if "pp" in job.dense else 1)
+        yield tp, _context_sizes(job, tp), [pp for pp in stages if pp <= model.layers]
+
+
+def _with_experts(job: Job, tp: int, cp: int, pp: int) -> Iterator[Split]:
+    """The layouts of these sizes, if they divide the world and the batch."""
+    rest, remainder = divmod(job.world, tp * cp * pp)
+    if remainder or job.global_batch % (job.training.micro_batch * rest):
+        return
+    if rest > 1 and "dp" not in job.dense:
+        return
+    for ep, etp in _expert_sizes(job, tp, tp * cp * rest):
+        if _pipelines_agree(job, rest, tp * cp * rest // (ep * etp)):
+            split = Split(tp=tp, cp=cp, pp=pp, dp=rest, ep=ep, etp=etp)
+            yield _dealt(job.model, split, job.vpp)
 
 
 def _context_sizes(job: Job, tp: int) -> list[int]:

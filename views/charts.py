@@ -26,7 +26,15 @@ from .memory.grid import grid_label, heat_of
 from .memory.inputs import MemoryAsked, Problem, problem_of
 from .memory.zero import moments_of, sharing_group, sharing_ranks
 from .pipeline.chart import Shown, amount, percent, shown_of, timed
-from .pipeline.inputs import PipelineAsked, clock_of, group_of, renamed, schedule_name, schedule_of
+from .pipeline.inputs import (
+    PipelineAsked,
+    clock_of,
+    group_of,
+    renamed,
+    schedule_name,
+    schedule_of,
+    spend_on,
+)
 from .pipeline.layers import stages_of
 from .pipeline.view import MOST_RANKS
 from .traffic.inputs import TrafficAsked, question_of
@@ -84,6 +92,7 @@ def _shown(
     names += [] if is_empty(asked.against) else [asked.against]
     schedules = dict.fromkeys(schedule_of(name, layout, controls, asked) for name in names)
     clock, (_, ranks) = clock_of(asked), group_of(layout, asked, rank)
+    spend_on(list(schedules))
     shown = []
     for one in schedules:
         # Layers that cannot be are no matter where they change nothing.

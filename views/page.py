@@ -13,12 +13,14 @@ from anyio import to_thread
 from descriptions import CONTROLS, PAGE
 from descriptions import VIEWS as VIEW_NAMES
 from groups import LayoutError
+from groups.budget import within
 from render.scenes.groups import PANEL_LIMIT
 
 from .base import form
 from .base.inputs import Asked, filled, flat
 from .base.link import Linked, from_query, from_sent, to_query, to_sent, wish_of
 from .base.messages import sentence
+from .base.problems import problem_html
 from .base.state import (
     OF_MATHS,
     Controls,
@@ -95,6 +97,7 @@ VIEWS: dict[str, Callable[[Layout, Linked], str]] = {
 """What each view shows of a layout that works."""
 
 
+@within()
 def answer(
     controls: Controls, language: str = "en", pin: int | None = None, asked: Asked | None = None
 ) -> Answer:
@@ -111,7 +114,10 @@ def answer(
         return Answer(refused_html(error, controls, language, link), None, None)
     status = status_html(layout, controls, language, link, asked.preset)
     view = asked.view if isinstance(asked.view, str) and asked.view in VIEWS else "groups"
-    picture = VIEWS[view](layout, Linked(controls, asked, language))
+    try:
+        picture = VIEWS[view](layout, Linked(controls, asked, language))
+    except LayoutError as error:  # too much work: every other refusal has its place in the view
+        picture = problem_html(error, language)
     return Answer(status, picture, details_html(layout, language) if view == "groups" else "")
 
 
@@ -258,6 +264,7 @@ async def _draw(sent: Any) -> list[Any]:
     )
 
 
+@within()
 def _change(sent: Any) -> list[Any]:
     """Apply changes of controls and of views' inputs, such as a fix of the refusal."""
     now = from_sent(sent)
@@ -273,6 +280,7 @@ def _change(sent: Any) -> list[Any]:
     )
 
 
+@within()
 def _use_pasted(sent: Any) -> list[Any]:
     """Set every control that the pasted text states."""
     now = from_sent(sent)
@@ -307,6 +315,7 @@ def _reword(column: ControlColumn, language: Any) -> list[Any]:
     ]
 
 
+@within()
 def _open_link(sent: Any) -> list[Any]:
     """Show what a link is about; of a bad one say so, and start anew."""
     now = from_sent(sent)
@@ -323,6 +332,7 @@ def _open_link(sent: Any) -> list[Any]:
     return [*updates, asked.view, asked.preset or None, language, notice]
 
 
+@within()
 def _save(kind: str, sent: Any, theme: Any) -> dict:
     now = from_sent(sent)
     try:

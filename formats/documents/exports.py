@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from groups.audit import spans_of
+from groups.budget import spend
 from groups.conventions import CONVENTIONS
 from groups.grouping import Grouping
 from groups.job import Made
@@ -41,10 +42,14 @@ __all__ = [
     "ranks_csv_parts",
     "ranks_json",
     "ranks_json_parts",
+    "spend_on_groups",
 ]
 
 BLOCK = 4096
 """Lines that are written as one part."""
+
+LISTED, CELLS = 4, 8
+"""Ranks of groups, and cells of a table, that are written for a unit of work (groups.budget)."""
 
 
 # -- groups --------------------------------------------------------------------------------------
@@ -65,7 +70,14 @@ def groups_json_parts(made: Made, names: Iterable[str] | None = None) -> Iterato
     return _groups_json(made, groups_by_name(made, names))
 
 
+def spend_on_groups(chosen: Iterable[Grouping]) -> None:
+    """Count the work of listing groups. Errors: LayoutError if that is too much."""
+    ranks = sum(one.num_groups * one.size for one in chosen)
+    spend(ranks // LISTED, "listed-ranks", control="nodes")
+
+
 def _groups_json(made: Made, chosen: Mapping[str, Grouping]) -> Iterator[str]:
+    spend_on_groups(chosen.values())
     yield opened(heading(made, GROUPS))
     yield '  "groups": {'
     between = "\n"
@@ -115,6 +127,7 @@ def groups_csv_parts(made: Made, names: Iterable[str] | None = None) -> Iterator
 
 
 def _groups_csv(made: Made, chosen: Mapping[str, Grouping]) -> Iterator[str]:
+    spend_on_groups(chosen.values())
     yield "name,group,size,nodes_spanned,ranks\n"
     for name, grouping in chosen.items():
         nodes = spans_of(grouping, made.gpus_per_node).tolist()
@@ -134,6 +147,7 @@ def groups_text_parts(made: Made, names: Iterable[str] | None = None) -> Iterato
     tp group 1: [2, 3]
     """
     chosen = groups_by_name(made, names)
+    spend_on_groups(chosen.values())
     return _blocks(
         f"{name} group {index}: {ranks}\n"
         for name, grouping in chosen.items()
@@ -153,6 +167,9 @@ def rank_columns(made: Made, names: Iterable[str] | None = None) -> dict[str, np
     ([0, 1, 2, 3], [0, -1, -1, 0])
     """
     chosen = groups_by_name(made, names)
+    cells = made.world_size * (3 + sum(len(mesh.names) for mesh in meshes(made).values()))
+    cells += made.world_size * len(chosen)
+    spend(cells // CELLS, "table-cells", control="nodes")
     groups = {f"group_{name}": one.index().astype(np.int32) for name, one in chosen.items()}
     return places(meshes(made), made.world_size, made.gpus_per_node) | groups
 

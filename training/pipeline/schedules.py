@@ -106,6 +106,11 @@ class Asked:
         return 4 * self.p * self.chunks * self.m
 
     @property
+    def num_run(self) -> int:
+        """Ops that all ranks run, at most: F and B, or F, I and W, of each micro-batch."""
+        return (3 if self.rule.splits else 2) * self.p * self.chunks * self.m
+
+    @property
     def works(self) -> bool:
         return self.refusal() is None and self.num_ops <= MOST_OPS
 
@@ -116,6 +121,8 @@ class Asked:
         found: list[dict[str, int]] = []
         for name in sorted(sizes, key=lambda name: name != control):
             most = max(4 * self.p, 2 * self.m, 8) if name != "p" else max(self.m, 2 * self.p)
+            if name != "group_size" and self.num_ops > MOST_OPS:  # beyond, none has to be tried
+                most = min(most, MOST_OPS * getattr(self, name) // self.num_ops)
             values = nearest(
                 sizes[name],
                 lambda size, name=name: replace(self, **{name: size}).works,

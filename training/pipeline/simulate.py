@@ -28,6 +28,9 @@ from .plan import B, F, I, Plan
 Duration = float | Sequence[float]
 """One number for all stages, or one for each stage."""
 
+ABREAST = 12
+"""Ranks from which on it is quicker to run all side by side than one after the other."""
+
 LONGEST = 1e9
 """The longest duration that one op may have: beyond it, sums lose digits that are shown."""
 
@@ -140,8 +143,8 @@ def simulate(plan: Plan, durations: Durations | None = None) -> Timeline:
     rank = plan.rank_of_place
     # A wait of each place: for which place, and how long after its end.
     waits = [(place, np.where(rank[place] == rank, 0.0, send)) for place in inputs]
-    start, end = _run(plan.starts.tolist(), cost.tolist(), *waits[0], *waits[1])
-    return Timeline(plan, np.array(start), np.array(end))
+    run = _run_abreast if plan.p >= ABREAST else _run
+    return Timeline(plan, *run(plan.starts, cost, *waits[0], *waits[1]))
 
 
 def needed_by(plan: Plan, ops: np.ndarray) -> np.ndarray:
@@ -171,18 +174,60 @@ def _costs(plan: Plan, table: np.ndarray) -> np.ndarray:
     return cost
 
 
-def _run(
-    bounds: list[int],
-    cost: list[float],
+def _run_abreast(
+    starts: np.ndarray,
+    cost: np.ndarray,
     first: np.ndarray,
     first_after: np.ndarray,
     second: np.ndarray,
     second_after: np.ndarray,
-) -> tuple[list[float], list[float]]:
+) -> tuple[np.ndarray, np.ndarray]:
+    """As `_run`, all ranks side by side: in each turn every rank runs one place, if it can."""
+    places = len(cost)
+    # Behind the places: one that ran at once, for those that wait for nothing, and one that never
+    # runs, for ranks that are through.
+    never = places + 1
+    at_once = np.r_[np.full(places, np.nan), -np.inf, np.nan]
+    inputs = [np.r_[np.where(one < 0, places, one), never, never] for one in (first, second)]
+    afters = [np.r_[one, 0.0, 0.0] for one in (first_after, second_after)]
+    waits = [(one, after if after.any() else None) for one, after in zip(inputs, afters)]
+    waits = waits if (second >= 0).any() else waits[:1]
+    cost = np.r_[cost, 0.0, 0.0]
+    start, end = np.zeros(places), at_once
+    at, stop, clock = starts[:-1].copy(), starts[1:], np.zeros(len(starts) - 1)
+    ran = 0
+    while True:
+        now = clock
+        for needed, after in waits:
+            ready = end[needed[at]]
+            now = np.maximum(now, ready if after is None else ready + after[at])
+        (able,) = np.nonzero(now == now)  # the others wait for what has not run: not a number
+        if not len(able):
+            break
+        ran += len(able)
+        now, place = now[able], at[able]
+        start[place] = now
+        end[place] = clock[able] = now + cost[place]
+        place += 1
+        at[able] = np.where(place < stop[able], place, never)
+    if ran < places:
+        raise _deadlock()
+    return start, end[:places]
+
+
+def _run(
+    starts: np.ndarray,
+    costs: np.ndarray,
+    first: np.ndarray,
+    first_after: np.ndarray,
+    second: np.ndarray,
+    second_after: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
     """Start and end of each place: every rank runs on until it has to wait for another.
 
-    A loop over plain lists: for ops that hang together like this it beats arrays.
+    A loop over plain lists: for the ops of few ranks it beats arrays.
     """
+    bounds, cost = starts.tolist(), costs.tolist()
     places = len(cost)
     start, end = [0.0] * places, [math.nan] * places
     inputs, afters = first.tolist(), first_after.tolist()
@@ -224,9 +269,13 @@ def _run(
         ran += place - at[rank]
         at[rank], clock[rank] = place, now
     if ran < places:
-        raise LayoutError(
-            "pipeline-deadlock",
-            "ranks wait for each other for ever in this order",
-            control="schedule",
-        )
-    return start, end
+        raise _deadlock()
+    return np.array(start), np.array(end)
+
+
+def _deadlock() -> LayoutError:
+    return LayoutError(
+        "pipeline-deadlock",
+        "ranks wait for each other for ever in this order",
+        control="schedule",
+    )

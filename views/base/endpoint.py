@@ -15,6 +15,7 @@ from typing import Any
 import gradio as gr
 
 from groups import LayoutError
+from groups.budget import within
 from groups.conventions import CONVENTIONS
 from groups.errors import not_a_choice, quoted
 from groups.job import OWN, Job, Made
@@ -114,14 +115,19 @@ def made_of(order: str, etp: Any, framework: Any, **sizes: Any) -> Made:
         made = Job(**sizes, etp=etp or None, **whose).made()
     except LayoutError as error:
         raise error.renamed(OF_MATHS) from None
-    if made.world_size > MOST_SERVED:
+    require_served(made.world_size)
+    return made
+
+
+def require_served(world: int) -> None:
+    """Refuse a world of which no answer lists the ranks."""
+    if world > MOST_SERVED:
         raise LayoutError(
             "too-many-ranks",
-            f"{made.world_size:,} GPUs are more than the {MOST_SERVED:,} that are served",
+            f"{world:,} GPUs are more than the {MOST_SERVED:,} that are served",
             control="nodes",
-            facts={"ranks": made.world_size, "limit": MOST_SERVED},
+            facts={"ranks": world, "limit": MOST_SERVED},
         )
-    return made
 
 
 def require_choice(name: str, value: Any, choices: Iterable[str]) -> None:
@@ -157,7 +163,7 @@ def too_large(count: int, what: str, limit: int, control: str) -> LayoutError:
     """The refusal of an answer that nobody could read."""
     return LayoutError(
         "answer-too-large",
-        f"{count:,} {what} are more than the {limit:,} of one answer",
+        f"{count:,} {what.replace('-', ' ')} are more than the {limit:,} of one answer",
         control=control,
         facts={"count": count, "what": what, "limit": limit},
     )
@@ -175,7 +181,8 @@ def _described(text: str, shared: Iterable[Shared]) -> str:
 def _answered(ask: Callable[[], str]) -> str:
     """The answer, or the refusal in words and nothing else."""
     try:
-        return ask()
+        with within():
+            return ask()
     except LayoutError as error:
         quote = f". Megatron says: {error.quote}" if error.quote else ""
         raise gr.Error(f"{error}{quote}", print_exception=False) from None

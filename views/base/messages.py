@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from descriptions import CONTROLS, PAGE, REFUSALS, SHORT_LABELS, SPANS, TYPES
+from descriptions import CONTROLS, PAGE, REFUSALS, SHORT_LABELS, SPANS, TYPES, WORK
 from groups import LayoutError
 from groups.conventions import CONVENTIONS
 
@@ -31,6 +31,8 @@ def sentence(error: LayoutError, language: str) -> str:
     if "minimum" in facts:
         span = SPANS["up" if error.facts["maximum"] is None else "range"]
         facts["span"] = span[language].format(**facts)
+    if facts.get("what") in WORK:
+        facts["what"] = WORK[facts["what"]][language]
     for name in ("sizes", "levels"):
         if isinstance(facts.get(name), str):
             facts[name] = facts[name].replace(" x ", " × ")

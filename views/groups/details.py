@@ -8,6 +8,7 @@ from functools import lru_cache
 from html import escape
 
 from descriptions import PAGE
+from formats.documents.exports import spend_on_groups
 from groups.audit import spans_of
 from groups.grouping import Grouping
 
@@ -62,6 +63,7 @@ def groups_text(layout: Layout) -> str:
     tp group 1: [2, 3]
     <BLANKLINE>
     """
+    spend_on_groups(layout.shown)
     lines = [f"# {layout.mesh}"]
     for grouping in layout.shown:
         for index, ranks in enumerate(_lists(grouping)):
@@ -71,6 +73,7 @@ def groups_text(layout: Layout) -> str:
 
 def groups_csv(layout: Layout) -> str:
     """All groups as CSV: kind, group, nodes_spanned, ranks (joined by spaces)."""
+    spend_on_groups(layout.shown)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["kind", "group", "nodes_spanned", "ranks"])

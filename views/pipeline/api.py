@@ -12,7 +12,7 @@ from training.pipeline.plan import MOST_OPS, too_many_ops
 from training.pipeline.schedules import Asked, checked
 
 from ..base.endpoint import serving, stated, too_large
-from .inputs import PipelineAsked, clock_of
+from .inputs import PipelineAsked, clock_of, spend_on
 from .view import MOST_RANKS
 
 MOST_PLACES = 100_000
@@ -71,9 +71,10 @@ def pipeline_schedule(
     )
     require_choice("ops", ops, (False, True))
     if p > MOST_RANKS:
-        raise too_large(p, "pipeline ranks", MOST_RANKS, "p")
+        raise too_large(p, "pipeline-ranks", MOST_RANKS, "p")
     if asked.num_ops > MOST_OPS:
         raise too_many_ops(asked.num_ops).but(alternatives=asked.alternatives("m"))
+    spend_on([asked])
     plan = asked.plan()
     if ops and len(plan.flat) > MOST_PLACES:
         refusal = too_large(len(plan.flat), "ops", MOST_PLACES, "ops")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, TypeVar
 
 from groups import LayoutError
+from groups.budget import spend
 from groups.mesh import whole_number
 from groups.stages.holdings import samples_of
 from training.pipeline import SCHEDULES, Durations, Times
@@ -20,6 +22,9 @@ FIELDS |= {"first": "first_layers", "last": "last_layers"}
 """The input of the page that an argument of the maths comes from, where names differ."""
 
 DEFAULT_CHUNKS = 2
+
+UNITS = 2
+"""Units of work (groups.budget) of an op that is simulated, drawn and packed."""
 
 MOST_UNASKED = 64 * 1024
 """Micro-batches times ranks that are shown where nobody says how many there are."""
@@ -132,6 +137,21 @@ def has_batches(controls: Controls) -> bool:
 def micro_batch_of(controls: Controls) -> Any:
     """Samples of a micro-batch: as the column says, else 1, as for the other views."""
     return 1 if is_empty(controls.micro_batch) else typed(controls.micro_batch)
+
+
+def spend_on(schedules: Sequence[Asked]) -> None:
+    """Count the work of schedules that are to be run and drawn.
+
+    Errors: LayoutError with the most micro-batches with which all of them cost less.
+    """
+
+    def fewer(left: int) -> list[dict[str, int]]:
+        most = max((one.m for one in schedules), default=0) * left // units
+        sizes = (m for m in range(most, 0, -1) if all(replace(o, m=m).works for o in schedules))
+        return [{"m": m} for m in islice(sizes, 1)]
+
+    units = UNITS * sum(one.num_run for one in schedules)
+    spend(units, "ops", control="m", alternatives=fewer)
 
 
 def clock_of(asked: PipelineAsked) -> Clock:

@@ -31,6 +31,7 @@ from .inputs import (
     micro_batches,
     schedule_name,
     schedule_of,
+    spend_on,
     tried,
 )
 from .layers import Stage, layers_html, stages_of
@@ -209,6 +210,10 @@ class _Page:
     ) -> str:
         if not schedules or clock is None:
             return ""
+        refused: list[LayoutError] = []
+        tried(refused, lambda: spend_on(schedules))
+        if refused:
+            return self._refused(refused)
         shown = tuple(
             shown_of(one, own, clock, self.controls, self.asked)
             for one, own in zip(schedules, stages)

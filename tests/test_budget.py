@@ -1,0 +1,193 @@
+"""One budget of work for a request, whichever way it comes in: work is counted, time is not."""
+
+from __future__ import annotations
+
+import ast
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import gradio as gr
+import pytest
+
+import app
+from cli.command import run
+from descriptions import REFUSALS, WORK
+from groups import LayoutError, budget
+from groups.budget import LIMIT, spend, within
+from training import search as rooms
+from training.clusters import CLUSTERS
+from training.memory.per_stage import Training
+from training.models import MODELS
+from training.pipeline import plan_of, simulate
+from training.pipeline.schedules import Asked as Schedule
+from training.pipeline.simulate import ABREAST, Durations, _run, _run_abreast, needed_by
+from training.search import search
+from views.api import pipeline_schedule, process_groups
+from views.base.inputs import Asked, filled
+from views.base.link import to_sent
+from views.base.messages import sentence
+from views.base.state import Controls
+from views.page import _save, answer
+from views.pipeline.inputs import spend_on
+
+
+def refused_for(what: str, units: int, limit: int = LIMIT) -> LayoutError:
+    with pytest.raises(LayoutError) as caught, within(limit):
+        spend(units, what)
+    return caught.value
+
+
+def test_work_is_refused_in_both_languages_and_says_of_what_there_is_too_much():
+    for what, words in WORK.items():
+        error = refused_for(what, LIMIT + 1)
+        assert sentence(error, "en").startswith(f"Too many {words['en']}")
+        assert sentence(error, "zh").startswith(words["zh"])
+    assert "{limit}" not in REFUSALS["too-much-work"]["en"]
+
+
+def test_every_count_of_work_in_the_code_has_words():
+    """Each name that `spend` is called with: the second argument of every call."""
+    root = Path(app.__file__).parent
+    rooms = ("groups", "training", "formats", "render", "views", "cli")
+    for path in (path for room in rooms for path in (root / room).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "spend":
+                what = node.args[1]
+                assert not isinstance(what, ast.Constant) or what.value in WORK, path
+
+
+def test_what_is_spent_within_counts_for_both_budgets():
+    with within(10) as outer:
+        with within(8) as inner:
+            spend(6, "words")
+            assert (inner.left, outer.left) == (2, 4)
+        with pytest.raises(LayoutError), within(8):
+            spend(5, "words")
+
+
+def test_work_of_no_request_is_not_limited():
+    spend(10 * LIMIT, "words")
+
+
+def test_alternatives_are_found_from_the_units_that_are_left():
+    with within(10), pytest.raises(LayoutError) as caught:  # noqa: PT012
+        spend(4, "ops")
+        spend(7, "ops", control="m", alternatives=lambda left: [{"m": left}])
+    assert (caught.value.control, caught.value.alternatives) == ("m", ({"m": 6},))
+
+
+# -- pipelines -----------------------------------------------------------------------------------
+
+HEAVY = (
+    ("zb-v", "zb-h2", 512, 970),
+    ("1f1b", "", 1024, 488),
+    ("1f1b", "gpipe", 2, 125_000),
+)
+"""Schedules whose ops are within what one may have, and too many for one request."""
+
+
+def asked_of(schedule: str, against: str, p: int, m: int) -> tuple[Controls, Asked]:
+    values = {"schedule": schedule, "against": against, "micro_batches": m}
+    return Controls(nodes=p, pp=p, tp=1), filled(Asked(view="pipeline"), values)
+
+
+@pytest.mark.parametrize(("schedule", "against", "p", "m"), HEAVY)
+def test_a_pipeline_of_too_many_ops_is_refused_with_micro_batches_that_work(
+    schedule, against, p, m, monkeypatch
+):
+    monkeypatch.setattr("views.pipeline.chart.simulate", None)  # nothing is worked out
+    controls, asked = asked_of(schedule, against, p, m)
+    shown = answer(controls, asked=asked).picture
+    assert WORK["ops"]["en"] in shown
+    assert 'class="pipeline-chart"' not in shown
+    assert "流水线操作过多" in answer(controls, "zh", asked=asked).picture
+    with pytest.raises(gr.Error, match="Too many ops"):
+        _save("png", to_sent(controls, asked, "en"), "light")
+    if not against:
+        with pytest.raises(gr.Error, match=r"too many ops.*; try m "):
+            pipeline_schedule(schedule=schedule, p=p, m=m, ops=False)
+
+
+def test_the_micro_batches_that_a_refusal_offers_cost_less():
+    for schedule, against, p, m in HEAVY:
+        both = [Schedule(name, p, m) for name in (schedule, against) if name]
+        with pytest.raises(LayoutError) as caught, within():
+            spend_on(both)
+        (cure,) = caught.value.alternatives
+        assert 0 < cure["m"] < m
+        with within():
+            spend_on([replace(one, m=cure["m"]) for one in both])
+
+
+@pytest.mark.parametrize("send", [0.0, 0.3])
+@pytest.mark.parametrize("name", ["1f1b", "interleaved", "zb-h2", "zb-v", "dualpipe"])
+def test_ranks_side_by_side_and_one_after_the_other_run_alike(name, send):
+    plan = plan_of(name, p=ABREAST, m=4 * ABREAST)
+    durations = Durations(forward=0.1, overlapped=0.7, send=send)
+    found = simulate(plan, durations)
+    inputs = [needed_by(plan, ops) for ops in (plan.first, plan.second)]
+    rank = plan.rank_of_place
+    waits = [part for one in inputs for part in (one, (rank[one] != rank) * send)]
+    cost = found.end - found.start
+    for run_ in (_run, _run_abreast):
+        start, end = run_(plan.starts, cost, *waits)
+        assert abs(start - found.start).max() < 1e-9
+        assert abs(end - found.end).max() < 1e-9
+
+
+# -- searches ------------------------------------------------------------------------------------
+
+
+def absurd(**changes) -> rooms.Job:
+    """Everything in it has more divisors than any other number of its length."""
+    model = replace(
+        MODELS["deepseek-v3"].model,
+        **{"layers": 5_040, "heads": 5_040, "kv_heads": 5_040, "experts": 5_040},
+    )
+    machine = CLUSTERS["dgx-h100"]
+    job = rooms.Job(model, Training(), 720_720, 720_720, 8, machine, machine.memory)
+    return replace(job, **changes)
+
+
+def test_a_search_without_end_answers_the_best_of_what_it_tried_and_says_so():
+    rooms.search.cache_clear()
+    with within(budget.LIMIT) as spent:
+        found = search(absurd())
+    assert found.best
+    assert not found.complete
+    assert found.tried <= rooms.MOST_TRIED
+    assert spent.spent <= rooms.PATIENCE
+
+
+def test_of_too_many_sizes_some_are_tried_that_lie_spread_over_all():
+    every = {(one.tp, one.cp, one.pp) for one in rooms.valid_splits(absurd(world=5_040))}
+    some = {(one.tp, one.cp, one.pp) for one in rooms.valid_splits(absurd(world=5_040), 4_000)}
+    assert some < every
+    for axis in range(3):
+        assert len({one[axis] for one in some}) > len({one[axis] for one in every}) / 3
+
+
+# -- lists of ranks ------------------------------------------------------------------------------
+
+
+def test_a_list_of_a_million_gpus_is_refused_by_every_way_in():
+    controls = Controls(nodes=131_072, gpus_per_node="8")
+    for kind in ("json", "ranks"):
+        with pytest.raises(gr.Error, match="Too many"):
+            _save(kind, to_sent(controls, Asked(), "en"), "light")
+    for ask in (app.layout, process_groups):
+        with pytest.raises(gr.Error, match="are served"):
+            ask(nodes=131_072)
+
+
+def test_lists_of_131072_gpus_are_not_too_much_work():
+    sent = to_sent(Controls(nodes=16_384, gpus_per_node="8"), Asked(), "en")
+    assert _save("ranks", sent, "light")["name"].endswith(".csv")
+
+
+def test_a_command_has_a_budget_too(monkeypatch):
+    monkeypatch.setattr("cli.command.LIMIT", 100)
+    err = io.StringIO()
+    assert run(["--nodes", "64"], io.StringIO(), io.StringIO(), err) == 2
+    assert "too many listed ranks" in err.getvalue()
