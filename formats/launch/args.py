@@ -30,6 +30,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from groups.budget import within
 from groups.conventions import CONVENTIONS
 from groups.errors import LayoutError, quoted
 from groups.job import Job
@@ -103,7 +104,8 @@ def parse(text: str) -> Parsed:
             control="launch",
             facts={"count": len(text), "limit": MAX_TEXT},
         )
-    return _Meaning(text).parsed()
+    with within():
+        return _Meaning(text).parsed()
 
 
 class _Meaning(Reading):

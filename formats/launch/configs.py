@@ -31,10 +31,7 @@ Read = tuple[list[Entry], list[Word], list[Fault]]
 """Entries, what was not read, and what no reader of the format would read."""
 
 _SECTION = re.compile(r"^[ \t]*\[\[?[A-Za-z_][A-Za-z0-9_. -]*\]\]?[ \t]*(?:#.*)?$", re.MULTILINE)
-_YAML_START = re.compile(
-    r"(?:---[ \t]*)?(?:\n|#[^\n]*\n|[ \t]+\n)*"
-    r"[\"']?[A-Za-z_-][A-Za-z0-9_.-]*[\"']?:(?:[ \t]|\r?\n|$)"
-)
+_YAML_START = re.compile(r"[\"']?[A-Za-z_-][A-Za-z0-9_.-]*[\"']?:(?:[ \t]|\r?\n|$)")
 MAX_DEPTH = 100
 
 
@@ -47,7 +44,9 @@ def form_of(text: str) -> str:
     start = text.lstrip()
     if start[:1] == "{" and start[1:].lstrip()[:1] in ('"', "}"):
         return "json"
-    if _YAML_START.match(start):
+    lines = (line for line in start.removeprefix("---").splitlines() if line.strip())
+    first = next((line for line in lines if line.lstrip()[0] != "#"), "")
+    if _YAML_START.match(first):
         return "yaml"
     section = _SECTION.search(text)
     before = text[: section.start()] if section else ""

@@ -14,13 +14,15 @@ Source of the rules: GNU Bash manual, sections 3.5.3 and 6.5.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from groups.budget import spend
+
 from .words import Run, Source, Word, calculate
 
-MAX_EXPANDED = 400_000
+MAX_EXPANDED = 200_000
 """Characters that variables may put in, all together: a few lines can ask for billions."""
 
 MAX_DEPTH = 4
@@ -49,6 +51,11 @@ class Variable:
     words: list[Word] | None = None  # of an array
     used: bool = False
 
+    @property
+    def each_run(self) -> Iterator[Run]:
+        """The runs of all its words, one after the other."""
+        return (run for word in self.words or () for run in word.runs)
+
     def refer(self) -> Variable:
         self.used = True
         return self
@@ -69,14 +76,16 @@ class Memory:
         """A value that the surroundings give a name, such as Slurm's own variables."""
         self.variables.setdefault(name, Variable(list(runs)))
 
-    def may_spend(self, runs: Sequence[Run], place: tuple[int, int]) -> bool:
-        """Whether variables may put in so much more."""
-        if self.spent > MAX_EXPANDED:
-            return False
-        self.spent += sum(len(run.text) for run in runs) + len(runs)
-        if self.spent > MAX_EXPANDED:
-            self.fault("expands-too-much", place, limit=MAX_EXPANDED)
-            return False
+    def may_spend(self, runs: Iterable[Run], place: tuple[int, int]) -> bool:
+        """Whether variables may put in so much more; no more is looked at than they may."""
+        for run in runs:
+            if self.spent > MAX_EXPANDED:
+                return False
+            self.spent += len(run.text) + 1
+            spend(1, "words of variables")
+            if self.spent > MAX_EXPANDED:
+                self.fault("expands-too-much", place, limit=MAX_EXPANDED)
+                return False
         return True
 
 
@@ -178,11 +187,9 @@ class Expander:
             if variable.words is None or self.text[name.end() : close] == "[0]":
                 return self._value(name[0], start, close + 1)
             variable.refer()
-            runs = []
-            for word in variable.words:
-                runs += [*word.runs, Run(" ", *self.source.place(start, start))]
-            if self.memory.may_spend(runs, self.source.place(start, close)):
-                return runs[:-1]
+            if self.memory.may_spend(variable.each_run, self.source.place(start, close)):
+                space = Run(" ", *self.source.place(start, start))
+                return [run for word in variable.words for run in (*word.runs, space)][:-1]
         return self.unknown(start, close + 1, "variable")
 
     def _arithmetic(self, start: int, end: int) -> list[Run]:

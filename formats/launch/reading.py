@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from groups.budget import spend
 from groups.errors import LayoutError
 from groups.stages.layout_strings import parse_layout
 
@@ -32,8 +33,8 @@ from .flags import (
     limit_of,
 )
 from .items import Item, Said
-from .shell import Shell
-from .words import Run, Source, Word, sliced, split
+from .shell import STEP, Shell
+from .words import Run, Source, Word, split
 
 READERS: dict[str, Callable[[Source], Read]] = {
     "json": read_json,
@@ -129,6 +130,7 @@ class Reading:
         launcher = ""
         at = 0
         while at < len(words):
+            spend(STEP, "words")
             word = words[at]
             text = word.text
             override = _OVERRIDE.match(text)
@@ -197,6 +199,7 @@ class Reading:
     def _file(self, source: Source, form: str) -> None:
         entries, left, faults = READERS[form](source)
         for entry in entries:
+            spend(STEP, "keys")
             name = entry.path[-1]
             place = _whole_place(entry.key, entry.values)
             if name.startswith("--"):  # options kept as keys
@@ -253,6 +256,10 @@ class Reading:
         if not words:
             self.problems.append(self.item("no-value", name, "", place, sets=row.sets))
             return
+        spend(20 * len(words), "values")
+        if len(words) > 1 and row.kind != "sizes":
+            self._bad("bad-value", name, row, words[1])
+            return
         values = []
         for word in words:
             if row.kind != "text" and (word.why or _VARIABLE.search(word.text)):
@@ -265,8 +272,6 @@ class Reading:
         default = next((word.default for word in words if word.default), "")
         if row.kind == "sizes":
             self._say(row, tuple(values), item, default)
-        elif len(values) > 1:
-            self._bad("bad-value", name, row, words[1])
         else:
             self._say(row, values[0], item, default)
 
@@ -366,16 +371,8 @@ def _row_words(value: Word) -> list[Word]:
     text = value.text
     if text[:1] != "[" or text[-1:] != "]" or text[:2] == "[[":
         return [value]
-    found = []
-    for match in re.finditer(r"[^\s,\[\]]+", text):
-        left = value.after(match.start())
-        found.append(_cut(left, len(match[0])))
-    return found
-
-
-def _cut(word: Word, count: int) -> Word:
-    """Its first characters."""
-    return Word(tuple(sliced(word.runs, 0, count)), word.at)
+    inside = Source(value.runs)
+    return [inside.word(*match.span()) for match in re.finditer(r"[^\s,\[\]]+", text)]
 
 
 def _split_words(runs: Sequence[Run]) -> list[Word]:

@@ -20,9 +20,14 @@ import bisect
 import re
 from collections.abc import Sequence
 
+from groups.budget import spend
+
 from .commands import Flow, Script
 from .expand import MAX_DEPTH, Expander
 from .words import Run, Source, Word, split
+
+STEP = 8
+"""Units of work that a word costs, or a sign between words."""
 
 
 class Shell(Script):
@@ -40,6 +45,7 @@ PREFIXES = (
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _PLAIN = re.compile(r"[^\s\\'\"`$;&|()<>]+")
+_SPACES = re.compile(r"[ \t\r\f\v]+")
 _PLACEHOLDER = re.compile(r"<[A-Za-z_][A-Za-z0-9_ ./-]{0,60}>")
 _HEREDOC = re.compile(r"<<(-?)[ \t]*(['\"\\]?)([A-Za-z_][A-Za-z0-9_]*)['\"]?")
 _REDIRECT = re.compile(r"&?[<>]{1,3}\|?(&[0-9-])?[ \t]*")
@@ -66,6 +72,7 @@ class _Reader(Expander):
 
     def read(self) -> None:
         while self.i < len(self.text):
+            spend(STEP, "words")
             plain = _PLAIN.match(self.text, self.i)
             if plain and (self.begun is not None or plain[0][0] != "#"):
                 self._take(self.i, plain.end())
@@ -79,9 +86,9 @@ class _Reader(Expander):
             self._end_array()
 
     def _step(self, c: str) -> None:
-        if c in " \t\r\f\v":
+        if blank := _SPACES.match(self.text, self.i):
             self._end_word()
-            self.i += 1
+            self.i = blank.end()
         elif c == "\n":
             self._newline()
         elif c == "\\":
@@ -305,16 +312,13 @@ class _Reader(Expander):
         if not variable or variable.words is None:
             return None
         variable.refer()
-        runs = [run for word in variable.words for run in word.runs]
-        return (
-            list(variable.words)
-            if self.shell.may_spend(runs, self.source.place(start, end))
-            else None
-        )
+        place = self.source.place(start, end)
+        return list(variable.words) if self.shell.may_spend(variable.each_run, place) else None
 
     def _splice(self, words: Sequence[Word]) -> None:
         """Words of a variable in the place of one word."""
         for at, word in enumerate(words):
+            spend(STEP, "words")
             if at:
                 self._end_word()
                 self.begun = self.i

@@ -29,7 +29,7 @@ LETTERS: dict[str, str] = {"E": "embedding", "L": "loss", "t": "decoder", "m": "
 MAX_TEXT = 2_048
 """Characters that a layout may be written with."""
 
-_REPEATS = (re.compile(r"\(([^)]+)\)\*([0-9]+)"), re.compile(r"(.)\*([0-9]+)"))
+_REPEATS = (re.compile(r"\(([^()]+)\)\*([0-9]+)"), re.compile(r"(.)\*([0-9]+)"))
 """What is repeated, in the order in which it is written out: parentheses, then single letters."""
 
 MTP_RULE = (
