@@ -1,0 +1,184 @@
+"""Which groups stand in more than one rack, for any order of equal nodes; and how few can.
+
+A group stands on some nodes; of equal nodes only the rack matters, so an order is a rack for each
+place. Groups of one kind on the same nodes count together:
+
+    tp8 on nodes of 8, ep16      ep groups stand on the node sets {0, 1} {2, 3} {4, 5} ...
+    racks of the places          A A   A B   B B     one ep group is in two racks
+
+A group of one node crosses nowhere, in any order; one on more nodes than the largest rack crosses
+in every order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from groups.grouping import Grouping
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The groups of one name, as sets of nodes.
+
+    sets: int64, shape (sets, most nodes of one), ascending; a shorter one repeats its first node.
+    weights: groups on each set. Groups of a single node are counted in `groups` alone.
+    """
+
+    name: str
+    groups: int
+    sets: np.ndarray
+    weights: np.ndarray
+
+    @property
+    def leave_node(self) -> int:
+        """Groups on more than one node: an order of equal nodes never changes that."""
+        return int(self.weights.sum())
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """Nodes of each set."""
+        return 1 + np.count_nonzero(np.diff(self.sets, axis=1), axis=1)
+
+    def crossing(self, racks: np.ndarray) -> int:
+        """Groups in more than one rack; racks: one of each place."""
+        if not len(self.sets):
+            return 0
+        found = racks[self.sets]
+        return int(self.weights[(found != found[:, :1]).any(axis=1)].sum())
+
+    def crosses(self, racks: np.ndarray) -> np.ndarray:
+        """Which sets stand in more than one rack."""
+        found = racks[self.sets]
+        return np.asarray((found != found[:, :1]).any(axis=1))
+
+
+def kind_of(grouping: Grouping, gpus_per_node: int) -> Kind:
+    """A grouping as sets of nodes.
+
+    >>> from groups import parse_mesh
+    >>> kind = kind_of(Grouping("dp", parse_mesh("tp4-dp2-pp2"), "dp"), gpus_per_node=4)
+    >>> kind.sets.tolist(), kind.weights.tolist(), kind.crossing(np.array([0, 0, 0, 1]))
+    ([[0, 1], [2, 3]], [4, 4], 4)
+    """
+    groups = np.asarray(grouping.groups())
+    nodes = np.sort(groups // gpus_per_node, axis=1)
+    nodes = nodes[nodes[:, 0] != nodes[:, -1]]
+    if not len(nodes):
+        none = np.zeros((0, 1), dtype=np.int64)
+        return Kind(grouping.name, len(groups), none, np.zeros(0, dtype=np.int64))
+    again = np.zeros(nodes.shape, dtype=bool)
+    again[:, 1:] = nodes[:, 1:] == nodes[:, :-1]
+    nodes = np.sort(np.where(again, nodes[:, :1], nodes), axis=1)
+    width = int((~again).sum(axis=1).max())
+    sets, weights = np.unique(nodes[:, nodes.shape[1] - width :], axis=0, return_counts=True)
+    return Kind(grouping.name, len(groups), sets, weights)
+
+
+Levels = Sequence[Sequence[Kind]]
+"""Kinds by what counts first; those of one level are added up."""
+
+
+def key_of(levels: Levels, racks: np.ndarray) -> tuple[int, ...]:
+    """Groups in more than one rack, one number a level."""
+    return tuple(sum(kind.crossing(racks) for kind in level) for level in levels)
+
+
+# -- how few can -----------------------------------------------------------------------------------
+
+
+def least(kind: Kind, capacities: Sequence[int], block: np.ndarray | None = None) -> int:
+    """A number of groups that cross racks in every order: racks hold only so many whole sets.
+
+    block: places that stand in one rack in any case, by the number of their block; a set that
+    stays whole takes all of the blocks it touches.
+
+    Of sets without a common place, racks of c nodes hold at most floor(c / size) each, the smallest
+    size counting for all. Where sets overlap, only those larger than every rack are counted.
+    """
+    if not len(kind.sets):
+        return 0
+    block = np.arange(sum(capacities)) if block is None else block
+    sizes, weights, disjoint = _spreads(kind, block)
+    fits = sizes <= max(capacities)
+    if not disjoint or not fits.any():
+        return int(weights[~fits].sum())
+    smallest = int(sizes[fits].min())
+    whole = sum(capacity // smallest for capacity in capacities)
+    return int(weights.sum() - np.sort(weights[fits])[::-1][:whole].sum())
+
+
+def touched(block: np.ndarray, sets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The blocks that each set touches, ascending, and which of them stand there first."""
+    found = np.sort(block[sets], axis=1)
+    is_first = np.ones(found.shape, dtype=bool)
+    is_first[:, 1:] = found[:, 1:] != found[:, :-1]
+    return found, is_first
+
+
+def _spreads(kind: Kind, block: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Nodes of the blocks that sets touch, the groups on those, and whether none share any."""
+    found, is_first = touched(block, kind.sets)
+    same = np.sort(np.where(is_first, found, found[:, :1]), axis=1)
+    rows, which = np.unique(same, axis=0, return_inverse=True)
+    weights = np.bincount(which.reshape(-1), kind.weights).astype(np.int64)
+    is_first = np.ones(rows.shape, dtype=bool)
+    is_first[:, 1:] = rows[:, 1:] != rows[:, :-1]
+    every = rows[is_first]
+    sizes = (np.bincount(block)[rows] * is_first).sum(axis=1)
+    return sizes, weights, len(np.unique(every)) == len(every)
+
+
+def is_least(levels: Levels, key: Sequence[int], capacities: Sequence[int]) -> bool:
+    """Whether no order can have a smaller key: each level is as small as can be, after the others.
+
+    Where a level has no crossing, its sets are whole in every order as good, and the next level's
+    sets take all the blocks that they touch.
+    """
+    places = sum(capacities)
+    block = np.arange(places)
+    for level, count in zip(levels, key):
+        if count != sum(least(kind, capacities, block) for kind in level):
+            return False
+        if count == 0:
+            for kind in level:
+                block = joined(block, kind.sets)
+    return True
+
+
+def joined(block: np.ndarray, sets: np.ndarray) -> np.ndarray:
+    """The blocks after those that a set touches have become one, numbered from 0."""
+    if not len(sets):
+        return block
+    found, is_first = touched(block, sets)
+    if len(np.unique(found[is_first])) == is_first.sum():  # each block in one set
+        merged = np.arange(int(block.max()) + 1)
+        merged[found] = found[:, :1]
+        return np.unique(merged[block], return_inverse=True)[1].reshape(-1)
+    parent = list(range(int(block.max()) + 1))
+
+    def root(one: int) -> int:
+        while parent[one] != one:
+            parent[one] = parent[parent[one]]
+            one = parent[one]
+        return one
+
+    for row in block[sets].tolist():
+        first = root(row[0])
+        for other in row[1:]:
+            parent[root(other)] = first
+    roots = np.array([root(one) for one in range(len(parent))])
+    return np.unique(roots[block], return_inverse=True)[1].reshape(-1)
+
+
+def weigh(levels: Levels, costs: Mapping[str, float]) -> list[tuple[Kind, float]]:
+    """Every kind with its cost of one group that crosses."""
+    return [(kind, float(costs.get(kind.name, 0.0))) for level in levels for kind in level]
+
+
+def cost_of(weighed: Iterable[tuple[Kind, float]], racks: np.ndarray) -> float:
+    return sum(cost * kind.crossing(racks) for kind, cost in weighed if cost)

@@ -1,0 +1,401 @@
+"""Host files and rank files of launchers: Open MPI, DeepSpeed, MPICH, Intel MPI, SLURM_HOSTFILE.
+
+    Open MPI, DeepSpeed   node01 slots=8 max_slots=16      (any order of keys)
+    MPICH, Intel MPI      node01:8, or names alone
+    a list for srun       node01 once for each of its tasks: the machine of rank 0, 1, 2 ...
+    a rank file           rank 3=node01 slot=0-1           (slot is a CPU core, never a GPU)
+    with racks            node01 rack7                     (two columns, or a CSV with a heading)
+
+Sources: open-mpi/ompi docs/launching-apps/scheduling.rst; openpmix/prrte docs/hosts/hostfiles.rst,
+docs/placement/rankfiles.rst, src/util/hostfile/hostfile_lex.l; deepspeedai/DeepSpeed
+launcher/runner.py; MPICH's wiki, Using the Hydra Process Manager; srun(1), SLURM_HOSTFILE.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from groups.errors import LayoutError, quoted
+from groups.mesh import MAX_RANKS
+
+from .hostlist import expand_hostlist, is_hostlist
+from .values import Hosts, Level, Remark, bad_line, host_twice, no_hosts, once
+
+SLOTS = ("slots", "count", "cpu")
+MAX_SLOTS = tuple(
+    f"{first}{dash}{second}"
+    for dash in "-_"
+    for word in ("slots", "count", "cpu")
+    for first, second in ((word, "max"), ("max", word))
+)
+"""Keys of a host file: hostfile_lex.l of PRRTE."""
+
+_COMMENT = re.compile(r"(?:^|(?<=\s))(?:#|//).*$", re.MULTILINE)
+_BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@%-]*(?::[A-Fa-f0-9:.]*:[A-Fa-f0-9:.]*)?", re.ASCII)
+_COUNTED = re.compile(r"([^\s:=,]+):([0-9]{1,7})(?:\s+\S.*)?", re.ASCII)
+_PAIR = re.compile(r"(?<![A-Za-z_-])([A-Za-z_-]+)=(\S*)", re.ASCII)
+_PART = r"[\w.-]+(?::[0-9]+(?:,[0-9]+)*)?"
+_FILTER = re.compile(f"{_PART}(?:@{_PART})*", re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,7}", re.ASCII)
+_RANK = re.compile(r"rank\s+([0-9]{1,9})\s*=\s*(\S+)(?:\s+slots?\s*=.*)?", re.ASCII | re.IGNORECASE)
+
+Lines = list[tuple[int, str]]
+"""Lines that say something, stripped, with their numbers counted from 1."""
+
+
+def lines_of(text: str) -> Lines:
+    """The lines without comments and blank ones.
+
+    >>> lines_of("# nodes\\n\\n a  # the first\\nb")
+    [(3, 'a'), (4, 'b')]
+    """
+    text = _BLOCK_COMMENT.sub(lambda match: "\n" * match[0].count("\n"), text)
+    lines = enumerate(_COMMENT.sub("", text).splitlines(), 1)
+    return [(number, line.strip()) for number, line in lines if line.strip()]
+
+
+def read_lines(text: str, form: str = "") -> Hosts:
+    """A host file or list of any of these forms.
+
+    form: "openmpi" adds up the slots of a host that is named twice; "deepspeed" refuses a line
+    without slots; empty: what the lines look like.
+    """
+    lines = [(number, re.sub(r"\s*=\s*", "=", line)) for number, line in lines_of(text)]
+    if not lines:
+        raise no_hosts()
+    joined = " ".join(line for _, line in lines)
+    if form == "deepspeed" or any("=" in line for _, line in lines):
+        return _slot_lines(lines, form)
+    if _FILTER.fullmatch(joined) and re.search(r"@.*:|:.*[@,]", joined):
+        raise _bad_filter(joined, "DeepSpeed's filters choose from a host file: give that as well")
+    if is_hostlist(joined):
+        return _listed(expand_hostlist(joined), "slurm-hostlist")
+    if any("," in line for _, line in lines):
+        return _host_option(lines)
+    if any(_is_counted(line) for _, line in lines):
+        return _counted_lines(lines)
+    words = [(number, line.split()) for number, line in lines]
+    if all(len(row) == 2 and _NUMBER.fullmatch(row[1]) for _, row in words):
+        return _summed(((n, row[0], int(row[1])) for n, row in words), "hostfile", form)
+    if len(words) > 1 and all(len(row) == 2 for _, row in words):
+        return _two_columns(words)
+    names = [_host(name, number) for number, row in words for name in row]
+    return _listed(names, "host-list")
+
+
+def _host(name: str, number: int) -> str:
+    if not _HOST.fullmatch(name) or len(name) > 255 or name.isdecimal():
+        why = "a host name has letters, digits, dots and dashes"
+        raise bad_line(name, number, "host names", why)
+    return name
+
+
+# -- names with slots ------------------------------------------------------------------------------
+
+
+def _slot_lines(lines: Lines, form: str) -> Hosts:
+    """``host slots=N max_slots=M``, keys in any order; what follows them says nothing."""
+    found = []
+    limits: dict[str, int] = {}
+    for number, line in lines:
+        name, _, rest = line.partition(" ")
+        pairs = {key.lower(): value for key, value in _PAIR.findall(rest)}
+        slots = _key(pairs, SLOTS, line, number)
+        limit = _key(pairs, MAX_SLOTS, line, number)
+        if rest and not pairs:
+            raise bad_line(line, number, "hosts with slots=N", "write slots=N after the name")
+        if form == "deepspeed" and slots is None:
+            raise bad_line(line, number, "DeepSpeed's hostfile", "each line needs slots=N")
+        if limit is not None:
+            limits[name] = limit
+        if slots is not None and limit is not None and slots > limit:
+            raise bad_line(line, number, "hosts with slots=N", "slots are more than max_slots")
+        found.append((number, _host(name, number), limit if slots is None else slots))
+    return replace(_summed(found, "hostfile", form), max_slots=limits)
+
+
+def _key(pairs: Mapping[str, str], keys: Sequence[str], line: str, number: int) -> int | None:
+    """The number of the first of these keys that a line has."""
+    for key in keys:
+        if key in pairs:
+            if not _NUMBER.fullmatch(pairs[key]):
+                raise bad_line(line, number, "hosts with slots=N", f"{key} takes a whole number")
+            return int(pairs[key])
+    return None
+
+
+def _is_counted(line: str) -> bool:
+    match = _COUNTED.fullmatch(line)
+    return bool(match) and bool(_HOST.fullmatch(match[1]))  # type: ignore[index]
+
+
+def _counted_lines(lines: Lines) -> Hosts:
+    """``host:N``, one slot where no number stands: MPICH's Hydra."""
+    found = []
+    for number, line in lines:
+        match = _COUNTED.fullmatch(line)
+        name, slots = (match[1], int(match[2])) if match else (line.split()[0], 1)
+        found.append((number, _host(name, number), slots))
+    return _summed(found, "mpich-hostfile", "")
+
+
+def _host_option(lines: Lines) -> Hosts:
+    """``a,b:2,c:3``: Open MPI's --host, where a host once more is a slot more; or names alone."""
+    items = [
+        (number, item)
+        for number, line in lines
+        for item in re.split(r"[,\s]+", line)
+        if item
+    ]  # fmt: skip
+    if not any(_is_counted(item) for _, item in items):
+        return _listed([_host(item, number) for number, item in items], "host-list")
+    found = []
+    for number, item in items:
+        match = _COUNTED.fullmatch(item)
+        name, slots = (match[1], int(match[2])) if match else (item, 1)
+        found.append((number, _host(name, number), slots))
+    return _summed(found, "openmpi-host", "openmpi")
+
+
+def _summed(rows: Iterable[tuple[int, str, int | None]], form: str, dialect: str) -> Hosts:
+    """Hosts with slots; a host that is named twice is refused, or added up where that is the law.
+
+    Errors: LayoutError for a host named twice, no slots at all, or more than MAX_RANKS.
+    """
+    slots: dict[str, int | None] = {}
+    again = []
+    for _, name, count in rows:
+        if name in slots:
+            if dialect != "openmpi":
+                why = "DeepSpeed refuses that, Open MPI adds the slots up: keep one line for each"
+                raise host_twice(name, why)
+            again.append(name)
+            count = (slots[name] or 0) + (count or 0)
+        slots[name] = count
+    empty = [name for name, count in slots.items() if count == 0]
+    if empty:
+        raise LayoutError(
+            "host-without-slots",
+            f"the host {quoted(empty[0])} has no slots",
+            why="leave out a host that runs nothing",
+            control="hosts",
+            facts={"host": quoted(empty[0])},
+        )
+    _require_ranks(sum(count or 0 for count in slots.values()))
+    remarks = (Remark("slots-added", {"host": again[0]}),) if again else ()
+    return Hosts(form, once(slots), slots, remarks=remarks)
+
+
+def _require_ranks(count: int) -> None:
+    if count > MAX_RANKS:
+        raise LayoutError(
+            "too-many-ranks",
+            f"{count:,} ranks are more than {MAX_RANKS:,}",
+            control="hosts",
+            facts={"ranks": count, "limit": MAX_RANKS},
+        )
+
+
+def _listed(names: Sequence[str], form: str) -> Hosts:
+    """Names alone; where one stands more than once, it is the machine of one rank each time."""
+    counts = Counter(names)
+    if len(counts) == len(names):
+        return Hosts(form, once(names))
+    _require_ranks(len(names))
+    return Hosts(
+        "task-list",
+        once(names),
+        dict(counts),
+        ranks=tuple(names),
+        remarks=(Remark("one-line-a-task", {"tasks": len(names), "hosts": len(counts)}),),
+    )
+
+
+# -- names with racks ------------------------------------------------------------------------------
+
+
+def _two_columns(rows: Sequence[tuple[int, list[str]]]) -> Hosts:
+    """``host rack`` on each line: racks repeat and are no hosts, else it could be either."""
+    hosts = [_host(row[0], number) for number, row in rows]
+    racks = [row[1] for _, row in rows]
+    is_table = len(set(hosts)) == len(hosts) and not set(hosts) & set(racks)
+    if not is_table or len(set(racks)) == len(racks):
+        number, row = rows[0]
+        why = "write one name a line, or a heading such as host,rack above two columns"
+        raise bad_line(" ".join(row), number, "host names, or of hosts with their racks", why)
+    return Hosts("host-rack", once(hosts), levels=(Level("rack", dict(zip(hosts, racks))),))
+
+
+HEADINGS = {
+    "host": ("host", "hostname", "node", "name", "nodename", "instance"),
+    "slots": ("slots", "gpus", "gpus_per_node", "nproc"),
+    "rack": ("rack",),
+    "block": ("block",),
+    "switch": ("switch", "leaf", "tor", "psw"),
+    "domain": ("domain", "nvlink_domain", "nvlink", "clusteruuid"),
+}
+"""What columns of a CSV may be called; rack, block, switch and domain are levels."""
+
+
+def is_table(text: str) -> bool:
+    """Whether the first line is the heading of a CSV with a column of hosts and another."""
+    first = next((line for _, line in lines_of(text)), "")
+    columns = set(_columns(first))
+    return "host" in columns and bool(columns & (set(HEADINGS) - {"host"}))
+
+
+def _columns(heading: str) -> list[str]:
+    """The columns by their names in HEADINGS; the others as they are."""
+    names = [name.strip().strip('"').lower() for name in re.split(r"[,;\t]", heading)]
+    known = {word: key for key, words in HEADINGS.items() for word in words}
+    return [known.get(name, f"({name})") for name in names] if len(names) > 1 else []
+
+
+def read_table(text: str) -> Hosts:
+    """A CSV of hosts with racks, blocks, switches, domains or slots, in the order of its rows.
+
+    >>> read_table("host,rack\\nb,r1\\na,r0").racks
+    {'b': 'r1', 'a': 'r0'}
+    """
+    (_, heading), *lines = lines_of(text)
+    columns = _columns(heading)
+    between = next(mark for mark in ",;\t" if mark in heading)
+    levels: dict[str, dict[str, str]] = {}
+    rows = []
+    for number, line in lines:
+        cells = next(csv.reader([line], delimiter=between))
+        row = dict(zip(columns, (cell.strip() for cell in cells)))
+        host = _host(row.get("host", ""), number)
+        slots = row.get("slots") or None
+        if slots and not _NUMBER.fullmatch(slots):
+            raise bad_line(line, number, "hosts in columns", "slots are a whole number")
+        rows.append((number, host, int(slots) if slots else None))
+        for kind in ("rack", "switch", "block", "domain"):
+            if row.get(kind):
+                levels.setdefault(kind, {})[host] = row[kind]
+    if not rows:
+        raise no_hosts()
+    found = tuple(Level(kind, levels[kind]) for kind in columns if kind in levels)
+    return replace(_summed(rows, "table", ""), levels=found)
+
+
+# -- rank by rank ----------------------------------------------------------------------------------
+
+
+def is_rankfile(text: str) -> bool:
+    return bool(re.match(r"rank\s+[0-9]+\s*=", next(iter(_words(text)), ""), re.IGNORECASE))
+
+
+def _words(text: str) -> Iterator[str]:
+    return (line for _, line in lines_of(text))
+
+
+def read_rankfile(text: str, given: Sequence[str] = ()) -> Hosts:
+    """``rank N=HOST slot=...``: a line a rank, in any order.
+
+    given: the hosts that ``+nX`` counts, from 0.
+
+    >>> read_rankfile("rank 1=b slot=0\\nrank 0=a slot=0\\nrank 2=b slot=1").ranks
+    ('a', 'b', 'b')
+
+    Errors: LayoutError for a line of another form, a rank that stands twice or is missing.
+    """
+    found: dict[int, str] = {}
+    for number, line in lines_of(text):
+        match = _RANK.fullmatch(line)
+        if not match:
+            raise bad_line(line, number, "a rank file", "write rank N=HOST slot=CORES")
+        rank = int(match[1])
+        if rank in found:
+            raise bad_line(line, number, "a rank file", f"rank {rank} stands twice")
+        found[rank] = _relative(match[2], given, number)
+    _require_ranks(len(found))
+    missing = next((rank for rank in range(len(found)) if rank not in found), None)
+    if missing is not None:
+        raise LayoutError(
+            "rank-missing",
+            f"the text says nothing of rank {missing}",
+            why=f"its {len(found)} ranks must be those from 0 to {len(found) - 1}",
+            control="hosts",
+            facts={"rank": missing, "count": len(found)},
+        )
+    ranks = tuple(found[rank] for rank in range(len(found)))
+    return Hosts("rankfile", once(ranks), dict(Counter(ranks)), ranks=ranks)
+
+
+def _relative(host: str, given: Sequence[str], number: int) -> str:
+    """The host, or the one that ``+nX`` stands for."""
+    match = re.fullmatch(r"\+n([0-9]{1,7})", host, re.ASCII)
+    if not match:
+        return _host(host, number)
+    if int(match[1]) >= len(given):
+        why = f"{host} counts the hosts of another list, which has {len(given)}: give that list"
+        raise bad_line(host, number, "a rank file that names its hosts", why)
+    return given[int(match[1])]
+
+
+# -- DeepSpeed's filters ---------------------------------------------------------------------------
+
+
+def filter_hosts(hosts: Hosts, include: str = "", exclude: str = "") -> Hosts:
+    """What DeepSpeed's --include or --exclude leaves: ``worker-0@worker-1:0,2``.
+
+    Hosts keep the order of the host file; `devices` are the GPUs that are left of each.
+
+    >>> two = Hosts("hostfile", ("a", "b"), {"a": 4, "b": 4})
+    >>> dict(filter_hosts(two, include="b:2,0@a:1").devices)
+    {'a': (1,), 'b': (0, 2)}
+
+    Errors: LayoutError for both at once, and for a host or GPU that is not there.
+    """
+    if include and exclude:
+        raise _bad_filter(exclude, "it does not go with --include: give one of them")
+    if not (include or exclude):
+        return hosts
+    asked = _filter_parts(include or exclude, hosts)
+    left: dict[str, tuple[int, ...]] = {}
+    for name in hosts.names:
+        every = range(hosts.slots[name] or 0)
+        named = asked.get(name)
+        if include:
+            kept = () if named is None else (named or every)
+        else:
+            kept = every if named is None else [gpu for gpu in every if named and gpu not in named]
+        if kept:
+            left[name] = tuple(kept)
+    if not left:
+        raise _bad_filter(exclude, "it leaves no GPU")
+    counts = {name: len(gpus) for name, gpus in left.items()}
+    levels = hosts.levels
+    bare = Hosts(hosts.form, tuple(left), counts, devices=left, remarks=hosts.remarks)
+    return bare.with_places(replace(hosts, levels=levels, remarks=()))
+
+
+def _filter_parts(text: str, hosts: Hosts) -> dict[str, tuple[int, ...]]:
+    """Host -> GPUs that are named, ascending; none named: all of them."""
+    found: dict[str, tuple[int, ...]] = {}
+    for part in text.strip().split("@"):
+        name, colon, listed = part.strip().partition(":")
+        if name not in hosts.names:
+            raise _bad_filter(part, f"there is no host {quoted(name)}")
+        gpus = [gpu.strip() for gpu in listed.split(",")] if colon else []
+        most = hosts.slots[name]
+        if not all(_NUMBER.fullmatch(gpu) and most and int(gpu) < most for gpu in gpus):
+            raise _bad_filter(part, f"{name} has the GPUs 0 to {(most or 0) - 1}")
+        found[name] = tuple(sorted({int(gpu) for gpu in gpus}))
+    return found
+
+
+def _bad_filter(part: str, why: str) -> LayoutError:
+    return LayoutError(
+        "bad-host-filter",
+        f"{quoted(part)} is no filter of these hosts",
+        why=why,
+        control="hosts",
+        facts={"value": quoted(part)},
+    )

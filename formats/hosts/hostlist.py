@@ -1,0 +1,174 @@
+"""Slurm's host lists: ``n[1-3,7],gpu-a`` is read as Slurm reads it, and written.
+
+A comma, a blank or a new line parts two items; a bracket holds numbers and ranges, kept in their
+order and as often as they are written; the width of a range's first number pads all of it:
+
+    tux[3,1,2]    tux3 tux1 tux2          n[08-11]   n08 n09 n10 n11
+    n[8-011]      n8 n9 n10 n11           r[1-2]n[1-2]   r1n1 r1n2 r2n1 r2n2
+
+With several brackets the last varies fastest and, of the others, the first: of three the middle one
+is the slowest. Source: SchedMD/slurm, src/common/hostlist.c, _push_range_list; its limits too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+from math import prod
+
+from groups.budget import spend
+from groups.errors import LayoutError, quoted
+
+from .values import MAX_HOSTS, too_many_hosts
+
+MAX_RANGE = 65_536
+"""Machines that one range may name: hostlist.c, MAX_RANGE."""
+
+_BRACKET = re.compile(r"\[([^\[\]]*)\]")
+_RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?", re.ASCII)
+_BOX = re.compile(r"[0-9A-Z]+x[0-9A-Z]+", re.ASCII)
+_NAME = re.compile(r"[A-Za-z0-9_.:@-]*", re.ASCII)
+_PARTED = re.compile(r"[,\s]+")
+
+
+def expand_hostlist(text: str) -> list[str]:
+    """The machines of a host list, in its order and as often as it names them.
+
+    >>> expand_hostlist("tux[3,1-2],gpu-a")
+    ['tux3', 'tux1', 'tux2', 'gpu-a']
+    >>> expand_hostlist("n[0-999999999]")
+    Traceback (most recent call last):
+    groups.errors.LayoutError: 'n[0-999999999]' names 1,000,000,000 machines, more than 65,536
+
+    Errors: LayoutError for what is no host list, for a range of more than MAX_RANGE machines and
+    for more than MAX_HOSTS in all.
+    """
+    found: list[str] = []
+    for item in _items(text):
+        ranges = [_numbers(body, item) for body in _BRACKET.findall(item)]
+        count = prod(sum(last - first + 1 for first, last, _ in one) for one in ranges)
+        if len(found) + count > MAX_HOSTS:
+            raise too_many_hosts(len(found) + count, item)
+        spend(2 * count, "hosts", control="hosts")
+        found += _expanded(item, ranges)
+    return found
+
+
+def is_hostlist(text: str) -> bool:
+    """Whether a text has the brackets of a host list.
+
+    >>> is_hostlist("n[1-2]"), is_hostlist("n1,n2")
+    (True, False)
+    """
+    return bool(_BRACKET.search(text))
+
+
+def _items(text: str) -> Iterator[str]:
+    """The items of a list: separators inside brackets do not part them."""
+    shielded = _BRACKET.sub(lambda match: re.sub(r"[,\s]+", ";", match[0]), text)
+    for item in _PARTED.split(shielded):
+        if item:
+            _require_item(item)
+            yield item
+
+
+def _require_item(item: str) -> None:
+    """Refuse what is no name with brackets: an open one, a nested one, a strange character."""
+    if not _NAME.fullmatch(_BRACKET.sub("", item)):
+        raise _bad(item)
+
+
+def _numbers(body: str, item: str) -> list[tuple[int, int, int]]:
+    """First, last and width of each range in a bracket."""
+    found = []
+    for part in body.split(";"):
+        match = _RANGE.fullmatch(part)
+        if not match:
+            raise _bad(item, is_box=bool(_BOX.fullmatch(part)))
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first:
+            raise _bad(item)
+        if last - first >= MAX_RANGE:
+            raise LayoutError(
+                "too-many-hosts",
+                f"{quoted(_plain(item))} names {last - first + 1:,} machines, "
+                f"more than {MAX_RANGE:,}",
+                why="Slurm takes no longer range: write several of them",
+                control="hosts",
+                facts={
+                    "value": quoted(_plain(item)), "count": last - first + 1, "limit": MAX_RANGE,
+                },
+            )  # fmt: skip
+        found.append((first, last, len(match[1])))
+    return found
+
+
+def _expanded(item: str, ranges: Sequence[list[tuple[int, int, int]]]) -> Iterable[str]:
+    """The names of one item: loops from the last bracket but one to the first, then the last."""
+    if not ranges:
+        return [item]
+    texts = _BRACKET.split(item)[::2]
+    numbers = [
+        [str(n).zfill(width) for first, last, width in one for n in range(first, last + 1)]
+        for one in ranges
+    ]
+    *others, fastest = range(len(numbers))
+    loops = [*reversed(others), fastest]
+    place = [loops.index(bracket) for bracket in range(len(numbers))]
+    return (
+        texts[0] + "".join(chosen[at] + text for at, text in zip(place, texts[1:]))
+        for chosen in product(*(numbers[bracket] for bracket in loops))
+    )
+
+
+def _plain(item: str) -> str:
+    return item.replace(";", ",")
+
+
+def _bad(item: str, *, is_box: bool = False) -> LayoutError:
+    why = "write names with numbers and ranges in brackets, such as n[1-4,7]"
+    if is_box:
+        why = "boxes such as [000x133] belong to machines of several dimensions"
+    return LayoutError(
+        "bad-hostlist",
+        f"{quoted(_plain(item))} is not a host list",
+        why=why,
+        control="hosts",
+        facts={"value": quoted(_plain(item))},
+    )
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+_NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", re.ASCII | re.DOTALL)
+
+
+def compress_hostlist(names: Iterable[str]) -> str:
+    """A host list that expands to these names in this order: `scontrol show hostlist`.
+
+    >>> compress_hostlist(["n01", "n02", "n03", "gpu-10", "gpu-2", "a"])
+    'n[01-03],gpu-[10,2],a'
+    """
+    runs: list[tuple[str, list[str]]] = []  # prefix and numbers; a name without a number has none
+    for name in names:
+        match = _NUMBERED.fullmatch(name)
+        prefix, number = (match[1], [match[2]]) if match else (name, [])
+        if runs and number and runs[-1][1] and runs[-1][0] == prefix:
+            runs[-1][1].append(match[2])  # type: ignore[index]
+        else:
+            runs.append((prefix, number))
+    return ",".join(_written(prefix, numbers) for prefix, numbers in runs)
+
+
+def _written(prefix: str, numbers: list[str]) -> str:
+    ranges: list[list[str]] = []
+    for number in numbers:
+        last = ranges[-1][-1] if ranges else ""
+        follows = bool(last) and int(number) == int(last) + 1
+        if follows and number == str(int(number)).zfill(len(ranges[-1][0])):
+            ranges[-1][1:] = [number]
+        else:
+            ranges.append([number])
+    text = ",".join("-".join(one) for one in ranges)
+    return f"{prefix}[{text}]" if len(numbers) > 1 else prefix + text

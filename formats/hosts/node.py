@@ -1,0 +1,173 @@
+"""What stands inside one machine: GPUs, network cards, and how near they are to each other.
+
+`nvidia-smi topo -m` prints a matrix: NV18 is 18 bonded NVLinks, X the row itself, and for the rest,
+from near to far, PIX < PXB < PHB < NODE < SYS. NCCL's topology file (XML) nests devices under the
+bridges that they share. A GPU's rail is its nearest card, where each is nearest to the other alone.
+Sources: `nvidia-smi topo -h`; NVIDIA/nccl, src/graph/xml.cc, src/graph/topo.h.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from xml.etree import ElementTree
+
+from .values import bad_document
+
+NEAR = ("PIX", "PXB", "PHB", "NODE", "SYS")
+"""From one bridge to the whole machine."""
+
+_LEGEND = re.compile(r"^\s*(NIC[0-9]+)\s*:\s*(\S+)\s*$", re.MULTILINE)
+_DEVICE = re.compile(r"GPU[0-9]+|NIC[0-9]+|[a-z]\w*_[0-9]+|ib[0-9]+|eth[0-9]+|ens\w+|rocep\w+")
+
+
+@dataclass(frozen=True)
+class Node:
+    """GPUs and cards of a machine. links: (device, device) -> NV18, PIX, SYS ... both ways."""
+
+    gpus: tuple[str, ...]
+    nics: tuple[str, ...]
+    links: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+    def nearest(self, device: str) -> tuple[str, ...]:
+        """The cards nearest to a GPU, or the GPUs nearest to a card; none across the machine."""
+        others = self.nics if device in self.gpus else self.gpus
+        how = {other: self.links.get((device, other)) for other in others}
+        far = {other: NEAR.index(link) for other, link in how.items() if link in NEAR}
+        least = min(far.values(), default=len(NEAR))
+        return () if least >= NEAR.index("SYS") else tuple(n for n in far if far[n] == least)
+
+    @property
+    def rails(self) -> dict[str, str]:
+        """GPU -> its own card, where each is nearest to the other alone."""
+        own = ((gpu, self.nearest(gpu)) for gpu in self.gpus)
+        return {gpu: nics[0] for gpu, nics in own if [self.nearest(n) for n in nics] == [(gpu,)]}
+
+    @property
+    def gpu_links(self) -> dict[str, int]:
+        """How many pairs of GPUs are joined how: {"NV18": 28}."""
+        found: dict[str, int] = {}
+        for at, one in enumerate(self.gpus):
+            for other in self.gpus[at + 1 :]:
+                how = self.links.get((one, other))
+                if how:
+                    found[how] = found.get(how, 0) + 1
+        return found
+
+
+def is_matrix(text: str) -> bool:
+    return bool(re.search(r"^GPU[0-9]+\s.*\bX\b", text, re.MULTILINE))
+
+
+def read_matrix(text: str) -> Node:
+    """`nvidia-smi topo -m`, with tabs or pasted with blanks.
+
+    >>> node = read_matrix("     GPU0 GPU1 NIC0 CPU Affinity\\nGPU0  X  NV4 PIX 0-7\\n"
+    ...     "GPU1 NV4  X  SYS 0-7\\nNIC0 PIX SYS  X\\n\\nNIC Legend:\\n\\n  NIC0: mlx5_0")
+    >>> node.gpu_links, node.rails
+    ({'NV4': 1}, {'GPU0': 'mlx5_0'})
+    """
+    legend = dict(_LEGEND.findall(text))
+    lines = text.splitlines()
+    cells = ((n, line.split()) for n, line in enumerate(lines))
+    start = next((n for n, row in cells if row[:1] == ["GPU0"] and "X" in row), -1)
+    rows = {}
+    for line in lines[max(start, 0) :]:
+        name, *cells = line.split() or [""]
+        if _DEVICE.fullmatch(name) and cells:
+            rows.setdefault(name, cells)
+    heading = lines[start - 1].split() if start > 0 else []
+    columns = heading[: heading.index("CPU")] if "CPU" in heading else heading
+    columns = columns or list(rows)
+    devices = [name for name in columns if name in rows]
+    if not devices or devices != columns:
+        raise bad_document("the matrix has other rows than columns")
+    links = {
+        (legend.get(row, row), legend.get(column, column)): cell
+        for row in devices
+        for column, cell in zip(columns, rows[row])
+        if cell != "X"
+    }
+    gpus = tuple(name for name in devices if name.startswith("GPU"))
+    return Node(gpus, tuple(legend.get(n, n) for n in devices if n not in gpus), links)
+
+
+def read_nccl(text: str) -> Node:
+    """NCCL's topology file: the bridge that a GPU and a card share says how near they are.
+
+    Errors: LayoutError for what is no such file; a document type is refused unread.
+    """
+    if "<!" in re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL):
+        raise bad_document("an XML with a document type is not read")
+    try:
+        root = ElementTree.fromstring(text)
+    except (ElementTree.ParseError, RecursionError, ValueError) as error:
+        raise bad_document(f"no XML ({str(error)[:80]})") from None
+    paths: dict[str, tuple[int, ...]] = {}
+    nvlinks: dict[str, tuple[str, list[tuple[str, int]]]] = {}
+    _walk(root, (), paths, nvlinks)
+    gpus = tuple(name for name in paths if name in nvlinks)
+    nics = tuple(name for name in paths if name not in nvlinks)
+    if not gpus:
+        raise bad_document("it has no GPU")
+    links = {}
+    for gpu in gpus:
+        for nic in nics:
+            links[gpu, nic] = links[nic, gpu] = _near(paths[gpu], paths[nic])
+    return Node(gpus, nics, {**links, **_joined(gpus, nvlinks)})
+
+
+def _walk(
+    root: ElementTree.Element,
+    start: tuple[int, ...],
+    paths: dict[str, tuple[int, ...]],
+    nvlinks: dict[str, tuple[str, list[tuple[str, int]]]],
+) -> None:
+    """Each GPU's and card's path of bridges, and each GPU's bus with the links that it has."""
+    left = [(root, start, "")]
+    while left:
+        one, path, bus = left.pop()
+        bus = one.get("busid", bus)
+        if one.tag == "gpu":
+            name = f"GPU{one.get('dev', len(nvlinks))}"
+            paths[name] = path
+            ends = [(e.get("target", ""), _count(e.get("count"))) for e in one.iter("nvlink")]
+            nvlinks[name] = (bus, ends)
+        elif one.tag == "net":
+            paths[one.get("name", f"net{len(paths)}")] = path
+        inside = (*path, id(one)) if one.tag in ("cpu", "pci") else path
+        left += [(child, inside, bus) for child in reversed(one)]
+
+
+def _count(text: str | None) -> int:
+    return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 6 else 1
+
+
+def _near(gpu: tuple[int, ...], nic: tuple[int, ...]) -> str:
+    """PIX under one bridge, PXB under several, PHB under the CPU, else SYS; the own one aside."""
+    shared = sum(1 for one, other in zip(gpu[:-1], nic[:-1]) if one == other)
+    if shared == 0:
+        return "SYS"
+    if shared == 1:
+        return "PHB"
+    return "PIX" if shared == min(len(gpu), len(nic)) - 1 else "PXB"
+
+
+def _joined(
+    gpus: tuple[str, ...], nvlinks: Mapping[str, tuple[str, list[tuple[str, int]]]]
+) -> dict[tuple[str, str], str]:
+    """NVLinks of each pair: those to each other, or, through a switch, all that a GPU has."""
+    bus = {nvlinks[gpu][0]: gpu for gpu in gpus}
+    found: dict[tuple[str, str], int] = {}
+    for gpu in gpus:
+        switched = 0
+        for target, count in nvlinks[gpu][1]:
+            if target in bus:
+                pair = (gpu, bus[target])
+                found[pair] = found.get(pair, 0) + count
+            else:
+                switched += count
+        if switched:
+            found |= {(gpu, other): switched for other in gpus if other != gpu}
+    return {pair: f"NV{count}" for pair, count in found.items()}

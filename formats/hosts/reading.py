@@ -1,0 +1,174 @@
+"""A text about machines, whatever wrote it: its form is told by what stands in it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import yaml
+
+from groups.budget import spend
+from groups.errors import LayoutError, not_a_choice, quoted
+
+from .clouds import is_paths, read_document, read_paths
+from .fabric import NAMELESS, is_fabric, read_fabric
+from .files import is_rankfile, is_table, read_lines, read_rankfile, read_table
+from .node import Node, is_matrix, read_matrix, read_nccl
+from .slurm import (
+    aliases,
+    is_environment,
+    is_topology,
+    read_environment,
+    read_topology,
+)
+from .values import LONGEST_TEXT, Hosts, Level, Remark, bad_document, no_hosts
+
+FORMS = ("openmpi", "deepspeed")
+"""Whose law counts where a host file does not tell: what a host named twice means."""
+
+LONGEST_YAML = 300_000
+MOST_BRACKETS = 5_000
+"""Limits of a YAML, whose reader is slow."""
+
+LONGEST_LINE = 4_000
+"""Characters of a line of what is no list, JSON or topology of Slurm."""
+
+WORK_OF_A_WORD = 10
+"""Units of a request's budget that reading one word may cost."""
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+_YAML = re.compile(r"^[ \t]*(?:- +)?[\w./-]+:(?:\s|$)|^[ \t]*- \S", re.MULTILINE)
+_OPTION = re.compile(r"(?:^|\s)(?:--?host|-H|--?hosts|-w|--nodelist)(?:\s+|=)([^\s-]\S*)", re.ASCII)
+
+
+def read_hosts(
+    text: str, *, form: str = "", topology: str = "", given: Sequence[str] = ()
+) -> Hosts:
+    """The machines that a text names, in rank order, with slots and racks where it says them.
+
+    Host files (Open MPI, DeepSpeed, MPICH), rank files, Slurm host lists, a job's SLURM_*
+    environment, topology.conf, topology.yaml, `scontrol show topology`, AWS, GCP and Kubernetes
+    JSON or YAML, `nvidia-smi` fabric, `nvidia-smi topo -m` (`hosts.node`), lists and tables.
+
+    form: "openmpi" or "deepspeed", where two launchers read one host file differently.
+    topology: which of a topology.yaml. given: the hosts that ``+n0`` of a rank file counts.
+
+    >>> hosts = read_hosts("node0 slots=8\\nnode1 slots=8")
+    >>> hosts.names, hosts.racks, hosts.slots
+    (('node0', 'node1'), {}, {'node0': 8, 'node1': 8})
+
+    Errors: LayoutError for what is no such text, for a host named twice, for ranges that name more
+    than MAX_HOSTS, for a text longer than LONGEST_TEXT.
+    """
+    text = _clean(text)
+    if form not in ("", *FORMS):
+        raise not_a_choice("form", form, FORMS)
+    if form:
+        return read_lines(text, form)
+    if is_rankfile(text):
+        return read_rankfile(text, given)
+    if text[:1] in "{[" or _is_yaml(text):
+        return read_document(_loaded(text), topology)
+    is_long = _has_long_lines(text)
+    for fits, read, takes_long_lines in READERS:
+        if (takes_long_lines or not is_long) and fits(text):
+            return read(text)
+    option = _OPTION.search(text)
+    return read_lines(option[1] if option else text)
+
+
+def _clean(text: Any) -> str:
+    """The text without terminal colours and marks. Errors: LayoutError for no text or too long."""
+    if not isinstance(text, str):
+        raise LayoutError(
+            "not-a-text",
+            f"hosts must be a text: {quoted(text)} is not a text",
+            control="hosts",
+            facts={"value": quoted(text)},
+        )
+    if len(text) > LONGEST_TEXT:
+        raise LayoutError(
+            "text-too-long",
+            f"the text has {len(text):,} characters, more than {LONGEST_TEXT:,}",
+            control="hosts",
+            facts={"count": len(text), "limit": LONGEST_TEXT},
+        )
+    words = len(text.replace(",", " ").split())
+    spend(WORK_OF_A_WORD * words + len(text) // 20, "words", control="hosts")
+    text = _ESCAPE.sub("", text.replace("\ufeff", "").replace("\0", "")).strip("\r\n")
+    if not text.strip():
+        raise no_hosts()
+    return text if text[0] in "\t " and is_matrix(text) else text.strip()
+
+
+def _is_yaml(text: str) -> bool:
+    """Whether a text has keys and values of YAML, and none of the forms that look like it."""
+    forms = (is_matrix, is_fabric, is_topology, is_paths)
+    return (
+        not _has_long_lines(text)
+        and bool(_YAML.search(text))
+        and not any(fits(text) for fits in forms)
+    )
+
+
+def _has_long_lines(text: str) -> bool:
+    return max(map(len, text.splitlines()), default=0) > LONGEST_LINE
+
+
+def _loaded(text: str) -> Any:
+    """JSON or YAML as plain values; aliases, that can grow without end, are refused."""
+    if text[:1] in "{[":
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise bad_document(f"no JSON ({str(error)[:80]})") from None
+    spend(4 * len(text), "characters of YAML", control="hosts")
+    if len(text) > LONGEST_YAML:
+        raise bad_document(f"a YAML of more than {LONGEST_YAML:,} characters is not read")
+    if max(text.count("["), text.count("{")) > MOST_BRACKETS:
+        raise bad_document("a YAML with so many brackets is not read")
+    if re.search(r"(?:^|[\s:\[,-])[&*]\w", text):
+        raise bad_document("a YAML with anchors or aliases is not read")
+    try:
+        documents = [one for one in yaml.load_all(text, _LOADER) if one is not None]
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise bad_document(f"no YAML ({' '.join(str(error).split())[:80]})") from None
+    return documents[0] if len(documents) == 1 else documents
+
+
+def _topology(text: str) -> Hosts:
+    """A topology, with the NVLink domains that comments name above the blocks."""
+    hosts = read_topology(text)
+    domain = aliases(text)
+    blocks = hosts.level("block")
+    found = {host: domain[block] for host, block in blocks.items() if block in domain}
+    if not found:
+        return hosts
+    return replace(hosts, levels=(*hosts.levels, Level("domain", found)))
+
+
+def _node(read: Callable[[str], Node]) -> Callable[[str], Hosts]:
+    """A reader of one machine's inside as one of hosts: it does not say the machine's name."""
+
+    def hosts(text: str) -> Hosts:
+        node = read(text)
+        remarks = (Remark("host-without-name", {"host": NAMELESS}),)
+        return Hosts("node", (NAMELESS,), {NAMELESS: len(node.gpus)}, remarks=remarks, node=node)
+
+    return hosts
+
+
+READERS: tuple[tuple[Callable[[str], bool], Callable[[str], Hosts], bool], ...] = (
+    (lambda text: text.startswith("<"), _node(read_nccl), True),
+    (is_topology, _topology, True),
+    (is_environment, read_environment, True),
+    (is_matrix, _node(read_matrix), False),
+    (is_fabric, read_fabric, False),
+    (is_paths, read_paths, False),
+    (is_table, read_table, False),
+)
+"""What a text looks like, its reader, and whether its lines may be of any length."""

@@ -1,0 +1,282 @@
+"""A rack for each place so that few groups cross racks: built, then mended, then proved if it can.
+
+1. Built: rack after rack; and kind by kind, places that a group needs together are joined to
+   blocks, as long as a rack can hold one; blocks within blocks are then packed into racks, the
+   largest first, and a block that no rack holds whole is broken into the blocks inside it.
+   Racks of c nodes hold floor(c / size) blocks of each size, so for blocks within blocks nothing
+   is lost. All orders of kinds are tried: the first kind to be joined need not be the first of
+   the key.
+2. Mended: blocks of one size change places while that makes the key smaller.
+3. Proved: by `crossings.is_least`, or by looking at every pattern of racks, racks of one size being
+   interchangeable, and leaving a branch as soon as it is no better.
+
+Nothing is drawn at random and nothing looks at a clock: the same question has the same answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from itertools import islice, permutations
+
+import numpy as np
+
+from .crossings import Kind, Levels, is_least, key_of, touched
+
+MOST_BRANCHES = 60_000
+"""Places that the proof by looking at every pattern may fill: about half a second."""
+
+MOST_WORK = 8_000_000
+"""Members of sets that mending may look at."""
+
+MOST_TRIES = 6_000
+"""Exchanges that mending may try."""
+
+MOST_ROWS = 20_000
+"""Sets that building may join, over all orders of kinds."""
+
+Score = Callable[[np.ndarray], tuple[float, ...]]
+
+
+@dataclass(frozen=True)
+class Found:
+    racks: np.ndarray  # of each place
+    score: tuple[float, ...]
+    is_proved: bool  # that no order has a smaller score
+
+
+def search(levels: Levels, given: np.ndarray, score: Score, *, by_key: bool = True) -> Found:
+    """The best racks of the places that are found; the given ones where none are better.
+
+    given: the rack of each place, int64, racks numbered from 0. score: what shall be small.
+    by_key: whether that is the key of the levels, so that it can be proved to be least.
+    """
+    capacities = np.bincount(given).tolist()
+    best, least_score = given, score(given)
+
+    def is_proved() -> bool:
+        key = key_of(levels, best)
+        return not any(key) or (by_key and is_least(levels, key, capacities))
+
+    kinds = [kind for level in levels for kind in level if len(kind.sets)]
+    if is_proved():
+        return Found(best, least_score, True)
+    trees = _trees(kinds, len(given), max(capacities))
+    for racks in (*_by_rack(given, capacities), *(_packed(tree, capacities) for tree in trees)):
+        if (found := score(racks)) < least_score:
+            best, least_score = racks, found
+            if is_proved():
+                return Found(best, least_score, True)
+    best, least_score = _mended(best, least_score, score, trees, kinds)
+    if is_proved() or not by_key:
+        return Found(best, least_score, is_proved())
+    pattern, is_whole = _every_pattern(levels, capacities, key_of(levels, best))
+    if pattern is not None:
+        best, least_score = pattern, score(pattern)
+    return Found(best, least_score, is_whole)
+
+
+# -- built -----------------------------------------------------------------------------------------
+
+Tree = list[np.ndarray]
+"""Blocks of places, finest first: each array has the block of every place; blocks are nested."""
+
+
+def _by_rack(given: np.ndarray, capacities: Sequence[int]) -> Iterator[np.ndarray]:
+    """Rack after rack, each whole: as they first come, the largest first, the smallest first."""
+    first = list(dict.fromkeys(given.tolist()))
+    for order in (
+        first,
+        sorted(first, key=lambda rack: -capacities[rack]),
+        sorted(first, key=lambda rack: capacities[rack]),
+    ):
+        yield np.repeat(order, [capacities[rack] for rack in order])
+
+
+def _trees(kinds: Sequence[Kind], places: int, largest: int) -> list[Tree]:
+    """A tree for each order of the kinds that fit into a rack, each tree once, the first first."""
+    useful = [kind for kind in kinds if int(kind.sizes.min()) <= largest]
+    orders = max(2, MOST_ROWS // (1 + sum(len(kind.sets) for kind in useful)))
+    found: dict[tuple[bytes, ...], Tree] = {}
+    for order in islice(permutations(useful), orders):
+        tree = _tree(order, places, largest)
+        found.setdefault(tuple(block.tobytes() for block in tree), tree)
+    return list(found.values())
+
+
+def _tree(order: Sequence[Kind], places: int, largest: int) -> Tree:
+    """Blocks within blocks: for each kind in turn, its sets with the blocks that they touch."""
+    tree = [np.arange(places)]
+    for kind in order:
+        block = tree[-1]
+        size = np.bincount(block)
+        rows, is_first = touched(block, kind.sets)
+        taken = np.zeros(len(size), dtype=bool)
+        merged = np.arange(len(size))
+        fits = ((size[rows] * is_first).sum(axis=1) <= largest) & (is_first.sum(axis=1) > 1)
+        rows, is_first = rows[fits], is_first[fits]
+        if len(np.unique(rows[is_first])) == is_first.sum():  # each block in one set
+            merged[rows] = rows[:, :1]
+            taken[rows] = True
+        else:
+            for row in rows:
+                if not taken[row].any():
+                    taken[row] = True
+                    merged[row] = row[0]
+        if taken.any():
+            tree.append(np.unique(merged[block], return_inverse=True)[1].reshape(-1))
+    return tree
+
+
+def _packed(tree: Tree, capacities: Sequence[int]) -> np.ndarray:
+    """The racks of the places: whole blocks first, from the coarsest; the broken ones in pieces."""
+    racks = np.full(len(tree[0]), -1)
+    left = list(capacities)
+    rooms = [(-room, rack) for rack, room in enumerate(left)]
+    heapify(rooms)
+    for block in reversed(tree):
+        last = -1
+        for members in _members(block, racks):
+            if last < 0 or left[last] < len(members):
+                last = _roomiest(rooms, left)
+            if left[last] < len(members):
+                continue
+            racks[members] = last
+            left[last] -= len(members)
+            heappush(rooms, (-left[last], last))
+    return racks
+
+
+def _roomiest(rooms: list[tuple[int, int]], left: Sequence[int]) -> int:
+    """The rack with most room; entries of rooms that are no longer so go."""
+    while -rooms[0][0] != left[rooms[0][1]]:
+        heappop(rooms)
+    return rooms[0][1]
+
+
+def _members(block: np.ndarray, racks: np.ndarray) -> list[np.ndarray]:
+    """The places of each block that has no rack yet, larger blocks first, then in order."""
+    order = np.argsort(block, kind="stable")
+    starts = np.flatnonzero(np.diff(block[order], prepend=-1))
+    found = [one for one in np.split(order, starts[1:]) if racks[one[0]] < 0]
+    return sorted(found, key=lambda one: (-len(one), one[0]))
+
+
+# -- mended ----------------------------------------------------------------------------------------
+
+
+def _mended(
+    racks: np.ndarray, score: tuple[float, ...], ask: Score, trees: Sequence[Tree],
+    kinds: Sequence[Kind],
+) -> tuple[np.ndarray, tuple[float, ...]]:  # fmt: skip
+    """Exchanges of two blocks of one size, coarse ones first, each kept if the score is less."""
+    work = sum(kind.sets.size for kind in kinds) or 1
+    tries = min(MOST_TRIES, MOST_WORK // work)
+    blocks = {block.tobytes(): block for tree in trees for block in reversed(tree)}
+    while tries > 0:
+        before = score
+        for block in blocks.values():
+            for one, other in _exchanges(block, racks, kinds):
+                tries -= 1
+                if tries <= 0:
+                    return racks, score
+                changed = racks.copy()
+                changed[one], changed[other] = racks[other], racks[one]
+                if (found := ask(changed)) < score:
+                    racks, score = changed, found
+        if score == before:
+            break
+    return racks, score
+
+
+def _exchanges(
+    block: np.ndarray, racks: np.ndarray, kinds: Sequence[Kind]
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Pairs of blocks of one size in other racks, both in sets that cross."""
+    broken = np.zeros(len(racks), dtype=bool)
+    for kind in kinds:
+        broken[kind.sets[kind.crosses(racks)]] = True
+    members = _members(block, np.full(len(racks), -1))
+    hurt = [one for one in members if broken[one].any()]
+    for at, one in enumerate(hurt):
+        for other in hurt[at + 1 :]:
+            if len(one) == len(other) and (racks[one] != racks[other]).any():
+                yield one, other
+
+
+# -- proved ----------------------------------------------------------------------------------------
+
+
+def _every_pattern(
+    levels: Levels, capacities: Sequence[int], best: tuple[int, ...]
+) -> tuple[np.ndarray | None, bool]:
+    """A pattern with a smaller key than ``best`` or None, and whether all have been looked at.
+
+    Depth first, place by place. A set crosses for good as soon as two of its places differ, so a
+    branch whose key so far is no smaller than the best leads to nothing better.
+    """
+    places = sum(capacities)
+    edges = _edges(levels, places)
+    racks, left = [-1] * places, list(capacities)
+    key = [0] * len(levels)
+    crosses = [False] * sum(len(kind.sets) for level in levels for kind in level)
+    found: list[int] | None = None
+    budget = MOST_BRANCHES
+
+    def choices() -> Iterator[int]:
+        """Racks with room; of untouched racks of one size, the first."""
+        untouched = set()
+        for rack, room in enumerate(left):
+            is_new = room == capacities[rack]
+            if room and not (is_new and room in untouched):
+                yield rack
+            if is_new:
+                untouched.add(room)
+
+    def fill(place: int) -> None:
+        nonlocal best, found, budget
+        if place == places:
+            best, found = tuple(key), list(racks)
+            return
+        for rack in choices():
+            budget -= 1
+            if budget < 0:
+                return
+            changed = []
+            for number, first, level, weight in edges[place]:
+                if not crosses[number] and racks[first] != rack:
+                    crosses[number] = True
+                    key[level] += weight
+                    changed.append((number, level, weight))
+            if tuple(key) < best:
+                racks[place] = rack
+                left[rack] -= 1
+                fill(place + 1)
+                left[rack] += 1
+            for number, level, weight in changed:
+                crosses[number] = False
+                key[level] -= weight
+
+    if places <= MOST_PLACES:
+        fill(0)
+        return (None if found is None else np.array(found)), budget >= 0
+    return None, False
+
+
+MOST_PLACES = 64
+"""Places beyond which nobody can look at every pattern: the depth of the search, too."""
+
+
+def _edges(levels: Levels, places: int) -> list[list[tuple[int, int, int, int]]]:
+    """For each place the sets that it is a later member of: number, first place, level, weight."""
+    found: list[list[tuple[int, int, int, int]]] = [[] for _ in range(places)]
+    number = 0
+    for depth, level in enumerate(levels):
+        for kind in level:
+            for row, weight in zip(kind.sets.tolist(), kind.weights.tolist()):
+                for place in row:
+                    if place != row[0]:
+                        found[place].append((number, row[0], depth, weight))
+                number += 1
+    return found

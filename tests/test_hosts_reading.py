@@ -1,0 +1,473 @@
+"""Texts about machines: what real files, pages and tools say, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from formats.hosts import read_hosts
+from formats.hosts.distribution import c10d_order, even_slots, rank_hosts
+from formats.hosts.files import filter_hosts
+from formats.hosts.hostlist import compress_hostlist, expand_hostlist
+from formats.hosts.values import LONGEST_TEXT, Hosts
+from groups import LayoutError
+from texts.hosts import HOSTS_REFUSALS, HOSTS_REMARKS
+
+DATA = Path(__file__).parent / "data" / "hosts" / "samples.jsonl"
+SAMPLES = {one["id"]: one for one in map(json.loads, DATA.read_text(encoding="utf-8").splitlines())}
+
+law = settings(max_examples=80, deadline=None)
+
+
+def sample(name: str, **options) -> Hosts:
+    return read_hosts(SAMPLES[name]["text"], **options)
+
+
+def expected(name: str) -> dict:
+    return SAMPLES[name]["expected"]
+
+
+def refusal(text, **options) -> LayoutError:
+    with pytest.raises(LayoutError) as caught:
+        read_hosts(text, **options)
+    return caught.value
+
+
+def members(places: dict[str, str]) -> dict[str, list[str]]:
+    """Place -> its machines, in their order."""
+    found: dict[str, list[str]] = {}
+    for host, place in places.items():
+        found.setdefault(place, []).append(host)
+    return found
+
+
+def remarks(hosts: Hosts) -> list[str]:
+    return [one.code for one in hosts.remarks]
+
+
+# -- host files ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["h01", "h02", "h03", "h04", "h05", "h06", "h07", "h11", "h16"])
+def test_hosts_and_slots_of_a_host_file(name):
+    hosts = sample(name)
+    assert [[host, hosts.slots[host]] for host in hosts.names] == expected(name)["hosts"]
+    assert hosts.max_slots == expected(name).get("max_slots", hosts.max_slots)
+
+
+@pytest.mark.parametrize("name", ["h17", "h18", "h19", "h21", "h22"])
+def test_names_alone_keep_their_order_and_say_no_slots(name):
+    hosts = sample(name)
+    words = re.sub("#.*", "", SAMPLES[name]["text"]).split()
+    assert list(hosts.names) == words
+    assert set(hosts.slots.values()) == {None}
+
+
+def test_ranks_by_slot_and_by_node_of_open_mpi():
+    for name, by in (("h01", "slot"), ("h02", "node")):
+        want = expected(name)
+        assert list(rank_hosts(sample(name), want["n"], by)) == want["rank_host"]
+    for by in ("slot", "node"):
+        ranks = rank_hosts(sample("h07"), 6, by)
+        where = {
+            host: [r for r, at in enumerate(ranks) if at == host] for host in ("aa", "bb", "cc")
+        }
+        assert where == expected("h07")[by]
+
+
+def test_ppr_puts_so_many_on_each_host():
+    assert rank_hosts(sample("h07"), by="ppr:2:node") == ("aa", "aa", "bb", "bb", "cc", "cc")
+
+
+@pytest.mark.parametrize("name", ["h05", "h06", "h11", "h16", "h08", "h10", "h20"])
+def test_the_host_of_every_rank(name):
+    assert list(rank_hosts(sample(name))) == expected(name)["rank_host"]
+
+
+def test_a_rank_file_that_counts_other_hosts_needs_them():
+    assert refusal(SAMPLES["h09"]["text"]).code == "bad-host-line"
+    hosts = sample("h09", given=expected("h09")["hosts_given"])
+    assert list(hosts.ranks) == expected("h09")["rank_host"]
+
+
+def test_a_list_of_tasks_has_a_host_once_with_its_tasks():
+    hosts = sample("h20")
+    assert dict(hosts.slots) == expected("h20")["counts"]
+    assert hosts.names == ("node1", "node0")
+    assert remarks(hosts) == ["one-line-a-task"]
+
+
+def test_deepspeed_and_open_mpi_differ_about_a_host_named_twice():
+    assert refusal(SAMPLES["h12"]["text"]).code == "host-twice"
+    hosts = sample("h12", form="openmpi")
+    assert dict(hosts.slots) == {"worker-1": 3, "worker-2": 1}
+    assert remarks(hosts) == ["slots-added"]
+    assert refusal(SAMPLES["h13"]["text"], form="deepspeed").code == "bad-host-line"
+
+
+@pytest.mark.parametrize(("name", "option"), [("h14", "include"), ("h15", "exclude")])
+def test_filters_of_deepspeed_keep_the_order_of_the_host_file(name, option):
+    want = expected(name)
+    pool = Hosts("hostfile", tuple(want["pool"]), want["pool"])
+    found = filter_hosts(pool, **{option: SAMPLES[name]["text"]})
+    assert {host: list(gpus) for host, gpus in found.devices.items()} == want["result"]
+    assert refusal(SAMPLES[name]["text"]).code == "bad-host-filter"
+
+
+def test_torchrun_sorts_machines_by_name_as_text():
+    for name in ("h21", "h22"):
+        assert c10d_order(sample(name).names) == expected(name)["node_rank_order"]
+
+
+@pytest.mark.parametrize(
+    ("text", "slots"),
+    [
+        ("a slots = 4\nb max-slots=8", {"a": 4, "b": 8}),
+        ("a cpu=2 // the first\n/* b\n */ c count=3", {"a": 2, "c": 3}),
+        ("a 8\nb 4", {"a": 8, "b": 4}),
+        ("host,slots\na,8\nb,", {"a": 8, "b": None}),
+        ('{"a": [0, 1, 2], "b": [0]}', {"a": 3, "b": 1}),
+        ("10.0.0.1:4\nuser@b:2", {"10.0.0.1": 4, "user@b": 2}),
+        ("mpirun --host a:2,b:2 -np 4 x", {"a": 2, "b": 2}),
+    ],
+)
+def test_slots_are_read_however_they_are_written(text, slots):
+    assert dict(read_hosts(text).slots) == slots
+
+
+# -- Slurm -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["l02", "l03", "l07", "l10"])
+def test_a_host_list_expands_as_scontrol_says(name):
+    assert expand_hostlist(SAMPLES[name]["text"]) == expected(name)["hosts"]
+    assert list(sample(name).names) == expected(name)["hosts"]
+
+
+def test_a_host_list_is_written_as_scontrol_writes_it():
+    assert compress_hostlist(SAMPLES["l14"]["text"].split(",")) == expected("l14")["hostlist"]
+
+
+@law
+@given(st.lists(st.from_regex(r"[a-c]{1,2}-?[0-9]{0,3}", fullmatch=True), min_size=1, max_size=12))
+@example(["n1", "n2", "n2", "n10", "n09", "n008"])
+def test_a_written_host_list_names_the_same_hosts(names):
+    assert expand_hostlist(compress_hostlist(names)) == names
+
+
+def test_repeats_in_a_host_list_are_the_hosts_of_tasks():
+    hosts = read_hosts("n[2,1,1]")
+    assert (hosts.names, hosts.ranks) == (("n2", "n1"), ("n2", "n1", "n1"))
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("n[0-999999999]", "too-many-hosts"),
+        ("n[0-9999]m[0-9999]", "too-many-hosts"),
+        ("n[" + "0-65535,0-65535,0-65535]", "too-many-hosts"),
+        ("n[3-1]", "bad-hostlist"),
+        ("n[1-2-3]", "bad-hostlist"),
+        ("n[a]", "bad-hostlist"),
+        ("n[1-2],m[", "bad-hostlist"),
+        ("n[[1]]", "bad-hostlist"),
+        ("bgl[000x133]", "bad-hostlist"),
+    ],
+)
+def test_a_host_list_that_explodes_or_is_none_is_refused(text, code):
+    assert refusal(text).code == code
+
+
+def test_counts_and_orders_of_srun():
+    def hosts(slots):
+        return Hosts("list", tuple(slots), slots)
+
+    three = hosts({"n0": 2, "n1": 2, "n2": 2})
+    assert list(rank_hosts(three, 4, "block")) == expected("d01")["rank_host"]
+    for name, tasks, slots in (("d03", 21, 8), ("d04", 16, 8)):
+        want = expected(name)
+        ranks = rank_hosts(hosts(dict.fromkeys(want["nodes"], slots)), tasks, "plane=4")
+        assert {h: [r for r, at in enumerate(ranks) if at == h] for h in want["nodes"]} == want[
+            "tasks"
+        ]
+
+
+def test_cyclic_passes_full_nodes_and_then_oversubscribes():
+    """slurm_step_layout.c, _task_layout_cyclic: nodes of 4, 2, 4, 2 processors.
+
+    0 1 2 3 / 4 5 6 7 / 8 . 9 . / 10 . 11 . / 12 13 14 15
+    """
+    four = Hosts("list", ("a", "b", "c", "d"), {"a": 4, "b": 2, "c": 4, "d": 2})
+    assert "".join(rank_hosts(four, 16, "cyclic")) == "abcdabcdacacabcd"
+
+
+def test_the_environment_of_a_job():
+    hosts = sample("d05")
+    want = expected("d05")
+    assert list(hosts.names) == want["hosts"]
+    assert list(hosts.slots.values()) == want["tasks_per_node"]
+    assert rank_hosts(hosts)[want["rank"]] == want["host"]
+    assert refusal("SLURM_JOB_NODELIST=n[1-2]\nSLURM_TASKS_PER_NODE=8(x9)").code == (
+        "bad-tasks-per-node"
+    )
+
+
+def test_the_topology_address_of_a_task():
+    hosts = read_hosts(
+        "SLURM_TOPOLOGY_ADDR=s3.s0.dev2\nSLURM_TOPOLOGY_ADDR_PATTERN=switch.switch.node"
+    )
+    assert hosts.racks == {"dev2": "s0"}
+    assert hosts.level("switch-1") == {"dev2": "s3"}
+
+
+@pytest.mark.parametrize("name", ["t01", "t05", "t07"])
+def test_leaf_switches_and_those_above(name):
+    hosts = sample(name)
+    leaves = {leaf: hosts for leaf, hosts in expected(name)["leaf"].items() if hosts}
+    assert members(hosts.racks) == leaves
+    above = hosts.level("switch-1")
+    parent = {hosts.racks[host]: switch for host, switch in above.items()}
+    assert parent == expected(name)["parent"]
+
+
+@pytest.mark.parametrize("name", ["t02", "t04", "t06", "t08"])
+def test_blocks_of_slurm(name):
+    hosts = sample(name)
+    assert members(hosts.racks) == expected(name)["blocks"]
+    assert list(hosts.block_sizes) == expected(name).get("block_sizes", [])
+    assert hosts.names == tuple(host for one in expected(name)["blocks"].values() for host in one)
+
+
+def test_a_comment_above_a_block_names_its_nvlink_domain():
+    hosts = sample("t08")
+    alias = expected("t08")["alias"]
+    assert hosts.level("domain") == {host: alias[block] for host, block in hosts.racks.items()}
+
+
+def test_a_node_under_two_leaves_is_said():
+    hosts = sample("t09")
+    (remark,) = hosts.remarks
+    assert remark.code == "host-in-two"
+    assert remark.facts["host"] in expected("t09")["warning"]
+    assert hosts.racks[remark.facts["host"]] == "rack1"
+
+
+def test_lines_with_a_prefix_of_a_log_are_topology_all_the_same():
+    lines = SAMPLES["t05"]["text"].splitlines()
+    text = "\n".join(f"INFO:root:Slurm topology: {line}" for line in lines)
+    assert read_hosts(text).racks == sample("t05").racks
+
+
+def test_the_default_topology_of_a_yaml_or_the_one_that_is_named():
+    want = expected("t03")
+    assert members(sample("t03").racks) == want["topo1"]["leaf"]
+    blocks = sample("t03", topology="topo2")
+    assert members(blocks.racks) == want["topo2"]["blocks"]
+    assert list(blocks.block_sizes) == want["topo2"]["block_sizes"]
+    assert refusal(SAMPLES["t03"]["text"], topology="topo9").code == "not-a-choice"
+    assert refusal(SAMPLES["t03"]["text"], topology="topo3").code == "bad-host-document"
+
+
+def test_switches_that_stand_above_themselves_are_refused():
+    text = "SwitchName=a Switches=b\nSwitchName=b Switches=a\nSwitchName=l Nodes=n\n"
+    assert refusal(text + "SwitchName=a Switches=l").code == "switches-in-a-ring"
+
+
+# -- clouds, Kubernetes, NVLink --------------------------------------------------------------------
+
+
+def test_the_last_network_node_of_aws_is_the_leaf():
+    hosts = sample("c01")
+    assert members(hosts.racks) == expected("c01")["leaf"]
+    assert "more-pages" in remarks(hosts)
+
+
+def test_racks_of_gcp():
+    assert sample("c02").racks == expected("c02")["rack"]
+    assert sample("c04").racks == expected("c04")["nvlink_domain_topograph"]
+    assert sample("c04").domains == expected("c04")["nvlink_domain_topograph"]
+    path = expected("c04")["path_top_down"]
+    for host in path:
+        levels = [sample("c04").level(kind)[host] for kind in ("cluster", "block-1", "subblock")]
+        assert levels == path[host]
+
+
+def test_a_table_of_ranks_has_the_machines_by_rank_with_their_racks():
+    hosts = sample("c03")
+    assert [hosts.racks[name] for name in hosts.names] == [f"C/{rack}" for rack in "bdacefbf"]
+    by_rack = sorted(hosts.names, key=lambda name: hosts.racks[name])
+    assert by_rack == expected("c03")["readme_sorted"]
+
+
+def test_labels_of_kubernetes():
+    hosts = sample("k01")
+    (node,) = hosts.names
+    want = expected("k01")
+    assert node == want["node"]
+    assert hosts.level("domain") == {node: want["nvlink_domain"]}
+    assert hosts.level("partition") == {node: want["partition"]}
+    assert list(sample("k02").racks.values()) == [expected("k02")["leaf"]]
+    assert [next(iter(one.of.values())) for one in sample("k02").levels] == (
+        expected("k02")["path_top_down"][::-1]
+    )
+    assert list(sample("k03").domains.values()) == [expected("k03")["nvlink_domain"]]
+    assert [next(iter(one.of.values())) for one in sample("k03").levels[1:]] == (
+        expected("k03")["path_bottom_up"]
+    )
+
+
+def test_other_forms_of_machines_with_racks():
+    assert members(sample("o01").racks) == expected("o01")["groups"]
+    assert members(sample("n01").domains) == expected("n01")["nvlink_domain"]
+    assert members(sample("n01").racks) == expected("n01")["leaf"]
+    racks = {"a": "r0", "b": "r0", "c": "r1"}
+    for text in (
+        "a r0\nb r0\nc r1",
+        "host,rack\na,r0\nb,r0\nc,r1",
+        '{"r0": ["a", "b"], "r1": ["c"]}',
+        '[{"host": "a", "rack": "r0"}, {"host": "b", "rack": "r0"}, {"host": "c", "rack": "r1"}]',
+        "SwitchName=r0 Nodes=a,b\nSwitchName=r1 Nodes=c",
+    ):
+        assert read_hosts(text).racks == racks, text
+
+
+def test_two_columns_that_could_be_names_or_racks_are_not_guessed():
+    assert refusal("a r0\nb r1").code == "bad-host-line"
+    assert read_hosts("a r0").names == ("a", "r0")
+
+
+def test_a_zero_uuid_and_a_fabric_that_is_not_ready_are_no_domain():
+    for name, code in (("f01", "fabric-not-ready"), ("f02", "no-domain")):
+        assert sample(name).racks == {}
+        assert remarks(sample(name))[0] == code
+
+
+def test_a_domain_is_the_uuid_and_the_clique_together():
+    assert list(sample("f04").racks.values()) == [expected("f04")["partition"]]
+    found = {place: sorted(hosts) for place, hosts in members(sample("f05").racks).items()}
+    assert found == expected("f05")["partitions"]
+    assert refusal("uuid, 7\nuuid, 8").code == "fabric-differs"
+    assert refusal("uuid, N/A").code == "clique-not-said"
+
+
+def test_the_inside_of_a_node():
+    dgx = sample("m01").node
+    assert dgx.gpu_links == {"NV12": 28}
+    assert {gpu: list(dgx.nearest(gpu)) for gpu in dgx.gpus} == expected("m01")["near_nics"]
+    assert dgx.rails == {}
+    assert sample("m02").node.rails == expected("m02")["rail_nic"]
+    assert sample("m03").node.nics == ()
+    spaces = SAMPLES["m02"]["text"].replace("\t", "   ")
+    assert read_hosts(spaces).node == sample("m02").node
+
+
+def test_the_topology_file_of_nccl():
+    text = """<system version="1"><cpu numaid="0" host_hash="0x1">
+      <pci busid="0000:05:00.0" class="0x060400"><pci busid="0000:07:00.0" class="0x030200">
+        <gpu dev="0" sm="90" rank="0"><nvlink target="0000:0a:00.0" count="18" tclass="0x068000"/>
+        </gpu></pci><pci busid="0000:08:00.0" class="0x020700"><nic><net name="mlx5_0" speed="400"/>
+      </nic></pci></pci>
+      <pci busid="0000:09:00.0" class="0x030200"><gpu dev="1" rank="1">
+        <nvlink target="0000:0a:00.0" count="18" tclass="0x068000"/></gpu></pci>
+    </cpu></system>"""
+    node = read_hosts(text).node
+    assert (node.gpus, node.nics) == (("GPU0", "GPU1"), ("mlx5_0",))
+    assert node.gpu_links == {"NV18": 1}
+    assert node.rails["GPU0"] == "mlx5_0"
+    assert refusal("<!DOCTYPE x [<!ENTITY a 'b'>]><system/>").code == "bad-host-document"
+
+
+# -- joining, refusing -----------------------------------------------------------------------------
+
+
+def test_a_host_file_stands_where_a_topology_says():
+    hosts = read_hosts("dev7 slots=8\ndev0 slots=8\nother slots=8").with_places(sample("t01"))
+    assert hosts.names == ("dev7", "dev0", "other")
+    assert hosts.racks == {"dev7": "s1", "dev0": "s0"}
+
+
+def test_uneven_slots_are_said_with_the_number_that_all_have():
+    assert even_slots(sample("h07")) == 4
+    with pytest.raises(LayoutError) as caught:
+        even_slots(sample("h11"))
+    assert (caught.value.code, caught.value.alternatives) == (
+        "uneven-slots",
+        ({"gpus_per_node": 1},),
+    )
+    with pytest.raises(LayoutError) as caught:
+        even_slots(sample("h19"))
+    assert caught.value.code == "slots-unknown"
+    assert even_slots(sample("h19"), 8) == 8
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", "no-hosts"),
+        (" \n# nothing\n", "no-hosts"),
+        (None, "not-a-text"),
+        (b"a", "not-a-text"),
+        ("a" * (LONGEST_TEXT + 1), "text-too-long"),
+        ("a slots=x", "bad-host-line"),
+        ("a slots=0", "host-without-slots"),
+        ("a slots=99999999", "bad-host-line"),
+        ("a slots=2000000\nb slots=1", "too-many-ranks"),
+        ("a slots=4 max_slots=2", "bad-host-line"),
+        ("a:4\na:4", "host-twice"),
+        ("rank 0=a slot=0\nrank 2=a slot=1", "rank-missing"),
+        ("rank 0=a slot=0\nrank 0=b slot=1", "bad-host-line"),
+        ("what is this?", "bad-host-line"),
+        ('{"a": 1', "bad-host-document"),
+        ('{"a": {"b": 1}}', "bad-host-document"),
+        ("[" * 100_000, "bad-host-document"),
+        ("- topology: &a [*a]\n  tree: *a", "bad-host-document"),
+        ('{"Instances": [{"NetworkNodes": 3}]}', "bad-host-document"),
+        ('{"Instances": []}', "no-hosts"),
+        ('[{"host": "a"}, {"host": "a"}]', "host-twice"),
+    ],
+)
+def test_what_is_no_such_text_is_refused_with_its_code(text, code):
+    assert refusal(text).code == code
+
+
+@law
+@given(st.text(max_size=60))
+@example("host,rack")
+@example("BlockName=")
+@example("SwitchName=a Nodes=n[1-")
+@example("<a/>")
+@example("GPU0 X\nGPU1")
+@example("- a: 1\n- 2")
+@example("{}")
+@example("[]")
+@example("[3]")
+@example('{"blocks": [{"nodes": 3}]}')
+@example('{"metadata": {"labels": {}}}')
+@example('{"items": [1]}')
+@example("SLURM_JOB_NODELIST=")
+@example("x: y")
+def test_any_text_is_hosts_or_a_refusal(text):
+    try:
+        hosts = read_hosts(text)
+    except LayoutError as error:
+        HOSTS_AND_OTHERS[error.code]["zh"].format(**error.facts)
+        return
+    assert hosts.names
+    assert len(set(hosts.names)) == len(hosts.names)
+    for one in hosts.remarks:
+        HOSTS_REMARKS[one.code]["zh"].format(**one.facts)
+
+
+class _Every(dict):
+    def __missing__(self, code):
+        from texts.refusals import REFUSALS
+
+        return REFUSALS[code]
+
+
+HOSTS_AND_OTHERS = _Every(HOSTS_REFUSALS)
