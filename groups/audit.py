@@ -3,11 +3,14 @@
 A group crosses where its members stand in more than one domain of so many consecutive ranks. That
 hurts most where the group waits for each message (tp and ep, several times a layer), and least
 where much computation hides it (dp, once a step).
+
+A domain is so many consecutive ranks, or a level of places of any sizes (racks, switches), given as
+the place of every rank: `placement.Placement.of_ranks`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,7 +31,10 @@ LATENCY_BOUND = ("tp", "ep", "etp", "tp-ep", "egtp", "gtp")
 
 @dataclass(frozen=True)
 class Span:
-    """How the groups of one name stand on domains of one size."""
+    """How the groups of one name stand on domains of one size, or on the places of a level.
+
+    domain: GPUs of a domain; of the largest place where they differ.
+    """
 
     name: str
     size: int  # ranks of a group, of the largest where they differ
@@ -36,6 +42,7 @@ class Span:
     groups: int
     crossing: int  # groups on more than one domain
     most: int  # domains of the widest group
+    level: str = ""  # "rack", "switch" ...; empty: domains of so many consecutive ranks
 
     @property
     def is_slow(self) -> bool:
@@ -43,19 +50,34 @@ class Span:
         return self.crossing > 0 and self.name in LATENCY_BOUND
 
 
-def spans_of(grouping: Grouping, domain: int) -> np.ndarray:
+def spans_of(grouping: Grouping, domain: int | np.ndarray) -> np.ndarray:
     """On how many domains each group stands: int64, shape (num_groups,).
+
+    domain: consecutive ranks of one, or the place of every rank, shape (world,).
 
     >>> from groups import parse_mesh
     >>> spans_of(Grouping("dp", parse_mesh("tp2-dp4"), "dp"), domain=4).tolist()
     [2, 2]
+    >>> racks = np.array([0, 0, 0, 0, 0, 0, 1, 1])
+    >>> spans_of(Grouping("tp", parse_mesh("tp4-dp2"), "tp"), racks).tolist()
+    [1, 2]
     """
+    if isinstance(domain, np.ndarray):
+        return _spans_of_places(grouping, domain)
     if grouping.is_plain and grouping.world_size > SMALL:
         return _translated(grouping, whole_number(domain, "domain"))
     groups = grouping.groups()
     if isinstance(groups, np.ndarray):
         return nodes_spanned(groups, domain)
     return np.array([len(set(node_of(ranks, domain).tolist())) for ranks in groups])
+
+
+def _spans_of_places(grouping: Grouping, places: np.ndarray) -> np.ndarray:
+    groups = grouping.groups()
+    if not isinstance(groups, np.ndarray):
+        return np.array([len(np.unique(places[ranks])) for ranks in groups])
+    found = np.sort(places[groups], axis=1)
+    return 1 + np.count_nonzero(np.diff(found, axis=1), axis=1)
 
 
 def _translated(grouping: Grouping, domain: int) -> np.ndarray:
@@ -68,8 +90,9 @@ def _translated(grouping: Grouping, domain: int) -> np.ndarray:
     return nodes_spanned(starts[:, None] + offsets, domain)[which]
 
 
-def span(grouping: Grouping, domain: int) -> Span:
-    """
+def span(grouping: Grouping, domain: int | np.ndarray, level: str = "") -> Span:
+    """How a grouping stands on domains of a size, or on the places of a level of that name.
+
     >>> from groups import parse_mesh
     >>> found = span(Grouping("tp", parse_mesh("tp8-dp2"), "tp"), domain=4)
     >>> found.crossing, found.most, found.is_slow
@@ -79,14 +102,26 @@ def span(grouping: Grouping, domain: int) -> Span:
     return Span(
         name=grouping.name,
         size=grouping.size,
-        domain=domain,
+        domain=int(np.bincount(domain).max()) if isinstance(domain, np.ndarray) else domain,
         groups=len(spans),
         crossing=int(np.count_nonzero(spans > 1)),
         most=int(spans.max()),
+        level=level,
     )
 
 
-def audit(groupings: Iterable[Grouping], domains: Iterable[int]) -> list[list[Span]]:
-    """One row a grouping, one column a domain size; groups of one rank are left out."""
-    sizes = tuple(domains)
-    return [[span(one, domain) for domain in sizes] for one in groupings if one.size > 1]
+def audit(
+    groupings: Iterable[Grouping],
+    domains: Iterable[int],
+    levels: Mapping[str, np.ndarray] | None = None,
+) -> list[list[Span]]:
+    """One row a grouping, one column a domain size, then one a level; no groups of one rank.
+
+    levels: by name ("rack", "switch" ...) the place of every rank.
+    """
+    sizes, named = tuple(domains), (levels or {}).items()
+    return [
+        [span(one, size) for size in sizes] + [span(one, of, name) for name, of in named]
+        for one in groupings
+        if one.size > 1
+    ]

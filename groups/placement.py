@@ -1,14 +1,20 @@
 """Where ranks stand: node = rank // GPUs per node, local rank = rank % GPUs per node.
 
 Launchers (torchrun, srun) fill one node after the other, so rank r of a job with g GPUs a node is
-GPU r % g of node r // g. A group leaves its node when its members stand on more than one.
+GPU r % g of node r // g. A group leaves its node when its members stand on more than one. Where
+the machines are known by name, with their racks, switches and domains, a `Placement` says it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .errors import LayoutError, quoted
 from .mesh import MAX_RANKS, whole_number
 
 
@@ -56,3 +62,113 @@ def groups_leaving_node(groups: ArrayLike, gpus_per_node: int) -> int:
 
 def _gpus_per_node(value: int) -> int:
     return whole_number(value, "gpus_per_node", maximum=MAX_RANKS)
+
+
+# -- machines by name ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The machine of every rank, by name, and what each machine stands in.
+
+    hosts: names, by number of the node. nodes: the node of each rank, int64, shape (world,).
+    levels: by kind ("rack", "switch", "domain" ...), closest first: host -> name of its place. A
+    host that a level does not name stands alone in it.
+
+    >>> racks = {"rack": {"a": "r0", "b": "r0", "c": "r1"}}
+    >>> placement = filled(["b", "a", "c"], [2, 2, 2], world=6, levels=racks)
+    >>> placement.host(2), placement.local_rank(3), placement.places(4)
+    ('a', 1, {'rack': 'r1'})
+    >>> placement.of_ranks("rack").tolist()
+    [0, 0, 0, 0, 1, 1]
+    """
+
+    hosts: tuple[str, ...]
+    nodes: np.ndarray
+    levels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    @property
+    def world_size(self) -> int:
+        return len(self.nodes)
+
+    @cached_property
+    def local_ranks(self) -> np.ndarray:
+        """The place of each rank among those of its machine: int64, shape (world,)."""
+        order = np.argsort(self.nodes, kind="stable")
+        ordered = self.nodes[order]
+        starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+        lengths = np.diff(np.append(starts, len(ordered)))
+        found = np.empty(len(ordered), dtype=np.int64)
+        found[order] = np.arange(len(ordered)) - np.repeat(starts, lengths)
+        return found
+
+    def host(self, rank: int) -> str:
+        return self.hosts[int(self.nodes[rank])]
+
+    def local_rank(self, rank: int) -> int:
+        return int(self.local_ranks[rank])
+
+    def places(self, rank: int) -> dict[str, str]:
+        """Kind of level -> the place that a rank's machine stands in, where one is named."""
+        host = self.host(rank)
+        return {kind: of[host] for kind, of in self.levels.items() if host in of}
+
+    def of_ranks(self, kind: str = "node") -> np.ndarray:
+        """The place of each rank in a level, numbered from 0: what `audit` takes; "node": itself.
+
+        Errors: KeyError for a level that there is not.
+        """
+        if kind == "node":
+            return self.nodes
+        numbers: dict[str, int] = {}
+        of = self.levels[kind]
+        names = (f"in {of[host]}" if host in of else f"only {host}" for host in self.hosts)
+        places = [numbers.setdefault(name, len(numbers)) for name in names]
+        return np.asarray(places, dtype=np.int64)[self.nodes]
+
+    def columns(self) -> Iterator[tuple[str, list[str]]]:
+        """Columns of a table of ranks: the host of each, and its place in every level."""
+        nodes = self.nodes.tolist()
+        yield "host", [self.hosts[node] for node in nodes]
+        for kind, of in self.levels.items():
+            by_node = [of.get(host, "") for host in self.hosts]
+            yield kind, [by_node[node] for node in nodes]
+
+
+def filled(
+    hosts: Sequence[str],
+    slots: Sequence[int],
+    *,
+    world: int,
+    levels: Mapping[str, Mapping[str, str]] | None = None,
+) -> Placement:
+    """Machines filled one after the other, each up to its slots: how launchers do it.
+
+    Errors: LayoutError for fewer slots than ranks, and for machines that would be left over; the
+    fixes are numbers of nodes.
+    """
+    total = sum(slots)
+    even = slots[0] if slots and len(set(slots)) == 1 else None
+    facts = {"world": world, "hosts": len(hosts), "slots": total}
+    fixes = [{"nodes": len(hosts), "gpus_per_node": even}] if even else []
+    if total < world:
+        raise LayoutError(
+            "too-few-hosts",
+            f"the layout needs {world} GPUs, and the {len(hosts)} hosts have {total}",
+            control="hosts",
+            alternatives=fixes,
+            facts=facts,
+        )
+    nodes = np.repeat(np.arange(len(hosts)), slots)
+    used = int(nodes[world - 1]) + 1
+    if used < len(hosts):
+        raise LayoutError(
+            "too-many-hosts-for-job",
+            f"the layout needs {world} GPUs, and the {len(hosts)} hosts have {total}: "
+            f"{len(hosts) - used} hosts from {quoted(hosts[used])} on are left over",
+            why="leave out the hosts that the job does not use, or use them all",
+            control="hosts",
+            alternatives=fixes,
+            facts={**facts, "spare": len(hosts) - used},
+        )
+    return Placement(tuple(hosts), nodes[:world], levels or {})

@@ -76,6 +76,15 @@ HOSTS_REFUSALS: dict[str, Text] = {
         "{value} is no cost of {kind}: a cost is a number from 0 up.",
         "{value} 不是 {kind} 的代价：代价是不小于 0 的数。",
     ),
+    "too-few-hosts": Text(
+        "The layout needs {world} GPUs, and the {hosts} hosts have {slots}.",
+        "布局需要 {world} 个 GPU，而 {hosts} 台主机只有 {slots} 个。",
+    ),
+    "too-many-hosts-for-job": Text(
+        "The layout needs {world} GPUs, and the {hosts} hosts have {slots}: {spare} hosts are left "
+        "over.",
+        "布局需要 {world} 个 GPU，而 {hosts} 台主机有 {slots} 个：多出 {spare} 台主机。",
+    ),
 }  # fmt: skip
 """By the code of their LayoutError."""
 

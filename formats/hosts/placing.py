@@ -1,0 +1,43 @@
+"""Machines of a text as the placement of a job's ranks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from groups.errors import LayoutError
+from groups.placement import Placement, filled
+
+from .distribution import slots_unknown
+from .values import Hosts
+
+
+def placement_of(hosts: Hosts, world: int, gpus_per_node: int | None = None) -> Placement:
+    """The machine of every rank of a job, as the text says it rank by rank, else filled in order.
+
+    gpus_per_node: slots of the machines whose text says none.
+
+    >>> from formats.hosts import read_hosts
+    >>> placement_of(read_hosts("b slots=2\\na slots=1"), world=3).nodes.tolist()
+    [0, 0, 1]
+    >>> placement_of(read_hosts("b\\na\\nb"), world=3).nodes.tolist()
+    [0, 1, 0]
+
+    Errors: LayoutError for machines too few or too many, and for slots that nobody says.
+    """
+    levels = {one.kind: one.of for one in hosts.levels}
+    if len(hosts.ranks) == world:
+        number = {name: at for at, name in enumerate(hosts.names)}
+        return Placement(hosts.names, np.array([number[name] for name in hosts.ranks]), levels)
+    if hosts.ranks:
+        total = len(hosts.ranks)
+        raise LayoutError(
+            "too-few-hosts" if total < world else "too-many-hosts-for-job",
+            f"the layout needs {world} GPUs, and the text places {total} ranks",
+            control="hosts",
+            facts={"world": world, "hosts": len(hosts.names), "slots": total, "spare": 0},
+        )
+    unknown = [name for name, slots in hosts.slots.items() if slots is None]
+    if unknown and gpus_per_node is None:
+        raise slots_unknown(unknown)
+    slots = [gpus_per_node if one is None else one for one in hosts.slots.values()]
+    return filled(hosts.names, [one or 0 for one in slots], world=world, levels=levels)
