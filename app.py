@@ -24,6 +24,7 @@ os.environ["GRADIO_ANALYTICS_CACHE_FREQUENCY"] = str(10**12)
 os.environ["MPLBACKEND"] = "agg"
 
 import gradio as gr
+from anyio import to_thread
 from starlette.middleware import Middleware
 
 from groups import LayoutError
@@ -33,8 +34,7 @@ from views import page
 from views.api import ENDPOINTS
 from views.base.endpoint import require_served
 from views.base.state import Controls, read
-from views.gradio import controls
-from views.gradio.widgets import style_sheets
+from views.gradio import widgets
 from views.server.guard import Guard
 
 FONTS = ["system-ui", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", "sans-serif"]
@@ -109,6 +109,16 @@ def layout(
     )
 
 
+async def draw(sent: str) -> str:
+    """What the page shows for its state; see views.page."""
+    return await to_thread.run_sync(page.draw, sent)
+
+
+async def save(sent: str) -> str:
+    """A file of what the page shows; see views.page."""
+    return await to_thread.run_sync(page.save, sent)
+
+
 def create_app() -> gr.Blocks:
     """Build the page; nothing is served until it is launched."""
     # Gradio imports it in the first event: better at the start than while a visitor waits.
@@ -121,11 +131,7 @@ def create_app() -> gr.Blocks:
         delete_cache=(600, 3600),
         analytics_enabled=False,
     ) as demo:
-        with gr.Row(elem_id="page"):
-            with gr.Column(elem_id="controls", scale=0, min_width=300):
-                column = controls.build()
-            with gr.Column(elem_id="view", scale=1, min_width=300):
-                page.build(demo, column)
+        widgets.page(page.first_html(), page.script_data(), draw, save)
         gr.api(layout, api_name="layout")
         for name, serve in ENDPOINTS.items():
             gr.api(serve, api_name=name)
@@ -166,7 +172,7 @@ def launch_options() -> dict[str, Any]:
     # The endpoints are MCP tools too where Gradio's extra for it is installed, as on a Space.
     has_mcp = importlib.util.find_spec("mcp") is not None
     around = {"middleware": [Middleware(Guard)]}
-    looks = {"theme": theme(), "css": style_sheets()}
+    looks = {"theme": theme(), "css": widgets.style_sheets()}
     return {**LAUNCH, **looks, "mcp_server": has_mcp, "app_kwargs": around}
 
 

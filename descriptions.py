@@ -21,6 +21,7 @@ from texts.page import HOW_TO_READ, HOW_TO_READ_LARGE, NOUNS, PAGE, counted
 from texts.presets import NOTES_ZH
 from texts.refusals import REFUSALS, SPANS
 from texts.shapes import LANGUAGES, Control, GroupType, Kind, Link, Text
+from texts.shell import SECTIONS, SHELL
 from texts.traffic import (
     BESIDE,
     CLUSTER_NOTES,
@@ -58,6 +59,8 @@ __all__ = [
     "REASONS",
     "REFUSALS",
     "SEARCH_LEFT_OUT",
+    "SECTIONS",
+    "SHELL",
     "SHORT_LABELS",
     "SPANS",
     "TARGET_NAMES",

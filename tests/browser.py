@@ -14,14 +14,14 @@ from urllib.parse import urlsplit
 import numpy as np
 from PIL import Image
 
-from descriptions import PAGE, VIEWS
+from descriptions import PAGE, SECTIONS, VIEWS
 from groups import LayoutError, coordinates
 from groups.grouping import Grouping
 from render import palette
 from render.scenes import groups as scene
 from views.base.messages import fix_label, sentence
 from views.base.state import Controls, Layout, from_preset, read
-from views.gradio.controls import GRADIOS, preset_choices
+from views.head import PLACES
 
 try:
     from playwright.sync_api import Error, Locator, Page, expect
@@ -65,7 +65,7 @@ class Watch:
         self.requests.append(request.url)
         if url.scheme not in ("data", "blob") and url.hostname != "127.0.0.1":
             self.problems.append(f"request to another host: {request.url}")
-        if url.path.startswith(("/gradio_api/queue/", "/gradio_api/run/")):
+        if url.path.startswith("/gradio_api/component_server"):
             self.pending.append(request)
 
     def _ended(self, request: Any) -> None:
@@ -123,7 +123,8 @@ READ = """() => {
     return [svg.dataset.kind, groups, alone];
   });
   return [
-    [...document.querySelectorAll('#status dd')].map((dd) => dd.textContent),
+    [document.querySelector('.derived').dataset.world,
+      ...[...document.querySelectorAll('.derived strong')].map((size) => size.textContent)],
     document.querySelector('#status .refusal > p')?.textContent ?? '',
     [...document.querySelectorAll('#status .fix')].map((fix) => fix.textContent),
     grids.slice(0, mesh.coordinates),
@@ -175,9 +176,12 @@ def alone(grouping: Grouping) -> list[int]:
 def expect_layout(page: Page, controls: Controls | None = None, **changes: Any) -> Layout:
     """Wait until the page shows exactly this layout, and refuses nothing."""
     layout = read(controls or Controls(**changes))
-    sizes = [f"{layout.world_size:,}", f"{layout.mesh.size('dp'):,}"]
-    if layout.expert is not None:
-        sizes.append(f"{layout.expert.size('edp'):,}")
+    sizes = [str(layout.world_size), f"{layout.mesh.size('dp'):,}"]
+    expert = layout.expert
+    if expert is not None and (
+        expert.size("ep") > 1 or expert.size("etp") != layout.mesh.size("tp")
+    ):
+        sizes.append(f"{expert.size('edp'):,}")
     _expect(page, [sizes, "", [], *drawn(layout)])
     return layout
 
@@ -220,9 +224,7 @@ def _expect(page: Page, wanted: list[Any]) -> None:
         )
     except TooLong:
         shown = page.evaluate(READ)[first:]
-        boxes = page.locator(".size-box input[type=text]").evaluate_all(
-            "all => all.map(i => i.value)"
-        )
+        boxes = page.locator(".size input[type=text]").evaluate_all("all => all.map(i => i.value)")
         raise AssertionError(f"shown {shown}, wanted {wanted[first:]}, boxes {boxes}") from None
 
 
@@ -356,20 +358,26 @@ TOASTS = ".toast-wrap > *, [data-testid^=toast], .toast-body"
 
 
 def box(page: Page, name: str) -> Locator:
-    """The box of a size or of a text, or that of a dropdown."""
-    if name in SIZES:
-        return page.locator(f"#{name} input[type=text]")
-    if name in GRADIOS or name == "preset":
-        return page.locator(f"#{name.replace('_', '-')} input")
+    """The box of a field, unfolded where it is folded away."""
+    unfold(page, name)
     return page.locator(f"#field-{name}")
 
 
-SIZES = ("nodes", "tp", "pp", "cp", "ep")
-"""Controls that are a slider with a number box."""
+def unfold(page: Page, name: str) -> None:
+    """Open the folds that a field is in, as a click on each would."""
+    page.evaluate(
+        """(id) => {
+          for (let at = document.getElementById(id); at; at = at.parentElement) {
+            if (at.nodeName === 'DETAILS') at.open = true;
+          }
+        }""",
+        f"field-{name}",
+    )
 
 
 def slider(page: Page, name: str) -> Locator:
-    return page.locator(f"#{name} input[type=range]")
+    unfold(page, name)
+    return page.locator(f'.size[data-size="{name}"] input[type=range]')
 
 
 def type_in(page: Page, name: str, text: str) -> None:
@@ -383,7 +391,7 @@ def type_sizes(page: Page, **sizes: object) -> None:
     page.evaluate(
         """async (sizes) => {
           for (const [name, text] of Object.entries(sizes)) {
-            const box = document.querySelector(`#${name} input[type=text], #field-${name}`);
+            const box = document.querySelector(`#field-${name}`);
             box.value = text;
             box.dispatchEvent(new Event('change', {bubbles: true}));
             await new Promise((go) => setTimeout(go));
@@ -395,21 +403,21 @@ def type_sizes(page: Page, **sizes: object) -> None:
 
 def choose(page: Page, control: str, label: str) -> None:
     """Pick an entry of a dropdown."""
-    page.locator(f"#{control} input").click()
-    page.get_by_role("option", name=label, exact=True).click()
+    box(page, control).select_option(label=label)
 
 
-def choose_preset(page: Page, preset: str, language: str = "en") -> Layout:
-    """Pick a published layout by typing its name, and wait until it is shown."""
-    label = next(label for label, name in preset_choices(language) if name == preset)
-    page.locator("#preset input").fill(label)
-    page.get_by_role("option", name=label, exact=True).click()
+def choose_preset(page: Page, preset: str) -> Layout:
+    """Pick a published layout, and wait until it is shown."""
+    box(page, "preset").select_option(value=preset)
     return expect_layout(page, from_preset(preset))
 
 
 def show(page: Page, view: str, language: str = "en") -> None:
     """Choose a view by its name, and wait until it is there."""
-    page.locator("#view-choice").get_by_text(VIEWS[view][language], exact=True).click()
+    section = next(name for name, views in PLACES.items() if view in views)
+    page.locator("#nav .sections").get_by_text(SECTIONS[section][language], exact=True).click()
+    choice = page.locator("#nav .subs").get_by_text(VIEWS[view][language], exact=True)
+    choice.click()
     expect(page.locator(f".picture[data-view={view}]")).to_be_visible()
 
 

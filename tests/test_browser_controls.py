@@ -247,7 +247,7 @@ def expect_refused(page, name, text, still):
     expect(page.locator("#picture")).to_have_css("opacity", "0.38")
     expect(page.locator(".refusal")).to_be_visible()
     assert page.locator(TOASTS).count() == 0
-    expect(page.locator("#status dd").nth(1)).to_have_text("–")
+    expect(page.locator(".derived strong").nth(0)).to_have_text("–")
     assert len(error.alternatives) <= 3
     return error
 

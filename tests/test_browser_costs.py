@@ -295,7 +295,7 @@ def test_a_phone_in_the_dark_shows_all_views_in_chinese_with_the_same_inputs(ope
     page = open_page(width=400, height=900, touch=True, dark=True)
     asked = filled(Asked(view="collectives"), INPUTS)
     follow(page, JOB, asked)
-    page.locator("#language").get_by_text("中文", exact=True).click()
+    page.locator(".languages").get_by_text("中文", exact=True).click()
     expect(page.locator(".picture")).to_have_attribute("lang", "zh")
     english = [
         piece.strip(" .,:;()")

@@ -255,7 +255,7 @@ def test_both_views_fit_into_a_phone_and_a_link_keeps_the_language(open_page):
     visit(page, f"?{to_query(controls, kept, 'en')}")
     expect(page.locator(".sizes tbody tr").nth(3)).to_be_visible()
     assert overflow(page) == (0, [])
-    page.locator("#language").get_by_text("中文", exact=True).click()
+    page.locator(".languages").get_by_text("中文", exact=True).click()
     expect(page.locator(".picture")).to_have_attribute("lang", "zh")
     assert expect_address(page, controls, kept, "zh").endswith("&lang=zh")
     reload(page)

@@ -17,9 +17,17 @@ import app
 from views.server.guard import LARGEST_BODY
 
 API = "gradio_api/"
-UPLOADS = ("upload", "upload?upload_id=1", "component_server", "component_server/")
+UPLOADS = ("upload", "upload?upload_id=1")
 UPLOADS += ("process_recording", "stream/x", "vibe-edit", "../login", "upload/")
-POSTS = ("run/draw", "call/layout", "queue/join", "api/draw", "call/v2/layout", "cancel", "reset")
+POSTS = (
+    "component_server",
+    "call/layout",
+    "queue/join",
+    "api/layout",
+    "call/v2/layout",
+    "cancel",
+    "reset",
+)
 HEADERS = {"content-type": "application/json"}
 CLIENT = httpx.Client(timeout=60)
 
@@ -30,7 +38,13 @@ def post(server: str, path: str, content: object, **headers: str) -> httpx.Respo
 
 
 def draw(state: object = "{}") -> dict[str, object]:
-    return {"data": [state], "session_hash": "x"}
+    """What the page's script asks of its one component."""
+    return {"data": state, "component_id": 1, "fn_name": "draw", "session_hash": "x"}
+
+
+def test_the_page_is_the_component_that_the_tests_ask(server):
+    components = CLIENT.get(f"{server}config").json()["components"]
+    assert [one["id"] for one in components if one["props"].get("elem_id") == "playground"] == [1]
 
 
 def files_kept() -> set[str]:
@@ -51,18 +65,18 @@ def test_a_body_that_says_it_is_too_large_is_refused_before_it_is_sent(server, p
 
 def test_a_body_in_chunks_is_counted_while_it_arrives(server):
     def chunks(size: int) -> Iterator[bytes]:
-        yield b'{"data": ["{}"], "event_data": "'
+        yield b'{"data": "{}", "component_id": 1, "fn_name": "draw", "event_data": "'
         yield from (b"x" * 50_000 for _ in range(size // 50_000))
         yield b'"}'
 
-    assert post(server, "run/draw", chunks(900_000)).status_code == 200
-    assert post(server, "run/draw", chunks(1_000_000)).status_code == 413
+    assert post(server, "component_server", chunks(900_000)).status_code == 200
+    assert post(server, "component_server", chunks(1_000_000)).status_code == 413
 
 
 def test_the_largest_body_is_taken(server):
     body = json.dumps(draw())
-    assert post(server, "run/draw", body.ljust(LARGEST_BODY)).status_code == 200
-    assert post(server, "run/draw", body.ljust(LARGEST_BODY + 1)).status_code == 413
+    assert post(server, "component_server", body.ljust(LARGEST_BODY)).status_code == 200
+    assert post(server, "component_server", body.ljust(LARGEST_BODY + 1)).status_code == 413
 
 
 @pytest.mark.parametrize("path", UPLOADS)
@@ -77,7 +91,7 @@ def test_no_file_is_taken_from_anybody(server, path):
 
 def test_no_address_makes_the_server_write_a_file(server):
     before = files_kept()
-    assert post(server, "run/draw", draw()).status_code == 200
+    assert post(server, "component_server", draw()).status_code == 200
     assert CLIENT.get(f"{server}{API}deep_link?session_hash=x").status_code == 404
     assert files_kept() == before
 
@@ -87,9 +101,9 @@ ADDRESSES = ("", "config", "theme.css", "nothing", f"{API}info", f"{API}upload",
 
 def test_security_headers_go_with_every_answer(server):
     answers = [CLIENT.get(server + address) for address in ADDRESSES]
-    answers += [CLIENT.head(server), post(server, "run/draw", draw())]
+    answers += [CLIENT.head(server), post(server, "component_server", draw())]
     answers += [post(server, "run/nothing", draw()), post(server, "upload", b"")]
-    answers += [post(server, "run/draw", b"x" * (LARGEST_BODY + 1))]
+    answers += [post(server, "component_server", b"x" * (LARGEST_BODY + 1))]
     assert {answer.status_code for answer in answers} == {200, 403, 404, 405, 413}
     for answer in answers:
         assert answer.headers["x-content-type-options"] == "nosniff"
@@ -112,15 +126,19 @@ def test_the_page_is_embedded_only_where_its_address_or_a_space_asks_for_it(serv
 
 JOIN = {"session_hash": "mistakes", "event_data": None, "trigger_id": None}
 MISTAKES = {
-    "no JSON": ("run/draw", b"{", 400),
+    "no JSON": ("component_server", b"{", 400),
     "JSON too deep to read": ("queue/join", b"[" * 100_000, 400),
-    "a number too long to read": ("run/draw", b'{"data": [%s]}' % (b"9" * 9_000), 400),
+    "a number too long to read": ("component_server", b'{"data": [%s]}' % (b"9" * 9_000), 400),
     "no text at all": ("call/layout", b"\xff\xfe", 400),
-    "a list": ("run/draw", [1], 422),
-    "no values": ("run/draw", {}, 422),
+    "a list": ("component_server", [1], 422),
+    "no values": ("component_server", {}, 404),
     "no list of values": ("queue/join", {**JOIN, "fn_index": 1, "data": {"a": 1}}, 422),
     "too few values": ("call/layout", {"data": []}, 422),
-    "too many values": ("run/draw", {"data": ["{}", 1]}, 422),
+    "no text to draw": ("component_server", draw(["{}", 1]), 422),
+    "a file in place of a text": ("component_server", draw({"path": "/etc/passwd"}), 422),
+    "no function of ours": ("component_server", {**draw(), "fn_name": "postprocess"}, 404),
+    "no function by a list": ("component_server", {**draw(), "fn_name": ["draw"]}, 404),
+    "no component": ("component_server", {**draw(), "component_id": "1"}, 404),
     "an event that there is not": ("queue/join", {**JOIN, "fn_index": 9_999, "data": []}, 404),
     "an event below zero": ("run/predict", {"fn_index": -1, "data": []}, 404),
     "an event by a text": ("run/predict", {"fn_index": "1", "data": []}, 404),
@@ -146,23 +164,9 @@ def test_a_visitors_mistakes_are_answered_in_words_and_leave_no_traceback(server
     assert "Traceback" not in logged, logged
 
 
-def events(server: str) -> dict[int, int]:
-    """The events that the page may send, and how many values each takes."""
+def test_the_page_has_no_events_of_gradios(server):
     config = CLIENT.get(f"{server}config").json()
-    return {one["id"]: len(one["inputs"]) for one in config["dependencies"] if one["backend_fn"]}
-
-
-def test_no_event_of_the_page_fails_on_values_of_another_type(server, capfd, caplog):
-    for number, count in events(server).items():
-        for value in (None, {"a": [1]}, "x"):
-            session = f"{number} {value!r:.9}"
-            body = {"fn_index": number, "data": [value] * count, "session_hash": session}
-            if post(server, "queue/join", body).is_success:  # the one that draws is not queued
-                params = {"session_hash": session}
-                answers = CLIENT.get(f"{server}{API}queue/data", params=params).text
-                assert "process_completed" in answers
-    logged = "".join(capfd.readouterr()) + caplog.text
-    assert "Traceback" not in logged, logged
+    assert not [one["api_name"] for one in config["dependencies"] if one["targets"]]
 
 
 def test_a_visitor_who_leaves_in_the_middle_leaves_no_traceback(server, capfd, caplog):
@@ -179,7 +183,7 @@ def test_a_visitor_who_leaves_in_the_middle_leaves_no_traceback(server, capfd, c
     ):
         with socket.create_connection((host.hostname, host.port)) as visitor:
             visitor.sendall(text.encode())
-    assert post(server, "run/draw", draw()).status_code == 200
+    assert post(server, "component_server", draw()).status_code == 200
     logged = "".join(capfd.readouterr()) + caplog.text
     assert "Traceback" not in logged, logged
 
@@ -190,7 +194,9 @@ def test_drawing_makes_no_session_and_keeps_no_picture(server, monkeypatch):
     made: list[object] = []
     monkeypatch.setattr(SessionState, "__init__", lambda self, blocks: made.append(self))
     for number in range(5):
-        assert post(server, "run/draw", {**draw(), "session_hash": f"new{number}"}).is_success
+        assert post(
+            server, "component_server", {**draw(), "session_hash": f"new{number}"}
+        ).is_success
     assert not made
 
 

@@ -1,52 +1,37 @@
-"""The right side of the page: one view at a time, and the one event that draws it."""
+"""The whole page as a function of its state: what `draw` answers, region by region.
+
+The browser holds the state (gradio/state.js) and asks `draw` whenever it changes; an answer is the
+HTML of the regions that a change can touch. Header and column have words only, so they come again
+only with another language.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
+from html import escape
 from typing import Any
 
-import gradio as gr
-from anyio import to_thread
-
-from descriptions import CONTROLS, PAGE
-from descriptions import VIEWS as VIEW_NAMES
+from descriptions import PAGE, SHELL, VIEWS
 from groups import LayoutError
 from groups.budget import within
 from render.scenes.groups import PANEL_LIMIT
 
 from .base import form
-from .base.inputs import Asked, filled, flat
-from .base.link import Linked, from_query, from_sent, to_query, to_sent, wish_of
+from .base.inputs import Asked
+from .base.link import Linked, fields_of_links, from_query, from_sent, link_of, parsed
 from .base.messages import sentence
 from .base.problems import problem_html
-from .base.state import (
-    OF_MATHS,
-    Controls,
-    Layout,
-    as_text,
-    from_preset,
-    language_of,
-    rank_or_none,
-    read,
-)
+from .base.state import Controls, Layout, language_of, rank_or_none, read
 from .collectives.view import collectives_html
+from .column import column_html, derived_html, notice_html, preset_states, refused_html
 from .compare.view import compare_html
 from .export import PICTURES, TABLES, download
-from .gradio.controls import (
-    GRADIOS,
-    ControlColumn,
-    notice_html,
-    refused_html,
-    reworded,
-    status_html,
-    with_values,
-)
-from .gradio.widgets import OF_VIEWS, form_box, painted, script, state_box, tells
 from .groups.details import details_html
 from .groups.view import picture_html
-from .launch.view import launch_html, with_pasted
+from .head import chips_html, head_html, nav_html
+from .launch.view import launch_html
 from .memory.view import memory_html
 from .nodes.view import nodes_html
 from .orders.view import orders_html, other_layout, strip_html
@@ -55,17 +40,22 @@ from .ranks.view import ranks_html
 from .search.view import search_html
 from .traffic.view import traffic_html
 
+PICTURES_OF = {"groups", "orders", "collectives", "pipeline", "memory", "traffic", "compare"}
+"""Views with pictures to save."""
+
 
 @dataclass(frozen=True)
 class Answer:
     """What the page shows for some controls; no picture and no details for a refusal."""
 
+    chips: str
+    derived: str
     status: str
     picture: str | None
     details: str | None
 
 
-VIEWS: dict[str, Callable[[Layout, Linked], str]] = {
+DRAWN: dict[str, Callable[[Layout, Linked], str]] = {
     "groups": lambda layout, now: picture_html(
         layout, now.language, _large_pin(layout, now.asked), _strip(layout, now)
     ),
@@ -107,18 +97,29 @@ def answer(
     True
     """
     asked = asked or Asked(rank="" if pin is None else pin)
-    link = to_query(controls, asked, language)
     try:
         layout = read(controls)
     except LayoutError as error:
-        return Answer(refused_html(error, controls, language, link), None, None)
-    status = status_html(layout, controls, language, link, asked.preset)
-    view = asked.view if isinstance(asked.view, str) and asked.view in VIEWS else "groups"
+        derived = derived_html(None, controls, language)
+        refused = refused_html(error, language)
+        return Answer(chips_html(None, controls, language), derived, refused, None, None)
+    view = view_of(asked)
     try:
-        picture = VIEWS[view](layout, Linked(controls, asked, language))
+        picture = DRAWN[view](layout, Linked(controls, asked, language))
     except LayoutError as error:  # too much work: every other refusal has its place in the view
         picture = problem_html(error, language)
-    return Answer(status, picture, details_html(layout, language) if view == "groups" else "")
+    return Answer(
+        chips_html(layout, controls, language),
+        derived_html(layout, controls, language, asked.preset),
+        "",
+        picture,
+        details_html(layout, language) if view == "groups" else "",
+    )
+
+
+def view_of(asked: Asked) -> str:
+    """The view that is shown; the first for anything that is none."""
+    return asked.view if isinstance(asked.view, str) and asked.view in VIEWS else "groups"
 
 
 def _strip(layout: Layout, now: Linked) -> str:
@@ -132,214 +133,106 @@ def _strip(layout: Layout, now: Linked) -> str:
     return "" if other.order == layout.order else strip_html(layout, other, now.language)
 
 
-def build(demo: gr.Blocks, column: ControlColumn) -> None:
-    """Make the right side in the current Gradio context and wire all controls to it."""
-    view, rank = _view_bar("en")
-    first = answer(Controls())
-    picture = painted(first.picture, "picture", scripts=OF_VIEWS)
-    details = painted(first.details, "details")
-    with gr.Row(elem_id="downloads"):
-        saves = {
-            kind: gr.Button(_save_label(kind, "en"), size="sm", elem_id=f"save-{kind}")
-            for kind in (*PICTURES, *TABLES)
-        }
-    state = state_box(to_sent(Controls(), Asked(), "en"))
-    # One event draws, whatever asked for it: its answers can never overtake each other.
-    state.input(
-        _draw,
-        state,
-        [column.status, picture, details],
-        # What came while a drawing ran is drawn once, in its newest state.
-        trigger_mode="always_last",
-        show_progress="hidden",
-        api_name="draw",
-        api_visibility="private",
-        # The queue would cost several times the drawing itself. What it is good for is done by
-        # the page (one drawing of a visitor at a time) and by max_threads (of all visitors).
-        queue=False,
-    )
-    own = {**column.own, "view": view, "preset": column.preset, "lang": column.language}
-    for name, widget in own.items():
-        heard = widget.change if name in ("lang", "more") else widget.input
-        heard(None, widget, None, js=tells(name), api_visibility="private")
-    _wire_changes(column, state, view)
-    worded = [*column.worded, view, rank, *saves.values()]
-    column.language.change(
-        partial(_reword, column),
-        column.language,
-        worded,
-        **LIKE,
-    )
-    # The first choice of language is the browser's. Asked there: an event of ours would mark all
-    # its outputs, and Gradio goes through every marked component before each later event.
-    demo.load(None, None, column.language, js=_BROWSERS_LANGUAGE, api_visibility="private")
-    _wire_downloads(saves, state)
+def _large_pin(layout: Layout, asked: Asked) -> int | None:
+    """The pin where it changes the picture: a panel lights up in the browser alone."""
+    return rank_or_none(asked.rank) if layout.world_size > PANEL_LIMIT else None
 
 
-LIKE: dict[str, Any] = {
-    "trigger_mode": "always_last",
-    "show_progress": "hidden",
-    "api_visibility": "private",
-    # Every function checks what it is sent; Gradio would write a traceback for it.
-    "preprocess": False,
-}
-"""How events run that change what the page holds."""
+# -- what the browser asks -----------------------------------------------------------------------
 
 
-def _wire_changes(column: ControlColumn, state: gr.HTML, view: gr.Radio) -> None:
-    """The events that change several controls at once: the page draws once they all stand."""
-    controls = [*column.own.values(), state]
-    state.apply(_change, state, controls, **LIKE)
-    state.use(_use_pasted, state, controls, **LIKE)
-    column.preset.input(_preset, [column.preset, state], controls, **LIKE)
-    # A link, or the back button: the page's script tells which state the address is about.
-    shown = [view, column.preset, column.language, column.notice]
-    state.link(_open_link, state, [*controls, *shown], **LIKE)
+@within()
+def draw(sent: Any) -> str:
+    """The regions of the page for a state, as JSON: {"regions": {id: HTML}, ...}.
+
+    A bad link is told, and shows the page as it starts: ``state`` says so to the browser. A refused
+    layout leaves the last picture where it is, dimmed by the style sheet.
+    """
+    now, notice = _opened(from_sent(sent), link_of(sent))
+    language = language_of(now.language)
+    shown = answer(now.controls, language, asked=now.asked)
+    view = view_of(now.asked)
+    regions = {
+        "chips": shown.chips,
+        "nav": nav_html(view, language),
+        "derived": shown.derived,
+        "status": shown.status,
+        "picture": shown.picture,
+        "details": shown.details,
+        "tools": tools_html(view, language),
+    }
+    if notice is not None:
+        regions["notice"] = notice
+    if parsed(sent).get("words") != language:
+        regions |= chrome(language)
+    told: dict[str, Any] = {name: html for name, html in regions.items() if html is not None}
+    answered: dict[str, Any] = {"regions": told, "language": language}
+    if notice:
+        answered["state"] = starts()
+    return json.dumps(answered)
 
 
-def _view_bar(language: str) -> tuple[gr.Radio, gr.HTML]:
-    """The choice of the view, and the pinned rank."""
-    with gr.Row(elem_id="view-bar"):
-        view = gr.Radio(
-            _view_choices(language),
-            value=Asked().view,
-            label=CONTROLS["view"].label[language],
-            elem_id="view-choice",
-            container=False,
-            show_label=False,
-        )
-        rank = form_box(_rank_html(language), "rank")
-    return view, rank
+def _opened(now: Linked, link: str | None) -> tuple[Linked, str | None]:
+    """The state, checked where it comes from a link; with what is to be said of that."""
+    if link is None:
+        return now, None
+    try:
+        from_query(link)
+    except LayoutError as error:
+        language = language_of(now.language)
+        fresh = Linked(Controls(), Asked(paste=now.asked.paste), language)
+        return fresh, notice_html(sentence(error, language), language)
+    return now, ""
 
 
-def _rank_html(language: str) -> str:
+def chrome(language: str) -> dict[str, str]:
+    """What a language alone decides."""
+    return {
+        "head": head_html(language),
+        "controls": column_html(language),
+        "rank": rank_html(language),
+    }
+
+
+def rank_html(language: str) -> str:
+    """The box of the chosen GPU."""
     return form.number("rank", "", language)
 
 
-def _wire_downloads(saves: dict[str, gr.Button], state: gr.HTML) -> None:
-    theme = gr.Textbox("light", visible="hidden")
-    file = gr.HTML(
-        None, html_template="", js_on_load=script("download.js"), apply_default_css=False
-    )
-    for kind, button in saves.items():
-        button.click(
-            partial(_save, kind),
-            [state, theme],
-            file,
-            js=_WITH_THEME,
-            concurrency_id="save",
-            concurrency_limit=1,
-            show_progress="hidden",
-            api_visibility="private",
-            preprocess=False,
-        )
-
-
-_BROWSERS_LANGUAGE = """() => {
-  const linked = new URLSearchParams(location.search).get('lang');
-  if (linked === 'zh' || linked === 'en') return linked;
-  return navigator.language.toLowerCase().startsWith('zh') ? 'zh' : 'en';
-}"""
-
-_WITH_THEME = """(...values) => {
-  values[values.length - 1] = document.body.classList.contains('dark') ? 'dark' : 'light';
-  return values;
-}"""
-
-
-def _shown(answer: Answer) -> list[Any]:
-    """The outputs of a drawing; a refusal leaves the last picture, dimmed by the style sheet."""
-    kept = gr.skip()
-    return [
-        answer.status,
-        kept if answer.picture is None else answer.picture,
-        kept if answer.details is None else answer.details,
-    ]
-
-
-async def _draw(sent: Any) -> list[Any]:
-    now = from_sent(sent)
-    return _shown(
-        await to_thread.run_sync(lambda: answer(now.controls, now.language, asked=now.asked))
-    )
+def starts() -> dict[str, str]:
+    """The state as the page starts, every field as text."""
+    return {name: start for name, _, start, _ in fields_of_links()}
 
 
 @within()
-def _change(sent: Any) -> list[Any]:
-    """Apply changes of controls and of views' inputs, such as a fix of the refusal."""
-    now = from_sent(sent)
-    changes = wish_of(sent)
-    if not isinstance(changes, dict):
-        return [gr.skip()] * (len(GRADIOS) + 1)
-    of_views = dict(flat(Asked()))
-    known = {*vars(Controls()), *OF_MATHS} - {*of_views}
-    controls = {name: value for name, value in changes.items() if name in known}
-    asked = {name: as_text(changes[name]) for name in changes if name in of_views}
-    return _set(
-        replace(now, controls=now.controls.changed(controls), asked=filled(now.asked, asked))
-    )
+def save(sent: Any) -> str:
+    """A file of what is on screen, as JSON; {"refused": sentence} where there is none.
 
-
-@within()
-def _use_pasted(sent: Any) -> list[Any]:
-    """Set every control that the pasted text states."""
-    now = from_sent(sent)
-    try:
-        controls = with_pasted(now.controls, now.asked.paste)
-    except LayoutError:  # the view says why
-        return [gr.skip()] * (len(GRADIOS) + 1)
-    return _set(replace(now, controls=controls))
-
-
-def _set(now: Linked) -> list[Any]:
-    """Updates that set every control; the page's script then asks for the picture."""
-    return [*with_values(now.controls), to_sent(now.controls, now.asked, now.language)]
-
-
-def _preset(name: Any, sent: Any) -> list[Any]:
-    now = from_sent(sent)
-    try:
-        controls = from_preset(name)
-    except LayoutError:  # the box was emptied: what is shown stays
-        return [gr.skip()] * (len(GRADIOS) + 1)
-    return _set(replace(now, controls=controls, asked=replace(now.asked, preset=name)))
-
-
-def _reword(column: ControlColumn, language: Any) -> list[Any]:
-    language = language_of(language)
-    return [
-        *reworded(column, language),
-        gr.update(label=CONTROLS["view"].label[language], choices=_view_choices(language)),
-        _rank_html(language),
-        *(gr.update(value=_save_label(kind, language)) for kind in (*PICTURES, *TABLES)),
-    ]
-
-
-@within()
-def _open_link(sent: Any) -> list[Any]:
-    """Show what a link is about; of a bad one say so, and start anew."""
-    now = from_sent(sent)
-    try:
-        linked = from_query(wish_of(sent))
-        notice = ""
-    except LayoutError as error:
-        linked = Linked(Controls(), Asked(), None)
-        notice = notice_html(sentence(error, now.language), now.language)
-    language = linked.language or now.language
-    # No link holds what was pasted: on the way back it stays.
-    asked = replace(linked.asked, paste=now.asked.paste)
-    updates = _set(Linked(linked.controls, asked, language))
-    return [*updates, asked.view, asked.preset or None, language, notice]
-
-
-@within()
-def _save(kind: str, sent: Any, theme: Any) -> dict:
-    now = from_sent(sent)
+    sent: {"state", "form", "theme"} as JSON.
+    """
+    asked = parsed(sent)
+    kind, theme = asked.get("form"), asked.get("theme")
+    now = from_sent(json.dumps(asked.get("state")))
+    language = language_of(now.language)
     try:
         layout = read(now.controls)
-        return download(layout, now, kind, "dark" if theme == "dark" else "light")
+        chosen = kind if kind in (*PICTURES, *TABLES) else "png"
+        return json.dumps(download(layout, now, chosen, "dark" if theme == "dark" else "light"))
     except LayoutError as error:
-        raise gr.Error(sentence(error, now.language), print_exception=False) from None
+        return json.dumps({"refused": notice_html(sentence(error, language), language)})
+
+
+def tools_html(view: str, language: str) -> str:
+    """The menu of files that a view can be saved as."""
+    kinds = [*(PICTURES if view in PICTURES_OF else ()), *TABLES]
+    items = "".join(
+        f'<button type="button" data-save="{kind}">{escape(_save_label(kind, language))}</button>'
+        for kind in kinds
+    )
+    return (
+        f'<details class="menu"><summary>{escape(SHELL["save"][language])}</summary>'
+        f'<div class="items">{items}</div></details>'
+    )
 
 
 def _save_label(kind: str, language: str) -> str:
@@ -347,10 +240,35 @@ def _save_label(kind: str, language: str) -> str:
     return PAGE[words][language].format(format=kind.upper())
 
 
-def _view_choices(language: str) -> list[tuple[str, str]]:
-    return [(text[language], name) for name, text in VIEW_NAMES.items()]
+def first_html(language: str = "en") -> str:
+    """The page as it is sent first: everything in place, with the first state drawn."""
+    first = answer(Controls(), language)
+    skip = escape(SHELL["skip"][language])
+    return (
+        (
+            f'<div class="app waiting" lang="{language}" data-view="groups">'
+            f'<a class="skip" href="#main">{skip}</a>'
+            f'<header id="head">{head_html(language)}</header>'
+            f'<nav id="nav">{nav_html("groups", language)}</nav>'
+            f'<div id="page"><aside id="controls" class="column">{column_html(language)}</aside>'
+            '<main id="main" tabindex="-1"><div id="notice"></div><div id="status"></div>'
+            f'<div class="bar"><div id="rank">{rank_html(language)}</div>'
+            f'<div id="tools">{tools_html("groups", language)}</div></div>'
+            f'<div id="picture">{first.picture}</div><div id="details">{first.details}</div></main>'
+            '</div><p id="hint" role="status"></p><div id="tip" role="tooltip" hidden></div></div>'
+        )
+        .replace('<div id="derived"></div>', f'<div id="derived">{first.derived}</div>')
+        .replace('<div id="chips"></div>', f'<div id="chips">{first.chips}</div>')
+    )
 
 
-def _large_pin(layout: Layout, asked: Asked) -> int | None:
-    """The pin where it changes the picture: a panel lights up in the browser alone."""
-    return rank_or_none(asked.rank) if layout.world_size > PANEL_LIMIT else None
+def script_data() -> dict[str, Any]:
+    """What the page's script has to know: the fields of the state, the presets, its few words."""
+    return {
+        "fields": fields_of_links(),
+        "presets": preset_states(),
+        "said": {
+            name: {language: SHELL[name][language] for language in ("en", "zh")}
+            for name in ("waiting", "busy")
+        },
+    }

@@ -22,7 +22,7 @@ from views.api import ENDPOINTS
 from views.base.inputs import filled
 from views.base.link import from_query
 from views.base.messages import sentence
-from views.gradio.controls import notice_html
+from views.column import notice_html
 from views.page import answer
 
 

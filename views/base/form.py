@@ -18,7 +18,7 @@ from typing import Any
 
 from descriptions import CONTROLS
 
-from .state import OF_MATHS, Controls, as_text
+from .state import as_text, merged
 
 
 def choice(name: str, value: object, options: Iterable[tuple[str, str]], language: str) -> str:
@@ -77,17 +77,11 @@ def fields(*inputs: str) -> str:
 def setter(changes: Mapping[str, Any], label: str) -> str:
     """A button that sets fields of views, or controls of the layout, such as a fix of a refusal.
 
-    Fields are set by the page's script; controls, some of which are Gradio's own, by the server.
+    The page's script sets them.
     """
-    is_of_views = not {*OF_MATHS, *vars(Controls())}.intersection(changes)
-    said = {name: as_text(value) for name, value in changes.items()} if is_of_views else changes
-    marks = f'data-{"set" if is_of_views else "change"}="{escape(json.dumps(dict(said)))}"'
+    said = {name: as_text(value) for name, value in merged(changes).items()}
+    marks = f'data-set="{escape(json.dumps(said))}"'
     return f'<button type="button" class="fix" {marks}>{escape(label)}</button>'
-
-
-def trigger(event: str, label: str) -> str:
-    """A button for an event of the page, which the server knows what to do at."""
-    return f'<button type="button" class="fix" data-event="{event}">{escape(label)}</button>'
 
 
 def opener(query: str, label: str) -> str:

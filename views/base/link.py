@@ -144,6 +144,25 @@ def _value(name: str, text: str) -> Any:
     return typed(text) if name in NUMBERS else text
 
 
+def names_of(value: str | list[Any]) -> tuple[Any, ...]:
+    """Names of groups: a list, or a text with commas or spaces between them.
+
+    >>> names_of("embd, tp-ep-pp")
+    ('embd', 'tp-ep-pp')
+    """
+    return tuple(value.replace(",", " ").split() if isinstance(value, str) else value)
+
+
+def fields_of_links() -> list[tuple[str, str, str, bool]]:
+    """Of each field: its name, its name in links (empty: in none), its start, whether it is of
+    the job, which a published layout says whole."""
+    of_job = {*vars(Controls())} - {"group_type", "more", "dp_kind"}
+    return [
+        (name, "" if name in OMITTED else SHORT.get(name, name), start, name in of_job)
+        for name, start in _starts().items()
+    ]
+
+
 def _bad(part: object) -> LayoutError:
     return LayoutError(
         "bad-link",
@@ -170,22 +189,23 @@ def from_sent(sent: object) -> Linked:
 
     Any value may arrive here: whether it makes sense is asked where it is used.
     """
-    values = _sent(sent)
+    values = parsed(sent)
     for name in CHECKED:
         if name in values:
             values[name] = values[name] in (True, "1")
-    if isinstance(values.get("more"), list):
-        values["more"] = tuple(values["more"])
+    if isinstance(values.get("more"), (list, str)):
+        values["more"] = names_of(values["more"])
     language = language_of(values.get("lang"))
     return Linked(filled(Controls(), values), filled(Asked(), values), language)
 
 
-def wish_of(sent: object) -> Any:
-    """What a page asks beside being drawn: the link to open, or the controls to change."""
-    return _sent(sent).get("wish")
+def link_of(sent: object) -> str | None:
+    """The link that a page has just opened, whole, to be checked; None if it opened none."""
+    link = parsed(sent).get("link")
+    return link if isinstance(link, str) and link else None
 
 
-def _sent(sent: object) -> dict[str, Any]:
+def parsed(sent: object) -> dict[str, Any]:
     try:
         values = json.loads(sent) if isinstance(sent, str) else {}
     except (ValueError, RecursionError):

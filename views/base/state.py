@@ -54,13 +54,21 @@ class Controls:
         >>> Controls().changed({"order": "dp-tp-cp-ep-pp"}).framework
         'own'
         """
-        found = {OF_MATHS.get(name, name): value for name, value in changes.items()}
-        if "order" in found:
-            found.setdefault("framework", OWN)
-        if "levels" in found and not isinstance(found["levels"], str):
-            found["levels"] = "x".join(map(str, found["levels"] or ()))
-        found = {name: "" if value is None else value for name, value in found.items()}
-        return replace(self, **found)
+        return replace(self, **merged(changes))
+
+
+def merged(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the state that an alternative of a refusal sets.
+
+    >>> merged({"order": "dp-tp-cp-ep-pp"})
+    {'order': 'dp-tp-cp-ep-pp', 'framework': 'own'}
+    """
+    found = {OF_MATHS.get(name, name): value for name, value in changes.items()}
+    if "order" in found:
+        found.setdefault("framework", OWN)
+    if "levels" in found and not isinstance(found["levels"], str):
+        found["levels"] = "x".join(map(str, found["levels"] or ()))
+    return {name: "" if value is None else value for name, value in found.items()}
 
 
 OF_MATHS = {
@@ -104,6 +112,14 @@ class Layout:
             shown=(),
             makes=tuple(made.every.values()),
             every=made.every,
+        )
+
+    @property
+    def has_experts(self) -> bool:
+        """Whether experts are spread in a way of their own: else their grid is the dense one."""
+        mesh, expert = self.mesh, self.expert
+        return expert is not None and (
+            expert.size("ep") > 1 or expert.size("etp") != mesh.size("tp")
         )
 
     def made(self) -> Made:

@@ -1,16 +1,26 @@
-// Puts a view's HTML in place of the last one. Nodes that can stay do, and with them the focus and
-// what is folded open; pictures are replaced whole. Gradio's own way compares every attribute of
-// every node, which takes several times as long as the drawing.
-const holder = element.querySelector('.painted');
+// Puts a region's HTML in place of the last one. Nodes that can stay do, and with them the focus and
+// what is folded open; pictures are replaced whole, for comparing them takes longer than drawing.
 const sources = new WeakMap(); // what each picture was made from
-let painted = null;
+const painted = new WeakMap(); // what each region was made from
 
-function paint() {
-  if (props.value === painted) return;
-  painted = props.value;
+// Header and column have regions of other names within, which come after them.
+const OUTER = ['head', 'controls'];
+
+function paintRegion(name, html) {
+  const holder = document.getElementById(name);
+  if (!holder || painted.get(holder) === html) return;
+  painted.set(holder, html);
   const fresh = document.createElement('template');
-  fresh.innerHTML = painted ?? '';
+  fresh.innerHTML = html;
+  if (OUTER.includes(name)) keepWithin(holder, fresh.content);
   mendChildren(holder, fresh.content);
+}
+
+function keepWithin(holder, fresh) {
+  for (const slot of fresh.querySelectorAll('[id]:empty')) {
+    const here = holder.querySelector('#' + slot.id);
+    if (here) slot.innerHTML = here.innerHTML;
+  }
 }
 
 function mendChildren(old, fresh) {
@@ -56,13 +66,16 @@ function mend(old, fresh) {
   }
 }
 
+// Folds and menus stay as the reader left them, and inputs as they are typed.
+const READERS = ['open', 'aria-invalid'];
+
 function mendAttributes(old, fresh) {
   for (const { name, value } of fresh.attributes) {
-    if (name !== 'open' && old.getAttribute(name) !== value) old.setAttribute(name, value);
+    if (!READERS.includes(name) && old.getAttribute(name) !== value) old.setAttribute(name, value);
   }
   if (old.attributes.length === fresh.attributes.length) return;
   for (const { name } of [...old.attributes]) {
-    if (name !== 'open' && !fresh.hasAttribute(name)) old.removeAttribute(name);
+    if (!READERS.includes(name) && !fresh.hasAttribute(name)) old.removeAttribute(name);
   }
 }
 
@@ -78,5 +91,3 @@ function swap(old, fresh) {
   same?.setAttribute('tabindex', '0');
   same?.focus({ preventScroll: true });
 }
-
-paint();

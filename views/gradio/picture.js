@@ -1,11 +1,11 @@
 // Lights up the groups of the GPU under the pointer, the focus or the pin, in every picture at once
 // and without the server: any rank's groups follow from the sizes of the mesh's axes.
-let mesh, words, grids, kinds, panels, overviews, large;
+let mesh, card, grids, kinds, panels, overviews, large;
 let hovered = null;
 let pinned = null;
 let frame = 0;
 
-const fill = (text, facts) => text.replace(/\{(\w+)\}/g, (_, name) => facts[name]);
+const filled = (text, facts) => text.replace(/\{(\w+)\}/g, (_, name) => facts[name]);
 
 // --- Which ranks are together: as groups/grouping.py ---------------------------------------------
 
@@ -98,7 +98,7 @@ function read() {
   const picture = element.querySelector('.picture');
   if (!picture) return;
   mesh = JSON.parse(picture.dataset.mesh);
-  words = JSON.parse(picture.dataset.words);
+  card = JSON.parse(picture.dataset.words);
   grids = mesh.grids.map(withStrides);
   kinds = mesh.kinds.map(([name, tone, grid, names, length, stride, places, joined]) => ({
     name, tone, axes: grids[grid], names, length, stride, places, joined,
@@ -161,7 +161,7 @@ function placeOf(view, rank) {
 
 function rankAtPlace(view, place) {
   if (!view.rankAt) {
-    view.rankAt = new Int32Array(view.columns * view.rows).fill(-1);
+    view.rankAt = new Int32Array(view.columns * view.rows).filled(-1);
     for (let rank = 0; rank < mesh.world; rank++) view.rankAt[placeOf(view, rank)] = rank;
   }
   return view.rankAt[place] ?? -1;
@@ -252,13 +252,13 @@ function line(parts) {
 }
 
 function tell(rank) {
-  const card = element.querySelector('.told');
-  if (!card) return;
-  const told = rank === null ? [line([['span', words.idle]])] : cardOf(rank);
+  const place = element.querySelector('.told');
+  if (!place) return;
+  const told = rank === null ? [line([['span', card.idle]])] : cardOf(rank);
   if (pinned !== null && !inside(pinned)) {
-    told.unshift(line([['b', fill(words.norank, { rank: pinned, last: mesh.world - 1 })]]));
+    told.unshift(line([['b', filled(card.norank, { rank: pinned, last: mesh.world - 1 })]]));
   }
-  card.replaceChildren(...told);
+  place.replaceChildren(...told);
 }
 
 function cardOf(rank) {
@@ -266,25 +266,25 @@ function cardOf(rank) {
     node: Math.floor(rank / mesh.gpusPerNode),
     local: rank % mesh.gpusPerNode,
   };
-  const head = [['b', fill(words.gpu, { rank })], ['span', fill(words.place, place)]];
+  const head = [['b', filled(card.gpu, { rank })], ['span', filled(card.place, place)]];
   for (const axes of grids.slice(0, mesh.coordinates)) {
     const at = coordinates(axes, rank);
     head.push(['code', axes.map((axis) => axis.name + ' ' + at[axis.name]).join(', ')]);
   }
-  if (rank === pinned) head.push(['i', words.pinned]);
+  if (rank === pinned) head.push(['i', card.pinned]);
   const groups = kinds.slice(0, mesh.told).map((kind) => {
     const ranks = members(kind, rank);
     if (!ranks.length) {
       return line([
         ['span', kind.name, 'chip t-' + kind.tone],
-        ['span', fill(words.none, { kind: kind.name })],
+        ['span', filled(card.none, { kind: kind.name })],
       ]);
     }
     const count = ranks.length.toLocaleString('en');
     return line([
       ['span', kind.name, 'chip t-' + kind.tone],
-      ['b', fill(words.group, { kind: '', index: groupIndex(kind, rank) }).trim()],
-      ['span', fill(ranks.length === 1 ? words.alone : words.count, { count })],
+      ['b', filled(card.group, { kind: '', index: groupIndex(kind, rank) }).trim()],
+      ['span', filled(ranks.length === 1 ? card.alone : card.count, { count })],
       ['span', rankList(ranks), 'peers'],
     ]);
   });
@@ -334,9 +334,9 @@ function prepare(cell) {
   const kind = panel.dataset.kind;
   cell.setAttribute('tabindex', '0');
   cell.setAttribute('role', 'button');
-  const named = cell.dataset.g === '' ? words.none : words.group;
-  const group = fill(named, { kind, index: cell.dataset.g });
-  cell.setAttribute('aria-label', fill(words.gpu, { rank }) + ', ' + group);
+  const named = cell.dataset.g === '' ? card.none : card.group;
+  const group = filled(named, { kind, index: cell.dataset.g });
+  cell.setAttribute('aria-label', filled(card.gpu, { rank }) + ', ' + group);
 }
 
 const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
@@ -417,7 +417,7 @@ document.addEventListener('keydown', (event) => {
 });
 // A rank that was typed, or that a link has: pinned if there is such a GPU, said in words if there
 // is none.
-function take(event) {
+function takeRank(event) {
   if (!event.target.closest?.('#rank')) return;
   const text = event.target.value.trim();
   if (event.type === 'input') hovered = null;
@@ -426,12 +426,7 @@ function take(event) {
   else return;
   light();
 }
-document.addEventListener('input', take);
-document.addEventListener('filled', take);
+document.addEventListener('input', takeRank);
+document.addEventListener('filled', takeRank);
 new MutationObserver(light).observe(document.body, { attributes: true, attributeFilter: ['class'] });
-watch('value', () => {
-  paint();
-  read();
-  document.dispatchEvent(new Event('drawn'));
-});
-read();
+watch('value', read);

@@ -1,47 +1,162 @@
-// The one value of the page: what every control and every view's input says, as views/link.py reads
-// it. Whoever changes something says `set`; everybody hears `state`; then the page is drawn anew.
-let state = JSON.parse(props.value);
-let held = props.value; // what this script itself wrote
-
+// The one value of the page: every field as text, by the names of views/base. Whoever changes
+// something says `set`; everybody hears `state`; the address says it, and the server draws it.
+const { fields, presets, said } = props.known;
+const starts = Object.fromEntries(fields.map(([name, , start]) => [name, start]));
+const longNames = Object.fromEntries(fields.map(([name, short]) => [short, name]));
+const READER = navigator.language.toLowerCase().startsWith('zh') ? 'zh' : 'en';
 const tell = () => document.dispatchEvent(new CustomEvent('state', { detail: state }));
 
-function change(changes) {
-  const isNew = ([name, value]) => String(state[name] ?? '') !== String(value ?? '');
-  if (!Object.entries(changes).some(isNew)) return false;
-  state = { ...state, ...changes };
-  props.value = held = JSON.stringify(state);
+// --- Links: as views/base/link.py -----------------------------------------------------------------
+
+// Gradio's own parameters are left alone, and what asks the server for leave to embed the page.
+const isForeign = ([name]) => name.startsWith('__') || name === 'embed';
+const LONGEST = 2000;
+const encoded = (text) =>
+  encodeURIComponent(text.toWellFormed?.() ?? text)
+    .replace(/[!']/g, (char) => '%' + char.charCodeAt(0).toString(16).toUpperCase())
+    .replace(/%3A/g, ':').replace(/%2C/g, ',').replace(/%7C/g, '|');
+
+function linkOf(state) {
+  const parts = fields
+    .filter(([name, short, start]) => short && state[name] !== start && state[name].length <= LONGEST)
+    .map(([name, short]) => `${short}=${encoded(state[name])}`);
+  // English goes without saying where the reader's browser asks for it too.
+  if (state.lang !== 'en' || READER !== 'en') parts.push('lang=' + state.lang);
+  return parts.length ? 'v=1&' + parts.join('&') : '';
+}
+
+// What a link says; whether it is one of ours at all is for the server to say, which gets it whole.
+function stateOf(query) {
+  const found = { ...starts, lang: READER, paste: state?.paste ?? '' };
+  const given = [...new URLSearchParams(query)].filter((pair) => !isForeign(pair));
+  for (const [name, value] of given) {
+    if (name in longNames) found[longNames[name]] = value;
+    else if (name === 'lang') found.lang = value;
+  }
+  if (given.length) found.link = new URLSearchParams(given).toString();
+  return found;
+}
+
+// --- The address ----------------------------------------------------------------------------------
+
+// Changes in quick succession are one step for the way back; a step back or a link ends them.
+const ONE_STEP = 1000; // ms
+let changed = 0;
+
+function write({ isStep = false, isNew = true } = {}) {
+  const kept = [...new URLSearchParams(location.search)].filter(isForeign);
+  const query = [linkOf(state), new URLSearchParams(kept).toString()].filter(Boolean).join('&');
+  const url = location.pathname + (query ? '?' + query : '') + location.hash;
+  const now = Date.now();
+  const isOne = !isNew || (!isStep && now - changed < ONE_STEP);
+  changed = isStep ? 0 : now;
+  if (url === location.pathname + location.search + location.hash) return;
+  history[isOne ? 'replaceState' : 'pushState'](null, '', url);
+}
+
+// --- Changes --------------------------------------------------------------------------------------
+
+let state;
+state = stateOf(location.search);
+
+function change(changes, step) {
+  const fresh = Object.entries(changes).filter(([name, value]) => state[name] !== String(value ?? ''));
+  if (!fresh.length) return false;
+  state = { ...state, ...Object.fromEntries(fresh.map(([name, value]) => [name, String(value ?? '')])) };
+  delete state.link;
+  write(step);
   tell();
   return true;
 }
 
 document.addEventListener('set', ({ detail }) => {
-  if (change(detail)) trigger('input');
+  if (change(detail)) draw();
+});
+document.addEventListener('ask', tell);
+
+// A published layout says all of the job; what the views are asked stays.
+document.addEventListener('preset', ({ detail: { name } }) => {
+  const ofJob = fields.filter(([, , , isOfJob]) => isOfJob).map(([name]) => [name, starts[name]]);
+  const job = name in presets ? { ...Object.fromEntries(ofJob), ...presets[name] } : {};
+  if (change({ ...job, preset: name })) draw();
 });
 
 // A pin lights up without the server where the picture has every rank's groups anyway.
 const LIT_HERE = ['groups', 'orders', 'compare', 'nodes', 'launch'];
 document.addEventListener('pin', ({ detail }) => {
-  if (change(detail) && !LIT_HERE.includes(state.view)) trigger('input');
+  if (change(detail) && !LIT_HERE.includes(state.view)) draw();
 });
 
-// What the server is to do beyond drawing: open a link, change controls. It goes with the state, not
-// with the event: of events in quick succession Gradio sends the last again with the first one's data.
-function wish(name, wanted) {
-  props.value = held = JSON.stringify({ ...state, wish: wanted });
-  trigger(name);
-}
-document.addEventListener('link', ({ detail }) => wish('link', detail.query));
-document.addEventListener('apply', ({ detail }) => wish('apply', detail.changes));
-document.addEventListener('use', () => trigger('use'));
-
-document.addEventListener('ask', tell);
-
-// Set by the server, together with the widgets that are Gradio's own: a preset, a fix, a link.
-watch('value', () => {
-  if (props.value === held) return;
-  held = props.value;
-  state = JSON.parse(held);
+function open(query) {
+  state = stateOf(query);
   tell();
-  setTimeout(() => trigger('input'));
+  draw();
+}
+document.addEventListener('open', ({ detail }) => {
+  changed = 0;
+  open(detail.query);
+  write({ isStep: true });
 });
-tell();
+addEventListener('popstate', () => {
+  changed = 0;
+  open(location.search);
+});
+
+// --- Drawing --------------------------------------------------------------------------------------
+
+// One question at a time; what was changed meanwhile is asked as soon as it is answered, once and in
+// its newest state. A question without an answer is asked again: nothing that was done is lost.
+const AGAIN = 1500; // ms
+let asked = 0;
+let answered = 0;
+let isAsking = false;
+let words = document.querySelector('.app')?.lang || 'en';
+
+async function draw() {
+  asked += 1;
+  if (isAsking) return;
+  isAsking = true;
+  while (answered < asked) {
+    const turn = asked;
+    const question = state;
+    const answer = await answerTo({ ...question, words });
+    if (answer?.regions) {
+      answered = turn;
+      hint('');
+      show(answer, question);
+    } else {
+      hint(said[answer?.busy ? 'busy' : 'waiting'][state.lang] ?? said.waiting.en);
+      await new Promise((go) => setTimeout(go, AGAIN));
+    }
+  }
+  isAsking = false;
+}
+
+async function answerTo(question) {
+  try {
+    return JSON.parse(await server.draw(JSON.stringify(question)));
+  } catch {
+    return null;
+  }
+}
+
+function show({ regions, language, state: fresh }, question) {
+  if (language !== words) {
+    words = language;
+    element.querySelector('.app').lang = language;
+  }
+  for (const [name, html] of Object.entries(regions)) paintRegion(name, html);
+  if (fresh && state === question) {
+    state = { ...fresh, lang: language, paste: state.paste };
+    write({ isNew: false });
+  }
+  element.querySelector('.app').dataset.view = state.view;
+  element.querySelector('.app').classList.remove('waiting');
+  tell();
+  document.dispatchEvent(new Event('drawn'));
+}
+
+function hint(text) {
+  const box = element.querySelector('#hint');
+  if (box.textContent !== text) box.textContent = text;
+}

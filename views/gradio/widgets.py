@@ -1,45 +1,47 @@
-"""The page's own widgets: HTML components of Gradio with a script each.
+"""The page as one HTML component of Gradio: its markup, its scripts, the two functions it calls.
 
-What the page shows is one value, the state, which one hidden component holds (`state_box`). A
-widget tells the state what was changed, and hears from it what to show; so an event of Gradio has
-one input, where it would walk every widget otherwise, on both sides.
+Gradio goes through every component around every event, and its own inputs clamp, toast and keep
+lists open; so the page has one component, whose script holds the state and asks the server itself
+(`server.draw`, `server.save`: Gradio's server functions). What this needs of Gradio's JavaScript is
+in this table, and a test holds it against the pinned version:
+
+    element     the component's root
+    props       what is given here: ``known``
+    server      the functions of ``server_functions``, each with one argument
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
-from descriptions import CONTROLS
-from groups import MAX_RANKS
 from render.svg import groups as svg
 from render.svg import timeline as timeline_svg
 
 ROOM = Path(__file__).parent
 VIEWS = ROOM.parent
 
-
-def script(*names: str) -> str:
-    """Some of the page's scripts, as Gradio wants them: the body of one function."""
-    return "\n".join((ROOM / name).read_text(encoding="utf-8") for name in names)
-
-
-def state_box(sent: str) -> gr.HTML:
-    """The hidden component that holds the state, as link.to_sent writes it."""
-    return gr.HTML(
-        sent,
-        html_template="",
-        js_on_load=script("form.js", "state.js"),
-        apply_default_css=False,
-        elem_id="state",
-    )
-
+SCRIPTS = ("paint.js", "state.js", "form.js", "sizes.js")
+"""What the page is run by, in this order; page.js starts it."""
 
 OF_VIEWS = ("collectives", "pipeline", "memory", "traffic")
 """Views with a script and a style sheet of their own."""
+
+
+def script(*names: str) -> str:
+    """Some of the page's scripts, one after the other."""
+    return "\n".join((ROOM / name).read_text(encoding="utf-8") for name in names)
+
+
+def page_script() -> str:
+    """All scripts as Gradio wants them: the body of one function; each view's has its own names."""
+    own = ("picture.js", *(f"../{view}/view.js" for view in OF_VIEWS))
+    views = "".join(f"((watch) => {{\n{script(name)}}})(whenDrawn);\n" for name in own)
+    drawn = "const whenDrawn = (_, then) => document.addEventListener('drawn', then);\n"
+    return script(*SCRIPTS) + drawn + views + script("page.js")
 
 
 def style_sheets() -> str:
@@ -49,82 +51,19 @@ def style_sheets() -> str:
     return pictures + "".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
 
 
-def painted(html: str, name: str, scripts: Sequence[str] = ()) -> gr.HTML:
-    """A place for HTML that is drawn anew again and again, with the script of its name.
+def page(html: str, known: dict[str, Any], *functions: Callable[[Any], Awaitable[str]]) -> gr.HTML:
+    """The page's one component.
 
-    scripts: of single views, each with names of its own.
-    """
-    own = "".join(f"(() => {{\n{script(f'../{one}/view.js')}}})();\n" for one in scripts)
-    return gr.HTML(
-        html,
-        html_template='<div class="painted"></div>',
-        js_on_load=script("paint.js", f"{name}.js") + own,
-        apply_default_css=False,
-        elem_id=name,
-    )
-
-
-def tells(name: str) -> str:
-    """What one of Gradio's own widgets does when it is changed: it tells the state, no server."""
-    return (
-        "(value) => { document.dispatchEvent("
-        f"new CustomEvent('set', {{ detail: {{ {name}: value }} }})); }}"
-    )
-
-
-def size_box(name: str, value: int, language: str = "en", *, up_to: str = "world") -> gr.HTML:
-    """A slider with a number box whose value is the number, or the text typed in its place.
-
-    Gradio's own slider clamps what is typed and toasts; and over 16,384 whole numbers it cannot be
-    moved to 8 by hand. This one stops at the numbers that can work and refuses nothing itself.
-    Its script finds the stops by itself from ``up_to``: "world", for the sizes of the world that
-    the page shows, or "ranks", for numbers up to the largest world.
-
-    A function, not a subclass of gr.HTML: Gradio writes a .pyi file beside every subclass.
+    Args:
+        html: the page as it is sent first.
+        known: what the scripts have to know.
+        functions: what the scripts may call, each of one text.
     """
     return gr.HTML(
-        value,
-        html_template=(
-            '<div class="size"><label></label><p class="help"></p><div class="row">'
-            '<input type="range" min="0" step="1"><input type="text" inputmode="numeric" '
-            'autocomplete="off" spellcheck="false"></div></div>'
-        ),
-        js_on_load=script("size_box.js"),
-        apply_default_css=False,
-        elem_id=name,
-        elem_classes="size-box",
-        label=CONTROLS[name].label[language],
-        **_props(name, language, up_to),
-    )
-
-
-def size_update(name: str, language: str, *, up_to: str = "world") -> dict:
-    """An update of a size box's words."""
-    return gr.update(label=CONTROLS[name].label[language], **_props(name, language, up_to))
-
-
-def _props(name: str, language: str, up_to: str) -> dict[str, Any]:
-    # Gradio replaces all of a component's props together, so an update must have them all.
-    return {"name": name, "help": CONTROLS[name].help[language], "up_to": up_to, "most": MAX_RANKS}
-
-
-def form_box(html: str, name: str) -> gr.HTML:
-    """Inputs of views/form.py outside a view; it asks the state what they say once it is there."""
-    return gr.HTML(
         html,
-        js_on_load=_ASK,
+        js_on_load=page_script(),
         apply_default_css=False,
-        elem_id=name,
+        elem_id="playground",
+        server_functions=list(functions),
+        known=known,
     )
-
-
-_ASK = """
-const ask = () => document.dispatchEvent(new Event('ask'));
-watch('value', ask);
-ask();
-"""
-
-
-def words(control: str, language: str) -> dict[str, str]:
-    """Label and help of a control, as Gradio's own components take them."""
-    return {"label": CONTROLS[control].label[language], "info": CONTROLS[control].help[language]}

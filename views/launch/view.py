@@ -36,17 +36,27 @@ def launch_html(layout: Layout, controls: Controls, paste: Any, language: str) -
     return framed(
         layout,
         language,
-        f"{_pasted(paste, language)}{_report(paste, language)}"
+        f"{_pasted(controls, paste, language)}{_report(paste, language)}"
         f"{_commands(layout, controls, language)}"
         f"{_check(layout, language)}",
         "launch",
     )
 
 
-def _pasted(paste: Any, language: str) -> str:
+def _pasted(controls: Controls, paste: Any, language: str) -> str:
     """The box for the text, and the way to the layout that it states."""
     box = form.area("paste", paste, language, rows=6)
-    return form.fields(box) + form.trigger("use", PAGE["use_pasted"][language])
+    button = form.setter(stated(controls, paste), PAGE["use_pasted"][language])
+    return form.fields(box) + button
+
+
+def stated(controls: Controls, paste: Any) -> dict[str, Any]:
+    """What the pasted text changes of the controls; nothing if it cannot be read."""
+    try:
+        pasted = with_pasted(controls, paste)
+    except LayoutError:  # the report says why
+        return {}
+    return {name: value for name, value in vars(pasted).items() if value != getattr(controls, name)}
 
 
 def with_pasted(controls: Controls, paste: Any) -> Controls:

@@ -27,10 +27,11 @@ LARGEST_BODY = 1_000_000
 
 API = "/gradio_api/"
 TAKEN = dict.fromkeys(
-    ("run/", "api/", "call/", "queue/join", "cancel", "reset", "mcp"), LARGEST_BODY
+    ("run/", "api/", "call/", "queue/join", "component_server", "cancel", "reset", "mcp"),
+    LARGEST_BODY,
 )
 """What may be posted below `API`, by the beginning of its path, and the bytes it may have. All else
-that Gradio would take is refused: files (upload, component_server, process_recording), a log-in."""
+that Gradio would take is refused: files (upload, process_recording), a log-in."""
 
 USED = ("data", "fn_index", "session_hash", "trigger_id")
 """What of an event's body is passed on; what else Gradio would read, the page has no use for."""
@@ -88,6 +89,10 @@ class Guard:
             await self.app(scope, receive, answer.send)
             return
         body = await _body(scope, receive, _limit(path))
+        if path.startswith(API + "component_server"):
+            function, text = _server_function(scope["app"].get_blocks(), _sent(body))
+            await answer.say(200, await function(text))
+            return
         if path.startswith((API + "run/", API + "api/", API + "call/", API + "queue/join")):
             sent = _sent(body)
             event = _event(scope["app"].get_blocks(), path, sent)
@@ -228,6 +233,21 @@ def _event(blocks: Any, path: str, sent: dict[str, Any]) -> Any:
     if not isinstance(data, list) or len(data) not in counts:
         raise RefusedError(422, f'"data" must be a list of {len(event.inputs)} values.')
     return event
+
+
+def _server_function(blocks: Any, sent: dict[str, Any]) -> tuple[Callable[..., Any], str]:
+    """What the page's own script asks (views/gradio/widgets.py), and the text that it gives.
+
+    Errors: RefusedError where there is no such function, or it is given no text.
+    """
+    index, name, text = sent.get("component_id"), sent.get("fn_name"), sent.get("data")
+    block = blocks.blocks.get(index) if isinstance(index, int) else None
+    function = getattr(block, name, None) if isinstance(name, str) else None
+    if not getattr(function, "_is_server_fn", False):
+        raise RefusedError(404, "There is no such function.")
+    if not isinstance(text, str):
+        raise RefusedError(422, '"data" must be a text.')
+    return function, text
 
 
 async def _result(function: Callable[..., Any], data: list[Any]) -> tuple[int, dict[str, Any]]:

@@ -1,0 +1,355 @@
+"""The column: what the job is, said by plain inputs that the page's script keeps in the state.
+
+No input is a component of Gradio's: all of them, and everything else on the page, show one state
+(gradio/state.js), so that a link, a preset or a step back sets them without asking the server.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from html import escape
+from typing import Any
+
+from descriptions import (
+    CONTROLS,
+    DP_KINDS,
+    LANGUAGES,
+    NOTES_ZH,
+    PAGE,
+    SHELL,
+    TYPES,
+    counted,
+)
+from groups import MAX_RANKS, LayoutError
+from groups.conventions import CONVENTIONS
+from groups.job import OWN
+from groups.megatron.families import FAMILIES
+from groups.presets import PRESETS
+
+from .base import form
+from .base.messages import refusal_html
+from .base.state import (
+    Controls,
+    Layout,
+    as_text,
+    from_preset,
+    has_two_dp_kinds,
+    is_empty,
+    read,
+    typed,
+)
+
+SIZES = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep")
+"""Sizes with a slider."""
+
+FAMOUS = ("playground-16", "llama3-405b-2", "deepseek-v3", "bloom-176b")
+"""Published layouts that have a button of their own."""
+
+FAMILY_OF = {
+    "llama": ("llama",),
+    "deepseek": ("deepseek",),
+    "qwen": ("qwen",),
+    "mixtral": ("mixtral",),
+    "megatron": ("megatron2021", "korthikanti", "mtnlg", "nemotron", "playground"),
+}
+"""What the names of a family's published layouts hold; those of no family are the others."""
+
+MORE = (
+    *(name for name, row in FAMILIES.items() if row.kind and "gtp" not in name),
+    *("embd", "pos-embd", "intra-dp-cp", "intra-edp", "inter-edp", "intra-dist-opt"),
+    *("hcp-l0", "hcp-l1", "hcp-l2", "hybrid-dp-cp-2", "hybrid-dp-cp-4", "hybrid-dp-cp-8"),
+)
+"""Names that the list of groups offers; any other name of the layout may be typed."""
+
+
+# -- what stays until the language changes -------------------------------------------------------
+
+
+def column_html(language: str) -> str:
+    """All inputs, with the first state's values; the page's script puts in what the state says."""
+    start = Controls()
+
+    def text(name: str) -> str:
+        return form.text(name, getattr(start, name), language)
+
+    model = "".join(map(text, ("layers", "vpp", "experts", "micro_batch", "global_batch")))
+    groups = _choice("group_type", [(one.title[language], key) for key, one in TYPES.items()],
+                     language)  # fmt: skip
+    kinds = _choice("dp_kind", [(one[language], key) for key, one in DP_KINDS.items()], language)
+    return (
+        f"{_presets(language)}"
+        f"{''.join(_size(name, language) for name in ('nodes', 'gpus_per_node', 'tp', 'pp', 'cp'))}"
+        '<div id="derived"></div>'
+        + _fold("groups", groups + kinds + _groups_box(language), language)
+        + _fold("experts", _size("ep", language) + text("etp"), language)
+        + _fold(
+            "order",
+            _choice("framework", framework_choices(language), language)
+            + text("order")
+            + text("instances")
+            + text("levels")
+            + form.check("hybrid", "", language),
+            language,
+        )
+        + _fold("model", model + form.check("account", "", language), language)
+    )
+
+
+def _presets(language: str) -> str:
+    families: dict[str, list[str]] = {}
+    for name in PRESETS:
+        families.setdefault(_family(name), []).append(name)
+    groups = "".join(
+        f'<optgroup label="{escape(SHELL[f"family_{family}"][language])}">'
+        f"{''.join(_preset_option(name, language) for name in families[family])}</optgroup>"
+        for family in (*FAMILY_OF, "other")
+    )
+    chips = "".join(
+        f'<button type="button" class="pill" data-preset="{name}">'
+        f"{escape(_short_name(name))}</button>"
+        for name in FAMOUS
+    )
+    label, count = CONTROLS["preset"].label[language], SHELL["published"][language]
+    return (
+        '<div class="field preset"><div class="head">'
+        f'<label for="field-preset">{escape(label)}</label>'
+        f"<small>{count.format(count=len(PRESETS))}</small></div>"
+        f'<select id="field-preset" data-field="preset" data-presets>'
+        f'<option value="">{escape(SHELL["own_layout"][language])}</option>{groups}</select>'
+        f'<div class="pills">{chips}</div></div>'
+    )
+
+
+def _family(name: str) -> str:
+    for family, marks in FAMILY_OF.items():
+        if any(mark in name for mark in marks):
+            return family
+    return "other"
+
+
+def _preset_option(name: str, language: str) -> str:
+    preset = PRESETS[name]
+    label = f"{preset.name} · {counted(preset.world_size, 'gpu', language)}"
+    return f'<option value="{name}">{escape(label)}</option>'
+
+
+def _short_name(name: str) -> str:
+    return PRESETS[name].name.split(",")[0]
+
+
+def preset_states() -> dict[str, dict[str, str]]:
+    """What each published layout says of the job, where that differs from the page's start.
+
+    >>> preset_states()["playground-16"]
+    {}
+    """
+    start = Controls()
+    found = {}
+    for name in PRESETS:
+        controls = from_preset(name)
+        found[name] = {
+            field: as_text(value)
+            for field, value in vars(controls).items()
+            if as_text(value) != as_text(getattr(start, field))
+        }
+    return found
+
+
+def _size(name: str, language: str) -> str:
+    """A slider that stops at sizes that work, with a box that takes anything."""
+    label = escape(SHELL[f"size_{name}"][language])
+    slider = escape(SHELL["slider"][language].format(label=SHELL[f"size_{name}"][language]))
+    return (
+        f'<div class="size" data-size="{name}"><div class="head">'
+        f'<label for="field-{name}">{label}</label>'
+        f'<input type="text" inputmode="numeric" autocomplete="off" spellcheck="false" '
+        f'id="field-{name}" data-field="{name}" aria-describedby="field-{name}-help"></div>'
+        f'<div class="track"><input type="range" min="0" step="1" aria-label="{slider}">'
+        f'<span class="ticks" aria-hidden="true"></span></div>'
+        f'<p class="help" id="field-{name}-help">{escape(CONTROLS[name].help[language])}</p></div>'
+    )
+
+
+def _choice(name: str, options: Iterable[tuple[str, str]], language: str) -> str:
+    return form.choice(name, getattr(Controls(), name), options, language)
+
+
+def _groups_box(language: str) -> str:
+    """Names of groups, typed or picked one after the other."""
+    offered = "".join(f'<option value="{name}"></option>' for name in MORE)
+    box = form.text("more", "", language).replace("<input ", '<input list="all-groups" ', 1)
+    return f'{box}<datalist id="all-groups">{offered}</datalist>'
+
+
+def _fold(name: str, inputs: str, language: str) -> str:
+    words = escape(SHELL[f"fold_{name}"][language])
+    return (
+        f'<details class="fold" id="fold-{name}"><summary>{words}</summary>'
+        f'<div class="inside">{inputs}</div></details>'
+    )
+
+
+def framework_choices(language: str) -> list[tuple[str, str]]:
+    named = [(convention.name, name) for name, convention in CONVENTIONS.items()]
+    return [*named, (PAGE["own_order"][language], OWN)]
+
+
+# -- what every answer brings anew ---------------------------------------------------------------
+
+
+def derived_html(layout: Layout | None, controls: Controls, language: str, preset: Any = "") -> str:
+    """What remains of the sizes, where the sliders stop, and the source of a published layout."""
+    rows, source = [], ""
+    if layout is not None:
+        mesh, expert = layout.mesh, layout.expert
+        rows.append(_remaining("size_dp", "derived", layout, mesh.size("dp"), language))
+        if expert is not None and layout.has_experts:
+            edp = expert.size("edp")
+            rows.append(_remaining("size_edp", "derived_experts", layout, edp, language))
+        source = source_html(preset, controls, language)
+    world = world_of(controls)
+    stops = escape(json.dumps(slider_stops(controls, world), separators=(",", ":")))
+    shown = "".join(
+        f" data-{mark}"
+        for mark, is_shown in (
+            ("choose-dp", has_two_dp_kinds(controls.group_type)),
+            ("own-order", controls.framework == OWN),
+        )
+        if is_shown
+    )
+    return (
+        f'<div class="derived" data-world="{world or ""}" data-stops="{stops}"{shown}>'
+        f"{''.join(rows)}{source}</div>"
+    )
+
+
+def _remaining(label: str, words: str, layout: Layout, result: int, language: str) -> str:
+    """How a size is what remains: "Data (DP)   16 / (2·2·1) = 4"."""
+    mesh, expert = layout.mesh, layout.expert or layout.mesh
+    grid = mesh if words == "derived" else expert
+    axes = ("tp", "pp", "cp") if words == "derived" else ("etp", "ep", "pp")
+    sizes = "·".join(f"{grid.size(axis):,}" for axis in axes)
+    told = PAGE[words][language].format(
+        world=f"{layout.world_size:,}", **{axis: f"{grid.size(axis):,}" for axis in axes}
+    )
+    return (
+        f'<p class="remains" title="{escape(told)}"><b>{escape(SHELL[label][language])}</b>'
+        f"<span>{layout.world_size:,} / ({sizes}) = <strong>{result:,}</strong></span></p>"
+    )
+
+
+def refused_html(error: LayoutError, language: str) -> str:
+    """The place of refusals above the picture: what is wrong, and the way out."""
+    return refusal_html(error, language)
+
+
+def notice_html(text: str, language: str) -> str:
+    """A message that a reader can close."""
+    return (
+        f'<div class="refusal" role="alert"><p>{escape(text)}</p><button type="button" '
+        f"data-close>{PAGE['close'][language]}</button></div>"
+    )
+
+
+def slider_stops(controls: Controls, world: int | None) -> dict[str, list[int]]:
+    """The sizes that work beside the others as they are: of each size its divisors that fit in.
+
+    A dense grid needs tp · pp · cp | world and an expert grid etp · ep · pp | world
+    (groups.megatron.grids), so a size stops where its product with the others divides.
+
+    >>> slider_stops(Controls(), 16)["tp"], slider_stops(Controls(), 16)["nodes"][:4]
+    ([1, 2, 4, 8], [1, 2, 3, 4])
+    """
+    sizes = {name: _size_or_none(getattr(controls, name)) for name in SIZES}
+    if world is None or None in sizes.values():
+        return {}
+    known: dict[str, int] = {name: size for name, size in sizes.items() if size is not None}
+    etp = None if is_empty(controls.etp) else _size_or_none(controls.etp)
+    divisors = _divisors(world)
+
+    def works(changed: Mapping[str, int]) -> bool:
+        tp, pp, cp, ep = (changed[name] for name in ("tp", "pp", "cp", "ep"))
+        return world % (tp * pp * cp) == 0 and world % ((etp or tp) * ep * pp) == 0
+
+    stops = {
+        name: [size for size in divisors if works({**known, name: size})]
+        for name in ("tp", "pp", "cp", "ep")
+    }
+    tp, pp, cp, ep = (known[name] for name in ("tp", "pp", "cp", "ep"))
+    unit = math.lcm(tp * pp * cp, (etp or tp) * ep * pp)
+    for name, other in (("nodes", "gpus_per_node"), ("gpus_per_node", "nodes")):
+        step = unit // math.gcd(unit, known[other])
+        most = MAX_RANKS // known[other] if name == "nodes" else 72
+        stops[name] = [step * n for n in _doublings(most // step)]
+    return stops
+
+
+def _size_or_none(value: Any) -> int | None:
+    number = typed(value)
+    is_size = isinstance(number, int) and not isinstance(number, bool) and number >= 1
+    return number if is_size and number <= MAX_RANKS else None
+
+
+def _divisors(number: int) -> list[int]:
+    small = [d for d in range(1, math.isqrt(number) + 1) if number % d == 0]
+    return sorted({*small, *(number // d for d in small)})
+
+
+def _doublings(most: int) -> list[int]:
+    """All up to 8, then four to each doubling."""
+    stops = list(range(1, min(8, most) + 1))
+    step = 2
+    while stops and stops[-1] < most:
+        stops += [stops[-1] + step * i for i in range(1, 5)]
+        step *= 2
+    return [stop for stop in stops if stop <= most]
+
+
+def world_of(controls: Controls) -> int | None:
+    """The world size that the machines make, whatever the sizes are; None if there is none."""
+    try:
+        alone = Controls(nodes=controls.nodes, gpus_per_node=controls.gpus_per_node, tp=1, pp=1)
+        return read(alone).world_size
+    except LayoutError:
+        return None
+
+
+def source_html(name: Any, controls: Controls, language: str) -> str:
+    """Where a published layout comes from, and what of it is derived; nothing for another one."""
+    if not isinstance(name, str) or name not in PRESETS or not is_still(name, controls):
+        return ""
+    preset = PRESETS[name]
+    source = escape("; ".join(preset.source))
+    if preset.url:
+        link = f'<a href="{escape(preset.url)}" target="_blank" rel="noopener noreferrer">'
+        source = f"{link}{source}</a>"
+    derived = (
+        PAGE["preset_derived"][language].format(names=", ".join(preset.derived))
+        if preset.derived
+        else PAGE["preset_stated"][language]
+    )
+    words = NOTES_ZH[preset.note] if preset.note and language == "zh" else preset.note
+    note = f"<p>{escape(words)}</p>" if words else ""
+    return f'<div class="source"><p>{source}</p><p>{escape(derived)}</p>{note}</div>'
+
+
+OF_GROUPS = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp", "framework")
+
+
+def is_still(preset: str, controls: Controls) -> bool:
+    """Whether the controls still ask for the published layout, whatever is shown of it."""
+    published = from_preset(preset)
+    return all(
+        as_text(getattr(controls, name)) == as_text(getattr(published, name)) for name in OF_GROUPS
+    )
+
+
+def language_choices(language: str) -> str:
+    """The buttons of the header that change the language."""
+    return "".join(
+        f'<button type="button" data-set="{escape(json.dumps({"lang": code}))}" '
+        f'lang="{code}" aria-pressed="{str(code == language).lower()}">{name}</button>'
+        for code, name in (("en", "EN"), ("zh", LANGUAGES["zh"]))
+    )

@@ -1,0 +1,134 @@
+// What belongs to no single part: sets of choices with one stop for the keyboard, menus that close,
+// tips, copying, files.
+
+// --- Arrow keys move within a set of choices ------------------------------------------------------
+const FORTH = ['ArrowRight', 'ArrowDown'];
+const BACK = ['ArrowLeft', 'ArrowUp'];
+document.addEventListener('keydown', (event) => {
+  const set = event.target.closest?.('#nav [role=group]');
+  const step = FORTH.includes(event.key) ? 1 : BACK.includes(event.key) ? -1 : 0;
+  if (!set || !step) return;
+  const choices = [...set.querySelectorAll('button')];
+  const next = choices[(choices.indexOf(event.target) + step + choices.length) % choices.length];
+  next.focus();
+  event.preventDefault();
+});
+
+// --- Menus close behind the one who leaves them ---------------------------------------------------
+const menus = () => document.querySelectorAll('details.menu[open]');
+document.addEventListener('click', (event) => {
+  for (const menu of menus()) {
+    if (!menu.contains(event.target) || event.target.closest('.items button, .items a')) menu.open = false;
+  }
+});
+document.addEventListener('focusin', (event) => {
+  for (const menu of menus()) if (!menu.contains(event.target)) menu.open = false;
+});
+document.addEventListener('keydown', (event) => {
+  if (event.key !== 'Escape') return;
+  for (const menu of menus()) {
+    menu.open = false;
+    menu.querySelector('summary').focus();
+  }
+});
+
+// --- Tips: what an input or a word means, at the pointer, the focus or a touch --------------------
+const tip = element.querySelector('#tip');
+let owner = null;
+const tipOf = (node) => node?.closest?.('[data-tip], .column .size, .column .field');
+
+function textOf(one) {
+  return one.dataset.tip ?? one.querySelector('.help')?.textContent ?? '';
+}
+
+function showTip(one) {
+  if (one === owner) return;
+  owner = one;
+  const text = one ? textOf(one) : '';
+  tip.hidden = !text;
+  if (!text) return;
+  tip.textContent = text;
+  const box = one.getBoundingClientRect();
+  const isBeside = box.right + 300 < innerWidth && one.closest('.column');
+  tip.style.left = (isBeside ? box.right + 10 : Math.max(8, Math.min(box.left, innerWidth - 300))) + 'px';
+  tip.style.top = (isBeside ? box.top : box.bottom + 6) + 'px';
+}
+
+document.addEventListener('pointerover', (event) => {
+  if (event.pointerType !== 'touch') showTip(tipOf(event.target));
+});
+document.addEventListener('focusin', (event) => {
+  if (event.target.matches(':focus-visible')) showTip(tipOf(event.target));
+});
+document.addEventListener('focusout', () => showTip(null));
+document.addEventListener('click', (event) => {
+  const word = event.target.closest?.('[data-tip]');
+  if (word) showTip(word);
+});
+document.addEventListener('keydown', (event) => {
+  if (event.key === 'Escape') showTip(null);
+});
+addEventListener('scroll', () => showTip(null), { passive: true, capture: true });
+
+// --- Copying --------------------------------------------------------------------------------------
+// Where the clipboard is closed to the page (plain http), by selection.
+async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const exact = (event) => {
+      event.clipboardData.setData('text/plain', text);
+      event.preventDefault();
+    };
+    document.addEventListener('copy', exact);
+    document.execCommand('copy');
+    document.removeEventListener('copy', exact);
+  }
+}
+
+document.addEventListener('click', async (event) => {
+  const button = event.target.closest?.('.copy, [data-copy-link]');
+  if (!button || button.dataset.label) return;
+  const isLink = 'copyLink' in button.dataset;
+  await copy(isLink ? location.href : button.parentElement.querySelector('pre').textContent);
+  button.dataset.label = button.textContent;
+  button.textContent = button.dataset.done;
+  setTimeout(() => {
+    button.textContent = button.dataset.label;
+    delete button.dataset.label;
+  }, 1500);
+});
+
+// --- Files: made in memory, so that nothing of one visitor's can be fetched by another ------------
+document.addEventListener('click', async (event) => {
+  const button = event.target.closest?.('[data-save]');
+  if (!button) return;
+  const theme = document.body.classList.contains('dark') ? 'dark' : 'light';
+  const form = button.dataset.save;
+  let file;
+  try {
+    file = JSON.parse(await server.save(JSON.stringify({ state, form, theme })));
+  } catch {
+    hint(said.waiting[state.lang] ?? said.waiting.en);
+    return;
+  }
+  if (file.busy) hint(said.busy[state.lang]);
+  else if (file.refused) paintRegion('notice', file.refused);
+  else saveFile(file);
+});
+
+function saveFile({ name, type, data }) {
+  const bytes = Uint8Array.from(atob(data), (char) => char.charCodeAt(0));
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob([bytes], { type }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+// --- The start ------------------------------------------------------------------------------------
+// What was sent first is the page's first state in English; another is drawn before it is shown.
+tell();
+document.dispatchEvent(new Event('drawn'));
+if (state.link || state.lang !== words) draw();
+else element.querySelector('.app').classList.remove('waiting');

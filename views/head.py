@@ -1,0 +1,88 @@
+"""The header and the sections: the job in chips, ways in, and the views by what they are for."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from typing import Any
+
+from descriptions import PAGE, SECTIONS, SHELL, VIEWS
+
+from .base.state import Controls, Layout
+from .column import language_choices
+
+PLACES: dict[str, tuple[str, ...]] = {
+    "see": ("groups", "nodes", "orders", "ranks"),
+    "step": ("collectives", "pipeline", "memory", "traffic"),
+    "choose": ("search", "compare"),
+    "run": ("launch",),
+}
+"""The views of each section."""
+
+
+def head_html(language: str) -> str:
+    """The header; its chips come with every answer."""
+    return (
+        f'<h1>{escape(PAGE["title"][language])}</h1><div id="chips"></div><div class="right">'
+        f"{_button({'view': 'launch'}, SHELL['paste_script'][language])}"
+        f'<span class="languages" role="group" aria-label="Language / 语言">'
+        f"{language_choices(language)}</span>"
+        f'<button type="button" class="primary" data-copy-link '
+        f'data-done="{escape(PAGE["copied"][language])}">{escape(SHELL["copy_link"][language])}'
+        "</button></div>"
+    )
+
+
+def _button(changes: dict[str, Any], label: str) -> str:
+    return (
+        f'<button type="button" data-set="{escape(json.dumps(changes))}">{escape(label)}</button>'
+    )
+
+
+def chips_html(layout: Layout | None, controls: Controls, language: str) -> str:
+    """The job in chips; a click leads to the inputs that say it."""
+    if layout is None:
+        return f'<span class="chip-job none">{escape(SHELL["no_layout"][language])}</span>'
+    machines = SHELL["gpus_chip"][language].format(
+        world=f"{layout.world_size:,}", nodes=f"{layout.nodes:,}", gpus=f"{layout.gpus_per_node:,}"
+    )
+    sizes = " · ".join(
+        f"{axis.name}{axis.size}" for axis in layout.mesh.axes if axis.size > 1
+    ) or "dp1"  # fmt: skip
+    if layout.expert is not None and layout.expert.size("ep") > 1:
+        sizes += f" · ep{layout.expert.size('ep')}"
+    return _chip("nodes", machines) + _chip("tp", sizes, "mono")
+
+
+def _chip(field: str, text: str, kind: str = "") -> str:
+    return (
+        f'<button type="button" class="chip-job {kind}" data-leads="field-{field}">'
+        f"{escape(text)}</button>"
+    )
+
+
+def nav_html(view: str, language: str) -> str:
+    """The sections in one row, and the views of the one that is shown."""
+    here = next(name for name, views in PLACES.items() if view in views)
+    sections = "".join(
+        _place({"view": views[0]}, SECTIONS[name][language], name == here)
+        for name, views in PLACES.items()
+    )
+    views = "".join(
+        _place({"view": name}, VIEWS[name][language], name == view) for name in PLACES[here]
+    )
+    return (
+        f'<div class="sections" role="group" aria-label="{escape(SHELL["sections"][language])}">'
+        f"{sections}</div>"
+        f'<div class="subs" role="group" aria-label="{escape(SHELL["views"][language])}">{views}'
+        "</div>"
+    )
+
+
+def _place(changes: dict[str, str], label: str, is_here: bool) -> str:
+    current = ' aria-current="page"' if is_here else ""
+    tab = "0" if is_here else "-1"
+    return (
+        f'<button type="button" tabindex="{tab}" data-set="{escape(json.dumps(changes))}"'
+        f"{current}>{escape(label)}</button>"
+    )
