@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import ast
 import io
+import struct
 from dataclasses import replace
 from pathlib import Path
 
 import gradio as gr
 import pytest
+from matplotlib.figure import Figure
 
 import app
 from cli.command import run
 from descriptions import REFUSALS, WORK
 from groups import LayoutError, budget
 from groups.budget import LIMIT, spend, within
+from render.files.groups import PAINTED, to_bytes
 from training import search as rooms
 from training.clusters import CLUSTERS
 from training.memory.per_stage import Training
@@ -191,3 +194,11 @@ def test_a_command_has_a_budget_too(monkeypatch):
     err = io.StringIO()
     assert run(["--nodes", "64"], io.StringIO(), io.StringIO(), err) == 2
     assert "too many listed ranks" in err.getvalue()
+
+
+def test_a_picture_of_very_many_pixels_has_one_a_scene_pixel_and_counts_them():
+    for height, scale in ((600, 2), (9_600, 1)):
+        with within() as spent:
+            data = to_bytes(Figure(figsize=(10, height / 96)), "png")
+        assert struct.unpack(">II", data[16:24]) == (960 * scale, height * scale)
+        assert spent.spent == 960 * height * scale**2 // PAINTED

@@ -31,6 +31,8 @@ from matplotlib.collections import LineCollection, PathCollection, PolyCollectio
 from matplotlib.figure import Figure
 from matplotlib.path import Path
 
+from groups.budget import spend
+
 from ..palette import NO_GROUP, PALETTE, ink, kind_colour, ramp, rgb
 from ..scenes.groups import GAP, Overview, Panel
 from . import canvas
@@ -87,13 +89,17 @@ def figure(
 
 
 def to_bytes(figure: Figure, format: str) -> bytes:
-    """The figure as a file: "png" (two pixels a scene pixel), "svg" or "pdf"; no dates in it.
+    """The figure as a file: "png" (two pixels a scene pixel; one, where these would be more than
+    MOST_PIXELS), "svg" or "pdf"; no dates in it.
 
     Errors: ValueError for any other format.
     """
     buffer = io.BytesIO()
     if format == "png":
-        figure.savefig(buffer, format="png", dpi=192, metadata={"Software": None})
+        width, height = figure.get_size_inches() * 96
+        scale = 2 if 4 * width * height <= MOST_PIXELS else 1
+        spend(int(width * height) * scale**2 // PAINTED, "pixels")
+        figure.savefig(buffer, format="png", dpi=96 * scale, metadata={"Software": None})
     elif format == "svg":
         # The salt is a setting of the process: one writer at a time, or another resets it.
         with _SVG_SETTINGS, mpl.rc_context({"svg.hashsalt": "scene"}):
@@ -104,6 +110,12 @@ def to_bytes(figure: Figure, format: str) -> bytes:
         raise ValueError(f"there is no format {format!r:.40}; try png, svg or pdf")
     return buffer.getvalue()
 
+
+MOST_PIXELS = 8_000_000
+"""Pixels of a PNG with two a scene pixel, at most: matplotlib takes some 50 bytes for each."""
+
+PAINTED = 16
+"""Pixels that are painted for a unit of work (groups.budget)."""
 
 _SVG_SETTINGS = threading.Lock()
 

@@ -126,8 +126,11 @@ def _averaged(cells: np.ndarray, several: int) -> np.ndarray:
     """Columns in the mean colour of so many: uint8, shape (rows, fewer columns, 3)."""
     count = cells.shape[1]
     starts = np.arange(0, count, several)
-    sums = np.add.reduceat(cells, starts, axis=1, dtype=np.int64)
-    lengths = np.diff(starts, append=count)
+    sums = np.zeros((len(cells), len(starts), 3), dtype=np.uint32)
+    for first in range(several):
+        part = cells[:, first::several]
+        sums[:, : part.shape[1]] += part
+    lengths = np.diff(starts, append=count).astype(np.uint32)
     return (sums // lengths[:, None]).astype(np.uint8)
 
 
