@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations
+from typing import TypeVar
 
 from .errors import LayoutError
+
+Value = TypeVar("Value")
 
 MOST = 3
 """Alternatives offered with one refusal: more than three are a list, not advice."""
@@ -139,3 +143,23 @@ def not_a_multiple(
         facts={"control": control, "value": value, "of": shown},
         quote=quote,
     )
+
+
+def with_changes(value: Value, changes: Mapping[str, object]) -> Value:
+    """A dataclass with some of its fields changed, as an alternative that is tried.
+
+    >>> from .mesh import Axis
+    >>> with_changes(Axis("tp", 2), {"size": 4})
+    Axis(name='tp', size=4)
+    """
+    changed: Callable[..., Value] = replace
+    return changed(value, **changes)
+
+
+def whole_sizes(alternative: Mapping[str, object]) -> dict[str, int]:
+    """An alternative's sizes.
+
+    >>> whole_sizes({"tp": 2, "order": "tp-dp"})
+    {'tp': 2}
+    """
+    return {name: size for name, size in alternative.items() if isinstance(size, int)}

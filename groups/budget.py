@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
 
 from .errors import LayoutError
 
@@ -75,7 +74,7 @@ def within(limit: int = LIMIT) -> Iterator[Budget]:
         _CURRENT.reset(token)
 
 
-Alternatives = Iterable[Mapping[str, Any]] | Callable[[int], Iterable[Mapping[str, Any]]]
+Alternatives = Iterable[Mapping[str, object]] | Callable[[int], Iterable[Mapping[str, object]]]
 
 
 def spend(

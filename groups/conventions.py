@@ -179,9 +179,9 @@ def _whole(world: int, given: Mapping[str, int], *, exactly: bool) -> dict[str, 
         except LayoutError as error:
             refusals[name] = error
             found[name] = world if isinstance(size, Integral) and size > world else 1
-    for error in refusals.values():
+    for refusal in refusals.values():
         near = nearest_fits(world, found, change=refusals, exactly=exactly)
-        raise error.but(alternatives=near)
+        raise refusal.but(alternatives=near)
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 
 class LayoutError(ValueError):
@@ -35,20 +34,20 @@ class LayoutError(ValueError):
         *,
         why: str = "",
         control: str | None = None,
-        alternatives: Sequence[Mapping[str, int]] = (),
-        facts: Mapping[str, Any] | None = None,
+        alternatives: Sequence[Mapping[str, object]] = (),
+        facts: Mapping[str, object] | None = None,
         quote: str = "",
     ) -> None:
         self.code = code
         self.what = what
         self.why = why
         self.control = control
-        self.alternatives: tuple[dict[str, int], ...] = tuple(dict(a) for a in alternatives)
-        self.facts: dict[str, Any] = dict(facts or {})
+        self.alternatives: tuple[dict[str, object], ...] = tuple(dict(a) for a in alternatives)
+        self.facts: dict[str, object] = dict(facts or {})
         self.quote = quote
         super().__init__(self.sentence)
 
-    def but(self, **changes: Any) -> LayoutError:
+    def but(self, **changes: object) -> LayoutError:
         """The same refusal with some of its parts changed.
 
         >>> str(LayoutError("does-not-divide", "tp 3 does not fit").but(alternatives=[{"tp": 2}]))
@@ -67,7 +66,7 @@ class LayoutError(ValueError):
         """
         facts = dict(self.facts)
         if "control" in facts:
-            facts["control"] = names.get(facts["control"], facts["control"])
+            facts["control"] = names.get(str(facts["control"]), facts["control"])
         return self.but(
             control=names.get(self.control or "", self.control),
             alternatives=[
@@ -88,7 +87,7 @@ def not_a_choice(
     control: str,
     value: object,
     choices: Iterable[str],
-    alternatives: Sequence[Mapping[str, Any]] = (),
+    alternatives: Sequence[Mapping[str, object]] = (),
 ) -> LayoutError:
     """The refusal of a value that is none of the names there are.
 
@@ -105,7 +104,7 @@ def not_a_choice(
     )
 
 
-def alternative_text(alternative: Mapping[str, int]) -> str:
+def alternative_text(alternative: Mapping[str, object]) -> str:
     """An alternative as it stands in a sentence.
 
     >>> alternative_text({"tp": 2, "pp": 4})

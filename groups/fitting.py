@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
 
 import numpy as np
 
@@ -51,9 +50,9 @@ class _Request:
     """What fit() was asked for: sizes in the order's names but dp, which may be given as well."""
 
     world: int
-    sizes: dict[str, Any]
+    sizes: Mapping[str, int]
     has_dp: bool
-    dp: Any
+    dp: int | None
 
     def checked(self) -> dict[str, int]:
         """Every size with the dp that remains, or the LayoutError that says why not."""
@@ -69,13 +68,17 @@ class _Request:
         return {**sizes, "dp": remaining}
 
     def alternatives(
-        self, sizes: dict[str, Any], change: Iterable[str] = ()
+        self, sizes: Mapping[str, float], change: Iterable[str] = ()
     ) -> list[dict[str, int]]:
         """The nearest sizes that fit; a dp that was given changes with them."""
         found = nearest_fits(self.world, sizes, change=change, exactly=not self.has_dp)
         if self.dp is None:
             return found
-        return [{**a, "dp": self.world // math.prod({**sizes, **a}.values())} for a in found]
+        fits: list[dict[str, float]] = [{**sizes, **alternative} for alternative in found]
+        return [
+            {**alternative, "dp": int(self.world // math.prod(whole.values()))}
+            for alternative, whole in zip(found, fits)
+        ]
 
     def _refuse_bad_sizes(self) -> None:
         """As whole_number of each size, but with the nearest sizes that would fit this world."""
@@ -140,7 +143,7 @@ class _Request:
             )
 
 
-def _world(world: object, sizes: dict[str, Any]) -> int:
+def _world(world: object, sizes: Mapping[str, object]) -> int:
     """The world size; one out of range is answered with the nearest that these sizes fill."""
     try:
         return whole_number(world, "world", maximum=MAX_RANKS)
@@ -156,8 +159,11 @@ def _world(world: object, sizes: dict[str, Any]) -> int:
 
 def _near(size: object, world: int) -> float:
     """Where to look instead of a bad size: 2.5 and 99 have neighbours; "abc" and -3 have 1."""
-    is_number = isinstance(size, Real) and not isinstance(size, (bool, np.bool_))
-    return min(max(size, 1), world) if is_number and size == size else 1  # type: ignore[operator]
+    if not isinstance(size, Real) or isinstance(size, (bool, np.bool_)) or size != size:
+        return 1
+    if not size <= world:
+        return world
+    return 1 if size <= 1 else float(size)
 
 
 def _spoken_order(given: dict[str, int]) -> list[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from .conventions import CONVENTIONS, Convention, OwnAxis
 from .errors import LayoutError
@@ -140,7 +139,7 @@ class Job:
         return None if splits else 1
 
 
-def _refuse_missing_axes(convention: Convention, sizes: Mapping[str, Any], world: int) -> None:
+def _refuse_missing_axes(convention: Convention, sizes: Mapping[str, object], world: int) -> None:
     """A size of an axis that a framework does not have; without data parallelism, too many GPUs."""
     axes = {own.axis for own in (*convention.axes, *convention.expert_axes)}
     missing = {name: 1 for name, size in sizes.items() if name not in axes and size != 1}

@@ -200,7 +200,7 @@ def whole_number(value: object, name: str, *, minimum: int = 1, maximum: int | N
         "out-of-range",
         f"{name} must be a whole number {span}, not {quoted(number)}",
         control=name,
-        alternatives=[{name: nearest}],  # type: ignore[dict-item]
+        alternatives=[{name: nearest}],
         facts=facts,
     )
 

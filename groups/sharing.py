@@ -96,10 +96,10 @@ def shared_groups(
     apart = []
     for grouping in groupings:
         indices = [grouping.index_of(rank) for rank in ranks]
-        groups = set(indices) - {None}
+        groups = {index for index in indices if index is not None}
         if len(groups) == 1 and None not in indices:
             members = tuple(grouping.members(ranks[0]).tolist())
-            found.setdefault(members, []).append((grouping.name, indices[0]))
+            found.setdefault(members, []).append((grouping.name, groups.pop()))
         else:
             apart.append(Split(grouping.name, len(groups), indices.count(None)))
     together = [

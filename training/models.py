@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from .model import Model
@@ -96,7 +96,7 @@ gpt-1008b          128  25600   160 102400      51200     2048 1008000000000
 
 _MEGATRON_2021 = "arXiv:2104.04473 Table 1"
 
-_NAMED = {
+_NAMED: Mapping[str, tuple[str, Mapping[str, object], str]] = {
     "llama3-8b": ("Llama 3 8B", {**_LLAMA, "kv_heads": 8}, "arXiv:2407.21783 Table 3"),
     "llama3-70b": ("Llama 3 70B", {**_LLAMA, "kv_heads": 8}, "arXiv:2407.21783 Table 3"),
     "llama3-405b": ("Llama 3 405B", {**_LLAMA, "kv_heads": 8}, "arXiv:2407.21783 Table 3"),
@@ -126,12 +126,13 @@ _NAMED = {
 
 def _published() -> Iterator[tuple[str, PublishedModel]]:
     header, *rows = (line.split() for line in _SIZES.strip().splitlines())
+    model: Callable[..., Model] = Model
     for name, *cells in rows:
         sizes = dict(zip(header[1:], map(int, cells)))
         parameters = sizes.pop("parameters")
         gpt = ("GPT " + name.removeprefix("gpt-").upper(), _GPT, _MEGATRON_2021)
         title, own, source = _NAMED.get(name, gpt)
-        yield name, PublishedModel(title, Model(**sizes, **own), source, parameters)
+        yield name, PublishedModel(title, model(**sizes, **own), source, parameters)
 
 
 MODELS: dict[str, PublishedModel] = dict(_published())

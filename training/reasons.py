@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from .search import Candidate
 
@@ -27,7 +26,7 @@ class Reason:
     """A code, and the facts that its sentence is made of: bytes, seconds, names, sizes."""
 
     code: str
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, object] = field(default_factory=dict)
 
 
 def compared(one: Candidate, other: Candidate, capacity: float) -> list[Reason]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from itertools import accumulate, pairwise
-from typing import Any
 
-from groups.alternatives import MOST, not_a_multiple
+from groups.alternatives import MOST, not_a_multiple, with_changes
 from groups.errors import LayoutError
 from groups.mesh import MAX_RANKS, Mesh, whole_number
 from groups.stages.layers import needs_stages, stage_layers
@@ -100,11 +99,11 @@ class Split:
             raise not_a_multiple("sequence", model.sequence, by, maximum=MAX_SIZE)
         held_by_ranks(model, self)
 
-    def _fits_with(self, model: Model, cure: Mapping[str, Any]) -> bool:
+    def _fits_with(self, model: Model, cure: Mapping[str, object]) -> bool:
         of_split = {name: value for name, value in cure.items() if hasattr(self, name)}
         of_model = {name: value for name, value in cure.items() if hasattr(model, name)}
         try:
-            replace(self, **of_split)._require_fits(replace(model, **of_model))
+            with_changes(self, of_split)._require_fits(with_changes(model, of_model))
         except LayoutError:
             return False
         return True

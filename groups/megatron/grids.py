@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -83,7 +82,7 @@ def expert_grid(mesh: Mesh) -> Mesh:
     return Mesh(tuple(axis for axis in axes if axis.name != "cp"))
 
 
-def _whole_sizes(given: Mapping[str, Any]) -> dict[str, int]:
+def _whole_sizes(given: Mapping[str, object]) -> dict[str, int]:
     """Each size as an int; a refusal offers 1 for all that are none."""
     sizes, refusals = {}, {}
     for name, size in given.items():

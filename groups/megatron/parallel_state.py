@@ -8,9 +8,8 @@ initialize_model_parallel, and checked against megatron-core 0.16.1.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from ..alternatives import MOST, divisors
 from ..errors import LayoutError, quoted
@@ -31,7 +30,7 @@ def groupings(
     virtual_pipeline_model_parallel_size: int | None = None,
     use_sharp: bool = False,
     sharp_enabled_group: str | None = None,
-    **sizes: Any,
+    **sizes: object,
 ) -> dict[str, Grouping]:
     """What `process_groups` makes, as requests: the ranks are worked out when they are asked for.
 
@@ -40,7 +39,8 @@ def groupings(
     """
     instances = num_distributed_optimizer_instances
     _refuse_sharp(use_sharp, sharp_enabled_group, instances)
-    dense, expert = grids(world, **sizes)
+    checked_grids: Callable[..., tuple[Mesh, Mesh]] = grids
+    dense, expert = checked_grids(world, **sizes)
     _refuse_virtual_stages(virtual_pipeline_model_parallel_size, dense.size("pp"))
     found = dense_groupings(dense_grid(dense), embedding_stages)
     found |= {name: Grouping(name, grid, kind) for name, grid, kind in _rows(expert_grid(expert))}
@@ -91,7 +91,7 @@ def process_groups(
     num_distributed_optimizer_instances: int = 1,
     hierarchical_context_parallel_sizes: Sequence[int] | None = None,
     hybrid_context_parallel: bool = False,
-    **options: Any,
+    **options: object,
 ) -> dict[str, Groups]:
     """All groups that Megatron creates, by name, in Megatron's order of groups and members.
 
@@ -124,7 +124,10 @@ def process_groups(
     return {name: grouping.groups() for name, grouping in checked_groupings(world, asked).items()}
 
 
-def checked_groupings(world: int, asked: Mapping[str, Any]) -> dict[str, Grouping]:
+_requested: Callable[..., dict[str, Grouping]] = groupings  # which says itself what is no argument
+
+
+def checked_groupings(world: int, asked: Mapping[str, object]) -> dict[str, Grouping]:
     """`groupings` whose refusals offer only alternatives that work.
 
     A cure for one rule may break another, so each alternative is tried before it is offered. Where
@@ -132,7 +135,7 @@ def checked_groupings(world: int, asked: Mapping[str, Any]) -> dict[str, Groupin
     pp last in the order.
     """
     try:
-        return groupings(world, **asked)
+        return _requested(world=world, **asked)
     except LayoutError as error:
         names = dict.fromkeys([error.control, "tp", "cp", "pp", "ep", "etp"])
         unasked = [{name: DEFAULTS[name]} for name in names if name in DEFAULTS]
@@ -145,7 +148,7 @@ def checked_groupings(world: int, asked: Mapping[str, Any]) -> dict[str, Groupin
         raise error.but(alternatives=working) from None
 
 
-DEFAULTS: dict[str, Any] = {
+DEFAULTS: dict[str, object] = {
     **dict.fromkeys(("tp", "cp", "pp", "ep", "gtp", "egtp"), 1),
     "etp": None,
     "order": ORDER,
@@ -159,9 +162,9 @@ DEFAULTS: dict[str, Any] = {
 """The arguments of `process_groups` that are left out."""
 
 
-def _works(world: int, asked: Mapping[str, Any]) -> bool:
+def _works(world: int, asked: Mapping[str, object]) -> bool:
     try:
-        groupings(**{"world": world, **asked})
+        _requested(**{"world": world, **asked})
     except LayoutError:
         return False
     return True

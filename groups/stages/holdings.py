@@ -68,7 +68,7 @@ class Samples(Sequence[range]):
     def __len__(self) -> int:
         return len(self.starts)
 
-    def __getitem__(self, index):  # type: ignore[no-untyped-def, override]
+    def __getitem__(self, index):  # type: ignore[no-untyped-def]
         if isinstance(index, slice):
             return Samples(self.starts[index], self.micro_batch)
         start = self.starts[index]

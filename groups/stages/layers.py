@@ -9,10 +9,10 @@ chunk 1 of every stage, and so on. `layer_layout` reads the string that deals th
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from ..alternatives import MOST, nearest, not_a_multiple
+from ..alternatives import MOST, nearest, not_a_multiple, whole_sizes, with_changes
 from ..errors import LayoutError
 from ..mesh import MAX_RANKS, whole_number
 
@@ -86,7 +86,7 @@ def needs_stages(vpp: int, pp: int) -> LayoutError:
     )
 
 
-def _in_range(given: dict[str, object], embedding: bool, loss: bool) -> _Split:
+def _in_range(given: Mapping[str, object], embedding: bool, loss: bool) -> _Split:
     """The request with every size a whole number in range, or the refusal of the first that is not.
 
     Its cure is the nearest size that also fits the others.
@@ -100,7 +100,7 @@ def _in_range(given: dict[str, object], embedding: bool, loss: bool) -> _Split:
         except LayoutError as error:
             refusals.append(error)
             for alternative in error.alternatives:
-                sizes |= alternative
+                sizes |= whole_sizes(alternative)
     if not refusals:
         return _Split(embedding, loss, **sizes)
     cures: list[dict[str, int]] = []
@@ -181,7 +181,7 @@ class _Split:
         }.get(name, self.layers)
         return nearest(
             value,
-            lambda value: replace(self, **{name: value}).refusal() is None,
+            lambda value: with_changes(self, {name: value}).refusal() is None,
             maximum=min(most, MAX_RANKS if name == "pp" else MAX_LAYERS),
         )
 

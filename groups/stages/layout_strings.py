@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..alternatives import MOST, divisors
+from ..alternatives import MOST, divisors, whole_sizes
 from ..errors import LayoutError, quoted
 from ..mesh import MAX_RANKS, whole_number
 from .layers import MAX_LAYERS, StageLayers, needs_stages, numbered
@@ -125,7 +125,7 @@ def _whole(given: dict[str, int | None]) -> tuple[dict[str, int], LayoutError | 
         except LayoutError as error:
             refusal = refusal or error
             for nearest in error.alternatives:
-                sizes |= nearest
+                sizes |= whole_sizes(nearest)
     return sizes, refusal
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
-from typing import Any
 
 import numpy as np
 
@@ -306,13 +305,13 @@ def algorithm_of(name: str, n: int, root: int = 0) -> Algorithm:
 # -- tensors in and out --------------------------------------------------------------------------
 
 
-def loaded(algorithm: Algorithm, tensors: Sequence[np.ndarray]) -> Slots:
+def loaded(algorithm: Algorithm, tensors: Sequence[np.ndarray]) -> Slots[np.ndarray]:
     """The slots before the first step; the tensors are cut along dim 0.
 
     >>> loaded(ring_all_gather(2), [np.array([1]), np.array([2])])
     [[array([1]), None], [None, array([2])]]
     """
-    slots: Slots = [[None] * algorithm.slots for _ in range(algorithm.members)]
+    slots: Slots[np.ndarray] = [[None] * algorithm.slots for _ in range(algorithm.members)]
     for place, tensor in enumerate(tensors):
         if algorithm.op in ("all_gather", "gather"):
             slots[place][place] = tensor
@@ -325,7 +324,9 @@ def loaded(algorithm: Algorithm, tensors: Sequence[np.ndarray]) -> Slots:
     return slots
 
 
-def unloaded(algorithm: Algorithm, slots: Slots, tensors: Sequence[np.ndarray]) -> list[Any]:
+def unloaded(
+    algorithm: Algorithm, slots: Slots[np.ndarray], tensors: Sequence[np.ndarray]
+) -> list[np.ndarray]:
     """What every member has got, as `operations` has it; of a reduce, gather the root only.
 
     >>> after = [[np.array([4]), None], [None, np.array([6])]]
@@ -337,9 +338,9 @@ def unloaded(algorithm: Algorithm, slots: Slots, tensors: Sequence[np.ndarray]) 
         if algorithm.op in ("reduce", "gather") and place != algorithm.root:
             found.append(tensors[place])
         elif algorithm.op in ("reduce_scatter", "scatter"):
-            found.append(own[place])
+            found.append(np.asarray(own[place]))
         else:
-            found.append(joined(np.stack(own[-algorithm.chunks :])))
+            found.append(joined(np.stack([np.asarray(slot) for slot in own[-algorithm.chunks :]])))
     return found
 
 

@@ -24,7 +24,6 @@ share memory. Booleans and narrow integers are summed as numpy does, in int64, a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -70,7 +69,7 @@ def apply(
     groups: Sequence[Sequence[int]] | np.ndarray,
     *,
     direction: str = "forward",
-    **options: Any,
+    **options: object,
 ) -> list[np.ndarray]:
     """Every group runs the operation on its own tensors; a rank in no group keeps its tensor.
 
@@ -126,7 +125,7 @@ def apply(
     return [np.array(result) for result in results]
 
 
-def operation_of(op: str, **options: Any) -> Operation:
+def operation_of(op: str, **options: object) -> Operation:
     """The row of an operation, as its options have it.
 
     >>> operation_of("gather_from_sequence_parallel_region").backward
@@ -301,7 +300,7 @@ _UNSTACKED = (scatter, uneven_all_to_all, uneven_all_to_all_back)
 """Functions of tensors that need not have one shape: a scatter reads the root's alone."""
 
 
-def _no_backward(op: str, options: Mapping[str, Any]) -> LayoutError:
+def _no_backward(op: str, options: Mapping[str, object]) -> LayoutError:
     told = "".join(f" by {value}" for name, value in options.items() if name == "reduction")
     return LayoutError(
         "no-backward",

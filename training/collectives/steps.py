@@ -12,11 +12,12 @@ import operator
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 from groups.errors import LayoutError
 
-Slots = list[list[Any]]
+Item = TypeVar("Item")
+Slots = list[list[Item | None]]
 """What each member has in each slot, by place and slot; None: nothing."""
 
 
@@ -86,8 +87,8 @@ def ports(step: Step) -> Counter[Port]:
 
 
 def run(
-    steps: Sequence[Step], slots: Slots, add: Callable[[Any, Any], Any] = operator.add
-) -> list[Slots]:
+    steps: Sequence[Step], slots: Slots[Item], add: Callable[[Item, Item], Item] = operator.add
+) -> list[Slots[Item]]:
     """What every member has before the first step and after each: one state more than steps.
 
     >>> ring = [(Move(0, 1, 0, 0, adds=True), Move(1, 0, 1, 1, adds=True))]
@@ -100,18 +101,21 @@ def run(
     for number, step in enumerate(steps):
         before = states[-1]
         after = [list(own) for own in before]
+        messages: list[Item] = []
         for move in step:
-            if before[move.sender][move.chunk] is None:
+            message = before[move.sender][move.chunk]
+            if message is None:
                 raise LayoutError(
                     "nothing-to-send",
                     f"member {move.sender} has nothing in slot {move.chunk} at step {number}",
                     facts={"place": move.sender, "slot": move.chunk, "step": number},
                 )
+            messages.append(message)
             if move.gives:
                 after[move.sender][move.chunk] = None
-        for move in step:
-            message, kept = before[move.sender][move.chunk], after[move.receiver][move.into]
-            is_sum = move.adds and kept is not None
-            after[move.receiver][move.into] = add(kept, message) if is_sum else message
+        for move, message in zip(step, messages):
+            kept = after[move.receiver][move.into]
+            stored = message if kept is None or not move.adds else add(kept, message)
+            after[move.receiver][move.into] = stored
         states.append(after)
     return states

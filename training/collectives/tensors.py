@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from typing import Any
 
 import numpy as np
 
@@ -108,7 +107,7 @@ def groups_of(groups: object, world: int) -> list[list[int]]:
     return found
 
 
-def _items(value: object) -> list[Any] | None:
+def _items(value: object) -> list[object] | None:
     """What a list, a tuple or an array holds; None for anything else."""
     listed = isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim > 0)
     return list(value) if listed else None  # type: ignore[call-overload]

@@ -194,16 +194,22 @@ def _stage_memory(
     if training.zero == 3:
         parts["gathered"] = _gathered(model, split, training, bool(moe_layers))
     parts["activations"] = in_flight * layer_bytes
-    ends = {
-        "micro_batch": training.micro_batch,
-        "sequence_parallel": training.sequence_parallel,
-    }
     if parameters.held.is_first:
         held = min(split.pp, training.micro_batches)
-        parts["embedding"] = held * embedding_activations(model, split, **ends)
+        parts["embedding"] = held * embedding_activations(
+            model,
+            split,
+            micro_batch=training.micro_batch,
+            sequence_parallel=training.sequence_parallel,
+        )
     if parameters.held.is_last:
         held = outputs_in_flight(training.schedule, training.micro_batches)
-        parts["output"] = held * output_activations(model, split, **ends)
+        parts["output"] = held * output_activations(
+            model,
+            split,
+            micro_batch=training.micro_batch,
+            sequence_parallel=training.sequence_parallel,
+        )
     if training.recompute == "full":
         parts["recomputed"] = _recomputed(model, split, training, bool(moe_layers))
     shown = {name: parts[name] for name in PARTS if parts.get(name)}
@@ -287,8 +293,12 @@ def _require_sequence(model: Model, split: Split, training: Training) -> None:
 
 
 def _require_amount(name: str, number: object) -> None:
-    is_number = isinstance(number, Real) and not isinstance(number, bool)
-    if not is_number or not math.isfinite(number) or number < 0:  # type: ignore[operator]
+    if (
+        isinstance(number, bool)
+        or not isinstance(number, (float, Real))
+        or not math.isfinite(number)
+        or number < 0
+    ):
         raise LayoutError(
             "not-an-amount",
             f"{name} must be a number from 0 up, not {quoted(number)}",

@@ -7,12 +7,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from groups.alternatives import MOST, nearest
+from groups.alternatives import MOST, nearest, with_changes
 from groups.errors import LayoutError, not_a_choice
 from groups.mesh import MAX_RANKS, whole_number
 from groups.stages.layers import MAX_LAYERS
@@ -125,11 +125,14 @@ class Asked:
                 most = min(most, MOST_OPS * getattr(self, name) // self.num_ops)
             values = nearest(
                 sizes[name],
-                lambda size, name=name: replace(self, **{name: size}).works,
+                partial(self._works_with, name),
                 maximum=min(most, self.m if name == "group_size" else 2**14),
             )
             found += [{name: value} for value in values[: None if name == control else 1]]
         return found[:MOST]
+
+    def _works_with(self, name: str, size: int) -> bool:
+        return with_changes(self, {name: size}).works
 
     def plan(self) -> Plan:
         """The ops of every rank."""
@@ -278,10 +281,10 @@ def _in_range(name: str, given: dict[str, int | None]) -> dict[str, int]:
     return sizes
 
 
-def _works(name: str, given: Mapping[str, Any]) -> bool:
+def _works(name: str, given: Mapping[str, object]) -> bool:
     sizes = {control: size for control, size in given.items() if size is not None}
     are_sizes = all(type(size) is int and size > 0 for size in sizes.values())
-    return are_sizes and Asked(name, **sizes).works
+    return are_sizes and with_changes(Asked(name, 1, 1), sizes).works
 
 
 def schedule(

@@ -341,13 +341,14 @@ function prepare(cell) {
 
 const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
+const matrixOf = (cell) => cell.transform.baseVal.consolidate().matrix;
+
 function neighbour(cell, [dx, dy]) {
-  const at = (one) => one.transform.baseVal.consolidate().matrix;
-  const from = at(cell);
+  const from = matrixOf(cell);
   let best = null;
   let shortest = Infinity;
   for (const other of cell.parentNode.querySelectorAll('.c')) {
-    const to = at(other);
+    const to = matrixOf(other);
     const along = (to.e - from.e) * dx + (to.f - from.f) * dy;
     const aside = Math.abs((to.e - from.e) * dy) + Math.abs((to.f - from.f) * dx);
     const distance = along + 3 * aside;

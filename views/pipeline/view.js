@@ -347,9 +347,9 @@ element.addEventListener('keydown', (event) => {
 
 function moved(strip, op, key) {
   const rank = rankOf(strip, op);
-  const [first, stop] = [strip.first[rank], strip.first[rank + 1]];
-  const across = { ArrowLeft: op - 1, ArrowRight: op + 1, Home: first, End: stop - 1 }[key];
-  if (across !== undefined) return Math.min(Math.max(across, first), stop - 1);
+  const [first, last] = [strip.first[rank], strip.first[rank + 1] - 1];
+  const across = { ArrowLeft: op - 1, ArrowRight: op + 1, Home: first, End: last }[key];
+  if (across !== undefined) return Math.min(Math.max(across, first), last);
   const other = rank + ({ ArrowUp: -1, ArrowDown: 1 }[key] ?? NaN);
   if (!(other >= 0 && other < strip.ranks.length)) return Number.isNaN(other) ? null : op;
   return Math.max(lastAt(strip, other, strip.start[op]), strip.first[other]);
