@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from texts.controls import CONTROLS, DP_KINDS, SHORT_LABELS, VIEWS
 from texts.frameworks import FRAMEWORKS, OWN_GROUPS, UNSETTLED
+from texts.hosts import HOSTS_REMARKS, HOSTS_WORDS, LAUNCHER_NOTES, ORDER_REASONS
 from texts.kinds import KINDS, kind_of
 from texts.launch import LAUNCH_NOTES, TARGET_NAMES
 from texts.memory import MEMORY
@@ -43,16 +44,20 @@ __all__ = [
     "CP_CHOICES",
     "DP_KINDS",
     "FRAMEWORKS",
+    "HOSTS_REMARKS",
+    "HOSTS_WORDS",
     "HOW_TO_READ",
     "HOW_TO_READ_LARGE",
     "KINDS",
     "LANGUAGES",
+    "LAUNCHER_NOTES",
     "LAUNCH_NOTES",
     "LEFT_OUT",
     "MEMORY",
     "NOTES_ZH",
     "NOUNS",
     "OPERATION_TEXTS",
+    "ORDER_REASONS",
     "OWN_GROUPS",
     "PAGE",
     "PURPOSES",

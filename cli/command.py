@@ -30,11 +30,12 @@ from groups.conventions import CONVENTIONS
 from groups.errors import LayoutError, quoted
 from groups.job import Made, framework_name
 from groups.mesh import MAX_RANKS, whole_number
-from groups.placement import local_rank, node_of, nodes_spanned
+from groups.placement import Placement, local_rank, node_of, nodes_spanned
 from groups.presets import PRESETS
 from groups.ranks import coordinates, require_rank
 from groups.sharing import Shared, parse_ranks, shared_groups
 
+from .hosts import order
 from .inputs import Asked, checked, number_of
 from .options import PROGRAM, CommandError, one_line, options_parser, sentence
 
@@ -98,19 +99,26 @@ def _with_names(asked: Asked) -> Made:
 
 def _ranks(asked: Asked) -> Iterator[str]:
     made = _with_names(asked)
+    placement = asked.placement(made)
     if asked.format == "text":
-        return _ranks_text(made, asked.names or ())
+        return _ranks_text(made, asked.names or (), placement)
     parts = {"json": ranks_json_parts, "csv": ranks_csv_parts}
-    return parts[asked.format](made, asked.names)
+    return parts[asked.format](made, asked.names, placement)
 
 
-def _ranks_text(made: Made, names: Iterable[str]) -> Iterator[str]:
+def _ranks_text(made: Made, names: Iterable[str], placement: Placement | None) -> Iterator[str]:
     """Place and coordinates of every rank, and the groups that are named: all would be too wide."""
     columns = rank_columns(made, names)
+    places: dict[str, list[str]] = {}
+    if placement is not None:
+        columns |= {"node": placement.nodes, "local_rank": placement.local_ranks}
+        places = dict(placement.columns())
     widths = [max(len(name), len(str(column.max()))) for name, column in columns.items()]
-    yield "  ".join(name.rjust(width) for name, width in zip(columns, widths)) + "\n"
-    for row in zip(*(column.tolist() for column in columns.values())):
-        texts = ("-" if index < 0 else str(index) for index in row)
+    widths += [max(len(name), *map(len, column)) for name, column in places.items()]
+    titles = zip((*columns, *places), widths)
+    yield "  ".join(name.rjust(width) for name, width in titles) + "\n"
+    for row in zip(*(column.tolist() for column in columns.values()), *places.values()):
+        texts = ("-" if index in (-1, "") else str(index) for index in row)
         yield "  ".join(text.rjust(width) for text, width in zip(texts, widths)) + "\n"
 
 
@@ -169,23 +177,36 @@ def _shared_rows(
     asked: Asked, made: Made, together: Iterable[Shared]
 ) -> tuple[list[str], list[list[Any]]]:
     """Columns and rows; in text, an index that all names of a group have stands once."""
-    rows = []
+    placement = asked.placement(made)
+    rows: list[list[Any]] = []
     for one in together:
         indices = list(dict.fromkeys(one.indices)) if asked.format == "text" else [*one.indices]
-        spanned = int(nodes_spanned([one.ranks], made.gpus_per_node)[0])
-        rows.append([list(one.names), indices, len(one.ranks), spanned, list(one.ranks)])
-    return ["names", "indices", "size", "nodes_spanned", "ranks"], rows
+        members = list(one.ranks)
+        spanned = int(nodes_spanned([members], made.gpus_per_node)[0])
+        hosts = []
+        if placement is not None:
+            nodes = list(dict.fromkeys(placement.nodes[members].tolist()))
+            spanned, hosts = len(nodes), [[placement.hosts[node] for node in nodes]]
+        rows.append([list(one.names), indices, len(members), spanned, *hosts, members])
+    named = ["hosts"] if placement is not None else []
+    return ["names", "indices", "size", "nodes_spanned", *named, "ranks"], rows
 
 
 def _audit(asked: Asked) -> Iterator[str]:
     made = _with_names(asked)
     domains = _domains(asked, made)
-    found = audit(groups_by_name(made, asked.names).values(), domains)
+    placement = asked.placement(made)
+    levels = {}
+    if placement is not None:
+        levels = {kind: placement.of_ranks(kind) for kind in ("node", *placement.levels)}
+    found = audit(groups_by_name(made, asked.names).values(), domains, levels)
     if asked.format == "text":
-        return _audit_text(found, domains)
+        return _audit_text(found, [*map(str, domains), *levels])
     columns = ["name", "size", "groups", "domain", "crossing", "most", "slow"]
+    columns += ["level"] * bool(levels)
     rows = [
         [one.name, one.size, one.groups, one.domain, one.crossing, one.most, one.is_slow]
+        + [one.level] * bool(levels)
         for row in found
         for one in row
     ]
@@ -201,9 +222,9 @@ def _domains(asked: Asked, made: Made) -> list[int]:
     return [whole_number(size, "domains", maximum=MAX_RANKS) for size in sizes]
 
 
-def _audit_text(found: Iterable[Sequence[Span]], domains: Sequence[int]) -> Iterator[str]:
+def _audit_text(found: Iterable[Sequence[Span]], domains: Sequence[str]) -> Iterator[str]:
     """A row a name and a column a domain: JSON and CSV have a row for each of these cells."""
-    columns = ["name", "size", "groups", *map(str, domains)]
+    columns = ["name", "size", "groups", *domains]
     rows = [[row[0].name, row[0].size, row[0].groups, *map(_crossing, row)] for row in found]
     before = [
         "groups that leave a domain of so many GPUs (domains that the widest is on)",
@@ -303,6 +324,7 @@ COMMANDS: dict[str, Callable[[Asked], Iterator[str]]] = {
     "rank": _rank,
     "share": _share,
     "audit": _audit,
+    "order": order,
     "layout": _layout,
     "emit": _emit,
     "check": _check,

@@ -13,6 +13,7 @@ from groups.conventions import CONVENTIONS
 from groups.errors import LayoutError, quoted
 from groups.job import OWN, Job, Made
 from groups.mesh import MAX_RANKS, whole_number
+from groups.placement import Placement
 from groups.presets import LAYOUT, PRESETS
 
 from .options import FIELDS, OF_MATHS, PROGRAM, SIZES, CommandError
@@ -73,6 +74,30 @@ class Asked:
 
     def made(self) -> Made:
         return checked(self.wanted()[0])
+
+    def placement(self, made: Made) -> Placement | None:
+        """Where the ranks stand by name, if --hosts says it.
+
+        Errors: LayoutError for a text of no hosts, and for hosts too few or too many.
+        """
+        if self.options.hosts is None:
+            return None
+        from formats.hosts.placing import placement_of
+
+        return placement_of(self.hosts(), made.world_size, made.gpus_per_node)
+
+    def hosts(self) -> Any:
+        """The machines of --hosts, standing where --racks says (`formats.hosts.values.Hosts`)."""
+        from formats.hosts.reading import read_hosts  # its YAML is not numpy: few commands need it
+        from texts.hosts import HOSTS_REMARKS
+
+        if self.options.hosts is None:
+            raise CommandError("say which machines there are: --hosts FILE")
+        hosts = read_hosts(self.text(self.options.hosts))
+        if self.options.racks is not None:
+            hosts = hosts.with_places(read_hosts(self.text(self.options.racks)))
+        self.remarks += [HOSTS_REMARKS[one.code].en.format(**one.facts) for one in hosts.remarks]
+        return hosts
 
     def text(self, path: str) -> str:
         """What is in a file, or in standard input for a dash."""

@@ -23,6 +23,8 @@ commands:
   share RANKS           the groups that all of these ranks are in, smallest first: 3,11 or 16-23;
                         - reads a log or a list from standard input
   audit [NAME ...]      how many groups leave a node or an NVLink domain (--domains)
+  order [LAUNCHER]      a better order of the machines of --hosts, for slurm, openmpi, rankfile or
+                        torchrun; without a word what it changes, and why
   layout                sizes, what remains of them, and the meshes
   emit [FRAMEWORK]      the launch flags that ask for the layout: megatron, nemo, deepspeed,
                         megatron-deepspeed, torchtitan, torchtitan-toml
@@ -86,6 +88,16 @@ def options_parser() -> argparse.ArgumentParser:
     start.add_argument("--preset", metavar="ID", help="begin with a published layout (see presets)")
     start.add_argument(
         "--args", metavar="FILE", help="begin with the launch flags in a file; - is standard input"
+    )
+    machines = parser.add_argument_group("machines (ranks, audit, share, order)")
+    machines.add_argument(
+        "--hosts", metavar="FILE", help="host file, Slurm list or topology, cloud or fabric report"
+    )
+    machines.add_argument(
+        "--racks", metavar="FILE", help="where they stand, if another file says it (topology.conf)"
+    )
+    machines.add_argument(
+        "--objective", metavar="KINDS", help="what counts first (ep,tp+cp,dp,pp)", default=None
     )
     output = parser.add_argument_group("output")
     output.add_argument("--format", choices=("text", "json", "csv"), default="text")

@@ -147,6 +147,8 @@ OWN_PARAMETERS = {
         **dict.fromkeys(("t_f", "t_i", "t_w", "t_b", "t_pair", "t_send"), float),
         "ops": bool,
     },
+    "read_hosts": {"text": str, "racks": str},
+    "better_order": {"hosts": str, "racks": str, "objective": str},
     "memory_per_rank": {"capacity": float},
     "traffic_per_step": {"cluster": str, "cp_algorithm": str},
     "better_layouts": {"cluster": str, "capacity": float, "cp_algorithm": str},
@@ -156,7 +158,7 @@ OF_TRAINING = ("memory_per_rank", "traffic_per_step", "better_layouts")
 
 def shared_of(name):
     """The parameters that an endpoint has in common with others."""
-    if name in ("read_launch", "pipeline_schedule"):
+    if name in ("read_launch", "read_hosts", "pipeline_schedule"):
         return {}
     return {**(TRAINING.parameters if name in OF_TRAINING else {}), **LAYOUT.parameters}
 

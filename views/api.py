@@ -24,6 +24,7 @@ from groups.sharing import parse_ranks, shared_groups
 from .api_training import better_layouts, memory_per_rank, traffic_per_step
 from .base.endpoint import endpoint, require_choice, serving
 from .collectives.api import collective
+from .hosts.api import better_order, read_hosts
 from .pipeline.api import pipeline_schedule
 
 
@@ -210,6 +211,8 @@ ENDPOINTS: dict[str, Callable[..., str]] = {
     "launch_command": launch_command,
     "cluster_check": cluster_check,
     "read_launch": read_launch,
+    "read_hosts": read_hosts,
+    "better_order": better_order,
     "collective": collective,
     "pipeline_schedule": pipeline_schedule,
     "memory_per_rank": memory_per_rank,

@@ -13,6 +13,7 @@ in parts: ``*_parts`` yield text of whole lines, so nothing holds all of it.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
@@ -25,6 +26,7 @@ from groups.conventions import CONVENTIONS
 from groups.grouping import Grouping
 from groups.job import Made
 from groups.megatron.families import family
+from groups.placement import Placement
 
 from .check import check_document
 from .headings import GROUPS, OWN_PREFIX, RANKS, groups_by_name, heading, meshes, places
@@ -179,12 +181,18 @@ def ranks_json(made: Made, names: Iterable[str] | None = None) -> str:
     return "".join(ranks_json_parts(made, names))
 
 
-def ranks_json_parts(made: Made, names: Iterable[str] | None = None) -> Iterator[str]:
-    return _ranks_json(made, rank_columns(made, names))
+def ranks_json_parts(
+    made: Made, names: Iterable[str] | None = None, placement: Placement | None = None
+) -> Iterator[str]:
+    """The document in parts; placement: also which host each rank is on ("placement")."""
+    said = {"placement": dict(placement.columns())} if placement else {}
+    return _ranks_json(made, rank_columns(made, names), said)
 
 
-def _ranks_json(made: Made, columns: Mapping[str, np.ndarray]) -> Iterator[str]:
-    yield opened({**heading(made, RANKS), "columns": list(columns)})
+def _ranks_json(
+    made: Made, columns: Mapping[str, np.ndarray], said: Mapping[str, Any]
+) -> Iterator[str]:
+    yield opened({**heading(made, RANKS), **said, "columns": list(columns)})
     yield '  "ranks": [\n'
     yield from _listed(f"    [{', '.join(row)}]" for row in _cells(columns, empty="null"))
     yield "\n  ]\n}\n"
@@ -203,10 +211,25 @@ def ranks_csv(made: Made, names: Iterable[str] | None = None) -> str:
     return "".join(ranks_csv_parts(made, names))
 
 
-def ranks_csv_parts(made: Made, names: Iterable[str] | None = None) -> Iterator[str]:
+def ranks_csv_parts(
+    made: Made, names: Iterable[str] | None = None, placement: Placement | None = None
+) -> Iterator[str]:
+    """The table in parts; placement: its nodes and local ranks, and columns with host and racks."""
     columns = rank_columns(made, names)
-    lines = (",".join(row) + "\n" for row in _cells(columns, empty=""))
-    return chain([",".join(columns) + "\n"], _blocks(lines))
+    if placement is None:
+        lines = (",".join(row) + "\n" for row in _cells(columns, empty=""))
+        return chain([",".join(columns) + "\n"], _blocks(lines))
+    columns |= {"node": placement.nodes, "local_rank": placement.local_ranks}
+    places = dict(placement.columns())
+    rows = zip(_cells(columns, empty=""), *places.values())
+    lines = (",".join([*row, *map(quoted_cell, more)]) + "\n" for row, *more in rows)
+    return chain([",".join([*columns, *places]) + "\n"], _blocks(lines))
+
+
+def quoted_cell(text: str) -> str:
+    """A cell of a CSV: in quotes where it holds a comma, a quote or the end of a line."""
+    quoted = text.replace('"', '""')
+    return f'"{quoted}"' if re.search(r'[",\r\n]', text) else text
 
 
 def _cells(columns: Mapping[str, np.ndarray], empty: str) -> Iterator[tuple[str, ...]]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 
 import numpy as np
@@ -133,16 +133,36 @@ def best_order(
     Errors: LayoutError for a layout that does not fit the machines, a machine that is named twice
     or stands in no rack, and an objective or cost that is none.
     """
-    hosts = _require_hosts(names, racks)
+    count = len(_require_hosts(names, racks))
     gpus_per_node = whole_number(gpus_per_node, "gpus_per_node", maximum=MAX_RANKS)
-    world = whole_number(len(hosts) * gpus_per_node, "hosts", maximum=MAX_RANKS)
+    world = whole_number(count * gpus_per_node, "hosts", maximum=MAX_RANKS)
     sizes = {"tp": tp, "cp": cp, "pp": pp, "ep": ep, "etp": etp}
     every = groupings(world, **sizes, order=order)
+    asked = {"gpus_per_node": gpus_per_node, "objective": objective, "costs": costs}
+    found = order_for(every, names, racks, **asked)
+    largest = Counter(str(racks[name]) for name in names).most_common(1)[0][1]
+    return replace(found, fixes=_fixes(found.kinds, world, gpus_per_node, largest, order, sizes))
+
+
+def order_for(
+    every: Mapping[str, Grouping],
+    names: Sequence[str],
+    racks: Mapping[str, str],
+    *,
+    gpus_per_node: int,
+    objective: str = "dp-first",
+    costs: Mapping[str, float] | None = None,
+) -> BetterOrder:
+    """The same for groups that are made already, of any framework; it offers no other layout.
+
+    every: groupings by Megatron's names, as `Made.every` has them.
+    """
+    hosts = _require_hosts(names, racks)
     named = tuple(dict.fromkeys(str(racks[host]) for host in hosts))
     number = {rack: at for at, rack in enumerate(named)}
     given = np.array([number[str(racks[host])] for host in hosts])
     levels = [
-        [kind_of(every[kind], gpus_per_node) for kind in level]
+        [kind_of(every[kind], gpus_per_node) for kind in level if kind in every]
         for level in _levels(objective)
     ]  # fmt: skip
     weighed = weigh(levels, _require_costs(costs or {}))
@@ -157,8 +177,8 @@ def best_order(
     kinds = tuple(
         _crossings(kind, given, found.racks, capacities) for level in levels for kind in level
     )
-    expert = every["ep"].mesh
-    members = expert.size("etp") * expert.size("ep")
+    expert = every["ep"].mesh if "ep" in every else None
+    members = expert.size("etp") * expert.size("ep") if expert else 1
     return BetterOrder(
         names=better,
         key=key_of(levels, found.racks),
@@ -166,7 +186,7 @@ def best_order(
         names_before=hosts,
         kinds=kinds,
         reasons=_reasons(kinds, capacities, found.is_proved, better == hosts),
-        fixes=_fixes(kinds, world, gpus_per_node, max(capacities), order, sizes),
+        fixes=(),
         moved=sum(one != other for one, other in zip(hosts, better)),
         is_least=found.is_proved,
         cost=cost_of(weighed, found.racks),

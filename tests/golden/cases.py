@@ -224,6 +224,18 @@ OWN: dict[str, list[dict[str, Any]]] = {
         {"text": text}
         for text in ("", SCRIPT, TITAN, '{"zero_optimization": {"stage": 2}}', "tp: [1", 5)
     ],
+    "read_hosts": [
+        {"text": "node0 slots=8\nnode1 slots=8", "racks": "SwitchName=s0 Nodes=node[0-1]"},
+        {"text": "n[1-2]m[01-02]"},
+        {"text": "a:4\na:4"},
+        {"text": ""},
+        {"text": 5},
+    ],
+    "better_order": [
+        {"hosts": "host,rack\na,r0\nb,r1\nc,r0\nd,r1", **MOE, "nodes": 4, "ep": 16},
+        {"hosts": "a\nb", **SMALL},
+        {"hosts": "a slots=8", **SMALL},
+    ],
     "collective": [
         {"operation": "all_reduce", "group": "dp", "shape": "4", **SMALL},
         {"operation": "reduce_scatter", "group": "tp", "values": "ones", **SMALL},
@@ -261,7 +273,7 @@ OWN: dict[str, list[dict[str, Any]]] = {
 NEEDED = {"shared_by_ranks": {"ranks": "0, 9"}}
 """What an endpoint needs beside a layout to answer at all."""
 
-WITHOUT_LAYOUT = ("read_launch", "pipeline_schedule")
+WITHOUT_LAYOUT = ("read_launch", "read_hosts", "pipeline_schedule")
 """Endpoints that take no layout."""
 
 

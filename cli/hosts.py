@@ -1,0 +1,91 @@
+"""The command that puts machines in a better order, and writes it as a launcher obeys it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from formats.documents.tables import Table
+from groups.errors import LayoutError, not_a_choice
+
+from .inputs import Asked, checked
+from .options import CommandError
+
+
+def order(asked: Asked) -> Iterator[str]:
+    """The better order of the machines of --hosts for the layout: for a launcher, or explained."""
+    from formats.hosts.distribution import even_slots
+    from formats.hosts.order import best_order, order_for
+    from formats.hosts.written import FILES, launcher_files
+    from groups.job import MEGATRONS
+
+    if len(asked.words) > 1:
+        raise CommandError("order takes one launcher, such as order slurm")
+    if asked.words and asked.words[0] not in FILES:
+        raise not_a_choice("launcher", asked.words[0], FILES)
+    job, _ = asked.wanted()
+    made = checked(job)
+    hosts = asked.hosts()
+    each = even_slots(hosts, made.gpus_per_node)
+    total = len(hosts.names) * each
+    if each != made.gpus_per_node or total != made.world_size:
+        raise LayoutError(
+            "too-few-hosts" if total < made.world_size else "too-many-hosts-for-job",
+            f"the layout has {made.world_size} GPUs, {made.gpus_per_node} a node, and the "
+            f"{len(hosts.names)} hosts have {each} each",
+            control="hosts",
+            alternatives=[{"nodes": len(hosts.names), "gpus_per_node": each}],
+            facts={"world": made.world_size, "hosts": len(hosts.names), "slots": total, "spare": 0},
+        )
+    options: dict[str, Any] = {"gpus_per_node": each}
+    if asked.options.objective is not None:
+        options["objective"] = asked.options.objective
+    if job.framework in MEGATRONS and made.expert is not None:
+        from formats.documents.headings import job_of
+
+        same = job_of(made)
+        sizes = {name: getattr(same, name) for name in ("tp", "cp", "pp", "ep", "etp", "order")}
+        found = best_order(hosts.names, hosts.racks, **options, **sizes)
+    else:
+        found = order_for(made.every, hosts.names, hosts.racks, **options)
+    if asked.words:
+        if asked.format != "text":
+            raise CommandError("order for a launcher prints text only")
+        return iter([launcher_files(found.names, each)[asked.words[0]]])
+    return _explained(found).printed(asked.format)
+
+
+def _explained(found: Any) -> Table:
+    """The groups of each kind before and after, the reasons, and the order itself."""
+    from texts.hosts import ORDER_REASONS
+
+    columns = ["kind", "groups", "leave_node", "racks_before", "racks_after", "least"]
+    rows = [
+        [one.kind, one.groups, one.leave_node, one.before, one.after, one.least]
+        for one in found.kinds
+    ]  # fmt: skip
+    reasons = [ORDER_REASONS[one.code].en.format(**one.facts) for one in found.reasons]
+    reasons += [
+        f"--{name} {value} keeps the {one.kind} groups in a {one.place}."
+        for one in found.fixes
+        for name, value in one.changes.items()
+    ]
+    return Table(
+        "order",
+        columns,
+        rows,
+        fields={
+            "hosts": list(found.names),
+            "hosts_before": list(found.names_before),
+            "objective": found.objective,
+            "key": list(found.key),
+            "key_before": list(found.key_before),
+            "is_least": found.is_least,
+            "segment": found.segment,
+            "reasons": reasons,
+            "fixes": [asdict(one) for one in found.fixes],
+        },
+        before=["groups on several nodes, and in several racks before and after"],
+        after=[*reasons, "", *found.names],
+    )

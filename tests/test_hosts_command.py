@@ -1,0 +1,102 @@
+"""Machines on the command line and over the endpoints: names, racks as levels, the order."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from cli.command import run
+from views.api import ENDPOINTS
+
+HOSTS = "a0 slots=8\nb0 slots=8\na1 slots=8\nb1 slots=8\n"
+RACKS = "BlockName=A Nodes=a[0-1]\nBlockName=B Nodes=b[0-1]\n"
+JOB = "--nodes 4 --tp 8 --pp 2 --ep 16 --etp 1"
+
+
+@pytest.fixture
+def ask(tmp_path):
+    (tmp_path / "hosts").write_text(HOSTS)
+    (tmp_path / "racks").write_text(RACKS)
+
+    def answer(command: str) -> tuple[int, str, str]:
+        words = command.replace("HOSTS", str(tmp_path / "hosts"))
+        argv = words.replace("RACKS", str(tmp_path / "racks")).split()
+        out, err = io.StringIO(), io.StringIO()
+        return run(argv, io.StringIO(), out, err), out.getvalue(), err.getvalue()
+
+    return answer
+
+
+def test_the_order_is_printed_as_a_launcher_obeys_it(ask):
+    status, out, err = ask(f"order openmpi --hosts HOSTS --racks RACKS {JOB}")
+    assert (status, err) == (0, "")
+    assert out == "a0 slots=8\na1 slots=8\nb0 slots=8\nb1 slots=8\n"
+
+
+def test_the_order_is_explained_in_text_and_in_json(ask):
+    text = ask(f"order --hosts HOSTS --racks RACKS {JOB}")[1].splitlines()
+    assert text[-4:] == ["a0", "a1", "b0", "b1"]
+    assert "ep: 0 of 2 groups are in more than one rack, 2 before." in text
+    assert "--ep 8 keeps the ep groups in a node." in text
+    found = json.loads(ask(f"order --format json --hosts HOSTS --racks RACKS {JOB}")[1])
+    assert (found["key_before"], found["key"]) == ([2, 0, 16, 0], [0, 0, 0, 16])
+    assert found["is_least"]
+    pp_first = ask(f"order --format json --objective pp-first --hosts HOSTS --racks RACKS {JOB}")[1]
+    assert json.loads(pp_first)["objective"] == "ep, tp+cp, pp, dp"
+
+
+def test_ranks_and_groups_stand_on_hosts_by_name(ask):
+    csv = ask(f"ranks tp --format csv --hosts HOSTS --racks RACKS {JOB}")[1].splitlines()
+    assert csv[0].endswith(",group_tp,host,block")
+    assert csv[9].endswith(",b0,B")
+    assert ask(f"ranks --hosts HOSTS {JOB}")[1].splitlines()[9].endswith("  b0")
+    found = json.loads(ask(f"ranks --format json --hosts HOSTS {JOB}")[1])
+    assert found["placement"]["host"] == [
+        host for host in ("a0", "b0", "a1", "b1") for _ in range(8)
+    ]
+    shared = json.loads(ask(f"share 0,9 --format json --hosts HOSTS {JOB}")[1])
+    assert shared["rows"][0]["hosts"] == ["a0", "b0"]
+
+
+def test_racks_are_a_level_of_the_audit(ask):
+    found = json.loads(ask(f"audit ep --format json --hosts HOSTS --racks RACKS {JOB}")[1])
+    assert [(row["level"], row["crossing"]) for row in found["rows"]][-2:] == [
+        ("node", 2),
+        ("block", 2),
+    ]
+    assert ask(f"audit ep --hosts HOSTS --racks RACKS {JOB}")[1].splitlines()[2].endswith("block")
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("order --nodes 4", "say which machines there are: --hosts FILE"),
+        ("order jax --hosts HOSTS --nodes 4", "'jax' is not a choice of launcher"),
+        ("order --hosts HOSTS --nodes 4", "nothing says in which rack the host 'a0' stands"),
+        ("order --hosts HOSTS --racks RACKS", "try --nodes 4 --gpus-per-node 8"),
+        ("ranks --hosts HOSTS --nodes 8", "try --nodes 4 --gpus-per-node 8"),
+        ("audit --hosts HOSTS --nodes 2", "2 hosts from 'a1' on are left over"),
+        ("order --hosts RACKS.none", "cannot read"),
+        ("order --hosts HOSTS --racks RACKS --nodes 4 --objective xx", "is no objective"),
+    ],
+)
+def test_what_cannot_be_answered_is_one_line(ask, command, said):
+    status, out, err = ask(command)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert said in err
+
+
+def test_the_endpoints_answer_the_same():
+    read = json.loads(ENDPOINTS["read_hosts"](text=HOSTS, racks=RACKS))
+    assert read["names"] == ["a0", "b0", "a1", "b1"]
+    assert read["racks"] == {"a0": "A", "b0": "B", "a1": "A", "b1": "B"}
+    job = {"nodes": 4, "tp": 8, "pp": 2, "ep": 16, "etp": 1}
+    found = json.loads(ENDPOINTS["better_order"](hosts=HOSTS, racks=RACKS, **job))
+    assert found["hosts"] == ["a0", "a1", "b0", "b1"]
+    assert found["files"]["slurm"].split() == [h for h in found["hosts"] for _ in range(8)]
+    assert found["kinds"][0]["kind"] == "ep"
+    matrix = "\tGPU0\tGPU1\tNIC0\nGPU0\t X \tNV4\tPIX\nGPU1\tNV4\t X \tSYS\nNIC0\tPIX\tSYS\t X "
+    inside = json.loads(ENDPOINTS["read_hosts"](text=matrix))["node"]
+    assert inside["rails"] == {"GPU0": "NIC0"}

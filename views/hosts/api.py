@@ -1,0 +1,92 @@
+"""The endpoints about machines: what a text says of them, and a better order for a layout."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from descriptions import HOSTS_REMARKS, ORDER_REASONS
+from formats.hosts import read_hosts as hosts_of
+from formats.hosts.distribution import even_slots
+from formats.hosts.order import BetterOrder, order_for
+from formats.hosts.placing import placement_of
+from formats.hosts.values import Hosts
+from formats.hosts.written import launcher_files
+from groups.job import Made
+
+from ..base.endpoint import endpoint, require_text, serving
+
+
+@serving()
+def read_hosts(text: str = "", racks: str = "") -> str:
+    """Machines of a text in rank order, their slots, racks, switches and NVLink domains, as JSON.
+
+    Args:
+        text: a host file, Slurm host list or topology, cloud or Kubernetes JSON, NVLink report.
+        racks: another text that says where they stand, such as a topology.conf; empty: the first.
+    """
+    hosts = _read(text, racks)
+    node = hosts.node
+    return json.dumps(
+        {
+            "form": hosts.form,
+            "names": hosts.names,
+            "slots": hosts.slots,
+            "racks": hosts.racks,
+            "levels": {one.kind: one.of for one in hosts.levels},
+            "ranks": hosts.ranks,
+            "remarks": [HOSTS_REMARKS[one.code].en.format(**one.facts) for one in hosts.remarks],
+            "node": node
+            and {
+                "gpus": node.gpus,
+                "nics": node.nics,
+                "links": node.gpu_links,
+                "rails": node.rails,
+            },
+        }
+    )
+
+
+@endpoint
+def better_order(made: Made, hosts: str = "", racks: str = "", objective: str = "dp-first") -> str:
+    """The order of machines under which fewest groups stand in several racks, as JSON.
+
+    Args:
+        hosts: the job's machines in their order, as /read_hosts takes them.
+        racks: another text that says in which racks, switches or domains they stand; empty: hosts.
+        objective: what counts first, "dp-first", "pp-first" or levels such as "ep, tp+cp, dp, pp".
+        (the layout)
+    """
+    read = _read(hosts, racks)
+    placement_of(read, made.world_size, even_slots(read, made.gpus_per_node))
+    require_text("objective", objective)
+    found = order_for(
+        made.every,
+        read.names,
+        read.racks,
+        gpus_per_node=even_slots(read, made.gpus_per_node),
+        objective=objective,
+    )
+    return json.dumps(order_document(found))
+
+
+def order_document(found: BetterOrder) -> dict[str, Any]:
+    """A better order as plain values, with its files for launchers."""
+    return {
+        "hosts": found.names,
+        "hosts_before": found.names_before,
+        "key": found.key,
+        "key_before": found.key_before,
+        "objective": found.objective,
+        "is_least": found.is_least,
+        "segment": found.segment,
+        "kinds": [vars(one) for one in found.kinds],
+        "reasons": [ORDER_REASONS[one.code].en.format(**one.facts) for one in found.reasons],
+        "files": launcher_files(found.names, found.gpus_per_node),
+    }
+
+
+def _read(text: Any, racks: Any) -> Hosts:
+    """The machines of a text, standing where the other says."""
+    hosts = hosts_of(require_text("hosts", text))
+    return hosts.with_places(hosts_of(racks)) if require_text("racks", racks) else hosts
