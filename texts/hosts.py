@@ -85,6 +85,20 @@ HOSTS_REFUSALS: dict[str, Text] = {
         "over.",
         "布局需要 {world} 个 GPU，而 {hosts} 台主机有 {slots} 个：多出 {spare} 台主机。",
     ),
+    "bad-measurements": Text(
+        "{value} in line {line} is no measurement: write rank,value with a number for each rank.",
+        "第 {line} 行的 {value} 不是测量值；请写 rank,value，每个 rank 一个数。",
+    ),
+    "no-measurements": Text(
+        "The text has no column of numbers for ranks.", "文本中没有按 rank 排列的数值列。"
+    ),
+    "measurement-twice": Text(
+        "Rank {rank} has two measurements.", "rank {rank} 有两个测量值。"
+    ),
+    "measurement-of-no-host": Text(
+        "The measurements name the host {host}, which is not one of the job's.",
+        "测量值中的主机 {host} 不属于该作业。",
+    ),
 }  # fmt: skip
 """By the code of their LayoutError."""
 

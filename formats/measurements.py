@@ -1,0 +1,321 @@
+"""One measured number for each rank, and which groups and stages it shows to be slow.
+
+The law is that of Iglewicz and Hoaglin (How to Detect and Handle Outliers, 1993): among values of
+one kind, with median m and MAD the median of |x - m|,
+
+    deviations(x) = 0.6745 * (x - m) / MAD        slow: more than 3.5 in the worse direction
+
+or, where more than half of the values are equal (MAD 0), (x - m) / (1.2533 * mean |x - m|). A group
+counts by the median of its ranks, so that one rank does not make its groups slow; a value within
+LEAST of the median is never slow, however alike the others are.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from groups.budget import spend
+from groups.errors import LayoutError, not_a_choice, quoted
+from groups.grouping import Grouping
+from groups.mesh import whole_number
+from groups.placement import Placement
+
+LONGEST_TEXT = 32_000_000
+"""Characters of measurements: those of a million ranks."""
+
+THRESHOLD = 3.5
+LEAST = 0.02
+"""Share of the median below which a difference is none."""
+
+RANK, HOST, LOCAL = ("rank", "global_rank"), ("host", "hostname", "node"), ("local_rank", "gpu")
+"""Headings of columns that say whose number a line has; the last other column is the number."""
+
+
+@dataclass(frozen=True)
+class Slow:
+    """A rank, group or stage that stands out: its value, and by how many deviations.
+
+    names, indices: all names of this very group, "rank" and "stage" among them, and its index
+    under each.
+    """
+
+    names: tuple[str, ...]
+    indices: tuple[int, ...]
+    value: float
+    times: float
+    ranks: tuple[int, ...]
+
+
+def read_measurements(text: str, world: int, placement: Placement | None = None) -> np.ndarray:
+    """One number for each rank: float64, shape (world,), NaN where the text has none.
+
+    CSV with the columns rank and value; with host and local_rank (or gpu) and value; a line a host
+    with a number for each of its GPUs; JSON [numbers], {rank: number} or [{"rank": ..}].
+
+    placement: which ranks a host has; needed where the text names hosts.
+
+    >>> read_measurements("rank,ms\\n0,10.5\\n2,11", world=3).tolist()
+    [10.5, nan, 11.0]
+
+    Errors: LayoutError for what is no number, a rank that the world lacks or that stands twice, a
+    host that is not the job's.
+    """
+    world = whole_number(world, "world")
+    if not isinstance(text, str) or len(text) > LONGEST_TEXT:
+        raise _bad(text, 1)
+    spend(len(text) // 10, "characters", control="measurements")
+    is_json = text.lstrip()[:1] in ("[", "{")
+    rows = _json_rows(text) if is_json else _csv_rows(text, placement)
+    found = np.full(world, np.nan)
+    for line, rank, value in rows:
+        if not 0 <= rank < world:
+            raise LayoutError(
+                "no-such-rank",
+                f"there is no rank {quoted(rank)}: ranks go from 0 to {world - 1}",
+                control="measurements",
+                facts={"rank": quoted(rank), "first": 0, "last": world - 1},
+            )
+        if not math.isnan(found[rank]):
+            raise LayoutError(
+                "measurement-twice",
+                f"rank {rank} has two measurements",
+                control="measurements",
+                facts={"rank": rank},
+            )
+        found[rank] = _number(value, line)
+    if np.isnan(found).all():
+        raise _none()
+    return found
+
+
+def _number(value: Any, line: int) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise _bad(value, line) from None
+    if isinstance(value, bool) or not math.isfinite(number):
+        raise _bad(value, line)
+    return number
+
+
+def _bad(value: object, line: int) -> LayoutError:
+    return LayoutError(
+        "bad-measurements",
+        f"{quoted(value)} in line {line} is no measurement",
+        why="write rank,value with a number for each rank",
+        control="measurements",
+        facts={"value": quoted(value), "line": line},
+    )
+
+
+def _none() -> LayoutError:
+    return LayoutError(
+        "no-measurements", "the text has no column of numbers for ranks", control="measurements"
+    )
+
+
+Row = tuple[int, int, Any]
+"""Line, rank, value."""
+
+
+def _json_rows(text: str) -> Iterable[Row]:
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        raise _bad(text[:40], 1) from None
+    if isinstance(said, dict):
+        return [(1, _rank(rank, 1), value) for rank, value in said.items()]
+    if said and all(isinstance(one, dict) for one in said):
+        rows = []
+        for at, one in enumerate(said, 1):
+            rank = next((one[name] for name in RANK if name in one), None)
+            values = [value for name, value in one.items() if name not in RANK]
+            if not values:
+                raise _bad(one, at)
+            rows.append((at, _rank(rank, at), values[-1]))
+        return rows
+    return [(at + 1, at, value) for at, value in enumerate(said) if value is not None]
+
+
+def _rank(value: Any, line: int) -> int:
+    text = str(value).strip()
+    if isinstance(value, bool) or not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise _bad(value, line)
+    return int(text)
+
+
+def _csv_rows(text: str, placement: Placement | None) -> Iterable[Row]:
+    lines = [(n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
+    if not lines:
+        raise _none()
+    between = next((mark for mark in ",;\t" if mark in lines[0][1]), " ")
+    cells = [(n, _cells(line, between)) for n, line in lines if not line.startswith("#")]
+    heading = [name.lower() for name in cells[0][1]]
+    if not set(heading) & {*RANK, *HOST}:
+        if any(len(row) != 2 for _, row in cells):
+            raise _none()
+        return [(n, _rank(row[0], n), row[1]) for n, row in cells]
+    rank, host, local = (_at(heading, names) for names in (RANK, HOST, LOCAL))
+    if rank is not None:
+        others = [at for at in range(len(heading)) if at not in (rank, host, local)]
+        if not others:
+            raise _none()
+        last = others[-1]
+        return [(n, _rank(_cell(row, rank, n), n), _cell(row, last, n)) for n, row in cells[1:]]
+    return _host_rows(cells[1:], heading, local, placement)
+
+
+def _cells(line: str, between: str) -> list[str]:
+    if between == " ":
+        return line.split()
+    return [cell.strip() for cell in next(csv.reader([line], delimiter=between))]
+
+
+def _at(heading: list[str], names: Iterable[str]) -> int | None:
+    return next((heading.index(name) for name in names if name in heading), None)
+
+
+def _cell(row: list[str], at: int, line: int) -> str:
+    if at >= len(row):
+        raise _bad(",".join(row), line)
+    return row[at]
+
+
+def _host_rows(
+    cells: Iterable[tuple[int, list[str]]],
+    heading: list[str],
+    local: int | None,
+    placement: Placement | None,
+) -> Iterable[Row]:
+    """Lines that name a host and a GPU of it, or a host with a number for each of its GPUs."""
+    ranks: dict[str, list[int]] = {}
+    if placement is not None:
+        for rank, node in enumerate(placement.nodes.tolist()):
+            ranks.setdefault(placement.hosts[node], []).append(rank)
+    host = _at(heading, HOST) or 0
+    for line, row in cells:
+        name = _cell(row, host, line)
+        if name not in ranks:
+            raise LayoutError(
+                "measurement-of-no-host",
+                f"the measurements name the host {quoted(name)}, which is not one of the job's",
+                control="measurements",
+                facts={"host": quoted(name)},
+            )
+        own = ranks[name]
+        if local is not None:
+            others = [at for at in range(len(row)) if at not in (host, local)]
+            place = _rank(_cell(row, local, line), line)
+            if not others or place >= len(own):
+                raise _bad(",".join(row), line)
+            yield line, own[place], row[others[-1]]
+            continue
+        values = [value for at, value in enumerate(row) if at != host]
+        if len(values) != len(own):
+            raise _bad(",".join(row), line)
+        yield from ((line, rank, value) for rank, value in zip(own, values) if value)
+
+
+# -- what is slow ----------------------------------------------------------------------------------
+
+
+def deviations(values: np.ndarray) -> np.ndarray:
+    """How far each value is from the median, in robust deviations; NaN stays NaN.
+
+    >>> deviations(np.array([10.0, 11.0, 12.0, 30.0])).round(1).tolist()
+    [-1.0, -0.3, 0.3, 12.5]
+    """
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return np.full(values.shape, np.nan)
+    median = np.median(known)
+    away = np.abs(known - median)
+    mad = np.median(away)
+    scale = mad / 0.6745 if mad else 1.2533 * away.mean()
+    return (values - median) / scale if scale else np.where(np.isnan(values), np.nan, 0.0)
+
+
+def slow(values: np.ndarray, every: Mapping[str, Grouping], *, worse: str = "high") -> list[Slow]:
+    """The ranks, groups and stages that stand out in the worse direction, the worst first.
+
+    values: one number a rank, NaN for none. worse: "high" (times, temperatures) or "low"
+    (bandwidths). A stage is all ranks with one place in the pipeline.
+
+    >>> from groups.megatron import groupings
+    >>> step = np.array([10.0, 10.1, 9.9, 10.0, 10.1, 10.0, 14.0, 14.1])
+    >>> [(one.names[0], one.indices[0], one.ranks) for one in slow(step, groupings(8, tp=2))]
+    [('rank', 7, (7,)), ('tp', 3, (6, 7)), ('rank', 6, (6,))]
+
+    Errors: LayoutError for another word than high or low.
+    """
+    if worse not in ("high", "low"):
+        raise not_a_choice("worse", worse, ("high", "low"), [{"worse": "high"}, {"worse": "low"}])
+    sign = 1.0 if worse == "high" else -1.0
+    found = _standing_out("rank", values, np.arange(len(values)), sign)
+    indices = {name: one.index() for name, one in every.items() if 1 < one.size < len(values)}
+    pipeline = every.get("pp")
+    if pipeline is not None and pipeline.size > 1:
+        indices["stage"] = _stages(pipeline)
+    for name, index in indices.items():
+        found += _standing_out(name, values, index, sign)
+    return sorted(_once(found), key=lambda one: -one.times)
+
+
+def _once(found: Iterable[Slow]) -> list[Slow]:
+    """Each group once, with all its names."""
+    by_ranks: dict[tuple[int, ...], Slow] = {}
+    for one in found:
+        same = by_ranks.get(one.ranks)
+        if same is not None:
+            names, indices = (*same.names, *one.names), (*same.indices, *one.indices)
+            one = replace(same, names=names, indices=indices, times=max(same.times, one.times))
+        by_ranks[one.ranks] = one
+    return list(by_ranks.values())
+
+
+def _stages(pipeline: Grouping) -> np.ndarray:
+    """The stage of each rank: its place in its pipeline."""
+    found = np.zeros(pipeline.world_size, dtype=np.int64)
+    for stage, ranks in enumerate(np.asarray(pipeline.groups()).T):
+        found[ranks - pipeline.mesh.offset] = stage
+    return found
+
+
+def _standing_out(kind: str, values: np.ndarray, index: np.ndarray, sign: float) -> list[Slow]:
+    """The groups of one kind whose median is worse than the others' by more than THRESHOLD."""
+    medians, members = medians_of(values, index)
+    if len(medians) < 3:
+        return []
+    middle = np.nanmedian(medians) if not np.isnan(medians).all() else np.nan
+    away = sign * deviations(medians)
+    is_slow = (away > THRESHOLD) & (sign * (medians - middle) > LEAST * abs(middle))
+    return [
+        Slow(
+            (kind,),
+            (at,),
+            float(medians[at]),
+            round(float(away[at]), 1),
+            tuple(members[at].tolist()),
+        )
+        for at in np.flatnonzero(is_slow).tolist()
+    ]
+
+
+def medians_of(values: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The median of each group's known values (NaN where none is) and its ranks, by group index.
+
+    index: the group of each rank, -1 for none.
+    """
+    order = np.argsort(index, kind="stable")
+    order = order[index[order] >= 0]
+    starts = np.flatnonzero(np.diff(index[order], prepend=-1))
+    members = np.split(order, starts[1:]) if len(order) else []
+    known = (values[one][~np.isnan(values[one])] for one in members)
+    return np.array([np.median(one) if len(one) else np.nan for one in known]), members
