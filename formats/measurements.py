@@ -152,11 +152,12 @@ def _rank(value: Any, line: int) -> int:
 
 
 def _csv_rows(text: str, placement: Placement | None) -> Iterable[Row]:
-    lines = [(n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
+    numbered = ((n, line) for n, line in enumerate(text.splitlines(), 1))
+    lines = [(n, line) for n, line in numbered if line.strip() and not line.startswith("#")]
     if not lines:
         raise _none()
     between = next((mark for mark in ",;\t" if mark in lines[0][1]), " ")
-    cells = [(n, _cells(line, between)) for n, line in lines if not line.startswith("#")]
+    cells = [(n, _cells(line, between, n)) for n, line in lines]
     heading = [name.lower() for name in cells[0][1]]
     if not set(heading) & {*RANK, *HOST}:
         if any(len(row) != 2 for _, row in cells):
@@ -172,10 +173,13 @@ def _csv_rows(text: str, placement: Placement | None) -> Iterable[Row]:
     return _host_rows(cells[1:], heading, local, placement)
 
 
-def _cells(line: str, between: str) -> list[str]:
+def _cells(line: str, between: str, number: int) -> list[str]:
     if between == " ":
         return line.split()
-    return [cell.strip() for cell in next(csv.reader([line], delimiter=between))]
+    try:
+        return [cell.strip() for cell in next(csv.reader([line], delimiter=between))]
+    except csv.Error:
+        raise _bad(line, number) from None
 
 
 def _at(heading: list[str], names: Iterable[str]) -> int | None:

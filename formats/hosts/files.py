@@ -268,7 +268,10 @@ def read_table(text: str) -> Hosts:
     levels: dict[str, dict[str, str]] = {}
     rows = []
     for number, line in lines:
-        cells = next(csv.reader([line], delimiter=between))
+        try:
+            cells = next(csv.reader([line], delimiter=between))
+        except csv.Error:
+            raise bad_line(line, number, "hosts in columns") from None
         row = dict(zip(columns, (cell.strip() for cell in cells)))
         host = _host(row.get("host", ""), number)
         slots = row.get("slots") or None
@@ -360,14 +363,14 @@ def filter_hosts(hosts: Hosts, include: str = "", exclude: str = "") -> Hosts:
     asked = _filter_parts(include or exclude, hosts)
     left: dict[str, tuple[int, ...]] = {}
     for name in hosts.names:
-        every = range(hosts.slots[name] or 0)
+        every = tuple(range(hosts.slots[name] or 0))
         named = asked.get(name)
         if include:
             kept = () if named is None else (named or every)
         else:
-            kept = every if named is None else [gpu for gpu in every if named and gpu not in named]
+            kept = every if named is None else tuple(g for g in every if named and g not in named)
         if kept:
-            left[name] = tuple(kept)
+            left[name] = kept
     if not left:
         raise _bad_filter(exclude, "it leaves no GPU")
     counts = {name: len(gpus) for name, gpus in left.items()}

@@ -70,9 +70,9 @@ def read_matrix(text: str) -> Node:
     """
     legend = dict(_LEGEND.findall(text))
     lines = text.splitlines()
-    cells = ((n, line.split()) for n, line in enumerate(lines))
-    start = next((n for n, row in cells if row[:1] == ["GPU0"] and "X" in row), -1)
-    rows = {}
+    split = ((n, line.split()) for n, line in enumerate(lines))
+    start = next((n for n, row in split if row[:1] == ["GPU0"] and "X" in row), -1)
+    rows: dict[str, list[str]] = {}
     for line in lines[max(start, 0) :]:
         name, *cells = line.split() or [""]
         if _DEVICE.fullmatch(name) and cells:

@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
+from typing import Any
 
 import numpy as np
 
@@ -136,10 +137,11 @@ def best_order(
     count = len(_require_hosts(names, racks))
     gpus_per_node = whole_number(gpus_per_node, "gpus_per_node", maximum=MAX_RANKS)
     world = whole_number(count * gpus_per_node, "hosts", maximum=MAX_RANKS)
-    sizes = {"tp": tp, "cp": cp, "pp": pp, "ep": ep, "etp": etp}
+    sizes: dict[str, Any] = {"tp": tp, "cp": cp, "pp": pp, "ep": ep, "etp": etp}
     every = groupings(world, **sizes, order=order)
-    asked = {"gpus_per_node": gpus_per_node, "objective": objective, "costs": costs}
-    found = order_for(every, names, racks, **asked)
+    found = order_for(
+        every, names, racks, gpus_per_node=gpus_per_node, objective=objective, costs=costs
+    )
     largest = Counter(str(racks[name]) for name in names).most_common(1)[0][1]
     return replace(found, fixes=_fixes(found.kinds, world, gpus_per_node, largest, order, sizes))
 
@@ -252,7 +254,7 @@ def _levels(objective: str) -> list[list[str]]:
             f"{OBJECTIVES['dp-first']!r}",
             why=f"each of {', '.join(KINDS)} may stand once",
             control="objective",
-            alternatives=[{"objective": name} for name in OBJECTIVES],  # type: ignore[dict-item]
+            alternatives=[{"objective": name} for name in OBJECTIVES],
             facts={"value": quoted(objective)},
         )
     return levels
@@ -340,7 +342,7 @@ def _reasons(
 
 def _fixes(
     kinds: Sequence[Crossings], world: int, gpus_per_node: int, largest: int, order: str,
-    sizes: Mapping[str, int | None],
+    sizes: Mapping[str, Any],
 ) -> tuple[LayoutFix, ...]:  # fmt: skip
     """For kinds that are waited for and leave a node or every rack: the nearest size that stays."""
     found = []
@@ -361,7 +363,7 @@ def _fixes(
 
 def _staying(
     kind: str, nodes: int, world: int, gpus_per_node: int, order: str,
-    sizes: Mapping[str, int | None],
+    sizes: Mapping[str, Any],
 ) -> dict[str, int]:  # fmt: skip
     """The largest smaller size of a kind whose groups stand on so many nodes; etp 1 before that."""
     size = int(sizes[kind] or 1)

@@ -142,7 +142,7 @@ def aliases(text: str) -> dict[str, str]:
     >>> aliases("# rack11=nvl-1-1\\nBlockName=rack11 Nodes=a")
     {'rack11': 'nvl-1-1'}
     """
-    return dict(match.groups() for match in map(_ALIAS.match, text.splitlines()) if match)
+    return {match[1]: match[2] for match in map(_ALIAS.match, text.splitlines()) if match}
 
 
 # -- topology.yaml ---------------------------------------------------------------------------------

@@ -137,7 +137,7 @@ def host_twice(host: str, why: str) -> LayoutError:
         f"the host {quoted(host)} is named twice",
         why=why,
         control="hosts",
-        alternatives=[{"form": "openmpi"}],  # type: ignore[dict-item]
+        alternatives=[{"form": "openmpi"}],
         facts={"host": quoted(host)},
     )
 
