@@ -23,6 +23,10 @@ from formats.documents.exports import (
 )
 from formats.documents.headings import OWN_PREFIX, groups_by_name, job_of, meshes
 from formats.documents.tables import Table, cell
+from formats.logs.account import log_notes
+from formats.logs.evidence import MOST_BYTES
+from formats.logs.model import Log
+from formats.logs.ranks import named_ranks
 from groups import budget
 from groups.audit import DOMAINS, Span, audit
 from groups.budget import within
@@ -33,7 +37,7 @@ from groups.mesh import MAX_RANKS, whole_number
 from groups.placement import Placement, local_rank, node_of, nodes_spanned
 from groups.presets import PRESETS
 from groups.ranks import coordinates, require_rank
-from groups.sharing import Shared, parse_ranks, shared_groups
+from groups.sharing import Shared, shared_groups
 
 from .hosts import order
 from .inputs import Asked, checked, number_of
@@ -159,7 +163,8 @@ def _share(asked: Asked) -> Iterator[str]:
         raise CommandError("share takes ranks, such as share 3,11 or share 16-23, or - for a log")
     made = asked.made()
     text = asked.text("-") if asked.words == ["-"] else " ".join(asked.words)
-    ranks = parse_ranks(text, made.world_size)
+    ranks, log = named_ranks(text, made.world_size, longest=MOST_BYTES)
+    account = _account(log, made) if log else []
     groups = [one for one in groups_by_name(made).values() if one.size > 1]
     together, apart = shared_groups(groups, ranks)
     parted = ", ".join(f"{one.name} ({one.groups})" for one in apart)
@@ -167,10 +172,33 @@ def _share(asked: Asked) -> Iterator[str]:
         "share",
         *_shared_rows(asked, made, together),
         made=made,
-        fields={"ranks": list(ranks), "apart": [vars(one) for one in apart]},
-        before=[] if together else ["no group has all of these ranks"],
+        fields={
+            "ranks": list(ranks),
+            "apart": [vars(one) for one in apart],
+            **(_log_fields(log, account) if log else {}),
+        },
+        before=[*account, *([] if together else ["no group has all of these ranks"])],
         after=[f"not together in (groups they are in): {parted}"] if apart else [],
     ).printed(asked.format)
+
+
+def _account(log: Log, made: Made) -> list[str]:
+    """Who is missing and what waits, in sentences, and what the reader must know of the log."""
+    from texts.hang import hang_sentence  # the other commands do without the texts
+
+    notes = log_notes(log, made.every, made.gpus_per_node)
+    return [hang_sentence(note.code, note.facts, "en") for note in notes]
+
+
+def _log_fields(log: Log, account: list[str]) -> dict[str, Any]:
+    """What a log says beside the ranks that it names."""
+    return {
+        "missing": list(log.missing),
+        "suspects": list(log.diagnosis.suspects),
+        "group_ranks": list(log.group_ranks),
+        "log_groups": dict(log.groups),
+        "account": account,
+    }
 
 
 def _shared_rows(

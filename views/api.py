@@ -13,13 +13,14 @@ from formats.check.script import check_script
 from formats.documents.exports import groups_json, ranks_json
 from formats.documents.headings import job_of
 from formats.launch.args import TARGETS, Item, Parsed, emit, parse
+from formats.logs.ranks import named_ranks
 from groups import LayoutError, coordinates
 from groups.audit import DOMAINS, audit
 from groups.errors import quoted
 from groups.job import Made
 from groups.placement import local_rank, node_of
 from groups.ranks import require_rank
-from groups.sharing import parse_ranks, shared_groups
+from groups.sharing import shared_groups
 
 from .api_training import better_layouts, memory_per_rank, traffic_per_step
 from .base.endpoint import endpoint, require_choice, serving
@@ -118,10 +119,11 @@ def shared_by_ranks(made: Made, ranks: str = "") -> str:
     """The groups that some ranks share, smallest first, as JSON: where a hang may come from.
 
     Args:
-        ranks: numbers and ranges such as "3, 11, 16-23", or log lines with "rank 3".
+        ranks: numbers and ranges such as "3, 11, 16-23", or lines of a log; then "missing" holds
+            the ranks that did not arrive, where the log shows it.
         (the layout)
     """
-    asked = parse_ranks(ranks, made.world_size)
+    asked, log = named_ranks(ranks, made.world_size)
     groups = [one for one in made.every.values() if one.size > 1]
     together, apart = shared_groups(groups, asked)
     return json.dumps(
@@ -131,6 +133,7 @@ def shared_by_ranks(made: Made, ranks: str = "") -> str:
                 {"names": one.names, "indices": one.indices, "ranks": one.ranks} for one in together
             ],
             "apart": {one.name: one.groups for one in apart},
+            **({"missing": log.missing} if log else {}),
         }
     )
 

@@ -8,11 +8,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
+from groups.grouping import Grouping
+
+from .counters import diagnosis_of_stalls
 from .diagnosis import diagnosis_of
 from .evidence import Evidence, read_files
 from .job import Job, job_of
+from .matching import members_by_layout
 from .model import Diagnosis, Log
 from .names import WORLD
 from .reading import Named, Reading
@@ -21,32 +25,37 @@ from .recorder import Dump
 __all__ = ["Diagnosis", "Log", "read_log"]
 
 
-def read_log(evidence: Evidence) -> Log:
+def read_log(evidence: Evidence, groupings: Mapping[str, Grouping] | None = None) -> Log:
     """What a log, a dump or several files together say, and who is missing.
 
     Args:
         evidence: a text, bytes, or ``{file name: text or bytes}``; a dump's rank is the number at
             the end of its file's name.
+        groupings: a layout's, as of `groups.megatron.groupings`: it says who is in a group of
+            whom the dumps name only those who called.
 
     Errors: LayoutError for no or too much evidence, and for a lone dump that cannot be read.
     """
     reading, dumps = read_files(evidence)
-    return _log(reading, dumps)
+    job = job_of(dumps)
+    if groupings and (members := members_by_layout(job, groupings)):
+        job = job_of(dumps, members)
+    return _log(reading, dumps, job)
 
 
-def _log(
-    reading: Reading, dumps: Sequence[Dump], members: Mapping[str, Iterable[int]] | None = None
-) -> Log:
-    job = job_of(dumps, members)
+def _log(reading: Reading, dumps: Sequence[Dump], job: Job) -> Log:
     _add_dumps(reading, dumps, job)
+    kinds = {key: named.kind for key, named in reading.groups.items()}
     diagnosis = diagnosis_of(job)
+    if not diagnosis.waits:
+        diagnosis = diagnosis_of_stalls(reading.stalls, kinds, reading.relayed)
     ambiguous = _settle_bare(reading)
     return Log(
         ranks=tuple(sorted(reading.ranks)),
         group_ranks=tuple(sorted(reading.group_ranks)),
         ambiguous_ranks=tuple(sorted(ambiguous)),
         local_ranks=tuple(sorted(reading.local_ranks)),
-        groups={key: named.kind for key, named in reading.groups.items()},
+        groups=kinds,
         missing=tuple(sorted({*reading.missing, *diagnosis.culprits})),
         stalls=tuple(reading.stalls),
         failures=tuple(reading.failures),

@@ -43,13 +43,12 @@ def diagnosis_of(job: Job) -> Diagnosis:
     for place, wait in enumerate(waits):  # different calls are a cause wherever they stand
         if wait.parties and place not in roots:
             roots.add(place)
-            odd = odd_parties(wait, job)
-            culprits |= set(odd)
-            if not odd:
-                suspects |= {rank for one in wait.parties for rank in one.ranks}
+            odd, doubted = _different([wait], waits, job)
+            culprits |= odd
+            suspects |= doubted
             reasons.append("different")
     named = culprits or suspects
-    hops = _hops(waits, named, roots)
+    hops = hops_of(waits, named, roots)
     unknown = {rank for wait in waits for rank in wait.unknown}
     return Diagnosis(
         culprits=tuple(sorted(culprits)),
@@ -69,8 +68,8 @@ def _edges(waits: Sequence[Wait], job: Job) -> dict[Node, set[Node]]:
             waits_of_rank[rank].append(place)
     for place, wait in enumerate(waits):
         node = ("wait", place)
-        edges[node] = {("rank", rank) for rank in wait.absent}
-        for rank in wait.absent:
+        edges[node] = {("rank", rank) for rank in (*wait.absent, *wait.possible)}
+        for rank in (*wait.absent, *wait.possible):
             edges.setdefault(("rank", rank), set())
         for rank in wait.waiting:
             edges[node] |= {
@@ -144,6 +143,11 @@ def _look_at(
     if not inside:
         (rank,) = ranks
         places = [place for place, wait in enumerate(waits) if rank in wait.absent]
+        if not places:
+            places = [place for place, wait in enumerate(waits) if rank in wait.possible]
+            idle = [one for one in job.dumped if not edges.get(("rank", one))]
+            if len(idle) > 1 or job.backend != "gloo":
+                return (), (rank,), "unclear", places
         loners = _loners([waits[place] for place in places], edges)
         if loners:
             return (), loners, "unclear", places
@@ -151,10 +155,7 @@ def _look_at(
     own = [waits[place] for place in inside]
     different = [wait for wait in own if wait.parties]
     if different:
-        odd = [odd_parties(wait, job) for wait in different]
-        parties = [rank for wait in different for one in wait.parties for rank in one.ranks]
-        flat = {rank for ranks in odd for rank in ranks}
-        return flat, () if all(odd) else parties, "different", inside
+        return *_different(different, waits, job), "different", inside
     if len(sink) > 1 and ranks:
         answers = odd_orders(ranks, own, job)
         odd_ones = [rank for rank, is_odd in answers.items() if is_odd]
@@ -167,6 +168,23 @@ def _look_at(
         few = all(2 * len(wait.late) < len(wait.group.members) for wait in own)
         return (late, (), "late", inside) if few else ((), late, "late", inside)
     return _all_arrived(own, edges, job, inside)
+
+
+def _different(
+    different: Sequence[Wait], waits: Sequence[Wait], job: Job
+) -> tuple[set[int], set[int]]:
+    """Culprits and suspects of operations in which the members called different things."""
+    culprits: set[int] = set()
+    suspects: set[int] = set()
+    for wait in different:
+        odd = set(odd_parties(wait, job))
+        parties = {rank for one in wait.parties for rank in one.ranks}
+        if not odd:  # a rank that left out another group's operation to be here?
+            answers = odd_orders(parties, waits, job)
+            odd = {rank for rank, is_odd in answers.items() if is_odd}
+        culprits |= odd
+        suspects |= set() if odd else parties
+    return culprits, suspects
 
 
 def _loners(waits: Sequence[Wait], edges: dict[Node, set[Node]]) -> list[int]:
@@ -193,7 +211,7 @@ def _all_arrived(
     return (), idle, "unclear", inside
 
 
-def _hops(waits: Sequence[Wait], named: Iterable[int], roots: Iterable[int]) -> tuple[Hop, ...]:
+def hops_of(waits: Sequence[Wait], named: Iterable[int], roots: Iterable[int]) -> tuple[Hop, ...]:
     """How the waiting spreads, from the roots over the groups that wait for ranks that wait."""
     reached = set(named)
     left = dict(enumerate(waits))

@@ -40,7 +40,7 @@ class Job:
 
     groups: dict[GroupKey, Group]
     dumped: tuple[int, ...]
-    wrapped: frozenset[int]  # ranks whose recording does not go back to the start
+    recorded_from: dict[int, int]  # by rank: time of its oldest call, 0 if that is its first ever
     backend: str
 
     def of_family(self, family: str, rank: int) -> Group | None:
@@ -88,9 +88,13 @@ def job_of(dumps: Sequence[Dump], members: Mapping[str, Iterable[int]] | None = 
             else:
                 group.calls[dump.rank].setdefault(call.seq, []).append(call)
         budget -= min(budget, len(dump.calls))
-    wrapped = frozenset(d.rank for d in dumps if d.rank is not None and d.wrapped)
+    recorded_from = {
+        dump.rank: dump.calls[0].created_ns if dump.wrapped and dump.calls else 0
+        for dump in dumps
+        if dump.rank is not None
+    }
     backend = next((dump.backend for dump in dumps if dump.backend), "")
-    return Job(groups, dumped, wrapped, backend)
+    return Job(groups, dumped, recorded_from, backend)
 
 
 def _members_of(rank: int, name: str, known: set[tuple[int, ...]]) -> tuple[int, ...]:

@@ -81,6 +81,7 @@ class Wait:
         absent: members that did not enter it, so that it cannot finish.
         parties: where members called different things, who called what; else empty.
         unknown: members of whom no dump says anything.
+        possible: ranks that may be members, where the dumps name only those who called.
         late: members that entered it only after the others had given up.
     """
 
@@ -92,6 +93,7 @@ class Wait:
     parties: tuple[Party, ...] = ()
     unknown: tuple[int, ...] = ()
     late: tuple[int, ...] = ()
+    possible: tuple[int, ...] = ()
     peers: tuple[int, int] | None = None  # sender and receiver of a point-to-point operation
 
     @property
@@ -178,12 +180,14 @@ class Log:
     @property
     def op(self) -> str | None:
         """The operation that is stuck, if all lines name the same one."""
-        ops = {wait.op for wait in self.diagnosis.waits} or {one.op for one in self.stalls} - {None}
+        waits = self.diagnosis.waits if self.dumped else ()
+        ops = {wait.op for wait in waits} or {one.op for one in self.stalls} - {None}
         return ops.pop() if len(ops) == 1 else None
 
     @property
     def seq(self) -> int | None:
         """Its number in its group, if all lines name the same one."""
-        numbers = {wait.seq for wait in self.diagnosis.waits} or {one.seq for one in self.stalls}
+        waits = self.diagnosis.waits if self.dumped else ()
+        numbers = {wait.seq for wait in waits} or {one.seq for one in self.stalls}
         numbers -= {None}
         return numbers.pop() if len(numbers) == 1 else None

@@ -55,7 +55,7 @@ def odd_orders(ranks: Iterable[int], waits: Iterable[Wait], job: Job) -> dict[in
             for own in waits
             if rank in own.waiting
             for left in waits
-            if rank in left.absent
+            if rank in left.absent or rank in left.possible
         ]
         known = [one for one in verdicts if one is not None]
         answers[rank] = None if not known else any(known)

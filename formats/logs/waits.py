@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 
 from .job import Group, Job
 from .model import Party, Wait
+from .names import WORLD
 from .recorder import Call
 
 _UNEVEN_INPUTS = ("all_to_all", "alltoall", "scatter")
@@ -53,6 +54,7 @@ def _collective_waits(group: Group, job: Job) -> list[Wait]:
     waits = []
     for seq in _first_difference(group, numbers, parties):
         at = _parties(group, seq)
+        begun = min(calls[seq][0].created_ns for calls in group.calls.values() if seq in calls)
         entered = {rank for one in at for rank in one.ranks}
         waiting = [rank for rank, own in pending.items() if own == seq]
         absent = [
@@ -60,7 +62,7 @@ def _collective_waits(group: Group, job: Job) -> list[Wait]:
             for rank in members
             if rank in job.dumped
             and not group.called(rank, seq)
-            and (rank in group.calls or rank not in job.wrapped)
+            and (rank in group.calls or job.recorded_from[rank] <= begun)
         ]
         waits.append(
             Wait(
@@ -73,6 +75,7 @@ def _collective_waits(group: Group, job: Job) -> list[Wait]:
                 absent=tuple(absent),
                 parties=tuple(at) if len(at) > 1 else (),
                 unknown=tuple(rank for rank in members if rank not in job.dumped),
+                possible=() if absent or len(at) > 1 else _possible(group, job),
                 late=() if absent or len(at) > 1 else _late(group, seq),
             )
         )
@@ -117,6 +120,13 @@ def _sizes_vary(group: Group, seq: int) -> bool:
         if ended and len({signature(one) for one in calls}) > 1:
             return True
     return False
+
+
+def _possible(group: Group, job: Job) -> tuple[int, ...]:
+    """Ranks that may be in a group whose members nothing says: those in no group of its family."""
+    if group.group.complete or group.group.kind == WORLD:
+        return ()
+    return tuple(rank for rank in job.dumped if job.of_family(group.family, rank) is None)
 
 
 def _late(group: Group, seq: int) -> tuple[int, ...]:

@@ -7,10 +7,11 @@ from html import escape
 from typing import Any
 
 from descriptions import PAGE, counted
+from formats.logs.ranks import named_ranks
 from groups import LayoutError, coordinates
 from groups.placement import local_rank, node_of, nodes_spanned
 from groups.ranks import require_rank
-from groups.sharing import Shared, Split, parse_ranks, shared_groups
+from groups.sharing import Shared, Split, shared_groups
 from groups.stages.holdings import local_experts, samples_of, sequence_chunks
 from groups.stages.layers import stage_layers
 from groups.stages.layout_strings import parse_layout, stage_layers_of_layout
@@ -193,7 +194,7 @@ def _together(layout: Layout, ranks: Any, language: str) -> str:
     if is_empty(ranks):
         return f"{title}<p>{PAGE['together_empty'][language]}</p></div>"
     try:
-        asked = parse_ranks(ranks, layout.world_size)
+        asked, _ = named_ranks(ranks, layout.world_size)
     except LayoutError as error:
         return f"{title}</div>{_refused(error, language)}"
     groups = [grouping for grouping in layout.every.values() if grouping.size > 1]

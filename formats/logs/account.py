@@ -1,0 +1,161 @@
+"""A hang in three sentences, as facts: where it begins, who waits there, how far it spreads.
+
+Each `Note` names its sentence in `texts.hang` and holds what stands in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from groups.grouping import Grouping
+
+from .model import Log, Note, Wait
+from .names import WORLD
+
+
+def account_of(
+    log: Log, groupings: Mapping[str, Grouping] | None = None, gpus_per_node: int | None = None
+) -> tuple[Note, ...]:
+    """At most three sentences; without a layout what only it can tell is left out.
+
+    >>> from formats.logs import read_log
+    >>> from groups.megatron import groupings
+    >>> group = "PG ID 2 PG GUID 40(TENSOR_MODEL_PARALLEL_GROUP)"
+    >>> lines = [f"[rank{rank}]:[E] [{group} Rank {rank % 4}] "
+    ...          f"failure detected by watchdog at work sequence id: 7 PG status: "
+    ...          f"last enqueued work: 7, last completed work: 6" for rank in (4, 6, 7)]
+    >>> lines += [f"[rank5]:[E] [{group} Rank 1] "
+    ...           "PG status: last enqueued work: 6, last completed work: 6"]
+    >>> notes = account_of(read_log("\\n".join(lines)), groupings(16, tp=4, pp=2))
+    >>> [(note.code, note.facts["count"]) for note in notes[1:]]
+    [('waits-here', 3), ('spreads', 16)]
+    >>> notes[0].code, notes[0].facts["rank"], notes[0].facts["seq"], notes[0].facts["kind"]
+    ('never-entered', 5, 7, 'tp')
+    """
+    diagnosis, groupings = log.diagnosis, groupings or {}
+    first = diagnosis.first
+    if first is None:
+        return (Note("nothing-stuck"),) if log.dumped else ()
+    members = members_of(first, groupings)
+    notes = [_cause(log, first, gpus_per_node)]
+    named = {*diagnosis.culprits, *diagnosis.suspects}
+    waiting = (set(members) - named) if members else set(first.waiting) - named
+    if waiting:
+        code = "waits-here" if len(waiting) > 1 else "waits-here-one"
+        notes.append(Note(code, {"count": len(waiting), "kind": _kind(first)}))
+    far = _spread(log, {*members, *first.waiting, *named}, groupings)
+    return (*notes, far) if far else tuple(notes)
+
+
+def log_notes(
+    log: Log, groupings: Mapping[str, Grouping] | None = None, gpus_per_node: int | None = None
+) -> tuple[Note, ...]:
+    """The account, and what the reader must know of the log."""
+    return (*account_of(log, groupings, gpus_per_node), *log.notes)
+
+
+def members_of(wait: Wait, groupings: Mapping[str, Grouping]) -> tuple[int, ...]:
+    """The members of the group that waits: by the evidence, else by the layout."""
+    if wait.group.complete:
+        return wait.group.members
+    some = (*wait.waiting, *wait.absent)
+    grouping = groupings.get(wait.group.kind or "")
+    if wait.group.kind == WORLD and groupings:
+        return tuple(range(next(iter(groupings.values())).world_size))
+    if grouping is None or not some or max(some) >= grouping.world_size:
+        return ()
+    members = (
+        tuple(int(rank) for rank in grouping.members(some[0]))
+        if (grouping.index_of(some[0]) is not None)
+        else ()
+    )
+    return members if set(some) <= set(members) else ()
+
+
+def _cause(log: Log, first: Wait, gpus_per_node: int | None) -> Note:
+    """The first sentence: who, what, where."""
+    diagnosis = log.diagnosis
+    facts: dict[str, object] = {
+        "op": first.op,
+        "seq": first.seq,
+        "kind": _kind(first),
+        "group": first.group.key,
+        "ranks": diagnosis.culprits or diagnosis.suspects,
+    }
+    if not diagnosis.culprits:
+        codes = {"no-dump": "no-dump", "all-arrived": "all-arrived", "different": "parties-differ"}
+        if diagnosis.reason == "different":
+            facts["parties"] = tuple((one.ranks, one.op, one.sizes) for one in first.parties)
+        return Note(
+            codes.get(diagnosis.reason, "one-of" if diagnosis.suspects else "unclear"), facts
+        )
+    rank = diagnosis.culprits[0]
+    facts |= {"rank": rank, **_place(log, rank, gpus_per_node)}
+    if len(diagnosis.culprits) > 1:
+        return Note(f"several-{diagnosis.reason}", facts)
+    if diagnosis.reason == "different":
+        own = next((one for one in first.parties if rank in one.ranks), None)
+        other = next((one for one in first.parties if rank not in one.ranks), None)
+        if own and other:
+            facts |= {"own_op": own.op, "own_sizes": own.sizes}
+            facts |= {"other_op": other.op, "other_sizes": other.sizes}
+            return Note("other-op" if own.op != other.op else "other-size", facts)
+        return Note("other-order", facts)
+    codes = {"absent": "never-entered", "late": "came-late", "order": "other-order"}
+    return Note(codes.get(diagnosis.reason, "never-entered"), facts)
+
+
+def _place(log: Log, rank: int, gpus_per_node: int | None) -> dict[str, object]:
+    """Host and device of a rank, as the log or the layout says."""
+    place: dict[str, object] = {"host": log.hosts.get(rank), "device": None, "node": None}
+    for one in log.failures:
+        if one.rank == rank and one.local_rank is not None:
+            place["device"] = one.local_rank
+    if gpus_per_node and place["device"] is None:
+        place |= {"node": rank // gpus_per_node, "device": rank % gpus_per_node}
+    return place
+
+
+def _spread(log: Log, ranks: Iterable[int], groupings: Mapping[str, Grouping]) -> Note | None:
+    """The third sentence: pipelines that the first group's ranks are in, and all that wait."""
+    ranks = set(ranks)
+    pipeline = groupings.get("pp")
+    world = next(iter(groupings.values())).world_size if groupings else None
+    reached = ranks | {rank for hop in log.diagnosis.hops for rank in hop.ranks}
+    if world is None or max(reached, default=0) >= world:
+        return Note("waits-in-all", {"count": len(reached)}) if len(reached) > len(ranks) else None
+    pipelines = 0
+    if pipeline is not None and pipeline.size > 1:
+        pipelines = len({pipeline.index_of(rank) for rank in ranks} - {None})
+    total = len(connected(reached, groupings))
+    code = {0: "spreads-flat", 1: "spreads-one"}.get(pipelines, "spreads")
+    return Note(code, {"pipelines": pipelines, "count": total, "world": world})
+
+
+def connected(ranks: Iterable[int], groupings: Mapping[str, Grouping]) -> set[int]:
+    """Ranks that wait in the end: whoever shares a tp, cp, pp, dp or ep group with one that waits.
+
+    >>> from groups.megatron import groupings
+    >>> len(connected([5], groupings(16, tp=2, pp=2)))
+    16
+    """
+    found = set(ranks)
+    border = set(found)
+    kinds = [groupings[kind] for kind in ("tp", "pp", "dp-cp", "cp", "ep") if kind in groupings]
+    seen: set[tuple[int, int]] = set()
+    while border:
+        after: set[int] = set()
+        for place, grouping in enumerate(kinds):
+            for rank in border:
+                index = grouping.index_of(rank)
+                if index is not None and (place, index) not in seen:
+                    seen.add((place, index))
+                    after.update(int(one) for one in grouping.members(rank))
+        border = after - found
+        found |= after
+    return found
+
+
+def _kind(wait: Wait) -> str:
+    """What to call the group: its kind, else its printed name."""
+    return wait.group.kind or wait.group.key

@@ -1,0 +1,203 @@
+"""The groups that the evidence names, found in a layout; and the layout that would fit instead.
+
+What the evidence claims of a group: its kind, and its members (a dump says them) or the place of a
+global rank in it (a watchdog's line does), or its size. A layout agrees or contradicts; where
+nothing can be compared it does neither.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from groups.alternatives import divisors
+from groups.errors import LayoutError
+from groups.grouping import Grouping
+from groups.megatron import groupings
+
+from .counters import joined
+from .job import Job
+from .model import Log
+from .names import WORLD
+
+ORDERS = ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp", "tp-cp-pp-ep-dp", "tp-pp-dp-cp-ep")
+MOST_TRIED = 2_000
+MOST_CLAIMS = 2_000
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the evidence says of one group."""
+
+    key: str  # as printed
+    name: str | None
+    kind: str | None
+    members: tuple[int, ...] = ()
+    rank: int | None = None
+    place: int | None = None
+    size: int | None = None
+
+
+@dataclass(frozen=True)
+class Matched:
+    """A claim beside a layout.
+
+    Attributes:
+        names: groupings under which the layout has this very group.
+        index: of the group under the first of these names.
+        members: its members by the layout.
+        agrees: False where the layout contradicts, None where nothing can be compared.
+    """
+
+    claim: Claim
+    names: tuple[str, ...] = ()
+    index: int | None = None
+    members: tuple[int, ...] = ()
+    agrees: bool | None = None
+
+
+@dataclass(frozen=True)
+class Match:
+    """All claims beside a layout; ``fits`` are sizes that no claim contradicts, nearest first."""
+
+    rows: tuple[Matched, ...]
+    fits: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def contradictions(self) -> tuple[Matched, ...]:
+        return tuple(row for row in self.rows if row.agrees is False)
+
+
+def claims_of(log: Log) -> list[Claim]:
+    """What a log says of its groups, each once."""
+    found = [
+        Claim(one.key, one.name, one.kind, tuple(sorted(one.members)), size=len(one.members))
+        for one in log.process_groups
+        if one.complete
+    ]
+    for one in joined(log.stalls):
+        if one.group and one.rank is not None and one.group_rank is not None:
+            kind = log.groups.get(one.group)
+            found.append(
+                Claim(one.group, one.guid, kind, (), one.rank, one.group_rank, _size(one.op, one))
+            )
+    return list(dict.fromkeys(found))[:MOST_CLAIMS]
+
+
+def match_layout(log: Log, world: int, **sizes: Any) -> Match:
+    """Which groups of a Megatron layout the evidence names, and what would fit if it is another.
+
+    >>> from formats.logs import read_log
+    >>> log = read_log("[rank9]:[E] [PG ID 1 PG GUID 7(TENSOR_MODEL_PARALLEL_GROUP) Rank 1] "
+    ...                "Timeout at NCCL work: 3")
+    >>> match = match_layout(log, 16, tp=2, pp=2)
+    >>> [(row.names[0], row.index, row.members) for row in match.rows]
+    [('tp', 4, (8, 9))]
+    >>> match = match_layout(log, 16, tp=1, pp=2)
+    >>> len(match.contradictions), match.fits[0]["tp"]
+    (1, 2)
+
+    Errors: as `groups.megatron.groupings`.
+    """
+    claims = claims_of(log)
+    made = groupings(world, **sizes)
+    rows = tuple(_matched(claim, made, world) for claim in claims)
+    fits: tuple[dict[str, Any], ...] = ()
+    if any(row.agrees is False for row in rows):
+        fits = tuple(itertools.islice(_fitting(claims, world, sizes), 3))
+    return Match(rows, fits)
+
+
+def _size(op: str | None, stall: Any) -> int | None:
+    """Members of a group, where an all-gather's output is that many inputs."""
+    if op == "_ALLGATHER_BASE" and stall.numel_in and stall.numel_out:
+        size, rest = divmod(stall.numel_out, stall.numel_in)
+        return size if not rest else None
+    return None
+
+
+def _matched(claim: Claim, made: Mapping[str, Grouping], world: int) -> Matched:
+    if claim.kind == WORLD:
+        if not claim.members:
+            fine = claim.rank is None or claim.rank < world
+            return Matched(claim, (WORLD,), 0, (), None if fine else False)
+        return Matched(claim, (WORLD,), 0, claim.members, claim.members == tuple(range(world)))
+    grouping = made.get(claim.kind or "")
+    first = claim.members[0] if claim.members else claim.rank
+    if first is None or first >= world or (claim.members and claim.members[-1] >= world):
+        return Matched(claim, agrees=False if first is not None else None)
+    if grouping is None:
+        return _by_members(claim, made, first)
+    index = grouping.index_of(first)
+    if index is None:
+        return Matched(claim, agrees=False)
+    members = tuple(sorted(int(rank) for rank in grouping.members(first)))
+    agrees = (
+        (not claim.members or members == claim.members)
+        and (claim.place is None or _at(members, claim.place) == claim.rank)
+        and (claim.size is None or claim.size == len(members))
+    )
+    same = [name for name in _same(made, first, members) if name != grouping.name]
+    return Matched(claim, (grouping.name, *same), index, members, agrees)
+
+
+def _by_members(claim: Claim, made: Mapping[str, Grouping], first: int) -> Matched:
+    """A group without a kind, found by its members."""
+    names = list(_same(made, first, claim.members)) if claim.members else []
+    if not names:
+        return Matched(claim)
+    index = made[names[0]].index_of(first)
+    return Matched(claim, tuple(names), index, claim.members, True)
+
+
+def _same(made: Mapping[str, Grouping], rank: int, members: tuple[int, ...]) -> Iterator[str]:
+    for name, grouping in made.items():
+        if grouping.size != len(members) or grouping.index_of(rank) is None:
+            continue
+        if tuple(sorted(int(one) for one in grouping.members(rank))) == members:
+            yield name
+
+
+def _at(members: tuple[int, ...], place: int) -> int | None:
+    return members[place] if place < len(members) else None
+
+
+def _fitting(claims: list[Claim], world: int, sizes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Sizes and orders that contradict no claim, those with the fewest changes first."""
+    known = {claim.kind: claim.size for claim in claims if claim.size and claim.kind}
+    now = {"tp": 1, "cp": 1, "pp": 1, "ep": 1, "order": ORDERS[0], **sizes}
+    axes = {
+        axis: [known[axis]] if axis in known else [now[axis], *divisors(world)]
+        for axis in ("tp", "cp", "pp", "ep")
+    }
+    orders = dict.fromkeys([now["order"], *ORDERS])
+    tries = itertools.product(*(dict.fromkeys(values) for values in axes.values()), orders)
+    candidates = [
+        dict(zip((*axes, "order"), values))
+        for values in itertools.islice(tries, 200_000)
+        if world % (values[0] * values[1] * values[2]) == 0
+    ]
+    candidates.sort(key=lambda one: sum(one[name] != now[name] for name in one))
+    for candidate in candidates[:MOST_TRIED]:
+        try:
+            made = groupings(world, **{**sizes, **candidate})
+        except LayoutError:
+            continue
+        if all(_matched(claim, made, world).agrees is not False for claim in claims):
+            yield candidate
+
+
+def members_by_layout(job: Job, made: Mapping[str, Grouping]) -> dict[str, tuple[int, ...]]:
+    """Members of groups whose dumps do not say them: those of the layout, by kind and callers."""
+    found: dict[str, tuple[int, ...]] = {}
+    for (name, _), group in job.groups.items():
+        grouping = made.get(group.group.kind or "")
+        callers = group.group.members
+        if group.group.complete or grouping is None or callers[-1] >= grouping.world_size:
+            continue
+        indices = {grouping.index_of(rank) for rank in callers}
+        if len(indices) == 1 and None not in indices:
+            found[name] = tuple(sorted(int(rank) for rank in grouping.members(callers[0])))
+    return found
