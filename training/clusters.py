@@ -4,6 +4,9 @@
     nic      bytes per second that one GPU sends out of it, through its own network card
     memory   bytes of one GPU; the GB of memory that vendors print are GiB
     peak     bf16 floating point operations per second of one GPU, without sparsity
+    fp8, fp4 the same of 8-bit and 4-bit numbers; 0 where a GPU has none
+    hbm      bytes per second between a GPU and its memory
+    reached  share of the peak that the best of all matrix products reaches on the machine
 
 Vendors mostly print NVLink both ways (A100 600, H100 900, H800 400, GB200 1800 GB/s); a ring sends
 one way, at half of that. All are limits of the hardware: what programs reach is lower.
@@ -36,6 +39,10 @@ class Cluster:
     peak: float  # operations per second
     source: tuple[str, ...]
     rack: int = 0  # GPUs of an NVLink domain of several nodes; 0: a node is a domain
+    fp8: float = 0.0  # operations per second
+    fp4: float = 0.0
+    hbm: float = 0.0  # bytes per second
+    reached: float = 1.0
 
     def domain_of(self, gpus_per_node: int) -> int:
         """GPUs that NVLink joins: those of a node, or of a rack where it joins nodes.
@@ -45,8 +52,22 @@ class Cluster:
         """
         return max(self.rack, gpus_per_node)
 
+    def domain_of_job(self, gpus: int, gpus_per_node: int) -> int:
+        """The same for a job of so many GPUs: of several racks it takes a power of two of each.
+
+        Of 72 it takes 64, so that groups of 8, 16, 32 and 64 ranks stay in a rack.
+
+        >>> gb200 = CLUSTERS["gb200-nvl72"]
+        >>> gb200.domain_of_job(72, 4), gb200.domain_of_job(256, 4)
+        (72, 64)
+        """
+        if gpus <= self.rack or self.rack <= gpus_per_node:
+            return self.domain_of(gpus_per_node)
+        return 2 ** (self.rack.bit_length() - 1)
+
 
 _LINKS = "stas00/ml-engineering 744d01e network/README.md"
+_GPUS = "stas00/ml-engineering 744d01e compute/accelerator/README.md"
 
 CLUSTERS: dict[str, Cluster] = {
     "dgx-a100": Cluster(
@@ -55,9 +76,27 @@ CLUSTERS: dict[str, Cluster] = {
         nic=25 * GB,
         memory=80 * GIB,
         peak=312e12,
+        hbm=2000 * GB,
+        reached=0.869,
         source=(
             "arXiv:2104.04473 section 5 (8 x 200 Gb/s HDR a node, 312 teraFLOP/s)",
             f"{_LINKS} (NVLink 3: 300 GB/s one way)",
+            f"{_GPUS} (2.00 TB/s; 271 TFLOP/s measured)",
+        ),
+    ),
+    "dgx-a100-40gb": Cluster(
+        name="DGX A100, 40 GB",
+        nvlink=300 * GB,
+        nic=25 * GB,
+        memory=40 * GIB,
+        peak=312e12,
+        hbm=1555 * GB,
+        reached=0.869,
+        source=(
+            "arXiv:2104.04473 section 5 (8 x 200 Gb/s HDR a node, 312 teraFLOP/s)",
+            f"{_LINKS} (NVLink 3: 300 GB/s one way)",
+            "NVIDIA A100 40GB data sheet (40 GB, 1,555 GB/s)",
+            f"{_GPUS} (271 TFLOP/s measured on A100 SXM)",
         ),
     ),
     "dgx-h100": Cluster(
@@ -66,10 +105,28 @@ CLUSTERS: dict[str, Cluster] = {
         nic=50 * GB,
         memory=80 * GIB,
         peak=989e12,
+        fp8=1979e12,
+        hbm=3350 * GB,
+        reached=0.803,
         source=(
             "arXiv:2406.11704 section 2.3 (450 GB/s each way, 8 x 400 Gb/s a node, 989 TFLOP/s)",
             "mlcommons/inference_results_v3.1 closed/Dell/systems/XE9680_H100_SXM_80GBx8_TRT.json"
             " (80 GB)",
+            f"{_GPUS} (fp8 1,979 TFLOP/s, 3.35 TB/s; 794 TFLOP/s measured in bf16)",
+        ),
+    ),
+    "dgx-h200": Cluster(
+        name="DGX H200",
+        nvlink=450 * GB,
+        nic=50 * GB,
+        memory=141 * GIB,
+        peak=989e12,
+        fp8=1979e12,
+        hbm=4800 * GB,
+        reached=0.803,
+        source=(
+            f"{_LINKS} (NVLink 4: 450 GB/s one way, 8 x 400 Gb/s a node)",
+            f"{_GPUS} (989 and 1,979 TFLOP/s, 141 GB, 4.8 TB/s; products as on H100)",
         ),
     ),
     "hgx-h800": Cluster(
@@ -78,7 +135,43 @@ CLUSTERS: dict[str, Cluster] = {
         nic=50 * GB,
         memory=80 * GIB,
         peak=989e12,
-        source=("arXiv:2505.09343 (NVLink 400 GB/s both ways, eight 400G network cards a node)",),
+        fp8=1979e12,
+        hbm=3350 * GB,
+        reached=0.803,
+        source=(
+            "arXiv:2505.09343 (NVLink 400 GB/s both ways, eight 400G network cards a node)",
+            f"{_GPUS} (H100 SXM, whose chip it is: fp8 1,979 TFLOP/s, 3.35 TB/s)",
+        ),
+    ),
+    "dgx-b200": Cluster(
+        name="DGX B200",
+        nvlink=900 * GB,
+        nic=50 * GB,
+        memory=180 * GIB,
+        peak=2250e12,
+        fp8=4500e12,
+        fp4=9000e12,
+        hbm=8000 * GB,
+        reached=0.776,
+        source=(
+            f"{_LINKS} (NVLink 5: 900 GB/s one way, 8 x 400 Gb/s a node)",
+            f"{_GPUS} (2,250, 4,500 and 9,000 TFLOP/s, 180 GB, 8 TB/s; 1,745 measured in bf16)",
+        ),
+    ),
+    "dgx-b300": Cluster(
+        name="DGX B300",
+        nvlink=900 * GB,
+        nic=100 * GB,
+        memory=288 * GIB,
+        peak=2250e12,
+        fp8=4500e12,
+        fp4=12600e12,
+        hbm=8000 * GB,
+        reached=0.786,
+        source=(
+            f"{_LINKS} (NVLink 5: 900 GB/s one way, 8 x 800 Gb/s a node)",
+            f"{_GPUS} (2,250, 4,500 and 12,600 TFLOP/s, 288 GB, 8 TB/s; 1,769 measured in bf16)",
+        ),
     ),
     "gb200-nvl72": Cluster(
         name="GB200 NVL72",
@@ -86,11 +179,32 @@ CLUSTERS: dict[str, Cluster] = {
         nic=50 * GB,
         memory=186 * GIB,
         peak=2500e12,
+        fp8=5000e12,
+        fp4=10000e12,
+        hbm=8000 * GB,
+        reached=0.729,
         rack=72,
         source=(
             f"{_LINKS} (NVLink 5, 900 GB/s one way, 72 GPUs)",
             "mlcommons/inference_results_v6.1 closed/Crusoe/systems/"
             "GB200-NVL72_GB200-186GB_aarch64x16_Dynamo.json (186 GB, one network card a GPU)",
+            f"{_GPUS} (2,500, 5,000 and 10,000 TFLOP/s, 8 TB/s; 1,822 measured in bf16)",
+        ),
+    ),
+    "gb300-nvl72": Cluster(
+        name="GB300 NVL72",
+        nvlink=900 * GB,
+        nic=100 * GB,
+        memory=288 * GIB,
+        peak=2500e12,
+        fp8=5000e12,
+        fp4=15000e12,
+        hbm=8000 * GB,
+        reached=0.729,
+        rack=72,
+        source=(
+            f"{_LINKS} (NVLink 5, 900 GB/s one way, 72 GPUs; ConnectX-8: 800 Gb/s)",
+            f"{_GPUS} (2,500, 5,000 and 15,000 TFLOP/s; memory as of B300; products as on GB200)",
         ),
     ),
 }

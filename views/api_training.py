@@ -212,11 +212,11 @@ def traffic_per_step(asked: Trained, cluster: str = "dgx-h100", cp_algorithm: st
     hides; the most exposed come first. Bytes "across" leave NVLink domains.
 
     Args:
-        cluster: "dgx-a100", "dgx-h100", "hgx-h800" or "gb200-nvl72".
+        cluster: "dgx-a100", "dgx-a100-40gb", "dgx-h100", "dgx-h200", "hgx-h800", "dgx-b200", "dgx-b300", "gb200-nvl72" or "gb300-nvl72".
         cp_algorithm: how keys and values go round in a cp group: "p2p", "all_gather" or "a2a".
         (the training)
         (the layout)
-    """
+    """  # noqa: E501  a tool shows only a parameter's first line
 
     def work() -> tuple[Question, list[Traffic], Computation]:
         question = _question(asked, TrafficAsked(cluster, cp_algorithm))
@@ -278,12 +278,12 @@ def better_layouts(
     Seconds are lower bounds; layouts that do not fit into memory come last.
 
     Args:
-        cluster: "dgx-a100", "dgx-h100", "hgx-h800" or "gb200-nvl72".
+        cluster: "dgx-a100", "dgx-a100-40gb", "dgx-h100", "dgx-h200", "hgx-h800", "dgx-b200", "dgx-b300", "gb200-nvl72" or "gb300-nvl72".
         capacity: memory of one GPU in GiB (2**30 bytes); 0: the cluster's.
         cp_algorithm: how keys and values go round in a cp group: "p2p", "all_gather" or "a2a".
         (the training)
         (the layout)
-    """
+    """  # noqa: E501  a tool shows only a parameter's first line
     traffic = TrafficAsked(cluster, cp_algorithm)
     question = _answered(asked, lambda: _question(asked, traffic, stated(capacity)))
     job = job_of(asked.layout, question)
