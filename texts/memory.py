@@ -252,6 +252,7 @@ MEMORY: dict[str, Text] = {
     "part_embedding": Text("Embedding's activations", "词嵌入的激活"),
     "part_output": Text("Output and logits", "输出与 logits"),
     "part_recomputed": Text("Layer being recomputed", "正在重算的一层"),
+    "part_working": Text("Working space", "临时空间"),
     "bars_title": Text("By pipeline stage", "按流水线阶段"),
     "bars_label": Text("Memory of each pipeline stage", "每个流水线阶段的显存"),
     "bars_some": Text(
@@ -278,6 +279,10 @@ MEMORY: dict[str, Text] = {
     "formula_recomputed": Text(
         "One layer's activations while its backward runs, beyond its input",
         "一层反向传播期间的激活，不含其输入",
+    ),
+    "formula_working": Text(
+        "A second copy of the logits, or the gradient of one matrix before it is added up",
+        "logits 的第二份副本，或一个矩阵在累加之前的梯度",
     ),
     "layer_norms": Text("norms", "归一化"),
     "layer_attention": Text("attention", "注意力"),

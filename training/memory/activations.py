@@ -6,12 +6,13 @@ byte; q, k, v, o: width of queries, keys, values and attention's output; f: ffn)
     part        every tp rank, or 1/tp with SP      always 1/tp
     norms       4h
     attention   2h input, h mask                    2q + 2k + 2v + 2o
-    core                                            5as softmax: its input, output and mask
+    core                                            5as softmax: its output, mask, and masked
     mlp         2h input, h mask                    2f + 2f, gated 4f + 2f
 
 With MHA and f = 4h that is the paper's sbh(10 + 24/t + 5as/(ht)), and sbh(34/t + 5as/(ht)) with
-sequence parallelism (SP). Selective recomputation keeps no core, and neither does FlashAttention;
-full recomputation keeps 2h, the input of the layer.
+sequence parallelism (SP). Masks are those of dropout, which models of today train without: then
+both h and 3as of the core are gone. FlashAttention keeps no core whatever is recomputed, selective
+recomputation none either; full recomputation keeps 2h, the input of the layer.
 
 Not in the paper, by the same count: MLA keeps its compressed queries and keys; each of the top_k
 copies of a token keeps 2h and the inside of its expert, even routing assumed; the router's few
@@ -38,14 +39,17 @@ def layer_activations(
     micro_batch: int = 1,
     recompute: str = "none",
     sequence_parallel: bool = False,
+    flash: bool = True,
+    dropout: bool = False,
 ) -> dict[str, float]:
     """Bytes of one layer for one micro-batch on one rank, by part.
 
-    The layer of GPT-3 on 8 tensor parallel ranks, with SP and selective recomputation, 34sbh/t:
+    The layer of GPT-3 on 8 tensor parallel ranks, with SP, dropout and selective recomputation,
+    34sbh/t:
 
     >>> from training.models import MODELS
     >>> found = layer_activations(MODELS["gpt3-175b"].model, Split(tp=8), recompute="selective",
-    ...                           sequence_parallel=True)
+    ...                           sequence_parallel=True, dropout=True)
     >>> sum(found.values()) == 34 * 2048 * 12288 / 8
     True
     """
@@ -54,13 +58,16 @@ def layer_activations(
     whole = _whole(split, sequence_parallel)
     if recompute == "full":
         return {"input": tokens * 2 * h * whole}
+    kept = 3 if dropout else 2
     widths = model.query_width + model.key_width + model.value_width + model.attention_width
     found = {
         "norms": tokens * 4 * h * whole,
-        "attention": tokens * ((3 * h + _latent_bytes(model)) * whole + 2 * widths / t),
-        "core": tokens * 5 * model.heads * model.sequence / t if recompute == "none" else 0.0,
-        "mlp": tokens * (3 * h * whole + _inside_bytes(model, _mlp_width(model, moe)) / t),
+        "attention": tokens * ((kept * h + _latent_bytes(model)) * whole + 2 * widths / t),
+        "core": 0.0,
+        "mlp": tokens * (kept * h * whole + _inside_bytes(model, _mlp_width(model, moe)) / t),
     }
+    if recompute == "none" and not flash:
+        found["core"] = tokens * (5 if dropout else 2) * model.heads * model.sequence / t
     if moe:
         copy = 2 * h * split.etp + _inside_bytes(model, model.expert_ffn)
         found["experts"] = tokens * whole * model.top_k * copy
@@ -68,12 +75,14 @@ def layer_activations(
 
 
 def embedding_activations(
-    model: Model, split: Split, *, micro_batch: int, sequence_parallel: bool
+    model: Model, split: Split, *, micro_batch: int, sequence_parallel: bool, dropout: bool = True
 ) -> float:
     """Bytes of the embedding for one micro-batch: the mask of its dropout.
 
     Source: arXiv:2205.05198 section 4.3, sbh/t for each micro-batch in flight.
     """
+    if not dropout:
+        return 0.0
     whole = _whole(split, sequence_parallel)
     return micro_batch * model.sequence / split.cp * model.hidden * whole
 

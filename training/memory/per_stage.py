@@ -25,7 +25,7 @@ from groups.mesh import whole_number
 from ..model import MAX_SIZE, Model, require_choice
 from ..parameters import StageParameters, layer_parameters, on_one_rank, stage_parameters
 from ..pipeline.in_flight import SCHEDULES, micro_batches_in_flight, outputs_in_flight, way_of
-from ..split import Split
+from ..split import Split, padded_vocabulary
 from .activations import (
     RECOMPUTE,
     embedding_activations,
@@ -38,7 +38,7 @@ STAGES = (0, 1, 2, 3)
 
 PARTS = (
     *("weights", "gradients", "optimizer", "gathered"),
-    *("activations", "embedding", "output", "recomputed"),
+    *("activations", "embedding", "output", "recomputed", "working"),
 )
 """What fills a rank's memory, in the order in which it is shown."""
 
@@ -113,6 +113,8 @@ class Training:
     recompute: str = "selective"
     sequence_parallel: bool = True
     instances: int = 1  # of the distributed optimizer
+    flash: bool = True  # attention as one kernel that keeps no scores
+    dropout: bool = False
 
     def __post_init__(self) -> None:
         for name in ("micro_batch", "micro_batches", "instances"):
@@ -121,7 +123,8 @@ class Training:
         choices = {"schedule": SCHEDULES, "precision": PRECISIONS, "recompute": RECOMPUTE}
         for name, offered in choices.items():
             require_choice(name, getattr(self, name), tuple(offered))
-        require_choice("sequence_parallel", self.sequence_parallel, (False, True))
+        for name in ("sequence_parallel", "flash", "dropout"):
+            require_choice(name, getattr(self, name), (False, True))
 
     def ranks_sharing(self, split: Split) -> tuple[int, int]:
         """Ranks that share the states of dense parameters, and of the experts'."""
@@ -152,7 +155,7 @@ def memory_per_stage(
     >>> split = Split(tp=8, pp=4, dp=2)
     >>> found = memory_per_stage(MODELS["llama3-70b"].model, split, Training(micro_batches=16))
     >>> [round(one.total / 1e9, 1) for one in found], found[0].in_flight
-    ([51.1, 43.5, 37.6, 33.8], 4.0)
+    ([50.1, 42.9, 37.3, 33.7], 4.0)
 
     Errors: LayoutError if the split does not cut the model evenly, or the chunks of the schedule
     do not go with it.
@@ -201,6 +204,7 @@ def _stage_memory(
             split,
             micro_batch=training.micro_batch,
             sequence_parallel=training.sequence_parallel,
+            dropout=training.dropout,
         )
     if parameters.held.is_last:
         held = outputs_in_flight(training.schedule, training.micro_batches)
@@ -212,6 +216,7 @@ def _stage_memory(
         )
     if training.recompute == "full":
         parts["recomputed"] = _recomputed(model, split, training, bool(moe_layers))
+    parts["working"] = _working(model, split, training, parameters)
     shown = {name: parts[name] for name in PARTS if parts.get(name)}
     return StageMemory(parameters.stage, parameters, in_flight, layer_bytes, shown)
 
@@ -252,7 +257,28 @@ def _gathered(model: Model, split: Split, training: Training, moe: bool) -> floa
 def _recomputed(model: Model, split: Split, training: Training, moe: bool) -> float:
     """What full recomputation keeps of the one layer whose backward runs, beyond its input."""
     kept = _layer_bytes(model, split, training, moe)
-    return _layer_bytes(model, split, training, moe, recompute="selective") - kept
+    return _layer_bytes(model, split, training, moe, recompute="none") - kept
+
+
+def _working(model: Model, split: Split, training: Training, parameters: StageParameters) -> float:
+    """What the backward needs for a moment, where it is most, beyond the logits counted already.
+
+    Either a second, 16-bit copy of the logits beside the 32-bit one, at the loss; or the gradients
+    of a product's output and of its weights, before these join the sum of all micro-batches: of
+    the output layer, or of the widest product of a layer.
+    """
+    tokens = training.micro_batch * model.sequence / split.cp
+    gradient = PRECISIONS[training.precision].gradient
+    widest = (2 if model.gated else 1) * model.ffn / split.tp
+    if parameters.layers == parameters.moe_layers:
+        widest = (2 if model.gated else 1) * model.shared_expert_ffn / split.tp
+    needed = [widest * (2 * tokens + gradient * model.hidden)]
+    counted = 0.0
+    if parameters.held.is_last:
+        vocabulary = padded_vocabulary(model.vocabulary, split.tp) / split.tp
+        counted = 4 * tokens * vocabulary
+        needed += [6 * tokens * vocabulary, vocabulary * (2 * tokens + gradient * model.hidden)]
+    return max(0.0, max(needed) - counted)
 
 
 def _layer_bytes(
@@ -267,6 +293,8 @@ def _layer_bytes(
         micro_batch=training.micro_batch,
         recompute=recompute or training.recompute,
         sequence_parallel=training.sequence_parallel,
+        flash=training.flash,
+        dropout=training.dropout,
     )
     return sum(parts.values())
 

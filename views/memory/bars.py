@@ -25,6 +25,7 @@ COLOURS = {
     "embedding": "#ffc2c3",
     "output": "#4c3e9e",
     "recomputed": "#78e6ff",
+    "working": "#8d1c44",
 }
 """The colour of each part in files, as the style sheet has it on the page."""
 
@@ -130,6 +131,7 @@ def _formulas(problem: Problem, stage: StageMemory, language: str) -> dict[str, 
         "embedding": f"{held} × {tokens} × {model.hidden:,} × 1 B{cut}",
         "output": f"{outputs}{tokens} × (4 B × {model.hidden:,}{cut} + {logits}){modules}",
         "recomputed": MEMORY["formula_recomputed"][language],
+        "working": MEMORY["formula_working"][language],
     }
 
 
@@ -171,6 +173,8 @@ def _activations(problem: Problem, stage: StageMemory, language: str) -> str:
         micro_batch=training.micro_batch,
         recompute=training.recompute,
         sequence_parallel=training.sequence_parallel,
+        flash=training.flash,
+        dropout=training.dropout,
     )
     parts = " + ".join(
         f"{MEMORY[f'layer_{part}'][language]} {number / 1e6:,.1f}" for part, number in layer.items()

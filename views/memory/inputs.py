@@ -108,13 +108,16 @@ def problem_of(layout: Layout, controls: Controls, asked: MemoryAsked) -> Proble
     schedule = "interleaved" if vpp > 1 else "1f1b"
     if not is_empty(asked.memory_schedule):
         schedule = one_of("memory_schedule", asked.memory_schedule, SCHEDULES)
+    recompute = _stated(asked, "recompute", ("none", "selective", "full"))
     training = Training(
         micro_batch=micro_batch,
         micro_batches=micro_batches,
         schedule=schedule,
         precision=_stated(asked, "precision", tuple(PRECISIONS)),
         zero=int(_stated(asked, "zero", ("0", "1", "2", "3"))),
-        recompute=_stated(asked, "recompute", ("none", "selective", "full")),
+        recompute=recompute,
+        # The page has one field for both: without recomputation it keeps the scores.
+        flash=recompute != "none",
         sequence_parallel=ON_OFF[_stated(asked, "sequence_parallel", tuple(ON_OFF))],
         instances=_whole(controls.instances, "instances", 1),
     )
