@@ -15,6 +15,7 @@ PARTS = (
     "picture",
     "pipeline",
     "search",
+    "estimate",
     "server",
     "browser",
     "clients",

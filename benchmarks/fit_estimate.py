@@ -1,0 +1,343 @@
+"""Fit the constants of training.estimate to public runs: `python -m benchmarks.fit_estimate`.
+
+It writes training/estimate/data/constants.json. Every constant has a value that physics or a source
+suggests and a width to it (START, WIDTHS, in logarithms); the fit moves it only as far as runs ask,
+by Gauss-Newton steps on errors of log seconds whose tails count linearly. A group's runs weigh
+together as the 0.3th power of their number, so that no source with many runs rules.
+
+In turn: shared constants and those of GPU families from all but nanotron's runs; nanotron's own,
+from those of its runs that did not stall; how often they stall; and how wide an interval must be,
+from errors on sources that the fit has not seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from training.estimate.constants import FAMILIES
+from training.estimate.memory import fit_of
+from training.estimate.request import Request, request_of
+from training.estimate.runs import DATA, Run, runs
+from training.estimate.seconds import decided, stall_seconds, step_seconds
+from training.estimate.work import Work, work_of
+
+# value, width: how far (in logarithms) it may well be from the value
+SHARED = {
+    "share": (0.9, 0.07),  # of what the best of all products reaches (clusters: reached)
+    "rows": (300.0, 0.5),  # tokens that cost as much as the product itself
+    "width": (200.0, 0.5),
+    "expert_share": (0.8, 0.3),  # grouped products, of share
+    "attention_share": (0.45, 0.3),  # of the 16-bit peak; FlashAttention-2 and later
+    "unfused_share": (0.4, 0.4),
+    "older_attention": (0.55, 0.3),  # FlashAttention-2 on Hopper and later: arXiv:2407.08608
+    "length": (500.0, 0.7),  # tokens of a sequence at which attention takes twice as long
+    "passes": (5.0, 0.4),  # over what is kept for the backward
+    "eager_passes": (1.3, 0.3),  # of kernels that fuse less
+    "cast_passes": (1.5, 0.3),  # with casts to 8 and 4 bits
+    "route_passes": (1.5, 0.4),  # with tokens sorted by expert
+    "score_passes": (3.0, 0.4),  # over scores that no kernel fuses
+    "fp8_share": (0.85, 0.1),  # of share, of the 8-bit peak
+    "fp4_share": (0.6, 0.25),
+    "logit_passes": (4.0, 0.4),
+    "nvlink_share": (0.75, 0.15),
+    "nic_share": (0.75, 0.2),
+    "hop_inside": (8e-6, 0.5),  # seconds
+    "hop_outside": (2e-5, 0.5),
+    "tp_exposed": (0.9, 0.15),
+    "cp_exposed": (0.5, 0.5),
+    "ep_exposed": (0.8, 0.3),
+    "pp_exposed": (0.7, 0.3),
+    "dp_exposed": (0.5, 0.5),  # of gradients and parameters with ZeRO-1 and 2
+    "summed_exposed": (0.5, 0.5),  # of all-reduced gradients
+    "fsdp_hidden": (0.9, 0.2),
+    "launch": (1e-3, 0.5),  # seconds a layer, forward and backward
+    "state_bytes": (36.0, 0.3),  # read and written by the optimizer, a parameter
+    "clear_bytes": (8.0, 0.3),
+    "step": (0.02, 0.5),  # seconds once a step
+}
+PER_FAMILY = ("share", "attention_share")
+NANOTRON = {
+    "share": (None, 0.15),
+    "passes": (None, 0.3),
+    "hop_outside": (None, 1.0),
+    "nic_share": (0.6, 0.5),
+    "tp_exposed": (1.0, 0.3),
+    "pp_exposed": (1.0, 0.5),
+    "dp_exposed": (1.0, 0.5),
+    "summed_exposed": (0.5, 0.5),
+    "step": (0.05, 0.7),
+    "launch": (1.5e-3, 0.5),
+    "launch_tp": (4.5e-3, 0.5),
+    "launch_rank": (5e-4, 0.5),
+    "launch_pp": (6e-3, 0.5),
+    "launch_pp_rank": (2.4e-3, 0.5),
+    "launch_node": (0.25, 0.5),
+}
+STALL = {"stall": 0.5, "stall_alone": 1.2, "stall_many": 511.0, "stall_full": 0.72}
+"""Seconds of a stalled message, and of a micro-batch without stages: medians of what stalled runs
+take longer, by stages (0.5 s with two, 0.75 with four, towards 1 with more). GPUs and fullness from
+which it is common."""
+
+UNSURE = {"M-LM table A100": 0.6, "M-LM table H100": 0.6}
+"""What a run that does not count weighs: 0.25, and these tables of tuned layouts more."""
+
+
+@dataclass(frozen=True)
+class Case:
+    run: Run
+    asked: Request
+    work: Work
+    seconds: float
+
+    @property
+    def family(self) -> str:
+        return FAMILIES[self.asked.cluster]
+
+
+Constants = dict[str, float]
+
+
+def cases(wanted: Callable[[Run], bool] = lambda run: True) -> list[Case]:
+    """The runs that ran and have a step time."""
+    found = []
+    for run in runs():
+        if run.status == "ok" and run.seconds and wanted(run):
+            asked = request_of(run.shape, **run.asked)
+            found.append(Case(run, asked, work_of(asked), run.seconds))
+    return found
+
+
+def log_errors(several: Sequence[Case], constants: Callable[[Case], Constants]) -> np.ndarray:
+    """log(estimated / measured) of each, stalls apart."""
+    found = (
+        sum(step_seconds(one.asked, one.work, constants(one)).values()) / one.seconds
+        for one in several
+    )
+    return np.log(np.fromiter(found, float))
+
+
+def descend(
+    errors: Callable[[np.ndarray], np.ndarray],
+    widths: np.ndarray,
+    weights: np.ndarray,
+    *,
+    near: float,
+    far: float = math.inf,
+    steps: int = 10,
+) -> np.ndarray:
+    """Moves of the constants' logarithms that make the errors least.
+
+    An error counts by its square up to ``near``, by its size up to ``far``, and no more beyond.
+    """
+    scale = 2 * near
+
+    def loss(found: np.ndarray, moved: np.ndarray) -> float:
+        size = np.minimum(abs(found), far)
+        each = np.where(size < near, size**2 / 2 / near, size - near / 2)
+        return float((weights * each).sum() / scale + ((moved / widths) ** 2).sum() / 2)
+
+    moved = np.zeros(len(widths))
+    found = errors(moved)
+    for _ in range(steps):
+        slope = np.empty((len(found), len(widths)))
+        for at in range(len(widths)):
+            a_little = moved.copy()
+            a_little[at] += 1e-3
+            slope[:, at] = (errors(a_little) - found) / 1e-3
+        each = weights * (abs(found) < far) / np.maximum(abs(found), near) / scale
+        square = slope.T @ (each[:, None] * slope) + np.diag(1 / widths**2)
+        step = np.linalg.solve(square, slope.T @ (each * found) + moved / widths**2)
+        before = loss(found, moved)
+        for part in (1.0, 0.5, 0.25, 0.125):
+            if loss(errors(moved - part * step), moved - part * step) < before:
+                moved = moved - part * step
+                break
+        else:
+            return moved
+        found = errors(moved)
+        if before - loss(found, moved) < 1e-3:
+            break
+    return moved
+
+
+def fit_shared(several: Sequence[Case], steps: int = 12) -> tuple[Constants, dict[str, Constants]]:
+    """Constants for all, and those of each family of GPUs."""
+    families = sorted(set(FAMILIES.values()))
+    names = [*SHARED, *(f"{name} {family}" for name in PER_FAMILY for family in families)]
+    widths = [SHARED[name.split()[0]][1] / (1 + (" " in name)) for name in names]
+    counts = Counter(one.run.group for one in several)
+    weights = np.array([_weight(one.run, counts[one.run.group]) for one in several])
+    weights *= len(several) / weights.sum()
+
+    def errors(moved: np.ndarray) -> np.ndarray:
+        return log_errors(several, _by_family(*_constants(dict(zip(names, moved)), families)))
+
+    moved = descend(errors, np.array(widths), weights, near=0.06, steps=steps)
+    return _constants(dict(zip(names, moved)), families)
+
+
+def _weight(run: Run, number: int) -> float:
+    sure = 1.0 if run.counts else UNSURE.get(run.group, 0.25)
+    return sure / number**0.7
+
+
+def _constants(
+    moved: Mapping[str, float], families: Sequence[str]
+) -> tuple[Constants, dict[str, Constants]]:
+    shared = {name: SHARED[name][0] * math.exp(moved[name]) for name in SHARED}
+    own = {
+        family: {name: shared[name] * math.exp(moved[f"{name} {family}"]) for name in PER_FAMILY}
+        for family in families
+    }
+    return shared, own
+
+
+def fit_nanotron(several: Sequence[Case], base: Constants) -> Constants:
+    """What nanotron's runs have of their own; runs far slower than all others do not count."""
+    starts = {name: base[name] if at is None else at for name, (at, _) in NANOTRON.items()}
+
+    def own(moved: np.ndarray) -> Constants:
+        return {name: at * math.exp(by) for (name, at), by in zip(starts.items(), moved)}
+
+    def errors(moved: np.ndarray) -> np.ndarray:
+        constants = {**base, **own(moved)}
+        return log_errors(several, lambda one: constants)
+
+    widths = np.array([width for _, width in NANOTRON.values()])
+    found = descend(errors, widths, np.ones(len(several)), near=0.1, far=1.0)
+    return own(found)
+
+
+def fit_stalls(several: Sequence[Case], constants: Constants) -> Constants:
+    """How likely a run stalls, by logistic regression: of what `stall_seconds` looks at."""
+    odds = ("stall_odds", "stall_odds_many", "stall_odds_summed", "stall_odds_full")
+    odds += ("stall_odds_alone", "stall_odds_alone_many")
+    signs = np.array([_signs(one) for one in several])
+    stalled = np.array([_stalled(one, constants) for one in several], float)
+    found = np.zeros(len(odds))
+    for _ in range(30):
+        share = 1 / (1 + np.exp(-signs @ found))
+        square = signs.T @ ((share * (1 - share))[:, None] * signs) + np.eye(len(odds)) / 100
+        found += np.linalg.solve(square, signs.T @ (stalled - share) - found / 100)
+    return {**STALL, **dict(zip(odds, found.tolist()))}
+
+
+def _signs(one: Case) -> list[float]:
+    split, many = one.asked.split, one.asked.gpus > STALL["stall_many"]
+    staged = split.pp > 1
+    summed = one.asked.training.zero == 0 and split.dp > 1
+    full = max(0.0, fullness(one) - STALL["stall_full"])
+    return [staged, staged and many, staged and summed, full, not staged, not staged and many]
+
+
+def fullness(one: Case) -> float:
+    return fit_of(one.asked).needed / one.asked.machine.memory
+
+
+def _stalled(one: Case, constants: Constants) -> bool:
+    """Whether a run takes longer by more than half of what stalls would add."""
+    split = one.asked.split
+    each = STALL["stall"] * 2 * (split.pp - 1) / split.pp or STALL["stall_alone"]
+    slots = one.asked.micro_batches + split.pp - 1
+    plain = sum(step_seconds(one.asked, one.work, constants).values())
+    return one.seconds - plain > 0.55 * each * slots
+
+
+def held_out(several: Sequence[Case], key: Callable[[Run], str]) -> np.ndarray:
+    """log(estimated / measured) with each key's runs left out of the fit in turn."""
+    found = np.zeros(len(several))
+    for name in sorted({key(one.run) for one in several}):
+        out = [key(one.run) == name for one in several]
+        shared, own = fit_shared([one for one, x in zip(several, out) if not x], steps=6)
+        left = [one for one, x in zip(several, out) if x]
+        found[np.array(out)] = log_errors(left, _by_family(shared, own))
+    return found
+
+
+def held_out_nanotron(several: Sequence[Case], base: Constants) -> np.ndarray:
+    """The same of nanotron's runs with each model left out in turn, stalls counted."""
+    found = np.zeros(len(several))
+    for name in sorted({one.run.model for one in several}):
+        out = np.array([one.run.model == name for one in several])
+        seen = [one for one, x in zip(several, out) if not x]
+        own = fit_nanotron(seen, base)
+        constants = {**base, **own, **fit_stalls(seen, {**base, **own})}
+        left = [one for one, x in zip(several, out) if x]
+        found[out] = [math.log(_with_stalls(one, constants) / one.seconds) for one in left]
+    return found
+
+
+def _with_stalls(one: Case, constants: Constants) -> float:
+    more, share = stall_seconds(one.asked, constants, fullness(one))
+    plain = sum(step_seconds(one.asked, one.work, constants).values())
+    return plain + more * decided(share)
+
+
+def _by_family(shared: Constants, own: Mapping[str, Constants]) -> Callable[[Case], Constants]:
+    merged = {family: {**shared, **mine} for family, mine in own.items()}
+    return lambda one: merged[one.family]
+
+
+def kind_of(run: Run) -> str:
+    """The kind of source: Bridge's releases are one, MosaicML's tables are one."""
+    return run.group if run.group.startswith(("M-LM", "NeMo")) else run.group.split()[0]
+
+
+def spreads(several: Sequence[Case], errors: np.ndarray) -> dict[str, list[float]]:
+    """Measured over estimated: the 5th and 95th percentile, of dense models and mixtures."""
+    found = {}
+    for name, experts in (("dense", False), ("moe", True)):
+        ratios = [
+            math.exp(-error)
+            for one, error in zip(several, errors)
+            if one.run.counts and bool(one.asked.model.experts) == experts
+        ]
+        found[name] = [round(float(x), 3) for x in np.quantile(ratios, [0.05, 0.95])]
+    return found
+
+
+def is_nanotron(run: Run) -> bool:
+    return run.group == "Playbook"
+
+
+def rounded(constants: Constants) -> Constants:
+    return {name: float(f"{value:.4g}") for name, value in constants.items()}
+
+
+def everything() -> dict[str, Any]:
+    """The content of constants.json."""
+    tuned = cases(lambda run: not is_nanotron(run))
+    plain = cases(is_nanotron)
+    shared, own = fit_shared(tuned)
+    base = {**shared, **own["h100"]}
+    nanotron = fit_nanotron(plain, base)
+    nanotron |= fit_stalls(plain, {**base, **nanotron})
+    spread = spreads(tuned, held_out(tuned, lambda run: run.source))
+    errors = log_errors(plain, lambda one: {**base, **nanotron})
+    ratios = np.exp(-errors[abs(errors) < 0.8])
+    spread["nanotron"] = [round(float(x), 3) for x in np.quantile(ratios, [0.03, 0.97])]
+    return {
+        "shared": rounded(shared),
+        "families": {family: rounded(mine) for family, mine in own.items()},
+        "software": {"nanotron": rounded(nanotron)},
+        "spread": spread,
+    }
+
+
+def main() -> None:
+    argparse.ArgumentParser(prog="python -m benchmarks.fit_estimate", description=__doc__)
+    found = everything()
+    (DATA / "constants.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

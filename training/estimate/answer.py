@@ -1,0 +1,160 @@
+"""`estimate`: the checked request, its work, its seconds, their interval, and the memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from groups.errors import not_a_choice
+
+from ..model import Model
+from .constants import FAMILIES, SOFTWARE, constants_of, fitted, software_of
+from .memory import Fit, fit_of
+from .near import Near, lacks, nearest
+from .request import Request, request_of
+from .seconds import decided, stall_seconds, step_seconds
+from .work import work_of
+
+FAR = 1.25
+"""How much wider, each way, an interval is for each thing that no public run is near in."""
+
+UNLIKELY = 0.12
+"""Share of runs that stall, or do not, below which the interval leaves them out."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A step as it will likely be.
+
+    Attributes:
+        seconds: of a step.
+        low, high: the interval that holds 90 % of real runs.
+        parts: seconds by cause (training.estimate.seconds.PARTS); they sum to ``seconds``.
+        memory: bytes that are allocated at most on the fullest rank.
+        fits: whether the cluster's GPU holds that and what comes beside (``fit.needed``).
+        fit: memory in full.
+        software: whose constants were taken (training.estimate.constants).
+        stalls: share of runs like this in which messages stall.
+        near: whether public runs are near; what they lack stands in ``lacks``.
+    """
+
+    seconds: float
+    low: float
+    high: float
+    parts: dict[str, float]
+    fit: Fit
+    software: str
+    stalls: float
+    lacks: tuple[str, ...]
+    request: Request = field(repr=False)
+
+    @property
+    def memory(self) -> float:
+        return self.fit.allocated
+
+    @property
+    def fits(self) -> bool:
+        return self.fit.fits
+
+    @property
+    def near(self) -> bool:
+        return not self.lacks
+
+    def nearest(self, most: int = 5) -> tuple[Near, ...]:
+        """The public runs nearest to this one, the nearest first."""
+        return nearest(self.request, most)
+
+
+def estimate(
+    model: Model,
+    *,
+    cluster: str = "dgx-h100",
+    gpus: int = 64,
+    gpus_per_node: int = 8,
+    tp: int = 8,
+    pp: int = 1,
+    cp: int = 1,
+    ep: int = 1,
+    etp: int | None = None,
+    vpp: int = 1,
+    micro_batch: int = 1,
+    global_batch: int = 256,
+    sequence: int = 4096,
+    precision: str = "bf16",
+    zero: int = 1,
+    recompute: str = "none",
+    flash: bool = True,
+    sequence_parallel: bool = True,
+    software: str = "",
+) -> Estimate:
+    """The time of a step and the memory it needs, from constants that public runs were fitted to.
+
+    ``precision``: of the layers' matrix products. ``flash``: attention as one kernel. Runs without
+    it are taken to train with dropout, as those of its time did. ``software``: whose constants;
+    empty: of what public runs like this one ran on. Layers that pp x vpp does not divide are dealt
+    out unevenly. What overlaps: gradients and parameters as Megatron's flags have it, the rest by
+    what the fit found exposed.
+
+    >>> from training.models import MODELS
+    >>> e = estimate(MODELS["gpt3-175b"].model, cluster="dgx-a100", gpus=64, pp=8, vpp=3,
+    ...              global_batch=64, sequence=2048, recompute="selective", flash=False)
+    >>> 12 < e.seconds < 17, e.low < 13.75 < e.high  # measured: arXiv:2205.05198 Table 5
+    (True, True)
+
+    Errors: LayoutError for what does not go together.
+    """
+    asked = request_of(
+        model,
+        cluster=cluster,
+        gpus=gpus,
+        gpus_per_node=gpus_per_node,
+        tp=tp,
+        pp=pp,
+        cp=cp,
+        ep=ep,
+        etp=etp,
+        vpp=vpp,
+        micro_batch=micro_batch,
+        global_batch=global_batch,
+        sequence=sequence,
+        precision=precision,
+        zero=zero,
+        recompute=recompute,
+        flash=flash,
+        sequence_parallel=sequence_parallel,
+    )
+    if software not in ("", *SOFTWARE):
+        raise not_a_choice("software", software, SOFTWARE)
+    return _answer(asked, software or software_of(asked))
+
+
+def _answer(asked: Request, software: str) -> Estimate:
+    constants = constants_of(FAMILIES[asked.cluster], software)
+    fit = fit_of(asked)
+    parts = step_seconds(asked, work_of(asked), constants)
+    plain = sum(parts.values())
+    more, share = stall_seconds(asked, constants, fit.needed / asked.machine.memory)
+    if share:
+        parts["pp" if asked.split.pp > 1 else "dp"] += more * decided(share)
+    found = lacks(asked)
+    low, high = _spread(asked, software)
+    low /= FAR ** len(found)
+    high *= FAR ** len(found)
+    return Estimate(
+        seconds=sum(parts.values()),
+        low=low * (plain if share < 1 - UNLIKELY else plain + more),
+        high=high * (plain + more if share > UNLIKELY else plain),
+        parts=parts,
+        fit=fit,
+        software=software,
+        stalls=share,
+        lacks=found,
+        request=asked,
+    )
+
+
+def _spread(asked: Request, software: str) -> tuple[float, float]:
+    """Measured over estimated, at the ends of the interval."""
+    spread = fitted()["spread"]
+    kind = "nanotron" if software == "nanotron" else "moe" if asked.model.experts else "dense"
+    low, high = spread[kind]
+    return low, high

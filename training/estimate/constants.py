@@ -1,0 +1,109 @@
+"""The constants that turn work into seconds, by machine and by the software that ran on it.
+
+They are in data/constants.json, written by `python -m training.estimate.fit` from public runs.
+A constant is the shared one, unless the GPU's family or the software has its own. Software:
+
+    megatron   Megatron-LM, Megatron-Bridge and what is built like them: fused kernels, collectives
+               that overlap where they can; what is taken unless the request says otherwise
+    fsdp       ZeRO-2 and 3 as PyTorch has them, and kernels of PyTorch
+    nanotron   jobs that the Ultra-Scale Playbook ran with it, in any layout: its host takes longer
+               to launch a layer than the GPU to compute it, and its messages between stages stall
+               for half a second where many nodes or a full memory get in their way
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from math import log2
+from typing import TypedDict, cast
+
+from ..model import Model
+from ..parameters import total_parameters
+from .request import Request
+from .runs import DATA, runs
+
+SOFTWARE = ("megatron", "fsdp", "nanotron")
+
+FAMILIES = {
+    "dgx-a100": "a100",
+    "dgx-a100-40gb": "a100",
+    "dgx-h100": "h100",
+    "dgx-h200": "h100",
+    "hgx-h800": "h100",
+    "dgx-b200": "b200",
+    "dgx-b300": "b200",
+    "gb200-nvl72": "gb200",
+    "gb300-nvl72": "gb200",
+}
+"""Clusters whose GPUs compute alike have constants in common."""
+
+SAME_JOB = 0.3, 1.0, 1.0
+"""Doublings of parameters, GPUs and samples of a step up to which a job is one of nanotron's."""
+
+
+class Fitted(TypedDict):
+    """Everything the fit wrote: constants, and measured over estimated at an interval's ends."""
+
+    shared: dict[str, float]
+    families: dict[str, dict[str, float]]
+    software: dict[str, dict[str, float]]
+    spread: dict[str, list[float]]
+
+
+@lru_cache(maxsize=1)
+def fitted() -> Fitted:
+    """The content of data/constants.json."""
+    return cast("Fitted", json.loads((DATA / "constants.json").read_text(encoding="utf-8")))
+
+
+@lru_cache(maxsize=64)
+def constants_of(family: str, software: str) -> dict[str, float]:
+    """The constants of one GPU family under one software.
+
+    >>> 0.5 < constants_of("h100", "megatron")["share"] < 1.2
+    True
+    """
+    found = fitted()
+    own = found["software"].get(software, {})
+    return {**found["shared"], **found["families"][family], **own}
+
+
+@lru_cache(maxsize=1)
+def _jobs() -> tuple[tuple[float, float, float, int], ...]:
+    """Parameters, GPUs and samples of a step, as doublings, and sequence of nanotron's jobs."""
+    found = set()
+    for run in runs():
+        if run.group == "Playbook":
+            asked = run.asked
+            size = log2(total_parameters(run.shape))
+            found.add((size, log2(asked["gpus"]), log2(asked["global_batch"]), asked["sequence"]))
+    return tuple(sorted(found))
+
+
+@lru_cache(maxsize=1024)
+def _is_nanotron_s(model: Model, gpus: int, global_batch: int) -> bool:
+    here = (log2(total_parameters(model)), log2(gpus), log2(global_batch))
+    return any(
+        model.sequence == sequence
+        and all(abs(a - b) <= most for a, b, most in zip(here, there, SAME_JOB))
+        for *there, sequence in _jobs()
+    )
+
+
+def software_of(asked: Request) -> str:
+    """What a run like this most likely ran on, among the public ones."""
+    training, model = asked.training, asked.model
+    if training.zero >= 2:
+        return "fsdp"
+    is_plain = (
+        asked.cluster == "dgx-h100"
+        and asked.precision in ("bf16", "fp16")
+        and not model.experts
+        and asked.split.vpp == 1
+        and asked.split.cp == 1
+        and training.recompute == "none"
+        and asked.flash
+        and _is_nanotron_s(model, asked.gpus, asked.global_batch)
+    )
+    return "nanotron" if is_plain else "megatron"

@@ -1,0 +1,183 @@
+"""How true estimates are, as figures of many runs.
+
+step    |estimated / measured - 1|, median and 90th percentile; bias: median of the ratio
+cover   share of measured steps within [low, high]; wide: high / low, median
+order   Spearman's rank correlation of estimated and measured, in sets of one model, GPUs,
+        sequence, global batch and software, of four runs or more; by their number of runs
+regret  how much slower than the fastest of its set the run estimated fastest is
+memory  |estimated / measured - 1| where a source says what was allocated
+oom     of sources that say which runs lacked memory: share told right; of those that did,
+        caught; of those that ran, lost
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from groups.errors import LayoutError
+
+from .answer import Estimate, estimate
+from .runs import DATA, Run
+
+SET = 4
+"""Runs that a set needs for its order to say anything."""
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A run and what was estimated of it; None: refused."""
+
+    run: Run
+    found: Estimate | None
+
+    @property
+    def ratio(self) -> float:
+        """Estimated over measured."""
+        assert self.found
+        assert self.run.seconds
+        return self.found.seconds / self.run.seconds
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The figures of the module's table; nan where there is nothing to tell."""
+
+    runs: int
+    refused: int
+    step: float
+    step90: float
+    bias: float
+    cover: float
+    wide: float
+    order: float
+    regret: float
+    regret90: float
+    memory: float
+    memory90: float
+    right: float
+    caught: float
+    lost: float
+
+
+def answered(several: Iterable[Run]) -> list[Answered]:
+    """Every run asked."""
+    found = []
+    for run in several:
+        try:
+            found.append(Answered(run, estimate(run.shape, **run.asked)))
+        except LayoutError:
+            found.append(Answered(run, None))
+    return found
+
+
+def figures(several: Sequence[Answered]) -> Figures:
+    """The figures of these runs."""
+    ran = [one for one in several if one.run.status == "ok" and one.run.seconds]
+    timed = [one for one in ran if one.found]
+    ratios = np.array([one.ratio for one in timed])
+    off = abs(ratios - 1)
+    order, regrets = _sets(timed)
+    memory = [_memory_error(one) for one in several if one.found and one.run.kind == "allocated"]
+    right, caught, lost = _oom(several)
+    return Figures(
+        runs=len(ran),
+        refused=len(ran) - len(timed),
+        step=_quantile(off, 0.5),
+        step90=_quantile(off, 0.9),
+        bias=_quantile(ratios, 0.5),
+        cover=_mean([_is_covered(one) for one in timed]),
+        wide=_quantile([one.found.high / one.found.low for one in timed if one.found], 0.5),
+        order=order,
+        regret=_quantile(regrets, 0.5),
+        regret90=_quantile(regrets, 0.9),
+        memory=_quantile(memory, 0.5),
+        memory90=_quantile(memory, 0.9),
+        right=right,
+        caught=caught,
+        lost=lost,
+    )
+
+
+def _is_covered(one: Answered) -> bool:
+    assert one.found
+    assert one.run.seconds
+    return one.found.low <= one.run.seconds <= one.found.high
+
+
+def _memory_error(one: Answered) -> float:
+    assert one.found
+    assert one.run.memory
+    return abs(one.found.memory / (one.run.memory * 2**30) - 1)
+
+
+def _sets(timed: Sequence[Answered]) -> tuple[float, list[float]]:
+    sets: dict[tuple[object, ...], list[Answered]] = defaultdict(list)
+    for one in timed:
+        asked = one.run.asked
+        sizes = (asked["gpus"], asked["sequence"], asked["global_batch"])
+        key = (one.run.group, one.run.model, one.run.software, *sizes)
+        sets[key].append(one)
+    orders, regrets = [], []
+    for several in sets.values():
+        if len(several) < SET:
+            continue
+        guessed = np.array([one.found.seconds for one in several if one.found])
+        real = np.array([one.run.seconds for one in several])
+        orders.append((spearman(guessed, real), len(several)))
+        first = real[guessed <= guessed.min() * (1 + 1e-9)].mean()
+        regrets.append(float(first / real.min() - 1))
+    total = sum(number for _, number in orders)
+    order = sum(one * number for one, number in orders) / total if total else math.nan
+    return order, regrets
+
+
+def spearman(a: np.ndarray, b: np.ndarray) -> float:
+    """The correlation of ranks.
+
+    >>> spearman(np.array([1.0, 2.0, 3.0]), np.array([10.0, 30.0, 20.0]))
+    0.5
+    """
+    a, b = _ranks(a), _ranks(b)
+    if np.ptp(a) == 0 or np.ptp(b) == 0:
+        return 0.0
+    return round(float(np.corrcoef(a, b)[0, 1]), 12)
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    """Places in ascending order; equal values share the mean of theirs."""
+    _, place, number = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(number) - (number + 1) / 2)[place]
+
+
+def _oom(several: Sequence[Answered]) -> tuple[float, float, float]:
+    known = {one.run.group for one in several if one.run.status == "oom"}
+    asked = [one for one in several if one.run.group in known and one.found]
+    good = [one.found.fits for one in asked if one.found and one.run.status == "ok"]
+    bad = [not one.found.fits for one in asked if one.found and one.run.status == "oom"]
+    return _mean([*good, *bad]), _mean(bad), _mean([not one for one in good])
+
+
+def _mean(values: Sequence[bool]) -> float:
+    return float(np.mean(values)) if values else math.nan
+
+
+def _quantile(values: Sequence[float] | np.ndarray, share: float) -> float:
+    return float(np.quantile(values, share)) if len(values) else math.nan
+
+
+@lru_cache(maxsize=1)
+def error_table() -> tuple[dict[str, str], ...]:
+    """data/errors.csv: the errors by group of runs, as the fit found them and with each left out.
+
+    >>> {"group", "runs", "step", "cover", "unseen_step"} <= set(error_table()[0])
+    True
+    """
+    with (DATA / "errors.csv").open(encoding="utf-8", newline="") as file:
+        return tuple(csv.DictReader(file))

@@ -1,0 +1,121 @@
+"""Which public runs are near a layout: "you are here", and whether an estimate can lean on them.
+
+Runs are near by what decides their speed. Each difference counts by its size in doublings, one
+axis like the other; another family of GPUs, other number formats, or experts where there are none
+count as several doublings.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from ..model import Model
+from ..parameters import active_parameters, total_parameters
+from .constants import FAMILIES
+from .request import Request
+from .runs import Run, runs
+
+AXES = ("tp", "pp", "cp", "ep", "vpp")
+_EIGHT_BITS = {"fp8": 1.0, "mxfp8": 1.0, "nvfp4": 2.0}
+_MIXED = 6.0
+"""Doublings that stand for a model with experts instead of one without."""
+
+FAR_FAMILY = 8.0
+NEAR_SIZE = math.log2(12)
+"""Doublings of parameters up to which a run still says something about a model."""
+
+
+@dataclass(frozen=True)
+class Near:
+    """A run and how far it is, in doublings of sizes."""
+
+    run: Run
+    distance: float
+
+
+@lru_cache(maxsize=512)
+def _sizes(model: Model) -> tuple[float, float]:
+    return math.log2(total_parameters(model)), math.log2(active_parameters(model))
+
+
+def _place(
+    model: Model,
+    gpus: int,
+    sizes: Mapping[str, int],
+    precision: str,
+    sequence: int,
+    tokens: float,
+) -> list[float]:
+    total, active = _sizes(model)
+    found = [total, active, math.log2(gpus), math.log2(sequence), math.log2(tokens)]
+    found += [math.log2(sizes[name]) for name in AXES]
+    return [*found, 2 * _EIGHT_BITS.get(precision, 0.0), _MIXED * bool(model.experts)]
+
+
+@lru_cache(maxsize=1)
+def _map() -> tuple[tuple[Run, ...], np.ndarray, tuple[str, ...]]:
+    """The runs that have a step time, where they stand, and their GPUs' families."""
+    timed = tuple(run for run in runs() if run.seconds)
+    places = []
+    for run in timed:
+        asked = run.asked
+        place = _place(
+            run.shape,
+            asked["gpus"],
+            {"tp": asked["tp"], "pp": asked["pp"], "cp": asked["cp"], "ep": asked["ep"]}
+            | {"vpp": asked["vpp"]},
+            asked["precision"],
+            asked["sequence"],
+            asked["micro_batch"] * asked["sequence"],
+        )
+        places.append(place)
+    return timed, np.array(places), tuple(FAMILIES[run.asked["cluster"]] for run in timed)
+
+
+def nearest(asked: Request, most: int = 5) -> tuple[Near, ...]:
+    """The runs nearest to a request, the nearest first."""
+    timed, _, _ = _map()
+    distance = _distances(asked)
+    order = np.argsort(distance, kind="stable")[:most]
+    return tuple(Near(timed[at], round(float(distance[at]), 2)) for at in order)
+
+
+def _distances(asked: Request) -> np.ndarray:
+    _, places, families = _map()
+    split = asked.split
+    sizes = {name: getattr(split, name) for name in AXES}
+    tokens = asked.training.micro_batch * asked.model.sequence
+    here = _place(asked.model, asked.gpus, sizes, asked.precision, asked.model.sequence, tokens)
+    own = FAMILIES[asked.cluster]
+    other = np.array([family != own for family in families])
+    return np.sqrt(((places - np.array(here)) ** 2).sum(axis=1) + (FAR_FAMILY * other) ** 2)
+
+
+@lru_cache(maxsize=4096)
+def _lacks(family: str, mixed: bool, size: float, gpus: float) -> tuple[str, ...]:
+    _, places, families = _map()
+    same = np.array([one == family for one in families])
+    if not same.any():
+        return ("gpu",)
+    kind = same & ((places[:, -1] > 0) == mixed)
+    if not kind.any():
+        return ("model",)
+    found = []
+    if np.min(abs(places[kind, 1] - size)) > NEAR_SIZE:
+        found.append("size")
+    if gpus > places[kind, 2].max() + 2:
+        found.append("gpus")
+    return tuple(found)
+
+
+def lacks(asked: Request) -> tuple[str, ...]:
+    """Why no public run is near: of this GPU, of such a model (with experts or without), of a size
+    near this one's, on so many GPUs; empty if there are some."""
+    _, active = _sizes(asked.model)
+    family, mixed = FAMILIES[asked.cluster], bool(asked.model.experts)
+    return _lacks(family, mixed, round(active, 1), float(math.ceil(math.log2(asked.gpus))))

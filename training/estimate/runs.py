@@ -1,0 +1,138 @@
+"""Public training runs that others measured: how each is asked of `estimate`, and what came out.
+
+data/runs.csv has a row a run, data/models.json the shapes, data/sources.csv where each row stands,
+data/README.md how they were read. ``counts``: shape, settings and measurement are sure.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TypedDict, cast
+
+from ..model import Model
+
+DATA = Path(__file__).parent / "data"
+
+
+class Arguments(TypedDict):
+    """What `estimate` is asked beside the model."""
+
+    cluster: str
+    gpus: int
+    gpus_per_node: int
+    tp: int
+    pp: int
+    cp: int
+    ep: int
+    etp: int | None
+    vpp: int
+    micro_batch: int
+    global_batch: int
+    sequence: int
+    precision: str
+    zero: int
+    recompute: str
+    flash: bool
+    sequence_parallel: bool
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run. ``seconds`` and ``memory`` (GiB) are None where the source does not say.
+
+    Attributes:
+        group: runs of one source on one GPU, as the errors are told.
+        source: its number in sources.csv.
+        line: of the source's table.
+        model: its name in models.json.
+        asked: what `estimate` is asked, but the model.
+        status: ok, oom, or crashed.
+        kind: which memory: allocated, reserved, or unknown.
+        software: version or kernel, where runs of one set may differ in it.
+    """
+
+    group: str
+    source: str
+    line: str
+    model: str
+    asked: Arguments
+    status: str
+    seconds: float | None
+    memory: float | None
+    kind: str
+    software: str
+    counts: bool
+
+    @property
+    def shape(self) -> Model:
+        return shape_of(self.model, self.asked["sequence"])
+
+
+@lru_cache(maxsize=1)
+def _shapes() -> dict[str, dict[str, int]]:
+    text = (DATA / "models.json").read_text(encoding="utf-8")
+    return cast("dict[str, dict[str, int]]", json.loads(text))
+
+
+@lru_cache(maxsize=256)
+def shape_of(name: str, sequence: int) -> Model:
+    """The model of a run, at the run's sequence."""
+    return Model(sequence=sequence, **_shapes()[name])  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=1)
+def runs() -> tuple[Run, ...]:
+    """Every run, in the order of the sources.
+
+    >>> one = runs()[0]
+    >>> one.model, one.asked["cluster"], one.asked["gpus"], one.seconds
+    ('DeepSeekV3', 'gb300-nvl72', 256, 10.422)
+    """
+    with (DATA / "runs.csv").open(encoding="utf-8", newline="") as file:
+        return tuple(_run(row) for row in csv.DictReader(file))
+
+
+@lru_cache(maxsize=1)
+def sources() -> dict[str, dict[str, str]]:
+    """By number: name, where it stands (with commit), licence."""
+    with (DATA / "sources.csv").open(encoding="utf-8", newline="") as file:
+        return {row["source"]: row for row in csv.DictReader(file)}
+
+
+def _run(row: dict[str, str]) -> Run:
+    asked = Arguments(
+        cluster=row["cluster"],
+        gpus=int(row["gpus"]),
+        gpus_per_node=int(row["gpus_per_node"]),
+        tp=int(row["tp"]),
+        pp=int(row["pp"]),
+        cp=int(row["cp"]),
+        ep=int(row["ep"]),
+        etp=int(row["etp"]) if row["etp"] else None,
+        vpp=int(row["vpp"]),
+        micro_batch=int(row["micro_batch"]),
+        global_batch=int(row["global_batch"]),
+        sequence=int(row["sequence"]),
+        precision=row["precision"],
+        zero=int(row["zero"]),
+        recompute=row["recompute"],
+        flash=row["flash"] == "1",
+        sequence_parallel=row["sequence_parallel"] == "1",
+    )
+    return Run(
+        group=row["group"],
+        source=row["source"],
+        line=row["line"],
+        model=row["model"],
+        asked=asked,
+        status=row["status"],
+        seconds=float(row["seconds"]) if row["seconds"] else None,
+        memory=float(row["memory_gib"]) if row["memory_gib"] else None,
+        kind=row["memory_kind"],
+        software=row["software"],
+        counts=row["counts"] == "1",
+    )

@@ -1,0 +1,213 @@
+"""Time of a step from its work and the constants of a machine, by cause.
+
+    products    operations / (peak * share) * (1 + rows / m + width / w), m tokens and w the
+                narrower side of a product: short and narrow ones leave the GPU waiting
+    attention   operations / (16-bit peak * its own share), with the same (1 + length / s)
+    passing     bytes kept for the backward * passes / bandwidth of the GPU's memory
+    messages    bytes / (link * share) + count * latency + hops * latency of a hop
+    stage       a micro-batch's computation and waits, or the host's time to launch it if that is
+                longer: (a^4 + b^4)^(1/4)
+    step        m micro-batches of the slowest stage, and the others once: 1F1B's bubble, of which
+                vpp chunks leave a v-th (arXiv:2104.04473 section 2.2)
+
+and behind the last micro-batch what of the gradients and parameters nothing hides, and the
+optimizer's passes over its state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, log2
+
+from ..clusters import Cluster
+from .request import Request
+from .work import LayerWork, Messages, Products, Work
+
+PARTS = ("compute", "bubble", "tp", "cp", "ep", "pp", "dp", "optimizer", "host")
+"""What a step's seconds are for, in the order in which they are shown."""
+
+SHARP = 4.0
+"""Of two things of which the longer one counts, how little the shorter one adds."""
+
+Constants = dict[str, float]
+"""By name; shares have no unit, times are seconds, rows and widths elements."""
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Seconds of one layer for one micro-batch, forward and backward, by cause."""
+
+    compute: float
+    tp: float
+    cp: float
+    ep: float
+
+    @property
+    def total(self) -> float:
+        return self.compute + self.tp + self.cp + self.ep
+
+
+def message_seconds(one: Messages, machine: Cluster, c: Constants) -> float:
+    """Seconds of messages that follow one another."""
+    if not one.count:
+        return 0.0
+    inside = one.inside / (machine.nvlink * c["nvlink_share"])
+    outside = one.outside / (machine.nic * c["nic_share"])
+    waits = one.hops_inside * c["hop_inside"] + one.hops_outside * c["hop_outside"]
+    return max(inside, outside) + 0.3 * min(inside, outside) + waits
+
+
+def _products(work: Products, peak: float, share: float, c: Constants) -> float:
+    """Seconds forward."""
+    if not work.operations:
+        return 0.0
+    scaled = work.operations + c["rows"] * work.over_rows + c["width"] * work.over_width
+    return scaled / (peak * share)
+
+
+def layer_seconds(asked: Request, work: LayerWork, c: Constants) -> Timed:
+    machine, training = asked.machine, asked.training
+    peak, share = _peak(asked, c)
+    forward = _products(work.products, peak, share, c)
+    forward += _products(work.experts, peak, share * c["expert_share"], c)
+    attention = _attention(asked, work, c)
+    passed = c["passes"] * work.kept / machine.hbm
+    if training.zero >= 2:
+        passed *= c["eager_passes"]
+    if peak > machine.peak:
+        passed *= c["cast_passes"]
+    if work.experts.operations:
+        passed *= c["route_passes"]
+    scores = c["score_passes"] * work.core / machine.hbm
+    backward = 2.5 if asked.flash else 2.0
+    again, core_again = {"none": (0.0, 0.0), "selective": (0.0, 1.0), "full": (1.0, 1.0)}[
+        training.recompute
+    ]
+    if asked.flash and training.recompute == "selective":
+        core_again = 0.0
+    compute = (3.0 + again) * forward + (1.0 + again / 3.0) * passed
+    compute += (1.0 + backward + core_again) * attention + (1.0 + core_again / 3.0) * scores
+    turns = 2.0 + again
+    tp = turns * message_seconds(work.tp, machine, c) * c["tp_exposed"]
+    cp = turns * message_seconds(work.cp, machine, c) * c["cp_exposed"]
+    ep = turns * message_seconds(work.ep, machine, c) * c["ep_exposed"]
+    return Timed(compute, tp, cp, ep)
+
+
+def _attention(asked: Request, work: LayerWork, c: Constants) -> float:
+    share = c["attention_share"] if asked.flash else c["unfused_share"]
+    if asked.flash and asked.training.zero >= 2 and asked.machine.fp8:
+        share *= c["older_attention"]
+    length = asked.model.sequence
+    return work.attention / (asked.machine.peak * share) * (1.0 + c["length"] / length)
+
+
+def _peak(asked: Request, c: Constants) -> tuple[float, float]:
+    """Operations per second of the layers' products, and the share of them that is reached."""
+    machine = asked.machine
+    base = c["share"] * machine.reached
+    if asked.precision in ("fp8", "mxfp8"):
+        return machine.fp8, base * c["fp8_share"]
+    if asked.precision == "nvfp4":
+        return machine.fp4, base * c["fp4_share"]
+    return machine.peak, base
+
+
+def head_seconds(asked: Request, work: Work, c: Constants) -> float:
+    """The output layer and the loss of a micro-batch, forward and backward."""
+    machine = asked.machine
+    share = c["share"] * machine.reached
+    products = 3.0 * _products(work.head, machine.peak, share, c)
+    return products + c["logit_passes"] * work.logits / machine.hbm
+
+
+def step_seconds(asked: Request, work: Work, c: Constants) -> dict[str, float]:
+    """Seconds by PARTS; they sum to the step."""
+    split, machine, m = asked.split, asked.machine, asked.micro_batches
+    dense = layer_seconds(asked, work.dense, c)
+    moe = layer_seconds(asked, work.moe, c) if work.moe else Timed(0.0, 0.0, 0.0, 0.0)
+    head = head_seconds(asked, work, c)
+    last = len(work.layers) - 1
+    send = message_seconds(work.send, machine, c) * c["pp_exposed"] * split.vpp
+    launch = launch_seconds(asked, c)
+    stages = []
+    for stage, (plain, routed) in enumerate(work.layers):
+        gpu = plain * dense.total + routed * moe.total + (head if stage == last else 0.0) + send
+        host = (plain + routed) * launch
+        stages.append((gpu**SHARP + host**SHARP) ** (1.0 / SHARP))
+    slowest = max(stages)
+    at = stages.index(slowest)
+    plain, routed = work.layers[at]
+    causes = {
+        "compute": plain * dense.compute + routed * moe.compute + (head if at == last else 0.0),
+        "tp": plain * dense.tp + routed * moe.tp,
+        "cp": plain * dense.cp + routed * moe.cp,
+        "ep": plain * dense.ep + routed * moe.ep,
+        "pp": send,
+    }
+    parts = {name: m * value for name, value in causes.items()}
+    parts["host"] = m * (slowest - sum(causes.values()))
+    parts["bubble"] = (sum(stages) - slowest) / split.vpp
+    parts["dp"] = _exposed(asked, work, c, m * slowest)
+    parts["optimizer"] = c["state_bytes"] * work.states / machine.hbm + c["step"]
+    parts["optimizer"] += c["clear_bytes"] * work.held / machine.hbm
+    return {name: parts[name] for name in PARTS}
+
+
+def launch_seconds(asked: Request, c: Constants) -> float:
+    """Seconds that the host needs to launch a layer's kernels and collectives, both ways.
+
+    Software that starts tensor parallel collectives from Python pays for each rank of the group,
+    more for those of other nodes, and more still beside the messages of a pipeline.
+    """
+    tp, pp = asked.split.tp, asked.split.pp
+    if tp == 1 or "launch_tp" not in c:
+        return c["launch"]
+    if pp == 1:
+        return max(c["launch_tp"], c["launch_rank"] * tp)
+    nodes = max(1.0, tp / asked.domain)
+    return c["launch_pp"] + c["launch_pp_rank"] * tp * (1.0 + c["launch_node"] * log2(nodes))
+
+
+def stall_seconds(asked: Request, c: Constants, fullness: float) -> tuple[float, float]:
+    """What stalled messages add to a step, and the share of runs like this that stall.
+
+    fullness: bytes needed over bytes of the GPU. Each of a micro-batch's messages between stages
+    waits ``stall``; without stages a micro-batch waits ``stall_alone`` for its collectives.
+    """
+    if "stall" not in c:
+        return 0.0, 0.0
+    split, m = asked.split, asked.micro_batches
+    many = asked.gpus > c["stall_many"]
+    if split.pp == 1:
+        score = c["stall_odds_alone"] + c["stall_odds_alone_many"] * many
+        each = c["stall_alone"]
+    else:
+        summed = asked.training.zero == 0 and split.dp > 1
+        score = c["stall_odds"] + c["stall_odds_many"] * many + c["stall_odds_summed"] * summed
+        each = c["stall"] * 2.0 * (split.pp - 1) / split.pp
+    score += c["stall_odds_full"] * max(0.0, fullness - c["stall_full"])
+    return each * (m + split.pp - 1), 1.0 / (1.0 + exp(-score))
+
+
+def decided(share: float) -> float:
+    """How much of a stall is counted: none where it is unlikely, all where it is likely.
+
+    >>> [round(decided(share), 2) for share in (0.1, 0.5, 0.9)]
+    [0.0, 0.5, 1.0]
+    """
+    does, not_so = share**3, (1.0 - share) ** 3
+    return does / (does + not_so)
+
+
+def _exposed(asked: Request, work: Work, c: Constants, busy: float) -> float:
+    """What of the data parallel messages no computation hides."""
+    machine = asked.machine
+    shown = message_seconds(work.gradients, machine, c)
+    shown += message_seconds(work.parameters, machine, c)
+    found = c["dp_exposed" if asked.training.zero else "summed_exposed"] * shown
+    if work.gathered.count:
+        each = asked.micro_batches * 2.0 * message_seconds(work.gathered, machine, c)
+        hidden = c["fsdp_hidden"] * busy
+        found += (each**SHARP + hidden**SHARP) ** (1 / SHARP) - hidden
+    return found
