@@ -34,6 +34,7 @@ ARGS = [
     "--headless=new",
     "--no-sandbox",
     "--disable-gpu",
+    "--in-process-gpu",  # a quarter less to do: every picture goes one process less far
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",
@@ -59,6 +60,11 @@ class Watch:
         page.on("requestfailed", self._ended)
         page.on("pageerror", lambda error: self.problems.append(f"page error: {error}"))
         page.on("console", self._said)
+
+    def forget(self) -> None:
+        """Begin anew, for the next one who opens the page."""
+        self.requests.clear()
+        self.pending.clear()
 
     def _started(self, request: Any) -> None:
         url = urlsplit(request.url)

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 import pytest
-from browser import ARGS, PATIENCE, WATCHES, Watch, expect, settle
+from browser import ARGS
 from endpoints import Endpoints
 from hypothesis import settings
+from visitors import Visitors
 
 # These have assertions; else pytest would not say what differed in them.
 pytest.register_assert_rewrite("launch_answers", "pages")
@@ -65,58 +66,29 @@ def _without(needed: str) -> NoReturn:
     pytest.skip(f"{needed} is missing")
 
 
+@pytest.fixture(scope="session")
+def visitors(server: str, browser: Any) -> Iterator[Visitors]:
+    """Everybody who opens the page, one test after the other."""
+    everybody = Visitors(server, browser)
+    yield everybody
+    everybody.leave()
+
+
 @pytest.fixture
-def open_page(server: str, browser: Any) -> Iterator[Callable[..., Any]]:
+def open_page(visitors: Visitors, request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
     """Opens the page as one more user; whatever goes wrong in it fails the test at its end."""
-    yield from _pages(server, browser)
+    failed = request.session.testsfailed
+    yield visitors.open
+    problems = visitors.done(well=request.session.testsfailed == failed)
+    assert not problems, "\n".join(problems)
 
 
 @pytest.fixture(scope="module")
 def shared_page(server: str, browser: Any) -> Iterator[Any]:
     """One page for all tests of a file; each begins with a state that it opens in place."""
-    for open_page in _pages(server, browser):
-        yield open_page()
-
-
-def _pages(server: str, browser: Any) -> Iterator[Callable[..., Any]]:
-    contexts, watches = [], []
-
-    def open_page(
-        width: int = 1400,
-        height: int = 1000,
-        locale: str = "en-US",
-        dark: bool = False,
-        touch: bool = False,
-        started: bool = True,
-    ) -> Any:
-        context = browser.new_context(
-            viewport={"width": width, "height": height},
-            locale=locale,
-            color_scheme="dark" if dark else "light",
-            has_touch=touch,
-            accept_downloads=True,
-        )
-        contexts.append(context)
-        context.set_default_timeout(PATIENCE)
-        expect.set_options(timeout=PATIENCE)
-        page = context.new_page()
-        watch = WATCHES[page] = Watch()
-        watches.append((page, watch))
-        watch.listen(page)
-        page.goto(server)
-        # The page's own script has run once a cell can be reached by keyboard.
-        page.wait_for_selector('svg.panel .c[tabindex="0"]')
-        if started:
-            page.wait_for_timeout(50)
-            settle(page)
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    for page, _ in watches:
-        del WATCHES[page]
-    problems = [problem for _, watch in watches for problem in watch.problems]
+    alone = Visitors(server, browser)
+    yield alone.open()
+    problems = alone.done(well=False)
     assert not problems, "\n".join(problems)
 
 
