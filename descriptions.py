@@ -15,7 +15,7 @@ from texts.controls import CONTROLS, DP_KINDS, SHORT_LABELS, VIEWS
 from texts.frameworks import FRAMEWORKS, OWN_GROUPS, UNSETTLED
 from texts.hosts import HOSTS_REMARKS, HOSTS_WORDS, LAUNCHER_NOTES, ORDER_REASONS
 from texts.kinds import KINDS, kind_of
-from texts.launch import LAUNCH_NOTES, TARGET_NAMES
+from texts.launch import LAUNCH_NOTES, TARGET_NAMES, note_text
 from texts.memory import MEMORY
 from texts.operations import ALGORITHM_TEXTS, OPERATION_TEXTS
 from texts.page import HOW_TO_READ, HOW_TO_READ_LARGE, NOUNS, PAGE, counted
@@ -81,4 +81,5 @@ __all__ = [
     "Text",
     "counted",
     "kind_of",
+    "note_text",
 ]

@@ -11,6 +11,7 @@ from typing import Any
 
 from formats.launch.args import Parsed, parse
 from formats.launch.items import Item
+from texts.launch import note_text
 
 from .options import FIELDS, CommandError, option
 
@@ -48,6 +49,12 @@ def job_from_flags(
         raise CommandError(f"nothing in {file} says how a job is laid out")
     said = {*given, *(set(parsed.values) - {"framework"})}  # its order of ranks is open even so
     remarks = []
+    asked = [name for name in parsed.asks if name not in given]
+    if asked:
+        cure = f" Give {' and '.join(map(option, asked))}."
+        where = [_placed(file, item) for item in parsed.unresolved if item.sets in ("", *asked)]
+        what = where[0] if where else f"{file} does not say {', '.join(asked)}."
+        raise CommandError(what + cure)
     for item in (*parsed.problems, *parsed.unresolved):
         open_fields = [name for name in _fields_of(item) if name not in said]
         is_broken = not item.sets and item in parsed.problems
@@ -74,8 +81,8 @@ def _assumptions(parsed: Parsed, given: Collection[str]) -> Iterator[str]:
     for missing in parsed.missing:
         field = missing.facts.get("field")
         if field not in ("tp", "pp", "cp", "ep") and field not in given:
-            yield missing.sentence
+            yield note_text(missing)
 
 
 def _placed(file: str, item: Item) -> str:
-    return f"{file}:{item.line}:{item.column}: {item.sentence}"
+    return f"{file}:{item.line}:{item.column}: {note_text(item)}"

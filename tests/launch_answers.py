@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from formats.launch.args import Parsed, parse
-from formats.launch.flags import MODEL
+from formats.launch.flags import MODEL, TRAINING
+from groups.errors import LayoutError
 from groups.job import Job
+from texts.launch import note_text
 
 LISTS = ("understood", "ignored", "unresolved", "problems")
 
@@ -29,16 +33,22 @@ def check_law(parsed: Parsed) -> None:
     for name in LISTS:
         for item in getattr(parsed, name):
             assert 0 <= item.start <= item.end <= len(parsed.text)
-            assert item.sentence
+            assert note_text(item)
             assert 1 <= item.line <= len(breaks)
             assert breaks[item.line - 1] + item.column == item.start
     for note in parsed.missing:
-        assert note.sentence
+        assert note_text(note)
     fields = {*Job.__dataclass_fields__, *MODEL}
     assert set(parsed.values) <= fields
     assert set(parsed.assumed) <= fields
     assert not set(parsed.values) & set(parsed.assumed)
-    assert isinstance(parsed.job(), Job)
+    assert not set(parsed.asks) & {*parsed.values, *parsed.assumed}
+    assert set(parsed.training) <= set(TRAINING)
+    if parsed.asks:
+        with pytest.raises(LayoutError, match=parsed.asks[0]):
+            parsed.job()
+    else:
+        assert isinstance(parsed.job(), Job)
 
 
 TP = "--tensor-model-parallel-size"

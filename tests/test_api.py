@@ -136,7 +136,7 @@ OWN_PARAMETERS = {
     "shared_by_ranks": {"ranks": str},
     "launch_command": {"target": str},
     "cluster_check": {"names": str, "megabytes": int},
-    "read_launch": {"text": str},
+    "read_launch": {"text": str, "run": str},
     "collective": {
         **dict.fromkeys(("operation", "direction", "group", "tensors", "shape", "values"), str),
         **{"root": int, "algorithm": str, "megabytes": float, "gigabytes_per_second": float},

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from .shapes import Text
 
 TARGET_NAMES: dict[str, Text] = {
@@ -12,7 +15,20 @@ TARGET_NAMES: dict[str, Text] = {
     "megatron-deepspeed": Text("Megatron-DeepSpeed", "Megatron-DeepSpeed"),
     "deepspeed": Text("DeepSpeed", "DeepSpeed"),
     "torchtitan": Text("torchtitan, options", "torchtitan，命令行选项"),
-    "torchtitan-toml": Text("torchtitan, TOML", "torchtitan，TOML"),
+    "torchtitan-toml": Text("torchtitan 0.2, TOML", "torchtitan 0.2，TOML"),
+    "verl": Text("verl", "verl"),
+    "nemo-rl": Text("NeMo-RL", "NeMo-RL"),
+    "roll": Text("ROLL", "ROLL"),
+    "slime": Text("slime", "slime"),
+    "primus": Text("Primus", "Primus"),
+    "nanotron": Text("nanotron", "nanotron"),
+    "vllm": Text("vLLM", "vLLM"),
+    "sglang": Text("SGLang", "SGLang"),
+    "torchtune": Text("torchtune", "torchtune"),
+    "axolotl": Text("axolotl", "axolotl"),
+    "llama-factory": Text("LLaMA-Factory", "LLaMA-Factory"),
+    "accelerate": Text("Accelerate", "Accelerate"),
+    "gpt-neox": Text("gpt-neox", "gpt-neox"),
 }
 """Frameworks that a text may be for, and what the page can write."""
 
@@ -141,6 +157,30 @@ LAUNCH_NOTES: dict[str, Text] = {
         "{name} {value} makes {count} chunks a stage; the text says another number.",
         "{name} {value} 使每个阶段有 {count} 块，而文本给出的是另一个数。",
     ),
+    "bad-yaml": Text(
+        "YAML cannot go on with {name}.",
+        "YAML 在 {name} 处无法继续。",
+    ),
+    "unknown-size": Text(
+        "{name} is {value}: it looks like the size of an axis, and is not known here.",
+        "{name} 为 {value}：看起来是某个并行轴的大小，但此处不认识。",
+    ),
+    "sourced": Text(
+        "{value} is taken in, and may hold more: paste it too.",
+        "脚本引入了 {value}，其中可能还有设置：请一并粘贴。",
+    ),
+    "inherits": Text(
+        "{name} takes over what another file says: paste it too, or give what is missing.",
+        "{name} 沿用了另一个文件的设置：请一并粘贴，或补上缺少的值。",
+    ),
+    "asked": Text(
+        "{field} is not given, and nothing says what it is: give it.",
+        "没有给出 {field}，也无法得知：请填写。",
+    ),
+    "several-runs": Text(
+        "The text holds {count} runs that differ: choose one of {names}.",
+        "文本中有 {count} 个不同的运行：请从 {names} 中选择一个。",
+    ),
     "bad-json": Text(
         "JSON cannot go on with {name}.",
         "JSON 在 {name} 处无法继续。",
@@ -182,3 +222,36 @@ LAUNCH_NOTES: dict[str, Text] = {
         "${name} 取其默认值 {value}。",
     ),
 }
+
+
+def note_text(
+    note: Any,
+    language: str = "en",
+    *,
+    label: Callable[[str], str] = str,
+    refusal: Callable[[Any], str] = lambda error: f"{error.what}.",
+) -> str:
+    """A note of the reader (its Item or Missing) as a sentence.
+
+    label: the name of a field as the reader of the sentence knows it. refusal: how a layout's own
+    refusal is said.
+
+    >>> from formats.launch.args import parse
+    >>> note_text(parse("--tensor-model-parallel-size eight").problems[0])
+    '--tensor-model-parallel-size must be a whole number, not eight.'
+    """
+    if getattr(note, "error", None) is not None:
+        return f"{note.name}: {refusal(note.error)}"
+    facts: Mapping[str, Any] = note.facts
+    if hasattr(note, "name"):
+        shown = {"name": note.name, "value": _short(note.value)}
+        facts = {**shown, "sets": label(note.sets), **facts}
+    if "field" in facts:
+        facts = {**facts, "field": label(facts["field"])}
+    return LAUNCH_NOTES[note.code][language].format(**facts)
+
+
+def _short(value: str, limit: int = 40) -> str:
+    """A value as it stands in a sentence: printable, and not longer than it may be."""
+    text = repr(value[: limit + 1])
+    return (text if len(text) <= limit else f"{text[: limit - 1]}…").strip("'")

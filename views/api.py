@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from descriptions import note_text
 from formats.check.script import check_script
 from formats.documents.exports import groups_json, ranks_json
 from formats.documents.headings import job_of
@@ -166,18 +167,20 @@ def cluster_check(made: Made, names: str = "", megabytes: int = 64) -> str:
 
 
 @serving()
-def read_launch(text: str = "") -> str:
+def read_launch(text: str = "", run: str = "") -> str:
     """What a launch command or a configuration asks for, as JSON. It is read, never run.
 
     Beside the framework and the values stand four lists of what was understood, ignored, unresolved
     or a problem: {"line", "column", "text", "sentence"}, the text as it stands at that line and
-    column, both counted from 1. What is assumed for what is missing is told in sentences.
+    column, both counted from 1. What is assumed for what is missing is told in sentences; "asks"
+    are the fields that nobody knows, "training" is what the text says besides of the training.
 
     Args:
-        text: a Megatron-LM script, DeepSpeed JSON, torchtitan TOML, NeMo overrides or YAML.
+        text: a launch script, a configuration in YAML, JSON or TOML, or a recipe in Python.
+        run: one of the runs or roles that an earlier answer names in "runs"; empty: the usual one.
     """
 
-    found = parse(text)
+    found = parse(text, run)
     return json.dumps(
         {
             "framework": found.framework and found.framework.name,
@@ -187,7 +190,11 @@ def read_launch(text: str = "") -> str:
             "ignored": _placed(found, found.ignored),
             "unresolved": _placed(found, found.unresolved),
             "problems": _placed(found, found.problems),
-            "missing": [one.sentence for one in found.missing],
+            "missing": [note_text(one) for one in found.missing],
+            "asks": found.asks,
+            "training": found.training,
+            "run": found.run,
+            "runs": [{"name": one.name, "values": one.values} for one in found.runs],
         }
     )
 
@@ -199,7 +206,7 @@ def _placed(found: Parsed, items: Iterable[Item]) -> list[dict[str, Any]]:
             "line": one.line,
             "column": one.column,
             "text": found.text[one.start : one.end],
-            "sentence": one.sentence,
+            "sentence": note_text(one),
         }
         for one in items
     ]

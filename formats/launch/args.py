@@ -26,7 +26,7 @@ apart, `launch_configs` files.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,18 +37,18 @@ from groups.job import Job
 from groups.stages.layout_strings import parse_layout
 
 from .emit import TARGETS, emit
-from .flags import MODEL, VARIABLE_RANK, limit_of
-from .items import SENTENCES, Guess, Item, Missing, Said
+from .flags import AXES, MODEL, OPTIONS, TRAINING, VARIABLE_RANK, limit_of
+from .items import Guess, Item, Missing, Run, Said
 from .reading import Reading, plain_name
 
 __all__ = [
     "MAX_TEXT",
-    "SENTENCES",
     "TARGETS",
     "Guess",
     "Item",
     "Missing",
     "Parsed",
+    "Run",
     "emit",
     "parse",
 ]
@@ -64,8 +64,11 @@ GPUS_PER_NODE = 8
 class Parsed:
     """What a text says of a job.
 
-    values: what it states, in the names of Job's fields and of MODEL. assumed: what a Job needs
-    and the text leaves open; ``missing`` says the same in sentences.
+    values: what it states, in the names of Job's fields and of MODEL. training: what it states
+    besides of the training and the model's shape, by the names of TRAINING. assumed: what a Job
+    needs, the text leaves open, and the program has a default for. asks: what it leaves open and
+    nobody knows; ``missing`` says both in codes and facts. runs: what there is to choose from,
+    where the text holds several runs, or a job several roles; run: the one that the values are of.
     """
 
     text: str
@@ -78,15 +81,32 @@ class Parsed:
     problems: tuple[Item, ...]
     missing: tuple[Missing, ...]
     framework: Guess | None
+    training: dict[str, object]
+    asks: tuple[str, ...]
+    runs: tuple[Run, ...]
+    run: str
 
     def job(self) -> Job:
-        """The job, with what is assumed where the text is silent; `Job.made` checks it."""
+        """The job, with what is assumed where the text is silent; `Job.made` checks it.
+
+        Errors: LayoutError ``launch-asks`` with everything that has to be given first.
+        """
+        if self.asks:
+            fields = ", ".join(self.asks)
+            raise LayoutError(
+                "launch-asks",
+                f"the text does not say {fields}: give them",
+                control="launch",
+                facts={"fields": fields},
+            )
         known = {**self.assumed, **self.values}
         return Job(**{name: value for name, value in known.items() if name not in MODEL})  # type: ignore[arg-type]
 
 
-def parse(text: str) -> Parsed:
-    """Read a launch command, a script, or a file of a configuration.
+def parse(text: str, run: str = "") -> Parsed:
+    """Read a launch command, a script, a file of a configuration, or a recipe in Python.
+
+    run: the name of one of ``runs``, where the text holds several.
 
     Errors: LayoutError if it is no text or longer than MAX_TEXT; all else is in the answer.
     """
@@ -105,35 +125,48 @@ def parse(text: str) -> Parsed:
             facts={"count": len(text), "limit": MAX_TEXT},
         )
     with within():
-        return _Meaning(text).parsed()
+        return _Meaning(text, run).parsed()
 
 
 class _Meaning(Reading):
     """What the words of a text come to together."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, run: str) -> None:
         self.missing: list[Missing] = []
+        self.asks: list[str] = []
+        self.wanted = run
         super().__init__(text)
 
     def parsed(self) -> Parsed:
+        self._deepspeeds_own()
+        runs, chosen = self._choices()
+        several = len(runs) > 1 and not chosen
+        counting = [said for said in self.said if self._counts(said, runs, chosen)]
+        if several:
+            counting = self._agreed(counting, runs)
+            names = ", ".join(one.name for one in runs)
+            self.missing.append(Missing("several-runs", {"count": len(runs), "names": names[:200]}))
         understood: list[Item] = []
-        stated = self._settled(understood)
+        stated = self._settled(counting, understood)
         guess = self._framework(stated)
         values = self._layout(stated)
         assumed = self._machines(stated, values)
         if guess:
             values["framework"] = guess.job
-        else:
+        elif not self._is_unknown(several):
             self._assume(assumed, "framework", "megatron")
         has = CONVENTIONS[guess.job if guess else "megatron"]
         axes = {own.axis for own in (*has.axes, *has.expert_axes)}
-        for name in ("tp", "pp", "cp", "ep"):
-            if name in axes and name not in values:
-                self._assume(assumed, name, 1)
+        for name in AXES:
+            if name not in values and (name in axes or guess is None):
+                if self._may_be_any(name, guess, several):
+                    self._ask(name)
+                elif name in axes:
+                    self._assume(assumed, name, 1)
         self._nodes(values, assumed)
         ordered = {name: values[name] for name in _ORDER if name in values}
-        understood = self._without_single_tasks(understood)
-        by_place = sorted(understood, key=lambda item: item.start)
+        training = {name: stated[name].value for name in TRAINING if name in stated}
+        by_place = sorted(self._without_single_tasks(understood), key=lambda item: item.start)
         return Parsed(
             self.text,
             self.form,
@@ -145,7 +178,89 @@ class _Meaning(Reading):
             tuple(sorted(self.problems, key=lambda item: item.start)),
             tuple(self.missing),
             guess,
+            training,
+            tuple(self.asks),
+            runs if len(runs) > 1 else (),
+            chosen,
         )
+
+    def _deepspeeds_own(self) -> None:
+        """``--model-parallel-size``, which Megatron removed, is tp in scripts of DeepSpeed."""
+        if not any(name == "deepspeed" for name, _ in self.speaking):
+            return
+        row = OPTIONS["tensor-model-parallel-size"]
+        for item in self.removed:
+            if plain_name(item.name) == "model-parallel-size" and item.value.isdigit():
+                found = replace(item, code="understood", sets="tp", facts={})
+                self.said.append(Said("tp", int(item.value[:9]), found, row, ""))
+
+    # -- several runs, several roles -------------------------------------------------------------
+
+    def _choices(self) -> tuple[tuple[Run, ...], str]:
+        """The runs or the roles that differ, and the one that is chosen."""
+        by_role = self._by(lambda said: said.role)
+        if any(by_role):
+            schema = next(iter(self.schemas.values()))
+            roles = [name for name in schema.roles if name in by_role]
+            chosen = schema.chosen(self.stated, roles)
+            chosen = self.wanted if self.wanted in roles else chosen
+            found = tuple(Run(name, by_role[name]) for name in roles)
+            return found, chosen or "-"
+        by_run = self._by(lambda said: said.run)
+        recipes = self.form == "python"
+        telling = {
+            name: {key: value for key, value in values.items() if key in _TELLING}
+            for name, values in by_run.items()
+            if name and (recipes or any(key in _DEGREES for key in values))
+        }
+        alike = len({str(sorted(one.items())) for one in telling.values()}) < 2
+        if len(telling) < 2 or (alike and not recipes):
+            return (), ""
+        chosen = self.wanted if self.wanted in telling else ""
+        return tuple(Run(name, by_run[name]) for name in telling), chosen
+
+    def _by(self, name_of: Callable[[Said], str]) -> dict[str, dict[str, object]]:
+        """What each run or role says, the last of each field."""
+        found: dict[str, dict[str, object]] = {}
+        for said in self.said:
+            found.setdefault(name_of(said), {})[said.field] = said.value
+        return found
+
+    def _counts(self, said: Said, runs: Sequence[Run], chosen: str) -> bool:
+        if said.role or not any(run.name == said.run for run in runs):
+            return not said.role or said.role == chosen
+        return not chosen or said.run == chosen
+
+    def _agreed(self, sayings: list[Said], runs: Sequence[Run]) -> list[Said]:
+        """What all runs say alike; the rest is asked for."""
+        differing = {
+            said.field
+            for said in sayings
+            if len({str(run.values.get(said.field)) for run in runs}) > 1
+        }
+        return [said for said in sayings if said.field not in differing]
+
+    # -- what nobody says ------------------------------------------------------------------------
+
+    def _is_unknown(self, several: bool) -> bool:
+        """Whether the text may be of any framework."""
+        named = any(said.field in AXES for said in self.said)
+        return several or not named or bool(self.unknown_sizes)
+
+    def _may_be_any(self, name: str, guess: Guess | None, several: bool) -> bool:
+        """Whether a size that is not stated is unknown, rather than the program's default of 1."""
+        is_open = any(item.sets == name for item in self.unresolved)
+        elsewhere = bool(self.outside or self.unknown_sizes)
+        undecided = any(said.role and said.field == name for said in self.said)
+        undecided = undecided and not self._role_is_decided()
+        return guess is None or is_open or elsewhere or several or undecided
+
+    def _role_is_decided(self) -> bool:
+        return self._choices()[1] not in ("", "-")
+
+    def _ask(self, name: str) -> None:
+        self.asks.append(name)
+        self.missing.append(Missing("asked", {"field": name}))
 
     def _without_single_tasks(self, understood: list[Item]) -> list[Item]:
         """One task a node is one launcher a node: it says nothing of the GPUs."""
@@ -161,18 +276,18 @@ class _Meaning(Reading):
         code = "default" if name != "framework" else "framework-assumed"
         self.missing.append(Missing(code, {"field": name, "assumed": value}))
 
-    def _settled(self, understood: list[Item]) -> dict[str, Said]:
+    def _settled(self, sayings: Sequence[Said], understood: list[Item]) -> dict[str, Said]:
         """The one saying that counts for each field; another that differs is a contradiction."""
         by_field: dict[str, list[Said]] = {}
-        for said in self.said:
+        for said in sayings:
             by_field.setdefault(said.field, []).append(said)
         found: dict[str, Said] = {}
-        for name, sayings in by_field.items():
-            rank = min(said.row.rank for said in sayings)
-            chosen = next(said for said in reversed(sayings) if said.row.rank == rank)
+        for name, given in by_field.items():
+            rank = min(said.row.rank for said in given)
+            chosen = next(said for said in reversed(given) if said.row.rank == rank)
             found[name] = chosen
             shown: set[tuple[Any, str]] = set()
-            for said in sayings:
+            for said in given:
                 if said.value == chosen.value:
                     understood.append(said.item)
                 elif (said.value, said.item.name) not in shown:
@@ -203,6 +318,12 @@ class _Meaning(Reading):
         first: dict[str, Item] = {}
         for name, item in self.speaking:
             first.setdefault(name, item)
+        own = next((name for name in first if name in self.schemas), None)
+        if own:
+            schema, item = self.schemas[own], first[own]
+            self._refuse_removed(first)
+            job = schema.job_of(self.stated) if schema.job_of else schema.job
+            return Guess(own, job, item.name, item.start, item.end)
         if "deepspeed" in first and "megatron" in first:
             ep = stated.get("ep")
             name = "deepspeed" if ep and ep.value > 1 else "megatron-deepspeed"
@@ -232,6 +353,8 @@ class _Meaning(Reading):
     def _refuse_removed(self, first: Mapping[str, Item]) -> None:
         """Options that Megatron removed; in other frameworks' scripts they are unknown ones."""
         megatron = any(name.startswith("megatron") for name in first)
+        if "deepspeed" in first or "megatron-deepspeed" in first:
+            return
         for item in self.removed:
             alone = not first and plain_name(item.name) == "model-parallel-size"
             if megatron or alone:
@@ -247,8 +370,13 @@ class _Meaning(Reading):
                 values[name] = said.value
         if values.get("hybrid") is False:
             del values["hybrid"]
-        if values.get("tp") == 0:
-            values["tp"] = 1  # DeepSpeed's "off"
+        for name in ("tp", "pp"):
+            if values.get(name) == 0:
+                values[name] = 1  # DeepSpeed's and gpt-neox's "off"
+        accumulation, replicas = stated.get("accumulation"), stated.get("shard")
+        if accumulation and replicas and isinstance(values.get("micro_batch"), int):
+            batch = int(str(values["micro_batch"])) * accumulation.value * replicas.value
+            values.setdefault("global_batch", batch)
         self._account(stated, values)
         self._layers(stated, values)
         if "local_batch" in stated:
@@ -361,6 +489,10 @@ class _Meaning(Reading):
     ) -> int | None:
         """Torchtitan's degrees fill the world, unless one is left to be what remains."""
         shard = stated.get("shard")
+        served = set(self.schemas) & {"vllm", "sglang"}
+        if served and not shard and {"nodes", "gpus_per_node"} & set(values) != {"nodes"}:
+            sizes = [int(str(values.get(name, 1))) for name in ("tp", "cp", "pp")]
+            return math.prod(sizes) if any(name in values for name in AXES) else None
         if not shard or shard.value == -1:
             return None
         replicate = stated.get("replicate")
@@ -374,6 +506,11 @@ class _Meaning(Reading):
     def _nodes(self, values: Mapping[str, object], assumed: dict[str, object]) -> None:
         """The fewest nodes that hold the sizes, where the text does not say how many there are."""
         known = {**assumed, **values}
+        if self.asks:
+            for name in ("nodes", "gpus_per_node"):
+                if name not in known:
+                    self._ask(name)
+            return
         if "gpus_per_node" not in known:
             self._assume(assumed, "gpus_per_node", GPUS_PER_NODE)
             known["gpus_per_node"] = GPUS_PER_NODE
@@ -392,6 +529,12 @@ class _Meaning(Reading):
         assumed["nodes"] = nodes
         self.missing.append(Missing("fewest-nodes", {"field": "nodes", "assumed": nodes}))
 
+
+_DEGREES = (*AXES, "shard", "dp_shard")
+"""What a command that is a run says at least one of."""
+
+_TELLING = (*_DEGREES, "etp", "vpp", "nodes", "gpus_per_node", "replicate", "world")
+"""Fields in which runs may differ."""
 
 _ORDER = (
     *("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp", "framework"),

@@ -1,10 +1,12 @@
-"""The keys and values of configuration files, each with its place: JSON, TOML, YAML.
+"""The keys and values of configuration files, each with its place: YAML, JSON and TOML.
 
-Only what a layout is written with is read: keys that hold a number, a word or a row of those, in
-sections. What goes beyond (block scalars, anchors, tables of tables, flow mappings) is handed back
-as not read. A file pasted in part is read as far as it goes.
+PyYAML reads YAML and JSON event by event, so that a file pasted in part is read as far as it goes
+and no depth is too much; tomlkit reads each value of TOML. Lists of plain values are one entry;
+the members of other lists are sections named by their number. What goes beyond is handed back as
+not read: block scalars, and lines that TOML would not take.
 
->>> entries, left, faults = read_toml(Source.of('[parallelism]\\ntensor_parallel_degree = 8'))
+>>> source = Source.of('[parallelism]\\ntensor_parallel_degree = 8')
+>>> entries, left, faults = read_file(source, "toml")
 >>> [(entry.path, [value.text for value in entry.values]) for entry in entries]
 [(('parallelism', 'tensor_parallel_degree'), ['8'])]
 """
@@ -12,10 +14,17 @@ as not read. A file pasted in part is read as far as it goes.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import tomlkit
+import yaml
+from tomlkit.exceptions import ParseError, TOMLKitError
+
+from groups.budget import spend
 
 from .expand import Fault
-from .words import Source, Word
+from .words import Run, Source, Word
 
 
 class Entry(NamedTuple):
@@ -30,265 +39,270 @@ class Entry(NamedTuple):
 Read = tuple[list[Entry], list[Word], list[Fault]]
 """Entries, what was not read, and what no reader of the format would read."""
 
+MAX_DEPTH = 60
+STEP = 8
+"""Units of work that a key or a value costs."""
+
 _SECTION = re.compile(r"^[ \t]*\[\[?[A-Za-z_][A-Za-z0-9_. -]*\]\]?[ \t]*(?:#.*)?$", re.MULTILINE)
-_YAML_START = re.compile(r"[\"']?[A-Za-z_-][A-Za-z0-9_.-]*[\"']?:(?:[ \t]|\r?\n|$)")
-MAX_DEPTH = 100
+_YAML_START = re.compile(r"[\"']?[A-Za-z_-][A-Za-z0-9_.-]*[\"']?[ \t]*:(?:[ \t]|\r?\n|$)")
+_PYTHON = re.compile(r"^(?:from [A-Za-z_.][\w.]* import |import [A-Za-z_]|def [A-Za-z_])", re.M)
+_TOML_KEY = re.compile(r"[ \t]*[A-Za-z0-9_.\"'-]+[ \t]*=")
 
 
 def form_of(text: str) -> str:
-    """Which of "json", "toml", "yaml" or "shell" a text looks like.
+    """Which of "json", "toml", "yaml", "python" or "shell" a text looks like.
 
     >>> form_of('{"a": 1}'), form_of("[job]\\na = 1"), form_of("model:\\n  a: 1"), form_of("ls -l")
     ('json', 'toml', 'yaml', 'shell')
+    >>> form_of("import torch\\nsizes = dict(tp=2)")
+    'python'
     """
-    start = text.lstrip()
-    if start[:1] == "{" and start[1:].lstrip()[:1] in ('"', "}"):
-        return "json"
-    lines = (line for line in start.removeprefix("---").splitlines() if line.strip())
-    first = next((line for line in lines if line.lstrip()[0] != "#"), "")
+    lines = [line for line in text.splitlines() if line.strip() and line.lstrip()[0] != "#"]
+    first = next((line for line in lines if line.strip() != "---"), "").lstrip()
+    if first[:1] == "{":
+        second = first[1:].lstrip() or "".join(lines[1:2]).lstrip()
+        if second[:1] in ('"', "}"):
+            return "json"
+    if text.lstrip()[:2] == "#!":
+        return "python" if "python" in text.lstrip().partition("\n")[0] else "shell"
+    if _PYTHON.search(text) and not _YAML_START.match(first):
+        return "python"
     if _YAML_START.match(first):
         return "yaml"
     section = _SECTION.search(text)
     before = text[: section.start()] if section else ""
     outside = [line for line in before.splitlines() if line.strip() and line.lstrip()[0] != "#"]
-    if section and all(_TOML_LINE.match(line) for line in outside):
+    if section and all(_TOML_KEY.match(line) for line in outside):
         return "toml"
     return "shell"
 
 
-# -- JSON ----------------------------------------------------------------------------------------
-
-_JSON = re.compile(r'[ \t\r\n]*(?:("[^"\\\n]*(?:\\.[^"\\\n]*)*")|([{}\[\]:,])|([^\s"{}\[\]:,]+))')
-
-
-def read_json(source: Source) -> Read:
-    """The keys of a JSON object, those of objects inside it under their own key."""
-    return _Json(source).read()
+def read_file(source: Source, form: str) -> Read:
+    """The keys of a file of one of the forms that `form_of` names."""
+    return _toml(source) if form == "toml" else _Yaml(source, form).read()
 
 
-class _Json:
-    """One pass over a JSON text, which ends where JSON cannot go on."""
+# -- YAML and JSON -------------------------------------------------------------------------------
 
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.entries: list[Entry] = []
-        self.open: list[tuple[str, Word | None]] = []  # "{" or "[", and the key it belongs to
-        self.path: list[str] = []
+_LOADER: Any = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+
+
+class _Frame:
+    """A mapping or a list that is open."""
+
+    def __init__(self, is_list: bool, owner: Word | None, anchor: str | None, first: int) -> None:
+        self.is_list, self.owner, self.anchor, self.first = is_list, owner, anchor, first
         self.key: Word | None = None
         self.row: list[Word] = []
-        self.expects = {"value"}  # what may come next: these, or a sign by itself
+        self.count = 0
+
+
+class _Yaml:
+    """One pass over the events of a text, which ends where YAML cannot go on."""
+
+    def __init__(self, source: Source, form: str) -> None:
+        self.source, self.form = source, form
+        self.entries: list[Entry] = []
+        self.left: list[Word] = []
+        self.open: list[_Frame] = []
+        self.path: list[str] = []
+        self.anchors: dict[str, tuple[int, list[Entry]]] = {}  # depth of the path, and entries
+        self.merged: list[Entry] = []
 
     def read(self) -> Read:
+        faults = []
         text = self.source.text
-        at = 0
-        while match := _JSON.match(text, at):
-            at = match.end()
-            if not self._takes(match):
-                return self._left(match.start(match.lastindex or 0), at)
-        rest = text[at:].lstrip()
-        if rest or self.open:
-            return self._left(len(text) - len(rest), len(text) - len(rest) + 1)
-        return self.entries, [], []
+        try:
+            loader = _LOADER(text.replace("\t", " ") if self.form == "json" else text)
+            while loader.check_event():
+                spend(STEP, "keys")
+                if not self._takes(loader.get_event()):
+                    break
+        except (yaml.YAMLError, ValueError) as error:
+            mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+            at = min(mark.index if mark else getattr(error, "position", 0), max(len(text) - 1, 0))
+            code = "yaml-tab" if text[at : at + 1] == "\t" else f"bad-{self.form}"
+            faults.append(Fault(code, *self.source.place(at, at + 1), {}))
+        given = {entry.path for entry in self.entries}
+        return (
+            [*(one for one in self.merged if one.path not in given), *self.entries],
+            [*self.left],
+            faults,
+        )
 
-    def _left(self, start: int, end: int) -> Read:
-        place = self.source.place(start, max(end, start + 1))
-        return self.entries, [], [Fault("bad-json", *place, {})]
-
-    def _takes(self, match: re.Match[str]) -> bool:
-        """Take a token in; False if it cannot stand here."""
-        text, sign, scalar = match.groups()
-        if sign:
-            return self._takes_sign(sign)
-        start, end = match.span(match.lastindex or 0)
-        if text and "key" in self.expects:
-            self.key, self.expects = self.source.word(start + 1, end - 1), {":"}
-            return True
-        if "value" not in self.expects or not self.open:
-            return False
-        if scalar and not _SCALAR.fullmatch(scalar):
-            return False
-        self._value(self.source.word(start + 1, end - 1) if text else self.source.word(start, end))
-        return True
-
-    def _takes_sign(self, sign: str) -> bool:
-        if sign in "{[":
-            if "value" not in self.expects or len(self.open) == MAX_DEPTH:
+    def _takes(self, event: Any) -> bool:
+        """Take an event in; False where it is deeper than anybody writes."""
+        if isinstance(event, yaml.ScalarEvent):
+            self._scalar(event)
+        elif isinstance(event, yaml.AliasEvent):
+            self._alias(event.anchor, self._word(event))
+        elif isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
+            if len(self.open) == MAX_DEPTH:
+                self.left.append(self._word(event))
                 return False
-            if sign == "[" and not self.open:
-                return False  # no key to be under
-            self._begin(sign)
-            return True
-        if sign not in self.expects:
-            return False
-        if sign in "}]":
+            self._begin(event)
+        elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
             self._end()
-        elif sign == ":":
-            self.expects = {"value"}
-        else:
-            self.key, self.expects = None, {"key" if self.open[-1][0] == "{" else "value"}
         return True
 
-    def _begin(self, sign: str) -> None:
-        if self.open:
-            self.path.append(self.key.text if self.key else "")
-        self.open.append((sign, self.key))
-        if sign == "{":
-            self.key, self.expects = None, {"key", "}"}
-        else:
-            self.row, self.expects = [], {"value", "]"}
+    def _begin(self, event: Any) -> None:
+        owner = self._owner(event)
+        is_list = isinstance(event, yaml.SequenceStartEvent)
+        self.open.append(_Frame(is_list, owner, event.anchor, len(self.entries)))
+
+    def _owner(self, event: Any) -> Word | None:
+        """The key that a value belongs to; its name joins the path."""
+        if not self.open:
+            return None
+        frame = self.open[-1]
+        if frame.is_list:
+            self.path.append(str(frame.count))
+            frame.count += 1
+            return frame.owner or self._word(event)
+        key, frame.key = frame.key, None
+        self.path.append(key.text if key else "")
+        return key or self._word(event)
 
     def _end(self) -> None:
-        sign, owner = self.open.pop()
-        if sign == "[" and owner and self.row:
-            self.entries.append(Entry(tuple(self.path), self.row, owner, True))
-            self.row = []
-        if self.path:
+        frame = self.open.pop()
+        if frame.row and frame.owner:
+            self.entries.append(Entry(tuple(self.path), frame.row, frame.owner, True))
+        if frame.anchor:
+            self.anchors[frame.anchor] = (len(self.path), self.entries[frame.first :])
+        if self.open:
             self.path.pop()
-        self.key = None
-        self._go_on()
 
-    def _value(self, word: Word) -> None:
-        if self.key and self.open[-1][0] == "{":
-            self.entries.append(Entry((*self.path, self.key.text), [word], self.key))
-            self.key = None
+    def _scalar(self, event: Any) -> None:
+        if not self.open:
+            return
+        frame, word = self.open[-1], self._word(event)
+        if not frame.is_list and frame.key is None:
+            frame.key = word
+        elif frame.is_list:
+            frame.row.append(word)
         else:
-            self.row.append(word)
-        self._go_on()
+            key = self._owner(event)
+            entry = Entry(tuple(self.path), [word], key or word)
+            self.path.pop()
+            if event.style in ("|", ">"):
+                self.left.append(entry.key)
+                return
+            self.entries.append(entry)
+            if event.anchor:
+                self.anchors[event.anchor] = (len(entry.path), [entry])
 
-    def _go_on(self) -> None:
-        """What may come behind a value."""
-        self.expects = {",", "}" if self.open[-1][0] == "{" else "]"} if self.open else set()
+    def _alias(self, name: str, word: Word) -> None:
+        """What stands under an anchor once more, here; ``<<`` is what is not given besides."""
+        if not self.open or self.open[-1].is_list:
+            return
+        frame = self.open[-1]
+        key, frame.key = frame.key, None
+        depth, entries = self.anchors.get(name, (0, []))
+        spend(STEP * len(entries), "keys")
+        merges = bool(key) and key is not None and key.text == "<<"
+        prefix = (*self.path, *(() if merges or not key else (key.text,)))
+        copies = [entry._replace(path=(*prefix, *entry.path[depth:])) for entry in entries]
+        (self.merged if merges else self.entries).extend(copies)
+        if not entries:
+            self.left.append(key or word)
 
+    def _word(self, event: Any) -> Word:
+        """What an event says, where it stands in the text."""
+        start, end = event.start_mark.index, event.end_mark.index
+        value = getattr(event, "value", None)
+        if value is None:
+            return self.source.word(start, max(end, start + 1))
+        if getattr(event, "style", None) in ("'", '"'):
+            start, end = start + 1, end - 1
+        if self.source.text[start:end] == value:
+            return self.source.word(start, end)
+        place = self.source.place(start, end)
+        return Word((Run(value, *place),), place)
 
-_SCALAR = re.compile(r"-?[0-9][0-9.eE+-]{0,40}|true|false|null|\$\S*|<[^>\n]*>")
 
 # -- TOML ----------------------------------------------------------------------------------------
 
-_TOML_KEY = r"[ \t]*[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*[ \t]*="
-_TOML_LINE = re.compile(_TOML_KEY)
-_TOML_SECTION = re.compile(r"[ \t]*\[[ \t]*([A-Za-z0-9_.-]+)[ \t]*\][ \t]*(?:#.*)?\r?$")
-_QUOTED = r"\"([^\"\\\n]*)\"|'([^'\n]*)'|(\[[^\[\]{}\n\"']*\])"
-_TOML_VALUE = re.compile(rf"[ \t]*(?:{_QUOTED}|([A-Za-z0-9_.+$<>{{}}:-]+))[ \t\r]*(?:#.*)?$")
+_HEADER = re.compile(r"\[[ \t]*([A-Za-z0-9_. \t\"'-]+)\][ \t]*(?:#.*)?$")
+_STANDS_FOR = re.compile(r"(?:\$|<)\S{1,60}$")
+MOST_LINES = 40
+"""Lines that one value may go over."""
 
 
-def read_toml(source: Source) -> Read:
-    """``key = value`` under ``[section]``; a value on one line."""
+def _toml(source: Source) -> Read:
+    """``key = value`` under ``[section]``, statement by statement."""
     entries: list[Entry] = []
     left: list[Word] = []
     section: tuple[str, ...] | None = ()
-    waiting = ""  # for the end of a value of several lines
-    for start, line in _lines(source.text):
+    lines = list(_lines(source.text))
+    at = 0
+    while at < len(lines):
+        spend(STEP, "keys")
+        start, line = lines[at]
+        at += 1
         text = line.strip()
-        if waiting:
-            waiting = "" if waiting in line else waiting
-            continue
         if not text or text[0] == "#":
             continue
-        if match := _TOML_SECTION.match(line):
-            section = tuple(match[1].split("."))
+        if header := _HEADER.match(text):
+            section = tuple(part.strip(" \t\"'") for part in header[1].split("."))
             continue
-        key = _TOML_LINE.match(line)
-        value = _TOML_VALUE.match(line, key.end()) if key else None
-        if key and value and section is not None:
-            name = source.word(
-                start + len(line) - len(line.lstrip()), start + len(key[0][:-1].rstrip())
-            )
-            words = _values(source, start, value)
-            path = (*section, *name.text.split("."))
-            entries.append(Entry(path, words, name, bool(value[3])))
+        found, taken = (None, 1) if section is None else _statement(lines, at - 1)
+        low = start + len(line) - len(line.lstrip())
+        if found is None or section is None:
+            left.append(source.word(low, start + len(line.rstrip())))
+            section = None if text.startswith("[[") else section  # one table out of several
             continue
-        left.append(source.word(start + line.index(text), start + line.index(text) + len(text)))
-        if text.startswith("[["):
-            section = None  # its keys are of one table out of several
-        rest = line[key.end() :].strip() if key else ""
-        for opener, closer in (('"""', '"""'), ("'''", "'''"), ("[", "]"), ("{", "}")):
-            if rest.startswith(opener) and closer not in rest[len(opener) :]:
-                waiting = closer
-                break
+        at += taken - 1
+        name, value = found
+        key = source.word(low, low + len(name))
+        first = start + line.index("=") + 1
+        end = lines[at - 1][0] + len(lines[at - 1][1])
+        words = _toml_words(source, first, end, value)
+        path = (*section, *(part.strip(" \"'") for part in name.split(".")))
+        if words is None:
+            left.append(key)
+        else:
+            entries.append(Entry(path, words, key, isinstance(value, list)))
     return entries, left, []
 
 
-# -- YAML ----------------------------------------------------------------------------------------
-
-_YAML_KEY = re.compile(r"[\"']?([A-Za-z0-9_.-]+)[\"']?:(?=[ \t\r]|$)")
-_YAML_VALUE = re.compile(rf"[ \t]*(?:{_QUOTED})[ \t\r]*(?:#.*)?$")
-_YAML_PLAIN = re.compile(r"([^\s\"'\[\]{}&*!|>%@`#].*|\$\{.*\})")
-_YAML_COMMENT = re.compile(r"[ \t]#")
-_EMPTY = re.compile(r"[ \t\r]*(?:#.*)?$")
-
-
-def read_yaml(source: Source) -> Read:
-    """``key: value`` under keys that stand further left; lists are rows of single values."""
-    entries: list[Entry] = []
-    left: list[Word] = []
-    faults: list[Fault] = []
-    above: list[tuple[int, Word]] = []  # the sections this line is in, with their columns
-    skipped: int | None = None  # what stands further right than this was not read
-    for start, line in _lines(source.text):
-        text = line.strip()
-        if not text or text[0] == "#" or text in ("---", "..."):
-            continue
-        column = len(line) - len(line.lstrip(" "))
-        if skipped is not None and column > skipped:
-            continue
-        skipped = None
-        while above and (above[-1][0] > column or (above[-1][0] == column and text[:2] != "- ")):
-            above.pop()
-        key = _YAML_KEY.match(line, column)
-        if line[column] == "\t":
-            faults.append(Fault("yaml-tab", *source.place(start + column, start + column + 1), {}))
-        elif text[:2] == "- " and above:
-            item = _yaml_values(source, start, line, column + 1)
-            if item and not _YAML_KEY.match(line[column + 2 :].lstrip()):
-                path = tuple(word.text for _, word in above)
-                if not (entries and entries[-1].path == path and entries[-1].is_list):
-                    entries.append(Entry(path, [], above[-1][1], True))
-                entries[-1].values.extend(item)
-            else:
-                left.append(source.word(start + column, start + len(line.rstrip())))
-                skipped = column
-        elif key and len(above) < MAX_DEPTH:
-            word = source.word(start + key.start(1), start + key.end(1))
-            value = _yaml_values(source, start, line, key.end())
-            if _EMPTY.match(line, key.end()):
-                above.append((column, word))
-            elif value:
-                path = (*(one.text for _, one in above), word.text)
-                entries.append(Entry(path, value, word, line[key.end() :].lstrip()[:1] == "["))
-            else:
-                left.append(source.word(start + column, start + len(line.rstrip())))
-                skipped = column
-        else:
-            left.append(source.word(start + column, start + len(line.rstrip())))
-    return entries, left, faults
+def _statement(lines: list[tuple[int, str]], at: int) -> tuple[tuple[str, Any] | None, int]:
+    """The key and the value that begin on a line, and how many lines they take."""
+    key = _TOML_KEY.match(lines[at][1])
+    if not key:
+        return None, 1
+    name, text = key[0][:-1].strip(), lines[at][1][key.end() :]
+    if _STANDS_FOR.match(text.strip()):
+        return (name, text.strip()), 1
+    for taken in range(1, MOST_LINES):
+        spend(20 * STEP + len(text), "values")
+        try:
+            return (name, tomlkit.parse(f"x = {text.strip()}").unwrap()["x"]), taken
+        except (ParseError, TOMLKitError, RecursionError, ValueError):
+            if at + taken >= len(lines) or text.lstrip()[:1] not in ("[", "{", '"', "'"):
+                break
+            text += "\n" + lines[at + taken][1]
+    return None, 1
 
 
-def _yaml_values(source: Source, start: int, line: str, at: int) -> list[Word]:
-    """The words of a value on one line; none if it is of another kind."""
-    match = _YAML_VALUE.match(line, at)
-    if match:
-        return _values(source, start, match)
-    comment = _YAML_COMMENT.search(line, at)
-    end = len(line[: comment.start() if comment else len(line)].rstrip())
-    at += len(line[at:end]) - len(line[at:end].lstrip())
-    return [source.word(start + at, start + end)] if _YAML_PLAIN.fullmatch(line, at, end) else []
+def _toml_words(source: Source, start: int, end: int, value: Any) -> list[Word] | None:
+    """The words of a value; none of a table, which is no layout's."""
+    several = value if isinstance(value, list) else [value]
+    if any(isinstance(one, (dict, list)) for one in several):
+        return None
+    words, at = [], start
+    for one in several:
+        text = str(one).lower() if isinstance(one, bool) else str(one)
+        found = source.text.find(text, at, end)
+        place = (found, found + len(text)) if found >= 0 else (start, end)
+        at = place[1] if found >= 0 else at
+        stands = source.place(*place)
+        words.append(Word((Run(text, *stands),), stands))
+    return words
 
 
-def _values(source: Source, start: int, match: re.Match[str]) -> list[Word]:
-    """The words of a value: of a row, each of its members."""
-    group = match.lastindex or 0
-    low, high = start + match.start(group), start + match.end(group)
-    if group != 3:
-        return [source.word(low, high)]
-    found = re.finditer(r"[^\s,\[\]]+", match[3])
-    return [source.word(low + part.start(), low + part.end()) for part in found]
-
-
-def _lines(text: str) -> list[tuple[int, str]]:
+def _lines(text: str) -> Iterator[tuple[int, str]]:
     """Every line with where it starts."""
-    found = []
     start = 0
     for line in text.split("\n"):
-        found.append((start, line))
+        yield start, line
         start += len(line) + 1
-    return found

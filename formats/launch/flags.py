@@ -20,6 +20,7 @@ the manuals of torchrun, Slurm's srun and sbatch, and Open MPI's mpirun.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from groups.mesh import MAX_RANKS
@@ -31,6 +32,13 @@ MODEL = (
     *("first", "last", "mtp"),
 )
 """Fields of the model: no group depends on them. ``layers`` may be a layout's text."""
+
+TRAINING = (
+    *("hidden", "ffn", "heads", "kv_heads", "head_dim", "vocabulary", "top_k", "expert_ffn"),
+    *("sequence_parallel", "distributed_optimizer", "zero", "flash", "bf16", "fp16"),
+    *("recompute", "recompute_method", "recompute_layers", "recompute_modules", "tied"),
+)
+"""What is said of the training and of the model's shape beyond MODEL: no group follows from it."""
 
 LIMITS = {
     **dict.fromkeys(("layers", "vpp", "first", "last", "mtp", "chunk"), MAX_LAYERS),
@@ -49,7 +57,8 @@ class Row:
 
     kind: "size" (a whole number from 1), "count" (from 0), "sizes" (several), "switch", "layout",
     "nodes" (a size or a range), "devices" (a size, or a word that leaves it to the machine), "gres"
-    (Slurm's resources), "partition" (how DeepSpeed cuts layers), "degree" (a size, or -1 for what
+    (Slurm's resources), "word" (one word), "off" (a switch that says no), "partition" (how
+    DeepSpeed cuts layers), "degree" (a size, or -1 for what
     remains), "text" (its being there says enough). rank: of several that say the same, the lowest
     counts.
     """
@@ -65,6 +74,25 @@ class Row:
         return LEADS_TO.get(self.field, self.field)
 
 
+AXES = ("tp", "pp", "cp", "ep")
+"""Degrees that a program may have a default of; where it is not known, it is asked for."""
+
+_AXIS = r"(?:tensor|pipeline|pipe|model|context|expert|sequence|data|cp|tp|pp|ep|dp)"
+_NAMES_SIZE = re.compile(
+    rf"(?:.*[_.-])?{_AXIS}[_-](?:model[_-])?(?:parallel(?:ism)?[_-]?)?(?:size|degree|dim|world[_-]size)"
+    rf"|(?:.*[_.-])?{_AXIS}[_-](?:model[_-])?parallelism|tp|pp|cp|ep|tp[_-]size|pp[_-]size"
+)
+
+
+def names_a_size(name: str) -> bool:
+    """Whether a name that no table has still looks like the size of an axis.
+
+    >>> [names_a_size(name) for name in ("tensor_parallel_dim", "pp-size", "batch-size", "tp")]
+    [True, True, False, True]
+    """
+    return len(name) < 80 and bool(_NAMES_SIZE.fullmatch(name.lower()))
+
+
 BOTH_ENDS = "type:transformer|embedding"
 """Megatron-DeepSpeed's way to count the embedding and the loss as a layer each (BLOOM's)."""
 
@@ -74,14 +102,15 @@ LEADS_TO = {
     **dict.fromkeys(("shard", "replicate"), "dp"),
     **dict.fromkeys(("embedding", "loss"), "account"),
     **{"tasks_per_node": "gpus_per_node", "chunk": "vpp", "layout": "layers"},
-    **{"local_batch": "micro_batch"},
+    **{"local_batch": "micro_batch", "accumulation": "global_batch", "dp_shard": "dp"},
+    **{"served_ep": "ep", "dcp": "cp", "expert_parallel": "ep", "dp_attention": "dp"},
 }
 """Fields that only lead to others."""
 
 
-def _rows(speaks: str, table: str) -> dict[str, Row]:
+def rows(speaks: str, table: str) -> dict[str, Row]:
     """Rows from lines of name, field, kind and rank."""
-    found = {}
+    found: dict[str, Row] = {}
     for line in table.strip().splitlines():
         cells = line.split()
         name, field, kind, rank = [*cells, *("size", "0")[len(cells) - 2 :]]
@@ -94,7 +123,7 @@ def _names(text: str) -> frozenset[str]:
 
 
 OPTIONS: dict[str, Row] = {
-    **_rows(
+    **rows(
         "megatron",
         """
         tensor-model-parallel-size                       tp
@@ -116,7 +145,7 @@ OPTIONS: dict[str, Row] = {
         mtp-num-layers                                   mtp         count
         """,
     ),
-    **_rows(
+    **rows(
         "deepspeed",
         """
         deepspeed                                        deepspeed   switch
@@ -125,11 +154,29 @@ OPTIONS: dict[str, Row] = {
         pp-partition-method                              account     partition
         """,
     ),
-    **_rows(
+    **rows(
         "",
         """
         num-layers                                       layers
         num-experts                                      experts
+        hidden-size                                      hidden
+        ffn-hidden-size                                  ffn
+        num-attention-heads                              heads
+        num-query-groups                                 kv_heads
+        kv-channels                                      head_dim
+        padded-vocab-size                                vocabulary
+        moe-router-topk                                  top_k
+        moe-ffn-hidden-size                              expert_ffn
+        untie-embeddings-and-output-weights              tied        off
+        sequence-parallel                                sequence_parallel  switch
+        use-distributed-optimizer                        distributed_optimizer  switch
+        use-flash-attn                                   flash       switch
+        zero-stage                                       zero        count
+        recompute-granularity                            recompute   word
+        recompute-method                                 recompute_method  word
+        recompute-num-layers                             recompute_layers
+        bf16                                             bf16        switch
+        fp16                                             fp16        switch
         micro-batch-size                                 micro_batch
         global-batch-size                                global_batch
         seq-length                                       seq
@@ -153,10 +200,38 @@ OPTIONS: dict[str, Row] = {
 
 SHORT: dict[str, dict[str, Row]] = {
     "slurm": {
+        "-N": Row("nodes", "nodes", rank=2),
+        "--nodes": Row("nodes", "nodes", rank=2),
+        "-n": OPTIONS["ntasks"],
+        "-G": Row("world", "gres"),
+        "--gpus": Row("world", "gres"),
+    },
+    "sbatch": {
         "-N": OPTIONS["nodes"],
         "-n": OPTIONS["ntasks"],
         "-G": Row("world", "gres"),
         "--gpus": Row("world", "gres"),
+    },
+    "ray": {"--num-gpus": Row("gpus_per_node", rank=2), "--num_gpus": Row("gpus_per_node", rank=2)},
+    "accelerate": {
+        "--num_processes": Row("world"),
+        "--num-processes": Row("world"),
+        "--num_machines": OPTIONS["num-nodes"],
+        "--num-machines": OPTIONS["num-nodes"],
+    },
+    "bridge": {
+        **dict.fromkeys(
+            ("-tp", "--tensor_model_parallel_size"), OPTIONS["tensor-model-parallel-size"]
+        ),
+        **dict.fromkeys(("-pp",), OPTIONS["pipeline-model-parallel-size"]),
+        **dict.fromkeys(("-cp",), OPTIONS["context-parallel-size"]),
+        **dict.fromkeys(("-ep",), OPTIONS["expert-model-parallel-size"]),
+        **dict.fromkeys(("-et",), OPTIONS["expert-tensor-parallel-size"]),
+        **dict.fromkeys(("-vp",), OPTIONS["num-virtual-stages-per-pipeline-rank"]),
+        **dict.fromkeys(("-mb",), OPTIONS["micro-batch-size"]),
+        **dict.fromkeys(("-gb",), OPTIONS["global-batch-size"]),
+        **dict.fromkeys(("-ng", "--num_gpus", "--num-gpus"), Row("world")),
+        **dict.fromkeys(("-gn",), OPTIONS["gpus-per-node"]),
     },
     "mpi": {
         "-np": OPTIONS["world-size"],
@@ -170,9 +245,10 @@ SHORT: dict[str, dict[str, Row]] = {
 """Short options, which are a launcher's own."""
 
 LAUNCHERS = {
-    **dict.fromkeys(("srun", "sbatch", "salloc"), "slurm"),
+    **dict.fromkeys(("sbatch", "salloc"), "sbatch"),
+    **{"srun": "slurm", "ray": "ray", "accelerate": "accelerate"},
     **dict.fromkeys(("mpirun", "mpiexec", "mpiexec.hydra"), "mpi"),
-    **dict.fromkeys(("torchrun", "deepspeed", "accelerate"), "launcher"),
+    **dict.fromkeys(("torchrun", "deepspeed"), "launcher"),
     **dict.fromkeys(("docker", "podman", "singularity", "apptainer"), "container"),
 }
 """Programs that start the processes of a job, and whose short options they read."""
@@ -209,7 +285,7 @@ _TRAIN = ("", "train", "data", "model", "training")
 
 
 def _keys(speaks: str, sections: tuple[str, ...], table: str) -> dict[str, Key]:
-    return {name: Key(row, sections) for name, row in _rows(speaks, table).items()}
+    return {name: Key(row, sections) for name, row in rows(speaks, table).items()}
 
 
 KEYS: dict[str, Key] = {
@@ -234,6 +310,18 @@ KEYS: dict[str, Key] = {
         num_moe_experts                          experts
         """,
     ),
+    **_keys(
+        "nemo",
+        ("trainer", "strategy", ""),
+        """
+        tensor_parallelism               tp
+        pipeline_parallelism             pp
+        context_parallelism              cp
+        expert_parallelism               ep
+        virtual_pipeline_parallelism     vpp
+        num_gpus_per_node                gpus_per_node
+        """,
+    ),
     **_keys("nemo", ("dist", "strategy", "model", ""), "use_tp_pp_dp_mapping mapping switch"),
     **_keys("nemo", ("ddp", "strategy", ""), "num_distributed_optimizer_instances instances"),
     **_keys("nemo", ("trainer",), "num_nodes nodes\ndevices gpus_per_node devices"),
@@ -256,6 +344,23 @@ KEYS: dict[str, Key] = {
         """,
     ),
     **_keys("", ("training",), "seq_len seq\nlocal_batch_size local_batch"),
+    **_keys(
+        "",
+        _MODEL,
+        """
+        hidden_size             hidden
+        ffn_hidden_size         ffn
+        num_attention_heads     heads
+        num_query_groups        kv_heads
+        kv_channels             head_dim
+        sequence_parallel       sequence_parallel  switch
+        recompute_granularity   recompute          word
+        recompute_method        recompute_method   word
+        recompute_num_layers    recompute_layers
+        """,
+    ),
+    **_keys("", ("ddp", "optim", ""), "use_distributed_optimizer distributed_optimizer switch"),
+    **_keys("", ("zero_optimization",), "stage zero count"),
     **_keys("deepspeed", ("tensor_parallel",), "autotp_size tp count"),
     **_keys(
         "deepspeed",
@@ -299,28 +404,28 @@ NOT_DRAWN = frozenset(
 
 NO_GROUP = _names(
     """
-    sequence-parallel use-distributed-optimizer use-sharp fake-process-group create-all-gather-group
-    untie-embeddings-and-output-weights cp-comm-type
+      use-sharp fake-process-group create-all-gather-group
+     cp-comm-type
     microbatch-group-size-per-virtual-pipeline-stage no-overlap-p2p-communication
     disable-gloo-process-groups pipeline-model-parallel-comm-backend sharp-enabled-group
     nccl-communicator-config-path high-priority-stream-groups distributed-backend
-    distributed-timeout-minutes hidden-size ffn-hidden-size num-attention-heads
-    group-query-attention num-query-groups kv-channels max-position-embeddings
+    distributed-timeout-minutes   
+    group-query-attention   max-position-embeddings
     position-embedding-type rotary-base rotary-percent no-position-embedding normalization
     norm-epsilon swiglu squared-relu disable-bias-linear attention-backend attention-dropout
     hidden-dropout attention-softmax-in-fp32 make-vocab-size-divisible-by use-mcore-models
-    use-flash-attn transformer-impl spec init-method-std no-masked-softmax-fusion
+     transformer-impl spec init-method-std no-masked-softmax-fusion
     no-bias-gelu-fusion no-rope-fusion rampup-batch-size train-iters train-samples train-tokens
-    exit-interval exit-duration-in-mins recompute-activations recompute-granularity recompute-method
-    recompute-num-layers recompute-modules checkpoint-activations lr min-lr lr-decay-style
+    exit-interval exit-duration-in-mins recompute-activations  
+     recompute-modules checkpoint-activations lr min-lr lr-decay-style
     lr-decay-iters lr-decay-samples lr-warmup-iters lr-warmup-samples lr-warmup-fraction
     lr-wsd-decay-style lr-wsd-decay-iters clip-grad weight-decay adam-beta1 adam-beta2 adam-eps seed
-    loss-scale initial-loss-scale hysteresis bf16 fp16 fp8-format fp8-recipe fp8-margin params-dtype
+    loss-scale initial-loss-scale hysteresis   fp8-format fp8-recipe fp8-margin params-dtype
     accumulate-allreduce-grads-in-fp32 overlap-grad-reduce overlap-param-gather tp-comm-overlap
     ddp-bucket-size use-megatron-fsdp data-parallel-sharding-strategy use-torch-fsdp2
-    use-torch-optimizer-for-cpu-offload optimizer-cpu-offload moe-router-topk
+    use-torch-optimizer-for-cpu-offload optimizer-cpu-offload 
     moe-router-load-balancing-type moe-aux-loss-coeff moe-grouped-gemm moe-token-dispatcher-type
-    moe-permute-fusion moe-router-fusion moe-router-dtype moe-ffn-hidden-size moe-layer-freq
+    moe-permute-fusion moe-router-fusion moe-router-dtype  moe-layer-freq
     moe-shared-expert-intermediate-size moe-router-score-function moe-router-num-groups
     moe-router-group-topk moe-expert-capacity-factor moe-flex-dispatcher-backend
     moe-router-pre-softmax moe-enable-deepep moe-router-force-load-balancing moe-z-loss-coeff
@@ -337,7 +442,7 @@ NO_GROUP = _names(
     log-memory-to-tensorboard master-addr master-port node-rank rdzv-id rdzv-backend rdzv-endpoint
     rdzv-conf max-restarts monitor-interval tee redirects log-dir role local-addr local-ranks-filter
     start-method run-path no-python hostfile include exclude launcher launcher-args no-ssh module
-    zero-stage deepspeed-activation-checkpointing no-pipeline-parallel create-moe-param-group
+     deepspeed-activation-checkpointing no-pipeline-parallel create-moe-param-group
      job-name partition account time output error exclusive mem cpus-per-task
     constraint qos reservation dependency container-image container-mounts container-workdir mpi
     label wait kill-on-bad-exit export jobid comment mail-type mail-user hint overlap open-mode

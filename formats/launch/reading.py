@@ -7,15 +7,16 @@ its place. What they come to together is worked out in `launch_args`.
 from __future__ import annotations
 
 import bisect
+import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from groups.budget import spend
 from groups.errors import LayoutError
 from groups.stages.layout_strings import parse_layout
 
-from .configs import Read, form_of, read_json, read_toml, read_yaml
+from .configs import Entry, form_of, read_file
 from .flags import (
     BOTH_ENDS,
     KEYS,
@@ -31,16 +32,14 @@ from .flags import (
     VARIABLES,
     Row,
     limit_of,
+    names_a_size,
 )
 from .items import Item, Said
+from .recipes import Recipe, read_recipes
+from .schemas import Schema, schema_of
 from .shell import STEP, Shell
 from .words import Run, Source, Word, split
 
-READERS: dict[str, Callable[[Source], Read]] = {
-    "json": read_json,
-    "toml": read_toml,
-    "yaml": read_yaml,
-}
 _OVERRIDE = re.compile(r"[+~]{0,2}([A-Za-z_][A-Za-z0-9_]*(?:[.@/][A-Za-z0-9_]+)*)=")
 _WHOLE = re.compile(r"[+-]?[0-9]+(?:_[0-9]+)*")
 _RANGE = re.compile(r"([0-9]{1,9})[:-]([0-9]{1,9})")
@@ -62,8 +61,22 @@ class Reading:
         self.problems: list[Item] = []
         self.removed: list[Item] = []
         self.speaking: list[tuple[str, Item]] = []  # which framework, and what says so
+        self.schema: Schema | None = None  # of the words that are read now
+        self.schemas: dict[str, Schema] = {}  # that the text has, by name
+        self.stated: dict[str, str] = {}  # texts of single values, by path or option
+        self.role = ""
+        self.run = ""  # the command or function that is read now
+        self.outside: list[Item] = []  # files that hold more, which the text only names
+        self.unknown_sizes: list[Item] = []
         source = Source.of(text)
         self.form = form_of(text)
+        if self.form == "python":
+            recipes = read_recipes(source)
+            if recipes is None:
+                self.form = "shell"
+            else:
+                self._recipes(recipes)
+                return
         if self.form == "shell":
             self._shell(source)
         else:
@@ -86,6 +99,7 @@ class Reading:
             self.problems.append(self.item(fault.code, shown, "", place, facts=fault.facts))
         for words in shell.commands:
             self._command(words)
+        self.run = ""
         self._unused(shell)
         for document in shell.documents:
             form = form_of(document.text)
@@ -125,9 +139,14 @@ class Reading:
 
     def _command(self, words: Sequence[Word]) -> None:
         """The options and overrides of one command."""
-        if words[0].text.rsplit("/", 1)[-1] in QUIET:
+        program = words[0].text.rsplit("/", 1)[-1]
+        if program in ("source", ".") and len(words) > 1:
+            self._sourced(words[1])
+        if program in QUIET:
             return
-        launcher = ""
+        self._knows(_marks_of(words), words[0])
+        self.run = self._run_name(words)
+        launcher = "ray" if program == "ray" and "start" in [one.text for one in words[1:3]] else ""
         at = 0
         while at < len(words):
             spend(STEP, "words")
@@ -144,18 +163,30 @@ class Reading:
                 value = word.after(override.end())
                 self._key(tuple(re.split(r"[.@/]", override[1])), _row_words(value), word.place)
             elif text.endswith(".py"):
-                launcher = "script"
-            elif launcher != "script" and text.rsplit("/", 1)[-1] in LAUNCHERS:
+                launcher = "bridge" if text.rsplit("/", 1)[-1] in BRIDGE_SCRIPTS else "script"
+            elif launcher not in ("script", "bridge") and text.rsplit("/", 1)[-1] in LAUNCHERS:
                 launcher = LAUNCHERS[text.rsplit("/", 1)[-1]]
+                launcher = "" if launcher == "ray" else launcher
             elif word.why and word.runs[0].why and _VARIABLE.match(text):
                 self.unresolved.append(self.item("may-hold-options", text, "", word.place))
             at += 1
+
+    def _row_of(self, name: str) -> Row | None:
+        """The row of an option in the framework that is read now."""
+        if self.schema:
+            row = self.schema.options.get(name) or self.schema.options.get(plain_name(name))
+            if row or self.schema.known:
+                return row if name[:2] == "--" or name in self.schema.options else None
+        return _row_of(name)
 
     def _option(self, words: Sequence[Word], at: int, launcher: str) -> int:
         """One option with its values; how many words it takes."""
         word = words[at]
         name, equals, _ = word.text.partition("=")
-        row = SHORT.get(launcher, {}).get(name) or _row_of(name)
+        row = SHORT.get(launcher, {}).get(name) or self._row_of(name)
+        if name.startswith("--"):
+            given = [word.after(len(name) + 1)] if equals else list(words[at + 1 : at + 2])
+            self.stated[name] = given[0].text if given else ""
         if row is None and name[:2] not in ("--",) and name[:2] in SHORT.get(launcher, {}):
             row, glued = SHORT[launcher][name[:2]], word.after(2)  # -N2
             self._read(name[:2], row, [glued], word.place)
@@ -185,10 +216,16 @@ class Reading:
             taken = min(2, len(words) - at)
         if name.startswith("--") and len(name) > 2:
             self._ignore(name, given[0].text if given else "", _whole_place(word, given))
+        elif name in _SHORT_SIZES and words[at + 1 : at + 2] and words[at + 1].text.isdigit():
+            self._size_unknown(name, words[at + 1].text, word.place)
         return taken
 
     def _ignore(self, name: str, value: str, place: tuple[int, int]) -> None:
         plain = plain_name(name.rsplit(".", 1)[-1])
+        known = plain in NOT_DRAWN or plain in REMOVED or _known(plain)
+        if not known and names_a_size(plain) and not (self.schema and self.schema.roles):
+            self._size_unknown(name, value, place)
+            return
         if plain in REMOVED and name.startswith("--"):
             facts = {"use": f"--{REMOVED[plain]}"}
             self.removed.append(self.item("removed", name, value, place, facts=facts))
@@ -197,10 +234,14 @@ class Reading:
         self.ignored.append(self.item(code, name, value, place))
 
     def _file(self, source: Source, form: str) -> None:
-        entries, left, faults = READERS[form](source)
+        entries, left, faults = read_file(source, form)
+        self._state(entries)
+        self._knows(_beginnings(self.stated), entries[0].key if entries else source.word(0, 0))
         for entry in entries:
             spend(STEP, "keys")
+            entry = self._referred(entry)
             name = entry.path[-1]
+            self._inheriting(entry)
             place = _whole_place(entry.key, entry.values)
             if name.startswith("--"):  # options kept as keys
                 row = _row_of(name)
@@ -216,11 +257,101 @@ class Reading:
             place = (fault.start, fault.end)
             self.problems.append(self.item(fault.code, shown, "", place, facts=fault.facts))
 
+    def _state(self, entries: Sequence[Entry]) -> None:
+        """What single values are, by path: what a table chooses by, and what others refer to."""
+        for entry in entries:
+            path = ".".join(entry.path).replace("-", "_")
+            texts = ["" if word.why else word.text for word in entry.values]
+            self.stated[path] = texts[0].strip().lower() if texts[1:] == [] and texts else ""
+            if entry.path[-1] in ("_component_", "_target_") and texts:
+                self.stated[texts[0]] = ""
+
+    def _referred(self, entry: Entry) -> Entry:
+        """``${section.key}`` is what stands there."""
+        words = []
+        for word in entry.values:
+            name = _REFERENCE.fullmatch(word.text) if not word.why else None
+            value = self.stated.get(name[1].replace("-", "_"), "") if name else ""
+            if value and "$" not in value:
+                run = word.runs[0]
+                word = Word((Run(value, run.start, word.runs[-1].end),), word.at)
+            words.append(word)
+        return entry._replace(values=words)
+
+    def _inheriting(self, entry: Entry) -> None:
+        """Keys that take over what another file says."""
+        inherits = self.schema.inherits if self.schema else ("defaults",)
+        at_top = len(entry.path) - (len(self.schema.within) if self.schema else 0) <= 1
+        name = entry.path[-1] if entry.path[-1] in inherits else entry.path[0]
+        values = [word.text for word in entry.values if word.text not in ("_self_", "null", "")]
+        named = any(value.endswith((".yaml", ".yml")) or "/" in value for value in values)
+        if name in inherits and at_top and values and (name == "defaults" or named):
+            self._open_outside("inherits", name, values[0], entry.key.place)
+
+    def _sourced(self, word: Word) -> None:
+        """A script that is taken in; those that only prepare the machine say nothing of a job."""
+        name = word.text.rstrip("\"'").rsplit("/", 1)[-1].lower()
+        if not any(part in name for part in MACHINE_SCRIPTS):
+            self._open_outside("sourced", "source", word.text, word.place)
+
+    def _open_outside(self, code: str, name: str, value: str, place: tuple[int, int]) -> None:
+        item = self.item(code, name, value, place)
+        self.unresolved.append(item)
+        self.outside.append(item)
+
+    def _size_unknown(self, name: str, value: str, place: tuple[int, int]) -> None:
+        """A key that looks like a size of a layout and that no table has."""
+        if value in ("1", "null", "None", "", "false", "False"):
+            self.ignored.append(self.item("unknown", name, value, place))
+            return
+        item = self.item("unknown-size", name, value, place)
+        self.unresolved.append(item)
+        self.unknown_sizes.append(item)
+
+    def _knows(self, words: set[str], word: Word) -> None:
+        """Which table the words that follow are read by."""
+        self.schema = schema_of(words)
+        if self.schema and self.schema.name not in self.schemas:
+            self.schemas[self.schema.name] = self.schema
+            item = self.item("understood", word.text[:40], "", word.place)
+            self.speaking.append((self.schema.name, item))
+
+    def _run_name(self, words: Sequence[Word]) -> str:
+        """What a command is called where a text has several."""
+        names = [word.text.rsplit("/", 1)[-1] for word in words if not word.why]
+        script = next((one for one in names if one.endswith((".py", ".sh")) and len(one) < 40), "")
+        start = self.item("", "", "", words[0].place)
+        return f"{start.line}: {script or names[0][:40] if names else ''}"
+
+    def _recipes(self, recipes: Sequence[Recipe]) -> None:
+        """Functions that make a configuration: each is a run."""
+        for recipe in recipes:
+            self.run = recipe.name
+            for entry in recipe.entries:
+                spend(STEP, "keys")
+                self._key(entry.path, entry.values, _whole_place(entry.key, entry.values))
+            for name in recipe.inherits[:8]:
+                place = recipe.entries[0].key.place
+                item = self.item("inherits", name, recipe.name, place, facts={"run": recipe.name})
+                self.outside.append(item)
+                self.unresolved.append(item)
+        self.run = ""
+
     def _key(
         self, path: tuple[str, ...], values: list[Word], place: tuple[int, int], name: str = ""
     ) -> None:
         """A key of a file, or of an override."""
         name = name or ".".join(path)
+        if len(values) == 1 and not values[0].why:
+            self.stated.setdefault(".".join(path), values[0].text.lower())
+        if self.schema:
+            meaning = self.schema.meaning(path)
+            if meaning and not _says_nothing(values):
+                self._read(name, meaning.row, values, place, meaning.role)
+                return
+            if meaning or self.schema.keys:
+                self._ignore(name, " ".join(word.text for word in values[:20]), place)
+                return
         for section in path[:-1]:
             if section in SECTIONS_OF:
                 item = self.item("understood", name, "", place)
@@ -230,19 +361,25 @@ class Reading:
         if key is None or section not in key.sections:
             value = " ".join(word.text for word in values[:20])
             self._ignore(name, value, place)
-        elif all(word.text in ("null", "None", "~", "") for word in values):
+        elif _says_nothing(values):
             self.ignored.append(self.item("not-given", name, "null", place))
         else:
             self._read(name, key.row, values, place)
 
     # -- what is said ----------------------------------------------------------------------------
 
-    def _read(self, name: str, row: Row, words: list[Word], place: tuple[int, int]) -> None:
+    def _read(
+        self, name: str, row: Row, words: list[Word], place: tuple[int, int], role: str = ""
+    ) -> None:
         """A value of a kind, or why it is none."""
+        self.role = role
         shown = " ".join(word.text for word in words[:20])
         item = self.item("understood", name, shown, place, sets=row.sets)
         if row.speaks:
             self.speaking.append((row.speaks, item))
+        if row.kind == "off":
+            self._say(row, False, item, "")
+            return
         if row.kind == "switch":
             word = words[0] if words else None
             on = not word or word.text.lower() in ON
@@ -276,7 +413,8 @@ class Reading:
             self._say(row, values[0], item, default)
 
     def _say(self, row: Row, value: Any, item: Item, default: str) -> None:
-        self.said.append(Said(row.field, value, item, row, default))
+        said = Said(row.field, value, item, row, default, self.run, self.role)
+        self.said.append(said)
 
     def _open(self, name: str, row: Row, word: Word) -> None:
         code = {"condition": "decided-by-condition", "loop": "decided-by-loop"}.get(
@@ -294,6 +432,8 @@ class Reading:
         text = word.text
         if row.kind == "text":
             return True
+        if row.kind == "word":
+            return text
         if row.kind == "partition":
             if text != BOTH_ENDS:
                 self.ignored.append(self.item("not-drawn", name, text, word.place))
@@ -349,6 +489,50 @@ def _row_of(name: str) -> Row | None:
     if name[:2] != "--":
         return None
     return OPTIONS.get(plain_name(name.partition("=")[0]))
+
+
+def _says_nothing(values: Sequence[Word]) -> bool:
+    return all(word.text in ("null", "None", "~", "") for word in values)
+
+
+def _marks_of(words: Sequence[Word]) -> set[str]:
+    """What a command has that a framework may be known by: options, modules, first words."""
+    spend(STEP * len(words), "words")
+    texts = [word.text for word in words if not word.why or word.text[:2] == "--"]
+    found = {text.partition("=")[0] for text in texts if text[:2] == "--"}
+    names = [text.rsplit("/", 1)[-1] for text in texts]
+    found.update(f"{one} {other}" for one, other in itertools.pairwise(names) if one in TWO_WORDS)
+    found.update(names[:8])
+    for text in texts:
+        path = text.partition("=")[0].lstrip("+~")
+        if "." in path[:200] and _DOTTED.fullmatch(path):
+            found |= _beginnings([path])
+    return found
+
+
+def _beginnings(paths: Iterable[str]) -> set[str]:
+    """Every path, and everything that it stands under."""
+    found = set()
+    for path in paths:
+        parts = path.split(".")[:8]
+        found.update(".".join(parts[:count]) for count in range(1, len(parts) + 1))
+    return found
+
+
+_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_.-]{0,120})\}")
+_DOTTED = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_SHORT_SIZES = ("-tp", "-pp", "-cp", "-ep", "-dp")
+TWO_WORDS = ("vllm", "sglang", "tune", "axolotl")
+"""Programs that are known together with the word behind them."""
+
+BRIDGE_SCRIPTS = ("run_recipe.py", "setup_experiment.py", "run_script.py")
+"""Megatron-Bridge's scripts, which have short options of their own."""
+
+MACHINE_SCRIPTS = (
+    *("activate", "env", "conda", "venv", "bashrc", "profile", "setup", "start", "module"),
+    *("modules", "cshrc", "credentials", "secret", "token", "util", "common.sh", "init.sh"),
+)
+"""Parts of the names of scripts that prepare a machine and say nothing of a job."""
 
 
 def _known(plain: str) -> bool:

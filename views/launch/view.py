@@ -8,11 +8,10 @@ from functools import lru_cache
 from html import escape
 from typing import Any
 
-from descriptions import LAUNCH_NOTES, PAGE, TARGET_NAMES
+from descriptions import PAGE, TARGET_NAMES, note_text
 from formats.check.script import check_script
 from formats.launch.args import TARGETS, Item, Missing, Parsed, emit, parse
 from groups import LayoutError
-from groups.errors import quoted
 from groups.job import Job
 from groups.mesh import whole_number
 from groups.stages.holdings import MAX_BATCH
@@ -70,7 +69,8 @@ def with_pasted(controls: Controls, paste: Any) -> Controls:
     start = Controls()
     known = {field.name for field in fields(start)}
     stale = {"vpp": "", "account": False} if "layers" in read.values else {}
-    values = {**UNASKED, **stale, **read.assumed, **read.values}
+    silent = {name: value for name, value in UNASKED.items() if name not in read.asks}
+    values = {**silent, **stale, **read.assumed, **read.values}
     return replace(
         controls,
         **{
@@ -160,15 +160,12 @@ def _marked(text: str, start: int, end: int) -> str:
 
 def _said(note: Item | Missing, language: str) -> str:
     """A note of the reader in the language of the page."""
-    facts: dict[str, Any] = dict(note.facts)
-    if isinstance(note, Item):
-        if note.error is not None:
-            return f"{note.name}: {sentence(note.error, language)}"
-        facts = {"name": note.name, "value": quoted(note.value).strip("'"), **facts}
-        facts.setdefault("sets", control_label(note.sets, language))
-    if "field" in facts:
-        facts["field"] = control_label(facts["field"], language)
-    return LAUNCH_NOTES[note.code][language].format(**facts)
+    return note_text(
+        note,
+        language,
+        label=lambda name: control_label(name, language),
+        refusal=lambda error: sentence(error, language),
+    )
 
 
 def _items(

@@ -1,0 +1,242 @@
+"""Recipes in Python, read as syntax and never run: keywords and assignments of literal values.
+
+A function that makes a configuration is a run; what it takes over from another one of the file is
+read with it, and what it takes over from elsewhere is said (`Recipe.inherits`).
+
+>>> text = "def big():\\n    cfg = base()\\n    cfg.model.tensor_model_parallel_size = 8"
+>>> recipe, = read_recipes(Source.of(text))
+>>> recipe.name, recipe.inherits, [(one.path, one.values[0].text) for one in recipe.entries]
+('big', ('base',), [(('model', 'tensor_model_parallel_size'), '8')])
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from groups.budget import spend
+
+from .configs import STEP, Entry
+from .words import Run, Source, Word
+
+MAX_NESTING = 40
+"""Brackets inside brackets that are still read: deeper ones are no recipe."""
+
+
+@dataclass
+class Recipe:
+    """What one function says, and the functions that it starts from but that are not here."""
+
+    name: str
+    entries: list[Entry] = field(default_factory=list)
+    inherits: tuple[str, ...] = ()
+
+
+def read_recipes(source: Source) -> list[Recipe] | None:
+    """The functions of a text that make a configuration; None if it is no Python."""
+    spend(2 * len(source.text), "characters of Python")
+    depths = itertools.accumulate(("([{".find(c) >= 0) - (")]}".find(c) >= 0) for c in source.text)
+    if max(depths, default=0) > MAX_NESTING:
+        return None
+    try:
+        tree = ast.parse(source.text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return _Module(source, tree).recipes()
+
+
+class _Module:
+    """The functions of a file, and what its names stand for."""
+
+    def __init__(self, source: Source, tree: ast.Module) -> None:
+        self.source = source
+        self.tree = tree
+        text = source.text
+        self.ascii = text.isascii()
+        self.lines = [0, *(at + 1 for at, c in enumerate(text) if c == "\n")]
+        self.functions = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
+        self.constants = _constants(tree.body)
+        self.done: dict[str, Recipe] = {}
+
+    def recipes(self) -> list[Recipe]:
+        found = [self.recipe(name) for name in self.functions]
+        rest = [one for one in self.tree.body if not isinstance(one, ast.FunctionDef)]
+        outside = _Function(self, "", rest, self.constants)
+        every = [*found, Recipe("", outside.entries, ())] if outside.entries else found
+        used = {name for one in self.done.values() for name in one.inherits}
+        public = [one for one in every if one.entries and not one.name.startswith("_")]
+        return public or [one for one in every if one.entries and one.name not in used]
+
+    def recipe(self, name: str) -> Recipe:
+        """One function with what it takes over from others of the file."""
+        if name not in self.done:
+            self.done[name] = Recipe(name)  # one that calls itself takes nothing over
+            node = self.functions[name]
+            arguments = [*node.args.args, *node.args.kwonlyargs]
+            defaults = [
+                *([None] * (len(node.args.args) - len(node.args.defaults))),
+                *(*node.args.defaults, *node.args.kw_defaults),
+            ]
+            names = {
+                one.arg: value for one, value in zip(arguments, defaults, strict=False) if value
+            }
+            body = _Function(self, name, node.body, {**self.constants, **names})
+            self.done[name] = Recipe(name, body.entries, tuple(dict.fromkeys(body.inherits)))
+        return self.done[name]
+
+    def word(self, node: ast.AST, text: str, why: str = "") -> Word:
+        """What stands at a node; columns count bytes, so a line of other letters is looked up."""
+        line = getattr(node, "lineno", 1) - 1
+        start = self.lines[line] + self._column(line, getattr(node, "col_offset", 0))
+        last = (getattr(node, "end_lineno", None) or line + 1) - 1
+        end = self.lines[last] + self._column(last, getattr(node, "end_col_offset", None) or 0)
+        place = self.source.place(start, max(end, start + 1))
+        return Word((Run(text, *place, why),), place)
+
+    def _column(self, line: int, offset: int) -> int:
+        if self.ascii:
+            return offset
+        end = self.source.text.find("\n", self.lines[line])
+        text = self.source.text[self.lines[line] : end if end >= 0 else None]
+        return len(text.encode("utf-8", "surrogatepass")[:offset].decode("utf-8", "ignore"))
+
+
+class _Function:
+    """The statements of one function, in their order."""
+
+    def __init__(
+        self, module: _Module, name: str, body: list[ast.stmt], names: Mapping[str, ast.expr]
+    ) -> None:
+        self.module, self.name = module, name
+        self.names = dict(names)
+        self.entries: list[Entry] = []
+        self.inherits: list[str] = []
+        for statement in body:
+            self._statement(statement, "")
+
+    def _statement(self, node: ast.stmt, why: str) -> None:
+        spend(STEP, "statements")
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            self._assign(node.targets[0], node.value, why)
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            self._assign(node.target, node.value, why)
+        elif isinstance(node, (ast.Return, ast.Expr)) and node.value is not None:
+            self._value((), node.value, why)
+            if isinstance(node, ast.Return) and isinstance(node.value, ast.Call):
+                self._takes_over(node.value)
+        elif isinstance(node, ast.If):
+            for one in (*node.body, *node.orelse):
+                self._statement(one, "condition")
+        elif isinstance(node, (ast.For, ast.While, ast.With, ast.Try)):
+            for one in node.body:
+                self._statement(one, "condition" if not isinstance(node, ast.With) else why)
+
+    def _assign(self, target: ast.expr, value: ast.expr, why: str) -> None:
+        if isinstance(target, ast.Name):
+            self.names[target.id] = value
+            if isinstance(value, ast.Call):
+                self._takes_over(value)
+            self._value((), value, why)
+        elif isinstance(target, ast.Attribute):
+            path = _attributes(target)
+            if path:
+                self._value(path[1:], value, why, target)
+
+    def _takes_over(self, call: ast.Call) -> None:
+        """What a call without a value of a field begins with: a recipe from here or elsewhere."""
+        name = _dotted(call.func).rsplit(".", 1)[-1]
+        if name in self.module.functions and name != self.name:
+            base = self.module.recipe(name)
+            spend(STEP * len(base.entries), "statements")
+            self.entries.extend(base.entries)
+            self.inherits.extend(base.inherits)
+        elif name and name[0] in "_abcdefghijklmnopqrstuvwxyz" and name not in _MAKERS:
+            self.inherits.append(name)
+
+    def _value(
+        self, path: tuple[str, ...], node: ast.expr, why: str, target: ast.AST | None = None
+    ) -> None:
+        """A literal at a path, or the keywords of a call, each at its own."""
+        spend(STEP, "statements")
+        if isinstance(node, ast.Call):
+            for keyword in node.keywords:
+                if keyword.arg:
+                    self._value((*path, keyword.arg), keyword.value, why, keyword)
+        elif isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                    self._value((*path, key.value), value, why, key)
+        elif path:
+            at = target or node
+            values = node.elts if isinstance(node, (ast.List, ast.Tuple)) else [node]
+            words = [self._word(one, why) for one in values[:64]]
+            key = self.module.word(at, path[-1])
+            self.entries.append(Entry(path, words, key, isinstance(node, (ast.List, ast.Tuple))))
+
+    def _word(self, node: ast.expr, why: str) -> Word:
+        """A literal as a word; what is worked out elsewhere is open."""
+        found = _literal(node, self.names)
+        if found is None:
+            shown = ast.unparse(node) if isinstance(node, (ast.Name, ast.Attribute)) else "..."
+            return self.module.word(node, shown, why or "variable")
+        value, default = found
+        word = self.module.word(node, _text(value), why)
+        return Word((word.runs[0]._replace(default=default),), word.at)
+
+
+_MAKERS = ("dict", "list", "replace", "deepcopy", "len", "int", "str", "getattr", "model_registry")
+
+
+def _constants(body: Iterable[ast.stmt]) -> dict[str, ast.expr]:
+    return {
+        one.targets[0].id: one.value
+        for one in body
+        if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name)
+    }
+
+
+def _literal(
+    node: ast.expr | None, names: Mapping[str, ast.expr], depth: int = 0
+) -> tuple[object, str] | None:
+    """What an expression of numbers comes to, and the name whose default it is."""
+    spend(1, "statements")
+    if depth > 8 or node is None:
+        return None
+    if isinstance(node, ast.Constant):
+        return node.value, ""
+    if isinstance(node, ast.Name) and node.id in names:
+        found = _literal(names[node.id], names, depth + 1)
+        return None if found is None else (found[0], "")
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Add, ast.FloorDiv)):
+        sides = [_literal(side, names, depth + 1) for side in (node.left, node.right)]
+        numbers = [side[0] for side in sides if side and type(side[0]) is int]
+        if len(numbers) == 2 and max(map(abs, numbers)) < 10**9:
+            one, other = numbers
+            if isinstance(node.op, ast.Mult):
+                return one * other, ""
+            if isinstance(node.op, ast.Add):
+                return one + other, ""
+            return (one // other, "") if other else None
+    return None
+
+
+def _text(value: object) -> str:
+    """A literal as a file would write it."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(value) if isinstance(value, (int, str, float)) else "..."
+
+
+def _attributes(node: ast.expr) -> tuple[str, ...]:
+    """``cfg.model.size`` as its names; none if it begins with anything else."""
+    names: list[str] = []
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    return (node.id, *reversed(names)) if isinstance(node, ast.Name) else ()
+
+
+def _dotted(node: ast.expr) -> str:
+    return ".".join(_attributes(node)) if not isinstance(node, ast.Name) else node.id

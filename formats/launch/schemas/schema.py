@@ -1,0 +1,96 @@
+"""What the files and commands of one framework say of a layout, as a table of fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ..flags import Row, rows
+
+
+class Meaning(NamedTuple):
+    """What a key sets, and for which role; a role is one of several layouts of a job."""
+
+    row: Row
+    role: str = ""
+
+
+def first_role(stated: Mapping[str, str], roles: Iterable[str]) -> str:
+    """The first of the roles: the one that is trained."""
+    return next(iter(roles), "")
+
+
+@dataclass(frozen=True)
+class Schema:
+    """One framework's keys and options.
+
+    marks: what only this framework has: any of the tuples, all of whose words must be there. A
+    word is the path of a key or its beginning, an option with its dashes, or a module. keys: by
+    path, dashes as underscores. roles: names and the sections whose ``role_keys`` are theirs; what
+    is asked for is the layout of one role. within: a section whose keys are as if they stood at the
+    top, "*" for any name. known: the options are all there are, Megatron's do not count.
+    """
+
+    name: str
+    job: str  # the framework of a Job that numbers the ranks so
+    marks: tuple[tuple[str, ...], ...]
+    keys: Mapping[str, Row] = field(default_factory=dict)
+    options: Mapping[str, Row] = field(default_factory=dict)
+    roles: Mapping[str, str] = field(default_factory=dict)
+    role_keys: Mapping[str, Row] = field(default_factory=dict)
+    chosen: Callable[[Mapping[str, str], Iterable[str]], str] = first_role
+    job_of: Callable[[Mapping[str, str]], str] | None = None
+    within: tuple[str, ...] = ()
+    inherits: tuple[str, ...] = ("defaults",)
+    known: bool = False
+
+    def is_meant(self, words: frozenset[str] | set[str]) -> bool:
+        return any(words.issuperset(mark) for mark in self.marks)
+
+    def meaning(self, path: tuple[str, ...]) -> Meaning | None:
+        """What a key sets; None if the table does not have it."""
+        plain = tuple(part.replace("-", "_") for part in path)
+        size = len(self.within)
+        if (
+            size
+            and len(plain) > size
+            and all(own in ("*", part) for own, part in zip(self.within, plain, strict=False))
+        ):
+            plain = plain[size:]
+        dotted = ".".join(plain)
+        if dotted in self.keys:
+            return Meaning(self.keys[dotted])
+        for role, section in self.roles.items():
+            if dotted.startswith(f"{section}."):
+                row = self.role_keys.get(dotted[len(section) + 1 :])
+                if row:
+                    return Meaning(row, role)
+        return None
+
+
+def table(text: str) -> dict[str, Row]:
+    """Rows by name from lines of name, field, kind and rank."""
+    return rows("", text)
+
+
+MEGATRON_NAMES = """
+    tensor_model_parallel_size            tp
+    pipeline_model_parallel_size          pp
+    context_parallel_size                 cp
+    expert_model_parallel_size            ep
+    expert_tensor_parallel_size           etp
+    virtual_pipeline_model_parallel_size  vpp
+    num_layers_in_first_pipeline_stage    first
+    num_layers_in_last_pipeline_stage     last
+    pipeline_model_parallel_layout        layout              layout
+    sequence_parallel                     sequence_parallel   switch
+    use_distributed_optimizer             distributed_optimizer  switch
+    recompute_granularity                 recompute           word
+"""
+"""Megatron's names, as many frameworks keep them in a section of their own."""
+
+
+def under(section: str, text: str) -> dict[str, Row]:
+    """The same rows for keys inside a section."""
+    return {f"{section}.{name}": row for name, row in table(text).items()}

@@ -1,0 +1,314 @@
+"""The files and commands of many frameworks: what each says, and what it leaves to be asked for.
+
+The texts are written here after the schemas that formats/launch/schemas/ cites.
+"""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from launch_answers import check_law
+
+from formats.launch.args import parse
+from formats.launch.schemas import SCHEMAS
+from groups.errors import LayoutError
+
+pytestmark = pytest.mark.usefixtures("nothing_is_executed")
+
+VERL = """
+NNODES=4
+python3 -m verl.trainer.main_ppo data.train_batch_size=512 \\
+  actor_rollout_ref.actor.megatron.tensor_model_parallel_size=4 \\
+  actor_rollout_ref.actor.megatron.pipeline_model_parallel_size=2 \\
+  actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2 \\
+  actor_rollout_ref.ref.megatron.pipeline_model_parallel_size=1 \\
+  actor_rollout_ref.rollout.tensor_model_parallel_size=8 \\
+  trainer.nnodes=2 trainer.n_gpus_per_node=8
+"""
+
+NEMO_RL = """
+policy:
+  train_global_batch_size: 64
+  train_micro_batch_size: 2
+  dtensor_cfg: {enabled: true, tensor_parallel_size: 2, context_parallel_size: 1}
+  megatron_cfg: {enabled: false, tensor_model_parallel_size: 4, pipeline_model_parallel_size: 8}
+cluster: {num_nodes: 2, gpus_per_node: 8}
+"""
+
+RECIPE = """
+from somewhere import base
+TP = 8
+def small():
+    cfg = base()
+    cfg.model.tensor_model_parallel_size = 1
+    cfg.train.global_batch_size = 8 * 4
+    return cfg
+def large(pp: int = 4):
+    cfg = small()
+    cfg.model.tensor_model_parallel_size = TP
+    cfg.model.pipeline_model_parallel_size = pp
+    return cfg
+"""
+
+TITAN = """
+import torchtitan
+def debug():
+    return Trainer.Config(
+        training=TrainingConfig(local_batch_size=2, seq_len=2048),
+        parallelism=ParallelismConfig(tensor_parallel_degree=2, pipeline_parallel_degree=4),
+    )
+"""
+
+TEXTS: dict[str, tuple[str, str, dict[str, object]]] = {
+    "verl": (
+        VERL,
+        "verl",
+        {"nodes": 2, "gpus_per_node": 8, "tp": 4, "pp": 2, "micro_batch": 2, "global_batch": 512},
+    ),
+    "verl on FSDP": (
+        "python -m verl.trainer.main_ppo trainer.nnodes=1 trainer.n_gpus_per_node=8\\\n"
+        "  actor_rollout_ref.rollout.tensor_model_parallel_size=2",
+        "verl",
+        {"nodes": 1, "gpus_per_node": 8, "framework": "device-mesh"},
+    ),
+    "NeMo-RL, the back end that is on": (
+        NEMO_RL,
+        "nemo-rl",
+        {"nodes": 2, "gpus_per_node": 8, "tp": 2, "cp": 1, "micro_batch": 2, "global_batch": 64},
+    ),
+    "slime": (
+        "ray start --head --num-gpus 4\n"
+        "python3 train.py --actor-num-nodes 2 --actor-num-gpus-per-node 8 "
+        "--tensor-model-parallel-size 2 --sequence-parallel",
+        "slime",
+        {"nodes": 2, "gpus_per_node": 8, "tp": 2},
+    ),
+    "ROLL": (
+        "num_gpus_per_node: 8\nactor_infer:\n  strategy_args: {strategy_name: vllm, "
+        "strategy_config: {tensor_parallel_size: 4}}\nactor_train:\n  training_args:\n"
+        "    per_device_train_batch_size: 2\n  strategy_args:\n    strategy_name: megatron_train\n"
+        "    strategy_config: {tensor_model_parallel_size: 2, pipeline_model_parallel_size: 2}\n",
+        "roll",
+        {"gpus_per_node": 8, "tp": 2, "pp": 2, "micro_batch": 2},
+    ),
+    "gpt-neox": (
+        '{\n  # sizes\n  "pipe-parallel-size": 0,\n  "model-parallel-size": 2,\n'
+        '  "train_micro_batch_size_per_gpu": 4,\n}',
+        "gpt-neox",
+        {"tp": 2, "pp": 1, "micro_batch": 4},
+    ),
+    "nanotron": (
+        "parallelism: {dp: 2, tp: 4, pp: 2, pp_engine: 1f1b}\n"
+        "tokens: {micro_batch_size: 3, batch_accumulation_per_replica: 5, sequence_length: 128}",
+        "nanotron",
+        {"tp": 4, "pp": 2, "micro_batch": 3, "global_batch": 30, "seq": 128},
+    ),
+    "Primus": (
+        "modules:\n  pre_trainer:\n    framework: megatron\n    overrides:\n"
+        "      tensor_model_parallel_size: 2\n      pipeline_model_parallel_size: ${PP:1}\n",
+        "primus",
+        {"tp": 2},
+    ),
+    "torchtune": (
+        "model: {_component_: torchtune.models.llama3.llama3_70b}\ntensor_parallel_dim: 8\n"
+        "batch_size: 4\n",
+        "torchtune",
+        {"tp": 8, "micro_batch": 4},
+    ),
+    "axolotl": (
+        "base_model: m\ndatasets: [{path: d}]\ntensor_parallel_size: 4\ndp_shard_size: 2\n"
+        "micro_batch_size: 1",
+        "axolotl",
+        {"tp": 4, "micro_batch": 1},
+    ),
+    "LLaMA-Factory": (
+        "stage: sft\nfinetuning_type: lora\nper_device_train_batch_size: 2\ncutoff_len: 2048",
+        "llama-factory",
+        {"micro_batch": 2, "seq": 2048},
+    ),
+    "Accelerate": (
+        "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nnum_machines: 2\n"
+        "num_processes: 16\nparallelism_config: {parallelism_config_tp_size: 4}",
+        "accelerate",
+        {"nodes": 2, "gpus_per_node": 8, "tp": 4},
+    ),
+    "torchtitan's recipe": (
+        TITAN,
+        "torchtitan",
+        {"tp": 2, "pp": 4, "seq": 2048},
+    ),
+    "Megatron-Bridge's own options": (
+        "python scripts/training/run_recipe.py -tp 4 -pp 2 -mb 1 -gb 64",
+        "megatron",
+        {"tp": 4, "pp": 2, "micro_batch": 1, "global_batch": 64},
+    ),
+    "vLLM": (
+        "vllm serve some/model -tp 4 --pipeline-parallel-size 2 --data-parallel-size 2",
+        "vllm",
+        {"tp": 4, "pp": 2},
+    ),
+    "SGLang": (
+        "python3 -m sglang.launch_server --model-path m --tp-size 8 --nnodes 2 --node-rank 0",
+        "sglang",
+        {"nodes": 2, "tp": 8},
+    ),
+    "a script of DeepSpeed": (
+        "deepspeed --num_nodes 2 --num_gpus 4 train.py --deepspeed --model-parallel-size 2",
+        "deepspeed",
+        {"nodes": 2, "gpus_per_node": 4, "tp": 2},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_framework_is_read_by_its_own_table(name):
+    text, framework, values = TEXTS[name]
+    parsed = parse(text)
+    check_law(parsed)
+    assert parsed.framework is not None
+    assert parsed.framework.name == framework
+    assert {key: parsed.values.get(key) for key in values} == values
+    sizes = {"tp", "pp", "cp", "ep", "nodes", "gpus_per_node"}
+    assert sizes & set(parsed.values) <= set(values) | {"framework"}
+
+
+def test_every_table_is_reached():
+    assert {schema.name for schema in SCHEMAS} <= {framework for _, framework, _ in TEXTS.values()}
+
+
+def test_a_role_may_be_chosen():
+    found = parse(VERL)
+    assert (found.run, [run.name for run in found.runs]) == (
+        "actor",
+        ["actor", "reference", "rollout"],
+    )
+    assert parse(VERL, "rollout").values["tp"] == 8
+
+
+def test_nemo_rl_asks_where_the_file_it_inherits_from_decides():
+    text = "defaults: base.yaml\n" + NEMO_RL.replace("enabled: true, ", "").replace(
+        "enabled: false, ", ""
+    )
+    parsed = parse(text)
+    assert not {"tp", "pp", "cp", "ep"} & set(parsed.values)
+    assert parsed.asks == ("tp", "pp", "cp", "ep")
+
+
+# -- nothing is what is left over ----------------------------------------------------------------
+
+OPEN = {
+    "no framework": ("torchrun --nnodes 2 --nproc-per-node 8 train.py", ("tp", "pp", "cp", "ep")),
+    "another framework's size": (
+        "torchrun train.py --tensor_parallel_degree_of_mine 2 --my-tensor-parallel-size 4",
+        ("tp", "pp", "cp", "ep", "nodes", "gpus_per_node"),
+    ),
+    "a file that is taken in": (
+        "source CONFIG.sh\ntorchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py "
+        "--tensor-model-parallel-size 4",
+        ("pp", "cp", "ep"),
+    ),
+    "a variable from elsewhere": (
+        "torchrun --nproc-per-node 8 pretrain_gpt.py --tensor-model-parallel-size $TP",
+        ("tp", "nodes"),
+    ),
+    "a file that is inherited": (
+        "modules: {pre_trainer: {config: base.yaml, overrides: {tensor_model_parallel_size: 2}}}",
+        ("pp", "cp", "ep", "nodes", "gpus_per_node"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_what_nobody_says_is_asked_for_at_once(name):
+    text, asks = OPEN[name]
+    parsed = parse(text)
+    check_law(parsed)
+    assert parsed.asks == asks
+    with pytest.raises(LayoutError) as refusal:
+        parsed.job()
+    assert refusal.value.facts["fields"] == ", ".join(asks)
+
+
+def test_scripts_that_prepare_the_machine_are_no_open_question():
+    text = "source ~/venv/bin/activate\ntorchrun pretrain.py --tensor-model-parallel-size 2"
+    assert parse(text).asks == ()
+
+
+def test_a_helper_of_one_node_does_not_beat_the_job():
+    text = "#SBATCH --nodes=4\nsrun -N 1 hostname\nsrun train.py --tensor-model-parallel-size 2"
+    assert parse(text).values["nodes"] == 4
+
+
+# -- several runs --------------------------------------------------------------------------------
+
+TWICE = (
+    "torchrun --nproc-per-node 8 pretrain_gpt.py --tensor-model-parallel-size 2 --num-layers 4\n"
+    "torchrun --nproc-per-node 8 pretrain_gpt.py --tensor-model-parallel-size 8 --num-layers 4\n"
+)
+
+
+def test_several_runs_are_a_choice():
+    parsed = parse(TWICE)
+    assert [run.values["tp"] for run in parsed.runs] == [2, 8]
+    assert "tp" in parsed.asks
+    assert parsed.values.keys() & {"tp", "layers", "gpus_per_node"} == {"layers", "gpus_per_node"}
+    for run in parsed.runs:
+        chosen = parse(TWICE, run.name)
+        assert (chosen.run, chosen.values["tp"], chosen.asks) == (run.name, run.values["tp"], ())
+
+
+def test_a_recipe_takes_over_what_another_of_its_file_says():
+    parsed = parse(RECIPE)
+    assert [run.name for run in parsed.runs] == ["small", "large"]
+    assert not {"tp", "pp"} & set(parsed.values)
+    large = parse(RECIPE, "large")
+    assert (large.values["tp"], large.values["pp"], large.values["global_batch"]) == (8, 4, 32)
+    assert "base" in [item.name for item in large.unresolved]
+    assert "cp" in large.asks  # base() may set it
+
+
+# -- training ------------------------------------------------------------------------------------
+
+
+def test_what_is_said_of_the_training_is_typed():
+    text = (
+        "pretrain_gpt.py --tensor-model-parallel-size 2 --hidden-size 4096 --ffn-hidden-size 11008 "
+        "--num-attention-heads 32 --num-query-groups 8 --sequence-parallel --bf16 "
+        "--use-distributed-optimizer --recompute-granularity full --recompute-method uniform "
+        "--recompute-num-layers 2 --untie-embeddings-and-output-weights --seq-length 4096"
+    )
+    parsed = parse(text)
+    assert parsed.training == {
+        "hidden": 4096,
+        "ffn": 11008,
+        "heads": 32,
+        "kv_heads": 8,
+        "sequence_parallel": True,
+        "distributed_optimizer": True,
+        "bf16": True,
+        "recompute": "full",
+        "recompute_method": "uniform",
+        "recompute_layers": 2,
+        "tied": False,
+    }
+    assert parsed.values["seq"] == 4096
+
+
+# -- whatever is done to them --------------------------------------------------------------------
+
+
+def test_mutated_files_are_answered():
+    """1,000 texts with pieces cut out, doubled, moved or replaced: each has an answer."""
+    chance = random.Random(17)
+    texts = [text for text, _, _ in TEXTS.values()] + [RECIPE, TWICE]
+    signs = "\t\0'\"${}[]():=\\\n#-<|&*!@ é"
+    for _ in range(1000):
+        text = chance.choice(texts)
+        for _ in range(chance.randint(1, 6)):
+            low, high = sorted(chance.randint(0, len(text)) for _ in "ab")
+            piece = chance.choice(
+                ("", text[low:high] * 2, chance.choice(signs), chance.choice(texts)[:40])
+            )
+            text = text[:low] + piece + text[min(high, low + 30) :]
+        check_law(parse(text))
