@@ -13,6 +13,7 @@ from groups.megatron.grids import grids
 from groups.presets import LAYOUT, PRESETS, url_of
 from groups.published import PUBLISHED
 from groups.stages.layers import stage_layers
+from training.models import FIELDS, SIZES, model_of_preset, said_of_preset
 
 DATA = json.loads((Path(__file__).parent / "data" / "presets.json").read_text(encoding="utf-8"))
 FACTS = {fact["id"]: fact for fact in DATA["presets"]}
@@ -200,3 +201,42 @@ def test_gb200_and_gb300_systems_have_trays_of_four():
         if "-gb" in key:
             assert preset.gpus_per_node == 4
             assert {"nodes", "gpus_per_node"} <= set(preset.derived)
+
+
+# -- the model that a preset trains ----------------------------------------------------------------
+
+UNKNOWN = ("qwen2-57b-a14b", "mixtral-8x22b-g8t8", "llama3-8x70b")
+NO_SHAPE = {
+    *("playground-16", "glm-130b", "opt-175b", "palm-540b", "falcon-180b"),
+    *(f"folding-{name}-{method}" for name in UNKNOWN for method in ("mcore", "folded")),
+    "bridge-gpt-oss-120b-dgx-gb200-64",
+}
+"""Presets whose sources name no model, or not its whole shape."""
+
+
+def test_the_model_of_a_preset_contradicts_nothing_that_its_source_states():
+    wrong = []
+    for key in FROM_FACTS:
+        model = model_of_preset(key)
+        for name, size in stated_of(key).items():
+            field = FIELDS.get(name, name)
+            if model is not None and field in SIZES and getattr(model, field) != size:
+                wrong.append(f"{key}: {field} is {getattr(model, field)}, stated {size}")
+    assert not wrong
+
+
+def test_where_no_source_gives_the_shape_there_is_no_model_but_what_is_stated():
+    assert {key for key in PRESETS if model_of_preset(key) is None} == NO_SHAPE
+    glm = {"layers": 70, "hidden": 12288, "ffn": 32768, "heads": 96, "sequence": 2048}
+    assert said_of_preset("glm-130b").changes == glm
+
+
+def test_a_preset_opens_the_model_that_its_name_says():
+    names = {key: said_of_preset(key).name for key in PRESETS}
+    assert names["nemotron4-340b-1536"] == "nemotron4-340b"
+    assert names["kimi-k2"] == "kimi-k2"
+    assert names["bridge-qwen3_30b_a3b-dgx-gb300-8"] == "qwen3-30b-a3b"
+    # arXiv:2104.04473 section 5: vocabulary 51,200 and sequence 2,048 for every model.
+    wide = model_of_preset("megatron2021-fig16-91b")
+    assert (wide.layers, wide.hidden, wide.heads, wide.ffn) == (32, 15360, 128, 61440)
+    assert (wide.vocabulary, wide.sequence) == (51200, 2048)

@@ -8,12 +8,12 @@ Without a preset it is the first one with the column's layers and experts.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 from groups.errors import not_a_choice
 from training.model import BIASES, Model
-from training.models import DEFAULT, MODELS, model_like
+from training.models import DEFAULT, MODELS, model_like, variant
 
 from .state import Controls, is_empty, typed
 
@@ -87,22 +87,7 @@ def model_of(asked: Any, controls: Controls) -> ChosenModel:
     start = MODELS[preset].model
     changes = {**given, **_typed_fields(asked)}
     changed = {name: value for name, value in changes.items() if value != getattr(start, name)}
-    return ChosenModel(_changed(start, changed), preset, is_matched, tuple(changed))
-
-
-def _changed(start: Model, changed: dict[str, Any]) -> Model:
-    """With the typed values; what follows from them where nothing else is typed follows."""
-    follows = {}
-    if "hidden" in changed or "heads" in changed:
-        if start.head_dim * start.heads == start.hidden:
-            follows["head_dim"] = 0
-        if start.kv_heads == start.heads:
-            follows["kv_heads"] = 0
-        if start.ffn == 4 * start.hidden:
-            follows["ffn"] = 0
-    if changed.get("experts") == 0:
-        follows |= dict.fromkeys(("top_k", "expert_ffn", "shared_expert_ffn", "dense_layers"), 0)
-    return replace(start, **{**follows, **changed})
+    return ChosenModel(variant(start, changed), preset, is_matched, tuple(changed))
 
 
 def _typed_fields(asked: Any) -> dict[str, Any]:
