@@ -8,7 +8,6 @@ Importing this module builds and launches nothing.
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import sys
 from typing import Any
@@ -24,99 +23,18 @@ os.environ["GRADIO_ANALYTICS_CACHE_FREQUENCY"] = str(10**12)
 os.environ["MPLBACKEND"] = "agg"
 
 import gradio as gr
-from anyio import to_thread
 from starlette.middleware import Middleware
 
-from groups import LayoutError
-from groups.audit import spans_of
-from groups.mesh import whole_number
 from views import page
 from views.api import ENDPOINTS
-from views.base.endpoint import require_served
-from views.base.state import Controls, read
+from views.api_layout import layout
 from views.gradio import widgets
+from views.server.endpoints import answering, serving
 from views.server.guard import Guard
+from views.server.lanes import Lanes
 
 FONTS = ["system-ui", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", "sans-serif"]
 MONO = ["ui-monospace", "SFMono-Regular", "Consolas", "DejaVu Sans Mono", "monospace"]
-
-
-def layout(
-    group_type: str = "dp+tp+pp",
-    nodes: int = 2,
-    gpus_per_node: int = 8,
-    tp: int = 1,
-    pp: int = 1,
-    cp: int = 1,
-    order: str = "",
-    dp_kind: str = "dp",
-    ep: int = 1,
-    etp: int | None = None,
-    framework: str = "megatron",
-    more: str = "",
-) -> str:
-    """The process groups of a layout, as JSON.
-
-    Args:
-        group_type: which kinds to list, such as "dp", "dp+tp+pp" or "moe".
-        nodes: machines in the job.
-        gpus_per_node: GPUs of one machine.
-        tp: tensor parallel size.
-        pp: pipeline parallel size.
-        cp: context parallel size.
-        order: axes from fastest to slowest, such as "tp-cp-ep-pp-dp"; empty: the framework's.
-        dp_kind: in a type with cp, which group "data parallel" means: "dp" or "dp-cp".
-        ep: expert parallel size.
-        etp: expert tensor parallel size; None: as tp.
-        framework: whose order to use, such as "megatron", "deepspeed" or "llama3".
-        more: further groups by Megatron's names, separated by spaces, such as "embd tp-ep-pp".
-
-    Returns:
-        {"mesh", "expert_mesh", "world_size", "dp", "edp", "groups": {name: [[rank, ...], ...]},
-        "nodes_spanned": {name: [nodes, ...]}}; expert_mesh and edp are null without experts' grid
-    """
-    given = {"nodes": nodes, "gpus_per_node": gpus_per_node, "tp": tp, "pp": pp, "cp": cp, "ep": ep}
-    if etp is not None:
-        given["etp"] = etp
-    try:
-        # A page's boxes send text; a program that does has a mistake, and is told so.
-        for name, value in given.items():
-            whole_number(value, name)
-        names = more.split() if isinstance(more, str) else more
-        choices = {"group_type": group_type, "dp_kind": dp_kind, "framework": framework}
-        asked = Controls(**choices, **given, more=names)
-        answer = read(asked.changed({"order": order}) if order else asked)
-        require_served(answer.world_size)
-    except LayoutError as error:
-        raise gr.Error(str(error), print_exception=False) from None
-    found: dict[str, Any] = {one.name: one.groups() for one in answer.shown}
-    expert = answer.expert
-    return json.dumps(
-        {
-            "mesh": str(answer.mesh),
-            "expert_mesh": None if expert is None else str(expert),
-            "world_size": answer.world_size,
-            "dp": answer.mesh.size("dp"),
-            "edp": None if expert is None else expert.size("edp"),
-            "groups": {
-                name: ranks if isinstance(ranks, list) else ranks.tolist()
-                for name, ranks in found.items()
-            },
-            "nodes_spanned": {
-                one.name: spans_of(one, answer.gpus_per_node).tolist() for one in answer.shown
-            },
-        }
-    )
-
-
-async def draw(sent: str) -> str:
-    """What the page shows for its state; see views.page."""
-    return await to_thread.run_sync(page.draw, sent)
-
-
-async def save(sent: str) -> str:
-    """A file of what the page shows; see views.page."""
-    return await to_thread.run_sync(page.save, sent)
 
 
 def create_app() -> gr.Blocks:
@@ -124,6 +42,7 @@ def create_app() -> gr.Blocks:
     # Gradio imports it in the first event: better at the start than while a visitor waits.
     import matplotlib  # noqa: F401
 
+    lanes = Lanes()
     with gr.Blocks(
         title="Parallel group playground",
         fill_width=True,
@@ -131,10 +50,10 @@ def create_app() -> gr.Blocks:
         delete_cache=(600, 3600),
         analytics_enabled=False,
     ) as demo:
-        widgets.page(page.first_html(), page.script_data(), draw, save)
-        gr.api(layout, api_name="layout")
-        for name, serve in ENDPOINTS.items():
-            gr.api(serve, api_name=name)
+        functions = (answering(page.draw, lanes), answering(page.save, lanes))
+        widgets.page(page.first_html(), page.script_data(), *functions)
+        for name, endpoint in {"layout": layout, **ENDPOINTS}.items():
+            gr.api(serving(endpoint, lanes), api_name=name)
     # Every event goes through a bounded queue: off Spaces, POST /run would pass it by otherwise.
     # Two workers, for more only wait for each other (the GIL); 64 waiting, then "busy".
     demo.queue(default_concurrency_limit=2, max_size=64, api_open=False)

@@ -19,6 +19,7 @@ PARTS = (
     "server",
     "browser",
     "clients",
+    "load",
     "start",
     "memory",
 )

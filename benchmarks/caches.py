@@ -6,7 +6,17 @@ import sys
 from functools import lru_cache
 from typing import Any
 
+from views import page
+
+drawn = page.draw
+
 ROOMS = ("descriptions", "groups", "render", "texts", "training", "views")
+
+
+def drawn_anew(sent: str) -> str:
+    """What the page answers, as if nobody had asked for it before."""
+    clear_caches()
+    return drawn(sent)
 
 
 def clear_caches() -> None:

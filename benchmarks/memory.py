@@ -22,14 +22,14 @@ VISIT = 50
 def run(quick: bool, servers: Servers) -> Iterator[Table | str]:
     updates = 40 if quick else 1_000
     with nullcontext(servers.running("page")) if quick else serving("page") as served:
-        if _rss(served.pid) is None:
+        if rss(served.pid) is None:
             yield "memory: skipped, this system has no /proc"
             return
         _visits(served, WARM_UP, seed=-1)
-        held = [_rss(served.pid)]
+        held = [rss(served.pid)]
         for quarter in range(4):
             _visits(served, updates // 4, seed=quarter)
-            held.append(_rss(served.pid))
+            held.append(rss(served.pid))
     rows = [
         (f"{quarter * updates // 4:,}", f"{mb:.0f}", f"{mb - before:+.0f}" if quarter else "–")
         for quarter, (mb, before) in enumerate(zip(held, [0.0, *held]))
@@ -48,7 +48,7 @@ def _visits(served: Served, updates: int, seed: int) -> None:
     client.close()
 
 
-def _rss(pid: int) -> float | None:
+def rss(pid: int) -> float | None:
     """Resident memory of a process in MB (10**6 bytes), or None where /proc does not tell."""
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")

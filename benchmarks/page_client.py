@@ -25,10 +25,9 @@ class Served:
 
     address: tuple[str, int]
     pid: int
-    fn_index: int
+    index: int  # of Gradio's event, or of the page's component
     queued: bool
-    data: list[Any]
-    has_state: bool
+    function: str | None  # the page's, which draws
 
     @property
     def url(self) -> str:
@@ -96,14 +95,14 @@ def free_port() -> int:
 class PageClient:
     """One visitor: a session, a connection that stays open, and the values of the controls.
 
-    A step does what the page's own script does. An event without a queue: POST run/predict. One
-    with: POST queue/join, then read queue/data until the result is there; the stream's polite end
-    is read too, but not counted.
+    A step does what the page's own script does: it asks the page's function for its state. An
+    event of Gradio without a queue: POST run/predict. One with: POST queue/join, then read
+    queue/data until the result is there; the stream's polite end is read too, but not counted.
     """
 
     def __init__(self, served: Served) -> None:
         self._served = served
-        self._data = list(served.data)
+        self._state: dict[str, Any] = {}
         self._session = uuid.uuid4().hex
         self._connection = http.client.HTTPConnection(*served.address, timeout=PATIENCE)
 
@@ -112,24 +111,27 @@ class PageClient:
 
     def step(self, **changes: Any) -> Step:
         """Set controls by their names, in the page's one value, and wait for the answer."""
-        if self._served.has_state:
-            self._data = [json.dumps({**json.loads(self._data[0]), **changes})]
-        else:
-            self._data = list(changes.values())
-        body = json.dumps(
-            {
-                "data": self._data,
-                "fn_index": self._served.fn_index,
-                "session_hash": self._session,
-                "event_data": None,
-                "trigger_id": None,
-            }
-        )
-        return self._queued(body) if self._served.queued else self._direct(body)
+        self._state |= {name: str(value) for name, value in changes.items()}
+        asked = {"session_hash": self._session}
+        if self._served.function:
+            asked |= {"component_id": self._served.index, "fn_name": self._served.function}
+            asked["data"] = json.dumps({**self._state, "words": "en"})
+            return self._direct("component_server/", json.dumps(asked))
+        asked |= {"fn_index": self._served.index, "data": [*changes.values()]}
+        body = json.dumps(asked | {"event_data": None, "trigger_id": None})
+        return self._queued(body) if self._served.queued else self._direct("run/predict", body)
 
-    def _direct(self, body: str) -> Step:
+    def call(self, name: str, **parameters: Any) -> Step:
+        """Ask an endpoint, and wait for its answer or its refusal."""
         begun = time.perf_counter()
-        answer = self._request("POST", "run/predict", body).read()
+        joined = self._request("POST", f"call/v2/{name}", json.dumps(parameters)).read()
+        path = f"call/{name}/{json.loads(joined)['event_id']}"
+        answer = self._request("GET", path).read()
+        return Step(1e3 * (time.perf_counter() - begun), len(answer))
+
+    def _direct(self, path: str, body: str) -> Step:
+        begun = time.perf_counter()
+        answer = self._request("POST", path, body).read()
         return Step(1e3 * (time.perf_counter() - begun), len(answer))
 
     def _queued(self, body: str) -> Step:

@@ -21,10 +21,9 @@ from app import create_app, launch_options  # first: it readies the environment 
 # ruff: isort: split
 import gradio as gr
 
-import views.page
-from views.page import answer
+from views import page
 
-from .caches import clear_caches
+from .caches import drawn_anew
 from .page_client import free_port
 
 MOVED = """
@@ -35,9 +34,9 @@ slider.addEventListener('input', () => { props.value = Number(slider.value); tri
 
 def main(kind: str) -> None:
     if kind == "cold":
-        views.page.answer = _forgetful
+        page.draw = drawn_anew
     is_empty = kind in ("empty", "queued")
-    demo, drawing = _empty(kind == "queued") if is_empty else (create_app(), "_draw")
+    demo = _empty(kind == "queued") if is_empty else create_app()
     address = ("127.0.0.1", free_port())
     demo.launch(
         **launch_options(),
@@ -46,12 +45,12 @@ def main(kind: str) -> None:
         prevent_thread_lock=True,
         quiet=True,
     )
-    print(json.dumps({"address": address, "pid": os.getpid(), **_event(demo, drawing)}), flush=True)
+    print(json.dumps({"address": address, "pid": os.getpid(), **_event(demo)}), flush=True)
     sys.stdin.read()
     demo.close(verbose=False)
 
 
-def _empty(queued: bool) -> tuple[gr.Blocks, str]:
+def _empty(queued: bool) -> gr.Blocks:
     with gr.Blocks(analytics_enabled=False) as demo:
         slider = gr.HTML(
             1,
@@ -64,7 +63,7 @@ def _empty(queued: bool) -> tuple[gr.Blocks, str]:
         like = {"trigger_mode": "always_last", "show_progress": "hidden", "queue": queued}
         slider.input(_echo, slider, text, **like)
     demo.queue(default_concurrency_limit=2, max_size=64, api_open=False)
-    return demo, "_echo"
+    return demo
 
 
 def _echo(value: Any) -> str:
@@ -72,22 +71,13 @@ def _echo(value: Any) -> str:
     return f'<div class="card"><p class="layout"><code>tp{value}-</code></p></div>'
 
 
-def _forgetful(*arguments: Any, **named: Any) -> Any:
-    clear_caches()
-    return answer(*arguments, **named)
-
-
-def _event(demo: gr.Blocks, name: str) -> dict[str, Any]:
-    """The number of an event, the first values of its inputs, and whether that is the page's."""
-    index, event = next(
-        item for item in demo.fns.items() if getattr(item[1].fn, "__name__", "") == name
-    )
-    return {
-        "fn_index": index,
-        "queued": event.queue,
-        "data": [getattr(block, "value", None) for block in event.inputs],
-        "has_state": any(block.elem_id == "state" for block in event.inputs),
-    }
+def _event(demo: gr.Blocks) -> dict[str, Any]:
+    """What is asked for a step: an event of Gradio's, or the page's own function."""
+    event = next((one for one in demo.fns.values() if one.name == "_echo"), None)
+    if event is None:
+        box = next(one for one in demo.blocks.values() if one.elem_id == "playground")
+        return {"index": box._id, "queued": False, "function": page.draw.__name__}
+    return {"index": event._id, "queued": event.queue, "function": None}
 
 
 if __name__ == "__main__":

@@ -43,10 +43,9 @@ class Budget:
     def spend(self, units: int) -> bool:
         """Count units of work; whether there were as many."""
         enough = units <= self.left
-        budget: Budget | None = self
-        while budget is not None:
-            budget.spent += units
-            budget = budget.outer
+        self.spent += units
+        if self.outer is not None:
+            self.outer.spend(units)
         return enough
 
 
@@ -54,7 +53,7 @@ _CURRENT: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 
 @contextmanager
-def within(limit: int = LIMIT) -> Iterator[Budget]:
+def within(limit: int = LIMIT, kind: type[Budget] = Budget) -> Iterator[Budget]:
     """A budget for what is done inside, or in a function that this decorates.
 
     Within another budget it is a part of that.
@@ -66,7 +65,7 @@ def within(limit: int = LIMIT) -> Iterator[Budget]:
     >>> reader("abc"), reader("abc")
     (3, 3)
     """
-    budget = Budget(limit, outer=_CURRENT.get())
+    budget = kind(limit, outer=_CURRENT.get())
     token = _CURRENT.set(budget)
     try:
         yield budget

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+
+PARTS = ("why", "control", "alternatives", "facts", "quote")
+"""What a refusal has beside its code and its sentence."""
 
 
 class LayoutError(ValueError):
@@ -47,14 +51,18 @@ class LayoutError(ValueError):
         self.quote = quote
         super().__init__(self.sentence)
 
+    def __reduce__(self) -> tuple[Callable[[], LayoutError], tuple[()]]:
+        # An exception is made anew from its args alone, which here are its sentence.
+        parts = {part: getattr(self, part) for part in PARTS}
+        return partial(LayoutError, self.code, self.what, **parts), ()
+
     def but(self, **changes: object) -> LayoutError:
         """The same refusal with some of its parts changed.
 
         >>> str(LayoutError("does-not-divide", "tp 3 does not fit").but(alternatives=[{"tp": 2}]))
         'tp 3 does not fit; try tp 2'
         """
-        parts = ("why", "control", "alternatives", "facts", "quote")
-        kept = {part: getattr(self, part) for part in parts}
+        kept = {part: getattr(self, part) for part in PARTS}
         return LayoutError(self.code, self.what, **{**kept, **changes})
 
     def renamed(self, names: Mapping[str, str]) -> LayoutError:

@@ -36,6 +36,10 @@ REFUSALS: dict[str, Text] = {
         "Too many {what}: this is more work than one request may cost.",
         "{what}过多，超出了一次请求允许的工作量。",
     ),
+    "busy": Text(
+        "The server is busy with other large requests; please try again in a moment.",
+        "服务器正在处理其他大请求，请稍后再试。",
+    ),
     "no-picture": Text(
         "This view has no picture of this layout to save.", "这个视图没有可保存的当前布局图。"
     ),

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from descriptions import PAGE
 from formats.documents.exports import groups_json, ranks_csv
 from groups import LayoutError
+from groups.budget import spend
 from groups.grouping import Grouping
 from render.scenes import groups as scene
 
@@ -61,11 +62,16 @@ DRAWN: dict[str, Callable[[Layout, Linked], Pictures]] = {
 """What a picture file holds, by the view that is shown; the other views have no pictures."""
 
 
+ANY_PICTURE = 50_000
+"""Units of work that matplotlib takes for the smallest picture."""
+
+
 def picture_file(layout: Layout, now: Linked, form: str, theme: str = "light") -> bytes:
     """The pictures on screen as PNG at twice their size, SVG or PDF.
 
     Errors: LayoutError where the view refuses what it is asked, or has nothing to draw of it.
     """
+    spend(ANY_PICTURE, "pixels")
     # matplotlib takes a second to import, and only a download needs it.
     from render.files import groups as figure
 

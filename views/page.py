@@ -15,7 +15,7 @@ from typing import Any
 
 from descriptions import PAGE, SHELL, VIEWS
 from groups import LayoutError
-from groups.budget import within
+from groups.budget import spend, within
 from render.scenes.groups import PANEL_LIMIT
 
 from .base import form
@@ -42,6 +42,10 @@ from .traffic.view import traffic_html
 
 PICTURES_OF = {"groups", "orders", "collectives", "pipeline", "memory", "traffic", "compare"}
 """Views with pictures to save."""
+
+
+MANY = 131_072
+"""Ranks past which any view takes as many units of work as an eighth of them."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,7 @@ def answer(
     asked = asked or Asked(rank="" if pin is None else pin)
     try:
         layout = read(controls)
+        spend(layout.world_size // 8 if layout.world_size > MANY else 0, "ranks")
     except LayoutError as error:
         derived = derived_html(None, controls, language)
         refused = refused_html(error, language)

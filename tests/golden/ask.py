@@ -14,11 +14,10 @@ from collections.abc import Sequence
 from typing import Any
 from unittest import mock
 
-import gradio as gr
-
-import app
 from groups import LayoutError
 from views.api import ENDPOINTS
+from views.api_layout import layout
+from views.base.endpoint import words_of
 from views.base.inputs import filled
 from views.base.link import from_query
 from views.base.messages import sentence
@@ -42,11 +41,10 @@ def page_of(query: str, language: str, paste: str = "") -> str:
 
 def endpoint(name: str, arguments: dict[str, Any]) -> str:
     """What an endpoint answers to a program."""
-    serve = {**ENDPOINTS, "layout": app.layout}[name]
     try:
-        return serve(**arguments)
-    except gr.Error as error:
-        return f"refused: {error.message}"
+        return {**ENDPOINTS, "layout": layout}[name](**arguments)
+    except LayoutError as error:
+        return f"refused: {words_of(error)}"
 
 
 def endpoint_names() -> set[str]:

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
-import gradio as gr
-
 from groups import LayoutError
-from groups.budget import within
+from groups.budget import spend, within
 from groups.conventions import CONVENTIONS
 from groups.errors import not_a_choice, quoted
 from groups.job import OWN, Job, Made
@@ -83,7 +81,8 @@ def serving(
             bound.apply_defaults()
             given = dict(bound.arguments)
             asked = {name: given.pop(name) for name in parameters}
-            return _answered(lambda: ask(read(**asked), **given) if read else ask(**given))
+            with within():
+                return ask(read(**asked), **given) if read else ask(**given)
 
         # Gradio tells the type of what it can evaluate only: a class, not the name of one.
         hints = inspect.get_annotations(ask, eval_str=True)
@@ -116,6 +115,7 @@ def made_of(order: str, etp: Any, framework: Any, **sizes: Any) -> Made:
     except LayoutError as error:
         raise error.renamed(OF_MATHS) from None
     require_served(made.world_size)
+    spend(made.world_size, "ranks")
     return made
 
 
@@ -169,6 +169,11 @@ def too_large(count: int, what: str, limit: int, control: str) -> LayoutError:
     )
 
 
+def words_of(error: LayoutError) -> str:
+    """A refusal as a program is told it: the sentence, and what Megatron says."""
+    return f"{error}. Megatron says: {error.quote}" if error.quote else str(error)
+
+
 def _described(text: str, shared: Iterable[Shared]) -> str:
     """The docstring with the shared parameters in place of their marks."""
     for one in shared:
@@ -176,16 +181,6 @@ def _described(text: str, shared: Iterable[Shared]) -> str:
         lines = "".join(f"\n        {name}: {meaning}" for name, (_, _, meaning) in rows)
         text = text.replace(f"\n        {one.mark}", lines)
     return text
-
-
-def _answered(ask: Callable[[], str]) -> str:
-    """The answer, or the refusal in words and nothing else."""
-    try:
-        with within():
-            return ask()
-    except LayoutError as error:
-        quote = f". Megatron says: {error.quote}" if error.quote else ""
-        raise gr.Error(f"{error}{quote}", print_exception=False) from None
 
 
 endpoint = serving(made_of, LAYOUT)

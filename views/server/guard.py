@@ -7,11 +7,9 @@ with a traceback in the log.
 
 from __future__ import annotations
 
-import inspect
 import json
 import logging
 import os
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -95,11 +93,7 @@ class Guard:
             return
         if path.startswith((API + "run/", API + "api/", API + "call/", API + "queue/join")):
             sent = _sent(body)
-            event = _event(scope["app"].get_blocks(), path, sent)
-            is_direct = not event.queue and "queue/" not in path
-            if is_direct and inspect.iscoroutinefunction(event.fn):
-                await answer.say(*await _result(event.fn, sent["data"]))
-                return
+            _require_event(scope["app"].get_blocks(), path, sent)
             if "/v2/" not in path:
                 body = json.dumps({name: sent[name] for name in USED if name in sent}).encode()
         await self.app(scope, _once(body, receive), answer.send)
@@ -210,7 +204,7 @@ def _sent(body: bytes) -> dict[str, Any]:
     return sent
 
 
-def _event(blocks: Any, path: str, sent: dict[str, Any]) -> Any:
+def _require_event(blocks: Any, path: str, sent: dict[str, Any]) -> Any:
     """The event of Gradio's that is asked for.
 
     Errors: RefusedError where there is none, or where it is not given what it takes.
@@ -248,26 +242,3 @@ def _server_function(blocks: Any, sent: dict[str, Any]) -> tuple[Callable[..., A
     if not isinstance(text, str):
         raise RefusedError(422, '"data" must be a text.')
     return function, text
-
-
-async def _result(function: Callable[..., Any], data: list[Any]) -> tuple[int, dict[str, Any]]:
-    """Status and answer of an event outside Gradio's queue, in the form in which Gradio gives it.
-
-    Gradio would make a session for it, keep all that it answers, and take several times as long as
-    the drawing itself.
-    """
-    begun = time.perf_counter()
-    try:
-        values = await function(*data)
-    except Exception:
-        LOG.exception("an event failed")
-        return 500, {"error": None}
-    took = time.perf_counter() - begun
-    return 200, {
-        "data": values,
-        "is_generating": False,
-        "duration": took,
-        "average_duration": took,
-        "render_config": None,
-        "changed_state_ids": [],
-    }

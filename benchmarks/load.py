@@ -1,0 +1,133 @@
+"""Part "load": many visitors, light ones beside heavy ones, and the memory after the heaviest.
+
+A light visitor moves a slider at 16 GPUs; a heavy one asks for the heaviest things in a loop, each
+a little different from the last. Visitors are threads in a process of their own.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from .clients import LEAD
+from .memory import rss
+from .page_client import PageClient, Served, Servers, serving
+from .timing import Table, Times, shown
+from .walk import TYPES, walk
+
+VISITORS = (16, 64, 200)
+HEAVY = (0, 1, 4, 8)
+AFTER = 30
+"""Heavy requests whose memory is measured."""
+
+SIXTEEN = (2,)
+"""Nodes of 16 GPUs."""
+
+
+def run(quick: bool, servers: Servers) -> Iterator[Table | str]:
+    seconds = 2.0 if quick else 8.0
+    rows = []
+    for visitors in VISITORS[:1] if quick else VISITORS:
+        with serving("page") as served:
+            rows.append(_crowd(served, visitors, 0, seconds))
+    for heavy in HEAVY[-1:] if quick else HEAVY:
+        with serving("page") as served:
+            rows.append(_crowd(served, 1, heavy, seconds))
+    heads = ("light visitors", "heavy ones", "updates/s", "median ms", "p95 ms", "heavy answers")
+    note = f"Over {seconds:g} s. Aim: p95 under 300 ms beside 8 heavy ones."
+    yield Table("Slider steps at 16 GPUs under load", heads, rows, note)
+    if rss(1) is None:
+        yield "memory: skipped, this system has no /proc"
+        return
+    with serving("page") as served:
+        yield _memory(served, 4 if quick else AFTER)
+
+
+def _crowd(served: Served, light: int, heavy: int, seconds: float) -> tuple[str, ...]:
+    begin = time.time() + LEAD
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        taken, answers = pool.submit(_visitors, served, light, heavy, begin, seconds).result()
+    took = Times(tuple(taken))
+    rate = f"{len(taken) / seconds:.0f}"
+    return str(light), str(heavy), rate, shown(took.median), shown(took.p95), str(answers)
+
+
+def _visitors(
+    served: Served, light: int, heavy: int, begin: float, seconds: float
+) -> tuple[list[float], int]:
+    with ThreadPoolExecutor(light + heavy) as pool:
+        end = begin + seconds
+        loads = [pool.submit(_heavy, served, seed, end) for seed in range(heavy)]
+        moves = [pool.submit(_light, served, seed, begin, end) for seed in range(light)]
+        taken = [ms for one in moves for ms in one.result()]
+        return taken, sum(one.result() for one in loads)
+
+
+def _light(served: Served, seed: int, begin: float, end: float) -> list[float]:
+    client, steps, taken = PageClient(served), walk(seed, SIXTEEN), []
+    time.sleep(max(0.0, begin - time.time()))
+    while time.time() < end:
+        taken.append(client.step(group_type=TYPES[seed % len(TYPES)], **next(steps)).ms)
+    client.close()
+    return taken
+
+
+def _heavy(served: Served, seed: int, end: float) -> int:
+    """Ask until the end; how many answers there were, refusals among them."""
+    client = PageClient(served)
+    for number in count():
+        if time.time() >= end:
+            break
+        ask(client, seed + number)
+    client.close()
+    return number
+
+
+def ask(client: PageClient, number: int) -> None:
+    """One of the heaviest things, each time a little different."""
+    view = {"nodes": "131072", "tp": "8", "pp": str(2 ** (number // 6 % 6))}
+    pipeline = {"nodes": "64", "tp": "1", "pp": "512", "view": "pipeline", "layers": "1024"}
+    pipeline |= {"schedule": "zb-v", "against": "zb-h2"}
+    kinds: tuple[dict[str, Any] | str, ...] = (
+        {**view, "view": "search"},
+        {"nodes": "90090", "tp": "1", "pp": "1", "view": "search", "layers": 5040 - number},
+        {**view, "view": "nodes"},
+        {**pipeline, "micro_batches": 970 - number},
+        {**view, "view": "orders", "framework": "deepspeed"},
+        "rank_table",
+    )
+    kind = kinds[number % len(kinds)]
+    if isinstance(kind, str):
+        client.call(kind, nodes=16384, tp=8, pp=2 ** (number // 6 % 6))
+    else:
+        client.step(**kind)
+
+
+def _memory(served: Served, requests: int) -> Table:
+    """Memory of the server and of its processes, before and after the heaviest requests."""
+    client = PageClient(served)
+    for tp in (1, 2, 4, 8):
+        client.step(tp=tp)
+    before, most = _whole(served.pid), 0.0
+    for number in range(requests):
+        ask(client, number)
+        most = max(most, _whole(served.pid))
+    time.sleep(3)
+    after = _whole(served.pid)
+    client.close()
+    row = (str(requests), *(f"{mb:.0f}" for mb in (before, most, after)))
+    more = f"{100 * (after / before - 1):+.0f} %"
+    heads = ("heavy requests", "MB before", "most", "MB after", "change")
+    return Table("Memory of the server", heads, [(*row, more)], "Aim: within 20 % of before.")
+
+
+def _whole(pid: int) -> float:
+    """Resident MB of a process and of those that it started."""
+    children = Path(f"/proc/{pid}/task").glob("*/children")
+    pids = [int(one) for path in children for one in path.read_text(encoding="ascii").split()]
+    return sum(rss(one) or 0.0 for one in (pid, *pids))

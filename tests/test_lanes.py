@@ -1,0 +1,122 @@
+"""Heavy work goes to a process of its own, light work passes it, and too much is told "busy"."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from groups import LayoutError, fit
+from groups.budget import spend
+from views.page import draw
+from views.server.lanes import LIGHT, WAITING, Lanes
+from views.server.worker import Worker
+
+ROOT = Path(__file__).parent.parent
+LARGE = '{"nodes": "131072", "tp": "8", "pp": "16"}'
+
+
+@pytest.fixture(scope="module")
+def worker():
+    one = Worker()
+    yield one
+    one.close()
+
+
+def run(coroutine: Any) -> Any:
+    """In a thread of its own: the browser tests keep an event loop running in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, coroutine).result()
+
+
+def costs(units: int) -> int:
+    spend(units, "words")
+    return os.getpid()
+
+
+def test_light_work_is_done_here_and_heavy_work_elsewhere_with_the_same_answer(worker):
+    lanes = Lanes(worker)
+    light = run(lanes.run(draw, "{}"))
+    assert light == draw("{}")
+    assert worker.pid is None
+    heavy = run(lanes.run(draw, LARGE))
+    assert heavy == draw(LARGE)
+    assert worker.pid is not None
+
+
+@pytest.mark.parametrize(("units", "is_here"), [(LIGHT, True), (LIGHT + 1, False)])
+def test_what_spends_more_than_a_light_budget_is_heavy(units, is_here):
+    lanes = Lanes(_Elsewhere())
+    found = run(lanes.run(costs, units))
+    assert (found == os.getpid()) is is_here
+
+
+def test_a_refusal_comes_back_whole_from_the_worker(worker):
+    with pytest.raises(LayoutError) as here:
+        fit(16, tp=3)
+    with pytest.raises(LayoutError) as there:
+        run(Lanes(worker).run(fit, 16, tp=3, heavy=True))
+    assert vars(there.value) == vars(here.value)
+    assert str(there.value) == str(here.value)
+    assert vars(pickle.loads(pickle.dumps(here.value))) == vars(here.value)
+
+
+class _Elsewhere(Worker):
+    """A worker that answers when it is let."""
+
+    def __init__(self, let: object = None) -> None:
+        super().__init__()
+        self.let = let
+
+    def ask(self, work, values, named):
+        if self.let is not None:
+            assert self.let.wait(60)
+        return "elsewhere"
+
+
+def test_too_many_heavy_requests_are_told_busy_while_light_ones_pass():
+    let = threading.Event()
+    lanes = Lanes(_Elsewhere(let))
+
+    async def crowd() -> list[object]:
+        heavy = [lanes.run(costs, 10**9 + number) for number in range(WAITING + 4)]
+        asked = [asyncio.ensure_future(one) for one in heavy]
+        _, _ = await asyncio.wait(asked, return_when=asyncio.FIRST_EXCEPTION)
+        assert await lanes.run(costs, 1) == os.getpid()
+        let.set()
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    found = run(crowd())
+    busy = [one for one in found if isinstance(one, LayoutError)]
+    assert {one.code for one in busy} == {"busy"}
+    assert (len(busy), found.count("elsewhere")) == (3, WAITING + 1)
+
+
+def test_a_worker_that_dies_is_told_busy_and_replaced(worker):
+    lanes = Lanes(worker)
+    run(lanes.run(draw, LARGE))
+    first = worker.pid
+    with pytest.raises(LayoutError) as refusal:
+        run(lanes.run(os._exit, 1, heavy=True))
+    assert refusal.value.code == "busy"
+    run(lanes.run(draw, LARGE))
+    assert worker.pid not in (None, first)
+
+
+def test_what_the_worker_imports_builds_no_page():
+    code = "import sys, views.server.worker, views.page, views.api, views.api_layout"
+    out = subprocess.run(
+        [sys.executable, "-c", f"{code}; print({{'gradio', 'matplotlib'}} & {{*sys.modules}})"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert out.stdout.strip() == "set()", out.stderr

@@ -1,0 +1,84 @@
+"""The oldest of the endpoints, /layout: the groups of the page's own controls."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from groups import LayoutError
+from groups.audit import spans_of
+from groups.budget import spend, within
+from groups.mesh import whole_number
+
+from .base.endpoint import require_served
+from .base.state import Controls, read
+
+
+@within()
+def layout(
+    group_type: str = "dp+tp+pp",
+    nodes: int = 2,
+    gpus_per_node: int = 8,
+    tp: int = 1,
+    pp: int = 1,
+    cp: int = 1,
+    order: str = "",
+    dp_kind: str = "dp",
+    ep: int = 1,
+    etp: int | None = None,
+    framework: str = "megatron",
+    more: str = "",
+) -> str:
+    """The process groups of a layout, as JSON.
+
+    Args:
+        group_type: which kinds to list, such as "dp", "dp+tp+pp" or "moe".
+        nodes: machines in the job.
+        gpus_per_node: GPUs of one machine.
+        tp: tensor parallel size.
+        pp: pipeline parallel size.
+        cp: context parallel size.
+        order: axes from fastest to slowest, such as "tp-cp-ep-pp-dp"; empty: the framework's.
+        dp_kind: in a type with cp, which group "data parallel" means: "dp" or "dp-cp".
+        ep: expert parallel size.
+        etp: expert tensor parallel size; None: as tp.
+        framework: whose order to use, such as "megatron", "deepspeed" or "llama3".
+        more: further groups by Megatron's names, separated by spaces, such as "embd tp-ep-pp".
+
+    Returns:
+        {"mesh", "expert_mesh", "world_size", "dp", "edp", "groups": {name: [[rank, ...], ...]},
+        "nodes_spanned": {name: [nodes, ...]}}; expert_mesh and edp are null without experts' grid
+    """
+    given = {"nodes": nodes, "gpus_per_node": gpus_per_node, "tp": tp, "pp": pp, "cp": cp, "ep": ep}
+    if etp is not None:
+        given["etp"] = etp
+    # A page's boxes send text; a program that does has a mistake, and is told so.
+    for name, value in given.items():
+        whole_number(value, name)
+    names = more.split() if isinstance(more, str) else more
+    choices = {"group_type": group_type, "dp_kind": dp_kind, "framework": framework}
+    asked = Controls(**choices, **given, more=names)
+    try:
+        answer = read(asked.changed({"order": order}) if order else asked)
+        require_served(answer.world_size)
+        spend(answer.world_size, "ranks")
+    except LayoutError as error:
+        raise error.but(quote="") from None
+    found: dict[str, Any] = {one.name: one.groups() for one in answer.shown}
+    expert = answer.expert
+    return json.dumps(
+        {
+            "mesh": str(answer.mesh),
+            "expert_mesh": None if expert is None else str(expert),
+            "world_size": answer.world_size,
+            "dp": answer.mesh.size("dp"),
+            "edp": None if expert is None else expert.size("edp"),
+            "groups": {
+                name: ranks if isinstance(ranks, list) else ranks.tolist()
+                for name, ranks in found.items()
+            },
+            "nodes_spanned": {
+                one.name: spans_of(one, answer.gpus_per_node).tolist() for one in answer.shown
+            },
+        }
+    )

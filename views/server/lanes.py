@@ -1,0 +1,123 @@
+"""Where work is done: what is quick in a thread, what is heavy in a process of its own.
+
+Python runs one thread at a time, so a heavy request in a thread holds up everybody. Each request
+begins in a thread with a small budget (groups.budget); the one that spends it all is begun anew in
+the worker, which answers one after the other while the page goes on. Few may wait for the worker:
+the next is told that the server is busy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from anyio import CapacityLimiter, to_thread
+
+from groups import LayoutError
+from groups.budget import LIMIT, Budget, within
+
+from .worker import LostError, Worker
+
+Result = TypeVar("Result")
+
+LIGHT = 25_000
+"""Units of work, about a microsecond each, within which a request is light."""
+
+SLOW = 0.1
+"""Seconds of a core after which the same request is heavy the next time."""
+
+THREADS = 2
+WAITING = 4
+"""Heavy requests that wait for the worker at most, beside the one that it works on."""
+
+PAUSE = 1.0
+"""Seconds until somebody is told "busy": who asks again at once is no load in the meantime."""
+
+REMEMBERED = 1000
+
+
+class TooHeavyError(Exception):
+    """A request that is more than light."""
+
+
+class BusyError(LayoutError):
+    """The refusal where too many wait for the worker, or it went away."""
+
+    def __init__(self) -> None:
+        super().__init__("busy", "the server is busy with other large requests: please try again")
+
+
+class Bite(Budget):
+    """The budget of a light request; past it the work is given up, not refused."""
+
+    @property
+    def left(self) -> int:
+        return LIMIT
+
+    def spend(self, units: int) -> bool:
+        self.spent += units
+        if self.spent > self.limit:
+            raise TooHeavyError
+        return True
+
+
+class Lanes:
+    """Threads for light work and the worker for heavy, of one server."""
+
+    def __init__(self, worker: Worker | None = None) -> None:
+        self.worker = worker or Worker()
+        self._threads = CapacityLimiter(THREADS)
+        self._turn = asyncio.Lock()
+        self._waiting = 0
+        self._heavy: OrderedDict[int, None] = OrderedDict()
+
+    async def run(
+        self, work: Callable[..., Result], *values: Any, heavy: bool = False, **named: Any
+    ) -> Result:
+        """What the function returns; it and its values must be such as pickle can send.
+
+        heavy: known to be so, whatever it spends.
+        Errors: what the function raises; BusyError where too many wait.
+        """
+        key = hash(repr((work, values, named)))
+        if not heavy and key not in self._heavy:
+            try:
+                result, took = await to_thread.run_sync(
+                    _bitten, work, values, named, limiter=self._threads
+                )
+            except TooHeavyError:
+                self._remember(key)
+            else:
+                if took > SLOW:
+                    self._remember(key)
+                return result
+        return await self._by_worker(work, values, named)
+
+    def _remember(self, key: int) -> None:
+        self._heavy[key] = None
+        if len(self._heavy) > REMEMBERED:
+            self._heavy.popitem(last=False)
+
+    async def _by_worker(self, work: Callable[..., Any], values: Any, named: Any) -> Any:
+        if self._waiting > WAITING:
+            await asyncio.sleep(PAUSE)
+            raise BusyError
+        self._waiting += 1
+        try:
+            async with self._turn:
+                return await to_thread.run_sync(self.worker.ask, work, values, named)
+        except LostError:
+            raise BusyError from None
+        finally:
+            self._waiting -= 1
+
+
+def _bitten(work: Callable[..., Any], values: Any, named: Any) -> tuple[Any, float]:
+    """What the work gives within a light budget, and the seconds of a core that it took."""
+    begun = time.thread_time()
+    with within(LIGHT, Bite):
+        result = work(*values, **named)
+    return result, time.thread_time() - begun

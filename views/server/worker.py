@@ -1,0 +1,129 @@
+"""A process that works out one heavy answer after the other: python -m views.server.worker.
+
+It is started when it is first asked, begins anew when it has grown, takes too long or dies, and
+ends with the server: its input is closed then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+ROOT = Path(__file__).parent.parent.parent
+
+LONGEST = 30.0
+"""Seconds that an answer may take: several times what its budget allows on a slow machine."""
+
+GROWN = 300_000_000
+"""Bytes of memory with which a worker is replaced; a new one has about 60 MB."""
+
+
+class LostError(Exception):
+    """The worker went away, or was ended, before it answered."""
+
+
+class Worker:
+    """The server's end: functions are sent by name, with values; one thread asks at a time."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._end: Callable[[], Any] = lambda: None
+
+    def ask(self, work: Callable[..., Any], values: Any, named: Any) -> Any:
+        """What the function returns there; raises what it raises, or LostError."""
+        process = self._process or self._started()
+        limit = threading.Timer(LONGEST, process.kill)
+        limit.daemon = True
+        limit.start()
+        try:
+            pickle.dump((work.__module__, work.__qualname__, values, named), process.stdin)
+            process.stdin.flush()
+            is_answer, result, is_last = pickle.load(process.stdout)
+        except (OSError, EOFError, pickle.UnpicklingError) as error:
+            self.close()
+            raise LostError from error
+        finally:
+            limit.cancel()
+        if is_last:
+            self.close()
+        if is_answer:
+            return result
+        raise result
+
+    def close(self) -> None:
+        """End the process; the next question starts another one."""
+        self._end()
+        self._process = None
+
+    @property
+    def pid(self) -> int | None:
+        return self._process and self._process.pid
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        self._process = process = subprocess.Popen(
+            [sys.executable, "-m", "views.server.worker"],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self._end = weakref.finalize(self, _ended, process)
+        return process
+
+
+def _ended(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        with contextlib.suppress(OSError):
+            pipe.close()
+
+
+def main() -> None:
+    """Answer what is asked on the standard input until that ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server ends it
+    asked, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever somebody prints is no answer
+    is_last = False
+    while not is_last and (question := _next(asked)):
+        is_answer, result = _answered(*question)
+        is_last = _memory() > GROWN
+        pickle.dump((is_answer, result, is_last), answers)
+        answers.flush()
+        del result
+
+
+def _next(asked: BinaryIO) -> tuple[str, str, Any, Any] | None:
+    try:
+        return pickle.load(asked)
+    except EOFError:
+        return None
+
+
+def _answered(module: str, name: str, values: Any, named: Any) -> tuple[bool, Any]:
+    try:
+        return True, getattr(importlib.import_module(module), name)(*values, **named)
+    except Exception as error:
+        return False, error
+
+
+def _memory() -> int:
+    """Bytes of this process in memory; 0 where the system does not tell."""
+    try:
+        pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+    except OSError:
+        return 0
+    return int(pages) * os.sysconf("SC_PAGESIZE")
+
+
+if __name__ == "__main__":
+    main()
