@@ -179,11 +179,12 @@ def stall_seconds(asked: Request, c: Constants, fullness: float) -> tuple[float,
         return 0.0, 0.0
     split, m = asked.split, asked.micro_batches
     many = asked.gpus > c["stall_many"]
+    summed = asked.training.zero == 0 and split.dp > 1
     if split.pp == 1:
         score = c["stall_odds_alone"] + c["stall_odds_alone_many"] * many
+        score += c["stall_odds_alone_summed"] * (many and summed)
         each = c["stall_alone"]
     else:
-        summed = asked.training.zero == 0 and split.dp > 1
         score = c["stall_odds"] + c["stall_odds_many"] * many + c["stall_odds_summed"] * summed
         each = c["stall"] * 2.0 * (split.pp - 1) / split.pp
     score += c["stall_odds_full"] * max(0.0, fullness - c["stall_full"])
