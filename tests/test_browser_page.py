@@ -20,15 +20,18 @@ from browser import (
     show,
     type_in,
     type_sizes,
+    unfold,
     values,
 )
 
-from descriptions import CONTROLS, DP_KINDS, PAGE, TYPES, VIEWS, counted, kind_of
+from descriptions import CONTROLS, DP_KINDS, PAGE, SHELL, TYPES, VIEWS, kind_of
 from groups.conventions import CONVENTIONS
 from groups.presets import PRESETS
 from views.api import ENDPOINTS
 from views.base.messages import sentence
 from views.base.state import Controls, read
+from views.column import SIZES
+from views.head import PLACES
 
 pytestmark = pytest.mark.browser
 
@@ -42,7 +45,7 @@ def test_first_paint_is_16_gpus_as_dp_tp_and_pp_panels(open_page):
     assert layout.kinds == ("dp", "tp", "pp")
     for kind in layout.kinds:
         expect(page.locator(f'svg.panel[data-kind="{kind}"] .c')).to_have_count(16)
-    expect(page.locator("#status dd").nth(0)).to_have_text("16")
+    expect(page.locator(".derived")).to_have_attribute("data-world", "16")
     expect(page.locator(".derived strong").nth(0)).to_have_text("4")
     assert page.title() == "Parallel group playground"
     # Rank and group are printed on the cell where there is room.
@@ -60,12 +63,11 @@ SECTIONS = """() => [...document.querySelectorAll('.kind')].map((section) => [
 def test_every_type_shows_its_panels_in_order_with_title_and_text(open_page):
     page = open_page()
     assert len(TYPES) == 20
-    page.locator("#more-fold button").first.click()
     box(page, "more").fill("tp-ep-pp")
     box(page, "more").press("Enter")
     type_sizes(page, ep=4, etp=1)
     for name, group_type in TYPES.items():
-        choose(page, "group-type", group_type.title["en"])
+        choose(page, "group_type", group_type.title["en"])
         layout = expect_layout(page, group_type=name, ep=4, etp="1", more=("tp-ep-pp",))
         expect(page.locator(".intro h2")).to_have_text(group_type.title["en"])
         expect(page.locator(".intro > p")).to_have_text(group_type.body["en"])
@@ -89,24 +91,24 @@ def test_dp_or_dp_cp_is_a_choice_in_cp_types_only_and_relabels_the_panel(open_pa
     page = open_page()
     type_in(page, "cp", "2")
     expect_layout(page, cp=2)
-    expect(page.locator("#dp-kind")).to_be_hidden()
+    expect(page.locator("#field-dp_kind")).to_be_hidden()
     assert "dp-cp" in kind_section(page, "dp").locator(".note").inner_text()
     for name in ("cp", "tp", "cp+tp", "cp+dp", "cp+dp+tp", "cp+dp+pp", "cp+dp+tp+pp"):
-        choose(page, "group-type", TYPES[name].title["en"])
+        choose(page, "group_type", TYPES[name].title["en"])
         expect_layout(page, group_type=name, cp=2)
         both = {"cp", "dp"} <= set(TYPES[name].kinds)
-        expect(page.locator("#dp-kind")).to_be_visible(visible=both)
+        expect(page.locator("#field-dp_kind")).to_be_visible(visible=both)
         expect(page.locator(".kind .note")).to_have_count(0)
     reduced = kind_of("dp-cp")
     expect(page.locator(".kind h3", has_text=reduced.title["en"])).to_have_count(0)
-    page.get_by_label(DP_KINDS["dp-cp"]["en"]).check()
+    choose(page, "dp_kind", DP_KINDS["dp-cp"]["en"])
     layout = expect_layout(page, group_type=name, cp=2, dp_kind="dp-cp")
     assert "dp-cp" in layout.kinds
     assert "dp" not in layout.kinds
     expect(page.locator(".kind h3", has_text=reduced.title["en"])).to_have_count(1)
     expect(kind_section(page, "dp-cp")).to_contain_text(reduced.body["en"])
     assert cell(page, "dp-cp", 0).locator("text").all_text_contents() == ["0", "dp-cp0"]
-    page.get_by_label(DP_KINDS["dp"]["en"]).check()
+    choose(page, "dp_kind", DP_KINDS["dp"]["en"])
     expect_layout(page, group_type=name, cp=2)
 
 
@@ -115,19 +117,18 @@ def test_a_preset_sets_every_control_and_names_its_source(open_page):
     type_in(page, "nodes", "5")
     choose(page, "framework", CONVENTIONS["megatron-pp-dp"].name)
     expect_layout(page, nodes=5, framework="megatron-pp-dp")
-    expect(page.locator("#status .source")).to_have_count(0)
+    expect(page.locator("#derived .source")).to_have_count(0)
     for preset in ("bloom-176b", "llama3-405b-3", "folding-mixtral-8x22b-folded", "playground-16"):
         published = PRESETS[preset]
         layout = choose_preset(page, preset)
         assert layout.mesh.size("dp") == published.dp
-        label = f"{published.name} · {counted(published.world_size, 'gpu', 'en')}"
         shown = values(page)
         for name in ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep"):
             assert shown[name] == str(getattr(published, name))
         assert shown["etp"] == ("" if published.etp is None else str(published.etp))
-        assert shown["framework"] == CONVENTIONS[published.framework].name
-        assert box(page, "preset").input_value() == label
-        source = page.locator("#status .source")
+        assert shown["framework"] == published.framework
+        assert box(page, "preset").input_value() == preset
+        source = page.locator("#derived .source")
         expect(source.locator("p").first).to_have_text("; ".join(published.source))
         derived = PAGE["preset_derived"]["en"].format(names=", ".join(published.derived))
         said = derived if published.derived else PAGE["preset_stated"]["en"]
@@ -142,20 +143,23 @@ def test_a_preset_sets_every_control_and_names_its_source(open_page):
 def expect_words(page, language, group_type="dp+tp+pp"):
     """Every word of the page is in this language."""
     expect(page.locator("h1")).to_have_text(PAGE["title"][language])
-    expect(page.locator(".title p")).to_have_text(PAGE["subtitle"][language])
     column = page.locator("#controls")
-    names = ("group_type", "preset", "nodes", "gpus_per_node", "tp", "pp", "cp", "framework")
-    for control in (*names, "ep", "etp"):
+    for size in SIZES:
+        unfold(page, size)
+        label = SHELL[f"size_{size}"][language]
+        expect(column.get_by_text(label, exact=True)).to_be_visible()
+    for control in ("group_type", "framework", "etp"):
+        unfold(page, control)
         expect(column.get_by_text(CONTROLS[control].label[language], exact=True)).to_be_visible()
-        expect(column.get_by_text(CONTROLS[control].help[language], exact=True)).to_be_visible()
-    for fold in ("experts_fold", "more_fold", "model_fold"):
-        expect(column.get_by_text(PAGE[fold][language], exact=True)).to_be_visible()
-    for view in VIEWS.values():
-        expect(page.locator("#view-choice").get_by_text(view[language], exact=True)).to_be_visible()
+    for fold in ("experts", "order", "groups", "model"):
+        expect(column.get_by_text(SHELL[f"fold_{fold}"][language], exact=True)).to_be_visible()
+    for view in PLACES["see"]:
+        expect(page.locator("#nav").get_by_text(VIEWS[view][language], exact=True)).to_be_visible()
     expect(page.locator("#rank label")).to_have_text(CONTROLS["rank"].label[language])
-    assert box(page, "group_type").input_value() == TYPES[group_type].title[language]
-    terms = page.locator("#status dt").all_inner_texts()
-    assert terms == [PAGE[name][language] for name in ("world", "dp_size", "edp_size")]
+    assert box(page, "group_type").input_value() == group_type
+    chosen = page.locator("#field-group_type option:checked")
+    expect(chosen).to_have_text(TYPES[group_type].title[language])
+    expect(page.locator(".remains b").first).to_have_text(SHELL["size_dp"][language])
     expect(page.locator(".intro h2")).to_have_text(TYPES[group_type].title[language])
     expect(page.locator(".intro > p")).to_have_text(TYPES[group_type].body[language])
     for kind in TYPES[group_type].kinds:
@@ -168,7 +172,8 @@ def expect_words(page, language, group_type="dp+tp+pp"):
     assert heads == [PAGE[name][language] for name in columns]
     for form in ("png", "csv"):
         words = PAGE["download_picture" if form == "png" else f"download_{form}"][language]
-        expect(page.locator(f"#save-{form}")).to_have_text(words.format(format=form.upper()))
+        button = page.locator(f"[data-save={form}]")
+        expect(button).to_have_text(words.format(format=form.upper()))
     assert page.locator(".picture").get_attribute("lang") == language
 
 
@@ -177,7 +182,7 @@ def test_switching_language_changes_every_word_and_no_number(open_page):
     type_in(page, "tp", "4")
     layout = expect_layout(page, tp=4)
     expect_words(page, "en")
-    page.get_by_label("中文").check()
+    page.get_by_role("button", name="中文").click()
     expect(page.locator("h1")).to_have_text(PAGE["title"]["zh"])
     expect_layout(page, tp=4)
     settle(page)
@@ -187,7 +192,7 @@ def test_switching_language_changes_every_word_and_no_number(open_page):
     type_in(page, "tp", "3")
     error = expect_refusal(page, Controls(tp=3), still=layout, language="zh")
     assert sentence(error, "zh") != sentence(error, "en")
-    page.get_by_label("English").check()
+    page.get_by_role("button", name="EN", exact=True).click()
     expect_refusal(page, Controls(tp=3), still=layout, language="en")
     assert values(page)["tp"] == "3"
     page.locator(".fix").first.click()
@@ -196,24 +201,24 @@ def test_switching_language_changes_every_word_and_no_number(open_page):
     expect_words(page, "en")
 
     # The dropdowns' entries are in the language too.
-    page.get_by_label("中文").check()
+    page.get_by_role("button", name="中文").click()
     expect(page.locator("h1")).to_have_text(PAGE["title"]["zh"])
     settle(page)
-    choose(page, "group-type", TYPES["tp"].title["zh"])
+    choose(page, "group_type", TYPES["tp"].title["zh"])
     expect(page.locator(".intro h2")).to_have_text(TYPES["tp"].title["zh"])
 
 
 def test_a_chinese_browser_opens_in_chinese(open_page):
     page = open_page(locale="zh-CN")
     expect_words(page, "zh")
-    expect(page.get_by_label("中文")).to_be_checked()
+    expect(page.get_by_role("button", name="中文")).to_have_attribute("aria-pressed", "true")
     expect_layout(page)
 
 
 # --- Looks ----------------------------------------------------------------------------------------
 
-TEXTS = ".title, #status, .label, .size label, .size .help, #controls .info-text, .card, .intro, "
-TEXTS += ".kind .text, .how, .source, .strip, #details, #downloads button, #view-choice label, "
+TEXTS = "#head, #nav, #controls, #status, .card, .intro, .kind .text, .how, .source, .strip, "
+TEXTS += "#details, .menu, "
 TEXTS += ".scroll, .warnings, .fine, dl.rank, .field"
 
 
@@ -260,7 +265,6 @@ def test_nothing_is_wider_than_the_window(open_page):
         resize(page, WIDTHS[-1])
     assert wide == []
     resize(page, 400)
-    page.locator("#fold").click()
     type_in(page, "tp", "7")
     expect(page.locator(".refusal")).to_be_visible()
     page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
@@ -272,32 +276,27 @@ def resize(page, width):
     page.wait_for_function("(width) => innerWidth === width", arg=width)
 
 
-def test_on_a_phone_the_controls_are_folded_and_texts_stand_below_pictures(open_page):
+def test_on_a_phone_the_picture_comes_before_the_controls(open_page):
     page = open_page(width=400, height=800, touch=True)
     assert overflow(page) == (0, [])
-    for control in ("#nodes", "#tp", "#framework", "#preset"):
-        expect(page.locator(control)).to_be_hidden()
-    expect(page.locator("#status")).to_be_visible()
-    expect(page.locator("#group-type")).to_be_visible()
+    picture = page.locator("#picture svg").first.bounding_box()
+    column = page.locator("#controls").bounding_box()
+    assert picture
+    assert column
+    assert picture["y"] < 800 < column["y"]
     for section in page.locator(".kind").all():
         figure = section.locator("figure").bounding_box()
         text = section.locator(".text").bounding_box()
         assert figure
         assert text
         assert text["y"] >= figure["y"] + figure["height"] - 1
-    page.locator("#fold").tap()
-    for control in ("#nodes", "#tp", "#framework", "#preset"):
-        expect(page.locator(control)).to_be_visible()
     type_in(page, "tp", "4")
     expect_layout(page, tp=4)
     assert overflow(page) == (0, [])
-    page.locator("#fold").tap()
-    expect(page.locator("#tp")).to_be_hidden()
 
 
 def test_on_a_wide_window_texts_stand_beside_pictures(open_page):
     page = open_page()
-    expect(page.locator("#fold")).to_be_hidden()
     for section in page.locator(".kind").all():
         figure = section.locator("figure").bounding_box()
         text = section.locator(".text").bounding_box()
@@ -324,8 +323,8 @@ def test_every_picture_and_every_input_has_a_name_and_a_refusal_is_an_alert(open
         for name in pictures.evaluate_all("all => all.map(svg => svg.ariaLabel ?? '')"):
             assert len(name) > 30, "a picture without a text equivalent"
             assert str(layout.nodes) in name.replace(",", "")
-    for fold in ("more", "model"):
-        page.locator(f"#{fold}-fold button").first.click()
+    for name in ("ep", "framework", "group_type", "global_batch"):
+        unfold(page, name)
     expect(page.locator("#field-global_batch")).to_be_visible()
     for view in ("nodes", "orders", "ranks", "groups"):
         show(page, view)

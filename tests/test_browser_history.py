@@ -1,0 +1,103 @@
+"""The way back and forth, on a server that is slow, and one that is away for a while."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+from browser import expect, expect_layout, settle
+
+from views import page as served
+
+pytestmark = pytest.mark.browser
+
+SET = "changes => document.dispatchEvent(new CustomEvent('set', { detail: changes }))"
+SIZES = ((1, 1), (2, 1), (4, 1), (8, 1), (1, 2), (2, 2), (4, 2), (8, 2), (1, 4), (2, 4))
+
+
+def take_steps(page, steps=SIZES) -> None:
+    """Quick changes, each a step of its own: a link in the page is one, however quick."""
+    for tp, pp in steps:
+        query = f"v=1&tp={tp}&pp={pp}"
+        page.evaluate(
+            "query => document.dispatchEvent(new CustomEvent('open', { detail: { query } }))", query
+        )
+        page.wait_for_timeout(20)
+
+
+def go(page, step: int, pause: int) -> None:
+    page.evaluate("step => history.go(step)", step)
+    page.wait_for_timeout(pause)
+
+
+def expect_step(page, number: int) -> None:
+    """The layout, the boxes and the address are those of one step."""
+    tp, pp = SIZES[number]
+    settle(page)
+    expect_layout(page, tp=tp, pp=pp)
+    expect(page.locator("#field-tp")).to_have_value(str(tp))
+    address = page.evaluate("new URLSearchParams(location.search).toString()")
+    # Both sizes are 2 as the page starts, and what is as at the start is in no link.
+    wanted = "&".join(f"{name}={size}" for name, size in (("tp", tp), ("pp", pp)) if size != 2)
+    assert address == (f"v=1&{wanted}" if wanted else "")
+    assert page.locator("#notice .refusal").count() == 0
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """A server that takes so many seconds for each drawing."""
+    took = [0.9]
+    draw = served.draw
+
+    def slow_draw(sent):
+        time.sleep(took[0])
+        return draw(sent)
+
+    monkeypatch.setattr(served, "draw", slow_draw)
+    return took
+
+
+@pytest.mark.parametrize(("steps", "pause"), [(5, 60), (2, 700)])
+def test_quick_steps_back_and_forth_end_where_they_lead(open_page, slow, steps, pause):
+    page = open_page()
+    take_steps(page)
+    for _ in range(steps):
+        go(page, -1, pause)
+    expect_step(page, len(SIZES) - 1 - steps)
+    for _ in range(steps):
+        go(page, 1, pause)
+    expect_step(page, len(SIZES) - 1)
+
+
+def test_twenty_walks_by_chance_end_on_their_own_layouts(open_page, slow):
+    slow[0] = 0.12
+    page = open_page()
+    take_steps(page)
+    chance, at = random.Random(7), len(SIZES) - 1
+    for _ in range(20):
+        for _ in range(chance.randint(1, 6)):
+            step = chance.choice([one for one in (-3, -2, -1, 1, 2) if 0 <= at + one < len(SIZES)])
+            go(page, step, chance.choice([0, 30, 90, 250]))
+            at += step
+        expect_step(page, at)
+
+
+def test_a_change_made_while_the_server_is_away_is_kept_and_sent_when_it_is_back(open_page):
+    page = open_page()
+    page.route("**/component_server*", lambda route: route.abort())
+    page.evaluate(SET, {"tp": "4"})
+    expect(page.locator("#hint")).to_contain_text("kept")
+    page.evaluate(SET, {"pp": "4"})
+    page.unroute("**/component_server*")
+    expect_layout(page, tp=4, pp=4)
+    expect(page.locator("#hint")).to_have_text("")
+    # Chromium says itself that requests failed.
+    served_problems(page)
+
+
+def served_problems(page) -> None:
+    from browser import WATCHES
+
+    problems = WATCHES[page].problems
+    problems[:] = [one for one in problems if "Failed to load" not in one and "warn" not in one]
