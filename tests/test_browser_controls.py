@@ -10,7 +10,6 @@ import pytest
 from browser import (
     TOASTS,
     box,
-    choose,
     expect,
     expect_layout,
     expect_refusal,
@@ -307,7 +306,7 @@ def test_a_refused_box_keeps_what_was_typed_while_others_move(open_page):
 
 def test_gpus_per_node_takes_a_choice_or_a_typed_number(open_page):
     page = open_page()
-    choose(page, "gpus-per-node", "72")
+    type_in(page, "gpus_per_node", "72")
     expect_layout(page, gpus_per_node=72)
     box(page, "gpus_per_node").click()
     type_in(page, "gpus_per_node", "12")
@@ -329,18 +328,34 @@ def test_gpus_per_node_takes_a_choice_or_a_typed_number(open_page):
 
 def test_sliders_reach_what_the_world_allows(open_page):
     page = open_page()
-    expect(slider(page, "tp")).to_have_attribute("max", "15")
+    # tp 1, 2, 4 and 8 divide 16 GPUs beside pp 2; of 8 GPUs one fewer does.
+    expect(slider(page, "tp")).to_have_attribute("max", "3")
     type_in(page, "nodes", "1")
     expect_layout(page, nodes=1)
-    expect(slider(page, "tp")).to_have_attribute("max", "7")
+    expect(slider(page, "tp")).to_have_attribute("max", "2")
     type_in(page, "nodes", "48")
     expect_layout(page, nodes=48)
     settle(page)
     slider(page, "tp").focus()
     page.keyboard.press("End")
-    type_in(page, "pp", "1")
-    layout = expect_layout(page, nodes=48, tp=384, pp=1)
-    assert layout.mesh.size("tp") == 384
+    layout = expect_layout(page, nodes=48, tp=192)
+    assert layout.mesh.size("tp") == 192
+
+
+def test_a_slider_stops_only_at_sizes_that_work_with_the_others(open_page):
+    page = open_page()
+    type_sizes(page, nodes=9, tp=3, pp=2)
+    expect_layout(page, nodes=9, tp=3, pp=2)
+    for name in ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep"):
+        start = box(page, name).input_value()
+        slider(page, name).focus()
+        page.keyboard.press("Home")
+        for _ in range(int(slider(page, name).get_attribute("max"))):
+            settle(page)
+            expect(page.locator("#status .refusal")).to_have_count(0)
+            page.keyboard.press("ArrowRight")
+        type_in(page, name, start)
+        expect_layout(page, nodes=9, tp=3, pp=2)
 
 
 # --- The original's settings ----------------------------------------------------------------------

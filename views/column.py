@@ -202,7 +202,9 @@ def framework_choices(language: str) -> list[tuple[str, str]]:
 def derived_html(layout: Layout | None, controls: Controls, language: str, preset: Any = "") -> str:
     """What remains of the sizes, where the sliders stop, and the source of a published layout."""
     rows, source = [], ""
-    if layout is not None:
+    if layout is None:  # the row stays, so that nothing moves under the hand
+        rows.append(_row("size_dp", "", "–", language))
+    else:
         mesh, expert = layout.mesh, layout.expert
         rows.append(_remaining("size_dp", "derived", layout, mesh.size("dp"), language))
         if expert is not None and layout.has_experts:
@@ -234,9 +236,14 @@ def _remaining(label: str, words: str, layout: Layout, result: int, language: st
     told = PAGE[words][language].format(
         world=f"{layout.world_size:,}", **{axis: f"{grid.size(axis):,}" for axis in axes}
     )
+    how = f"{layout.world_size:,} / ({sizes}) = "
+    return _row(label, how, f"{result:,}", language, told)
+
+
+def _row(label: str, how: str, size: str, language: str, told: str = "") -> str:
     return (
         f'<p class="remains" title="{escape(told)}"><b>{escape(SHELL[label][language])}</b>'
-        f"<span>{layout.world_size:,} / ({sizes}) = <strong>{result:,}</strong></span></p>"
+        f"<span>{how}<strong>{size}</strong></span></p>"
     )
 
 

@@ -193,6 +193,9 @@ def from_sent(sent: object) -> Linked:
     for name in CHECKED:
         if name in values:
             values[name] = values[name] in (True, "1")
+    for name in NUMBERS:
+        if name in values:
+            values[name] = typed(values[name])
     if isinstance(values.get("more"), (list, str)):
         values["more"] = names_of(values["more"])
     language = language_of(values.get("lang"))

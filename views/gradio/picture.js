@@ -161,7 +161,7 @@ function placeOf(view, rank) {
 
 function rankAtPlace(view, place) {
   if (!view.rankAt) {
-    view.rankAt = new Int32Array(view.columns * view.rows).filled(-1);
+    view.rankAt = new Int32Array(view.columns * view.rows).fill(-1);
     for (let rank = 0; rank < mesh.world; rank++) view.rankAt[placeOf(view, rank)] = rank;
   }
   return view.rankAt[place] ?? -1;
