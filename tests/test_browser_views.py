@@ -395,7 +395,7 @@ def test_every_view_fits_into_the_window(open_page, width):
 def test_every_view_is_chinese_to_a_chinese_reader(open_page):
     page = open_page(locale="zh-CN")
     expect(page.locator("h1")).to_have_text(PAGE["title"]["zh"])
-    choose_preset(page, "folding-mixtral-8x22b-folded", "zh")
+    choose_preset(page, "folding-mixtral-8x22b-folded")
     choose(page, "framework", CONVENTIONS["deepspeed"].name)
     type_in(page, "etp", "")
     unfold(page, "more", "model")

@@ -51,7 +51,7 @@ class Visitors:
         page.set_viewport_size({"width": width, "height": height})
         page.goto(self.server)
         # The page's own script has run once a cell can be reached by keyboard.
-        page.wait_for_selector('svg.panel .c[tabindex="0"]')
+        page.wait_for_selector('svg.panel .c[tabindex="0"]', state="attached")
         if started:
             settle(page)
         return page

@@ -156,7 +156,7 @@ def names_of(value: str | list[Any]) -> tuple[Any, ...]:
 def fields_of_links() -> list[tuple[str, str, str, bool]]:
     """Of each field: its name, its name in links (empty: in none), its start, whether it is of
     the job, which a published layout says whole."""
-    of_job = {*vars(Controls())} - {"group_type", "more", "dp_kind"}
+    of_job = {*vars(Controls())} - {"more", "dp_kind"}
     return [
         (name, "" if name in OMITTED else SHORT.get(name, name), start, name in of_job)
         for name, start in _starts().items()
