@@ -40,6 +40,11 @@ def diagnosis_of(job: Job) -> Diagnosis:
         suspects |= set(doubted)
         roots |= set(own)
         reasons.append(reason)
+    idle = {rank for rank in culprits if not edges.get(("rank", rank))}
+    if len(idle) > 1 and not any(idle <= set(wait.absent) for wait in waits):
+        # Ranks that hold up different operations on their own: the job still moved when it dumped.
+        culprits, suspects = culprits - idle, suspects | idle
+        reasons.append("unclear")
     for place, wait in enumerate(waits):  # different calls are a cause wherever they stand
         if wait.parties and place not in roots:
             roots.add(place)
@@ -229,5 +234,5 @@ def hops_of(waits: Sequence[Wait], named: Iterable[int], roots: Iterable[int]) -
 
 
 def _main(reasons: Sequence[str]) -> str:
-    order = ("different", "order", "absent", "late", "no-dump", "unclear", "all-arrived")
+    order = ("different", "order", "unclear", "absent", "late", "no-dump", "all-arrived")
     return next((one for one in order if one in reasons), "none")
