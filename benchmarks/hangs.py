@@ -1,0 +1,425 @@
+"""Hangs injected into real torch processes, and who finds the culprit in PyTorch's own dumps.
+
+    python -m benchmarks.hangs --processes 8 --hangs 100 --dumps DIRECTORY
+    python -m benchmarks.hangs --judge DIRECTORY
+    python -m benchmarks.hangs --pack tests/data/hang/injected.json.xz DIRECTORY ...
+
+Every process runs a small training program over gloo: per iteration all-reduces and all-gathers of
+its tp group, an all-to-all of its ep group, a broadcast along pp, all-reduces of dp and of all.
+One rank does something else at one place: it stops, is late, calls another collective, another
+size, another group, or two calls in the other order. When nothing moves any more each process
+dumps what PyTorch's Flight Recorder holds. Groups are new for every hang; one launch serves many.
+
+gloo does not write the members of a group into its dumps as NCCL does, and its state stays
+"scheduled". ``--judge`` reads the dumps as they are and with ``pg_config`` filled in as NCCL
+writes it; PyTorch's analyzer can only read the latter.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import itertools
+import json
+import lzma
+import os
+import pickle
+import random
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+KINDS = ("stopped", "late", "other collective", "other size", "other group", "other order")
+LAYOUTS = {
+    4: [{"tp": 2, "pp": 1, "ep": 2}, {"tp": 1, "pp": 2, "ep": 1}],
+    8: [{"tp": 2, "pp": 2, "ep": 2}, {"tp": 4, "pp": 1, "ep": 2}, {"tp": 1, "pp": 2, "ep": 4}],
+    16: [{"tp": 2, "pp": 2, "ep": 4}, {"tp": 4, "pp": 2, "ep": 2}, {"tp": 2, "pp": 4, "ep": 2}],
+}
+DESCRIPTIONS = {
+    "tp": "TENSOR_MODEL_PARALLEL_GROUP",
+    "dp": "DATA_PARALLEL_GROUP_WITH_CP",
+    "pp": "PIPELINE_MODEL_PARALLEL_GROUP",
+    "ep": "EXPERT_MODEL_PARALLEL_GROUP",
+    "world": "ALL_RANKS",
+}
+PROGRAM = (
+    ("tp", "all_reduce"),
+    ("tp", "all_gather"),
+    ("ep", "all_to_all"),
+    ("tp", "all_reduce"),
+    ("pp", "broadcast"),
+    ("dp", "all_reduce"),
+    ("dp", "all_gather"),
+    ("world", "all_reduce"),
+)
+ITERATIONS = 2
+STILL = 1.2
+"""Seconds without progress after which a rank says that it is stuck."""
+
+
+def hangs(processes: int, count: int, seed: int = 0) -> list[dict[str, Any]]:
+    """What goes wrong in each hang: a list that every process works out alike."""
+    rng = random.Random(seed * 1000 + processes)
+    found = []
+    for number in range(count):
+        sizes = LAYOUTS[processes][number % len(LAYOUTS[processes])]
+        kind = KINDS[number % len(KINDS)]
+        made = groups_of(sizes, processes)
+        calls = list(enumerate(PROGRAM * ITERATIONS))
+        used = [place for place, (group, _) in calls if len(made[group][0]) > 1]
+        if kind == "other size":  # a reduction of few ranks: 8 MB against 16 MB
+            used = [
+                place
+                for place, (group, op) in calls
+                if op == "all_reduce" and 1 < len(made[group][0]) <= 4
+            ]
+        if kind == "other order":
+            used = used[:-1]
+        found.append(
+            {
+                "number": number,
+                "kind": kind,
+                "sizes": sizes,
+                "rank": rng.randrange(processes),
+                "call": rng.choice(used),
+                "described": number % 4 != 3,
+            }
+        )
+    return found
+
+
+def groups_of(sizes: dict[str, int], processes: int) -> dict[str, list[list[int]]]:
+    """The groups of a layout, in Megatron's order of ranks."""
+    from groups.megatron import process_groups
+
+    made = process_groups(processes, etp=1, **sizes)
+    found = {
+        kind: [list(map(int, group)) for group in made[name]]
+        for kind, name in (("tp", "tp"), ("dp", "dp-cp"), ("pp", "pp"), ("ep", "ep"))
+    }
+    return {**found, "world": [list(range(processes))]}
+
+
+class Process:
+    """One rank: builds the groups of a hang, runs the program and dumps."""
+
+    def __init__(self, rank: int, processes: int, out: Path) -> None:
+        import torch
+        import torch.distributed as dist
+
+        self.torch, self.dist = torch, dist
+        self.rank, self.processes, self.out = rank, processes, out
+        dist.init_process_group("gloo", timeout=datetime.timedelta(minutes=30))
+        self.store = dist.distributed_c10d._get_default_store()
+        torch.set_num_threads(1)
+
+    def wait_for_all(self, name: str) -> None:
+        """A barrier that is no collective: nothing of it is recorded."""
+        if self.store.add(name, 1) == self.processes:
+            self.store.set(name + "/open", "1")
+        self.store.wait([name + "/open"], datetime.timedelta(minutes=10))
+
+    def run(self, hang: dict[str, Any]) -> None:
+        self.own: dict[str, Any] = {}
+        self.members: dict[str, tuple[str, list[int]]] = {}
+        for kind, groups in groups_of(hang["sizes"], self.processes).items():
+            for ranks in groups:
+                description = DESCRIPTIONS[kind] if hang["described"] else None
+                group = self.dist.new_group(
+                    ranks, timeout=datetime.timedelta(seconds=300), group_desc=description
+                )
+                if self.rank in ranks:
+                    self.own[kind] = (group, ranks)
+                    name = group.group_name
+                    self.members[name] = (description or "undefined", ranks)
+        self.done = 0
+        self.release = threading.Event()
+        name = f"hang{hang['number']}"
+        self.wait_for_all(name + "/begin")
+        thread = threading.Thread(target=self.program, args=(hang,), daemon=True)
+        thread.start()
+        self.until_still(thread, name)
+        self.store.add(name + "/ended", int(not thread.is_alive()))
+        self.wait_for_all(name + "/still")
+        if self.store.add(name + "/ended", 0) < self.processes or hang["kind"] == "late":
+            self.dump(hang)
+        self.wait_for_all(name + "/dumped")
+        self.release.set()
+
+    def until_still(self, thread: threading.Thread, name: str) -> None:
+        """Until no rank has moved for a while after all of them were seen to stand still."""
+        for attempt in itertools.count():
+            self.until_own_still(thread)
+            done = self.done
+            self.wait_for_all(f"{name}/seen{attempt}")
+            time.sleep(STILL / 2)
+            self.store.add(f"{name}/moved{attempt}", int(self.done != done))
+            self.wait_for_all(f"{name}/looked{attempt}")
+            if not self.store.add(f"{name}/moved{attempt}", 0):
+                return
+
+    def until_own_still(self, thread: threading.Thread) -> None:
+        seen, since = -1, time.monotonic()
+        while thread.is_alive() and time.monotonic() - since < STILL:
+            time.sleep(0.05)
+            if self.done != seen:
+                seen, since = self.done, time.monotonic()
+
+    def program(self, hang: dict[str, Any]) -> None:
+        """The training program, with this rank's fault at its place."""
+        calls = list(PROGRAM) * ITERATIONS
+        place, fault = hang["call"], hang["kind"]
+        mine = hang["rank"] == self.rank
+        if mine and fault == "other order":
+            following = [
+                after
+                for after in range(place + 1, len(calls))
+                if len(self.own[calls[after][0]][1]) > 1 and calls[after] != calls[place]
+            ]
+            if following:
+                after = following[0]
+                calls[place], calls[after] = calls[after], calls[place]
+        for number, (kind, op) in enumerate(calls):
+            size = 4
+            if number == place and fault == "other size":
+                # gloo sends segments of 1 MB: who has more of them waits for ever
+                size = 2**22 if mine else 2**21
+            elif number == place and mine:
+                if fault in ("stopped", "late"):
+                    self.release.wait()
+                if fault == "stopped":
+                    return
+                if fault == "other collective":
+                    op = "broadcast" if op == "all_gather" else "all_gather"
+                elif fault == "other group":
+                    others = [name for name, (_, ranks) in self.own.items() if len(ranks) > 1]
+                    kind = others[(others.index(kind) + 1) % len(others)]
+            self.call(kind, op, size)
+            self.done += 1
+
+    def call(self, kind: str, op: str, size: int) -> None:
+        group, ranks = self.own[kind]
+        if len(ranks) == 1:
+            return
+        x = self.torch.ones(size)
+        if op == "all_reduce":
+            self.dist.all_reduce(x, group=group)
+        elif op == "all_gather":
+            self.dist.all_gather([self.torch.empty(size) for _ in ranks], x, group=group)
+        elif op == "broadcast":
+            self.dist.broadcast(x, ranks[0], group=group)
+        else:
+            x = self.torch.ones(4 * len(ranks))
+            self.dist.all_to_all_single(self.torch.empty_like(x), x, group=group)
+
+    def dump(self, hang: dict[str, Any]) -> None:
+        """What the recorder holds, without what earlier hangs left in it."""
+        content = self.torch._C._distributed_c10d._dump_fr_trace(True, False)
+        document = pickle.loads(content)
+        document["entries"] = [
+            {key: value for key, value in entry.items() if key != "frames"}
+            for entry in document.get("entries", [])
+            if entry["process_group"][0] in self.members
+        ]
+        for number, entry in enumerate(document["entries"]):
+            entry["record_id"] = number
+        folder = self.out / f"{self.processes}-{hang['number']:03d}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"gloo_trace_rank_{self.rank}").write_bytes(pickle.dumps(document, protocol=2))
+        document["pg_config"] = {
+            name: {"name": name, "desc": description, "ranks": str(ranks)}
+            for name, (description, ranks) in self.members.items()
+        }
+        for entry in document["entries"]:
+            entry["process_group"] = (
+                entry["process_group"][0],
+                self.members[entry["process_group"][0]][0],
+            )
+        (folder / f"full_trace_rank_{self.rank}").write_bytes(pickle.dumps(document, protocol=2))
+        if self.rank == 0:
+            (folder / "truth.json").write_text(json.dumps(hang))
+
+
+def work(rank: int, processes: int, out: str, numbers: list[int], count: int) -> None:
+    process = Process(rank, processes, Path(out))
+    listed = hangs(processes, count)
+    for number in numbers:
+        process.run(listed[number])
+        Path(out, f"reached-{processes}-{rank}").write_text(str(number))
+    os._exit(0)
+
+
+def inject(processes: int, count: int, out: Path, first: int = 0, batch: int = 34) -> None:
+    """Run all hangs; where a process dies of a mismatch the rest goes on in a new launch."""
+    out.mkdir(parents=True, exist_ok=True)
+    left = list(range(first, count))
+    while left:
+        port = str(random.randrange(20_000, 60_000))
+        launched = [
+            subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "benchmarks.hangs",
+                    "--work",
+                    str(rank),
+                    "--processes",
+                    str(processes),
+                    "--dumps",
+                    str(out),
+                    "--numbers",
+                    ",".join(map(str, left[:batch])),
+                    "--hangs",
+                    str(count),
+                ],
+                env={
+                    **os.environ,
+                    "MASTER_ADDR": "127.0.0.1",
+                    "MASTER_PORT": port,
+                    "RANK": str(rank),
+                    "WORLD_SIZE": str(processes),
+                    "OMP_NUM_THREADS": "1",
+                    "TORCH_FR_BUFFER_SIZE": "4000",
+                    "TORCH_CPP_LOG_LEVEL": "ERROR",
+                },
+                stderr=subprocess.DEVNULL,
+            )
+            for rank in range(processes)
+        ]
+        while any(one.poll() is None for one in launched):
+            if any(one.poll() not in (None, 0) for one in launched):
+                for one in launched:
+                    one.kill()
+            time.sleep(0.2)
+        reached = [int(file.read_text()) for file in out.glob(f"reached-{processes}-*")]
+        last = min(reached, default=left[0] - 1)
+        if any(one.returncode for one in launched):
+            last = max(last, left[0] - 1) + 1  # the one that killed a process is left out
+            print(f"hang {last} of {processes} processes killed a process", flush=True)
+        left = [number for number in left if number > last]
+
+
+ANALYZER = """
+import sys
+from torch.distributed.flight_recorder.fr_trace import main
+for folder in sys.argv[1:]:
+    print("== " + folder, file=sys.stderr, flush=True)
+    try:
+        main([folder, "-p", "full_trace_rank_"])
+    except BaseException as error:
+        print("error", repr(error), file=sys.stderr, flush=True)
+"""
+
+
+def verdicts_of_torch(folders: list[Path]) -> dict[str, set[int]]:
+    """Whom PyTorch's own analyzer names in its first finding, by folder."""
+    command = [sys.executable, "-c", ANALYZER, *map(str, folders)]
+    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    found: dict[str, set[int]] = {}
+    folder = ""
+    for line in run.stdout.splitlines():
+        if line.startswith("== "):
+            folder = Path(line[3:]).name
+        missing = re.search(r"missing ranks: \{([\d, ]+)\}", line)
+        culprits = re.findall(r"Culprit rank (\d+)", line)
+        if missing or culprits:
+            found.setdefault(folder, {int(n) for n in culprits or missing[1].split(",")})
+    return found
+
+
+def judge(out: Path, with_torch: bool = True) -> dict[str, Counter]:
+    """Who is named in each hang, by reader: right, wrong, among the suspects, or nobody."""
+    from formats.logs import read_log
+
+    table: dict[str, Counter] = {}
+    folders = sorted(one for one in out.iterdir() if one.is_dir())
+    by_torch = verdicts_of_torch(folders) if with_torch else {}
+    for folder in folders:
+        truth = json.loads((folder / "truth.json").read_text())
+        answers = {}
+        for prefix in ("full", "gloo"):
+            files = {file.name: file.read_bytes() for file in folder.glob(f"{prefix}_trace_rank_*")}
+            log = read_log(files)
+            named = set(log.missing)
+            suspected = truth["rank"] in log.diagnosis.suspects
+            answers[prefix] = _verdict(named, truth["rank"], suspected)
+            if answers[prefix] != "right":
+                print(
+                    folder.name,
+                    prefix,
+                    truth["kind"],
+                    truth["rank"],
+                    truth["call"],
+                    truth["sizes"],
+                    "->",
+                    sorted(named),
+                    log.diagnosis.suspects,
+                    log.diagnosis.reason,
+                )
+        if with_torch:
+            answers["fr_trace"] = _verdict(by_torch.get(folder.name, set()), truth["rank"], False)
+        for reader, answer in answers.items():
+            table.setdefault(f"{reader} | {truth['kind']}", Counter())[answer] += 1
+            table.setdefault(f"{reader} | all", Counter())[answer] += 1
+    return table
+
+
+def pack(folders: list[Path], into: Path) -> None:
+    """All hangs of some directories as one file: the data of tests/test_injected_hangs.py."""
+    packed = [
+        {
+            "truth": json.loads((folder / "truth.json").read_text()),
+            "dumps": {
+                file.name.rpartition("_")[2]: pickle.loads(file.read_bytes())
+                for file in sorted(folder.glob("full_trace_rank_*"))
+            },
+        }
+        for one in folders
+        for folder in sorted(one.iterdir())
+        if folder.is_dir()
+    ]
+    text = json.dumps(packed, separators=(",", ":"))
+    into.write_bytes(lzma.compress(text.encode(), preset=9))
+
+
+def _verdict(named: set[int], culprit: int, suspected: bool) -> str:
+    if named == {culprit}:
+        return "right"
+    if culprit in named:
+        return "with others"
+    return "wrong" if named else "suspected" if suspected else "nobody"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--processes", type=int, default=8)
+    parser.add_argument("--hangs", type=int, default=102)
+    parser.add_argument("--first", type=int, default=0, help="go on with this hang")
+    parser.add_argument("--dumps", type=Path)
+    parser.add_argument("--judge", type=Path)
+    parser.add_argument("--pack", type=Path, nargs="+", help="FILE DIRECTORY ...")
+    parser.add_argument("--without-torch", action="store_true")
+    parser.add_argument("--work", type=int)
+    parser.add_argument("--numbers", default="")
+    options = parser.parse_args()
+    if options.work is not None:
+        numbers = [int(one) for one in options.numbers.split(",")]
+        work(options.work, options.processes, str(options.dumps), numbers, options.hangs)
+    if options.pack:
+        pack(options.pack[1:], options.pack[0])
+        return
+    if options.dumps:
+        inject(options.processes, options.hangs, options.dumps, options.first)
+    for name, counts in sorted(
+        judge(options.judge or options.dumps, not options.without_torch).items()
+    ):
+        print(f"{name:32}", dict(counts))
+
+
+if __name__ == "__main__":
+    main()
