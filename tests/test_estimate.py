@@ -170,6 +170,13 @@ def test_layers_that_do_not_divide_are_dealt_out_unevenly():
     assert found.low < 62.774 < found.high  # Megatron-Bridge 26.06
 
 
+def test_more_tensor_parallel_ranks_than_kv_heads_have_a_copy_each():
+    model = MODELS["qwen3-235b-a22b"].model
+    assert model.kv_heads == 4
+    found = estimate(model, cluster="dgx-h100", gpus=256, tp=8, pp=8, ep=4, global_batch=256)
+    assert found.request.model.kv_heads == 8
+
+
 # -- memory ----------------------------------------------------------------------------------------
 
 

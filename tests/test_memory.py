@@ -64,6 +64,43 @@ def test_megatrons_distributed_optimizer_is_zero_1_in_its_precisions(name):
         assert found == row[name]
 
 
+def test_moments_in_16_bits_save_four_bytes_of_each_parameter():
+    """DeepSeek-V3 keeps its copy of the weights in 32 bits, and both moments in 16."""
+    assert PRECISIONS["bf16-fp32"].total - PRECISIONS["bf16-fp32-bf16"].total == 4
+
+
+# -- what arXiv:2205.05198 leaves out --------------------------------------------------------------
+
+PLAIN = Model(layers=4, hidden=4096, heads=32, ffn=14336, gated=True, vocabulary=256_000,
+              sequence=4096)  # fmt: skip
+
+
+def test_masks_are_those_of_dropout_and_scores_those_without_flash_attention():
+    kept = {
+        (dropout, flash): sum(
+            layer_activations(PLAIN, Split(), dropout=dropout, flash=flash).values()
+        )
+        for dropout in (False, True)
+        for flash in (False, True)
+    }
+    tokens, scores = PLAIN.sequence, PLAIN.heads * PLAIN.sequence**2
+    assert kept[True, True] - kept[False, True] == 2 * tokens * PLAIN.hidden
+    assert kept[False, False] - kept[False, True] == 2 * scores
+    assert kept[True, False] - kept[True, True] == 5 * scores
+
+
+def test_a_large_vocabulary_has_its_logits_twice_at_the_loss():
+    many = memory_per_stage(PLAIN, Split(), Training(micro_batch=8))[0]
+    assert many.parts["working"] == 2 * 8 * PLAIN.sequence * PLAIN.vocabulary  # 16 bits beside 32
+
+
+def test_a_product_s_gradient_waits_beside_the_sum():
+    narrow = replace(PLAIN, vocabulary=1024)
+    first = memory_per_stage(narrow, Split(pp=2), Training())[0]
+    widest = 2 * PLAIN.ffn
+    assert first.parts["working"] == widest * (2 * PLAIN.sequence + 4 * PLAIN.hidden)
+
+
 # -- activations, arXiv:2205.05198 ---------------------------------------------------------------
 
 ACTIVATIONS = FACTS["activations"]["vectors"]

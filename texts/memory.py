@@ -244,6 +244,9 @@ MEMORY: dict[str, Text] = {
     "precision_bf16-bf16": Text("BF16, BF16 gradients", "BF16，BF16 梯度"),
     "precision_fp16-fp16": Text("FP16, FP16 gradients", "FP16，FP16 梯度"),
     "precision_fp32-fp32": Text("FP32", "FP32"),
+    "precision_bf16-fp32-bf16": Text(
+        "BF16, FP32 gradients, BF16 moments", "BF16，FP32 梯度，BF16 动量"
+    ),
     "part_weights": Text("Weights", "权重"),
     "part_gradients": Text("Gradients", "梯度"),
     "part_optimizer": Text("Optimizer state", "优化器状态"),

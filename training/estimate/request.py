@@ -88,6 +88,9 @@ def request_of(
     whole_number(global_batch, "global_batch", maximum=MAX_SIZE)
     if whole_number(sequence, "sequence", maximum=MAX_SIZE) != model.sequence:
         model = replace(model, sequence=sequence)
+    if model.kv_heads < tp and tp % model.kv_heads == 0 and not model.is_mla:
+        # Each rank then has a copy of one KV head, as if there were as many as ranks.
+        model = replace(model, kv_heads=tp) if model.heads % tp == 0 else model
     _require_precision(cluster, precision)
     dp, left = divmod(gpus, tp * pp * cp)
     if left:
