@@ -52,7 +52,8 @@ def job_from_flags(
     asked = [name for name in parsed.asks if name not in given]
     if asked:
         cure = f" Give {' and '.join(map(option, asked))}."
-        where = [_placed(file, item) for item in parsed.unresolved if item.sets in ("", *asked)]
+        notes = (*parsed.problems, *parsed.unresolved)
+        where = [_placed(file, item) for item in notes if item.sets in ("", *asked)]
         what = where[0] if where else f"{file} does not say {', '.join(asked)}."
         raise CommandError(what + cure)
     for item in (*parsed.problems, *parsed.unresolved):

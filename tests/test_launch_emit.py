@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -35,7 +37,11 @@ SAYS = {
     "nemo": (*ALL_FIELDS, *MODEL),
     "megatron-deepspeed": (
         *("nodes", "gpus_per_node", "tp", "pp", "ep"),
-        *("layers", "experts", "micro_batch", "global_batch", "seq", "account"),
+        *("layers", "experts", "micro_batch", "global_batch", "seq"),
+    ),
+    "megatron-deepspeed-bloom": (
+        *("nodes", "gpus_per_node", "tp", "pp"),
+        *("layers", "micro_batch", "global_batch", "seq", "account"),
     ),
     "deepspeed": ("nodes", "gpus_per_node", "tp", "micro_batch", "global_batch"),
     "torchtitan": (
@@ -43,7 +49,7 @@ SAYS = {
         *("micro_batch", "global_batch", "seq"),
     ),
 }
-SAYS["torchtitan-toml"] = SAYS["torchtitan"]
+SAYS["torchtitan-toml"] = SAYS["torchtitan-main"] = SAYS["torchtitan"]
 
 
 def expected(job: Job, model: dict, target: str) -> dict[str, object]:
@@ -55,7 +61,12 @@ def expected(job: Job, model: dict, target: str) -> dict[str, object]:
         known["levels"] = tuple(known["levels"])
     if target == "megatron-deepspeed" and job.ep == 1:
         del known["ep"]
-    return {name: value for name, value in {**known, **model}.items() if name in SAYS[target]}
+    says = [
+        name
+        for name in SAYS[target]
+        if target != "torchtitan-main" or "seq" in model or name in known
+    ]
+    return {name: value for name, value in {**known, **model}.items() if name in says}
 
 
 def assert_round_trip(job: Job, model: dict, target: str) -> None:
@@ -171,6 +182,42 @@ def test_what_a_framework_has_no_words_for_is_named():
         with pytest.raises(LayoutError) as refusal:
             emit(job, framework=target)
         assert (refusal.value.code, refusal.value.control) == ("framework-cannot-express", control)
+
+
+OPTIONS_OF = json.loads((Path(__file__).parent / "data" / "launch_options.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("target", OPTIONS_OF["targets"])
+def test_every_option_is_one_of_the_program_itself(target):
+    known = OPTIONS_OF["targets"][target]["options"]
+    model = {"layers": 32, "micro_batch": 2, "global_batch": 64, "seq": 128, "experts": 8, "vpp": 2}
+    text = emit(Job(2, tp=2, pp=2, ep=1), {**model, "account": True}, target)
+    given = re.findall(r"^  (?:--)?([a-z][\w.-]*[\w])", text, re.MULTILINE)
+    own = [name for name in given if name not in LAUNCHERS_OWN]
+    assert own
+    assert [name for name in own if name not in known] == []
+
+
+LAUNCHERS_OWN = (
+    "nnodes",
+    "nproc-per-node",
+    "num_nodes",
+    "num_gpus",
+    "pretrain_gpt.py",
+    "m",
+    "deepspeed",
+)
+
+
+def test_what_a_target_does_not_say_of_the_model_is_named():
+    text = emit(Job(2, pp=2), {"layers": 32, "vpp": 2, "seq": 64}, "torchtitan")
+    assert text.startswith("# torchtitan has no option for layers 32, vpp 2\ntorchrun ")
+    assert "--job.config_file" not in text
+    hostile = emit(Job(2), {"layers": "t\nrm -rf /"}, "torchtitan")
+    assert "\nrm" not in hostile  # a comment stays one line
+    text = emit(Job(2, pp=2), {"micro_batch": 2, "global_batch": 64}, "torchtitan-main")
+    assert "no option for micro_batch 2, global_batch 64" in text
+    assert "num_pp_microbatches=4" in text
 
 
 def test_a_layout_by_hand_is_not_dropped():

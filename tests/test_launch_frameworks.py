@@ -151,7 +151,7 @@ TEXTS: dict[str, tuple[str, str, dict[str, object]]] = {
     "SGLang": (
         "python3 -m sglang.launch_server --model-path m --tp-size 8 --nnodes 2 --node-rank 0",
         "sglang",
-        {"nodes": 2, "tp": 8},
+        {"nodes": 2, "gpus_per_node": 4, "tp": 8},
     ),
     "a script of DeepSpeed": (
         "deepspeed --num_nodes 2 --num_gpus 4 train.py --deepspeed --model-parallel-size 2",

@@ -13,8 +13,12 @@ TARGET_NAMES: dict[str, Text] = {
     "megatron-pp-dp": Text("Megatron-LM, pp before dp", "Megatron-LM，pp 先于 dp"),
     "nemo": Text("NeMo, Megatron-Bridge", "NeMo、Megatron-Bridge"),
     "megatron-deepspeed": Text("Megatron-DeepSpeed", "Megatron-DeepSpeed"),
+    "megatron-deepspeed-bloom": Text(
+        "Megatron-DeepSpeed, BigScience", "Megatron-DeepSpeed，BigScience 分支"
+    ),
     "deepspeed": Text("DeepSpeed", "DeepSpeed"),
-    "torchtitan": Text("torchtitan, options", "torchtitan，命令行选项"),
+    "torchtitan": Text("torchtitan 0.3, options", "torchtitan 0.3，命令行选项"),
+    "torchtitan-main": Text("torchtitan after 0.3, options", "torchtitan 0.3 之后，命令行选项"),
     "torchtitan-toml": Text("torchtitan 0.2, TOML", "torchtitan 0.2，TOML"),
     "verl": Text("verl", "verl"),
     "nemo-rl": Text("NeMo-RL", "NeMo-RL"),

@@ -143,8 +143,8 @@ def shared_by_ranks(made: Made, ranks: str = "") -> str:
 def launch_command(made: Made, target: str = "megatron") -> str:
     """The options that make a layout in one framework, as text to copy.
 
-    Targets are "megatron", "nemo", "megatron-deepspeed", "deepspeed", "torchtitan" and
-    "torchtitan-toml".
+    Targets are "megatron", "nemo", "megatron-deepspeed", "megatron-deepspeed-bloom", "deepspeed",
+    "torchtitan", "torchtitan-main" and "torchtitan-toml".
 
     Args:
         target: whose options, such as "megatron" or "torchtitan".

@@ -249,7 +249,10 @@ class _Meaning(Reading):
 
     def _may_be_any(self, name: str, guess: Guess | None, several: bool) -> bool:
         """Whether a size that is not stated is unknown, rather than the program's default of 1."""
-        is_open = any(item.sets == name for item in self.unresolved)
+        wrong = (
+            item for item in self.problems if item.code not in ("given-twice", "contradiction")
+        )
+        is_open = any(item.sets == name for item in (*self.unresolved, *wrong))
         elsewhere = bool(self.outside or self.unknown_sizes)
         undecided = any(said.role and said.field == name for said in self.said)
         undecided = undecided and not self._role_is_decided()
@@ -383,6 +386,11 @@ class _Meaning(Reading):
             said = stated["local_batch"]
             if values.get("pp", 1) == 1:
                 values.setdefault("micro_batch", said.value)
+        sequence = stated.get("seq")
+        for tokens, name in (("micro_tokens", "micro_batch"), ("step_tokens", "global_batch")):
+            said = stated.get(tokens)
+            if said and sequence and said.value > 0 and said.value % sequence.value == 0:
+                values.setdefault(name, said.value // sequence.value)
         replicate = stated.get("replicate")
         if replicate and replicate.value > 1:
             item = replicate.item
@@ -490,7 +498,7 @@ class _Meaning(Reading):
         """Torchtitan's degrees fill the world, unless one is left to be what remains."""
         shard = stated.get("shard")
         served = set(self.schemas) & {"vllm", "sglang"}
-        if served and not shard and {"nodes", "gpus_per_node"} & set(values) != {"nodes"}:
+        if served and not shard and "gpus_per_node" not in values:
             sizes = [int(str(values.get(name, 1))) for name in ("tp", "cp", "pp")]
             return math.prod(sizes) if any(name in values for name in AXES) else None
         if not shard or shard.value == -1:

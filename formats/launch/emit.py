@@ -17,14 +17,16 @@ from groups.errors import LayoutError, not_a_choice, quoted
 from groups.job import MEGATRONS, Job, Made
 from groups.mesh import Mesh
 
-from .flags import BOTH_ENDS
+from .flags import BOTH_ENDS, MODEL
 
 TARGETS: dict[str, tuple[str, ...]] = {
     "megatron": ("megatron", "megatron-pp-dp"),
     "nemo": ("megatron", "megatron-pp-dp"),
     "megatron-deepspeed": ("megatron-deepspeed", "deepspeed"),
+    "megatron-deepspeed-bloom": ("megatron-deepspeed",),
     "deepspeed": ("deepspeed",),
     "torchtitan": ("torchtitan",),
+    "torchtitan-main": ("torchtitan",),
     "torchtitan-toml": ("torchtitan",),
 }
 """What can be written, and the frameworks of a Job that it makes."""
@@ -33,18 +35,34 @@ UNSAID: dict[str, tuple[str, ...]] = {
     "megatron": (),
     "nemo": (),
     "megatron-deepspeed": ("cp", "etp", "instances", "levels", "hybrid"),
+    "megatron-deepspeed-bloom": ("cp", "ep", "etp", "instances", "levels", "hybrid"),
     "deepspeed": ("cp", "pp", "ep", "etp", "instances", "levels", "hybrid"),
     "torchtitan": ("instances", "levels", "hybrid"),
+    "torchtitan-main": ("instances", "levels", "hybrid"),
     "torchtitan-toml": ("instances", "levels", "hybrid"),
 }
 """What a target has no words for: DeepSpeed's stages and experts are Python, not configuration."""
+
+_TITAN = ("micro_batch", "global_batch", "seq")
+OF_MODEL: dict[str, tuple[str, ...]] = {
+    "megatron": MODEL,
+    "nemo": MODEL,
+    "megatron-deepspeed": ("layers", "experts", "micro_batch", "global_batch", "seq"),
+    "megatron-deepspeed-bloom": ("layers", "micro_batch", "global_batch", "seq", "account"),
+    "deepspeed": ("micro_batch", "global_batch"),
+    "torchtitan": _TITAN,
+    "torchtitan-main": _TITAN,
+    "torchtitan-toml": _TITAN,
+}
+"""Fields of the model that a target has options for; a comment names the others that are given."""
 
 
 def emit(job: Job, model: Mapping[str, Any] | None = None, framework: str = "megatron") -> str:
     """The text that asks for a job, one option a line; `parse` reads it back.
 
-    model: fields of `launch_flags.MODEL`; what a framework does not take from its options, such as
-    torchtitan its layers, is left out. So are options that a run needs besides: data, addresses.
+    model: fields of `flags.MODEL`; what a framework does not take from its options, such as
+    torchtitan its layers, stands in a comment. Options that a run needs besides are left out: data,
+    addresses. Where a recipe is needed, one is named; put your own there.
 
     >>> print(emit(Job(nodes=2, tp=4, pp=2), {"layers": 32}))
     torchrun \\
@@ -62,8 +80,20 @@ def emit(job: Job, model: Mapping[str, Any] | None = None, framework: str = "meg
     """
     if framework not in TARGETS:
         raise not_a_choice("framework", framework, TARGETS)
-    told = _as_told(job, framework)
-    return _WRITERS[framework](told, _given(model or {}))
+    given = _given(model or {})
+    written = _WRITERS[framework](_as_told(job, framework), given)
+    unsaid = {
+        name: given[name] for name in MODEL if name in given and name not in _said(framework, given)
+    }
+    if not unsaid:
+        return written
+    listed = ", ".join(f"{name} {quoted(value)}" for name, value in unsaid.items())
+    return f"# {NAMES[framework]} has no option for {listed}\n{written}"
+
+
+def _said(target: str, model: Mapping[str, Any]) -> tuple[str, ...]:
+    """The fields of a model that a target says; tokens are counted only with a sequence."""
+    return () if target == "torchtitan-main" and "seq" not in model else OF_MODEL[target]
 
 
 def _given(model: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,9 +180,11 @@ NAMES = {
     "megatron": "Megatron-LM",
     "nemo": "Megatron-Bridge",
     "megatron-deepspeed": "Megatron-DeepSpeed",
+    "megatron-deepspeed-bloom": "BigScience's Megatron-DeepSpeed",
     "deepspeed": "DeepSpeed's configuration",
     "torchtitan": "torchtitan",
-    "torchtitan-toml": "torchtitan",
+    "torchtitan-main": "torchtitan",
+    "torchtitan-toml": "torchtitan 0.2",
 }
 
 
@@ -215,18 +247,30 @@ def _megatron(job: Job, model: Mapping[str, Any]) -> str:
 
 
 def _megatron_deepspeed(job: Job, model: Mapping[str, Any]) -> str:
+    """DeepSpeed's fork, which has experts."""
     wanted = _megatron_options(job, model)
     wanted["moe-expert-parallel-size"] = job.ep if job.ep > 1 else None
-    said = (
-        *("tensor-model-parallel-size", "pipeline-model-parallel-size"),
-        *("moe-expert-parallel-size", "num-layers", "num-experts", "pp-partition-method"),
-        *("micro-batch-size", "global-batch-size", "seq-length"),
+    return _deepspeed_command(
+        job, model, wanted, ("moe-expert-parallel-size", "num-layers", "num-experts")
     )
+
+
+def _megatron_deepspeed_bloom(job: Job, model: Mapping[str, Any]) -> str:
+    """BigScience's fork, which may count embedding and loss as a layer each."""
+    wanted = _megatron_options(job, model)
+    wanted["pp-partition-method"] = BOTH_ENDS if model.get("account") else None
+    return _deepspeed_command(job, model, wanted, ("num-layers", "pp-partition-method"))
+
+
+def _deepspeed_command(
+    job: Job, model: Mapping[str, Any], wanted: Mapping[str, Any], own: tuple[str, ...]
+) -> str:
     if wanted["pipeline-model-parallel-layout"]:
         what = f"the layout {quoted(model['layers'])}"
         raise _cannot("megatron-deepspeed", what, "layers")
-    wanted["pp-partition-method"] = BOTH_ENDS if model.get("account") else None
-    options = _options({name: wanted[name] for name in said})
+    sizes = ("tensor-model-parallel-size", "pipeline-model-parallel-size")
+    batches = ("micro-batch-size", "global-batch-size", "seq-length")
+    options = _options({name: wanted[name] for name in (*sizes, *own, *batches)})
     launcher = ["deepspeed", f"--num_nodes {job.nodes}", f"--num_gpus {job.gpus_per_node}"]
     return _command([*launcher, "pretrain_gpt.py", "--deepspeed", *options])
 
@@ -263,13 +307,39 @@ def _torchtitan_degrees(job: Job, model: Mapping[str, Any]) -> dict[str, dict[st
     return {"parallelism": parallelism, "training": training}
 
 
+RECIPE = ["--module llama3", "--config llama3_8b"]
+"""What torchtitan takes the model from since it has no files of its own; put your recipe there."""
+
+
 def _torchtitan(job: Job, model: Mapping[str, Any]) -> str:
+    """The options of 0.3."""
+    return _titan_command(job, _torchtitan_degrees(job, model))
+
+
+def _torchtitan_main(job: Job, model: Mapping[str, Any]) -> str:
+    """The options after 0.3 (b5bcd76), which count tokens and pipeline micro-batches."""
+    sections = _torchtitan_degrees(job, {})
+    sequence, micro = model.get("seq"), model.get("micro_batch")
+    if sequence:
+        sections["training"]["max_context_length"] = sequence
+        if micro:
+            sections["training"]["num_tokens_per_microbatch_per_dp_rank"] = micro * sequence
+        if "global_batch" in model:
+            sections["training"]["num_tokens_per_train_step"] = model["global_batch"] * sequence
+    replicas = job.nodes * job.gpus_per_node // (job.tp * job.cp * job.pp)
+    count, left = divmod(model.get("global_batch", 0), replicas * (micro or 1))
+    if job.pp > 1 and micro and count and not left:
+        sections["parallelism"]["num_pp_microbatches"] = count
+    return _titan_command(job, sections)
+
+
+def _titan_command(job: Job, sections: Mapping[str, Mapping[str, int]]) -> str:
     options = [
         f"--{section}.{name}={size}"
-        for section, sizes in _torchtitan_degrees(job, model).items()
+        for section, sizes in sections.items()
         for name, size in sizes.items()
     ]
-    return _command([*_torchrun(job), "-m torchtitan.train", *options])
+    return _command([*_torchrun(job), "-m torchtitan.train", *RECIPE, *options])
 
 
 def _torchtitan_toml(job: Job, model: Mapping[str, Any]) -> str:
@@ -292,12 +362,15 @@ def _nemo(job: Job, model: Mapping[str, Any]) -> str:
         if isinstance(value, tuple):
             text = f"[{','.join(map(str, value))}]"
         overrides.append(shlex.quote(f"{key}={text}"))
-    return _command([*_torchrun(job), "scripts/training/run_recipe.py", *overrides])
+    return _command([*_torchrun(job), "scripts/training/run_recipe.py", BRIDGE_RECIPE, *overrides])
 
 
 def _file(name: str, text: str) -> str:
     return f"cat > {name} <<'EOF'\n{text}\nEOF\n"
 
+
+BRIDGE_RECIPE = "--recipe llama32_1b_pretrain_1gpu_h100_bf16_config"
+"""Bridge starts from a recipe (067f987 scripts/training/run_recipe.py); put yours there."""
 
 BRIDGE = {
     "tensor-model-parallel-size": "model.tensor_model_parallel_size",
@@ -321,7 +394,7 @@ BRIDGE = {
     "num-experts": "model.num_moe_experts",
     "micro-batch-size": "train.micro_batch_size",
     "global-batch-size": "train.global_batch_size",
-    "seq-length": "model.seq_length",
+    "seq-length": "dataset.seq_length",
 }
 """Megatron-Bridge's key of each option of Megatron-LM."""
 
@@ -329,7 +402,9 @@ _WRITERS = {
     "megatron": _megatron,
     "nemo": _nemo,
     "megatron-deepspeed": _megatron_deepspeed,
+    "megatron-deepspeed-bloom": _megatron_deepspeed_bloom,
     "deepspeed": _deepspeed,
     "torchtitan": _torchtitan,
+    "torchtitan-main": _torchtitan_main,
     "torchtitan-toml": _torchtitan_toml,
 }

@@ -43,6 +43,7 @@ TRAINING = (
 LIMITS = {
     **dict.fromkeys(("layers", "vpp", "first", "last", "mtp", "chunk"), MAX_LAYERS),
     **dict.fromkeys(("micro_batch", "global_batch", "seq"), MAX_BATCH),
+    **dict.fromkeys(("micro_tokens", "step_tokens"), MAX_BATCH**2),
 }
 """The largest value of a field; of all others it is MAX_RANKS."""
 
@@ -103,6 +104,7 @@ LEADS_TO = {
     **dict.fromkeys(("embedding", "loss"), "account"),
     **{"tasks_per_node": "gpus_per_node", "chunk": "vpp", "layout": "layers"},
     **{"local_batch": "micro_batch", "accumulation": "global_batch", "dp_shard": "dp"},
+    **{"micro_tokens": "micro_batch", "step_tokens": "global_batch"},
     **{"served_ep": "ep", "dcp": "cp", "expert_parallel": "ep", "dp_attention": "dp"},
 }
 """Fields that only lead to others."""
@@ -343,7 +345,17 @@ KEYS: dict[str, Key] = {
         pipeline_parallel_microbatch_size        micro_batch
         """,
     ),
-    **_keys("", ("training",), "seq_len seq\nlocal_batch_size local_batch"),
+    **_keys(
+        "",
+        ("training",),
+        """
+        seq_len                                seq
+        local_batch_size                       local_batch
+        max_context_length                     seq
+        num_tokens_per_microbatch_per_dp_rank  micro_tokens
+        num_tokens_per_train_step              step_tokens  degree
+        """,
+    ),
     **_keys(
         "",
         _MODEL,

@@ -280,12 +280,12 @@ class Reading:
 
     def _inheriting(self, entry: Entry) -> None:
         """Keys that take over what another file says."""
-        inherits = self.schema.inherits if self.schema else ("defaults",)
+        inherits = self.schema.inherits if self.schema else INHERITS
         at_top = len(entry.path) - (len(self.schema.within) if self.schema else 0) <= 1
         name = entry.path[-1] if entry.path[-1] in inherits else entry.path[0]
         values = [word.text for word in entry.values if word.text not in ("_self_", "null", "")]
         named = any(value.endswith((".yaml", ".yml")) or "/" in value for value in values)
-        if name in inherits and at_top and values and (name == "defaults" or named):
+        if name in inherits and at_top and values and (name in INHERITS or named):
             self._open_outside("inherits", name, values[0], entry.key.place)
 
     def _sourced(self, word: Word) -> None:
@@ -524,6 +524,9 @@ _DOTTED = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _SHORT_SIZES = ("-tp", "-pp", "-cp", "-ep", "-dp")
 TWO_WORDS = ("vllm", "sglang", "tune", "axolotl")
 """Programs that are known together with the word behind them."""
+
+INHERITS = ("defaults", "extends", "bases", "_base_", "base_config", "includes")
+"""Keys that take over what other files say, where no table knows better."""
 
 BRIDGE_SCRIPTS = ("run_recipe.py", "setup_experiment.py", "run_script.py")
 """Megatron-Bridge's scripts, which have short options of their own."""

@@ -29,7 +29,7 @@ NEMO_RL = Schema(
         ("policy.megatron_cfg",),
         ("policy.dtensor_cfg",),
         ("policy.train_global_batch_size",),
-        ("policy.generation", "cluster"),
+        ("policy.generation",),
         ("grpo", "cluster"),
         ("cluster.num_nodes", "cluster.gpus_per_node"),
     ),

@@ -40,6 +40,6 @@ PRIMUS = Schema(
         ),
     },
     within=("modules", "*", "overrides"),
-    inherits=("config", "model", "extends"),
+    inherits=("config", "model", "extends", "bases"),
     job_of=_job,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .schema import Schema, table
+from .schema import MEGATRON_NAMES, Schema, table
 
 TORCHTUNE = Schema(
     "torchtune",
@@ -49,6 +49,11 @@ AXOLOTL = Schema(
     ),
 )
 
+
+def _factory_job(stated: Mapping[str, str]) -> str:
+    return "megatron" if "tensor_model_parallel_size" in stated else "device-mesh"
+
+
 LLAMA_FACTORY = Schema(
     "llama-factory",
     "device-mesh",
@@ -58,7 +63,9 @@ LLAMA_FACTORY = Schema(
         per_device_train_batch_size  micro_batch
         cutoff_len                   seq
         """
-    ),
+    )
+    | table(MEGATRON_NAMES),
+    job_of=_factory_job,
 )
 
 
