@@ -32,6 +32,7 @@ from views.gradio import widgets
 from views.server.endpoints import answering, serving
 from views.server.guard import Guard
 from views.server.lanes import Lanes
+from views.server.memory import give_back_large_pieces
 
 FONTS = ["system-ui", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", "sans-serif"]
 MONO = ["ui-monospace", "SFMono-Regular", "Consolas", "DejaVu Sans Mono", "monospace"]
@@ -42,6 +43,7 @@ def create_app() -> gr.Blocks:
     # Gradio imports it in the first event: better at the start than while a visitor waits.
     import matplotlib  # noqa: F401
 
+    give_back_large_pieces()
     lanes = Lanes()
     with gr.Blocks(
         title="Parallel group playground",
@@ -81,8 +83,8 @@ LAUNCH: dict[str, Any] = {
     "footer_links": ["api"],
     # Drawings at a time, of all visitors: more would only wait for each other (the GIL).
     "max_threads": 8,
-    # Each API call without a session keeps about 50 KB, up to 10,000 of them by default.
-    "state_session_capacity": 200,
+    # Each session keeps what its endpoints last answered, up to 20 MB; nothing here needs one.
+    "state_session_capacity": 1,
 }
 
 

@@ -14,6 +14,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from views.server.worker import IDLE
+
 from .clients import LEAD
 from .memory import rss
 from .page_client import PageClient, Served, Servers, serving
@@ -117,7 +119,7 @@ def _memory(served: Served, requests: int) -> Table:
     for number in range(requests):
         ask(client, number)
         most = max(most, _whole(served.pid))
-    time.sleep(3)
+    time.sleep(IDLE + 2)
     after = _whole(served.pid)
     client.close()
     row = (str(requests), *(f"{mb:.0f}" for mb in (before, most, after)))

@@ -120,3 +120,14 @@ def test_what_the_worker_imports_builds_no_page():
         text=True,
     )
     assert out.stdout.strip() == "set()", out.stderr
+
+
+def test_a_worker_that_is_asked_nothing_gives_its_memory_back(monkeypatch):
+    monkeypatch.setattr("views.server.worker.IDLE", 0.0)
+    worker, rested = Worker(), threading.Event()
+    close = worker.close
+    monkeypatch.setattr(worker, "close", lambda: (close(), rested.set()))
+    assert worker.ask(divmod, (7, 2), {}) == (3, 1)
+    assert rested.wait(60)
+    assert worker.pid is None
+    assert worker.ask(divmod, (9, 2), {}) == (4, 1)

@@ -1,7 +1,7 @@
 """A process that works out one heavy answer after the other: python -m views.server.worker.
 
 It is started when it is first asked, begins anew when it has grown, takes too long or dies, and
-ends with the server: its input is closed then.
+ends when it is asked nothing for a while, or with the server: its input is closed then.
 """
 
 from __future__ import annotations
@@ -14,15 +14,21 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from .memory import give_back_large_pieces
+
 ROOT = Path(__file__).parent.parent.parent
 
 LONGEST = 30.0
 """Seconds that an answer may take: several times what its budget allows on a slow machine."""
+
+IDLE = 30.0
+"""Seconds without a question after which the worker's memory is given back."""
 
 GROWN = 300_000_000
 """Bytes of memory with which a worker is replaced; a new one has about 60 MB."""
@@ -38,13 +44,26 @@ class Worker:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._end: Callable[[], Any] = lambda: None
+        self._in_use = threading.Lock()
+        self._last_asked = 0.0
 
     def ask(self, work: Callable[..., Any], values: Any, named: Any) -> Any:
         """What the function returns there; raises what it raises, or LostError."""
+        with self._in_use:
+            try:
+                return self._asked(work, values, named)
+            finally:
+                self._last_asked = time.monotonic()
+                _after(IDLE, self._rest)
+
+    def _rest(self) -> None:
+        with self._in_use:
+            if time.monotonic() - self._last_asked >= IDLE:
+                self.close()
+
+    def _asked(self, work: Callable[..., Any], values: Any, named: Any) -> Any:
         process = self._process or self._started()
-        limit = threading.Timer(LONGEST, process.kill)
-        limit.daemon = True
-        limit.start()
+        limit = _after(LONGEST, process.kill)
         try:
             pickle.dump((work.__module__, work.__qualname__, values, named), process.stdin)
             process.stdin.flush()
@@ -80,6 +99,13 @@ class Worker:
         return process
 
 
+def _after(seconds: float, action: Callable[[], Any]) -> threading.Timer:
+    timer = threading.Timer(seconds, action)
+    timer.daemon = True
+    timer.start()
+    return timer
+
+
 def _ended(process: subprocess.Popen[bytes]) -> None:
     process.kill()
     process.wait()
@@ -91,6 +117,7 @@ def _ended(process: subprocess.Popen[bytes]) -> None:
 def main() -> None:
     """Answer what is asked on the standard input until that ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server ends it
+    give_back_large_pieces()
     asked, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever somebody prints is no answer
     is_last = False
