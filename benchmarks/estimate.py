@@ -1,9 +1,7 @@
 """Part "estimate": how true estimated steps and memory are, on public runs of others.
 
-Two tables: the constants as they are, and with each kind of source left out of the fit in turn
-(nanotron's runs: each model left out in turn, for no other source has its constants). The second
-takes half a minute; with --quick it is left out. `--only estimate` also writes
-training/estimate/data/errors.csv, which the page shows.
+Every run is asked anew; errors on sources that the fit has not seen are as the fit left them in
+training/estimate/data/errors.csv (`python -m benchmarks.fit_estimate`).
 """
 
 from __future__ import annotations
@@ -15,13 +13,13 @@ from time import perf_counter
 
 import numpy as np
 
-from training.estimate.errors import Answered, Figures, answered, figures
-from training.estimate.runs import DATA, Run, runs
+from training.estimate.errors import Answered, Figures, answered, error_table, figures
+from training.estimate.runs import DATA, is_nanotron, runs
 
-from . import fit_estimate as fit
 from .page_client import Servers
 from .timing import Table
 
+STEPS = ("step", "step90")
 HEAD = ("runs of", "n", "step", "p90", "bias", "cover", "high/low", "order", "regret", "memory")
 
 GOALS: dict[str, tuple[str, Callable[[Figures, Figures, Figures], bool]]] = {
@@ -59,21 +57,22 @@ def run(quick: bool, servers: Servers) -> Iterator[Table | str]:
         f"{'holds' if holds(own, book, every) else 'does not hold'}: {name}"
         for name, (_, holds) in GOALS.items()
     )
-    if quick:
-        return
-    unseen = unseen_errors()
-    write(asked, unseen)
     yield Table(
         "Steps of sources that the fit has not seen",
-        ("runs of", "n", "step", "p90", "bias"),
-        [_unseen_row(name, errors) for name, errors in unseen.items()],
-        "Each kind of source left out in turn; of the Playbook each model.",
+        ("runs of", "n", "step", "p90"),
+        [
+            (row["group"], row["runs"], *(_percent(float(row[f"unseen_{of}"]), 1) for of in STEPS))
+            for row in error_table()
+            if row["unseen_step"]
+        ],
+        "Each kind of source left out in turn; of the Playbook, which alone tells of nanotron, "
+        "each model.",
     )
 
 
 def parts_of(asked: Sequence[Answered]) -> tuple[Figures, Figures, Figures]:
     """The figures outside the Playbook, of it, and of all."""
-    book = [fit.is_nanotron(one.run) for one in asked]
+    book = [is_nanotron(one.run) for one in asked]
     return (
         figures([one for one, is_book in zip(asked, book) if not is_book]),
         figures([one for one, is_book in zip(asked, book) if is_book]),
@@ -86,24 +85,8 @@ def _groups(asked: Sequence[Answered]) -> dict[str, list[Answered]]:
     for one in asked:
         found.setdefault(one.run.group, []).append(one)
     ordered = dict(sorted(found.items(), key=lambda item: -len(item[1])))
-    rest = [one for one in asked if not fit.is_nanotron(one.run)]
+    rest = [one for one in asked if not is_nanotron(one.run)]
     return {**ordered, "all but Playbook": rest, "all": list(asked)}
-
-
-def unseen_errors() -> dict[str, np.ndarray]:
-    """log(estimated / measured) by group, with the fit blind to the kind of source."""
-    tuned = fit.cases(lambda one: not fit.is_nanotron(one) and one.counts)
-    every = fit.cases(lambda one: not fit.is_nanotron(one))
-    errors = fit.held_out(every, fit.kind_of)
-    counts = np.array([one.run.counts for one in every])
-    found: dict[str, list[float]] = {}
-    for one, error in zip(tuned, errors[counts]):
-        found.setdefault(one.run.group, []).append(float(error))
-    plain = fit.cases(fit.is_nanotron)
-    shared, own = fit.fit_shared(every)
-    base = {**shared, **own["h100"]}
-    found["Playbook"] = fit.held_out_nanotron(plain, base).tolist()
-    return {name: np.array(values) for name, values in found.items()}
 
 
 def _percent(value: float, digits: int = 0) -> str:
@@ -122,16 +105,8 @@ def _row(name: str, one: Figures) -> tuple[str, ...]:
     )
 
 
-def _unseen_row(name: str, errors: np.ndarray) -> tuple[str, ...]:
-    off = abs(np.exp(errors) - 1)
-    return (
-        *(name, str(len(errors)), _percent(float(np.median(off)), 1)),
-        *(_percent(float(np.quantile(off, 0.9))), _number(float(np.median(np.exp(errors))))),
-    )
-
-
 def write(asked: Sequence[Answered], unseen: dict[str, np.ndarray]) -> None:
-    """data/errors.csv."""
+    """data/errors.csv; unseen: log(estimated / measured) by group, the fit blind to the source."""
     names = ("runs", "step", "step90", "bias", "cover", "wide", "order", "regret", "memory")
     with (DATA / "errors.csv").open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
@@ -145,6 +120,3 @@ def write(asked: Sequence[Answered], unseen: dict[str, np.ndarray]) -> None:
             ]
             values = [*(getattr(one, field) for field in names), *more]
             rows.writerow([name, *("" if math.isnan(x) else f"{x:.4g}" for x in values)])
-
-
-__all__ = ["GOALS", "Run", "parts_of", "run"]

@@ -1,9 +1,10 @@
 """Fit the constants of training.estimate to public runs: `python -m benchmarks.fit_estimate`.
 
-It writes training/estimate/data/constants.json. Every constant has a value that physics or a source
-suggests and a width to it (START, WIDTHS, in logarithms); the fit moves it only as far as runs ask,
-by Gauss-Newton steps on errors of log seconds whose tails count linearly. A group's runs weigh
-together as the 0.3th power of their number, so that no source with many runs rules.
+It writes constants.json and errors.csv of training/estimate/data. Every constant has a value that
+physics or a source suggests and a width to it (SHARED, NANOTRON; widths in logarithms): the fit
+moves it only as far as runs ask, by Gauss-Newton steps on errors of log seconds whose tails count
+linearly. A group's runs weigh together as the 0.3th power of their number, so that no source with
+many runs rules.
 
 In turn: shared constants and those of GPU families from all but nanotron's runs; nanotron's own,
 from those of its runs that did not stall; how often they stall; and how wide an interval must be,
@@ -22,12 +23,15 @@ from typing import Any
 
 import numpy as np
 
-from training.estimate.constants import FAMILIES
+from training.estimate.constants import FAMILIES, constants_of, fitted
+from training.estimate.errors import answered
 from training.estimate.memory import fit_of
 from training.estimate.request import Request, request_of
-from training.estimate.runs import DATA, Run, runs
+from training.estimate.runs import DATA, Run, is_nanotron, runs
 from training.estimate.seconds import decided, stall_seconds, step_seconds
 from training.estimate.work import Work, work_of
+
+from .estimate import write
 
 # value, width: how far (in logarithms) it may well be from the value
 SHARED = {
@@ -313,16 +317,12 @@ def spreads(
     return found
 
 
-def is_nanotron(run: Run) -> bool:
-    return run.group == "Playbook"
-
-
 def rounded(constants: Constants) -> Constants:
     return {name: float(f"{value:.4g}") for name, value in constants.items()}
 
 
-def everything() -> dict[str, Any]:
-    """The content of constants.json."""
+def everything() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The content of constants.json, and errors on what the fit has not seen, by group of runs."""
     tuned = cases(lambda run: not is_nanotron(run))
     plain = cases(is_nanotron)
     shared, own = fit_shared(tuned)
@@ -334,19 +334,27 @@ def everything() -> dict[str, Any]:
     errors = log_errors(plain, lambda one: {**base, **nanotron})
     ratios = np.exp(-errors[abs(errors) < 0.8])
     spread["nanotron"] = [round(float(x), 3) for x in np.quantile(ratios, [0.03, 0.97])]
-    return {
+    unseen = {"Playbook": held_out_nanotron(plain, base)}
+    for group in {one.run.group for one in tuned}:
+        here = [one.run.group == group and one.run.counts for one in tuned]
+        unseen[group] = by_kind[here]
+    constants = {
         "shared": rounded(shared),
         "families": {family: rounded(mine) for family, mine in own.items()},
         "software": {"nanotron": rounded(nanotron)},
         "spread": spread,
     }
+    return constants, unseen
 
 
 def main() -> None:
     argparse.ArgumentParser(prog="python -m benchmarks.fit_estimate", description=__doc__)
-    found = everything()
+    found, unseen = everything()
     (DATA / "constants.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(found, indent=1))
+    fitted.cache_clear()
+    constants_of.cache_clear()
+    write(answered(run for run in runs() if run.counts), unseen)
 
 
 if __name__ == "__main__":

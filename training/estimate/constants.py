@@ -21,7 +21,7 @@ from typing import TypedDict, cast
 from ..model import Model
 from ..parameters import total_parameters
 from .request import Request
-from .runs import DATA, runs
+from .runs import DATA, is_nanotron, runs
 
 SOFTWARE = ("megatron", "fsdp", "nanotron")
 
@@ -74,7 +74,7 @@ def _jobs() -> tuple[tuple[float, float, float, int], ...]:
     """Parameters, GPUs and samples of a step, as doublings, and sequence of nanotron's jobs."""
     found = set()
     for run in runs():
-        if run.group == "Playbook":
+        if is_nanotron(run):
             asked = run.asked
             size = log2(total_parameters(run.shape))
             found.add((size, log2(asked["gpus"]), log2(asked["global_batch"]), asked["sequence"]))

@@ -96,6 +96,11 @@ def runs() -> tuple[Run, ...]:
         return tuple(_run(row) for row in csv.DictReader(file))
 
 
+def is_nanotron(run: Run) -> bool:
+    """Whether nanotron ran it: all of the Ultra-Scale Playbook."""
+    return run.group == "Playbook"
+
+
 @lru_cache(maxsize=1)
 def sources() -> dict[str, dict[str, str]]:
     """By number: name, where it stands (with commit), licence."""
