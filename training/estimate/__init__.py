@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from .answer import Estimate, estimate
 from .constants import SOFTWARE
+from .errors import error_table
 from .near import Near, nearest
 from .request import PRECISIONS
 from .runs import Run, runs, sources
@@ -24,6 +25,7 @@ __all__ = [
     "Estimate",
     "Near",
     "Run",
+    "error_table",
     "estimate",
     "nearest",
     "runs",

@@ -50,10 +50,11 @@ def _place(
     precision: str,
     sequence: int,
     tokens: float,
+    samples: int,
 ) -> list[float]:
     total, active = _sizes(model)
     found = [total, active, math.log2(gpus), math.log2(sequence), math.log2(tokens)]
-    found += [math.log2(sizes[name]) for name in AXES]
+    found += [math.log2(samples), *(math.log2(sizes[name]) for name in AXES)]
     return [*found, 2 * _EIGHT_BITS.get(precision, 0.0), _MIXED * bool(model.experts)]
 
 
@@ -72,6 +73,7 @@ def _map() -> tuple[tuple[Run, ...], np.ndarray, tuple[str, ...]]:
             asked["precision"],
             asked["sequence"],
             asked["micro_batch"] * asked["sequence"],
+            asked["global_batch"],
         )
         places.append(place)
     return timed, np.array(places), tuple(FAMILIES[run.asked["cluster"]] for run in timed)
@@ -90,7 +92,8 @@ def _distances(asked: Request) -> np.ndarray:
     split = asked.split
     sizes = {name: getattr(split, name) for name in AXES}
     tokens = asked.training.micro_batch * asked.model.sequence
-    here = _place(asked.model, asked.gpus, sizes, asked.precision, asked.model.sequence, tokens)
+    model, length = asked.model, asked.model.sequence
+    here = _place(model, asked.gpus, sizes, asked.precision, length, tokens, asked.global_batch)
     own = FAMILIES[asked.cluster]
     other = np.array([family != own for family in families])
     return np.sqrt(((places - np.array(here)) ** 2).sum(axis=1) + (FAR_FAMILY * other) ** 2)
