@@ -27,7 +27,9 @@ _ENOUGH = 3
 def joined(stalls: Iterable[Stall]) -> list[Stall]:
     """The stalls with their groups: a line without one takes that of the same work's next line."""
     stalls = list(stalls)
-    groups = {(one.rank, one.seq): one for one in reversed(stalls) if one.group and one.seq}
+    groups: dict[tuple[int | None, int | None], Stall] = {
+        (one.rank, one.seq): one for one in reversed(stalls) if one.group and one.seq
+    }
     found = []
     for one in stalls:
         named = groups.get((one.rank, one.seq)) if one.group is None else None

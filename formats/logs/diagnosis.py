@@ -92,8 +92,8 @@ def _order(wait: Wait, rank: int, job: Job) -> int:
     for group in job.groups.values():
         if group.group is wait.group:
             if wait.peers:
-                calls = [call for call in group.p2p.get(rank, ()) if not call.ended]
-                return calls[0].order if calls else 0
+                pending = [call for call in group.p2p.get(rank, ()) if not call.ended]
+                return pending[0].order if pending else 0
             calls = group.calls.get(rank, {}).get(wait.seq)
             return calls[0].order if calls else 0
     return 0
@@ -127,7 +127,7 @@ def _sinks(edges: dict[Node, set[Node]]) -> list[list[Node]]:
                 if work:
                     low[work[-1][0]] = min(low[work[-1][0]], low[node])
                 if low[node] == index[node]:
-                    members = []
+                    members: list[Node] = []
                     while not members or members[-1] != node:
                         members.append(stack.pop())
                         component[members[-1]] = len(components)
@@ -194,7 +194,7 @@ def _different(
 
 def _loners(waits: Sequence[Wait], edges: dict[Node, set[Node]]) -> list[int]:
     """A rank alone in an operation that two or more idle members never entered: it, or they."""
-    found = []
+    found: list[int] = []
     for wait in waits:
         idle = [rank for rank in wait.absent if not edges[("rank", rank)]]
         if len(wait.waiting) != 1 or len(idle) < 2:

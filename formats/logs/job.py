@@ -63,9 +63,8 @@ def job_of(dumps: Sequence[Dump], members: Mapping[str, Iterable[int]] | None = 
     for dump in dumps:
         for name, ranks in dump.members.items():
             known[name].add(ranks)
-    for name, ranks in (members or {}).items():
-        if not known[name]:
-            known[name].add(tuple(ranks))
+    for name, given in (members or {}).items():
+        known[name] = known[name] or {tuple(given)}
     dumped = tuple(sorted({dump.rank for dump in dumps if dump.rank is not None}))
     callers: dict[str, set[int]] = defaultdict(set)
     for dump in dumps:

@@ -30,6 +30,7 @@ from groups.errors import quoted
 
 from .nccl import NCCL_LINE, read_nccl, read_report_line
 from .reading import Printed, Reading
+from .wrapping import unwrapped
 
 MOST_WORK = 3_000_000
 """In units of about a third of a microsecond; what comes after is not read, and that is said."""
@@ -134,32 +135,6 @@ def read_lines(text: str, reading: Reading) -> None:
         before = line
 
 
-def unwrapped(text: str) -> str:
-    """The text with lines joined that a terminal cut at its width, in the middle of words.
-
-    >>> cut = ["[rank18]:[E1013 20:47:44.9 Group.cpp:746] [R",
-    ...        "ank 18] Some NCCL work has failed or timed o", "ut."]
-    >>> print(unwrapped("\\n".join(cut)))
-    [rank18]:[E1013 20:47:44.9 Group.cpp:746] [Rank 18] Some NCCL work has failed or timed out.
-    """
-    if text.count("\n") > 200_000:  # no terminal's scrollback
-        return text
-    lines = text.split("\n")
-    width = max(map(len, lines))
-    full = sum(len(line) == width for line in lines)
-    if not 40 <= width <= 250 or full < 2 or full * 4 < len(lines):
-        return text
-    joined: list[str] = []
-    goes_on = False
-    for line in lines:
-        if goes_on and not line.startswith(("[rank", "Traceback", "frame #")):
-            joined[-1].append(line)  # type: ignore[attr-defined]
-        else:
-            joined.append([line])  # type: ignore[arg-type]
-        goes_on = len(line) == width and not line.endswith("  ")
-    return "\n".join("".join(parts) for parts in joined)
-
-
 def _parts(line: str, reading: Reading) -> Iterator[tuple[int | None, str]]:
     """What each process says of a line, with its global rank; lines of two can be glued."""
     heads = list(islice(_HEAD.finditer(line), MOST_MENTIONS))
@@ -245,7 +220,11 @@ def _read_c10d(text: str, rank: int | None, reading: Reading) -> str:
 
 
 def _read_bare(
-    text: str, rank: int | None, printed: Printed | None, work: re.Match | None, reading: Reading
+    text: str,
+    rank: int | None,
+    printed: Printed | None,
+    work: re.Match[str] | None,
+    reading: Reading,
 ) -> None:
     by_watchdog = _WATCHDOG.search(text) is not None
     for match in _BARE.finditer(text):
@@ -278,12 +257,12 @@ def _read_launcher(text: str, reading: Reading) -> str:
     for match in _ELASTIC.finditer(text):
         exit_code = _EXIT.search(text, match.end())
         reading.worker(int(match[1]), int(match[2]), exit_code and int(exit_code[1]))
-    if match := _AGENT.search(text):
-        reading.worker(None, int(match[2]), int(match[1]))
-    elif (match := _EXIT.search(text)) and not _ELASTIC.search(text):
-        reading.exit_code(int(match[1]))
-    if match := _HOST.search(text):
-        reading.host = match[1]
+    if agent := _AGENT.search(text):
+        reading.worker(None, int(agent[2]), int(agent[1]))
+    elif (code := _EXIT.search(text)) and not _ELASTIC.search(text):
+        reading.exit_code(int(code[1]))
+    if host := _HOST.search(text):
+        reading.host = host[1]
         reading.block = None
     for match in _LOCAL.finditer(text):
         reading.local_ranks.add(int(match[1] or match[2]))
@@ -339,10 +318,10 @@ def _read_collectives(text: str, rank: int | None, reading: Reading) -> str:
         for match in _SNAPSHOT.finditer(text):
             reading.in_current_group(_numbers(match[1] or match[2]), absent=False)
         text = _SNAPSHOT.sub(" ", _LAGGING.sub(" ", text))
-    if match := _SEQUENCE.search(text):
-        reading.recorder_seq = int(match[1])
-    if match := _COLLECTIVE.search(text):
-        reading.recorder_op(match[1])
+    if number := _SEQUENCE.search(text):
+        reading.recorder_seq = int(number[1])
+    if op := _COLLECTIVE.search(text):
+        reading.recorder_op(op[1])
     return text
 
 
@@ -378,9 +357,9 @@ def _read_recorder_text(text: str, reading: Reading) -> str:
         reading.ranks.update(numbers)
         if match[1].lower() == "missing":
             reading.absent(numbers, reading.collective)
-    if match := _GROUP_INFO.search(text):
-        name, _, description = match[1].partition(":")
-        reading.recorder_group(match[1], name, description or None)
+    if info := _GROUP_INFO.search(text):
+        name, _, description = info[1].partition(":")
+        reading.recorder_group(info[1], name, description or None)
     return _SET.sub(" ", text)
 
 

@@ -188,6 +188,7 @@ class Log:
     def seq(self) -> int | None:
         """Its number in its group, if all lines name the same one."""
         waits = self.diagnosis.waits if self.dumped else ()
-        numbers = {wait.seq for wait in waits} or {one.seq for one in self.stalls}
-        numbers -= {None}
+        numbers = {wait.seq for wait in waits} or {
+            one.seq for one in self.stalls if one.seq is not None
+        }
         return numbers.pop() if len(numbers) == 1 else None

@@ -173,7 +173,7 @@ class Reading:
             self.collective = op
 
 
-class _Frozen(dict):  # facts of a note: compared and hashed by what they say
+class _Frozen(dict[str, object]):  # facts of a note: compared and hashed by what they say
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(tuple(sorted((key, repr(value)) for key, value in self.items())))
 

@@ -160,7 +160,7 @@ def _p2p_waits(group: Group, job: Job) -> list[tuple[int, Wait]]:
         call = next(iter(sides.values()))
         other = "recv" if "send" in sides else "send"
         both = len(sides) == 2
-        parties = ()
+        parties: tuple[Party, ...] = ()
         if both and sides["send"].numels[0] != sides["recv"].numels[1]:
             parties = tuple(Party((ends[op],), op, one.sizes[0]) for op, one in sides.items())
         missing = () if both else (ends[other],)
