@@ -230,6 +230,18 @@ def test_what_nobody_says_is_asked_for_at_once(name):
     assert refusal.value.facts["fields"] == ", ".join(asks)
 
 
+def test_a_product_is_not_the_gpus_of_a_node():
+    text = "NNODES=2\nNGPU=$((NNODES * 8))\ntrain.py --tensor-model-parallel-size 2"
+    assert "gpus_per_node" not in parse(text).values
+    assert parse(text.replace("$((NNODES * 8))", "4")).values["gpus_per_node"] == 4
+
+
+def test_a_text_of_no_framework_says_so():
+    parsed = parse("hello: world\nlist: [1, 2]\n")
+    assert (parsed.framework, parsed.missing[0].code) == (None, "unknown-framework")
+    assert parsed.missing[0].facts == {"form": "yaml"}
+
+
 def test_scripts_that_prepare_the_machine_are_no_open_question():
     text = "source ~/venv/bin/activate\ntorchrun pretrain.py --tensor-model-parallel-size 2"
     assert parse(text).asks == ()

@@ -177,6 +177,11 @@ LAUNCH_NOTES: dict[str, Text] = {
         "{name} takes over what another file says: paste it too, or give what is missing.",
         "{name} 沿用了另一个文件的设置：请一并粘贴，或补上缺少的值。",
     ),
+    "unknown-framework": Text(
+        "Nothing in this {form} text says which framework it is for: paste the command that starts "
+        "the job, or its configuration.",
+        "这段 {form} 文本没有说明属于哪个框架：请粘贴启动命令或其配置。",
+    ),
     "asked": Text(
         "{field} is not given, and nothing says what it is: give it.",
         "没有给出 {field}，也无法得知：请填写。",

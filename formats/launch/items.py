@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from groups.errors import LayoutError
+from groups.job import Job
 
-from .flags import Row
+from .flags import MODEL, Row
 
 
 @dataclass(frozen=True)
@@ -69,3 +70,46 @@ class Run:
 
     name: str
     values: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """What a text says of a job.
+
+    values: what it states, in the names of Job's fields and of MODEL. training: what it states
+    besides of the training and the model's shape, by the names of TRAINING. assumed: what a Job
+    needs, the text leaves open, and the program has a default for. asks: what it leaves open and
+    nobody knows; ``missing`` says both in codes and facts. runs: what there is to choose from,
+    where the text holds several runs, or a job several roles; run: the one that the values are of.
+    """
+
+    text: str
+    form: str  # "shell", "json", "toml" or "yaml"
+    values: dict[str, object]
+    assumed: dict[str, object]
+    understood: tuple[Item, ...]
+    ignored: tuple[Item, ...]
+    unresolved: tuple[Item, ...]
+    problems: tuple[Item, ...]
+    missing: tuple[Missing, ...]
+    framework: Guess | None
+    training: dict[str, object]
+    asks: tuple[str, ...]
+    runs: tuple[Run, ...]
+    run: str
+
+    def job(self) -> Job:
+        """The job, with what is assumed where the text is silent; `Job.made` checks it.
+
+        Errors: LayoutError ``launch-asks`` with everything that has to be given first.
+        """
+        if self.asks:
+            fields = ", ".join(self.asks)
+            raise LayoutError(
+                "launch-asks",
+                f"the text does not say {fields}: give them",
+                control="launch",
+                facts={"fields": fields},
+            )
+        known = {**self.assumed, **self.values}
+        return Job(**{name: value for name, value in known.items() if name not in MODEL})  # type: ignore[arg-type]

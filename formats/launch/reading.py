@@ -7,9 +7,8 @@ its place. What they come to together is worked out in `launch_args`.
 from __future__ import annotations
 
 import bisect
-import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from groups.budget import spend
@@ -21,9 +20,7 @@ from .flags import (
     BOTH_ENDS,
     KEYS,
     LAUNCHERS,
-    NO_GROUP,
     NOT_DRAWN,
-    OPTIONS,
     QUIET,
     REMOVED,
     SECTIONS_OF,
@@ -35,10 +32,27 @@ from .flags import (
     names_a_size,
 )
 from .items import Item, Said
+from .marks import (
+    BRIDGE_SCRIPTS,
+    INHERITS,
+    MACHINE_SCRIPTS,
+    REFERENCE,
+    SHORT_SIZES,
+    beginnings,
+    following,
+    is_known,
+    marks_of,
+    plain_name,
+    row_of,
+    row_words,
+    says_nothing,
+    split_words,
+    whole_place,
+)
 from .recipes import Recipe, read_recipes
 from .schemas import Schema, schema_of
 from .shell import STEP, Shell
-from .words import Run, Source, Word, split
+from .words import Run, Source, Word
 
 _OVERRIDE = re.compile(r"[+~]{0,2}([A-Za-z_][A-Za-z0-9_]*(?:[.@/][A-Za-z0-9_]+)*)=")
 _WHOLE = re.compile(r"[+-]?[0-9]+(?:_[0-9]+)*")
@@ -123,9 +137,9 @@ class Reading:
                 continue
             words = variable.words
             if words is None:
-                words = _split_words(variable.runs)
+                words = split_words(variable.runs)
             options = [word for word in words if word.text.startswith("--") or "." in word.text]
-            if not options or not any(_row_of(word.text) for word in options):
+            if not options or not any(row_of(word.text) for word in options):
                 continue
             if starts:
                 place = options[0].place
@@ -134,6 +148,9 @@ class Reading:
                 self._command(words)
 
     def _variable(self, name: str, row: Row, word: Word) -> None:
+        worked_out = any(self.text[run.start : run.end] != run.text for run in word.runs)
+        if worked_out and row.field == "gpus_per_node":
+            return  # a product is of a whole job's GPUs as likely as of a node's
         if word.text and not word.why:
             self._read(name, Row(row.field, row.kind, rank=VARIABLE_RANK), [word], word.place)
 
@@ -144,7 +161,7 @@ class Reading:
             self._sourced(words[1])
         if program in QUIET:
             return
-        self._knows(_marks_of(words), words[0])
+        self._knows(marks_of(words), words[0])
         self.run = self._run_name(words)
         launcher = "ray" if program == "ray" and "start" in [one.text for one in words[1:3]] else ""
         at = 0
@@ -161,7 +178,7 @@ class Reading:
                 continue
             if override and not word.runs[0].why:
                 value = word.after(override.end())
-                self._key(tuple(re.split(r"[.@/]", override[1])), _row_words(value), word.place)
+                self._key(tuple(re.split(r"[.@/]", override[1])), row_words(value), word.place)
             elif text.endswith(".py"):
                 launcher = "bridge" if text.rsplit("/", 1)[-1] in BRIDGE_SCRIPTS else "script"
             elif launcher not in ("script", "bridge") and text.rsplit("/", 1)[-1] in LAUNCHERS:
@@ -171,19 +188,19 @@ class Reading:
                 self.unresolved.append(self.item("may-hold-options", text, "", word.place))
             at += 1
 
-    def _row_of(self, name: str) -> Row | None:
+    def row_of(self, name: str) -> Row | None:
         """The row of an option in the framework that is read now."""
         if self.schema:
             row = self.schema.options.get(name) or self.schema.options.get(plain_name(name))
             if row or self.schema.known:
                 return row if name[:2] == "--" or name in self.schema.options else None
-        return _row_of(name)
+        return row_of(name)
 
     def _option(self, words: Sequence[Word], at: int, launcher: str) -> int:
         """One option with its values; how many words it takes."""
         word = words[at]
         name, equals, _ = word.text.partition("=")
-        row = SHORT.get(launcher, {}).get(name) or self._row_of(name)
+        row = SHORT.get(launcher, {}).get(name) or self.row_of(name)
         if name.startswith("--"):
             given = [word.after(len(name) + 1)] if equals else list(words[at + 1 : at + 2])
             self.stated[name] = given[0].text if given else ""
@@ -193,58 +210,58 @@ class Reading:
             return 1
         given = [word.after(len(name) + 1)] if equals else []
         if "." in name and name.startswith("--"):
-            values, taken = (given, 1) if equals else _following(words, at, many=False)
-            self._key(tuple(name.lstrip("-").split(".")), values, _whole_place(word, values), name)
+            values, taken = (given, 1) if equals else following(words, at, many=False)
+            self._key(tuple(name.lstrip("-").split(".")), values, whole_place(word, values), name)
             return taken
         if row is None:
             return self._ignored_option(words, at, name, given)
         if row.kind == "switch" or equals:
             taken = 1
         else:
-            given, taken = _following(words, at, many=row.kind == "sizes")
-        self._read(name, row, given, _whole_place(word, given))
+            given, taken = following(words, at, many=row.kind == "sizes")
+        self._read(name, row, given, whole_place(word, given))
         return taken
 
     def _ignored_option(self, words: Sequence[Word], at: int, name: str, given: list[Word]) -> int:
         word = words[at]
         taken = 1
         if not given and name.startswith("--"):
-            given, taken = _following(words, at, many=False)
+            given, taken = following(words, at, many=False)
             if given and (given[0].text.endswith(".py") or _OVERRIDE.match(given[0].text)):
                 given, taken = [], 1
         elif name in ("-m", "-c"):
             taken = min(2, len(words) - at)
         if name.startswith("--") and len(name) > 2:
-            self._ignore(name, given[0].text if given else "", _whole_place(word, given))
-        elif name in _SHORT_SIZES and words[at + 1 : at + 2] and words[at + 1].text.isdigit():
+            self._ignore(name, given[0].text if given else "", whole_place(word, given))
+        elif name in SHORT_SIZES and words[at + 1 : at + 2] and words[at + 1].text.isdigit():
             self._size_unknown(name, words[at + 1].text, word.place)
         return taken
 
     def _ignore(self, name: str, value: str, place: tuple[int, int]) -> None:
         plain = plain_name(name.rsplit(".", 1)[-1])
-        known = plain in NOT_DRAWN or plain in REMOVED or _known(plain)
-        if not known and names_a_size(plain) and not (self.schema and self.schema.roles):
+        is_new = not (plain in NOT_DRAWN or plain in REMOVED or is_known(plain))
+        if is_new and names_a_size(plain) and not (self.schema and self.schema.roles):
             self._size_unknown(name, value, place)
             return
         if plain in REMOVED and name.startswith("--"):
             facts = {"use": f"--{REMOVED[plain]}"}
             self.removed.append(self.item("removed", name, value, place, facts=facts))
             return
-        code = "not-drawn" if plain in NOT_DRAWN else "no-group" if _known(plain) else "unknown"
+        code = "not-drawn" if plain in NOT_DRAWN else "no-group" if is_known(plain) else "unknown"
         self.ignored.append(self.item(code, name, value, place))
 
     def _file(self, source: Source, form: str) -> None:
         entries, left, faults = read_file(source, form)
         self._state(entries)
-        self._knows(_beginnings(self.stated), entries[0].key if entries else source.word(0, 0))
+        self._knows(beginnings(self.stated), entries[0].key if entries else source.word(0, 0))
         for entry in entries:
             spend(STEP, "keys")
             entry = self._referred(entry)
             name = entry.path[-1]
             self._inheriting(entry)
-            place = _whole_place(entry.key, entry.values)
+            place = whole_place(entry.key, entry.values)
             if name.startswith("--"):  # options kept as keys
-                row = _row_of(name)
+                row = row_of(name)
                 if row:
                     self._read(name, row, entry.values, place)
                     continue
@@ -270,7 +287,7 @@ class Reading:
         """``${section.key}`` is what stands there."""
         words = []
         for word in entry.values:
-            name = _REFERENCE.fullmatch(word.text) if not word.why else None
+            name = REFERENCE.fullmatch(word.text) if not word.why else None
             value = self.stated.get(name[1].replace("-", "_"), "") if name else ""
             if value and "$" not in value:
                 run = word.runs[0]
@@ -329,7 +346,7 @@ class Reading:
             self.run = recipe.name
             for entry in recipe.entries:
                 spend(STEP, "keys")
-                self._key(entry.path, entry.values, _whole_place(entry.key, entry.values))
+                self._key(entry.path, entry.values, whole_place(entry.key, entry.values))
             for name in recipe.inherits[:8]:
                 place = recipe.entries[0].key.place
                 item = self.item("inherits", name, recipe.name, place, facts={"run": recipe.name})
@@ -346,7 +363,7 @@ class Reading:
             self.stated.setdefault(".".join(path), values[0].text.lower())
         if self.schema:
             meaning = self.schema.meaning(path)
-            if meaning and not _says_nothing(values):
+            if meaning and not says_nothing(values):
                 self._read(name, meaning.row, values, place, meaning.role)
                 return
             if meaning or self.schema.keys:
@@ -361,7 +378,7 @@ class Reading:
         if key is None or section not in key.sections:
             value = " ".join(word.text for word in values[:20])
             self._ignore(name, value, place)
-        elif _says_nothing(values):
+        elif says_nothing(values):
             self.ignored.append(self.item("not-given", name, "null", place))
         else:
             self._read(name, key.row, values, place)
@@ -478,100 +495,3 @@ class Reading:
             )
             return None
         return value
-
-
-def plain_name(name: str) -> str:
-    return name.lstrip("-").replace("_", "-")
-
-
-def _row_of(name: str) -> Row | None:
-    """The row of an option; a name of one dash is none."""
-    if name[:2] != "--":
-        return None
-    return OPTIONS.get(plain_name(name.partition("=")[0]))
-
-
-def _says_nothing(values: Sequence[Word]) -> bool:
-    return all(word.text in ("null", "None", "~", "") for word in values)
-
-
-def _marks_of(words: Sequence[Word]) -> set[str]:
-    """What a command has that a framework may be known by: options, modules, first words."""
-    spend(STEP * len(words), "words")
-    texts = [word.text for word in words if not word.why or word.text[:2] == "--"]
-    found = {text.partition("=")[0] for text in texts if text[:2] == "--"}
-    names = [text.rsplit("/", 1)[-1] for text in texts]
-    found.update(f"{one} {other}" for one, other in itertools.pairwise(names) if one in TWO_WORDS)
-    found.update(names[:8])
-    for text in texts:
-        path = text.partition("=")[0].lstrip("+~")
-        if "." in path[:200] and _DOTTED.fullmatch(path):
-            found |= _beginnings([path])
-    return found
-
-
-def _beginnings(paths: Iterable[str]) -> set[str]:
-    """Every path, and everything that it stands under."""
-    found = set()
-    for path in paths:
-        parts = path.split(".")[:8]
-        found.update(".".join(parts[:count]) for count in range(1, len(parts) + 1))
-    return found
-
-
-_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_.-]{0,120})\}")
-_DOTTED = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-_SHORT_SIZES = ("-tp", "-pp", "-cp", "-ep", "-dp")
-TWO_WORDS = ("vllm", "sglang", "tune", "axolotl")
-"""Programs that are known together with the word behind them."""
-
-INHERITS = ("defaults", "extends", "bases", "_base_", "base_config", "includes")
-"""Keys that take over what other files say, where no table knows better."""
-
-BRIDGE_SCRIPTS = ("run_recipe.py", "setup_experiment.py", "run_script.py")
-"""Megatron-Bridge's scripts, which have short options of their own."""
-
-MACHINE_SCRIPTS = (
-    *("activate", "env", "conda", "venv", "bashrc", "profile", "setup", "start", "module"),
-    *("modules", "cshrc", "credentials", "secret", "token", "util", "common.sh", "init.sh"),
-)
-"""Parts of the names of scripts that prepare a machine and say nothing of a job."""
-
-
-def _known(plain: str) -> bool:
-    return plain in NO_GROUP or plain.removeprefix("no-") in NO_GROUP
-
-
-def _following(words: Sequence[Word], at: int, *, many: bool) -> tuple[list[Word], int]:
-    """The values that stand after an option, and how many words that makes with it."""
-    found: list[Word] = []
-    for word in words[at + 1 :] if many else words[at + 1 : at + 2]:
-        option = word.text[:1] == "-" and not word.text[1:2].isdigit()
-        if option or (many and found and not (word.text[:1].isdigit() or word.why)):
-            break
-        found.append(word)
-    return found, 1 + len(found)
-
-
-def _row_words(value: Word) -> list[Word]:
-    """The values of an override: several in ``[2,4]``."""
-    text = value.text
-    if text[:1] != "[" or text[-1:] != "]" or text[:2] == "[[":
-        return [value]
-    inside = Source(value.runs)
-    return [inside.word(*match.span()) for match in re.finditer(r"[^\s,\[\]]+", text)]
-
-
-def _split_words(runs: Sequence[Run]) -> list[Word]:
-    return split(runs, (0, 0))
-
-
-def _whole_place(word: Word, values: Sequence[Word]) -> tuple[int, int]:
-    """An option with its values, where they stand together."""
-    start, end = word.place
-    for value in values:
-        low, high = value.place
-        if not 0 <= low - end <= 200:
-            break
-        end = high
-    return start, end

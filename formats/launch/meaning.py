@@ -1,0 +1,443 @@
+"""What the words of a text come to together: a layout, what is assumed, and what is asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from groups.conventions import CONVENTIONS
+from groups.stages.layout_strings import parse_layout
+
+from .flags import AXES, MODEL, OPTIONS, TRAINING, VARIABLE_RANK, limit_of
+from .items import Guess, Item, Missing, Parsed, Run, Said
+from .marks import plain_name
+from .reading import Reading
+
+GPUS_PER_NODE = 8
+"""GPUs of a node where the text does not say."""
+
+
+class Meaning(Reading):
+    """What the words of a text come to together."""
+
+    def __init__(self, text: str, run: str) -> None:
+        self.missing: list[Missing] = []
+        self.asks: list[str] = []
+        self.wanted = run
+        super().__init__(text)
+
+    def parsed(self) -> Parsed:
+        self._deepspeeds_own()
+        runs, chosen = self._choices()
+        several = len(runs) > 1 and not chosen
+        counting = [said for said in self.said if self._counts(said, runs, chosen)]
+        if several:
+            counting = self._agreed(counting, runs)
+            names = ", ".join(one.name for one in runs)
+            self.missing.append(Missing("several-runs", {"count": len(runs), "names": names[:200]}))
+        understood: list[Item] = []
+        stated = self._settled(counting, understood)
+        guess = self._framework(stated)
+        values = self._layout(stated)
+        assumed = self._machines(stated, values)
+        if guess:
+            values["framework"] = guess.job
+        elif not self._is_unknown(several):
+            self._assume(assumed, "framework", "megatron")
+        else:
+            self.missing.append(Missing("unknown-framework", {"form": self.form}))
+        has = CONVENTIONS[guess.job if guess else "megatron"]
+        axes = {own.axis for own in (*has.axes, *has.expert_axes)}
+        for name in AXES:
+            if name not in values and (name in axes or guess is None):
+                if self._may_be_any(name, guess, several):
+                    self._ask(name)
+                elif name in axes:
+                    self._assume(assumed, name, 1)
+        self._nodes(values, assumed)
+        ordered = {name: values[name] for name in _ORDER if name in values}
+        training = {name: stated[name].value for name in TRAINING if name in stated}
+        by_place = sorted(self._without_single_tasks(understood), key=lambda item: item.start)
+        return Parsed(
+            self.text,
+            self.form,
+            ordered,
+            assumed,
+            tuple(by_place),
+            tuple(self.ignored),
+            tuple(self.unresolved),
+            tuple(sorted(self.problems, key=lambda item: item.start)),
+            tuple(self.missing),
+            guess,
+            training,
+            tuple(self.asks),
+            runs if len(runs) > 1 else (),
+            chosen,
+        )
+
+    def _deepspeeds_own(self) -> None:
+        """``--model-parallel-size``, which Megatron removed, is tp in scripts of DeepSpeed."""
+        if not any(name == "deepspeed" for name, _ in self.speaking):
+            return
+        row = OPTIONS["tensor-model-parallel-size"]
+        for item in self.removed:
+            if plain_name(item.name) == "model-parallel-size" and item.value.isdigit():
+                found = replace(item, code="understood", sets="tp", facts={})
+                self.said.append(Said("tp", int(item.value[:9]), found, row, ""))
+
+    # -- several runs, several roles -------------------------------------------------------------
+
+    def _choices(self) -> tuple[tuple[Run, ...], str]:
+        """The runs or the roles that differ, and the one that is chosen."""
+        by_role = self._by(lambda said: said.role)
+        if any(by_role):
+            schema = next(iter(self.schemas.values()))
+            roles = [name for name in schema.roles if name in by_role]
+            chosen = schema.chosen(self.stated, roles)
+            chosen = self.wanted if self.wanted in roles else chosen
+            found = tuple(Run(name, by_role[name]) for name in roles)
+            return found, chosen or "-"
+        by_run = self._by(lambda said: said.run)
+        recipes = self.form == "python"
+        telling = {
+            name: {key: value for key, value in values.items() if key in _TELLING}
+            for name, values in by_run.items()
+            if name and (recipes or any(key in _DEGREES for key in values))
+        }
+        alike = len({str(sorted(one.items())) for one in telling.values()}) < 2
+        if len(telling) < 2 or (alike and not recipes):
+            return (), ""
+        chosen = self.wanted if self.wanted in telling else ""
+        return tuple(Run(name, by_run[name]) for name in telling), chosen
+
+    def _by(self, name_of: Callable[[Said], str]) -> dict[str, dict[str, object]]:
+        """What each run or role says, the last of each field."""
+        found: dict[str, dict[str, object]] = {}
+        for said in self.said:
+            found.setdefault(name_of(said), {})[said.field] = said.value
+        return found
+
+    def _counts(self, said: Said, runs: Sequence[Run], chosen: str) -> bool:
+        if said.role or not any(run.name == said.run for run in runs):
+            return not said.role or said.role == chosen
+        return not chosen or said.run == chosen
+
+    def _agreed(self, sayings: list[Said], runs: Sequence[Run]) -> list[Said]:
+        """What all runs say alike; the rest is asked for."""
+        differing = {
+            said.field
+            for said in sayings
+            if len({str(run.values.get(said.field)) for run in runs}) > 1
+        }
+        return [said for said in sayings if said.field not in differing]
+
+    # -- what nobody says ------------------------------------------------------------------------
+
+    def _is_unknown(self, several: bool) -> bool:
+        """Whether the text may be of any framework."""
+        named = any(said.field in AXES for said in self.said)
+        return several or not named or bool(self.unknown_sizes)
+
+    def _may_be_any(self, name: str, guess: Guess | None, several: bool) -> bool:
+        """Whether a size that is not stated is unknown, rather than the program's default of 1."""
+        wrong = (
+            item for item in self.problems if item.code not in ("given-twice", "contradiction")
+        )
+        is_open = any(item.sets == name for item in (*self.unresolved, *wrong))
+        elsewhere = bool(self.outside or self.unknown_sizes)
+        undecided = any(said.role and said.field == name for said in self.said)
+        undecided = undecided and not self._role_is_decided()
+        return guess is None or is_open or elsewhere or several or undecided
+
+    def _role_is_decided(self) -> bool:
+        return self._choices()[1] not in ("", "-")
+
+    def _ask(self, name: str) -> None:
+        self.asks.append(name)
+        self.missing.append(Missing("asked", {"field": name}))
+
+    def _without_single_tasks(self, understood: list[Item]) -> list[Item]:
+        """One task a node is one launcher a node: it says nothing of the GPUs."""
+        for item in understood:
+            if plain_name(item.name) == "ntasks-per-node" and item.value == "1":
+                self.ignored.append(replace(item, code="no-group", sets=""))
+        return [
+            item for item in understood if item.name != "--ntasks-per-node" or item.value != "1"
+        ]
+
+    def _assume(self, assumed: dict[str, object], name: str, value: object) -> None:
+        assumed[name] = value
+        code = "default" if name != "framework" else "framework-assumed"
+        self.missing.append(Missing(code, {"field": name, "assumed": value}))
+
+    def _settled(self, sayings: Sequence[Said], understood: list[Item]) -> dict[str, Said]:
+        """The one saying that counts for each field; another that differs is a contradiction."""
+        by_field: dict[str, list[Said]] = {}
+        for said in sayings:
+            by_field.setdefault(said.field, []).append(said)
+        found: dict[str, Said] = {}
+        for name, given in by_field.items():
+            rank = min(said.row.rank for said in given)
+            chosen = next(said for said in reversed(given) if said.row.rank == rank)
+            found[name] = chosen
+            shown: set[tuple[Any, str]] = set()
+            for said in given:
+                if said.value == chosen.value:
+                    understood.append(said.item)
+                elif (said.value, said.item.name) not in shown:
+                    shown.add((said.value, said.item.name))
+                    self._contradiction(said, chosen)
+            if chosen.default:
+                facts = {"name": chosen.default, "value": chosen.item.value}
+                self.missing.append(Missing("variable-default", facts))
+        return found
+
+    def _contradiction(self, said: Said, chosen: Said) -> None:
+        same = said.item.name == chosen.item.name
+        item = said.item
+        facts = {"kept": chosen.item.value or "on", "by": chosen.item.name}
+        self.problems.append(
+            self.item(
+                "given-twice" if same else "contradiction",
+                item.name,
+                item.value,
+                (item.start, item.end),
+                sets=item.sets,
+                facts=facts,
+            )
+        )
+
+    def _framework(self, stated: Mapping[str, Said]) -> Guess | None:
+        """The framework by what only it has; several are a contradiction."""
+        first: dict[str, Item] = {}
+        for name, item in self.speaking:
+            first.setdefault(name, item)
+        own = next((name for name in first if name in self.schemas), None)
+        if own:
+            schema, item = self.schemas[own], first[own]
+            self._refuse_removed(first)
+            job = schema.job_of(self.stated) if schema.job_of else schema.job
+            return Guess(own, job, item.name, item.start, item.end)
+        if "deepspeed" in first and "megatron" in first:
+            ep = stated.get("ep")
+            name = "deepspeed" if ep and ep.value > 1 else "megatron-deepspeed"
+            item = first.pop("deepspeed")
+            del first["megatron"]
+            first = {name: item, **first}
+        self._refuse_removed(first)
+        if not first:
+            return None
+        name, item = next(iter(first.items()))
+        for other, second in list(first.items())[1:]:
+            place = (second.start, second.end)
+            facts = {"other": other, "kept": name}
+            self.problems.append(
+                self.item("two-frameworks", second.name, second.value, place, facts=facts)
+            )
+        mapping = stated.get("mapping")
+        job = {"nemo": "megatron"}.get(name, name)
+        if job == "megatron" and mapping and mapping.value:
+            job, item = "megatron-pp-dp", mapping.item
+            name = job if name == "megatron" else name
+        data_first = stated.get("data_first")
+        if job == "deepspeed" and data_first and data_first.value:
+            job = "deepspeed-data-first"
+        return Guess(name, job, item.name, item.start, item.end)
+
+    def _refuse_removed(self, first: Mapping[str, Item]) -> None:
+        """Options that Megatron removed; in other frameworks' scripts they are unknown ones."""
+        megatron = any(name.startswith("megatron") for name in first)
+        if "deepspeed" in first or "megatron-deepspeed" in first:
+            return
+        for item in self.removed:
+            alone = not first and plain_name(item.name) == "model-parallel-size"
+            if megatron or alone:
+                self.problems.append(item)
+            else:
+                self.ignored.append(replace(item, code="unknown", facts={}))
+
+    def _layout(self, stated: Mapping[str, Said]) -> dict[str, object]:
+        """The values of Job's and the model's own fields, and what follows from the others."""
+        values: dict[str, object] = {}
+        for name, said in stated.items():
+            if name in _ORDER and said.value != -1:
+                values[name] = said.value
+        if values.get("hybrid") is False:
+            del values["hybrid"]
+        for name in ("tp", "pp"):
+            if values.get(name) == 0:
+                values[name] = 1  # DeepSpeed's and gpt-neox's "off"
+        accumulation, replicas = stated.get("accumulation"), stated.get("shard")
+        if accumulation and replicas and isinstance(values.get("micro_batch"), int):
+            batch = int(str(values["micro_batch"])) * accumulation.value * replicas.value
+            values.setdefault("global_batch", batch)
+        self._account(stated, values)
+        self._layers(stated, values)
+        if "local_batch" in stated:
+            said = stated["local_batch"]
+            if values.get("pp", 1) == 1:
+                values.setdefault("micro_batch", said.value)
+        sequence = stated.get("seq")
+        for tokens, name in (("micro_tokens", "micro_batch"), ("step_tokens", "global_batch")):
+            said = stated.get(tokens)
+            if said and sequence and said.value > 0 and said.value % sequence.value == 0:
+                values.setdefault(name, said.value // sequence.value)
+        replicate = stated.get("replicate")
+        if replicate and replicate.value > 1:
+            item = replicate.item
+            place = (item.start, item.end)
+            self.ignored.append(self.item("not-drawn", item.name, item.value, place))
+        return values
+
+    def _account(self, stated: Mapping[str, Said], values: dict[str, object]) -> None:
+        """Embedding and loss are counted as a layer each, both or none."""
+        given = [stated[name] for name in ("embedding", "loss") if name in stated]
+        on = [said for said in given if said.value]
+        if len(on) == 2:
+            values["account"] = True
+        elif on:
+            item = on[0].item
+            place = (item.start, item.end)
+            self.ignored.append(self.item("only-one-accounted", item.name, item.value, place))
+
+    def _layers(self, stated: Mapping[str, Said], values: dict[str, object]) -> None:
+        """Layers from their number or a layout; chunks from how many layers one has."""
+        layout, count = stated.get("layout"), stated.get("layers")
+        if layout:
+            inside = [one for stage in parse_layout(layout.value) for one in stage]
+            if count and count.value != inside.count("decoder"):
+                self._differs(count, "layout-has", inside.count("decoder"))
+            if inside[-1:] != ["loss"]:
+                self._differs(layout, "layout-cut", len(inside))
+                return
+            values["layers"] = layout.value
+            values.pop("vpp", None)
+            return
+        chunk = stated.get("chunk")
+        if not chunk:
+            return
+        pp = values.get("pp", 1)
+        accounted = sum(
+            1 for name in ("embedding", "loss") if name in stated and stated[name].value
+        )
+        if count is None:
+            self._differs(chunk, "needs-layers", 0)
+            return
+        vpp, left = divmod(count.value + accounted, int(str(pp)) * chunk.value)
+        if left or not vpp:
+            self._differs(chunk, "chunks-do-not-fit", count.value)
+        elif "vpp" in values and values["vpp"] != vpp:
+            self._differs(chunk, "chunks-differ", vpp)
+        else:
+            values["vpp"] = vpp
+
+    def _differs(self, said: Said, code: str, count: int) -> None:
+        item = said.item
+        self.problems.append(
+            self.item(
+                code,
+                item.name,
+                item.value,
+                (item.start, item.end),
+                sets=item.sets,
+                facts={"count": count},
+            )
+        )
+
+    def _machines(self, stated: Mapping[str, Said], values: dict[str, object]) -> dict[str, object]:
+        """Nodes and GPUs per node, where the text gives them by other names."""
+        assumed: dict[str, object] = {}
+        tasks = stated.get("tasks_per_node")
+        if "gpus_per_node" not in values and tasks and tasks.value > 1:
+            values["gpus_per_node"] = tasks.value
+        if "nodes" not in values and "single" in stated and stated["single"].value:
+            values["nodes"] = 1
+        shard = self._world_of_degrees(stated, values)
+        world = stated.get("world") or (None if "gpus_per_node" in values else stated.get("tasks"))
+        if world is None and "nodes" not in values:
+            world = stated.get("tasks") if not (tasks and tasks.value == 1) else None
+        if world and world.field == "tasks" and world.value == values.get("nodes"):
+            world = None  # one launcher a node
+        size = world.value if world else shard
+        if size is None:
+            return assumed
+        nodes, gpus = values.get("nodes"), values.get("gpus_per_node")
+        if nodes and gpus:
+            product = int(str(nodes)) * int(str(gpus))
+            counts_nodes = bool(world) and world.row.rank == VARIABLE_RANK and size == nodes
+            if world and world.field == "world" and size != product and not counts_nodes:
+                self._differs(world, "world-differs", product)
+        elif nodes or gpus:
+            known = int(str(nodes or gpus))
+            if size % known == 0:
+                values["gpus_per_node" if nodes else "nodes"] = size // known
+            elif world:
+                self._differs(world, "world-does-not-divide", known)
+        else:
+            gpus = min(size, GPUS_PER_NODE)
+            if size % gpus == 0:
+                assumed.update(nodes=size // gpus, gpus_per_node=gpus)
+                facts = {"world": size, "gpus_per_node": gpus, "nodes": size // gpus}
+                self.missing.append(Missing("nodes-of-world", facts))
+            elif world:
+                self._differs(world, "world-does-not-divide", gpus)
+        return assumed
+
+    def _world_of_degrees(
+        self, stated: Mapping[str, Said], values: Mapping[str, object]
+    ) -> int | None:
+        """Torchtitan's degrees fill the world, unless one is left to be what remains."""
+        shard = stated.get("shard")
+        served = set(self.schemas) & {"vllm", "sglang"}
+        if served and not shard and "gpus_per_node" not in values:
+            sizes = [int(str(values.get(name, 1))) for name in ("tp", "cp", "pp")]
+            return math.prod(sizes) if any(name in values for name in AXES) else None
+        if not shard or shard.value == -1:
+            return None
+        replicate = stated.get("replicate")
+        size = math.prod(int(str(values.get(name, 1))) for name in ("tp", "cp", "pp"))
+        size *= shard.value * (replicate.value if replicate else 1)
+        nodes, gpus = values.get("nodes"), values.get("gpus_per_node")
+        if nodes and gpus and int(str(nodes)) * int(str(gpus)) != size:
+            self._differs(shard, "degrees-differ", size)
+        return size if size <= limit_of("world") else None
+
+    def _nodes(self, values: Mapping[str, object], assumed: dict[str, object]) -> None:
+        """The fewest nodes that hold the sizes, where the text does not say how many there are."""
+        known = {**assumed, **values}
+        if self.asks:
+            for name in ("nodes", "gpus_per_node"):
+                if name not in known:
+                    self._ask(name)
+            return
+        if "gpus_per_node" not in known:
+            self._assume(assumed, "gpus_per_node", GPUS_PER_NODE)
+            known["gpus_per_node"] = GPUS_PER_NODE
+        if "nodes" in known:
+            return
+        names = ("tp", "pp", "cp", "ep", "gpus_per_node")
+        sizes = {name: int(str(known.get(name, 1))) for name in names}
+        etp = int(str(known.get("etp", sizes["tp"])))
+        dense = sizes["tp"] * sizes["cp"] * sizes["pp"]
+        expert = etp * sizes["ep"] * sizes["pp"]
+        world = math.lcm(dense, expert if sizes["ep"] > 1 else 1, sizes["gpus_per_node"])
+        nodes = world // sizes["gpus_per_node"]
+        if world > limit_of("world"):
+            self._assume(assumed, "nodes", 1)
+            return
+        assumed["nodes"] = nodes
+        self.missing.append(Missing("fewest-nodes", {"field": "nodes", "assumed": nodes}))
+
+
+_DEGREES = (*AXES, "shard", "dp_shard")
+"""What a command that is a run says at least one of."""
+
+_TELLING = (*_DEGREES, "etp", "vpp", "nodes", "gpus_per_node", "replicate", "world")
+"""Fields in which runs may differ."""
+
+_ORDER = (
+    *("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp", "framework"),
+    *("instances", "levels", "hybrid", *MODEL),
+)
