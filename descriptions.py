@@ -14,6 +14,7 @@ from __future__ import annotations
 from texts.controls import CONTROLS, DP_KINDS, SHORT_LABELS, VIEWS
 from texts.frameworks import FRAMEWORKS, OWN_GROUPS, UNSETTLED
 from texts.hosts import HOSTS_REMARKS, HOSTS_WORDS, LAUNCHER_NOTES, ORDER_REASONS
+from texts.job import JOB
 from texts.kinds import KINDS, kind_of
 from texts.launch import LAUNCH_NOTES, TARGET_NAMES, note_text
 from texts.memory import MEMORY
@@ -48,6 +49,7 @@ __all__ = [
     "HOSTS_WORDS",
     "HOW_TO_READ",
     "HOW_TO_READ_LARGE",
+    "JOB",
     "KINDS",
     "LANGUAGES",
     "LAUNCHER_NOTES",

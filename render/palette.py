@@ -1,8 +1,14 @@
-"""Colours as data: one palette for groups, one pair a kind, a grey ramp for stages.
+"""Colours as data: soft ones for groups, one a kind with its tints, a grey ramp for stages.
 
-The colour of group g is ``PALETTE[g % 11]`` whatever the number of groups. All 11 differ from each
-other by CIEDE2000 >= 20 for normal vision and >= 10 for deuteranopic and protanopic vision
-(Machado, Oliveira and Fernandes 2009, severity 1), so any two may touch; the tests measure it.
+The colour of group g is ``GROUPS[theme][g % 10]`` whatever the number of groups: soft colours under
+one ink, so that the numbers are what is read. Neighbours in this order differ by CIEDE2000 >= 22
+for normal vision and >= 11 for deuteranopic and protanopic vision (Machado, Oliveira and Fernandes
+2009, severity 1), any two by half of that; the tests measure it. Ten colours of one lightness that
+all differ as neighbours do there are not, so the index is printed too, here as everywhere.
+
+A kind has one hue in both themes: the colour itself for its name and for lines, a mark for the
+small cells of large worlds, a tint for cells with a number in them. Kinds are told apart by where
+they stand and by their names as well: to a deuteranope the hues of tp and ep are one.
 """
 
 from __future__ import annotations
@@ -12,36 +18,93 @@ from collections.abc import Sequence
 import numpy as np
 
 PALETTE: tuple[str, ...] = (
-    "#d0e062",
-    "#006a65",
-    "#8581f6",
-    "#ffc2c3",
-    "#7b8b00",
-    "#8d1c44",
-    "#78e6ff",
-    "#4c3e9e",
-    "#00a77a",
-    "#604e00",
-    "#c55c9b",
+    "#a7ebf8",
+    "#c69449",
+    "#cae9bb",
+    "#67acac",
+    "#d0bafa",
+    "#e29f81",
+    "#83f6e1",
+    "#81a1ca",
+    "#d2cc74",
+    "#da8188",
 )
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "light": PALETTE,
+    "dark": (
+        "#444414",
+        "#505074",
+        "#746820",
+        "#20442c",
+        "#502c80",
+        "#8c2c44",
+        "#207474",
+        "#2c5ca4",
+        "#806850",
+        "#5c2c50",
+    ),
+}
+
+GROUP_INK = {"light": "#1f2937", "dark": "#f1f5f9"}
+"""What is written on a group's colour, and the fill of the chosen GPU."""
 
 KIND_COLOURS: dict[str, dict[str, str]] = {
     "light": {
-        "tp": "#577de3",
-        "cp": "#878800",
-        "dp": "#75d342",
-        "pp": "#8e1900",
-        "ep": "#ba5073",
+        "tp": "#2563eb",
+        "cp": "#b45309",
+        "dp": "#15803d",
+        "pp": "#be123c",
+        "ep": "#7c3aed",
     },
     "dark": {
-        "tp": "#a175ff",
-        "cp": "#836d00",
-        "dp": "#80ca22",
-        "pp": "#fd609a",
-        "ep": "#008b74",
+        "tp": "#60a5fa",
+        "cp": "#fbbf24",
+        "dp": "#4ade80",
+        "pp": "#fb7185",
+        "ep": "#c084fc",
     },
 }
 """The tones in which one rank's groups are shown together, each named after its first kind."""
+
+KIND_TINTS: dict[str, dict[str, str]] = {
+    "light": {
+        "tp": "#bfdbfe",
+        "cp": "#fed7aa",
+        "dp": "#bbf7d0",
+        "pp": "#fecdd3",
+        "ep": "#ddd6fe",
+    },
+    "dark": {
+        "tp": "#1e40af",
+        "cp": "#7c3a0a",
+        "dp": "#14532d",
+        "pp": "#881337",
+        "ep": "#4c1d95",
+    },
+}
+"""Under a number in GROUP_INK."""
+
+KIND_MARKS: dict[str, dict[str, str]] = {
+    "light": {
+        "tp": "#6f9ff5",
+        "cp": "#f0a053",
+        "dp": "#6fcf8f",
+        "pp": "#fb8a9a",
+        "ep": "#b08cf5",
+    },
+    "dark": KIND_COLOURS["dark"],
+}
+"""Cells too small for a number."""
+
+PLAIN_CELL = {"light": "#eef2f7", "dark": "#1e293b"}
+"""A GPU in none of the groups that are marked."""
+
+ROWS: dict[str, tuple[str, str]] = {
+    "light": ("#eef2f7", "#e2e8f0"),
+    "dark": ("#1e293b", "#2b384d"),
+}
+"""The same without a number: rows in turn, so that the eye follows them."""
 
 TONES: tuple[str, ...] = tuple(KIND_COLOURS["light"])
 
@@ -54,7 +117,7 @@ _WORDS: dict[str, frozenset[str]] = {
 }
 """Parts of a group's name by the tone that they say, the strongest tone first."""
 
-NO_GROUP = {"light": "#a6a6ac", "dark": "#1e1e1e"}
+NO_GROUP = {"light": "#f8fafc", "dark": "#0f172a"}
 """A GPU that is in no group of the kind."""
 
 STAGE_GREYS: dict[str, tuple[str, str]] = {
@@ -103,7 +166,7 @@ def kind_colour(tone: str, theme: str = "light") -> str:
     """The colour of a tone.
 
     >>> kind_colour("tp")
-    '#577de3'
+    '#2563eb'
     """
     return KIND_COLOURS[theme][tone]
 
@@ -144,12 +207,12 @@ def colour_indices(group: np.ndarray, touching: np.ndarray) -> np.ndarray:
     """The palette index of each cell: int64, shape (cells,).
 
     group: the group of each cell, shape (cells,); a cell in none (-1) parts no colours. touching:
-    pairs of cells drawn side by side, shape (pairs, 2). ``g % 11``, except where two touching cells
-    of different groups would get the same colour: then the colours go on by a fixed step every 11
-    groups (and by another every 121), the first steps that part them all; for whole nodes and up to
-    256 GPUs there always are such steps. Groups 0 to 10 keep their colours in any case.
+    pairs of cells drawn side by side, shape (pairs, 2). ``g % 10``, except where two touching cells
+    of different groups would get the same colour: then the colours go on by a fixed step every 10
+    groups (and by another every 100), the first steps that part them all; for whole nodes and up to
+    256 GPUs there always are such steps. Groups 0 to 9 keep their colours in any case.
 
-    >>> colour_indices(np.array([0, 1, 11, 12]), np.array([[0, 1], [0, 2]])).tolist()
+    >>> colour_indices(np.array([0, 1, 10, 11]), np.array([[0, 1], [0, 2]])).tolist()
     [0, 1, 1, 2]
     """
     colours = len(PALETTE)

@@ -33,6 +33,7 @@ BODIES = {where: text for where, text in TEXTS.items() if ".title" not in where}
 
 
 KINDS_OF_TYPE = {
+    "auto": (),
     "dp": ("dp",),
     "tp": ("tp",),
     "pp": ("pp",),

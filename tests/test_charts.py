@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from render.files import groups as drawing
 from render.files.canvas import LOOKS
 from render.files.charts import DARK_COLOURS, OTHERS, WARNING
-from render.palette import PALETTE, contrast, ramp, rgb
+from render.palette import GROUPS, PALETTE, contrast, ramp, rgb
 from render.scenes.charts import (
     HELD,
     PLOT,
@@ -195,7 +195,8 @@ def test_the_limit_crosses_all_bars_and_what_is_above_it_is_marked(theme):
 
 def test_the_parts_have_the_colours_of_the_page():
     css = (Path(__file__).parent.parent / "views" / "memory" / "view.css").read_text()
-    assert dict(re.findall(r"\.memory-(\w+) \{ --part: (#\w+); \}", css)) == PARTS
+    parts = re.findall(r"\.memory-(\w+) \{ --part: var\(--g(\d)\); \}", css)
+    assert {name: PALETTE[int(number)] for name, number in parts} == PARTS
 
 
 @pytest.mark.parametrize("world", [16, 512])
@@ -301,11 +302,11 @@ def test_cells_have_their_members_colour_and_sums_a_strip_of_all(theme):
     picture = painted(SUM, theme)
     for x, y, cell in SUM.cells():
         if len(cell.who) == 1:
-            assert at(picture, x + 5, y + 5) == rgb(PALETTE[cell.who[0]])
+            assert at(picture, x + 5, y + 5) == rgb(GROUPS[theme][cell.who[0]])
         else:
             assert at(picture, x + 5, y + 5) == rgb(LOOKS[theme].ground)
             below = [at(picture, x + part * SUM.cell, y + HEIGHT - 5) for part in (0.3, 0.7)]
-            assert below == [rgb(PALETTE[0]), rgb(PALETTE[1])]
+            assert below == [rgb(GROUPS[theme][0]), rgb(GROUPS[theme][1])]
 
 
 def test_lines_go_through_the_hub_once_for_each_member():

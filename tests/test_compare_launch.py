@@ -54,7 +54,7 @@ def refusal(page: str) -> str:
 
 
 def link(controls: Controls) -> str:
-    return f"?{to_query(controls, Asked(), 'en') or 'v=1'}"
+    return f"?{to_query(controls, Asked(), 'en') or 'v=2'}"
 
 
 # -- compare: sizes ------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ def test_two_layouts_that_are_the_same_say_so(language):
 
 
 def test_a_number_as_text_is_the_same_number():
-    page = compared(Controls(nodes="2", tp="4", gpus_per_node=8), "?v=1&tp=4")
+    page = compared(Controls(nodes="2", tp="4", gpus_per_node=8), "?v=2&tp=4")
     assert PAGE["compare_same"]["en"] in page
 
 
@@ -200,12 +200,12 @@ def test_large_worlds_are_drawn_as_overviews():
 @pytest.mark.parametrize(
     "kept",
     [
-        "v=1&tp=4",
-        "?v=1&tp=4",
-        "  ?v=1&tp=4\n",
-        "http://127.0.0.1:7860/?v=1&tp=4",
-        "https://host.example/a/b?v=1&tp=4#place",
-        "https://host.example/?v=1&tp=4&lang=zh&show=nodes&rank=3&__theme=dark",
+        "v=2&tp=4",
+        "?v=2&tp=4",
+        "  ?v=2&tp=4\n",
+        "http://127.0.0.1:7860/?v=2&tp=4",
+        "https://host.example/a/b?v=2&tp=4#place",
+        "https://host.example/?v=2&tp=4&lang=zh&show=nodes&rank=3&__theme=dark",
     ],
 )
 def test_a_layout_is_kept_as_an_address_or_its_query(kept):
@@ -215,14 +215,14 @@ def test_a_layout_is_kept_as_an_address_or_its_query(kept):
 
 
 def test_the_bare_address_is_the_page_as_it_starts():
-    for kept in ("https://host.example/", "?", "?v=1"):
+    for kept in ("https://host.example/", "?", "?v=2"):
         assert kept_layout(kept)[0] == Controls()
 
 
 HOSTILE = [
-    *("hello", "v=2&tp=4", "tp=4", "?v=1&zz=1", "<script>alert(1)</script>", "\0", "\ud800?"),
+    *("hello", "v=3&tp=4", "tp=4", "?v=1&zz=1", "<script>alert(1)</script>", "\0", "\ud800?"),
     *("http://[?v=1&x=1", "http://\u2100?v=1", "//[", "%%%", "?" * 100_000, "x" * 1_000_000),
-    *([], ["?v=1"], {}, {"v": "1"}, 10**5000, 1.5, float("nan"), True, b"v=1"),
+    *([], ["?v=2"], {}, {"v": "2"}, 10**5000, 1.5, float("nan"), True, b"v=1"),
 ]
 
 
@@ -240,7 +240,7 @@ def test_what_is_no_link_is_said_in_words(language):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_kept_layout_that_cannot_be_is_said_in_words_and_by_megatron(language):
-    page = compared(Controls(), "?v=1&tp=3", language)
+    page = compared(Controls(), "?v=2&tp=3", language)
     with pytest.raises(LayoutError) as error:
         read(Controls(tp=3))
     assert error.value.quote

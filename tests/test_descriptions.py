@@ -88,6 +88,7 @@ def test_a_kind_is_told_briefly() -> None:
 def test_titles_of_single_types_and_combinations() -> None:
     titles = {name: (entry.title.en, entry.title.zh) for name, entry in TYPES.items()}
     single = {
+        "auto": ("Every kind larger than 1", "大小超过 1 的所有组"),
         "dp": ("Data parallel (DP)", "数据并行（DP）"),
         "tp": ("Tensor model parallel (TP)", "张量模型并行（TP）"),
         "pp": ("Pipeline parallel (PP)", "流水线并行（PP）"),

@@ -169,7 +169,7 @@ def test_each_cell_has_its_palette_colour_and_the_page_shows_between_cells(shown
     for rank in range(16):
         x, y = 4 * shown.x[rank], 4 * (shown.y[rank] + shown.cell / 2)
         inside = picture[int(y), int(x + 4 * 5)]
-        assert tuple(inside) == palette.rgb(palette.PALETTE[shown.colour[rank]])
+        assert tuple(inside) == palette.rgb(palette.GROUPS[theme][shown.colour[rank]])
         assert tuple(picture[int(y), int(x)]) == PAGE[theme]
 
 
@@ -182,8 +182,7 @@ def test_a_cell_s_text_is_in_its_ink_and_inside_the_cell(world, gpus_per_node, l
         left, top = shown.x[rank] + 1, shown.y[rank] + 1
         side = shown.cell - 2
         x, y = (slice(int(4 * a), int(4 * (a + side))) for a in (left, top))
-        fill = palette.PALETTE[shown.colour[rank]]
-        ink = (picture[y, x] == palette.rgb(palette.ink(fill))).all(axis=-1)
+        ink = (picture[y, x] == palette.rgb(palette.GROUP_INK["dark"])).all(axis=-1)
         rows = ink.any(axis=1)
         assert np.count_nonzero(np.diff(rows.astype(int)) == 1) == lines
         across = np.flatnonzero(ink.any(axis=0)) / 4
@@ -202,9 +201,9 @@ def test_a_cell_in_no_group_is_grey_with_its_rank_and_a_dash(theme):
         side = EMBEDDING.side
         x, y = (slice(int(4 * a), int(4 * (a + side))) for a in (left, top))
         cell = picture[y, x]
-        fill = palette.PALETTE[EMBEDDING.group[rank]] if rank < 4 or rank >= 12 else grey
+        fill = palette.GROUPS[theme][EMBEDDING.group[rank]] if rank < 4 or rank >= 12 else grey
         assert tuple(cell[cell.shape[0] // 2, 20]) == palette.rgb(fill)
-        reads = (cell == palette.rgb(palette.ink(fill))).all(axis=-1)
+        reads = (cell == palette.rgb(palette.GROUP_INK[theme])).all(axis=-1)
         below = reads[int(4 * side * 0.62) :]  # the group's line
         assert below.any()
         if fill == grey:  # a dash is low and narrow

@@ -167,16 +167,27 @@ def test_a_control_comes_back_as_it_was_typed_refused_or_not(name, value):
         assert outcome(found) == outcome(controls)
 
 
-@pytest.mark.parametrize("query", ["", "?", "v=1", "?v=1", "__theme=dark", "v=1&__theme=dark"])
+@pytest.mark.parametrize("query", ["v=1", "v=1&tp=4", "?v=1&lang=zh"])
+def test_a_link_of_version_1_without_a_type_still_shows_dp_tp_and_pp(query):
+    linked = from_query(query)
+    assert linked.controls.group_type == "dp+tp+pp"
+    assert read(linked.controls).kinds == ("dp", "tp", "pp")
+    assert from_query(f"{query}&group_type=moe").controls.group_type == "moe"
+    kept = to_query(linked.controls, linked.asked, "en")
+    assert kept.startswith("v=2&group_type=dp%2Btp%2Bpp")
+    assert from_query(kept).controls == linked.controls
+
+
+@pytest.mark.parametrize("query", ["", "?", "v=2", "?v=2", "__theme=dark", "v=2&__theme=dark"])
 def test_an_empty_query_is_the_page_as_it_starts(query):
     assert from_query(query) == Linked(Controls(), Asked(), None)
 
 
 def test_only_what_differs_from_the_start_is_written():
     assert to_query(Controls(), Asked(), "en") == ""
-    assert to_query(Controls(), Asked(), "zh") == "v=1&lang=zh"
+    assert to_query(Controls(), Asked(), "zh") == "v=2&lang=zh"
     query = to_query(Controls(nodes=4, more=("embd",), hybrid=True), Asked(rank="3"), "en")
-    assert query == "v=1&more=embd&nodes=4&hybrid=1&rank=3"
+    assert query == "v=2&more=embd&nodes=4&hybrid=1&rank=3"
     assert to_query(Controls(nodes="2", gpus_per_node=8, tp=2), Asked(rank=""), "en") == ""
 
 
@@ -184,7 +195,7 @@ def test_what_was_pasted_is_in_no_link():
     secret = "torchrun --nnodes 2 train.py --api-key hunter2"
     asked = Asked(view="launch", paste=secret)
     query = to_query(Controls(), asked, "en")
-    assert query == "v=1&show=launch"
+    assert query == "v=2&show=launch"
     assert from_query(query).asked.paste == ""
     assert "paste" in bad_link("v=1&paste=x").facts["value"]
     for one in json.loads(EXAMPLES.read_text("utf-8"))["examples"]:
@@ -192,7 +203,7 @@ def test_what_was_pasted_is_in_no_link():
 
 
 def test_what_is_too_long_for_an_address_is_left_out():
-    assert to_query(Controls(tp=4, order="x" * (LONGEST_VALUE + 1)), Asked(), "en") == "v=1&tp=4"
+    assert to_query(Controls(tp=4, order="x" * (LONGEST_VALUE + 1)), Asked(), "en") == "v=2&tp=4"
     wide = "\u4e2d" * LONGEST_VALUE  # nine characters each in an address
     assert to_query(Controls(tp=4, order=wide), Asked(), "en") == ""
     asked = Asked(ranks="1," * (LONGEST_VALUE // 2))
@@ -219,7 +230,7 @@ TAMPERED = {
     "an empty name": ("v=1&=4", "''"),
     "the field instead of its short name": ("v=1&view=nodes", "'view=nodes'"),
     "both names of a field": ("v=1&show=nodes&view=orders", "'view=orders'"),
-    "another version": ("v=2&tp=4", "'v=2&tp=4'"),
+    "another version": ("v=3&tp=4", "'v=3&tp=4'"),
     "a version that is no number": ("v=one&tp=4", "'v=one&tp=4'"),
     "no version": ("tp=4", "'tp=4'"),
     "a name twice": ("v=1&tp=4&tp=2", "'tp=2'"),

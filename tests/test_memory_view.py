@@ -323,10 +323,10 @@ def test_a_cell_prints_its_rank_and_amount():
 
 
 def test_parts_have_colours_of_the_palette_each_its_own():
-    colours = dict(re.findall(r"\.memory-(\w+) \{ --part: (#\w+); \}", CSS))
+    colours = dict(re.findall(r"\.memory-(\w+) \{ --part: var\(--g(\d)\); \}", CSS))
     assert set(colours) == set(PARTS)
     assert len(set(colours.values())) == len(PARTS)
-    assert set(colours.values()) <= set(PALETTE)
+    assert {int(number) for number in colours.values()} <= set(range(len(PALETTE)))
 
 
 #      W      G      O       of 3 ranks, shares that each holds: solid 1, faint -1

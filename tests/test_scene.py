@@ -163,13 +163,13 @@ def test_middle_stages_are_in_no_embedding_group_and_wear_no_colour():
 
 
 def test_cells_in_no_group_take_no_colour_from_the_others():
-    """-1 counts as no colour: 32 groups on the first and last of eight rows keep g % 11."""
+    """-1 counts as no colour: 32 groups on the first and last of eight rows keep g % 10."""
     mesh = fit(256, tp=8, pp=8)
     shown = scene.panel(groupings(256, tp=8, pp=8)["embd"], gpus_per_node=8)
     inside = shown.group >= 0
     assert inside.sum() == 64
     assert (shown.colour[~inside] == -1).all()
-    assert (shown.colour[inside] == shown.group[inside] % 11).all()
+    assert (shown.colour[inside] == shown.group[inside] % 10).all()
     pairs = geometry.touching(geometry.physical_grid(mesh.world_size, 8, 2).grid, 256)
     both = pairs[inside[pairs].all(axis=1)]
     one, other = both.T

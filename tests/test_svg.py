@@ -61,10 +61,10 @@ def test_every_gpu_is_a_cell_that_knows_its_rank_group_and_colour(kind, groups):
     assert [g.get("class") for g in drawn] == [f"c g{number}" for number in groups.split()]
 
 
-def test_colours_go_round_after_eleven_but_the_group_index_does_not():
+def test_colours_go_round_after_ten_but_the_group_index_does_not():
     drawn = cells(panel_of(fit(256, tp=8), "tp"))
     assert [g.get("data-g") for g in drawn[::8]] == [str(n) for n in range(32)]
-    assert {g.get("class") for g in drawn} == {f"c g{n}" for n in range(11)}
+    assert {g.get("class") for g in drawn} == {f"c g{n}" for n in range(10)}
 
 
 def test_large_cells_say_rank_and_group():
@@ -328,9 +328,14 @@ def test_pictures_run_nothing_and_refer_to_nothing_outside():
 
 def test_the_style_sheet_gives_every_group_its_fill_and_ink():
     css = svg.style()
-    for number, colour in enumerate(palette.PALETTE):
-        assert f".g{number}>rect{{fill:{colour}}}" in css
-        assert f".g{number}>text{{fill:{palette.ink(colour)}}}" in css
+    for where, theme in ((":root", "light"), (".dark", "dark")):
+        names = dict(re.findall(r"--([\w-]+):(#\w+);", re.search(rf"{where}\{{(.*?)\}}", css)[1]))
+        assert names["gi"] == palette.GROUP_INK[theme]
+        assert names["gn"] == palette.NO_GROUP[theme]
+        for number, colour in enumerate(palette.GROUPS[theme]):
+            assert names[f"g{number}"] == colour
+            assert f".g{number}>rect{{fill:var(--g{number})}}" in css
+            assert f".g{number}>text{{fill:var(--gi)}}" in css
 
 
 def test_the_style_sheet_gives_every_kind_its_colour_in_both_themes():
@@ -342,6 +347,5 @@ def test_the_style_sheet_gives_every_kind_its_colour_in_both_themes():
 def test_the_style_sheet_gives_every_tone_a_class_and_no_group_a_grey():
     css = svg.style()
     for tone in palette.TONES:
-        assert f".t-{tone}{{--kind:var(--kind-{tone})}}" in css
-    assert f".gn>rect{{fill:{palette.NO_GROUP['light']}}}" in css
-    assert f".dark .gn>rect{{fill:{palette.NO_GROUP['dark']}}}" in css
+        assert f".t-{tone}{{--kind:var(--kind-{tone});--tint:var(--tint-{tone})}}" in css
+    assert ".gn>rect{fill:var(--gn)}.gn>text{fill:var(--gi)}" in css

@@ -22,21 +22,24 @@ from views.page import answer
 
 SETTINGS = list(itertools.product(range(1, 9), repeat=3))
 VALID = [(tp, pp, cp) for tp, pp, cp in SETTINGS if 16 % (tp * pp * cp) == 0]
-ORIGINAL_TYPES = list(TYPES)[:11]
+ORIGINAL_TYPES = list(TYPES)[1:12]
 
 
 def test_the_original_has_512_settings_and_32_of_them_are_valid():
     assert (len(SETTINGS), len(VALID)) == (512, 32)
 
 
-@pytest.mark.parametrize("group_type", ORIGINAL_TYPES)
+@pytest.mark.parametrize("group_type", ["auto", *ORIGINAL_TYPES])
 def test_every_valid_setting_of_the_original_draws_the_right_groups(group_type):
     for tp, pp, cp in VALID:
         shown = answer(Controls(group_type=group_type, tp=tp, pp=pp, cp=cp))
         assert not shown.status
         mesh = fit(16, tp=tp, pp=pp, cp=cp)
         drawn = panels(shown.picture)
-        assert tuple(drawn) == TYPES[group_type].kinds
+        kinds = TYPES[group_type].kinds
+        if group_type == "auto":  # whatever is larger than 1; dp where nothing is
+            kinds = tuple(axis.name for axis in mesh.axes if axis.size > 1) or ("dp",)
+        assert tuple(drawn) == kinds
         assert [str(read(Controls(tp=tp, pp=pp, cp=cp)).mesh)] == [str(mesh)]
         for kind, group in drawn.items():
             assert len(group) == 16
@@ -214,7 +217,7 @@ def test_groups_that_are_cut_or_thinned_leave_the_other_gpus_in_none():
 
 
 def test_a_group_that_is_chosen_and_belongs_to_the_type_is_shown_once():
-    assert read(Controls(more=("tp", "embd", "tp"))).kinds == ("dp", "tp", "pp", "embd")
+    assert read(Controls(more=("tp", "embd", "tp"))).kinds == ("tp", "dp", "pp", "embd")
     own = Controls(group_type="framework", more=("tp", "edp"))
     assert read(own).kinds == ("tp", "cp", "dp", "pp", "etp", "ep", "edp")
 
@@ -243,9 +246,12 @@ def test_above_256_gpus_the_pinned_rank_is_marked_and_told(world, nodes):
     shown = answer(Controls(nodes=nodes), pin=world - 1)
     assert f'data-rank="{world - 1}"' in shown.picture
     assert 'class="panel"' not in shown.picture
-    assert shown.picture.count('class="overview"') == 2
+    assert shown.picture.count('class="job plain"') == 1
+    assert shown.picture.count('class="overview"') == 1
+    assert f"Who is grouped with GPU {world - 1}?" in shown.picture
     gone = answer(Controls(nodes=nodes), pin=world)
     assert 'data-rank="0"' in gone.picture
+    assert "Who is grouped with GPU 0?" in gone.picture
 
 
 def test_the_pages_script_gets_the_mesh_that_python_used():
@@ -264,16 +270,21 @@ def test_the_pages_script_gets_the_mesh_that_python_used():
             [["tp", 2], ["cp", 2], ["dp", 2], ["pp", 2]],
             [["etp", 1], ["ep", 4], ["edp", 2], ["pp", 2]],
         ],
-        "coordinates": 2,
         "kinds": [
+            ["tp", "tp", 0, ["tp"], 0, 1, [], 1],
             ["cp", "cp", 0, ["cp"], 0, 1, [], 1],
-            ["dp-cp", "dp", 0, ["cp", "dp"], 0, 1, [], 1],
+            ["dp", "dp", 0, ["dp"], 0, 1, [], 1],
+            ["pp", "pp", 0, ["pp"], 0, 1, [], 1],
+            ["ep", "ep", 1, ["ep"], 0, 1, [], 1],
             ["edp", "dp", 1, ["edp"], 0, 1, [], 1],
+            ["dp-cp", "ep", 0, ["cp", "dp"], 0, 1, [], 1],
             ["inter-edp", "tp", 1, ["edp"], 2, 1, [], 1],
-            ["embd", "pp", 0, ["pp"], 0, 1, [0, 1], 1],
+            ["embd", "tp", 0, ["pp"], 0, 1, [0, 1], 1],
             ["intra-dist-opt", "cp", 1, ["etp", "ep", "pp"], 0, 1, [], 1],
         ],
-        "told": 6,
+        "told": 10,
+        "spoken": [["tp", 0], ["cp", 1], ["ep", 4], ["pp", 3], ["dp", 6]],
+        "layers": [],
         "gpusPerNode": 8,
         "world": 16,
     }
@@ -291,7 +302,7 @@ def test_the_same_request_is_answered_alike_and_another_users_differs():
 
 
 def test_the_table_and_the_list_hold_the_groups():
-    layout = read(Controls())
+    layout = read(Controls(group_type="dp+tp+pp"))
     shown = details_html(layout, "en")
     rows = re.findall(r"<tr><td>(\w+)</td><td>(\d+)</td><td[^>]*>([^<]*)</td><td>(\d+)</td>", shown)
     assert rows[0] == ("dp", "0", "0, 2, 4, 6", "1")

@@ -19,6 +19,11 @@ KINDS: dict[str, Kind] = {
             "在每个 micro-batch 的每一层，前向对激活值做 all-reduce，反向对其梯度做 all-reduce"
             "（开启序列并行时为 all-gather 与 reduce-scatter）。应放在同一节点内，走 NVLink。",
         ),
+        Text(
+            "Splits the matrices of every layer. Activations are all-reduced in each layer, so "
+            "it should stay on NVLink.",
+            "切分每一层的矩阵。每层都要对激活值做 all-reduce，应留在 NVLink 上。",
+        ),
     ),
     "cp": Kind(
         CP_TITLE,
@@ -32,6 +37,11 @@ KINDS: dict[str, Kind] = {
             "反向时还传递它们的梯度。"
             "最好与 TP 一起留在 NVLink 上；当 tp × cp 超出 NVLink 域时，环会跨出该域。",
         ),
+        Text(
+            "Splits every sequence. K and V travel through the group in each attention layer: it "
+            "wants NVLink too.",
+            "切分每条序列。每个注意力层都要在组内传递 K 和 V，也应走 NVLink。",
+        ),
     ),
     "dp": Kind(
         DP_TITLE,
@@ -44,6 +54,11 @@ KINDS: dict[str, Kind] = {
             "决定谁读取哪些样本：同一个 DP 组的 rank 读取不同的样本，cp 不计入其中。"
             "当 cp 为 1 时，它们还在每个训练步一起归约一次梯度；否则由 dp-cp 组完成。"
             "这种通信次数少，又能与反向计算重叠，可以跨节点。",
+        ),
+        Text(
+            "The ranks of a group process different samples and average gradients once per step. "
+            "That is rare enough to cross nodes.",
+            "组内各 rank 处理不同的样本，每个训练步平均一次梯度。通信次数少，可以跨节点。",
         ),
     ),
     "dp-cp": Kind(
@@ -59,6 +74,11 @@ KINDS: dict[str, Kind] = {
             "样本仍只按 dp 分配：dp 坐标相同的 rank 使用同样的样本。"
             "归约可以与反向计算重叠，可以跨节点。",
         ),
+        Text(
+            "Averages gradients over both axes, data and context, once per step. "
+            "It can cross nodes.",
+            "在数据和上下文两个轴上平均梯度，每个训练步一次。可以跨节点。",
+        ),
     ),
     "pp": Kind(
         PP_TITLE,
@@ -72,6 +92,11 @@ KINDS: dict[str, Kind] = {
             "一个进程组就是一条完整的流水线，每个阶段各有一个 rank；"
             "阶段（stage）指流水线坐标相同的所有 rank。"
             "通信量小，可以经较慢的链路跨节点。",
+        ),
+        Text(
+            "Cuts the model into stages of layers, which pass activations on. It sends little "
+            "and can cross nodes.",
+            "把模型按层切成阶段，依次传递激活值。通信量小，可以跨节点。",
         ),
     ),
     "ep": Kind(
@@ -88,6 +113,11 @@ KINDS: dict[str, Kind] = {
             "它位于专家网格，该网格给一个阶段内的 rank 另一套坐标：ep 不受 dp 限制，"
             "一个组可以跨越稠密网格的 tp、cp 和 dp。通信量大，应尽量留在 NVLink 上。",
         ),
+        Text(
+            "Deals out the experts of each MoE layer. Tokens travel to their experts and back, "
+            "twice in every such layer.",
+            "把每个 MoE 层的专家分给各 rank。每个 MoE 层中，token 都要送到专家处再送回。",
+        ),
     ),
     "etp": Kind(
         Text("Expert tensor parallel (ETP)", "专家张量并行（ETP）"),
@@ -100,6 +130,11 @@ KINDS: dict[str, Kind] = {
             "切分每个专家的矩阵：在每个 MoE 层，组内 rank 对共有专家的 token 做 all-gather，"
             "再对结果做 reduce-scatter。它是专家网格的 tp。不指定时 etp 等于 tp，而不是 1；"
             "许多 MoE 训练把它设为 1，改用更大的 ep。与 TP 一样，应走 NVLink。",
+        ),
+        Text(
+            "Splits the matrices of each expert. Tokens are gathered before each MoE layer and "
+            "results scattered after it.",
+            "切分每个专家的矩阵。每个 MoE 层之前收集 token，之后分散结果。",
         ),
     ),
     "edp": Kind(
@@ -114,6 +149,11 @@ KINDS: dict[str, Kind] = {
             "稠密部分的梯度则在 dp-cp 上归约。它的大小是专家网格上剩下的部分："
             "edp = world /（etp × ep × pp），因此 dp 很大时它也可能为 1。"
             "这一归约同样能被反向计算掩盖，也可以跨节点。",
+        ),
+        Text(
+            "Holds copies of the same experts, which average their gradients once per step. That "
+            "may cross nodes.",
+            "各 rank 持有相同专家的副本，每个训练步平均一次它们的梯度。可以跨节点。",
         ),
     ),
     "tp-ep": Kind(

@@ -41,11 +41,15 @@ class GroupType:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of process group: what one such group carries, when, and over which links."""
+    """A kind of process group: what one such group carries, when, and over which links.
+
+    lead: the same in two short sentences, for the kinds that people see first.
+    """
 
     title: Text
     short: str
     body: Text
+    lead: Text | None = None
 
 
 @dataclass(frozen=True)

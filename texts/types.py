@@ -33,6 +33,17 @@ CP_TITLE = Text("Context parallel (CP)", "上下文并行（CP）")
 EP_TITLE = Text("Expert parallel (EP)", "专家并行（EP）")
 
 TYPES: dict[str, GroupType] = {
+    "auto": GroupType(
+        Text("Every kind larger than 1", "大小超过 1 的所有组"),
+        Text(
+            "What is drawn follows the layout: a panel for each of its axes that is larger than 1. "
+            "Where experts have a grid of their own, its axes are drawn too.",
+            "所画的内容随布局变化：每个大小超过 1 的轴各有一个面板。"
+            "专家有自己的网格时，也画出它的各轴。",
+        ),
+        (),
+        (MEGATRON_SETUP, MEGATRON_INIT),
+    ),
     "dp": GroupType(
         DP_TITLE,
         Text(

@@ -29,6 +29,7 @@ from .column import column_html, derived_html, notice_html, preset_states, refus
 from .compare.view import compare_html
 from .export import PICTURES, TABLES, download
 from .groups.details import details_html
+from .groups.hero import layers_of
 from .groups.view import picture_html
 from .head import chips_html, head_html, nav_html
 from .launch.view import launch_html
@@ -61,7 +62,11 @@ class Answer:
 
 DRAWN: dict[str, Callable[[Layout, Linked], str]] = {
     "groups": lambda layout, now: picture_html(
-        layout, now.language, _large_pin(layout, now.asked), _strip(layout, now)
+        layout,
+        now.language,
+        rank_or_none(now.asked.rank),
+        _strip(layout, now),
+        layers_of(now.controls, layout.mesh.size("pp")),
     ),
     "nodes": lambda layout, now: nodes_html(layout, now.language),
     "orders": lambda layout, now: orders_html(

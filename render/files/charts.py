@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 
-from ..palette import PALETTE, ink, ramp, rgb
+from ..palette import GROUPS, ink, ramp, rgb
 from ..scenes.charts import BarsChart, HeldChart, MatrixChart, TimelineChart
 from ..scenes.groups import GAP
 from ..svg import shards as places
@@ -116,7 +116,7 @@ def draw_shards(ax: Axes, shards: Shards, theme: str = "light") -> None:
             frames.append((left, top))
             for x, slot, is_faint in shards.shares(place, state):
                 filled.append((left + x, top))
-                colour = OTHERS if slot < 0 else PALETTE[slot]
+                colour = OTHERS if slot < 0 else GROUPS[theme][slot]
                 fills.append(_faded(colour, look.page) if is_faint else colour)
     if filled:
         boxes(ax, np.array(filled), np.full((len(filled), 2), (each, places.BAR)), facecolors=fills)

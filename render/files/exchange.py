@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection, PolyCollection
 from matplotlib.path import Path
 
-from ..palette import PALETTE, ink
+from ..palette import GROUP_INK, GROUPS, PALETTE
 from ..svg.exchange import HEIGHT, HUB, LABEL, STRIP, Exchange, Line
 from .canvas import BASELINE, LOOKS, Words, add, boxes, draw_words, prepare, rounded
 
@@ -23,13 +23,14 @@ def draw_exchange(ax: Axes, exchange: Exchange, theme: str = "light") -> None:
     members = len(exchange.members)
     cells = list(exchange.cells())
     corners = np.array([(x + 1, y + 1) for x, y, _ in cells])
-    fills = [_fill(cell.who, look.ground) for _, _, cell in cells]
+    colours = GROUPS[theme]
+    fills = [_fill(cell.who, look.ground, theme) for _, _, cell in cells]
     outlines = rounded(exchange.cell - 2, HEIGHT - 2, 3.0) + corners[:, None, :]
     edge = {"edgecolors": look.edge, "linewidths": 0.6}
     add(ax, PolyCollection(outlines, facecolors=fills, **edge))
     field = (exchange.cell - 6) / members
     shares = [
-        (x + 3 + place * field, y + HEIGHT - STRIP - 3, PALETTE[place % len(PALETTE)])
+        (x + 3 + place * field, y + HEIGHT - STRIP - 3, colours[place % len(colours)])
         for x, y, cell in cells
         if len(cell.who) != 1
         for place in cell.who
@@ -44,24 +45,24 @@ def draw_exchange(ax: Axes, exchange: Exchange, theme: str = "light") -> None:
             y + (16 if len(cell.who) == 1 else 14),
             cell.text,
             NUMBER,
-            ink(fill) if len(cell.who) == 1 else look.ink,
+            GROUP_INK[theme] if len(cell.who) == 1 else look.ink,
             "middle",
         )
-        for (x, y, cell), fill in zip(cells, fills)
+        for x, y, cell in cells
     ]
     draw_words(ax, words)
     _draw_ranks(ax, exchange, theme)
 
 
-def _fill(who: tuple[int, ...], plain: str) -> str:
-    return PALETTE[who[0] % len(PALETTE)] if len(who) == 1 else plain
+def _fill(who: tuple[int, ...], plain: str, theme: str) -> str:
+    return GROUPS[theme][who[0] % len(PALETTE)] if len(who) == 1 else plain
 
 
 def _draw_ranks(ax: Axes, exchange: Exchange, theme: str) -> None:
     """The rank of each row, with its colour."""
     look, middles = LOOKS[theme], exchange.middles
     marks = np.array([(2.0, middle - 6) for middle in middles])
-    fills = [PALETTE[place % len(PALETTE)] for place in range(len(middles))]
+    fills = [GROUPS[theme][place % len(PALETTE)] for place in range(len(middles))]
     squares = rounded(12.0, 12.0, 3.0) + marks[:, None, :]
     add(ax, PolyCollection(squares, facecolors=fills, edgecolors="none"))
     words = [

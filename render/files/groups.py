@@ -33,7 +33,7 @@ from matplotlib.path import Path
 
 from groups.budget import spend
 
-from ..palette import NO_GROUP, PALETTE, ink, kind_colour, ramp, rgb
+from ..palette import GROUP_INK, GROUPS, NO_GROUP, kind_colour, ramp, rgb
 from ..scenes.groups import GAP, Overview, Panel
 from . import canvas
 from .canvas import BASELINE, LABEL, LOOKS, Look, Words, add, draw_words, rounded
@@ -136,7 +136,7 @@ def draw_panel(ax: Axes, panel: Panel, theme: str = "light") -> None:
 
 
 def _fill(colour: int, theme: str) -> str:
-    return PALETTE[colour] if colour >= 0 else NO_GROUP[theme]
+    return GROUPS[theme][colour] if colour >= 0 else NO_GROUP[theme]
 
 
 def draw_overview(ax: Axes, overview: Overview, theme: str = "light") -> None:
@@ -254,8 +254,8 @@ def _cell_words(panel: Panel, corners: np.ndarray, side: float, theme: str) -> l
     size, small = panel.text_sizes
     rank_at = side * 0.5 if small else side / 2 + size * BASELINE
     words = []
-    for rank, (colour, group) in enumerate(zip(panel.colour.tolist(), panel.group.tolist())):
-        x, y, reads = corners[rank, 0] + side / 2, corners[rank, 1], ink(_fill(colour, theme))
+    for rank, group in enumerate(panel.group.tolist()):
+        x, y, reads = corners[rank, 0] + side / 2, corners[rank, 1], GROUP_INK[theme]
         if size:
             words.append(Words(x, y + rank_at, str(rank), size, reads, "middle", bold=True))
         if small:

@@ -167,7 +167,7 @@ def strip(who: Sequence[int], members: int, x: float, y: float, width: float) ->
     step = width / members
     return "".join(
         f'<rect class="who" x="{x + place * step:.1f}" y="{y:g}" width="{step:.1f}" '
-        f'height="{STRIP:g}" fill="{PALETTE[place % len(PALETTE)]}"/>'
+        f'height="{STRIP:g}" fill="var(--g{place % len(PALETTE)})"/>'
         for place in who
     )
 

@@ -1,6 +1,6 @@
 """Scene -> inline SVG for the page: sharp, themed by the page's CSS, spoken by screen readers.
 
-Only class names are written here, no colours: ``g0`` to ``g10`` are the group palette, and the
+Only class names are written here, no colours: ``g0`` to ``g9`` are the group palette, and the
 page's style sheet (`style`) gives them fill and ink. Cells carry ``data-r`` (rank) and ``data-g``
 (group index), which is all that the page's script needs to light up a group.
 """
@@ -13,12 +13,16 @@ from html import escape
 import numpy as np
 
 from ..palette import (
+    GROUP_INK,
+    GROUPS,
     KIND_COLOURS,
+    KIND_MARKS,
+    KIND_TINTS,
     NO_GROUP,
     PALETTE,
+    PLAIN_CELL,
     STAGE_GREYS,
     TONES,
-    ink,
     kind_colour,
     ramp,
     rgb,
@@ -28,18 +32,27 @@ from .raster import palette_png
 
 
 def style() -> str:
-    """The palette as CSS: fills and inks of groups, colours of kinds in both themes."""
-    groups = "".join(
-        f".g{i}>rect{{fill:{colour}}}.g{i}>text{{fill:{ink(colour)}}}"
-        for i, colour in enumerate(PALETTE)
+    """The palette as CSS: colours of groups and kinds as names that each theme fills."""
+    numbers = range(len(PALETTE))
+    groups = "".join(f".g{i}>rect{{fill:var(--g{i})}}.g{i}>text{{fill:var(--gi)}}" for i in numbers)
+    themes = "".join(
+        f"{where}{{{_named(theme)}}}" for where, theme in ((":root", "light"), (".dark", "dark"))
     )
-    light, dark = (
-        "".join(f"--kind-{kind}:{colour};" for kind, colour in KIND_COLOURS[theme].items())
-        for theme in ("light", "dark")
+    chips = "".join(
+        f".t-{tone}{{--kind:var(--kind-{tone});--tint:var(--tint-{tone})}}" for tone in TONES
     )
-    chips = "".join(f".t-{tone}{{--kind:var(--kind-{tone})}}" for tone in TONES)
-    none = f".gn>rect{{fill:{NO_GROUP['light']}}}.dark .gn>rect{{fill:{NO_GROUP['dark']}}}"
-    return f"{groups}{none}:root{{{light}}}.dark{{{dark}}}{chips}"
+    return f"{themes}{groups}.gn>rect{{fill:var(--gn)}}.gn>text{{fill:var(--gi)}}{chips}"
+
+
+def _named(theme: str) -> str:
+    """The colours of one theme as CSS variables."""
+    kinds = (("kind", KIND_COLOURS), ("tint", KIND_TINTS), ("mark", KIND_MARKS))
+    colours = {f"g{i}": colour for i, colour in enumerate(GROUPS[theme])}
+    colours |= {
+        f"{name}-{tone}": one for name, table in kinds for tone, one in table[theme].items()
+    }
+    colours |= {"gi": GROUP_INK[theme], "gn": NO_GROUP[theme], "cell": PLAIN_CELL[theme]}
+    return "".join(f"--{name}:{colour};" for name, colour in colours.items())
 
 
 def panel_svg(panel: Panel, description: str, outlined: np.ndarray | None = None) -> str:

@@ -80,7 +80,7 @@ def _slot(
     fields = "".join(
         f'<rect class="who{" on" if one in who else ""}" x="{x + 3 + one * field:.1f}" '
         f'y="{top + HEIGHT - STRIP - 3:g}" width="{field:.1f}" height="{STRIP:g}" '
-        f'fill="{PALETTE[one % len(PALETTE)]}"/>'
+        f'fill="var(--g{one % len(PALETTE)})"/>'
         for one in range(members)
     )
     return (

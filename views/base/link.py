@@ -4,8 +4,8 @@ In an address only what differs from the page's first state is written, by the n
 and `Asked`:
 
 >>> to_query(Controls(tp=4, ep=2), Asked(view="nodes"), "zh")
-'v=1&tp=4&ep=2&show=nodes&lang=zh'
->>> from_query("v=1&tp=4&ep=2&show=nodes&lang=zh").controls.tp
+'v=2&tp=4&ep=2&show=nodes&lang=zh'
+>>> from_query("v=2&tp=4&ep=2&show=nodes&lang=zh").controls.tp
 4
 
 A value that the page refuses is a state too, and comes back as it was typed; what is not such a
@@ -31,7 +31,9 @@ from groups.presets import PRESETS
 from .inputs import Asked, filled, flat
 from .state import Controls, as_text, language_of, typed
 
-VERSION = "1"
+VERSION = "2"
+FIRST_TYPE = "dp+tp+pp"
+"""What a link of version 1 shows that names no type; one of version 2 follows the layout."""
 
 SHORT = {"view": "show"}
 """Names in a link that differ from the field's: Gradio has a use of its own for ``view``."""
@@ -118,7 +120,10 @@ def from_query(query: object) -> Linked:
         if name in given or name in SHORT:
             raise _bad(f"{name}={value}")
         given[name] = value
-    if given and given.pop("v", None) != VERSION:
+    version = given.pop("v", None) if given else VERSION
+    if version == "1":
+        given.setdefault("group_type", FIRST_TYPE)
+    elif version != VERSION:
         raise _bad(text)
     given = {LONG.get(name, name): value for name, value in given.items()}
     language = given.pop("lang", None)

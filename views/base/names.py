@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
-from descriptions import OWN_GROUPS, PAGE, kind_of
+from descriptions import OWN_GROUPS, PAGE, Kind, kind_of
 from groups.conventions import CONVENTIONS
 from groups.grouping import Grouping
 from groups.megatron.families import FAMILIES, family
@@ -17,6 +18,7 @@ class KindText:
     """The words beside a panel; ``source`` is the name in Megatron's code, if there is one."""
 
     title: str
+    lead: str  # two sentences
     body: str
     source: str = ""
 
@@ -26,16 +28,30 @@ def kind_text(layout: Layout, grouping: Grouping, language: str) -> KindText:
     name = grouping.name
     if layout.every.get(name) == grouping:
         kind = kind_of(name)
-        return KindText(kind.title[language], kind.body[language], code_name(name, language))
+        return _of_kind(kind.title[language], kind, code_name(name, language), language)
     framework = CONVENTIONS[layout.framework].name
     same = megatrons_name(layout, grouping)
     words = {"framework": framework, "name": name, "axes": " × ".join(grouping.axes)}
     if same:
         title = PAGE["own_as"][language].format(**words, same=same)
-        return KindText(title, kind_of(same).body[language], code_name(same, language))
+        return _of_kind(title, kind_of(same), code_name(same, language), language)
     title = PAGE["own_alone"][language].format(**words)
     body = OWN_GROUPS.get(name) or PAGE["own_joins"]
-    return KindText(title, body[language].format(**words))
+    said = body[language].format(**words)
+    return KindText(title, said, said)
+
+
+def _of_kind(title: str, kind: Kind, source: str, language: str) -> KindText:
+    body = kind.body[language]
+    return KindText(title, kind.lead[language] if kind.lead else first_sentence(body), body, source)
+
+
+def first_sentence(text: str) -> str:
+    """
+    >>> first_sentence("It is one. It is two."), first_sentence("一。二。")
+    ('It is one.', '一。')
+    """
+    return re.split(r"(?<=[.:]) (?=[A-Z])|(?<=。)", text)[0]
 
 
 def code_name(name: str, language: str) -> str:

@@ -22,11 +22,18 @@ from groups.presets import PRESETS, Preset
 _NUMBER = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,12})?", re.ASCII)
 
 
+AUTO = "auto"
+"""The type of groups that follows the layout."""
+
+MAIN, EXPERTS_MAIN = ("tp", "cp", "dp", "pp"), ("etp", "ep", "edp")
+"""Kinds of the dense grid, and of the grid of experts."""
+
+
 @dataclass(frozen=True)
 class Controls:
     """The controls of the page, unchecked: any value that a person or a program may send."""
 
-    group_type: Any = "dp+tp+pp"
+    group_type: Any = "auto"
     more: Any = ()
     nodes: Any = 2
     gpus_per_node: Any = "8"
@@ -148,7 +155,6 @@ def from_preset(preset: str) -> Controls:
     model: dict[str, Any] = {name: str(chosen.model.get(name, "")) for name in MODEL}
     model["account"] = bool(chosen.model.get("account_for_embedding"))
     return Controls(
-        group_type=_type_of(chosen),
         nodes=chosen.nodes,
         gpus_per_node=str(chosen.gpus_per_node),
         tp=chosen.tp,
@@ -163,13 +169,6 @@ def from_preset(preset: str) -> Controls:
 
 MODEL = ("layers", "vpp", "experts", "micro_batch", "global_batch")
 """Controls that change no group: what the groups work on."""
-
-
-def _type_of(preset: Preset) -> str:
-    """The type of groups that says most about a published layout."""
-    if preset.ep > 1:
-        return "moe"
-    return "cp+dp+tp+pp" if preset.cp > 1 else "dp+tp+pp"
 
 
 def read(controls: Controls) -> Layout:
@@ -247,6 +246,8 @@ def _kinds(group_type: str, dp_kind: str) -> tuple[str, ...]:
 def _shown(layout: Layout, kinds: Sequence[str], more: Sequence[str]) -> tuple[Grouping, ...]:
     """The groups of the type, then those that were chosen beside it, each once."""
     own = own_groupings(layout) if layout.group_type == "framework" else []
+    if layout.group_type == AUTO:
+        kinds = tuple(one.name for one in main_groupings(layout))
     names = list(dict.fromkeys((*kinds, *more)))
     for name in names:
         if name not in layout.every:
@@ -272,6 +273,13 @@ def _shown(layout: Layout, kinds: Sequence[str], more: Sequence[str]) -> tuple[G
             alternatives=[{"group_type": "dp+tp+pp"}],
         )
     return shown
+
+
+def main_groupings(layout: Layout) -> list[Grouping]:
+    """Every kind of the layout's grids that is larger than 1; dp where none is."""
+    names = [*MAIN, *(EXPERTS_MAIN if layout.has_experts else ())]
+    found = [layout.every[name] for name in names if name in layout.every]
+    return [one for one in found if one.size > 1] or [layout.every["dp"]]
 
 
 def _names_of(groupings: Sequence[Grouping]) -> set[str]:

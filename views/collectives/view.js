@@ -1,7 +1,7 @@
 // The collectives view: plays the steps of an algorithm on the slots of its members. All states came
 // with the picture; the server is not asked. A step is kept while the same algorithm is shown.
 const SVG = 'http://www.w3.org/2000/svg';
-const PALETTE = 11;
+const PALETTE = 10;
 const PACE = 1100; // ms a step
 let shown = ''; // the algorithm that the step below belongs to
 let step = 0;

@@ -1,6 +1,9 @@
 // Lights up the groups of the GPU under the pointer, the focus or the pin, in every picture at once
 // and without the server: any rank's groups follow from the sizes of the mesh's axes.
-let mesh, card, grids, kinds, panels, overviews, large;
+let mesh, card, grids, kinds;
+let panels = [];
+let overviews = [];
+let jobs = [];
 let hovered = null;
 let pinned = null;
 let frame = 0;
@@ -108,7 +111,7 @@ function read() {
     cells: [...svg.querySelectorAll('.c')],
   }));
   overviews = [...element.querySelectorAll('svg.overview')].filter(isAlive).map(readOverview);
-  large = element.querySelector('.large');
+  jobs = [...element.querySelectorAll('svg.job')].map(readJob);
   panels.forEach(({ svg, cells }) => {
     cells.forEach((cell) => cell.removeAttribute('tabindex'));
     const first = cells[inside(pinned) ? pinned : 0];
@@ -149,6 +152,61 @@ function readOverview(svg) {
   };
 }
 
+function readJob(svg) {
+  const numbers = (text, by = ',') => text.split(by).map(Number);
+  const [wide, tall] = numbers(svg.dataset.cell);
+  const view = {
+    svg,
+    wide,
+    tall,
+    left: Number(svg.dataset.left),
+    top: Number(svg.dataset.top),
+    scale: Number(svg.dataset.scale),
+    pad: Number(svg.dataset.pad),
+    boxed: Number(svg.dataset.boxed),
+    kinds: numbers(svg.dataset.kinds),
+    levels: numbers(svg.dataset.levels),
+    folds: svg.dataset.fold.split(';').map((fold) => numbers(fold)),
+    cells: [...svg.querySelectorAll('.j')],
+    rankAt: null,
+  };
+  const most = (dx, jump) => (end, fold) =>
+    end + (Math.min(fold[0], fold[1]) - 1) * fold[dx] + (Math.ceil(fold[0] / fold[1]) - 1) * fold[jump];
+  view.columns = Math.round(view.folds.reduce(most(2, 4), 0) / wide) + 1;
+  view.rows = Math.round(view.folds.reduce(most(3, 5), 0) / tall) + 1;
+  return view;
+}
+
+// Where a rank's cell is: as render/scenes/job.py.
+function spot(view, rank) {
+  let x = view.left;
+  let y = view.top;
+  for (const [size, period, dx, dy, jumpX, jumpY] of view.folds) {
+    const at = rank % size;
+    rank = Math.floor(rank / size);
+    x += (at % period) * dx + Math.floor(at / period) * jumpX;
+    y += (at % period) * dy + Math.floor(at / period) * jumpY;
+  }
+  return [x, y];
+}
+
+function square(view, rank) {
+  const [x, y] = spot(view, rank);
+  return [Math.round((x - view.left) / view.wide), Math.round((y - view.top) / view.tall)];
+}
+
+function rankInJob(view, column, row) {
+  if (column < 0 || row < 0 || column >= view.columns || row >= view.rows) return -1;
+  if (!view.rankAt) {
+    view.rankAt = new Int32Array(view.columns * view.rows).fill(-1);
+    for (let rank = 0; rank < mesh.world; rank++) {
+      const [column, row] = square(view, rank);
+      view.rankAt[row * view.columns + column] = rank;
+    }
+  }
+  return view.rankAt[row * view.columns + column];
+}
+
 function placeOf(view, rank) {
   let place = 0;
   for (const [size, period, step, jump] of view.folds) {
@@ -181,18 +239,24 @@ function rankUnder(view, event) {
 
 const inside = (rank) => rank !== null && rank < mesh.world;
 
-function active() {
+function chosen() {
   if (inside(hovered)) return hovered;
-  if (inside(pinned)) return pinned;
-  return large ? Number(large.dataset.rank) : null;
+  return inside(pinned) ? pinned : null;
 }
+
+// One GPU is always chosen where there is a picture of its groups alone.
+const active = () => chosen() ?? (jobs.length || overviews.length ? 0 : null);
 
 function light() {
   cancelAnimationFrame(frame);
   frame = requestAnimationFrame(() => {
     const rank = active();
-    panels.forEach((panel) => lightPanel(panel, rank));
-    if (rank !== null) overviews.forEach((view) => markOverview(view, rank));
+    panels.forEach((panel) => lightPanel(panel, chosen()));
+    if (rank !== null) {
+      overviews.forEach((view) => markOverview(view, rank));
+      jobs.forEach((view) => (view.cells.length ? markCells : markPlain)(view, rank));
+    }
+    ask(rank);
     tell(rank);
   });
 }
@@ -233,12 +297,145 @@ function markOverview(view, rank) {
   ring.setAttribute('cy', view.top + (Math.floor(place / view.columns) + 0.5) * view.cell);
 }
 
-const MOST = 16;
+// The groups of a rank that a picture marks, the largest first.
+const marksOf = (view, rank) =>
+  view.kinds
+    .map((number, i) => ({ i, tone: kinds[number].tone, ranks: members(kinds[number], rank) }))
+    .filter(({ ranks }) => ranks.length)
+    .sort((a, b) => b.ranks.length - a.ranks.length);
 
-function rankList(ranks) {
-  const shown = [...ranks].sort((a, b) => a - b);
-  return shown.slice(0, MOST).join(', ') + (shown.length > MOST ? ', …' : '');
+function markCells(view, rank) {
+  const marks = marksOf(view, rank);
+  const toneOf = new Map();
+  for (const { tone, ranks } of marks) for (const one of ranks) toneOf.set(one, tone);
+  view.cells.forEach((cell, i) => {
+    const mark = i === rank ? ' me' : toneOf.has(i) ? ' m t-' + toneOf.get(i) : '';
+    const name = 'j' + mark + (i === pinned ? ' pin' : '');
+    if (cell.className.baseVal !== name) cell.setAttribute('class', name);
+  });
+  const [x, y] = spot(view, rank);
+  for (const frame of view.svg.querySelectorAll('.box, .replica')) {
+    const at = (name) => frame[name].baseVal.value;
+    const isOn = x >= at('x') && y >= at('y') && x < at('x') + at('width') && y < at('y') + at('height');
+    frame.classList.toggle('on', isOn && (frame.matches('.replica') || view.boxed >= 0));
+  }
+  const joins = marks.filter(({ i, ranks }) => i !== view.boxed && ranks.length > 1);
+  view.svg.querySelector('.joins').innerHTML = joins.map((mark) => joinsOf(view, mark)).join('');
 }
+
+// A bar below each row that has several members, dots down each column of single ones.
+function joinsOf(view, { i, tone, ranks }) {
+  const rows = new Map();
+  const spots = ranks.map((rank) => spot(view, rank)).sort((a, b) => a[1] - b[1] || a[0] - b[0]);
+  for (const [x, y] of spots) {
+    const key = y.toFixed(2);
+    if (!rows.has(key)) rows.set(key, { y, xs: [] });
+    rows.get(key).xs.push(x + view.wide / 2);
+  }
+  let bars = '';
+  const columns = new Map();
+  for (const { y, xs } of rows.values()) {
+    if (xs.length === 1) {
+      const key = xs[0].toFixed(2);
+      columns.set(key, [...(columns.get(key) ?? []), y]);
+      continue;
+    }
+    const bar = (y + view.tall + (view.pad + 5 + 6 * view.levels[i]) * view.scale).toFixed(2);
+    bars += `M${xs[0].toFixed(2)} ${bar}L${xs.at(-1).toFixed(2)} ${bar}`;
+    const end = (y + view.tall + 2 * view.scale).toFixed(2);
+    for (const x of xs) bars += `M${x.toFixed(2)} ${bar}L${x.toFixed(2)} ${end}`;
+  }
+  let dots = '';
+  for (const [x, ys] of columns) {
+    ys.slice(1).forEach((y, n) => {
+      dots += `M${x} ${(ys[n] + view.tall).toFixed(2)}L${x} ${y.toFixed(2)}`;
+    });
+  }
+  const path = (d, name) => (d ? `<path class="t-${tone}${name}" d="${d}"/>` : '');
+  return path(bars, '') + path(dots, ' dots');
+}
+
+function markPlain(view, rank) {
+  const canvas = document.createElement('canvas');
+  canvas.width = view.columns;
+  canvas.height = view.rows;
+  const context = canvas.getContext('2d');
+  const style = getComputedStyle(element);
+  for (const { tone, ranks } of marksOf(view, rank)) {
+    context.fillStyle = style.getPropertyValue('--mark-' + tone);
+    for (const one of ranks) context.fillRect(...square(view, one), 1, 1);
+  }
+  context.fillStyle = style.getPropertyValue('--gi');
+  context.fillRect(...square(view, rank), 1, 1);
+  view.svg.querySelector('.marks').setAttribute('href', canvas.toDataURL());
+  const ring = view.svg.querySelector('.chosen');
+  const [x, y] = spot(view, rank);
+  ring.setAttribute('cx', x + view.wide / 2);
+  ring.setAttribute('cy', y + view.tall / 2);
+}
+
+// --- In words: as views/groups/sentence.py --------------------------------------------------------
+
+const FEW = 4;
+
+function listed(words) {
+  return words.length < 2 ? words.join('') : words.slice(0, -1).join(card.comma) + card.and + words.at(-1);
+}
+
+function gpusOf(ranks, nodes) {
+  if (ranks.length === 1) return filled(card.one, { rank: ranks[0] });
+  if (ranks.length <= FEW) return filled(card.few, { ranks: listed(ranks.map(String)) });
+  const count = ranks.length.toLocaleString('en');
+  return filled(nodes > 1 ? card.many_nodes : card.many, { count, nodes: nodes.toLocaleString('en') });
+}
+
+const ordered = (kind, rank) => members(kind, rank).sort((a, b) => a - b);
+const nodesOf = (ranks) => new Set(ranks.map((one) => Math.floor(one / mesh.gpusPerNode))).size;
+
+function clauseOf(role, ranks, rank, nodes) {
+  if (role !== 'pp') {
+    return filled(card['says_' + role], { gpus: gpusOf(ranks.filter((one) => one !== rank), nodes) });
+  }
+  const at = ranks.indexOf(rank);
+  const place = at === 0 ? 'first' : at === ranks.length - 1 ? 'last' : 'middle';
+  const [before, after] = [at - 1, at + 1].map((one) => filled(card.one, { rank: ranks[one] }));
+  return filled(card['says_' + place], { before, after });
+}
+
+function leavingOf(names) {
+  if (!names.length) return card.says_none;
+  if (names.length === 1 && mesh.spoken.length > 1) return filled(card.says_only, { name: names[0] });
+  if (names.length === mesh.spoken.length) return card.says_all;
+  return filled(card.says_some, { names: listed(names) });
+}
+
+function sentenceOf(rank) {
+  const leaving = [];
+  const clauses = mesh.spoken.map(([role, number]) => {
+    const ranks = ordered(kinds[number], rank);
+    const nodes = nodesOf(ranks);
+    if (nodes > 1) leaving.push(card['name_' + role]);
+    return clauseOf(role, ranks, rank, nodes).trim();
+  });
+  if (!clauses.length) return filled(card.says, { clauses: card.says_alone });
+  const last = clauses.length === 2 ? card.last_of_two : card.last;
+  const all = clauses.length < 2 ? clauses[0] : clauses.slice(0, -1).join(card.then) + last + clauses.at(-1);
+  return [filled(card.says, { clauses: all }), leavingOf(leaving)].join(card.gap);
+}
+
+function ask(rank) {
+  const title = element.querySelector('.question');
+  if (!title || rank === null) return;
+  const said = { '.question': filled(card.question, { rank }), '.answer': sentenceOf(rank) };
+  for (const [name, text] of Object.entries(said)) {
+    const place = element.querySelector(name);
+    if (place.textContent !== text) place.textContent = text;
+  }
+}
+
+// --- The card -------------------------------------------------------------------------------------
+
+const MOST = 8;
 
 function line(parts) {
   const p = document.createElement('p');
@@ -261,31 +458,35 @@ function tell(rank) {
   place.replaceChildren(...told);
 }
 
+function placesOf(rank) {
+  const node = Math.floor(rank / mesh.gpusPerNode);
+  const at = coordinates(grids[0], rank);
+  const found = [filled(card.place, { node, local: rank % mesh.gpusPerNode })];
+  found.push(filled(card.stage, { stage: at.pp ?? 0 }));
+  if (mesh.layers.length) found.push(filled(card.layers, { layers: mesh.layers[at.pp ?? 0] }));
+  return found.join(' · ');
+}
+
+// The members of a group, the rank itself in bold; of a large one, how many they are.
+function peersOf(ranks, rank) {
+  if (ranks.length > MOST) return [['span', filled(card.of, { count: ranks.length.toLocaleString('en') }), 'peers']];
+  return ranks.map((one, i) => [one === rank ? 'b' : 'span', one + (i < ranks.length - 1 ? ',' : ''), 'peers']);
+}
+
 function cardOf(rank) {
-  const place = {
-    node: Math.floor(rank / mesh.gpusPerNode),
-    local: rank % mesh.gpusPerNode,
-  };
-  const head = [['b', filled(card.gpu, { rank })], ['span', filled(card.place, place)]];
-  for (const axes of grids.slice(0, mesh.coordinates)) {
-    const at = coordinates(axes, rank);
-    head.push(['code', axes.map((axis) => axis.name + ' ' + at[axis.name]).join(', ')]);
-  }
+  const head = [['b', filled(card.gpu, { rank })], ['span', placesOf(rank), 'quiet']];
   if (rank === pinned) head.push(['i', card.pinned]);
   const groups = kinds.slice(0, mesh.told).map((kind) => {
-    const ranks = members(kind, rank);
-    if (!ranks.length) {
-      return line([
-        ['span', kind.name, 'chip t-' + kind.tone],
-        ['span', filled(card.none, { kind: kind.name })],
-      ]);
-    }
-    const count = ranks.length.toLocaleString('en');
+    const chip = ['span', kind.name, 'chip t-' + kind.tone];
+    const ranks = ordered(kind, rank);
+    if (!ranks.length) return line([chip, ['span', card.in_none, 'quiet']]);
+    const nodes = nodesOf(ranks);
+    const where = nodes > 1 ? filled(card.crosses, { nodes: nodes.toLocaleString('en') }) : card.stays;
     return line([
-      ['span', kind.name, 'chip t-' + kind.tone],
-      ['b', filled(card.group, { kind: '', index: groupIndex(kind, rank) }).trim()],
-      ['span', filled(ranks.length === 1 ? card.alone : card.count, { count })],
-      ['span', rankList(ranks), 'peers'],
+      chip,
+      ...peersOf(ranks, rank),
+      ['span', where, nodes > 1 ? 'crosses' : 'quiet'],
+      ['span', filled(card.group, { kind: '', index: groupIndex(kind, rank) }).trim(), 'index'],
     ]);
   });
   const first = line(head);
@@ -308,11 +509,22 @@ function thin({ target, contentRect }) {
 
 function rankOf(event) {
   if (event.target.closest?.('.still')) return null;
-  const cell = event.target.closest?.('.c');
+  const cell = event.target.closest?.('.c, .j');
   if (cell) return Number(cell.dataset.r);
+  const job = jobs.find((one) => one.svg === event.target.closest?.('svg.job.plain'));
+  if (job) return rankUnderJob(job, event);
   const svg = event.target.closest?.('svg.overview');
   const view = svg && overviews.find((one) => one.svg === svg);
   return view ? rankUnder(view, event) : null;
+}
+
+function rankUnderJob(view, event) {
+  const box = view.svg.getBoundingClientRect();
+  const scale = view.svg.viewBox.baseVal.width / box.width;
+  const column = Math.floor(((event.clientX - box.left) * scale - view.left) / view.wide);
+  const row = Math.floor(((event.clientY - box.top) * scale - view.top) / view.tall);
+  const rank = rankInJob(view, column, row);
+  return rank < 0 ? null : rank;
 }
 
 function hover(rank) {
@@ -341,23 +553,45 @@ function prepare(cell) {
 
 const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
-const matrixOf = (cell) => cell.transform.baseVal.consolidate().matrix;
-
-function neighbour(cell, [dx, dy]) {
-  const from = matrixOf(cell);
-  let best = null;
+// The place nearest in a direction: of places as [x, y], the number; -1 if there is none.
+function nearest(places, [fromX, fromY], [dx, dy]) {
+  let best = -1;
   let shortest = Infinity;
-  for (const other of cell.parentNode.querySelectorAll('.c')) {
-    const to = matrixOf(other);
-    const along = (to.e - from.e) * dx + (to.f - from.f) * dy;
-    const aside = Math.abs((to.e - from.e) * dy) + Math.abs((to.f - from.f) * dx);
+  places.forEach(([x, y], number) => {
+    const along = (x - fromX) * dx + (y - fromY) * dy;
+    const aside = Math.abs((x - fromX) * dy) + Math.abs((y - fromY) * dx);
     const distance = along + 3 * aside;
     if (along > 1 && distance < shortest) {
-      best = other;
+      best = number;
       shortest = distance;
     }
-  }
+  });
   return best;
+}
+
+function neighbour(cell, step) {
+  const cells = [...cell.parentNode.querySelectorAll('.c')];
+  const matrixOf = (one) => one.transform.baseVal.consolidate().matrix;
+  const places = cells.map(matrixOf).map(({ e, f }) => [e, f]);
+  return cells[nearest(places, places[cells.indexOf(cell)], step)];
+}
+
+function moveJob(view, step) {
+  const rank = active();
+  if (view.cells.length) {
+    const places = view.cells.map((_, one) => spot(view, one));
+    const next = nearest(places, places[rank], step);
+    if (next >= 0) hover(next);
+    return;
+  }
+  let [column, row] = square(view, rank);
+  // Bands are parted by cells without a GPU.
+  for (let one = 0; one < view.columns + view.rows; one++) {
+    column += step[0];
+    row += step[1];
+    const next = rankInJob(view, column, row);
+    if (next >= 0) return hover(next);
+  }
 }
 
 function moveOverview(view, [dx, dy]) {
@@ -376,7 +610,8 @@ function onKey(event) {
     return;
   }
   const cell = event.target.closest?.('.c');
-  const view = overviews.find((one) => one.svg === event.target);
+  const job = jobs.find((one) => one.svg === event.target);
+  const view = job ?? overviews.find((one) => one.svg === event.target);
   if (!cell && !view) return;
   if (event.key === 'Enter' || event.key === ' ') {
     const rank = cell ? Number(cell.dataset.r) : active();
@@ -387,6 +622,8 @@ function onKey(event) {
       prepare(next);
       next.focus();
     }
+  } else if (STEPS[event.key] && job) {
+    moveJob(job, STEPS[event.key]);
   } else if (STEPS[event.key]) {
     moveOverview(view, STEPS[event.key]);
   } else {

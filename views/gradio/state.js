@@ -22,7 +22,7 @@ function linkOf(state) {
     .map(([name, short]) => `${short}=${encoded(state[name])}`);
   // English goes without saying where the reader's browser asks for it too.
   if (state.lang !== 'en' || READER !== 'en') parts.push('lang=' + state.lang);
-  return parts.length ? 'v=1&' + parts.join('&') : '';
+  return parts.length ? 'v=2&' + parts.join('&') : '';
 }
 
 // What a link says; whether it is one of ours at all is for the server to say, which gets it whole.
@@ -33,6 +33,9 @@ function stateOf(query) {
     if (name in longNames) found[longNames[name]] = value;
     else if (name === 'lang') found.lang = value;
   }
+  // A link of the first version shows these, unless it says otherwise.
+  const isFirst = given.some(([name, value]) => name === 'v' && value === '1');
+  if (isFirst && !given.some(([name]) => name === 'group_type')) found.group_type = 'dp+tp+pp';
   if (given.length) found.link = new URLSearchParams(given).toString();
   return found;
 }

@@ -10,7 +10,7 @@ from itertools import groupby
 
 import numpy as np
 
-from descriptions import HOW_TO_READ, HOW_TO_READ_LARGE, PAGE, TYPES, counted
+from descriptions import HOW_TO_READ, HOW_TO_READ_LARGE, JOB, PAGE, TYPES, counted
 from groups import Mesh
 from groups.audit import spans_of
 from groups.grouping import Grouping
@@ -20,37 +20,61 @@ from render.svg import groups as svg
 
 from ..base.names import kind_text
 from ..base.state import Layout
+from .hero import hero_html, told_groups
+from .sentence import spoken
 
 PANEL_LIMIT = scene.PANEL_LIMIT
 
+COLOURED = 64
+"""GPUs up to which panels have all groups in colour; above, only where that is asked for: many
+groups in ten repeating colours say nothing."""
+
 
 @lru_cache(maxsize=64)
-def picture_html(layout: Layout, language: str, pin: int | None = None, strip: str = "") -> str:
-    """What the Groups view shows; ``pin`` matters to large worlds only, ``strip`` goes on top.
+def picture_html(
+    layout: Layout,
+    language: str,
+    pin: int | None = None,
+    strip: str = "",
+    layers: tuple[str, ...] = (),
+) -> str:
+    """What the Groups view shows; ``strip`` stands above the panels.
 
-    A pure function of its arguments, so a cached answer is the same for every user.
+    layers: of each stage, as text; empty if no model is set. A pure function of its arguments, so a
+    cached answer is the same for every user.
     """
-    small = layout.world_size <= PANEL_LIMIT
-    sides = by_grid(layout)
-    if len(sides) > 1:
-        body = "".join(
-            f'<div class="grid"><h3>{PAGE[grid][language]} <code>{mesh}</code></h3>'
-            f"{_pictures(layout, mesh, shown, language, pin)}</div>"
-            for grid, mesh, shown in sides
-        )
-        body = f'<div class="grids">{body}</div>'
-    else:
-        body = _pictures(layout, sides[0][1], layout.shown, language, pin)
-    how = (HOW_TO_READ if small else HOW_TO_READ_LARGE)[language]
-    return framed(
-        layout,
-        language,
-        f"{strip}{_intro(layout, language)}{body}"
-        f'<details class="how"><summary>{PAGE["how_to_read"][language]}</summary>'
-        f"<p>{escape(how)}</p></details>",
-        "groups",
-        (),
+    rank = chosen_rank(layout, pin)
+    told = told_groups(layout)
+    body = (
+        f"{hero_html(layout, by_grid(layout, told), rank, layers, language)}{strip}"
+        f"{_kinds(layout, language, rank)}{_about(layout, language)}"
     )
+    return _page(layout, language, body, "groups", mesh_data(layout, told, layers=layers))
+
+
+def _kinds(layout: Layout, language: str, rank: int) -> str:
+    """A panel for each kind; of a large world, the nodes with the groups of one rank."""
+    has_two = len(by_grid(layout)) > 1
+    sections = "".join(
+        section(layout, one, language, _panel(layout, one))
+        for one in sorted(layout.shown, key=lambda one: has_two and one.size == 1)
+    )
+    if layout.world_size > PANEL_LIMIT:
+        views = "".join(
+            overview_figures(layout, mesh, shown, language, rank, ("physical",))
+            for _, mesh, shown in by_grid(layout, told_groups(layout))
+        )
+        return (
+            f'<div class="kinds">{sections}</div>'
+            f'<div class="large views" data-rank="{rank}">{views}</div>'
+        )
+    if layout.world_size <= COLOURED:
+        return f'<div class="kinds">{sections}</div>'
+    switch = (
+        f'<label class="switch"><input type="checkbox" class="colour-all"> '
+        f"{escape(JOB['colour_all'][language])}</label>"
+    )
+    return f'{switch}<div class="kinds grey">{sections}</div>'
 
 
 def framed(
@@ -61,31 +85,37 @@ def framed(
     marked: groups that overviews in the body mark, where they are not the layout's own; None for a
     body without pictures, which needs no card of the GPU under the pointer.
     """
+    data = mesh_data(layout, layout.shown, marked or ())
+    card = _card(layout, language, marked is not None)
+    return _page(layout, language, card + body, view, data)
+
+
+def _page(layout: Layout, language: str, body: str, view: str, data: dict) -> str:
     return (
-        f'<div class="picture" data-view="{view}" '
-        f'data-mesh="{_attribute(mesh_data(layout, marked or ()))}" '
-        f'data-words="{_attribute(_words(language))}" lang="{language}">'
-        f"{_card(layout, language, marked is not None)}{body}</div>"
+        f'<div class="picture" data-view="{view}" data-mesh="{_attribute(data)}" '
+        f'data-words="{_attribute(_words(language))}" lang="{language}">{body}</div>'
     )
 
 
-def mesh_data(layout: Layout, marked: Sequence[Grouping]) -> dict:
+def mesh_data(
+    layout: Layout,
+    told: Sequence[Grouping],
+    marked: Sequence[Grouping] = (),
+    layers: Sequence[str] = (),
+) -> dict:
     """What the page's script needs to know any rank's groups by itself.
 
     grids: the axes of each mesh, the dense one first. kinds: name, tone, grid, swept axes, and how
-    groups are cut (length, stride), thinned (places) or joined; the first ``told`` are the layout's
-    own, which the card tells.
+    groups are cut (length, stride), thinned (places) or joined; the first ``told`` are those that
+    the card tells. spoken: what the sentence is about, as (what for, number of the kind). layers:
+    of each stage.
     """
-    kinds = all_kinds(layout, marked)
+    kinds = all_kinds(layout, told, marked)
     meshes = [layout.mesh]
-    if layout.expert is not None and any(one.mesh == layout.expert for one in kinds):
-        meshes.append(layout.expert)
-    told = len(meshes)
     meshes += [mesh for mesh in dict.fromkeys(one.mesh for one in kinds) if mesh not in meshes]
-    tone = _all_tones(layout, marked)
+    tone = _all_tones(layout, told, marked)
     return {
         "grids": [[[axis.name, axis.size] for axis in mesh.axes] for mesh in meshes],
-        "coordinates": told,
         "kinds": [
             [
                 one.name,
@@ -99,37 +129,46 @@ def mesh_data(layout: Layout, marked: Sequence[Grouping]) -> dict:
             ]
             for one in kinds
         ],
-        "told": len(layout.shown),
+        "told": len(told),
+        "spoken": [(role, kinds.index(one)) for role, one in spoken(layout)],
+        "layers": list(layers),
         "gpusPerNode": layout.gpus_per_node,
         "world": layout.world_size,
     }
 
 
-def all_kinds(layout: Layout, marked: Sequence[Grouping] = ()) -> list[Grouping]:
-    """The groups that the page's script knows, by number: the layout's own, then the others."""
-    return [*layout.shown, *(one for one in marked if one not in layout.shown)]
+def all_kinds(
+    layout: Layout, told: Sequence[Grouping], marked: Sequence[Grouping] = ()
+) -> list[Grouping]:
+    """The groups that the page's script knows, by number: those told, then the others."""
+    return list(dict.fromkeys((*told, *marked, *(one for _, one in spoken(layout)))))
 
 
-def _all_tones(layout: Layout, marked: Sequence[Grouping]) -> dict[str, str]:
+def _all_tones(
+    layout: Layout, told: Sequence[Grouping], marked: Sequence[Grouping] = ()
+) -> dict[str, str]:
     """The tone of every group that the page's script knows: pictures and script must agree."""
-    return tones([one.name for one in marked]) | _tones(layout)
+    return tones([one.name for one in marked]) | _tones(layout, told)
 
 
-def _tones(layout: Layout) -> dict[str, str]:
-    """The tone of each shown group, as in the pictures: each grid has its own."""
+def _tones(layout: Layout, told: Sequence[Grouping]) -> dict[str, str]:
+    """The tone of each group, as in the pictures: each grid has its own."""
     found: dict[str, str] = {}
-    for _, _, shown in by_grid(layout):
+    for _, _, shown in by_grid(layout, told):
         found |= tones([grouping.name for grouping in shown])
     return found
 
 
-def by_grid(layout: Layout) -> list[tuple[str, Mesh, tuple[Grouping, ...]]]:
-    """The shown groups by the grid that they live on: dense, expert, or both side by side."""
-    is_expert = [grouping.mesh == layout.expert for grouping in layout.shown]
+def by_grid(
+    layout: Layout, groupings: Sequence[Grouping] | None = None
+) -> list[tuple[str, Mesh, tuple[Grouping, ...]]]:
+    """Groups, else those shown, by the grid that they live on: dense, expert, or both."""
+    groupings = layout.shown if groupings is None else groupings
+    is_expert = [grouping.mesh == layout.expert for grouping in groupings]
     sides = []
     for grid, mesh in (("dense_grid", layout.mesh), ("expert_grid", layout.expert)):
         shown = tuple(
-            one for one, expert in zip(layout.shown, is_expert) if expert == (mesh is layout.expert)
+            one for one, expert in zip(groupings, is_expert) if expert == (mesh is layout.expert)
         )
         if shown and mesh is not None:
             sides.append((grid, mesh, shown))
@@ -166,26 +205,10 @@ def group_facts(grouping: Grouping, gpus_per_node: int, language: str) -> str:
     return ("" if language == "zh" else " ").join(facts)
 
 
-def _pictures(
-    layout: Layout, mesh: Mesh, shown: Sequence[Grouping], language: str, pin: int | None
-) -> str:
-    if layout.world_size <= PANEL_LIMIT:
-        return "".join(
-            section(layout, one, language, _panel(layout, one, len(shown) < len(layout.shown)))
-            for one in shown
-        )
-    rank = chosen_rank(layout, pin)
-    texts = "".join(section(layout, one, language) for one in shown)
-    return (
-        f'<div class="large" data-rank="{rank}">'
-        f'<div class="views">{overview_figures(layout, mesh, shown, language, rank)}</div>'
-        f'<div class="texts">{texts}</div></div>'
-    )
-
-
-def _panel(layout: Layout, grouping: Grouping, beside: bool) -> scene.Panel | None:
+def _panel(layout: Layout, grouping: Grouping) -> scene.Panel | None:
     """The panel of one kind; beside another grid, groups of one rank are not worth a picture."""
-    if beside and grouping.size == 1:
+    is_small = layout.world_size <= PANEL_LIMIT
+    if not is_small or (grouping.size == 1 and len(by_grid(layout)) > 1):
         return None
     return scene.panel(grouping, layout.gpus_per_node)
 
@@ -205,9 +228,10 @@ def overview_figures(
     marked: Sequence[Grouping] = (),
 ) -> str:
     """The logical mesh and the nodes; ``marked`` as for `framed`."""
-    tone = _all_tones(layout, [*marked, *shown])
+    told = layout.shown if marked else told_groups(layout)
+    tone = _all_tones(layout, told, [*marked, *shown])
     pictures = scene.overviews(mesh, shown, layout.gpus_per_node, rank, tone)
-    known = all_kinds(layout, marked)
+    known = all_kinds(layout, told, marked)
     numbers = [known.index(one) for one in shown]
     return "".join(
         f"<figure><figcaption>{PAGE[overview.view][language]}</figcaption>"
@@ -227,38 +251,40 @@ def section(
     cp = layout.mesh.size("cp")
     if grouping.name == "dp" and cp > 1 and "cp" not in layout.kinds:
         note = f'<p class="note">{escape(PAGE["cp_hidden"][language].format(cp=cp))}</p>'
-    figure, width = "", 0.0
+    figure = ""
     if panel is not None:
-        width = panel.width
         description = _panel_text(layout, grouping, language)
-        figure = f"<figure>{svg.panel_svg(panel, description)}</figure>"
-    tone = _tones(layout).get(grouping.name, "tp")
+        figure = (
+            f'<figure style="max-width:{panel.width:g}px">{svg.panel_svg(panel, description)}'
+            "</figure>"
+        )
+    tone = _tones(layout, told_groups(layout)).get(grouping.name, "tp")
     facts = group_facts(grouping, layout.gpus_per_node, language)
     source = f'<p class="source">{escape(text.source)}</p>' if text.source else ""
     return (
-        f'<section class="kind t-{tone}" style="--picture:{width:g}px">{figure}<div class="text">'
+        f'<section class="kind t-{tone}">'
         f'<h3><span class="chip">{escape(grouping.name)}</span> {escape(text.title)}</h3>'
-        f'<p class="facts">{escape(facts)}</p>'
-        f"<p>{escape(text.body)}</p>{note}{source}</div></section>"
+        f'<p class="facts">{escape(facts)}</p><p class="short">{escape(text.lead)}</p>{note}'
+        f"{figure}<details><summary>{escape(JOB['more'][language])}</summary>"
+        f"<p>{escape(text.body)}</p>{source}</details></section>"
     )
 
 
-def _intro(layout: Layout, language: str) -> str:
+def _about(layout: Layout, language: str) -> str:
+    """What the type of groups is for, what there is to read, and how to read the pictures."""
     group_type = TYPES[layout.group_type]
+    small = layout.world_size <= PANEL_LIMIT
+    how = (HOW_TO_READ if small else HOW_TO_READ_LARGE)[language]
     links = "".join(
         f'<li><a href="{escape(link.url)}" target="_blank" rel="noopener noreferrer">'
         f"{escape(link.title[language])}</a></li>"
         for link in group_type.reading
     )
-    reading = (
-        f'<details class="reading"><summary>{PAGE["reading"][language]}</summary>'
-        f"<ul>{links}</ul></details>"
-        if links
-        else ""
-    )
+    reading = f"<h4>{PAGE['reading'][language]}</h4><ul>{links}</ul>" if links else ""
     return (
-        f'<div class="intro"><h2>{escape(group_type.title[language])}</h2>'
-        f"<p>{escape(group_type.body[language])}</p>{reading}</div>"
+        f'<details class="how"><summary>{escape(JOB["reads"][language])}</summary>'
+        f"<p>{escape(how)}</p><h4>{escape(group_type.title[language])}</h4>"
+        f'<p>{escape(group_type.body[language])}</p><div class="reading">{reading}</div></details>'
     )
 
 
@@ -297,21 +323,25 @@ def _panel_text(layout: Layout, grouping: Grouping, language: str) -> str:
 def _overview_text(
     layout: Layout, overview: scene.Overview, shown: Iterable[Grouping], language: str
 ) -> str:
-    by_name = {grouping.name: grouping for grouping in shown}
-    marks = " ".join(
-        PAGE["mark_of"][language].format(
-            kind=mark.kind,
-            index=by_name[mark.kind].index_of(overview.rank),
-            ranks=ranks_text(mark.ranks),
-        )
-        for mark in overview.marks
-    )
     return PAGE["overview_of"][language].format(
         view=PAGE[overview.view][language],
         gpus=counted(layout.world_size, "gpu", language),
         nodes=counted(layout.nodes, "node", language),
         rank=overview.rank,
-        groups=marks,
+        groups=marks_text(overview.marks, shown, overview.rank, language),
+    )
+
+
+def marks_text(
+    marks: Iterable[scene.Mark], shown: Iterable[Grouping], rank: int, language: str
+) -> str:
+    """The groups that are marked, in words."""
+    by_name = {grouping.name: grouping for grouping in shown}
+    return " ".join(
+        PAGE["mark_of"][language].format(
+            kind=mark.kind, index=by_name[mark.kind].index_of(rank), ranks=ranks_text(mark.ranks)
+        )
+        for mark in marks
     )
 
 
@@ -348,11 +378,13 @@ def ranges_text(ranks: Sequence[int], most: int = 24) -> str:
 
 def _words(language: str) -> dict[str, str]:
     """The sentences that the page's script fills in."""
-    return {
+    own = {
         name.removeprefix("card_"): text[language]
         for name, text in PAGE.items()
         if name.startswith("card_") or name == "idle"
     }
+    said = {name: text[language] for name, text in JOB.items() if not name.startswith("label_")}
+    return {**own, **said, "gap": "" if language == "zh" else " "}
 
 
 def _attribute(value: object) -> str:

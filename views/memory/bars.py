@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from descriptions import MEMORY
+from render.palette import PALETTE
 from training.memory.activations import layer_activations
 from training.memory.per_stage import PARTS, PRECISIONS, StageMemory, largest
 from training.parameters import layer_parameters, on_one_rank
@@ -17,15 +18,15 @@ MOST_ROWS = 32
 """Bars drawn: of more stages every so many, with the fullest and the last."""
 
 COLOURS = {
-    "weights": "#006a65",
-    "gradients": "#8581f6",
-    "optimizer": "#d0e062",
-    "gathered": "#604e00",
-    "activations": "#c55c9b",
-    "embedding": "#ffc2c3",
-    "output": "#4c3e9e",
-    "recomputed": "#78e6ff",
-    "working": "#8d1c44",
+    "weights": PALETTE[3],
+    "gradients": PALETTE[4],
+    "optimizer": PALETTE[8],
+    "gathered": PALETTE[1],
+    "activations": PALETTE[9],
+    "embedding": PALETTE[5],
+    "output": PALETTE[7],
+    "recomputed": PALETTE[0],
+    "working": PALETTE[2],
 }
 """The colour of each part in files, as the style sheet has it on the page."""
 

@@ -13,12 +13,11 @@ from groups.placement import local_rank, node_of, nodes_spanned
 from groups.ranks import require_rank
 from groups.sharing import Shared, Split, shared_groups
 from groups.stages.holdings import local_experts, samples_of, sequence_chunks
-from groups.stages.layers import stage_layers
-from groups.stages.layout_strings import parse_layout, stage_layers_of_layout
 
 from ..base import form
 from ..base.messages import sentence
 from ..base.state import Controls, Layout, is_empty, typed
+from ..groups.hero import layers_by_stage
 from ..groups.view import framed, ranges_text, ranks_text
 from ..nodes.view import chips, same_groups
 
@@ -96,7 +95,7 @@ def _stage(layout: Layout, controls: Controls, at: dict[str, int], language: str
     if is_empty(controls.layers):
         return text + " " + PAGE["rank_give"][language].format(what=PAGE["rank_layers"][language])
     vpp = None if is_empty(controls.vpp) else typed(controls.vpp)
-    chunks = _layers(controls, pp, vpp)[at["pp"]]
+    chunks = layers_by_stage(controls, pp, vpp)[at["pp"]]
     shown = [
         ranges_text(layers) if layers else PAGE["rank_no_layers"][language] for layers in chunks
     ]
@@ -105,16 +104,6 @@ def _stage(layout: Layout, controls: Controls, at: dict[str, int], language: str
     held += [PAGE["rank_output"][language]] if at["pp"] == pp - 1 else []
     more = "".join(f" {one}" for one in held)
     return f"{text} {PAGE[words][language].format(layers='; '.join(shown))}{more}"
-
-
-def _layers(controls: Controls, pp: int, vpp: Any) -> list[list[list[int]]]:
-    """Layers by stage and chunk, from their number or from a pipeline layout's text."""
-    given = typed(controls.layers)
-    if isinstance(given, str) and "t" in given:
-        flat = [one for stage in parse_layout(given) for one in stage]
-        return stage_layers_of_layout(given, flat.count("decoder"), pp, vpp, flat.count("mtp"))
-    account = controls.account is True
-    return stage_layers(given, pp, vpp, account_for_embedding=account, account_for_loss=account)
 
 
 def _experts(layout: Layout, controls: Controls, rank: int, language: str) -> str:

@@ -1,0 +1,303 @@
+"""The picture of the job as plain data: the logical mesh, nested.
+
+    a cell      one GPU
+    a box       a shard of the model: one tp group (of experts: one etp x ep block)
+    a column    a replica of the model: its boxes of every cp coordinate, at every stage
+    a row       a pipeline stage
+
+Where each GPU stands is worked out in `job_plan`, from the coordinates of the mesh alone: any order
+of the axes gives the same picture with other numbers in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from groups import Mesh
+from groups.grouping import Grouping
+from groups.ranks import require_rank
+
+from ..palette import tones
+from .groups import Mark, _refuse_windows, marks_of
+from .job_plan import NUMBERS, WHOLE, Fold, Label, Plan, Rectangle, plan_of
+
+SHADES = 2
+"""Rows are shaded in turn, so that the eye follows them: as many rows as one label speaks for."""
+
+
+Segment = tuple[float, float, float, float]
+"""x and y of one end, x and y of the other."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """What joins the members of one group."""
+
+    tone: str
+    segments: tuple[Segment, ...]
+    is_dotted: bool  # from stage to stage, where what follows waits for what is sent
+
+
+@dataclass(frozen=True, eq=False)
+class JobPicture:
+    """One mesh with the groups of one rank marked; lengths are pixels, arrays have an entry a rank.
+
+    ``x`` and ``y`` are the upper left corner of each cell.
+    """
+
+    mesh: Mesh
+    rank: int
+    plan: Plan
+    marks: tuple[Mark, ...]  # largest first, so that a small group is never hidden
+    levels: Mapping[str, int]  # of each kind's line, from the nearest to the cells on
+    box_kind: str  # whose groups the boxes are; empty: of none that is marked
+    gpus_per_node: int
+    layers: tuple[str, ...] = ()  # of each stage, where a model is set
+
+    @property
+    def is_numbered(self) -> bool:
+        return self.plan.metrics is NUMBERS
+
+    @property
+    def width(self) -> float:
+        return self.plan.width
+
+    @property
+    def height(self) -> float:
+        return self.plan.height
+
+    @property
+    def cell(self) -> tuple[float, float]:
+        return self.plan.cell
+
+    @cached_property
+    def x(self) -> np.ndarray:
+        start = self.plan.left + self.plan.origin[0]
+        return start + _summed(self.plan.folds, lambda fold: (fold.dx, fold.jump_x))
+
+    @cached_property
+    def y(self) -> np.ndarray:
+        start = self.plan.top + self.plan.origin[1]
+        return start + _summed(self.plan.folds, lambda fold: (fold.dy, fold.jump_y))
+
+    @cached_property
+    def columns(self) -> np.ndarray:
+        """The column of each rank's cell, counted from the left: int64, shape (world,)."""
+        return np.rint((self.x - self.plan.left) / self.cell[0]).astype(np.int64)
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        return np.rint((self.y - self.plan.top) / self.cell[1]).astype(np.int64)
+
+    @property
+    def stage(self) -> np.ndarray:
+        size, stride = self.mesh.size("pp"), _stride(self.mesh, "pp")
+        return np.arange(self.mesh.world_size) // stride % size
+
+    def base_pixels(self) -> np.ndarray:
+        """uint8, shape (rows, columns): 0 where there is no GPU, else 1 + the shade of its row."""
+        board = np.zeros((int(self.rows.max()) + 1, int(self.columns.max()) + 1), dtype=np.uint8)
+        board[self.rows, self.columns] = 1 + self.stage // self.plan.label_step % SHADES
+        return board
+
+    def mark_pixels(self) -> np.ndarray:
+        """uint8, shape (rows, columns): 0, 1 + the number of the mark, or the rank's own beyond."""
+        board = np.zeros((int(self.rows.max()) + 1, int(self.columns.max()) + 1), dtype=np.uint8)
+        for number, mark in enumerate(self.marks):
+            board[self.rows[mark.ranks], self.columns[mark.ranks]] = 1 + number
+        board[self.rows[self.rank], self.columns[self.rank]] = 1 + len(self.marks)
+        return board
+
+    @cached_property
+    def boxes(self) -> tuple[Rectangle, ...]:
+        """One a shard; plain cells stand too close for boxes."""
+        if not self.is_numbered:
+            return ()
+        plan = self.plan
+        first = np.ones(self.mesh.world_size, dtype=bool)
+        for name in plan.box:
+            size, stride = self.mesh.size(name), _stride(self.mesh, name)
+            first &= np.arange(self.mesh.world_size) // stride % size == 0
+        pad, (wide, tall) = plan.metrics.pad * plan.scale, plan.box_size
+        return tuple(
+            (x - pad, y - pad, wide, tall)
+            for x, y in zip(self.x[first].tolist(), self.y[first].tolist())
+        )
+
+    @cached_property
+    def replicas(self) -> tuple[Rectangle, ...]:
+        """The frame of each replica in each band."""
+        if not self.is_numbered:
+            return ()
+        return tuple(rectangle for rectangle, _ in self.plan.replica_frames())
+
+    @cached_property
+    def labels(self) -> tuple[Label, ...]:
+        return tuple(self.plan.labels(bool(self.layers)))
+
+    @cached_property
+    def lines(self) -> tuple[Line, ...]:
+        """What joins the groups of numbered cells; groups that are a box have its frame."""
+        if not self.is_numbered:
+            return ()
+        return tuple(
+            line
+            for mark in self.marks
+            if mark.kind != self.box_kind and len(mark.ranks) > 1
+            for line in self._joined(mark)
+        )
+
+    def _joined(self, mark: Mark) -> Iterator[Line]:
+        """A bar below each row that has several members, dots down each column of single ones."""
+        wide, tall = self.cell
+        scale, pad = self.plan.scale, self.plan.metrics.pad
+        places = sorted(zip(self.y[mark.ranks].tolist(), self.x[mark.ranks].tolist()))
+        rows: dict[float, list[float]] = {}
+        for y, x in places:
+            rows.setdefault(y, []).append(x + wide / 2)
+        bars: list[Segment] = []
+        columns: dict[float, list[float]] = {}
+        for y, xs in rows.items():
+            if len(xs) == 1:
+                columns.setdefault(xs[0], []).append(y)
+                continue
+            bar = y + tall + (pad + 5 + 6 * self.levels[mark.kind]) * scale
+            bars.append((xs[0], bar, xs[-1], bar))
+            bars += [(x, bar, x, y + tall + 2 * scale) for x in xs]
+        if bars:
+            yield Line(mark.tone, tuple(bars), is_dotted=False)
+        dots = tuple(
+            (x, above + tall, x, below)
+            for x, ys in columns.items()
+            for above, below in pairwise(ys)
+        )
+        if dots:
+            yield Line(mark.tone, dots, is_dotted=True)
+
+    @cached_property
+    def node_ends(self) -> tuple[Segment, ...]:
+        """Lines between cells of different nodes; of plain cells, those down or across a band."""
+        if self.gpus_per_node == 1:
+            return ()
+        xs, column = np.unique(np.round(self.x, 3), return_inverse=True)
+        ys, row = np.unique(np.round(self.y, 3), return_inverse=True)
+        board = np.full((len(ys), len(xs)), -1, dtype=np.int64)
+        board[row, column] = np.arange(self.mesh.world_size) // self.gpus_per_node
+        wide, tall = self.cell
+        down = _ends(board, self.is_numbered)
+        across = _ends(board.T, self.is_numbered)
+        reach_x, reach_y = (1.5, 3.0) if self.is_numbered else (0.0, 0.0)
+        found: list[Segment] = []
+        for at, first, last in down:
+            left, right = xs[at] + wide, xs[at + 1]
+            if right - left <= self.plan.near[0]:
+                middle = (left + right) / 2
+                found.append((middle, ys[first] - reach_y, middle, ys[last] + tall + reach_y))
+        for at, first, last in across:
+            above, below = ys[at] + tall, ys[at + 1]
+            if below - above <= self.plan.near[1]:
+                middle = above + (0.74 if self.is_numbered else 0.5) * (below - above)
+                found.append((xs[first] - reach_x, middle, xs[last] + wide + reach_x, middle))
+        return tuple(tuple(float(value) for value in one) for one in found)  # type: ignore[misc]
+
+
+def _ends(board: np.ndarray, is_numbered: bool) -> list[tuple[int, int, int]]:
+    """(column, first row, last row) of each run along which a node ends right of the column."""
+    left, right = board[:, :-1], board[:, 1:]
+    is_end = (left != right) & (left >= 0) & (right >= 0)
+    if not is_numbered:
+        # Where each pair of neighbours is of two nodes, or most are, a line says nothing.
+        whole = is_end.sum(axis=0) >= np.maximum(1, ((left >= 0) & (right >= 0)).sum(axis=0))
+        columns = np.flatnonzero(whole)
+        if 2 * len(columns) > board.shape[1]:
+            return []
+        return [(int(at), 0, board.shape[0] - 1) for at in columns]
+    found = []
+    for at in range(is_end.shape[1]):
+        rows = np.flatnonzero(is_end[:, at])
+        for run in np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1):
+            if len(run):
+                found.append((at, int(run[0]), int(run[-1])))
+    return found
+
+
+def _summed(folds: Sequence[Fold], steps) -> np.ndarray:  # type: ignore[no-untyped-def]
+    total = np.zeros(1)
+    for fold in folds:
+        step, jump = steps(fold)
+        at = np.arange(fold.size)
+        line = at % fold.period * step + at // fold.period * jump
+        total = (line[:, None] + total[None, :]).reshape(-1)
+    return total
+
+
+def _stride(mesh: Mesh, name: str) -> int:
+    return mesh.strides[mesh.names.index(name)] if name in mesh.names else mesh.world_size
+
+
+def job_picture(
+    mesh: Mesh,
+    groupings: Sequence[Grouping],
+    gpus_per_node: int,
+    rank: int,
+    room: tuple[float, float] = WHOLE,
+    tone: Mapping[str, str] | None = None,
+    layers: Sequence[str] = (),
+) -> JobPicture:
+    """The picture of one mesh, with the groups of ``rank`` marked.
+
+    layers: of each stage, as text; empty if no model is set. tone: of each name, as `marks_of`.
+
+    >>> from groups import parse_mesh
+    >>> from groups.grouping import plain
+    >>> mesh = parse_mesh("tp2-dp2-pp2")
+    >>> picture = job_picture(mesh, [plain(mesh, "tp"), plain(mesh, "dp")], 8, rank=1)
+    >>> [label.first for label in picture.labels if label.name == "stage"], len(picture.boxes)
+    ([0, 1], 4)
+
+    Errors: LayoutError if there is no such rank.
+    """
+    _refuse_windows(mesh)
+    rank = require_rank(mesh, rank)
+    tone = tone or tones([one.name for one in groupings])
+    plan = plan_of(mesh, room)
+    boxed = set(plan.box)
+    boxed = _wide(mesh, boxed)
+    box_kind = next(
+        (
+            one.name
+            for one in groupings
+            if one.is_plain and {a for a in one.axes if mesh.size(a) > 1} == boxed
+            and boxed
+            and one.mesh == mesh
+        ),
+        "",
+    )  # fmt: skip
+    return JobPicture(
+        mesh=mesh,
+        rank=rank,
+        plan=plan,
+        marks=marks_of(groupings, rank, tone),
+        levels=levels_of(groupings, box_kind),
+        box_kind=box_kind,
+        gpus_per_node=gpus_per_node,
+        layers=tuple(layers),
+    )
+
+
+def levels_of(groupings: Sequence[Grouping], box_kind: str) -> dict[str, int]:
+    """How far below its row each kind's bar runs; the box has a frame instead, pipelines dots."""
+    names = [one.name for one in groupings if one.name not in (box_kind, "pp")]
+    return {
+        **{one.name: 0 for one in groupings},
+        **{name: min(level, 2) for level, name in enumerate(names)},
+    }
+
+
+def _wide(mesh: Mesh, names: set[str]) -> set[str]:
+    return {name for name in names if mesh.size(name) > 1}

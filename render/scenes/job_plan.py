@@ -1,0 +1,338 @@
+"""Where every GPU stands in the picture of the job, and how large: a mesh folded to fit a room.
+
+Where a cell is is a sum over the coordinates of its rank, each axis folded at most once, so a
+handful of numbers says it for any world, here and in the page's own script (gradio/picture.js):
+
+    x = left + sum((c % period) * dx + (c // period) * jump_x),  c = coordinate along an axis
+
+and the same for y with dy and jump_y. What does not fit beside each other goes on in the next band,
+whose rows and columns are labelled again; a band holds a divisor of the replicas where one is near.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+from groups import Mesh
+from groups.alternatives import divisors
+
+from . import geometry
+
+NUMBERED = 256
+"""GPUs up to which each cell says its number."""
+
+WHOLE, TALL, HALF = (736.0, 420.0), (736.0, 560.0), (516.0, 420.0)
+"""Room for a picture alone beside the card, for one of plain cells there, and for one of two side
+by side, in pixels."""
+
+LEFT, TOP = 78.0, 26.0
+"""Room for the labels of the rows and of the columns of each band."""
+
+READABLE = 20.0
+"""Pixels of a cell that has room for three digits."""
+
+LOOSE = 8
+"""Bands below each other that have their labels above them."""
+
+LINE = 14.0
+"""Pixels from one label to the next below it."""
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Lengths at full size: pixels of numbered cells, cells of plain ones."""
+
+    width: float
+    height: float
+    gap: float  # between cells
+    pad: float  # from a box to its cells
+    apart: float  # between boxes
+    frame: float  # from a replica's side to its boxes
+    between: float  # between replicas
+    row: float  # between stages: room for what joins them
+    ends: float  # from a replica's top to its first box
+    largest: float  # factor
+
+
+NUMBERS = Metrics(52, 46, 4, 7, 6, 8, 6, 26, 14, 1)
+PLAIN = Metrics(1, 1, 0, 0, 0, 0, 0, 0, 0, 14)
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One axis that numbers the ranks: pixels from a coordinate to the next, and to a next band."""
+
+    size: int
+    period: int
+    dx: float = 0.0
+    dy: float = 0.0
+    jump_x: float = 0.0
+    jump_y: float = 0.0
+
+
+@dataclass(frozen=True)
+class Label:
+    """Words beside the picture: ``name`` says which, from ``first`` to ``last``."""
+
+    x: float
+    y: float
+    anchor: str  # "start", "middle", "end"
+    name: str
+    first: int
+    last: int
+
+
+Rectangle = tuple[float, float, float, float]
+"""x, y, width, height."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a mesh is laid out: what stands beside what, and how large."""
+
+    mesh: Mesh
+    metrics: Metrics
+    box: tuple[str, ...]  # axes inside a box
+    others: tuple[str, ...]  # axes that number the boxes of a replica in a stage
+    cells_across: int  # of a box
+    boxes_across: int  # of a replica
+    replicas: int  # of a band
+    stages: int  # of a band
+    scale: float
+
+    left, top = LEFT, TOP
+
+    @property
+    def data(self) -> str:
+        return geometry.data_axis(self.mesh)
+
+    @property
+    def cell(self) -> tuple[float, float]:
+        return self.metrics.width * self.scale, self.metrics.height * self.scale
+
+    @cached_property
+    def _sizes(self) -> tuple[float, float, float, float, float, float]:
+        """Box, replica in a stage, and band: width and height of each, at full size."""
+        m = self.metrics
+        lines = _product(self.mesh, self.box) // self.cells_across
+        boxes = _product(self.mesh, self.others)
+        box_w = self.cells_across * (m.width + m.gap) - m.gap + 2 * m.pad
+        box_h = lines * (m.height + m.gap) - m.gap + 2 * m.pad
+        wide = self.boxes_across * (box_w + m.apart) - m.apart + 2 * m.frame
+        tall = boxes // self.boxes_across * (box_h + m.apart) - m.apart
+        band_w = self.replicas * (wide + m.between) - m.between
+        band_h = self.stages * (tall + m.row) - m.row + 2 * m.ends
+        return box_w, box_h, wide, tall, band_w, band_h
+
+    @property
+    def box_size(self) -> tuple[float, float]:
+        return self._sizes[0] * self.scale, self._sizes[1] * self.scale
+
+    @property
+    def bands(self) -> tuple[int, int]:
+        """Bands beside each other, which share the stages out, and below, which do the replicas."""
+        dp, pp = self.mesh.size(self.data), self.mesh.size("pp")
+        return -(-pp // self.stages), -(-dp // self.replicas)
+
+    @property
+    def jump(self) -> tuple[float, float]:
+        """Pixels from a band to the next; of plain cells, a whole number of cells."""
+        *_, wide, tall = (size * self.scale for size in self._sizes)
+        if self.metrics is PLAIN:
+            cell = self.scale
+            if self.is_tight:
+                return wide + LEFT, tall + (cell if self.stages > 1 else 0.0)
+            return wide + math.ceil(LEFT / cell) * cell, tall + math.ceil(TOP / cell) * cell
+        return wide + LEFT, tall + TOP
+
+    @property
+    def is_tight(self) -> bool:
+        """Whether bands are too many to be labelled above: then beside, with what they hold."""
+        return self.metrics is PLAIN and self.bands[1] > LOOSE
+
+    @property
+    def near(self) -> tuple[float, float]:
+        """Pixels between two neighbouring cells of one band at most, across and down."""
+        m = self.metrics
+        apart = max(m.between + 2 * m.frame, m.apart) + 2 * m.pad
+        return apart * self.scale + 0.5, (max(m.row, m.apart) + 2 * m.pad) * self.scale + 0.5
+
+    @property
+    def width(self) -> float:
+        beside, _ = self.bands
+        return LEFT + (beside - 1) * self.jump[0] + self._sizes[4] * self.scale
+
+    @property
+    def height(self) -> float:
+        _, below = self.bands
+        return TOP + (below - 1) * self.jump[1] + self._sizes[5] * self.scale
+
+    @cached_property
+    def folds(self) -> tuple[Fold, ...]:
+        """One an axis, in the order of the mesh, so that they number the ranks."""
+        m, scale = self.metrics, self.scale
+        box_w, box_h, wide, tall, _, _ = self._sizes
+        cells = (m.width + m.gap) * scale, (m.height + m.gap) * scale
+        boxes = (box_w + m.apart) * scale, (box_h + m.apart) * scale
+        inside = dict(self._within(self.box, self.cells_across, *cells))
+        inside |= dict(self._within(self.others, self.boxes_across, *boxes))
+        size = self.mesh.size
+        inside[self.data] = Fold(
+            size(self.data), self.replicas, dx=(wide + m.between) * scale, jump_y=self.jump[1]
+        )
+        inside["pp"] = Fold(size("pp"), self.stages, dy=(tall + m.row) * scale, jump_x=self.jump[0])
+        return tuple(inside[name] for name in self.mesh.names)
+
+    def _within(
+        self, names: Sequence[str], across: int, dx: float, dy: float
+    ) -> Iterator[tuple[str, Fold]]:
+        """Axes one inside the other in a line; the last one goes on in lines below."""
+        step = 1
+        for name in names:
+            size = self.mesh.size(name)
+            period = max(1, across // step) if name == names[-1] else size
+            yield name, Fold(size, period, dx=dx * step, jump_y=dy)
+            step *= size
+
+    @property
+    def origin(self) -> tuple[float, float]:
+        """Of the first cell of a band, from the band's corner."""
+        m = self.metrics
+        return (m.frame + m.pad) * self.scale, (m.ends + m.pad) * self.scale
+
+    @property
+    def label_step(self) -> int:
+        """Of how many stages one is labelled."""
+        pitch = (self._sizes[3] + self.metrics.row) * self.scale
+        step = max(1, math.ceil(LINE / pitch))
+        return 1 << (step - 1).bit_length()
+
+    def corners(self) -> Iterator[tuple[float, float, range, range]]:
+        """Each band's corner, and the stages and replicas it holds."""
+        dp, pp = self.mesh.size(self.data), self.mesh.size("pp")
+        beside, below = self.bands
+        for across in range(beside):
+            for down in range(below):
+                stages = range(pp)[across * self.stages : (across + 1) * self.stages]
+                replicas = range(dp)[down * self.replicas : (down + 1) * self.replicas]
+                yield LEFT + across * self.jump[0], TOP + down * self.jump[1], stages, replicas
+
+    def replica_frames(self) -> Iterator[tuple[Rectangle, int]]:
+        """The frame of each replica in each band, with its number."""
+        _, _, wide, tall, _, _ = (size * self.scale for size in self._sizes)
+        m = self.metrics
+        for x, y, stages, replicas in self.corners():
+            height = len(stages) * (tall + m.row * self.scale) + (2 * m.ends - m.row) * self.scale
+            for place, number in enumerate(replicas):
+                yield (x + place * (wide + m.between * self.scale), y, wide, height), number
+
+    def labels(self, has_layers: bool) -> Iterator[Label]:
+        """Stages beside each band, replicas above it."""
+        m = self.metrics
+        pitch = (self._sizes[3] + m.row) * self.scale
+        step = (self._sizes[2] + m.between) * self.scale
+        room = self._sizes[3] * self.scale
+        if self.is_tight:
+            yield from self._band_labels()
+            return
+        for x, y, stages, replicas in self.corners():
+            for place in range(0, len(stages), self.label_step):
+                middle = y + m.ends * self.scale + place * pitch + room / 2
+                number = stages[place]
+                lifted = LINE / 2 if has_layers and pitch >= 2.2 * LINE else 0.0
+                yield Label(x - 12, middle - lifted, "end", "stage", number, number)
+                if lifted:
+                    yield Label(x - 12, middle + lifted, "end", "layers", number, number)
+            yield from self._replica_labels(x, y - 9, step, replicas)
+
+    def _band_labels(self) -> Iterator[Label]:
+        """What some of the bands hold, beside them."""
+        half = self._sizes[5] * self.scale / 2
+        last = -math.inf
+        for x, y, _, replicas in self.corners():
+            if y >= last + LINE:
+                yield Label(x - 8, y + half, "end", "band", replicas[0], replicas[-1])
+                last = y
+
+    def _replica_labels(self, x: float, y: float, step: float, replicas: range) -> Iterator[Label]:
+        """Each with its name if there is room for that, else the range of them."""
+        middle = (step - self.metrics.between * self.scale) / 2
+        if step >= 70:
+            for place, number in enumerate(replicas):
+                yield Label(x + place * step + middle, y, "middle", "replica", number, number)
+        else:
+            yield Label(x, y, "start", "replicas", replicas[0], replicas[-1])
+
+
+def _product(mesh: Mesh, names: Sequence[str]) -> int:
+    return math.prod(mesh.size(name) for name in names)
+
+
+@lru_cache(maxsize=128)
+def plan_of(mesh: Mesh, room: tuple[float, float]) -> Plan:
+    """The layout that shows a mesh largest; what goes on in a next band has to gain much by it."""
+    metrics = NUMBERS if mesh.world_size <= NUMBERED else PLAIN
+    data = geometry.data_axis(mesh)
+    dp, pp = mesh.size(data), mesh.size("pp")
+    inner = [name for name in mesh.names if name not in ("dp", "edp", "pp")]
+    box, others = _box_axes(mesh, inner)
+    best, most = None, 0.0
+    for cells in _across(mesh, box, metrics):
+        for boxes in _across(mesh, others, metrics):
+            for replicas, stages in _bands(dp, pp):
+                plan = Plan(mesh, metrics, box, others, cells, boxes, replicas, stages, 1.0)
+                scale = _scale(plan, room)
+                folded = (cells < _product(mesh, box)) + (boxes < _product(mesh, others))
+                bands = plan.bands[0] * plan.bands[1]
+                gain = scale * 0.55**folded * (0.7 if bands > 1 else 1) * 0.97 ** min(bands, 32)
+                if metrics is NUMBERS and scale * metrics.width < READABLE:
+                    gain *= 0.3
+                if gain > most * 1.0001:
+                    best, most = (plan, scale), gain
+    assert best is not None
+    return replace(best[0], scale=best[1])
+
+
+def _box_axes(mesh: Mesh, inner: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """A box is a tp group; of experts, all that share them; without tp, whatever else there is."""
+    if "etp" in inner or "ep" in inner:
+        return tuple(inner), ()
+    if mesh.size("tp") > 1 and len(inner) > 1:
+        return ("tp",), tuple(name for name in inner if name != "tp")
+    return tuple(inner), ()
+
+
+def _across(mesh: Mesh, names: Sequence[str], metrics: Metrics) -> list[int]:
+    """Numbers of cells, or of boxes, that may stand in a line: all, or some lines of the last."""
+    if not names:
+        return [1]
+    step = _product(mesh, names[:-1])
+    last = mesh.size(names[-1])
+    fewest = 4 if metrics is NUMBERS else 16
+    return [step * one for one in divisors(last) if one == last or step * one >= fewest or one == 1]
+
+
+def _bands(dp: int, pp: int) -> Iterator[tuple[int, int]]:
+    """(replicas, stages) of a band: whole, or a divisor of either; of a prime, no divisor."""
+    yield dp, pp
+    for replicas in divisors(dp)[:-1]:
+        yield replicas, pp
+    if len(divisors(dp)) <= 2 and dp > 16:
+        for parts in (2, 3, 4, 8, 16, 64, 256, 1024):
+            yield -(-dp // parts), pp
+    for stages in divisors(pp)[:-1]:
+        yield dp, stages
+
+
+def _scale(plan: Plan, room: tuple[float, float]) -> float:
+    """How large the layout may be drawn; 0 if its labels alone leave no room."""
+    beside, below = plan.bands
+    *_, wide, tall = plan._sizes
+    if plan.is_tight:
+        rows = below * (tall + (plan.stages > 1))
+        return min((room[0] - LEFT) / wide, (room[1] - TOP) / rows)
+    x, y = room[0] / beside - LEFT, room[1] / below - TOP
+    return max(0.0, min(plan.metrics.largest, x / wide, y / tall))

@@ -1,0 +1,175 @@
+"""The picture of the job -> inline SVG for the page.
+
+Only class names are written here, no colours. What the page's script needs to mark another GPU's
+groups stands in ``data-`` attributes: where each rank is (folds), and how lines run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+
+import numpy as np
+
+from ..palette import GROUP_INK, KIND_MARKS, rgb
+from ..scenes.job import SHADES, JobPicture, Line, Segment
+from ..scenes.job_plan import Label, Rectangle
+from .raster import palette_png
+
+GAP_ROOM = 4.0
+"""Pixels that a plain cell needs to be parted from the next."""
+
+
+def job_svg(
+    picture: JobPicture, words: Mapping[str, str], description: str, kinds: Sequence[int] = ()
+) -> str:
+    """One mesh with the groups of one rank.
+
+    words: of each name of a label. description: its text equivalent for screen readers. kinds: the
+    numbers under which the page's script knows the groups that are marked here, in the order of
+    their lines.
+    """
+    body = _numbered(picture) if picture.is_numbered else _plain(picture)
+    labels = "".join(
+        f'<text class="of-{label.name}" x="{label.x:.1f}" y="{label.y:.1f}" '
+        f'text-anchor="{label.anchor}">{escape(_said(label, picture, words))}</text>'
+        for label in picture.labels
+    )
+    ends = _lines(picture.node_ends)
+    width, height = picture.width + 2, picture.height + 2
+    look = "numbered" if picture.is_numbered else "plain"
+    return (
+        f'<svg class="job {look}" {_data(picture, kinds)} tabindex="0" role="group" '
+        f'viewBox="0 0 {width:.1f} {height:.1f}" style="max-width:{width:.0f}px" '
+        f'aria-label="{escape(description)}">'
+        f'{body}<path class="ends" d="{ends}"/><g class="rows">{labels}</g></svg>'
+    )
+
+
+def _data(picture: JobPicture, kinds: Sequence[int]) -> str:
+    """What the page's script needs."""
+    plan = picture.plan
+    fold = ";".join(",".join(f"{value:.9g}" for value in vars(one).values()) for one in plan.folds)
+    wide, tall = picture.cell
+    levels = ",".join(map(str, picture.levels.values()))
+    boxed = [*picture.levels].index(picture.box_kind) if picture.box_kind else -1
+    start = plan.left + plan.origin[0], plan.top + plan.origin[1]
+    return (
+        f'data-fold="{fold}" data-left="{start[0]:.9g}" data-top="{start[1]:.9g}" '
+        f'data-cell="{wide:.9g},{tall:.9g}" data-scale="{plan.scale:.6g}" '
+        f'data-pad="{plan.metrics.pad:g}" data-kinds="{",".join(map(str, kinds))}" '
+        f'data-levels="{levels}" data-boxed="{boxed}"'
+    )
+
+
+def _said(label: Label, picture: JobPicture, words: Mapping[str, str]) -> str:
+    layers = picture.layers[label.first] if label.name == "layers" else ""
+    return words[label.name].format(first=label.first, last=label.last, layers=layers)
+
+
+# -- numbered cells --------------------------------------------------------------------------------
+
+
+def _numbered(picture: JobPicture) -> str:
+    wide, tall = picture.cell
+    scale = picture.plan.scale
+    x, y = float(picture.x[picture.rank]), float(picture.y[picture.rank])
+    tones = {mark.kind: mark.tone for mark in picture.marks}
+    boxed = tones.get(picture.box_kind, "")
+    frames = "".join(
+        _rectangle("replica", one, 14 * scale, _has(one, x, y)) for one in picture.replicas
+    )
+    boxes = "".join(
+        _rectangle("box", one, 10 * scale, boxed != "" and _has(one, x, y), boxed)
+        for one in picture.boxes
+    )
+    marked = {rank: mark.tone for mark in picture.marks for rank in mark.ranks.tolist()}
+    size = min(15.0, wide * 0.42, tall * 0.62)
+    cells = "".join(
+        f'<g class="j{_class(rank, picture.rank, marked)}" data-r="{rank}" '
+        f'transform="translate({left:.2f},{top:.2f})"><rect width="{wide:.2f}" height="{tall:.2f}" '
+        f'rx="{6 * scale:.1f}"/><text x="{wide / 2:.2f}" y="{tall / 2 + size * 0.36:.2f}" '
+        f'font-size="{size:.1f}">{rank}</text></g>'
+        for rank, (left, top) in enumerate(zip(picture.x.tolist(), picture.y.tolist()))
+    )
+    return f'{frames}{boxes}{cells}<g class="joins">{_joins(picture.lines)}</g>'
+
+
+def _has(one: Rectangle, x: float, y: float) -> bool:
+    left, top, width, height = one
+    return left <= x < left + width and top <= y < top + height
+
+
+def _rectangle(name: str, one: Rectangle, radius: float, is_on: bool, tone: str = "") -> str:
+    x, y, width, height = one
+    classes = f"{name}{f' t-{tone}' if tone else ''}{' on' if is_on else ''}"
+    return (
+        f'<rect class="{classes}" x="{x:.2f}" y="{y:.2f}" width="{width:.2f}" '
+        f'height="{height:.2f}" rx="{radius:.1f}"/>'
+    )
+
+
+def _class(rank: int, chosen: int, marked: Mapping[int, str]) -> str:
+    if rank == chosen:
+        return " me"
+    return f" m t-{marked[rank]}" if rank in marked else ""
+
+
+def _joins(lines: Iterable[Line]) -> str:
+    return "".join(
+        f'<path class="t-{line.tone}{" dots" if line.is_dotted else ""}" '
+        f'd="{_lines(line.segments)}"/>'
+        for line in lines
+    )
+
+
+def _lines(segments: Iterable[Segment]) -> str:
+    return "".join(f"M{x0:.2f} {y0:.2f}L{x1:.2f} {y1:.2f}" for x0, y0, x1, y1 in segments)
+
+
+# -- plain cells -----------------------------------------------------------------------------------
+
+
+def _plain(picture: JobPicture) -> str:
+    cell = picture.cell[0]
+    board = picture.mark_pixels()
+    colours = [KIND_MARKS["light"][mark.tone] for mark in picture.marks]
+    marks = palette_png(board, [rgb(one) for one in (*colours, GROUP_INK["light"])])
+    rows, columns = board.shape
+    plan = picture.plan
+    x = float(picture.x[picture.rank]) + cell / 2
+    y = float(picture.y[picture.rank]) + cell / 2
+    return (
+        f"{_rows(picture)}"
+        f'<image class="marks" x="{plan.left:g}" y="{plan.top:g}" width="{columns * cell:.4f}" '
+        f'height="{rows * cell:.4f}" preserveAspectRatio="none" href="{marks}"/>'
+        f'<path class="gaps" d="{_gaps(picture)}"/>'
+        f'<circle class="chosen" cx="{x:.2f}" cy="{y:.2f}" r="{max(8.0, cell * 1.1):.1f}"/>'
+    )
+
+
+def _rows(picture: JobPicture) -> str:
+    """The rows of all bands, in as many shades as they take turns."""
+    plan, shades = picture.plan, [""] * SHADES
+    _, _, wide, tall, _, _ = plan._sizes
+    for x, y, stages, replicas in plan.corners():
+        width = len(replicas) * wide * plan.scale
+        for first in range(0, len(stages), plan.label_step):
+            count = min(plan.label_step, len(stages) - first)
+            top, height = y + first * tall * plan.scale, count * tall * plan.scale
+            turn = stages[first] // plan.label_step % SHADES
+            shades[turn] += f"M{x:.2f} {top:.2f}h{width:.2f}v{height:.2f}h{-width:.2f}z"
+    return "".join(f'<path class="shade s{n}" d="{path}"/>' for n, path in enumerate(shades))
+
+
+def _gaps(picture: JobPicture) -> str:
+    """Lines between cells, where there is room for them."""
+    cell, plan = picture.cell[0], picture.plan
+    if cell < GAP_ROOM:
+        return ""
+    *_, wide, tall = (size * plan.scale for size in plan._sizes)
+    found = []
+    for x, y, _, _ in plan.corners():
+        found += [f"M{at:.2f} {y:.2f}v{tall:.2f}" for at in np.arange(x + cell, x + wide - 1, cell)]
+        found += [f"M{x:.2f} {at:.2f}h{wide:.2f}" for at in np.arange(y + cell, y + tall - 1, cell)]
+    return "".join(found)

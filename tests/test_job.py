@@ -1,0 +1,282 @@
+# ruff: noqa: RUF001
+"""The picture of the job as data, and the sentence about one GPU: positions from coordinates."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+
+from groups import LayoutError, coordinates, parse_mesh
+from groups.grouping import plain
+from render.scenes import job as scene
+from render.scenes.job_plan import HALF, NUMBERED, TALL, WHOLE
+from render.svg.job import job_svg
+from views.base.state import Controls, from_preset, read
+from views.groups.hero import label_words, layers_of
+from views.groups.sentence import sentence_of, spoken
+from views.page import answer
+
+MESHES = (
+    "tp2-cp1-dp4-pp2", "tp2-cp2-dp2-pp2", "tp8-cp2-dp2-pp8", "tp1-cp1-dp16-pp1",
+    "tp1-cp4-dp3-pp5", "pp4-tp2-cp1-dp4", "dp4-tp4-cp2-pp4", "tp8-cp1-dp32-pp1",
+    "tp1-cp1-dp1-pp64", "etp2-ep8-edp2-pp4", "etp1-ep64-edp2-pp16", "tp1-cp1-dp128-pp16",
+    "tp8-cp1-dp128-pp16", "tp1-cp1-dp127-pp16", "tp8-cp1-dp1024-pp16", "tp1-cp1-dp1-pp2048",
+)  # fmt: skip
+
+
+def picture(text: str, rank: int = 0, room=WHOLE, gpus_per_node: int = 8, **more):
+    mesh = parse_mesh(text)
+    kinds = [plain(mesh, axis.name) for axis in mesh.axes if axis.size > 1]
+    return scene.job_picture(mesh, kinds, gpus_per_node, rank, room, **more)
+
+
+@pytest.mark.parametrize("text", MESHES)
+def test_every_gpu_has_a_place_of_its_own_inside_the_picture(text):
+    drawn = picture(text, room=TALL)
+    wide, tall = drawn.cell
+    places = np.stack([drawn.x / wide, drawn.y / tall], axis=-1)
+    assert len(np.unique(np.round(places, 3), axis=0)) == drawn.mesh.world_size
+    for one, size, end in ((drawn.x, wide, drawn.width), (drawn.y, tall, drawn.height)):
+        assert one.min() >= 0
+        assert one.max() + size <= end + 0.01
+    assert drawn.width <= TALL[0] + 1
+    assert drawn.height <= TALL[1] + 1
+
+
+@pytest.mark.parametrize("text", MESHES)
+def test_rows_are_stages_and_columns_are_replicas_whatever_the_order_of_the_axes(text):
+    """Within a band: the same stage, the same row of boxes; the same replica, the same column."""
+    drawn = picture(text, room=TALL)
+    mesh, plan = drawn.mesh, drawn.plan
+    data = "edp" if "edp" in mesh.names else "dp"
+    ranks = range(0, mesh.world_size, max(1, mesh.world_size // 500))
+    corner = {}
+    for rank in ranks:
+        at = coordinates(mesh, rank)
+        band = at[data] // plan.replicas, at["pp"] // plan.stages
+        inside = tuple(at[name] for name in mesh.names if name not in (data, "pp"))
+        x, y = float(drawn.x[rank]), float(drawn.y[rank])
+        assert corner.setdefault(("row", band, at["pp"], inside), y) == pytest.approx(y)
+        assert corner.setdefault(("column", band, at[data], inside), x) == pytest.approx(x)
+
+
+def test_the_job_of_16_gpus_is_drawn_as_the_design_has_it():
+    """
+    Replica   0      1      2      3
+    stage 0  0 1    2 3    4 5    6 7
+    stage 1  8 9   10 11  12 13  14 15
+    """
+    drawn = picture("tp2-cp1-dp4-pp2", rank=5)
+    grid = [
+        np.argsort(drawn.x[drawn.y == y]) + np.flatnonzero(drawn.y == y)[0]
+        for y in np.unique(drawn.y)
+    ]
+    assert [row.tolist() for row in grid] == [list(range(8)), list(range(8, 16))]
+    assert len(drawn.boxes) == 8
+    assert len(drawn.replicas) == 4
+    assert drawn.box_kind == "tp"
+    assert {mark.kind: mark.ranks.tolist() for mark in drawn.marks} == {
+        "tp": [4, 5], "dp": [1, 3, 5, 7], "pp": [5, 13],
+    }  # fmt: skip
+    joins = {line.tone: line for line in drawn.lines}
+    assert set(joins) == {"dp", "pp"}  # tp has its box
+    assert joins["pp"].is_dotted
+    assert not joins["dp"].is_dotted
+    (bar, *ticks) = joins["dp"].segments
+    assert bar[1] == bar[3] > drawn.y[0] + drawn.cell[1]  # below the row
+    assert len(ticks) == 4
+    names = [(label.name, label.first) for label in drawn.labels]
+    assert names == [("stage", 0), ("stage", 1), *(("replica", i) for i in range(4))]
+
+
+def test_cp_blocks_stand_inside_a_replica():
+    drawn = picture("tp2-cp2-dp2-pp2", rank=0)
+    first, second, *_ = sorted({(box[1], box[0]) for box in drawn.boxes})
+    left, top, width, height = drawn.replicas[0]
+    for y, x in (first, second):
+        assert left < x < left + width
+        assert top < y < top + height
+    assert {line.tone for line in drawn.lines} == {"cp", "dp", "pp"}
+    bars = {line.tone: line.segments[0][1] for line in drawn.lines if not line.is_dotted}
+    assert bars["cp"] != bars["dp"]  # they would hide each other
+
+
+@pytest.mark.parametrize(
+    ("text", "gpus_per_node", "ends"),
+    [
+        ("tp2-cp1-dp4-pp2", 8, [("across", 0)]),  # node 0 above, node 1 below
+        ("tp2-cp1-dp4-pp2", 16, []),
+        ("tp1-cp1-dp4-pp1", 2, [("down", 1)]),
+        ("tp1-cp1-dp4-pp1", 1, []),  # each GPU a node: nothing to say
+    ],
+)
+def test_a_mark_stands_where_a_node_ends(text, gpus_per_node, ends):
+    drawn = picture(text, gpus_per_node=gpus_per_node)
+    xs, ys = np.unique(drawn.x), np.unique(drawn.y)
+    found = []
+    for x0, y0, x1, y1 in drawn.node_ends:
+        if x0 == x1:
+            found.append(("down", int((xs < x0).sum()) - 1))
+        else:
+            assert y0 == y1
+            found.append(("across", int((ys < y0).sum()) - 1))
+    assert found == ends
+
+
+@pytest.mark.parametrize("text", MESHES)
+def test_each_band_is_labelled_and_holds_as_many_replicas(text):
+    drawn = picture(text, room=TALL)
+    plan = drawn.plan
+    beside, below = plan.bands
+    dp, pp = drawn.mesh.size(plan.data), drawn.mesh.size("pp")
+    divides = dp % plan.replicas == 0 and pp % plan.stages == 0
+    assert divides or re.search("dp127", text)  # a prime number of replicas
+    if plan.is_tight:
+        assert all(label.name == "band" for label in drawn.labels)
+        return
+    stages = [label for label in drawn.labels if label.name == "stage"]
+    first = {label.first for label in stages}
+    assert 0 in first
+    by_band = {}
+    for label in stages:
+        by_band.setdefault((round(label.x), int(label.y // (drawn.height / below))), []).append(
+            label
+        )
+    assert len({x for x, _ in by_band}) == beside
+    assert len(stages) >= beside * below
+    heads = [label for label in drawn.labels if label.name in ("replica", "replicas")]
+    held = {n for label in heads for n in range(label.first, label.last + 1)}
+    assert held == set(range(dp))
+    lines = sorted({(round(label.x), label.y) for label in stages})
+    assert all(b[1] - a[1] >= 13 for a, b in itertools.pairwise(lines) if a[0] == b[0])
+
+
+def test_numbers_up_to_256_gpus_and_plain_cells_above():
+    assert picture("tp8-cp1-dp8-pp4").is_numbered
+    assert not picture("tp8-cp1-dp16-pp4").is_numbered
+    assert NUMBERED == 256
+
+
+def test_deepseek_s_meshes_have_as_wide_bands_as_each_other():
+    dense, expert = (
+        picture(text, rank=405, room=HALF) for text in ("tp1-cp1-dp128-pp16", "etp1-ep64-edp2-pp16")
+    )
+    assert dense.plan.replicas == expert.plan.cells_across == 64
+    assert dense.plan.bands == expert.plan.bands == (1, 2)
+    assert expert.box_kind == "ep"
+    assert [label.first for label in expert.labels if label.name == "stage"][:4] == [0, 4, 8, 12]
+
+
+@pytest.mark.parametrize(
+    "text", ["tp1-cp1-dp128-pp16", "tp8-cp1-dp128-pp16", "etp1-ep64-edp2-pp16"]
+)
+def test_the_pixels_of_a_large_picture_are_its_cells(text):
+    drawn = picture(text, rank=405, room=TALL)
+    base, marks = drawn.base_pixels(), drawn.mark_pixels()
+    assert np.count_nonzero(base) == drawn.mesh.world_size
+    assert marks[drawn.rows[405], drawn.columns[405]] == 1 + len(drawn.marks)
+    for number, mark in enumerate(drawn.marks):
+        own = [rank for rank in mark.ranks.tolist() if rank != 405]
+        assert (marks[drawn.rows[own], drawn.columns[own]] >= 1 + number).all()
+    marked = {rank for mark in drawn.marks for rank in mark.ranks.tolist()}
+    assert np.count_nonzero(marks) == len(marked)
+
+
+def test_a_rank_that_is_not_there_is_refused():
+    with pytest.raises(LayoutError):
+        picture("tp2-dp2", rank=4)
+
+
+def test_the_page_s_script_gets_every_place_as_folds():
+    """What gradio/picture.js sums up from data-fold is where the cells are."""
+    for text in MESHES:
+        drawn = picture(text, room=TALL)
+        svg = job_svg(drawn, label_words(False, "en"), "described")
+        folds = [
+            [float(value) for value in fold.split(",")]
+            for fold in re.search('data-fold="([^"]*)"', svg)[1].split(";")
+        ]
+        left, top = (float(re.search(f'data-{name}="([^"]*)"', svg)[1]) for name in ("left", "top"))
+        for rank in range(0, drawn.mesh.world_size, max(1, drawn.mesh.world_size // 97)):
+            x, y, rest = left, top, rank
+            for size, period, dx, dy, jump_x, jump_y in folds:
+                rest, at = divmod(rest, int(size))
+                x += at % period * dx + at // period * jump_x
+                y += at % period * dy + at // period * jump_y
+            assert (x, y) == pytest.approx((drawn.x[rank], drawn.y[rank]), abs=0.02)
+
+
+# -- the sentence ----------------------------------------------------------------------------------
+
+FIRST = Controls()
+
+
+@pytest.mark.parametrize(
+    ("controls", "rank", "en", "zh"),
+    [
+        (
+            FIRST,
+            5,
+            "It shares each layer with GPU 4, passes activations to GPU 13, and averages gradients "
+            "with GPUs 1, 3 and 7. Only its pipeline leaves the node.",
+            "它与 GPU 4 分担每一层，把激活值传给 GPU 13，并与 GPU 1、3 和 7 平均梯度。"
+            "只有流水线跨出节点。",
+        ),
+        (
+            FIRST,
+            13,
+            "It shares each layer with GPU 12, receives activations from GPU 5, and averages "
+            "gradients with GPUs 9, 11 and 15. Only its pipeline leaves the node.",
+            "它与 GPU 12 分担每一层，从 GPU 5 接收激活值，并与 GPU 9、11 和 15 平均梯度。"
+            "只有流水线跨出节点。",
+        ),
+        (
+            Controls(nodes=1, tp=8, pp=1),
+            0,
+            "It shares each layer with 7 other GPUs. None of its groups leaves the node.",
+            "它与另外 7 个 GPU 分担每一层。它的组都不跨出节点。",
+        ),
+        (Controls(nodes=1, gpus_per_node=1, tp=1, pp=1), 0, "It works alone.", "它单独工作。"),
+        (
+            from_preset("deepseek-v3"),
+            405,
+            "It exchanges tokens with 63 other GPUs on 8 nodes, passes activations from GPU 277 to "
+            "GPU 533, and averages gradients with 127 other GPUs on 16 nodes. All of its groups "
+            "leave the node.",
+            "它与 8 个节点上的另外 63 个 GPU 交换 token，从 GPU 277 接收激活值并传给 GPU 533，"
+            "并与 16 个节点上的另外 127 个 GPU 平均梯度。它的组全部跨出节点。",
+        ),
+    ],
+)  # fmt: skip
+def test_the_sentence_says_who_is_grouped_with_a_gpu(controls, rank, en, zh):
+    layout = read(controls)
+    assert sentence_of(layout, rank, "en") == en
+    assert sentence_of(layout, rank, "zh") == zh
+
+
+def test_gradients_are_averaged_over_cp_too():
+    layout = read(Controls(nodes=4, cp=2))
+    assert [(role, one.name) for role, one in spoken(layout)] == [
+        ("tp", "tp"), ("cp", "cp"), ("pp", "pp"), ("dp", "dp-cp"),
+    ]  # fmt: skip
+
+
+def test_the_layers_of_the_stages_stand_beside_them_where_a_model_is_set():
+    assert layers_of(Controls(layers="32"), 2) == ("0–15", "16–31")
+    assert layers_of(Controls(layers="8", vpp="2"), 2) == ("0–1, 4–5", "2–3, 6–7")
+    assert layers_of(Controls(layers="61"), 2) == layers_of(Controls(), 2) == ()
+    page = answer(Controls(layers="32")).picture
+    assert "layers 16–31" in page
+
+
+@pytest.mark.parametrize("preset", ["playground-16", "deepseek-v3", "llama3-405b-3"])
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_first_screen_has_at_most_120_words_before_its_last_picture(preset, language):
+    page = answer(from_preset(preset), language).picture
+    first = page[: page.rindex('<svg class="job')]
+    words = re.sub(r"<[^>]*>", " ", first)
+    assert len(words.split()) <= 120
+    assert len(re.findall("[一-鿿]", words)) <= 120

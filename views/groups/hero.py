@@ -1,0 +1,145 @@
+"""The first screen of the Groups view: who is grouped with one GPU, said, drawn and listed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from descriptions import JOB, counted
+from groups import LayoutError, Mesh
+from groups.grouping import Grouping
+from groups.stages.layers import stage_layers
+from groups.stages.layout_strings import parse_layout, stage_layers_of_layout
+from render.palette import tones
+from render.scenes import job as scene
+from render.scenes.job_plan import HALF, NUMBERED, TALL, WHOLE
+from render.svg import job as svg
+
+from ..base.state import Controls, Layout, is_empty, main_groupings, typed
+from .sentence import question, sentence_of, spoken
+
+MOST_STAGES = 64
+"""Stages whose layers are told."""
+
+
+def told_groups(layout: Layout) -> tuple[Grouping, ...]:
+    """What the picture marks and the card lists: the layout's main kinds, then others shown."""
+    shown = (one for one in layout.shown if one.size > 1)
+    return tuple(dict.fromkeys((*main_groupings(layout), *shown)))
+
+
+def known_groups(layout: Layout) -> list[Grouping]:
+    """Every group that the page's script has to know: those told, and those only spoken of."""
+    return list(dict.fromkeys((*told_groups(layout), *(one for _, one in spoken(layout)))))
+
+
+def layers_of(controls: Controls, pp: int) -> tuple[str, ...]:
+    """The layers of each stage as text; nothing where no model is set, or it does not fit."""
+    if is_empty(controls.layers) or pp > MOST_STAGES:
+        return ()
+    vpp = None if is_empty(controls.vpp) else typed(controls.vpp)
+    try:
+        stages = layers_by_stage(controls, pp, vpp)
+    except LayoutError:
+        return ()
+    return tuple(", ".join(_range(chunk) for chunk in stage if chunk) or "–" for stage in stages)
+
+
+def layers_by_stage(controls: Controls, pp: int, vpp: object) -> list[list[list[int]]]:
+    """Layers by stage and chunk, from their number or from a pipeline layout's text."""
+    given = typed(controls.layers)
+    if isinstance(given, str) and "t" in given:
+        flat = [one for stage in parse_layout(given) for one in stage]
+        return stage_layers_of_layout(given, flat.count("decoder"), pp, vpp, flat.count("mtp"))
+    account = controls.account is True
+    return stage_layers(given, pp, vpp, account_for_embedding=account, account_for_loss=account)
+
+
+def _range(layers: Sequence[int]) -> str:
+    return str(layers[0]) if len(layers) == 1 else f"{layers[0]}–{layers[-1]}"
+
+
+def hero_html(
+    layout: Layout,
+    sides: Sequence[tuple[str, Mesh, tuple[Grouping, ...]]],
+    rank: int,
+    layers: Sequence[str],
+    language: str,
+) -> str:
+    """The question, its answer, the picture of each grid, and the card of the GPU."""
+    alone = WHOLE if layout.world_size <= NUMBERED else TALL
+    room = alone if len(sides) == 1 else HALF
+    figures = "".join(
+        _figure(layout, mesh, shown, rank, layers, room, language, len(sides) > 1)
+        for _, mesh, shown in sides
+    )
+    kinds = len(told_groups(layout))
+    two = " two" if len(sides) > 1 else ""
+    return (
+        f'<div class="hero{two}"><h2 class="question">{escape(question(rank, language))}</h2>'
+        f'<p class="answer" aria-live="polite">{escape(sentence_of(layout, rank, language))}</p>'
+        f'<div class="jobs">{figures}</div>'
+        f'<div class="card aside" style="--kinds:{kinds}"><div class="told"></div>'
+        f'<p class="hint">{escape(JOB["hint"][language])}</p></div></div>'
+    )
+
+
+def _figure(
+    layout: Layout,
+    mesh: Mesh,
+    shown: Sequence[Grouping],
+    rank: int,
+    layers: Sequence[str],
+    room: tuple[float, float],
+    language: str,
+    has_title: bool,
+) -> str:
+    """One grid; its title says which, where there are two."""
+    pipelines = layout.every.get("pp")
+    if pipelines is not None and pipelines.size > 1 and pipelines not in shown:
+        shown = (*shown, pipelines)  # both grids have them
+    tone = tones([one.name for one in shown])
+    picture = scene.job_picture(mesh, shown, layout.gpus_per_node, rank, room, tone, layers)
+    known = known_groups(layout)
+    of_experts = mesh == layout.expert
+    numbers = [known.index(one) for one in shown]
+    drawn = svg.job_svg(
+        picture,
+        label_words(of_experts, language),
+        _described(layout, picture, shown, language),
+        numbers,
+    )
+    title = ""
+    if has_title:
+        name, body = ("experts", "expert_body") if of_experts else ("dense", "dense_body")
+        sizes = " · ".join(f"{axis.name}{axis.size}" for axis in mesh.axes if axis.size > 1)
+        title = (
+            f"<figcaption><b>{escape(JOB[name][language])}: {sizes}</b> "
+            f"<span>{escape(JOB[body][language])}</span></figcaption>"
+        )
+    key = (
+        f'<p class="key"><i></i> {escape(JOB["node_end"][language])}</p>'
+        if picture.node_ends
+        else ""
+    )
+    return f"<figure>{title}{drawn}{key}</figure>"
+
+
+def label_words(of_experts: bool, language: str) -> dict[str, str]:
+    """The templates of the picture's labels."""
+    prefix = "label_expert_" if of_experts else "label_"
+    names = {name: f"label_{name}" for name in ("stage", "layers", "band")}
+    names |= {name: f"{prefix}{name}" for name in ("replica", "replicas")}
+    return {name: JOB[text][language] for name, text in names.items()}
+
+
+def _described(
+    layout: Layout, picture: scene.JobPicture, shown: Iterable[Grouping], language: str
+) -> str:
+    from .view import marks_text
+
+    return JOB["described"][language].format(
+        gpus=counted(layout.world_size, "gpu", language),
+        nodes=counted(layout.nodes, "node", language),
+        groups=marks_text(picture.marks, shown, picture.rank, language),
+    )

@@ -1,0 +1,106 @@
+"""What one GPU shares with whom, in one sentence.
+
+    It <clause of each kind>. <what of them leaves the node>
+
+The page's script says the same of the GPU under the pointer, from the same templates (texts/job.py)
+by the same rule (`sentenceOf` in gradio/picture.js): a test holds one against the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from descriptions import JOB
+from groups.grouping import Grouping
+
+from ..base.state import Layout
+
+FEW = 4
+"""Other GPUs of a group up to which each is named."""
+
+
+def spoken(layout: Layout) -> list[tuple[str, Grouping]]:
+    """The groups that the sentence is about, each with what it is there for, the nearest first.
+
+    Gradients are averaged over cp too, where there is one.
+    """
+    data = "dp" if layout.mesh.size("cp") == 1 else "dp-cp"
+    names = [("tp", "tp"), ("cp", "cp"), ("pp", "pp"), ("dp", data)]
+    if layout.has_experts:
+        names.insert(2, ("ep", "ep"))
+    found = [(role, layout.every[name]) for role, name in names if name in layout.every]
+    return [(role, one) for role, one in found if one.size > 1]
+
+
+def question(rank: int, language: str) -> str:
+    return JOB["question"][language].format(rank=rank)
+
+
+def sentence_of(layout: Layout, rank: int, language: str) -> str:
+    """The sentence about one GPU.
+
+    >>> from ..base.state import Controls, read
+    >>> sentence_of(read(Controls(tp=2, pp=2, nodes=2)), 5, "en")[:44]
+    'It shares each layer with GPU 4, passes acti'
+    """
+    clauses, leaving = [], []
+    groups = spoken(layout)
+    for role, grouping in groups:
+        ranks = sorted(grouping.members(rank).tolist())
+        nodes = len({one // layout.gpus_per_node for one in ranks})
+        clauses.append(_clause(role, ranks, rank, nodes, language).strip())
+        if nodes > 1:
+            leaving.append(JOB[f"name_{role}"][language])
+    if not clauses:
+        return JOB["says"][language].format(clauses=JOB["says_alone"][language])
+    said = JOB["says"][language].format(clauses=_joined(clauses, language))
+    gap = "" if language == "zh" else " "
+    return f"{said}{gap}{_leaving(leaving, len(groups), language)}"
+
+
+def _clause(role: str, ranks: Sequence[int], rank: int, nodes: int, language: str) -> str:
+    if role != "pp":
+        others = [one for one in ranks if one != rank]
+        return JOB[f"says_{role}"][language].format(gpus=_gpus(others, nodes, language))
+    at = ranks.index(rank)
+    place = "first" if at == 0 else "last" if at == len(ranks) - 1 else "middle"
+    before, after = (
+        JOB["one"][language].format(rank=ranks[one % len(ranks)]) for one in (at - 1, at + 1)
+    )
+    return JOB[f"says_{place}"][language].format(before=before, after=after)
+
+
+def _gpus(ranks: Sequence[int], nodes: int, language: str) -> str:
+    if len(ranks) == 1:
+        return JOB["one"][language].format(rank=ranks[0])
+    if len(ranks) <= FEW:
+        return JOB["few"][language].format(ranks=listed(list(map(str, ranks)), language))
+    words = "many_nodes" if nodes > 1 else "many"
+    return JOB[words][language].format(count=f"{len(ranks):,}", nodes=f"{nodes:,}")
+
+
+def listed(words: Sequence[str], language: str) -> str:
+    """
+    >>> listed(["1", "3", "7"], "en")
+    '1, 3 and 7'
+    """
+    if len(words) < 2:
+        return "".join(words)
+    return JOB["comma"][language].join(words[:-1]) + JOB["and"][language] + words[-1]
+
+
+def _joined(clauses: Sequence[str], language: str) -> str:
+    if len(clauses) < 2:
+        return "".join(clauses)
+    last = JOB["last_of_two" if len(clauses) == 2 else "last"][language]
+    return JOB["then"][language].join(clauses[:-1]) + last + clauses[-1]
+
+
+def _leaving(names: Sequence[str], groups: int, language: str) -> str:
+    if not names:
+        return JOB["says_none"][language]
+    if len(names) == 1 and groups > 1:
+        return JOB["says_only"][language].format(name=names[0])
+    if len(names) == groups:
+        return JOB["says_all"][language]
+    return JOB["says_some"][language].format(names=listed(names, language))
