@@ -29,6 +29,7 @@ from views import page
 from views.api import ENDPOINTS
 from views.api_layout import layout
 from views.gradio import widgets
+from views.hang.files import evidence
 from views.server.endpoints import answering, serving
 from views.server.guard import Guard
 from views.server.lanes import Lanes
@@ -52,7 +53,8 @@ def create_app() -> gr.Blocks:
         delete_cache=(600, 3600),
         analytics_enabled=False,
     ) as demo:
-        functions = (answering(page.draw, lanes), answering(page.save, lanes))
+        functions = [answering(one, lanes) for one in (page.draw, page.save)]
+        functions.append(answering(evidence, lanes, heavy=True))
         widgets.page(page.first_html(), page.script_data(), *functions)
         for name, endpoint in {"layout": layout, **ENDPOINTS}.items():
             gr.api(serving(endpoint, lanes), api_name=name)

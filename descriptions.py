@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from texts.controls import CONTROLS, DP_KINDS, SHORT_LABELS, VIEWS
 from texts.frameworks import FRAMEWORKS, OWN_GROUPS, UNSETTLED
+from texts.hang import hang_sentence
 from texts.hosts import HOSTS_REMARKS, HOSTS_WORDS, LAUNCHER_NOTES, ORDER_REASONS
 from texts.job import JOB
 from texts.kinds import KINDS, kind_of
@@ -22,6 +23,7 @@ from texts.operations import ALGORITHM_TEXTS, OPERATION_TEXTS
 from texts.page import HOW_TO_READ, HOW_TO_READ_LARGE, NOUNS, PAGE, counted
 from texts.presets import NOTES_ZH
 from texts.refusals import REFUSALS, SPANS
+from texts.run import RUN
 from texts.shapes import LANGUAGES, Control, GroupType, Kind, Link, Text
 from texts.shell import SECTIONS, SHELL
 from texts.traffic import (
@@ -65,6 +67,7 @@ __all__ = [
     "PURPOSES",
     "REASONS",
     "REFUSALS",
+    "RUN",
     "SEARCH_LEFT_OUT",
     "SECTIONS",
     "SHELL",
@@ -82,6 +85,7 @@ __all__ = [
     "Link",
     "Text",
     "counted",
+    "hang_sentence",
     "kind_of",
     "note_text",
 ]

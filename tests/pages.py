@@ -98,6 +98,8 @@ def draw(changes: Mapping[str, object]) -> Answer:
 def views_of(name: str) -> list[str]:
     """The views that an input may matter to: all, unless it is one of a single view's own."""
     owners = {"versus": "orders", "ranks": "ranks", "kept": "compare", "paste": "launch"}
+    owners |= {"evidence": "hang", "digest": "hang", "racks": "hosts", "objective": "hosts"}
+    owners |= {"measures": "hosts", "worse": "hosts"}
     for view in ("collectives", "pipeline", "memory", "traffic"):
         owners.update((own, view) for own, _ in flat(getattr(Asked(), view)))
     others = {"memory": ["search"], "traffic": ["search", "compare"]}

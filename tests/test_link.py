@@ -85,6 +85,8 @@ ASKED = {
     "rank": ["0", "13", "many"],
     "versus": [AUTO, *CONVENTIONS],
     "ranks": ["3, 11, 16-23", "[rank 3]: stuck\n[rank 5]: too", "", "a&b=c#d?e%20+"],
+    "objective": ["pp-first", "x"],
+    "worse": ["low", "x"],
     "kept": ["?v=1", "?v=1&tp=4&more=embd,pp&lang=zh", "https://host/x?v=1&order=tp-cp-ep-dp-pp"],
 }
 

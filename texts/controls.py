@@ -6,11 +6,13 @@ from __future__ import annotations
 from .collectives import COLLECTIVES_CONTROLS
 from .memory import MEMORY_CONTROLS
 from .pipeline import PIPELINE_CONTROLS
+from .run import RUN_CONTROLS
 from .shapes import Control, Text
 from .traffic import TRAFFIC_CONTROLS
 
 CONTROLS: dict[str, Control] = {
     **COLLECTIVES_CONTROLS,
+    **RUN_CONTROLS,
     "group_type": Control(
         Text("Parallel group type", "并行组类型"),
         Text("Which kinds of group to draw.", "要画哪几种组。"),
@@ -211,4 +213,6 @@ VIEWS: dict[str, Text] = {
     "search": Text("Better layouts", "更好的布局"),
     "compare": Text("Compare", "比较"),
     "launch": Text("Launch", "启动命令"),
+    "hang": Text("Hang", "挂起"),
+    "hosts": Text("Hosts", "主机"),
 }

@@ -171,6 +171,10 @@ HANG_REFUSALS: dict[str, Text] = {
     "bad-dump": Text(
         "{file} is no dump that can be read: {why}.", "{file} 不是可读取的转储：{why}。"
     ),
+    "bad-digest": Text(
+        "What the files said can no longer be read: choose them again.",
+        "文件的摘要已无法读取：请重新选择文件。",
+    ),
     "ranks-in-groups": Text(
         "The text names only places in groups ({ranks}), no GPU of the job.",
         "文本只给出了组内序号（{ranks}），没有给出作业中的 GPU。",

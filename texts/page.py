@@ -350,6 +350,8 @@ NOUNS: dict[str, tuple[str, str, str]] = {
     "group": ("group", "groups", "个组"),
     "rank": ("rank", "ranks", "个 rank"),
     "node": ("node", "nodes", "个节点"),
+    "host": ("host", "hosts", "台主机"),
+    "file": ("file", "files", "个文件"),
     "microbatch": ("micro-batch", "micro-batches", "个 micro-batch"),
 }
 """A noun in English, one and many, and with its counter in Chinese."""

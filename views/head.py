@@ -6,7 +6,7 @@ import json
 from html import escape
 from typing import Any
 
-from descriptions import PAGE, SECTIONS, SHELL, VIEWS
+from descriptions import PAGE, RUN, SECTIONS, SHELL, VIEWS
 
 from .base.state import Controls, Layout
 from .column import language_choices
@@ -15,7 +15,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "see": ("groups", "nodes", "orders", "ranks"),
     "step": ("collectives", "pipeline", "memory", "traffic"),
     "choose": ("search", "compare"),
-    "run": ("launch",),
+    "run": ("launch", "hang", "hosts"),
 }
 """The views of each section."""
 
@@ -25,6 +25,7 @@ def head_html(language: str) -> str:
     return (
         f'<h1>{escape(PAGE["title"][language])}</h1><div id="chips"></div><div class="right">'
         f"{_button({'view': 'launch'}, SHELL['paste_script'][language])}"
+        f"{_button({'view': 'hang'}, RUN['job_hangs'][language])}"
         f'<span class="languages" role="group" aria-label="Language / 语言">'
         f"{language_choices(language)}</span>"
         f'<button type="button" class="primary" data-copy-link '

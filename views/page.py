@@ -19,8 +19,8 @@ from groups.budget import spend, within
 from render.scenes.groups import PANEL_LIMIT
 
 from .base import form
-from .base.inputs import Asked
-from .base.link import Linked, fields_of_links, from_query, from_sent, link_of, parsed
+from .base.inputs import Asked, filled
+from .base.link import OMITTED, Linked, fields_of_links, from_query, from_sent, link_of, parsed
 from .base.messages import sentence
 from .base.problems import problem_html
 from .base.state import Controls, Layout, language_of, rank_or_none, read
@@ -31,7 +31,9 @@ from .export import PICTURES, TABLES, download
 from .groups.details import details_html
 from .groups.hero import layers_of
 from .groups.view import picture_html
+from .hang.view import hang_html
 from .head import chips_html, head_html, nav_html
+from .hosts.view import hosts_html
 from .launch.view import launch_html
 from .memory.view import memory_html
 from .nodes.view import nodes_html
@@ -92,6 +94,8 @@ DRAWN: dict[str, Callable[[Layout, Linked], str]] = {
     ),
     "compare": lambda layout, now: compare_html(layout, now.controls, now.asked, now.language),
     "launch": lambda layout, now: launch_html(layout, now.controls, now.asked.paste, now.language),
+    "hang": lambda layout, now: hang_html(layout, now.asked, now.language),
+    "hosts": lambda layout, now: hosts_html(layout, now.asked, now.language),
 }
 """What each view shows of a layout that works."""
 
@@ -190,7 +194,11 @@ def _opened(now: Linked, link: str | None) -> tuple[Linked, str | None]:
         from_query(link)
     except LayoutError as error:
         language = language_of(now.language)
-        fresh = Linked(Controls(), Asked(paste=now.asked.paste), language)
+        fresh = Linked(
+            Controls(),
+            filled(Asked(), {name: getattr(now.asked, name) for name in OMITTED}),
+            language,
+        )
         return fresh, notice_html(sentence(error, language), language)
     return now, ""
 

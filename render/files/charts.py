@@ -14,7 +14,7 @@ from ..scenes.charts import BarsChart, HeldChart, MatrixChart, TimelineChart
 from ..scenes.groups import GAP
 from ..svg import shards as places
 from ..svg.exchange import Exchange
-from ..svg.heat import Heat, cell_texts, level_colours
+from ..svg.heat import Heat, cell_texts
 from ..svg.matrix import COLOURS, LEVELS
 from ..svg.shards import Shards
 from .canvas import BASELINE, LABEL, LOOKS, Look, Words, add, boxes, draw_words, prepare, rounded
@@ -68,7 +68,7 @@ def draw_heat(ax: Axes, heat: Heat, theme: str = "light") -> None:
     """Every GPU on its node, filled by its level; a large world as one picture."""
     look = LOOKS[theme]
     if heat.is_large:
-        colours = np.array([rgb(look.page), *map(rgb, level_colours())], dtype=np.uint8)
+        colours = np.array([rgb(look.page), *map(rgb, heat.palette)], dtype=np.uint8)
         box = (heat.left, heat.width, heat.nodes.grid.rows * heat.cell, 0)
         cells = colours[heat.board()]
         ax.imshow(cells, interpolation="none", extent=box, aspect="auto", clip_on=False)
@@ -82,7 +82,7 @@ def draw_heat(ax: Axes, heat: Heat, theme: str = "light") -> None:
 
 def _heat_cells(ax: Axes, heat: Heat, look: Look) -> list[Words]:
     """Frames and cells of a small world; the words in them."""
-    tiles, colours = heat.tiles, level_colours()
+    tiles, colours = heat.tiles, heat.palette
     side = tiles.cell - GAP
     frames = [rounded(w, h, 6.0) + np.array([x, y]) for x, y, w, h in tiles.frames]
     edge = {"edgecolors": look.edge, "linewidths": 0.75}

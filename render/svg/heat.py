@@ -7,6 +7,7 @@ embedded picture of one pixel a GPU.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,6 +28,9 @@ PALE, DARK, OVER = "#dcefed", "#006a65", "#8d1c44"
 
 WIDTH, HEIGHT = 720.0, 420.0
 """Most pixels of a picture of a large world."""
+
+RING = 6.0
+"""Least radius of a ring round a pixel."""
 
 LEFT, LABEL_ROOM = 60.0, 18.0
 """Pixels left of such a picture, and that the label of a row of nodes needs."""
@@ -57,13 +61,22 @@ class Heat:
     """Every GPU on its node, filled by its level.
 
     level: of each rank, int64, shape (world,). amounts: what to print of each rank under its
-    number; a large world prints none. legend: a colour and what it means, for files.
+    number; a large world prints none. legend: a colour and what it means, for files. colours: of
+    the levels, where they are not those of `level_colours`. marked: ranks that a large world
+    rings.
     """
 
     level: np.ndarray
     amounts: Sequence[str]
     gpus_per_node: int
     legend: tuple[tuple[str, str], ...] = ()
+    colours: tuple[str, ...] = ()
+    marked: tuple[int, ...] = ()
+
+    @cached_property
+    def palette(self) -> tuple[str, ...]:
+        """The colour of each level."""
+        return self.colours or tuple(level_colours())
 
     @property
     def is_large(self) -> bool:
@@ -139,8 +152,11 @@ def cell_texts(rank: int, amount: str, side: float) -> list[tuple[float, float, 
     return [(side * 0.46, side * 0.36, str(rank)), (side * 0.82, small, amount)]
 
 
-def heat_svg(heat: Heat, description: str) -> str:
-    """The picture as SVG; ``description`` is its text equivalent for screen readers."""
+def heat_svg(heat: Heat, description: str, *, leads: bool = False) -> str:
+    """The picture as SVG; ``description`` is its text equivalent for screen readers.
+
+    leads: whether a click on a GPU leads to the view of its groups.
+    """
     down = 4.0 if heat.is_large else 0.0  # from the middle of a row to a text's baseline
     labels = "".join(
         f'<text x="{heat.left - 6:g}" y="{y + down:g}" text-anchor="end">{text}</text>'
@@ -150,21 +166,27 @@ def heat_svg(heat: Heat, description: str) -> str:
         f'<svg class="heat{" large" if heat.is_large else ""}" role="img" '
         f'viewBox="0 0 {heat.width:g} {heat.height:g}" style="max-width:{heat.width:g}px" '
         f'aria-label="{escape(description)}"><g class="rows">{labels}</g>'
-        f"{_pixels(heat) if heat.is_large else _cells(heat)}</svg>"
+        f"{_pixels(heat) if heat.is_large else _cells(heat, leads)}</svg>"
     )
 
 
-def _cells(heat: Heat) -> str:
+def _leads(rank: int) -> str:
+    """What a click sets of the page's state."""
+    changes = escape(json.dumps({"view": "ranks", "rank": str(rank)}))
+    return f' data-set="{changes}"'
+
+
+def _cells(heat: Heat, leads: bool) -> str:
     tiles = heat.tiles
     side = tiles.cell - GAP
-    colours = level_colours()
+    colours = heat.palette
     inks = [ink(colour) for colour in colours]
     frames = "".join(
         f'<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" rx="6"/>'
         for x, y, w, h in tiles.frames
     )
     cells = "".join(
-        f'<g transform="translate({x + GAP / 2:g},{y + GAP / 2:g})">'
+        f'<g{_leads(rank) if leads else ""} transform="translate({x + GAP / 2:g},{y + GAP / 2:g})">'
         f'<rect width="{side:g}" height="{side:g}" rx="{side / 8:g}" fill="{colours[own]}"/>'
         f"{_texts(rank, amount, side, inks[own])}</g>"
         for rank, (x, y, own, amount) in enumerate(
@@ -183,10 +205,21 @@ def _texts(rank: int, amount: str, side: float, colour: str) -> str:
 
 
 def _pixels(heat: Heat) -> str:
-    uri = palette_png(heat.board(), [rgb(colour) for colour in level_colours()])
+    uri = palette_png(heat.board(), [rgb(colour) for colour in heat.palette])
     grid = heat.nodes.grid
     return (
         f'<image x="{LEFT:g}" width="{grid.columns * heat.cell:g}" '
         f'height="{grid.rows * heat.cell:g}" preserveAspectRatio="none" '
-        f'style="image-rendering:pixelated" href="{uri}"/>'
+        f'style="image-rendering:pixelated" href="{uri}"/>{_rings(heat)}'
+    )
+
+
+def _rings(heat: Heat) -> str:
+    """A ring round each marked pixel: one alone would not be seen."""
+    cells = heat.nodes.grid.cells()[list(heat.marked)] if heat.marked else np.array([], np.int64)
+    rows, columns = np.divmod(cells, heat.nodes.grid.columns)
+    rings = zip(LEFT + (columns + 0.5) * heat.cell, (rows + 0.5) * heat.cell)
+    return "".join(
+        f'<circle class="ring" cx="{x:g}" cy="{y:g}" r="{max(RING, heat.cell):g}"/>'
+        for x, y in rings
     )

@@ -10,7 +10,7 @@ import contextlib
 import io
 import runpy
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from unittest import mock
 
@@ -25,16 +25,16 @@ from views.column import notice_html
 from views.page import answer
 
 
-def page_of(query: str, language: str, paste: str = "") -> str:
+def page_of(query: str, language: str, unlinked: Mapping[str, str] | None = None) -> str:
     """The page at an address, as HTML: status, view and details; of a bad link what is said of it.
 
-    language: of a reader whose link names none. paste: what stands in the box for launch commands.
+    language: of a reader whose link names none. unlinked: what stands in boxes that no link holds.
     """
     try:
         now = from_query(query)
     except LayoutError as error:
         return notice_html(sentence(error, language), language)
-    asked = filled(now.asked, {"paste": paste})
+    asked = filled(now.asked, unlinked or {})
     found = answer(now.controls, now.language or language, asked=asked)
     return "\n".join(part for part in (found.status, found.picture, found.details) if part)
 

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from groups.presets import PRESETS, Preset
+from views.base.link import OMITTED
 
 from .ask import command, endpoint, page_of
 
@@ -40,6 +41,12 @@ tensor_parallel_degree = 8
 pipeline_parallel_degree = "two"
 [training]
 local_batch_size = 2
+"""
+
+TP_GROUP = "PG ID 2 PG GUID 40(TENSOR_MODEL_PARALLEL_GROUP)"
+WATCHDOG = f"""[rank0]:[E] [{TP_GROUP} Rank 0] failure detected by watchdog at work sequence id: 7
+[rank0]:[E] [{TP_GROUP} Rank 0] PG status: last enqueued work: 7, last completed work: 6
+[rank1]:[E] [{TP_GROUP} Rank 1] PG status: last enqueued work: 6, last completed work: 6
 """
 
 CHANGED: dict[str, list[dict[str, str]]] = {
@@ -110,6 +117,13 @@ CHANGED: dict[str, list[dict[str, str]]] = {
         {"kept": "v=2"},
         {"kept": "?v=1&tp=3"},
     ],
+    "hang": [{"evidence": WATCHDOG}, {"evidence": "rank 3 is silent"}, {}, {}],
+    "hosts": [
+        {"hosts": "SwitchName=a Nodes=n[0-1]\nSwitchName=b Nodes=n[2-3]", "measures": "0,1\n1,9"},
+        {"hosts": "n[0-63]", "objective": "pp-first"},
+        {"hosts": "n1 slots=x"},
+        {},
+    ],
     "launch": [{"paste": SCRIPT}, {"paste": TITAN}, {"paste": "no flags <i>here</i>"}],
 }
 """For each view its own inputs, changed in several ways, which the presets take in turn; an empty
@@ -138,9 +152,9 @@ def views() -> Iterator[Case]:
 
 def _page(name: str, fields: dict[str, str], language: str) -> Case:
     fields = dict(fields)
-    paste = fields.pop("paste", "")
+    unlinked = {name: fields.pop(name) for name in OMITTED if name in fields}
     query = urlencode({"v": "1", **fields})
-    return f"views/{name}", partial(page_of, query, language, paste)
+    return f"views/{name}", partial(page_of, query, language, unlinked)
 
 
 def said_by(name: str, preset: Preset) -> dict[str, str]:

@@ -22,6 +22,13 @@ class Asked:
     ranks: Any = ""
     kept: Any = ""  # the link of the layout to compare with
     paste: Any = ""  # a launch command
+    evidence: Any = ""  # of a hang
+    digest: Any = ""  # what files of a hang said (views/hang/digest.py)
+    hosts: Any = ""  # machines by name
+    racks: Any = ""  # where they stand, where another text says it
+    objective: Any = "dp-first"
+    measures: Any = ""  # a number for each rank
+    worse: Any = "high"
     collectives: CollectivesAsked = field(default_factory=CollectivesAsked)
     pipeline: PipelineAsked = field(default_factory=PipelineAsked)
     # With the model and its training, which other views ask about too.

@@ -40,7 +40,7 @@ SHORT = {"view": "show"}
 
 LONG = {short: name for name, short in SHORT.items()}
 
-OMITTED = ("paste",)
+OMITTED = ("paste", "evidence", "digest", "hosts", "racks", "measures")
 """What a link does not hold: text that somebody pasted may be long, or not meant for others."""
 
 LONGEST_QUERY = 8_000

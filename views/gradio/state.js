@@ -25,9 +25,13 @@ function linkOf(state) {
   return parts.length ? 'v=2&' + parts.join('&') : '';
 }
 
+// What no link holds stays as it is.
+const unlinked = () =>
+  Object.fromEntries(fields.filter(([, short]) => !short).map(([name]) => [name, state?.[name] ?? '']));
+
 // What a link says; whether it is one of ours at all is for the server to say, which gets it whole.
 function stateOf(query) {
-  const found = { ...starts, lang: READER, paste: state?.paste ?? '' };
+  const found = { ...starts, ...unlinked(), lang: READER };
   const given = [...new URLSearchParams(query)].filter((pair) => !isForeign(pair));
   for (const [name, value] of given) {
     if (name in longNames) found[longNames[name]] = value;
@@ -150,7 +154,7 @@ function show({ regions, language, state: fresh }, question) {
   }
   for (const [name, html] of Object.entries(regions)) paintRegion(name, html);
   if (fresh && state === question) {
-    state = { ...fresh, lang: language, paste: state.paste };
+    state = { ...fresh, ...unlinked(), lang: language };
     write({ isNew: false });
   }
   element.querySelector('.app').dataset.view = state.view;

@@ -27,7 +27,7 @@ VIEWS = ROOM.parent
 SCRIPTS = ("paint.js", "state.js", "form.js", "sizes.js")
 """What the page is run by, in this order; page.js starts it."""
 
-OF_VIEWS = ("collectives", "pipeline", "memory", "traffic")
+OF_VIEWS = ("collectives", "pipeline", "memory", "traffic", "hang")
 """Views with a script and a style sheet of their own."""
 
 

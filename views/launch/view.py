@@ -220,10 +220,11 @@ def _command(job: Job, model: dict[str, Any], framework: str, language: str) -> 
         return (
             f'<section class="command">{title}<p>{escape(sentence(error, language))}</p></section>'
         )
-    return f'<section class="command">{title}{_copyable(text, language)}</section>'
+    return f'<section class="command">{title}{copyable(text, language)}</section>'
 
 
-def _copyable(text: str, language: str) -> str:
+def copyable(text: str, language: str) -> str:
+    """A text with a button that copies it."""
     return (
         f'<button type="button" class="copy" data-done="{PAGE["copied"][language]}">'
         f'{PAGE["copy_text"][language]}</button><pre tabindex="0">{escape(text)}</pre>'
@@ -239,7 +240,7 @@ def _check(layout: Layout, language: str) -> str:
         f'<div class="intro"><h2>{PAGE["check_title"][language]}</h2>'
         f"<p>{PAGE['check_body'][language]}</p></div>"
         f'<details class="own"><summary>{PAGE["check_show"][language]}</summary>'
-        f"{_copyable(check_text(layout), language)}</details>"
+        f"{copyable(check_text(layout), language)}</details>"
     )
 
 

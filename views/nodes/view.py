@@ -25,7 +25,7 @@ def nodes_html(layout: Layout, language: str) -> str:
         f'<th scope="col">{escape(_domain_name(domain, layout, language))}</th>'
         for domain in domains
     )
-    body = "".join(_row(names, spans, language) for names, spans in table)
+    body = "".join(audit_row(names, spans, language) for names, spans in table)
     return framed(
         layout,
         language,
@@ -60,7 +60,8 @@ def chips(names: Iterable[str]) -> str:
     )
 
 
-def _row(names: tuple[str, ...], spans: list[Span], language: str) -> str:
+def audit_row(names: tuple[str, ...], spans: list[Span], language: str) -> str:
+    """How the groups of some names stand on each kind of domain."""
     cells = "".join(_cell(names, one, language) for one in spans)
     groups = counted(spans[0].groups, "group", language)
     size = f"<td>{spans[0].size:,}<br><small>{groups}</small></td>"

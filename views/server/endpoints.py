@@ -14,12 +14,17 @@ from ..base.endpoint import words_of
 from .lanes import BusyError, Lanes
 
 
-def answering(function: Callable[[Any], str], lanes: Lanes) -> Callable[[str], Awaitable[str]]:
-    """The same function of a text for the page's script, which is told where the server is busy."""
+def answering(
+    function: Callable[[Any], str], lanes: Lanes, *, heavy: bool = False
+) -> Callable[[Any], Awaitable[str]]:
+    """The same function of a text for the page's script, which is told where the server is busy.
 
-    async def answered(sent: str) -> str:
+    heavy: whether it is, whatever it is sent.
+    """
+
+    async def answered(sent: Any) -> str:
         try:
-            return await lanes.run(function, sent)
+            return await lanes.run(function, sent, heavy=heavy)
         except BusyError:
             return '{"busy": true}'
 

@@ -7,6 +7,7 @@ with a traceback in the log.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -30,6 +31,13 @@ TAKEN = dict.fromkeys(
 )
 """What may be posted below `API`, by the beginning of its path, and the bytes it may have. All else
 that Gradio would take is refused: files (upload, process_recording), a log-in."""
+
+EVIDENCE = API + "evidence"
+LARGEST_EVIDENCE = 34_000_000
+"""The one exception: files of a hang (views/hang/files.py), 32 MB and their names, in one body that
+is read in memory; of one visitor after the other, each within LONGEST_EVIDENCE seconds."""
+
+LONGEST_EVIDENCE = 60.0
 
 USED = ("data", "fn_index", "session_hash", "trigger_id")
 """What of an event's body is passed on; what else Gradio would read, the page has no use for."""
@@ -61,6 +69,7 @@ class Guard:
 
     def __init__(self, app: Callable[..., Any]) -> None:
         self.app = app
+        self._takes_files = False
 
     async def __call__(self, scope: Scope, receive: Callable, send: Callable) -> None:
         if scope["type"] != "http":
@@ -86,6 +95,9 @@ class Guard:
         if scope["method"] in ("GET", "HEAD", "OPTIONS"):
             await self.app(scope, receive, answer.send)
             return
+        if path == EVIDENCE:
+            await answer.say(200, await self._files(scope, receive))
+            return
         body = await _body(scope, receive, _limit(path))
         if path.startswith(API + "component_server"):
             function, text = _server_function(scope["app"].get_blocks(), _sent(body))
@@ -97,6 +109,19 @@ class Guard:
             if "/v2/" not in path:
                 body = json.dumps({name: sent[name] for name in USED if name in sent}).encode()
         await self.app(scope, _once(body, receive), answer.send)
+
+    async def _files(self, scope: Scope, receive: Callable) -> str:
+        """What the files of a hang say."""
+        if self._takes_files:
+            raise RefusedError(503, "The server is reading other files: try again in a moment.")
+        self._takes_files = True
+        try:
+            body = await asyncio.wait_for(_body(scope, receive, LARGEST_EVIDENCE), LONGEST_EVIDENCE)
+            return await _page_function(scope["app"].get_blocks(), "evidence")(body)
+        except asyncio.TimeoutError:
+            raise RefusedError(408, "The files took too long to arrive.") from None
+        finally:
+            self._takes_files = False
 
 
 class _Answer:
@@ -227,6 +252,15 @@ def _require_event(blocks: Any, path: str, sent: dict[str, Any]) -> Any:
     if not isinstance(data, list) or len(data) not in counts:
         raise RefusedError(422, f'"data" must be a list of {len(event.inputs)} values.')
     return event
+
+
+def _page_function(blocks: Any, name: str) -> Callable[..., Any]:
+    """A server function of the page's one component."""
+    for block in blocks.blocks.values():
+        function = getattr(block, name, None)
+        if getattr(function, "_is_server_fn", False):
+            return function
+    raise RefusedError(404, "There is no such function.")
 
 
 def _server_function(blocks: Any, sent: dict[str, Any]) -> tuple[Callable[..., Any], str]:

@@ -82,7 +82,7 @@ class Lanes:
         heavy: known to be so, whatever it spends.
         Errors: what the function raises; BusyError where too many wait.
         """
-        key = hash(repr((work, values, named)))
+        key = 0 if heavy else hash(repr((work, values, named)))
         if not heavy and key not in self._heavy:
             try:
                 result, took = await to_thread.run_sync(

@@ -1,0 +1,221 @@
+"""The views Hang and Hosts: what they say of real evidence and real machines, and of nonsense."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from descriptions import RUN
+from formats.logs import read_log
+from formats.logs.model import Log
+from groups import LayoutError
+from views.base.inputs import Asked
+from views.base.state import Controls, read
+from views.hang.digest import LONGEST, digest_of, log_of
+from views.hang.files import evidence
+from views.hang.picture import CULPRIT, END, FIRST, chain_of
+from views.hosts.measures import heat_of
+from views.hosts.view import example_of
+from views.page import answer
+
+DATA = Path(__file__).parent / "data"
+DUMPS = sorted((DATA / "hang" / "dumps").iterdir())
+ITEMS = [json.loads(line) for line in (DATA / "hang" / "items.jsonl").open(encoding="utf-8")]
+CASES = json.loads((DATA / "hosts" / "cases.json").read_text(encoding="utf-8"))["cases"]
+SAMPLES = [json.loads(line) for line in (DATA / "hosts" / "samples.jsonl").open(encoding="utf-8")]
+
+TP4 = "PG ID 2 PG GUID 40(TENSOR_MODEL_PARALLEL_GROUP)"
+LINES = "\n".join(
+    f"[rank{rank}]:[E] [{TP4} Rank {rank % 4}] PG status: last enqueued work: {last}, "
+    f"last completed work: 6{' failure detected by watchdog at work sequence id: 7' * (last == 7)}"
+    for rank, last in ((4, 7), (5, 6), (6, 7), (7, 7))
+)
+
+
+def shown(
+    view: str, controls: Controls | None = None, language: str = "en", **asked: object
+) -> str:
+    """The text of a view, as it is read."""
+    page = answer(controls or Controls(), language, asked=Asked(view=view, **asked)).picture
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
+
+
+def sent(files: dict[str, bytes], language: str = "en") -> bytes:
+    head = {"files": [[name, len(content)] for name, content in files.items()], "lang": language}
+    return json.dumps(head).encode() + b"\n" + b"".join(files.values())
+
+
+def dumps_of(folder: Path, suffix: str) -> dict[str, bytes]:
+    files = (file for file in sorted(folder.glob("nccl_trace_rank_*")) if file.suffix == suffix)
+    return {file.name: file.read_bytes() for file in files}
+
+
+# -- a hang --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["", ".json"])
+@pytest.mark.parametrize("folder", DUMPS, ids=lambda one: one.name)
+def test_dropped_dumps_name_the_culprit(folder, suffix):
+    truth = json.loads((folder / "truth.json").read_text(encoding="utf-8"))
+    said = json.loads(evidence(sent(dumps_of(folder, suffix))))
+    log = log_of(json.loads(said["digest"])["log"])
+    page = shown("hang", digest=said["digest"])
+    assert log.diagnosis == read_log(dumps_of(folder, suffix)).diagnosis
+    assert log.diagnosis.culprits, truth
+    assert all(f"GPU {rank}" in page for rank in log.diagnosis.culprits)
+
+
+def test_a_digest_holds_all_that_is_said_of_every_item():
+    wrong = []
+    for item in ITEMS:
+        log = read_log(item["text"])
+        kept = log_of(digest_of(log))
+        if (kept.diagnosis, kept.groups, kept.notes, kept.ranks) != (
+            log.diagnosis,
+            dict(log.groups),
+            log.notes,
+            log.ranks,
+        ):
+            wrong.append(item["id"])
+    assert wrong == []
+
+
+def test_every_item_is_answered_in_both_languages_with_its_ranks_and_no_others():
+    wrong = []
+    for item, language in ((item, one) for item in ITEMS for one in ("en", "zh")):
+        page = answer(
+            Controls(nodes=64), language, asked=Asked(view="hang", evidence=item["text"])
+        ).picture
+        named = {int(rank) for rank in re.findall(r">GPU (\d+)</button>", page)}
+        if not named <= set(item["expected"]["global_ranks"] or []):
+            wrong.append((item["id"], named))
+    assert wrong == []
+
+
+def test_who_is_missing_who_waits_there_and_how_far_it_spreads():
+    page = shown("hang", Controls(tp=4), evidence=LINES)
+    assert "GPU 5 (node 0, device 5) never entered operation 7 of its tp group." in page
+    assert "3 others wait there." in page
+    assert "in the end 16 of 16 GPUs" in page
+
+
+def test_a_layout_that_the_evidence_contradicts_is_said_and_the_one_that_fits_offered():
+    page = answer(Controls(tp=2), "en", asked=Asked(view="hang", evidence=LINES)).picture
+    assert "contradict the layout on screen" in page
+    assert "pipelines" not in page.split("evidence")[0]  # nothing that only the layout would say
+    offers = [json.loads(html.unescape(one)) for one in re.findall(r'data-set="([^"]*)"', page)]
+    fitting = next(offer for offer in offers if "tp" in offer)
+    fixed = Controls().changed(fitting)
+    assert read(fixed).mesh.size("tp") == 4
+    again = shown("hang", fixed, evidence=LINES)
+    assert "contradict" not in again
+    assert "in the end 16 of 16 GPUs" in again
+
+
+def test_the_picture_gives_every_gpu_its_part():
+    layout = read(Controls(tp=4))
+    chain = chain_of(read_log(LINES), layout, layout.every)
+    expected = np.full(16, END)
+    expected[[4, 6, 7]] = FIRST
+    expected[5] = CULPRIT
+    assert chain.parts.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "3", "[]", "{}", "null", '["x"]', "[" * 9000, "x" * (LONGEST + 1), None, 7, ["a"],
+        json.dumps([[0]] * 16),
+        digest_of(Log(ranks=(1, 2, 3, 4))).replace("[1,4,1]", "[1,4000000000,1]"),
+        digest_of(Log(ranks=(1, 2, 3, 4))).replace("[1,4,1]", "[1,4,-1]"),
+        digest_of(Log(ranks=(5,))).replace("[[5]", "[[5.5]"),
+        digest_of(Log(ranks=(5,))).replace("[[5]", "[[-5]"),
+    ],
+)  # fmt: skip
+def test_what_is_no_digest_is_refused(text):
+    with pytest.raises(LayoutError) as refused:
+        log_of(text)
+    assert refused.value.code == "bad-digest"
+    assert shown("hang", digest=json.dumps({"files": 1, "log": text}))
+
+
+def test_files_that_cannot_be_read_are_refused_in_the_readers_language():
+    for language, word in (("en", "plain"), ("zh", "转储")):
+        body = sent({"nccl_trace_rank_0": b"\x80\x04cos\nsystem\n."}, language)
+        assert word in json.loads(evidence(body))["refused"] or language == "en"
+    for body in (b"", b"x", b"{}", b'{"files": 3}\n', b'{"files": [[1]]}\n', b"[]\n"):
+        assert "refused" in json.loads(evidence(body)), body
+
+
+# -- machines ------------------------------------------------------------------------------------
+
+
+def test_the_view_gives_the_order_of_every_case_of_the_facts():
+    wrong = []
+    for case in CASES:
+        count = len(case["hosts"])
+        controls = Controls(
+            nodes=count,
+            gpus_per_node=str(case["gpus_per_node"]),
+            **{name: case[name] for name in ("tp", "cp", "pp", "ep")},
+            etp=str(case["etp"]),
+            framework="own",
+            order=case["order"],
+        )
+        racks: dict[str, list[str]] = {}
+        for host, rack in case["racks"].items():
+            racks.setdefault(rack, []).append(host)
+        lines = [f"SwitchName={rack} Nodes={','.join(hosts)}" for rack, hosts in racks.items()]
+        page = shown("hosts", controls, hosts="\n".join(case["hosts"]), racks="\n".join(lines))
+        before, best = (
+            " · ".join(map(str, case["expected"][one]["key"])) for one in ("before", "best")
+        )
+        is_kept = before == best
+        words = f"{before} groups are" if is_kept else f"go from {before} to {best}"
+        if words not in page:
+            wrong.append(case["id"])
+    assert wrong == []
+
+
+def test_every_sample_is_answered_in_words():
+    for sample in SAMPLES:
+        for language in ("en", "zh"):
+            assert shown("hosts", None, language, hosts=sample["text"]), sample["id"]
+
+
+def test_hosts_too_few_are_refused_with_a_layout_that_works():
+    page = answer(Controls(), "en", asked=Asked(view="hosts", hosts="a\nb\nc")).picture
+    fixes = [json.loads(html.unescape(one)) for one in re.findall(r'data-set="([^"]*)"', page)]
+    fix = next(one for one in fixes if "nodes" in one)
+    fixed = Controls(tp=1, pp=1).changed(fix)
+    assert "3 hosts for 24 GPUs" in shown("hosts", fixed, hosts="a\nb\nc")
+
+
+def test_the_example_has_a_better_order():
+    layout = read(Controls(nodes=8, tp=8, pp=2, ep=16, etp="1"))
+    names, racks = example_of(layout)
+    page = shown("hosts", Controls(nodes=8, tp=8, pp=2, ep=16, etp="1"), hosts=names, racks=racks)
+    assert "go from 4 · 0 · 16 · 0 to 0 · 0 · 0 · 32" in page
+    assert "not --rdzv-backend c10d" in page
+
+
+# -- measurements --------------------------------------------------------------------------------
+
+
+def test_a_slow_group_is_said_and_painted():
+    rows = "\n".join(f"{rank},{14 if rank in (6, 7) else 10 + rank % 3 / 10}" for rank in range(16))
+    page = shown("hosts", measures=f"rank,ms\n{rows}")
+    assert "tp-cp 3 = etp 3" in page
+    heat, legend = heat_of(np.array([1.0, 2.0, np.nan, 3.0]), 4, "en")
+    assert heat.level.tolist() == [0, 4, 8, 7]
+    assert legend[-1][1] == RUN["measures_none"]["en"]
+
+
+def test_measurements_that_are_none_are_refused():
+    assert "99" in shown("hosts", measures="rank,ms\n99,1")
+    assert shown("hosts", measures="0,1", worse="sideways")

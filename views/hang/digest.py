@@ -1,0 +1,190 @@
+"""What files said, as a small text that the browser keeps: the server keeps nothing.
+
+A digest is a `formats.logs.model.Log` as JSON: a dataclass is the list of its fields, a mapping the
+list of its pairs, ranks are runs. It comes back from a browser, so that every value is checked.
+
+>>> log = Log(ranks=(3, 4, 5, 6, 8), hosts={3: "gpu-04"})
+>>> log_of(digest_of(log)) == log
+True
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from itertools import islice
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+from descriptions import hang_sentence
+from formats.logs.model import Log
+from groups.errors import LayoutError
+from groups.mesh import MAX_RANKS
+
+LONGEST = 250_000
+"""Characters of a digest: it comes with every question of the page."""
+
+KEPT = (4096, 512, 64)
+"""How many groups and lines a digest keeps; fewer where it would be too long."""
+
+MOST_MEMBERS = 4_000_000
+"""Ranks of all runs of a digest together."""
+
+
+def digest_of(log: Log) -> str:
+    """The text of a log, with what stands first where not all fits.
+
+    Errors: LayoutError ``too-much-evidence`` where nothing fits.
+    """
+    for count in KEPT:
+        text = json.dumps(_plain(_cut(log, count)), separators=(",", ":"))
+        if len(text) <= LONGEST:
+            return text
+    raise LayoutError(
+        "too-much-evidence",
+        "the evidence names more groups than a page can show",
+        control="log",
+        facts={"megabytes": 32, "files": 0},
+    )
+
+
+def _cut(log: Log, count: int) -> Log:
+    diagnosis = log.diagnosis
+    stuck = {wait.group.key for wait in diagnosis.waits}
+    groups = sorted(log.process_groups, key=lambda group: group.key not in stuck)
+    hops = tuple(replace(hop, waits=hop.waits[:count]) for hop in diagnosis.hops[:16])
+    return replace(
+        log,
+        counts=(),
+        stalls=log.stalls[:count],
+        failures=log.failures[:count],
+        notes=log.notes[:100],
+        groups=dict(islice(log.groups.items(), count)),
+        process_groups=tuple(groups[:count]),
+        diagnosis=replace(diagnosis, waits=diagnosis.waits[:count], hops=hops),
+    )
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return [_plain(getattr(value, one.name)) for one in fields(value)]
+    if isinstance(value, Mapping):
+        return [[_plain(key), _plain(own)] for key, own in value.items()]
+    if isinstance(value, tuple):
+        if len(value) > 3 and all(type(one) is int and one >= 0 for one in value):
+            return {"runs": list(_runs(value))}
+        return [_plain(one) for one in value]
+    return value
+
+
+def _runs(numbers: Sequence[int]) -> Iterator[list[int]]:
+    """Numbers as [first, how many, step].
+
+    >>> list(_runs((0, 8, 16, 17)))
+    [[0, 3, 8], [17, 1, 1]]
+    """
+    at = 0
+    while at < len(numbers):
+        step = numbers[at + 1] - numbers[at] if at + 1 < len(numbers) else 1
+        end = at + 1
+        while end < len(numbers) and numbers[end] - numbers[end - 1] == step:
+            end += 1
+        yield [numbers[at], end - at, step if end - at > 1 else 1]
+        at = end
+
+
+# -- back ----------------------------------------------------------------------------------------
+
+
+class _OtherError(Exception):
+    """A text that is no digest."""
+
+
+def log_of(text: object) -> Log:
+    """The log of a digest. Errors: LayoutError ``bad-digest`` for any other text."""
+    try:
+        if not isinstance(text, str) or len(text) > LONGEST:
+            raise _OtherError
+        log: Log = _Back().dataclass(Log, json.loads(text))
+        for note in log.notes:
+            hang_sentence(note.code, note.facts, "en")
+    except (_OtherError, ValueError, KeyError, IndexError, RecursionError):
+        raise LayoutError(
+            "bad-digest", "what the files said cannot be read", control="digest"
+        ) from None
+    return log
+
+
+@cache
+def _types(cls: type) -> dict[str, Any]:
+    return get_type_hints(cls)
+
+
+class _Back:
+    """From JSON to what a type says; ``left`` are ranks that runs may still have."""
+
+    def __init__(self) -> None:
+        self.left = MOST_MEMBERS
+
+    def dataclass(self, cls: type, value: Any) -> Any:
+        types = _types(cls)
+        if not isinstance(value, list) or len(value) != len(types):
+            raise _OtherError
+        return cls(*(self.of(own, one) for own, one in zip(types.values(), value)))
+
+    def of(self, kind: Any, value: Any) -> Any:
+        origin = get_origin(kind)
+        if kind is object:
+            return self._any(value)
+        if origin is UnionType:
+            own = [one for one in get_args(kind) if one is not NoneType]
+            return None if value is None else self.of(own[0], value)
+        if origin is tuple:
+            return self._tuple(get_args(kind), value)
+        if origin is not None:  # a mapping
+            if not isinstance(value, list) or not all(
+                isinstance(pair, list) and len(pair) == 2 for pair in value
+            ):
+                raise _OtherError
+            keys, values = get_args(kind)
+            return {self.of(keys, key): self.of(values, own) for key, own in value}
+        if is_dataclass(kind):
+            return self.dataclass(kind, value)  # type: ignore[arg-type]
+        if type(value) is not kind or (kind is int and abs(value) >= 2**53):
+            raise _OtherError
+        return value
+
+    def _tuple(self, kinds: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
+        if isinstance(value, dict):
+            found = self._runs(value)
+        elif isinstance(value, list) and (kinds[-1] is ... or len(value) == len(kinds)):
+            found = tuple(self.of(kinds[0], one) for one in value)
+        else:
+            raise _OtherError
+        if kinds[0] is int and not all(0 <= one < MAX_RANKS for one in found):
+            raise _OtherError
+        return found
+
+    def _runs(self, value: dict[str, Any]) -> tuple[int, ...]:
+        runs, found = value.get("runs"), []
+        if not isinstance(runs, list):
+            raise _OtherError
+        for run in runs:
+            if not isinstance(run, list) or len(run) != 3 or any(type(n) is not int for n in run):
+                raise _OtherError
+            first, count, step = run
+            self.left -= max(count, 1)
+            if self.left < 0 or not 1 <= count <= MAX_RANKS or abs(step) > MAX_RANKS:
+                raise _OtherError
+            found += range(first, first + count * step, step) if step else [first] * count
+        return tuple(found)
+
+    def _any(self, value: Any) -> Any:
+        """A fact of a note: plain values, lists as tuples."""
+        if isinstance(value, dict):
+            return self._runs(value)
+        if isinstance(value, list):
+            return tuple(self._any(one) for one in value)
+        return value

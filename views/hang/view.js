@@ -1,0 +1,79 @@
+// Files of a hang, chosen or dropped: they go to the server in one request, are read there in memory,
+// and come back as a digest that the page keeps in its state.
+const MOST_BYTES = 32 * 1024 * 1024;
+const LONGEST_LINES = 200_000; // characters of a box; what is longer goes the way of files
+
+function tellFiles(name, text) {
+  const line = element.querySelector('.files');
+  if (line) line.querySelector('strong').textContent = text ?? JSON.parse(line.dataset.said)[name];
+}
+
+async function sendFiles(files) {
+  const list = [...files];
+  if (!list.length) return;
+  if (list.reduce((sum, file) => sum + file.size, 0) > MOST_BYTES) return tellFiles('large');
+  tellFiles('reading');
+  const head = { lang: state.lang, files: list.map((file) => [file.webkitRelativePath || file.name, file.size]) };
+  const root = window.gradio_config?.root ?? '';
+  let answer;
+  try {
+    const sent = await fetch(root + '/gradio_api/evidence', {
+      method: 'POST',
+      body: new Blob([JSON.stringify(head), '\n', ...list]),
+    });
+    if (sent.status === 503) return tellFiles('busy');
+    answer = JSON.parse(await sent.json());
+  } catch {
+    return tellFiles('failed');
+  }
+  if (answer.busy) return tellFiles('busy');
+  if (answer.digest) say('set', { digest: answer.digest, evidence: '', view: 'hang' });
+  tellFiles(answer.digest ? '' : 'failed', answer.digest ? '' : answer.refused);
+}
+
+// All files of what was dropped, folders with what is in them.
+async function filesOf(transfer) {
+  const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
+  if (!entries.some((entry) => entry.isDirectory)) return [...transfer.files];
+  const found = [];
+  while (entries.length && found.length < 16384) {
+    const entry = entries.shift();
+    if (entry.isFile) found.push(await new Promise((go, fail) => entry.file(go, fail)));
+    else {
+      const reader = entry.createReader();
+      const next = () => new Promise((go, fail) => reader.readEntries(go, fail));
+      for (let part = await next(); part.length; part = await next()) entries.push(...part);
+    }
+  }
+  return found;
+}
+
+const isHang = () => state.view === 'hang';
+document.addEventListener('click', (event) => {
+  if (event.target.closest?.('[data-files]')) element.querySelector('#hang-files').click();
+});
+document.addEventListener('change', (event) => {
+  if (event.target.id !== 'hang-files') return;
+  sendFiles(event.target.files);
+  event.target.value = '';
+});
+document.addEventListener('dragover', (event) => {
+  if (!isHang() || !event.dataTransfer?.types.includes('Files')) return;
+  event.preventDefault();
+  element.querySelector('.app').classList.add('dropping');
+});
+document.addEventListener('dragleave', (event) => {
+  if (!event.relatedTarget) element.querySelector('.app').classList.remove('dropping');
+});
+document.addEventListener('drop', async (event) => {
+  if (!isHang() || !event.dataTransfer?.files.length) return;
+  event.preventDefault();
+  element.querySelector('.app').classList.remove('dropping');
+  sendFiles(await filesOf(event.dataTransfer));
+});
+document.addEventListener('paste', (event) => {
+  const text = event.clipboardData?.getData('text/plain') ?? '';
+  if (event.target.id !== 'field-evidence' || text.length <= LONGEST_LINES) return;
+  event.preventDefault();
+  sendFiles([new File([text], 'pasted.log')]);
+});

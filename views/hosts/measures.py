@@ -1,0 +1,104 @@
+"""Measurements on the GPUs: one number each, painted, and which groups and stages stand out."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from descriptions import HOSTS_WORDS, RUN
+from formats.measurements import Slow, read_measurements, slow
+from groups import LayoutError
+from groups.placement import Placement
+from render.palette import ink
+from render.svg.heat import LEVELS, Heat, heat_svg, level_colours
+
+from ..base import form
+from ..base.inputs import Asked
+from ..base.problems import problem_html
+from ..base.state import Layout, is_empty
+
+NONE_COLOUR = "#e5e7eb"
+"""Of a GPU without a number."""
+
+SHOWN = 16
+"""Groups that stand out and are said."""
+
+
+def measures_html(layout: Layout, asked: Asked, placement: Placement | None, language: str) -> str:
+    """The box, the picture, and what is slow in it."""
+    choices = [(RUN[f"worse_{one}"][language], one) for one in ("high", "low")]
+    box = form.fields(
+        form.area("measures", asked.measures, language, rows=4),
+        form.choice("worse", asked.worse, choices, language),
+    )
+    title = f"<h3>{RUN['measures_title'][language]}</h3>"
+    if is_empty(asked.measures):
+        return title + box
+    try:
+        values = read_measurements(asked.measures, layout.world_size, placement)
+        found = slow(values, layout.every, worse=asked.worse)
+    except LayoutError as error:
+        return f"{title}{problem_html(error, language)}{box}"
+    return f"{title}{_slow(found, layout, language)}{_picture(values, layout, language)}{box}"
+
+
+def _slow(found: list[Slow], layout: Layout, language: str) -> str:
+    if not found:
+        return f'<p class="fine">{escape(HOSTS_WORDS["none-slow"][language])}</p>'
+    items = []
+    for one in found[:SHOWN]:
+        what = " = ".join(
+            f"{RUN['stage'][language] if name == 'stage' else name} {index}"
+            for name, index in zip(one.names, one.indices)
+        )
+        told = RUN["slow_of"][language].format(
+            what=what, value=f"{one.value:,.6g}", times=f"{one.times:,.1f}"
+        )
+        lead = form.setter(
+            {"view": "ranks", "rank": one.ranks[0]},
+            RUN["gpu_button"][language].format(rank=one.ranks[0]),
+        )
+        items.append(f"<li>{escape(told)} {lead}</li>")
+    rest = len(found) - SHOWN
+    if rest > 0:
+        items.append(f"<li>{RUN['more_rows'][language].format(count=f'{rest:,}')}</li>")
+    return f'<ul class="warnings" role="note">{"".join(items)}</ul>'
+
+
+def _picture(values: np.ndarray, layout: Layout, language: str) -> str:
+    heat, legend = heat_of(values, layout.gpus_per_node, language)
+    known = values[~np.isnan(values)]
+    numbers = {"least": known.min(), "most": known.max(), "median": np.median(known)}
+    label = RUN["measures_label"][language].format(
+        **{name: f"{number:,.6g}" for name, number in numbers.items()}
+    )
+    items = "".join(
+        f'<li style="background:{colour};color:{ink(colour)}">{escape(text)}</li>'
+        for colour, text in legend
+    )
+    return (
+        f'<p class="fine">{escape(label)}</p><ul class="parts">{items}</ul>'
+        f'<div class="chain">{heat_svg(heat, label, leads=True)}</div>'
+    )
+
+
+def heat_of(
+    values: np.ndarray, gpus_per_node: int, language: str
+) -> tuple[Heat, list[tuple[str, str]]]:
+    """The scene, from the least number to the greatest in LEVELS equal steps; and its legend."""
+    known = values[~np.isnan(values)]
+    least, most = float(known.min()), float(known.max())
+    step = (most - least) / LEVELS
+    share = (values - least) / step if step else np.where(np.isnan(values), np.nan, 0.0)
+    level = np.where(np.isnan(share), LEVELS, np.minimum(np.nan_to_num(share), LEVELS - 1))
+    level = level.astype(np.int64)
+    colours = (*level_colours()[:LEVELS], NONE_COLOUR)
+    legend: list[tuple[str, str]] = []
+    for one in sorted(set(level.tolist())):
+        low, high = least + one * step, least + (one + 1) * step
+        text = f"{low:,.4g} – {high:,.4g}" if step else f"{low:,.4g}"
+        legend.append((colours[one], RUN["measures_none"][language] if one == LEVELS else text))
+    amounts: Any = ["–" if np.isnan(one) else f"{one:.3g}" for one in values.tolist()]
+    return Heat(level, amounts, gpus_per_node, colours=colours), legend

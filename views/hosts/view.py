@@ -1,0 +1,314 @@
+"""The Hosts view: machines by name, which groups leave them, and a better order of the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from itertools import chain, islice
+
+from descriptions import HOSTS_REMARKS, HOSTS_WORDS, LAUNCHER_NOTES, ORDER_REASONS, RUN, counted
+from formats.hosts import best_order, read_hosts
+from formats.hosts.distribution import even_slots
+from formats.hosts.order import OBJECTIVES, BetterOrder, order_for
+from formats.hosts.placing import placement_of
+from formats.hosts.values import Hosts
+from formats.hosts.written import FILES, launcher_files
+from groups import LayoutError
+from groups.audit import span
+from groups.errors import not_a_choice
+from groups.job import OWN
+from groups.placement import Placement
+
+from ..base import form
+from ..base.inputs import Asked
+from ..base.messages import fix_label
+from ..base.problems import problem_html
+from ..base.state import Layout, is_empty
+from ..groups.view import framed, ranges_text
+from ..launch.view import copyable
+from ..nodes.view import audit_row, chips, same_groups
+from .measures import measures_html
+
+ROWS = 64
+"""Machines that are listed, and shown in their order."""
+
+NAMED = ("framework", "order", "nodes", "gpus_per_node", "tp", "cp", "pp", "ep", "etp", "objective")
+"""Fields of the page that a fix may set."""
+
+
+def hosts_html(layout: Layout, asked: Asked, language: str) -> str:
+    """What the text says, where the groups stand, a better order; then measurements."""
+    placement = None
+    try:
+        hosts = hosts_of(asked)
+        if hosts is not None:
+            placement = placement_of(hosts, layout.world_size, layout.gpus_per_node)
+    except LayoutError as error:
+        body = _refused(error, language)
+    else:
+        body = _body(hosts, placement, layout, asked, language)
+    return framed(
+        layout,
+        language,
+        f'<div class="intro"><h2>{RUN["hosts_title"][language]}</h2></div>'
+        f"{body}{_inputs(layout, asked, language)}"
+        f"{measures_html(layout, asked, placement, language)}",
+        "hosts",
+    )
+
+
+def hosts_of(asked: Asked) -> Hosts | None:
+    """The machines that the page names, standing where its other text says; None where none is.
+
+    Errors: LayoutError for a text of no machines.
+    """
+    if is_empty(asked.hosts):
+        return None
+    hosts = read_hosts(asked.hosts)
+    return hosts if is_empty(asked.racks) else hosts.with_places(read_hosts(asked.racks))
+
+
+def placement_or_none(layout: Layout, asked: Asked) -> Placement | None:
+    """Where the ranks stand by name, for views beside this one: what is wrong is said here."""
+    try:
+        hosts = hosts_of(asked)
+        return hosts and placement_of(hosts, layout.world_size, layout.gpus_per_node)
+    except LayoutError:
+        return None
+
+
+def _inputs(layout: Layout, asked: Asked, language: str) -> str:
+    boxes = [form.area(name, getattr(asked, name), language, rows=5) for name in ("hosts", "racks")]
+    names, racks = example_of(layout)
+    example = form.setter({"hosts": names, "racks": racks}, RUN["hosts_example"][language])
+    return form.fields(*boxes) + (f"<p>{example}</p>" if is_empty(asked.hosts) else "")
+
+
+def example_of(layout: Layout) -> tuple[str, str]:
+    """As many machines as the layout has, in the order of their names, by turns in two racks."""
+    names = [f"gpu-{node:02}" for node in range(min(layout.nodes, 512))]
+    racks = [names[:1], names[1:]] if len(names) < 4 else [names[::2], names[1::2]]
+    lines = (f"SwitchName=rack{at} Nodes={','.join(own)}" for at, own in enumerate(racks) if own)
+    return "\n".join(names), "\n".join(lines)
+
+
+def _refused(error: LayoutError, language: str) -> str:
+    fixes = [fix for fix in error.alternatives if set(fix) <= set(NAMED)]
+    return problem_html(error, language, [(fix, fix_label(fix, language)) for fix in fixes])
+
+
+# -- what the text says --------------------------------------------------------------------------
+
+
+def _body(
+    hosts: Hosts | None, placement: Placement | None, layout: Layout, asked: Asked, language: str
+) -> str:
+    if hosts is None or placement is None:
+        return f'<p class="fine">{escape(RUN["hosts_empty"][language])}</p>'
+    return (
+        f"{_said(hosts, placement, language)}{_order(hosts, layout, asked, language)}"
+        f"{_audit(placement, layout, language)}{_list(hosts, placement, language)}"
+    )
+
+
+def _said(hosts: Hosts, placement: Placement, language: str) -> str:
+    """One sentence of what there is, then the remarks."""
+    places = ", ".join(
+        RUN["hosts_places"][language].format(
+            count=f"{len(set(one.of.values())):,}", level=level_name(one.kind, language)
+        )
+        for one in hosts.levels
+    )
+    text = RUN["hosts_said"][language].format(
+        hosts=counted(len(placement.hosts), "host", language),
+        gpus=counted(placement.world_size, "gpu", language),
+        places=places or RUN["hosts_no_places"][language],
+    )
+    remarks = "".join(
+        f"<li>{escape(HOSTS_REMARKS[one.code][language].format(**one.facts))}</li>"
+        for one in hosts.remarks[:16]
+    )
+    listed = f'<ul class="warnings" role="note">{remarks}</ul>' if remarks else ""
+    return f'<p class="fine">{escape(text)}</p>{listed}'
+
+
+def level_name(kind: str, language: str) -> str:
+    """A level as the page calls it; the source's own word where it has one of its own."""
+    if kind == "node":
+        return RUN["level_node"][language]
+    return HOSTS_WORDS[kind][language] if kind in HOSTS_WORDS else kind
+
+
+def _list(hosts: Hosts, placement: Placement, language: str) -> str:
+    """Each machine: its ranks, slots and places."""
+    ranks: dict[int, list[int]] = {}
+    for rank, node in enumerate(placement.nodes.tolist()):
+        if node < ROWS:
+            ranks.setdefault(node, []).append(rank)
+    heads = [RUN["column_host"][language], "GPU", RUN["column_slots"][language]]
+    heads += [level_name(kind, language) for kind in placement.levels]
+    rows = []
+    for node, host in enumerate(placement.hosts[:ROWS]):
+        slots = hosts.slots[host]
+        cells = [ranges_text(ranks.get(node, []))]
+        cells += [RUN["slots_unsaid"][language] if slots is None else str(slots)]
+        cells += [of.get(host, "–") for of in placement.levels.values()]
+        told = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+        rows.append(f'<tr><th scope="row"><code>{escape(host)}</code></th>{told}</tr>')
+    rest = len(placement.hosts) - ROWS
+    more = RUN["more_rows"][language].format(count=f"{rest:,}") if rest > 0 else ""
+    return (
+        f'<details class="own"><summary>{RUN["hosts_list"][language]}</summary>'
+        f"{_table(heads, rows)}{more}</details>"
+    )
+
+
+def _table(heads: Sequence[str], rows: Sequence[str], kind: str = "") -> str:
+    head = "".join(f'<th scope="col">{escape(one)}</th>' for one in heads)
+    return (
+        f'<div class="scroll {kind}" tabindex="0"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def _audit(placement: Placement, layout: Layout, language: str) -> str:
+    """Which groups leave a machine and each place above it."""
+    levels = {kind: placement.of_ranks(kind) for kind in ("node", *placement.levels)}
+    rows = [
+        audit_row(names, [span(one, of, kind) for kind, of in levels.items()], language)
+        for names, one in same_groups(layout.every.values())
+    ]
+    heads = [{"en": "Group", "zh": "组"}[language], {"en": "Size", "zh": "大小"}[language]]
+    heads += [level_name(kind, language) for kind in levels]
+    return f"<h3>{RUN['hosts_audit'][language]}</h3>{_table(heads, rows, 'audit')}"
+
+
+# -- a better order ------------------------------------------------------------------------------
+
+
+def better_of(hosts: Hosts, layout: Layout, objective: object) -> BetterOrder:
+    """The best order for the layout; with other layouts where the framework's order allows.
+
+    Errors: as `formats.hosts.best_order`.
+    """
+    if not isinstance(objective, str) or objective not in OBJECTIVES:
+        raise not_a_choice("objective", objective, OBJECTIVES)
+    slots = even_slots(hosts, layout.gpus_per_node)
+    if layout.expert is None or layout.framework not in ("megatron", OWN):
+        return order_for(
+            layout.every, hosts.names, hosts.racks, gpus_per_node=slots, objective=objective
+        )
+    mesh, expert = layout.mesh, layout.expert
+    sizes = {name: mesh.size(name) for name in ("tp", "cp", "pp")}
+    sizes |= {name: expert.size(name) for name in ("ep", "etp")}
+    return best_order(
+        hosts.names,
+        hosts.racks,
+        gpus_per_node=slots,
+        order=layout.order,
+        objective=objective,
+        **sizes,
+    )
+
+
+def _order(hosts: Hosts, layout: Layout, asked: Asked, language: str) -> str:
+    choices = [
+        (RUN["objective_dp"][language], "dp-first"),
+        (RUN["objective_pp"][language], "pp-first"),
+    ]
+    title = f"<h3>{RUN['order_title'][language]}</h3>"
+    if not hosts.racks:
+        return f'{title}<p class="fine">{escape(RUN["order_needs_racks"][language])}</p>'
+    box = form.fields(form.choice("objective", asked.objective, choices, language))
+    try:
+        found = better_of(hosts, layout, asked.objective)
+    except LayoutError as error:
+        return f"{title}{_refused(error, language)}{box}"
+    is_kept = found.names == found.names_before
+    words = RUN["order_kept" if is_kept else "order_better"][language].format(
+        moved=counted(found.moved, "host", language),
+        before=" · ".join(f"{one:,}" for one in found.key_before),
+        after=" · ".join(f"{one:,}" for one in found.key),
+        objective=found.objective,
+    )
+    reasons = "".join(
+        f"<li>{escape(ORDER_REASONS[one.code][language].format(**one.facts))}</li>"
+        for one in found.reasons
+    )
+    racks = asked.hosts if is_empty(asked.racks) else asked.racks
+    use = form.setter({"hosts": "\n".join(found.names), "racks": racks}, RUN["use_order"][language])
+    return (
+        f'{title}<div class="verdict"><p>{escape(words)}</p>'
+        f'<p class="fixes">{"" if is_kept else use}{_fixes(found, language)}</p></div>'
+        f"{_machines(found, hosts, language)}{_crossings(found, language)}"
+        f'<ul class="reasons">{reasons}</ul>{box}{_files(found, language)}'
+    )
+
+
+def _fixes(found: BetterOrder, language: str) -> str:
+    """Layouts that mend what no order can."""
+    return "".join(
+        f"<span>{escape(RUN[f'fix_{one.place}'][language].format(kind=one.kind))}</span> "
+        f"{form.setter(one.changes, fix_label(one.changes, language))}"
+        for one in found.fixes
+    )
+
+
+def _machines(found: BetterOrder, hosts: Hosts, language: str) -> str:
+    """The machines in their order, before and after, each with its rack."""
+    numbers: dict[str, int] = {}
+    for name in found.names_before:
+        numbers.setdefault(hosts.racks[name], len(numbers))
+    is_kept = found.names == found.names_before
+    orders = [("order_before", found.names_before)]
+    orders += [] if is_kept else [("order_after", found.names)]
+    parts = []
+    for words, names in orders:
+        items = "".join(
+            f'<li class="rack r{numbers[hosts.racks[name]] % 10}">{escape(name)}'
+            f"<small>{escape(hosts.racks[name])}</small></li>"
+            for name in islice(names, ROWS)
+        )
+        rest = f"<li>+ {len(names) - ROWS:,}</li>" if len(names) > ROWS else ""
+        parts.append(
+            f'<figure><figcaption>{RUN[words][language]}</figcaption><ol class="machines">'
+            f"{items}{rest}</ol></figure>"
+        )
+    return f'<div class="pair"><div>{"".join(parts)}</div></div>'
+
+
+def _crossings(found: BetterOrder, language: str) -> str:
+    """The groups of each kind in several racks, before and after, side by side."""
+    names = ("column_leave", "column_before", "column_after", "column_least")
+    heads = [{"en": "Group", "zh": "组"}[language], *(RUN[name][language] for name in names)]
+    rows = []
+    for one in found.kinds:
+        cells = "".join(
+            _share(count, one.groups, language)
+            for count in (one.leave_node, one.before, one.after, one.least)
+        )
+        rows.append(f'<tr><th scope="row">{chips([one.kind])}</th>{cells}</tr>')
+    return _table(heads, rows, "audit")
+
+
+def _share(count: int, groups: int, language: str) -> str:
+    text = RUN["of_groups"][language].format(count=f"{count:,}", groups=f"{groups:,}")
+    return (
+        f'<td><span class="bar" style="--share:{100 * count / max(1, groups):.1f}%"></span>'
+        f"{escape(text)}</td>"
+    )
+
+
+def _files(found: BetterOrder, language: str) -> str:
+    """What each launcher obeys, to be copied, with what to know of it."""
+    texts = launcher_files(found.names, found.gpus_per_node)
+    parts = []
+    for name in FILES:
+        lines = texts[name].splitlines(keepends=True)
+        text = "".join(chain(lines[:20_000], ["...\n"] if len(lines) > 20_000 else []))
+        note = LAUNCHER_NOTES["openmpi" if name == "rankfile" else name][language]
+        parts.append(
+            f'<details class="own"><summary>{RUN[f"file_{name}"][language]}</summary>'
+            f'<p class="fine">{escape(note)}</p>{copyable(text, language)}</details>'
+        )
+    return f"<h3>{RUN['order_files'][language]}</h3>{''.join(parts)}"
