@@ -53,7 +53,7 @@ def test_hover_lights_exactly_the_groups_of_that_rank_without_the_server(open_pa
 
 def test_card_tells_coordinates_groups_and_peers_in_both_orders(open_page):
     page = open_page()
-    choose(page, "group-type", "CP + DP + TP + PP")
+    choose(page, "group_type", "CP + DP + TP + PP")
     type_sizes(page, cp=2, nodes=4)
     for framework in ("megatron", "llama3"):
         choose(page, "framework", CONVENTIONS[framework].name)
@@ -84,7 +84,7 @@ def test_a_pin_survives_redraws_until_esc_lets_go(open_page):
     page.mouse.move(5, 5)
     layout = expect_layout(page, tp=1)
     expect_lit(page, layout, 6, pinned=6)
-    choose(page, "group-type", "CP + TP + PP")
+    choose(page, "group_type", "CP + TP + PP")
     layout = expect_layout(page, group_type="cp+tp+pp", tp=1)
     page.mouse.move(5, 5)
     expect_lit(page, layout, 6, pinned=6)

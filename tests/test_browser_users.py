@@ -30,7 +30,7 @@ def test_two_pages_at_once_show_each_its_own_layout_language_and_pin(open_page):
     two.mouse.move(5, 5)
     slider(one, "tp").focus()
     one.keyboard.press("ArrowLeft")
-    choose(two, "group-type", TYPES["dp+tp"].title["zh"])
+    choose(two, "group_type", TYPES["dp+tp"].title["zh"])
     first = expect_layout(one, nodes=4, tp=1)
     second = expect_layout(two, group_type="dp+tp", nodes=8, pp=1, cp=2)
     two.mouse.move(5, 5)

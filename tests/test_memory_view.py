@@ -105,8 +105,9 @@ def cures_of(html: str) -> list[tuple[dict[str, str], str]]:
     """Every button with which a refusal or a verdict offers a way out."""
     block = re.search(r'<(?:p|div) class="(?:refusal|memory-verdict over)".*?</div>', html, re.S)
     found = []
-    for kind, data in re.findall(r'data-(set|change)="([^"]*)"', block[0] if block else ""):
-        found.append((json.loads(unescape(data)), kind))
+    for data in re.findall(r'data-set="([^"]*)"', block[0] if block else ""):
+        change = json.loads(unescape(data))
+        found.append((change, "change" if {*change} & {*vars(Controls())} else "set"))
     return found
 
 
