@@ -294,7 +294,7 @@ def test_a_refused_split_of_layers_leaves_the_timeline():
 
 def test_another_pp_comes_with_the_micro_batches_that_it_was_tried_with():
     page = view(schedule="dualpipe", controls={"pp": 3, "nodes": 3}, t_f="2")
-    assert changes(page) == [{"pp": 2, "micro_batches": 6}]
+    assert changes(page) == [{"pp": "2", "micro_batches": "6"}]
 
 
 UNCHECKED = {

@@ -29,6 +29,12 @@ REFUSALS: dict[str, Text] = {
         "{ranks} GPUs are more than the {limit} that can be drawn.",
         "{ranks} 个 GPU 超过了可绘制的上限 {limit} 个。",
     ),
+    "no-such-numbers": Text(
+        "{cluster} does not compute in {precision}.", "{cluster} 不支持 {precision} 计算。"
+    ),
+    "launch-asks": Text(
+        "The text does not say {fields}: give them.", "文本没有给出 {fields}，请补充。"
+    ),
     "too-many-axes": Text(
         "{axes} axes are more than {limit}.", "{axes} 个轴超过了上限 {limit} 个。"
     ),

@@ -7,6 +7,7 @@ from .shapes import Text
 WORK: dict[str, Text] = {
     "characters": Text("characters", "字符"),
     "drawn-marks": Text("marks to draw", "要绘制的图形"),
+    "hosts": Text("hosts", "主机"),
     "layouts": Text("layouts to try", "要尝试的布局"),
     "listed-ranks": Text("ranks in the groups to list", "要列出的组内 rank"),
     "numbers": Text("numbers of tensors", "张量中的数"),

@@ -126,7 +126,7 @@ def _loaded(text: str) -> Any:
             return json.loads(text)
         except (ValueError, RecursionError) as error:
             raise bad_document(f"no JSON ({str(error)[:80]})") from None
-    spend(4 * len(text), "characters of YAML", control="hosts")
+    spend(4 * len(text), "characters", control="hosts")
     if len(text) > LONGEST_YAML:
         raise bad_document(f"a YAML of more than {LONGEST_YAML:,} characters is not read")
     if max(text.count("["), text.count("{")) > MOST_BRACKETS:
