@@ -82,7 +82,7 @@ class Memory:
             if self.spent > MAX_EXPANDED:
                 return False
             self.spent += len(run.text) + 1
-            spend(1, "words of variables")
+            spend(1, "words")
             if self.spent > MAX_EXPANDED:
                 self.fault("expands-too-much", place, limit=MAX_EXPANDED)
                 return False

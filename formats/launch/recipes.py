@@ -36,7 +36,7 @@ class Recipe:
 
 def read_recipes(source: Source) -> list[Recipe] | None:
     """The functions of a text that make a configuration; None if it is no Python."""
-    spend(2 * len(source.text), "characters of Python")
+    spend(2 * len(source.text), "characters")
     depths = itertools.accumulate(("([{".find(c) >= 0) - (")]}".find(c) >= 0) for c in source.text)
     if max(depths, default=0) > MAX_NESTING:
         return None
