@@ -14,13 +14,16 @@ from urllib.parse import urlsplit
 import numpy as np
 from PIL import Image
 
-from descriptions import PAGE, SECTIONS, VIEWS
+from descriptions import JOB, PAGE, SECTIONS, VIEWS
 from groups import LayoutError, coordinates
 from groups.grouping import Grouping
 from render import palette
 from render.scenes import groups as scene
 from views.base.messages import fix_label, sentence
 from views.base.state import Controls, Layout, from_preset, read
+from views.groups.hero import told_groups
+from views.groups.sentence import sentence_of
+from views.groups.view import by_grid
 from views.head import PLACES
 
 try:
@@ -133,7 +136,7 @@ READ = """() => {
       ...[...document.querySelectorAll('.derived strong')].map((size) => size.textContent)],
     document.querySelector('#status .refusal > p')?.textContent ?? '',
     [...document.querySelectorAll('#status .fix')].map((fix) => fix.textContent),
-    grids.slice(0, mesh.coordinates),
+    grids,
     mesh.gpusPerNode,
     mesh.kinds.slice(0, mesh.told).map(([name, tone, grid]) => [name, grids[grid]]),
     panels,
@@ -147,16 +150,16 @@ def drawn(layout: Layout) -> list[Any]:
     small = layout.world_size <= scene.PANEL_LIMIT
     sides = sides_of(layout)
     told = [str(layout.mesh)]
-    if any(one.mesh == layout.expert for one in layout.shown):
+    if any(one.mesh == layout.expert for one in told_groups(layout)):
         told.append(str(layout.expert))
     # Beside another grid, groups of one rank are told in words alone.
-    pictured = [one for side in sides for one in side if len(sides) == 1 or one.size > 1]
+    pictured = [one for one in layout.shown if len(sides) == 1 or one.size > 1]
     return [
         told,
         layout.gpus_per_node,
-        [[one.name, str(one.mesh)] for one in layout.shown],
+        [[one.name, str(one.mesh)] for one in told_groups(layout)],
         [[one.name, groups_of(one), alone(one)] for one in pictured] if small else [],
-        [] if small else ["logical", "physical"] * len(sides),
+        [] if small else ["physical"] * len(by_grid(layout, told_groups(layout))),
     ]
 
 
@@ -268,7 +271,7 @@ def expect_lit(page: Page, layout: Layout, rank: int | None, pinned: int | None 
 
 def members(layout: Layout, kind: str, rank: int) -> list[int]:
     """The group of a rank, found by looking through all groups; empty if it is in none."""
-    (grouping,) = (one for one in layout.shown if one.name == kind)
+    (grouping,) = (one for one in told_groups(layout) if one.name == kind)
     found = [ranks for ranks in grouping.groups() if rank in ranks]
     assert len(found) <= 1
     return sorted(int(rank) for ranks in found for rank in ranks)
@@ -280,12 +283,12 @@ CARD = """() => {
   return {
     gpu: text('.gpu b'),
     place: text('.gpu span'),
-    coordinates: [...told.querySelectorAll('.gpu code')].map((code) => code.textContent),
     pinned: text('.gpu i'),
     groups: [...told.querySelectorAll('p:not(.gpu)')].map((p) => [
       p.querySelector('.chip').textContent,
-      p.querySelector('b')?.textContent ?? p.textContent.trim(),
-      p.querySelector('.peers')?.textContent ?? '',
+      [...p.querySelectorAll('.peers')].map((one) => one.textContent).join(' '),
+      p.querySelector('.quiet, .crosses').textContent,
+      p.querySelector('.index')?.textContent ?? '',
     ]),
   };
 }"""
@@ -294,22 +297,20 @@ CARD = """() => {
 def card_of(layout: Layout, rank: int, pinned: bool) -> dict[str, Any]:
     """What the card must say about a rank, from the groups themselves."""
     node, local = divmod(rank, layout.gpus_per_node)
-    meshes = [layout.mesh]
-    if any(one.mesh == layout.expert for one in layout.shown):
-        meshes.append(layout.expert)
-    places = [coordinates(mesh, rank) for mesh in meshes]
+    stage = coordinates(layout.mesh, rank)["pp"]
     groups = []
-    for one in layout.shown:
+    for one in told_groups(layout):
         ranks = members(layout, one.name, rank)
         if not ranks:
-            groups.append([one.name, f"{one.name} in no {one.name} group", ""])
+            groups.append([one.name, "", JOB["in_none"]["en"], ""])
             continue
-        peers = ", ".join(map(str, ranks[:16])) + (", …" if len(ranks) > 16 else "")
-        groups.append([one.name, f"group {one.index()[rank]}", peers])
+        nodes = len({member // layout.gpus_per_node for member in ranks})
+        where = f"crosses {nodes:,} nodes" if nodes > 1 else "stays in its node"
+        peers = ", ".join(map(str, ranks)) if len(ranks) <= 8 else f"{len(ranks):,} GPUs"
+        groups.append([one.name, peers, where, f"group {one.index()[rank]}"])
     return {
         "gpu": f"GPU {rank}",
-        "place": f"node {node}, local GPU {local}",
-        "coordinates": [", ".join(f"{axis} {at[axis]}" for axis in at) for at in places],
+        "place": f"node {node}, local {local} · stage {stage}",
         "pinned": PAGE["card_pinned"]["en"] if pinned else None,
         "groups": groups,
     }
@@ -319,14 +320,18 @@ def expect_card(page: Page, layout: Layout, rank: int, pinned: bool = False) -> 
     """Wait until the card tells about this rank, and everything that it must."""
     expect(page.locator(".told .gpu b")).to_have_text(f"GPU {rank}")
     next_frame(page)
-    assert page.evaluate(CARD) == card_of(layout, rank, pinned)
+    shown, wanted = page.evaluate(CARD), card_of(layout, rank, pinned)
+    shown["place"] = shown["place"].split(" · layers")[0]  # where a model is set
+    assert shown == wanted, f"shown {shown}, wanted {wanted}"
+    question, answer = (page.locator(f".hero .{name}") for name in ("question", "answer"))
+    expect(question).to_have_text(f"Who is grouped with GPU {rank}?")
+    expect(answer).to_have_text(sentence_of(layout, rank, "en"))
 
 
 def overviews(layout: Layout, rank: int = 0, grid: int = 0) -> tuple[scene.Overview, ...]:
     """The scenes of one grid's pictures: the logical mesh and the nodes."""
-    shown = sides_of(layout)[grid]
-    mesh = layout.expert if shown[0].mesh == layout.expert else layout.mesh
-    return scene.overviews(mesh, shown, layout.gpus_per_node, rank)
+    _, mesh, shown = by_grid(layout, told_groups(layout))[grid]
+    return scene.overviews(mesh, shown, layout.gpus_per_node, rank)[1:]
 
 
 def picture_of(page: Page, view: str, grid: int = 0) -> Locator:

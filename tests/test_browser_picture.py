@@ -28,6 +28,7 @@ from browser import (
 from descriptions import DP_KINDS, PAGE, kind_of
 from groups.conventions import CONVENTIONS
 from views.base.state import Controls, from_preset
+from views.groups.view import picture_html
 
 pytestmark = pytest.mark.browser
 
@@ -47,7 +48,7 @@ def test_hover_lights_exactly_the_groups_of_that_rank_without_the_server(open_pa
         expect_lit(page, layout, None)
 
     assert requests_during(page, hover) == []
-    expect(page.locator(".told")).to_have_text(PAGE["idle"]["en"])
+    expect_card(page, layout, 0)
     expect(page.locator("svg.panel.lit")).to_have_count(0)
 
 
@@ -92,7 +93,7 @@ def test_a_pin_survives_redraws_until_esc_lets_go(open_page):
     page.locator("h1").click()
     page.keyboard.press("Escape")
     expect_lit(page, layout, None)
-    expect(page.locator(".told")).to_have_text(PAGE["idle"]["en"])
+    expect_card(page, layout, 0)
     # Another cell takes the pin; a second click lets go.
     cell(page, "cp", 6).click()
     expect_lit(page, layout, 6, pinned=6)
@@ -118,8 +119,9 @@ def test_a_pinned_rank_that_no_longer_exists_is_said(open_page):
     expect(page.locator(".told")).not_to_contain_text(gone)
     type_in(page, "nodes", "1")
     expect(page.locator(".told")).to_contain_text(gone)
+    layout = expect_layout(page, nodes=1)
     page.keyboard.press("Escape")
-    expect(page.locator(".told")).to_have_text(PAGE["idle"]["en"])
+    expect_card(page, layout, 0)
 
 
 def test_a_refusal_keeps_the_pin_and_its_light(open_page):
@@ -149,7 +151,7 @@ def test_keyboard_alone_reaches_lights_pins_and_lets_go(open_page):
         page.keyboard.press("Tab")
         if focused():
             break
-    assert focused() == ["dp", 0]
+    assert focused() == ["tp", 0]
     expect_lit(page, layout, 0)
     for key, rank in (
         ("ArrowRight", 1),
@@ -159,20 +161,20 @@ def test_keyboard_alone_reaches_lights_pins_and_lets_go(open_page):
         ("ArrowLeft", 1),
     ):
         page.keyboard.press(key)
-        assert focused() == ["dp", rank]
+        assert focused() == ["tp", rank]
         expect_lit(page, layout, rank)
     expect_card(page, layout, 1)
     name = page.evaluate("document.activeElement.getAttribute('aria-label')")
-    assert name == "GPU 1, dp group 1"
+    assert name == "GPU 1, tp group 0"
     page.keyboard.press("Tab")
-    assert focused()[0] == "tp"
+    assert not focused()
     page.keyboard.press("Shift+Tab")
-    assert focused() == ["dp", 1]
+    assert focused() == ["tp", 1]
     page.keyboard.press("Enter")
     expect_lit(page, layout, 1, pinned=1)
     expect_card(page, layout, 1, pinned=True)
     settle(page)
-    assert focused() == ["dp", 1]
+    assert focused() == ["tp", 1]
     page.keyboard.press("ArrowRight")
     expect_lit(page, layout, 2, pinned=1)
     page.keyboard.press(" ")
@@ -195,14 +197,11 @@ def test_a_tap_pins_and_a_second_tap_lets_go(open_page):
 
 def test_the_card_stays_in_sight_and_in_place_while_it_is_filled(open_page):
     page = open_page(width=1400, height=700)
-    below = page.locator(".intro")
+    below = page.locator(".kinds")
     before = below.bounding_box()["y"]
     cell(page, "dp", 5).hover()
     expect(page.locator(".told .gpu b")).to_have_text("GPU 5")
     assert below.bounding_box()["y"] == before
-    cell(page, "pp", 5).scroll_into_view_if_needed()
-    cell(page, "pp", 5).hover()
-    expect(page.locator(".card")).to_be_in_viewport(ratio=0.99)
 
 
 def test_cells_too_small_for_text_leave_it_out(open_page):
@@ -228,18 +227,19 @@ def test_cells_too_small_for_text_leave_it_out(open_page):
 
 def open_preset(page, preset):
     layout = choose_preset(page, preset)
-    expect(page.locator("svg.overview")).to_have_count(2)
+    expect(page.locator("svg.overview")).to_have_count(1)
+    expect(page.locator("svg.job.plain")).to_have_count(1)
     return layout
 
 
 def test_16384_gpus_hover_tells_the_rank_under_the_pointer_without_the_server(open_page):
     page = open_page()
     layout = open_preset(page, "llama3-405b-3")
-    logical, physical = overviews(layout)
+    (physical,) = overviews(layout)
     expect_marks(page, layout, 0)
 
     def hover():
-        for view, ranks in ((logical, (1, 127, 2048, 9999)), (physical, (8, 4095, 16383))):
+        for view, ranks in ((physical, (1, 127, 2048, 9999, 8, 4095, 16383)),):
             for rank in ranks:
                 point_at(page, view, rank)
                 expect_card(page, layout, rank)
@@ -254,8 +254,8 @@ def test_16384_gpus_hover_tells_the_rank_under_the_pointer_without_the_server(op
 def test_16384_gpus_a_pin_outlives_a_redraw(open_page):
     page = open_page()
     layout = open_preset(page, "llama3-405b-3")
-    logical, _ = overviews(layout)
-    page.mouse.click(*middle_of(page, logical, 5000))
+    (physical,) = overviews(layout)
+    page.mouse.click(*middle_of(page, physical, 5000))
     page.mouse.move(5, 5)
     expect_card(page, layout, 5000, pinned=True)
     settle(page)
@@ -265,11 +265,10 @@ def test_16384_gpus_a_pin_outlives_a_redraw(open_page):
     expect(page.locator(".large")).to_have_attribute("data-rank", "5000")
     expect_card(page, layout, 5000, pinned=True)
     expect_marks(page, layout, 5000)
-    for view in ("logical", "physical"):
-        name = page.locator(f'svg.overview[data-view="{view}"]').get_attribute("aria-label")
-        assert "rank 5000" in name.replace(",", "")
+    name = page.locator("svg.overview").get_attribute("aria-label")
+    assert "rank 5000" in name.replace(",", "")
     settle(page)
-    page.mouse.click(*middle_of(page, overviews(layout)[1], 9))
+    page.mouse.click(*middle_of(page, overviews(layout)[0], 9))
     layout = choose_preset(page, "playground-16")
     page.mouse.move(5, 5)
     expect_lit(page, layout, 9, pinned=9)
@@ -278,8 +277,7 @@ def test_16384_gpus_a_pin_outlives_a_redraw(open_page):
 def test_16384_gpus_by_keyboard(open_page):
     page = open_page()
     layout = open_preset(page, "llama3-405b-3")
-    logical, physical = overviews(layout)
-    for view in (logical, physical):
+    for view in overviews(layout):
         rank_at = {int(place): rank for rank, place in enumerate(view.place.tolist())}
         page.locator(f'svg.overview[data-view="{view.view}"]').focus()
         place = int(view.place[0])
@@ -300,7 +298,7 @@ def test_1024_gpus_in_the_dark_mark_in_dark_colours(open_page):
     page = open_page(dark=True)
     type_in(page, "nodes", "128")
     layout = expect_layout(page, nodes=128)
-    _, physical = overviews(layout)
+    (physical,) = overviews(layout)
     point_at(page, physical, 777)
     expect_card(page, layout, 777)
     expect_marks(page, layout, 777, theme="dark")
@@ -341,3 +339,38 @@ def _told_at(page, view):
     row = int(((y - area["y"]) * scale - view.top) // view.cell)
     (rank,) = np.flatnonzero(view.place == row * view.grid.columns + column)
     return int(rank)
+
+
+# --- The picture of the job -----------------------------------------------------------------------
+
+JOB_NOW = """() => [...document.querySelectorAll('svg.job')].map((svg) => [
+  [...svg.querySelectorAll('.j')].map((cell) => cell.getAttribute('class')),
+  [...svg.querySelectorAll('.box')].map((box) => box.classList.contains('on')),
+  [...svg.querySelectorAll('.frame, .replica')].map((box) => box.classList.contains('on')),
+  [...svg.querySelectorAll('.joins path')].map((path) => path.getAttribute('d')),
+])"""
+
+
+@pytest.mark.parametrize("framework", ["megatron", "llama3"])
+def test_the_script_marks_a_gpu_s_groups_as_the_server_draws_them(open_page, framework):
+    """Hovered, as the script draws them; pinned and loaded anew, as the server does."""
+    page = open_page()
+    type_sizes(page, nodes=4, cp=2, pp=4)
+    choose(page, "framework", CONVENTIONS[framework].name)
+    layout = expect_layout(page, nodes=4, tp=2, cp=2, pp=4, framework=framework)
+    for rank in (0, 13, 31):
+        page.locator(f'svg.job .j[data-r="{rank}"]').hover()
+        expect_card(page, layout, rank)
+        drawn = picture_html(layout, "en", rank)
+        page.evaluate(
+            """(html) => {
+              const holder = document.createElement('div');
+              holder.id = 'other';
+              holder.innerHTML = html;
+              document.body.append(holder);
+            }""",
+            drawn,
+        )
+        mine, server = page.evaluate(JOB_NOW)
+        assert mine == server
+        page.evaluate("document.getElementById('other').remove()")
