@@ -266,7 +266,8 @@ def test_a_command_is_written_and_read(client):
     found = json.loads(client("read_launch", text=text))
     assert found["framework"] == "nemo"
     assert {name: found["values"][name] for name in SMALL} == SMALL
-    assert found["problems"] == found["unresolved"] == found["ignored"] == []
+    assert found["problems"] == found["unresolved"] == []
+    assert [one["text"].split()[0] for one in found["ignored"]] == ["--recipe"]
     assert json.loads(client("read_launch"))["values"] == {}
 
 
@@ -285,7 +286,9 @@ def test_what_is_read_says_where_it_stands(client):
     }
     (problem,) = found["problems"]
     assert problem["sentence"] == "--tensor-model-parallel-size must be a whole number, not eight."
-    assert "tp is not given: 1 is assumed." in found["missing"]
+    # What the text tried to say is asked for, never assumed.
+    assert "tp is not given, and nothing says what it is: give it." in found["missing"]
+    assert "pp is not given: 1 is assumed." in found["missing"]
 
 
 def test_the_check_is_a_script_about_the_job(client):
