@@ -39,7 +39,7 @@ from groups.presets import PRESETS
 from groups.ranks import coordinates, require_rank
 from groups.sharing import Shared, shared_groups
 
-from .hosts import order
+from .hosts import order, slow_ranks
 from .inputs import Asked, checked, number_of
 from .options import PROGRAM, CommandError, one_line, options_parser, sentence
 
@@ -136,6 +136,13 @@ def _rank(asked: Asked) -> Iterator[str]:
     ring = made.every["pp"].neighbours(rank) if made.every["pp"].size > 1 else None
     together, apart = shared_groups(groups_by_name(made).values(), [rank])
     lines = [f"rank {rank} of {made.world_size}: node {node}, GPU {local}"]
+    placement = asked.placement(made)
+    stands: dict[str, Any] = {}
+    if placement is not None:
+        stands = {"host": placement.host(rank), **placement.places(rank)}
+        node, local = int(placement.nodes[rank]), placement.local_rank(rank)
+        lines = [f"rank {rank} of {made.world_size}: host {stands['host']}, GPU {local}"]
+        lines += [f"{kind}: {place}" for kind, place in placement.places(rank).items()]
     for name, place in places.items():
         lines.append(f"{name}: {', '.join(f'{axis} {at}' for axis, at in place.items())}")
     if ring:
@@ -149,6 +156,7 @@ def _rank(asked: Asked) -> Iterator[str]:
             "rank": rank,
             "node": node,
             "local_rank": local,
+            **stands,
             "coordinates": places,
             "pipeline": {"before": ring[0], "after": ring[1]} if ring else None,
             "in_none_of": none,
@@ -353,6 +361,7 @@ COMMANDS: dict[str, Callable[[Asked], Iterator[str]]] = {
     "share": _share,
     "audit": _audit,
     "order": order,
+    "slow": slow_ranks,
     "layout": _layout,
     "emit": _emit,
     "check": _check,

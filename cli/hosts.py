@@ -56,6 +56,28 @@ def order(asked: Asked) -> Iterator[str]:
     return _explained(found).printed(asked.format)
 
 
+def slow_ranks(asked: Asked) -> Iterator[str]:
+    """The ranks, groups and stages whose measured numbers stand out."""
+    from formats.measurements import read_measurements, slow
+
+    if len(asked.words) != 1:
+        raise CommandError("slow takes one file of measurements, or - for standard input")
+    made = asked.made()
+    text = asked.text(asked.words[0])
+    values = read_measurements(text, made.world_size, asked.placement(made))
+    found = slow(values, made.every, worse=asked.options.worse)
+    rows = [
+        [list(one.names), list(one.indices), one.value, one.times, list(one.ranks)] for one in found
+    ]
+    return Table(
+        "slow",
+        ["names", "indices", "value", "deviations", "ranks"],
+        rows,
+        made=made,
+        before=[] if found else ["no rank, group or stage stands out"],
+    ).printed(asked.format)
+
+
 def _explained(found: Any) -> Table:
     """The groups of each kind before and after, the reasons, and the order itself."""
     from texts.hosts import ORDER_REASONS

@@ -25,6 +25,8 @@ commands:
   audit [NAME ...]      how many groups leave a node or an NVLink domain (--domains)
   order [LAUNCHER]      a better order of the machines of --hosts, for slurm, openmpi, rankfile or
                         torchrun; without a word what it changes, and why
+  slow FILE             the ranks, groups and stages whose measured numbers stand out (--worse); CSV
+                        or JSON of one number a rank, or by host; - is standard input
   layout                sizes, what remains of them, and the meshes
   emit [FRAMEWORK]      the launch flags that ask for the layout: megatron, nemo, deepspeed,
                         megatron-deepspeed, torchtitan, torchtitan-toml
@@ -89,7 +91,7 @@ def options_parser() -> argparse.ArgumentParser:
     start.add_argument(
         "--args", metavar="FILE", help="begin with the launch flags in a file; - is standard input"
     )
-    machines = parser.add_argument_group("machines (ranks, audit, share, order)")
+    machines = parser.add_argument_group("machines (rank, ranks, audit, share, order, slow)")
     machines.add_argument(
         "--hosts", metavar="FILE", help="host file, Slurm list or topology, cloud or fabric report"
     )
@@ -98,6 +100,9 @@ def options_parser() -> argparse.ArgumentParser:
     )
     machines.add_argument(
         "--objective", metavar="KINDS", help="what counts first (ep,tp+cp,dp,pp)", default=None
+    )
+    machines.add_argument(
+        "--worse", choices=("high", "low"), default="high", help="which numbers are slow (high)"
     )
     output = parser.add_argument_group("output")
     output.add_argument("--format", choices=("text", "json", "csv"), default="text")

@@ -26,7 +26,7 @@ from groups.sharing import shared_groups
 from .api_training import better_layouts, memory_per_rank, traffic_per_step
 from .base.endpoint import endpoint, require_choice, serving
 from .collectives.api import collective
-from .hosts.api import better_order, read_hosts
+from .hosts.api import better_order, read_hosts, slow_groups
 from .pipeline.api import pipeline_schedule
 
 
@@ -223,6 +223,7 @@ ENDPOINTS: dict[str, Callable[..., str]] = {
     "read_launch": read_launch,
     "read_hosts": read_hosts,
     "better_order": better_order,
+    "slow_groups": slow_groups,
     "collective": collective,
     "pipeline_schedule": pipeline_schedule,
     "memory_per_rank": memory_per_rank,

@@ -33,7 +33,7 @@ from .groups.hero import layers_of
 from .groups.view import picture_html
 from .hang.view import hang_html
 from .head import chips_html, head_html, nav_html
-from .hosts.view import hosts_html
+from .hosts.view import hosts_html, placement_or_none
 from .launch.view import launch_html
 from .memory.view import memory_html
 from .nodes.view import nodes_html
@@ -75,7 +75,12 @@ DRAWN: dict[str, Callable[[Layout, Linked], str]] = {
         layout, now.controls, now.asked.versus, now.language, _large_pin(layout, now.asked)
     ),
     "ranks": lambda layout, now: ranks_html(
-        layout, now.controls, now.asked.rank, now.asked.ranks, now.language
+        layout,
+        now.controls,
+        now.asked.rank,
+        now.asked.ranks,
+        now.language,
+        placement_or_none(layout, now.asked),
     ),
     "collectives": lambda layout, now: collectives_html(
         layout, now.controls, now.asked.collectives, now.language, now.asked.rank

@@ -250,6 +250,12 @@ OWN: dict[str, list[dict[str, Any]]] = {
         {"hosts": "a\nb", **SMALL},
         {"hosts": "a slots=8", **SMALL},
     ],
+    "slow_groups": [
+        {"measurements": "rank,ms\n0,10\n1,10\n2,10.1\n3,10\n4,14\n5,14.2", **SMALL},
+        {"measurements": "host,0,1\na,3,1\n", "hosts": "a\nb", "worse": "low", **SMALL},
+        {"measurements": "rank,ms\n0,1", "worse": "sideways", **SMALL},
+        {"measurements": "99,1", **SMALL},
+    ],
     "collective": [
         {"operation": "all_reduce", "group": "dp", "shape": "4", **SMALL},
         {"operation": "reduce_scatter", "group": "tp", "values": "ones", **SMALL},

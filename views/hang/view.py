@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from typing import Any
 
@@ -15,6 +16,7 @@ from formats.logs.model import Hop
 from formats.logs.names import WORLD
 from groups import LayoutError
 from groups.grouping import Grouping
+from groups.placement import Placement
 
 from ..base import form
 from ..base.inputs import Asked
@@ -22,6 +24,7 @@ from ..base.messages import fix_label
 from ..base.problems import problem_html
 from ..base.state import Layout, is_empty
 from ..groups.view import framed, ranges_text, ranks_text
+from ..hosts.view import placement_or_none
 from ..nodes.view import chips
 from .digest import log_of
 from .picture import MOST_CONNECTED, chain_html, chain_of
@@ -60,6 +63,7 @@ def _answer(layout: Layout, asked: Asked, language: str) -> str:
         return problem_html(error, language)
     if log is None:
         return f'<p class="fine">{escape(RUN["hang_empty"][language])}</p>'
+    log = _with_hosts(log, placement_or_none(layout, asked))
     match, better = _match(log, layout)
     fits = match is not None and not match.contradictions
     every = layout.every if fits and layout.world_size <= MOST_CONNECTED else {}
@@ -69,6 +73,15 @@ def _answer(layout: Layout, asked: Asked, language: str) -> str:
         f"{_chain(log, layout, every, language)}{_hops(log.diagnosis.hops, language)}"
         f"{_groups(match, layout, language)}{_untold(log, language)}"
     )
+
+
+def _with_hosts(log: Log, placement: Placement | None) -> Log:
+    """With the machines that the page names, where the evidence names none."""
+    if placement is None:
+        return log
+    named = (rank for rank in log.missing if rank < placement.world_size)
+    hosts = {rank: placement.host(rank) for rank in named}
+    return replace(log, hosts={**hosts, **log.hosts})
 
 
 def _log(layout: Layout, asked: Asked, language: str) -> tuple[Log | None, str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
+
 from descriptions import HOSTS_REMARKS, ORDER_REASONS
 from formats.hosts import read_hosts as hosts_of
 from formats.hosts.distribution import even_slots
@@ -12,6 +14,7 @@ from formats.hosts.order import BetterOrder, order_for
 from formats.hosts.placing import placement_of
 from formats.hosts.values import Hosts
 from formats.hosts.written import launcher_files
+from formats.measurements import read_measurements, slow
 from groups.job import Made
 
 from ..base.endpoint import endpoint, require_text, serving
@@ -68,6 +71,33 @@ def better_order(made: Made, hosts: str = "", racks: str = "", objective: str = 
         objective=objective,
     )
     return json.dumps(order_document(found))
+
+
+@endpoint
+def slow_groups(made: Made, measurements: str = "", worse: str = "high", hosts: str = "") -> str:
+    """The ranks, groups and pipeline stages whose measured numbers stand out, as JSON.
+
+    Args:
+        measurements: CSV or JSON of one number for each rank, or for each GPU of a host.
+        worse: "high" (step times, temperatures) or "low" (bandwidths).
+        hosts: the job's machines, where the measurements name them; as /read_hosts takes them.
+        (the layout)
+    """
+    placement = None
+    if require_text("hosts", hosts):
+        placement = placement_of(hosts_of(hosts), made.world_size, made.gpus_per_node)
+    text = require_text("measurements", measurements)
+    values = read_measurements(text, made.world_size, placement)
+    known = values[~np.isnan(values)]
+    return json.dumps(
+        {
+            "measured": len(known),
+            "median": float(np.median(known)),
+            "least": float(known.min()),
+            "most": float(known.max()),
+            "slow": [vars(one) for one in slow(values, made.every, worse=worse)],
+        }
+    )
 
 
 def order_document(found: BetterOrder) -> dict[str, Any]:

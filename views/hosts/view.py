@@ -16,7 +16,7 @@ from formats.hosts.written import FILES, launcher_files
 from groups import LayoutError
 from groups.audit import span
 from groups.errors import not_a_choice
-from groups.job import OWN
+from groups.job import MEGATRONS
 from groups.placement import Placement
 
 from ..base import form
@@ -194,7 +194,7 @@ def better_of(hosts: Hosts, layout: Layout, objective: object) -> BetterOrder:
     if not isinstance(objective, str) or objective not in OBJECTIVES:
         raise not_a_choice("objective", objective, OBJECTIVES)
     slots = even_slots(hosts, layout.gpus_per_node)
-    if layout.expert is None or layout.framework not in ("megatron", OWN):
+    if layout.expert is None or layout.framework not in MEGATRONS:
         return order_for(
             layout.every, hosts.names, hosts.racks, gpus_per_node=slots, objective=objective
         )

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from html import escape
 from typing import Any
 
-from descriptions import PAGE, counted
+from descriptions import PAGE, RUN, counted
 from formats.logs.ranks import named_ranks
 from groups import LayoutError, coordinates
-from groups.placement import local_rank, node_of, nodes_spanned
+from groups.placement import Placement, local_rank, node_of, nodes_spanned
 from groups.ranks import require_rank
 from groups.sharing import Shared, Split, shared_groups
 from groups.stages.holdings import local_experts, samples_of, sequence_chunks
@@ -25,12 +25,22 @@ SAMPLES = 4
 """Micro-batches whose samples the card writes out."""
 
 
-def ranks_html(layout: Layout, controls: Controls, rank: Any, ranks: Any, language: str) -> str:
-    """The card of the pinned rank (0 if none is), and the groups that the pasted ranks share."""
+def ranks_html(
+    layout: Layout,
+    controls: Controls,
+    rank: Any,
+    ranks: Any,
+    language: str,
+    placement: Placement | None = None,
+) -> str:
+    """The card of the pinned rank (0 if none is), and the groups that the pasted ranks share.
+
+    placement: the machines by name, where the page knows them.
+    """
     return framed(
         layout,
         language,
-        f"{_card(layout, controls, rank, language)}{_together(layout, ranks, language)}",
+        f"{_card(layout, controls, rank, language, placement)}{_together(layout, ranks, language)}",
         "ranks",
     )
 
@@ -38,12 +48,14 @@ def ranks_html(layout: Layout, controls: Controls, rank: Any, ranks: Any, langua
 # -- one rank ------------------------------------------------------------------------------------
 
 
-def _card(layout: Layout, controls: Controls, rank: Any, language: str) -> str:
+def _card(
+    layout: Layout, controls: Controls, rank: Any, language: str, placement: Placement | None
+) -> str:
     try:
         chosen = require_rank(layout.mesh, 0 if rank in ("", None) else typed(rank))
     except LayoutError as error:
         return _refused(error, language)
-    facts = "".join(
+    facts = _host(placement, chosen, language) + "".join(
         f"<dt>{escape(PAGE[name][language])}</dt><dd>{text}</dd>"
         for name, text in _facts(layout, controls, chosen, language)
     )
@@ -52,6 +64,17 @@ def _card(layout: Layout, controls: Controls, rank: Any, language: str) -> str:
         f'<div class="intro"><h2>{escape(title)}</h2></div><dl class="rank">{facts}</dl>'
         f"{_groups_table(layout, chosen, language)}"
     )
+
+
+def _host(placement: Placement | None, rank: int, language: str) -> str:
+    """The machine of a rank by name, and the places that it stands in."""
+    if placement is None:
+        return ""
+    text = RUN["rank_host"][language].format(
+        host=placement.host(rank), local=placement.local_rank(rank)
+    )
+    places = "".join(f" · {place}" for place in placement.places(rank).values())
+    return f"<dt>{RUN['host'][language]}</dt><dd>{escape(text + places)}</dd>"
 
 
 def _facts(layout: Layout, controls: Controls, rank: int, language: str) -> list[tuple[str, str]]:

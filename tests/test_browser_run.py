@@ -1,0 +1,57 @@
+"""Hang and Hosts in the browser: files dropped and chosen, machines named, and where they lead."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+from browser import box, expect, settle, visit
+
+DUMPS = Path(__file__).parent / "data" / "hang" / "dumps"
+
+DROP = """(files) => {
+  const carried = new DataTransfer();
+  for (const [name, text] of files) {
+    const bytes = Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
+    carried.items.add(new File([bytes], name));
+  }
+  const drop = new DragEvent('drop', { dataTransfer: carried, bubbles: true, cancelable: true });
+  document.querySelector('#picture').dispatchEvent(drop);
+}"""
+
+
+def files_of(folder: str) -> list[Path]:
+    return sorted(one for one in (DUMPS / folder).glob("nccl_trace_rank_*") if not one.suffix)
+
+
+def test_dropped_dumps_say_who_is_missing_and_lead_to_its_groups(open_page):
+    page = open_page()
+    visit(page, "?v=1&show=hang")
+    dropped = [
+        [one.name, base64.b64encode(one.read_bytes()).decode()]
+        for one in files_of("e_p2p_pp_recv_missing")
+    ]
+    page.evaluate(DROP, dropped)
+    verdict = page.locator(".verdict")
+    expect(verdict).to_contain_text("GPU 12 (node 1, device 4) never entered send/recv 4")
+    expect(page.locator(".chain [data-set]")).to_have_count(16)
+    assert "digest" not in page.url
+    page.set_input_files("#hang-files", files_of("a_missing_rank2"))
+    expect(page.locator(".refusal")).to_contain_text("a job of 4 GPUs")
+    page.locator(".refusal .fix").first.click()
+    settle(page)
+    expect(verdict).to_contain_text("GPU 2 (node 0, device 2) never entered all_reduce 5")
+    verdict.get_by_role("button", name="GPU 2").click()
+    expect(page.locator(".picture[data-view=ranks] h2").first).to_contain_text("2")
+
+
+def test_machines_give_a_better_order_that_the_page_can_use(open_page):
+    page = open_page()
+    visit(page, "?v=1&show=hosts&nodes=8&tp=8&ep=16&etp=1")
+    page.get_by_role("button", name="Try an example").click()
+    expect(page.locator(".verdict")).to_contain_text("go from 4 · 0 · 16 · 0 to 0 · 0 · 0 · 32")
+    page.get_by_role("button", name="Use this order").click()
+    expect(page.locator(".verdict")).to_contain_text("Keep the order")
+    expect(box(page, "hosts")).to_have_value(
+        "gpu-00\ngpu-02\ngpu-04\ngpu-06\ngpu-01\ngpu-03\ngpu-05\ngpu-07"
+    )
