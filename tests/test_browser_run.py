@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
-from browser import box, expect, settle, visit
+from addresses import visit
+from browser import box, expect, settle
 
 DUMPS = Path(__file__).parent / "data" / "hang" / "dumps"
 

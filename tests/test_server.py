@@ -14,7 +14,7 @@ import pytest
 from gradio.utils import get_upload_folder
 
 import app
-from views.server.guard import LARGEST_BODY
+from views.server.guard import LARGEST_BODY, LARGEST_EVIDENCE
 
 API = "gradio_api/"
 UPLOADS = ("upload", "upload?upload_id=1")
@@ -205,3 +205,15 @@ def test_a_port_that_is_taken_is_told_in_one_line(server, monkeypatch):
     monkeypatch.setenv("GRADIO_SERVER_PORT", port)
     with pytest.raises(SystemExit, match=f"Port {port} is taken: choose another one"):
         app.main()
+
+
+def test_files_of_a_hang_are_the_one_exception_and_bounded(server):
+    log = b"[rank3]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)"
+    head = json.dumps({"files": [["a.log", len(log)]]}).encode()
+    large = head + b"\n" + log + b" " * 2 * LARGEST_BODY  # more than any other body may have
+    answer = post(server, "evidence", large)
+    assert answer.status_code == 200
+    assert json.loads(json.loads(answer.json())["digest"])["files"] == 1
+    too_large = (b" " * 1_000_000 for _ in range(LARGEST_EVIDENCE // 1_000_000 + 1))
+    assert post(server, "evidence", too_large).status_code == 413
+    assert "refused" in json.loads(post(server, "evidence", b"no files").json())
