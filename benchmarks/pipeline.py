@@ -39,8 +39,8 @@ def run(quick: bool, servers: Servers) -> Iterator[Table]:
 
 
 def _row(name: str, p: int, m: int, repeats: int) -> tuple[str, ...]:
-    controls = Controls(nodes=max(2, p), pp=p)
-    layout, asked = read(controls), PipelineAsked(schedule=name, micro_batches=str(m))
+    controls = Controls(nodes=max(2, p), pp=p, schedule=name, micro_batches=str(m))
+    layout, asked = read(controls), PipelineAsked()
     plan = plan_of(name, p, m)
     timeline = simulate(plan)
     (strip,) = strips_of([timeline], range(p))

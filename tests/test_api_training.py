@@ -510,7 +510,7 @@ REFUSED = {
     "a format": ("memory_per_rank", {"precision": "fp8"}, "'fp8' is not a choice of precision"),
     "a flag in words": ("memory_per_rank", {"sequence_parallel": "on"}, "choose False, True"),
     "another flag": ("memory_per_rank", {"account": 1}, "1 is not a choice of account"),
-    "no memory": ("memory_per_rank", {"capacity": 0}, "0 is not a number of GiB"),
+    "no memory": ("memory_per_rank", {"capacity": -1}, "-1 is not a number of GiB"),
     "a schedule": ("memory_per_rank", {"memory_schedule": "zz"}, "'zz' is not a choice of memory"),
     "chunks without stages": ("memory_per_rank", {"vpp": 2}, "needs more than one pipeline stage"),
     "a layout that cannot be": ("memory_per_rank", {"tp": 3}, "does not divide 16 GPUs; try tp 2"),

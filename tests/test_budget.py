@@ -96,8 +96,8 @@ HEAVY = (
 
 
 def asked_of(schedule: str, against: str, p: int, m: int) -> tuple[Controls, Asked]:
-    values = {"schedule": schedule, "against": against, "micro_batches": m}
-    return Controls(nodes=p, pp=p, tp=1), filled(Asked(view="pipeline"), values)
+    controls = Controls(nodes=p, pp=p, tp=1, schedule=schedule, micro_batches=m)
+    return controls, filled(Asked(view="pipeline"), {"against": against})
 
 
 @pytest.mark.parametrize(("schedule", "against", "p", "m"), HEAVY)

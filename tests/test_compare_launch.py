@@ -22,10 +22,10 @@ from groups.presets import PRESETS
 from texts.launch import note_text
 from views.base.inputs import Asked
 from views.base.link import to_query
-from views.base.messages import control_label, sentence
+from views.base.messages import sentence
 from views.base.state import MODEL, Controls, Layout, from_preset, job_of, read, typed
 from views.compare.view import kept_layout
-from views.launch.view import SHOWN_ITEMS, check_text, with_pasted
+from views.launch.view import SHOWN_ITEMS, check_text, counts_as, with_pasted
 from views.page import answer
 
 DATA = Path(__file__).parent / "data" / "launch_commands.json"
@@ -315,7 +315,7 @@ def test_a_script_as_published_is_reported(key, language):
         for item, (name, said) in zip(items, rows, strict=False):
             assert name == getattr(item, "name", "")
             if part == "understood":
-                assert said == f"{item.value} → {control_label(item.sets, language)}"
+                assert said == f"{item.value} → {counts_as(item.sets, language)}"
             elif language == "en" and part != "missing":
                 assert said == note_text(item)
             assert "{" not in said.replace(name, "").replace("${", "")

@@ -148,6 +148,8 @@ CHANGED = {
     "experts": ["64"],
     "micro_batch": ["1"],
     "global_batch": ["2048"],
+    "micro_batches": ["12", "-"],
+    "schedule": ["zb-v", "later"],
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -100,8 +101,9 @@ def test_the_first_ranks_stand_for_a_large_group_and_the_title_says_so():
 
 
 def test_the_pipeline_view_saves_both_schedules_on_one_axis_and_what_they_hold():
-    asked = PipelineAsked(schedule="1f1b", against="gpipe", micro_batches="8", pipe_group="3")
-    pictures = drawn(FOUR, view="pipeline", pipeline=asked)
+    asked = PipelineAsked(against="gpipe", pipe_group="3")
+    controls = replace(FOUR, schedule="1f1b", micro_batches="8")
+    pictures = drawn(controls, view="pipeline", pipeline=asked)
     assert [type(one) for _, one in pictures] == [TimelineChart] * 2 + [HeldChart] * 2
     assert len({(one.left, one.plot, one.strip.ticks) for _, one in pictures}) == 1
     assert {one.strip.ranks for _, one in pictures} == {(3, 11, 19, 27)}
@@ -170,13 +172,12 @@ def test_a_view_without_a_picture_of_a_layout_says_so(controls, view):
     [
         ("collectives", {"collectives": CollectivesAsked(collective_shape="0x2")}),
         ("collectives", {"collectives": CollectivesAsked(collective=["all_reduce"])}),
-        ("pipeline", {"pipeline": PipelineAsked(micro_batches="-1")}),
-        ("pipeline", {"pipeline": PipelineAsked(against=None, schedule="later")}),
+        ("pipeline", {"pipeline": PipelineAsked(pipe_group="-1")}),
         ("pipeline", {"pipeline": PipelineAsked(t_f="nan")}),
         ("pipeline", {"pipeline": PipelineAsked(pipe_group="99")}),
         ("memory", {"memory": MemoryAsked(capacity="a lot")}),
         ("memory", {"memory": MemoryAsked(of_rank="32")}),
-        ("traffic", {"traffic": TrafficAsked(cluster={})}),
+        ("traffic", {"traffic": TrafficAsked(cp_algorithm={})}),
     ],
 )
 def test_what_a_view_of_a_step_refuses_is_no_file_and_names_its_input(view, asked):

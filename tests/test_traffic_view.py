@@ -218,8 +218,9 @@ def test_every_framework_is_answered(framework, view):
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_every_schedule_is_answered(schedule):
     controls = replace(SMALL, vpp="2" if schedule in ("interleaved", "bfs") else "")
+    controls = replace(controls, schedule=schedule)
     for view in VIEWS:
-        page = html(view, controls, MemoryAsked(memory_schedule=schedule))
+        page = html(view, controls, MemoryAsked())
         assert "<tbody>" in page
 
 
@@ -266,9 +267,10 @@ def test_what_cannot_be_is_refused_with_ways_out_that_work(view, case):
     assert 'role="alert"' in page
     refusal = page.partition('<div class="refusal"')[2].partition("</div>")[0]
     for cure in found_in(refusal, r'data-set="([^"]*)"'):
-        changed = json.loads(cure)
-        of_view = {name: changed.pop(name) for name in [*changed] if name not in vars(controls)}
-        mended = html("traffic", controls.changed(changed), replace(memory, **of_view))
+        changes = json.loads(cure)
+        own = {name: value for name, value in changes.items() if hasattr(memory, name)}
+        column = {name: value for name, value in changes.items() if name not in own}
+        mended = html("traffic", controls.changed(column), replace(memory, **own))
         assert 'class="refusal"' not in mended
     if view == "traffic":
         assert "data-set" in refusal

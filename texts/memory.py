@@ -32,8 +32,8 @@ MEMORY_CONTROLS: dict[str, Control] = {
     "model": _size(
         "Model",
         "模型",
-        "A published shape; what is typed below or in the column counts instead.",
-        "已公开的模型结构；下方或左侧控件中输入的数值优先。",
+        "A published shape; sizes that are typed count before its own.",
+        "已公开的模型结构；输入的数值优先。",
     ),
     "precision": _size(
         "Precision",
@@ -59,17 +59,18 @@ MEMORY_CONTROLS: dict[str, Control] = {
         "Cuts over TP what tensor parallelism alone leaves whole.",
         "把张量并行本身不切分的激活也按 TP 切分。",
     ),
-    "memory_schedule": _size(
-        "Schedule",
-        "调度",
-        "How many micro-batches a stage keeps at once.",
-        "决定一个阶段同时保留多少个 micro-batch。",
-    ),
     "spread": _size(
         "Layers per stage",
         "每阶段层数",
         "Equal, as Megatron needs it by default, or differing by one at most.",
         "相等（Megatron 的默认要求），或最多相差一层。",
+    ),
+    "cluster": Control(
+        Text("Cluster", "集群"),
+        Text(
+            "Link speeds, memory and peak of its GPUs.",
+            "GPU 的链路速度、显存和峰值算力。",
+        ),
     ),
     "capacity": _size(
         "GPU memory (GiB)",
@@ -182,8 +183,8 @@ MEMORY: dict[str, Text] = {
         "未选择模型，左侧控件也没有层数或专家数：此处显示 {name}。",
     ),
     "note_matched": Text(
-        "Taken for the layers or experts in the column: {name}. Choose another one above.",
-        "按左侧控件的层数或专家数取用：{name}。可在上方另选。",
+        "Taken for the layers or experts in the column: {name}. Choose another one there.",
+        "按左侧控件的层数或专家数取用：{name}。可在左侧另选。",
     ),
     "note_unlike": Text(
         "No published model here has the layers and experts of the column: {name} is taken, with "
@@ -204,8 +205,8 @@ MEMORY: dict[str, Text] = {
         "每条流水线的 micro-batch 数：{global_batch} /（{micro_batch} × DP {dp}）= {count}。",
     ),
     "note_no_batch": Text(
-        "No global batch in the column: {count} micro-batches are taken, four for each stage.",
-        "左侧控件没有 global batch：取 {count} 个 micro-batch，每阶段四个。",
+        "No batch is chosen: four micro-batches a stage are taken, {global_batch} samples a step.",
+        "未指定批量：每阶段取四个 micro-batch，一步共 {global_batch} 个样本。",
     ),
     "note_nearly": Text(
         "{layers} layers do not divide over {stages} stages, as Megatron needs them to: here "
@@ -220,8 +221,10 @@ MEMORY: dict[str, Text] = {
         "DualPipe holds every stage of the model on two ranks, for its two directions.",
         "DualPipe 有两个方向，因此模型的每个阶段都由两个 rank 持有。",
     ),
-    "by_column": Text("{name} (as the column)", "{name}（按左侧控件）"),
-    "by_vpp": Text("{name} (by VPP)", "{name}（按 VPP）"),
+    "by_sizes": Text("By layers and experts", "按层数与专家数"),
+    "own_model": Text("A model of your own", "自定模型"),
+    "by_vpp": Text("1F1B, with VPP interleaved", "1F1B；有 VPP 时交错"),
+    "by_default": Text("{name} (default)", "{name}（默认）"),
     "by_preset": Text("As the preset", "按预设"),
     "on": Text("On", "开"),
     "off": Text("Off", "关"),

@@ -168,6 +168,8 @@ PAGE: dict[str, Text] = {
     "rank_no_layers": Text("none", "无"),
     "rank_embedding": Text("Holds the word embedding.", "存放词嵌入。"),
     "rank_output": Text("Holds the output layer and computes the loss.", "存放输出层并计算损失。"),
+    "launch_unused": Text("read, not used here", "已读取，此处未用到"),
+    "and_list": Text(", ", "、"),
     "rank_chunks": Text("Sequence chunks", "序列块"),
     "rank_chunks_of": Text(
         "{chunks} of {total}, counted from 0.", "第 {chunks} 块，共 {total} 块，从 0 数起。"

@@ -75,7 +75,10 @@ PIPELINE_REFUSALS: dict[str, Text] = {
 PIPELINE_CONTROLS: dict[str, Control] = {
     "schedule": Control(
         Text("Schedule", "调度"),
-        Text("Who computes which micro-batch when.", "谁在何时计算哪个 micro-batch。"),
+        Text(
+            "Who computes which micro-batch when. Empty: 1F1B, with VPP interleaved.",
+            "谁在何时计算哪个 micro-batch。留空：1F1B；有 VPP 时为交错 1F1B。",
+        ),
     ),
     "against": Control(
         Text("Compare with", "对比调度"),
@@ -84,15 +87,8 @@ PIPELINE_CONTROLS: dict[str, Control] = {
     "micro_batches": Control(
         Text("Micro-batches (m)", "micro-batch 数（m）"),
         Text(
-            "Of one step, in each pipeline. Empty: by the column's global batch, else 2 × PP.",
-            "每条流水线一步的个数。留空：由左侧控件的 global batch 得出，否则为 2 × PP。",
-        ),
-    ),
-    "chunks": Control(
-        Text("Chunks per rank (v)", "每个 rank 的模型块数（v）"),
-        Text(
-            "Of schedules that loop. Empty: VPP, else 2.",
-            "用于循环式调度。留空：取 VPP，否则为 2。",
+            "Of one step, in each pipeline. Empty: by the global batch, else four a stage.",
+            "每条流水线一步的个数。留空：由 global batch 得出，否则每阶段四个。",
         ),
     ),
     "group_size": Control(
@@ -196,6 +192,10 @@ PIPELINE_PAGE: dict[str, Text] = {
     "pipeline_sizes": Text(
         "p = {p} ranks, m = {m} micro-batches, v = {v} chunks on each rank.",
         "p = {p} 个 rank，m = {m} 个 micro-batch，每个 rank v = {v} 个模型块。",
+    ),
+    "pipeline_no_batch": Text(
+        "No batch is chosen: four micro-batches a stage are taken, {batch} samples a step.",
+        "未指定批量：每阶段取四个 micro-batch，一步共 {batch} 个样本。",
     ),
     "pipeline_from_batch": Text(
         "m = {batch} / ({micro} × dp {dp}) = {m}.", "m = {batch} /（{micro} × dp {dp}）= {m}。"

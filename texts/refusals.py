@@ -192,6 +192,16 @@ REFUSALS: dict[str, Text] = {
         "{control} {value} is not a multiple of {of}.",
         "{control} {value} 不是 {of} 的倍数。",
     ),
+    "batches-disagree": Text(
+        "{micro_batches} micro-batches × {micro_batch} samples × DP {dp} = {product} samples a "
+        "step, and the global batch says {global_batch}.",
+        "{micro_batches} 个 micro-batch × {micro_batch} 个样本 × DP {dp} = 一步 {product} 个样本，"
+        "而 global batch 为 {global_batch}。",
+    ),
+    "model-incomplete": Text(
+        "The shape of this model is not known here: choose a model, or give {missing}.",
+        "此处不知道该模型的结构：请选择模型，或填写{missing}。",
+    ),
     "bad-layout": Text(
         "{value} is no layer of a layout: write E, t, m, L, a bar between stages, and *n after "
         "what is repeated.",

@@ -36,6 +36,8 @@ SHELL: dict[str, Text] = {
     "fold_experts": Text("Experts (EP, ETP)", "专家（EP、ETP）"),
     "fold_order": Text("Framework and order", "框架与顺序"),
     "fold_groups": Text("Groups shown", "显示哪些组"),
+    "batch_chip": Text("{model} · {batch} × {tokens} tokens", "{model} · {batch} × {tokens} token"),
+    "model_chip": Text("Model: not known yet", "模型：尚未知"),
     "fold_model": Text("Model and batch", "模型与批量"),
     "about": Text("About {label}", "关于{label}"),
     "layout_controls": Text("Layout", "布局"),

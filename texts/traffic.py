@@ -6,13 +6,6 @@ from __future__ import annotations
 from .shapes import Control, Text
 
 TRAFFIC_CONTROLS: dict[str, Control] = {
-    "cluster": Control(
-        Text("Cluster", "集群"),
-        Text(
-            "Link speeds, memory and peak of its GPUs.",
-            "GPU 的链路速度、显存和峰值算力。",
-        ),
-    ),
     "cp_algorithm": Control(
         Text("Keys and values over CP", "CP 传递 K 和 V 的方式"),
         Text(

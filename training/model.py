@@ -31,7 +31,7 @@ MLA = ("q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v
 """The fields of multi-head latent attention (DeepSeek-V2, arXiv:2405.04434, section 2.1)."""
 
 _FLAGS = ("gated", "tied", "learned_positions", "rms_norm")
-_NEEDED = ("layers", "hidden", "heads", "vocabulary", "sequence")
+NEEDED = ("layers", "hidden", "heads", "vocabulary", "sequence")
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Model:
             elif field.name == "biases":
                 require_choice(field.name, value, BIASES)
             else:
-                minimum = 1 if field.name in _NEEDED else 0
+                minimum = 1 if field.name in NEEDED else 0
                 is_count = field.name in ("layers", "dense_layers", "mtp_layers")
                 maximum = MAX_LAYERS if is_count else MAX_SIZE
                 number = whole_number(value, field.name, minimum=minimum, maximum=maximum)

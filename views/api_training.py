@@ -7,7 +7,7 @@ those views have in the page's links.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
@@ -19,6 +19,7 @@ from training.memory.per_stage import StageMemory, Training, largest
 from training.model import require_choice
 from training.models import DEFAULT
 from training.parameters import active_parameters, total_parameters
+from training.pipeline.in_flight import SCHEDULES
 from training.reasons import Reason, alone, compared
 from training.search import Candidate, search, worked_out
 from training.search import Job as Search
@@ -84,6 +85,8 @@ def trained(**given: Any) -> Trained:
     whole_number(given["global_batch"], "global_batch", minimum=0)
     for name in ("sequence_parallel", "account"):
         require_choice(name, given[name], (False, True))
+    if given["memory_schedule"]:
+        require_choice("memory_schedule", given["memory_schedule"], tuple(SCHEDULES))
     changes = _changes(given["changes"])
     column = {name: changes.pop(name) for name in OF_COLUMN if name in changes}
     whose = {"framework": "own"} if job["order"] else {}
@@ -91,9 +94,10 @@ def trained(**given: Any) -> Trained:
         **{**job, "etp": job["etp"] or "", **whose, **column},
         **{name: given[name] for name in ("vpp", "account", "micro_batch")},
         global_batch=given["global_batch"] or "",
+        schedule=given["memory_schedule"],
     )
     memory = MemoryAsked(
-        **{name: given[name] for name in ("model", "memory_schedule", "precision", "recompute")},
+        **{name: given[name] for name in ("model", "precision", "recompute")},
         zero=str(whole_number(given["zero"], "zero", minimum=0)),
         sequence_parallel="on" if given["sequence_parallel"] else "off",
         spread=given["spread"],
@@ -133,7 +137,16 @@ def _answered(asked: Trained, work: Callable[[], Found]) -> Found:
         return work()
     except LayoutError as error:
         ways = ways_out(error, asked.layout, asked.controls, asked.memory)
-        raise error.but(alternatives=[way.changes for way in ways]) from None
+        fixes = [_renamed(way.changes) for way in ways]
+        raise error.renamed(PARAMETERS).but(alternatives=fixes) from None
+
+
+PARAMETERS = {"schedule": "memory_schedule"}
+"""The parameter of a field of the page, where they have different names."""
+
+
+def _renamed(changes: Mapping[str, Any]) -> dict[str, Any]:
+    return {PARAMETERS.get(name, name): value for name, value in changes.items()}
 
 
 training_endpoint = serving(trained, TRAINING, LAYOUT)
@@ -144,20 +157,21 @@ training_endpoint = serving(trained, TRAINING, LAYOUT)
 
 
 @training_endpoint
-def memory_per_rank(asked: Trained, capacity: float = 80.0) -> str:
+def memory_per_rank(asked: Trained, capacity: float = 0.0, cluster: str = "dgx-h100") -> str:
     """What a rank of each pipeline stage holds at its worst moment of a step, as JSON.
 
     All ranks of a stage hold the same: weights, gradients, optimizer state, activations and what
     else there is, each in bytes.
 
     Args:
-        capacity: memory of one GPU in GiB (2**30 bytes).
+        capacity: memory of one GPU in GiB (2**30 bytes); 0: the cluster's.
+        cluster: whose GPUs, such as "dgx-h100".
         (the training)
         (the layout)
     """
 
     def work() -> tuple[Problem, tuple[StageMemory, ...]]:
-        memory = replace(asked.memory, capacity=capacity)
+        memory = replace(asked.memory, capacity=stated(capacity), cluster=cluster)
         problem = problem_of(asked.layout, asked.controls, memory)
         return problem, problem.stages()
 
@@ -219,14 +233,14 @@ def traffic_per_step(asked: Trained, cluster: str = "dgx-h100", cp_algorithm: st
     """  # noqa: E501  a tool shows only a parameter's first line
 
     def work() -> tuple[Question, list[Traffic], Computation]:
-        question = _question(asked, TrafficAsked(cluster, cp_algorithm))
+        question = _question(asked, cluster, cp_algorithm)
         return question, *sent_in_a_step(asked.layout, question)
 
     question, rows, time = _answered(asked, work)
     return json.dumps(
         {
             **_job(question.problem),
-            "cluster": question.cluster_id,
+            "cluster": question.problem.cluster_id,
             "nvlink_bytes_per_second": question.cluster.nvlink,
             "network_bytes_per_second": question.cluster.nic,
             "domain": question.cluster.domain_of(asked.layout.gpus_per_node),
@@ -239,9 +253,9 @@ def traffic_per_step(asked: Trained, cluster: str = "dgx-h100", cp_algorithm: st
     )
 
 
-def _question(asked: Trained, traffic: TrafficAsked, capacity: Any = "") -> Question:
-    memory = replace(asked.memory, capacity=capacity)
-    return question_of(asked.layout, asked.controls, memory, traffic)
+def _question(asked: Trained, cluster: str, cp_algorithm: str, capacity: Any = "") -> Question:
+    memory = replace(asked.memory, capacity=capacity, cluster=cluster)
+    return question_of(asked.layout, asked.controls, memory, TrafficAsked(cp_algorithm))
 
 
 def _row(row: Traffic) -> dict[str, Any]:
@@ -284,8 +298,7 @@ def better_layouts(
         (the training)
         (the layout)
     """  # noqa: E501  a tool shows only a parameter's first line
-    traffic = TrafficAsked(cluster, cp_algorithm)
-    question = _answered(asked, lambda: _question(asked, traffic, stated(capacity)))
+    question = _answered(asked, lambda: _question(asked, cluster, cp_algorithm, stated(capacity)))
     job = job_of(asked.layout, question)
     current, refusal = None, ""
     try:
@@ -296,7 +309,7 @@ def better_layouts(
     return json.dumps(
         {
             **_job(question.problem),
-            "cluster": question.cluster_id,
+            "cluster": question.problem.cluster_id,
             "world_size": job.world,
             "capacity_bytes": job.capacity,
             "tried": found.tried,

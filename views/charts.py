@@ -13,10 +13,11 @@ from render.scenes.charts import HELD, Bar, BarsChart, Entry, HeldChart, MatrixC
 from render.scenes.timeline import PHASES, Strip, shade, strips_of
 from render.svg.matrix import MatrixPicture, matrix_picture
 from training.memory.per_stage import StageMemory, largest
-from training.models import MODELS
 from training.traffic.matrix import matrix
 
+from .base.model import model_name
 from .base.state import Controls, Layout, is_empty, pinned_rank
+from .base.training import schedule_name
 from .base.units import bytes_text
 from .collectives.exchange import exchanges
 from .collectives.inputs import CollectivesAsked, read_asked
@@ -31,7 +32,6 @@ from .pipeline.inputs import (
     clock_of,
     group_of,
     renamed,
-    schedule_name,
     schedule_of,
     spend_on,
 )
@@ -88,7 +88,7 @@ def _shown(
     layout: Layout, controls: Controls, asked: PipelineAsked, rank: Any
 ) -> tuple[list[Shown], tuple[int, ...]]:
     """The schedule, the one to compare with, and the ranks that run them."""
-    names = [schedule_name(asked, controls)]
+    names = [schedule_name(controls)]
     names += [] if is_empty(asked.against) else [asked.against]
     schedules = dict.fromkeys(schedule_of(name, layout, controls, asked) for name in names)
     clock, (_, ranks) = clock_of(asked), group_of(layout, asked, rank)
@@ -158,7 +158,7 @@ def memory_pictures(
     asked = asked.with_rank(pinned_rank(layout.world_size, rank))
     rank, ranks = sharing_ranks(problem, layout, asked)
     zero = problem.training.zero
-    model = MODELS[problem.chosen.preset].name + (" *" if problem.chosen.changed else "")
+    model = model_name(problem.chosen)
     kind = sharing_group(layout, problem.training.instances).name
     group = f"{kind} group of rank {rank}, {counted(len(ranks), 'rank', 'en')}"
     key = tuple(("", said) for said in MEMORY["zero_key"]["en"].rstrip(".").split(". "))

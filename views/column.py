@@ -16,6 +16,7 @@ from descriptions import (
     CONTROLS,
     DP_KINDS,
     LANGUAGES,
+    MEMORY,
     NOTES_ZH,
     PAGE,
     SHELL,
@@ -27,9 +28,14 @@ from groups.conventions import CONVENTIONS
 from groups.job import OWN
 from groups.megatron.families import FAMILIES
 from groups.presets import PRESETS
+from training.clusters import CLUSTERS
+from training.memory.per_stage import PRECISIONS
+from training.models import MODELS
+from training.pipeline import SCHEDULES
 
 from .base import form
 from .base.messages import refusal_html
+from .base.model import ON_OFF
 from .base.state import (
     Controls,
     Layout,
@@ -40,6 +46,8 @@ from .base.state import (
     read,
     typed,
 )
+from .base.training import UNKNOWN, training_of_preset
+from .memory.inputs import DEFAULTS
 
 SIZES = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep")
 """Sizes with a slider."""
@@ -74,7 +82,6 @@ def column_html(language: str) -> str:
     def text(name: str) -> str:
         return form.text(name, getattr(start, name), language)
 
-    model = "".join(map(text, ("layers", "vpp", "experts", "micro_batch", "global_batch")))
     groups = _choice("group_type", [(one.title[language], key) for key, one in TYPES.items()],
                      language)  # fmt: skip
     kinds = _choice("dp_kind", [(one[language], key) for key, one in DP_KINDS.items()], language)
@@ -93,7 +100,46 @@ def column_html(language: str) -> str:
             + form.check("hybrid", "", language),
             language,
         )
-        + _fold("model", model + form.check("account", "", language), language)
+        + _fold("model", _model(language), language)
+    )
+
+
+def _model(language: str) -> str:
+    """The model, its batch and how it is trained: what every view of a step counts with."""
+
+    def number(*names: str) -> str:
+        return "".join(form.number(name, "", language) for name in names)
+
+    def choice(name: str, start: str, options: Iterable[tuple[str, str]]) -> str:
+        return form.choice(name, "", [(start, ""), *options], language)
+
+    def training(name: str, values: Iterable[str], prefix: str = "") -> str:
+        """A choice of which one counts where nothing is chosen."""
+        options = [(MEMORY[prefix + value][language], value) for value in values]
+        start = next(label for label, value in options if value == DEFAULTS[name])
+        return choice(name, MEMORY["by_default"][language].format(name=start), options)
+
+    models = [(one.name, name) for name, one in MODELS.items()]
+    models.append((MEMORY["own_model"][language], UNKNOWN))
+    clusters = [(one.name, name) for name, one in CLUSTERS.items()]
+    cluster = CLUSTERS[DEFAULTS["cluster"]].name
+    return (
+        choice("model", MEMORY["by_sizes"][language], models)
+        + form.text("layers", "", language)
+        + number("hidden", "heads", "kv_heads", "ffn", "vocabulary", "sequence")
+        + number("experts", "top_k", "micro_batch", "global_batch", "micro_batches", "vpp")
+        + choice(
+            "schedule",
+            MEMORY["by_vpp"][language],
+            [(rule.title, name) for name, rule in SCHEDULES.items()],
+        )
+        + training("precision", PRECISIONS, "precision_")
+        + training("zero", ("0", "1", "2", "3"), "zero_")
+        + training("recompute", ("none", "selective", "full"), "recompute_")
+        + training("sequence_parallel", ON_OFF)
+        + choice("cluster", MEMORY["by_default"][language].format(name=cluster), clusters)
+        + number("capacity")
+        + form.check("account", "", language)
     )
 
 
@@ -153,7 +199,7 @@ def preset_states() -> dict[str, dict[str, str]]:
             field: as_text(value)
             for field, value in vars(controls).items()
             if as_text(value) != as_text(getattr(start, field))
-        }
+        } | training_of_preset(name)
     return found
 
 

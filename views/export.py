@@ -49,7 +49,7 @@ DRAWN: dict[str, Callable[[Layout, Linked], Pictures]] = {
         layout, now.asked.collectives, now.asked.rank
     ),
     "pipeline": lambda layout, now: pipeline_pictures(
-        layout, now.controls, now.asked.pipeline, now.asked.rank
+        layout, now.known, now.asked.pipeline, now.asked.rank
     ),
     "memory": lambda layout, now: memory_pictures(
         layout, now.controls, now.asked.memory, now.asked.rank

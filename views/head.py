@@ -7,9 +7,13 @@ from html import escape
 from typing import Any
 
 from descriptions import PAGE, RUN, SECTIONS, SHELL, VIEWS
+from groups import LayoutError
 
+from .base.model import model_name, model_of
 from .base.state import Controls, Layout
+from .base.training import batch_of
 from .column import language_choices
+from .memory.inputs import MemoryAsked
 
 PLACES: dict[str, tuple[str, ...]] = {
     "see": ("groups", "nodes", "orders", "ranks"),
@@ -40,7 +44,9 @@ def _button(changes: dict[str, Any], label: str) -> str:
     )
 
 
-def chips_html(layout: Layout | None, controls: Controls, language: str) -> str:
+def chips_html(
+    layout: Layout | None, controls: Controls, memory: MemoryAsked, language: str
+) -> str:
     """The job in chips; a click leads to the inputs that say it."""
     if layout is None:
         return f'<span class="chip-job none">{escape(SHELL["no_layout"][language])}</span>'
@@ -52,7 +58,21 @@ def chips_html(layout: Layout | None, controls: Controls, language: str) -> str:
     ) or "dp1"  # fmt: skip
     if layout.expert is not None and layout.expert.size("ep") > 1:
         sizes += f" · ep{layout.expert.size('ep')}"
-    return _chip("nodes", machines) + _chip("tp", sizes, "mono")
+    model = _model_chip(layout, controls, memory, language)
+    return _chip("nodes", machines) + _chip("tp", sizes, "mono") + _chip("model", model)
+
+
+def _model_chip(layout: Layout, controls: Controls, memory: MemoryAsked, language: str) -> str:
+    """The model and the samples of a step; what is refused is told where it counts."""
+    try:
+        chosen, batch = model_of(memory, controls), batch_of(layout, controls)
+    except LayoutError:
+        return SHELL["model_chip"][language]
+    return SHELL["batch_chip"][language].format(
+        model=model_name(chosen, language),
+        batch=f"{batch.global_batch:,}",
+        tokens=f"{chosen.model.sequence:,}",
+    )
 
 
 def _chip(field: str, text: str, kind: str = "") -> str:

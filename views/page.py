@@ -20,7 +20,16 @@ from render.scenes.groups import PANEL_LIMIT
 
 from .base import form
 from .base.inputs import Asked, filled
-from .base.link import OMITTED, Linked, fields_of_links, from_query, from_sent, link_of, parsed
+from .base.link import (
+    OMITTED,
+    Linked,
+    aliases_of_links,
+    fields_of_links,
+    from_query,
+    from_sent,
+    link_of,
+    parsed,
+)
 from .base.messages import sentence
 from .base.problems import problem_html
 from .base.state import Controls, Layout, language_of, rank_or_none, read
@@ -68,7 +77,7 @@ DRAWN: dict[str, Callable[[Layout, Linked], str]] = {
         now.language,
         rank_or_none(now.asked.rank),
         _strip(layout, now),
-        layers_of(now.controls, layout.mesh.size("pp")),
+        layers_of(now.known, layout.mesh.size("pp")),
     ),
     "nodes": lambda layout, now: nodes_html(layout, now.language),
     "orders": lambda layout, now: orders_html(
@@ -76,7 +85,7 @@ DRAWN: dict[str, Callable[[Layout, Linked], str]] = {
     ),
     "ranks": lambda layout, now: ranks_html(
         layout,
-        now.controls,
+        now.known,
         now.asked.rank,
         now.asked.ranks,
         now.language,
@@ -86,7 +95,7 @@ DRAWN: dict[str, Callable[[Layout, Linked], str]] = {
         layout, now.controls, now.asked.collectives, now.language, now.asked.rank
     ),
     "pipeline": lambda layout, now: pipeline_html(
-        layout, now.controls, now.asked.pipeline, now.language, now.asked.rank
+        layout, now.known, now.asked.pipeline, now.language, now.asked.rank
     ),
     "memory": lambda layout, now: memory_html(
         layout, now.controls, now.asked.memory, now.language, now.asked.rank
@@ -121,14 +130,16 @@ def answer(
     except LayoutError as error:
         derived = derived_html(None, controls, language)
         refused = refused_html(error, language)
-        return Answer(chips_html(None, controls, language), derived, refused, None, None)
+        return Answer(
+            chips_html(None, controls, asked.memory, language), derived, refused, None, None
+        )
     view = view_of(asked)
     try:
         picture = DRAWN[view](layout, Linked(controls, asked, language))
     except LayoutError as error:  # too much work: every other refusal has its place in the view
         picture = problem_html(error, language)
     return Answer(
-        chips_html(layout, controls, language),
+        chips_html(layout, controls, asked.memory, language),
         derived_html(layout, controls, language, asked.preset),
         "",
         picture,
@@ -289,6 +300,7 @@ def script_data() -> dict[str, Any]:
     """What the page's script has to know: the fields of the state, the presets, its few words."""
     return {
         "fields": fields_of_links(),
+        "aliases": aliases_of_links(),
         "presets": preset_states(),
         "said": {
             name: {language: SHELL[name][language] for language in ("en", "zh")}

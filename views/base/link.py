@@ -29,6 +29,7 @@ from groups.job import OWN
 from groups.presets import PRESETS
 
 from .inputs import Asked, filled, flat
+from .model import ModelAsked, with_model
 from .state import Controls, as_text, language_of, typed
 
 VERSION = "2"
@@ -39,6 +40,13 @@ SHORT = {"view": "show"}
 """Names in a link that differ from the field's: Gradio has a use of its own for ``view``."""
 
 LONG = {short: name for name, short in SHORT.items()}
+
+ALIASES = {
+    "memory_schedule": ("schedule", ("memory", "traffic", "search", "compare")),
+    "chunks": ("vpp", ("pipeline",)),
+}
+"""Names that links had for what is one field now; where both stand in a link, the old name counts
+in the views that read it."""
 
 OMITTED = ("paste", "evidence", "digest", "hosts", "racks", "measures")
 """What a link does not hold: text that somebody pasted may be long, or not meant for others."""
@@ -65,6 +73,11 @@ class Linked:
     controls: Controls
     asked: Asked
     language: str | None
+
+    @property
+    def known(self) -> Controls:
+        """The controls with the layers and experts of the model that is chosen."""
+        return with_model(self.controls, self.asked.memory)
 
     def query(self, controls: Controls, changes: Mapping[str, Any]) -> str:
         """The address of the same page with other controls, and with some inputs changed."""
@@ -99,6 +112,13 @@ def _starts() -> dict[str, str]:
     return {name: as_text(value) for name, value in (*flat(Controls()), *flat(Asked()))}
 
 
+MODEL_FIELDS = (
+    *vars(ModelAsked()),
+    *("precision", "zero", "recompute", "sequence_parallel", "spread"),
+)
+"""Fields of the model and its training, which a published layout says too."""
+
+
 def from_query(query: object) -> Linked:
     """The state that a query is about.
 
@@ -126,6 +146,10 @@ def from_query(query: object) -> Linked:
     elif version != VERSION:
         raise _bad(text)
     given = {LONG.get(name, name): value for name, value in given.items()}
+    for old, (name, views) in ALIASES.items():
+        value = given.pop(old, None)
+        if value is not None and (name not in given or given.get("view") in views):
+            given[name] = value
     language = given.pop("lang", None)
     if language is not None and language not in LANGUAGES:
         raise _bad(f"lang={language}")
@@ -161,11 +185,16 @@ def names_of(value: str | list[Any]) -> tuple[Any, ...]:
 def fields_of_links() -> list[tuple[str, str, str, bool]]:
     """Of each field: its name, its name in links (empty: in none), its start, whether it is of
     the job, which a published layout says whole."""
-    of_job = {*vars(Controls())} - {"more", "dp_kind"}
+    of_job = {*vars(Controls()), *MODEL_FIELDS} - {"more", "dp_kind"}
     return [
         (name, "" if name in OMITTED else SHORT.get(name, name), start, name in of_job)
         for name, start in _starts().items()
     ]
+
+
+def aliases_of_links() -> list[tuple[str, str, list[str]]]:
+    """Of each old name: that of its field now, and the views in which it counts before that."""
+    return [(old, name, list(views)) for old, (name, views) in ALIASES.items()]
 
 
 def _bad(part: object) -> LayoutError:

@@ -31,6 +31,9 @@ def sentence(error: LayoutError, language: str) -> str:
     if "minimum" in facts:
         span = SPANS["up" if error.facts["maximum"] is None else "range"]
         facts["span"] = span[language].format(**facts)
+    if "missing" in facts:
+        names = [control_label(name, language) for name in error.facts["missing"]]
+        facts["missing"] = PAGE["and_list"][language].join(names)
     if facts.get("what") in WORK:
         facts["what"] = WORK[facts["what"]][language]
     for name in ("sizes", "levels"):

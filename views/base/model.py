@@ -8,14 +8,16 @@ Without a preset it is the first one with the column's layers and experts.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from groups.errors import not_a_choice
-from training.model import BIASES, Model
+from descriptions import MEMORY
+from groups.errors import LayoutError, not_a_choice
+from training.model import BIASES, NEEDED, Model
 from training.models import DEFAULT, MODELS, model_like, variant
 
 from .state import Controls, is_empty, typed
+from .training import UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,9 @@ class ModelAsked:
     mtp_layers: Any = ""
 
 
+MODEL_SIZES = ("hidden", "heads", "kv_heads", "ffn", "vocabulary", "sequence", "top_k")
+"""Sizes that the column asks for beside those of `OF_COLUMN`; a view asks for the rarer ones."""
+
 OF_COLUMN = ("layers", "experts")
 """Sizes of the model that the layout's own controls have."""
 
@@ -62,9 +67,31 @@ class ChosenModel:
     """A model, the preset that it starts from, and what differs from that."""
 
     model: Model
-    preset: str
+    preset: str  # one of MODELS, or UNKNOWN
     is_matched: bool  # by the column, not chosen
     changed: tuple[str, ...]  # fields that are not the preset's
+
+
+def model_name(chosen: ChosenModel, language: str = "en") -> str:
+    """What a model is called; marked where something was changed."""
+    if chosen.preset == UNKNOWN:
+        return MEMORY["own_model"][language]
+    return MODELS[chosen.preset].name + ("*" if chosen.changed else "")
+
+
+def with_model(controls: Controls, asked: Any) -> Controls:
+    """The controls with the layers and experts of the model that is chosen, where they are empty.
+
+    >>> with_model(Controls(), ModelAsked(model="llama3-70b")).layers
+    '80'
+    """
+    if not isinstance(asked.model, str) or asked.model not in MODELS:
+        return controls
+    model = MODELS[asked.model].model
+    sizes = {name: str(getattr(model, name)) for name in OF_COLUMN if getattr(model, name)}
+    return replace(
+        controls, **{n: size for n, size in sizes.items() if is_empty(getattr(controls, n))}
+    )
 
 
 def model_of(asked: Any, controls: Controls) -> ChosenModel:
@@ -76,6 +103,8 @@ def model_of(asked: Any, controls: Controls) -> ChosenModel:
 
     Errors: LayoutError about the field or the control that cannot be.
     """
+    if asked.model == UNKNOWN:
+        return _own_model(asked, controls)
     column = {name: _column(controls, name) for name in OF_COLUMN}
     given = {name: size for name, size in column.items() if size is not None}
     is_matched = is_empty(asked.model)
@@ -88,6 +117,26 @@ def model_of(asked: Any, controls: Controls) -> ChosenModel:
     changes = {**given, **_typed_fields(asked)}
     changed = {name: value for name, value in changes.items() if value != getattr(start, name)}
     return ChosenModel(variant(start, changed), preset, is_matched, tuple(changed))
+
+
+def _own_model(asked: Any, controls: Controls) -> ChosenModel:
+    """The model of which every size is typed; what may be left open follows from the others.
+
+    Errors: LayoutError that names the sizes that are missing.
+    """
+    given = {name: size for name in OF_COLUMN if (size := _column(controls, name)) is not None}
+    given |= _typed_fields(asked)
+    needed = ("layers", *(name for name in NEEDED if name != "layers"))
+    needed += ("top_k",) if given.get("experts") else ()
+    missing = tuple(name for name in needed if name not in given)
+    if missing:
+        raise LayoutError(
+            "model-incomplete",
+            f"the shape of this model is not known: {', '.join(missing)} to give, or another model",
+            control="model",
+            facts={"missing": missing},
+        )
+    return ChosenModel(Model(**given), UNKNOWN, False, ())
 
 
 def _typed_fields(asked: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from descriptions import PAGE
 from groups import LayoutError
 
 from .form import setter
-from .messages import fix_label, quote_of, sentence
+from .messages import control_label, fix_label, quote_of, sentence
 
 Fixes = Iterable[tuple[Mapping[str, Any], str]]
 """Changes of the view's inputs or of the column, each with the label of its button."""
@@ -24,6 +24,11 @@ def problem_html(error: LayoutError, language: str, fixes: Fixes | None = None) 
     if fixes is None:
         fixes = [(change, fix_label(change, language)) for change in error.alternatives]
     said = escape(sentence(error, language)) + quote_of(error, language)
+    said += "".join(
+        f' <button type="button" class="fix" data-leads="field-{name}">'
+        f"{escape(control_label(name, language))}</button>"
+        for name in error.facts.get("missing", ())
+    )
     return _box(said, fixes, language, f' data-control="{escape(error.control or "")}"')
 
 

@@ -54,6 +54,8 @@ class Controls:
     experts: Any = ""
     micro_batch: Any = ""
     global_batch: Any = ""
+    micro_batches: Any = ""  # of each pipeline in a step; empty: as the global batch says
+    schedule: Any = ""  # interleaved where vpp is more than 1, else 1f1b
 
     def changed(self, changes: Mapping[str, Any]) -> Controls:
         """With one alternative of a refusal merged in.

@@ -45,8 +45,8 @@ def costs_html(
     now = _question(layout, controls, asked, problems)
     if now is not None and is_empty(before_controls.global_batch):
         # Steps can be compared only where they do the same work.
-        samples = job_of(layout, now).global_batch
-        before_controls = replace(before_controls, global_batch=str(samples))
+        samples = str(now.problem.batch.global_batch)
+        before_controls = replace(before_controls, global_batch=samples, micro_batches="")
     kept = _question(before, before_controls, asked, problems)
     sides = [_cost(before, kept, problems), _cost(layout, now, problems)]
     rows = [
@@ -54,7 +54,8 @@ def costs_html(
         for name, say in ROWS.items()
     ]
     said = "" if now is None else _what(layout, now, language)
-    refused = "".join(refusal_line(error, language) for error in problems)
+    once = {error.what: error for error in problems}.values()
+    refused = "".join(refusal_line(error, language) for error in once)
     heads = ("column_cost", "column_kept", "column_now")
     return (
         f'<div class="intro"><h2>{escape(PAGE["cost_title"][language])}</h2>'
@@ -63,7 +64,7 @@ def costs_html(
 
 
 def _what(layout: Layout, now: Question, language: str) -> str:
-    batch = job_of(layout, now).global_batch
+    batch = now.problem.batch.global_batch
     return PAGE["cost_of"][language].format(model=now.name, cluster=now.cluster.name, batch=batch)
 
 

@@ -1,6 +1,6 @@
 // The one value of the page: every field as text, by the names of views/base. Whoever changes
 // something says `set`; everybody hears `state`; the address says it, and the server draws it.
-const { fields, presets, said } = props.known;
+const { fields, aliases, presets, said } = props.known;
 const starts = Object.fromEntries(fields.map(([name, , start]) => [name, start]));
 const longNames = Object.fromEntries(fields.map(([name, short]) => [short, name]));
 const READER = navigator.language.toLowerCase().startsWith('zh') ? 'zh' : 'en';
@@ -40,6 +40,10 @@ function stateOf(query) {
   // A link of the first version shows these, unless it says otherwise.
   const isFirst = given.some(([name, value]) => name === 'v' && value === '1');
   if (isFirst && !given.some(([name]) => name === 'group_type')) found.group_type = 'dp+tp+pp';
+  const named = new Map(given);
+  for (const [old, name, views] of aliases) {
+    if (named.has(old) && (!named.has(name) || views.includes(found.view))) found[name] = named.get(old);
+  }
   if (given.length) found.link = new URLSearchParams(given).toString();
   return found;
 }

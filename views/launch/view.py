@@ -11,22 +11,30 @@ from typing import Any
 from descriptions import PAGE, TARGET_NAMES, note_text
 from formats.check.script import check_script
 from formats.launch.args import TARGETS, Item, Missing, Parsed, emit, parse
+from formats.launch.flags import TRAINING
 from groups import LayoutError
 from groups.job import Job
 from groups.mesh import whole_number
 from groups.stages.holdings import MAX_BATCH
 from groups.stages.layout_strings import parse_layout
+from training.model import Model
+from training.models import MODELS
 
 from ..base import form
 from ..base.messages import control_label, refusal_line, sentence
-from ..base.state import MODEL, Controls, Layout, is_empty, job_of, typed
+from ..base.model import ModelAsked
+from ..base.state import MODEL, Controls, Layout, as_text, is_empty, job_of, typed
+from ..base.training import UNKNOWN
 from ..groups.view import framed
 
 SHOWN_ITEMS = 40
 """Flags of one kind that the report lists."""
 
 
-UNASKED = {"cp": 1, "ep": 1, "etp": "", "instances": 1, "levels": "", "hybrid": False}
+UNASKED = {
+    **{"cp": 1, "ep": 1, "etp": "", "instances": 1, "levels": "", "hybrid": False},
+    **{"micro_batches": "", "schedule": ""},
+}
 """Sizes and options of a job whose text is silent about them."""
 
 
@@ -55,7 +63,68 @@ def stated(controls: Controls, paste: Any) -> dict[str, Any]:
         pasted = with_pasted(controls, paste)
     except LayoutError:  # the report says why
         return {}
-    return {name: value for name, value in vars(pasted).items() if value != getattr(controls, name)}
+    changes = {n: value for n, value in vars(pasted).items() if value != getattr(controls, n)}
+    return {**changes, **training_stated(paste)}
+
+
+def training_stated(paste: Any) -> dict[str, str]:
+    """The fields of the model and its training that the pasted text states.
+
+    A model is the published one of these layers, widths and heads, else one of the reader's own.
+
+    >>> said = training_stated("--num-layers 80 --hidden-size 8192 --num-attention-heads 64")
+    >>> {name: value for name, value in said.items() if value}
+    {'model': 'llama3-70b', 'hidden': '8192', 'heads': '64'}
+    """
+    read = parse(paste)
+    said: dict[str, Any] = {**read.values, **read.training}
+    found: dict[str, Any] = {}
+    shape = [said.get(name) for name in ("layers", "hidden", "heads")]
+    if all(isinstance(size, int) for size in shape):
+        found |= dict.fromkeys(vars(ModelAsked()), "")
+        found["model"] = next(
+            (n for n, one in MODELS.items() if _shape(one.model) == shape), UNKNOWN
+        )
+    found |= {name: said[name] for name in SAME if name in said}
+    found |= {field: said[name] for name, field in RENAMED.items() if name in said}
+    for name in ("sequence_parallel", "tied"):
+        if isinstance(said.get(name), bool):
+            found[name] = "on" if said[name] else "off"
+    if said.get("distributed_optimizer") is True:
+        found.setdefault("zero", 1)
+    if said.get("recompute") in ("none", "selective", "full"):
+        found["recompute"] = said["recompute"]
+    for name, precision in (("bf16", "bf16-fp32"), ("fp16", "fp16-fp16")):
+        if said.get(name) is True:
+            found["precision"] = precision
+    return {name: as_text(value) for name, value in found.items()}
+
+
+SAME = (
+    "hidden",
+    "ffn",
+    "heads",
+    "kv_heads",
+    "head_dim",
+    "vocabulary",
+    "top_k",
+    "expert_ffn",
+    "zero",
+)
+"""What launch files and the page call alike."""
+
+RENAMED = {
+    **{"seq": "sequence", "mtp": "mtp_layers"},
+    **{"first": "first_layers", "last": "last_layers"},
+}
+"""What the page calls otherwise."""
+
+USED = (*SAME, "sequence_parallel", "tied", "distributed_optimizer", "recompute", "bf16", "fp16")
+"""What of a text's training counts in the views; the rest is shown as read and not used."""
+
+
+def _shape(model: Model) -> list[int]:
+    return [model.layers, model.hidden, model.heads]
 
 
 def with_pasted(controls: Controls, paste: Any) -> Controls:
@@ -68,7 +137,7 @@ def with_pasted(controls: Controls, paste: Any) -> Controls:
     read = parse(paste)
     start = Controls()
     known = {field.name for field in fields(start)}
-    stale = {"vpp": "", "account": False} if "layers" in read.values else {}
+    stale = {"vpp": "", "account": False, "experts": ""} if "layers" in read.values else {}
     silent = {name: value for name, value in UNASKED.items() if name not in read.asks}
     values = {**silent, **stale, **read.assumed, **read.values}
     return replace(
@@ -122,9 +191,15 @@ def _summary(read: Parsed, language: str) -> str:
 
 def _understood(read: Parsed, language: str) -> list[tuple[str, str]]:
     return [
-        (item.name, f"{item.value} → {control_label(item.sets, language)}")
-        for item in read.understood
+        (item.name, f"{item.value} → {counts_as(item.sets, language)}") for item in read.understood
     ]
+
+
+def counts_as(name: str, language: str) -> str:
+    """The control that a value sets; or that it is read, and counts nowhere here."""
+    if name in TRAINING and name not in USED:
+        return PAGE["launch_unused"][language]
+    return control_label(RENAMED.get(name, name), language)
 
 
 def _notes(items: Sequence[Item], language: str) -> list[tuple[str, str]]:

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from groups import LayoutError
-from groups.alternatives import MOST, not_a_multiple
-from groups.errors import quoted
+from groups.alternatives import MOST
+from groups.errors import not_a_choice, quoted
 from groups.mesh import whole_number
 from groups.stages.holdings import MAX_BATCH
+from training.clusters import CLUSTERS, Cluster
 from training.memory.per_stage import PRECISIONS, StageMemory, Training, largest, memory_per_stage
 from training.model import Model
 from training.pipeline.in_flight import SCHEDULES
@@ -18,13 +19,15 @@ from training.split import SPREADS, Split, held_by_ranks
 
 from ..base.model import ON_OFF, ChosenModel, ModelAsked, model_of, one_of
 from ..base.state import Controls, Layout, is_empty, read, typed
+from ..base.training import (
+    Batch,
+    batch_of,
+    schedule_name,
+    virtual_stages,
+    with_micro_batches,
+)
 
 GIB = 2**30
-CAPACITY = 80
-"""GiB of a GPU where nothing is said: that of an A100, an H100 or an H800 "with 80 GB"."""
-
-ROUNDS = 4
-"""Micro-batches taken for each pipeline stage where no global batch is given."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +38,9 @@ class MemoryAsked(ModelAsked):
     zero: Any = ""
     recompute: Any = ""
     sequence_parallel: Any = ""
-    memory_schedule: Any = ""
+    cluster: Any = ""
     spread: Any = ""
-    capacity: Any = ""
+    capacity: Any = ""  # GiB of a GPU; empty: the cluster's
     of_rank: Any = ""  # whose data parallel group ZeRO is pictured for; the pinned one's, else 0's
 
     def with_rank(self, rank: int) -> MemoryAsked:
@@ -50,13 +53,13 @@ DEFAULTS = {
     "zero": "1",
     "recompute": "selective",
     "sequence_parallel": "on",
-    "capacity": str(CAPACITY),
+    "cluster": "dgx-h100",
 }
-"""What counts where a field is empty; the schedule follows from vpp, the spread from the layers."""
+"""What counts where a field is empty; the spread follows from the layers."""
 
 COLUMN = (
     *("tp", "pp", "cp", "ep", "etp", "instances", "vpp", "account"),
-    *("layers", "experts", "micro_batch", "global_batch"),
+    *("layers", "experts", "micro_batch", "global_batch", "micro_batches", "schedule"),
 )
 """Controls of the column that a cure may change."""
 
@@ -71,12 +74,17 @@ class Problem:
     chosen: ChosenModel
     split: Split
     training: Training
+    cluster_id: str
     capacity: float  # bytes
-    global_batch: int | None  # None: not given, micro_batches taken
+    batch: Batch
 
     @property
     def model(self) -> Model:
         return self.chosen.model
+
+    @property
+    def cluster(self) -> Cluster:
+        return CLUSTERS[self.cluster_id]
 
     def stages(self) -> tuple[StageMemory, ...]:
         return memory_per_stage(self.model, self.split, self.training)
@@ -88,30 +96,22 @@ def problem_of(layout: Layout, controls: Controls, asked: MemoryAsked) -> Proble
     Errors: LayoutError about the field or the control that cannot be.
     """
     chosen = model_of(asked, controls)
-    vpp = _whole(controls.vpp, "vpp", 1)
     split = Split.of(
         layout.mesh,
         layout.expert,
-        vpp=vpp,
+        vpp=virtual_stages(controls),
         account=controls.account is True,
     )
     split = replace(split, spread=_spread(chosen.model, split, asked))
-    micro_batch = _whole(controls.micro_batch, "micro_batch", 1)
-    global_batch = None
-    micro_batches = ROUNDS * split.pp
-    if not is_empty(controls.global_batch):
-        global_batch = _whole(controls.global_batch, "global_batch", 1)
-        by = {"micro_batch": micro_batch, "dp": split.dp}
-        if global_batch % (micro_batch * split.dp):
-            raise not_a_multiple("global_batch", global_batch, by, maximum=MAX_BATCH)
-        micro_batches = global_batch // (micro_batch * split.dp)
-    schedule = "interleaved" if vpp > 1 else "1f1b"
-    if not is_empty(asked.memory_schedule):
-        schedule = one_of("memory_schedule", asked.memory_schedule, SCHEDULES)
+    batch = batch_of(layout, controls)
+    schedule = schedule_name(controls)
+    if not isinstance(schedule, str) or schedule not in SCHEDULES:
+        instead = [{"schedule": "interleaved"}, {"schedule": "1f1b"}]
+        raise not_a_choice("schedule", schedule, SCHEDULES, instead)
     recompute = _stated(asked, "recompute", ("none", "selective", "full"))
     training = Training(
-        micro_batch=micro_batch,
-        micro_batches=micro_batches,
+        micro_batch=batch.micro_batch,
+        micro_batches=batch.micro_batches,
         schedule=schedule,
         precision=_stated(asked, "precision", tuple(PRECISIONS)),
         zero=int(_stated(asked, "zero", ("0", "1", "2", "3"))),
@@ -121,7 +121,8 @@ def problem_of(layout: Layout, controls: Controls, asked: MemoryAsked) -> Proble
         sequence_parallel=ON_OFF[_stated(asked, "sequence_parallel", tuple(ON_OFF))],
         instances=_whole(controls.instances, "instances", 1),
     )
-    return Problem(chosen, split, training, _capacity(asked), global_batch)
+    cluster = _cluster(asked)
+    return Problem(chosen, split, training, cluster, _capacity(asked, CLUSTERS[cluster]), batch)
 
 
 def _spread(model: Model, split: Split, asked: MemoryAsked) -> str:
@@ -157,8 +158,7 @@ def _way(alternative: Mapping[str, Any], layout: Layout, controls: Controls) -> 
     """An alternative of the maths in the page's names."""
     changes = {OF_SCHEDULES.get(name, name): value for name, value in alternative.items()}
     if "m" in changes:
-        micro_batch = 1 if is_empty(controls.micro_batch) else typed(controls.micro_batch)
-        changes["global_batch"] = changes.pop("m") * micro_batch * layout.mesh.size("dp")
+        changes |= with_micro_batches(layout, controls, changes.pop("m"))
     if "sequence_parallel" in changes:
         changes["sequence_parallel"] = "off"
     is_of_column = [name in COLUMN for name in changes]
@@ -211,16 +211,26 @@ def ways_to_fit(
     return found
 
 
-def _capacity(asked: MemoryAsked) -> float:
-    """Bytes of a GPU, from GiB; a fraction is a number too."""
-    value = typed(CAPACITY if is_empty(asked.capacity) else asked.capacity)
+def _cluster(asked: MemoryAsked) -> str:
+    value = DEFAULTS["cluster"] if is_empty(asked.cluster) else asked.cluster
+    if not isinstance(value, str) or value not in CLUSTERS:
+        instead = [{"cluster": name} for name in [*CLUSTERS][:3]]
+        raise not_a_choice("cluster", value, CLUSTERS, instead)
+    return value
+
+
+def _capacity(asked: MemoryAsked, cluster: Cluster) -> float:
+    """Bytes of a GPU, from GiB, else the cluster's; a fraction is a number too."""
+    if is_empty(asked.capacity):
+        return float(cluster.memory)
+    value = typed(asked.capacity)
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or not 0 < value <= 100_000:
         raise LayoutError(
             "not-a-capacity",
             f"{quoted(value)} is not a number of GiB",
             control="capacity",
-            alternatives=[{"capacity": CAPACITY}],
+            alternatives=[{"capacity": cluster.memory // GIB}],
             facts={"value": quoted(value)},
         )
     return value * GIB

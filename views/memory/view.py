@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from typing import Any
 
 from descriptions import MEMORY
 from groups import LayoutError
-from training.memory.per_stage import PRECISIONS, StageMemory, largest
+from training.memory.per_stage import StageMemory, largest
 from training.model import BIASES
 from training.models import MODELS
 from training.parameters import (
@@ -17,20 +18,25 @@ from training.parameters import (
     parameters_by_kind,
     total_parameters,
 )
-from training.pipeline import SCHEDULES as TITLES
-from training.pipeline.in_flight import SCHEDULES
 from training.split import SPREADS, padded_vocabulary
 
 from ..base import form
 from ..base.messages import control_label
-from ..base.model import FLAGS, ON_OFF, SIZES, ChosenModel, model_of
+from ..base.model import (
+    FLAGS,
+    MODEL_SIZES,
+    ON_OFF,
+    SIZES,
+    ChosenModel,
+    model_name,
+    model_of,
+)
 from ..base.problems import problem_html
-from ..base.state import Controls, Layout, as_text, is_empty, pinned_rank
+from ..base.state import Controls, Layout, is_empty, pinned_rank
 from ..groups.view import framed
 from .bars import bars_html, gib, millions
 from .grid import grid_html
 from .inputs import (
-    DEFAULTS,
     MemoryAsked,
     Problem,
     Way,
@@ -56,7 +62,7 @@ def memory_html(
     except LayoutError as error:
         chosen = None
         refusal = _refusal(error, layout, controls, asked, language)
-    inputs = _inputs(chosen, controls, asked, rank, language)
+    inputs = _inputs(chosen, asked, rank, language)
     if chosen is None:
         body = refusal
     else:
@@ -92,31 +98,17 @@ def _answer(layout: Layout, controls: Controls, asked: MemoryAsked, language: st
     )
 
 
+OWN_SIZES = tuple(name for name in SIZES if name not in MODEL_SIZES)
+"""Sizes of a model that the column does not ask for."""
+
 # -- the inputs ------------------------------------------------------------------------------------
 
 
-def _inputs(
-    chosen: ChosenModel | None, controls: Controls, asked: MemoryAsked, rank: int, language: str
-) -> str:
-    models = [(one.name, name) for name, one in MODELS.items()]
-    if chosen and chosen.is_matched:
-        name = MEMORY["by_column"][language].format(name=MODELS[chosen.preset].name)
-        models.insert(0, (name, ""))
-    else:
-        models.insert(0, (MEMORY["by_column"][language].format(name="…"), ""))
-    first = "interleaved" if as_text(controls.vpp).strip() not in ("", "1") else "1f1b"
-    by_vpp = MEMORY["by_vpp"][language].format(name=TITLES[first].title)
-    schedules = [(by_vpp, ""), *((TITLES[name].title, name) for name in SCHEDULES)]
+def _inputs(chosen: ChosenModel | None, asked: MemoryAsked, rank: int, language: str) -> str:
+    """What this view alone asks: the rarer sizes of a model too."""
     spreads = [(MEMORY[f"spread_{one}"][language], one) for one in SPREADS]
     spreads.insert(0, (MEMORY["by_layers"][language], ""))
     main = form.fields(
-        form.choice("model", asked.model, models, language),
-        form.number("capacity", asked.capacity, language, hint=DEFAULTS["capacity"]),
-        _choice("precision", asked, tuple(PRECISIONS), language, "precision_"),
-        _choice("zero", asked, ("0", "1", "2", "3"), language, "zero_"),
-        _choice("recompute", asked, ("none", "selective", "full"), language, "recompute_"),
-        _choice("sequence_parallel", asked, tuple(ON_OFF), language),
-        form.choice("memory_schedule", asked.memory_schedule, schedules, language),
         form.choice("spread", asked.spread, spreads, language),
         form.number("of_rank", asked.of_rank, language, hint=str(rank)),
     )
@@ -127,28 +119,19 @@ def _inputs(
             language,
             hint=str(getattr(chosen.model, name)) if chosen else "",
         )
-        for name in SIZES
+        for name in OWN_SIZES
     ]
     by_preset = (MEMORY["by_preset"][language], "")
     on_off = [by_preset, *((MEMORY[name][language], name) for name in ON_OFF)]
     shape += [form.choice(name, getattr(asked, name), on_off, language) for name in FLAGS]
     biases = [by_preset, *((MEMORY[f"biases_{name}"][language], name) for name in BIASES)]
     shape.append(form.choice("biases", asked.biases, biases, language))
-    is_typed = any(not is_empty(getattr(asked, name)) for name in (*SIZES, *FLAGS, "biases"))
+    is_typed = any(not is_empty(getattr(asked, name)) for name in (*OWN_SIZES, *FLAGS, "biases"))
     return (
         f'<div class="memory-inputs">{main}<details class="memory-shape"'
         f"{' open' if is_typed else ''}><summary>{escape(MEMORY['shape'][language])}</summary>"
         f"{form.fields(*shape)}</details></div>"
     )
-
-
-def _choice(
-    name: str, asked: MemoryAsked, values: Sequence[str], language: str, prefix: str = ""
-) -> str:
-    """A choice whose default stands in the list like any other."""
-    value = getattr(asked, name)
-    options = [(MEMORY[prefix + one][language], one) for one in values]
-    return form.choice(name, DEFAULTS[name] if is_empty(value) else value, options, language)
 
 
 # -- refusals and ways out -------------------------------------------------------------------------
@@ -159,7 +142,8 @@ def _refusal(
 ) -> str:
     """The sentence, and the changes that were tried and work."""
     ways = cures(error, layout, controls, asked)
-    return problem_html(error, language, [(way.changes, _label(way, language)) for way in ways])
+    fixes = [(way.changes, _label(way, language)) for way in ways]
+    return problem_html(error, language, fixes)
 
 
 def _label(way: Way, language: str) -> str:
@@ -217,11 +201,11 @@ def _verdict(
 
 def _header(chosen: ChosenModel, language: str) -> str:
     total, active = total_parameters(chosen.model), active_parameters(chosen.model)
-    name = MODELS[chosen.preset].name + (" *" if chosen.changed else "")
+    name = model_name(chosen, language)
     said = MEMORY["parameters_line"][language].format(name=name, total=f"{total / 1e9:,.2f}")
     if active != total:
         said += MEMORY["active"][language].format(active=f"{active / 1e9:,.2f}")
-    source = escape(MODELS[chosen.preset].source)
+    source = escape(MODELS[chosen.preset].source if chosen.preset in MODELS else "")
     return f'<p class="memory-model"><b>{escape(said)}</b> <small>{source}</small></p>'
 
 
@@ -235,7 +219,7 @@ def _notes(problem: Problem, controls: Controls, spread: Any, language: str) -> 
 def _noted(problem: Problem, controls: Controls, spread: Any, language: str) -> list[str]:
     """What was taken without being said, and what replaces what."""
     chosen, split, training = problem.chosen, problem.split, problem.training
-    name = MODELS[chosen.preset].name
+    name = model_name(replace(chosen, changed=()), language)
     notes = []
     if chosen.is_matched:
         is_asked = not (is_empty(controls.layers) and is_empty(controls.experts))
@@ -257,10 +241,10 @@ def _noted(problem: Problem, controls: Controls, spread: Any, language: str) -> 
     if split.spread == "nearly" and is_empty(spread):
         facts = {"layers": chosen.model.layers, "stages": split.pp * split.vpp}
         notes.append(MEMORY["note_nearly"][language].format(**facts))
-    words = "note_no_batch" if problem.global_batch is None else "note_batches"
+    words = "note_batches" if problem.batch.is_given else "note_no_batch"
     notes.append(
         MEMORY[words][language].format(
-            global_batch=problem.global_batch,
+            global_batch=f"{problem.batch.global_batch:,}",
             micro_batch=training.micro_batch,
             dp=split.dp,
             count=f"{training.micro_batches:,}",

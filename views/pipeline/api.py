@@ -12,6 +12,7 @@ from training.pipeline.plan import MOST_OPS, too_many_ops
 from training.pipeline.schedules import Asked, checked
 
 from ..base.endpoint import serving, stated, too_large
+from ..base.training import micro_batches_unasked
 from .inputs import PipelineAsked, clock_of, spend_on
 from .view import MOST_RANKS
 
@@ -23,7 +24,7 @@ MOST_PLACES = 100_000
 def pipeline_schedule(
     schedule: str = "1f1b",
     p: int = 4,
-    m: int = 8,
+    m: int = 0,
     v: int = 0,
     group_size: int = 0,
     t_f: float = 1.0,
@@ -46,7 +47,7 @@ def pipeline_schedule(
     Args:
         schedule: the order of the ops, such as "1f1b".
         p: pipeline ranks.
-        m: micro-batches of a step.
+        m: micro-batches of a step; 0: four a rank, as the page takes where none are said.
         v: chunks of the model on each rank; 0: as the schedule has them, 2 where it can choose.
         group_size: micro-batches of a group, for "interleaved"; 0: p.
         t_f: time of a forward of one micro-batch through all layers of a rank.
@@ -60,7 +61,7 @@ def pipeline_schedule(
     asked = checked(
         schedule,
         p,
-        m,
+        whole_number(m, "m", minimum=0) or micro_batches_unasked(whole_number(p, "p")),
         whole_number(v, "v", minimum=0) or None,
         whole_number(group_size, "group_size", minimum=0) or None,
     )

@@ -10,34 +10,26 @@ from typing import Any, TypeVar
 from groups import LayoutError
 from groups.budget import spend
 from groups.mesh import whole_number
-from groups.stages.holdings import samples_of
 from training.pipeline import SCHEDULES, Durations, Times
-from training.pipeline.schedules import MAX_MICRO_BATCHES, Asked, checked
+from training.pipeline.schedules import Asked, checked
 from training.pipeline.simulate import check_duration
 
 from ..base.state import Controls, Layout, is_empty, pinned_group, typed
+from ..base.training import DEFAULT_VIRTUAL, batch_of
 
-FIELDS = {"m": "micro_batches", "v": "chunks", "p": "pp", "vpp": "chunks", "layout": "pipe_layout"}
+FIELDS = {"m": "micro_batches", "v": "vpp", "p": "pp", "layout": "pipe_layout"}
 FIELDS |= {"first": "first_layers", "last": "last_layers"}
 """The input of the page that an argument of the maths comes from, where names differ."""
 
-DEFAULT_CHUNKS = 2
-
 UNITS = 2
 """Units of work (groups.budget) of an op that is simulated, drawn and packed."""
-
-MOST_UNASKED = 64 * 1024
-"""Micro-batches times ranks that are shown where nobody says how many there are."""
 
 
 @dataclass(frozen=True)
 class PipelineAsked:
     """The view's own inputs, unchecked, as they were typed; "" is not stated."""
 
-    schedule: Any = ""  # interleaved where VPP is more than 1, else 1f1b
     against: Any = ""  # nothing
-    micro_batches: Any = ""  # from the batch sizes, else 2 * pp
-    chunks: Any = ""  # VPP, else 2, for a schedule that can choose
     group_size: Any = ""  # pp
     pipe_group: Any = ""  # that of the pinned rank, else 0
     t_f: Any = ""  # 1
@@ -98,45 +90,14 @@ def renamed(error: LayoutError) -> LayoutError:
     return error.renamed(FIELDS)
 
 
-def schedule_name(asked: PipelineAsked, controls: Controls) -> Any:
-    """The schedule to show: as asked for, or what VPP suggests."""
-    if not is_empty(asked.schedule):
-        return asked.schedule
-    vpp = typed(controls.vpp)
-    return "interleaved" if isinstance(vpp, int) and vpp > 1 else "1f1b"
-
-
 def schedule_of(name: Any, layout: Layout, controls: Controls, asked: PipelineAsked) -> Asked:
     """A schedule on the sizes of this page."""
     p = layout.every["pp"].size
-    m = micro_batches(layout, controls, asked)
+    m = batch_of(layout, controls).micro_batches
     rule = SCHEDULES.get(name) if isinstance(name, str) else None
-    v = None if rule is None or rule.v is not None else _chunks(controls, asked)
+    v = None if rule is None or rule.v is not None else chunks_of(controls)
     groups = rule is not None and rule.grouped and not is_empty(asked.group_size)
     return checked(name, p, m, v, typed(asked.group_size) if groups else None)
-
-
-def micro_batches(layout: Layout, controls: Controls, asked: PipelineAsked) -> int:
-    """Micro-batches of a step in each pipeline: as typed, from the batch sizes, or 2 * pp.
-
-    Of a very long pipeline fewer, so that the page shows it at once.
-    """
-    if not is_empty(asked.micro_batches):
-        return whole_number(typed(asked.micro_batches), "micro_batches", maximum=MAX_MICRO_BATCHES)
-    if has_batches(controls):
-        sizes = (micro_batch_of(controls), typed(controls.global_batch))
-        return len(samples_of(layout.mesh.size("dp"), 0, *sizes))
-    p = layout.every["pp"].size
-    return min(2 * p, max(1, MOST_UNASKED // p))
-
-
-def has_batches(controls: Controls) -> bool:
-    return not is_empty(controls.global_batch)
-
-
-def micro_batch_of(controls: Controls) -> Any:
-    """Samples of a micro-batch: as the column says, else 1, as for the other views."""
-    return 1 if is_empty(controls.micro_batch) else typed(controls.micro_batch)
 
 
 def spend_on(schedules: Sequence[Asked]) -> None:
@@ -191,8 +152,6 @@ def group_of(layout: Layout, asked: PipelineAsked, rank: Any = "") -> tuple[int,
     return index, tuple(int(rank) for rank in every.groups()[index])
 
 
-def _chunks(controls: Controls, asked: PipelineAsked) -> Any:
-    for value in (asked.chunks, controls.vpp):
-        if not is_empty(value):
-            return typed(value)
-    return DEFAULT_CHUNKS
+def chunks_of(controls: Controls) -> Any:
+    """Virtual stages of a schedule that can choose: as the column says, else two."""
+    return DEFAULT_VIRTUAL if is_empty(controls.vpp) else typed(controls.vpp)

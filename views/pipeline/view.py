@@ -17,6 +17,7 @@ from ..base import form
 from ..base.messages import fix_label
 from ..base.problems import problem_html
 from ..base.state import Controls, Layout, is_empty, read
+from ..base.training import batch_of, schedule_name, with_micro_batches
 from ..groups.view import framed, ranges_text
 from .chart import chart_html, shown_of
 from .figures import figures_html
@@ -25,11 +26,7 @@ from .inputs import (
     PipelineAsked,
     clock_of,
     group_of,
-    has_batches,
     message_bytes,
-    micro_batch_of,
-    micro_batches,
-    schedule_name,
     schedule_of,
     spend_on,
     tried,
@@ -94,7 +91,7 @@ class _Page:
 
     def _schedules(self) -> list[Schedule]:
         """The schedule, and the one to compare with, as far as they are not refused."""
-        names = {"schedule": schedule_name(self.asked, self.controls)}
+        names = {"schedule": schedule_name(self.controls)}
         if not is_empty(self.asked.against):
             names["against"] = self.asked.against
         found: list[Schedule] = []
@@ -123,7 +120,7 @@ class _Page:
         layers: bool = False,
     ) -> LayoutError:
         """The refusal with those of its cures that work on this page, and another schedule."""
-        cures = [self._with_m(cure) for cure in error.alternatives]
+        cures = [self._with_batch(cure) for cure in error.alternatives]
         found = [cure for cure in cures if self._works(cure, field, layers)]
         if instead and self._works(instead, field, layers):
             found = [*found[: MOST - 1], dict(instead)]
@@ -134,7 +131,7 @@ class _Page:
         controls, asked = self._changed(cure)
         try:
             layout = read(controls)
-            name = schedule_name(asked, controls) if field == "schedule" else asked.against
+            name = schedule_name(controls) if field == "schedule" else asked.against
             one = schedule_of(name or "gpipe", layout, controls, asked)
             if layers:
                 stages_of(one, controls, asked)
@@ -148,10 +145,16 @@ class _Page:
         others = {name: value for name, value in cure.items() if name not in OWN}
         return self.controls.changed(others), replace(self.asked, **own)
 
-    def _with_m(self, cure: Mapping[str, Any]) -> dict[str, Any]:
-        """Another pp goes with the micro-batches that it was tried with."""
-        found = tried([], lambda: micro_batches(*self._given)) if "pp" in cure else None
-        return {**cure, **({} if found is None else {"micro_batches": found})}
+    def _with_batch(self, cure: Mapping[str, Any]) -> dict[str, Any]:
+        """Other micro-batches as the column says them; another pp goes with those of now."""
+        found = dict(cure)
+        batch = tried([], lambda: batch_of(self.layout, self.controls))
+        if "pp" in cure and batch is not None and not batch.is_given:
+            found.setdefault("micro_batches", batch.micro_batches)
+        elif isinstance(found.get("micro_batches"), int) and batch is not None:
+            count = found.pop("micro_batches")
+            found |= with_micro_batches(self.layout, self.controls, count)
+        return found
 
     @property
     def _pinned(self) -> tuple[int, tuple[int, ...]]:
@@ -166,26 +169,15 @@ class _Page:
     def _inputs(self, schedules: list[Schedule]) -> str:
         asked, language = self.asked, self.language
         options = [(rule.title, name) for name, rule in SCHEDULES.items()]
-        chosen = schedule_name(asked, self.controls)
+        chosen = schedule_name(self.controls)
         none = (PAGE["pipeline_no_second"][language], "")
-        boxes = [
-            form.choice("schedule", chosen, options, language),
-            form.choice("against", asked.against, [none, *options], language),
-            self._number("micro_batches", self._hint(lambda: micro_batches(*self._given))),
-        ]
+        boxes = [form.choice("against", asked.against, [none, *options], language)]
         names = [name for name in (chosen, asked.against) if isinstance(name, str)]
         rules = [SCHEDULES[name] for name in names if name in SCHEDULES]
-        loops = [one.chunks for one in schedules if one.rule.way == "loop"]
-        if any(rule.way == "loop" for rule in rules):
-            boxes.append(self._number("chunks", str(loops[0]) if loops else ""))
         if any(rule.grouped for rule in rules):
             boxes.append(self._number("group_size", str(self.layout.every["pp"].size)))
         boxes.append(self._number("pipe_group", str(self._pinned[0])))
         return form.fields(*boxes)
-
-    def _hint(self, value: Any) -> str:
-        found = tried([], value)
-        return "" if found is None else str(found)
 
     def _number(self, name: str, hint: str = "") -> str:
         return form.number(name, getattr(self.asked, name), self.language, hint=hint)
@@ -230,16 +222,16 @@ class _Page:
             self.say("group_of", group=number, groups=f"{groups:,}", ranks=ranges_text(ranks)),
             self.say("sizes", p=one.p, m=one.m, v=one.chunks),
         ]
-        if is_empty(self.asked.micro_batches) and has_batches(self.controls):
-            said.append(
-                self.say(
-                    "from_batch",
-                    batch=self.controls.global_batch,
-                    micro=micro_batch_of(self.controls),
-                    dp=self.layout.mesh.size("dp"),
-                    m=one.m,
-                )
+        batch = batch_of(self.layout, self.controls)
+        said.append(
+            self.say(
+                "from_batch" if batch.is_given else "no_batch",
+                batch=f"{batch.global_batch:,}",
+                micro=batch.micro_batch,
+                dp=batch.dp,
+                m=one.m,
             )
+        )
         return ("" if self.language == "zh" else " ").join(said)
 
     def _layers(
@@ -284,9 +276,8 @@ class _Page:
 
     def _with_label(self, cure: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
         """A cure, and what it changes of the layout, else of this view."""
-        others = {name: value for name, value in cure.items() if name not in OWN}
         named = {n: SCHEDULES[v].title if v in SCHEDULES else v for n, v in cure.items()}
-        return cure, fix_label(others or named, self.language)
+        return cure, fix_label({n: v for n, v in named.items() if v != ""}, self.language)
 
 
 def _once(errors: list[LayoutError]) -> list[LayoutError]:

@@ -17,6 +17,7 @@ from groups.stages.holdings import local_experts, samples_of, sequence_chunks
 from ..base import form
 from ..base.messages import sentence
 from ..base.state import Controls, Layout, is_empty, typed
+from ..base.training import batch_of
 from ..groups.hero import layers_by_stage
 from ..groups.view import framed, ranges_text, ranks_text
 from ..nodes.view import chips, same_groups
@@ -150,10 +151,11 @@ def _experts(layout: Layout, controls: Controls, rank: int, language: str) -> st
 def _samples(layout: Layout, controls: Controls, at: dict[str, int], language: str) -> str:
     dp = layout.mesh.size("dp")
     text = PAGE["rank_reads"][language].format(place=at["dp"], dp=dp)
-    if is_empty(controls.micro_batch) or is_empty(controls.global_batch):
+    batch = batch_of(layout, controls)
+    if not batch.is_given:
         what = PAGE["rank_batches"][language]
         return text + " " + PAGE["rank_give"][language].format(what=what)
-    read = samples_of(dp, at["dp"], typed(controls.micro_batch), typed(controls.global_batch))
+    read = samples_of(dp, at["dp"], batch.micro_batch, batch.global_batch)
     shown = ", ".join(
         str(one.start) if len(one) == 1 else f"{one.start}-{one.stop - 1}"
         for one in (read[i] for i in range(min(SAMPLES, len(read))))

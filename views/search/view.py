@@ -55,7 +55,7 @@ def search_html(
         language,
         f'<div class="intro"><h2>{escape(TRAFFIC["search_title"][language])}</h2>'
         f"<p>{escape(TRAFFIC['search_body'][language].format(world=world))}</p></div>"
-        f'{inputs_html(controls, memory, asked, language)}<div class="search">{body}</div>',
+        f'{inputs_html(asked, language)}<div class="search">{body}</div>',
         "search",
     )
 
@@ -67,11 +67,11 @@ def job_of(layout: Layout, question: Question) -> Job:
     return Job(
         model=problem.model,
         training=training,
-        global_batch=training.micro_batches * training.micro_batch * split.dp,
+        global_batch=problem.batch.global_batch,
         world=layout.world_size,
         gpus_per_node=layout.gpus_per_node,
         cluster=question.cluster,
-        capacity=question.capacity,
+        capacity=question.problem.capacity,
         vpp=split.vpp,
         cp_algorithm=question.cp_algorithm,
         dense=tuple(name for name in layout.mesh.names if name in ("tp", "cp", "dp", "pp")),
@@ -96,7 +96,7 @@ def _answer(
     said = _job(job, found, question, memory, language)
     if not found.best:
         return f'{said}<p class="fine">{escape(TRAFFIC["search_none"][language])}</p>'
-    rows = _rows(job, found.best, current, controls, memory, language, link)
+    rows = _rows(job, found.best, current, controls, language, link)
     if refusal:
         said += f'<p class="refusal line" role="alert">{escape(refusal)}</p>'
     heads = "".join(
@@ -126,7 +126,7 @@ def _job(job: Job, found: Found, question: Question, memory: MemoryAsked, langua
             tried=f"{found.tried:,}", large=f"{found.too_large:,}"
         ),
     ]
-    if question.problem.global_batch is None:
+    if not question.problem.batch.is_given:
         lines.append(TRAFFIC["search_taken"][language].format(batch=batch))
     if not found.complete:
         lines.append(TRAFFIC["search_incomplete"][language])
@@ -154,7 +154,6 @@ def _rows(
     best: Sequence[Candidate],
     current: Candidate | None,
     controls: Controls,
-    memory: MemoryAsked,
     language: str,
     link: Link,
 ) -> str:
@@ -174,7 +173,7 @@ def _rows(
             reasons = compared(one, current, job.capacity)
         name = _name(one, job)
         if not is_current:
-            name = _opener(one, name, controls, memory, language, link)
+            name = _opener(one, name, job, controls, link)
         rows.append(_row(job, place, name, one, longest, reasons, is_current, language))
     return "".join(rows)
 
@@ -239,9 +238,8 @@ def _name(one: Candidate, job: Job) -> str:
 def _opener(
     one: Candidate,
     name: str,
+    job: Job,
     controls: Controls,
-    memory: MemoryAsked,
-    language: str,
     link: Link,
 ) -> str:
     """The layout, one click away; plain text if the page would refuse it."""
@@ -249,15 +247,16 @@ def _opener(
     etp = "" if split.etp == split.tp else str(split.etp)
     sizes = {"tp": split.tp, "cp": split.cp, "pp": split.pp, "ep": split.ep, "etp": etp}
     vpp = "" if split.vpp == 1 else str(split.vpp)
-    changed = controls.changed({**sizes, "vpp": vpp})
+    # The same samples in a step as on this page, however they are said here.
+    batch = {"global_batch": str(job.global_batch), "micro_batches": ""}
+    changed = controls.changed({**sizes, "vpp": vpp, **batch})
+    if not is_empty(controls.schedule) and controls.schedule != one.training.schedule:
+        changed = changed.changed({"schedule": ""})
     try:
         read(changed)
     except LayoutError:
         return escape(name)
     fields = {"spread": split.spread} if split.spread != "equal" else {}
-    asked = memory.memory_schedule
-    if not is_empty(asked) and asked != one.training.schedule:
-        fields["memory_schedule"] = ""
     return form.opener(link(changed, fields), name)
 
 

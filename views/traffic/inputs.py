@@ -14,20 +14,19 @@ from descriptions import CP_CHOICES, MEMORY
 from groups import LayoutError
 from groups.errors import not_a_choice
 from training.clusters import CLUSTERS, Cluster
-from training.models import MODELS
 from training.traffic.demands import CP_ALGORITHMS
 
 from ..base import form
 from ..base.messages import control_label
-from ..base.model import ON_OFF, model_of
+from ..base.model import model_name
 from ..base.problems import problem_html
 from ..base.state import Controls, Layout, is_empty
-from ..memory.inputs import DEFAULTS, MemoryAsked, Problem, Way, cures, problem_of
+from ..memory.inputs import MemoryAsked, Problem, Way, cures, problem_of
 
 Link = Callable[[Controls, Mapping[str, str]], str]
 """The query of another state of the page: of these controls, with these fields of views changed."""
 
-STARTS = {"cluster": "dgx-h100", "cp_algorithm": "p2p"}
+STARTS = {"cp_algorithm": "p2p"}
 """What counts where a field is empty."""
 
 
@@ -35,31 +34,24 @@ STARTS = {"cluster": "dgx-h100", "cp_algorithm": "p2p"}
 class TrafficAsked:
     """What the two views are asked, unchecked; empty: what STARTS says."""
 
-    cluster: Any = ""
     cp_algorithm: Any = ""
 
 
 @dataclass(frozen=True)
 class Question:
-    """A problem of the Memory view, on a cluster.
-
-    capacity: bytes of one GPU, the cluster's unless the Memory view says another number.
-    """
+    """A problem of the Memory view, and how keys and values go round."""
 
     problem: Problem
-    cluster_id: str
     cp_algorithm: str
-    capacity: float
 
     @property
     def cluster(self) -> Cluster:
-        return CLUSTERS[self.cluster_id]
+        return self.problem.cluster
 
     @property
     def name(self) -> str:
-        """What the model is called: its preset's name, marked where something was changed."""
-        chosen = self.problem.chosen
-        return MODELS[chosen.preset].name + ("*" if chosen.changed else "")
+        """What the model is called."""
+        return model_name(self.problem.chosen)
 
 
 def question_of(
@@ -69,11 +61,8 @@ def question_of(
 
     Errors: LayoutError about the field or the control that cannot be.
     """
-    cluster = _chosen("cluster", asked, tuple(CLUSTERS))
     algorithm = _chosen("cp_algorithm", asked, CP_ALGORITHMS)
-    problem = problem_of(layout, controls, memory)
-    capacity = CLUSTERS[cluster].memory if is_empty(memory.capacity) else problem.capacity
-    return Question(problem, cluster, algorithm, float(capacity))
+    return Question(problem_of(layout, controls, memory), algorithm)
 
 
 def _chosen(name: str, asked: TrafficAsked, choices: tuple[str, ...]) -> str:
@@ -98,36 +87,12 @@ def ways_out(
 # -- HTML ----------------------------------------------------------------------------------------
 
 
-def inputs_html(controls: Controls, memory: MemoryAsked, asked: TrafficAsked, language: str) -> str:
-    """The fields of these views, and those of the Memory view that change what is sent."""
-    models = [(one.name, name) for name, one in MODELS.items()]
-    column = MEMORY["by_column"][language].format(name=_matched(controls, memory))
-    clusters = [(one.name, name) for name, one in CLUSTERS.items()]
+def inputs_html(asked: TrafficAsked, language: str) -> str:
+    """The field that these views alone have; the model and its training stand in the column."""
     algorithms = [(text[language], name) for name, text in CP_CHOICES.items()]
     return form.fields(
-        form.choice("model", memory.model, [(column, ""), *models], language),
-        form.choice("cluster", _shown(asked, "cluster", STARTS), clusters, language),
-        _of_memory("zero", memory, ("0", "1", "2", "3"), language, "zero_"),
-        _of_memory("recompute", memory, ("none", "selective", "full"), language, "recompute_"),
-        _of_memory("sequence_parallel", memory, tuple(ON_OFF), language, ""),
-        form.choice("cp_algorithm", _shown(asked, "cp_algorithm", STARTS), algorithms, language),
+        form.choice("cp_algorithm", _shown(asked, "cp_algorithm", STARTS), algorithms, language)
     )
-
-
-def _matched(controls: Controls, memory: MemoryAsked) -> str:
-    """The model that the column says, where no other is chosen."""
-    try:
-        chosen = model_of(memory, controls)
-    except LayoutError:
-        return "…"
-    return MODELS[chosen.preset].name if chosen.is_matched else "…"
-
-
-def _of_memory(
-    name: str, memory: MemoryAsked, values: tuple[str, ...], language: str, prefix: str
-) -> str:
-    options = [(MEMORY[prefix + value][language], value) for value in values]
-    return form.choice(name, _shown(memory, name, DEFAULTS), options, language)
 
 
 def _shown(asked: object, name: str, starts: Mapping[str, str]) -> Any:

@@ -59,7 +59,7 @@ def traffic_html(
         language,
         f'<div class="intro"><h2>{escape(TRAFFIC["title"][language])}</h2>'
         f"<p>{escape(TRAFFIC['body'][language])}</p></div>"
-        f'{inputs_html(controls, memory, asked, language)}<div class="traffic">{body}</div>',
+        f'{inputs_html(asked, language)}<div class="traffic">{body}</div>',
         "traffic",
     )
 
@@ -127,7 +127,7 @@ def _job(layout: Layout, question: Question, compute: float, language: str) -> s
         domain=cluster.domain_of(layout.gpus_per_node),
         nic=f"{cluster.nic / 1e9:.0f}",
     )
-    note = CLUSTER_NOTES.get(question.cluster_id)
+    note = CLUSTER_NOTES.get(question.problem.cluster_id)
     sources = "; ".join((*cluster.source, *([note[language]] if note else [])))
     return (
         f'<div class="traffic-job"><p>{escape(job)}</p><p>{escape(links)}</p>'

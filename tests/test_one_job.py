@@ -1,0 +1,184 @@
+"""One job, said once: every view, link, file and endpoint counts with the same model and batch."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+
+import pytest
+
+from groups import LayoutError
+from groups.presets import PRESETS
+from training.models import model_of_preset
+from views.base.link import MODEL_FIELDS, from_query, from_sent, to_query
+from views.base.model import model_of
+from views.base.state import Controls, read
+from views.base.training import batch_of, virtual_stages
+from views.column import column_html, preset_states
+from views.launch.view import stated, training_stated
+from views.memory.inputs import DEFAULTS, problem_of
+from views.pipeline.api import pipeline_schedule
+from views.pipeline.inputs import schedule_of
+from views.search.view import job_of
+from views.traffic.inputs import question_of
+
+STATES = preset_states()
+
+
+def opened(**state):
+    """The page as it is with these fields set."""
+    return from_sent(json.dumps(state))
+
+
+def micro_batches_of(now) -> dict[str, int]:
+    """How many micro-batches each view takes, from what it works with."""
+    layout = read(now.controls)
+    memory = problem_of(layout, now.controls, now.asked.memory)
+    question = question_of(layout, now.controls, now.asked.memory, now.asked.traffic)
+    job = job_of(layout, question)
+    found = {
+        "memory": memory.training.micro_batches,
+        "traffic": question.problem.training.micro_batches,
+        "search": job.global_batch // (memory.split.dp * memory.training.micro_batch),
+    }
+    if layout.mesh.size("pp") > 1:
+        pipeline = schedule_of(memory.training.schedule, layout, now.controls, now.asked.pipeline)
+        found["pipeline"] = pipeline.m
+    return found
+
+
+def test_micro_batches_agree_in_every_view_of_every_preset():
+    wrong = []
+    for name, state in STATES.items():
+        if model_of_preset(name) is None and name != "playground-16":
+            continue
+        found = micro_batches_of(opened(**state))
+        if len(set(found.values())) != 1:
+            wrong.append((name, found))
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("state", "count"),
+    [
+        ({"pp": 4}, 16),
+        ({"pp": 4, "micro_batches": "12"}, 12),
+        ({"pp": 4, "global_batch": "64", "micro_batch": "2"}, 16),
+        ({"pp": 4, "global_batch": "64", "micro_batches": "32"}, 32),
+        ({"pp": 4, "schedule": "interleaved", "layers": "32"}, 16),
+    ],
+)
+def test_a_batch_that_is_typed_once_counts_everywhere(state, count):
+    assert set(micro_batches_of(opened(**state)).values()) == {count}
+
+
+def test_a_schedule_that_needs_virtual_stages_has_as_many_in_every_view():
+    now = opened(pp=4, schedule="interleaved")
+    layout = read(now.controls)
+    memory = problem_of(layout, now.controls, now.asked.memory)
+    pipeline = schedule_of("interleaved", layout, now.controls, now.asked.pipeline)
+    assert memory.split.vpp == pipeline.chunks == virtual_stages(now.controls) == 2
+
+
+def test_batches_that_contradict_one_another_are_refused_with_fixes_that_work():
+    controls = Controls(pp=4, global_batch="64", micro_batches="12")
+    layout = read(controls)
+    with pytest.raises(LayoutError) as refused:
+        batch_of(layout, controls)
+    assert (refused.value.code, refused.value.control) == ("batches-disagree", "micro_batches")
+    fixed = {batch_of(layout, controls.changed(fix)) for fix in refused.value.alternatives}
+    assert {(one.micro_batches, one.global_batch) for one in fixed} == {(32, 64), (12, 24)}
+
+
+def test_the_pipeline_endpoint_takes_the_pages_batch_where_none_is_said():
+    answer = json.loads(pipeline_schedule(p=4, ops=False))
+    assert answer["m"] == batch_of(read(Controls(pp=4)), Controls(pp=4)).micro_batches
+
+
+# -- published layouts ---------------------------------------------------------------------------
+
+
+def test_choosing_a_preset_opens_its_own_model_or_asks_for_it():
+    wrong = []
+    for name in PRESETS:
+        now = opened(**STATES[name])
+        own = model_of_preset(name)
+        try:
+            model = model_of(now.asked.memory, now.controls).model
+        except LayoutError as error:
+            model = None if error.code == "model-incomplete" else own
+        if name != "playground-16" and model != own:  # it names no model
+            wrong.append(name)
+    assert not wrong
+
+
+def test_the_sizes_that_a_preset_asks_for_make_its_model():
+    state = {**STATES["glm-130b"], "vocabulary": "150528"}
+    model = model_of(opened(**state).asked.memory, opened(**state).controls).model
+    assert (model.layers, model.hidden, model.ffn, model.heads) == (70, 12288, 32768, 96)
+
+
+# -- links ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "now"),
+    [
+        ("v=1&memory_schedule=zb-v&show=memory", {"schedule": "zb-v"}),
+        ("v=1&memory_schedule=zb-v&schedule=gpipe&show=traffic", {"schedule": "zb-v"}),
+        ("v=1&memory_schedule=zb-v&schedule=gpipe&show=pipeline", {"schedule": "gpipe"}),
+        ("v=1&chunks=3&show=pipeline", {"vpp": "3"}),
+        ("v=1&chunks=3&vpp=2&show=pipeline", {"vpp": "3"}),
+        ("v=1&chunks=3&vpp=2&show=memory", {"vpp": "2"}),
+        ("v=1&micro_batches=12", {"micro_batches": "12"}),
+    ],
+)
+def test_links_with_names_of_old_open_what_they_opened(old, now):
+    found = from_query(old)
+    assert {name: getattr(found.controls, name) for name in now} == now
+    again = to_query(found.controls, found.asked, "en")
+    assert from_query(again).controls == found.controls
+
+
+# -- the column and launch files -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_column_asks_once_for_what_every_view_counts_with(language):
+    page = column_html(language)
+    names = ("model", "layers", "hidden", "heads", "kv_heads", "ffn", "vocabulary", "sequence")
+    names += ("schedule", "micro_batches", "micro_batch", "global_batch", "capacity", *DEFAULTS)
+    assert {name: page.count(f'id="field-{name}"') for name in names} == dict.fromkeys(names, 1)
+
+
+def test_what_a_script_says_of_the_training_reaches_every_view():
+    script = (
+        "torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py --tensor-model-parallel-size 2 "
+        "--pipeline-model-parallel-size 2 --num-layers 80 --hidden-size 8192 "
+        "--num-attention-heads 64 --seq-length 2048 --sequence-parallel "
+        "--use-distributed-optimizer --recompute-granularity full --bf16 --micro-batch-size 1 "
+        "--global-batch-size 64"
+    )
+    before = STATES["deepseek-v3"]
+    now = opened(**{**before, **stated(opened(**before).controls, script)})
+    problem = problem_of(read(now.controls), now.controls, now.asked.memory)
+    model, training = problem.model, problem.training
+    assert (problem.chosen.preset, model.sequence) == ("llama3-70b", 2048)
+    assert (training.zero, training.recompute, training.sequence_parallel) == (1, "full", True)
+    assert (training.precision, training.micro_batches) == ("bf16-fp32", 16)
+
+
+def test_a_shape_that_nobody_published_is_the_readers_own_and_what_lacks_is_asked_for():
+    script = "--num-layers 7 --hidden-size 512 --num-attention-heads 8 --seq-length 128"
+    said = {name: value for name, value in training_stated(script).items() if value}
+    assert said == {"model": "own", "hidden": "512", "heads": "8", "sequence": "128"}
+    now = opened(layers="7", **said)
+    with pytest.raises(LayoutError) as refused:
+        model_of(now.asked.memory, now.controls)
+    assert refused.value.facts["missing"] == ("vocabulary",)
+
+
+def test_a_preset_says_every_field_of_model_and_training_anew():
+    names = {field.name for field in fields(type(opened().asked.memory))}
+    assert set(MODEL_FIELDS) <= names
+    assert {field for state in STATES.values() for field in state} & names <= set(MODEL_FIELDS)

@@ -1,0 +1,187 @@
+"""How a model is trained on a layout, as the page says it: one batch and one schedule for all.
+
+>>> from .state import Controls, read
+>>> start = Controls()
+>>> batch_of(read(start), start)
+Batch(micro_batch=1, micro_batches=8, dp=4, is_given=False)
+>>> typed_batch = Controls(global_batch="64", micro_batch="2")
+>>> batch_of(read(typed_batch), typed_batch).micro_batches
+8
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from groups import LayoutError
+from groups.alternatives import not_a_multiple
+from groups.mesh import whole_number
+from groups.stages.holdings import MAX_BATCH
+from training.models import said_of_preset
+from training.pipeline import SCHEDULES
+from training.pipeline.schedules import MAX_MICRO_BATCHES
+
+from .state import Controls, Layout, as_text, is_empty, typed
+
+ROUNDS = 4
+"""Micro-batches taken for each pipeline stage where nobody says how many."""
+
+MOST_UNASKED = 64 * 1024
+"""Micro-batches times ranks of a pipeline that are taken at most where nobody says how many."""
+
+DEFAULT_VIRTUAL = 2
+"""Virtual stages of a rank where a schedule needs some and nobody says how many."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The samples of a step: micro_batches on each of dp pipelines, of micro_batch samples each.
+
+    is_given: whether somebody said how many, and not only how large a micro-batch is.
+    """
+
+    micro_batch: int
+    micro_batches: int
+    dp: int
+    is_given: bool
+
+    @property
+    def global_batch(self) -> int:
+        return self.micro_batch * self.micro_batches * self.dp
+
+
+def batch_of(layout: Layout, controls: Controls) -> Batch:
+    """As the micro-batches say, the global batch, or both; else `micro_batches_unasked`.
+
+    Errors: LayoutError about a number that cannot be, or two that contradict one another.
+    """
+    dp = layout.mesh.size("dp")
+    micro_batch = _count(controls.micro_batch, "micro_batch", 1)
+    is_given = not (is_empty(controls.micro_batches) and is_empty(controls.global_batch))
+    if not is_empty(controls.micro_batches):
+        count = whole_number(
+            typed(controls.micro_batches), "micro_batches", maximum=MAX_MICRO_BATCHES
+        )
+        batch = Batch(micro_batch, count, dp, is_given)
+        if not is_empty(controls.global_batch):
+            _require_same(batch, _count(controls.global_batch, "global_batch", 1))
+        return batch
+    if not is_given:
+        return Batch(micro_batch, micro_batches_unasked(layout.mesh.size("pp")), dp, is_given)
+    samples = _count(controls.global_batch, "global_batch", 1)
+    if samples % (micro_batch * dp):
+        by = {"micro_batch": micro_batch, "dp": dp}
+        raise not_a_multiple("global_batch", samples, by, maximum=MAX_BATCH)
+    return Batch(micro_batch, samples // (micro_batch * dp), dp, is_given)
+
+
+def micro_batches_unasked(pp: int) -> int:
+    """Micro-batches where nobody says how many: four a stage, of a very long pipeline fewer.
+
+    >>> micro_batches_unasked(4), micro_batches_unasked(1024)
+    (16, 64)
+    """
+    return min(ROUNDS * pp, max(1, MOST_UNASKED // pp))
+
+
+def _count(value: Any, name: str, empty: int) -> int:
+    return empty if is_empty(value) else whole_number(typed(value), name, maximum=MAX_BATCH)
+
+
+def _require_same(batch: Batch, samples: int) -> None:
+    """Refuse a global batch that the micro-batches contradict."""
+    if samples == batch.global_batch:
+        return
+    fixes: list[dict[str, Any]] = [{"global_batch": batch.global_batch}]
+    share = batch.micro_batch * batch.dp
+    if samples % share == 0:
+        fixes.insert(0, {"micro_batches": samples // share})
+    facts = {
+        "micro_batches": batch.micro_batches,
+        "micro_batch": batch.micro_batch,
+        "dp": batch.dp,
+        "product": batch.global_batch,
+        "global_batch": samples,
+    }
+    raise LayoutError(
+        "batches-disagree",
+        f"micro_batches {batch.micro_batches} x micro_batch {batch.micro_batch} x dp {batch.dp} = "
+        f"{batch.global_batch} samples, and global_batch says {samples}",
+        control="micro_batches",
+        alternatives=fixes,
+        facts=facts,
+    )
+
+
+def with_micro_batches(layout: Layout, controls: Controls, count: int) -> dict[str, Any]:
+    """What sets so many micro-batches: the global batch where that is said, else their number."""
+    if is_empty(controls.global_batch):
+        return {"micro_batches": count}
+    micro_batch = 1 if is_empty(controls.micro_batch) else typed(controls.micro_batch)
+    samples = count * micro_batch * layout.mesh.size("dp")
+    return {
+        "global_batch": samples,
+        **({} if is_empty(controls.micro_batches) else {"micro_batches": ""}),
+    }
+
+
+# -- the schedule --------------------------------------------------------------------------------
+
+
+def schedule_name(controls: Controls) -> Any:
+    """The schedule of the pipeline: as chosen, or what the virtual stages suggest."""
+    if not is_empty(controls.schedule):
+        return controls.schedule
+    vpp = typed(controls.vpp)
+    return "interleaved" if isinstance(vpp, int) and vpp > 1 else "1f1b"
+
+
+def virtual_stages(controls: Controls) -> int:
+    """Virtual stages of each rank: as typed, else two where the schedule needs some, else one.
+
+    >>> virtual_stages(Controls(schedule="interleaved")), virtual_stages(Controls())
+    (2, 1)
+
+    Errors: LayoutError for what is no whole number.
+    """
+    name = schedule_name(controls)
+    loops = isinstance(name, str) and name in SCHEDULES and SCHEDULES[name].way == "loop"
+    return _count(controls.vpp, "vpp", DEFAULT_VIRTUAL if loops else 1)
+
+
+# -- published layouts ---------------------------------------------------------------------------
+
+_SHARDED = {"zero": "1"}
+_PUBLISHED: Mapping[str, Mapping[str, str]] = {
+    "korthikanti-22b": {"sequence_parallel": "on"},
+    "korthikanti-175b": {"sequence_parallel": "on"},
+    "korthikanti-530b": {"sequence_parallel": "on"},
+    "korthikanti-1t": {"sequence_parallel": "on"},
+    "bloom-176b": _SHARDED,  # sharding in the manner of ZeRO-1 inside its bf16 optimizer
+    "glm-130b": {"schedule": "1f1b"},  # PipeDream-Flush
+    "deepseek-v3": {**_SHARDED, "schedule": "dualpipe"},
+    "kimi-k2": {**_SHARDED, "schedule": "interleaved"},
+    "nemotron4-340b-1536": _SHARDED,  # Megatron's distributed optimizer
+    "nemotron4-340b-3072": _SHARDED,
+    "nemotron4-340b-6144": _SHARDED,
+}
+"""How the sources of published layouts train (groups.published names them), as far as they say."""
+
+UNKNOWN = "own"
+"""The model of which every size is typed: what is missing is asked for, not taken from another."""
+
+
+def training_of_preset(name: str) -> dict[str, str]:
+    """The fields of the model and its training that choosing a published layout sets.
+
+    >>> training_of_preset("deepseek-v3")
+    {'model': 'deepseek-v3', 'zero': '1', 'schedule': 'dualpipe'}
+    >>> training_of_preset("falcon-180b"), training_of_preset("playground-16")
+    ({'model': 'own'}, {})
+    """
+    said = said_of_preset(name)
+    model = said.name or ("" if name == "playground-16" else UNKNOWN)
+    fields = {"model": model, **said.changes, **_PUBLISHED.get(name, {})}
+    return {field: as_text(value) for field, value in fields.items() if value != ""}
