@@ -56,3 +56,12 @@ def test_machines_give_a_better_order_that_the_page_can_use(open_page):
     expect(box(page, "hosts")).to_have_value(
         "gpu-00\ngpu-02\ngpu-04\ngpu-06\ngpu-01\ngpu-03\ngpu-05\ngpu-07"
     )
+
+
+def test_a_text_that_is_too_long_for_a_question_is_said_and_not_sent(open_page):
+    page = open_page()
+    visit(page, "?v=1&show=hosts")
+    box(page, "hosts").fill("n" * 600_001)
+    expect(page.locator("#hint")).to_contain_text("600,000 characters")
+    page.get_by_role("button", name="Try an example").click()
+    expect(page.locator(".picture")).to_contain_text("2 hosts for 16 GPUs")

@@ -60,6 +60,29 @@ def test_ranks_and_groups_stand_on_hosts_by_name(ask):
     assert shared["rows"][0]["hosts"] == ["a0", "b0"]
 
 
+def test_a_rank_stands_on_its_host_and_in_its_rack(ask):
+    text = ask(f"rank 9 --hosts HOSTS --racks RACKS {JOB}")[1].splitlines()
+    assert text[:2] == ["rank 9 of 32: host b0, GPU 1", "block: B"]
+    found = json.loads(ask(f"rank 9 --format json --hosts HOSTS --racks RACKS {JOB}")[1])
+    assert (found["host"], found["block"], found["node"], found["local_rank"]) == ("b0", "B", 1, 1)
+
+
+def test_what_measured_numbers_show_is_said_to_programs(ask, tmp_path):
+    numbers = [14 if rank // 8 == 1 else 10 + rank % 3 / 10 for rank in range(32)]
+    lines = [f"{rank},{number}" for rank, number in enumerate(numbers)]
+    (tmp_path / "measures").write_text("\n".join(["rank,ms", *lines]))
+    found = json.loads(ask(f"slow {tmp_path / 'measures'} --format json {JOB}")[1])
+    alone = [row["ranks"] for row in found["rows"] if row["names"][0] == "rank"]
+    assert sorted(alone) == [[rank] for rank in range(8, 16)]
+    text = (tmp_path / "measures").read_text()
+    job = {"nodes": 4, "tp": 8, "pp": 2, "ep": 16, "etp": 1}
+    served = json.loads(ENDPOINTS["slow_groups"](measurements=text, **job))
+    assert [one["names"] for one in served["slow"]] == [row["names"] for row in found["rows"]]
+    assert json.loads(ENDPOINTS["slow_groups"](measurements=text, worse="low", **job))["slow"] == []
+    as_json = json.dumps({str(rank): number for rank, number in enumerate(numbers)})
+    assert json.loads(ENDPOINTS["slow_groups"](measurements=as_json, **job)) == served
+
+
 def test_racks_are_a_level_of_the_audit(ask):
     found = json.loads(ask(f"audit ep --format json --hosts HOSTS --racks RACKS {JOB}")[1])
     assert [(row["level"], row["crossing"]) for row in found["rows"]][-2:] == [

@@ -45,6 +45,10 @@ SHELL: dict[str, Text] = {
         "The server does not answer. Your change is kept and sent when it is back.",
         "服务器没有回应。你的修改已保留，恢复后会自动发送。",
     ),
+    "long": Text(
+        "Too long for the page: 600,000 characters in all. The command line takes more.",
+        "文本对页面来说太长：合计最多 600,000 个字符。命令行可以处理更长的文本。",
+    ),
     "busy": Text(
         "The server is busy with heavy requests. Trying again.",
         "服务器正忙于繁重的请求，正在重试。",

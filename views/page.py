@@ -304,6 +304,6 @@ def script_data() -> dict[str, Any]:
         "presets": preset_states(),
         "said": {
             name: {language: SHELL[name][language] for language in ("en", "zh")}
-            for name in ("waiting", "busy")
+            for name in ("waiting", "busy", "long")
         },
     }

@@ -70,10 +70,20 @@ function write({ isStep = false, isNew = true } = {}) {
 let state;
 state = stateOf(location.search);
 
+// What no link holds goes with every question, and a question has its limit (views/server/guard.py).
+const LONGEST_TEXTS = 600_000; // characters
+const isTooLong = (next) =>
+  fields.reduce((sum, [name, short]) => sum + (short ? 0 : next[name].length), 0) > LONGEST_TEXTS;
+
 function change(changes, step) {
   const fresh = Object.entries(changes).filter(([name, value]) => state[name] !== String(value ?? ''));
   if (!fresh.length) return false;
-  state = { ...state, ...Object.fromEntries(fresh.map(([name, value]) => [name, String(value ?? '')])) };
+  const next = { ...state, ...Object.fromEntries(fresh.map(([name, value]) => [name, String(value ?? '')])) };
+  if (isTooLong(next)) {
+    hint(said.long[state.lang] ?? said.long.en);
+    return false;
+  }
+  state = next;
   delete state.link;
   write(step);
   tell();
