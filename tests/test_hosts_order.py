@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from formats.hosts import best_order
@@ -87,7 +87,9 @@ def questions(draw):
     return {f"n{at}": rack for at, rack in enumerate(racks)}, gpus, layout
 
 
-@settings(max_examples=60, deadline=None)
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much]
+)  # many sizes by chance make no layout
 @given(questions(), st.sampled_from(list(KINDS)))
 def test_no_order_at_all_is_better_than_one_that_is_proved(question, objective):
     racks, gpus, layout = question

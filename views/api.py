@@ -119,9 +119,10 @@ def node_audit(made: Made) -> str:
 def shared_by_ranks(made: Made, ranks: str = "") -> str:
     """The groups that some ranks share, smallest first, as JSON: where a hang may come from.
 
+    Of a log, "missing" holds the ranks that did not arrive, where it shows them.
+
     Args:
-        ranks: numbers and ranges such as "3, 11, 16-23", or lines of a log; then "missing" holds
-            the ranks that did not arrive, where the log shows it.
+        ranks: numbers and ranges such as "3, 11, 16-23", or lines of a log.
         (the layout)
     """
     asked, log = named_ranks(ranks, made.world_size)

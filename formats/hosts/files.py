@@ -152,6 +152,8 @@ def _host_option(lines: Lines) -> Hosts:
         for item in re.split(r"[,\s]+", line)
         if item
     ]  # fmt: skip
+    if not items:
+        raise no_hosts()
     if not any(_is_counted(item) for _, item in items):
         return _listed([_host(item, number) for number, item in items], "host-list")
     found = []
