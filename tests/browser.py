@@ -271,7 +271,8 @@ def expect_lit(page: Page, layout: Layout, rank: int | None, pinned: int | None 
 
 def members(layout: Layout, kind: str, rank: int) -> list[int]:
     """The group of a rank, found by looking through all groups; empty if it is in none."""
-    (grouping,) = (one for one in told_groups(layout) if one.name == kind)
+    known = {one.name: one for one in (*layout.shown, *told_groups(layout))}
+    grouping = known[kind]
     found = [ranks for ranks in grouping.groups() if rank in ranks]
     assert len(found) <= 1
     return sorted(int(rank) for ranks in found for rank in ranks)

@@ -150,7 +150,7 @@ OWN_PARAMETERS = {
     "read_hosts": {"text": str, "racks": str},
     "better_order": {"hosts": str, "racks": str, "objective": str},
     "slow_groups": {"measurements": str, "worse": str, "hosts": str},
-    "memory_per_rank": {"capacity": float},
+    "memory_per_rank": {"capacity": float, "cluster": str},
     "traffic_per_step": {"cluster": str, "cp_algorithm": str},
     "better_layouts": {"cluster": str, "capacity": float, "cp_algorithm": str},
 }

@@ -20,7 +20,7 @@ SIZES = ((1, 1), (2, 1), (4, 1), (8, 1), (1, 2), (2, 2), (4, 2), (8, 2), (1, 4),
 def take_steps(page, steps=SIZES) -> None:
     """Quick changes, each a step of its own: a link in the page is one, however quick."""
     for tp, pp in steps:
-        query = f"v=1&tp={tp}&pp={pp}"
+        query = f"v=2&tp={tp}&pp={pp}"
         page.evaluate(
             "query => document.dispatchEvent(new CustomEvent('open', { detail: { query } }))", query
         )
@@ -41,7 +41,7 @@ def expect_step(page, number: int) -> None:
     address = page.evaluate("new URLSearchParams(location.search).toString()")
     # Both sizes are 2 as the page starts, and what is as at the start is in no link.
     wanted = "&".join(f"{name}={size}" for name, size in (("tp", tp), ("pp", pp)) if size != 2)
-    assert address == (f"v=1&{wanted}" if wanted else "")
+    assert address == (f"v=2&{wanted}" if wanted else "")
     assert page.locator("#notice .refusal").count() == 0
 
 

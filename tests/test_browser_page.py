@@ -24,7 +24,7 @@ from browser import (
     values,
 )
 
-from descriptions import CONTROLS, DP_KINDS, PAGE, SHELL, TYPES, VIEWS, kind_of
+from descriptions import CONTROLS, DP_KINDS, JOB, PAGE, SHELL, TYPES, VIEWS, kind_of
 from groups.conventions import CONVENTIONS
 from groups.presets import PRESETS
 from views.api import ENDPOINTS
@@ -42,7 +42,7 @@ def test_first_paint_is_16_gpus_as_dp_tp_and_pp_panels(open_page):
     page = open_page()
     layout = expect_layout(page)
     assert str(layout.mesh) == "tp2-cp1-dp4-pp2"
-    assert layout.kinds == ("dp", "tp", "pp")
+    assert layout.kinds == ("tp", "dp", "pp")
     for kind in layout.kinds:
         expect(page.locator(f'svg.panel[data-kind="{kind}"] .c')).to_have_count(16)
     expect(page.locator(".derived")).to_have_attribute("data-world", "16")
@@ -56,24 +56,24 @@ SECTIONS = """() => [...document.querySelectorAll('.kind')].map((section) => [
   section.querySelector('.chip').textContent,
   section.querySelector('svg.panel')?.dataset.kind ?? null,
   section.querySelector('h3').textContent,
-  [...section.querySelectorAll('.text p')].map((p) => p.textContent),
+  [...section.querySelectorAll('p')].map((p) => p.textContent),
 ])"""
 
 
 def test_every_type_shows_its_panels_in_order_with_title_and_text(open_page):
     page = open_page()
-    assert len(TYPES) == 20
+    assert len(TYPES) == 21
     box(page, "more").fill("tp-ep-pp")
     box(page, "more").press("Enter")
     type_sizes(page, ep=4, etp=1)
     for name, group_type in TYPES.items():
         choose(page, "group_type", group_type.title["en"])
         layout = expect_layout(page, group_type=name, ep=4, etp="1", more=("tp-ep-pp",))
-        expect(page.locator(".intro h2")).to_have_text(group_type.title["en"])
-        expect(page.locator(".intro > p")).to_have_text(group_type.body["en"])
+        expect(page.locator(".how h4").first).to_have_text(group_type.title["en"])
+        expect(page.locator(".how > p").nth(1)).to_have_text(group_type.body["en"])
         sections = page.evaluate(SECTIONS)
-        assert [kind for kind, *_ in sections] == list(layout.kinds)
-        if name != "framework":
+        assert sorted(kind for kind, *_ in sections) == sorted(layout.kinds)
+        if name not in ("framework", "auto"):
             assert layout.kinds == (*group_type.kinds, "tp-ep-pp")
         for kind, pictured, title, texts in sections:
             assert pictured in (kind, None)
@@ -90,7 +90,8 @@ def kind_section(page, kind):
 def test_dp_or_dp_cp_is_a_choice_in_cp_types_only_and_relabels_the_panel(open_page):
     page = open_page()
     type_in(page, "cp", "2")
-    expect_layout(page, cp=2)
+    choose(page, "group_type", TYPES["dp+tp+pp"].title["en"])
+    expect_layout(page, group_type="dp+tp+pp", cp=2)
     expect(page.locator("#field-dp_kind")).to_be_hidden()
     assert "dp-cp" in kind_section(page, "dp").locator(".note").inner_text()
     for name in ("cp", "tp", "cp+tp", "cp+dp", "cp+dp+tp", "cp+dp+pp", "cp+dp+tp+pp"):
@@ -140,7 +141,7 @@ def test_a_preset_sets_every_control_and_names_its_source(open_page):
 # --- Languages ------------------------------------------------------------------------------------
 
 
-def expect_words(page, language, group_type="dp+tp+pp"):
+def expect_words(page, language, group_type="auto"):
     """Every word of the page is in this language."""
     expect(page.locator("h1")).to_have_text(PAGE["title"][language])
     column = page.locator("#controls")
@@ -160,13 +161,13 @@ def expect_words(page, language, group_type="dp+tp+pp"):
     chosen = page.locator("#field-group_type option:checked")
     expect(chosen).to_have_text(TYPES[group_type].title[language])
     expect(page.locator(".remains b").first).to_have_text(SHELL["size_dp"][language])
-    expect(page.locator(".intro h2")).to_have_text(TYPES[group_type].title[language])
-    expect(page.locator(".intro > p")).to_have_text(TYPES[group_type].body[language])
-    for kind in TYPES[group_type].kinds:
+    expect(page.locator(".how h4").first).to_have_text(TYPES[group_type].title[language])
+    expect(page.locator(".how > p").nth(1)).to_have_text(TYPES[group_type].body[language])
+    for kind in ("tp", "dp", "pp"):
         section = kind_section(page, kind)
         expect(section).to_contain_text(kind_of(kind).title[language])
         expect(section).to_contain_text(kind_of(kind).body[language])
-    expect(page.locator(".told")).to_have_text(PAGE["idle"][language])
+    expect(page.locator("#picture h2").first).to_have_text(JOB["question"][language].format(rank=0))
     heads = page.locator("#details th").all_inner_texts()
     columns = ("column_kind", "column_group", "column_ranks", "column_nodes")
     assert heads == [PAGE[name][language] for name in columns]
@@ -205,7 +206,7 @@ def test_switching_language_changes_every_word_and_no_number(open_page):
     expect(page.locator("h1")).to_have_text(PAGE["title"]["zh"])
     settle(page)
     choose(page, "group_type", TYPES["tp"].title["zh"])
-    expect(page.locator(".intro h2")).to_have_text(TYPES["tp"].title["zh"])
+    expect(page.locator(".how h4").first).to_have_text(TYPES["tp"].title["zh"])
 
 
 def test_a_chinese_browser_opens_in_chinese(open_page):
@@ -286,23 +287,35 @@ def test_on_a_phone_the_picture_comes_before_the_controls(open_page):
     assert picture["y"] < 800 < column["y"]
     for section in page.locator(".kind").all():
         figure = section.locator("figure").bounding_box()
-        text = section.locator(".text").bounding_box()
+        text = section.locator(".short").bounding_box()
         assert figure
         assert text
-        assert text["y"] >= figure["y"] + figure["height"] - 1
+        assert figure["y"] >= text["y"] + text["height"] - 1
     type_in(page, "tp", "4")
     expect_layout(page, tp=4)
     assert overflow(page) == (0, [])
 
 
-def test_on_a_wide_window_texts_stand_beside_pictures(open_page):
+def test_on_a_wide_window_the_kinds_stand_two_and_two(open_page):
     page = open_page()
-    for section in page.locator(".kind").all():
-        figure = section.locator("figure").bounding_box()
-        text = section.locator(".text").bounding_box()
-        assert figure
-        assert text
-        assert text["x"] >= figure["x"] + figure["width"] - 1
+    first, second, third = (one.bounding_box() for one in page.locator(".kind").all())
+    assert first["y"] == second["y"]
+    assert second["x"] >= first["x"] + first["width"] - 1
+    assert third["y"] >= first["y"] + first["height"] - 1
+
+
+@pytest.mark.parametrize(("width", "height"), [(1400, 900), (400, 800)])
+def test_the_first_screen_holds_the_sentence_and_the_whole_picture_of_the_job(
+    open_page, width, height
+):
+    page = open_page(width=width, height=height)
+    picture = page.locator("#picture svg").first.bounding_box()
+    sentence = page.locator("#picture .answer").first.bounding_box()
+    assert picture
+    assert sentence
+    assert 0 < sentence["y"] < picture["y"]
+    assert picture["y"] + picture["height"] <= height
+    assert picture["x"] + picture["width"] <= width
 
 
 # --- Accessibility --------------------------------------------------------------------------------
@@ -316,7 +329,7 @@ NAMELESS = """() => [...document.querySelectorAll('input, select, textarea, butt
 
 def test_every_picture_and_every_input_has_a_name_and_a_refusal_is_an_alert(open_page):
     page = open_page()
-    for preset, number in (("llama3-405b-3", 2), ("deepseek-v3", 4), ("playground-16", 3)):
+    for preset, number in (("llama3-405b-3", 2), ("deepseek-v3", 4), ("playground-16", 4)):
         layout = choose_preset(page, preset)
         pictures = page.locator("#picture svg")
         expect(pictures).to_have_count(number)

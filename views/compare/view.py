@@ -50,7 +50,7 @@ def _query_of(kept: Any) -> Any:
 def compare_html(layout: Layout, controls: Controls, asked: Asked, language: str) -> str:
     """What differs between the kept layout and the one that the controls show."""
     kept = asked.kept
-    kept_now = f"?{to_query(controls, Asked(), 'en') or 'v=1'}"
+    kept_now = f"?{to_query(controls, Asked(), 'en') or 'v=2'}"
     inputs = form.fields(
         form.text("kept", kept, language),
         form.setter({"kept": kept_now}, PAGE["keep"][language]),
