@@ -27,10 +27,11 @@ from browser import (
 from descriptions import LAUNCH_NOTES, PAGE
 from formats.launch.args import emit
 from groups import LayoutError
-from views.base.inputs import Asked
+from views.base.inputs import Asked, filled
 from views.base.link import from_query, to_query
 from views.base.messages import sentence
 from views.base.state import Controls, from_preset, job_of, read
+from views.column import preset_states
 from views.launch.view import check_text, with_pasted
 
 pytestmark = pytest.mark.browser
@@ -62,8 +63,13 @@ def test_an_address_shows_the_same_after_a_reload_to_somebody_else_and_on_the_wa
     show(page, "nodes")
     type_in(page, "rank", "700")
     asked = Asked(view="nodes", preset="deepseek-v3", rank="700")
+    # A published layout says its model and batch, too.
+    said = preset_states()["deepseek-v3"]
+    assert said["model"] == "deepseek-v3"
+    controls, asked = filled(controls, said), filled(asked, said)
     query = expect_address(page, controls, asked)
-    assert from_query(query).controls == controls
+    found = from_query(query)
+    assert f"?{to_query(found.controls, found.asked, 'en')}" == query
     told = page.locator("#picture").inner_text()
     reload(page)
     other = open_page()
