@@ -108,7 +108,6 @@ def nothing_is_executed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 STALE = (
-    "test_pipeline_browser.py",
     "test_browser_costs.py",
     "test_card_tells_coordinates_groups_and_peers_in_both_orders",
     "test_an_address_shows_the_same_after_a_reload",

@@ -19,8 +19,10 @@ BASE = "* { box-sizing: border-box } body { margin: 0; font-family: sans-serif }
 
 def page_of(language="en", controls=None, **asked) -> str:
     """The view alone, with its script as Gradio runs it; `redraw` stands for an update."""
-    given = Controls(**{"pp": 4, **(controls or {})})
-    body = pipeline_html(read(given), given, PipelineAsked(**asked), language)
+    own = {name: value for name, value in asked.items() if name in vars(PipelineAsked())}
+    column = {name: value for name, value in asked.items() if name not in own}
+    given = Controls(**{"pp": 4, **(controls or {}), **column})
+    body = pipeline_html(read(given), given, PipelineAsked(**own), language)
     script = (ASSETS / "view.js").read_text(encoding="utf-8")
     css = style() + (ASSETS / "view.css").read_text(encoding="utf-8")
     return (
