@@ -105,21 +105,3 @@ def nothing_is_executed(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         for name in names:
             monkeypatch.setattr(owner, name, refuse)
-
-
-STALE = (
-    "test_browser_costs.py",
-    "test_card_tells_coordinates_groups_and_peers_in_both_orders",
-    "test_an_address_shows_the_same_after_a_reload",
-    "test_a_schedule_that_cannot_be_is_mended_in_one_click",
-    "test_64_stages_of_512_micro_batches_are_drawn",
-)
-"""Browser tests that still look for inputs where they stood before model, batch and schedule moved
-into the column: each is to be moved and taken off this list."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    moved = pytest.mark.xfail(reason="asks for inputs where they stood before", strict=False)
-    for item in items:
-        if any(name in item.nodeid for name in STALE):
-            item.add_marker(moved)

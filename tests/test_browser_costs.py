@@ -54,7 +54,7 @@ def cells(page, table):
 def test_a_model_that_does_not_fit_is_made_to_fit_in_one_click(shared_page):
     page = shared_page
     controls = Controls(nodes=4, tp=4, pp=2)
-    follow(page, controls, Asked(view="memory", traffic=TrafficAsked(cluster="hgx-h800")))
+    follow(page, controls, Asked(view="memory", memory=MemoryAsked(cluster="hgx-h800")))
     box(page, "model").select_option("llama3-70b")
     before = problem_of(read(controls), controls, LLAMA).stages()
     verdict = page.locator(".memory-verdict")
@@ -130,7 +130,7 @@ def test_bytes_of_every_kind_and_pair_are_those_of_the_maths(shared_page):
     page = shared_page
     follow(page, SMALL, Asked(view="traffic"))
     box(page, "cluster").select_option("dgx-a100")
-    asked, layout = question(SMALL, TrafficAsked(cluster="dgx-a100")), read(SMALL)
+    asked, layout = question(SMALL, memory=MemoryAsked(cluster="dgx-a100")), read(SMALL)
     rows = rows_of(layout, asked, [one.parameters for one in asked.problem.stages()])
     expect(page.locator(".traffic-job")).to_contain_text(asked.cluster.name)
     kinds = cells(page, ".traffic > .traffic-table")
@@ -173,9 +173,9 @@ def test_bytes_of_every_kind_and_pair_are_those_of_the_maths(shared_page):
 
 def test_a_better_layout_is_opened_in_one_click_and_compared_with_the_one_before(shared_page):
     page = shared_page
-    asked = Asked(view="search", traffic=TrafficAsked(cluster="dgx-a100"), rank="3")
+    asked = Asked(view="search", memory=MemoryAsked(cluster="dgx-a100"), rank="3")
     follow(page, SMALL, asked)
-    best = search(job_of(read(SMALL), question(SMALL, asked.traffic))).best
+    best = search(job_of(read(SMALL), question(SMALL, memory=asked.memory))).best
     names = page.locator(".search-name")
     expect(names.first).to_have_text(" ".join(
         f"{name}{best[0].sizes[name]}" for name in ("tp", "cp", "pp", "dp")
@@ -204,7 +204,7 @@ def test_a_better_layout_is_opened_in_one_click_and_compared_with_the_one_before
     show(page, "compare")
     sides = []
     for layout in (SMALL, controls):
-        now = question(layout, asked.traffic)
+        now = question(layout, memory=asked.memory)
         sides.append(worked_out(job_of(read(layout), now), now.problem.split))
     expect(page.locator(".costs tbody tr")).to_have_count(len(ROWS))
     assert cells(page, ".costs") == {
@@ -219,7 +219,6 @@ INPUTS = {
     "collective_shape": "2x2",
     "schedule": "interleaved",
     "micro_batches": "16",
-    "chunks": "4",
     "model": "mixtral-8x7b",
     "capacity": "64",
     "cluster": "dgx-a100",
@@ -229,13 +228,13 @@ INPUTS = {
 
 OF_VIEWS = {
     "collectives": ("collective", "collective_shape"),
-    "pipeline": ("schedule", "micro_batches", "chunks"),
+    "pipeline": ("schedule", "micro_batches"),
     "memory": ("model", "capacity", "recompute"),
     "traffic": ("model", "cluster", "recompute"),
     "search": ("model", "cluster", "recompute"),
 }
 
-JOB = Controls(nodes=4, tp=4, pp=4, layers="32", experts="8")
+JOB = filled(Controls(nodes=4, tp=4, pp=4, layers="32", experts="8", vpp="4"), INPUTS)
 
 NAMELESS = """() => [
   ...document.querySelectorAll('#picture :is(input, select, button, textarea, a)'),

@@ -321,8 +321,8 @@ def test_a_schedule_that_cannot_be_is_mended_in_one_click_and_layers_follow_a_la
     expect(refusal).to_have_count(0)
     expect(page.locator(".pipeline-strip")).to_have_count(1)
     m = int(box(page, "micro_batches").input_value())
-    asked = PipelineAsked(schedule="dualpipe", micro_batches=str(m))
-    schedule_of("dualpipe", read(controls), controls, asked)  # refuses nothing
+    mended = controls.changed({"schedule": "dualpipe", "micro_batches": str(m)})
+    schedule_of("dualpipe", read(mended), mended, PipelineAsked())  # refuses nothing
     # An odd number of ranks: the column itself is mended, and what was typed stays.
     type_in(page, "nodes", "3")
     type_in(page, "pp", "3")
@@ -331,12 +331,8 @@ def test_a_schedule_that_cannot_be_is_mended_in_one_click_and_layers_follow_a_la
     expect(refusal).to_have_count(0)
     expect(box(page, "pp")).to_have_value("2")
     expect(box(page, "micro_batches")).to_have_value(str(m))
-    kept = Asked(
-        view="pipeline",
-        pipeline=PipelineAsked(schedule="dualpipe", micro_batches=str(m)),
-        collectives=CollectivesAsked(collective="all_gather"),
-    )
-    expect_address(page, Controls(nodes=3, pp=2), kept)
+    kept = Asked(view="pipeline", collectives=CollectivesAsked(collective="all_gather"))
+    expect_address(page, mended.changed({"nodes": 3, "pp": 2}), kept)
     pick(page, "schedule", "1f1b")
     text = "Et*5|t*7L"
     type_in(page, "pipe_layout", text)
@@ -353,9 +349,9 @@ def test_a_schedule_that_cannot_be_is_mended_in_one_click_and_layers_follow_a_la
 
 def test_64_stages_of_512_micro_batches_are_drawn_and_told_op_by_op(shared_page):
     page = shared_page
-    controls = Controls(nodes=64, tp=8, pp=64, layers="128")
-    asked = PipelineAsked(schedule="1f1b", micro_batches="512")
-    follow(page, controls, Asked(view="pipeline", pipeline=asked))
+    sizes = {"nodes": 64, "tp": 8, "pp": 64, "layers": "128"}
+    controls = Controls(**sizes, schedule="1f1b", micro_batches="512")
+    follow(page, controls, Asked(view="pipeline"))
     timeline = simulate(plan_of("1f1b", p=64, m=512), Durations(1, 2, 1, 1))
     expect_pipeline(page, [timeline])
     expect(page.locator(".pipeline-strip image")).to_have_count(1)
