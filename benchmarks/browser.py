@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
-from groups.alternatives import divisors
-
 from .page_client import PATIENCE, Servers
 from .timing import Table, Times, shown, times
 
@@ -33,19 +31,22 @@ WORLDS = {16: 2, 16_384: 2_048}  # GPUs: nodes of 8
 AIMS = {16: "60 / 150", 16_384: "60 / 150"}
 WARM_UP = 4
 
-STEP = """([stop, text]) => new Promise((resolve, reject) => {
-  const slider = document.querySelector('#tp input[type=range]');
+STEP = """([stop, tp]) => new Promise((resolve, reject) => {
+  const slider = document.querySelector('[data-size=tp] input[type=range], #tp input[type=range]');
   const picture = document.querySelector('#picture');
+  // The page's picture says its mesh; the empty event's only place for text repeats the number.
+  const isThere = () => picture.querySelector('.picture')?.dataset.mesh.includes(`["tp",${tp}]`)
+    ?? picture.querySelector('code').textContent.startsWith(`tp${tp}-`);
   let begun = 0;
   const observer = new MutationObserver(() => {
-    if (!picture.querySelector('.card .layout code')?.textContent.startsWith(text)) return;
+    if (!isThere()) return;
     const changed = performance.now() - begun;
     observer.disconnect();
     clearTimeout(timer);
     const drawn = () => resolve([changed, performance.now() - begun]);
     requestAnimationFrame(() => requestAnimationFrame(drawn));
   });
-  const timer = setTimeout(() => reject(new Error(`no picture of ${text}`)), 30000);
+  const timer = setTimeout(() => reject(new Error(`no picture of tp ${tp}`)), 30000);
   observer.observe(picture,
     {subtree: true, childList: true, characterData: true, attributes: true});
   begun = performance.now();
@@ -101,23 +102,22 @@ def _pages(stack: ExitStack, servers: Servers) -> dict[str, Any]:
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.set_default_timeout(1e3 * PATIENCE)
         page.goto(servers.running(kind).url)
-        page.wait_for_selector("#tp input[type=range]")
-        page.wait_for_selector("#picture .card .layout code")
+        page.wait_for_selector("[data-size=tp] input[type=range], #tp input[type=range]")
+        page.wait_for_selector("#picture :is(.picture, code)")
         pages[kind] = page
     return pages
 
 
 def _resize(page: Any, world: int, nodes: int) -> list[int]:
-    """Type the number of nodes, wait for picture and sliders, say where the TP slider stops."""
-    stops = list(range(1, world + 1)) if world <= 64 else list(divisors(world))
-    box = page.locator("#nodes input[type=text]")
+    """Type the number of nodes, wait for the picture, say where the TP slider stops."""
+    box = page.locator("#field-nodes")
     box.fill(str(nodes))
     box.press("Enter")
     page.wait_for_function(
-        """([gpus, last]) => document.querySelector('#picture .card .layout')
-             .textContent.startsWith(gpus + ' ')
-           && document.querySelector('#tp input[type=range]').max === String(last)""",
-        arg=[f"{world:,}", len(stops) - 1],
+        "gpus => document.querySelector('.derived').dataset.world === gpus", arg=str(world)
+    )
+    stops: list[int] = page.evaluate(
+        "JSON.parse(document.querySelector('.derived').dataset.stops).tp"
     )
     return stops
 
@@ -129,8 +129,8 @@ def _in_turns(
     for number in range(WARM_UP + steps):
         tp = 4 if number % 2 == 0 else 2
         # The slider of the empty event has a stop at each number from 0 up.
-        empty.append(pages["empty"].evaluate(STEP, [tp, f"tp{tp}-"]))
-        took.append(pages["page"].evaluate(STEP, [stops.index(tp), f"tp{tp}-"]))
+        empty.append(pages["empty"].evaluate(STEP, [tp, tp]))
+        took.append(pages["page"].evaluate(STEP, [stops.index(tp), tp]))
     return empty[WARM_UP:], took[WARM_UP:]
 
 
