@@ -12,7 +12,7 @@ HOW_TO_READ = Text(
     "the left means that its row starts with node 0. "
     "Inside one panel, the same colour and the same small label, such as tp3, mean the same "
     "process group; group indices count from 0 too. "
-    "Colours repeat after 11 groups, so the index decides, not the colour; where a cell is too "
+    "Colours repeat after 10 groups, so the index decides, not the colour; where a cell is too "
     "small to print it, pointing at the cell tells it. "
     "A colour in one panel means nothing in another. "
     "Hover over or focus a GPU to light up its group in every panel; click or tap to pin it, and "
@@ -20,7 +20,7 @@ HOW_TO_READ = Text(
     "一个格子是一个 GPU，上面的数字是从 0 开始的全局 rank。"
     "一个外框是一个节点：左侧的 N0 表示该行从节点 0 开始。"
     "在同一面板内，颜色相同且小标签（如 tp3）相同，表示属于同一个进程组；组的编号也从 0 开始。"
-    "超过 11 个组后颜色会重复，因此以编号为准，而不是颜色；格子太小印不下编号时，指向它即可看到。"
+    "超过 10 个组后颜色会重复，因此以编号为准，而不是颜色；格子太小印不下编号时，指向它即可看到。"
     "一个面板中的颜色与另一个面板中的颜色无关。"
     "悬停或聚焦一个 GPU，会在所有面板中点亮它所在的组；单击或轻触可固定，按 Esc 或再次单击取消。",
 )
