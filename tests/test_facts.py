@@ -237,7 +237,7 @@ FACTS = {
         "the index decides, not the colour",
         "以编号为准，而不是颜色",
     ),
-    "reading: 11 colours": (descriptions.HOW_TO_READ, "after 11 groups", "超过 11 个组"),
+    "reading: 10 colours": (descriptions.HOW_TO_READ, "after 10 groups", "超过 10 个组"),
     "reading: pin": (
         descriptions.HOW_TO_READ,
         "click or tap to pin it.*Esc",
