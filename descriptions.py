@@ -26,6 +26,7 @@ from texts.refusals import REFUSALS, SPANS
 from texts.run import RUN
 from texts.shapes import LANGUAGES, Control, GroupType, Kind, Link, Text
 from texts.shell import SECTIONS, SHELL
+from texts.stories import ENTRIES, STORIES, TOUR, TOUR_WORDS
 from texts.traffic import (
     BESIDE,
     CLUSTER_NOTES,
@@ -46,6 +47,7 @@ __all__ = [
     "CONTROLS",
     "CP_CHOICES",
     "DP_KINDS",
+    "ENTRIES",
     "FRAMEWORKS",
     "HOSTS_REMARKS",
     "HOSTS_WORDS",
@@ -73,7 +75,10 @@ __all__ = [
     "SHELL",
     "SHORT_LABELS",
     "SPANS",
+    "STORIES",
     "TARGET_NAMES",
+    "TOUR",
+    "TOUR_WORDS",
     "TRAFFIC",
     "TYPES",
     "UNSETTLED",

@@ -251,7 +251,14 @@ PAGE: dict[str, Text] = {
     "column_now": Text("Now", "当前"),
     "column_leaving_kept": Text("Leaving a node, kept", "跨节点（保留的）"),
     "column_leaving_now": Text("Leaving a node, now", "跨节点（当前）"),
-    "launch_title": Text("From a launch command", "从启动命令读取"),
+    "launch_title": Text("What was read", "读到的内容"),
+    "launch_asks": Text(
+        "The text asks for {gpus}, {machines}: {sizes}.", "文本要求 {gpus}，{machines}：{sizes}。"
+    ),
+    "launch_shown": Text(
+        "The page shows what the text asks for: {gpus}, {machines}, {sizes}.",
+        "页面已是文本要求的布局：{gpus}，{machines}，{sizes}。",
+    ),
     "launch_empty": Text(
         "Paste the command or the configuration of a job above: this says what of it was "
         "understood, and one click sets the controls.",

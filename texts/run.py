@@ -53,7 +53,6 @@ RUN_CONTROLS: dict[str, Control] = {
 """Inputs of these views."""
 
 RUN: dict[str, Text] = {
-    "job_hangs": Text("A job hangs", "作业挂起了"),
     "hang_title": Text("Which GPU did not arrive?", "哪个 GPU 没有到达？"),
     "hang_empty": Text(
         "Paste what the watchdog printed, or drop the Flight Recorder dumps of all ranks: the page "

@@ -17,6 +17,8 @@ SHELL: dict[str, Text] = {
     "gpus_chip": Text("{world} GPUs · {nodes} × {gpus}", "{world} 个 GPU · {nodes} × {gpus}"),
     "no_layout": Text("no layout yet", "尚无可用布局"),
     "examples": Text("Examples", "示例"),
+    "tools": Text("Examples, links, language", "示例、链接与语言"),
+    "job": Text("The job", "作业"),
     "paste_script": Text("Paste a script", "粘贴脚本"),
     "copy_link": Text("Copy link", "复制链接"),
     "sections": Text("Sections", "栏目"),

@@ -402,7 +402,7 @@ def is_still(preset: str, controls: Controls) -> bool:
 def language_choices(language: str) -> str:
     """The buttons of the header that change the language."""
     return "".join(
-        f'<button type="button" data-set="{escape(json.dumps({"lang": code}))}" '
+        f'<button type="button" tabindex="-1" data-set="{escape(json.dumps({"lang": code}))}" '
         f'lang="{code}" aria-pressed="{str(code == language).lower()}">{name}</button>'
         for code, name in (("en", "EN"), ("zh", LANGUAGES["zh"]))
     )

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from html import escape
-from typing import Any
 
-from descriptions import PAGE, RUN, SECTIONS, SHELL, VIEWS
+from descriptions import PAGE, SECTIONS, SHELL, VIEWS
 from groups import LayoutError
 
 from .base.model import model_name, model_of
-from .base.state import Controls, Layout
+from .base.state import Controls, Layout, sizes_text
 from .base.training import batch_of
 from .column import language_choices
 from .memory.inputs import MemoryAsked
+from .stories import examples_html
 
 PLACES: dict[str, tuple[str, ...]] = {
     "see": ("groups", "nodes", "orders", "ranks"),
@@ -26,21 +26,25 @@ PLACES: dict[str, tuple[str, ...]] = {
 
 def head_html(language: str) -> str:
     """The header; its chips come with every answer."""
+    label = escape(SHELL["tools"][language])
     return (
-        f'<h1>{escape(PAGE["title"][language])}</h1><div id="chips"></div><div class="right">'
-        f"{_button({'view': 'launch'}, SHELL['paste_script'][language])}"
-        f"{_button({'view': 'hang'}, RUN['job_hangs'][language])}"
+        f'<h1>{escape(PAGE["title"][language])}</h1><div id="chips"></div>'
+        f'<div class="right" role="toolbar" aria-label="{label}">{examples_html(language)}'
+        f"{_paste_button(language)}"
         f'<span class="languages" role="group" aria-label="Language / 语言">'
         f"{language_choices(language)}</span>"
-        f'<button type="button" class="primary" data-copy-link '
+        f'<button type="button" tabindex="-1" class="primary" data-copy-link '
         f'data-done="{escape(PAGE["copied"][language])}">{escape(SHELL["copy_link"][language])}'
         "</button></div>"
     )
 
 
-def _button(changes: dict[str, Any], label: str) -> str:
+def _paste_button(language: str) -> str:
+    """To the box for a launch script, which has the focus then."""
+    changes = escape(json.dumps({"view": "launch"}))
     return (
-        f'<button type="button" data-set="{escape(json.dumps(changes))}">{escape(label)}</button>'
+        f'<button type="button" tabindex="-1" class="paste" data-set="{changes}" '
+        f'data-leads="field-paste">{escape(SHELL["paste_script"][language])}</button>'
     )
 
 
@@ -53,13 +57,12 @@ def chips_html(
     machines = SHELL["gpus_chip"][language].format(
         world=f"{layout.world_size:,}", nodes=f"{layout.nodes:,}", gpus=f"{layout.gpus_per_node:,}"
     )
-    sizes = " · ".join(
-        f"{axis.name}{axis.size}" for axis in layout.mesh.axes if axis.size > 1
-    ) or "dp1"  # fmt: skip
-    if layout.expert is not None and layout.expert.size("ep") > 1:
-        sizes += f" · ep{layout.expert.size('ep')}"
     model = _model_chip(layout, controls, memory, language)
-    return _chip("nodes", machines) + _chip("tp", sizes, "mono") + _chip("model", model)
+    return (
+        f'<div role="group" aria-label="{escape(SHELL["job"][language])}">'
+        f"{_chip('nodes', machines)}{_chip('tp', sizes_text(layout), 'mono')}"
+        f"{_chip('model', model)}</div>"
+    )
 
 
 def _model_chip(layout: Layout, controls: Controls, memory: MemoryAsked, language: str) -> str:
@@ -76,8 +79,9 @@ def _model_chip(layout: Layout, controls: Controls, memory: MemoryAsked, languag
 
 
 def _chip(field: str, text: str, kind: str = "") -> str:
+    tab = "" if field == "nodes" else ' tabindex="-1"'
     return (
-        f'<button type="button" class="chip-job {kind}" data-leads="field-{field}">'
+        f'<button type="button" class="chip-job {kind}"{tab} data-leads="field-{field}">'
         f"{escape(text)}</button>"
     )
 

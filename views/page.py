@@ -50,6 +50,7 @@ from .orders.view import orders_html, other_layout, strip_html
 from .pipeline.view import pipeline_html
 from .ranks.view import ranks_html
 from .search.view import search_html
+from .stories import entries_html, tour_data
 from .traffic.view import traffic_html
 
 PICTURES_OF = {"groups", "orders", "collectives", "pipeline", "memory", "traffic", "compare"}
@@ -225,6 +226,7 @@ def chrome(language: str) -> dict[str, str]:
         "head": head_html(language),
         "controls": column_html(language),
         "rank": rank_html(language),
+        "entries": entries_html(language),
     }
 
 
@@ -274,6 +276,11 @@ def _save_label(kind: str, language: str) -> str:
     return PAGE[words][language].format(format=kind.upper())
 
 
+TOUR_BUTTONS = "".join(
+    f'<button type="button" data-tour="{name}"></button>' for name in ("back", "next", "leave")
+)
+
+
 def first_html(language: str = "en") -> str:
     """The page as it is sent first: everything in place, with the first state drawn."""
     first = answer(Controls(), language)
@@ -286,7 +293,10 @@ def first_html(language: str = "en") -> str:
             f'<nav id="nav">{nav_html("groups", language)}</nav>'
             f'<div id="page"><aside id="controls" class="column">{column_html(language)}</aside>'
             '<main id="main" tabindex="-1"><div id="notice"></div><div id="status"></div>'
-            f'<div class="bar"><div id="rank">{rank_html(language)}</div>'
+            '<section id="tour" hidden><p aria-live="polite"></p><div><small></small>'
+            f"{TOUR_BUTTONS}</div></section>"
+            f'<div class="bar"><div id="entries">{entries_html(language)}</div>'
+            f'<div id="rank">{rank_html(language)}</div>'
             f'<div id="tools">{tools_html("groups", language)}</div></div>'
             f'<div id="picture">{first.picture}</div><div id="details">{first.details}</div></main>'
             '</div><p id="hint" role="status"></p><div id="tip" role="tooltip" hidden></div></div>'
@@ -302,6 +312,7 @@ def script_data() -> dict[str, Any]:
         "fields": fields_of_links(),
         "aliases": aliases_of_links(),
         "presets": preset_states(),
+        "tour": tour_data(),
         "said": {
             name: {language: SHELL[name][language] for language in ("en", "zh")}
             for name in ("waiting", "busy", "long")

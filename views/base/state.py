@@ -151,6 +151,18 @@ class Layout:
         return "-".join(names)
 
 
+def sizes_text(layout: Layout) -> str:
+    """The sizes that are more than 1, in the order of the ranks.
+
+    >>> sizes_text(read(Controls(tp=4)))
+    'tp4 · dp2 · pp2'
+    """
+    sizes = [f"{axis.name}{axis.size}" for axis in layout.mesh.axes if axis.size > 1] or ["dp1"]
+    if layout.expert is not None and layout.expert.size("ep") > 1:
+        sizes.append(f"ep{layout.expert.size('ep')}")
+    return " · ".join(sizes)
+
+
 def from_preset(preset: str) -> Controls:
     """The controls that show a published layout."""
     chosen: Preset = PRESETS[_choice("preset", preset, PRESETS)]

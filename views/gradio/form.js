@@ -58,16 +58,18 @@ document.addEventListener('keydown', (event) => {
 document.addEventListener('click', (event) => {
   const hit = (mark) => event.target.closest?.(`[${mark}]`);
   const button = hit('data-set');
+  const lead = hit('data-leads');
+  // What leads to a box in another view does so once that is drawn.
+  if (button && lead) document.addEventListener('drawn', () => leadTo(lead.dataset.leads), { once: true });
+  else if (lead) leadTo(lead.dataset.leads);
   if (button) say('set', JSON.parse(button.dataset.set));
   const preset = hit('data-preset');
   if (preset) say('preset', { name: preset.dataset.preset });
   hit('data-close')?.closest('.refusal').remove();
-  const lead = hit('data-leads');
-  if (lead) leadTo(lead.dataset.leads);
   const link = hit('data-query');
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
-  say('open', { query: link.dataset.query });
+  say('open', { query: link.dataset.query, with: JSON.parse(link.dataset.with ?? '{}') });
 });
 
 // To an input, wherever it is folded away.
@@ -77,7 +79,6 @@ function leadTo(id) {
   for (let fold = box.closest('details'); fold; fold = fold.parentElement.closest('details')) {
     fold.open = true;
   }
-  document.querySelector('.app').classList.add('column-open');
   box.focus();
   box.scrollIntoView({ block: 'nearest' });
 }

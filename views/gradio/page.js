@@ -4,12 +4,15 @@
 // --- Arrow keys move within a set of choices ------------------------------------------------------
 const FORTH = ['ArrowRight', 'ArrowDown'];
 const BACK = ['ArrowLeft', 'ArrowUp'];
+const SETS = '.menu[open], #chips [role=group], #nav [role=group], .ways, [role=toolbar]';
 document.addEventListener('keydown', (event) => {
-  const set = event.target.closest?.('#nav [role=group]');
+  const set = event.target.closest?.(SETS);
   const step = FORTH.includes(event.key) ? 1 : BACK.includes(event.key) ? -1 : 0;
   if (!set || !step) return;
-  const choices = [...set.querySelectorAll('button')];
+  const all = [...set.querySelectorAll('button, summary, a')];
+  const choices = all.filter((one) => one.checkVisibility());
   const next = choices[(choices.indexOf(event.target) + step + choices.length) % choices.length];
+  for (const one of choices) one.tabIndex = one === next ? 0 : -1;
   next.focus();
   event.preventDefault();
 });

@@ -108,14 +108,15 @@ document.addEventListener('pin', ({ detail }) => {
   if (change(detail) && !LIT_HERE.includes(state.view)) draw();
 });
 
-function open(query) {
-  state = stateOf(query);
+function open(query, more = {}) {
+  state = { ...stateOf(query), ...more };
   tell();
   draw();
 }
+// A link on the page itself is in the language that is read here, and may bring along what none holds.
 document.addEventListener('open', ({ detail }) => {
   changed = 0;
-  open(detail.query);
+  open(detail.query, { ...detail.with, ...(detail.with && { lang: state.lang }) });
   write({ isStep: true });
 });
 addEventListener('popstate', () => {
@@ -131,7 +132,7 @@ const AGAIN = 1500; // ms
 let asked = 0;
 let answered = 0;
 let isAsking = false;
-let words = document.querySelector('.app')?.lang || 'en';
+let words = element.querySelector('.app')?.lang || 'en';
 
 async function draw() {
   asked += 1;
@@ -166,6 +167,7 @@ function show({ regions, language, state: fresh }, question) {
     words = language;
     element.querySelector('.app').lang = language;
   }
+  const focused = document.activeElement;
   for (const [name, html] of Object.entries(regions)) paintRegion(name, html);
   if (fresh && state === question) {
     state = { ...fresh, ...unlinked(), lang: language };
@@ -175,6 +177,15 @@ function show({ regions, language, state: fresh }, question) {
   element.querySelector('.app').classList.remove('waiting');
   tell();
   document.dispatchEvent(new Event('drawn'));
+  keepFocus(focused);
+}
+
+// Who had the focus on something that is gone goes on at the view that came instead.
+function keepFocus(before) {
+  const isLost = before !== document.body && !before.checkVisibility();
+  if (isLost && [document.body, before].includes(document.activeElement)) {
+    element.querySelector('#main').focus({ preventScroll: true });
+  }
 }
 
 function hint(text) {

@@ -24,7 +24,7 @@ from render.svg import timeline as timeline_svg
 ROOM = Path(__file__).parent
 VIEWS = ROOM.parent
 
-SCRIPTS = ("paint.js", "state.js", "form.js", "sizes.js")
+SCRIPTS = ("paint.js", "state.js", "form.js", "sizes.js", "tour.js")
 """What the page is run by, in this order; page.js starts it."""
 
 OF_VIEWS = ("collectives", "pipeline", "memory", "traffic", "hang")

@@ -8,7 +8,7 @@ from functools import lru_cache
 from html import escape
 from typing import Any
 
-from descriptions import PAGE, TARGET_NAMES, note_text
+from descriptions import PAGE, TARGET_NAMES, counted, note_text
 from formats.check.script import check_script
 from formats.launch.args import TARGETS, Item, Missing, Parsed, emit, parse
 from formats.launch.flags import TRAINING
@@ -23,7 +23,7 @@ from training.models import MODELS
 from ..base import form
 from ..base.messages import control_label, refusal_line, sentence
 from ..base.model import ModelAsked
-from ..base.state import MODEL, Controls, Layout, as_text, is_empty, job_of, typed
+from ..base.state import MODEL, Controls, Layout, as_text, is_empty, job_of, read, sizes_text, typed
 from ..base.training import UNKNOWN
 from ..groups.view import framed
 
@@ -43,18 +43,35 @@ def launch_html(layout: Layout, controls: Controls, paste: Any, language: str) -
     return framed(
         layout,
         language,
-        f"{_pasted(controls, paste, language)}{_report(paste, language)}"
+        f"{_pasted(layout, controls, paste, language)}{_report(paste, language)}"
         f"{_commands(layout, controls, language)}"
         f"{_check(layout, language)}",
         "launch",
     )
 
 
-def _pasted(controls: Controls, paste: Any, language: str) -> str:
-    """The box for the text, and the way to the layout that it states."""
-    box = form.area("paste", paste, language, rows=6)
-    button = form.setter(stated(controls, paste), PAGE["use_pasted"][language])
-    return form.fields(box) + button
+def _pasted(layout: Layout, controls: Controls, paste: Any, language: str) -> str:
+    """The box for the text; then what job it asks for, and the way to that layout."""
+    box = form.fields(form.area("paste", paste, language, rows=6))
+    changes = stated(controls, paste)
+    if is_empty(paste) or not changes:
+        return box
+    try:
+        asked = read(with_pasted(controls, paste))
+    except LayoutError as error:
+        told = sentence(error, language)
+    else:
+        words = "launch_shown" if asked.mesh == layout.mesh else "launch_asks"
+        told = PAGE[words][language].format(
+            gpus=counted(asked.world_size, "gpu", language),
+            machines=f"{asked.nodes:,} × {asked.gpus_per_node}",
+            sizes=sizes_text(asked),
+        )
+    button = form.setter(changes, PAGE["use_pasted"][language])
+    return (
+        f'{box}<div class="verdict" role="status"><p>{escape(told)}</p>'
+        f'<p class="fixes">{button}</p></div>'
+    )
 
 
 def stated(controls: Controls, paste: Any) -> dict[str, Any]:
@@ -76,8 +93,8 @@ def training_stated(paste: Any) -> dict[str, str]:
     >>> {name: value for name, value in said.items() if value}
     {'model': 'llama3-70b', 'hidden': '8192', 'heads': '64'}
     """
-    read = parse(paste)
-    said: dict[str, Any] = {**read.values, **read.training}
+    text = parse(paste)
+    said: dict[str, Any] = {**text.values, **text.training}
     found: dict[str, Any] = {}
     shape = [said.get(name) for name in ("layers", "hidden", "heads")]
     if all(isinstance(size, int) for size in shape):
@@ -134,12 +151,12 @@ def with_pasted(controls: Controls, paste: Any) -> Controls:
 
     Errors: LayoutError if the text is no text, or too long.
     """
-    read = parse(paste)
+    text = parse(paste)
     start = Controls()
     known = {field.name for field in fields(start)}
-    stale = {"vpp": "", "account": False, "experts": ""} if "layers" in read.values else {}
-    silent = {name: value for name, value in UNASKED.items() if name not in read.asks}
-    values = {**silent, **stale, **read.assumed, **read.values}
+    stale = {"vpp": "", "account": False, "experts": ""} if "layers" in text.values else {}
+    silent = {name: value for name, value in UNASKED.items() if name not in text.asks}
+    values = {**silent, **stale, **text.assumed, **text.values}
     return replace(
         controls,
         **{
@@ -167,15 +184,15 @@ def _report(paste: Any, language: str) -> str:
     if is_empty(paste):
         return f"{title}<p>{PAGE['launch_empty'][language]}</p></div>"
     try:
-        read = parse(paste)
+        text = parse(paste)
     except LayoutError as error:
         return f"{title}</div>{refusal_line(error, language)}"
     return (
-        f"{title}<p>{escape(_summary(read, language))}</p></div>{_problems(read, paste, language)}"
-        f"{_items('launch_understood', _understood(read, language), language, is_open=True)}"
-        f"{_items('launch_unresolved', _notes(read.unresolved, language), language, is_open=True)}"
-        f"{_items('launch_missing', [('', _said(m, language)) for m in read.missing], language)}"
-        f"{_items('launch_ignored', _notes(read.ignored, language), language)}"
+        f"{title}<p>{escape(_summary(text, language))}</p></div>{_problems(text, paste, language)}"
+        f"{_items('launch_understood', _understood(text, language), language, is_open=True)}"
+        f"{_items('launch_unresolved', _notes(text.unresolved, language), language, is_open=True)}"
+        f"{_items('launch_missing', [('', _said(m, language)) for m in text.missing], language)}"
+        f"{_items('launch_ignored', _notes(text.ignored, language), language)}"
     )
 
 

@@ -1,0 +1,105 @@
+"""Ways into the page: three entries, a tour of seven steps, six stories."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+import pytest
+from browser import PATIENCE, box, expect, settle
+
+from descriptions import ENTRIES, RUN, STORIES, TOUR
+from views.base.link import from_query
+from views.page import answer
+from views.stories import BRINGS, EVIDENCE, STATES, query_of
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_story_and_step_is_a_state_that_the_page_shows_whole(language):
+    links = {name: query_of(STATES[name]) for name in STORIES}
+    links |= {f"step {number}": step.query for number, step in enumerate(TOUR)}
+    wrong = []
+    for name, query in links.items():
+        linked = from_query(query)
+        asked = linked.asked
+        for field, text in BRINGS.get(name, {}).items():
+            asked = type(asked)(**{**vars(asked), field: text})
+        shown = answer(linked.controls, language, asked=asked)
+        if shown.picture is None or 'class="refusal' in shown.picture or shown.status:
+            wrong.append(name)
+    assert wrong == []
+    assert (len(STORIES), len(TOUR)) == (6, 7)
+
+
+def open_start(page):
+    page.evaluate("document.dispatchEvent(new CustomEvent('open', {detail: {query: ''}}))")
+    settle(page)
+
+
+@pytest.mark.browser
+def test_the_tour_opens_when_asked_and_is_left_at_any_step(shared_page):
+    page = shared_page
+    open_start(page)
+    tour = page.locator("#tour")
+    expect(tour).to_be_hidden()
+    page.get_by_role("button", name=ENTRIES["tour"]["en"]).click()
+    for number, step in enumerate(TOUR):
+        expect(tour.locator("p")).to_have_text(step.text["en"])
+        expect(tour.locator("small")).to_have_text(f"{number + 1} of {len(TOUR)}")
+        wanted = from_query(step.query)
+        page.wait_for_function(
+            "query => location.search === '?' + query", arg=step.query, timeout=PATIENCE
+        )
+        expect(page.locator(".picture")).to_have_attribute("data-view", wanted.asked.view)
+        expect(tour.locator("button:focus")).to_have_count(1)
+        next_step = tour.get_by_role("button", name="Next")
+        if number < len(TOUR) - 1:
+            next_step.click()
+    expect(next_step).to_be_disabled()
+    tour.get_by_role("button", name="Back").click()
+    expect(tour.locator("small")).to_have_text("6 of 7")
+    tour.get_by_role("button", name="Leave").click()
+    expect(tour).to_be_hidden()
+    settle(page)
+    page.reload()
+    page.wait_for_selector(".picture")
+    expect(tour).to_be_hidden()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("entry", ["hang", "launch"])
+def test_an_engineer_comes_to_an_answer_with_one_click_and_one_paste(shared_page, entry):
+    page = shared_page
+    open_start(page)
+    page.get_by_role("button", name=ENTRIES[entry]["en"]).click()
+    field, text, said = {
+        "hang": ("evidence", EVIDENCE, "GPU 5"),
+        "launch": (
+            "paste",
+            "torchrun --nnodes 4 train.py --tensor-model-parallel-size 8",
+            "32 GPUs, 4 × 8: tp8 · dp4",
+        ),
+    }[entry]
+    expect(box(page, field)).to_be_focused()
+    page.keyboard.insert_text(text)
+    found = page.locator("#picture").get_by_text(said).first
+    expect(found).to_be_visible()
+    area = found.bounding_box()
+    assert area
+    assert area["y"] + area["height"] < page.viewport_size["height"]
+
+
+@pytest.mark.browser
+def test_the_examples_are_links_that_bring_what_no_link_holds(shared_page):
+    page = shared_page
+    open_start(page)
+    menu = page.locator("#head .menu")
+    for name in ("hang", "rack"):
+        menu.locator("summary").click()
+        link = menu.get_by_role("link", name=STORIES[name]["en"])
+        assert urlsplit(link.get_attribute("href")).query == query_of(STATES[name])
+        link.click()
+        expect(page.locator(".picture")).to_have_attribute("data-view", STATES[name]["view"])
+        for field, text in BRINGS[name].items():
+            expect(box(page, field)).to_have_value(text)
+        assert menu.get_attribute("open") is None
+    expect(page.locator("#picture")).to_contain_text(RUN["order_title"]["en"])

@@ -1,0 +1,34 @@
+// The tour: states of the page, each with two sentences. It opens when somebody asks for it, and
+// stays on the state that it was left at.
+const { tour } = props.known;
+const panel = element.querySelector('#tour');
+let step = -1;
+
+function paintTour() {
+  panel.hidden = step < 0;
+  if (step < 0) return;
+  const told = (text) => text[state.lang] ?? text.en;
+  const place = told(tour.words.place).replace('{step}', step + 1).replace('{steps}', tour.steps.length);
+  panel.setAttribute('aria-label', told(tour.words.label));
+  panel.querySelector('p').textContent = told(tour.steps[step]);
+  panel.querySelector('small').textContent = place;
+  for (const button of panel.querySelectorAll('button')) {
+    button.textContent = told(tour.words[button.dataset.tour]);
+    if (button.dataset.tour !== 'leave') button.disabled = !(step + STEP[button.dataset.tour] in tour.steps);
+  }
+}
+
+const STEP = { back: -1, next: 1 };
+document.addEventListener('click', (event) => {
+  const way = event.target.closest?.('[data-tour]')?.dataset.tour;
+  if (!way) return;
+  const before = step;
+  step = way === 'start' ? 0 : way === 'leave' ? -1 : step + STEP[way];
+  paintTour();
+  if (step < 0) document.querySelector('[data-tour=start]').focus();
+  else say('open', { query: tour.steps[step].query, with: {} });
+  // A button that can do no more lets go of the focus.
+  if (before < 0 || document.activeElement.disabled) panel.querySelector('button:enabled').focus();
+  panel.scrollIntoView({ block: 'nearest' });
+});
+document.addEventListener('state', paintTour);
