@@ -75,7 +75,7 @@ const LONGEST_TEXTS = 600_000; // characters
 const isTooLong = (next) =>
   fields.reduce((sum, [name, short]) => sum + (short ? 0 : next[name].length), 0) > LONGEST_TEXTS;
 
-function change(changes, step) {
+function change(changes) {
   const fresh = Object.entries(changes).filter(([name, value]) => state[name] !== String(value ?? ''));
   if (!fresh.length) return false;
   const next = { ...state, ...Object.fromEntries(fresh.map(([name, value]) => [name, String(value ?? '')])) };
@@ -85,13 +85,15 @@ function change(changes, step) {
   }
   state = next;
   delete state.link;
-  write(step);
   tell();
   return true;
 }
 
+// The question leaves first: writing the address keeps the browser for some milliseconds.
 document.addEventListener('set', ({ detail }) => {
-  if (change(detail)) draw();
+  if (!change(detail)) return;
+  draw();
+  write();
 });
 document.addEventListener('ask', tell);
 
@@ -99,13 +101,17 @@ document.addEventListener('ask', tell);
 document.addEventListener('preset', ({ detail: { name } }) => {
   const ofJob = fields.filter(([, , , isOfJob]) => isOfJob).map(([name]) => [name, starts[name]]);
   const job = name in presets ? { ...Object.fromEntries(ofJob), ...presets[name] } : {};
-  if (change({ ...job, preset: name })) draw();
+  if (!change({ ...job, preset: name })) return;
+  draw();
+  write();
 });
 
 // A pin lights up without the server where the picture has every rank's groups anyway.
 const LIT_HERE = ['groups', 'orders', 'compare', 'nodes', 'launch'];
 document.addEventListener('pin', ({ detail }) => {
-  if (change(detail) && !LIT_HERE.includes(state.view)) draw();
+  if (!change(detail)) return;
+  if (!LIT_HERE.includes(state.view)) draw();
+  write();
 });
 
 function open(query, more = {}) {
@@ -172,10 +178,10 @@ function show({ regions, language, state: fresh }, question) {
   if (fresh && state === question) {
     state = { ...fresh, ...unlinked(), lang: language };
     write({ isNew: false });
+    tell();
   }
   element.querySelector('.app').dataset.view = state.view;
   element.querySelector('.app').classList.remove('waiting');
-  tell();
   document.dispatchEvent(new Event('drawn'));
   keepFocus(focused);
 }
