@@ -67,9 +67,13 @@ class Asked:
 
             path = self.options.args
             file = "standard input" if path == "-" else path
-            values, model, remarks = job_from_flags(self.text(path), file, given)
+            values, model, remarks = job_from_flags(
+                self.text(path), file, given, self.options.run or ""
+            )
             self.remarks += remarks
             return values, model
+        if self.options.run is not None:
+            raise CommandError("--run is of --args: give the file that holds the runs")
         return {}, {}
 
     def made(self) -> Made:

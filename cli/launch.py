@@ -31,11 +31,12 @@ LEADS_TO = {
 
 
 def job_from_flags(
-    text: str, file: str, given: Collection[str]
+    text: str, file: str, given: Collection[str], run: str = ""
 ) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
     """What launch flags say of a job and of its model, and remarks about what they leave open.
 
     file: what the text is called in a message. given: fields of the job that options settle.
+    run: the name of one of several runs or roles.
 
     >>> text = "torchrun --nnodes 2 --nproc-per-node 8 train.py --tensor-model-parallel-size 4"
     >>> job, _, remarks = job_from_flags(text, "run.sh", ["framework"])
@@ -44,12 +45,15 @@ def job_from_flags(
 
     Errors: CommandError for a size that is no size or not said, unless it is ``given``.
     """
-    parsed = parse(text)
+    parsed = parse(text, run)
     if not parsed.values:
         raise CommandError(f"nothing in {file} says how a job is laid out")
     said = {*given, *(set(parsed.values) - {"framework"})}  # its order of ranks is open even so
     remarks = []
     asked = [name for name in parsed.asks if name not in given]
+    if asked and parsed.runs and not parsed.run:
+        names = ", ".join(one.name for one in parsed.runs)
+        raise CommandError(f"{file} holds {len(parsed.runs)} runs: give --run, one of {names}")
     if asked:
         cure = f" Give {' and '.join(map(option, asked))}."
         notes = (*parsed.problems, *parsed.unresolved)

@@ -91,6 +91,9 @@ def options_parser() -> argparse.ArgumentParser:
     start.add_argument(
         "--args", metavar="FILE", help="begin with the launch flags in a file; - is standard input"
     )
+    layout.add_argument(
+        "--run", metavar="NAME", help="the run or role of --args, where it holds several"
+    )
     machines = parser.add_argument_group("machines (rank, ranks, audit, share, order, slow)")
     machines.add_argument(
         "--hosts", metavar="FILE", help="host file, Slurm list or topology, cloud or fabric report"

@@ -25,7 +25,7 @@ from browser import (
 )
 
 from descriptions import LAUNCH_NOTES, PAGE
-from formats.launch.args import emit
+from formats.launch.args import emit, parse
 from groups import LayoutError
 from views.base.inputs import Asked, filled
 from views.base.link import from_query, to_query
@@ -158,7 +158,7 @@ def test_a_pasted_script_is_read_marked_where_it_is_wrong_and_sets_the_controls(
     next_step(page)
     expect_address(page, Controls(), Asked(view="launch"))
     page.get_by_role("button", name=PAGE["use_pasted"]["en"]).click()
-    controls = with_pasted(Controls(), text)
+    controls = with_pasted(Controls(), parse(text))
     assert (controls.nodes, controls.tp, controls.pp, controls.layers) == (4, 4, 2, "32")
     expect(page.locator(".derived")).to_have_attribute("data-world", "32")
     # The text itself is nobody else's business.

@@ -25,7 +25,7 @@ from views.base.link import to_query
 from views.base.messages import sentence
 from views.base.state import MODEL, Controls, Layout, from_preset, job_of, read, typed
 from views.compare.view import kept_layout
-from views.launch.view import SHOWN_ITEMS, check_text, counts_as, with_pasted
+from views.launch.view import SHOWN_ITEMS, check_text, counts_as, read_pasted, with_pasted
 from views.page import answer
 
 DATA = Path(__file__).parent / "data" / "launch_commands.json"
@@ -387,7 +387,7 @@ def test_nothing_pasted_says_what_to_do(language):
 def test_what_is_no_text_is_said_in_words(language):
     for paste in ([], ["--a"], {}, {"a": 1}, 10**5000, 1.5, True, b"x", "x" * (MAX_TEXT + 1)):
         page = launched(Controls(), paste, language)
-        for ask in (parse, lambda paste: with_pasted(Controls(), paste)):
+        for ask in (parse, lambda paste: read_pasted(Asked(paste=paste))):
             with pytest.raises(LayoutError) as error:
                 ask(paste)
             assert refusal(page) == sentence(error.value, language)
@@ -402,7 +402,8 @@ def test_any_text_is_reported(language):
     )
     for text in texts:
         page = report(launched(Controls(), text, language))
-        assert PAGE["launch_missing"][language] in page
+        titles = [PAGE[name][language] for name in ("launch_asked", "launch_missing")]
+        assert any(title in page for title in titles)
 
 
 # -- launch: the controls ------------------------------------------------------------------------
@@ -426,7 +427,7 @@ OTHERWISE = Controls(
 @pytest.mark.parametrize("key", EXAMPLES)
 def test_the_controls_become_the_job_that_a_command_means(key, before):
     one = EXAMPLES[key]
-    controls = with_pasted(before, one["text"])
+    controls = with_pasted(before, parse(one["text"]))
     layout, made = read(controls), parse(one["text"]).job().made()
     assert (layout.mesh, layout.expert, layout.every) == (made.mesh, made.expert, made.every)
     assert (layout.gpus_per_node, layout.framework) == (made.gpus_per_node, made.framework)
@@ -439,7 +440,7 @@ def test_the_controls_become_the_job_that_a_command_means(key, before):
 
 def test_a_command_says_nothing_of_what_is_shown():
     shown = replace(Controls(), group_type="moe", more=("embd",), dp_kind="dp-cp")
-    found = with_pasted(shown, "x.py --tensor-model-parallel-size 4 --nnodes 4")
+    found = with_pasted(shown, parse("x.py --tensor-model-parallel-size 4 --nnodes 4"))
     assert found == replace(shown, tp=4, pp=1, nodes=4)
 
 
@@ -449,7 +450,7 @@ def test_levels_and_switches_become_what_their_controls_hold():
         " --hierarchical-context-parallel-sizes 2 4 --account-for-embedding-in-pipeline-split"
         " --account-for-loss-in-pipeline-split"
     )
-    found = with_pasted(Controls(), text)
+    found = with_pasted(Controls(), parse(text))
     assert (found.cp, found.levels, found.account, found.hybrid) == (8, "2x4", True, False)
     assert "hcp-l1" in read(found).every
 
@@ -503,7 +504,7 @@ def test_each_framework_says_the_layout_or_why_it_cannot(controls, language):
         (shown,) = re.findall(r'<pre tabindex="0">(.*?)</pre>', body, re.DOTALL)
         assert html.unescape(shown) == text
         assert PAGE["copy_text"][language] in body
-        again, layout = read(with_pasted(OTHERWISE, text)), read(controls)
+        again, layout = read(with_pasted(OTHERWISE, parse(text))), read(controls)
         assert (again.nodes, again.gpus_per_node) == (layout.nodes, layout.gpus_per_node)
         assert above_one(again) == above_one(layout)
         said += 1
@@ -518,7 +519,7 @@ def test_a_command_of_megatrons_makes_the_very_same_groups():
     for controls in SHOWN.values():
         if controls.framework == "megatron":
             text = emit(job_of(controls), model_of(controls))
-            again = with_pasted(controls, text)
+            again = with_pasted(controls, parse(text))
             assert read(again) == read(controls)
             assert model_of(again) == model_of(controls)
 
@@ -553,3 +554,31 @@ def test_the_check_is_a_script_about_the_layout_on_screen(controls):
     facts = [line for line in text.splitlines() if not line.startswith("# ")]
     assert facts == [line for line in wanted.splitlines() if not line.startswith("# ")]
     assert f"\nWORLD_SIZE = {layout.world_size}\n" in text
+
+
+TWO_RUNS = """
+torchrun --nnodes 2 --nproc-per-node 8 pretrain.py --tensor-model-parallel-size 2
+torchrun --nnodes 4 --nproc-per-node 8 pretrain.py --tensor-model-parallel-size 8
+"""
+
+
+def test_one_of_several_runs_is_chosen_on_the_page():
+    def shown(run, language="en"):
+        return answer(Controls(), language, asked=Asked(view="launch", paste=TWO_RUNS, run=run))
+
+    first, second = (one.name for one in parse(TWO_RUNS).runs)
+    open_page = shown("").picture
+    assert 'data-field="run"' in open_page
+    assert PAGE["choose_run"].en in open_page
+    assert PAGE["launch_asked"].en in open_page
+    for run, tp in ((first, "2"), (second, "8")):
+        page = html.unescape(shown(run).picture)
+        assert PAGE["choose_run"].en not in page
+        assert f'<option value="{run}" selected>' in page
+        sets = json.loads(re.search(r'data-set="(\{.*?\})"', page)[1])
+        assert sets.get("tp", "2") == tp
+    assert PAGE["choose_run"].zh in shown("of another text", "zh").picture
+
+
+def test_a_run_stands_in_no_link():
+    assert "run" not in to_query(Controls(), Asked(paste=TWO_RUNS, run="2: pretrain.py"), "en")

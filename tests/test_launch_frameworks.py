@@ -6,6 +6,7 @@ The texts are written here after the schemas that formats/launch/schemas/ cites.
 from __future__ import annotations
 
 import random
+import warnings
 
 import pytest
 from launch_answers import check_law
@@ -324,3 +325,53 @@ def test_mutated_files_are_answered():
             )
             text = text[:low] + piece + text[min(high, low + 30) :]
         check_law(parse(text))
+
+
+def test_python_warns_nobody_of_what_was_pasted():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        parse("import torch\nsize = 0or 1\npath = '\\d'\n" + RECIPE)
+
+
+# -- several runs, several roles -----------------------------------------------------------------
+
+
+def test_the_roles_of_a_job_are_a_choice():
+    """verl: the actor is shown; the reference follows it; the rollout is a server of its own."""
+    found = {role: parse(VERL, role) for role in ("", "actor", "reference", "rollout")}
+    assert [run.name for run in found[""].runs] == ["actor", "reference", "rollout"]
+    sizes = {role: (one.run, one.values["tp"], one.values.get("pp")) for role, one in found.items()}
+    assert sizes == {
+        "": ("actor", 4, 2),
+        "actor": ("actor", 4, 2),
+        "reference": ("reference", 4, 1),
+        "rollout": ("rollout", 8, None),
+    }
+    assert found["rollout"].framework.job == "vllm"
+    assert found["rollout"].values["nodes"] == 2
+
+
+def test_a_back_end_that_is_off_can_still_be_looked_at():
+    assert parse(NEMO_RL).run == "dtensor"
+    other = parse(NEMO_RL, "megatron")
+    assert (other.values["tp"], other.values["pp"], other.framework.job) == (4, 8, "megatron")
+
+
+def test_an_actor_on_fsdp_stands_beside_its_rollout():
+    text = (
+        "python -m verl.trainer.main_ppo trainer.nnodes=1 trainer.n_gpus_per_node=8\\\n"
+        "  actor_rollout_ref.rollout.tensor_model_parallel_size=2"
+    )
+    assert [run.name for run in parse(text).runs] == ["actor", "rollout"]
+    assert parse(text).framework.job == "device-mesh"
+    assert parse(text, "rollout").values["tp"] == 2
+
+
+def test_a_run_that_is_not_there_is_refused():
+    with pytest.raises(LayoutError) as refusal:
+        parse(VERL, "teacher")
+    assert (refusal.value.code, refusal.value.control) == ("not-a-choice", "run")
+    assert "actor" in refusal.value.facts["choices"]
+    with pytest.raises(LayoutError) as refusal:
+        parse("torchrun x.py --tensor-model-parallel-size 2", "actor")
+    assert (refusal.value.code, refusal.value.control) == ("no-such-run", "run")

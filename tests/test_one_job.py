@@ -7,6 +7,7 @@ from dataclasses import fields
 
 import pytest
 
+from formats.launch.args import parse
 from groups import LayoutError
 from groups.presets import PRESETS
 from training.models import model_of_preset
@@ -160,7 +161,7 @@ def test_what_a_script_says_of_the_training_reaches_every_view():
         "--global-batch-size 64"
     )
     before = STATES["deepseek-v3"]
-    now = opened(**{**before, **stated(opened(**before).controls, script)})
+    now = opened(**{**before, **stated(opened(**before).controls, parse(script))})
     problem = problem_of(read(now.controls), now.controls, now.asked.memory)
     model, training = problem.model, problem.training
     assert (problem.chosen.preset, model.sequence) == ("llama3-70b", 2048)
@@ -170,7 +171,7 @@ def test_what_a_script_says_of_the_training_reaches_every_view():
 
 def test_a_shape_that_nobody_published_is_the_readers_own_and_what_lacks_is_asked_for():
     script = "--num-layers 7 --hidden-size 512 --num-attention-heads 8 --seq-length 128"
-    said = {name: value for name, value in training_stated(script).items() if value}
+    said = {name: value for name, value in training_stated(parse(script)).items() if value}
     assert said == {"model": "own", "hidden": "512", "heads": "8", "sequence": "128"}
     now = opened(layers="7", **said)
     with pytest.raises(LayoutError) as refused:

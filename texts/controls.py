@@ -162,6 +162,13 @@ CONTROLS: dict[str, Control] = {
             "只读取，不执行。",
         ),
     ),
+    "run": Control(
+        Text("Run or role", "运行或角色"),
+        Text(
+            "The text holds several: the values below are those of the one chosen here.",
+            "文本中有多个：下面的值属于此处选择的那一个。",
+        ),
+    ),
     "ranks": Control(
         Text("Some ranks", "若干 rank"),
         Text(

@@ -259,6 +259,11 @@ PAGE: dict[str, Text] = {
         "The page shows what the text asks for: {gpus}, {machines}, {sizes}.",
         "页面已是文本要求的布局：{gpus}，{machines}，{sizes}。",
     ),
+    "launch_open": Text(
+        "The text does not say {fields}: the numbers on the left count for it. With these it is "
+        "{gpus}, {machines}: {sizes}.",
+        "文本没有给出 {fields}：以左侧的数值为准，则为 {gpus}，{machines}：{sizes}。",
+    ),
     "launch_empty": Text(
         "Paste the command or the configuration of a job above: this says what of it was "
         "understood, and one click sets the controls.",
@@ -273,6 +278,8 @@ PAGE: dict[str, Text] = {
     "launch_understood": Text("Understood", "已识别"),
     "launch_ignored": Text("Ignored", "已忽略"),
     "launch_unresolved": Text("Not resolved", "未解出"),
+    "launch_asked": Text("To be given, because nothing says it", "无法得知，请填写"),
+    "choose_run": Text("choose one", "请选择"),
     "launch_missing": Text("Assumed, because the text does not say", "文本未说明，按以下假定"),
     "launch_place": Text("line {line}, column {column}", "第 {line} 行，第 {column} 列"),
     "emit_title": Text("This layout as a command", "当前布局的启动命令"),

@@ -32,6 +32,10 @@ REFUSALS: dict[str, Text] = {
     "no-such-numbers": Text(
         "{cluster} does not compute in {precision}.", "{cluster} 不支持 {precision} 计算。"
     ),
+    "no-such-run": Text(
+        "The text holds one run only: there is no {run} in it.",
+        "文本中只有一个运行，没有 {run}。",
+    ),
     "launch-asks": Text(
         "The text does not say {fields}: give them.", "文本没有给出 {fields}，请补充。"
     ),

@@ -108,7 +108,7 @@ DRAWN: dict[str, Callable[[Layout, Linked], str]] = {
         layout, now.controls, now.asked.memory, now.asked.traffic, now.language, now.query
     ),
     "compare": lambda layout, now: compare_html(layout, now.controls, now.asked, now.language),
-    "launch": lambda layout, now: launch_html(layout, now.controls, now.asked.paste, now.language),
+    "launch": lambda layout, now: launch_html(layout, now.controls, now.asked, now.language),
     "hang": lambda layout, now: hang_html(layout, now.asked, now.language),
     "hosts": lambda layout, now: hosts_html(layout, now.asked, now.language),
 }

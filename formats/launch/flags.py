@@ -407,6 +407,7 @@ NOT_DRAWN = frozenset(
         "encoder-context-parallel-size",
         "sequence-parallel-size",
         "ulysses-degree",
+        "ulysses-sequence-parallel-size",
         "zero-hpz-partition-size",
         "mics-shard-size",
         "eval-context-parallel-size",

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from groups.conventions import CONVENTIONS
 from groups.stages.layout_strings import parse_layout
 
+from .choices import Choice, choice_of
 from .flags import AXES, MODEL, OPTIONS, TRAINING, VARIABLE_RANK, limit_of
-from .items import Guess, Item, Missing, Parsed, Run, Said
+from .items import Guess, Item, Missing, Parsed, Said
 from .marks import plain_name
 from .reading import Reading
 
@@ -26,20 +27,23 @@ class Meaning(Reading):
         self.missing: list[Missing] = []
         self.asks: list[str] = []
         self.wanted = run
+        self.choice = Choice()
         super().__init__(text)
 
     def parsed(self) -> Parsed:
         self._deepspeeds_own()
-        runs, chosen = self._choices()
-        several = len(runs) > 1 and not chosen
-        counting = [said for said in self.said if self._counts(said, runs, chosen)]
+        schema = next(iter(self.schemas.values()), None)
+        choice = self.choice = choice_of(
+            self.said, schema, self.stated, self.wanted, recipes=self.form == "python"
+        )
+        several = choice.is_open
         if several:
-            counting = self._agreed(counting, runs)
-            names = ", ".join(one.name for one in runs)
-            self.missing.append(Missing("several-runs", {"count": len(runs), "names": names[:200]}))
+            names = ", ".join(one.name for one in choice.runs)
+            facts = {"count": len(choice.runs), "names": names[:200]}
+            self.missing.append(Missing("several-runs", facts))
         understood: list[Item] = []
-        stated = self._settled(counting, understood)
-        guess = self._framework(stated)
+        stated = self._settled(choice.counting(self.said), understood)
+        guess = self._framework(stated, choice.chosen if choice.of_roles else "")
         values = self._layout(stated)
         assumed = self._machines(stated, values)
         if guess:
@@ -73,8 +77,8 @@ class Meaning(Reading):
             guess,
             training,
             tuple(self.asks),
-            runs if len(runs) > 1 else (),
-            chosen,
+            choice.runs if len(choice.runs) > 1 else (),
+            choice.chosen,
         )
 
     def _deepspeeds_own(self) -> None:
@@ -86,52 +90,6 @@ class Meaning(Reading):
             if plain_name(item.name) == "model-parallel-size" and item.value.isdigit():
                 found = replace(item, code="understood", sets="tp", facts={})
                 self.said.append(Said("tp", int(item.value[:9]), found, row, ""))
-
-    # -- several runs, several roles -------------------------------------------------------------
-
-    def _choices(self) -> tuple[tuple[Run, ...], str]:
-        """The runs or the roles that differ, and the one that is chosen."""
-        by_role = self._by(lambda said: said.role)
-        if any(by_role):
-            schema = next(iter(self.schemas.values()))
-            roles = [name for name in schema.roles if name in by_role]
-            chosen = schema.chosen(self.stated, roles)
-            chosen = self.wanted if self.wanted in roles else chosen
-            found = tuple(Run(name, by_role[name]) for name in roles)
-            return found, chosen or "-"
-        by_run = self._by(lambda said: said.run)
-        recipes = self.form == "python"
-        telling = {
-            name: {key: value for key, value in values.items() if key in _TELLING}
-            for name, values in by_run.items()
-            if name and (recipes or any(key in _DEGREES for key in values))
-        }
-        alike = len({str(sorted(one.items())) for one in telling.values()}) < 2
-        if len(telling) < 2 or (alike and not recipes):
-            return (), ""
-        chosen = self.wanted if self.wanted in telling else ""
-        return tuple(Run(name, by_run[name]) for name in telling), chosen
-
-    def _by(self, name_of: Callable[[Said], str]) -> dict[str, dict[str, object]]:
-        """What each run or role says, the last of each field."""
-        found: dict[str, dict[str, object]] = {}
-        for said in self.said:
-            found.setdefault(name_of(said), {})[said.field] = said.value
-        return found
-
-    def _counts(self, said: Said, runs: Sequence[Run], chosen: str) -> bool:
-        if said.role or not any(run.name == said.run for run in runs):
-            return not said.role or said.role == chosen
-        return not chosen or said.run == chosen
-
-    def _agreed(self, sayings: list[Said], runs: Sequence[Run]) -> list[Said]:
-        """What all runs say alike; the rest is asked for."""
-        differing = {
-            said.field
-            for said in sayings
-            if len({str(run.values.get(said.field)) for run in runs}) > 1
-        }
-        return [said for said in sayings if said.field not in differing]
 
     # -- what nobody says ------------------------------------------------------------------------
 
@@ -147,12 +105,9 @@ class Meaning(Reading):
         )
         is_open = any(item.sets == name for item in (*self.unresolved, *wrong))
         elsewhere = bool(self.outside or self.unknown_sizes)
-        undecided = any(said.role and said.field == name for said in self.said)
-        undecided = undecided and not self._role_is_decided()
+        undecided = self.choice.of_roles and not self.choice.chosen
+        undecided = undecided and any(said.role and said.field == name for said in self.said)
         return guess is None or is_open or elsewhere or several or undecided
-
-    def _role_is_decided(self) -> bool:
-        return self._choices()[1] not in ("", "-")
 
     def _ask(self, name: str) -> None:
         self.asks.append(name)
@@ -209,8 +164,11 @@ class Meaning(Reading):
             )
         )
 
-    def _framework(self, stated: Mapping[str, Said]) -> Guess | None:
-        """The framework by what only it has; several are a contradiction."""
+    def _framework(self, stated: Mapping[str, Said], role: str) -> Guess | None:
+        """The framework by what only it has; several are a contradiction.
+
+        role: the one that is asked for, empty for the usual one.
+        """
         first: dict[str, Item] = {}
         for name, item in self.speaking:
             first.setdefault(name, item)
@@ -218,7 +176,7 @@ class Meaning(Reading):
         if own:
             schema, item = self.schemas[own], first[own]
             self._refuse_removed(first)
-            job = schema.job_of(self.stated) if schema.job_of else schema.job
+            job = schema.job_of(self.stated, role) if schema.job_of else schema.job
             return Guess(own, job, item.name, item.start, item.end)
         if "deepspeed" in first and "megatron" in first:
             ep = stated.get("ep")
@@ -430,12 +388,6 @@ class Meaning(Reading):
         assumed["nodes"] = nodes
         self.missing.append(Missing("fewest-nodes", {"field": "nodes", "assumed": nodes}))
 
-
-_DEGREES = (*AXES, "shard", "dp_shard")
-"""What a command that is a run says at least one of."""
-
-_TELLING = (*_DEGREES, "etp", "vpp", "nodes", "gpus_per_node", "replicate", "world")
-"""Fields in which runs may differ."""
 
 _ORDER = (
     *("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp", "framework"),

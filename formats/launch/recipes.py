@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import ast
 import itertools
+import threading
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -41,10 +43,23 @@ def read_recipes(source: Source) -> list[Recipe] | None:
     if max(depths, default=0) > MAX_NESTING:
         return None
     try:
-        tree = ast.parse(source.text)
+        tree = _tree(source.text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     return _Module(source, tree).recipes()
+
+
+def _tree(text: str) -> ast.Module:
+    """The syntax of a text; what Python would warn of in it concerns nobody here.
+
+    Filters of warnings are the process's own: one thread at a time changes them.
+    """
+    with _WARNINGS, warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        return ast.parse(text)
+
+
+_WARNINGS = threading.Lock()
 
 
 class _Module:

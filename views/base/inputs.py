@@ -22,6 +22,7 @@ class Asked:
     ranks: Any = ""
     kept: Any = ""  # the link of the layout to compare with
     paste: Any = ""  # a launch command
+    run: Any = ""  # one of its runs or roles, where it has several
     evidence: Any = ""  # of a hang
     digest: Any = ""  # what files of a hang said (views/hang/digest.py)
     hosts: Any = ""  # machines by name

@@ -48,7 +48,7 @@ ALIASES = {
 """Names that links had for what is one field now; where both stand in a link, the old name counts
 in the views that read it."""
 
-OMITTED = ("paste", "evidence", "digest", "hosts", "racks", "measures")
+OMITTED = ("paste", "run", "evidence", "digest", "hosts", "racks", "measures")
 """What a link does not hold: text that somebody pasted may be long, or not meant for others."""
 
 LONGEST_QUERY = 8_000

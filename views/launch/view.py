@@ -10,7 +10,7 @@ from typing import Any
 
 from descriptions import PAGE, TARGET_NAMES, counted, note_text
 from formats.check.script import check_script
-from formats.launch.args import TARGETS, Item, Missing, Parsed, emit, parse
+from formats.launch.args import TARGETS, Item, Missing, Parsed, Run, emit, parse
 from formats.launch.flags import TRAINING
 from groups import LayoutError
 from groups.job import Job
@@ -21,6 +21,7 @@ from training.model import Model
 from training.models import MODELS
 
 from ..base import form
+from ..base.inputs import Asked
 from ..base.messages import control_label, refusal_line, sentence
 from ..base.model import ModelAsked
 from ..base.state import MODEL, Controls, Layout, as_text, is_empty, job_of, read, sizes_text, typed
@@ -38,62 +39,105 @@ UNASKED = {
 """Sizes and options of a job whose text is silent about them."""
 
 
-def launch_html(layout: Layout, controls: Controls, paste: Any, language: str) -> str:
+def launch_html(layout: Layout, controls: Controls, asked: Asked, language: str) -> str:
     """What the pasted text says, then the layout as a command of each framework that can say it."""
     return framed(
         layout,
         language,
-        f"{_pasted(layout, controls, paste, language)}{_report(paste, language)}"
+        f"{_pasted(layout, controls, asked, language)}"
         f"{_commands(layout, controls, language)}"
         f"{_check(layout, language)}",
         "launch",
     )
 
 
-def _pasted(layout: Layout, controls: Controls, paste: Any, language: str) -> str:
-    """The box for the text; then what job it asks for, and the way to that layout."""
-    box = form.fields(form.area("paste", paste, language, rows=6))
-    changes = stated(controls, paste)
-    if is_empty(paste) or not changes:
-        return box
+def _pasted(layout: Layout, controls: Controls, asked: Asked, language: str) -> str:
+    """The box for the text, the way to the layout that it states, and what was understood."""
+    box = form.fields(form.area("paste", asked.paste, language, rows=6))
+    title = f'<div class="intro"><h2>{PAGE["launch_title"][language]}</h2>'
+    if is_empty(asked.paste):
+        return f"{box}{title}<p>{PAGE['launch_empty'][language]}</p></div>"
     try:
-        asked = read(with_pasted(controls, paste))
+        text = read_pasted(asked)
+    except LayoutError as error:
+        return f"{box}{title}</div>{refusal_line(error, language)}"
+    verdict = _verdict(layout, controls, text, language)
+    return f"{box}{_runs(text, language)}{verdict}{title}{_report(text, language)}"
+
+
+def _verdict(layout: Layout, controls: Controls, text: Parsed, language: str) -> str:
+    """What job the text asks for, and the way to that layout."""
+    changes = stated(controls, text)
+    if not changes:
+        return ""
+    open_fields = ", ".join(control_label(name, language) for name in text.asks)
+    try:
+        asked = read(with_pasted(controls, text))
     except LayoutError as error:
         told = sentence(error, language)
     else:
         words = "launch_shown" if asked.mesh == layout.mesh else "launch_asks"
-        told = PAGE[words][language].format(
+        told = PAGE["launch_open" if open_fields else words][language].format(
             gpus=counted(asked.world_size, "gpu", language),
             machines=f"{asked.nodes:,} × {asked.gpus_per_node}",
             sizes=sizes_text(asked),
+            fields=open_fields,
         )
     button = form.setter(changes, PAGE["use_pasted"][language])
     return (
-        f'{box}<div class="verdict" role="status"><p>{escape(told)}</p>'
+        f'<div class="verdict" role="status"><p>{escape(told)}</p>'
         f'<p class="fixes">{button}</p></div>'
     )
 
 
-def stated(controls: Controls, paste: Any) -> dict[str, Any]:
-    """What the pasted text changes of the controls; nothing if it cannot be read."""
+def read_pasted(asked: Asked) -> Parsed:
+    """What the pasted text says; a run of a text that stood there before counts as none.
+
+    Errors: LayoutError if the text is no text, or too long.
+    """
     try:
-        pasted = with_pasted(controls, paste)
-    except LayoutError:  # the report says why
-        return {}
+        return parse(asked.paste, as_text(asked.run))
+    except LayoutError as error:
+        if error.control != "run":
+            raise
+        return parse(asked.paste)
+
+
+def _runs(read: Parsed, language: str) -> str:
+    """The runs or roles to choose from, where there are several."""
+    if not read.runs:
+        return ""
+    options = [(_run_label(one), one.name) for one in read.runs]
+    unchosen = [] if read.run else [(PAGE["choose_run"][language], "")]
+    return form.fields(form.choice("run", read.run, [*unchosen, *options], language))
+
+
+def _run_label(run: Run) -> str:
+    sizes = (f"{name} {run.values[name]}" for name in RUN_SIZES if name in run.values)
+    listed = " · ".join(sizes)
+    return f"{run.name}: {listed}" if listed else run.name
+
+
+RUN_SIZES = ("nodes", "tp", "pp", "cp", "ep", "etp")
+"""What tells one run from another in the list of them."""
+
+
+def stated(controls: Controls, text: Parsed) -> dict[str, Any]:
+    """What the pasted text changes of the controls."""
+    pasted = with_pasted(controls, text)
     changes = {n: value for n, value in vars(pasted).items() if value != getattr(controls, n)}
-    return {**changes, **training_stated(paste)}
+    return {**changes, **training_stated(text)}
 
 
-def training_stated(paste: Any) -> dict[str, str]:
+def training_stated(text: Parsed) -> dict[str, str]:
     """The fields of the model and its training that the pasted text states.
 
     A model is the published one of these layers, widths and heads, else one of the reader's own.
 
-    >>> said = training_stated("--num-layers 80 --hidden-size 8192 --num-attention-heads 64")
-    >>> {name: value for name, value in said.items() if value}
+    >>> text = parse("--num-layers 80 --hidden-size 8192 --num-attention-heads 64")
+    >>> {name: value for name, value in training_stated(text).items() if value}
     {'model': 'llama3-70b', 'hidden': '8192', 'heads': '64'}
     """
-    text = parse(paste)
     said: dict[str, Any] = {**text.values, **text.training}
     found: dict[str, Any] = {}
     shape = [said.get(name) for name in ("layers", "hidden", "heads")]
@@ -144,19 +188,16 @@ def _shape(model: Model) -> list[int]:
     return [model.layers, model.hidden, model.heads]
 
 
-def with_pasted(controls: Controls, paste: Any) -> Controls:
+def with_pasted(controls: Controls, read: Parsed) -> Controls:
     """The controls with every value that the pasted text states.
 
     What it does not state of the job is as where nobody asks for it: its groups are the text's own.
-
-    Errors: LayoutError if the text is no text, or too long.
     """
-    text = parse(paste)
     start = Controls()
     known = {field.name for field in fields(start)}
-    stale = {"vpp": "", "account": False, "experts": ""} if "layers" in text.values else {}
-    silent = {name: value for name, value in UNASKED.items() if name not in text.asks}
-    values = {**silent, **stale, **text.assumed, **text.values}
+    stale = {"vpp": "", "account": False, "experts": ""} if "layers" in read.values else {}
+    silent = {name: value for name, value in UNASKED.items() if name not in read.asks}
+    values = {**silent, **stale, **read.assumed, **read.values}
     return replace(
         controls,
         **{
@@ -179,21 +220,25 @@ def _as_control(value: Any, start: Any) -> Any:
 # -- what was pasted -----------------------------------------------------------------------------
 
 
-def _report(paste: Any, language: str) -> str:
-    title = f'<div class="intro"><h2>{PAGE["launch_title"][language]}</h2>'
-    if is_empty(paste):
-        return f"{title}<p>{PAGE['launch_empty'][language]}</p></div>"
-    try:
-        text = parse(paste)
-    except LayoutError as error:
-        return f"{title}</div>{refusal_line(error, language)}"
+def _report(read: Parsed, language: str) -> str:
+    asked = [one for one in read.missing if one.code in ASKED]
+    assumed = [one for one in read.missing if one.code not in ASKED]
     return (
-        f"{title}<p>{escape(_summary(text, language))}</p></div>{_problems(text, paste, language)}"
-        f"{_items('launch_understood', _understood(text, language), language, is_open=True)}"
-        f"{_items('launch_unresolved', _notes(text.unresolved, language), language, is_open=True)}"
-        f"{_items('launch_missing', [('', _said(m, language)) for m in text.missing], language)}"
-        f"{_items('launch_ignored', _notes(text.ignored, language), language)}"
+        f"<p>{escape(_summary(read, language))}</p></div>{_problems(read, language)}"
+        f"{_items('launch_asked', _missing(asked, language), language, is_open=True)}"
+        f"{_items('launch_understood', _understood(read, language), language, is_open=True)}"
+        f"{_items('launch_unresolved', _notes(read.unresolved, language), language, is_open=True)}"
+        f"{_items('launch_missing', _missing(assumed, language), language)}"
+        f"{_items('launch_ignored', _notes(read.ignored, language), language)}"
     )
+
+
+ASKED = ("asked", "several-runs", "unknown-framework")
+"""What the reader has to say himself; all else that is missing is assumed."""
+
+
+def _missing(notes: Sequence[Missing], language: str) -> list[tuple[str, str]]:
+    return [("", _said(one, language)) for one in notes]
 
 
 def _summary(read: Parsed, language: str) -> str:
@@ -223,14 +268,14 @@ def _notes(items: Sequence[Item], language: str) -> list[tuple[str, str]]:
     return [(item.name, _said(item, language)) for item in items]
 
 
-def _problems(read: Parsed, paste: str, language: str) -> str:
+def _problems(read: Parsed, language: str) -> str:
     """Each bad value where it stands in the text."""
     if not read.problems:
         return ""
     items = "".join(
         f"<li>{escape(_said(problem, language))} "
         f"<small>{escape(_place(problem, language))}</small>"
-        f"<pre>{_marked(paste, problem.start, problem.end)}</pre></li>"
+        f"<pre>{_marked(read.text, problem.start, problem.end)}</pre></li>"
         for problem in read.problems[:SHOWN_ITEMS]
     )
     return f'<ul class="warnings problems" role="alert">{items}</ul>'

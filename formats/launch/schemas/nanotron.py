@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from .schema import Schema, table
 
 
-def _job(stated: Mapping[str, str]) -> str:
+def _job(stated: Mapping[str, str], role: str) -> str:
     experts = stated.get("parallelism.expert_parallel_size", "1")
     return "nanotron" if experts in ("1", "null") else "nanotron-moe"
 

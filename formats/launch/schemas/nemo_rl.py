@@ -18,8 +18,9 @@ def _chosen(stated: Mapping[str, str], roles: Iterable[str]) -> str:
     return "dtensor" if on["megatron"] == "false" or on["dtensor"] == "true" else ""
 
 
-def _job(stated: Mapping[str, str]) -> str:
-    return "device-mesh" if _chosen(stated, ()) == "dtensor" else "megatron"
+def _job(stated: Mapping[str, str], role: str) -> str:
+    role = role or _chosen(stated, ())
+    return {"dtensor": "device-mesh", "generation": "vllm"}.get(role, "megatron")
 
 
 NEMO_RL = Schema(

@@ -11,7 +11,7 @@ from ..flags import OPTIONS
 from .schema import MEGATRON_NAMES, Schema, table
 
 
-def _job(stated: Mapping[str, str]) -> str:
+def _job(stated: Mapping[str, str], role: str) -> str:
     titan = any(
         path.endswith(".framework") and value == "torchtitan" for path, value in stated.items()
     )

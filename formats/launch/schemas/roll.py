@@ -21,9 +21,11 @@ def _chosen(stated: Mapping[str, str], roles: Iterable[str]) -> str:
     return next(names, "actor_train")
 
 
-def _job(stated: Mapping[str, str]) -> str:
-    role = _chosen(stated, ROLES)
+def _job(stated: Mapping[str, str], role: str) -> str:
+    role = role or _chosen(stated, ROLES)
     strategy = stated.get(f"{role}.strategy_args.strategy_name", "megatron")
+    if strategy in ("vllm", "sglang"):
+        return "vllm"
     return "megatron" if strategy.startswith("megatron") else "device-mesh"
 
 

@@ -28,8 +28,10 @@ class Schema:
     marks: what only this framework has: any of the tuples, all of whose words must be there. A
     word is the path of a key or its beginning, an option with its dashes, or a module. keys: by
     path, dashes as underscores. roles: names and the sections whose ``role_keys`` are theirs; what
-    is asked for is the layout of one role. within: a section whose keys are as if they stood at the
-    top, "*" for any name. known: the options are all there are, Megatron's do not count.
+    is asked for is the layout of one role. follows: of a role, another one whose values are its own
+    where it is silent. within: a section whose keys are as if they stood at the
+    top, "*" for any name. known: the options are all there are, Megatron's do not count. job_of:
+    the framework of a Job by what is stated and the role that is asked for.
     """
 
     name: str
@@ -40,7 +42,8 @@ class Schema:
     roles: Mapping[str, str] = field(default_factory=dict)
     role_keys: Mapping[str, Row] = field(default_factory=dict)
     chosen: Callable[[Mapping[str, str], Iterable[str]], str] = first_role
-    job_of: Callable[[Mapping[str, str]], str] | None = None
+    job_of: Callable[[Mapping[str, str], str], str] | None = None
+    follows: Mapping[str, str] = field(default_factory=dict)
     within: tuple[str, ...] = ()
     inherits: tuple[str, ...] = ("defaults",)
     known: bool = False

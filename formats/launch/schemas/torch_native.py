@@ -50,7 +50,7 @@ AXOLOTL = Schema(
 )
 
 
-def _factory_job(stated: Mapping[str, str]) -> str:
+def _factory_job(stated: Mapping[str, str], role: str) -> str:
     return "megatron" if "tensor_model_parallel_size" in stated else "device-mesh"
 
 
@@ -69,7 +69,7 @@ LLAMA_FACTORY = Schema(
 )
 
 
-def _accelerate_job(stated: Mapping[str, str]) -> str:
+def _accelerate_job(stated: Mapping[str, str], role: str) -> str:
     return "megatron" if stated.get("distributed_type", "") == "MEGATRON_LM" else "device-mesh"
 
 

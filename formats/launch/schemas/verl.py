@@ -1,6 +1,7 @@
 """verl: Hydra overrides and files; the actor is what is trained.
 
-Source: volcengine/verl b178a3c verl/trainer/config/ (actor, engine, rollout, ppo_trainer.yaml).
+Source: volcengine/verl b178a3c verl/trainer/config/ (actor, engine, ref, rollout,
+ppo_trainer.yaml), verl/workers/fsdp_workers.py.
 """
 
 from __future__ import annotations
@@ -17,13 +18,18 @@ def _actor(stated: Mapping[str, str], roles: Iterable[str]) -> str:
     return "actor"
 
 
-def _job(stated: Mapping[str, str]) -> str:
-    """Megatron where its sizes or its trainer are asked for, else PyTorch's FSDP."""
-    strategy = stated.get("actor_rollout_ref.actor.strategy", "")
+def _job(stated: Mapping[str, str], role: str) -> str:
+    """A server; Megatron where its sizes or its trainer are asked for; else PyTorch's FSDP."""
+    if role == "rollout":
+        return "vllm"
+    section = "critic" if role == "critic" else "actor_rollout_ref.actor"
+    strategy = stated.get(f"{section}.strategy", "")
+    if strategy.startswith("fsdp"):
+        return "device-mesh"
     named = "megatron" in stated.get("--config-name", "") or "megatron" in stated.get(
         "model_engine", ""
     )
-    asked = any(path.startswith(_MEGATRON) for path in stated)
+    asked = any(path.startswith((_MEGATRON, f"{section}.megatron.")) for path in stated)
     return "megatron" if strategy == "megatron" or named or asked else "device-mesh"
 
 
@@ -56,12 +62,14 @@ VERL = Schema(
         **table(
             """
             ppo_micro_batch_size_per_gpu  micro_batch
+            log_prob_micro_batch_size_per_gpu  micro_batch
             tensor_model_parallel_size    tp
             pipeline_model_parallel_size  pp
             expert_parallel_size          ep
             """
         ),
     },
+    follows={"reference": "actor"},
     chosen=_actor,
     job_of=_job,
 )
