@@ -33,7 +33,7 @@ def all_groups(layout):
 
 def press_save(page, form):
     """The button of the Save menu."""
-    page.locator(".menu > summary").click()
+    page.locator("#tools .menu > summary").click()
     page.locator(f"[data-save={form}]").click()
 
 

@@ -28,6 +28,7 @@ from views.collectives.inputs import CollectivesAsked
 from views.export import DRAWN, PICTURES, picture_file
 from views.memory.inputs import MemoryAsked, problem_of
 from views.pipeline.inputs import PipelineAsked
+from views.stories import EVIDENCE
 from views.traffic.inputs import TrafficAsked
 
 SMALL, LARGE = Controls(nodes=4, framework="llama3", cp=2, tp=4), from_preset("deepseek-v3")
@@ -45,18 +46,20 @@ def drawn(controls: Controls, **asked):
     return DRAWN[now.asked.view](read(controls), now)
 
 
-def test_the_groups_view_saves_a_panel_of_each_kind_that_it_shows():
+def test_the_groups_view_saves_the_job_and_a_panel_of_each_kind_that_it_shows():
     layout = read(SMALL)
-    pictures = drawn(SMALL, view="groups")
+    (question, job), *pictures = drawn(SMALL, view="groups")
+    assert (question, job.picture.rank) == ("Who is grouped with GPU 0?", 0)
     panels = [scene.panel(one, 8) for one in layout.shown]
     assert groups_in(picture for _, picture in pictures) == groups_in(panels)
     assert [title.split(":")[0] for title, _ in pictures] == list(layout.kinds)
 
 
 def test_a_large_world_is_saved_with_the_groups_of_the_pinned_rank():
-    titles = [title for title, _ in drawn(LARGE, view="groups", rank="700")]
-    assert len(titles) == 4  # two grids, the logical mesh and the nodes of each
-    assert all("groups of rank 700" in title for title in titles[::2])
+    pictures = [one for _, one in drawn(LARGE, view="groups", rank="700")]
+    assert len(pictures) == 4  # of two grids the job, then the nodes
+    assert [one.picture.rank for one in pictures[:2]] == [700, 700]
+    assert [one.rank for one in pictures[2:]] == [700, 700]
 
 
 def test_the_orders_view_saves_both_orders_of_each_kind_that_moves():
@@ -212,7 +215,10 @@ def test_what_the_view_refuses_is_refused_as_a_file_too(view):
 @pytest.mark.parametrize("view", DRAWN)
 @pytest.mark.parametrize("controls", [SMALL, LARGE], ids=["panels", "overviews"])
 def test_every_file_opens_as_what_it_is(controls, view, form):
-    now = Linked(controls, Asked(view=view, kept=KEPT, memory=NEARLY), "en")
+    asked = {"evidence": EVIDENCE, "measures": "0,1\n1,2"}
+    if view == "hang":
+        controls = replace(controls, tp=4, cp=1, pp=1, ep=1)
+    now = Linked(controls, Asked(view=view, kept=KEPT, memory=NEARLY, **asked), "en")
     data = picture_file(read(controls), now, form)
     if form == "png":
         image = Image.open(io.BytesIO(data))

@@ -320,7 +320,7 @@ PAGE: dict[str, Text] = {
         "the download has them all.",
         "这里每种只列出前 {shown} 个组，最多的一种共有 {total} 个；下载文件包含全部。",
     ),
-    "download_picture": Text("Picture as {format}", "图片（{format}）"),
+    "download_trace": Text("Trace for Perfetto, Chrome", "Perfetto、Chrome 跟踪文件"),
     "download_csv": Text("These groups as CSV", "这些组（CSV）"),
     "download_txt": Text("These groups as text", "这些组（文本）"),
     "download_json": Text("All groups as JSON", "全部组（JSON）"),

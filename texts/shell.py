@@ -24,6 +24,8 @@ SHELL: dict[str, Text] = {
     "sections": Text("Sections", "栏目"),
     "views": Text("Views", "视图"),
     "save": Text("Save", "保存"),
+    "save_slide": Text("Slide, 16:9", "幻灯片 16:9"),
+    "save_picture": Text("All pictures", "全部图片"),
     "published": Text("{count} published", "{count} 个公开布局"),
     "own_layout": Text("Your own layout", "自定布局"),
     "size_nodes": Text("Nodes", "节点"),
@@ -43,6 +45,7 @@ SHELL: dict[str, Text] = {
     "fold_model": Text("Model and batch", "模型与批量"),
     "about": Text("About {label}", "关于{label}"),
     "layout_controls": Text("Layout", "布局"),
+    "whole": Text("Open in the playground", "在演示页中打开"),
     "waiting": Text(
         "The server does not answer. Your change is kept and sent when it is back.",
         "服务器没有回应。你的修改已保留，恢复后会自动发送。",

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from descriptions import MEMORY, PAGE, counted
+from formats.documents.trace import chrome_trace
 from groups import LayoutError
 from render.scenes.charts import HELD, Bar, BarsChart, Entry, HeldChart, MatrixChart, TimelineChart
 from render.scenes.timeline import PHASES, Strip, shade, strips_of
@@ -82,6 +83,20 @@ def pipeline_pictures(
         )
         pictures.append((title, HeldChart(strip, held, most)))
     return pictures
+
+
+def pipeline_trace(layout: Layout, controls: Controls, asked: PipelineAsked, rank: Any = "") -> str:
+    """The same timelines as a trace for Perfetto and Chrome.
+
+    Errors: LayoutError where the view refuses, has no pipeline, or one too long to be drawn.
+    """
+    if not 1 < layout.every["pp"].size <= MOST_RANKS:
+        raise LayoutError("no-picture", "the view has no picture of this layout")
+    try:
+        shown, ranks = _shown(layout, controls, asked, rank)
+    except LayoutError as error:
+        raise renamed(error) from None
+    return chrome_trace({one.title: timed(one)[0].rows() for one in shown}, ranks)
 
 
 def _shown(

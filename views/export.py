@@ -4,27 +4,35 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from descriptions import PAGE
+from descriptions import MEMORY, PAGE, RUN, TRAFFIC, counted
 from formats.documents.exports import groups_json, ranks_csv
 from groups import LayoutError
 from groups.budget import spend
 from groups.grouping import Grouping
 from render.scenes import groups as scene
+from render.scenes import job_plan
 
 from .base.link import Linked
-from .base.state import Layout, rank_or_none
+from .base.state import Layout, pinned_rank, rank_or_none, sizes_of, sizes_text
 from .charts import (
     Pictures,
     collectives_pictures,
     memory_pictures,
     pipeline_pictures,
+    pipeline_trace,
     traffic_pictures,
 )
 from .compare.view import compare_pictures
 from .groups.details import groups_csv, groups_text
-from .groups.view import by_grid, chosen_rank
+from .groups.hero import job_of_grid, label_words, layers_of, marked, told_groups
+from .groups.sentence import question, sentence_of
+from .groups.view import by_grid
+from .hang.view import hang_pictures, hang_verdict
+from .hosts.measures import measures_pictures
+from .hosts.view import placement_or_none
 from .orders.view import orders_pictures
 
 PICTURES = {"png": "image/png", "svg": "image/svg+xml", "pdf": "application/pdf"}
@@ -36,12 +44,12 @@ TABLES: dict[str, tuple[str, Callable[[Layout], str]]] = {
 }
 """Files for programs: csv and txt hold the groups shown; json and ranks, all (docs/schema.md)."""
 
-FILES = {"ranks": ("ranks", "csv"), "json": ("groups", "json")}
+FILES = {"ranks": ("ranks", "csv"), "json": ("groups", "json"), "trace": ("trace", "json")}
 """What a file is called, and its ending, where the form alone does not say."""
 
 
 DRAWN: dict[str, Callable[[Layout, Linked], Pictures]] = {
-    "groups": lambda layout, now: groups_pictures(layout, rank_or_none(now.asked.rank)),
+    "groups": lambda layout, now: groups_pictures(layout, now),
     "orders": lambda layout, now: orders_pictures(
         layout, now.controls, now.asked.versus, rank_or_none(now.asked.rank)
     ),
@@ -58,16 +66,39 @@ DRAWN: dict[str, Callable[[Layout, Linked], Pictures]] = {
         layout, now.controls, now.asked.memory, now.asked.traffic
     ),
     "compare": lambda layout, now: compare_pictures(layout, now.asked.kept),
+    "hang": lambda layout, now: hang_pictures(layout, now.asked),
+    "hosts": lambda layout, now: measures_pictures(
+        layout, now.asked, placement_or_none(layout, now.asked)
+    ),
 }
 """What a picture file holds, by the view that is shown; the other views have no pictures."""
 
+
+SHOWN = {
+    "orders": PAGE["moved_title"],
+    "collectives": PAGE["collectives_title"],
+    "pipeline": PAGE["pipeline_title"],
+    "memory": MEMORY["title"],
+    "traffic": TRAFFIC["matrix_title"],
+    "compare": PAGE["compare_title"],
+    "hang": RUN["hang_title"],
+    "hosts": RUN["measures_title"],
+}
+"""Titles of slides of the views that have pictures of their own; others show the job."""
+
+SLIDE = (736.0, 330.0)
+"""Room for the picture of the job on a slide, in its own pixels."""
 
 ANY_PICTURE = 50_000
 """Units of work that matplotlib takes for the smallest picture."""
 
 
-def picture_file(layout: Layout, now: Linked, form: str, theme: str = "light") -> bytes:
+def picture_file(
+    layout: Layout, now: Linked, form: str, theme: str = "light", address: str | None = None
+) -> bytes:
     """The pictures on screen as PNG at twice their size, SVG or PDF.
+
+    address: None for a file as tall as its pictures; else a slide that says this address.
 
     Errors: LayoutError where the view refuses what it is asked, or has nothing to draw of it.
     """
@@ -75,35 +106,97 @@ def picture_file(layout: Layout, now: Linked, form: str, theme: str = "light") -
     # matplotlib takes a second to import, and only a download needs it.
     from render.files import groups as figure
 
-    drawn = DRAWN.get(now.asked.view, DRAWN["groups"])(layout, now)
+    if address is not None and now.asked.view not in SHOWN:
+        drawn = job_pictures(layout, now, SLIDE)
+    else:
+        drawn = DRAWN.get(now.asked.view, DRAWN["groups"])(layout, now)
     if not drawn:
         raise LayoutError("no-picture", "the view has no picture of this layout")
+    titles, scenes = zip(*drawn)
+    if address is not None:
+        return figure.to_bytes(_slide(layout, now, titles, scenes, theme, address), form)
     meshes = ", ".join(str(mesh) for _, mesh, _ in by_grid(layout))
     caption = f"{meshes}, {layout.nodes:,} x {layout.gpus_per_node} GPUs"
-    titles, scenes = zip(*drawn)
     return figure.to_bytes(figure.figure(scenes, titles, caption, theme), form)
 
 
-def groups_pictures(layout: Layout, pin: int | None = None) -> Pictures:
-    """Every group shown; of a large world, its grids with the groups of one rank."""
+def _slide(
+    layout: Layout,
+    now: Linked,
+    titles: Sequence[str],
+    scenes: Sequence[Any],
+    theme: str,
+    address: str,
+) -> Any:
+    """The figure of a slide: what the view asks, its answer where it is one sentence, the job."""
+    from render.files import slide
+
+    view, rank = now.asked.view, pinned_rank(layout.world_size, now.asked.rank)
+    title, sentence = question(rank, "en"), sentence_of(layout, rank, "en")
+    if view in SHOWN:
+        title, sentence = SHOWN[view]["en"], ""
+        if view == "hang":
+            sentence = hang_verdict(layout, now.asked, "en")
+    machines = (
+        f"{counted(layout.world_size, 'gpu', 'en')}, {layout.nodes:,} × {layout.gpus_per_node}"
+    )
+    told = slide.Told(title, sentence, f"{machines}: {sizes_text(layout)}", address)
+    return slide.slide(told, scenes, titles, theme)
+
+
+def job_pictures(
+    layout: Layout, now: Linked, room: tuple[float, float] = job_plan.WHOLE
+) -> Pictures:
+    """The picture of the job with the groups of the chosen rank: of each grid."""
+    from render.files.job import JobScene
+
+    rank = pinned_rank(layout.world_size, now.asked.rank)
+    layers = layers_of(now.known, layout.mesh.size("pp"))
+    sides = by_grid(layout, told_groups(layout))
+    found: Pictures = []
+    for grid, mesh, shown in sides:
+        own = job_plan.HALF if len(sides) > 1 else room
+        picture = job_of_grid(layout, mesh, marked(layout, shown), rank, own, layers)
+        title = f"{PAGE[grid]['en']}: {sizes_of(mesh)}" if len(sides) > 1 else ""
+        found.append((title, JobScene(picture, label_words(mesh == layout.expert, "en"))))
+    return found
+
+
+def groups_pictures(layout: Layout, now: Linked) -> Pictures:
+    """The picture of the job; then every group shown, of a large world its nodes."""
+    jobs = job_pictures(layout, now)
+    rank = pinned_rank(layout.world_size, now.asked.rank)
+    jobs = [(title or question(rank, "en"), one) for title, one in jobs]
     if layout.world_size <= scene.PANEL_LIMIT:
-        return [(_title(one), scene.panel(one, layout.gpus_per_node)) for one in layout.shown]
-    rank = chosen_rank(layout, pin)
-    drawn: Pictures = []
+        panels = [(_title(one), scene.panel(one, layout.gpus_per_node)) for one in layout.shown]
+        return [*jobs, *panels]
     for grid, mesh, shown in by_grid(layout):
-        logical, physical = scene.overviews(mesh, shown, layout.gpus_per_node, rank)
+        _, physical = scene.overviews(mesh, shown, layout.gpus_per_node, rank)
         which = PAGE[grid]["en"]
-        drawn += [
-            (f"{which}: logical mesh {mesh}, groups of rank {rank}", logical),
-            (f"{which}: physical view, {layout.gpus_per_node} GPUs a node", physical),
-        ]
-    return drawn
+        jobs.append((f"{which}: physical view, {layout.gpus_per_node} GPUs a node", physical))
+    return jobs
 
 
-def download(layout: Layout, now: Linked, form: str, theme: str = "light") -> dict:
-    """A file as the page's script takes it: name, type, base64 data, and when it was asked for."""
+SLIDES = tuple(f"slide-{form}" for form in PICTURES)
+TRACE = "trace"
+"""Other forms of a file: the picture as a slide, and the pipeline as a trace."""
+
+
+def download(
+    layout: Layout, now: Linked, form: str, theme: str = "light", address: str = ""
+) -> dict:
+    """A file as the page's script takes it: name, type, base64 data, and when it was asked for.
+
+    address: of what is on screen, for slides.
+    """
     if form in PICTURES:
         kind, data = PICTURES[form], picture_file(layout, now, form, theme)
+    elif form in SLIDES:
+        form = form.removeprefix("slide-")
+        kind, data = PICTURES[form], picture_file(layout, now, form, theme, address)
+    elif form == TRACE:
+        kind = "application/json"
+        data = pipeline_trace(layout, now.known, now.asked.pipeline, now.asked.rank).encode()
     else:
         kind, make = TABLES[form]
         data = make(layout).encode()

@@ -36,7 +36,8 @@ from .base.state import Controls, Layout, language_of, rank_or_none, read
 from .collectives.view import collectives_html
 from .column import column_html, derived_html, notice_html, preset_states, refused_html
 from .compare.view import compare_html
-from .export import PICTURES, TABLES, download
+from .export import DRAWN as FILES_OF
+from .export import PICTURES, SLIDES, TABLES, TRACE, download
 from .groups.details import details_html
 from .groups.hero import layers_of
 from .groups.view import picture_html
@@ -52,10 +53,6 @@ from .ranks.view import ranks_html
 from .search.view import search_html
 from .stories import entries_html, tour_data
 from .traffic.view import traffic_html
-
-PICTURES_OF = {"groups", "orders", "collectives", "pipeline", "memory", "traffic", "compare"}
-"""Views with pictures to save."""
-
 
 MANY = 131_072
 """Ranks past which any view takes as many units of work as an eighth of them."""
@@ -244,7 +241,7 @@ def starts() -> dict[str, str]:
 def save(sent: Any) -> str:
     """A file of what is on screen, as JSON; {"refused": sentence} where there is none.
 
-    sent: {"state", "form", "theme"} as JSON.
+    sent: {"state", "form", "theme", "address"} as JSON.
     """
     asked = parsed(sent)
     kind, theme = asked.get("form"), asked.get("theme")
@@ -252,28 +249,41 @@ def save(sent: Any) -> str:
     language = language_of(now.language)
     try:
         layout = read(now.controls)
-        chosen = kind if kind in (*PICTURES, *TABLES) else "png"
-        return json.dumps(download(layout, now, chosen, "dark" if theme == "dark" else "light"))
+        chosen = kind if kind in (*PICTURES, *SLIDES, *TABLES, TRACE) else "png"
+        theme = "dark" if theme == "dark" else "light"
+        return json.dumps(download(layout, now, chosen, theme, printable(asked.get("address"))))
     except LayoutError as error:
         return json.dumps({"refused": notice_html(sentence(error, language), language)})
 
 
+def printable(text: object) -> str:
+    """A text of the browser's that is written on a slide, without what is no letter."""
+    return "".join(one for one in text if one.isprintable()) if isinstance(text, str) else ""
+
+
 def tools_html(view: str, language: str) -> str:
-    """The menu of files that a view can be saved as."""
-    kinds = [*(PICTURES if view in PICTURES_OF else ()), *TABLES]
-    items = "".join(
-        f'<button type="button" data-save="{kind}">{escape(_save_label(kind, language))}</button>'
-        for kind in kinds
+    """The one menu of files: the slide, the picture as it is, what programs read."""
+    pictures = [("save_slide", [(form, form.removeprefix("slide-")) for form in SLIDES])]
+    if view in FILES_OF:
+        pictures.append(("save_picture", [(form, form) for form in PICTURES]))
+    rows = "".join(
+        f'<p role="group" aria-label="{escape(SHELL[words][language])}">'
+        f"<span>{escape(SHELL[words][language])}</span>"
+        + "".join(_save_button(form, label.upper()) for form, label in forms)
+        + "</p>"
+        for words, forms in pictures
     )
+    others = [TRACE] if view == "pipeline" else []
+    others += [] if view == "launch" else TABLES
+    items = "".join(_save_button(one, PAGE[f"download_{one}"][language]) for one in others)
     return (
         f'<details class="menu"><summary>{escape(SHELL["save"][language])}</summary>'
-        f'<div class="items">{items}</div></details>'
+        f'<div class="items">{rows}{items}</div></details>'
     )
 
 
-def _save_label(kind: str, language: str) -> str:
-    words = "download_picture" if kind in PICTURES else f"download_{kind}"
-    return PAGE[words][language].format(format=kind.upper())
+def _save_button(form: str, label: str) -> str:
+    return f'<button type="button" data-save="{form}">{escape(label)}</button>'
 
 
 TOUR_BUTTONS = "".join(
@@ -299,6 +309,7 @@ def first_html(language: str = "en") -> str:
             f'<div id="rank">{rank_html(language)}</div>'
             f'<div id="tools">{tools_html("groups", language)}</div></div>'
             f'<div id="picture">{first.picture}</div><div id="details">{first.details}</div></main>'
+            '<p id="whole"><a target="_blank" rel="noopener"></a></p>'
             '</div><p id="hint" role="status"></p><div id="tip" role="tooltip" hidden></div></div>'
         )
         .replace('<div id="derived"></div>', f'<div id="derived">{first.derived}</div>')
@@ -315,6 +326,6 @@ def script_data() -> dict[str, Any]:
         "tour": tour_data(),
         "said": {
             name: {language: SHELL[name][language] for language in ("en", "zh")}
-            for name in ("waiting", "busy", "long")
+            for name in ("waiting", "busy", "long", "whole")
         },
     }

@@ -38,6 +38,7 @@ from ..scenes.groups import GAP, Overview, Panel
 from . import canvas
 from .canvas import BASELINE, LABEL, LOOKS, Look, Words, add, draw_words, rounded
 from .charts import CHARTS
+from .job import JobScene, draw_job
 
 MARGIN = 16.0
 """Pixels round the whole figure."""
@@ -79,7 +80,7 @@ def figure(
         y += SMALL + MARGIN
     right = max((MARGIN + scene.width for scene in scenes), default=0.0)
     right = max([right, legend.right, *(canvas.right_of(word) for word in words)])
-    made, page = _blank(math.ceil(right + MARGIN), math.ceil(y), look)
+    made, page = blank(math.ceil(right + MARGIN), math.ceil(y), look)
     for scene, top in zip(scenes, tops):
         ax = canvas.axes(made, MARGIN, top, scene.width, scene.height)
         DRAWINGS[type(scene)](ax, scene, theme)
@@ -154,6 +155,7 @@ def draw_overview(ax: Axes, overview: Overview, theme: str = "light") -> None:
 DRAWINGS: dict[type, Callable[[Axes, Any, str], None]] = {
     Panel: draw_panel,
     Overview: draw_overview,
+    JobScene: draw_job,
     **CHARTS,
 }
 """How each type of scene is drawn; every one has a width and a height in pixels."""
@@ -216,6 +218,8 @@ def _legend_texts(scene: Any, theme: str) -> Iterable[tuple[str, str]]:
     """Swatches with what they mean; panels and some charts need none."""
     if isinstance(scene, Overview):
         return _overview_legend(scene, theme)
+    if isinstance(scene, JobScene):
+        return scene.legend_of(theme)
     return getattr(scene, "legend", ())
 
 
@@ -231,7 +235,7 @@ def _count(ranks: np.ndarray) -> str:
     return "1 rank" if len(ranks) == 1 else f"{len(ranks):,} ranks"
 
 
-def _blank(width: int, height: int, look: Look) -> tuple[Figure, Axes]:
+def blank(width: int, height: int, look: Look) -> tuple[Figure, Axes]:
     """A figure of this many scene pixels, and axes over all of it."""
     made = Figure(figsize=(width / 96, height / 96), dpi=96, facecolor=look.page)
     FigureCanvasAgg(made)

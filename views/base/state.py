@@ -157,10 +157,13 @@ def sizes_text(layout: Layout) -> str:
     >>> sizes_text(read(Controls(tp=4)))
     'tp4 · dp2 · pp2'
     """
-    sizes = [f"{axis.name}{axis.size}" for axis in layout.mesh.axes if axis.size > 1] or ["dp1"]
-    if layout.expert is not None and layout.expert.size("ep") > 1:
-        sizes.append(f"ep{layout.expert.size('ep')}")
-    return " · ".join(sizes)
+    ep = layout.expert.size("ep") if layout.expert is not None else 1
+    return sizes_of(layout.mesh) + (f" · ep{ep}" if ep > 1 else "")
+
+
+def sizes_of(mesh: Mesh) -> str:
+    """The axes of a mesh that are larger than 1; dp1 for a single rank."""
+    return " · ".join(f"{axis.name}{axis.size}" for axis in mesh.axes if axis.size > 1) or "dp1"
 
 
 def from_preset(preset: str) -> Controls:

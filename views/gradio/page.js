@@ -110,7 +110,7 @@ document.addEventListener('click', async (event) => {
   const form = button.dataset.save;
   let file;
   try {
-    file = JSON.parse(await server.save(JSON.stringify({ state, form, theme })));
+    file = JSON.parse(await server.save(JSON.stringify({ state, form, theme, address: location.href })));
   } catch {
     hint(said.waiting[state.lang] ?? said.waiting.en);
     return;
@@ -127,6 +127,16 @@ function saveFile({ name, type, data }) {
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+// --- In the frame of another page: the picture alone, and a way to the whole ----------------------
+if (new URLSearchParams(location.search).get('embed') === '1') {
+  element.querySelector('.app').classList.add('embed');
+  const whole = element.querySelector('#whole a');
+  document.addEventListener('state', () => {
+    whole.textContent = (said.whole[state.lang] ?? said.whole.en) + ' \u2197';
+    whole.href = location.pathname + '?' + linkOf(state);
+  });
 }
 
 // --- The start ------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from render.scenes import job as scene
 from render.scenes.job_plan import HALF, NUMBERED, TALL, WHOLE
 from render.svg import job as svg
 
-from ..base.state import Controls, Layout, is_empty, main_groupings, typed
+from ..base.state import Controls, Layout, is_empty, main_groupings, sizes_of, typed
 from .sentence import question, sentence_of, spoken
 
 MOST_STAGES = 64
@@ -95,11 +95,8 @@ def _figure(
     has_title: bool,
 ) -> str:
     """One grid; its title says which, where there are two."""
-    pipelines = layout.every.get("pp")
-    if pipelines is not None and pipelines.size > 1 and pipelines not in shown:
-        shown = (*shown, pipelines)  # both grids have them
-    tone = tones([one.name for one in shown])
-    picture = scene.job_picture(mesh, shown, layout.gpus_per_node, rank, room, tone, layers)
+    shown = marked(layout, shown)
+    picture = job_of_grid(layout, mesh, shown, rank, room, layers)
     known = known_groups(layout)
     of_experts = mesh == layout.expert
     numbers = [known.index(one) for one in shown]
@@ -112,9 +109,8 @@ def _figure(
     title = ""
     if has_title:
         name, body = ("experts", "expert_body") if of_experts else ("dense", "dense_body")
-        sizes = " · ".join(f"{axis.name}{axis.size}" for axis in mesh.axes if axis.size > 1)
         title = (
-            f"<figcaption><b>{escape(JOB[name][language])}: {sizes}</b> "
+            f"<figcaption><b>{escape(JOB[name][language])}: {sizes_of(mesh)}</b> "
             f"<span>{escape(JOB[body][language])}</span></figcaption>"
         )
     key = (
@@ -123,6 +119,27 @@ def _figure(
         else ""
     )
     return f"<figure>{title}{drawn}{key}</figure>"
+
+
+def marked(layout: Layout, shown: Sequence[Grouping]) -> tuple[Grouping, ...]:
+    """What the picture of a grid marks: its own groups, and pipelines, which both grids have."""
+    pipelines = layout.every.get("pp")
+    if pipelines is None or pipelines.size == 1 or pipelines in shown:
+        return tuple(shown)
+    return (*shown, pipelines)
+
+
+def job_of_grid(
+    layout: Layout,
+    mesh: Mesh,
+    shown: Sequence[Grouping],
+    rank: int,
+    room: tuple[float, float],
+    layers: Sequence[str] = (),
+) -> scene.JobPicture:
+    """The picture of one grid with the groups of a rank."""
+    tone = tones([one.name for one in shown])
+    return scene.job_picture(mesh, shown, layout.gpus_per_node, rank, room, tone, layers)
 
 
 def label_words(of_experts: bool, language: str) -> dict[str, str]:

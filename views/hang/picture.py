@@ -70,24 +70,36 @@ def _paint(parts: np.ndarray, ranks: Iterable[int], part: int) -> None:
 
 def chain_html(chain: Chain, layout: Layout, language: str) -> str:
     """The picture, and what its colours and marks mean."""
-    heat = Heat(
-        chain.parts,
-        [MARKS[part] for part in chain.parts.tolist()] if layout.world_size <= 256 else (),
-        layout.gpus_per_node,
-        colours=COLOURS,
-        marked=chain.marked,
+    heat = heat_of_chain(chain, layout, language)
+    legend = "".join(
+        f'<li style="background:{colour};color:{ink(colour)}">{escape(words)}</li>'
+        for colour, words in heat.legend
     )
-    items = []
-    for part, count in zip(*(one.tolist() for one in np.unique(chain.parts, return_counts=True))):
-        words = f"{MARKS[part]} {_part(part, language)}: {counted(count, 'gpu', language)}"
-        colour = COLOURS[part]
-        style = f"background:{colour};color:{ink(colour)}"
-        items.append(((part == FREE, part), f'<li style="{style}">{escape(words.strip())}</li>'))
-    legend = "".join(item for _, item in sorted(items))
     label = RUN["chain_label"][language]
     return (
         f'<ul class="parts">{legend}</ul>'
         f'<div class="chain">{heat_svg(heat, label, leads=True)}</div>'
+    )
+
+
+def heat_of_chain(chain: Chain, layout: Layout, language: str) -> Heat:
+    """The scene: a level a part, the parts that occur as its legend."""
+    parts, counts = np.unique(chain.parts, return_counts=True)
+    legend = [
+        (
+            (part == FREE, part),
+            COLOURS[part],
+            f"{MARKS[part]} {_part(part, language)}: {counted(count, 'gpu', language)}".strip(),
+        )
+        for part, count in zip(parts.tolist(), counts.tolist())
+    ]
+    return Heat(
+        chain.parts,
+        [MARKS[part] for part in chain.parts.tolist()] if layout.world_size <= 256 else (),
+        layout.gpus_per_node,
+        tuple((colour, words) for _, colour, words in sorted(legend)),
+        colours=COLOURS,
+        marked=chain.marked,
     )
 
 

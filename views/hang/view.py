@@ -17,6 +17,7 @@ from formats.logs.names import WORLD
 from groups import LayoutError
 from groups.grouping import Grouping
 from groups.placement import Placement
+from render.svg.heat import Heat
 
 from ..base import form
 from ..base.inputs import Asked
@@ -27,7 +28,7 @@ from ..groups.view import framed, ranges_text, ranks_text
 from ..hosts.view import placement_or_none
 from ..nodes.view import chips
 from .digest import log_of
-from .picture import MOST_CONNECTED, chain_html, chain_of
+from .picture import MOST_CONNECTED, chain_html, chain_of, heat_of_chain
 
 ROWS = 40
 """Groups, hops and GPUs that are listed."""
@@ -65,14 +66,42 @@ def _answer(layout: Layout, asked: Asked, language: str) -> str:
         return f'<p class="fine">{escape(RUN["hang_empty"][language])}</p>'
     log = _with_hosts(log, placement_or_none(layout, asked))
     match, better = _match(log, layout)
-    fits = match is not None and not match.contradictions
-    every = layout.every if fits and layout.world_size <= MOST_CONNECTED else {}
+    every = _every(match, layout)
     return (
         f"{_verdict(log, layout, every, language)}{head}"
         f"{_contradiction(match, better, log, layout, language)}"
         f"{_chain(log, layout, every, language)}{_hops(log.diagnosis.hops, language)}"
         f"{_groups(match, layout, language)}{_untold(log, language)}"
     )
+
+
+def hang_pictures(layout: Layout, asked: Asked) -> list[tuple[str, Heat]]:
+    """The chain, for files; nothing where no evidence says who waits, or its GPUs are others.
+
+    Errors: LayoutError for evidence that cannot be read.
+    """
+    log, _ = _log(layout, asked, "en")
+    if log is None or log.diagnosis.first is None or _world(log, layout) != layout.world_size:
+        return []
+    chain = chain_of(log, layout, _every(_match(log, layout)[0], layout))
+    return [(RUN["chain_title"]["en"], heat_of_chain(chain, layout, "en"))]
+
+
+def hang_verdict(layout: Layout, asked: Asked, language: str) -> str:
+    """Who is missing, in at most three sentences; nothing without evidence.
+
+    Errors: LayoutError for evidence that cannot be read.
+    """
+    log, _ = _log(layout, asked, language)
+    if log is None:
+        return ""
+    return _told(log, layout, _every(_match(log, layout)[0], layout), language)
+
+
+def _every(match: Match | None, layout: Layout) -> Mapping[str, Grouping]:
+    """The layout's groups, where the evidence does not contradict them."""
+    fits = match is not None and not match.contradictions
+    return layout.every if fits and layout.world_size <= MOST_CONNECTED else {}
 
 
 def _with_hosts(log: Log, placement: Placement | None) -> Log:
@@ -120,11 +149,6 @@ def _verdict(log: Log, layout: Layout, every: Mapping[str, Grouping], language: 
 
     every: the layout's groups, where the evidence does not contradict them.
     """
-    notes = account_of(log, every, layout.gpus_per_node if every else None)
-    told = [hang_sentence(note.code, _named(note.facts, language), language) for note in notes]
-    if not told:
-        told = [RUN["hang_no_verdict" if log.ranks else "hang_nothing"][language]]
-    between = " " if language == "en" else ""
     named = log.diagnosis.culprits or log.diagnosis.suspects or log.ranks
     inside = [rank for rank in named if rank < layout.world_size][:8]
     buttons = "".join(
@@ -136,9 +160,17 @@ def _verdict(log: Log, layout: Layout, every: Mapping[str, Grouping], language: 
         listed = ranges_text(list(named)[:512])
         shared = form.setter({"view": "ranks", "ranks": listed}, RUN["show_groups_of"][language])
     return (
-        f'<div class="verdict" role="status"><p>{escape(between.join(told))}</p>'
+        f'<div class="verdict" role="status"><p>{escape(_told(log, layout, every, language))}</p>'
         f'<p class="fixes">{buttons}{shared}</p></div>'
     )
+
+
+def _told(log: Log, layout: Layout, every: Mapping[str, Grouping], language: str) -> str:
+    notes = account_of(log, every, layout.gpus_per_node if every else None)
+    told = [hang_sentence(note.code, _named(note.facts, language), language) for note in notes]
+    if not told:
+        told = [RUN["hang_no_verdict" if log.ranks else "hang_nothing"][language]]
+    return (" " if language == "en" else "").join(told)
 
 
 def _named(facts: Mapping[str, object], language: str) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html import escape
 from typing import Any
 
@@ -82,6 +83,20 @@ def _picture(values: np.ndarray, layout: Layout, language: str) -> str:
         f'<p class="fine">{escape(label)}</p><ul class="parts">{items}</ul>'
         f'<div class="chain">{heat_svg(heat, label, leads=True)}</div>'
     )
+
+
+def measures_pictures(
+    layout: Layout, asked: Asked, placement: Placement | None
+) -> list[tuple[str, Heat]]:
+    """The numbers on the GPUs, for files; nothing where none are given.
+
+    Errors: LayoutError for a text of no numbers.
+    """
+    if is_empty(asked.measures):
+        return []
+    values = read_measurements(asked.measures, layout.world_size, placement)
+    heat, legend = heat_of(values, layout.gpus_per_node, "en")
+    return [(RUN["measures_title"]["en"], replace(heat, legend=tuple(legend)))]
 
 
 def heat_of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from formats.documents.trace import chrome_trace
 from groups.mesh import whole_number
 from training.model import require_choice
 from training.pipeline import Figures, Timeline, figures_of, simulate
@@ -34,6 +35,7 @@ def pipeline_schedule(
     t_pair: float = 0.0,
     t_send: float = 0.0,
     ops: bool = True,
+    trace: bool = False,
 ) -> str:
     """What every rank of a pipeline runs in a step, and when, as JSON; and its bubble.
 
@@ -57,6 +59,7 @@ def pipeline_schedule(
         t_pair: the same of a forward and a backward that overlap; 0: one after the other.
         t_send: time of a message from one rank to another.
         ops: whether to list the ops; without them far longer schedules are answered.
+        trace: whether to answer with a trace for Perfetto and Chrome instead, a unit as 1 ms.
     """
     asked = checked(
         schedule,
@@ -71,16 +74,21 @@ def pipeline_schedule(
         )
     )
     require_choice("ops", ops, (False, True))
+    require_choice("trace", trace, (False, True))
     if p > MOST_RANKS:
         raise too_large(p, "pipeline-ranks", MOST_RANKS, "p")
     if asked.num_ops > MOST_OPS:
         raise too_many_ops(asked.num_ops).but(alternatives=asked.alternatives("m"))
     spend_on([asked])
     plan = asked.plan()
-    if ops and len(plan.flat) > MOST_PLACES:
+    if (ops or trace) and len(plan.flat) > MOST_PLACES:
         refusal = too_large(len(plan.flat), "ops", MOST_PLACES, "ops")
-        raise refusal.but(alternatives=[{"ops": False}])
+        raise refusal.but(
+            alternatives=[{"ops": False, "trace": False} if trace else {"ops": False}]
+        )
     timeline = simulate(plan, clock.durations(plan.share, None))
+    if trace:
+        return chrome_trace({asked.rule.title: timeline.rows()})
     return json.dumps(_answer(asked, timeline, ops))
 
 

@@ -1,0 +1,139 @@
+"""What a person takes along from the page: slides of 16:9, the picture of the job, a trace."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from formats.documents.trace import chrome_trace
+from groups import LayoutError
+from render.files.job import JobScene
+from render.palette import GROUP_INK, KIND_TINTS, rgb
+from training.pipeline import plan_of, simulate
+from views.api import ENDPOINTS
+from views.base.inputs import Asked
+from views.base.link import Linked
+from views.base.state import Controls, from_preset, read
+from views.export import SHOWN, SLIDE, download, job_pictures, picture_file
+from views.page import save
+from views.stories import EVIDENCE
+
+ADDRESS = "https://example.org/?v=2&rank=5"
+SIZES = {
+    "16": Controls(),
+    "256": Controls(nodes=32, tp=8, pp=4, cp=2),
+    "2,048": from_preset("deepseek-v3"),
+    "16,384": from_preset("llama3-405b-2"),
+}
+
+
+def slide_of(controls, view="groups", theme="light", **asked):
+    now = Linked(controls, Asked(view=view, **asked), "en")
+    data = picture_file(read(controls), now, "png", theme, ADDRESS)
+    return np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("size", SIZES)
+def test_a_slide_is_16_to_9_and_nothing_touches_its_edge(size, theme):
+    picture = slide_of(SIZES[size], theme=theme, rank="5")
+    height, width, _ = picture.shape
+    assert width * 9 == height * 16
+    assert width >= 1920
+    edge = np.ones((height, width), dtype=bool)
+    edge[40:-40, 40:-40] = False
+    assert (picture[edge] == picture[0, 0]).all()
+
+
+@pytest.mark.parametrize("view", [*SHOWN, "ranks"])
+def test_every_view_has_a_slide_of_what_it_shows(view):
+    asked = {"kept": "?v=2&tp=4", "measures": "0,1\n1,2"}
+    if view == "hang":
+        asked["evidence"] = EVIDENCE
+    controls = Controls(tp=4) if view == "hang" else Controls(framework="llama3")
+    picture = slide_of(controls, view, **asked)
+    assert (picture != picture[0, 0]).any(axis=-1).mean() > 0.01
+
+
+def test_the_picture_of_the_job_fills_the_groups_of_the_chosen_gpu():
+    from render.files import groups as figure
+
+    now = Linked(Controls(), Asked(rank="5"), "en")
+    ((_, scene),) = job_pictures(read(Controls()), now, SLIDE)
+    assert isinstance(scene, JobScene)
+    drawn = figure.to_bytes(figure.figure([scene], [""]), "png")
+    pixels = np.asarray(Image.open(io.BytesIO(drawn)).convert("RGB"))
+    top = figure.MARGIN + figure.TITLE + 10
+
+    def fill(rank):
+        x = figure.MARGIN + scene.picture.x[rank] + 4
+        y = top + scene.picture.y[rank] + scene.picture.cell[1] / 2
+        return tuple(int(part) for part in pixels[int(2 * y), int(2 * x)])
+
+    tints = KIND_TINTS["light"]
+    wanted = {5: GROUP_INK["light"], 4: tints["tp"], 13: tints["pp"], 1: tints["dp"]}
+    assert {rank: fill(rank) for rank in wanted} == {
+        rank: tuple(rgb(colour)) for rank, colour in wanted.items()
+    }
+
+
+def test_the_address_is_what_the_browser_says_without_control_characters():
+    sent = {"state": {}, "form": "slide-svg", "address": "https://a.b/\n\x1b[31m?v=2"}
+    file = json.loads(save(json.dumps(sent)))
+    assert file["name"] == "auto-tp2-cp1-dp4-pp2.svg"
+    assert base64.b64decode(file["data"]).startswith(b"<?xml")
+    long = json.loads(save(json.dumps({**sent, "address": "https://a.b/?" + "x" * 90_000})))
+    assert len(base64.b64decode(long["data"])) < 2_000_000
+
+
+# -- the trace -------------------------------------------------------------------------------------
+
+
+def events_of(trace):
+    return [one for one in json.loads(trace)["traceEvents"] if one["ph"] == "X"]
+
+
+@pytest.mark.parametrize("schedule", ["1f1b", "zb-h1", "dualpipe"])
+def test_a_trace_has_every_op_once_where_the_schedule_runs_it(schedule):
+    timeline = simulate(plan_of(schedule, p=4, m=8))
+    events = events_of(chrome_trace({schedule: timeline.rows()}))
+    found = [(one["tid"], one["args"]["op"], one["ts"], one["ts"] + one["dur"]) for one in events]
+    wanted = [
+        (rank, op, start * 1000, end * 1000)
+        for rank, row in enumerate(timeline.rows())
+        for op, start, end in row
+    ]
+    assert [one[:2] for one in found] == [one[:2] for one in wanted]
+    assert np.allclose([one[2:] for one in found], [one[2:] for one in wanted])
+    assert all(one["dur"] > 0 for one in events)
+
+
+def test_the_page_saves_both_schedules_with_the_ranks_that_run_them():
+    from views.pipeline.inputs import PipelineAsked
+
+    asked = Asked(view="pipeline", pipeline=PipelineAsked(against="gpipe", pipe_group="3"))
+    controls = Controls(nodes=4, pp=4)
+    file = download(read(controls), Linked(controls, asked, "en"), "trace")
+    assert file["name"].endswith(".json")
+    data = json.loads(base64.b64decode(file["data"]))
+    names = [one["args"]["name"] for one in data["traceEvents"] if one["ph"] == "M"]
+    assert names[0].startswith("1F1B")
+    assert names[1:5] == [f"pp {place}, rank {3 + 8 * place}" for place in range(4)]
+    assert names[5].startswith("GPipe")
+    alone = Controls(pp=1)
+    with pytest.raises(LayoutError):
+        download(read(alone), Linked(alone, asked, "en"), "trace")
+
+
+def test_the_endpoint_answers_with_the_same_trace():
+    asked = {"schedule": "zb-h1", "p": 4, "m": 8}
+    answered = ENDPOINTS["pipeline_schedule"](trace=True, **asked)
+    rows = json.loads(ENDPOINTS["pipeline_schedule"](**asked))["ops"]
+    assert [one["args"]["op"] for one in events_of(answered)] == [
+        op for row in rows for op, _, _ in row
+    ]
