@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from browser import PATIENCE, Page, TooLong, expect, settle
 
 from views.base.inputs import Asked
@@ -18,15 +16,19 @@ def visit(page: Page, query: str) -> None:
     settle(page)
 
 
-def follow(page: Page, controls: Controls, asked: Asked, language: str = "en") -> None:
-    """Open a state in place, as a link within the page does: faster than to load it all anew."""
+def follow_link(page: Page, query: str) -> None:
+    """Open an address in place, as a link within the page does: faster than to load it all anew."""
     page.evaluate(
-        "query => document.dispatchEvent(new CustomEvent('open', {detail: {query}}))",
-        to_query(controls, asked, language),
+        "query => document.dispatchEvent(new CustomEvent('open', {detail: {query}}))", query
     )
+    settle(page)
+
+
+def follow(page: Page, controls: Controls, asked: Asked, language: str = "en") -> None:
+    """Open a state in place, and wait until it is there."""
+    follow_link(page, to_query(controls, asked, language))
     expect_address(page, controls, asked, language)
     expect(page.locator(f".picture[data-view={asked.view}][lang={language}]")).to_be_visible()
-    settle(page)
 
 
 def reload(page: Page) -> None:
@@ -49,7 +51,7 @@ def expect_address(
     return query
 
 
-def next_step(page: Page) -> Any:
-    """Wait until what is changed next is a step of its own for the back button."""
+def next_step(page: Page) -> None:
+    """What is changed next is so much later that it is a step of its own for the back button."""
     settle(page)
-    page.wait_for_function("since => Date.now() - since > 1000", arg=page.evaluate("Date.now()"))
+    page.evaluate("pass(1001)")

@@ -54,32 +54,22 @@ class Watch:
     """Everything one page asked for, and everything that went wrong in it."""
 
     requests: list[str] = field(default_factory=list)
-    pending: list[Any] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     def listen(self, page: Page) -> None:
         page.on("request", self._started)
-        page.on("requestfinished", self._ended)
-        page.on("requestfailed", self._ended)
         page.on("pageerror", lambda error: self.problems.append(f"page error: {error}"))
         page.on("console", self._said)
 
     def forget(self) -> None:
         """Begin anew, for the next one who opens the page."""
         self.requests.clear()
-        self.pending.clear()
 
     def _started(self, request: Any) -> None:
         url = urlsplit(request.url)
         self.requests.append(request.url)
         if url.scheme not in ("data", "blob") and url.hostname != "127.0.0.1":
             self.problems.append(f"request to another host: {request.url}")
-        if url.path.startswith("/gradio_api/component_server"):
-            self.pending.append(request)
-
-    def _ended(self, request: Any) -> None:
-        if request in self.pending:
-            self.pending.remove(request)
 
     def _said(self, message: Any) -> None:
         if message.type == "error":
@@ -90,18 +80,48 @@ WATCHES: dict[Page, Watch] = {}
 """The watch of every open page."""
 
 
+WATCHED = """() => {
+  const now = Date.now;
+  let later = 0;
+  Date.now = () => now() + later;
+  window.pass = (time) => { later += time; };
+  const ask = window.fetch;
+  window.questions = 0;
+  window.fetch = async (what, options) => {
+    if (options?.method !== 'POST') return ask(what, options);
+    window.questions += 1;
+    try {
+      const answer = await ask(what, options);
+      const {status, headers} = answer;
+      return new Response(await answer.arrayBuffer(), {status, headers});
+    } finally {
+      // Whoever waits for the answer shows it first, and may ask the next one.
+      setTimeout(() => { window.questions -= 1; });
+    }
+  };
+}"""
+"""Goes into every page: how many of its questions the server has not answered yet, and a clock that
+a test can put forward."""
+
+AT_REST = """(patience) => new Promise((go, fail) => {
+  let frames = 0;
+  const late = setTimeout(fail, patience, new Error('The page does not come to rest.'));
+  const look = () => {
+    frames = window.questions ? 0 : frames + 1;
+    if (frames < 3) return requestAnimationFrame(look);
+    clearTimeout(late);
+    go();
+  };
+  look();
+})"""
+
+
 def settle(page: Page) -> None:
-    """Wait until the page has asked for nothing of the server for a moment, and shows the answer.
+    """Wait until no question of the page is without its answer, and the answer is drawn.
 
     A number still being typed counts only after a pause: press Enter first.
     """
-    quiet, waited = 0, 0
-    # Gradio now and then leaves its stream of answers open after the last one.
-    while quiet < 150 and waited < 1500:
-        page.wait_for_timeout(30)
-        waited += 30
-        quiet = 0 if WATCHES[page].pending else quiet + 30
-    next_frame(page)
+    page.evaluate(AT_REST, PATIENCE)
 
 
 def next_frame(page: Page) -> None:
@@ -110,10 +130,10 @@ def next_frame(page: Page) -> None:
 
 
 def requests_during(page: Page, act: Callable[[], None]) -> list[str]:
-    """What the page fetches while ``act`` runs and for some time after it."""
+    """What the page fetches while ``act`` runs, and until it is at rest after it."""
     before = len(WATCHES[page].requests)
     act()
-    page.wait_for_timeout(250)
+    settle(page)
     urls = WATCHES[page].requests[before:]
     return [url for url in urls if not url.startswith(("data:", "blob:"))]
 
@@ -369,6 +389,11 @@ TOASTS = ".toast-wrap > *, [data-testid^=toast], .toast-body"
 # --- What a person does ---------------------------------------------------------------------------
 
 
+UNFOLD = """(at) => {
+  for (; at; at = at.parentElement) if (at.nodeName === 'DETAILS') at.open = true;
+}"""
+
+
 def box(page: Page, name: str) -> Locator:
     """The box of a field, unfolded where it is folded away."""
     unfold(page, name)
@@ -377,14 +402,7 @@ def box(page: Page, name: str) -> Locator:
 
 def unfold(page: Page, name: str) -> None:
     """Open the folds that a field is in, as a click on each would."""
-    page.evaluate(
-        """(id) => {
-          for (let at = document.getElementById(id); at; at = at.parentElement) {
-            if (at.nodeName === 'DETAILS') at.open = true;
-          }
-        }""",
-        f"field-{name}",
-    )
+    page.evaluate(f"name => ({UNFOLD})(document.getElementById(`field-${{name}}`))", name)
 
 
 def slider(page: Page, name: str) -> Locator:
@@ -468,11 +486,18 @@ def middle_of(
 
 
 def values(page: Page) -> dict[str, str]:
-    """The text in every box of the column that is not folded away, by its field of Controls."""
+    """The text in every box of the column, unfolded where it is folded away, by its field."""
     others = ("dp_kind", "more", "hybrid", "account")
     names = [one.name for one in fields(Controls) if one.name not in others]
-    found = {name: box(page, name) for name in names}
-    return {name: one.input_value() for name, one in found.items() if one.count()}
+    return page.evaluate(
+        f"""(names) => {{
+          const found = names.map((name) => [name, document.getElementById(`field-${{name}}`)]);
+          const there = found.filter(([, box]) => box);
+          there.forEach(([, box]) => ({UNFOLD})(box));
+          return Object.fromEntries(there.map(([name, box]) => [name, box.value]));
+        }}""",
+        names,
+    )
 
 
 # --- How it looks ---------------------------------------------------------------------------------

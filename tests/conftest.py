@@ -92,6 +92,49 @@ def shared_page(server: str, browser: Any) -> Iterator[Any]:
     assert not problems, "\n".join(problems)
 
 
+@pytest.fixture(scope="session")
+def bare_page(browser: Any) -> Iterator[Any]:
+    """One empty page for all tests that need no server."""
+    page = browser.new_page()
+    yield page
+    page.context.close()
+
+
+@pytest.fixture
+def show_html(browser: Any, bare_page: Any) -> Iterator[Callable[..., Any]]:
+    """Shows a text as a page alone; what its scripts do wrong or ask for fails the test.
+
+    With a clock of the test's own (`page.clock`), if asked.
+    """
+    problems = []
+    heard = {
+        "pageerror": lambda error: problems.append(str(error)),
+        "request": lambda request: problems.append(request.url),
+    }
+    clocked = []
+
+    def show(html: str, width: int, clock: bool = False) -> Any:
+        page = bare_page
+        if clock:
+            page = browser.new_page()
+            page.clock.install()
+            clocked.append(page)
+        page.goto("about:blank")  # the scripts of the one before are gone
+        for event, hear in heard.items():
+            page.on(event, hear)
+        page.set_viewport_size({"width": width, "height": 900})
+        page.set_content(html)
+        return page
+
+    yield show
+    for page in clocked:
+        page.context.close()
+    if not clocked:
+        for event, hear in heard.items():
+            bare_page.remove_listener(event, hear)
+    assert problems == []
+
+
 @pytest.fixture
 def nothing_is_executed(monkeypatch: pytest.MonkeyPatch) -> None:
     """For a test of what only reads: starting a process fails it."""

@@ -7,7 +7,7 @@ of the tests of the whole page.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -27,33 +27,26 @@ def view(language: str = "en", controls: Controls = FOUR, **asked: str) -> str:
 
 
 @pytest.fixture
-def opened(browser: Any) -> Iterator[Callable[..., Any]]:
+def opened(show_html: Callable[..., Any]) -> Callable[..., Any]:
     """Opens a view; whatever goes wrong in its script fails the test at its end."""
-    pages, problems = [], []
 
-    def opened(html: str, width: int = 1400, dark: bool = False) -> Any:
-        page = browser.new_page(viewport={"width": width, "height": 900})
-        pages.append(page)
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("request", lambda request: problems.append(request.url))
+    def opened(html: str, width: int = 1400, dark: bool = False, clock: bool = False) -> Any:
         sheets = "".join(
             (VIEWS / name).read_text(encoding="utf-8")
             for name in ("gradio/page.css", "collectives/view.css")
         )
         script = (VIEWS / "collectives" / "view.js").read_text(encoding="utf-8")
-        page.set_content(
+        return show_html(
             f"<!doctype html><style>{style()}{sheets}</style>"
             f'<body class="{"dark" if dark else ""}"><div class="gradio-container">'
             f'<div id="picture">{html}</div></div><script>'
             "const element = document.getElementById('picture');"
-            f"const watch = (name, update) => {{ window.updated = update; }};{script}</script>"
+            f"const watch = (name, update) => {{ window.updated = update; }};{script}</script>",
+            width,
+            clock,
         )
-        return page
 
-    yield opened
-    for page in pages:
-        page.close()
-    assert problems == []
+    return opened
 
 
 def slots(page: Any) -> list[list[str]]:
@@ -109,8 +102,8 @@ def test_the_slider_goes_to_any_step_by_keyboard(opened):
 
 
 def test_it_plays_to_the_end_and_stops(opened):
-    page = opened(view(collective="send_recv", collective_algorithm="pipeline_forward"))
-    page.clock.install()
+    html = view(collective="send_recv", collective_algorithm="pipeline_forward")
+    page = opened(html, clock=True)
     button = page.locator("[data-play=play]")
     assert button.text_content() == "Play"
     button.click()

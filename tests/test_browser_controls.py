@@ -14,6 +14,7 @@ from browser import (
     expect_layout,
     expect_refusal,
     fix,
+    next_frame,
     refusal_of,
     settle,
     slider,
@@ -142,6 +143,11 @@ class Gate:
             page.wait_for_timeout(20)
         raise AssertionError("no such drawing was asked for")
 
+    def alone(self, page):
+        """Wait until the drawing that is held is the only one: others wait for it, or are drawn."""
+        next_frame(page)
+        page.wait_for_function("questions === 1")
+
 
 def test_steps_taken_while_a_drawing_is_slow_become_one_drawing(open_page, monkeypatch):
     page = open_page()
@@ -203,7 +209,7 @@ def test_a_drawing_that_ends_late_never_replaces_a_newer_one(open_page, monkeypa
             type_in(page, "nodes", str(controls.nodes))
             gate.reached(page)
             act()
-            page.wait_for_timeout(300)  # it is drawn by now, unless it waits for its turn
+            gate.alone(page)
             gate.opened.set()
             settle(page)
             expect_layout(page, wanted)
@@ -231,7 +237,7 @@ def test_a_step_taken_before_the_page_has_started_is_not_undone(open_page, monke
     gate.reached(page)
     slider(page, "tp").focus()
     slider(page, "tp").press("ArrowLeft")
-    page.wait_for_timeout(300)
+    gate.alone(page)
     gate.opened.set()
     settle(page)
     expect_layout(page, tp=1)
@@ -344,18 +350,30 @@ def test_sliders_reach_what_the_world_allows(open_page):
     assert layout.mesh.size("tp") == 192
 
 
+STOPS = "() => JSON.parse(document.querySelector('#derived .derived').dataset.stops)"
+
+
+WALK = """(slider) => {
+  const shown = [];
+  for (slider.value = 0; shown.length <= slider.max; slider.stepUp()) {
+    slider.dispatchEvent(new Event('input', {bubbles: true}));
+    shown.push(slider.closest('.size').querySelector('input[type=text]').value);
+  }
+  return shown;
+}"""
+"""What the box shows at each stop, gone through more quickly than the server draws."""
+
+
 def test_a_slider_stops_only_at_sizes_that_work_with_the_others(open_page):
     page = open_page()
     type_sizes(page, nodes=9, tp=3, pp=2)
     expect_layout(page, nodes=9, tp=3, pp=2)
     for name in ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep"):
-        start = box(page, name).input_value()
-        slider(page, name).focus()
-        page.keyboard.press("Home")
-        for _ in range(int(slider(page, name).get_attribute("max"))):
-            settle(page)
-            expect(page.locator("#status .refusal")).to_have_count(0)
-            page.keyboard.press("ArrowRight")
+        start, stops = box(page, name).input_value(), page.evaluate(STOPS)[name]
+        for stop in stops:
+            read(Controls(**{"nodes": 9, "tp": 3, "pp": 2, name: stop}))  # refuses none
+        assert slider(page, name).evaluate(WALK) == [str(stop) for stop in stops]
+        expect_layout(page, **{"nodes": 9, "tp": 3, "pp": 2, name: stops[-1]})
         type_in(page, name, start)
         expect_layout(page, nodes=9, tp=3, pp=2)
 

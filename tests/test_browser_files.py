@@ -12,6 +12,7 @@ from browser import (
     expect,
     expect_layout,
     expect_refusal,
+    settle,
     type_in,
 )
 from PIL import Image
@@ -119,6 +120,6 @@ def test_files_of_16_gpus_and_none_of_a_refused_layout(open_page):
     for form in ("csv", "png"):
         press_save(page, form)
         expect(page.locator("#notice")).to_contain_text(sentence(error, "en"))
-    page.wait_for_timeout(400)
+    settle(page)
     assert files == []
     expect_refusal(page, Controls(tp=3), still=layout)

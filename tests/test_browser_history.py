@@ -28,13 +28,21 @@ def take_steps(page, steps=SIZES) -> None:
 
 
 def go(page, step: int, pause: int) -> None:
-    page.evaluate("step => history.go(step)", step)
+    page.evaluate(
+        """(step) => {
+          window.moving = (window.moving ?? 0) + 1;
+          addEventListener('popstate', () => { window.moving -= 1; }, { once: true });
+          history.go(step);
+        }""",
+        step,
+    )
     page.wait_for_timeout(pause)
 
 
 def expect_step(page, number: int) -> None:
     """The layout, the boxes and the address are those of one step."""
     tp, pp = SIZES[number]
+    page.wait_for_function("!window.moving")
     settle(page)
     expect_layout(page, tp=tp, pp=pp)
     expect(page.locator("#field-tp")).to_have_value(str(tp))

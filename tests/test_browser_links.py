@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from addresses import expect_address, next_step, reload, visit
+from addresses import expect_address, follow_link, next_step, reload, visit
 from browser import (
     READ,
     box,
@@ -185,7 +185,7 @@ def test_copied_are_exactly_the_command_and_the_check_script(open_page, server):
     page = open_page()
     page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server)
     controls = Controls(nodes=4, tp=4, ep=2, framework="megatron", layers="32")
-    visit(page, f"?{to_query(controls, Asked(view='launch'), 'en')}")
+    follow_link(page, to_query(controls, Asked(view="launch"), "en"))
     copied = "navigator.clipboard.readText()"
     buttons = page.locator(".command .copy")
     buttons.first.click()
@@ -258,7 +258,7 @@ def test_both_views_fit_into_a_phone_and_a_link_keeps_the_language(open_page):
     page = open_page(width=400, height=900, touch=True)
     controls = from_preset("deepseek-v3")
     kept = Asked(view="compare", kept=f"?{to_query(Controls(nodes=3), Asked(), 'en')}")
-    visit(page, f"?{to_query(controls, kept, 'en')}")
+    follow_link(page, to_query(controls, kept, "en"))
     expect(page.locator(".sizes tbody tr").nth(3)).to_be_visible()
     assert overflow(page) == (0, [])
     page.locator(".languages").get_by_text("中文", exact=True).click()

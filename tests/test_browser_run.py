@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
-from addresses import visit
+from addresses import follow_link
 from browser import box, expect, settle
 
 DUMPS = Path(__file__).parent / "data" / "hang" / "dumps"
@@ -27,7 +27,7 @@ def files_of(folder: str) -> list[Path]:
 
 def test_dropped_dumps_say_who_is_missing_and_lead_to_its_groups(open_page):
     page = open_page()
-    visit(page, "?v=1&show=hang")
+    follow_link(page, "v=1&show=hang")
     dropped = [
         [one.name, base64.b64encode(one.read_bytes()).decode()]
         for one in files_of("e_p2p_pp_recv_missing")
@@ -48,7 +48,7 @@ def test_dropped_dumps_say_who_is_missing_and_lead_to_its_groups(open_page):
 
 def test_machines_give_a_better_order_that_the_page_can_use(open_page):
     page = open_page()
-    visit(page, "?v=1&show=hosts&nodes=8&tp=8&ep=16&etp=1")
+    follow_link(page, "v=1&show=hosts&nodes=8&tp=8&ep=16&etp=1")
     page.get_by_role("button", name="Try an example").click()
     expect(page.locator(".verdict")).to_contain_text("go from 4 · 0 · 16 · 0 to 0 · 0 · 0 · 32")
     page.get_by_role("button", name="Use this order").click()
@@ -60,7 +60,7 @@ def test_machines_give_a_better_order_that_the_page_can_use(open_page):
 
 def test_a_text_that_is_too_long_for_a_question_is_said_and_not_sent(open_page):
     page = open_page()
-    visit(page, "?v=1&show=hosts")
+    follow_link(page, "v=1&show=hosts")
     box(page, "hosts").fill("n" * 600_001)
     expect(page.locator("#hint")).to_contain_text("600,000 characters")
     page.get_by_role("button", name="Try an example").click()

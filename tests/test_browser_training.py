@@ -112,7 +112,6 @@ def test_a_group_of_the_pinned_rank_is_read_before_and_after_and_stepped_through
         play.click()
         expect(play).to_have_text(PAGE["play"]["en"])
         stopped = int(slider.input_value())  # 1, or more on a slow machine
-        page.wait_for_timeout(1200)  # longer than a step takes
         assert page.evaluate(SLOTS) == states[stopped]
         slide(page, ".collectives-player input", 1)
         assert page.evaluate(SLOTS) == states[1]

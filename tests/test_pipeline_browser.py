@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from browser import next_frame
 
 from render.svg.timeline import style
 from views.base.state import Controls, read
@@ -34,25 +35,15 @@ def page_of(language="en", controls=None, **asked) -> str:
 
 
 @pytest.fixture
-def shown(browser, tmp_path):
+def shown(show_html):
     """Opens a view; errors of its script fail the test."""
-    opened, problems = [], []
 
-    def shown(width=1200, **given):
-        page = browser.new_page(viewport={"width": width, "height": 900})
-        opened.append(page)
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("request", lambda one: problems.append(one.url) if "http" in one.url else None)
-        file = tmp_path / "view.html"
-        file.write_text(page_of(**given), encoding="utf-8")
-        page.goto(file.as_uri())
+    def shown(width=1200, clock=False, **given):
+        page = show_html(page_of(**given), width, clock)
         page.wait_for_function("document.querySelector('.pipeline-card').textContent !== ''")
         return page
 
-    yield shown
-    for page in opened:
-        page.close()
-    assert not problems
+    return shown
 
 
 def point(page, rank: int, share: float, strip: int = 0, half: float = 0.5) -> str:
@@ -65,7 +56,7 @@ def point(page, rank: int, share: float, strip: int = 0, half: float = 0.5) -> s
     row = float(height) / rows
     for step in (1, 0):  # a move is from somewhere
         page.mouse.move(box["x"] + share * box["width"] + step, box["y"] + (rank + half) * row)
-    page.wait_for_timeout(60)
+    next_frame(page)
     return page.locator(".pipeline-card").inner_text()
 
 
@@ -128,12 +119,13 @@ def test_the_time_cursor_tells_what_every_rank_does_and_steps_from_end_to_end(sh
 
 
 def test_playing_moves_the_cursor_until_it_is_stopped(shown):
-    page = shown(schedule="1f1b")
+    page = shown(schedule="1f1b", clock=True)
     page.locator("[data-play=play]").click()
-    page.wait_for_function("Number(document.querySelector('.pipeline-cursor').value) >= 2")
+    page.clock.run_for(2000)
     page.locator("[data-play=play]").click()
     stopped = page.locator(".pipeline-cursor").input_value()
-    page.wait_for_timeout(600)
+    assert int(stopped) >= 2
+    page.clock.run_for(60_000)
     assert page.locator(".pipeline-cursor").input_value() == stopped
 
 
@@ -152,7 +144,7 @@ def test_zoom_widens_the_lanes_inside_their_own_box_and_shows_more_numbers(shown
     visible = "[data-need]:not(.off) text"
     before = page.locator(visible).count()
     move(page, "zoom", 5)
-    page.wait_for_timeout(100)
+    next_frame(page)
     assert page.locator(visible).count() == 4 * 2 * 48 > before
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
 
@@ -160,12 +152,12 @@ def test_zoom_widens_the_lanes_inside_their_own_box_and_shows_more_numbers(shown
 def test_64_stages_and_512_micro_batches_are_hovered_and_zoomed(shown):
     page = shown(schedule="interleaved", micro_batches="512", controls={"pp": 64, "nodes": 64})
     page.wait_for_function("document.querySelector('.pipeline-plot image') !== null")
-    page.wait_for_timeout(500)
+    next_frame(page)
     assert re.search(
         r"of micro-batch \d+ through stage \d+ on rank 80 \(pp 10\)", point(page, 10, 0.4)
     )
     move(page, "zoom", 6)
-    page.wait_for_timeout(400)
+    next_frame(page)
     assert page.locator(".pipeline-live text").count() > 100
 
 

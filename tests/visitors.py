@@ -1,7 +1,9 @@
 """People who have the page open: a test's end is not the end of their browser.
 
-A new context costs three seconds of CPU, most of it for scripts of Gradio that it has not seen
-before; one that is there already opens the page anew in half of that.
+A new context costs four seconds of a core, most of it for scripts of Gradio that it has not seen
+before, and to load the page anew in it more than one. So a page goes back to its start in place, as
+a link to the start does; where that does not bring back all that was there when it was opened, the
+next test gets it loaded anew.
 """
 
 from __future__ import annotations
@@ -9,16 +11,49 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from browser import PATIENCE, WATCHES, Page, Watch, expect, settle
+from browser import AT_REST, PATIENCE, WATCHED, WATCHES, Page, Watch, expect, settle
 
-Kind = tuple[str, bool, bool]
-"""What a context cannot change: its language, its colours, whether it is touched."""
+from views.base.link import OMITTED
+
+Kind = tuple[str, bool]
+"""What a context cannot change: its language, whether it is touched."""
+
+NOW = """() => {
+  const fields = document.querySelectorAll('#page :is(input, select, textarea)');
+  const plain = document.querySelector('#page').cloneNode(true);
+  plain.querySelectorAll('[tabindex]').forEach((one) => one.removeAttribute('tabindex'));
+  return JSON.stringify([
+    location.search, document.title, document.body.className, plain.innerHTML,
+    [...fields].map((one) => [one.id, one.value, one.checked]),
+    Object.keys(window).sort(), Object.keys(navigator.clipboard ?? {}),
+  ]);
+}"""
+"""All of a page that a test can change."""
+
+BACK = f"""async ([unlinked, open, patience]) => {{
+  const say = (name, detail) => document.dispatchEvent(new CustomEvent(name, {{ detail }}));
+  document.activeElement?.blur();
+  say('set', Object.fromEntries(unlinked.map((name) => [name, ''])));
+  say('open', {{ query: '' }});
+  await ({AT_REST})(patience);
+  document.querySelectorAll('details').forEach((fold, at) => {{ fold.open = open[at]; }});
+  document.querySelector('.app').classList.remove('column-open');
+  scrollTo(0, 0);
+}}"""
+"""To the start, in place; what no link holds is emptied, and folds are as they were."""
+
+FOLDS = "() => [...document.querySelectorAll('details')].map((fold) => fold.open)"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Visitor:
+    """A page in a context of its own, and how it was when it was opened."""
+
     kind: Kind
     page: Page
+    dark: bool = False
+    start: str = ""
+    folds: tuple[bool, ...] = ()
 
 
 class Visitors:
@@ -39,32 +74,40 @@ class Visitors:
         touch: bool = False,
         started: bool = True,
     ) -> Page:
-        """The page, opened by one more user; `started`: not before it has come to rest."""
-        kind = (locale, dark, touch)
-        visitor = next((one for one in self.waiting if one.kind == kind), None)
-        if visitor is None:
-            visitor = self._new(kind)
-        else:
-            self.waiting.remove(visitor)
+        """The page at its start, for one more user.
+
+        started: as one that has come to rest; else it is loaded, and only just there.
+        """
+        kind = (locale, touch)
+        fitting = [one for one in self.waiting if one.kind == kind]
+        visitor = min(fitting, key=lambda one: one.dark != dark) if fitting else self._new(kind)
+        self.waiting = [one for one in self.waiting if one is not visitor]
         self.here.append(visitor)
         page = visitor.page
         page.set_viewport_size({"width": width, "height": height})
+        page.mouse.move(0, 0)
+        if started and visitor.start and visitor.dark == dark and self._is_back(visitor):
+            return page
+        page.emulate_media(color_scheme="dark" if dark else "light")
         page.goto(self.server)
         # The page's own script has run once a cell can be reached by keyboard.
         page.wait_for_selector('svg.panel .c[tabindex="0"]', state="attached")
+        visitor.dark, visitor.start = dark, ""
         if started:
             settle(page)
+            visitor.start, visitor.folds = page.evaluate(NOW), tuple(page.evaluate(FOLDS))
         return page
 
+    def _is_back(self, visitor: Visitor) -> bool:
+        """Go back to the start in place; whether all is as it was."""
+        visitor.page.evaluate(BACK, [OMITTED, visitor.folds, PATIENCE])
+        return visitor.page.evaluate(NOW) == visitor.start
+
     def _new(self, kind: Kind) -> Visitor:
-        locale, dark, touch = kind
-        context = self.browser.new_context(
-            locale=locale,
-            color_scheme="dark" if dark else "light",
-            has_touch=touch,
-            accept_downloads=True,
-        )
+        locale, touch = kind
+        context = self.browser.new_context(locale=locale, has_touch=touch, accept_downloads=True)
         context.set_default_timeout(PATIENCE)
+        context.add_init_script(f"({WATCHED})()")
         expect.set_options(timeout=PATIENCE)
         page = context.new_page()
         WATCHES[page] = Watch()
