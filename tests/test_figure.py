@@ -78,6 +78,16 @@ def test_a_png_has_two_pixels_a_scene_pixel(make):
     assert png(made).shape == (2 * round(height), 2 * round(width), 3)
 
 
+@pytest.mark.parametrize(
+    ("make", "most"), [(panels, drawing.MOST_PIXELS), (overviews, drawing.MOST_OF_IMAGES)]
+)
+def test_a_png_has_no_more_pixels_than_memory_allows(make, most):
+    made = make()
+    made.set_size_inches(40, 30)
+    height, width, _ = png(made).shape
+    assert 0.99 * most < height * width <= 1.01 * most
+
+
 @pytest.mark.parametrize(("make", "scenes"), [(panels, PANELS), (overviews, OVERVIEWS)])
 def test_every_scene_keeps_its_own_size_and_none_overlap(make, scenes):
     made = make()

@@ -90,7 +90,7 @@ def figure(
 
 
 def to_bytes(figure: Figure, format: str) -> bytes:
-    """The figure as a file: "png" (two pixels a scene pixel; one, where these would be more than
+    """The figure as a file: "png" (two pixels a scene pixel; fewer, where these would be more than
     MOST_PIXELS), "svg" or "pdf"; no dates in it.
 
     Errors: ValueError for any other format.
@@ -98,8 +98,9 @@ def to_bytes(figure: Figure, format: str) -> bytes:
     buffer = io.BytesIO()
     if format == "png":
         width, height = figure.get_size_inches() * 96
-        scale = 2 if 4 * width * height <= MOST_PIXELS else 1
-        spend(int(width * height) * scale**2 // PAINTED, "pixels")
+        most = MOST_OF_IMAGES if any(one.images for one in figure.axes) else MOST_PIXELS
+        scale = min(2.0, math.sqrt(most / (width * height)))
+        spend(int(width * height * scale**2) // PAINTED, "pixels")
         figure.savefig(buffer, format="png", dpi=96 * scale, metadata={"Software": None})
     elif format == "svg":
         # The salt is a setting of the process: one writer at a time, or another resets it.
@@ -112,8 +113,9 @@ def to_bytes(figure: Figure, format: str) -> bytes:
     return buffer.getvalue()
 
 
-MOST_PIXELS = 8_000_000
-"""Pixels of a PNG with two a scene pixel, at most: matplotlib takes some 50 bytes for each."""
+MOST_PIXELS, MOST_OF_IMAGES = 4_000_000, 2_500_000
+"""Pixels of a PNG, and of one with images in it, at most: matplotlib takes some 40 bytes for each,
+and for those some 80."""
 
 PAINTED = 16
 """Pixels that are painted for a unit of work (groups.budget)."""

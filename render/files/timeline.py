@@ -113,9 +113,10 @@ def _image(ax: Axes, chart: TimelineChart, look: Look) -> None:
     colours = [rgb(look.ground)]
     for fill in map(rgb, _fills()):
         colours += [fill, tuple(round(DARKER * channel) for channel in fill)]
-    cells = np.array(colours, dtype=np.uint8)[strip.pixels()]
-    if several > 1:
-        cells = _averaged(cells, several)
+    palette, pixels = np.array(colours, dtype=np.uint8), strip.pixels()
+    # A few rows at a time: three bytes for each tick of all of them would be a lot.
+    rows = [_averaged(palette[part], several) for part in np.array_split(pixels, len(strip.ranks))]
+    cells = np.concatenate(rows)
     columns = cells.shape[1]
     right = chart.left + chart.plot * columns * several / strip.ticks
     box = (chart.left, right, strip.height, 0)
@@ -124,13 +125,11 @@ def _image(ax: Axes, chart: TimelineChart, look: Look) -> None:
 
 def _averaged(cells: np.ndarray, several: int) -> np.ndarray:
     """Columns in the mean colour of so many: uint8, shape (rows, fewer columns, 3)."""
-    count = cells.shape[1]
-    starts = np.arange(0, count, several)
-    sums = np.zeros((len(cells), len(starts), 3), dtype=np.uint32)
-    for first in range(several):
-        part = cells[:, first::several]
-        sums[:, : part.shape[1]] += part
-    lengths = np.diff(starts, append=count).astype(np.uint32)
+    if several == 1:
+        return cells
+    starts = np.arange(0, cells.shape[1], several)
+    sums = np.add.reduceat(cells, starts, axis=1, dtype=np.uint32)
+    lengths = np.diff(starts, append=cells.shape[1]).astype(np.uint32)
     return (sums // lengths[:, None]).astype(np.uint8)
 
 

@@ -110,16 +110,16 @@ class Strip:
         """uint8, shape (2 * ranks, ticks): 0 idle, else 1 + 2 * colour + micro-batch % 2."""
         boxes = self.boxes
         value = 1 + 2 * self.colour + boxes.micro_batch % 2
-        board = np.zeros((2 * len(self.ranks), self.ticks), dtype=np.uint8)
+        # What an op adds where it starts it takes away where it ends, so that sums along a row
+        # are what is there; bytes that run over come back.
+        board = np.zeros((2 * len(self.ranks), self.ticks + 1), dtype=np.uint8)
         for upper in (True, False):
             shown = boxes.half != (2 if upper else 1)
-            length = (boxes.end - boxes.start)[shown]
-            first = np.repeat(
-                (2 * boxes.rank[shown] + (not upper)) * self.ticks + boxes.start[shown], length
-            )
-            within = np.arange(len(first)) - np.repeat(np.cumsum(length) - length, length)
-            board.reshape(-1)[first + within] = np.repeat(value[shown], length)
-        return board
+            row, change = 2 * boxes.rank[shown] + (not upper), value[shown].astype(np.uint8)
+            board[row, boxes.start[shown]] += change
+            board[row, boxes.end[shown]] -= change
+        np.cumsum(board, axis=1, dtype=np.uint8, out=board)
+        return board[:, :-1]
 
     def packed(self) -> bytes:
         """The ops for the page's script: zlib of uint16 arrays, each as differences.
