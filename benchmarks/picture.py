@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from groups.audit import spans_of
 from render.scenes import groups as scene
 from render.svg import groups as svg
-from views.base.state import Controls, Layout, read
+from views.base.resolve import Layout, resolve
+from views.base.state import State
 from views.page import answer
 
 from .caches import clear_caches
@@ -24,12 +25,12 @@ from .timing import Table, interleaved, shown
 GROUP_TYPE = "cp+dp+tp+pp"  # four kinds, the most that one picture shows
 
 CASES = {
-    16: Controls(GROUP_TYPE, nodes=2, tp=2, pp=2, cp=2),
-    256: Controls(GROUP_TYPE, nodes=32, tp=8, pp=4, cp=2),
-    1_024: Controls(GROUP_TYPE, nodes=128, tp=8, pp=8, cp=2),
-    16_384: Controls(GROUP_TYPE, nodes=2_048, tp=8, pp=16, cp=2),
-    131_072: Controls(GROUP_TYPE, nodes=16_384, tp=8, pp=16, cp=2),
-    1_048_576: Controls(GROUP_TYPE, nodes=131_072, tp=8, pp=16, cp=2),
+    16: State(GROUP_TYPE, nodes=2, tp=2, pp=2, cp=2),
+    256: State(GROUP_TYPE, nodes=32, tp=8, pp=4, cp=2),
+    1_024: State(GROUP_TYPE, nodes=128, tp=8, pp=8, cp=2),
+    16_384: State(GROUP_TYPE, nodes=2048, tp=8, pp=16, cp=2),
+    131_072: State(GROUP_TYPE, nodes=16384, tp=8, pp=16, cp=2),
+    1_048_576: State(GROUP_TYPE, nodes=131072, tp=8, pp=16, cp=2),
 }
 AIMS = {16: "5", 1_024: "20", 131_072: "60"}
 
@@ -37,15 +38,15 @@ AIMS = {16: "5", 1_024: "20", 131_072: "60"}
 def run(quick: bool, servers: Servers) -> Iterator[Table]:
     worlds = [world for world in CASES if not quick or world <= 131_072]
     yield Table(
-        "Controls to picture, server side, nothing cached",
+        "State to picture, server side, nothing cached",
         ("GPUs", "maths ms", "scene ms", "painting ms", "answer ms", "p95 ms", "aim ms", "bytes"),
         [_row(CASES[world], AIMS.get(world, ""), 2 if quick else 25) for world in worlds],
         "maths, scene and painting are parts of answer, which also writes texts, table and list.",
     )
 
 
-def _row(controls: Controls, aim: str, repeats: int) -> tuple[str, ...]:
-    layout = read(controls)
+def _row(controls: State, aim: str, repeats: int) -> tuple[str, ...]:
+    layout = resolve(controls)
     drawn = _scene(layout)
 
     def uncached() -> object:
@@ -70,8 +71,8 @@ def _row(controls: Controls, aim: str, repeats: int) -> tuple[str, ...]:
     )
 
 
-def _maths(controls: Controls) -> list[object]:
-    layout = read(controls)
+def _maths(controls: State) -> list[object]:
+    layout = resolve(controls)
     return [(one.groups(), spans_of(one, layout.gpus_per_node)) for one in layout.shown]
 
 

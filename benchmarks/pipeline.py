@@ -16,9 +16,10 @@ from collections.abc import Iterator
 from render.scenes.timeline import strips_of
 from render.svg.timeline import memory_svg, strip_svg
 from training.pipeline import figures_of, plan_of, simulate
-from views.base.state import Controls, read
+from views.base.resolve import resolve
+from views.base.state import State
 from views.pipeline import chart as pipeline_chart
-from views.pipeline.view import PipelineAsked, pipeline_html
+from views.pipeline.view import pipeline_html
 
 from .page_client import Servers
 from .timing import Table, interleaved, shown
@@ -39,8 +40,8 @@ def run(quick: bool, servers: Servers) -> Iterator[Table]:
 
 
 def _row(name: str, p: int, m: int, repeats: int) -> tuple[str, ...]:
-    controls = Controls(nodes=max(2, p), pp=p, schedule=name, micro_batches=str(m))
-    layout, asked = read(controls), PipelineAsked()
+    controls = State(nodes=max(2, p), pp=p, schedule=name, micro_batches=str(m))
+    layout = resolve(controls)
     plan = plan_of(name, p, m)
     timeline = simulate(plan)
     (strip,) = strips_of([timeline], range(p))
@@ -48,7 +49,7 @@ def _row(name: str, p: int, m: int, repeats: int) -> tuple[str, ...]:
     def view() -> str:
         pipeline_chart.timed.cache_clear()
         pipeline_chart.chart_html.cache_clear()
-        return pipeline_html(layout, controls, asked, "en")
+        return pipeline_html(layout, controls, "en")
 
     took = interleaved(
         repeats,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from browser import PATIENCE, Page, TooLong, expect, settle
 
-from views.base.inputs import Asked
 from views.base.link import to_query
-from views.base.state import Controls
+from views.base.state import State
 
 
 def visit(page: Page, query: str) -> None:
@@ -24,11 +23,11 @@ def follow_link(page: Page, query: str) -> None:
     settle(page)
 
 
-def follow(page: Page, controls: Controls, asked: Asked, language: str = "en") -> None:
+def follow(page: Page, state: State) -> None:
     """Open a state in place, and wait until it is there."""
-    follow_link(page, to_query(controls, asked, language))
-    expect_address(page, controls, asked, language)
-    expect(page.locator(f".picture[data-view={asked.view}][lang={language}]")).to_be_visible()
+    follow_link(page, to_query(state))
+    expect_address(page, state)
+    expect(page.locator(f".picture[data-view={state.view}][lang={state.language}]")).to_be_visible()
 
 
 def reload(page: Page) -> None:
@@ -37,11 +36,9 @@ def reload(page: Page) -> None:
     settle(page)
 
 
-def expect_address(
-    page: Page, controls: Controls, asked: Asked | None = None, language: str = "en"
-) -> str:
+def expect_address(page: Page, state: State) -> str:
     """Wait until the address says exactly this state; gives its query."""
-    query = to_query(controls, asked or Asked(), language)
+    query = to_query(state)
     query = f"?{query}" if query else ""
     try:
         page.wait_for_function("query => location.search === query", arg=query, timeout=PATIENCE)

@@ -7,7 +7,7 @@ import io
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,7 +20,8 @@ from groups.grouping import Grouping
 from render import palette
 from render.scenes import groups as scene
 from views.base.messages import fix_label, sentence
-from views.base.state import Controls, Layout, from_preset, read
+from views.base.resolve import Layout, from_preset, resolve
+from views.base.state import State, fields_of
 from views.groups.hero import told_groups
 from views.groups.sentence import sentence_of
 from views.groups.view import by_grid
@@ -202,9 +203,9 @@ def alone(grouping: Grouping) -> list[int]:
     )
 
 
-def expect_layout(page: Page, controls: Controls | None = None, **changes: Any) -> Layout:
+def expect_layout(page: Page, controls: State | None = None, **changes: Any) -> Layout:
     """Wait until the page shows exactly this layout, and refuses nothing."""
-    layout = read(controls or Controls(**changes))
+    layout = resolve(controls or State(**changes))
     sizes = [str(layout.world_size), f"{layout.mesh.size('dp'):,}"]
     expert = layout.expert
     if expert is not None and (
@@ -216,7 +217,7 @@ def expect_layout(page: Page, controls: Controls | None = None, **changes: Any) 
 
 
 def expect_refusal(
-    page: Page, controls: Controls, still: Layout | None = None, language: str = "en"
+    page: Page, controls: State, still: Layout | None = None, language: str = "en"
 ) -> LayoutError:
     """Wait until the page refuses these controls in words, over the last valid picture."""
     error = refusal_of(controls)
@@ -233,10 +234,10 @@ def expect_refusal(
     return error
 
 
-def refusal_of(controls: Controls) -> LayoutError:
+def refusal_of(controls: State) -> LayoutError:
     """The LayoutError of controls that cannot be."""
     try:
-        read(controls)
+        resolve(controls)
     except LayoutError as error:
         return error
     raise AssertionError(f"{controls} is valid")
@@ -488,7 +489,7 @@ def middle_of(
 def values(page: Page) -> dict[str, str]:
     """The text in every box of the column, unfolded where it is folded away, by its field."""
     others = ("dp_kind", "more", "hybrid", "account")
-    names = [one.name for one in fields(Controls) if one.name not in others]
+    names = [name for name in fields_of("job") if name not in others]
     return page.evaluate(
         f"""(names) => {{
           const found = names.map((name) => [name, document.getElementById(`field-${{name}}`)]);

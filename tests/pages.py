@@ -6,35 +6,36 @@ import html
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from groups import LayoutError
-from views.base.inputs import Asked, flat
 from views.base.link import from_sent, to_sent
-from views.base.state import Controls, Layout, from_preset, read
+from views.base.resolve import Layout, from_preset, resolve
+from views.base.state import FIELDS, State
 from views.page import VIEWS, Answer, answer
 
-MOE = Controls(group_type="moe", nodes=4, tp=2, cp=2, pp=2, ep=8, etp=1)
+MOE = State(group_type="moe", nodes=4, tp=2, cp=2, pp=2, ep=8, etp=1)
 LAYOUTS = {
-    "16 GPUs": Controls(),
+    "16 GPUs": State(),
     "dense and expert grids": MOE,
-    "nodes of 12": Controls(nodes=4, gpus_per_node=12, tp=3, pp=2, ep=4, etp=1),
-    "nodes of 72": Controls(nodes=2, gpus_per_node=72, tp=4, pp=1, ep=18, etp=2),
-    "one node": Controls(nodes=1, tp=8, pp=1),
-    "optimizer instances": Controls(nodes=8, pp=2, ep=2, etp=2, instances=2),
-    "levels of cp": Controls(nodes=8, tp=1, pp=1, cp=16, levels="2x2x4"),
-    "hybrid cp": Controls(nodes=3, tp=2, pp=1, cp=2, hybrid=True),
-    "Llama 3 order": Controls(nodes=8, framework="llama3", cp=2, tp=4),
-    "own order": Controls(nodes=8, framework="own", order="dp-cp-tp-ep-pp", tp=4, ep=4, etp=2),
+    "nodes of 12": State(nodes=4, gpus_per_node=12, tp=3, pp=2, ep=4, etp=1),
+    "nodes of 72": State(nodes=2, gpus_per_node=72, tp=4, pp=1, ep=18, etp=2),
+    "one node": State(nodes=1, tp=8, pp=1),
+    "optimizer instances": State(nodes=8, pp=2, ep=2, etp=2, instances=2),
+    "levels of cp": State(nodes=8, tp=1, pp=1, cp=16, levels="2x2x4"),
+    "hybrid cp": State(nodes=3, tp=2, pp=1, cp=2, hybrid=True),
+    "Llama 3 order": State(nodes=8, framework="llama3", cp=2, tp=4),
+    "own order": State(nodes=8, framework="own", order="dp-cp-tp-ep-pp", tp=4, ep=4, etp=2),
     "DeepSeek-V3": from_preset("deepseek-v3"),
 }
 
 
-def shown(controls: Controls, view: str, language: str = "en", **asked) -> str:
+def shown(controls: State, view: str, language: str = "en", **asked) -> str:
     """One view; the tests compare its text, so what stands for a character is that character."""
-    found = answer(controls, language, asked=Asked(view=view, **asked))
+    found = answer(replace(controls, lang=language, view=view, **asked))
     assert found.picture is not None, found.status
     return found.picture
 
@@ -75,9 +76,9 @@ def panels(picture: str) -> dict[str, np.ndarray]:
     return found
 
 
-def refusal_of(controls: Controls) -> LayoutError:
+def refusal_of(controls: State) -> LayoutError:
     with pytest.raises(LayoutError) as refusal:
-        read(controls)
+        resolve(controls)
     return refusal.value
 
 
@@ -86,21 +87,19 @@ def refusal_of(controls: Controls) -> LayoutError:
 
 def state() -> dict[str, object]:
     """Every name that the page sends, with the value it starts with."""
-    return json.loads(to_sent(Controls(), Asked(), "en"))
+    return json.loads(to_sent(State()))
 
 
 def draw(changes: Mapping[str, object]) -> Answer:
     """What the page shows for a state that a browser sends: the first one with ``changes``."""
-    now = from_sent(json.dumps({**state(), **changes}))
-    return answer(now.controls, now.language, asked=now.asked)
+    return answer(from_sent(json.dumps({**state(), **changes})))
 
 
 def views_of(name: str) -> list[str]:
     """The views that an input may matter to: all, unless it is one of a single view's own."""
-    owners = {"versus": "orders", "ranks": "ranks", "kept": "compare", "paste": "launch"}
-    owners |= {"evidence": "hang", "digest": "hang", "racks": "hosts", "objective": "hosts"}
-    owners |= {"measures": "hosts", "worse": "hosts"}
-    for view in ("collectives", "pipeline", "memory", "traffic"):
-        owners.update((own, view) for own, _ in flat(getattr(Asked(), view)))
-    others = {"memory": ["search"], "traffic": ["search", "compare"]}
-    return [owners[name], *others.get(owners[name], [])] if name in owners else [*VIEWS]
+    owner = FIELDS[name].of
+    if owner in ("model", "training", "memory"):
+        return ["memory", "search"]
+    others = {"traffic": ["search", "compare"]}
+    is_own = owner in VIEWS and name != "hosts"
+    return [owner, *others.get(owner, [])] if is_own else [*VIEWS]

@@ -19,9 +19,10 @@ from training.collectives.operations import OPERATIONS
 from training.models import MODELS
 from training.pipeline import SCHEDULES
 from views.api import ENDPOINTS
-from views.base.state import Controls, Layout
+from views.base.resolve import Layout
+from views.base.state import State
 from views.collectives.api import MOST_NUMBERS, MOST_RANKS
-from views.memory.inputs import MemoryAsked, problem_of
+from views.memory.inputs import problem_of
 
 TESTS = Path(__file__).parent
 OURS = ("collective", "pipeline_schedule", "memory_per_rank", "traffic_per_step", "better_layouts")
@@ -557,7 +558,7 @@ def test_the_sentence_is_that_of_the_page(client, changes):
     columns = {name: str(size) for name, size in changes.items() if name not in ("zero", "tp")}
     zero = {"zero": str(changes["zero"])} if "zero" in changes else {}
     with pytest.raises(LayoutError) as page:
-        problem_of(Layout.of(made), Controls(**columns), MemoryAsked(**zero)).stages()
+        problem_of(Layout.of(made), State(**columns), State(**zero)).stages()
     with pytest.raises(RefusedError) as refusal:
         client("memory_per_rank", **{"tp": 8, **changes})
     assert str(refusal.value).startswith(page.value.what)

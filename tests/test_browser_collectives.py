@@ -8,22 +8,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from render.svg.groups import style
-from views.base.state import Controls, read
-from views.collectives.view import CollectivesAsked, collectives_html
+from views.base.resolve import resolve
+from views.base.state import State
+from views.collectives.view import collectives_html
 from views.gradio.widgets import VIEWS
 
 pytestmark = pytest.mark.browser
 
-FOUR = Controls(nodes=1, gpus_per_node="4", tp=4, pp=1)
+FOUR = State(nodes=1, gpus_per_node="4", tp=4, pp=1)
 
 
-def view(language: str = "en", controls: Controls = FOUR, **asked: str) -> str:
-    return collectives_html(read(controls), controls, CollectivesAsked(**asked), language)
+def view(language: str = "en", controls: State = FOUR, **asked: str) -> str:
+    state = replace(controls, **asked)
+    return collectives_html(resolve(state), state, language)
 
 
 @pytest.fixture
@@ -138,7 +141,7 @@ def test_a_step_stays_while_the_same_algorithm_is_drawn_anew(opened):
     assert page.locator(".slot").count() == 0
 
 
-WIDE = Controls(tp=8)
+WIDE = State(tp=8)
 
 
 @pytest.mark.parametrize("width", [400, 1400])

@@ -26,7 +26,8 @@ from browser import (
 from descriptions import CONTROLS
 from groups import LayoutError
 from views.base.messages import sentence
-from views.base.state import Controls, from_preset, read
+from views.base.resolve import from_preset, resolve
+from views.base.state import State
 
 pytestmark = pytest.mark.browser
 
@@ -219,16 +220,14 @@ def test_a_drawing_that_ends_late_never_replaces_a_newer_one(open_page, monkeypa
         box(page, "preset").select_option(value="")
         box(page, "preset").select_option(value="playground-16")
 
-    overtaken(Controls(nodes=5), preset, from_preset("playground-16"))
+    overtaken(State(nodes=5), preset, from_preset("playground-16"))
     type_in(page, "tp", "3")
-    expect_refusal(page, Controls(tp=3))
-    both = Controls(nodes=5, tp=3)
+    expect_refusal(page, State(tp=3))
+    both = State(nodes=5, tp=3)
     overtaken(both, lambda: fix(page), both.changed(refusal_of(both).alternatives[0]))
     preset()
     expect_layout(page)
-    overtaken(
-        Controls(nodes=7), page.get_by_role("button", name="中文").click, Controls(nodes=7), "zh"
-    )
+    overtaken(State(nodes=7), page.get_by_role("button", name="中文").click, State(nodes=7), "zh")
 
 
 def test_a_step_taken_before_the_page_has_started_is_not_undone(open_page, monkeypatch):
@@ -249,7 +248,7 @@ def test_a_step_taken_before_the_page_has_started_is_not_undone(open_page, monke
 
 def expect_refused(page, name, text, still):
     """A text in one box is refused beside the controls, and stays as it was typed."""
-    error = expect_refusal(page, Controls(**{name: text}), still=still)
+    error = expect_refusal(page, State(**{name: text}), still=still)
     assert error.control is not None
     expect(box(page, name)).to_have_value(text)
     expect(page.locator("#picture")).to_have_css("opacity", "0.38")
@@ -277,14 +276,14 @@ def test_what_cannot_be_is_refused_in_words_and_every_fix_works(open_page, name)
         for number, change in enumerate(fixes):
             if number:
                 type_sizes(page, **{name: text})
-                expect_refusal(page, Controls(**{name: text}))
+                expect_refusal(page, State(**{name: text}))
             fix(page, number, mouse=text == "0")
-            expect_layout(page, Controls(**{name: text}).changed(change))
+            expect_layout(page, State(**{name: text}).changed(change))
             shown = values(page)
             assert {key: shown[key] for key in change} == {k: str(v) for k, v in change.items()}
-        type_sizes(page, **{key: getattr(Controls(), key) for fixed in fixes for key in fixed})
+        type_sizes(page, **{key: getattr(State(), key) for fixed in fixes for key in fixed})
         if not fixes:
-            type_sizes(page, **{name: getattr(Controls(), name)})
+            type_sizes(page, **{name: getattr(State(), name)})
         expect_layout(page)
     expect(page.locator("#picture")).to_have_css("opacity", "1")
     assert stuck == [], "refused without a way out"
@@ -306,7 +305,7 @@ def test_a_refused_box_keeps_what_was_typed_while_others_move(open_page):
     expect_refused(page, "tp", "abc", layout)
     type_in(page, "nodes", "4")
     settle(page)
-    expect_refusal(page, Controls(tp="abc", nodes=4), still=layout)
+    expect_refusal(page, State(tp="abc", nodes=4), still=layout)
     assert values(page)["tp"] == "abc"
     type_in(page, "tp", "4")
     expect_layout(page, tp=4, nodes=4)
@@ -331,7 +330,7 @@ def test_gpus_per_node_takes_a_choice_or_a_typed_number(open_page):
         assert CONTROLS["gpus_per_node"].label["en"] in sentence(error, "en")
     fix(page, 0)
     expect(page.locator(".refusal")).to_have_count(0)
-    expect_layout(page, Controls(gpus_per_node="0").changed(error.alternatives[0]))
+    expect_layout(page, State(gpus_per_node="0").changed(error.alternatives[0]))
 
 
 def test_sliders_reach_what_the_world_allows(open_page):
@@ -371,7 +370,7 @@ def test_a_slider_stops_only_at_sizes_that_work_with_the_others(open_page):
     for name in ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep"):
         start, stops = box(page, name).input_value(), page.evaluate(STOPS)[name]
         for stop in stops:
-            read(Controls(**{"nodes": 9, "tp": 3, "pp": 2, name: stop}))  # refuses none
+            resolve(State(**{"nodes": 9, "tp": 3, "pp": 2, name: stop}))  # refuses none
         assert slider(page, name).evaluate(WALK) == [str(stop) for stop in stops]
         expect_layout(page, **{"nodes": 9, "tp": 3, "pp": 2, name: stops[-1]})
         type_in(page, name, start)
@@ -385,7 +384,7 @@ def invalid_settings():
     """The settings of the original's three sliders that cannot be: 480 of 512."""
     for tp, pp, cp in product(range(1, 9), repeat=3):
         try:
-            read(Controls(tp=tp, pp=pp, cp=cp))
+            resolve(State(tp=tp, pp=pp, cp=cp))
         except LayoutError:
             yield tp, pp, cp
 
@@ -396,7 +395,7 @@ def test_every_fix_of_the_original_s_invalid_settings_makes_a_picture(open_page)
     assert len(invalid) == 480
     sizes, clicked = {}, 0
     for tp, pp, cp in random.Random(16).sample(invalid, 8):
-        controls = Controls(tp=tp, pp=pp, cp=cp)
+        controls = State(tp=tp, pp=pp, cp=cp)
         wanted = {"tp": tp, "pp": pp, "cp": cp, "nodes": 2}
         fixes = refusal_of(controls).alternatives
         assert 1 <= len(fixes) <= 3

@@ -25,19 +25,19 @@ from training.memory.per_stage import largest, memory_per_stage
 from training.search import search, worked_out
 from training.traffic.matrix import matrix
 from training.traffic.per_step import exposed_by_kind
-from views.base.inputs import Asked, filled
-from views.base.state import Controls, read
+from views.base.resolve import resolve
+from views.base.state import State
 from views.base.units import bytes_text, seconds_text
 from views.compare.costs import ROWS
 from views.memory.bars import gib
-from views.memory.inputs import GIB, MemoryAsked, problem_of
+from views.memory.inputs import GIB, problem_of
 from views.search.view import job_of
-from views.traffic.inputs import TrafficAsked, question_of
+from views.traffic.inputs import question_of
 from views.traffic.view import rows_of
 
 pytestmark = pytest.mark.browser
 
-LLAMA = MemoryAsked(model="llama3-70b")
+LLAMA = "llama3-70b"
 
 
 def cells(page, table):
@@ -53,10 +53,10 @@ def cells(page, table):
 
 def test_a_model_that_does_not_fit_is_made_to_fit_in_one_click(shared_page):
     page = shared_page
-    controls = Controls(nodes=4, tp=4, pp=2)
-    follow(page, controls, Asked(view="memory", memory=MemoryAsked(cluster="hgx-h800")))
+    controls = State(nodes=4, tp=4, pp=2)
+    follow(page, replace(controls, view="memory", cluster="hgx-h800"))
     box(page, "model").select_option("llama3-70b")
-    before = problem_of(read(controls), controls, LLAMA).stages()
+    before = problem_of(resolve(controls), replace(controls, model=LLAMA)).stages()
     verdict = page.locator(".memory-verdict")
     expect(verdict).to_contain_text(f"needs {gib(largest(before).total)}")
     assert largest(before).total > 80 * GIB
@@ -91,10 +91,10 @@ def test_a_model_that_does_not_fit_is_made_to_fit_in_one_click(shared_page):
 
 def test_zero_stages_are_chosen_from_their_table_for_the_pinned_rank(shared_page):
     page = shared_page
-    controls = Controls(nodes=4, tp=4, pp=2)
-    follow(page, controls, Asked(view="memory", memory=LLAMA, rank="21"))
-    layout = read(controls)
-    problem = problem_of(layout, controls, LLAMA)
+    state = State(nodes=4, tp=4, pp=2, view="memory", model=LLAMA, rank="21")
+    follow(page, state)
+    layout = resolve(state)
+    problem = problem_of(layout, state)
     ranks = layout.every["dp-cp"].members(21).tolist()
     stage = 1  # of rank 21 of 32, with 16 ranks a stage
     expect(page.locator("#picture")).to_contain_text(f"Rank 21 (PP {stage}) shares")
@@ -119,18 +119,18 @@ def test_zero_stages_are_chosen_from_their_table_for_the_pinned_rank(shared_page
 
 # --- Traffic, Better layouts, Compare -------------------------------------------------------------
 
-SMALL = Controls(nodes=2, tp=2, pp=2, layers="32", global_batch="64")
+SMALL = State(nodes=2, tp=2, pp=2, layers="32", global_batch="64")
 
 
-def question(controls, traffic=None, memory=None):
-    return question_of(read(controls), controls, memory or MemoryAsked(), traffic or TrafficAsked())
+def question(state):
+    return question_of(resolve(state), state)
 
 
 def test_bytes_of_every_kind_and_pair_are_those_of_the_maths(shared_page):
     page = shared_page
-    follow(page, SMALL, Asked(view="traffic"))
+    follow(page, replace(SMALL, view="traffic"))
     box(page, "cluster").select_option("dgx-a100")
-    asked, layout = question(SMALL, memory=MemoryAsked(cluster="dgx-a100")), read(SMALL)
+    asked, layout = question(replace(SMALL, cluster="dgx-a100")), resolve(SMALL)
     rows = rows_of(layout, asked, [one.parameters for one in asked.problem.stages()])
     expect(page.locator(".traffic-job")).to_contain_text(asked.cluster.name)
     kinds = cells(page, ".traffic > .traffic-table")
@@ -173,9 +173,9 @@ def test_bytes_of_every_kind_and_pair_are_those_of_the_maths(shared_page):
 
 def test_a_better_layout_is_opened_in_one_click_and_compared_with_the_one_before(shared_page):
     page = shared_page
-    asked = Asked(view="search", memory=MemoryAsked(cluster="dgx-a100"), rank="3")
-    follow(page, SMALL, asked)
-    best = search(job_of(read(SMALL), question(SMALL, memory=asked.memory))).best
+    start = replace(SMALL, view="search", cluster="dgx-a100", rank="3")
+    follow(page, start)
+    best = search(job_of(resolve(start), question(start))).best
     names = page.locator(".search-name")
     expect(names.first).to_have_text(" ".join(
         f"{name}{best[0].sizes[name]}" for name in ("tp", "cp", "pp", "dp")
@@ -192,20 +192,21 @@ def test_a_better_layout_is_opened_in_one_click_and_compared_with_the_one_before
     expect(page.locator("tr.current th")).to_contain_text("1")
     expect(page.locator("tr.current th")).to_contain_text(TRAFFIC["on_screen"]["en"])
     one = best[0].sizes
-    controls = SMALL.changed({name: one[name] for name in ("tp", "cp", "pp")})
+    start = replace(start, kept=kept)
+    opened = start.changed({name: one[name] for name in ("tp", "cp", "pp")})
     # The same view with the same inputs, and a step of its own for the back button.
-    expect_address(page, controls, replace(asked, kept=kept))
+    expect_address(page, opened)
     expect(box(page, "cluster")).to_have_value("dgx-a100")
     page.go_back()
     settle(page)
-    expect_address(page, SMALL, replace(asked, kept=kept))
+    expect_address(page, start)
     page.go_forward()
     settle(page)
     show(page, "compare")
     sides = []
-    for layout in (SMALL, controls):
-        now = question(layout, memory=asked.memory)
-        sides.append(worked_out(job_of(read(layout), now), now.problem.split))
+    for state in (start, opened):
+        now = question(state)
+        sides.append(worked_out(job_of(resolve(state), now), now.problem.split))
     expect(page.locator(".costs tbody tr")).to_have_count(len(ROWS))
     assert cells(page, ".costs") == {
         PAGE[name]["en"]: [say(side) for side in sides] for name, say in ROWS.items()
@@ -234,7 +235,7 @@ OF_VIEWS = {
     "search": ("model", "cluster", "recompute"),
 }
 
-JOB = filled(Controls(nodes=4, tp=4, pp=4, layers="32", experts="8", vpp="4"), INPUTS)
+JOB = State(nodes=4, tp=4, pp=4, layers="32", experts="8", vpp="4", view="collectives", **INPUTS)
 
 NAMELESS = """() => [
   ...document.querySelectorAll('#picture :is(input, select, button, textarea, a)'),
@@ -263,14 +264,13 @@ def look_at(page, view, language):
 
 def test_inputs_of_all_views_survive_a_reload_and_the_way_back(open_page):
     page = open_page()
-    asked = filled(Asked(view="collectives"), INPUTS)
-    follow(page, JOB, asked)
+    follow(page, JOB)
     wrong = {}
     for view in OF_VIEWS:
         wrong[view] = look_at(page, view, "en")
         expect_inputs(page, view)
     assert wrong == {view: [] for view in OF_VIEWS}
-    expect_address(page, JOB, replace(asked, view="search"))
+    expect_address(page, replace(JOB, view="search"))
     reload(page)
     expect_inputs(page, "search")
     # What is changed in a view is one step; the way back undoes it, and the view is that one.
@@ -280,7 +280,7 @@ def test_inputs_of_all_views_survive_a_reload_and_the_way_back(open_page):
     expect(page.locator(".memory-line")).to_contain_text("192")
     next_step(page)
     show(page, "pipeline")
-    expect_address(page, JOB, filled(Asked(view="pipeline"), {**INPUTS, "capacity": "192"}))
+    expect_address(page, replace(JOB, view="pipeline", capacity="192"))
     page.go_back()
     settle(page)
     expect(box(page, "capacity")).to_have_value("192")
@@ -292,8 +292,7 @@ def test_inputs_of_all_views_survive_a_reload_and_the_way_back(open_page):
 
 def test_a_phone_in_the_dark_shows_all_views_in_chinese_with_the_same_inputs(open_page):
     page = open_page(width=400, height=900, touch=True, dark=True)
-    asked = filled(Asked(view="collectives"), INPUTS)
-    follow(page, JOB, asked)
+    follow(page, JOB)
     page.locator(".languages").get_by_text("中文", exact=True).click()
     expect(page.locator(".picture")).to_have_attribute("lang", "zh")
     english = [
@@ -315,4 +314,4 @@ def test_a_phone_in_the_dark_shows_all_views_in_chinese_with_the_same_inputs(ope
         expect_inputs(page, view)
         assert len(re.findall(r"[\u4e00-\u9fff]", said)) > 300
     assert wrong == {view: [] for view in OF_VIEWS}
-    expect_address(page, JOB, replace(asked, view="search"), "zh")
+    expect_address(page, replace(JOB, view="search", lang="zh"))

@@ -19,7 +19,7 @@ from PIL import Image
 
 from descriptions import PAGE
 from views.base.messages import sentence
-from views.base.state import Controls
+from views.base.state import State
 
 pytestmark = pytest.mark.browser
 
@@ -114,7 +114,7 @@ def test_files_of_16_gpus_and_none_of_a_refused_layout(open_page):
     layout = expect_layout(page)
     expect_files(page, layout)
     type_in(page, "tp", "3")
-    error = expect_refusal(page, Controls(tp=3), still=layout)
+    error = expect_refusal(page, State(tp=3), still=layout)
     files = []
     page.on("download", lambda file: files.append(file))
     for form in ("csv", "png"):
@@ -122,4 +122,4 @@ def test_files_of_16_gpus_and_none_of_a_refused_layout(open_page):
         expect(page.locator("#notice")).to_contain_text(sentence(error, "en"))
     settle(page)
     assert files == []
-    expect_refusal(page, Controls(tp=3), still=layout)
+    expect_refusal(page, State(tp=3), still=layout)

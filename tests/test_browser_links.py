@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from addresses import expect_address, follow_link, next_step, reload, visit
 from browser import (
@@ -27,10 +29,10 @@ from browser import (
 from descriptions import LAUNCH_NOTES, PAGE
 from formats.launch.args import emit, parse
 from groups import LayoutError
-from views.base.inputs import Asked, filled
 from views.base.link import from_query, to_query
 from views.base.messages import sentence
-from views.base.state import Controls, from_preset, job_of, read
+from views.base.resolve import from_preset, job_of, resolve
+from views.base.state import State
 from views.column import preset_states
 from views.launch.view import check_text, with_pasted
 
@@ -50,26 +52,24 @@ def cells(page, table):
 
 def test_an_address_shows_the_same_after_a_reload_to_somebody_else_and_on_the_way_back(open_page):
     page = open_page()
-    expect_address(page, Controls())
+    expect_address(page, State())
     slider(page, "tp").focus()
     page.keyboard.press("ArrowLeft")
     first = expect_layout(page, tp=1)
     cell(page, "dp", 5).click()
     page.mouse.move(5, 5)
-    expect_address(page, Controls(tp=1), Asked(rank="5"))
+    expect_address(page, State(tp=1, rank="5"))
     next_step(page)
-    controls = from_preset("deepseek-v3")
+    chosen = from_preset("deepseek-v3")
     choose_preset(page, "deepseek-v3")
     show(page, "nodes")
     type_in(page, "rank", "700")
-    asked = Asked(view="nodes", preset="deepseek-v3", rank="700")
     # A published layout says its model and batch, too.
     said = preset_states()["deepseek-v3"]
     assert said["model"] == "deepseek-v3"
-    controls, asked = filled(controls, said), filled(asked, said)
-    query = expect_address(page, controls, asked)
-    found = from_query(query)
-    assert f"?{to_query(found.controls, found.asked, 'en')}" == query
+    chosen = replace(chosen, **said, view="nodes", preset="deepseek-v3", rank="700")
+    query = expect_address(page, chosen)
+    assert f"?{to_query(from_query(query))}" == query
     told = page.locator("#picture").inner_text()
     reload(page)
     other = open_page()
@@ -79,26 +79,26 @@ def test_an_address_shows_the_same_after_a_reload_to_somebody_else_and_on_the_wa
         assert shown.locator("#picture").inner_text() == told
         expect(box(shown, "rank")).to_have_value("700")
         assert values(shown)["ep"] == "64"
-        expect_address(shown, controls, asked)
+        expect_address(shown, chosen)
     show(other, "groups")
-    layout = expect_layout(other, controls)
+    layout = expect_layout(other, chosen)
     expect_card(other, layout, 700, pinned=True)
     # The way back, and forth again: on a slow machine the three changes are not one step.
-    wanted = to_query(Controls(tp=1), Asked(rank="5"), "en")
+    wanted = to_query(State(tp=1, rank="5"))
     steps = 0
     while steps < 4 and not page.url.endswith(f"?{wanted}"):
         page.go_back()
         settle(page)
         steps += 1
-    expect_layout(page, Controls(tp=1))
+    expect_layout(page, State(tp=1))
     expect_lit(page, first, 5, pinned=5)
     expect(box(page, "tp")).to_have_value("1")
-    expect_address(page, Controls(tp=1), Asked(rank="5"))
+    expect_address(page, State(tp=1, rank="5"))
     for _ in range(steps):
         page.go_forward()
         settle(page)
     expect(page.locator(".picture[data-view=nodes]")).to_be_visible()
-    expect_address(page, controls, asked)
+    expect_address(page, chosen)
 
 
 def test_a_bad_link_is_said_and_one_to_a_refused_layout_is_mended_in_one_click(open_page):
@@ -111,16 +111,16 @@ def test_a_bad_link_is_said_and_one_to_a_refused_layout_is_mended_in_one_click(o
     expect(notice).to_contain_text(sentence(found.value, "en"))
     assert "<b>nowhere" in notice.inner_text()  # as text
     expect_layout(page)
-    expect_address(page, Controls())
+    expect_address(page, State())
     notice.get_by_role("button", name=PAGE["close"]["en"]).click()
     expect(notice).to_have_count(0)
     type_in(page, "tp", "4")
     expect_layout(page, tp=4)
     expect(notice).to_have_count(0)
-    expect_address(page, Controls(tp=4))
-    asked = Controls(tp=3, layers="many")
-    visit(page, f"?{to_query(asked, Asked(), 'en')}")
-    error = expect_refusal(page, asked, still=read(Controls()))
+    expect_address(page, State(tp=4))
+    asked = State(tp=3, layers="many")
+    visit(page, f"?{to_query(asked)}")
+    error = expect_refusal(page, asked, still=resolve(State()))
     expect(notice).to_have_count(0)
     expect(box(page, "tp")).to_have_value("3")
     fix(page)
@@ -156,13 +156,13 @@ def test_a_pasted_script_is_read_marked_where_it_is_wrong_and_sets_the_controls(
     box(page, "paste").fill(text)
     expect(problem).to_have_count(0)
     next_step(page)
-    expect_address(page, Controls(), Asked(view="launch"))
+    expect_address(page, State(view="launch"))
     page.get_by_role("button", name=PAGE["use_pasted"]["en"]).click()
-    controls = with_pasted(Controls(), parse(text))
+    controls = with_pasted(State(), parse(text))
     assert (controls.nodes, controls.tp, controls.pp, controls.layers) == (4, 4, 2, "32")
     expect(page.locator(".derived")).to_have_attribute("data-world", "32")
     # The text itself is nobody else's business.
-    query = expect_address(page, controls, Asked(view="launch"))
+    query = expect_address(page, replace(controls, view="launch"))
     assert "confidential" not in query
     assert "paste" not in query
     assert (values(page)["nodes"], values(page)["tp"]) == ("4", "4")
@@ -184,8 +184,8 @@ def test_a_pasted_script_is_read_marked_where_it_is_wrong_and_sets_the_controls(
 def test_copied_are_exactly_the_command_and_the_check_script(open_page, server):
     page = open_page()
     page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server)
-    controls = Controls(nodes=4, tp=4, ep=2, framework="megatron", layers="32")
-    follow_link(page, to_query(controls, Asked(view="launch"), "en"))
+    controls = State(nodes=4, tp=4, ep=2, framework="megatron", layers="32")
+    follow_link(page, to_query(replace(controls, view="launch")))
     copied = "navigator.clipboard.readText()"
     buttons = page.locator(".command .copy")
     buttons.first.click()
@@ -198,7 +198,7 @@ def test_copied_are_exactly_the_command_and_the_check_script(open_page, server):
     page.get_by_text(PAGE["check_show"]["en"], exact=True).click()
     page.locator("#picture details .copy").last.click()
     expect(page.locator("#picture details .copy").last).to_have_text(PAGE["copied"]["en"])
-    assert page.evaluate(copied) == check_text(read(controls))
+    assert page.evaluate(copied) == check_text(resolve(controls))
 
 
 # --- Compare --------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ def test_a_kept_layout_stands_beside_the_one_that_is_shown(open_page):
     page.get_by_role("button", name=PAGE["keep"]["en"]).click()
     expect(page.locator("#picture")).to_contain_text(PAGE["compare_same"]["en"])
     type_in(page, "tp", "4")
-    before, after = read(Controls()), read(Controls(tp=4))
+    before, after = resolve(State()), resolve(State(tp=4))
     expect(page.locator(".sizes tbody tr")).to_have_count(3)
 
     def expect_comparison():
@@ -236,7 +236,7 @@ def test_a_kept_layout_stands_beside_the_one_that_is_shown(open_page):
     settle(page)
     expect(page.locator(".still :is(.c.on, .c.me, .c.pin, svg.lit)")).to_have_count(0)
     expect(box(page, "rank")).to_have_value("")
-    expect_address(page, Controls(tp=4), Asked(view="compare", kept="?v=2"))
+    expect_address(page, State(tp=4, view="compare", kept="?v=2"))
     reload(page)
     expect(box(page, "kept")).to_have_value("?v=2")
     expect(page.locator(".sizes tbody tr")).to_have_count(3)
@@ -256,14 +256,14 @@ def test_a_kept_layout_stands_beside_the_one_that_is_shown(open_page):
 
 def test_both_views_fit_into_a_phone_and_a_link_keeps_the_language(open_page):
     page = open_page(width=400, height=900, touch=True)
-    controls = from_preset("deepseek-v3")
-    kept = Asked(view="compare", kept=f"?{to_query(Controls(nodes=3), Asked(), 'en')}")
-    follow_link(page, to_query(controls, kept, "en"))
+    kept = f"?{to_query(State(nodes=3))}"
+    state = replace(from_preset("deepseek-v3"), view="compare", kept=kept)
+    follow_link(page, to_query(state))
     expect(page.locator(".sizes tbody tr").nth(3)).to_be_visible()
     assert overflow(page) == (0, [])
     page.locator(".languages").get_by_text("中文", exact=True).click()
     expect(page.locator(".picture")).to_have_attribute("lang", "zh")
-    assert expect_address(page, controls, kept, "zh").endswith("&lang=zh")
+    assert expect_address(page, replace(state, lang="zh")).endswith("&lang=zh")
     reload(page)
     expect(page.locator("h1")).to_have_text(PAGE["title"]["zh"])
     expect(page.locator(".picture")).to_have_attribute("lang", "zh")

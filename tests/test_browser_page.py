@@ -29,7 +29,8 @@ from groups.conventions import CONVENTIONS
 from groups.presets import PRESETS
 from views.api import ENDPOINTS
 from views.base.messages import sentence
-from views.base.state import Controls, read
+from views.base.resolve import resolve
+from views.base.state import State
 from views.column import SIZES
 from views.head import PLACES
 
@@ -190,13 +191,13 @@ def test_switching_language_changes_every_word_and_no_number(open_page):
     assert values(page)["tp"] == "4"
 
     type_in(page, "tp", "3")
-    error = expect_refusal(page, Controls(tp=3), still=layout, language="zh")
+    error = expect_refusal(page, State(tp=3), still=layout, language="zh")
     assert sentence(error, "zh") != sentence(error, "en")
     page.get_by_role("button", name="EN", exact=True).click()
-    expect_refusal(page, Controls(tp=3), still=layout, language="en")
+    expect_refusal(page, State(tp=3), still=layout, language="en")
     assert values(page)["tp"] == "3"
     page.locator(".fix").first.click()
-    expect_layout(page, Controls(tp=3).changed(error.alternatives[0]))
+    expect_layout(page, State(tp=3).changed(error.alternatives[0]))
     settle(page)
     expect_words(page, "en")
 
@@ -344,7 +345,7 @@ def test_every_picture_and_every_input_has_a_name_and_a_refusal_is_an_alert(open
     assert page.locator("h1").count() == 1
     expect(page.get_by_role("alert")).to_have_count(0)
     type_in(page, "tp", "3")
-    error = expect_refusal(page, Controls(tp=3), still=read(Controls()))
+    error = expect_refusal(page, State(tp=3), still=resolve(State()))
     expect(page.get_by_role("alert")).to_have_count(1)
     expect(page.get_by_role("alert")).to_contain_text(sentence(error, "en"))
 

@@ -27,7 +27,8 @@ from browser import (
 
 from descriptions import DP_KINDS, PAGE, kind_of
 from groups.conventions import CONVENTIONS
-from views.base.state import Controls, from_preset
+from views.base.resolve import from_preset
+from views.base.state import State
 from views.groups.view import picture_html
 
 pytestmark = pytest.mark.browser
@@ -58,7 +59,7 @@ def test_card_tells_coordinates_groups_and_peers_in_both_orders(open_page):
     type_sizes(page, cp=2, nodes=4)
     for framework in ("megatron", "llama3"):
         choose(page, "framework", CONVENTIONS[framework].name)
-        chosen = Controls(group_type="cp+dp+tp+pp", framework=framework, cp=2, nodes=4)
+        chosen = State(group_type="cp+dp+tp+pp", framework=framework, cp=2, nodes=4)
         layout = expect_layout(page, chosen)
         for rank in (0, 5, 14, 31):
             cell(page, "cp", rank).hover()
@@ -260,7 +261,7 @@ def test_16384_gpus_a_pin_outlives_a_redraw(open_page):
     expect_card(page, layout, 5000, pinned=True)
     settle(page)
     type_in(page, "cp", "8")
-    controls = Controls(**{**vars(from_preset("llama3-405b-3")), "cp": 8})
+    controls = State(**{**vars(from_preset("llama3-405b-3")), "cp": 8})
     layout = expect_layout(page, controls)
     expect(page.locator(".large")).to_have_attribute("data-rank", "5000")
     expect_card(page, layout, 5000, pinned=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from addresses import expect_address, follow
@@ -13,13 +15,13 @@ from training.collectives.algorithms import algorithm_of, loaded
 from training.collectives.operations import apply
 from training.collectives.steps import run
 from training.pipeline import Durations, figures_of, plan_of, simulate
-from views.base.inputs import Asked
 from views.base.messages import fix_label, sentence
-from views.base.state import Controls, read
-from views.collectives.inputs import CollectivesAsked, read_asked
+from views.base.resolve import resolve
+from views.base.state import State
+from views.collectives.inputs import resolve_inputs
 from views.groups.view import ranges_text
 from views.pipeline.chart import amount, percent
-from views.pipeline.inputs import PipelineAsked, schedule_of
+from views.pipeline.inputs import schedule_of
 
 pytestmark = pytest.mark.browser
 
@@ -86,9 +88,9 @@ def expect_exchange(page, ranks, op, before, direction="forward"):
 
 def test_a_group_of_the_pinned_rank_is_read_before_and_after_and_stepped_through(shared_page):
     page = shared_page
-    controls = Controls(tp=4)
-    tp, dp = (read(controls).every[kind] for kind in ("tp", "dp"))
-    follow(page, controls, Asked(view="collectives", rank="6"))
+    controls = State(tp=4)
+    tp, dp = (resolve(controls).every[kind] for kind in ("tp", "dp"))
+    follow(page, replace(controls, view="collectives", rank="6"))
     assert tp.members(6).tolist() == [4, 5, 6, 7]
     expect_exchange(page, [4, 5, 6, 7], "all_reduce", counted_up(4, 4))
     ring = algorithm_of("ring_all_reduce", 4)
@@ -136,8 +138,8 @@ def test_a_group_of_the_pinned_rank_is_read_before_and_after_and_stepped_through
 def test_gradients_go_back_and_what_cannot_be_is_mended_beside_its_field(shared_page):
     page = shared_page
     gather = "gather_from_tensor_model_parallel_region"
-    controls = Controls(tp=4)
-    follow(page, controls, Asked(view="collectives"))
+    controls = State(tp=4)
+    follow(page, replace(controls, view="collectives"))
     pick(page, "collective", gather)
     expect_exchange(page, [0, 1, 2, 3], gather, counted_up(4, 1))
     pick(page, "collective_direction", "backward")
@@ -151,10 +153,9 @@ def test_gradients_go_back_and_what_cannot_be_is_mended_beside_its_field(shared_
     expect(box(page, "collective_direction")).to_have_value("forward")
     pick(page, "collective", "reduce_scatter")
     type_in(page, "collective_shape", "6")
-    asked = CollectivesAsked(
-        collective="reduce_scatter", collective_direction="forward", collective_shape="6"
-    )
-    (error,) = read_asked(read(controls), asked)[2]
+    typed = {"collective": "reduce_scatter", "collective_direction": "forward"}
+    refused = replace(controls, **typed, collective_shape="6")
+    (error,) = resolve_inputs(resolve(refused), refused)[2]
     expect(problem.locator("p").first).to_have_text(sentence(error, "en"))
     expect(box(page, "collective_shape")).to_have_attribute("aria-invalid", "true")
     labels = [fix_label(cure, "en") for cure in error.alternatives]
@@ -174,10 +175,7 @@ def test_gradients_go_back_and_what_cannot_be_is_mended_beside_its_field(shared_
     expect(problem).to_have_count(0)
     expect(box(page, "collective_shape")).to_be_focused()
     expect_exchange(page, [0, 1, 2, 3], "reduce_scatter", counted_up(4, 12))
-    mended = CollectivesAsked(
-        collective="reduce_scatter", collective_direction="forward", collective_shape="12"
-    )
-    expect_address(page, controls, Asked(view="collectives", collectives=mended))
+    expect_address(page, replace(refused, view="collectives", collective_shape="12"))
 
 
 # --- Pipeline -------------------------------------------------------------------------------------
@@ -256,15 +254,15 @@ def expect_pipeline(page, timelines):
 
 def test_schedules_are_chosen_compared_pointed_at_and_walked_through_in_time(shared_page):
     page = shared_page
-    controls = Controls(pp=4, layers="16")
-    follow(page, controls, Asked(view="pipeline", rank="6"))
+    controls = State(pp=4, layers="16")
+    follow(page, replace(controls, view="pipeline", rank="6"))
     pick(page, "schedule", "zb-h1")
     type_in(page, "micro_batches", "6")
     split = Durations(1, 2, 1, 1)
     h1 = simulate(plan_of("zb-h1", p=4, m=6), split)
     expect_pipeline(page, [h1])
     # The pipeline of the pinned rank.
-    ranks = read(controls).every["pp"].members(6).tolist()
+    ranks = resolve(controls).every["pp"].members(6).tolist()
     assert ranks == [2, 6, 10, 14]
     expect(page.locator(".pipeline-summary")).to_contain_text(ranges_text(ranks))
     pick(page, "against", "1f1b")
@@ -308,9 +306,8 @@ def test_schedules_are_chosen_compared_pointed_at_and_walked_through_in_time(sha
 def test_a_schedule_that_cannot_be_is_mended_in_one_click_and_layers_follow_a_layout(shared_page):
     page = shared_page
     # Other views' inputs stay as they are through every cure.
-    others = Asked(view="pipeline", collectives=CollectivesAsked(collective="all_gather"))
-    controls = Controls(pp=4)
-    follow(page, controls, others)
+    controls = State(pp=4, view="pipeline", collective="all_gather")
+    follow(page, controls)
     pick(page, "schedule", "dualpipe")
     type_in(page, "micro_batches", "6")
     refusal = page.locator(".pipeline .refusal")
@@ -321,7 +318,7 @@ def test_a_schedule_that_cannot_be_is_mended_in_one_click_and_layers_follow_a_la
     expect(page.locator(".pipeline-strip")).to_have_count(1)
     m = int(box(page, "micro_batches").input_value())
     mended = controls.changed({"schedule": "dualpipe", "micro_batches": str(m)})
-    schedule_of("dualpipe", read(mended), mended, PipelineAsked())  # refuses nothing
+    schedule_of("dualpipe", resolve(mended), mended)  # refuses nothing
     # An odd number of ranks: the column itself is mended, and what was typed stays.
     type_in(page, "nodes", "3")
     type_in(page, "pp", "3")
@@ -330,8 +327,7 @@ def test_a_schedule_that_cannot_be_is_mended_in_one_click_and_layers_follow_a_la
     expect(refusal).to_have_count(0)
     expect(box(page, "pp")).to_have_value("2")
     expect(box(page, "micro_batches")).to_have_value(str(m))
-    kept = Asked(view="pipeline", collectives=CollectivesAsked(collective="all_gather"))
-    expect_address(page, mended.changed({"nodes": 3, "pp": 2}), kept)
+    expect_address(page, mended.changed({"nodes": 3, "pp": 2}))
     pick(page, "schedule", "1f1b")
     text = "Et*5|t*7L"
     type_in(page, "pipe_layout", text)
@@ -349,12 +345,12 @@ def test_a_schedule_that_cannot_be_is_mended_in_one_click_and_layers_follow_a_la
 def test_64_stages_of_512_micro_batches_are_drawn_and_told_op_by_op(shared_page):
     page = shared_page
     sizes = {"nodes": 64, "tp": 8, "pp": 64, "layers": "128"}
-    controls = Controls(**sizes, schedule="1f1b", micro_batches="512")
-    follow(page, controls, Asked(view="pipeline"))
+    controls = State(**sizes, schedule="1f1b", micro_batches="512")
+    follow(page, replace(controls, view="pipeline"))
     timeline = simulate(plan_of("1f1b", p=64, m=512), Durations(1, 2, 1, 1))
     expect_pipeline(page, [timeline])
     expect(page.locator(".pipeline-strip image")).to_have_count(1)
-    ranks = read(controls).every["pp"].members(0).tolist()
+    ranks = resolve(controls).every["pp"].members(0).tolist()
 
     def look():
         slide(page, ".pipeline-zoom", 6)

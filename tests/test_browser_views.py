@@ -36,7 +36,8 @@ from descriptions import CONTROLS, PAGE, TYPES, counted
 from groups.conventions import CONVENTIONS
 from groups.moves import moves
 from render.scenes import groups as scene
-from views.base.state import Controls, from_preset, read
+from views.base.resolve import from_preset, resolve
+from views.base.state import State
 
 pytestmark = pytest.mark.browser
 
@@ -86,8 +87,8 @@ def test_another_framework_shows_what_its_order_moves(open_page):
     expect_layout(page, nodes=4)
     expect(page.locator(".strip")).to_have_count(0)
     choose(page, "framework", CONVENTIONS["llama3"].name)
-    controls = Controls(nodes=4, framework="llama3")
-    layout, megatron = expect_layout(page, controls), read(Controls(nodes=4))
+    controls = State(nodes=4, framework="llama3")
+    layout, megatron = expect_layout(page, controls), resolve(State(nodes=4))
     strip = PAGE["strip"]["en"].format(order=megatron.order, kinds="dp, pp")
     expect(page.locator(".strip")).to_contain_text(strip)
     expect(box(page, "versus")).to_have_count(0)
@@ -100,7 +101,7 @@ def test_another_framework_shows_what_its_order_moves(open_page):
     # Against a typed order; and an order that cannot be is refused here, not beside the controls.
     type_in(page, "versus_order", "dp-tp-cp-ep-pp")
     expect(page.locator(".moves th").nth(2)).to_contain_text("dp-tp-")
-    other = read(controls.changed({"order": "dp-tp-cp-ep-pp"}))
+    other = resolve(controls.changed({"order": "dp-tp-cp-ep-pp"}))
     expect_comparison(page, layout, other)
     # A GPU pinned here lights up in both pictures of every kind.
     page.locator(".pair").first.locator('.c[data-r="9"]').first.click()
@@ -118,18 +119,18 @@ def test_an_order_of_ones_own_is_refused_in_megatrons_words_and_mended_in_one_cl
     expect(box(page, "order")).to_be_visible()
     layout = expect_layout(page, framework="own")
     box(page, "order").fill("tp-pp")  # counts after a pause, without Enter
-    error = expect_refusal(page, Controls(framework="own", order="tp-pp"), still=layout)
+    error = expect_refusal(page, State(framework="own", order="tp-pp"), still=layout)
     expect(page.locator(".quote code")).to_have_text(error.quote)
     assert "haven'tspecified the order (tp-pp)" in error.quote
     fix(page)
-    mended = Controls(framework="own", order="tp-pp").changed(error.alternatives[0])
+    mended = State(framework="own", order="tp-pp").changed(error.alternatives[0])
     expect_layout(page, mended)
     expect(box(page, "order")).to_have_value(mended.order)
     expect(page.locator(".quote")).to_have_count(0)
     # pp before dp, with experts of another data parallel size
     type_in(page, "order", "tp-cp-ep-pp-dp")
     type_in(page, "ep", "4")
-    asked = Controls(framework="own", order="tp-cp-ep-pp-dp", ep=4)
+    asked = State(framework="own", order="tp-cp-ep-pp-dp", ep=4)
     error = expect_refusal(page, asked)
     expect(page.locator(".quote")).to_contain_text("must be the same")
     for number, change in enumerate(error.alternatives):
@@ -180,7 +181,7 @@ def test_deepseek_v3_marks_the_same_ranks_as_python_in_both_grids(open_page):
     assert requests_during(page, hover) == []
 
 
-CUT = Controls(
+CUT = State(
     group_type="chosen",
     more=("hcp-l0", "hcp-l1", "intra-dp-cp", "embd", "intra-edp", "inter-edp", "intra-dist-opt"),
     nodes=64,
@@ -191,7 +192,7 @@ CUT = Controls(
     instances=2,
     levels="2x4",
 )
-HYBRID = Controls(
+HYBRID = State(
     group_type="chosen",
     more=("hybrid-dp-cp-4", "hybrid-dp-cp-32", "tp-dp-cp"),
     nodes=36,
@@ -298,7 +299,7 @@ def test_the_rank_card_of_a_clicked_gpu_fills_up_with_the_model(open_page):
     type_in(page, "global_batch", "8")
     expect(page.locator("dl.rank")).to_contain_text(counted(2, "microbatch", "en"))
     assert "12-23" in facts(page)[stage]
-    place = read(Controls(ep=4)).every["ep"].members(9).tolist().index(9)
+    place = resolve(State(ep=4)).every["ep"].members(9).tolist().index(9)
     assert f"{16 * place}-{16 * place + 15}" in facts(page)[experts]
     assert re.search(r"\b0, 4\b", facts(page)[samples])  # dp rank 0 of 4
     # A number that does not fit is said where it counts; the rest stays.
@@ -336,7 +337,7 @@ def test_pasted_log_lines_lead_to_the_group_that_hangs(open_page, server):
         PAGE["together_exact"]["en"].format(kind="pp = embd", index=1)
     )
     rows = rows_of(page, "shared")
-    every = read(Controls()).every
+    every = resolve(State()).every
     holding = {name for name, one in every.items() if one.size > 1 and 9 in one.members(1).tolist()}
     assert {name for row in rows for name in row[0].split()} == holding
     sizes = [int(row[2]) for row in rows]

@@ -27,10 +27,9 @@ from training.pipeline.schedules import Asked as Schedule
 from training.pipeline.simulate import ABREAST, Durations, _run, _run_abreast, needed_by
 from training.search import search
 from views.api import pipeline_schedule, process_groups
-from views.base.inputs import Asked, filled
 from views.base.link import to_sent
 from views.base.messages import sentence
-from views.base.state import Controls
+from views.base.state import State
 from views.page import answer, save
 from views.pipeline.inputs import spend_on
 
@@ -95,9 +94,9 @@ HEAVY = (
 """Schedules whose ops are within what one may have, and too many for one request."""
 
 
-def asked_of(schedule: str, against: str, p: int, m: int) -> tuple[Controls, Asked]:
-    controls = Controls(nodes=p, pp=p, tp=1, schedule=schedule, micro_batches=m)
-    return controls, filled(Asked(view="pipeline"), {"against": against})
+def state_of(schedule: str, against: str, p: int, m: int) -> State:
+    sizes = {"nodes": p, "pp": p, "tp": 1, "micro_batches": m}
+    return State(**sizes, schedule=schedule, view="pipeline", against=against)
 
 
 @pytest.mark.parametrize(("schedule", "against", "p", "m"), HEAVY)
@@ -105,12 +104,12 @@ def test_a_pipeline_of_too_many_ops_is_refused_with_micro_batches_that_work(
     schedule, against, p, m, monkeypatch
 ):
     monkeypatch.setattr("views.pipeline.chart.simulate", None)  # nothing is worked out
-    controls, asked = asked_of(schedule, against, p, m)
-    shown = answer(controls, asked=asked).picture
+    state = state_of(schedule, against, p, m)
+    shown = answer(state).picture
     assert WORK["ops"]["en"] in shown
     assert 'class="pipeline-chart"' not in shown
-    assert "流水线操作过多" in answer(controls, "zh", asked=asked).picture
-    assert "Too many ops" in saved("png", to_sent(controls, asked, "en"))["refused"]
+    assert "流水线操作过多" in answer(replace(state, lang="zh")).picture
+    assert "Too many ops" in saved("png", to_sent(state))["refused"]
     if not against:
         with pytest.raises(LayoutError, match=r"too many ops.*; try m "):
             pipeline_schedule(schedule=schedule, p=p, m=m, ops=False)
@@ -179,16 +178,16 @@ def test_of_too_many_sizes_some_are_tried_that_lie_spread_over_all():
 
 
 def test_a_list_of_a_million_gpus_is_refused_by_every_way_in():
-    controls = Controls(nodes=131_072, gpus_per_node="8")
+    controls = State(nodes=131072, gpus_per_node="8")
     for kind in ("json", "ranks"):
-        assert "Too many" in saved(kind, to_sent(controls, Asked(), "en"))["refused"]
+        assert "Too many" in saved(kind, to_sent(controls))["refused"]
     for ask in (app.layout, process_groups):
         with pytest.raises(LayoutError, match="are served"):
             ask(nodes=131_072)
 
 
 def test_lists_of_131072_gpus_are_not_too_much_work():
-    sent = to_sent(Controls(nodes=16_384, gpus_per_node="8"), Asked(), "en")
+    sent = to_sent(State(nodes=16384, gpus_per_node="8"))
     assert saved("ranks", sent)["name"].endswith(".csv")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from dataclasses import fields, replace
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -21,26 +21,29 @@ from texts.collectives import COLLECTIVES_CONTROLS, COLLECTIVES_PAGE, COLLECTIVE
 from training.collectives import walkthrough
 from training.collectives.algorithms import ALGORITHMS
 from training.collectives.operations import OPERATIONS
-from views.base.state import Controls, read
+from views.base.resolve import resolve
+from views.base.state import State, fields_of
 from views.collectives.buckets import SCHEMES
 from views.collectives.inputs import (
     COST_OF,
     MOST_MEMBERS,
     contributors,
     default_shape,
-    read_asked,
+    resolve_inputs,
     tensors_of,
 )
-from views.collectives.view import FORMULAS, CollectivesAsked, collectives_html
+from views.collectives.view import FORMULAS, collectives_html
 
-USUAL = Controls(tp=4)  # 16 GPUs: tp 4, dp 2, pp 2
+USUAL = State(tp=4)  # 16 GPUs: tp 4, dp 2, pp 2
 NARROW = settings(max_examples=60, deadline=None)
 
 
-def shown(asked=None, controls=USUAL, language="en", rank="") -> str:
-    return collectives_html(
-        read(controls), controls, asked or CollectivesAsked(), language, rank=rank
-    )
+def watching(**inputs) -> State:
+    return replace(USUAL, **inputs)
+
+
+def shown(state=USUAL, language="en") -> str:
+    return collectives_html(resolve(state), state, language)
 
 
 def plain(page: str) -> str:
@@ -77,9 +80,7 @@ class Nesting(HTMLParser):
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 def test_every_operation_is_shown_both_ways(op, direction):
     for group in ("tp", "dp", "cp", "tp-dp"):  # 4, 2, 1 and 8 ranks
-        asked = CollectivesAsked(
-            collective=op, collective_direction=direction, collective_group=group
-        )
+        asked = watching(collective=op, collective_direction=direction, collective_group=group)
         page = shown(asked)
         parser = Nesting()
         parser.feed(page)
@@ -91,12 +92,12 @@ def test_every_operation_is_shown_both_ways(op, direction):
 @pytest.mark.parametrize("op", OPERATIONS)
 @pytest.mark.parametrize("n", range(1, MOST_MEMBERS + 1))
 def test_the_shape_that_the_view_takes_by_itself_works(op, n):
-    controls = Controls(nodes=1, gpus_per_node=str(n), tp=n, pp=1)
+    controls = State(nodes=1, gpus_per_node=str(n), tp=n, pp=1)
     for direction in ("forward", "backward" if OPERATIONS[op].backward else "forward"):
-        asked = CollectivesAsked(
-            collective=op, collective_direction=direction, collective_group="tp"
+        state = replace(
+            controls, collective=op, collective_direction=direction, collective_group="tp"
         )
-        watched, _, problems = read_asked(read(controls), asked)
+        watched, _, problems = resolve_inputs(resolve(state), state)
         assert not problems
         assert watched.shape == default_shape(OPERATIONS[op], n)
         before, after = tensors_of(watched)
@@ -129,7 +130,7 @@ def test_the_numbers_of_an_all_reduce():
 
 
 def test_the_numbers_of_a_scatter_from_the_second_rank():
-    asked = CollectivesAsked(
+    asked = watching(
         collective="scatter", collective_group="dp", collective_index="5", collective_root="13"
     )
     page = shown(asked)
@@ -141,14 +142,14 @@ def test_the_numbers_of_a_scatter_from_the_second_rank():
 
 
 def test_the_published_numbers_of_the_walk_through_can_be_watched():
-    controls = Controls(nodes=1, tp=2, pp=2)
-    asked = CollectivesAsked(
+    state = State(
+        nodes=1,
         collective="reduce_from_tensor_model_parallel_region",
         collective_index="3",
         collective_shape="1",
         collective_values="rank",
     )
-    assert numbers(shown(asked, controls)) == ["6", "13", "7", "13"]
+    assert numbers(shown(state)) == ["6", "13", "7", "13"]
 
 
 def test_all_seven_functions_are_on_the_page_with_their_numbers():
@@ -161,8 +162,8 @@ def test_all_seven_functions_are_on_the_page_with_their_numbers():
 
 
 def test_contributors_are_those_whose_numbers_come_out():
-    asked = CollectivesAsked(collective="reduce", collective_group="tp", collective_root="2")
-    watched, _, _ = read_asked(read(USUAL), asked)
+    asked = watching(collective="reduce", collective_group="tp", collective_root="2")
+    watched, _, _ = resolve_inputs(resolve(USUAL), asked)
     who = contributors(watched, tensors_of(watched)[0])
     assert [own.any(axis=0).tolist() for own in who] == [
         [True, False, False, False],
@@ -173,20 +174,20 @@ def test_contributors_are_those_whose_numbers_come_out():
 
 
 def test_the_group_of_the_pinned_rank_is_watched_unless_another_is_named():
-    assert "ranks 12, 13, 14, 15" in shown(rank="14")
-    assert "ranks 4, 5, 6, 7" in shown(CollectivesAsked(collective_index="1"), rank="14")
-    assert "ranks 0, 1, 2, 3" in shown(rank="nonsense")
+    assert "ranks 12, 13, 14, 15" in shown(watching(rank="14"))
+    assert "ranks 4, 5, 6, 7" in shown(watching(collective_index="1", rank="14"))
+    assert "ranks 0, 1, 2, 3" in shown(watching(rank="nonsense"))
 
 
 def test_several_groups_are_shown_side_by_side():
-    page = shown(CollectivesAsked(collective_all="1"))
+    page = shown(watching(collective_all="1"))
     assert page.count('class="collectives-exchange"') == 4
     assert PAGE["collectives_apart"]["en"] in page
     assert shown().count('class="collectives-exchange"') == 1
 
 
 def test_bytes_steps_and_bus_factor_are_told():
-    page = plain(shown(CollectivesAsked(collective_mb="1000", collective_gbs="100")))
+    page = plain(shown(watching(collective_mb="1000", collective_gbs="100")))
     assert "2(n − 1)/n · S = 1.50 GB" in page  # noqa: RUF001
     assert "2(n − 1) = 6" in page  # noqa: RUF001
     assert "Bus factor 1.5" in page
@@ -195,7 +196,7 @@ def test_bytes_steps_and_bus_factor_are_told():
 
 @pytest.mark.parametrize(("group", "speed"), [("tp", "450 GB/s"), ("pp", "50 GB/s")])
 def test_a_group_that_leaves_its_node_has_the_speed_of_the_network(group, speed):
-    assert speed in plain(shown(CollectivesAsked(collective_group=group)))
+    assert speed in plain(shown(watching(collective_group=group)))
 
 
 # Steps.
@@ -218,7 +219,7 @@ def last_state(data: dict) -> list[list[list | None]]:
     "algorithm", ["ring_all_reduce", "tree_all_reduce", "double_tree_all_reduce"]
 )
 def test_after_the_last_step_of_an_all_reduce_everybody_has_everything(algorithm):
-    data = states(shown(CollectivesAsked(collective_algorithm=algorithm)))
+    data = states(shown(watching(collective_algorithm=algorithm)))
     everyone = [0, 1, 2, 3]
     for row in last_state(data):
         assert [cell[1] for cell in row] == [everyone] * len(row)
@@ -234,13 +235,13 @@ def test_every_algorithm_can_be_chosen(name):
     op = op or next(
         op for op in sorted(OPERATIONS, key=len, reverse=True) if name.endswith("_" + op)
     )
-    page = shown(CollectivesAsked(collective=op, collective_algorithm=name))
+    page = shown(watching(collective=op, collective_algorithm=name))
     assert f'data-algorithm="{name}-4-0"' in page
     assert ALGORITHM_TEXTS[name].used["en"] in html.unescape(page)
 
 
 def test_where_nothing_moves_there_are_no_steps():
-    page = shown(CollectivesAsked(collective="split"))
+    page = shown(watching(collective="split"))
     assert PAGE["collectives_no_steps"]["en"] in page
     assert "collectives-play" not in page
     assert PAGE["collectives_still"]["en"] in page
@@ -250,8 +251,8 @@ def test_where_nothing_moves_there_are_no_steps():
 
 
 def test_of_a_large_group_the_first_ranks_are_shown_and_the_page_says_so():
-    controls = Controls(nodes=1024, tp=2, pp=2)
-    page = plain(shown(CollectivesAsked(collective_group="dp"), controls))
+    controls = State(nodes=1024, tp=2, pp=2)
+    page = plain(shown(replace(controls, collective_group="dp")))
     assert "This dp group has 2,048 ranks." in page
     assert "for a group of the first 8 ranks; the group has 2,048" in page
     assert "2(n − 1) = 4,094" in page  # noqa: RUF001
@@ -259,8 +260,8 @@ def test_of_a_large_group_the_first_ranks_are_shown_and_the_page_says_so():
 
 @pytest.mark.parametrize("group", ["dp-cp", "embd", "tp-ep-pp", "intra-dist-opt"])
 def test_the_largest_world_is_shown(group):
-    controls = Controls(nodes=16_384, tp=8, pp=16, cp=2)
-    page = shown(CollectivesAsked(collective_group=group, collective_all="1"), controls)
+    controls = State(nodes=16384, tp=8, pp=16, cp=2)
+    page = shown(replace(controls, collective_group=group, collective_all="1"))
     assert len(page) < 400_000
 
 
@@ -294,8 +295,8 @@ def test_the_largest_world_is_shown(group):
     ],
 )
 def test_an_input_that_cannot_be_is_refused_and_the_rest_is_shown(field, value, code):
-    asked = replace(CollectivesAsked(collective="scatter"), **{field: value})
-    _, counting, problems = read_asked(read(USUAL), asked)
+    asked = replace(watching(collective="scatter"), **{field: value})
+    _, counting, problems = resolve_inputs(resolve(USUAL), asked)
     assert [(problem.code, problem.control) for problem in problems] == [(code, field)]
     assert getattr(counting, field) == ""
     page = shown(asked)
@@ -309,7 +310,7 @@ def test_an_input_that_cannot_be_is_refused_and_the_rest_is_shown(field, value, 
 @pytest.mark.parametrize("field", ["bucket_layers", "bucket_hidden", "bucket_ms", "bucket_scheme"])
 @pytest.mark.parametrize("value", ["0", "many", 1e99, [3], True])
 def test_an_input_of_the_timeline_that_cannot_be_is_refused(field, value):
-    page = shown(replace(CollectivesAsked(), **{field: value}))
+    page = shown(watching(**{field: value}))
     assert page.count('class="refusal"') == 1
     assert "collectives-lanes" in page
 
@@ -327,12 +328,12 @@ def fixes(page: str) -> list[dict[str, str]]:
 @pytest.mark.parametrize(
     "asked",
     [
-        CollectivesAsked(collective="reduce_scatter", collective_shape="7"),
-        CollectivesAsked(collective="all_to_all_sp2hp", collective_shape="2x6"),
-        CollectivesAsked(collective="broadcast", collective_root="12"),
-        CollectivesAsked(collective_index="44"),
-        CollectivesAsked(collective="_reduce", collective_direction="backward"),
-        CollectivesAsked(collective="gather", collective_shape="999"),
+        watching(collective="reduce_scatter", collective_shape="7"),
+        watching(collective="all_to_all_sp2hp", collective_shape="2x6"),
+        watching(collective="broadcast", collective_root="12"),
+        watching(collective_index="44"),
+        watching(collective="_reduce", collective_direction="backward"),
+        watching(collective="gather", collective_shape="999"),
     ],
 )
 def test_every_button_mends_what_it_stands_beside(asked):
@@ -343,7 +344,7 @@ def test_every_button_mends_what_it_stands_beside(asked):
 
 
 def test_a_group_of_one_says_so_and_offers_larger_groups():
-    asked = CollectivesAsked(collective_group="cp")
+    asked = watching(collective_group="cp")
     page = shown(asked)
     assert PAGE["collectives_one"]["en"].format(kind="cp") in plain(page)
     assert {"collective_group": "tp"} in fixes(page)
@@ -358,30 +359,28 @@ STRANGE = st.one_of(
 
 
 @NARROW
-@given(st.fixed_dictionaries({field.name: STRANGE for field in fields(CollectivesAsked)}))
+@given(st.fixed_dictionaries(dict.fromkeys(fields_of("collectives"), STRANGE)))
 def test_whatever_is_asked_is_answered(given_values):
-    page = shown(CollectivesAsked(**given_values))
+    page = shown(watching(**given_values))
     parser = Nesting()
     parser.feed(page)
     assert parser.open == []
 
 
 def test_what_a_person_typed_is_escaped():
-    asked = CollectivesAsked(
-        **{f.name: '"><script>alert(1)</script>' for f in fields(CollectivesAsked)}
-    )
+    asked = State(**dict.fromkeys(fields_of("collectives"), '"><script>alert(1)</script>'))
     assert "<script" not in shown(asked)
 
 
 @pytest.mark.parametrize("framework", CONVENTIONS)
 def test_every_framework_has_a_group_to_watch(framework):
     for tp, pp in ((2, 2), (1, 1), (1, 16)):
-        controls = Controls(framework=framework, tp=tp, pp=pp, group_type="framework")
+        controls = State(framework=framework, tp=tp, pp=pp, group_type="framework")
         try:
-            read(controls)
+            resolve(controls)
         except LayoutError:  # it has no such axis
             continue
-        assert "collectives-exchange" in shown(controls=controls)
+        assert "collectives-exchange" in shown(controls)
         return
     raise AssertionError("no layout of this framework was shown")
 
@@ -431,12 +430,12 @@ def test_every_word_of_the_view_is_used():
 
 
 def test_every_input_is_named_in_both_languages():
-    assert {field.name for field in fields(CollectivesAsked)} == set(COLLECTIVES_CONTROLS)
+    assert set(fields_of("collectives")) == set(COLLECTIVES_CONTROLS)
     assert set(COLLECTIVES_CONTROLS) <= set(CONTROLS)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_every_scheme_has_its_timeline(scheme):
-    page = shown(CollectivesAsked(bucket_scheme=scheme), language="zh")
+    page = shown(watching(bucket_scheme=scheme), language="zh")
     assert PAGE[f"buckets_about_{scheme}"]["zh"] in page
     assert page.count('class="bar backward"') >= 12

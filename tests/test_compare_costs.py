@@ -10,22 +10,21 @@ import pytest
 
 from descriptions import LANGUAGES, PAGE
 from training.search import Candidate, worked_out
-from views.base.inputs import Asked, filled
 from views.base.link import to_query
-from views.base.state import Controls, read
+from views.base.resolve import resolve
+from views.base.state import State
 from views.compare.costs import ROWS
-from views.memory.inputs import MemoryAsked
 from views.page import answer
 from views.search.view import job_of
-from views.traffic.inputs import TrafficAsked, question_of
+from views.traffic.inputs import question_of
 
-EIGHT = Controls(nodes=16, tp=4, pp=8, layers="80")
-FOUR = Controls(nodes=16, tp=8, pp=4, layers="80")
+EIGHT = State(nodes=16, tp=4, pp=8, layers="80")
+FOUR = State(nodes=16, tp=8, pp=4, layers="80")
 
 
-def compared(now: Controls, kept: Controls, language: str = "en", **asked: str) -> str:
-    query = f"?{to_query(kept, Asked(), 'en')}"
-    return answer(now, language, asked=filled(Asked(view="compare", kept=query), asked)).picture
+def compared(now: State, kept: State, language: str = "en", **asked: str) -> str:
+    query = f"?{to_query(kept)}"
+    return answer(replace(now, lang=language, view="compare", kept=query, **asked)).picture
 
 
 def costs(picture: str) -> list[list[str]]:
@@ -38,10 +37,10 @@ def costs(picture: str) -> list[list[str]]:
     ]
 
 
-def alone(controls: Controls) -> tuple[Candidate, int]:
+def alone(controls: State) -> tuple[Candidate, int]:
     """A layout worked out by itself, and the samples of its step."""
-    question = question_of(read(controls), controls, MemoryAsked(), TrafficAsked())
-    job = job_of(read(controls), question)
+    question = question_of(resolve(controls), controls)
+    job = job_of(resolve(controls), question)
     return worked_out(job, question.problem.split), job.global_batch
 
 
@@ -71,7 +70,7 @@ def test_the_same_layout_costs_the_same_and_another_model_something_else():
 
 
 def test_a_layout_that_the_model_does_not_allow_says_why_in_place_of_its_costs():
-    kept = Controls(nodes=16, tp=2, pp=64, vpp="2", layers="80")  # as many stages as 128 layers
+    kept = State(nodes=16, tp=2, pp=64, vpp="2", layers="80")  # as many stages as 128 layers
     picture = compared(FOUR, kept)
     assert all(kept == "–" != now for _, kept, now in costs(picture))
     assert picture.count('role="alert"') == 1

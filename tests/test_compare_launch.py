@@ -20,10 +20,10 @@ from groups import LayoutError
 from groups.job import Made
 from groups.presets import PRESETS
 from texts.launch import note_text
-from views.base.inputs import Asked
 from views.base.link import to_query
 from views.base.messages import sentence
-from views.base.state import MODEL, Controls, Layout, from_preset, job_of, read, typed
+from views.base.resolve import MODEL, Layout, from_preset, job_of, resolve
+from views.base.state import State, parse_number
 from views.compare.view import kept_layout
 from views.launch.view import SHOWN_ITEMS, check_text, counts_as, read_pasted, with_pasted
 from views.page import answer
@@ -32,12 +32,12 @@ DATA = Path(__file__).parent / "data" / "launch_commands.json"
 EXAMPLES = {one["id"]: one for one in json.loads(DATA.read_text("utf-8"))["examples"]}
 
 
-def compared(controls: Controls, kept: object, language: str = "en") -> str:
-    return answer(controls, language, asked=Asked(view="compare", kept=kept)).picture
+def compared(controls: State, kept: object, language: str = "en") -> str:
+    return answer(replace(controls, lang=language, view="compare", kept=kept)).picture
 
 
-def launched(controls: Controls, paste: object = "", language: str = "en") -> str:
-    return answer(controls, language, asked=Asked(view="launch", paste=paste)).picture
+def launched(controls: State, paste: object = "", language: str = "en") -> str:
+    return answer(replace(controls, lang=language, view="launch", paste=paste)).picture
 
 
 def table(page: str, name: str) -> dict[str, list[str]]:
@@ -53,15 +53,15 @@ def refusal(page: str) -> str:
     return html.unescape(found)
 
 
-def link(controls: Controls) -> str:
-    return f"?{to_query(controls, Asked(), 'en') or 'v=2'}"
+def link(controls: State) -> str:
+    return f"?{to_query(controls) or 'v=2'}"
 
 
 # -- compare: sizes ------------------------------------------------------------------------------
 
 
 def test_every_size_that_differs_is_listed_and_no_other():
-    before, after = Controls(), Controls(tp=4, ep=2, etp="2", layers="32", more=("embd",))
+    before, after = State(), State(tp=4, ep=2, etp="2", layers="32", more=("embd",))
     assert table(compared(after, link(before)), "sizes") == {
         "More groups": ["–", "embd"],
         "tp": ["2", "4"],
@@ -75,7 +75,7 @@ def test_every_size_that_differs_is_listed_and_no_other():
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_two_layouts_that_are_the_same_say_so(language):
-    for controls in (Controls(), Controls(nodes=4, tp=8), from_preset("bloom-176b")):
+    for controls in (State(), State(nodes=4, tp=8), from_preset("bloom-176b")):
         page = compared(controls, link(controls), language)
         assert PAGE["compare_same"][language] in page
         assert table(page, "sizes") == {}
@@ -84,31 +84,31 @@ def test_two_layouts_that_are_the_same_say_so(language):
 
 
 def test_a_number_as_text_is_the_same_number():
-    page = compared(Controls(nodes="2", tp="4", gpus_per_node=8), "?v=2&tp=4")
+    page = compared(State(nodes="2", tp="4", gpus_per_node=8), "?v=2&tp=4")
     assert PAGE["compare_same"]["en"] in page
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_nothing_kept_says_what_to_do(language):
     for kept in ("", "  ", None):
-        assert PAGE["compare_empty"][language] in compared(Controls(), kept, language)
+        assert PAGE["compare_empty"][language] in compared(State(), kept, language)
 
 
 # -- compare: groups -----------------------------------------------------------------------------
 
 PAIRS = {
-    "other sizes": (Controls(tp=2, pp=2), Controls(tp=4, pp=2)),
+    "other sizes": (State(tp=2, pp=2), State(tp=4, pp=2)),
     "another order": (
-        Controls(tp=2, pp=2),
-        Controls(tp=2, pp=2, framework="own", order="dp-tp-cp-ep-pp"),
+        State(tp=2, pp=2),
+        State(tp=2, pp=2, framework="own", order="dp-tp-cp-ep-pp"),
     ),
-    "more nodes": (Controls(), Controls(nodes=3)),
-    "other nodes": (Controls(), Controls(nodes=4, gpus_per_node="4")),
-    "another framework": (Controls(ep=2), Controls(framework="llama3")),
-    "experts": (Controls(ep=2), Controls(ep=4, etp="1", cp=2)),
-    "thinned groups": (Controls(tp=1, pp=8, cp=2), Controls(tp=1, pp=2)),
-    "cut groups": (Controls(tp=1, pp=1, instances=2), Controls(tp=1, pp=1, instances=4)),
-    "groups of one": (Controls(tp=1, pp=1), Controls(tp=2, pp=8)),
+    "more nodes": (State(), State(nodes=3)),
+    "other nodes": (State(), State(nodes=4, gpus_per_node="4")),
+    "another framework": (State(ep=2), State(framework="llama3")),
+    "experts": (State(ep=2), State(ep=4, etp="1", cp=2)),
+    "thinned groups": (State(tp=1, pp=8, cp=2), State(tp=1, pp=2)),
+    "cut groups": (State(tp=1, pp=1, instances=2), State(tp=1, pp=1, instances=4)),
+    "groups of one": (State(tp=1, pp=1), State(tp=2, pp=8)),
 }
 
 
@@ -145,7 +145,7 @@ def moved(one: Layout, other: Layout, name: str) -> str:
 @pytest.mark.parametrize("swapped", [False, True])
 def test_groups_moved_ranks_and_crossings_are_those_of_the_lists(before, after, swapped):
     before, after = (after, before) if swapped else (before, after)
-    one, other = read(before), read(after)
+    one, other = resolve(before), resolve(after)
     names = dict.fromkeys((*one.every, *other.every))
     above_one = [
         name
@@ -170,9 +170,9 @@ def test_groups_moved_ranks_and_crossings_are_those_of_the_lists(before, after, 
 
 
 def test_both_layouts_are_drawn_side_by_side():
-    page = compared(Controls(tp=4), link(Controls()))
+    page = compared(State(tp=4), link(State()))
     before, after = re.findall(r'<div class="grid">(.*?)</div>', page, re.DOTALL)
-    for side, layout in ((before, read(Controls())), (after, read(Controls(tp=4)))):
+    for side, layout in ((before, resolve(State())), (after, resolve(State(tp=4)))):
         kinds = re.findall(r'<svg class="panel" data-kind="([^"]+)"', side)
         assert tuple(kinds) == layout.kinds
         for kind, cells in zip(kinds, side.split("<svg ")[1:], strict=True):
@@ -182,7 +182,7 @@ def test_both_layouts_are_drawn_side_by_side():
 
 
 def test_large_worlds_are_drawn_as_overviews():
-    before, after = Controls(nodes=256, tp=8, pp=4), Controls(nodes=256, tp=4, pp=8)
+    before, after = State(nodes=256, tp=8, pp=4), State(nodes=256, tp=4, pp=8)
     page = compared(after, link(before))
     assert "2,048 GPUs" in page
     assert 'class="panel"' not in page
@@ -210,13 +210,13 @@ def test_large_worlds_are_drawn_as_overviews():
 )
 def test_a_layout_is_kept_as_an_address_or_its_query(kept):
     controls, layout = kept_layout(kept)
-    assert (controls, layout) == (Controls(tp=4), read(Controls(tp=4)))
-    assert table(compared(Controls(), kept), "sizes")["tp"] == ["4", "2"]
+    assert (controls, layout) == (State(tp=4), resolve(State(tp=4)))
+    assert table(compared(State(), kept), "sizes")["tp"] == ["4", "2"]
 
 
 def test_the_bare_address_is_the_page_as_it_starts():
     for kept in ("https://host.example/", "?", "?v=2"):
-        assert kept_layout(kept)[0] == Controls()
+        assert kept_layout(kept)[0] == State()
 
 
 HOSTILE = [
@@ -229,7 +229,7 @@ HOSTILE = [
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_what_is_no_link_is_said_in_words(language):
     for kept in HOSTILE:
-        page = compared(Controls(), kept, language)
+        page = compared(State(), kept, language)
         with pytest.raises(LayoutError) as error:
             kept_layout(kept)
         assert error.value.code == "bad-link"
@@ -240,9 +240,9 @@ def test_what_is_no_link_is_said_in_words(language):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_kept_layout_that_cannot_be_is_said_in_words_and_by_megatron(language):
-    page = compared(Controls(), "?v=2&tp=3", language)
+    page = compared(State(), "?v=2&tp=3", language)
     with pytest.raises(LayoutError) as error:
-        read(Controls(tp=3))
+        resolve(State(tp=3))
     assert error.value.quote
     said = f"{PAGE['megatron_says'][language]} <code>{error.value.quote}</code>"
     assert refusal(page) == f"{sentence(error.value, language)} {said}"
@@ -287,7 +287,7 @@ TEXT = (
 
 
 def test_the_whole_report_of_one_command():
-    page = report(launched(Controls(), TEXT))
+    page = report(launched(State(), TEXT))
     assert "Framework: Megatron-LM. Understood: 3; ignored: 2; unresolved: 2; wrong: 1." in page
     assert listed(page, "launch_understood", "en") == [
         ["--nnodes", "2 → Nodes"],
@@ -307,7 +307,7 @@ def test_the_whole_report_of_one_command():
 @pytest.mark.parametrize("key", EXAMPLES)
 def test_a_script_as_published_is_reported(key, language):
     text = EXAMPLES[key]["text"]
-    found, page = parse(text), report(launched(Controls(), text, language))
+    found, page = parse(text), report(launched(State(), text, language))
     for part in ("understood", "unresolved", "missing", "ignored"):
         items = getattr(found, part)
         rows = listed(page, f"launch_{part}", language)
@@ -346,7 +346,7 @@ BAD = {
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize(("text", "marked", "place"), BAD.values(), ids=BAD)
 def test_a_bad_value_is_marked_where_it_stands(text, marked, place, language):
-    page = report(launched(Controls(), text, language))
+    page = report(launched(State(), text, language))
     (shown,) = re.findall(r"<pre>(.*?)</pre>", page, re.DOTALL)
     assert re.findall(r"<mark>(.*?)</mark>", shown) == [html.escape(marked)]
     line, column = place
@@ -361,7 +361,7 @@ def test_only_the_line_round_a_bad_value_is_shown():
     text = (
         "#" + "a" * 500 + "\nx.py " + "b" * 500 + " --tensor-model-parallel-size eight " + "c" * 500
     )
-    (shown,) = re.findall(r"<pre>(.*?)</pre>", report(launched(Controls(), text)))
+    (shown,) = re.findall(r"<pre>(.*?)</pre>", report(launched(State(), text)))
     assert len(shown) < 200 + len("<mark></mark>")
     assert "<mark>eight</mark>" in shown
 
@@ -373,21 +373,21 @@ def test_html_in_a_pasted_text_is_text(language):
         "<script>alert(1)</script>",
         '--a="<img src=x onerror=alert(1)>" {"<i>": 1}',
     ):
-        page = launched(Controls(), text, language).partition("<h2>")[2]
+        page = launched(State(), text, language).partition("<h2>")[2]
         assert not re.search(r"<(script|img|b|i)\b", page)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_nothing_pasted_says_what_to_do(language):
     for paste in ("", " \n", None):
-        assert PAGE["launch_empty"][language] in launched(Controls(), paste, language)
+        assert PAGE["launch_empty"][language] in launched(State(), paste, language)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_what_is_no_text_is_said_in_words(language):
     for paste in ([], ["--a"], {}, {"a": 1}, 10**5000, 1.5, True, b"x", "x" * (MAX_TEXT + 1)):
-        page = launched(Controls(), paste, language)
-        for ask in (parse, lambda paste: read_pasted(Asked(paste=paste))):
+        page = launched(State(), paste, language)
+        for ask in (parse, lambda paste: read_pasted(State(paste=paste))):
             with pytest.raises(LayoutError) as error:
                 ask(paste)
             assert refusal(page) == sentence(error.value, language)
@@ -401,14 +401,14 @@ def test_any_text_is_reported(language):
         "x.py --pipeline-model-parallel-layout Ett|ttL --num-layers 3",
     )
     for text in texts:
-        page = report(launched(Controls(), text, language))
+        page = report(launched(State(), text, language))
         titles = [PAGE[name][language] for name in ("launch_asked", "launch_missing")]
         assert any(title in page for title in titles)
 
 
 # -- launch: the controls ------------------------------------------------------------------------
 
-OTHERWISE = Controls(
+OTHERWISE = State(
     nodes=5,
     gpus_per_node="3",
     tp=7,
@@ -423,12 +423,12 @@ OTHERWISE = Controls(
 """A state that has nothing of the commands; the sizes do not even fit."""
 
 
-@pytest.mark.parametrize("before", [Controls(), OTHERWISE], ids=["from the start", "from others"])
+@pytest.mark.parametrize("before", [State(), OTHERWISE], ids=["from the start", "from others"])
 @pytest.mark.parametrize("key", EXAMPLES)
 def test_the_controls_become_the_job_that_a_command_means(key, before):
     one = EXAMPLES[key]
     controls = with_pasted(before, parse(one["text"]))
-    layout, made = read(controls), parse(one["text"]).job().made()
+    layout, made = resolve(controls), parse(one["text"]).job().made()
     assert (layout.mesh, layout.expert, layout.every) == (made.mesh, made.expert, made.every)
     assert (layout.gpus_per_node, layout.framework) == (made.gpus_per_node, made.framework)
     for name, value in one["values"].items():
@@ -439,7 +439,7 @@ def test_the_controls_become_the_job_that_a_command_means(key, before):
 
 
 def test_a_command_says_nothing_of_what_is_shown():
-    shown = replace(Controls(), group_type="moe", more=("embd",), dp_kind="dp-cp")
+    shown = replace(State(), group_type="moe", more=("embd",), dp_kind="dp-cp")
     found = with_pasted(shown, parse("x.py --tensor-model-parallel-size 4 --nnodes 4"))
     assert found == replace(shown, tp=4, pp=1, nodes=4)
 
@@ -450,9 +450,9 @@ def test_levels_and_switches_become_what_their_controls_hold():
         " --hierarchical-context-parallel-sizes 2 4 --account-for-embedding-in-pipeline-split"
         " --account-for-loss-in-pipeline-split"
     )
-    found = with_pasted(Controls(), parse(text))
+    found = with_pasted(State(), parse(text))
     assert (found.cp, found.levels, found.account, found.hybrid) == (8, "2x4", True, False)
-    assert "hcp-l1" in read(found).every
+    assert "hcp-l1" in resolve(found).every
 
 
 # -- launch: the layout as commands --------------------------------------------------------------
@@ -464,12 +464,14 @@ def sections(page: str) -> dict[str, str]:
     return {html.unescape(title): body for title, body in found}
 
 
-def model_of(controls: Controls) -> dict[str, object]:
-    model = {name: typed(getattr(controls, name)) for name in MODEL if getattr(controls, name)}
+def model_of(controls: State) -> dict[str, object]:
+    model = {
+        name: parse_number(getattr(controls, name)) for name in MODEL if getattr(controls, name)
+    }
     return {**model, "account": True} if controls.account else model
 
 
-def command_or_refusal(controls: Controls, target: str) -> str | LayoutError:
+def command_or_refusal(controls: State, target: str) -> str | LayoutError:
     try:
         return emit(job_of(controls), model_of(controls), target)
     except LayoutError as error:
@@ -477,15 +479,15 @@ def command_or_refusal(controls: Controls, target: str) -> str | LayoutError:
 
 
 SHOWN = {
-    "the start": Controls(),
-    "experts": Controls(nodes=4, ep=4, etp="1", experts="64"),
-    "levels": Controls(nodes=4, cp=8, tp=1, levels="2x4", instances="2"),
-    "a model": Controls(layers="32", vpp="2", micro_batch="1", global_batch="64", account=True),
-    "a layout by hand": Controls(layers="Ett|(tt|)*2,ttL", pp=4),
-    "an order": Controls(framework="own", order="dp-tp-cp-ep-pp"),
-    "torchtitan": Controls(framework="torchtitan"),
-    "deepspeed": Controls(framework="deepspeed", pp=1),
-    "llama 3": Controls(framework="llama3"),
+    "the start": State(),
+    "experts": State(nodes=4, ep=4, etp="1", experts="64"),
+    "levels": State(nodes=4, cp=8, tp=1, levels="2x4", instances="2"),
+    "a model": State(layers="32", vpp="2", micro_batch="1", global_batch="64", account=True),
+    "a layout by hand": State(layers="Ett|(tt|)*2,ttL", pp=4),
+    "an order": State(framework="own", order="dp-tp-cp-ep-pp"),
+    "torchtitan": State(framework="torchtitan"),
+    "deepspeed": State(framework="deepspeed", pp=1),
+    "llama 3": State(framework="llama3"),
     **{key: from_preset(key) for key in list(PRESETS)[::6]},
 }
 
@@ -504,7 +506,7 @@ def test_each_framework_says_the_layout_or_why_it_cannot(controls, language):
         (shown,) = re.findall(r'<pre tabindex="0">(.*?)</pre>', body, re.DOTALL)
         assert html.unescape(shown) == text
         assert PAGE["copy_text"][language] in body
-        again, layout = read(with_pasted(OTHERWISE, parse(text))), read(controls)
+        again, layout = resolve(with_pasted(OTHERWISE, parse(text))), resolve(controls)
         assert (again.nodes, again.gpus_per_node) == (layout.nodes, layout.gpus_per_node)
         assert above_one(again) == above_one(layout)
         said += 1
@@ -520,21 +522,21 @@ def test_a_command_of_megatrons_makes_the_very_same_groups():
         if controls.framework == "megatron":
             text = emit(job_of(controls), model_of(controls))
             again = with_pasted(controls, parse(text))
-            assert read(again) == read(controls)
+            assert resolve(again) == resolve(controls)
             assert model_of(again) == model_of(controls)
 
 
 def test_a_framework_without_words_for_the_layout_says_for_what():
-    english = sections(launched(Controls(pp=2)))
+    english = sections(launched(State(pp=2)))
     assert english["DeepSpeed"] == ("<p>DeepSpeed&#x27;s configuration has no words for pp 2.</p>")
-    chinese = sections(launched(Controls(pp=2), "", "zh"))
+    chinese = sections(launched(State(pp=2), "", "zh"))
     assert "<p>DeepSpeed&#x27;s configuration 无法表达 pp 2。</p>" in chinese["DeepSpeed"]
-    own = sections(launched(Controls(framework="own", order="dp-tp-cp-ep-pp")))
+    own = sections(launched(State(framework="own", order="dp-tp-cp-ep-pp")))
     assert own["Megatron-LM"] == "<p>Megatron-LM has no words for the order dp-tp-cp-ep-pp.</p>"
 
 
 def test_what_is_written_is_escaped():
-    page = launched(Controls(layers="<script>t</script>"))
+    page = launched(State(layers="<script>t</script>"))
     assert "<script" not in page
 
 
@@ -543,7 +545,7 @@ def test_what_is_written_is_escaped():
 
 @pytest.mark.parametrize("controls", SHOWN.values(), ids=SHOWN)
 def test_the_check_is_a_script_about_the_layout_on_screen(controls):
-    layout, page = read(controls), launched(controls)
+    layout, page = resolve(controls), launched(controls)
     title = re.escape(f"<summary>{PAGE['check_show']['en']}</summary>")
     (shown,) = re.findall(rf'{title}.*?<pre tabindex="0">(.*?)</pre>', page, re.DOTALL)
     text = html.unescape(shown)
@@ -564,7 +566,7 @@ torchrun --nnodes 4 --nproc-per-node 8 pretrain.py --tensor-model-parallel-size 
 
 def test_one_of_several_runs_is_chosen_on_the_page():
     def shown(run, language="en"):
-        return answer(Controls(), language, asked=Asked(view="launch", paste=TWO_RUNS, run=run))
+        return answer(State(lang=language, view="launch", paste=TWO_RUNS, run=run))
 
     first, second = (one.name for one in parse(TWO_RUNS).runs)
     open_page = shown("").picture
@@ -581,4 +583,4 @@ def test_one_of_several_runs_is_chosen_on_the_page():
 
 
 def test_a_run_stands_in_no_link():
-    assert "run" not in to_query(Controls(), Asked(paste=TWO_RUNS, run="2: pretrain.py"), "en")
+    assert "run" not in to_query(State(paste=TWO_RUNS, run="2: pretrain.py"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import itertools
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,10 +17,10 @@ from groups.conventions import CONVENTIONS
 from groups.job import MEGATRONS, OWN
 from groups.megatron.parallel_state import process_groups
 from groups.presets import PRESETS
-from views.base.inputs import Asked
 from views.base.messages import sentence
 from views.base.names import megatrons_name
-from views.base.state import Controls, from_preset, read
+from views.base.resolve import from_preset, resolve
+from views.base.state import State
 from views.groups.view import by_grid
 from views.page import answer
 
@@ -40,7 +41,7 @@ def test_a_framework_draws_its_own_groups_or_is_refused_with_fixes_that_work(fra
         (1, 1, 1, 1),
         (1, 1, 8 * nodes, 1),
     ):
-        controls = Controls(
+        controls = State(
             group_type="framework", framework=framework, nodes=nodes, tp=tp, cp=cp, pp=pp, ep=ep
         )
         shown = answer(controls)
@@ -51,7 +52,7 @@ def test_a_framework_draws_its_own_groups_or_is_refused_with_fixes_that_work(fra
                 assert answer(controls.changed(alternative)).picture is not None
             continue
         drawn += 1
-        layout = read(controls)
+        layout = resolve(controls)
         own = own_groups(framework, layout)
         assert set(layout.kinds) == set(own)
         for one in layout.shown:
@@ -87,7 +88,7 @@ def own_groups(framework, layout):
 
 
 def test_a_name_that_megatron_has_for_another_group_is_not_taken_for_it():
-    layout = read(Controls(group_type="framework", framework="fairscale", tp=4))
+    layout = resolve(State(group_type="framework", framework="fairscale", tp=4))
     own = {one.name: one for one in layout.shown}
     assert own["mp"].groups().tolist() == layout.every["tp"].groups().tolist()
     assert megatrons_name(layout, own["mp"]) == "tp"
@@ -150,10 +151,10 @@ OWN_ORDERS = {
 @pytest.mark.parametrize("name", OWN_ORDERS)
 def test_an_order_of_ones_own_is_refused_with_megatrons_words_and_a_cure(name, language):
     changes, code, quote = OWN_ORDERS[name]
-    controls = Controls(framework=OWN, **changes)
+    controls = State(framework=OWN, **changes)
     error = refusal_of(controls)
     assert (error.code, error.quote) == (code, quote)
-    status = html.unescape(answer(controls, language).status)
+    status = html.unescape(answer(replace(controls, lang=language)).status)
     assert (PAGE["megatron_says"][language] in status) == bool(quote)
     assert f"<code>{quote}</code>" in status or not quote
     assert sentence(error, language) in status
@@ -167,10 +168,10 @@ def test_an_order_of_ones_own_is_refused_with_megatrons_words_and_a_cure(name, l
     "order", ["dp-tp-cp-ep-pp", "cp-tp-ep-dp-pp", "ep-dp-tp-cp-pp", "tp-pp-cp-dp-ep", "dp-pp-tp"]
 )
 def test_an_order_of_ones_own_makes_megatrons_groups(order):
-    controls = Controls(group_type="moe", framework=OWN, order=order, nodes=4, tp=2, pp=2)
+    controls = State(group_type="moe", framework=OWN, order=order, nodes=4, tp=2, pp=2)
     if order.endswith("pp"):
         controls = controls.changed({"cp": 2, "ep": 4, "etp": 1})
-    layout = read(controls)
+    layout = resolve(controls)
     etp = None if controls.etp == "" else int(controls.etp)
     sizes = {name: getattr(controls, name) for name in ("tp", "cp", "pp", "ep")}
     wanted = process_groups(32, order=order, etp=etp, **sizes)
@@ -185,15 +186,15 @@ def test_an_order_of_ones_own_makes_megatrons_groups(order):
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_a_framework_without_an_axis_says_so_and_offers_the_way_out(language):
-    controls = Controls(framework="llama3", ep=4)
+    controls = State(framework="llama3", ep=4)
     error = refusal_of(controls)
     assert error.control == "ep"
     assert {"ep": 1} in error.alternatives
     assert {"framework": "megatron"} in error.alternatives
     assert not error.quote
-    assert CONVENTIONS["llama3"].name in answer(controls, language).status
+    assert CONVENTIONS["llama3"].name in answer(replace(controls, lang=language)).status
     for group_type in ("ep", "moe", "ep+edp"):
-        missing = refusal_of(Controls(framework="llama3", group_type=group_type))
+        missing = refusal_of(State(framework="llama3", group_type=group_type))
         assert missing.code == "no-such-group"
         assert {"framework": "megatron"} in missing.alternatives
 
@@ -204,14 +205,14 @@ def test_a_framework_without_an_axis_says_so_and_offers_the_way_out(language):
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_is_its_published_layout_in_every_view_and_language(name):
     preset, controls = PRESETS[name], from_preset(name)
-    layout = read(controls)
+    layout = resolve(controls)
     sizes = {axis: layout.mesh.size(axis) for axis in ("tp", "cp", "dp", "pp")}
     assert sizes == {"tp": preset.tp, "cp": preset.cp, "dp": preset.dp, "pp": preset.pp}
     assert (layout.world_size, layout.gpus_per_node) == (preset.world_size, preset.gpus_per_node)
     if preset.ep > 1:
         assert (layout.expert.size("ep"), layout.expert.size("edp")) == (preset.ep, preset.edp)
     for language, view in itertools.product(("en", "zh"), VIEWS):
-        shown = answer(controls, language, asked=Asked(view=view, ranks="0, 3"))
+        shown = answer(replace(controls, lang=language, view=view, ranks="0, 3"))
         assert f'data-view="{view}"' in shown.picture
         assert not shown.status
         assert 'role="alert"' not in shown.picture
@@ -220,25 +221,25 @@ def test_a_preset_is_its_published_layout_in_every_view_and_language(name):
 def test_an_order_that_megatron_refuses_for_a_job_is_not_what_it_is_compared_with_unasked():
     """DeepSeek-V3: dp 128 and edp 2 differ, so pp cannot stand before dp; data before ep can."""
     controls = from_preset("deepseek-v3")
-    unasked = answer(controls, asked=Asked(view="orders")).picture
+    unasked = answer(replace(controls, view="orders")).picture
     assert "tp-cp-dp-ep-pp" in unasked
-    asked = answer(controls, asked=Asked(view="orders", versus="megatron-pp-dp")).picture
+    asked = answer(replace(controls, view="orders", versus="megatron-pp-dp")).picture
     assert 'role="alert"' in asked
     assert "When not using pp-last rank ordering" in asked
 
 
 @pytest.mark.parametrize("changes", [{"instances": 2}, {"levels": "2x2"}, {"hybrid": True}])
 def test_an_option_of_megatrons_is_not_ignored_in_another_framework(changes):
-    refusal = refusal_of(Controls(framework="llama3", **changes))
+    refusal = refusal_of(State(framework="llama3", **changes))
     assert refusal.code == "framework-has-no-option"
     assert refusal.control in changes
     for alternative in refusal.alternatives:
-        assert answer(Controls(framework="llama3", **changes).changed(alternative)).picture
+        assert answer(State(framework="llama3", **changes).changed(alternative)).picture
 
 
 def test_a_name_stands_for_one_group():
     """Fairscale's mp is tp, Megatron's is tp-pp."""
-    refusal = refusal_of(Controls(framework="fairscale", group_type="framework", more=("mp",)))
+    refusal = refusal_of(State(framework="fairscale", group_type="framework", more=("mp",)))
     assert refusal.code == "name-taken"
     assert refusal.alternatives
 
@@ -253,13 +254,13 @@ def test_a_name_stands_for_one_group():
     ],
 )
 def test_a_preset_keeps_the_order_of_its_framework(name, world, mesh):
-    layout = read(from_preset(name))
+    layout = resolve(from_preset(name))
     assert (layout.world_size, str(layout.mesh)) == (world, mesh)
 
 
 def test_deepseek_v3_has_32_expert_groups_that_reach_over_8_nodes():
     controls = from_preset("deepseek-v3")
-    layout = read(controls)
+    layout = resolve(controls)
     assert layout.world_size == 2048
     assert (str(layout.mesh), str(layout.expert)) == (
         "tp1-cp1-dp128-pp16",
@@ -270,7 +271,7 @@ def test_deepseek_v3_has_32_expert_groups_that_reach_over_8_nodes():
     for sizes in ("dp128 · pp16", "ep64 · edp2 · pp16"):
         assert sizes in html.unescape(re.sub(r"<[^>]*>", "", shown.picture)), sizes
     assert layout.kinds == ("dp", "pp", "ep", "edp")  # every kind larger than 1
-    audit = html.unescape(answer(controls, asked=Asked(view="nodes")).picture)
+    audit = html.unescape(answer(replace(controls, view="nodes")).picture)
     warnings = re.findall(r"<li>(.*?)</li>", audit)
     assert len(warnings) == 1
     assert "ep" in warnings[0].split(":")[0].split(" = ")
@@ -278,6 +279,6 @@ def test_deepseek_v3_has_32_expert_groups_that_reach_over_8_nodes():
 
 
 def test_llama_3_numbers_its_ranks_pipeline_before_data():
-    mesh = read(from_preset("llama3-405b-3")).mesh
+    mesh = resolve(from_preset("llama3-405b-3")).mesh
     assert str(mesh) == "tp8-cp16-pp16-dp8"
     assert rank_groups(mesh, "dp")[0].tolist() == list(range(0, 16384, 2048))

@@ -6,16 +6,13 @@ Every value is tried in one view, the views taken in turn; text that would be HT
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pages import draw, state, views_of
 
-from views.base.inputs import Asked, flat
 from views.base.link import from_sent
-from views.base.state import Controls
 from views.page import VIEWS
 
 INJECTION = "<img src=x onerror=alert(1)>"
@@ -79,8 +76,3 @@ def test_what_is_no_state_at_all_is_the_page_as_it_starts():
     start = from_sent("{}")
     for sent in ("", "[]", "3", "{", '{"tp": ' + "1" * 5000 + "}", "[" * 100_000, None, 3, {}):
         assert from_sent(sent) == start, sent
-
-
-def test_every_input_has_a_name_of_its_own():
-    names = Counter(name for name, _ in (*flat(Controls()), *flat(Asked())))
-    assert [name for name, times in names.items() if times > 1] == []

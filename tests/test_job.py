@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ from groups.grouping import plain
 from render.scenes import job as scene
 from render.scenes.job_plan import HALF, NUMBERED, TALL, WHOLE
 from render.svg.job import job_svg
-from views.base.state import Controls, from_preset, read
+from views.base.resolve import from_preset, resolve
+from views.base.state import State
 from views.groups.hero import label_words, layers_of
 from views.groups.sentence import sentence_of, spoken
 from views.page import answer
@@ -211,7 +213,7 @@ def test_the_page_s_script_gets_every_place_as_folds():
 
 # -- the sentence ----------------------------------------------------------------------------------
 
-FIRST = Controls()
+FIRST = State()
 
 
 @pytest.mark.parametrize(
@@ -234,12 +236,12 @@ FIRST = Controls()
             "只有流水线跨出节点。",
         ),
         (
-            Controls(nodes=1, tp=8, pp=1),
+            State(nodes=1, tp=8, pp=1),
             0,
             "It shares each layer with 7 other GPUs. None of its groups leaves the node.",
             "它与另外 7 个 GPU 分担每一层。它的组都不跨出节点。",
         ),
-        (Controls(nodes=1, gpus_per_node=1, tp=1, pp=1), 0, "It works alone.", "它单独工作。"),
+        (State(nodes=1, gpus_per_node=1, tp=1, pp=1), 0, "It works alone.", "它单独工作。"),
         (
             from_preset("deepseek-v3"),
             405,
@@ -252,30 +254,30 @@ FIRST = Controls()
     ],
 )  # fmt: skip
 def test_the_sentence_says_who_is_grouped_with_a_gpu(controls, rank, en, zh):
-    layout = read(controls)
+    layout = resolve(controls)
     assert sentence_of(layout, rank, "en") == en
     assert sentence_of(layout, rank, "zh") == zh
 
 
 def test_gradients_are_averaged_over_cp_too():
-    layout = read(Controls(nodes=4, cp=2))
+    layout = resolve(State(nodes=4, cp=2))
     assert [(role, one.name) for role, one in spoken(layout)] == [
         ("tp", "tp"), ("cp", "cp"), ("pp", "pp"), ("dp", "dp-cp"),
     ]  # fmt: skip
 
 
 def test_the_layers_of_the_stages_stand_beside_them_where_a_model_is_set():
-    assert layers_of(Controls(layers="32"), 2) == ("0–15", "16–31")
-    assert layers_of(Controls(layers="8", vpp="2"), 2) == ("0–1, 4–5", "2–3, 6–7")
-    assert layers_of(Controls(layers="61"), 2) == layers_of(Controls(), 2) == ()
-    page = answer(Controls(layers="32")).picture
+    assert layers_of(State(layers="32"), 2) == ("0–15", "16–31")
+    assert layers_of(State(layers="8", vpp="2"), 2) == ("0–1, 4–5", "2–3, 6–7")
+    assert layers_of(State(layers="61"), 2) == layers_of(State(), 2) == ()
+    page = answer(State(layers="32")).picture
     assert "layers 16–31" in page
 
 
 @pytest.mark.parametrize("preset", ["playground-16", "deepseek-v3", "llama3-405b-3"])
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_first_screen_has_at_most_120_words_before_its_last_picture(preset, language):
-    page = answer(from_preset(preset), language).picture
+    page = answer(replace(from_preset(preset), lang=language)).picture
     first = page[: page.rindex('<svg class="job')]
     words = re.sub(r"<[^>]*>", " ", first)
     assert len(words.split()) <= 120

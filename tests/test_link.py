@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,37 +18,35 @@ from groups.conventions import CONVENTIONS
 from groups.job import OWN
 from groups.presets import PRESETS
 from views.base import form
-from views.base.inputs import Asked, filled, flat
 from views.base.link import (
     LONGEST_QUERY,
     LONGEST_VALUE,
-    OMITTED,
-    Linked,
     from_query,
     from_sent,
     to_query,
     to_sent,
 )
 from views.base.messages import sentence
-from views.base.state import Controls, from_preset, read
+from views.base.resolve import from_preset, resolve
+from views.base.state import FIELDS, UNLINKED, State, fields_of
 from views.orders.view import AUTO
 from views.page import answer
 
 EXAMPLES = Path(__file__).parent / "data" / "launch_commands.json"
 
 
-def again(controls: Controls, asked: Asked, language: str) -> Linked:
-    query = to_query(controls, asked, language)
+def again(state: State) -> State:
+    query = to_query(state)
     assert query.isascii()
     assert len(query) <= LONGEST_QUERY
     assert not set(query) & set("\"'<> \n?#")
     return from_query(query)
 
 
-def outcome(controls: Controls):
+def outcome(controls: State):
     """The layout, or the refusal as the page says it."""
     try:
-        return read(controls)
+        return resolve(controls)
     except LayoutError as error:
         return error.code, error.control, sentence(error, "en"), error.alternatives
 
@@ -70,13 +68,12 @@ def bad_link(query: object) -> LayoutError:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_preset_is_the_same_layout_from_its_link(preset, language):
     controls = from_preset(preset)
-    found = again(controls, Asked(), language)
-    assert read(found.controls) == read(controls)
-    assert {name: str(value) for name, value in vars(found.controls).items()} == {
-        name: str(value) for name, value in vars(controls).items()
+    found = again(replace(controls, lang=language))
+    assert resolve(found) == resolve(controls)
+    assert {name: str(value) for name, value in vars(found).items() if name != "lang"} == {
+        name: str(value) for name, value in vars(controls).items() if name != "lang"
     }
-    assert found.asked == Asked()
-    assert (found.language or "en") == language
+    assert found.language == language
 
 
 ASKED = {
@@ -91,12 +88,8 @@ ASKED = {
 }
 
 
-WITHIN = ("collectives", "pipeline", "memory", "traffic")
-"""Fields of Asked that are states themselves."""
-
-
 def test_all_that_views_ask_is_tried():
-    assert {*ASKED, *OMITTED} == {field.name for field in fields(Asked)} - {*WITHIN}
+    assert {*ASKED, *UNLINKED} == {*FIELDS} - {*INPUTS, *fields_of("job"), "lang"}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -104,26 +97,23 @@ def test_all_that_views_ask_is_tried():
     ("name", "value"), [(name, value) for name, values in ASKED.items() for value in values]
 )
 def test_what_a_view_asks_comes_back(name, value, language):
-    asked = replace(Asked(), **{name: value})
-    found = again(Controls(tp=4), asked, language)
-    assert found == Linked(Controls(tp=4), asked, None if language == "en" else language)
-    shown, drawn = (
-        answer(controls, language, asked=asked)
-        for controls, asked in ((Controls(tp=4), asked), (found.controls, found.asked))
-    )
-    assert shown == drawn
+    state = State(tp=4, **{name: value}, lang=language)
+    found = again(state)
+    assert replace(found, lang=language) == state
+    assert found.lang == ("" if language == "en" else language)
+    assert answer(found) == answer(state)
 
 
-INPUTS = [name for view in WITHIN for name, _ in flat(getattr(Asked(), view))]
+INPUTS = fields_of("collectives", "pipeline", "model", "training", "memory", "traffic")
 
 
 @pytest.mark.parametrize("name", INPUTS)
 @pytest.mark.parametrize("text", ["4", "no such & thing=1", "é\0\u2028|*"])
 def test_every_input_of_every_view_comes_back(name, text):
-    asked = filled(Asked(), {name: text})
-    assert asked != Asked()
-    assert again(Controls(), asked, "en") == Linked(Controls(), asked, None)
-    assert from_sent(to_sent(Controls(), asked, "zh")) == Linked(Controls(), asked, "zh")
+    state = State(**{name: text})
+    assert state != State()
+    assert again(state) == state
+    assert from_sent(to_sent(replace(state, lang="zh"))) == replace(state, lang="zh")
 
 
 CHANGED = {
@@ -154,15 +144,15 @@ CHANGED = {
 
 
 def test_every_control_is_tried():
-    assert list(CHANGED) == [field.name for field in fields(Controls)]
+    assert list(CHANGED) == [*fields_of("job")]
 
 
 @pytest.mark.parametrize(
     ("name", "value"), [(name, value) for name, values in CHANGED.items() for value in values]
 )
 def test_a_control_comes_back_as_it_was_typed_refused_or_not(name, value):
-    controls = replace(Controls(), **{name: value})
-    found = again(controls, Asked(), "en").controls
+    controls = replace(State(), **{name: value})
+    found = again(controls)
     if name == "more":
         assert ",".join(found.more) == ",".join(value)
     else:
@@ -174,51 +164,50 @@ def test_a_control_comes_back_as_it_was_typed_refused_or_not(name, value):
 @pytest.mark.parametrize("query", ["v=1", "v=1&tp=4", "?v=1&lang=zh"])
 def test_a_link_of_version_1_without_a_type_still_shows_dp_tp_and_pp(query):
     linked = from_query(query)
-    assert linked.controls.group_type == "dp+tp+pp"
-    assert read(linked.controls).kinds == ("dp", "tp", "pp")
-    assert from_query(f"{query}&group_type=moe").controls.group_type == "moe"
-    kept = to_query(linked.controls, linked.asked, "en")
+    assert linked.group_type == "dp+tp+pp"
+    assert resolve(linked).kinds == ("dp", "tp", "pp")
+    assert from_query(f"{query}&group_type=moe").group_type == "moe"
+    kept = to_query(linked)
     assert kept.startswith("v=2&group_type=dp%2Btp%2Bpp")
-    assert from_query(kept).controls == linked.controls
+    assert from_query(kept) == linked
 
 
 @pytest.mark.parametrize("query", ["", "?", "v=2", "?v=2", "__theme=dark", "v=2&__theme=dark"])
 def test_an_empty_query_is_the_page_as_it_starts(query):
-    assert from_query(query) == Linked(Controls(), Asked(), None)
+    assert from_query(query) == State()
 
 
 def test_only_what_differs_from_the_start_is_written():
-    assert to_query(Controls(), Asked(), "en") == ""
-    assert to_query(Controls(), Asked(), "zh") == "v=2&lang=zh"
-    query = to_query(Controls(nodes=4, more=("embd",), hybrid=True), Asked(rank="3"), "en")
+    assert to_query(State()) == ""
+    assert to_query(State(lang="zh")) == "v=2&lang=zh"
+    query = to_query(State(nodes=4, more=("embd",), hybrid=True, rank="3"))
     assert query == "v=2&more=embd&nodes=4&hybrid=1&rank=3"
-    assert to_query(Controls(nodes="2", gpus_per_node=8, tp=2), Asked(rank=""), "en") == ""
+    assert to_query(State(nodes="2", gpus_per_node=8, tp=2, rank="")) == ""
 
 
 def test_what_was_pasted_is_in_no_link():
     secret = "torchrun --nnodes 2 train.py --api-key hunter2"
-    asked = Asked(view="launch", paste=secret)
-    query = to_query(Controls(), asked, "en")
+    query = to_query(State(view="launch", paste=secret))
     assert query == "v=2&show=launch"
-    assert from_query(query).asked.paste == ""
+    assert from_query(query).paste == ""
     assert "paste" in bad_link("v=1&paste=x").facts["value"]
     for one in json.loads(EXAMPLES.read_text("utf-8"))["examples"]:
-        assert to_query(Controls(), Asked(paste=one["text"]), "en") == ""
+        assert to_query(State(paste=one["text"])) == ""
 
 
 def test_what_is_too_long_for_an_address_is_left_out():
-    assert to_query(Controls(tp=4, order="x" * (LONGEST_VALUE + 1)), Asked(), "en") == "v=2&tp=4"
+    assert to_query(State(tp=4, order="x" * (LONGEST_VALUE + 1))) == "v=2&tp=4"
     wide = "\u4e2d" * LONGEST_VALUE  # nine characters each in an address
-    assert to_query(Controls(tp=4, order=wide), Asked(), "en") == ""
-    asked = Asked(ranks="1," * (LONGEST_VALUE // 2))
-    assert again(Controls(tp=4), asked, "en").asked == asked
+    assert to_query(State(tp=4, order=wide)) == ""
+    state = State(tp=4, ranks="1," * (LONGEST_VALUE // 2))
+    assert again(state) == state
 
 
 @pytest.mark.parametrize("name", ["nodes", "tp", "order", "layers", "etp"])
 def test_what_only_a_program_sends_does_not_stop_the_page(name):
     for value in (10**5000, "\ud800", None, [1], {"a": 1}, float("nan"), b"\0"):
-        controls = replace(Controls(), **{name: value})
-        again(controls, Asked(), "en")
+        controls = replace(State(), **{name: value})
+        again(controls)
         found = answer(controls)
         assert found.status or found.picture
 
@@ -282,17 +271,17 @@ def test_a_tampered_link_is_refused_by_the_part_that_is_wrong(case):
 
 @pytest.mark.parametrize("text", ["%zz", "\0", "%00", "%ff", "é", "2;3", "0x10", "1e9"])
 def test_garbage_in_a_size_is_a_state_that_the_page_refuses(text):
-    found = from_query(f"v=1&tp={text}").controls
+    found = from_query(f"v=1&tp={text}")
     with pytest.raises(LayoutError) as refusal:
-        read(found)
+        resolve(found)
     assert refusal.value.control == "tp"
     assert "refusal" in answer(found).status
-    assert again(found, Asked(), "en").controls == found
+    assert again(found) == found
 
 
 # -- fuzz ----------------------------------------------------------------------------------------
 
-NAMES = [field.name for state in (Controls, Asked) for field in fields(state)]
+NAMES = [*FIELDS]
 PARTS = st.sampled_from(
     [
         *(f"{name}=" for name in (*NAMES, "v", "show", "lang", "__theme")),
@@ -319,7 +308,7 @@ SURROGATES = st.characters(categories=["Cs", "L", "N", "P", "Z", "C"])
 TEXT = st.text() | st.text(SURROGATES) | st.lists(PARTS, max_size=30).map("".join)
 
 
-def linked_or_refusal(text: str) -> Linked | LayoutError:
+def linked_or_refusal(text: str) -> State | LayoutError:
     try:
         return from_query(text)
     except LayoutError as error:
@@ -336,12 +325,12 @@ def test_any_text_is_a_state_or_a_bad_link(text):
         assert found.code == "bad-link"
         assert sentence(found, "zh")
         return
-    assert found.language in (*LANGUAGES, None)
-    assert found.asked.view in VIEWS
-    written = again(found.controls, found.asked, found.language or "en")
-    assert again(written.controls, written.asked, written.language or "en") == written
+    assert found.lang in (*LANGUAGES, "")
+    assert found.view in VIEWS
+    written = again(found)
+    assert again(written) == written
     if text.isascii():
-        assert (written.controls, written.asked) == (found.controls, found.asked)
+        assert replace(written, lang=found.lang) == found
 
 
 @given(st.none() | st.integers() | st.floats() | st.binary() | st.lists(st.text()) | st.booleans())
@@ -357,22 +346,23 @@ CHOSEN = {
     "dp_kind": st.sampled_from(sorted(DP_KINDS)),
     "view": st.sampled_from(sorted(VIEWS)),
     "preset": st.sampled_from(["", *PRESETS]),
+    "lang": st.sampled_from(["", *LANGUAGES]),
     "hybrid": st.booleans(),
     "account": st.booleans(),
     "more": st.lists(st.text(max_size=20), max_size=5).map(tuple),
 }
 
 
-def states(state):
-    optional = {name: CHOSEN.get(name, TYPED) for name, _ in flat(state())}
-    return st.fixed_dictionaries({}, optional=optional).map(lambda given: filled(state(), given))
+STATES = st.fixed_dictionaries({}, optional={name: CHOSEN.get(name, TYPED) for name in FIELDS}).map(
+    lambda given: State(**given)
+)
 
 
-@given(states(Controls), states(Asked), st.sampled_from(sorted(LANGUAGES)))
+@given(STATES)
 @settings(max_examples=150, deadline=None)
-def test_what_the_page_writes_can_always_be_read(controls, asked, language):
-    found = again(controls, asked, language)
-    assert again(found.controls, found.asked, language) == found
+def test_what_the_page_writes_can_always_be_read(state):
+    found = again(state)
+    assert again(found) == found
 
 
 # -- in the page ---------------------------------------------------------------------------------
@@ -383,13 +373,12 @@ HOSTILE = ['"><script>alert(1)</script>', "' onmouseover='alert(1)", "&quot;&lt;
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize("nodes", [2, 0])
 def test_a_link_stays_inside_its_attribute(text, nodes):
-    controls = Controls(nodes=nodes, layers=text, etp="", order=text)
-    asked = Asked(rank=text, ranks=text, kept=text, versus=text)
-    query = to_query(controls, asked, "en")
+    controls = State(nodes=nodes, layers=text, etp="", order=text)
+    query = to_query(replace(controls, rank=text, ranks=text, kept=text, versus=text))
     page = form.opener(query, "open")
     (attribute,) = re.findall(r'data-query="([^"]*)"', page)
     assert html.unescape(attribute) == query
     assert not set(attribute) & set("<>'\n\0")
     found = from_query(query)
-    assert (found.controls.layers, found.asked.ranks, found.asked.kept) == (text,) * 3
+    assert (found.layers, found.ranks, found.kept) == (text,) * 3
     assert "<script" not in page

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import fields, replace
+from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -22,18 +22,19 @@ from render.svg.shards import LOCAL, MOST, NONE, OWN, STALE, WHOLE, Shards, shar
 from texts.memory import MEMORY, MEMORY_CONTROLS
 from training.memory.per_stage import PARTS, largest
 from views.base.model import model_of
-from views.base.state import Controls, read
+from views.base.resolve import resolve
+from views.base.state import State, fields_of
 from views.memory.grid import stage_of_ranks
 from views.memory.inputs import GIB, problem_of
-from views.memory.view import MemoryAsked, memory_html
+from views.memory.view import memory_html
 from views.memory.zero import MOMENTS, sharing_group
 
 CSS = (Path(__file__).parents[1] / "views" / "memory" / "view.css").read_text(encoding="utf-8")
 LANGUAGES = ("en", "zh")
 
 
-def shown(controls: Controls, asked: MemoryAsked, language: str = "en") -> str:
-    return memory_html(read(controls), controls, asked, language)
+def shown(state: State, language: str = "en") -> str:
+    return memory_html(resolve(state), state, language)
 
 
 class _Tags(HTMLParser):
@@ -63,27 +64,25 @@ def assert_whole(html: str) -> None:
 
 
 JOBS = {
-    "as it starts": (Controls(), MemoryAsked()),
-    "dense": (Controls(nodes=8, tp=8, pp=4, layers="80", global_batch="128"), MemoryAsked()),
-    "experts": (
-        Controls(nodes=256, tp=1, pp=16, ep=64, experts="256", schedule="dualpipe"),
-        MemoryAsked(spread="nearly"),
+    "as it starts": State(),
+    "dense": State(nodes=8, tp=8, pp=4, layers="80", global_batch="128"),
+    "experts": State(
+        nodes=256, tp=1, pp=16, ep=64, experts="256", schedule="dualpipe", spread="nearly"
     ),
-    "interleaved": (
-        Controls(nodes=8, tp=8, pp=8, vpp="3", layers="96"),
-        MemoryAsked(zero="3", recompute="full", precision="fp16-fp16"),
+    "interleaved": State(
+        nodes=8, tp=8, pp=8, vpp="3", layers="96", zero="3", recompute="full", precision="fp16-fp16"
     ),
-    "instances": (Controls(nodes=8, tp=2, cp=2, pp=2, instances=2), MemoryAsked(zero="2")),
-    "a world of one": (Controls(nodes=1, gpus_per_node="1", tp=1, pp=1), MemoryAsked()),
-    "large": (Controls(nodes=2048, tp=8, pp=16, layers="126", account=True), MemoryAsked()),
+    "instances": State(nodes=8, tp=2, cp=2, pp=2, instances=2, zero="2"),
+    "a world of one": State(nodes=1, gpus_per_node="1", tp=1, pp=1),
+    "large": State(nodes=2048, tp=8, pp=16, layers="126", account=True),
 }
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("name", JOBS)
 def test_a_job_is_answered_whole(name, language):
-    controls, asked = JOBS[name]
-    html = shown(controls, asked, language)
+    state = JOBS[name]
+    html = shown(state, language)
     assert_whole(html)
     assert 'class="refusal"' not in html
     assert "memory-verdict" in html
@@ -91,11 +90,11 @@ def test_a_job_is_answered_whole(name, language):
 
 
 def test_the_verdict_says_what_the_model_says():
-    controls, asked = JOBS["experts"]
-    layout = read(controls)
-    problem = problem_of(layout, controls, asked)
+    state = JOBS["experts"]
+    layout = resolve(state)
+    problem = problem_of(layout, state)
     most = largest(problem.stages())
-    html = unescape(shown(controls, asked))
+    html = unescape(shown(state))
     assert most.total > 80 * GIB
     assert f"PP {most.stage} needs {most.total / GIB:,.1f} GiB" in html
     assert f"{(most.total - 80 * GIB) / GIB:,.1f} GiB more than the 80.0 GiB" in html
@@ -108,78 +107,62 @@ def cures_of(html: str) -> list[dict[str, str]]:
     return [json.loads(unescape(data)) for data in found]
 
 
-def cured(controls: Controls, asked: MemoryAsked, change: dict[str, str]):
-    """As the page does it: what a button sets, of the view or of the column."""
-    own = {name: value for name, value in change.items() if hasattr(asked, name)}
-    column = {name: value for name, value in change.items() if name not in own}
-    return controls.changed(column), replace(asked, **own)
-
-
 TOO_FULL = {
     "experts": JOBS["experts"],
-    "no sharding": (Controls(nodes=4, tp=4, pp=1, layers="80"), MemoryAsked(zero="0")),
-    "large batches": (
-        Controls(nodes=8, tp=8, pp=4, layers="80", micro_batch="8"),
-        MemoryAsked(recompute="none"),
-    ),
+    "no sharding": State(nodes=4, tp=4, pp=1, layers="80", zero="0"),
+    "large batches": State(nodes=8, tp=8, pp=4, layers="80", micro_batch="8", recompute="none"),
 }
 
 
 @pytest.mark.parametrize("name", TOO_FULL)
 def test_every_way_to_fit_that_is_offered_fits(name):
-    controls, asked = TOO_FULL[name]
-    ways = cures_of(shown(controls, asked))
+    state = TOO_FULL[name]
+    ways = cures_of(shown(state))
     assert ways
     for change in ways:
-        html = shown(*cured(controls, asked, change))
+        html = shown(state.changed(change))
         assert "memory-verdict fits" in html, change
 
 
 REFUSED = {
-    "heads over tp": (Controls(nodes=8, tp=64, pp=1), MemoryAsked(model="llama3-8b")),
-    "layers over pp": (Controls(nodes=8, tp=8, pp=4, layers="126"), MemoryAsked(spread="equal")),
-    "experts over ep": (Controls(nodes=8, tp=1, pp=4, ep=16), MemoryAsked(model="mixtral-8x7b")),
-    "sequence over cp": (Controls(nodes=8, cp=4), MemoryAsked(sequence="4100")),
-    "batch over dp": (Controls(nodes=8, global_batch="7"), MemoryAsked()),
-    "too few micro-batches": (
-        Controls(nodes=8, tp=8, pp=8, vpp="2", layers="96", global_batch="4"),
-        MemoryAsked(),
-    ),
-    "chunks of 1F1B": (
-        Controls(nodes=8, pp=8, vpp="2", layers="96", schedule="1f1b"),
-        MemoryAsked(),
-    ),
-    "dense and top-k": (Controls(), MemoryAsked(top_k="2")),
-    "capacity": (Controls(), MemoryAsked(capacity="none")),
+    "heads over tp": State(nodes=8, tp=64, pp=1, model="llama3-8b"),
+    "layers over pp": State(nodes=8, tp=8, pp=4, layers="126", spread="equal"),
+    "experts over ep": State(nodes=8, tp=1, pp=4, ep=16, model="mixtral-8x7b"),
+    "sequence over cp": State(nodes=8, cp=4, sequence="4100"),
+    "batch over dp": State(nodes=8, global_batch="7"),
+    "too few micro-batches": State(nodes=8, tp=8, pp=8, vpp="2", layers="96", global_batch="4"),
+    "chunks of 1F1B": State(nodes=8, pp=8, vpp="2", layers="96", schedule="1f1b"),
+    "dense and top-k": State(top_k="2"),
+    "capacity": State(capacity="none"),
 }
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_is_refused_with_cures_that_work(name, language):
-    controls, asked = REFUSED[name]
-    html = shown(controls, asked, language)
+    state = REFUSED[name]
+    html = shown(state, language)
     assert_whole(html)
     assert 'class="refusal"' in html
     cures = cures_of(html)
     assert cures
     for change in cures:
-        assert 'class="refusal"' not in shown(*cured(controls, asked, change)), change
+        assert 'class="refusal"' not in shown(state.changed(change)), change
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_layers_that_do_not_divide_differ_by_one_and_the_page_says_so(language):
     even, uneven = (
-        Controls(nodes=8, tp=8, pp=4, layers="128"),
-        Controls(nodes=8, tp=8, pp=4, layers="126"),
+        State(nodes=8, tp=8, pp=4, layers="128"),
+        State(nodes=8, tp=8, pp=4, layers="126"),
     )
     said = MEMORY["note_nearly"][language].format(layers=126, stages=4)
-    assert said in unescape(shown(uneven, MemoryAsked(), language))
-    assert said not in unescape(shown(uneven, MemoryAsked(spread="nearly"), language))
-    problem = problem_of(read(uneven), uneven, MemoryAsked())
+    assert said in unescape(shown(uneven, language))
+    assert said not in unescape(shown(replace(uneven, spread="nearly"), language))
+    problem = problem_of(resolve(uneven), uneven)
     assert [stage.parameters.layers for stage in problem.stages()] == [32, 32, 31, 31]
-    problem = problem_of(read(even), even, MemoryAsked())
-    assert (problem.split.spread, MemoryAsked().spread) == ("equal", "")
+    problem = problem_of(resolve(even), even)
+    assert problem.split.spread == "equal"
 
 
 STRANGE = [
@@ -201,9 +184,9 @@ STRANGE = [
 
 
 @pytest.mark.parametrize("value", STRANGE, ids=repr)
-@pytest.mark.parametrize("name", [field.name for field in fields(MemoryAsked)])
+@pytest.mark.parametrize("name", fields_of("model", "training", "memory"))
 def test_strange_input_is_answered_in_words(name, value):
-    html = shown(Controls(), MemoryAsked(**{name: value}))
+    html = shown(State(**{name: value}))
     assert_whole(html)
     assert "<b>&" not in html
     assert "Traceback" not in html
@@ -214,7 +197,7 @@ def test_strange_input_is_answered_in_words(name, value):
     "name", ["layers", "experts", "vpp", "micro_batch", "global_batch", "account"]
 )
 def test_strange_numbers_of_the_column_are_answered_in_words(name, value):
-    assert_whole(shown(Controls(**{name: value}), MemoryAsked()))
+    assert_whole(shown(State(**{name: value})))
 
 
 small = st.sampled_from(["", "1", "2", "3", "8", "96"])
@@ -223,7 +206,7 @@ small = st.sampled_from(["", "1", "2", "3", "8", "96"])
 @settings(deadline=None, max_examples=60)
 @given(
     st.builds(
-        Controls,
+        State,
         nodes=st.sampled_from([1, 8]),
         tp=st.sampled_from([1, 2, 8]),
         pp=st.sampled_from([1, 2, 4]),
@@ -235,9 +218,6 @@ small = st.sampled_from(["", "1", "2", "3", "8", "96"])
         vpp=small,
         global_batch=small,
         schedule=st.sampled_from(["", "gpipe", "interleaved", "zb-v", "dualpipe"]),
-    ),
-    st.builds(
-        MemoryAsked,
         model=st.sampled_from(["", "gpt3-175b", "mixtral-8x7b", "deepseek-v3"]),
         heads=small,
         zero=st.sampled_from(["", "0", "1", "2", "3"]),
@@ -245,29 +225,29 @@ small = st.sampled_from(["", "1", "2", "3", "8", "96"])
         of_rank=small,
     ),
 )
-def test_any_layout_of_any_framework_is_answered(controls, asked):
+def test_any_layout_of_any_framework_is_answered(state):
     try:
-        layout = read(controls)
+        layout = resolve(state)
     except LayoutError:
         return
-    assert_whole(memory_html(layout, controls, asked, "zh"))
+    assert_whole(memory_html(layout, state, "zh"))
 
 
 # -- which model ---------------------------------------------------------------------------------
 
 
 def test_what_is_typed_in_the_view_counts_before_the_column_and_that_before_the_preset():
-    chosen = model_of(MemoryAsked(model="gpt3-175b", heads="48"), Controls(layers="48"))
+    chosen = model_of(State(model="gpt3-175b", heads="48", layers="48"))
     assert (chosen.model.layers, chosen.model.heads, chosen.model.hidden) == (48, 48, 12288)
     assert set(chosen.changed) == {"layers", "heads"}
-    html = unescape(shown(Controls(layers="48"), MemoryAsked(model="gpt3-175b", heads="48")))
+    html = unescape(shown(State(layers="48", model="gpt3-175b", heads="48")))
     assert "In place of the preset's: Transformer layers 48, Attention heads 48" in html
 
 
 def test_without_a_model_the_layers_and_experts_of_the_column_choose_one():
-    assert model_of(MemoryAsked(), Controls(layers="126")).preset == "llama3-405b"
-    assert model_of(MemoryAsked(), Controls(experts="256")).preset == "deepseek-v3"
-    assert model_of(MemoryAsked(), Controls()).is_matched
+    assert model_of(State(layers="126")).preset == "llama3-405b"
+    assert model_of(State(experts="256")).preset == "deepseek-v3"
+    assert model_of(State()).is_matched
 
 
 @pytest.mark.parametrize(
@@ -275,12 +255,12 @@ def test_without_a_model_the_layers_and_experts_of_the_column_choose_one():
     [("", "No model is chosen"), ("126", "Taken for the layers"), ("13", "No published model")],
 )
 def test_the_view_says_where_the_model_comes_from(layers, words):
-    html = shown(Controls(layers=layers, pp=1), MemoryAsked())
+    html = shown(State(layers=layers, pp=1))
     assert words in html
 
 
 def test_sizes_that_follow_from_hidden_follow_it():
-    chosen = model_of(MemoryAsked(model="gpt3-175b", hidden="6144"), Controls())
+    chosen = model_of(State(model="gpt3-175b", hidden="6144"))
     assert (chosen.model.head_dim, chosen.model.ffn) == (64, 24576)
 
 
@@ -290,16 +270,16 @@ def test_sizes_that_follow_from_hidden_follow_it():
 @pytest.mark.parametrize("framework", sorted(CONVENTIONS))
 def test_the_stage_of_each_rank_is_its_pp_coordinate(framework):
     try:
-        layout = read(Controls(nodes=2, tp=1, pp=1, framework=framework))
+        layout = resolve(State(nodes=2, tp=1, pp=1, framework=framework))
     except LayoutError:
-        layout = read(Controls(nodes=2, tp=1, pp=16, framework=framework))
+        layout = resolve(State(nodes=2, tp=1, pp=16, framework=framework))
     stage = stage_of_ranks(layout)
     stated = [coordinates(layout.mesh, rank).get("pp", 0) for rank in range(layout.world_size)]
     assert stage.tolist() == stated
 
 
 def test_the_group_that_shares_is_that_of_data_and_context():
-    layout = read(Controls(nodes=2, tp=2, cp=2, pp=2, instances=2))
+    layout = resolve(State(nodes=2, tp=2, cp=2, pp=2, instances=2))
     assert sharing_group(layout, 1).members(0).tolist() == [0, 2, 4, 6]
     assert sharing_group(layout, 2).members(0).tolist() == [0, 2]
 
@@ -382,7 +362,7 @@ def test_both_languages_say_the_same_facts(name):
 
 
 def test_every_input_has_its_words():
-    assert set(MEMORY_CONTROLS) == {field.name for field in fields(MemoryAsked)}
+    assert set(MEMORY_CONTROLS) == set(fields_of("model", "training", "memory"))
 
 
 def test_every_moment_and_part_has_its_words():

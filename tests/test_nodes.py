@@ -10,12 +10,12 @@ from pages import LAYOUTS, groups_of, shown, spans, table, text_of
 
 from descriptions import PAGE, counted
 from groups.audit import DOMAINS
-from views.base.state import read
+from views.base.resolve import resolve
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_the_audit_counts_what_crosses_as_the_lists_of_groups_do(name):
-    layout = read(LAYOUTS[name])
+    layout = resolve(LAYOUTS[name])
     groups = groups_of(layout)
     rows = table(shown(LAYOUTS[name], "nodes"), "audit")
     domains = sorted({layout.gpus_per_node, *DOMAINS})
@@ -47,7 +47,7 @@ LATENCY_BOUND = {"tp", "ep", "etp", "tp-ep"}
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_only_groups_that_a_layer_waits_for_are_warned_of_and_only_where_they_leave(name, language):
-    layout = read(LAYOUTS[name])
+    layout = resolve(LAYOUTS[name])
     groups = groups_of(layout)
     picture = shown(LAYOUTS[name], "nodes", language)
     items = [text_of(item) for item in re.findall(r"<li>(.*?)</li>", picture)]

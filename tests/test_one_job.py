@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 
 import pytest
 
@@ -11,9 +10,10 @@ from formats.launch.args import parse
 from groups import LayoutError
 from groups.presets import PRESETS
 from training.models import model_of_preset
-from views.base.link import MODEL_FIELDS, from_query, from_sent, to_query
+from views.base.link import from_query, from_sent, to_query
 from views.base.model import model_of
-from views.base.state import Controls, read
+from views.base.resolve import resolve
+from views.base.state import FIELDS, State, fields_of
 from views.base.training import batch_of, virtual_stages
 from views.column import column_html, preset_states
 from views.launch.view import stated, training_stated
@@ -33,9 +33,9 @@ def opened(**state):
 
 def micro_batches_of(now) -> dict[str, int]:
     """How many micro-batches each view takes, from what it works with."""
-    layout = read(now.controls)
-    memory = problem_of(layout, now.controls, now.asked.memory)
-    question = question_of(layout, now.controls, now.asked.memory, now.asked.traffic)
+    layout = resolve(now)
+    memory = problem_of(layout, now)
+    question = question_of(layout, now)
     job = job_of(layout, question)
     found = {
         "memory": memory.training.micro_batches,
@@ -43,7 +43,7 @@ def micro_batches_of(now) -> dict[str, int]:
         "search": job.global_batch // (memory.split.dp * memory.training.micro_batch),
     }
     if layout.mesh.size("pp") > 1:
-        pipeline = schedule_of(memory.training.schedule, layout, now.controls, now.asked.pipeline)
+        pipeline = schedule_of(memory.training.schedule, layout, now)
         found["pipeline"] = pipeline.m
     return found
 
@@ -75,15 +75,15 @@ def test_a_batch_that_is_typed_once_counts_everywhere(state, count):
 
 def test_a_schedule_that_needs_virtual_stages_has_as_many_in_every_view():
     now = opened(pp=4, schedule="interleaved")
-    layout = read(now.controls)
-    memory = problem_of(layout, now.controls, now.asked.memory)
-    pipeline = schedule_of("interleaved", layout, now.controls, now.asked.pipeline)
-    assert memory.split.vpp == pipeline.chunks == virtual_stages(now.controls) == 2
+    layout = resolve(now)
+    memory = problem_of(layout, now)
+    pipeline = schedule_of("interleaved", layout, now)
+    assert memory.split.vpp == pipeline.chunks == virtual_stages(now) == 2
 
 
 def test_batches_that_contradict_one_another_are_refused_with_fixes_that_work():
-    controls = Controls(pp=4, global_batch="64", micro_batches="12")
-    layout = read(controls)
+    controls = State(pp=4, global_batch="64", micro_batches="12")
+    layout = resolve(controls)
     with pytest.raises(LayoutError) as refused:
         batch_of(layout, controls)
     assert (refused.value.code, refused.value.control) == ("batches-disagree", "micro_batches")
@@ -93,7 +93,7 @@ def test_batches_that_contradict_one_another_are_refused_with_fixes_that_work():
 
 def test_the_pipeline_endpoint_takes_the_pages_batch_where_none_is_said():
     answer = json.loads(pipeline_schedule(p=4, ops=False))
-    assert answer["m"] == batch_of(read(Controls(pp=4)), Controls(pp=4)).micro_batches
+    assert answer["m"] == batch_of(resolve(State(pp=4)), State(pp=4)).micro_batches
 
 
 # -- published layouts ---------------------------------------------------------------------------
@@ -105,7 +105,7 @@ def test_choosing_a_preset_opens_its_own_model_or_asks_for_it():
         now = opened(**STATES[name])
         own = model_of_preset(name)
         try:
-            model = model_of(now.asked.memory, now.controls).model
+            model = model_of(now).model
         except LayoutError as error:
             model = None if error.code == "model-incomplete" else own
         if name != "playground-16" and model != own:  # it names no model
@@ -115,7 +115,7 @@ def test_choosing_a_preset_opens_its_own_model_or_asks_for_it():
 
 def test_the_sizes_that_a_preset_asks_for_make_its_model():
     state = {**STATES["glm-130b"], "vocabulary": "150528"}
-    model = model_of(opened(**state).asked.memory, opened(**state).controls).model
+    model = model_of(opened(**state)).model
     assert (model.layers, model.hidden, model.ffn, model.heads) == (70, 12288, 32768, 96)
 
 
@@ -136,9 +136,8 @@ def test_the_sizes_that_a_preset_asks_for_make_its_model():
 )
 def test_links_with_names_of_old_open_what_they_opened(old, now):
     found = from_query(old)
-    assert {name: getattr(found.controls, name) for name in now} == now
-    again = to_query(found.controls, found.asked, "en")
-    assert from_query(again).controls == found.controls
+    assert {name: getattr(found, name) for name in now} == now
+    assert from_query(to_query(found)) == found
 
 
 # -- the column and launch files -----------------------------------------------------------------
@@ -161,8 +160,8 @@ def test_what_a_script_says_of_the_training_reaches_every_view():
         "--global-batch-size 64"
     )
     before = STATES["deepseek-v3"]
-    now = opened(**{**before, **stated(opened(**before).controls, parse(script))})
-    problem = problem_of(read(now.controls), now.controls, now.asked.memory)
+    now = opened(**{**before, **stated(opened(**before), parse(script))})
+    problem = problem_of(resolve(now), now)
     model, training = problem.model, problem.training
     assert (problem.chosen.preset, model.sequence) == ("llama3-70b", 2048)
     assert (training.zero, training.recompute, training.sequence_parallel) == (1, "full", True)
@@ -175,11 +174,12 @@ def test_a_shape_that_nobody_published_is_the_readers_own_and_what_lacks_is_aske
     assert said == {"model": "own", "hidden": "512", "heads": "8", "sequence": "128"}
     now = opened(layers="7", **said)
     with pytest.raises(LayoutError) as refused:
-        model_of(now.asked.memory, now.controls)
+        model_of(now)
     assert refused.value.facts["missing"] == ("vocabulary",)
 
 
 def test_a_preset_says_every_field_of_model_and_training_anew():
-    names = {field.name for field in fields(type(opened().asked.memory))}
-    assert set(MODEL_FIELDS) <= names
-    assert {field for state in STATES.values() for field in state} & names <= set(MODEL_FIELDS)
+    said = {field for state in STATES.values() for field in state}
+    assert said & {*fields_of("model", "training")} <= {
+        n for n, row in FIELDS.items() if row.published
+    }

@@ -4,37 +4,38 @@ from __future__ import annotations
 
 import html
 import re
+from dataclasses import replace
 
 import pytest
 from pages import MOE, groups_of, shown, spans, table, text_of
 
 from descriptions import PAGE, counted
 from groups.conventions import CONVENTIONS
-from views.base.inputs import Asked
-from views.base.state import Controls, read
+from views.base.resolve import resolve
+from views.base.state import State
 from views.page import answer
 
 COMPARED = {
-    "Megatron's two orders": (Controls(), "auto"),
-    "pp before dp against the default": (Controls(nodes=4, framework="megatron-pp-dp"), "auto"),
-    "Llama 3 against Megatron": (Controls(nodes=4, cp=2, framework="llama3"), "auto"),
-    "against a framework": (Controls(nodes=4, cp=2, group_type="cp+dp+tp+pp"), "picotron"),
+    "Megatron's two orders": (State(), "auto"),
+    "pp before dp against the default": (State(nodes=4, framework="megatron-pp-dp"), "auto"),
+    "Llama 3 against Megatron": (State(nodes=4, cp=2, framework="llama3"), "auto"),
+    "against a framework": (State(nodes=4, cp=2, group_type="cp+dp+tp+pp"), "picotron"),
     "against a typed order": (MOE, "ep-cp-tp-dp-pp"),
     "both grids": (MOE, "cp-tp-ep-dp-pp"),
-    "the same": (Controls(), "device-mesh"),
-    "some ranks only": (Controls(nodes=4, pp=1, more=("embd",)), "dp-tp-cp-ep-pp"),
-    "more than 256 GPUs": (Controls(nodes=48, tp=4, pp=4), "auto"),
+    "the same": (State(), "device-mesh"),
+    "some ranks only": (State(nodes=4, pp=1, more=("embd",)), "dp-tp-cp-ep-pp"),
+    "more than 256 GPUs": (State(nodes=48, tp=4, pp=4), "auto"),
 }
 
 
 @pytest.mark.parametrize("name", COMPARED)
 def test_what_moved_is_what_differs_rank_by_rank(name):
     controls, versus = COMPARED[name]
-    layout = read(controls)
+    layout = resolve(controls)
     other_controls = {
         "auto": {"framework": "megatron-pp-dp" if controls.framework == "megatron" else "megatron"}
     }.get(versus, {"framework": versus} if versus in CONVENTIONS else {"order": versus})
-    other = read(controls.changed(other_controls))
+    other = resolve(controls.changed(other_controls))
     picture = shown(controls, "orders", versus=versus)
     rows = {row[0]: row for row in table(picture, "moves")}
     before, after = groups_of(other), groups_of(layout)
@@ -68,14 +69,14 @@ def moved_by_hand(before: list[list[int]], after: list[list[int]]) -> set[int]:
 
 
 def test_above_256_gpus_both_orders_are_on_the_nodes_with_one_ranks_groups_marked():
-    controls = Controls(nodes=48, tp=4, pp=4)
-    picture = answer(controls, asked=Asked(view="orders", rank="200")).picture
+    controls = State(nodes=48, tp=4, pp=4)
+    picture = answer(replace(controls, view="orders", rank="200")).picture
     assert picture.count('class="overview"') == 2
     assert 'data-rank="200"' in picture
     assert PAGE["logical"]["en"] not in picture
     labels = re.findall(r'aria-label="([^"]*)"', picture)
     for label, framework in zip(labels, ("megatron-pp-dp", "megatron")):
-        layout = read(controls.changed({"framework": framework}))
+        layout = resolve(controls.changed({"framework": framework}))
         for kind in layout.kinds:
             ranks = layout.every[kind].members(200).tolist()
             assert f"{ranks[0]}, {ranks[1]}" in label
@@ -99,7 +100,7 @@ def test_above_256_gpus_both_orders_are_on_the_nodes_with_one_ranks_groups_marke
     ],
 )
 def test_an_order_that_cannot_be_compared_with_is_refused_in_its_place(versus, quote, language):
-    picture = shown(Controls(), "orders", language, versus=versus)
+    picture = shown(State(), "orders", language, versus=versus)
     assert picture.count('role="alert"') == 1
     assert "<img" not in picture
     said = text_of(re.search(r'role="alert">(.*?)</div>', picture, re.S)[1])
@@ -110,19 +111,19 @@ def test_an_order_that_cannot_be_compared_with_is_refused_in_its_place(versus, q
 
 
 def test_a_strip_says_what_another_order_moves_and_is_silent_where_nothing_does():
-    picture = answer(Controls(nodes=4, framework="megatron-pp-dp")).picture
+    picture = answer(State(nodes=4, framework="megatron-pp-dp")).picture
     strip = text_of(re.search(r'class="strip">(.*?)</p>', picture)[1])
-    assert read(Controls()).order in strip
+    assert resolve(State()).order in strip
     before, after = (
-        groups_of(read(Controls(nodes=4, framework=framework)))
+        groups_of(resolve(State(nodes=4, framework=framework)))
         for framework in ("megatron", "megatron-pp-dp")
     )
     for kind in ("dp", "tp", "pp"):
         moved = moved_by_hand(before[kind], after[kind])
         assert bool(moved) == bool(re.search(rf"[:,] {kind}[,.]", strip))
-    assert 'class="strip"' not in answer(Controls()).picture
-    assert 'class="strip"' not in answer(Controls(framework="device-mesh")).picture
-    own = Controls(nodes=4, group_type="framework", framework="fairscale", pp=1)
+    assert 'class="strip"' not in answer(State()).picture
+    assert 'class="strip"' not in answer(State(framework="device-mesh")).picture
+    own = State(nodes=4, group_type="framework", framework="fairscale", pp=1)
     assert 'class="strip"' not in answer(own).picture  # its mp is Megatron's tp, and not mp
 
 
@@ -133,8 +134,8 @@ def test_each_framework_is_described_with_its_own_names_and_its_source(framework
     sizes = {name: 2 if name in roles else 1 for name in ("tp", "cp", "pp", "ep")}
     if "dp" not in roles:
         sizes["pp"] = 32
-    controls = Controls(nodes=4, framework=framework, **sizes)
-    layout = read(controls)
+    controls = State(nodes=4, framework=framework, **sizes)
+    layout = resolve(controls)
     groups = {name: one.groups() for name, one in layout.every.items()}
     for language in ("en", "zh"):
         picture = shown(controls, "orders", language)
@@ -153,7 +154,7 @@ def own_kinds(layout):
 
 
 def test_local_of_horovod_is_no_group_of_megatrons():
-    controls = Controls(nodes=4, framework="horovod", tp=1, pp=1)
+    controls = State(nodes=4, framework="horovod", tp=1, pp=1)
     rows = {row[0]: row[1] for row in table(shown(controls, "orders"), "own")}
     assert rows["global"] == "dp"
     assert "dp" not in (rows["local"], rows["cross"])

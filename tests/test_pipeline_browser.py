@@ -9,8 +9,9 @@ import pytest
 from browser import next_frame
 
 from render.svg.timeline import style
-from views.base.state import Controls, read
-from views.pipeline.view import PipelineAsked, pipeline_html
+from views.base.resolve import resolve
+from views.base.state import State
+from views.pipeline.view import pipeline_html
 
 pytestmark = pytest.mark.browser
 
@@ -20,10 +21,8 @@ BASE = "* { box-sizing: border-box } body { margin: 0; font-family: sans-serif }
 
 def page_of(language="en", controls=None, **asked) -> str:
     """The view alone, with its script as Gradio runs it; `redraw` stands for an update."""
-    own = {name: value for name, value in asked.items() if name in vars(PipelineAsked())}
-    column = {name: value for name, value in asked.items() if name not in own}
-    given = Controls(**{"pp": 4, **(controls or {}), **column})
-    body = pipeline_html(read(given), given, PipelineAsked(**own), language)
+    state = State(**{"pp": 4, **(controls or {}), **asked})
+    body = pipeline_html(resolve(state), state, language)
     script = (ASSETS / "view.js").read_text(encoding="utf-8")
     css = style() + (ASSETS / "view.css").read_text(encoding="utf-8")
     return (

@@ -16,20 +16,18 @@ from groups import LayoutError
 from training.pipeline import SCHEDULES, Durations, plan_of, read_plan, schedule, simulate
 from training.pipeline.schedules import checked
 from views.base.messages import sentence
-from views.base.state import Controls, read
+from views.base.resolve import resolve
+from views.base.state import State, fields_of
 from views.pipeline.layers import Stage, stage_numbers, stages_of, weights_of
-from views.pipeline.view import PipelineAsked, pipeline_html
+from views.pipeline.view import pipeline_html
 
 DATA = Path(__file__).parent / "data"
-OWN = tuple(vars(PipelineAsked()))
 
 
 def view(language="en", controls=None, **asked) -> str:
     """The view of some controls; ``asked`` are fields of the view or of the column."""
-    own = {name: value for name, value in asked.items() if name in OWN}
-    column = {name: value for name, value in asked.items() if name not in OWN}
-    given = Controls(**{"pp": 4, **(controls or {})}).changed(column)
-    return pipeline_html(read(given), given, PipelineAsked(**own), language)
+    state = State(**{"pp": 4, **(controls or {})}).changed(asked)
+    return pipeline_html(resolve(state), state, language)
 
 
 def text(page: str) -> str:
@@ -172,7 +170,7 @@ CASES = {
 
 def stages_for(name="1f1b", p=4, v=None, controls=None, **asked) -> tuple[Stage, ...] | None:
     sizes = checked(name, p, 8 * p, v)
-    return stages_of(sizes, Controls(pp=p, **(controls or {})), PipelineAsked(**asked))
+    return stages_of(sizes, State(pp=p, **(controls or {}), **asked))
 
 
 @pytest.mark.parametrize("key", CASES)
@@ -214,7 +212,7 @@ def test_first_and_last_counts_and_accounting_make_stages_uneven():
     counted = {"layers": "14", "account": True}
     stages = stages_for(controls=counted)
     assert [len(stage.layers) for stage in stages] == [3, 4, 4, 3]
-    assert weights_of(stages, Controls(**counted)) == (1, 1, 1, 1)
+    assert weights_of(stages, State(**counted)) == (1, 1, 1, 1)
 
 
 def test_a_layout_string_may_stand_in_either_box():
@@ -332,7 +330,10 @@ STRANGE = st.one_of(
 
 
 @settings(deadline=None, max_examples=200)
-@given(st.dictionaries(st.sampled_from(OWN), STRANGE, max_size=4), st.sampled_from(["en", "zh"]))
+@given(
+    st.dictionaries(st.sampled_from(fields_of("pipeline")), STRANGE, max_size=4),
+    st.sampled_from(["en", "zh"]),
+)
 def test_strange_input_is_refused_and_never_breaks_the_page(asked, language):
     page = view(language, **asked)
     assert "<img" not in page
@@ -340,4 +341,4 @@ def test_strange_input_is_refused_and_never_breaks_the_page(asked, language):
 
 
 def test_every_input_has_its_words():
-    assert set(OWN) <= set(CONTROLS)
+    assert set(fields_of("pipeline")) <= set(CONTROLS)

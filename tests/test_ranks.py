@@ -8,18 +8,20 @@ from __future__ import annotations
 import html
 import random
 import re
+from dataclasses import replace
 
 import pytest
 from pages import LAYOUTS, MOE, groups_of, shown, table, text_of
 
 from descriptions import PAGE, REFUSALS, counted
-from views.base.state import Controls, read
+from views.base.resolve import resolve
+from views.base.state import State
 from views.page import answer
 
 # -- The card of one rank ------------------------------------------------------------------------
 
 
-def card(controls: Controls, rank, language: str = "en") -> dict[str, str]:
+def card(controls: State, rank, language: str = "en") -> dict[str, str]:
     """What the card says, by the name of each line in PAGE."""
     picture = shown(controls, "ranks", language, rank=rank)
     lines = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", picture, re.S)
@@ -53,14 +55,14 @@ def test_the_card_tells_the_place_the_coordinates_and_the_pipeline_neighbours(ra
 
 
 def test_without_a_pipeline_or_context_parallelism_the_card_says_so_or_leaves_it_out():
-    found = card(Controls(pp=1), 3)
+    found = card(State(pp=1), 3)
     assert found["rank_neighbours"] == PAGE["rank_no_pipeline"]["en"]
     assert "rank_chunks" not in found
-    assert "expert_grid" not in card(Controls(framework="llama3"), 3)
+    assert "expert_grid" not in card(State(framework="llama3"), 3)
 
 
 def test_the_zig_zag_of_sequence_chunks_gives_every_rank_an_early_and_a_late_one():
-    controls = Controls(nodes=1, tp=1, pp=1, cp=8)
+    controls = State(nodes=1, tp=1, pp=1, cp=8)
     held = []
     for rank in range(8):
         numbers = [int(n) for n in re.findall(r"\d+", card(controls, rank)["rank_chunks"])]
@@ -90,8 +92,8 @@ LAYERS = {
 @pytest.mark.parametrize("name", LAYERS)
 def test_the_card_tells_the_layers_of_the_stage(name):
     changes, wanted = LAYERS[name]
-    controls = Controls(**changes)
-    layout = read(controls)
+    controls = State(**changes)
+    layout = resolve(controls)
     pp = layout.mesh.size("pp")
     for stage, layers in wanted.items():
         rank = stage * layout.world_size // pp
@@ -114,8 +116,8 @@ def test_the_card_asks_for_the_model_until_it_is_given():
 
 
 def test_the_experts_of_an_ep_group_are_all_experts_once():
-    controls = Controls(nodes=4, tp=2, pp=2, ep=4, experts="32")
-    layout = read(controls)
+    controls = State(nodes=4, tp=2, pp=2, ep=4, experts="32")
+    layout = resolve(controls)
     for ranks in layout.every["ep"].groups():
         held = []
         for rank in ranks:
@@ -133,8 +135,8 @@ def test_the_experts_of_an_ep_group_are_all_experts_once():
 
 
 def test_the_samples_of_the_data_parallel_ranks_are_the_batch_once():
-    controls = Controls(micro_batch="2", global_batch="24")  # dp 4: three steps of 8 samples
-    dp = read(controls).every["dp"].groups()[0].tolist()
+    controls = State(micro_batch="2", global_batch="24")  # dp 4: three steps of 8 samples
+    dp = resolve(controls).every["dp"].groups()[0].tolist()
     read_by = {}
     for place, rank in enumerate(dp):
         told = card(controls, rank)["rank_samples"]
@@ -150,7 +152,7 @@ def test_the_samples_of_the_data_parallel_ranks_are_the_batch_once():
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_the_card_lists_every_group_of_the_rank_with_its_members(name):
     controls = LAYOUTS[name]
-    layout = read(controls)
+    layout = resolve(controls)
     groups = groups_of(layout)
     for rank in (0, layout.world_size // 2 - 1, layout.world_size - 1):
         rows = table(shown(controls, "ranks", rank=rank), "peers")
@@ -173,7 +175,7 @@ def test_the_card_lists_every_group_of_the_rank_with_its_members(name):
 
 
 def test_a_gpu_of_a_middle_stage_is_in_no_embedding_group():
-    rows = table(shown(Controls(pp=4), "ranks", rank="5"), "peers")
+    rows = table(shown(State(pp=4), "ranks", rank="5"), "peers")
     assert ["embd", said("card_none", kind="embd")] in rows
 
 
@@ -203,13 +205,13 @@ def test_a_gpu_of_a_middle_stage_is_in_no_embedding_group():
     ],
 )
 def test_a_number_of_the_model_that_does_not_fit_is_refused_in_its_place(line, changes, language):
-    controls = Controls(**changes)
+    controls = State(**changes)
     picture = shown(controls, "ranks", language, rank="3")
     assert picture.count('class="refusal"') == 1
     assert "<img" not in picture
     assert "<script" not in picture
     lines = card(controls, "3", language)
-    assert set(lines) == set(card(Controls(), "3", language))
+    assert set(lines) == set(card(State(), "3", language))
     words = text_of(re.search(r'class="refusal" role="alert">(.*?)</span>', picture, re.S)[1])
     assert lines[line] == words
     assert 10 < len(words) < 400
@@ -217,7 +219,7 @@ def test_a_number_of_the_model_that_does_not_fit_is_refused_in_its_place(line, c
     assert any(words.startswith(start) for start in starts)
     # Everything else of the card stays, and so does the layout.
     assert table(picture, "peers")
-    assert not answer(controls, language).status
+    assert not answer(replace(controls, lang=language)).status
 
 
 NO_RANK = {
@@ -235,7 +237,7 @@ NO_RANK = {
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("rank", NO_RANK.values(), ids=NO_RANK)
 def test_a_rank_that_does_not_exist_is_said_in_words(rank, language):
-    picture = shown(Controls(), "ranks", language, rank=rank)
+    picture = shown(State(), "ranks", language, rank=rank)
     assert "<img" not in picture
     assert picture.count('class="refusal"') == 1
     assert 'class="rank"' not in picture
@@ -250,7 +252,7 @@ def test_a_rank_that_does_not_exist_is_said_in_words(rank, language):
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_the_groups_that_some_ranks_share_are_those_that_hold_them_all(name):
     controls = LAYOUTS[name]
-    layout = read(controls)
+    layout = resolve(controls)
     groups = groups_of(layout)
     chance = random.Random(7)
     asked = [{0}, set(range(layout.world_size))] if layout.world_size <= 48 else [{0}]
@@ -298,11 +300,11 @@ WorkNCCL(SeqNum=11, OpType=ALLREDUCE, NumelIn=8192, Timeout(ms)=600000) ran for 
 
 def test_the_lines_of_a_log_are_read_for_their_ranks():
     for text, ranks in ((LOG, "3, 7, 11, 15"), ("1-2 9..10;9", "1-2, 9-10"), ("[4, 5]", "4-5")):
-        picture = shown(Controls(), "ranks", ranks=text)
+        picture = shown(State(), "ranks", ranks=text)
         count = len(re.findall(r"\d+", ranks))
         understood = said("together_ranks", ranks=ranks, count=counted(count, "rank", "en"))
         assert understood in text_of(picture)
-    rows = table(shown(Controls(), "ranks", ranks=LOG), "shared")
+    rows = table(shown(State(), "ranks", ranks=LOG), "shared")
     assert all({"3", "7", "11", "15"} <= set(row[3].split(", ")) for row in rows)
 
 
@@ -326,7 +328,7 @@ NO_RANKS = {
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("ranks", NO_RANKS.values(), ids=NO_RANKS)
 def test_what_is_no_list_of_ranks_is_refused_in_words(ranks, language):
-    picture = shown(Controls(), "ranks", language, ranks=ranks)
+    picture = shown(State(), "ranks", language, ranks=ranks)
     assert picture.count('class="refusal"') == 1
     assert "<img" not in picture
     assert len(text_of(re.search(r'class="refusal".*?</span>', picture, re.S)[0])) < 300
@@ -336,6 +338,6 @@ def test_what_is_no_list_of_ranks_is_refused_in_words(ranks, language):
 @pytest.mark.parametrize("nothing", ["", "  \n", None])
 def test_nothing_pasted_is_an_invitation(nothing):
     for language in ("en", "zh"):
-        picture = shown(Controls(), "ranks", language, ranks=nothing)
+        picture = shown(State(), "ranks", language, ranks=nothing)
         assert PAGE["together_empty"][language] in html.unescape(picture)
         assert "refusal" not in picture

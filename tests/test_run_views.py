@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,8 @@ from descriptions import RUN
 from formats.logs import read_log
 from formats.logs.model import Log
 from groups import LayoutError
-from views.base.inputs import Asked
-from views.base.state import Controls, read
+from views.base.resolve import resolve
+from views.base.state import State
 from views.hang.digest import LONGEST, digest_of, log_of
 from views.hang.files import evidence
 from views.hang.picture import CULPRIT, END, FIRST, chain_of
@@ -37,11 +38,9 @@ LINES = "\n".join(
 )
 
 
-def shown(
-    view: str, controls: Controls | None = None, language: str = "en", **asked: object
-) -> str:
+def shown(view: str, controls: State | None = None, language: str = "en", **asked: object) -> str:
     """The text of a view, as it is read."""
-    page = answer(controls or Controls(), language, asked=Asked(view=view, **asked)).picture
+    page = answer(replace(controls or State(), lang=language, view=view, **asked)).picture
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
 
 
@@ -88,9 +87,7 @@ def test_a_digest_holds_all_that_is_said_of_every_item():
 def test_every_item_is_answered_in_both_languages_with_its_ranks_and_no_others():
     wrong = []
     for item, language in ((item, one) for item in ITEMS for one in ("en", "zh")):
-        page = answer(
-            Controls(nodes=64), language, asked=Asked(view="hang", evidence=item["text"])
-        ).picture
+        page = answer(State(nodes=64, lang=language, view="hang", evidence=item["text"])).picture
         named = {int(rank) for rank in re.findall(r">GPU (\d+)</button>", page)}
         if not named <= set(item["expected"]["global_ranks"] or []):
             wrong.append((item["id"], named))
@@ -98,27 +95,27 @@ def test_every_item_is_answered_in_both_languages_with_its_ranks_and_no_others()
 
 
 def test_who_is_missing_who_waits_there_and_how_far_it_spreads():
-    page = shown("hang", Controls(tp=4), evidence=LINES)
+    page = shown("hang", State(tp=4), evidence=LINES)
     assert "GPU 5 (node 0, device 5) never entered operation 7 of its tp group." in page
     assert "3 others wait there." in page
     assert "in the end 16 of 16 GPUs" in page
 
 
 def test_a_layout_that_the_evidence_contradicts_is_said_and_the_one_that_fits_offered():
-    page = answer(Controls(tp=2), "en", asked=Asked(view="hang", evidence=LINES)).picture
+    page = answer(State(tp=2, view="hang", evidence=LINES)).picture
     assert "contradict the layout on screen" in page
     assert "pipelines" not in page.split("evidence")[0]  # nothing that only the layout would say
     offers = [json.loads(html.unescape(one)) for one in re.findall(r'data-set="([^"]*)"', page)]
     fitting = next(offer for offer in offers if "tp" in offer)
-    fixed = Controls().changed(fitting)
-    assert read(fixed).mesh.size("tp") == 4
+    fixed = State().changed(fitting)
+    assert resolve(fixed).mesh.size("tp") == 4
     again = shown("hang", fixed, evidence=LINES)
     assert "contradict" not in again
     assert "in the end 16 of 16 GPUs" in again
 
 
 def test_the_picture_gives_every_gpu_its_part():
-    layout = read(Controls(tp=4))
+    layout = resolve(State(tp=4))
     chain = chain_of(read_log(LINES), layout, layout.every)
     expected = np.full(16, END)
     expected[[4, 6, 7]] = FIRST
@@ -159,7 +156,7 @@ def test_the_view_gives_the_order_of_every_case_of_the_facts():
     wrong = []
     for case in CASES:
         count = len(case["hosts"])
-        controls = Controls(
+        controls = State(
             nodes=count,
             gpus_per_node=str(case["gpus_per_node"]),
             **{name: case[name] for name in ("tp", "cp", "pp", "ep")},
@@ -189,17 +186,17 @@ def test_every_sample_is_answered_in_words():
 
 
 def test_hosts_too_few_are_refused_with_a_layout_that_works():
-    page = answer(Controls(), "en", asked=Asked(view="hosts", hosts="a\nb\nc")).picture
+    page = answer(State(view="hosts", hosts="a\nb\nc")).picture
     fixes = [json.loads(html.unescape(one)) for one in re.findall(r'data-set="([^"]*)"', page)]
     fix = next(one for one in fixes if "nodes" in one)
-    fixed = Controls(tp=1, pp=1).changed(fix)
+    fixed = State(tp=1, pp=1).changed(fix)
     assert "3 hosts for 24 GPUs" in shown("hosts", fixed, hosts="a\nb\nc")
 
 
 def test_the_example_has_a_better_order():
-    layout = read(Controls(nodes=8, tp=8, pp=2, ep=16, etp="1"))
+    layout = resolve(State(nodes=8, tp=8, pp=2, ep=16, etp="1"))
     names, racks = example_of(layout)
-    page = shown("hosts", Controls(nodes=8, tp=8, pp=2, ep=16, etp="1"), hosts=names, racks=racks)
+    page = shown("hosts", State(nodes=8, tp=8, pp=2, ep=16, etp="1"), hosts=names, racks=racks)
     assert "go from 4 · 0 · 16 · 0 to 0 · 0 · 0 · 32" in page
     assert "not --rdzv-backend c10d" in page
 

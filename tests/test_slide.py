@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,25 +17,24 @@ from render.files.job import JobScene
 from render.palette import GROUP_INK, KIND_TINTS, rgb
 from training.pipeline import plan_of, simulate
 from views.api import ENDPOINTS
-from views.base.inputs import Asked
-from views.base.link import Linked
-from views.base.state import Controls, from_preset, read
+from views.base.resolve import from_preset, resolve
+from views.base.state import State
 from views.export import SHOWN, SLIDE, download, job_pictures, picture_file
 from views.page import save
 from views.stories import EVIDENCE
 
 ADDRESS = "https://example.org/?v=2&rank=5"
 SIZES = {
-    "16": Controls(),
-    "256": Controls(nodes=32, tp=8, pp=4, cp=2),
+    "16": State(),
+    "256": State(nodes=32, tp=8, pp=4, cp=2),
     "2,048": from_preset("deepseek-v3"),
     "16,384": from_preset("llama3-405b-2"),
 }
 
 
 def slide_of(controls, view="groups", theme="light", **asked):
-    now = Linked(controls, Asked(view=view, **asked), "en")
-    data = picture_file(read(controls), now, "png", theme, ADDRESS)
+    now = replace(controls, view=view, **asked)
+    data = picture_file(resolve(controls), now, "png", theme, ADDRESS)
     return np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
 
 
@@ -55,7 +55,7 @@ def test_every_view_has_a_slide_of_what_it_shows(view):
     asked = {"kept": "?v=2&tp=4", "measures": "0,1\n1,2"}
     if view == "hang":
         asked["evidence"] = EVIDENCE
-    controls = Controls(tp=4) if view == "hang" else Controls(framework="llama3")
+    controls = State(tp=4) if view == "hang" else State(framework="llama3")
     picture = slide_of(controls, view, **asked)
     assert (picture != picture[0, 0]).any(axis=-1).mean() > 0.01
 
@@ -63,8 +63,8 @@ def test_every_view_has_a_slide_of_what_it_shows(view):
 def test_the_picture_of_the_job_fills_the_groups_of_the_chosen_gpu():
     from render.files import groups as figure
 
-    now = Linked(Controls(), Asked(rank="5"), "en")
-    ((_, scene),) = job_pictures(read(Controls()), now, SLIDE)
+    now = State(rank="5")
+    ((_, scene),) = job_pictures(resolve(State()), now, SLIDE)
     assert isinstance(scene, JobScene)
     drawn = figure.to_bytes(figure.figure([scene], [""]), "png")
     pixels = np.asarray(Image.open(io.BytesIO(drawn)).convert("RGB"))
@@ -114,20 +114,18 @@ def test_a_trace_has_every_op_once_where_the_schedule_runs_it(schedule):
 
 
 def test_the_page_saves_both_schedules_with_the_ranks_that_run_them():
-    from views.pipeline.inputs import PipelineAsked
 
-    asked = Asked(view="pipeline", pipeline=PipelineAsked(against="gpipe", pipe_group="3"))
-    controls = Controls(nodes=4, pp=4)
-    file = download(read(controls), Linked(controls, asked, "en"), "trace")
+    state = State(nodes=4, pp=4, view="pipeline", against="gpipe", pipe_group="3")
+    file = download(resolve(state), state, "trace")
     assert file["name"].endswith(".json")
     data = json.loads(base64.b64decode(file["data"]))
     names = [one["args"]["name"] for one in data["traceEvents"] if one["ph"] == "M"]
     assert names[0].startswith("1F1B")
     assert names[1:5] == [f"pp {place}, rank {3 + 8 * place}" for place in range(4)]
     assert names[5].startswith("GPipe")
-    alone = Controls(pp=1)
+    alone = replace(state, pp=1)
     with pytest.raises(LayoutError):
-        download(read(alone), Linked(alone, asked, "en"), "trace")
+        download(resolve(alone), alone, "trace")
 
 
 def test_the_endpoint_answers_with_the_same_trace():

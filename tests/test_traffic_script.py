@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 import views
-from views.base.state import Controls, read
-from views.memory.inputs import MemoryAsked
-from views.traffic.view import TrafficAsked, traffic_html
+from views.base.resolve import resolve
+from views.base.state import State
+from views.traffic.view import traffic_html
 
 SCRIPT = (Path(views.__file__).parent / "traffic" / "view.js").read_text(encoding="utf-8")
-CONTROLS = Controls(tp=2, pp=2, layers="32", global_batch="64")
+CONTROLS = State(tp=2, pp=2, layers="32", global_batch="64")
 
 
-def shown(language: str = "en", controls: Controls = CONTROLS) -> str:
-    return traffic_html(read(controls), controls, MemoryAsked(), TrafficAsked(), language)
+def shown(language: str = "en", controls: State = CONTROLS) -> str:
+    return traffic_html(resolve(controls), controls, language)
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_an_update_of_the_page_is_read_anew(page):
     point(page, 0, 1)
     page.evaluate(
         "html => { document.getElementById('root').innerHTML = html; window.updated(); }",
-        shown("zh", Controls(tp=1, pp=1, layers="32", global_batch="64")),
+        shown("zh", State(tp=1, pp=1, layers="32", global_batch="64")),
     )
     assert point(page, 0, 1) == "rank 0（节点 0） → rank 1（节点 0）：45.2 GB (dp-cp 45.2 GB)"
 

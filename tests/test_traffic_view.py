@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import fields, replace
+from dataclasses import replace
 from html import unescape
 from itertools import product
 
 import numpy as np
 import pytest
 
-from descriptions import CONTROLS, LANGUAGES, REFUSALS
+from descriptions import LANGUAGES, REFUSALS
 from groups import LayoutError
 from groups.conventions import CONVENTIONS
 from render.svg.matrix import DECADES, LEVELS, matrix_picture, matrix_svg
@@ -21,35 +21,27 @@ from training.memory.per_stage import Training
 from training.models import MODELS
 from training.pipeline.in_flight import SCHEDULES
 from training.reasons import alone, compared
-from training.search import search
+from training.search import search, worked_out
 from training.split import Split
 from training.traffic.demands import CP_ALGORITHMS, demands
 from training.traffic.per_step import Computation
-from views.base.inputs import Asked
-from views.base.link import from_query, to_query
-from views.base.state import Controls, from_preset, read
-from views.memory.inputs import MemoryAsked
+from views.base.link import from_query
+from views.base.resolve import from_preset, resolve
+from views.base.state import State
 from views.search.view import job_of, search_html
-from views.traffic.inputs import STARTS, TrafficAsked, question_of
+from views.traffic.inputs import question_of
 from views.traffic.view import traffic_html
 
-SMALL = Controls(tp=2, pp=2, layers="32", global_batch="64")
-EXPERTS = Controls(nodes=4, tp=2, pp=2, ep=8, etp="1", global_batch="256")
-MIXTRAL = MemoryAsked(model="mixtral-8x7b", sequence="4096")
+SMALL = State(tp=2, pp=2, layers="32", global_batch="64")
+EXPERTS = State(
+    **{"nodes": 4, "tp": 2, "pp": 2, "ep": 8, "etp": "1", "global_batch": "256"},
+    **{"model": "mixtral-8x7b", "sequence": "4096"},
+)
 VIEWS = {"traffic": traffic_html, "search": search_html}
 
 
-def keep(controls: Controls, changes) -> str:
-    """A link to a layout alone."""
-    return to_query(controls, Asked(), "en")
-
-
-def html(view: str, controls=SMALL, memory=None, asked=None, language: str = "en", **more) -> str:
-    layout = read(controls)
-    memory, asked = memory or MemoryAsked(), asked or TrafficAsked()
-    if view == "search":
-        more = {"link": keep, **more}
-    return VIEWS[view](layout, controls, memory, asked, language, **more)
+def html(view: str, state: State = SMALL, language: str = "en") -> str:
+    return VIEWS[view](resolve(state), state, language)
 
 
 def text_of(page: str) -> str:
@@ -65,8 +57,8 @@ def found_in(page: str, pattern: str) -> list[str]:
 
 @pytest.mark.parametrize(("view", "language"), list(product(VIEWS, LANGUAGES)))
 def test_every_place_of_a_sentence_is_filled(view, language):
-    for controls, memory in ((SMALL, MemoryAsked()), (EXPERTS, MIXTRAL)):
-        shown = text_of(html(view, controls, memory, language=language))
+    for state in (SMALL, EXPERTS):
+        shown = text_of(html(view, state, language))
         assert not re.findall(r"\{\w*\}", shown)
         assert ("GPU" in shown, "rank" in shown.lower()) == (True, True)
 
@@ -99,16 +91,15 @@ def test_everything_that_is_sent_has_a_purpose_in_words():
 
 def test_choices_fields_and_notes_have_words():
     assert set(CP_CHOICES) == set(CP_ALGORITHMS)
-    assert {one.name for one in fields(TrafficAsked)} == set(STARTS) <= set(CONTROLS)
     assert set(CLUSTER_NOTES) <= set(CLUSTERS)
     assert {"ep-without-experts", "experts-need-sequence-parallel"} <= set(REFUSALS)
 
 
 def test_every_reason_has_words():
     told = set()
-    for controls, memory in ((SMALL, MemoryAsked()), (EXPERTS, MIXTRAL)):
-        question = question_of(read(controls), controls, memory, TrafficAsked())
-        job = job_of(read(controls), question)
+    for state in (SMALL, EXPERTS):
+        question = question_of(resolve(state), state)
+        job = job_of(resolve(state), question)
         best = search(job).best
         for one, other, capacity in product(best, best, (1e9, 30e9, job.capacity, best[0].memory)):
             told |= {each.code for each in compared(one, other, capacity)}
@@ -121,7 +112,7 @@ def test_every_reason_has_words():
 
 
 def test_kinds_are_ranked_by_exposed_time():
-    page = html("traffic", EXPERTS, MIXTRAL)
+    page = html("traffic", EXPERTS)
     table = page[page.index("<tbody>") : page.index("</tbody>")]
     assert found_in(table, r'<span class="chip[^>]*>([^<]+)<') == [
         "ep",
@@ -133,7 +124,7 @@ def test_kinds_are_ranked_by_exposed_time():
 
 
 def test_the_scripts_data_are_the_bytes_of_the_picture():
-    page = html("traffic", EXPERTS, MIXTRAL)
+    page = html("traffic", EXPERTS)
     data = json.loads(found_in(page, r'data-traffic="([^"]*)"')[0])
     cells = []
     for run in data["cells"].split(","):
@@ -149,7 +140,7 @@ def test_the_scripts_data_are_the_bytes_of_the_picture():
 
 
 def test_one_gpu_sends_nothing():
-    page = html("traffic", Controls(nodes=1, gpus_per_node="1", tp=1, pp=1))
+    page = html("traffic", State(nodes=1, gpus_per_node="1", tp=1, pp=1))
     assert "nothing is sent" in page
 
 
@@ -162,53 +153,44 @@ def test_the_layout_on_screen_stands_once_in_its_place():
 
 
 def test_a_layout_that_is_among_the_best_keeps_its_number():
-    best = from_query(found_in(html("search"), r'data-query="([^"]*)"')[0]).controls
+    best = from_query(found_in(html("search"), r'data-query="([^"]*)"')[0])
     page = html("search", best)
     assert page.count("<tr ") + page.count("<tr>") == 11  # heads and ten layouts
     current = page[page.index("<tr class=current>") :]
     assert re.match(r'<tr class=current><th scope="row">1<small>on screen', current)
 
 
-@pytest.mark.parametrize("controls", [SMALL, EXPERTS], ids=["dense", "experts"])
-def test_every_layout_is_one_click_away_and_then_has_the_same_cost(controls):
-    memory = MIXTRAL if controls is EXPERTS else MemoryAsked()
-    job = job_of(read(controls), question_of(read(controls), controls, memory, TrafficAsked()))
-    told = []
-
-    def link(changed, changes):
-        told.append((changed, changes))
-        return "v=1"
-
-    html("search", controls, memory, link=link)
-    for (changed, changes), one in zip(told, search(job).best):
-        opened = replace(memory, **changes)
-        layout = read(changed)
-        question = question_of(layout, changed, opened, TrafficAsked())
-        assert replace(question.problem.split, etp=one.split.etp) == one.split
-        assert question.problem.training == one.training
-    assert len(told) >= 9
+@pytest.mark.parametrize("state", [SMALL, EXPERTS], ids=["dense", "experts"])
+def test_every_layout_is_one_click_away_and_then_has_the_same_cost(state):
+    question = question_of(resolve(state), state)
+    job = job_of(resolve(state), question)
+    shown = worked_out(job, question.problem.split).sizes
+    others = [one for one in search(job).best if one.sizes != shown]
+    links = found_in(html("search", state), r'data-query="([^"]*)"')
+    assert len(links) == len(others) >= 9
+    for link, one in zip(links, others):
+        opened = from_query(link)
+        problem = question_of(resolve(opened), opened).problem
+        assert replace(problem.split, etp=one.split.etp) == one.split
+        assert problem.training == one.training
 
 
 def test_where_nothing_fits_it_says_so_and_offers_what_does():
-    memory = MemoryAsked(model="llama3-70b", capacity="16", recompute="selective")
-    page = html("search", Controls(nodes=16, tp=8, pp=4), memory)
-    assert "None fits into 16.0 GiB" in page
-    memory = replace(memory, capacity="40")
-    page = html("search", Controls(nodes=4, tp=8, pp=4), memory)
-    (cure,) = found_in(page, r'data-set="([^"]*)"')
+    state = State(nodes=16, tp=8, pp=4, model="llama3-70b", capacity="16", recompute="selective")
+    assert "None fits into 16.0 GiB" in html("search", state)
+    state = replace(state, nodes=4, capacity="40")
+    (cure,) = found_in(html("search", state), r'data-set="([^"]*)"')
     assert json.loads(cure) == {"recompute": "full"}
-    assert "None fits" not in html(
-        "search", Controls(nodes=4, tp=8, pp=4), replace(memory, **json.loads(cure))
-    )
+    assert "None fits" not in html("search", state.changed(json.loads(cure)))
 
 
 @pytest.mark.parametrize("framework", CONVENTIONS)
 @pytest.mark.parametrize("view", VIEWS)
 def test_every_framework_is_answered(framework, view):
     sizes = {"gpipe": (1, 16)}.get(framework, (2, 2))
-    controls = Controls(framework=framework, tp=sizes[0], pp=sizes[1], layers="32")
+    controls = State(framework=framework, tp=sizes[0], pp=sizes[1], layers="32")
     try:
-        read(controls)
+        resolve(controls)
     except LayoutError:  # it has no such axes
         controls = replace(controls, tp=1, pp=1)
     page = html(view, controls)
@@ -220,7 +202,7 @@ def test_every_schedule_is_answered(schedule):
     controls = replace(SMALL, vpp="2" if schedule in ("interleaved", "bfs") else "")
     controls = replace(controls, schedule=schedule)
     for view in VIEWS:
-        page = html(view, controls, MemoryAsked())
+        page = html(view, controls)
         assert "<tbody>" in page
 
 
@@ -230,10 +212,9 @@ STRANGE = [None, 3, float("nan"), ["p2p"], {"a": 1}, "<script>alert(1)</script>"
 
 
 @pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize("name", STARTS)
 @pytest.mark.parametrize("strange", STRANGE, ids=repr)
-def test_strange_input_is_refused_in_words_with_buttons_that_work(view, name, strange):
-    page = html(view, asked=TrafficAsked(**{name: strange}))
+def test_strange_input_is_refused_in_words_with_buttons_that_work(view, strange):
+    page = html(view, replace(SMALL, cp_algorithm=strange))
     assert "<script>alert" not in page
     if strange is None:  # an empty field
         assert 'class="refusal"' not in page
@@ -242,35 +223,26 @@ def test_strange_input_is_refused_in_words_with_buttons_that_work(view, name, st
     cures = [json.loads(one) for one in found_in(page, r'data-set="([^"]*)"')]
     assert cures
     for cure in cures:
-        assert 'class="refusal"' not in html(view, asked=TrafficAsked(**cure))
+        assert 'class="refusal"' not in html(view, SMALL.changed(cure))
 
 
 CURED = {
-    "layers that do not divide": (
-        Controls(nodes=3, tp=2, pp=3, layers="32"),
-        MemoryAsked(spread="equal"),
-    ),
-    "experts without sequence parallelism": (
-        replace(EXPERTS, etp=""),
-        replace(MIXTRAL, sequence_parallel="off"),
-    ),
-    "ep without experts": (Controls(tp=1, pp=1, ep=4, layers="32"), MemoryAsked()),
-    "a batch that does not divide": (replace(SMALL, global_batch="63"), MemoryAsked()),
+    "layers that do not divide": State(nodes=3, tp=2, pp=3, layers="32", spread="equal"),
+    "experts without sequence parallelism": replace(EXPERTS, etp="", sequence_parallel="off"),
+    "ep without experts": State(tp=1, pp=1, ep=4, layers="32"),
+    "a batch that does not divide": replace(SMALL, global_batch="63"),
 }
 
 
 @pytest.mark.parametrize("case", CURED)
 @pytest.mark.parametrize("view", VIEWS)
 def test_what_cannot_be_is_refused_with_ways_out_that_work(view, case):
-    controls, memory = CURED[case]
-    page = html(view, controls, memory)
+    state = CURED[case]
+    page = html(view, state)
     assert 'role="alert"' in page
     refusal = page.partition('<div class="refusal"')[2].partition("</div>")[0]
     for cure in found_in(refusal, r'data-set="([^"]*)"'):
-        changes = json.loads(cure)
-        own = {name: value for name, value in changes.items() if hasattr(memory, name)}
-        column = {name: value for name, value in changes.items() if name not in own}
-        mended = html("traffic", controls.changed(column), replace(memory, **own))
+        mended = html("traffic", state.changed(json.loads(cure)))
         assert 'class="refusal"' not in mended
     if view == "traffic":
         assert "data-set" in refusal
@@ -324,7 +296,7 @@ def test_the_picture_is_one_image_under_labels():
 
 def test_published_layouts_are_answered():
     for name in ("llama3-405b-3", "deepseek-v3"):
-        controls = from_preset(name)
-        memory = MemoryAsked(model="deepseek-v3" if name == "deepseek-v3" else "", spread="nearly")
+        model = "deepseek-v3" if name == "deepseek-v3" else ""
+        state = replace(from_preset(name), model=model, spread="nearly")
         for view in VIEWS:
-            assert 'class="refusal"' not in html(view, controls, memory)
+            assert 'class="refusal"' not in html(view, state)

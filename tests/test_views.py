@@ -6,6 +6,7 @@ import html
 import itertools
 import json
 import re
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -16,7 +17,8 @@ from descriptions import CONTROLS, PAGE, REFUSALS, TYPES, kind_of
 from groups import LayoutError, fit, rank_groups
 from groups.megatron.parallel_state import process_groups
 from views.base.messages import fix_label, sentence
-from views.base.state import Controls, from_preset, language_of, read
+from views.base.resolve import from_preset, resolve
+from views.base.state import State, language_of
 from views.groups.details import MEMBERS, ROWS, details_html, groups_csv, groups_text
 from views.page import answer
 
@@ -32,7 +34,7 @@ def test_the_original_has_512_settings_and_32_of_them_are_valid():
 @pytest.mark.parametrize("group_type", ["auto", *ORIGINAL_TYPES])
 def test_every_valid_setting_of_the_original_draws_the_right_groups(group_type):
     for tp, pp, cp in VALID:
-        shown = answer(Controls(group_type=group_type, tp=tp, pp=pp, cp=cp))
+        shown = answer(State(group_type=group_type, tp=tp, pp=pp, cp=cp))
         assert not shown.status
         mesh = fit(16, tp=tp, pp=pp, cp=cp)
         drawn = panels(shown.picture)
@@ -40,7 +42,7 @@ def test_every_valid_setting_of_the_original_draws_the_right_groups(group_type):
         if group_type == "auto":  # whatever is larger than 1; dp where nothing is
             kinds = tuple(axis.name for axis in mesh.axes if axis.size > 1) or ("dp",)
         assert tuple(drawn) == kinds
-        assert [str(read(Controls(tp=tp, pp=pp, cp=cp)).mesh)] == [str(mesh)]
+        assert [str(resolve(State(tp=tp, pp=pp, cp=cp)).mesh)] == [str(mesh)]
         for kind, group in drawn.items():
             assert len(group) == 16
             for index, ranks in enumerate(rank_groups(mesh, kind).tolist()):
@@ -49,7 +51,7 @@ def test_every_valid_setting_of_the_original_draws_the_right_groups(group_type):
 
 @cache
 def cures(tp: int, pp: int, cp: int) -> tuple[dict, ...]:
-    return refusal_of(Controls(tp=tp, pp=pp, cp=cp)).alternatives
+    return refusal_of(State(tp=tp, pp=pp, cp=cp)).alternatives
 
 
 @pytest.mark.parametrize("group_type", ORIGINAL_TYPES)
@@ -59,7 +61,7 @@ def test_every_other_setting_is_refused_with_fixes_that_work(group_type):
     step = 1 if group_type == "dp+tp+pp" else len(ORIGINAL_TYPES)
     refused = sorted(set(SETTINGS) - set(VALID))
     for tp, pp, cp in refused[ORIGINAL_TYPES.index(group_type) % step :: step]:
-        controls = Controls(group_type=group_type, tp=tp, pp=pp, cp=cp)
+        controls = State(group_type=group_type, tp=tp, pp=pp, cp=cp)
         shown = answer(controls)
         assert shown.picture is None
         assert shown.details is None
@@ -74,9 +76,9 @@ def test_every_other_setting_is_refused_with_fixes_that_work(group_type):
 
 def test_a_fix_may_be_more_nodes_so_that_the_sizes_stay():
     with pytest.raises(LayoutError) as refusal:
-        read(Controls(tp=3, pp=1))
+        resolve(State(tp=3, pp=1))
     assert refusal.value.alternatives == ({"tp": 2}, {"tp": 4}, {"nodes": 3})
-    assert read(Controls(tp=3, pp=1, nodes=3)).world_size == 24
+    assert resolve(State(tp=3, pp=1, nodes=3)).world_size == 24
 
 
 @pytest.mark.parametrize(
@@ -137,30 +139,30 @@ def test_a_fix_may_be_more_nodes_so_that_the_sizes_stay():
 )
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_a_bad_control_is_named_in_words_and_its_value_is_escaped(changes, control, language):
-    shown = answer(Controls(**changes), language)
+    shown = answer(State(**changes, lang=language))
     assert shown.picture is None
     assert f'data-control="{control}"' in shown.status
     assert 'role="alert"' in shown.status
     assert "<img" not in shown.status
     assert len(shown.status) < 2500
-    for alternative in refusal_of(Controls(**changes)).alternatives:
-        assert answer(Controls(**changes).changed(alternative)).picture is not None
+    for alternative in refusal_of(State(**changes)).alternatives:
+        assert answer(State(**changes).changed(alternative)).picture is not None
 
 
 def test_too_many_gpus_are_refused_with_the_most_that_fit():
     with pytest.raises(LayoutError) as refusal:
-        read(Controls(nodes=200_000, gpus_per_node=8))
+        resolve(State(nodes=200000, gpus_per_node=8))
     assert refusal.value.code == "too-many-ranks"
     assert {"nodes": 131_072} in refusal.value.alternatives
-    assert answer(Controls(nodes=131_072)).picture is not None
+    assert answer(State(nodes=131072)).picture is not None
 
 
 def test_a_refusal_in_chinese_is_chinese_and_names_the_control_as_the_page_does():
     with pytest.raises(LayoutError) as refusal:
-        read(Controls(gpus_per_node="x"))
+        resolve(State(gpus_per_node="x"))
     assert sentence(refusal.value, "zh").startswith(CONTROLS["gpus_per_node"].label["zh"])
     with pytest.raises(LayoutError) as refusal:
-        read(Controls(tp=3))
+        resolve(State(tp=3))
     assert "不能整除 16" in sentence(refusal.value, "zh")
 
 
@@ -169,12 +171,12 @@ CP_TYPES = [name for name, text in TYPES.items() if {"cp"} <= set(text.kinds) an
 
 @pytest.mark.parametrize("group_type", CP_TYPES)
 def test_in_a_cp_type_the_user_chooses_what_data_parallel_means(group_type):
-    controls = Controls(group_type=group_type, cp=2)
+    controls = State(group_type=group_type, cp=2)
     both = "dp" in TYPES[group_type].kinds
     assert ("data-choose-dp" in answer(controls).derived) == both
-    chosen = Controls(group_type=group_type, cp=2, dp_kind="dp-cp")
-    assert ("dp-cp" in read(chosen).kinds) == both
-    assert "dp-cp" not in read(controls).kinds
+    chosen = State(group_type=group_type, cp=2, dp_kind="dp-cp")
+    assert ("dp-cp" in resolve(chosen).kinds) == both
+    assert "dp-cp" not in resolve(controls).kinds
     if both:
         assert kind_of("dp-cp").title["en"] in answer(chosen).picture
         assert kind_of("dp").title["en"] not in answer(chosen).picture
@@ -182,16 +184,16 @@ def test_in_a_cp_type_the_user_chooses_what_data_parallel_means(group_type):
 
 @pytest.mark.parametrize("group_type", ["dp", "dp+tp", "dp+pp", "dp+tp+pp"])
 def test_outside_the_cp_types_dp_is_dp_and_a_hidden_cp_is_said(group_type):
-    shown = answer(Controls(group_type=group_type, cp=2, dp_kind="dp-cp"))
+    shown = answer(State(group_type=group_type, cp=2, dp_kind="dp-cp"))
     assert "data-choose-dp" not in shown.derived
     assert "dp-cp" not in panels(shown.picture)
     assert PAGE["cp_hidden"]["en"].format(cp=2) in shown.picture
-    assert "dp-cp; a CP type" not in answer(Controls(group_type=group_type)).picture
+    assert "dp-cp; a CP type" not in answer(State(group_type=group_type)).picture
 
 
 def test_groups_that_are_cut_or_thinned_leave_the_other_gpus_in_none():
     more = ("hcp-l0", "hcp-l1", "inter-edp", "intra-dist-opt", "embd", "pos-embd")
-    controls = Controls(
+    controls = State(
         group_type="chosen", more=more, nodes=4, tp=1, cp=4, pp=4, levels="2x2", instances=2
     )
     wanted = process_groups(
@@ -217,9 +219,9 @@ def test_groups_that_are_cut_or_thinned_leave_the_other_gpus_in_none():
 
 
 def test_a_group_that_is_chosen_and_belongs_to_the_type_is_shown_once():
-    assert read(Controls(more=("tp", "embd", "tp"))).kinds == ("tp", "dp", "pp", "embd")
-    own = Controls(group_type="framework", more=("tp", "edp"))
-    assert read(own).kinds == ("tp", "cp", "dp", "pp", "etp", "ep", "edp")
+    assert resolve(State(more=("tp", "embd", "tp"))).kinds == ("tp", "dp", "pp", "embd")
+    own = State(group_type="framework", more=("tp", "edp"))
+    assert resolve(own).kinds == ("tp", "cp", "dp", "pp", "etp", "ep", "edp")
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -227,11 +229,11 @@ def test_a_group_that_is_chosen_and_belongs_to_the_type_is_shown_once():
 def test_texts_beside_the_picture_are_those_of_its_type_and_kinds(language, nodes):
     for name, group_type in TYPES.items():
         more = ("embd", "tp-ep-pp", "intra-dist-opt") if name == "chosen" else ()
-        controls = Controls(group_type=name, nodes=nodes, ep=2, etp=1, more=more)
-        picture = html.unescape(answer(controls, language).picture)
+        controls = State(group_type=name, nodes=nodes, ep=2, etp=1, more=more)
+        picture = html.unescape(answer(replace(controls, lang=language)).picture)
         assert group_type.title[language] in picture
         assert group_type.body[language] in picture
-        kinds = read(controls).kinds
+        kinds = resolve(controls).kinds
         assert kinds[: len(group_type.kinds)] == group_type.kinds
         assert len(kinds) >= 1
         for kind in kinds:
@@ -243,19 +245,19 @@ def test_texts_beside_the_picture_are_those_of_its_type_and_kinds(language, node
 
 @pytest.mark.parametrize(("world", "nodes"), [(264, 33), (1024, 128), (131_072, 16_384)])
 def test_above_256_gpus_the_pinned_rank_is_marked_and_told(world, nodes):
-    shown = answer(Controls(nodes=nodes), pin=world - 1)
+    shown = answer(State(nodes=nodes, rank=world - 1))
     assert f'data-rank="{world - 1}"' in shown.picture
     assert 'class="panel"' not in shown.picture
     assert shown.picture.count('class="job plain"') == 1
     assert shown.picture.count('class="overview"') == 1
     assert f"Who is grouped with GPU {world - 1}?" in shown.picture
-    gone = answer(Controls(nodes=nodes), pin=world)
+    gone = answer(State(nodes=nodes, rank=world))
     assert 'data-rank="0"' in gone.picture
     assert "Who is grouped with GPU 0?" in gone.picture
 
 
 def test_the_pages_script_gets_the_mesh_that_python_used():
-    controls = Controls(
+    controls = State(
         group_type="cp+dp",
         cp=2,
         pp=2,
@@ -295,14 +297,14 @@ def script_data(picture: str) -> dict:
 
 
 def test_the_same_request_is_answered_alike_and_another_users_differs():
-    mine, theirs = Controls(tp=2), Controls(tp=4)
+    mine, theirs = State(tp=2), State(tp=4)
     first = answer(mine)
     assert answer(theirs) != first
     assert answer(mine) == first
 
 
 def test_the_table_and_the_list_hold_the_groups():
-    layout = read(Controls(group_type="dp+tp+pp"))
+    layout = resolve(State(group_type="dp+tp+pp"))
     shown = details_html(layout, "en")
     rows = re.findall(r"<tr><td>(\w+)</td><td>(\d+)</td><td[^>]*>([^<]*)</td><td>(\d+)</td>", shown)
     assert rows[0] == ("dp", "0", "0, 2, 4, 6", "1")
@@ -312,7 +314,7 @@ def test_the_table_and_the_list_hold_the_groups():
 
 
 def test_a_long_table_says_how_many_there_are_and_the_files_have_all():
-    layout = read(from_preset("llama3-405b-3").changed({"group_type": "cp+dp+tp+pp"}))
+    layout = resolve(from_preset("llama3-405b-3").changed({"group_type": "cp+dp+tp+pp"}))
     shown = details_html(layout, "en")
     assert shown.count("<tr><td>tp</td>") == ROWS
     assert "2,048" in re.search(r'class="more">([^<]*)', shown)[1]
@@ -325,7 +327,7 @@ def test_a_long_table_says_how_many_there_are_and_the_files_have_all():
 
 
 def test_a_long_group_is_cut_in_the_list_and_whole_in_the_file():
-    layout = read(Controls(group_type="dp", nodes=1024, tp=1, pp=1))
+    layout = resolve(State(group_type="dp", nodes=1024, tp=1, pp=1))
     assert "…" in re.search(r"dp group 0: \[([^\]]*)\]", details_html(layout, "en"))[1]
     whole = re.search(r"dp group 0: \[([^\]]*)\]", groups_text(layout))[1]
     assert len(whole.split(", ")) == 8192 > MEMBERS

@@ -1,4 +1,4 @@
-"""What programs may ask of a running page: typed endpoints, checked like the page's own controls.
+"""What programs may ask of a running page: typed endpoints, checked like the page's own state.
 
 Here are those about the layout; those about what its groups do are in the modules `api_*`.
 """

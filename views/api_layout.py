@@ -1,4 +1,4 @@
-"""The oldest of the endpoints, /layout: the groups of the page's own controls."""
+"""The oldest of the endpoints, /layout: the groups of the page's own column."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from groups.budget import spend, within
 from groups.mesh import whole_number
 
 from .base.endpoint import require_served
-from .base.state import Controls, read
+from .base.resolve import resolve
+from .base.state import State
 
 
 @within()
@@ -57,9 +58,9 @@ def layout(
         whole_number(value, name)
     names = more.split() if isinstance(more, str) else more
     choices = {"group_type": group_type, "dp_kind": dp_kind, "framework": framework}
-    asked = Controls(**choices, **given, more=names)
+    state = State(**choices, **given, more=names)
     try:
-        answer = read(asked.changed({"order": order}) if order else asked)
+        answer = resolve(state.changed({"order": order}) if order else state)
         require_served(answer.world_size)
         spend(answer.world_size, "ranks")
     except LayoutError as error:

@@ -27,10 +27,11 @@ from training.traffic.per_step import Computation, Traffic, exposed_by_kind
 
 from .base.endpoint import LAYOUT, Shared, made_of, require_text, serving, stated
 from .base.model import FLAGS, OF_COLUMN, SIZES
-from .base.state import Controls, Layout
-from .memory.inputs import MemoryAsked, Problem, problem_of
+from .base.resolve import Layout
+from .base.state import State
+from .memory.inputs import Problem, problem_of
 from .search.view import job_of, reason_text
-from .traffic.inputs import Question, TrafficAsked, question_of, ways_out
+from .traffic.inputs import Question, fixes_of_question, question_of
 from .traffic.view import sent_in_a_step
 
 TRAINING = Shared(
@@ -65,8 +66,7 @@ class Trained:
     """A layout and how a model is trained on it, as the views read it."""
 
     layout: Layout
-    controls: Controls
-    memory: MemoryAsked
+    state: State
 
 
 Found = TypeVar("Found")
@@ -90,20 +90,18 @@ def trained(**given: Any) -> Trained:
     changes = _changes(given["changes"])
     column = {name: changes.pop(name) for name in OF_COLUMN if name in changes}
     whose = {"framework": "own"} if job["order"] else {}
-    controls = Controls(
+    state = State(
         **{**job, "etp": job["etp"] or "", **whose, **column},
         **{name: given[name] for name in ("vpp", "account", "micro_batch")},
         global_batch=given["global_batch"] or "",
         schedule=given["memory_schedule"],
-    )
-    memory = MemoryAsked(
         **{name: given[name] for name in ("model", "precision", "recompute")},
         zero=str(whole_number(given["zero"], "zero", minimum=0)),
         sequence_parallel="on" if given["sequence_parallel"] else "off",
         spread=given["spread"],
         **changes,
     )
-    return Trained(Layout.of(made), controls, memory)
+    return Trained(Layout.of(made), state)
 
 
 def _changes(text: Any) -> dict[str, Any]:
@@ -136,8 +134,8 @@ def _answered(asked: Trained, work: Callable[[], Found]) -> Found:
     try:
         return work()
     except LayoutError as error:
-        ways = ways_out(error, asked.layout, asked.controls, asked.memory)
-        fixes = [_renamed(way.changes) for way in ways]
+        ways = fixes_of_question(error, asked.layout, asked.state)
+        fixes = [_renamed(changes) for changes in ways]
         raise error.renamed(PARAMETERS).but(alternatives=fixes) from None
 
 
@@ -171,8 +169,8 @@ def memory_per_rank(asked: Trained, capacity: float = 0.0, cluster: str = "dgx-h
     """
 
     def work() -> tuple[Problem, tuple[StageMemory, ...]]:
-        memory = replace(asked.memory, capacity=stated(capacity), cluster=cluster)
-        problem = problem_of(asked.layout, asked.controls, memory)
+        state = replace(asked.state, capacity=stated(capacity), cluster=cluster)
+        problem = problem_of(asked.layout, state)
         return problem, problem.stages()
 
     problem, stages = _answered(asked, work)
@@ -254,8 +252,8 @@ def traffic_per_step(asked: Trained, cluster: str = "dgx-h100", cp_algorithm: st
 
 
 def _question(asked: Trained, cluster: str, cp_algorithm: str, capacity: Any = "") -> Question:
-    memory = replace(asked.memory, capacity=capacity, cluster=cluster)
-    return question_of(asked.layout, asked.controls, memory, TrafficAsked(cp_algorithm))
+    own = {"capacity": capacity, "cluster": cluster, "cp_algorithm": cp_algorithm}
+    return question_of(asked.layout, replace(asked.state, **own))
 
 
 def _row(row: Traffic) -> dict[str, Any]:

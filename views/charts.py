@@ -17,20 +17,21 @@ from training.memory.per_stage import StageMemory, largest
 from training.traffic.matrix import matrix
 
 from .base.model import model_name
-from .base.state import Controls, Layout, is_empty, pinned_rank
+from .base.resolve import Layout
+from .base.state import State, is_empty, pinned_rank
 from .base.training import schedule_name
 from .base.units import bytes_text
 from .collectives.exchange import exchanges
-from .collectives.inputs import CollectivesAsked, read_asked
+from .collectives.inputs import resolve_inputs
 from .collectives.view import op_name
 from .memory.bars import COLOURS, gib, parts_of, shown_stages
 from .memory.grid import grid_label, heat_of
-from .memory.inputs import MemoryAsked, Problem, problem_of
+from .memory.inputs import Problem, problem_of, with_rank
 from .memory.zero import moments_of, sharing_group, sharing_ranks
 from .pipeline.chart import Shown, amount, percent, shown_of, timed
 from .pipeline.inputs import (
-    PipelineAsked,
     clock_of,
+    follows_layers,
     group_of,
     renamed,
     schedule_of,
@@ -38,7 +39,7 @@ from .pipeline.inputs import (
 )
 from .pipeline.layers import stages_of
 from .pipeline.view import MOST_RANKS
-from .traffic.inputs import TrafficAsked, question_of
+from .traffic.inputs import question_of
 from .traffic.view import rows_of
 
 Pictures = list[tuple[str, Any]]
@@ -48,10 +49,8 @@ NEAR = 0.03
 """Parts of a scale that two of its words are apart at least."""
 
 
-def pipeline_pictures(
-    layout: Layout, controls: Controls, asked: PipelineAsked, rank: Any = ""
-) -> Pictures:
-    """The timelines on one axis, and under them what each rank holds; ``rank``: the pinned one.
+def pipeline_pictures(layout: Layout, state: State) -> Pictures:
+    """The timelines on one axis, and under them what each rank holds.
 
     Nothing where there is no pipeline, or one that is too long to be drawn.
 
@@ -60,7 +59,7 @@ def pipeline_pictures(
     if not 1 < layout.every["pp"].size <= MOST_RANKS:
         return []
     try:
-        shown, ranks = _shown(layout, controls, asked, rank)
+        shown, ranks = _shown(layout, state)
     except LayoutError as error:
         raise renamed(error) from None
     found = [timed(one) for one in shown]
@@ -85,7 +84,7 @@ def pipeline_pictures(
     return pictures
 
 
-def pipeline_trace(layout: Layout, controls: Controls, asked: PipelineAsked, rank: Any = "") -> str:
+def pipeline_trace(layout: Layout, state: State) -> str:
     """The same timelines as a trace for Perfetto and Chrome.
 
     Errors: LayoutError where the view refuses, has no pipeline, or one too long to be drawn.
@@ -93,26 +92,24 @@ def pipeline_trace(layout: Layout, controls: Controls, asked: PipelineAsked, ran
     if not 1 < layout.every["pp"].size <= MOST_RANKS:
         raise LayoutError("no-picture", "the view has no picture of this layout")
     try:
-        shown, ranks = _shown(layout, controls, asked, rank)
+        shown, ranks = _shown(layout, state)
     except LayoutError as error:
         raise renamed(error) from None
     return chrome_trace({one.title: timed(one)[0].rows() for one in shown}, ranks)
 
 
-def _shown(
-    layout: Layout, controls: Controls, asked: PipelineAsked, rank: Any
-) -> tuple[list[Shown], tuple[int, ...]]:
+def _shown(layout: Layout, state: State) -> tuple[list[Shown], tuple[int, ...]]:
     """The schedule, the one to compare with, and the ranks that run them."""
-    names = [schedule_name(controls)]
-    names += [] if is_empty(asked.against) else [asked.against]
-    schedules = dict.fromkeys(schedule_of(name, layout, controls, asked) for name in names)
-    clock, (_, ranks) = clock_of(asked), group_of(layout, asked, rank)
+    names = [schedule_name(state)]
+    names += [] if is_empty(state.against) else [state.against]
+    schedules = dict.fromkeys(schedule_of(name, layout, state) for name in names)
+    clock, (_, ranks) = clock_of(state), group_of(layout, state)
     spend_on(list(schedules))
     shown = []
     for one in schedules:
         # Layers that cannot be are no matter where they change nothing.
-        stages = stages_of(one, controls, asked) if asked.follows_layers else None
-        shown.append(shown_of(one, stages, clock, controls, asked))
+        stages = stages_of(one, state) if follows_layers(state) else None
+        shown.append(shown_of(one, stages, clock, state))
     return shown, ranks
 
 
@@ -138,12 +135,12 @@ def _legends(
     return tuple(ops), tuple(held)
 
 
-def collectives_pictures(layout: Layout, asked: CollectivesAsked, rank: Any) -> Pictures:
+def collectives_pictures(layout: Layout, state: State) -> Pictures:
     """The tensors before and after, of the group that is watched and of others if that is asked.
 
     Errors: LayoutError for the first input that the view refuses.
     """
-    watched, counting, problems = read_asked(layout, asked, rank)
+    watched, counting, problems = resolve_inputs(layout, state)
     if problems:
         raise problems[0]
     way = "" if watched.direction == "forward" else f", {watched.direction}"
@@ -159,19 +156,15 @@ def collectives_pictures(layout: Layout, asked: CollectivesAsked, rank: Any) -> 
     ]
 
 
-def memory_pictures(
-    layout: Layout, controls: Controls, asked: MemoryAsked, rank: Any = ""
-) -> Pictures:
+def memory_pictures(layout: Layout, state: State) -> Pictures:
     """Bars of the stages, the GPUs by how full they are, and who holds which share of a group.
-
-    ``rank`` is the pinned one.
 
     Errors: LayoutError where the view refuses.
     """
-    problem = problem_of(layout, controls, asked)
+    problem = problem_of(layout, state)
     stages = problem.stages()
-    asked = asked.with_rank(pinned_rank(layout.world_size, rank))
-    rank, ranks = sharing_ranks(problem, layout, asked)
+    state = with_rank(state, pinned_rank(layout.world_size, state.rank))
+    rank, ranks = sharing_ranks(problem, layout, state)
     zero = problem.training.zero
     model = model_name(problem.chosen)
     kind = sharing_group(layout, problem.training.instances).name
@@ -207,14 +200,12 @@ def _bars(problem: Problem, stages: tuple[StageMemory, ...]) -> BarsChart:
     return BarsChart(bars, problem.capacity, line, legend)
 
 
-def traffic_pictures(
-    layout: Layout, controls: Controls, memory: MemoryAsked, asked: TrafficAsked
-) -> Pictures:
+def traffic_pictures(layout: Layout, state: State) -> Pictures:
     """Who sends how much to whom; nothing where nothing is sent.
 
     Errors: LayoutError where the view refuses.
     """
-    question = question_of(layout, controls, memory, asked)
+    question = question_of(layout, state)
     rows = rows_of(layout, question, [one.parameters for one in question.problem.stages()])
     if not rows:
         return []

@@ -36,16 +36,8 @@ from training.pipeline import SCHEDULES
 from .base import form
 from .base.messages import refusal_html
 from .base.model import ON_OFF
-from .base.state import (
-    Controls,
-    Layout,
-    as_text,
-    from_preset,
-    has_two_dp_kinds,
-    is_empty,
-    read,
-    typed,
-)
+from .base.resolve import Layout, from_preset, has_two_dp_kinds, resolve
+from .base.state import State, as_text, is_empty, parse_number
 from .base.training import UNKNOWN, training_of_preset
 from .memory.inputs import DEFAULTS
 
@@ -77,7 +69,7 @@ MORE = (
 
 def column_html(language: str) -> str:
     """All inputs, with the first state's values; the page's script puts in what the state says."""
-    start = Controls()
+    start = State()
 
     def text(name: str) -> str:
         return form.text(name, getattr(start, name), language)
@@ -191,13 +183,13 @@ def preset_states() -> dict[str, dict[str, str]]:
     >>> preset_states()["playground-16"]
     {}
     """
-    start = Controls()
+    start = State()
     found = {}
     for name in PRESETS:
-        controls = from_preset(name)
+        state = from_preset(name)
         found[name] = {
             field: as_text(value)
-            for field, value in vars(controls).items()
+            for field, value in vars(state).items()
             if as_text(value) != as_text(getattr(start, field))
         } | training_of_preset(name)
     return found
@@ -219,7 +211,7 @@ def _size(name: str, language: str) -> str:
 
 
 def _choice(name: str, options: Iterable[tuple[str, str]], language: str) -> str:
-    return form.choice(name, getattr(Controls(), name), options, language)
+    return form.choice(name, getattr(State(), name), options, language)
 
 
 def _groups_box(language: str) -> str:
@@ -245,7 +237,7 @@ def framework_choices(language: str) -> list[tuple[str, str]]:
 # -- what every answer brings anew ---------------------------------------------------------------
 
 
-def derived_html(layout: Layout | None, controls: Controls, language: str, preset: Any = "") -> str:
+def derived_html(layout: Layout | None, state: State, language: str) -> str:
     """What remains of the sizes, where the sliders stop, and the source of a published layout."""
     rows, source = [], ""
     if layout is None:  # the row stays, so that nothing moves under the hand
@@ -256,14 +248,14 @@ def derived_html(layout: Layout | None, controls: Controls, language: str, prese
         if expert is not None and layout.has_experts:
             edp = expert.size("edp")
             rows.append(_remaining("size_edp", "derived_experts", layout, edp, language))
-        source = source_html(preset, controls, language)
-    world = world_of(controls)
-    stops = escape(json.dumps(slider_stops(controls, world), separators=(",", ":")))
+        source = source_html(state, language)
+    world = world_of(state)
+    stops = escape(json.dumps(slider_stops(state, world), separators=(",", ":")))
     shown = "".join(
         f" data-{mark}"
         for mark, is_shown in (
-            ("choose-dp", has_two_dp_kinds(controls.group_type)),
-            ("own-order", controls.framework == OWN),
+            ("choose-dp", has_two_dp_kinds(state.group_type)),
+            ("own-order", state.framework == OWN),
         )
         if is_shown
     )
@@ -306,20 +298,20 @@ def notice_html(text: str, language: str) -> str:
     )
 
 
-def slider_stops(controls: Controls, world: int | None) -> dict[str, list[int]]:
+def slider_stops(state: State, world: int | None) -> dict[str, list[int]]:
     """The sizes that work beside the others as they are: of each size its divisors that fit in.
 
     A dense grid needs tp · pp · cp | world and an expert grid etp · ep · pp | world
     (groups.megatron.grids), so a size stops where its product with the others divides.
 
-    >>> slider_stops(Controls(), 16)["tp"], slider_stops(Controls(), 16)["nodes"][:4]
+    >>> slider_stops(State(), 16)["tp"], slider_stops(State(), 16)["nodes"][:4]
     ([1, 2, 4, 8], [1, 2, 3, 4])
     """
-    sizes = {name: _size_or_none(getattr(controls, name)) for name in SIZES}
+    sizes = {name: _size_or_none(getattr(state, name)) for name in SIZES}
     if world is None or None in sizes.values():
         return {}
     known: dict[str, int] = {name: size for name, size in sizes.items() if size is not None}
-    etp = None if is_empty(controls.etp) else _size_or_none(controls.etp)
+    etp = None if is_empty(state.etp) else _size_or_none(state.etp)
     divisors = _divisors(world)
 
     def works(changed: Mapping[str, int]) -> bool:
@@ -340,7 +332,7 @@ def slider_stops(controls: Controls, world: int | None) -> dict[str, list[int]]:
 
 
 def _size_or_none(value: Any) -> int | None:
-    number = typed(value)
+    number = parse_number(value)
     is_size = isinstance(number, int) and not isinstance(number, bool) and number >= 1
     return number if is_size and number <= MAX_RANKS else None
 
@@ -360,18 +352,19 @@ def _doublings(most: int) -> list[int]:
     return [stop for stop in stops if stop <= most]
 
 
-def world_of(controls: Controls) -> int | None:
+def world_of(state: State) -> int | None:
     """The world size that the machines make, whatever the sizes are; None if there is none."""
     try:
-        alone = Controls(nodes=controls.nodes, gpus_per_node=controls.gpus_per_node, tp=1, pp=1)
-        return read(alone).world_size
+        alone = State(nodes=state.nodes, gpus_per_node=state.gpus_per_node, tp=1, pp=1)
+        return resolve(alone).world_size
     except LayoutError:
         return None
 
 
-def source_html(name: Any, controls: Controls, language: str) -> str:
+def source_html(state: State, language: str) -> str:
     """Where a published layout comes from, and what of it is derived; nothing for another one."""
-    if not isinstance(name, str) or name not in PRESETS or not is_still(name, controls):
+    name = state.preset
+    if not isinstance(name, str) or name not in PRESETS or not is_still(name, state):
         return ""
     preset = PRESETS[name]
     source = escape("; ".join(preset.source))
@@ -391,11 +384,11 @@ def source_html(name: Any, controls: Controls, language: str) -> str:
 OF_GROUPS = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp", "framework")
 
 
-def is_still(preset: str, controls: Controls) -> bool:
-    """Whether the controls still ask for the published layout, whatever is shown of it."""
+def is_still(preset: str, state: State) -> bool:
+    """Whether a state still asks for the published layout, whatever is shown of it."""
     published = from_preset(preset)
     return all(
-        as_text(getattr(controls, name)) == as_text(getattr(published, name)) for name in OF_GROUPS
+        as_text(getattr(state, name)) == as_text(getattr(published, name)) for name in OF_GROUPS
     )
 
 

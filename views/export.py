@@ -15,8 +15,9 @@ from groups.grouping import Grouping
 from render.scenes import groups as scene
 from render.scenes import job_plan
 
-from .base.link import Linked
-from .base.state import Layout, pinned_rank, rank_or_none, sizes_of, sizes_text
+from .base.model import with_model
+from .base.resolve import Layout, sizes_of, sizes_text
+from .base.state import State, pinned_rank, rank_or_none
 from .charts import (
     Pictures,
     collectives_pictures,
@@ -48,27 +49,17 @@ FILES = {"ranks": ("ranks", "csv"), "json": ("groups", "json"), "trace": ("trace
 """What a file is called, and its ending, where the form alone does not say."""
 
 
-DRAWN: dict[str, Callable[[Layout, Linked], Pictures]] = {
-    "groups": lambda layout, now: groups_pictures(layout, now),
-    "orders": lambda layout, now: orders_pictures(
-        layout, now.controls, now.asked.versus, rank_or_none(now.asked.rank)
-    ),
-    "collectives": lambda layout, now: collectives_pictures(
-        layout, now.asked.collectives, now.asked.rank
-    ),
-    "pipeline": lambda layout, now: pipeline_pictures(
-        layout, now.known, now.asked.pipeline, now.asked.rank
-    ),
-    "memory": lambda layout, now: memory_pictures(
-        layout, now.controls, now.asked.memory, now.asked.rank
-    ),
-    "traffic": lambda layout, now: traffic_pictures(
-        layout, now.controls, now.asked.memory, now.asked.traffic
-    ),
-    "compare": lambda layout, now: compare_pictures(layout, now.asked.kept),
-    "hang": lambda layout, now: hang_pictures(layout, now.asked),
-    "hosts": lambda layout, now: measures_pictures(
-        layout, now.asked, placement_or_none(layout, now.asked)
+DRAWN: dict[str, Callable[[Layout, State], Pictures]] = {
+    "groups": lambda layout, state: groups_pictures(layout, state),
+    "orders": lambda layout, state: orders_pictures(layout, state, rank_or_none(state.rank)),
+    "collectives": collectives_pictures,
+    "pipeline": lambda layout, state: pipeline_pictures(layout, with_model(state)),
+    "memory": memory_pictures,
+    "traffic": traffic_pictures,
+    "compare": lambda layout, state: compare_pictures(layout, state.kept),
+    "hang": hang_pictures,
+    "hosts": lambda layout, state: measures_pictures(
+        layout, state, placement_or_none(layout, state)
     ),
 }
 """What a picture file holds, by the view that is shown; the other views have no pictures."""
@@ -94,7 +85,7 @@ ANY_PICTURE = 50_000
 
 
 def picture_file(
-    layout: Layout, now: Linked, form: str, theme: str = "light", address: str | None = None
+    layout: Layout, state: State, form: str, theme: str = "light", address: str | None = None
 ) -> bytes:
     """The pictures on screen as PNG at twice their size, SVG or PDF.
 
@@ -106,15 +97,15 @@ def picture_file(
     # matplotlib takes a second to import, and only a download needs it.
     from render.files import groups as figure
 
-    if address is not None and now.asked.view not in SHOWN:
-        drawn = job_pictures(layout, now, SLIDE)
+    if address is not None and state.view not in SHOWN:
+        drawn = job_pictures(layout, state, SLIDE)
     else:
-        drawn = DRAWN.get(now.asked.view, DRAWN["groups"])(layout, now)
+        drawn = DRAWN.get(state.view, DRAWN["groups"])(layout, state)
     if not drawn:
         raise LayoutError("no-picture", "the view has no picture of this layout")
     titles, scenes = zip(*drawn)
     if address is not None:
-        return figure.to_bytes(_slide(layout, now, titles, scenes, theme, address), form)
+        return figure.to_bytes(_slide(layout, state, titles, scenes, theme, address), form)
     meshes = ", ".join(str(mesh) for _, mesh, _ in by_grid(layout))
     caption = f"{meshes}, {layout.nodes:,} x {layout.gpus_per_node} GPUs"
     return figure.to_bytes(figure.figure(scenes, titles, caption, theme), form)
@@ -122,7 +113,7 @@ def picture_file(
 
 def _slide(
     layout: Layout,
-    now: Linked,
+    state: State,
     titles: Sequence[str],
     scenes: Sequence[Any],
     theme: str,
@@ -131,12 +122,12 @@ def _slide(
     """The figure of a slide: what the view asks, its answer where it is one sentence, the job."""
     from render.files import slide
 
-    view, rank = now.asked.view, pinned_rank(layout.world_size, now.asked.rank)
+    view, rank = state.view, pinned_rank(layout.world_size, state.rank)
     title, sentence = question(rank, "en"), sentence_of(layout, rank, "en")
     if view in SHOWN:
         title, sentence = SHOWN[view]["en"], ""
         if view == "hang":
-            sentence = hang_verdict(layout, now.asked, "en")
+            sentence = hang_verdict(layout, state, "en")
     machines = (
         f"{counted(layout.world_size, 'gpu', 'en')}, {layout.nodes:,} × {layout.gpus_per_node}"
     )
@@ -145,13 +136,13 @@ def _slide(
 
 
 def job_pictures(
-    layout: Layout, now: Linked, room: tuple[float, float] = job_plan.WHOLE
+    layout: Layout, state: State, room: tuple[float, float] = job_plan.WHOLE
 ) -> Pictures:
     """The picture of the job with the groups of the chosen rank: of each grid."""
     from render.files.job import JobScene
 
-    rank = pinned_rank(layout.world_size, now.asked.rank)
-    layers = layers_of(now.known, layout.mesh.size("pp"))
+    rank = pinned_rank(layout.world_size, state.rank)
+    layers = layers_of(with_model(state), layout.mesh.size("pp"))
     sides = by_grid(layout, told_groups(layout))
     found: Pictures = []
     for grid, mesh, shown in sides:
@@ -162,10 +153,10 @@ def job_pictures(
     return found
 
 
-def groups_pictures(layout: Layout, now: Linked) -> Pictures:
+def groups_pictures(layout: Layout, state: State) -> Pictures:
     """The picture of the job; then every group shown, of a large world its nodes."""
-    jobs = job_pictures(layout, now)
-    rank = pinned_rank(layout.world_size, now.asked.rank)
+    jobs = job_pictures(layout, state)
+    rank = pinned_rank(layout.world_size, state.rank)
     jobs = [(title or question(rank, "en"), one) for title, one in jobs]
     if layout.world_size <= scene.PANEL_LIMIT:
         panels = [(_title(one), scene.panel(one, layout.gpus_per_node)) for one in layout.shown]
@@ -183,24 +174,24 @@ TRACE = "trace"
 
 
 def download(
-    layout: Layout, now: Linked, form: str, theme: str = "light", address: str = ""
+    layout: Layout, state: State, form: str, theme: str = "light", address: str = ""
 ) -> dict:
     """A file as the page's script takes it: name, type, base64 data, and when it was asked for.
 
     address: of what is on screen, for slides.
     """
     if form in PICTURES:
-        kind, data = PICTURES[form], picture_file(layout, now, form, theme)
+        kind, data = PICTURES[form], picture_file(layout, state, form, theme)
     elif form in SLIDES:
         form = form.removeprefix("slide-")
-        kind, data = PICTURES[form], picture_file(layout, now, form, theme, address)
+        kind, data = PICTURES[form], picture_file(layout, state, form, theme, address)
     elif form == TRACE:
         kind = "application/json"
-        data = pipeline_trace(layout, now.known, now.asked.pipeline, now.asked.rank).encode()
+        data = pipeline_trace(layout, with_model(state)).encode()
     else:
         kind, make = TABLES[form]
         data = make(layout).encode()
-    shown = layout.group_type if now.asked.view == "groups" else now.asked.view
+    shown = layout.group_type if state.view == "groups" else state.view
     stem, ending = FILES.get(form, ("groups" if form in TABLES else shown, form))
     return {
         "name": f"{stem}-{layout.mesh}.{ending}",

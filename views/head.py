@@ -9,10 +9,10 @@ from descriptions import PAGE, SECTIONS, SHELL, VIEWS
 from groups import LayoutError
 
 from .base.model import model_name, model_of
-from .base.state import Controls, Layout, sizes_text
+from .base.resolve import Layout, sizes_text
+from .base.state import State
 from .base.training import batch_of
 from .column import language_choices
-from .memory.inputs import MemoryAsked
 from .stories import examples_html
 
 PLACES: dict[str, tuple[str, ...]] = {
@@ -48,16 +48,14 @@ def _paste_button(language: str) -> str:
     )
 
 
-def chips_html(
-    layout: Layout | None, controls: Controls, memory: MemoryAsked, language: str
-) -> str:
+def chips_html(layout: Layout | None, state: State, language: str) -> str:
     """The job in chips; a click leads to the inputs that say it."""
     if layout is None:
         return f'<span class="chip-job none">{escape(SHELL["no_layout"][language])}</span>'
     machines = SHELL["gpus_chip"][language].format(
         world=f"{layout.world_size:,}", nodes=f"{layout.nodes:,}", gpus=f"{layout.gpus_per_node:,}"
     )
-    model = _model_chip(layout, controls, memory, language)
+    model = _model_chip(layout, state, language)
     return (
         f'<div role="group" aria-label="{escape(SHELL["job"][language])}">'
         f"{_chip('nodes', machines)}{_chip('tp', sizes_text(layout), 'mono')}"
@@ -65,10 +63,10 @@ def chips_html(
     )
 
 
-def _model_chip(layout: Layout, controls: Controls, memory: MemoryAsked, language: str) -> str:
+def _model_chip(layout: Layout, state: State, language: str) -> str:
     """The model and the samples of a step; what is refused is told where it counts."""
     try:
-        chosen, batch = model_of(memory, controls), batch_of(layout, controls)
+        chosen, batch = model_of(state), batch_of(layout, state)
     except LayoutError:
         return SHELL["model_chip"][language]
     return SHELL["batch_chip"][language].format(

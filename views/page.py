@@ -19,10 +19,8 @@ from groups.budget import spend, within
 from render.scenes.groups import PANEL_LIMIT
 
 from .base import form
-from .base.inputs import Asked, filled
 from .base.link import (
-    OMITTED,
-    Linked,
+    STARTS,
     aliases_of_links,
     fields_of_links,
     from_query,
@@ -31,8 +29,10 @@ from .base.link import (
     parsed,
 )
 from .base.messages import sentence
+from .base.model import with_model
 from .base.problems import problem_html
-from .base.state import Controls, Layout, language_of, rank_or_none, read
+from .base.resolve import Layout, resolve
+from .base.state import UNLINKED, State, rank_or_none
 from .collectives.view import collectives_html
 from .column import column_html, derived_html, notice_html, preset_states, refused_html
 from .compare.view import compare_html
@@ -60,7 +60,7 @@ MANY = 131_072
 
 @dataclass(frozen=True)
 class Answer:
-    """What the page shows for some controls; no picture and no details for a refusal."""
+    """What the page shows for a state; no picture and no details for a refusal."""
 
     chips: str
     derived: str
@@ -69,101 +69,82 @@ class Answer:
     details: str | None
 
 
-DRAWN: dict[str, Callable[[Layout, Linked], str]] = {
-    "groups": lambda layout, now: picture_html(
+DRAWN: dict[str, Callable[[Layout, State, str], str]] = {
+    "groups": lambda layout, state, language: picture_html(
         layout,
-        now.language,
-        rank_or_none(now.asked.rank),
-        _strip(layout, now),
-        layers_of(now.known, layout.mesh.size("pp")),
+        language,
+        rank_or_none(state.rank),
+        _strip(layout, state, language),
+        layers_of(with_model(state), layout.mesh.size("pp")),
     ),
-    "nodes": lambda layout, now: nodes_html(layout, now.language),
-    "orders": lambda layout, now: orders_html(
-        layout, now.controls, now.asked.versus, now.language, _large_pin(layout, now.asked)
+    "nodes": lambda layout, state, language: nodes_html(layout, language),
+    "orders": lambda layout, state, language: orders_html(
+        layout, state, language, _large_pin(layout, state)
     ),
-    "ranks": lambda layout, now: ranks_html(
-        layout,
-        now.known,
-        now.asked.rank,
-        now.asked.ranks,
-        now.language,
-        placement_or_none(layout, now.asked),
+    "ranks": lambda layout, state, language: ranks_html(
+        layout, with_model(state), language, placement_or_none(layout, state)
     ),
-    "collectives": lambda layout, now: collectives_html(
-        layout, now.controls, now.asked.collectives, now.language, now.asked.rank
-    ),
-    "pipeline": lambda layout, now: pipeline_html(
-        layout, now.known, now.asked.pipeline, now.language, now.asked.rank
-    ),
-    "memory": lambda layout, now: memory_html(
-        layout, now.controls, now.asked.memory, now.language, now.asked.rank
-    ),
-    "traffic": lambda layout, now: traffic_html(
-        layout, now.controls, now.asked.memory, now.asked.traffic, now.language
-    ),
-    "search": lambda layout, now: search_html(
-        layout, now.controls, now.asked.memory, now.asked.traffic, now.language, now.query
-    ),
-    "compare": lambda layout, now: compare_html(layout, now.controls, now.asked, now.language),
-    "launch": lambda layout, now: launch_html(layout, now.controls, now.asked, now.language),
-    "hang": lambda layout, now: hang_html(layout, now.asked, now.language),
-    "hosts": lambda layout, now: hosts_html(layout, now.asked, now.language),
+    "collectives": collectives_html,
+    "pipeline": lambda layout, state, language: pipeline_html(layout, with_model(state), language),
+    "memory": memory_html,
+    "traffic": traffic_html,
+    "search": search_html,
+    "compare": compare_html,
+    "launch": launch_html,
+    "hang": hang_html,
+    "hosts": hosts_html,
 }
 """What each view shows of a layout that works."""
 
 
 @within()
-def answer(
-    controls: Controls, language: str = "en", pin: int | None = None, asked: Asked | None = None
-) -> Answer:
-    """The whole page as HTML: a pure function of what the controls say.
+def answer(state: State) -> Answer:
+    """The whole page as HTML: a pure function of what the state says.
 
-    >>> answer(Controls(tp=3)).picture is None
+    >>> answer(State(tp=3)).picture is None
     True
     """
-    asked = asked or Asked(rank="" if pin is None else pin)
+    language = state.language
     try:
-        layout = read(controls)
+        layout = resolve(state)
         spend(layout.world_size // 8 if layout.world_size > MANY else 0, "ranks")
     except LayoutError as error:
-        derived = derived_html(None, controls, language)
+        derived = derived_html(None, state, language)
         refused = refused_html(error, language)
-        return Answer(
-            chips_html(None, controls, asked.memory, language), derived, refused, None, None
-        )
-    view = view_of(asked)
+        return Answer(chips_html(None, state, language), derived, refused, None, None)
+    view = view_of(state)
     try:
-        picture = DRAWN[view](layout, Linked(controls, asked, language))
+        picture = DRAWN[view](layout, state, language)
     except LayoutError as error:  # too much work: every other refusal has its place in the view
         picture = problem_html(error, language)
     return Answer(
-        chips_html(layout, controls, asked.memory, language),
-        derived_html(layout, controls, language, asked.preset),
+        chips_html(layout, state, language),
+        derived_html(layout, state, language),
         "",
         picture,
         details_html(layout, language) if view == "groups" else "",
     )
 
 
-def view_of(asked: Asked) -> str:
+def view_of(state: State) -> str:
     """The view that is shown; the first for anything that is none."""
-    return asked.view if isinstance(asked.view, str) and asked.view in VIEWS else "groups"
+    return state.view if isinstance(state.view, str) and state.view in VIEWS else "groups"
 
 
-def _strip(layout: Layout, now: Linked) -> str:
+def _strip(layout: Layout, state: State, language: str) -> str:
     """What the order moves against Megatron's default, where that is another one that works."""
-    if now.controls.framework == "megatron":
+    if state.framework == "megatron":
         return ""
     try:
-        other = other_layout(now.controls, layout, "megatron")
+        other = other_layout(state, layout, "megatron")
     except LayoutError:
         return ""
-    return "" if other.order == layout.order else strip_html(layout, other, now.language)
+    return "" if other.order == layout.order else strip_html(layout, other, language)
 
 
-def _large_pin(layout: Layout, asked: Asked) -> int | None:
+def _large_pin(layout: Layout, state: State) -> int | None:
     """The pin where it changes the picture: a panel lights up in the browser alone."""
-    return rank_or_none(asked.rank) if layout.world_size > PANEL_LIMIT else None
+    return rank_or_none(state.rank) if layout.world_size > PANEL_LIMIT else None
 
 
 # -- what the browser asks -----------------------------------------------------------------------
@@ -176,10 +157,9 @@ def draw(sent: Any) -> str:
     A bad link is told, and shows the page as it starts: ``state`` says so to the browser. A refused
     layout leaves the last picture where it is, dimmed by the style sheet.
     """
-    now, notice = _opened(from_sent(sent), link_of(sent))
-    language = language_of(now.language)
-    shown = answer(now.controls, language, asked=now.asked)
-    view = view_of(now.asked)
+    state, notice = _opened(from_sent(sent), link_of(sent))
+    language, view = state.language, view_of(state)
+    shown = answer(state)
     regions = {
         "chips": shown.chips,
         "nav": nav_html(view, language),
@@ -196,25 +176,20 @@ def draw(sent: Any) -> str:
     told: dict[str, Any] = {name: html for name, html in regions.items() if html is not None}
     answered: dict[str, Any] = {"regions": told, "language": language}
     if notice:
-        answered["state"] = starts()
+        answered["state"] = STARTS
     return json.dumps(answered)
 
 
-def _opened(now: Linked, link: str | None) -> tuple[Linked, str | None]:
+def _opened(state: State, link: str | None) -> tuple[State, str | None]:
     """The state, checked where it comes from a link; with what is to be said of that."""
     if link is None:
-        return now, None
+        return state, None
     try:
         from_query(link)
     except LayoutError as error:
-        language = language_of(now.language)
-        fresh = Linked(
-            Controls(),
-            filled(Asked(), {name: getattr(now.asked, name) for name in OMITTED}),
-            language,
-        )
-        return fresh, notice_html(sentence(error, language), language)
-    return now, ""
+        kept = {name: getattr(state, name) for name in (*UNLINKED, "lang")}
+        return State(**kept), notice_html(sentence(error, state.language), state.language)
+    return state, ""
 
 
 def chrome(language: str) -> dict[str, str]:
@@ -232,11 +207,6 @@ def rank_html(language: str) -> str:
     return form.number("rank", "", language)
 
 
-def starts() -> dict[str, str]:
-    """The state as the page starts, every field as text."""
-    return {name: start for name, _, start, _ in fields_of_links()}
-
-
 @within()
 def save(sent: Any) -> str:
     """A file of what is on screen, as JSON; {"refused": sentence} where there is none.
@@ -245,13 +215,13 @@ def save(sent: Any) -> str:
     """
     asked = parsed(sent)
     kind, theme = asked.get("form"), asked.get("theme")
-    now = from_sent(json.dumps(asked.get("state")))
-    language = language_of(now.language)
+    state = from_sent(json.dumps(asked.get("state")))
+    language = state.language
     try:
-        layout = read(now.controls)
+        layout = resolve(state)
         chosen = kind if kind in (*PICTURES, *SLIDES, *TABLES, TRACE) else "png"
         theme = "dark" if theme == "dark" else "light"
-        return json.dumps(download(layout, now, chosen, theme, printable(asked.get("address"))))
+        return json.dumps(download(layout, state, chosen, theme, printable(asked.get("address"))))
     except LayoutError as error:
         return json.dumps({"refused": notice_html(sentence(error, language), language)})
 
@@ -293,7 +263,7 @@ TOUR_BUTTONS = "".join(
 
 def first_html(language: str = "en") -> str:
     """The page as it is sent first: everything in place, with the first state drawn."""
-    first = answer(Controls(), language)
+    first = answer(State(lang=language))
     skip = escape(SHELL["skip"][language])
     return (
         (

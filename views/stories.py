@@ -13,7 +13,8 @@ from urllib.parse import quote
 
 from descriptions import ENTRIES, LANGUAGES, SHELL, STORIES, TOUR, TOUR_WORDS
 
-from .base.link import SHORT, VERSION
+from .base.link import VERSION
+from .base.state import FIELDS
 from .column import preset_states
 
 _TP4 = "PG ID 2 PG GUID 40(TENSOR_MODEL_PARALLEL_GROUP)"
@@ -61,7 +62,7 @@ def query_of(state: Mapping[str, str]) -> str:
     'v=2&tp=4&show=hang'
     """
     whole = {**preset_states().get(state.get("preset", ""), {}), **state}
-    named = ((SHORT.get(name, name), quote(text, safe=":,|*()")) for name, text in whole.items())
+    named = ((FIELDS[name].link, quote(text, safe=":,|*()")) for name, text in whole.items())
     return "&".join((f"v={VERSION}", *(f"{name}={text}" for name, text in named)))
 
 

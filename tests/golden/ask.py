@@ -11,6 +11,7 @@ import io
 import runpy
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
@@ -18,7 +19,6 @@ from groups import LayoutError
 from views.api import ENDPOINTS
 from views.api_layout import layout
 from views.base.endpoint import words_of
-from views.base.inputs import filled
 from views.base.link import from_query
 from views.base.messages import sentence
 from views.column import notice_html
@@ -31,11 +31,10 @@ def page_of(query: str, language: str, unlinked: Mapping[str, str] | None = None
     language: of a reader whose link names none. unlinked: what stands in boxes that no link holds.
     """
     try:
-        now = from_query(query)
+        state = from_query(query)
     except LayoutError as error:
         return notice_html(sentence(error, language), language)
-    asked = filled(now.asked, unlinked or {})
-    found = answer(now.controls, now.language or language, asked=asked)
+    found = answer(replace(state, lang=state.lang or language, **(unlinked or {})))
     return "\n".join(part for part in (found.status, found.picture, found.details) if part)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from groups.presets import PRESETS, Preset
-from views.base.link import OMITTED
+from views.base.state import UNLINKED
 
 from .ask import command, endpoint, page_of
 
@@ -152,7 +152,7 @@ def views() -> Iterator[Case]:
 
 def _page(name: str, fields: dict[str, str], language: str) -> Case:
     fields = dict(fields)
-    unlinked = {name: fields.pop(name) for name in OMITTED if name in fields}
+    unlinked = {name: fields.pop(name) for name in UNLINKED if name in fields}
     query = urlencode({"v": "1", **fields})
     return f"views/{name}", partial(page_of, query, language, unlinked)
 

@@ -1,11 +1,11 @@
 """The whole state of the page as one text: an address, and what the page sends to be drawn.
 
-In an address only what differs from the page's first state is written, by the names of `Controls`
-and `Asked`:
+In an address only what differs from the page's first state is written, by the names of
+`state.FIELDS`:
 
->>> to_query(Controls(tp=4, ep=2), Asked(view="nodes"), "zh")
+>>> to_query(State(tp=4, ep=2, view="nodes", lang="zh"))
 'v=2&tp=4&ep=2&show=nodes&lang=zh'
->>> from_query("v=2&tp=4&ep=2&show=nodes&lang=zh").controls.tp
+>>> from_query("v=2&tp=4&ep=2&show=nodes&lang=zh").tp
 4
 
 A value that the page refuses is a state too, and comes back as it was typed; what is not such a
@@ -15,31 +15,23 @@ state at all (an unknown name, another version, a choice that there is not) is a
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl, quote
 
-from descriptions import DP_KINDS, LANGUAGES, TYPES, VIEWS
 from groups import LayoutError
-from groups.conventions import CONVENTIONS
 from groups.errors import quoted
-from groups.job import OWN
-from groups.presets import PRESETS
 
-from .inputs import Asked, filled, flat
-from .model import ModelAsked, with_model
-from .state import Controls, as_text, language_of, typed
+from .state import FIELDS, State, as_text, language_of
 
 VERSION = "2"
 FIRST_TYPE = "dp+tp+pp"
 """What a link of version 1 shows that names no type; one of version 2 follows the layout."""
 
-SHORT = {"view": "show"}
-"""Names in a link that differ from the field's: Gradio has a use of its own for ``view``."""
+LONG = {row.link: name for name, row in FIELDS.items() if row.link}
+"""The field of a name in a link."""
 
-LONG = {short: name for name, short in SHORT.items()}
+STARTS = {name: as_text(value) for name, value in vars(State()).items()}
+"""The text of every field as the page starts."""
 
 ALIASES = {
     "memory_schedule": ("schedule", ("memory", "traffic", "search", "compare")),
@@ -48,55 +40,21 @@ ALIASES = {
 """Names that links had for what is one field now; where both stand in a link, the old name counts
 in the views that read it."""
 
-OMITTED = ("paste", "run", "evidence", "digest", "hosts", "racks", "measures")
-"""What a link does not hold: text that somebody pasted may be long, or not meant for others."""
-
 LONGEST_QUERY = 8_000
 LONGEST_VALUE = 2_000
-
-CHOICES = {
-    "group_type": set(TYPES),
-    "framework": {*CONVENTIONS, OWN},
-    "dp_kind": set(DP_KINDS),
-    "preset": {*PRESETS, ""},
-    "view": set(VIEWS),
-    "lang": set(LANGUAGES),
-}
-CHECKED = ("hybrid", "account")
-NUMBERS = ("nodes", "tp", "pp", "cp", "ep", "instances")
-
-
-@dataclass(frozen=True)
-class Linked:
-    """What the page shows; no language if a link leaves that to the reader's browser."""
-
-    controls: Controls
-    asked: Asked
-    language: str | None
-
-    @property
-    def known(self) -> Controls:
-        """The controls with the layers and experts of the model that is chosen."""
-        return with_model(self.controls, self.asked.memory)
-
-    def query(self, controls: Controls, changes: Mapping[str, Any]) -> str:
-        """The address of the same page with other controls, and with some inputs changed."""
-        return to_query(controls, filled(self.asked, changes), self.language or "en")
 
 
 # -- an address ----------------------------------------------------------------------------------
 
 
-def to_query(controls: Controls, asked: Asked, language: str) -> str:
+def to_query(state: State) -> str:
     """The state as a query; empty for the page as it starts. What is too long is left out."""
     parts = []
-    starts = _starts()
-    for name, value in (*flat(controls), *flat(asked)):
-        text = value if isinstance(value, str) else as_text(value)
-        if text != starts[name] and name not in OMITTED and len(text) <= LONGEST_VALUE:
-            parts.append((SHORT.get(name, name), text))
-    if language != "en":
-        parts.append(("lang", language))
+    for name, value in vars(state).items():
+        text, link = as_text(value), FIELDS[name].link
+        is_start = text == STARTS[name] or (name, text) == ("lang", "en")
+        if link and not is_start and len(text) <= LONGEST_VALUE:
+            parts.append((link, text))
     if not parts:
         return ""
     # Half of a surrogate pair, which a program may send, is no text that an address can hold.
@@ -106,20 +64,7 @@ def to_query(controls: Controls, asked: Asked, language: str) -> str:
     return f"v={VERSION}&{query}" if len(query) <= LONGEST_QUERY else ""
 
 
-@cache
-def _starts() -> dict[str, str]:
-    """The text of every field as the page starts."""
-    return {name: as_text(value) for name, value in (*flat(Controls()), *flat(Asked()))}
-
-
-MODEL_FIELDS = (
-    *vars(ModelAsked()),
-    *("precision", "zero", "recompute", "sequence_parallel", "spread"),
-)
-"""Fields of the model and its training, which a published layout says too."""
-
-
-def from_query(query: object) -> Linked:
+def from_query(query: object) -> State:
     """The state that a query is about.
 
     Errors: LayoutError with the code bad-link, which names the part that is wrong.
@@ -137,7 +82,7 @@ def from_query(query: object) -> Linked:
     for name, value in pairs:
         if name.startswith("__"):  # Gradio's own, such as its theme
             continue
-        if name in given or name in SHORT:
+        if name in given or (name in FIELDS and FIELDS[name].link not in ("", name)):
             raise _bad(f"{name}={value}")
         given[name] = value
     version = given.pop("v", None) if given else VERSION
@@ -145,50 +90,36 @@ def from_query(query: object) -> Linked:
         given.setdefault("group_type", FIRST_TYPE)
     elif version != VERSION:
         raise _bad(text)
-    given = {LONG.get(name, name): value for name, value in given.items()}
     for old, (name, views) in ALIASES.items():
         value = given.pop(old, None)
-        if value is not None and (name not in given or given.get("view") in views):
+        if value is not None and (name not in given or given.get("show") in views):
             given[name] = value
-    language = given.pop("lang", None)
-    if language is not None and language not in LANGUAGES:
-        raise _bad(f"lang={language}")
-    known = {*_starts()} - set(OMITTED)
-    unknown = [name for name in given if name not in known]
-    if unknown:
-        raise _bad(unknown[0])
-    values = {name: _value(name, text) for name, text in given.items()}
-    return Linked(filled(Controls(), values), filled(Asked(), values), language)
+    return State(**{_known(name): _value(name, text) for name, text in given.items()})
 
 
-def _value(name: str, text: str) -> Any:
-    if len(text) > LONGEST_VALUE or (name in CHOICES and text not in CHOICES[name]):
-        raise _bad(f"{SHORT.get(name, name)}={text}")
-    if name in CHECKED:
-        if text not in ("0", "1"):
-            raise _bad(f"{name}={text}")
-        return text == "1"
-    if name == "more":
+def _known(link: str) -> str:
+    """The field of a name in a link."""
+    if link not in LONG:
+        raise _bad(link)
+    return LONG[link]
+
+
+def _value(link: str, text: str) -> Any:
+    row = FIELDS[_known(link)]
+    if len(text) > LONGEST_VALUE or (row.choices is not None and text not in row.choices):
+        raise _bad(f"{link}={text}")
+    if link == "more":  # typed names may have spaces between them, those of a link have none
         return tuple(part for part in text.split(",") if part)
-    return typed(text) if name in NUMBERS else text
-
-
-def names_of(value: str | list[Any]) -> tuple[Any, ...]:
-    """Names of groups: a list, or a text with commas or spaces between them.
-
-    >>> names_of("embd, tp-ep-pp")
-    ('embd', 'tp-ep-pp')
-    """
-    return tuple(value.replace(",", " ").split() if isinstance(value, str) else value)
+    return row.parse(text) if row.parse else text
 
 
 def fields_of_links() -> list[tuple[str, str, str, bool]]:
-    """Of each field: its name, its name in links (empty: in none), its start, whether it is of
-    the job, which a published layout says whole."""
-    of_job = {*vars(Controls()), *MODEL_FIELDS} - {"more", "dp_kind"}
+    """Of each field: its name, its name in links (empty: in none), its start, whether a published
+    layout says it."""
     return [
-        (name, "" if name in OMITTED else SHORT.get(name, name), start, name in of_job)
-        for name, start in _starts().items()
+        (name, row.link, STARTS[name], row.published)
+        for name, row in FIELDS.items()
+        if name != "lang"
     ]
 
 
@@ -209,31 +140,25 @@ def _bad(part: object) -> LayoutError:
 # -- what the page sends -------------------------------------------------------------------------
 
 
-def to_sent(controls: Controls, asked: Asked, language: str) -> str:
+def to_sent(state: State) -> str:
     """The state as the page holds it between two drawings.
 
-    >>> from_sent(to_sent(Controls(tp=4), Asked(), "zh")).controls == Controls(tp=4)
+    >>> from_sent(to_sent(State(tp=4, lang="zh"))) == State(tp=4, lang="zh")
     True
     """
-    return json.dumps({**dict(flat(controls)), **dict(flat(asked)), "lang": language})
+    return json.dumps(vars(state))
 
 
-def from_sent(sent: object) -> Linked:
+def from_sent(sent: object) -> State:
     """The state that a page sent; a name it lacks is as at the start, and other names are ignored.
 
     Any value may arrive here: whether it makes sense is asked where it is used.
     """
-    values = parsed(sent)
-    for name in CHECKED:
-        if name in values:
-            values[name] = values[name] in (True, "1")
-    for name in NUMBERS:
-        if name in values:
-            values[name] = typed(values[name])
-    if isinstance(values.get("more"), (list, str)):
-        values["more"] = names_of(values["more"])
-    language = language_of(values.get("lang"))
-    return Linked(filled(Controls(), values), filled(Asked(), values), language)
+    found = {name: value for name, value in parsed(sent).items() if name in FIELDS}
+    for name, value in found.items():
+        parse = FIELDS[name].parse
+        found[name] = parse(value) if parse else value
+    return State(**{**found, "lang": language_of(found.get("lang"))})
 
 
 def link_of(sent: object) -> str | None:

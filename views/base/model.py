@@ -8,7 +8,7 @@ Without a preset it is the first one with the column's layers and experts.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from descriptions import MEMORY
@@ -16,38 +16,8 @@ from groups.errors import LayoutError, not_a_choice
 from training.model import BIASES, NEEDED, Model
 from training.models import DEFAULT, MODELS, model_like, variant
 
-from .state import Controls, is_empty, typed
+from .state import State, fields_of, is_empty, parse_number
 from .training import UNKNOWN
-
-
-@dataclass(frozen=True)
-class ModelAsked:
-    """The fields of a model, unchecked; empty ones are the preset's."""
-
-    model: Any = ""
-    hidden: Any = ""
-    heads: Any = ""
-    kv_heads: Any = ""
-    head_dim: Any = ""
-    ffn: Any = ""
-    vocabulary: Any = ""
-    sequence: Any = ""
-    gated: Any = ""
-    tied: Any = ""
-    rms_norm: Any = ""
-    learned_positions: Any = ""
-    biases: Any = ""
-    top_k: Any = ""
-    expert_ffn: Any = ""
-    shared_expert_ffn: Any = ""
-    dense_layers: Any = ""
-    q_lora_rank: Any = ""
-    kv_lora_rank: Any = ""
-    qk_nope_head_dim: Any = ""
-    qk_rope_head_dim: Any = ""
-    v_head_dim: Any = ""
-    mtp_layers: Any = ""
-
 
 MODEL_SIZES = ("hidden", "heads", "kv_heads", "ffn", "vocabulary", "sequence", "top_k")
 """Sizes that the column asks for beside those of `OF_COLUMN`; a view asks for the rarer ones."""
@@ -58,7 +28,7 @@ OF_COLUMN = ("layers", "experts")
 FLAGS = ("gated", "tied", "rms_norm", "learned_positions")
 ON_OFF = {"on": True, "off": False}
 
-SIZES = tuple(one.name for one in fields(ModelAsked) if one.name not in ("model", "biases", *FLAGS))
+SIZES = tuple(name for name in fields_of("model") if name not in ("model", "biases", *FLAGS))
 """The fields that are numbers."""
 
 
@@ -79,53 +49,51 @@ def model_name(chosen: ChosenModel, language: str = "en") -> str:
     return MODELS[chosen.preset].name + ("*" if chosen.changed else "")
 
 
-def with_model(controls: Controls, asked: Any) -> Controls:
-    """The controls with the layers and experts of the model that is chosen, where they are empty.
+def with_model(state: State) -> State:
+    """With the layers and experts of the model that is chosen, where they are empty.
 
-    >>> with_model(Controls(), ModelAsked(model="llama3-70b")).layers
+    >>> with_model(State(model="llama3-70b")).layers
     '80'
     """
-    if not isinstance(asked.model, str) or asked.model not in MODELS:
-        return controls
-    model = MODELS[asked.model].model
+    if not isinstance(state.model, str) or state.model not in MODELS:
+        return state
+    model = MODELS[state.model].model
     sizes = {name: str(getattr(model, name)) for name in OF_COLUMN if getattr(model, name)}
-    return replace(
-        controls, **{n: size for n, size in sizes.items() if is_empty(getattr(controls, n))}
-    )
+    return replace(state, **{n: size for n, size in sizes.items() if is_empty(getattr(state, n))})
 
 
-def model_of(asked: Any, controls: Controls) -> ChosenModel:
-    """The model that the fields of `ModelAsked` and the column ask for.
+def model_of(state: State) -> ChosenModel:
+    """The model that the state says.
 
-    >>> chosen = model_of(ModelAsked(heads="64"), Controls(layers="80"))
+    >>> chosen = model_of(State(heads="64", layers="80"))
     >>> chosen.preset, chosen.model.heads, chosen.changed
     ('llama3-70b', 64, ())
 
     Errors: LayoutError about the field or the control that cannot be.
     """
-    if asked.model == UNKNOWN:
-        return _own_model(asked, controls)
-    column = {name: _column(controls, name) for name in OF_COLUMN}
+    if state.model == UNKNOWN:
+        return _own_model(state)
+    column = {name: _column(state, name) for name in OF_COLUMN}
     given = {name: size for name, size in column.items() if size is not None}
-    is_matched = is_empty(asked.model)
+    is_matched = is_empty(state.model)
     preset = (
         (model_like(**given) or DEFAULT)
         if is_matched
-        else one_of("model", asked.model, tuple(MODELS))
+        else one_of("model", state.model, tuple(MODELS))
     )
     start = MODELS[preset].model
-    changes = {**given, **_typed_fields(asked)}
+    changes = {**given, **_typed_fields(state)}
     changed = {name: value for name, value in changes.items() if value != getattr(start, name)}
     return ChosenModel(variant(start, changed), preset, is_matched, tuple(changed))
 
 
-def _own_model(asked: Any, controls: Controls) -> ChosenModel:
+def _own_model(state: State) -> ChosenModel:
     """The model of which every size is typed; what may be left open follows from the others.
 
     Errors: LayoutError that names the sizes that are missing.
     """
-    given = {name: size for name in OF_COLUMN if (size := _column(controls, name)) is not None}
-    given |= _typed_fields(asked)
+    given = {name: size for name in OF_COLUMN if (size := _column(state, name)) is not None}
+    given |= _typed_fields(state)
     needed = ("layers", *(name for name in NEEDED if name != "layers"))
     needed += ("top_k",) if given.get("experts") else ()
     missing = tuple(name for name in needed if name not in given)
@@ -139,23 +107,23 @@ def _own_model(asked: Any, controls: Controls) -> ChosenModel:
     return ChosenModel(Model(**given), UNKNOWN, False, ())
 
 
-def _typed_fields(asked: Any) -> dict[str, Any]:
+def _typed_fields(state: State) -> dict[str, Any]:
     found = {}
     for name in SIZES:
-        if not is_empty(getattr(asked, name)):
-            found[name] = typed(getattr(asked, name))
+        if not is_empty(getattr(state, name)):
+            found[name] = parse_number(getattr(state, name))
     for name in FLAGS:
-        if not is_empty(getattr(asked, name)):
-            found[name] = ON_OFF[one_of(name, getattr(asked, name), tuple(ON_OFF))]
-    if not is_empty(asked.biases):
-        found["biases"] = one_of("biases", asked.biases, BIASES)
+        if not is_empty(getattr(state, name)):
+            found[name] = ON_OFF[one_of(name, getattr(state, name), tuple(ON_OFF))]
+    if not is_empty(state.biases):
+        found["biases"] = one_of("biases", state.biases, BIASES)
     return found
 
 
-def _column(controls: Controls, name: str) -> Any:
+def _column(state: State, name: str) -> Any:
     """A number of the column; None if the box is empty, or holds what the column refuses."""
-    value = getattr(controls, name)
-    return None if is_empty(value) else typed(value)
+    value = getattr(state, name)
+    return None if is_empty(value) else parse_number(value)
 
 
 def one_of(name: str, value: object, choices: Sequence[str]) -> str:

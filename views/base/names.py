@@ -10,7 +10,7 @@ from groups.conventions import CONVENTIONS
 from groups.grouping import Grouping
 from groups.megatron.families import FAMILIES, family
 
-from .state import Layout
+from .resolve import Layout
 
 
 @dataclass(frozen=True)

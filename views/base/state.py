@@ -1,345 +1,65 @@
-"""What the controls say, as it was given, and the layout it means, once it has been checked."""
+"""What the page says, unchecked: one flat value, and one table of what it is made of.
+
+Every part of the page and every view reads the same `State`; the browser holds it as texts, a link
+says what of it differs from the start (link.py), and `resolve` (resolve.py) checks it.
+
+>>> State(tp=4).changed({"order": "dp-tp-cp-ep-pp"}).framework
+'own'
+>>> FIELDS["view"].link, FIELDS["vpp"].maths
+('show', ('virtual_pipeline_model_parallel_size', 'v'))
+"""
+
+# ruff: noqa: RUF009 -- the defaults are rows of the table, made anew for each field
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from descriptions import DP_KINDS, LANGUAGES, TYPES
-from groups import MAX_RANKS, LayoutError, Mesh
-from groups.alternatives import MOST
+from descriptions import DP_KINDS, LANGUAGES, TYPES, VIEWS
+from groups import MAX_RANKS, LayoutError
 from groups.conventions import CONVENTIONS
-from groups.errors import not_a_choice, quoted
+from groups.errors import quoted
 from groups.grouping import Grouping
-from groups.job import OWN, Job, Made, framework_name, own_groupings
+from groups.job import OWN
 from groups.megatron.parallel_state import ORDER
 from groups.mesh import whole_number
-from groups.presets import PRESETS, Preset
+from groups.presets import PRESETS
 
 _NUMBER = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,12})?", re.ASCII)
-
-
-AUTO = "auto"
-"""The type of groups that follows the layout."""
-
-MAIN, EXPERTS_MAIN = ("tp", "cp", "dp", "pp"), ("etp", "ep", "edp")
-"""Kinds of the dense grid, and of the grid of experts."""
-
-
-@dataclass(frozen=True)
-class Controls:
-    """The controls of the page, unchecked: any value that a person or a program may send."""
-
-    group_type: Any = "auto"
-    more: Any = ()
-    nodes: Any = 2
-    gpus_per_node: Any = "8"
-    tp: Any = 2
-    pp: Any = 2
-    cp: Any = 1
-    ep: Any = 1
-    etp: Any = ""  # empty: as tp
-    framework: Any = "megatron"
-    order: Any = ORDER  # counts where the framework is OWN
-    dp_kind: Any = "dp"
-    instances: Any = 1
-    levels: Any = ""  # of hierarchical context parallelism, such as 2x4; empty: none
-    hybrid: Any = False
-    layers: Any = ""
-    vpp: Any = ""
-    account: Any = False  # whether embedding and loss count as a layer each
-    experts: Any = ""
-    micro_batch: Any = ""
-    global_batch: Any = ""
-    micro_batches: Any = ""  # of each pipeline in a step; empty: as the global batch says
-    schedule: Any = ""  # interleaved where vpp is more than 1, else 1f1b
-
-    def changed(self, changes: Mapping[str, Any]) -> Controls:
-        """With one alternative of a refusal merged in.
-
-        >>> Controls().changed({"order": "dp-tp-cp-ep-pp"}).framework
-        'own'
-        """
-        return replace(self, **merged(changes))
-
-
-def merged(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of the state that an alternative of a refusal sets.
-
-    >>> merged({"order": "dp-tp-cp-ep-pp"})
-    {'order': 'dp-tp-cp-ep-pp', 'framework': 'own'}
-    """
-    found = {OF_MATHS.get(name, name): value for name, value in changes.items()}
-    if "order" in found:
-        found.setdefault("framework", OWN)
-    if "levels" in found and not isinstance(found["levels"], str):
-        found["levels"] = "x".join(map(str, found["levels"] or ()))
-    return {name: "" if value is None else value for name, value in found.items()}
-
-
-OF_MATHS = {
-    "num_distributed_optimizer_instances": "instances",
-    "hierarchical_context_parallel_sizes": "levels",
-    "hybrid_context_parallel": "hybrid",
-    "virtual_pipeline_model_parallel_size": "vpp",
-    "num_experts": "experts",
-}
-"""The control of an argument of the maths, where they have different names."""
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Controls that make sense together: the grids, where they stand, the groups to show."""
-
-    group_type: str
-    nodes: int
-    gpus_per_node: int
-    framework: str
-    mesh: Mesh  # of dense layers
-    expert: Mesh | None  # of experts; None if the framework has no such grid
-    shown: tuple[Grouping, ...]
-    makes: tuple[Grouping, ...] = ()  # the values of `every`, which two layouts may differ in
-    every: Mapping[str, Grouping] = field(default_factory=dict, compare=False, repr=False)
-
-    @property
-    def world_size(self) -> int:
-        return self.mesh.world_size
-
-    @classmethod
-    def of(cls, made: Made, group_type: str = "chosen") -> Layout:
-        """What a job comes to, with no group to show yet."""
-        return cls(
-            group_type=group_type,
-            nodes=made.world_size // made.gpus_per_node,
-            gpus_per_node=made.gpus_per_node,
-            framework=made.framework,
-            mesh=made.mesh,
-            expert=made.expert,
-            shown=(),
-            makes=tuple(made.every.values()),
-            every=made.every,
-        )
-
-    @property
-    def has_experts(self) -> bool:
-        """Whether experts are spread in a way of their own: else their grid is the dense one."""
-        mesh, expert = self.mesh, self.expert
-        return expert is not None and (
-            expert.size("ep") > 1 or expert.size("etp") != mesh.size("tp")
-        )
-
-    def made(self) -> Made:
-        """The same as what a job comes to, for what is written of it."""
-        return Made(self.framework, self.gpus_per_node, self.mesh, self.expert, self.every)
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        return tuple(grouping.name for grouping in self.shown)
-
-    @property
-    def order(self) -> str:
-        """The axes of both grids, fastest first, in Megatron's names."""
-        names = list(self.mesh.names)
-        if self.expert is not None:
-            after = self.expert.names[self.expert.names.index("ep") + 1 :]
-            behind = [{"etp": "tp", "edp": "dp"}.get(name, name) for name in after]
-            at = min((names.index(name) for name in behind), default=len(names))
-            names.insert(at, "ep")
-        return "-".join(names)
-
-
-def sizes_text(layout: Layout) -> str:
-    """The sizes that are more than 1, in the order of the ranks.
-
-    >>> sizes_text(read(Controls(tp=4)))
-    'tp4 · dp2 · pp2'
-    """
-    ep = layout.expert.size("ep") if layout.expert is not None else 1
-    return sizes_of(layout.mesh) + (f" · ep{ep}" if ep > 1 else "")
-
-
-def sizes_of(mesh: Mesh) -> str:
-    """The axes of a mesh that are larger than 1; dp1 for a single rank."""
-    return " · ".join(f"{axis.name}{axis.size}" for axis in mesh.axes if axis.size > 1) or "dp1"
-
-
-def from_preset(preset: str) -> Controls:
-    """The controls that show a published layout."""
-    chosen: Preset = PRESETS[_choice("preset", preset, PRESETS)]
-    model: dict[str, Any] = {name: str(chosen.model.get(name, "")) for name in MODEL}
-    model["account"] = bool(chosen.model.get("account_for_embedding"))
-    return Controls(
-        nodes=chosen.nodes,
-        gpus_per_node=str(chosen.gpus_per_node),
-        tp=chosen.tp,
-        pp=chosen.pp,
-        cp=chosen.cp,
-        ep=chosen.ep,
-        etp="" if chosen.etp is None else str(chosen.etp),
-        framework=chosen.framework,
-        **model,
-    )
-
-
-MODEL = ("layers", "vpp", "experts", "micro_batch", "global_batch")
-"""Controls that change no group: what the groups work on."""
-
-
-def read(controls: Controls) -> Layout:
-    """Check the controls and work out the layout.
-
-    >>> str(read(Controls(tp=4)).mesh)
-    'tp4-cp1-dp2-pp2'
-
-    Errors: LayoutError about the control that is wrong; merging any of its alternatives with
-    ``controls.changed`` gives controls that read well.
-    """
-    try:
-        return _read(controls)
-    except LayoutError as error:
-        raise _with_working_cures(error, controls) from None
-
-
-def _with_working_cures(error: LayoutError, controls: Controls) -> LayoutError:
-    """Only cures that really work, and more or fewer nodes among them: the sizes stay then."""
-    nodes_too: Sequence[Mapping[str, Any]] = ()
-    if error.code == "does-not-divide":
-        nodes_too = _machine_fixes(controls, "nodes", typed(controls.nodes))
-    cures = [cure for cure in (*error.alternatives, *nodes_too) if _reads(controls.changed(cure))]
-    return error.but(alternatives=cures[:MOST])
-
-
-def _reads(controls: Controls) -> bool:
-    try:
-        _read(controls)
-    except LayoutError:
-        return False
-    return True
-
-
-def _read(controls: Controls) -> Layout:
-    group_type = _choice("group_type", controls.group_type, TYPES)
-    framework = _choice("framework", controls.framework, (*CONVENTIONS, OWN))
-    dp_kind = _choice("dp_kind", controls.dp_kind, DP_KINDS)
-    nodes, gpus_per_node = _machines(controls)
-    layout = Layout.of(_job(controls, framework, nodes, gpus_per_node).made(), group_type)
-    shown = _shown(layout, _kinds(group_type, dp_kind), _names("more", controls.more))
-    return replace(layout, shown=shown)
-
-
-def job_of(controls: Controls) -> Job:
-    """The job that controls ask for, if they read well."""
-    nodes, gpus_per_node = _machines(controls)
-    return _job(controls, controls.framework, nodes, gpus_per_node)
-
-
-def _job(controls: Controls, framework: str, nodes: int, gpus_per_node: int) -> Job:
-    return Job(
-        nodes=nodes,
-        gpus_per_node=gpus_per_node,
-        **{name: typed(getattr(controls, name)) for name in ("tp", "pp", "cp", "ep")},
-        etp=None if is_empty(controls.etp) else typed(controls.etp),
-        framework=framework,
-        order=controls.order,
-        instances=typed(controls.instances),
-        levels=None if is_empty(controls.levels) else _levels(controls.levels),
-        hybrid=controls.hybrid is True,
-    )
-
-
-# -- which groups to show ------------------------------------------------------------------------
-
-
-def _kinds(group_type: str, dp_kind: str) -> tuple[str, ...]:
-    kinds = TYPES[group_type].kinds
-    if has_two_dp_kinds(group_type):
-        return tuple(dp_kind if kind == "dp" else kind for kind in kinds)
-    return kinds
-
-
-def _shown(layout: Layout, kinds: Sequence[str], more: Sequence[str]) -> tuple[Grouping, ...]:
-    """The groups of the type, then those that were chosen beside it, each once."""
-    own = own_groupings(layout) if layout.group_type == "framework" else []
-    if layout.group_type == AUTO:
-        kinds = tuple(one.name for one in main_groupings(layout))
-    names = list(dict.fromkeys((*kinds, *more)))
-    for name in names:
-        if name not in layout.every:
-            raise _no_such_group(layout, name, name in more, more)
-    shown = tuple(dict.fromkeys((*own, *(layout.every[name] for name in names))))
-    taken = [name for name in more if layout.every[name] not in own and name in _names_of(own)]
-    if taken:
-        raise LayoutError(
-            "name-taken",
-            f"{taken[0]} is here a group of {framework_name(layout.framework)}'s own",
-            control="more",
-            alternatives=[
-                {"more": tuple(name for name in more if name not in taken)},
-                {"group_type": "chosen"},
-            ],
-            facts={"name": taken[0], "framework": framework_name(layout.framework)},
-        )
-    if not shown:
-        raise LayoutError(
-            "no-groups-chosen",
-            "no group is chosen to be shown",
-            control="more",
-            alternatives=[{"group_type": "dp+tp+pp"}],
-        )
-    return shown
-
-
-def main_groupings(layout: Layout) -> list[Grouping]:
-    """Every kind of the layout's grids that is larger than 1; dp where none is."""
-    names = [*MAIN, *(EXPERTS_MAIN if layout.has_experts else ())]
-    found = [layout.every[name] for name in names if name in layout.every]
-    return [one for one in found if one.size > 1] or [layout.every["dp"]]
-
-
-def _names_of(groupings: Sequence[Grouping]) -> set[str]:
-    return {grouping.name for grouping in groupings}
-
-
-def _no_such_group(layout: Layout, name: str, is_chosen: bool, more: Sequence[str]) -> LayoutError:
-    without = {"more": tuple(one for one in more if one in layout.every)}
-    cures = [without] if is_chosen else [{"group_type": "dp+tp+pp"}]
-    if layout.expert is None:
-        cures.append({"framework": "megatron"})
-    return LayoutError(
-        "no-such-group",
-        f"this layout makes no group {quoted(name)}",
-        control="more" if is_chosen else "group_type",
-        alternatives=cures,
-        facts={"name": quoted(name).strip("'"), "framework": framework_name(layout.framework)},
-    )
-
-
-def has_two_dp_kinds(group_type: object) -> bool:
-    """Whether "data parallel" could mean dp or dp-cp in this type, so that the user chooses."""
-    return (
-        isinstance(group_type, str)
-        and group_type in TYPES
-        and {"cp", "dp"} <= set(TYPES[group_type].kinds)
-        and "ep" not in TYPES[group_type].kinds
-    )
 
 
 # -- values as they arrive -----------------------------------------------------------------------
 
 
-def typed(value: Any) -> Any:
+def parse_number(value: Any) -> Any:
     """A number as a text box sends it; anything else stays as it is, to be refused in words.
 
-    >>> typed(" 16 "), typed("16.5"), typed("many"), typed(4)
+    >>> parse_number(" 16 "), parse_number("16.5"), parse_number("many"), parse_number(4)
     (16, 16.5, 'many', 4)
     """
     text = value.strip() if isinstance(value, str) else ""
     if not _NUMBER.fullmatch(text):
         return value
     return float(text) if "." in text else int(text)
+
+
+def parse_switch(value: Any) -> Any:
+    """A box to tick, which is sent as "1" or ""."""
+    return value in (True, "1")
+
+
+def parse_names(value: Any) -> Any:
+    """Names of groups: a list, or a text with commas or spaces between them.
+
+    >>> parse_names("embd, tp-ep-pp")
+    ('embd', 'tp-ep-pp')
+    """
+    if isinstance(value, str):
+        value = value.replace(",", " ").split()
+    return tuple(value) if isinstance(value, list) else value
 
 
 def as_text(value: Any) -> str:
@@ -358,19 +78,265 @@ def as_text(value: Any) -> str:
         return quoted(value)
 
 
+def is_empty(value: object) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
 def language_of(value: object) -> str:
     """The language to answer in; English for anything that is not one."""
     return value if isinstance(value, str) and value in LANGUAGES else "en"
 
 
-def is_empty(value: object) -> bool:
-    return value is None or (isinstance(value, str) and not value.strip())
+# -- the table -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Field:
+    """A row of the table.
+
+    Attributes:
+        of: whose it is: "job", "model" and "training" are everybody's, "page" is nobody's; else a
+            view that alone asks for it.
+        link: its name in links; empty: in none, for a text that somebody pasted may be long, or not
+            meant for others.
+        maths: arguments of the maths that it is, under other names.
+        parse: from what is sent, text or not.
+        choices: what a link may say; None: anything.
+        published: whether a published layout says it too, be it as empty.
+        fix: whether a refusal may change it.
+    """
+
+    of: str
+    link: str
+    maths: tuple[str, ...]
+    parse: Callable[[Any], Any] | None
+    choices: frozenset[str] | None
+    published: bool
+    fix: bool
+
+
+def _field(
+    of: str,
+    start: Any = "",
+    *maths: str,
+    link: str | None = None,
+    parse: Callable[[Any], Any] | None = None,
+    choices: Any = None,
+    published: bool | None = None,
+    fix: bool | None = None,
+) -> Any:
+    """A field of the state; its name in links is its own, and what a job, a model and its training
+    say a published layout says too, and refusals may change."""
+    shared = of in ("job", "model", "training")
+    row = {
+        "of": of,
+        "link": link,
+        "maths": maths,
+        "parse": parse,
+        "choices": None if choices is None else frozenset(choices),
+        "published": shared if published is None else published,
+        "fix": of != "page" if fix is None else fix,
+    }
+    return field(default=start, metadata=row)
+
+
+def _number(of: str, start: Any = "", *maths: str, **more: Any) -> Any:
+    return _field(of, start, *maths, parse=parse_number, **more)
+
+
+def _switch(of: str, *maths: str) -> Any:
+    return _field(of, False, *maths, parse=parse_switch, choices=("0", "1"))
+
+
+def _pasted(of: str) -> Any:
+    """A text that no link holds."""
+    return _field(of, link="", fix=False)
+
+
+@dataclass(frozen=True)
+class State:
+    """What the page says, unchecked: any value that a person or a program may send."""
+
+    # The job: which groups there are.
+    group_type: Any = _field("job", "auto", choices=TYPES)
+    more: Any = _field("job", (), parse=parse_names, published=False)
+    nodes: Any = _number("job", 2)
+    gpus_per_node: Any = _field("job", "8")
+    tp: Any = _number("job", 2)
+    pp: Any = _number("job", 2, "p")
+    cp: Any = _number("job", 1)
+    ep: Any = _number("job", 1)
+    etp: Any = _field("job")  # empty: as tp
+    framework: Any = _field("job", "megatron", choices=(*CONVENTIONS, OWN))
+    order: Any = _field("job", ORDER)  # counts where the framework is OWN
+    dp_kind: Any = _field("job", "dp", choices=DP_KINDS, published=False)
+    instances: Any = _number("job", 1, "num_distributed_optimizer_instances")
+    # Of hierarchical context parallelism, such as 2x4; empty: none.
+    levels: Any = _field("job", "", "hierarchical_context_parallel_sizes")
+    hybrid: Any = _switch("job", "hybrid_context_parallel")
+    # And what is cut, and how often.
+    layers: Any = _field("job")
+    vpp: Any = _field("job", "", "virtual_pipeline_model_parallel_size", "v")
+    account: Any = _switch("job")  # whether embedding and loss count as a layer each
+    experts: Any = _field("job", "", "num_experts")
+    micro_batch: Any = _field("job")
+    global_batch: Any = _field("job")
+    # Of each pipeline in a step; empty: as the global batch says.
+    micro_batches: Any = _field("job", "", "m")
+    schedule: Any = _field("job")  # empty: interleaved where vpp is more than 1, else 1f1b
+
+    # The page, and the views' own inputs.
+    view: Any = _field("page", "groups", link="show", choices=VIEWS)
+    preset: Any = _field("page", choices=("", *PRESETS))  # that was chosen last
+    versus: Any = _field("orders", "auto")
+    ranks: Any = _field("ranks")
+    kept: Any = _field("compare", fix=False)  # the link of the layout to compare with
+    paste: Any = _pasted("launch")  # a launch command
+    run: Any = _pasted("launch")  # one of its runs or roles, where it has several
+    evidence: Any = _pasted("hang")
+    digest: Any = _pasted("hang")  # what files of a hang said (views/hang/digest.py)
+    hosts: Any = _pasted("hosts")  # machines by name
+    racks: Any = _pasted("hosts")  # where they stand, where another text says it
+    objective: Any = _field("hosts", "dp-first")
+    measures: Any = _pasted("hosts")  # a number for each rank
+    worse: Any = _field("hosts", "high")
+
+    collective: Any = _field("collectives")
+    collective_direction: Any = _field("collectives")
+    collective_group: Any = _field("collectives")
+    collective_index: Any = _field("collectives")
+    collective_root: Any = _field("collectives")
+    collective_shape: Any = _field("collectives")
+    collective_values: Any = _field("collectives")
+    collective_all: Any = _field("collectives")
+    collective_algorithm: Any = _field("collectives")
+    collective_mb: Any = _field("collectives")
+    collective_gbs: Any = _field("collectives")
+    bucket_scheme: Any = _field("collectives")
+    bucket_layers: Any = _field("collectives")
+    bucket_hidden: Any = _field("collectives")
+    bucket_ms: Any = _field("collectives")
+
+    against: Any = _field("pipeline")  # empty: nothing
+    group_size: Any = _field("pipeline")  # pp
+    pipe_group: Any = _field("pipeline")  # that of the pinned rank, else 0
+    t_f: Any = _field("pipeline")  # 1
+    t_i: Any = _field("pipeline")  # 1
+    t_w: Any = _field("pipeline")  # 1
+    t_b: Any = _field("pipeline")  # I + W
+    t_pair: Any = _field("pipeline")  # F + B
+    t_send: Any = _field("pipeline")  # 0
+    t_optimizer: Any = _field("pipeline")  # 0
+    message: Any = _field("pipeline")  # no bytes are shown
+    first_layers: Any = _field("pipeline", "", "first")
+    last_layers: Any = _field("pipeline", "", "last")
+    pipe_layout: Any = _field("pipeline", "", "layout")  # as many layers on each
+    by_layers: Any = _field("pipeline")  # "1": durations follow the layers
+
+    # The model; empty ones are the chosen one's.
+    model: Any = _field("model")
+    hidden: Any = _field("model")
+    heads: Any = _field("model")
+    kv_heads: Any = _field("model")
+    head_dim: Any = _field("model")
+    ffn: Any = _field("model")
+    vocabulary: Any = _field("model")
+    sequence: Any = _field("model")
+    gated: Any = _field("model")
+    tied: Any = _field("model")
+    rms_norm: Any = _field("model")
+    learned_positions: Any = _field("model")
+    biases: Any = _field("model")
+    top_k: Any = _field("model")
+    expert_ffn: Any = _field("model")
+    shared_expert_ffn: Any = _field("model")
+    dense_layers: Any = _field("model")
+    q_lora_rank: Any = _field("model")
+    kv_lora_rank: Any = _field("model")
+    qk_nope_head_dim: Any = _field("model")
+    qk_rope_head_dim: Any = _field("model")
+    v_head_dim: Any = _field("model")
+    mtp_layers: Any = _field("model")
+
+    # How it is trained; training.py says what counts where one is empty.
+    precision: Any = _field("training")
+    zero: Any = _field("training")
+    recompute: Any = _field("training")
+    sequence_parallel: Any = _field("training")
+    cluster: Any = _field("training", published=False)
+    spread: Any = _field("training")
+    capacity: Any = _field("training", published=False)  # GiB of a GPU; empty: the cluster's
+    # Whose data parallel group ZeRO is pictured for; empty: the pinned rank's, else 0's.
+    of_rank: Any = _field("memory")
+    cp_algorithm: Any = _field("traffic")
+
+    rank: Any = _field("page")  # the pinned one, as it was typed; empty: none
+    lang: Any = _field("page", choices=LANGUAGES)  # empty: as the reader's browser asks
+
+    @property
+    def language(self) -> str:
+        return language_of(self.lang)
+
+    def changed(self, changes: Mapping[str, Any]) -> State:
+        """With one alternative of a refusal merged in."""
+        return replace(self, **merged(changes))
+
+
+FIELDS: dict[str, Field] = {
+    one.name: Field(**{**one.metadata, "link": one.name})
+    if one.metadata["link"] is None
+    else Field(**one.metadata)
+    for one in fields(State)
+}
+"""The table: a row for each field of the state, in the order in which links say them."""
+
+OF_MATHS = {name: field for field, row in FIELDS.items() for name in row.maths}
+"""The field of an argument of the maths, where they have different names."""
+
+UNLINKED = tuple(name for name, row in FIELDS.items() if not row.link)
+"""What a link does not hold."""
+
+
+OF_GROUPS = frozenset(name for name, row in FIELDS.items() if row.of == "job")
+"""Fields that decide which groups there are, or may."""
+
+
+def fields_of(*owners: str) -> tuple[str, ...]:
+    """The fields of the job, of the model, of a view.
+
+    >>> fields_of("traffic")
+    ('cp_algorithm',)
+    """
+    return tuple(name for name, row in FIELDS.items() if row.of in owners)
+
+
+def merged(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the state that an alternative of a refusal sets.
+
+    >>> merged({"order": "dp-tp-cp-ep-pp"})
+    {'order': 'dp-tp-cp-ep-pp', 'framework': 'own'}
+    """
+    found = {OF_MATHS.get(name, name): value for name, value in changes.items()}
+    if "order" in found:
+        found.setdefault("framework", OWN)
+    if "levels" in found and not isinstance(found["levels"], str):
+        found["levels"] = "x".join(map(str, found["levels"] or ()))
+    return {name: "" if value is None else value for name, value in found.items()}
+
+
+def is_fix(changes: Mapping[str, Any]) -> bool:
+    """Whether an alternative of a refusal names only fields that one may change."""
+    names = (OF_MATHS.get(name, name) for name in changes)
+    return all(name in FIELDS and FIELDS[name].fix for name in names)
+
+
+# -- the pinned rank -----------------------------------------------------------------------------
 
 
 def rank_or_none(value: Any) -> int | None:
     """A pinned rank as the browser sends it; anything that cannot be one counts as none."""
     try:
-        return whole_number(typed(value), "rank", minimum=0, maximum=MAX_RANKS - 1)
+        return whole_number(parse_number(value), "rank", minimum=0, maximum=MAX_RANKS - 1)
     except LayoutError:
         return None
 
@@ -384,81 +350,3 @@ def pinned_rank(world_size: int, rank: Any) -> int:
 def pinned_group(grouping: Grouping, rank: Any) -> int:
     """The group of the pinned rank; the first one if it is in none."""
     return grouping.index_of(pinned_rank(grouping.world_size, rank)) or 0
-
-
-def _levels(value: object) -> tuple[Any, ...]:
-    """Sizes written with x, commas or spaces between them."""
-    if not isinstance(value, str) or len(value) > 100:
-        return (value,)
-    return tuple(typed(part) for part in re.split(r"[\s,x×*]+", value.strip()))
-
-
-def _names(control: str, value: object) -> tuple[str, ...]:
-    """A list of names, as a dropdown with several choices sends it."""
-    if value is None or value == "":
-        return ()
-    names = [value] if isinstance(value, str) else value
-    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
-        raise LayoutError(
-            "not-names",
-            f"{quoted(value)} is not a list of group names",
-            control=control,
-            alternatives=[{control: ()}],
-            facts={"value": quoted(value)},
-        )
-    return tuple(dict.fromkeys(names[:64]))
-
-
-def _machines(controls: Controls) -> tuple[int, int]:
-    numbers = {"nodes": typed(controls.nodes), "gpus_per_node": typed(controls.gpus_per_node)}
-    for name, number in numbers.items():
-        try:
-            numbers[name] = whole_number(number, name)
-        except LayoutError as error:
-            raise error.but(alternatives=_machine_fixes(controls, name, number)) from None
-    nodes, gpus_per_node = numbers.values()
-    ranks = nodes * gpus_per_node
-    if ranks > MAX_RANKS:
-        larger = max(numbers, key=lambda name: numbers[name])
-        raise LayoutError(
-            "too-many-ranks",
-            f"{quoted(ranks)} GPUs are more than the {MAX_RANKS:,} that can be drawn",
-            control=larger,
-            alternatives=[
-                *_machine_fixes(controls, "nodes", nodes),
-                *_machine_fixes(controls, "gpus_per_node", gpus_per_node),
-            ],
-            facts={"ranks": quoted(ranks), "limit": MAX_RANKS},
-        )
-    return nodes, gpus_per_node
-
-
-def _machine_fixes(controls: Controls, name: str, near: object) -> list[dict[str, int]]:
-    """The nearest numbers of nodes, or of GPUs in one, with which the other controls read well.
-
-    The sizes of both grids must divide the world, so these are multiples of what the other number
-    leaves of them.
-    """
-    other = typed(controls.nodes if name == "gpus_per_node" else controls.gpus_per_node)
-    tp, pp, cp, ep = (typed(getattr(controls, size)) for size in ("tp", "pp", "cp", "ep"))
-    etp = tp if is_empty(controls.etp) else typed(controls.etp)
-    try:
-        other = whole_number(other, "other", maximum=MAX_RANKS)
-        dense, expert = (
-            math.prod(whole_number(size, "size", maximum=MAX_RANKS) for size in sizes)
-            for sizes in ((tp, pp, cp), (etp, ep, pp))
-        )
-    except LayoutError:
-        return []  # that one has to be mended first
-    product = math.lcm(dense, expert)
-    unit, most = product // math.gcd(product, other), MAX_RANKS // other
-    is_number = isinstance(near, (int, float)) and not isinstance(near, bool) and near == near
-    start = min(max(near, 1), most) if is_number else typed(getattr(Controls(), name))
-    below = int(start // unit) * unit
-    return [{name: n} for n in (below, below + unit) if n != near and 1 <= n <= most]
-
-
-def _choice(control: str, value: object, choices: Collection[str]) -> str:
-    if not isinstance(value, str) or value not in choices:
-        raise not_a_choice(control, value, choices)
-    return value

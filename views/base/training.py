@@ -1,11 +1,10 @@
 """How a model is trained on a layout, as the page says it: one batch and one schedule for all.
 
->>> from .state import Controls, read
->>> start = Controls()
->>> batch_of(read(start), start)
+>>> from .resolve import resolve
+>>> batch_of(resolve(State()), State())
 Batch(micro_batch=1, micro_batches=8, dp=4, is_given=False)
->>> typed_batch = Controls(global_batch="64", micro_batch="2")
->>> batch_of(read(typed_batch), typed_batch).micro_batches
+>>> state = State(global_batch="64", micro_batch="2")
+>>> batch_of(resolve(state), state).micro_batches
 8
 """
 
@@ -23,7 +22,8 @@ from training.models import said_of_preset
 from training.pipeline import SCHEDULES
 from training.pipeline.schedules import MAX_MICRO_BATCHES
 
-from .state import Controls, Layout, as_text, is_empty, typed
+from .resolve import Layout
+from .state import State, as_text, is_empty, parse_number
 
 ROUNDS = 4
 """Micro-batches taken for each pipeline stage where nobody says how many."""
@@ -52,25 +52,25 @@ class Batch:
         return self.micro_batch * self.micro_batches * self.dp
 
 
-def batch_of(layout: Layout, controls: Controls) -> Batch:
+def batch_of(layout: Layout, state: State) -> Batch:
     """As the micro-batches say, the global batch, or both; else `micro_batches_unasked`.
 
     Errors: LayoutError about a number that cannot be, or two that contradict one another.
     """
     dp = layout.mesh.size("dp")
-    micro_batch = _count(controls.micro_batch, "micro_batch", 1)
-    is_given = not (is_empty(controls.micro_batches) and is_empty(controls.global_batch))
-    if not is_empty(controls.micro_batches):
+    micro_batch = _count(state.micro_batch, "micro_batch", 1)
+    is_given = not (is_empty(state.micro_batches) and is_empty(state.global_batch))
+    if not is_empty(state.micro_batches):
         count = whole_number(
-            typed(controls.micro_batches), "micro_batches", maximum=MAX_MICRO_BATCHES
+            parse_number(state.micro_batches), "micro_batches", maximum=MAX_MICRO_BATCHES
         )
         batch = Batch(micro_batch, count, dp, is_given)
-        if not is_empty(controls.global_batch):
-            _require_same(batch, _count(controls.global_batch, "global_batch", 1))
+        if not is_empty(state.global_batch):
+            _require_same(batch, _count(state.global_batch, "global_batch", 1))
         return batch
     if not is_given:
         return Batch(micro_batch, micro_batches_unasked(layout.mesh.size("pp")), dp, is_given)
-    samples = _count(controls.global_batch, "global_batch", 1)
+    samples = _count(state.global_batch, "global_batch", 1)
     if samples % (micro_batch * dp):
         by = {"micro_batch": micro_batch, "dp": dp}
         raise not_a_multiple("global_batch", samples, by, maximum=MAX_BATCH)
@@ -87,7 +87,7 @@ def micro_batches_unasked(pp: int) -> int:
 
 
 def _count(value: Any, name: str, empty: int) -> int:
-    return empty if is_empty(value) else whole_number(typed(value), name, maximum=MAX_BATCH)
+    return empty if is_empty(value) else whole_number(parse_number(value), name, maximum=MAX_BATCH)
 
 
 def _require_same(batch: Batch, samples: int) -> None:
@@ -115,40 +115,40 @@ def _require_same(batch: Batch, samples: int) -> None:
     )
 
 
-def with_micro_batches(layout: Layout, controls: Controls, count: int) -> dict[str, Any]:
+def with_micro_batches(layout: Layout, state: State, count: int) -> dict[str, Any]:
     """What sets so many micro-batches: the global batch where that is said, else their number."""
-    if is_empty(controls.global_batch):
+    if is_empty(state.global_batch):
         return {"micro_batches": count}
-    micro_batch = 1 if is_empty(controls.micro_batch) else typed(controls.micro_batch)
+    micro_batch = 1 if is_empty(state.micro_batch) else parse_number(state.micro_batch)
     samples = count * micro_batch * layout.mesh.size("dp")
     return {
         "global_batch": samples,
-        **({} if is_empty(controls.micro_batches) else {"micro_batches": ""}),
+        **({} if is_empty(state.micro_batches) else {"micro_batches": ""}),
     }
 
 
 # -- the schedule --------------------------------------------------------------------------------
 
 
-def schedule_name(controls: Controls) -> Any:
+def schedule_name(state: State) -> Any:
     """The schedule of the pipeline: as chosen, or what the virtual stages suggest."""
-    if not is_empty(controls.schedule):
-        return controls.schedule
-    vpp = typed(controls.vpp)
+    if not is_empty(state.schedule):
+        return state.schedule
+    vpp = parse_number(state.vpp)
     return "interleaved" if isinstance(vpp, int) and vpp > 1 else "1f1b"
 
 
-def virtual_stages(controls: Controls) -> int:
+def virtual_stages(state: State) -> int:
     """Virtual stages of each rank: as typed, else two where the schedule needs some, else one.
 
-    >>> virtual_stages(Controls(schedule="interleaved")), virtual_stages(Controls())
+    >>> virtual_stages(State(schedule="interleaved")), virtual_stages(State())
     (2, 1)
 
     Errors: LayoutError for what is no whole number.
     """
-    name = schedule_name(controls)
+    name = schedule_name(state)
     loops = isinstance(name, str) and name in SCHEDULES and SCHEDULES[name].way == "loop"
-    return _count(controls.vpp, "vpp", DEFAULT_VIRTUAL if loops else 1)
+    return _count(state.vpp, "vpp", DEFAULT_VIRTUAL if loops else 1)
 
 
 # -- published layouts ---------------------------------------------------------------------------

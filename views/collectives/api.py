@@ -19,15 +19,15 @@ from training.collectives.pieces import place_of
 from training.collectives.tensors import arrays_of
 
 from ..base.endpoint import endpoint, require_text, stated, too_large
-from ..base.state import Layout
+from ..base.resolve import Layout
+from ..base.state import State
 from .inputs import (
-    CollectivesAsked,
-    Watched,
+    CollectiveSpec,
     about_shape,
     algorithms_of,
     default_shape,
     filled,
-    read_asked,
+    resolve_inputs,
     shape_of,
 )
 
@@ -103,7 +103,7 @@ def collective(
     texts |= {"shape": shape, "values": values, "algorithm": algorithm}
     for name, value in texts.items():
         require_text(name, value)
-    asked = CollectivesAsked(
+    state = State(
         collective=operation,
         collective_direction=direction,
         collective_group=group,
@@ -113,7 +113,7 @@ def collective(
         collective_gbs=stated(gigabytes_per_second),
     )
     try:
-        watched = _watched(Layout.of(made), asked, root)
+        watched = _watched(Layout.of(made), state, root)
         before, after = _exchanged(watched, tensors, shape)
     except LayoutError as error:
         raise error.renamed(NAMES) from None
@@ -134,14 +134,14 @@ def collective(
     )
 
 
-def _watched(layout: Layout, asked: CollectivesAsked, root: int) -> Watched:
+def _watched(layout: Layout, state: State, root: int) -> CollectiveSpec:
     """What is asked for, as the view reads it; whatever it would leave out is refused."""
-    watched, _, problems = read_asked(layout, asked)
+    watched, _, problems = resolve_inputs(layout, state)
     if problems:
         # To leave an input empty mends it on the page; a program is not told to.
         cures = [cure for cure in problems[0].alternatives if "" not in cure.values()]
         raise problems[0].but(alternatives=cures)
-    algorithm = asked.collective_algorithm
+    algorithm = state.collective_algorithm
     if algorithm and watched.algorithm != algorithm:
         raise not_a_choice("algorithm", algorithm, algorithms_of(watched) or ['""'])
     if "root" in watched.operation.options:
@@ -154,7 +154,7 @@ def _watched(layout: Layout, asked: CollectivesAsked, root: int) -> Watched:
 # -- tensors -------------------------------------------------------------------------------------
 
 
-def _exchanged(watched: Watched, tensors: str, shape: str) -> tuple[Tensors, Tensors]:
+def _exchanged(watched: CollectiveSpec, tensors: str, shape: str) -> tuple[Tensors, Tensors]:
     """The tensors of all ranks before and after."""
     world = watched.grouping.world_size
     if world > MOST_RANKS:
@@ -183,12 +183,12 @@ def _exchanged(watched: Watched, tensors: str, shape: str) -> tuple[Tensors, Ten
     return before, after
 
 
-def _applied(watched: Watched, tensors: Tensors, direction: str) -> Tensors:
+def _applied(watched: CollectiveSpec, tensors: Tensors, direction: str) -> Tensors:
     groups = watched.grouping.groups()
     return apply(watched.op, tensors, groups, direction=direction, **watched.options)
 
 
-def _filled(watched: Watched, like: Tensors) -> Tensors:
+def _filled(watched: CollectiveSpec, like: Tensors) -> Tensors:
     """Numbers in the shapes of other tensors, group by group, as the view fills them."""
     found = list(like)
     for group in watched.grouping.groups():
@@ -238,7 +238,7 @@ def _read(text: str, world: int) -> Tensors:
     return found
 
 
-def _require_small(watched: Watched, count: int) -> None:
+def _require_small(watched: CollectiveSpec, count: int) -> None:
     """Refuse an answer that is too large before it is worked out."""
     functions = {watched.function, watched.operation.forward}
     times = watched.size if functions & set(JOINED) else 1
@@ -254,7 +254,7 @@ def _listed(tensors: Tensors, inside: Sequence[bool]) -> list[Any]:
 # -- what it costs -------------------------------------------------------------------------------
 
 
-def _cost(watched: Watched) -> dict[str, Any]:
+def _cost(watched: CollectiveSpec) -> dict[str, Any]:
     op, n, size = watched.cost, watched.size, watched.buffer_bytes
     return {
         "as": op,
@@ -267,7 +267,7 @@ def _cost(watched: Watched) -> dict[str, Any]:
     }
 
 
-def _steps(watched: Watched) -> dict[str, Any]:
+def _steps(watched: CollectiveSpec) -> dict[str, Any]:
     """Every message of an algorithm between places of one group; a chunk is what one carries."""
     if watched.size > MOST_MEMBERS:
         raise LayoutError(

@@ -28,9 +28,10 @@ from training.collectives.cost import bytes_per_rank
 
 from ..base.form import choice, fields, number
 from ..base.problems import problem_html
-from ..base.state import Layout, is_empty, typed
+from ..base.resolve import Layout
+from ..base.state import State, is_empty, parse_number
 from ..base.units import bytes_text, seconds_text
-from .inputs import CollectivesAsked, ranks_of, speed
+from .inputs import ranks_of, speed
 
 SCHEMES: dict[str, Callable[[Model], list[Task]]] = {
     "ddp": lambda model: all_reduce_tasks(model, "ddp"),
@@ -45,27 +46,27 @@ MOST = {"bucket_layers": 128, "bucket_hidden": 65_536, "bucket_ms": 100_000}
 """Layers that one rank holds, their hidden size, and milliseconds of backward for one of them."""
 
 
-def buckets_html(layout: Layout, asked: CollectivesAsked, language: str) -> str:
+def buckets_html(layout: Layout, state: State, language: str) -> str:
     """The timeline of one step of the group that reduces dense gradients.
 
     Of ``asked`` the bandwidth has been checked; what is wrong with the others is told here.
     """
     name = "dp-cp" if "dp-cp" in layout.every else "dp"
     ranks = ranks_of(layout.every[name], 0) if name in layout.every else np.array([0])
-    numbers, scheme, problems = _read(asked)
+    numbers, scheme, problems = _read(state)
     model = Model(
         layers=int(numbers["bucket_layers"]),
         hidden=int(numbers["bucket_hidden"]),
         d=len(ranks),
         backward_seconds=numbers["bucket_ms"] * 1e-3,
-        bytes_per_second=speed(layout, ranks, asked.collective_gbs),
+        bytes_per_second=speed(layout, ranks, state.collective_gbs),
     )
     events = timed(SCHEMES[scheme](model))
     offered = [(PAGE[f"buckets_{one}"][language], one) for one in SCHEMES]
     boxes = fields(
-        choice("bucket_scheme", asked.bucket_scheme or "ddp", offered, language),
+        choice("bucket_scheme", state.bucket_scheme or "ddp", offered, language),
         *(
-            number(field, getattr(asked, field), language, hint=f"{DEFAULTS[field]:g}")
+            number(field, getattr(state, field), language, hint=f"{DEFAULTS[field]:g}")
             for field in DEFAULTS
         ),
     )
@@ -80,17 +81,17 @@ def buckets_html(layout: Layout, asked: CollectivesAsked, language: str) -> str:
     )
 
 
-def _read(asked: CollectivesAsked) -> tuple[dict[str, float], str, list[LayoutError]]:
+def _read(state: State) -> tuple[dict[str, float], str, list[LayoutError]]:
     """The numbers that count, the scheme, and what was wrong."""
     numbers: dict[str, float] = {}
     problems: list[LayoutError] = []
     for field, default in DEFAULTS.items():
         try:
-            numbers[field] = _number(field, getattr(asked, field))
+            numbers[field] = _number(field, getattr(state, field))
         except LayoutError as error:
             problems.append(error)
             numbers[field] = default
-    scheme = asked.bucket_scheme or "ddp"
+    scheme = state.bucket_scheme or "ddp"
     if not isinstance(scheme, str) or scheme not in SCHEMES:
         problems.append(
             LayoutError(
@@ -108,7 +109,7 @@ def _read(asked: CollectivesAsked) -> tuple[dict[str, float], str, list[LayoutEr
 def _number(field: str, given: Any) -> float:
     if is_empty(given):
         return DEFAULTS[field]
-    return whole_number(typed(given), field, maximum=MOST[field])
+    return whole_number(parse_number(given), field, maximum=MOST[field])
 
 
 def _told(events: Sequence[Event], model: Model, name: str, scheme: str, language: str) -> str:

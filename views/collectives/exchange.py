@@ -10,11 +10,11 @@ import numpy as np
 from groups.placement import nodes_spanned
 from render.svg.exchange import Block, Cell, Exchange, Flow, Member
 
-from ..base.state import Layout
+from ..base.resolve import Layout
+from ..base.state import State
 from .inputs import (
     MOST_MEMBERS,
-    CollectivesAsked,
-    Watched,
+    CollectiveSpec,
     contributors,
     ranks_of,
     tensors_of,
@@ -39,13 +39,13 @@ class Shown:
         return int(nodes_spanned(np.array([self.ranks]), layout.gpus_per_node)[0])
 
 
-def exchanges(watched: Watched, asked: CollectivesAsked) -> list[Shown]:
+def exchanges(watched: CollectiveSpec, state: State) -> list[Shown]:
     """The group that is watched first, and others beside it if that is asked."""
     before, after = tensors_of(watched)
     who = contributors(watched, before)
     flow = _flow(watched, who)
     found = []
-    for index, ranks in _groups(watched, asked):
+    for index, ranks in _groups(watched, state):
         if watched.values == "rank" and ranks != watched.members:
             before, after = tensors_of(replace(watched, members=ranks))
         members = tuple(
@@ -56,10 +56,10 @@ def exchanges(watched: Watched, asked: CollectivesAsked) -> list[Shown]:
     return found
 
 
-def _groups(watched: Watched, asked: CollectivesAsked) -> list[tuple[int, tuple[int, ...]]]:
+def _groups(watched: CollectiveSpec, state: State) -> list[tuple[int, tuple[int, ...]]]:
     """The group that is watched, and after it as many others as there is room for."""
     found = [(watched.index, watched.members)]
-    if asked.collective_all in ("1", True):
+    if state.collective_all in ("1", True):
         room = min(MOST_GROUPS, MOST_MEMBERS // len(watched.members))
         total = watched.grouping.num_groups
         for index in range(total):
@@ -100,7 +100,7 @@ def number_text(value: Any) -> str:
     return f"{float(value):g}" if abs(float(value)) < 1e6 else str(int(value))
 
 
-def _flow(watched: Watched, who: list[np.ndarray]) -> Flow:
+def _flow(watched: CollectiveSpec, who: list[np.ndarray]) -> Flow:
     """Who sends to whom: a member whose numbers are in another's result, or in its own."""
     pairs = [
         (sender, receiver)

@@ -1,4 +1,4 @@
-"""What the Collectives view is asked, checked: which group, which operation, which tensors."""
+"""The inputs of the Collectives view, checked: which group, which operation, which tensors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from training.collectives.algorithms import ALGORITHMS, algorithm_of
 from training.collectives.mappings import Operation
 from training.collectives.operations import OPERATIONS, apply, operation_of
 
-from ..base.state import Layout, is_empty, pinned_group, typed
+from ..base.resolve import Layout
+from ..base.state import State, fields_of, is_empty, parse_number, pinned_group
 
 MOST_MEMBERS = 16
 """Members of a group whose tensors are drawn; of a larger group the first ones stand for it."""
@@ -48,28 +49,7 @@ Checked = TypeVar("Checked")
 
 
 @dataclass(frozen=True)
-class CollectivesAsked:
-    """The inputs of the view, unchecked; an empty one is decided by the view."""
-
-    collective: Any = ""
-    collective_direction: Any = ""
-    collective_group: Any = ""
-    collective_index: Any = ""
-    collective_root: Any = ""
-    collective_shape: Any = ""
-    collective_values: Any = ""
-    collective_all: Any = ""
-    collective_algorithm: Any = ""
-    collective_mb: Any = ""
-    collective_gbs: Any = ""
-    bucket_scheme: Any = ""
-    bucket_layers: Any = ""
-    bucket_hidden: Any = ""
-    bucket_ms: Any = ""
-
-
-@dataclass(frozen=True)
-class Watched:
+class CollectiveSpec:
     """One operation in one group.
 
     Attributes:
@@ -110,35 +90,32 @@ class Watched:
         return {"root": self.root} if "root" in self.operation.options else {}
 
 
-def read_asked(
-    layout: Layout, asked: CollectivesAsked, rank: Any = ""
-) -> tuple[Watched, CollectivesAsked, list[LayoutError]]:
+def resolve_inputs(layout: Layout, state: State) -> tuple[CollectiveSpec, State, list[LayoutError]]:
     """What is watched, the inputs that count, and what was wrong with those that do not.
 
     An input that cannot be is left out, as if it were empty, and told; everything else stays.
     """
     problems: list[LayoutError] = []
-    blank = {name: "" for name, value in vars(asked).items() if is_empty(value)}  # such as spaces
-    asked = replace(asked, **blank)
+    inputs = {name: getattr(state, name) for name in fields_of("collectives")}
+    blank = {name: "" for name, value in inputs.items() if is_empty(value)}  # such as spaces
+    state = replace(state, **blank)
     while True:
         try:
-            return _read(layout, asked, rank), asked, problems
+            return _resolved(layout, state), state, problems
         except LayoutError as error:
             field = error.control or ""
-            if is_empty(getattr(asked, field, "")):
+            if is_empty(getattr(state, field, "")):
                 raise  # an empty input always counts: this cannot be mended by emptying it
-            problems.append(_with_working_cures(layout, asked, rank, error))
-            asked = replace(asked, **{field: ""})
+            problems.append(_with_working_fixes(layout, state, error))
+            state = replace(state, **{field: ""})
 
 
-def _with_working_cures(
-    layout: Layout, asked: CollectivesAsked, rank: Any, error: LayoutError
-) -> LayoutError:
+def _with_working_fixes(layout: Layout, state: State, error: LayoutError) -> LayoutError:
     """Up to three changes that were tried, and with which this input is no problem any more."""
 
     def works(change: Mapping[str, Any]) -> bool:
         try:
-            _read(layout, replace(asked, **change), rank)
+            _resolved(layout, replace(state, **change))
         except LayoutError as other:
             return other.control != error.control
         return True
@@ -147,9 +124,9 @@ def _with_working_cures(
     return error.but(alternatives=[change for change in offered if works(change)][:3])
 
 
-def _read(layout: Layout, asked: CollectivesAsked, rank: Any) -> Watched:
-    op = _choice("collective", asked.collective or "all_reduce", tuple(OPERATIONS))
-    direction = _choice("collective_direction", asked.collective_direction or "forward", DIRECTIONS)
+def _resolved(layout: Layout, state: State) -> CollectiveSpec:
+    op = _choice("collective", state.collective or "all_reduce", tuple(OPERATIONS))
+    direction = _choice("collective_direction", state.collective_direction or "forward", DIRECTIONS)
     operation = operation_of(op)
     function = getattr(operation, direction)
     if not function:
@@ -160,13 +137,13 @@ def _read(layout: Layout, asked: CollectivesAsked, rank: Any) -> Watched:
             alternatives=[{"collective_direction": "forward"}],  # type: ignore[dict-item]
             facts={"operation": op},
         )
-    grouping = layout.every[_group_name(layout, asked.collective_group)]
+    grouping = layout.every[_group_name(layout, state.collective_group)]
     name = grouping.name
-    index, ranks = _group(grouping, asked.collective_index, rank)
+    index, ranks = _group(grouping, state.collective_index, state.rank)
     members = tuple(ranks[:MOST_MEMBERS].tolist())
     has_root = "root" in operation.options
-    values = _choice("collective_values", asked.collective_values or "count", VALUES)
-    watched = Watched(
+    values = _choice("collective_values", state.collective_values or "count", VALUES)
+    watched = CollectiveSpec(
         op=op,
         direction=direction,
         operation=operation,
@@ -176,20 +153,20 @@ def _read(layout: Layout, asked: CollectivesAsked, rank: Any) -> Watched:
         size=len(ranks),
         members=members,
         # Without a root a rank that was asked for as one is no mistake: it waits for its turn.
-        root=_root(asked.collective_root, members, name, index) if has_root else 0,
+        root=_root(state.collective_root, members, name, index) if has_root else 0,
         shape=default_shape(operation, len(members)),
         values=values,
         algorithm="",
-        buffer_bytes=1e6 * _positive("collective_mb", asked.collective_mb, 100),
-        bytes_per_second=speed(layout, ranks, asked.collective_gbs),
+        buffer_bytes=1e6 * _positive("collective_mb", state.collective_mb, 100),
+        bytes_per_second=speed(layout, ranks, state.collective_gbs),
     )
-    if not is_empty(asked.collective_shape):
-        watched = replace(watched, shape=shape_of(asked.collective_shape))
+    if not is_empty(state.collective_shape):
+        watched = replace(watched, shape=shape_of(state.collective_shape))
         tensors_of(watched)  # refuses what does not split
-    return replace(watched, algorithm=_algorithm(watched, asked.collective_algorithm))
+    return replace(watched, algorithm=_algorithm(watched, state.collective_algorithm))
 
 
-def algorithms_of(watched: Watched) -> list[str]:
+def algorithms_of(watched: CollectiveSpec) -> list[str]:
     """Names of the algorithms that do what is watched."""
     return [name for name in ALGORITHMS if algorithm_of(name, 2).op == watched.cost]
 
@@ -219,7 +196,7 @@ def default_shape(operation: Operation, n: int) -> tuple[int, ...]:
     return (2,) if n <= 2 else (4,)
 
 
-def tensors_of(watched: Watched) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def tensors_of(watched: CollectiveSpec) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Tensors of the drawn members before and after; backward: gradients of output and input.
 
     Errors: LayoutError about the shape, if it does not split or makes too many numbers.
@@ -239,7 +216,7 @@ def tensors_of(watched: Watched) -> tuple[list[np.ndarray], list[np.ndarray]]:
     return before, after
 
 
-def filled(watched: Watched, shapes: list[tuple[int, ...]]) -> list[np.ndarray]:
+def filled(watched: CollectiveSpec, shapes: list[tuple[int, ...]]) -> list[np.ndarray]:
     """Numbers that tell who holds them: 10 times the place and then on, the rank, or ones."""
     found = []
     for place, (rank, shape) in enumerate(zip(watched.members, shapes)):
@@ -250,7 +227,7 @@ def filled(watched: Watched, shapes: list[tuple[int, ...]]) -> list[np.ndarray]:
     return found
 
 
-def contributors(watched: Watched, before: list[np.ndarray]) -> list[np.ndarray]:
+def contributors(watched: CollectiveSpec, before: list[np.ndarray]) -> list[np.ndarray]:
     """For each member's result whether each member contributed: bool, shape (*shape, members).
 
     The operations add every contribution once, so with a bit for each member the bits tell.
@@ -280,7 +257,7 @@ def _group(grouping: Grouping, given: Any, rank: Any) -> tuple[int, np.ndarray]:
         index = pinned_group(grouping, rank)
     else:
         index = _named(
-            lambda: whole_number(typed(given), "index", minimum=0, maximum=last),
+            lambda: whole_number(parse_number(given), "index", minimum=0, maximum=last),
             "collective_index",
         )
     return index, ranks_of(grouping, index)
@@ -296,7 +273,7 @@ def ranks_of(grouping: Grouping, index: int) -> np.ndarray:
 def _root(given: Any, members: tuple[int, ...], name: str, index: int) -> int:
     if is_empty(given):
         return 0
-    root = _named(lambda: whole_number(typed(given), "root", minimum=0), "collective_root")
+    root = _named(lambda: whole_number(parse_number(given), "root", minimum=0), "collective_root")
     if root not in members:
         near = sorted(members, key=lambda rank: abs(rank - root))[:2]
         raise LayoutError(
@@ -317,7 +294,7 @@ def shape_of(given: Any) -> tuple[int, ...]:
     """
     told = given if isinstance(given, str) else quoted(given)
     parts = told.lower().replace("×", "x").replace("*", "x").split("x")[:9]
-    sizes = tuple(typed(part) for part in parts)
+    sizes = tuple(parse_number(part) for part in parts)
     if len(sizes) > 3 or not all(isinstance(size, int) and size > 0 for size in sizes):
         raise LayoutError(
             "not-a-shape",
@@ -340,7 +317,7 @@ def _too_large(shape: tuple[int, ...]) -> LayoutError:
     )
 
 
-def about_shape(watched: Watched, error: LayoutError) -> LayoutError:
+def about_shape(watched: CollectiveSpec, error: LayoutError) -> LayoutError:
     """A refusal of the tensors, as one of the shape, with the sizes that split put in."""
     cures = []
     at = error.facts.get("dim")
@@ -351,7 +328,7 @@ def about_shape(watched: Watched, error: LayoutError) -> LayoutError:
     return error.but(control="collective_shape", alternatives=cures)
 
 
-def _algorithm(watched: Watched, given: Any) -> str:
+def _algorithm(watched: CollectiveSpec, given: Any) -> str:
     names = algorithms_of(watched)
     if is_empty(given) or given not in names:
         # Another operation has other algorithms: a choice that was made for one is no mistake.
@@ -365,7 +342,7 @@ def _algorithm(watched: Watched, given: Any) -> str:
 def _positive(field: str, given: Any, otherwise: float) -> float:
     if is_empty(given):
         return float(otherwise)
-    number = typed(given)
+    number = parse_number(given)
     if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 < number <= 1e9:
         raise LayoutError(
             "not-positive",

@@ -19,10 +19,10 @@ from training.collectives.steps import Algorithm, Port, Slots, ports, run
 
 from ..base.player import player_buttons
 from ..base.units import bytes_text, seconds_text
-from .inputs import MOST_STEPPED, Watched, filled
+from .inputs import MOST_STEPPED, CollectiveSpec, filled
 
 
-def steps_html(watched: Watched, inputs: str, language: str) -> str:
+def steps_html(watched: CollectiveSpec, inputs: str, language: str) -> str:
     """The algorithm that does what is watched, in a group of at most MOST_STEPPED members."""
     title = f"<h3>{PAGE['collectives_steps'][language]}</h3>{inputs}"
     if not watched.algorithm:
@@ -107,7 +107,7 @@ def _changes(algorithm: Algorithm, states: list[Slots], told: list[str]) -> dict
 
 
 def _told(
-    watched: Watched, algorithm: Algorithm, ranks: tuple[int, ...], language: str
+    watched: CollectiveSpec, algorithm: Algorithm, ranks: tuple[int, ...], language: str
 ) -> list[str]:
     """A sentence for the state before the first step and after each."""
     size, n, last = watched.buffer_bytes, len(ranks), len(algorithm.steps)
@@ -133,7 +133,7 @@ def _told(
     return told
 
 
-def _states(watched: Watched, algorithm: Algorithm) -> list[Slots]:
+def _states(watched: CollectiveSpec, algorithm: Algorithm) -> list[Slots]:
     """The cells of every slot before the first step and after each.
 
     The steps run twice: on numbers, filled as those of the view, and on a bit for each member,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from html import escape
-from typing import Any
 
 from descriptions import ALGORITHM_TEXTS, OPERATION_TEXTS, PAGE, counted
 from render.svg.exchange import Flow, exchange_svg
@@ -15,7 +14,8 @@ from ..base.form import check as tick
 from ..base.form import choice, fields, number, text
 from ..base.names import kind_text
 from ..base.problems import problem_html, said_html
-from ..base.state import Controls, Layout
+from ..base.resolve import Layout
+from ..base.state import State
 from ..base.units import bytes_text, seconds_text
 from ..groups.view import framed
 from ..nodes.view import chips
@@ -25,15 +25,12 @@ from .inputs import (
     DIRECTIONS,
     MOST_MEMBERS,
     VALUES,
-    CollectivesAsked,
-    Watched,
+    CollectiveSpec,
     algorithms_of,
-    read_asked,
+    resolve_inputs,
 )
 from .steps import steps_html
 from .walkthrough import walkthrough_html
-
-__all__ = ["CollectivesAsked", "collectives_html"]
 
 FORMULAS = {
     "all_reduce": ("2(n − 1)/n · S", "2(n − 1)"),  # noqa: RUF001
@@ -53,29 +50,27 @@ FORMULAS = {
 
 def collectives_html(
     layout: Layout,
-    controls: Controls,
-    asked: CollectivesAsked,
+    state: State,
     language: str,
-    rank: Any = "",
 ) -> str:
-    """The whole view; ``rank`` is the pinned one, whose group is watched unless another is named.
+    """The whole view; the pinned rank's group is watched unless another is named.
 
-    >>> from views.base.state import read
-    >>> page = collectives_html(read(Controls()), Controls(), CollectivesAsked(), "en")
+    >>> from views.base.resolve import resolve
+    >>> page = collectives_html(resolve(State()), State(), "en")
     >>> "all-reduce" in page
     True
     """
-    watched, counting, problems = read_asked(layout, asked, rank)
+    watched, counting, problems = resolve_inputs(layout, state)
     body = (
         f'<div class="intro"><h2>{PAGE["collectives_title"][language]}</h2>'
         f"<p>{escape(PAGE['collectives_body'][language])}</p></div>"
-        f"{_inputs(layout, watched, asked, language)}"
+        f"{_inputs(layout, watched, state, language)}"
         f"{''.join(problem_html(error, language) for error in problems)}"
         f"{_notices(layout, watched, language)}"
         f"{_operation(layout, watched, language)}"
         f"{_pictures(layout, watched, counting, language)}"
         f"{_cost(watched, language)}"
-        f"{_steps(watched, asked, language)}"
+        f"{_steps(watched, state, language)}"
         f"{buckets_html(layout, counting, language)}"
         f"{walkthrough_html(language)}"
     )
@@ -85,7 +80,7 @@ def collectives_html(
 # -- inputs and what is wrong with them ----------------------------------------------------------
 
 
-def _inputs(layout: Layout, watched: Watched, asked: CollectivesAsked, language: str) -> str:
+def _inputs(layout: Layout, watched: CollectiveSpec, state: State, language: str) -> str:
     groups = [
         (f"{name} · {counted(one.size, 'rank', language)}", name)
         for name, one in layout.every.items()
@@ -93,40 +88,40 @@ def _inputs(layout: Layout, watched: Watched, asked: CollectivesAsked, language:
     last = watched.grouping.num_groups - 1
     boxes = [
         choice(
-            "collective_group", asked.collective_group or watched.grouping.name, groups, language
+            "collective_group", state.collective_group or watched.grouping.name, groups, language
         ),
         number(
             "collective_index",
-            asked.collective_index,
+            state.collective_index,
             language,
             hint=PAGE["collectives_index_hint"][language].format(index=watched.index, last=last),
         ),
         choice(
             "collective",
-            asked.collective or watched.op,
+            state.collective or watched.op,
             [(op_name(op), op) for op in (*COLLECTIVES, *MAPPINGS)],
             language,
         ),
         choice(
             "collective_direction",
-            asked.collective_direction or "forward",
+            state.collective_direction or "forward",
             [(PAGE[f"collectives_{name}"][language], name) for name in DIRECTIONS],
             language,
         ),
     ]
     if "root" in watched.operation.options:
         hint = str(watched.members[watched.root])
-        boxes.append(number("collective_root", asked.collective_root, language, hint=hint))
+        boxes.append(number("collective_root", state.collective_root, language, hint=hint))
     shape = "x".join(map(str, watched.shape))
     boxes += [
-        text("collective_shape", asked.collective_shape, language, hint=shape),
+        text("collective_shape", state.collective_shape, language, hint=shape),
         choice(
             "collective_values",
-            asked.collective_values or "count",
+            state.collective_values or "count",
             [(PAGE[f"collectives_values_{name}"][language], name) for name in VALUES],
             language,
         ),
-        tick("collective_all", asked.collective_all, language),
+        tick("collective_all", state.collective_all, language),
     ]
     return fields(*boxes)
 
@@ -140,7 +135,7 @@ def op_name(op: str) -> str:
     return op.replace("_", "-") if op in COLLECTIVES else op
 
 
-def _notices(layout: Layout, watched: Watched, language: str) -> str:
+def _notices(layout: Layout, watched: CollectiveSpec, language: str) -> str:
     """What the reader must know of the group before the pictures: that it is one rank, or large."""
     name = watched.grouping.name
     if watched.size == 1:
@@ -158,7 +153,7 @@ def _notices(layout: Layout, watched: Watched, language: str) -> str:
 # -- what it does --------------------------------------------------------------------------------
 
 
-def _operation(layout: Layout, watched: Watched, language: str) -> str:
+def _operation(layout: Layout, watched: CollectiveSpec, language: str) -> str:
     words, kind = OPERATION_TEXTS[watched.op], kind_text(layout, watched.grouping, language)
     name = watched.grouping.name
     return (
@@ -169,9 +164,9 @@ def _operation(layout: Layout, watched: Watched, language: str) -> str:
     )
 
 
-def _pictures(layout: Layout, watched: Watched, asked: CollectivesAsked, language: str) -> str:
+def _pictures(layout: Layout, watched: CollectiveSpec, state: State, language: str) -> str:
     """Before and after, of the group that is watched, and of others beside it if asked."""
-    every = exchanges(watched, asked)
+    every = exchanges(watched, state)
     backward = watched.direction == "backward"
     words = "collectives_read_backward" if backward else "collectives_read_forward"
     told = [PAGE[words][language], _told(watched, every[0].exchange.flow, language)]
@@ -186,7 +181,7 @@ def _pictures(layout: Layout, watched: Watched, asked: CollectivesAsked, languag
     )
 
 
-def _figure(layout: Layout, watched: Watched, shown: Shown, language: str) -> str:
+def _figure(layout: Layout, watched: CollectiveSpec, shown: Shown, language: str) -> str:
     name = f"{watched.grouping.name} {shown.index}"
     description = PAGE["collectives_picture"][language].format(
         op=op_name(watched.op), group=name, ranks=", ".join(map(str, shown.ranks))
@@ -199,7 +194,7 @@ def _figure(layout: Layout, watched: Watched, shown: Shown, language: str) -> st
     )
 
 
-def _told(watched: Watched, flow: Flow, language: str) -> str:
+def _told(watched: CollectiveSpec, flow: Flow, language: str) -> str:
     """What the lines of the picture say."""
     if not any(sender != receiver for sender, receiver in flow.pairs):
         return PAGE["collectives_still"][language]
@@ -212,7 +207,7 @@ def _told(watched: Watched, flow: Flow, language: str) -> str:
 # -- what it costs -------------------------------------------------------------------------------
 
 
-def _cost(watched: Watched, language: str) -> str:
+def _cost(watched: CollectiveSpec, language: str) -> str:
     n, size = watched.size, watched.buffer_bytes
     sent = bytes_per_rank(watched.cost, n, size)
     # A formula that is a plain number says nothing beside the number.
@@ -243,11 +238,11 @@ def _cost(watched: Watched, language: str) -> str:
 # -- step by step --------------------------------------------------------------------------------
 
 
-def _steps(watched: Watched, asked: CollectivesAsked, language: str) -> str:
+def _steps(watched: CollectiveSpec, state: State, language: str) -> str:
     hint = f"{watched.bytes_per_second / 1e9:g}"
     boxes = [
-        number("collective_mb", asked.collective_mb, language, hint="100"),
-        number("collective_gbs", asked.collective_gbs, language, hint=hint),
+        number("collective_mb", state.collective_mb, language, hint="100"),
+        number("collective_gbs", state.collective_gbs, language, hint=hint),
     ]
     names = algorithms_of(watched)
     if names:

@@ -11,9 +11,8 @@ from descriptions import PAGE
 from training.collectives.walkthrough import Example, examples
 
 from ..base.form import opener, setter
-from ..base.inputs import Asked
 from ..base.link import to_query
-from ..base.state import Controls
+from ..base.state import State
 
 SHOWN = (6, 7)
 """Ranks of the last tensor parallel group, where most of the published numbers are."""
@@ -27,9 +26,7 @@ def walkthrough_html(language: str) -> str:
         for name in ("collectives_function", "collectives_forward_of", "collectives_backward_of")
     )
     rows = "".join(_row(example, language) for example in examples())
-    query = to_query(
-        Controls(nodes=1, gpus_per_node="8", tp=2, pp=2), Asked(view="collectives"), language
-    )
+    query = to_query(State(nodes=1, tp=2, pp=2, view="collectives", lang=language))
     open_it = opener(query, PAGE["collectives_walk_open"][language])
     return (
         f'<details class="collectives-walk" open><summary>'

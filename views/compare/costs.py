@@ -1,6 +1,6 @@
 """What two layouts cost, side by side: memory, bubble, traffic and the time of a step.
 
-The model, how it is trained and the cluster are those that the Memory and Traffic views are asked.
+The model, how it is trained and the cluster are those that the Memory and Traffic views are state.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from descriptions import PAGE
 from groups import LayoutError
 from training.search import Candidate, worked_out
 
-from ..base.inputs import Asked
 from ..base.messages import refusal_line
-from ..base.state import Controls, Layout, is_empty
+from ..base.resolve import Layout
+from ..base.state import State, is_empty
 from ..base.tables import table
 from ..base.units import bytes_text, seconds_text
 from ..memory.bars import gib
@@ -33,21 +33,20 @@ ROWS: dict[str, Callable[[Candidate], str]] = {
 
 
 def costs_html(
-    before_controls: Controls,
+    before_state: State,
     before: Layout,
-    controls: Controls,
+    state: State,
     layout: Layout,
-    asked: Asked,
     language: str,
 ) -> str:
     """A row a cost; a layout that the model does not allow says why in place of its numbers."""
     problems: list[LayoutError] = []
-    now = _question(layout, controls, asked, problems)
-    if now is not None and is_empty(before_controls.global_batch):
+    now = _question(layout, state, problems)
+    if now is not None and is_empty(before_state.global_batch):
         # Steps can be compared only where they do the same work.
         samples = str(now.problem.batch.global_batch)
-        before_controls = replace(before_controls, global_batch=samples, micro_batches="")
-    kept = _question(before, before_controls, asked, problems)
+        before_state = replace(before_state, global_batch=samples, micro_batches="")
+    kept = _question(before, before_state, problems)
     sides = [_cost(before, kept, problems), _cost(layout, now, problems)]
     rows = [
         (PAGE[name][language], *("–" if one is None else say(one) for one in sides))
@@ -68,11 +67,9 @@ def _what(layout: Layout, now: Question, language: str) -> str:
     return PAGE["cost_of"][language].format(model=now.name, cluster=now.cluster.name, batch=batch)
 
 
-def _question(
-    layout: Layout, controls: Controls, asked: Asked, problems: list[LayoutError]
-) -> Question | None:
+def _question(layout: Layout, state: State, problems: list[LayoutError]) -> Question | None:
     try:
-        return question_of(layout, controls, asked.memory, asked.traffic)
+        return question_of(layout, state)
     except LayoutError as error:
         problems.append(error)
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import replace
 from functools import lru_cache
 from html import escape
 from typing import Any
@@ -18,22 +18,32 @@ from render.scenes import groups as scene
 from render.svg import groups as svg
 
 from ..base import form
-from ..base.inputs import Asked
 from ..base.link import from_query, to_query
 from ..base.messages import control_label, refusal_line
-from ..base.state import Controls, Layout, is_empty, read
+from ..base.resolve import Layout, resolve
+from ..base.state import State, fields_of, is_empty
 from ..base.tables import table
 from ..groups.view import PANEL_LIMIT, framed
 from .costs import costs_html
 
 
-def kept_layout(kept: Any) -> tuple[Controls, Layout]:
+def kept_layout(kept: Any) -> tuple[State, Layout]:
     """The layout that a link, or the query of one, is about.
 
     Errors: LayoutError for what is no link, and for a layout that cannot be.
     """
-    controls = from_query(_query_of(kept)).controls
-    return controls, read(controls)
+    state = job_alone(from_query(_query_of(kept)))
+    return state, resolve(state)
+
+
+def job_alone(state: State) -> State:
+    """What a state says of the job; everything else as the page starts."""
+    return with_job(State(), state)
+
+
+def with_job(state: State, other: State) -> State:
+    """A state with the job of another one."""
+    return replace(state, **{name: getattr(other, name) for name in fields_of("job")})
 
 
 def _query_of(kept: Any) -> Any:
@@ -47,10 +57,10 @@ def _query_of(kept: Any) -> Any:
         return text
 
 
-def compare_html(layout: Layout, controls: Controls, asked: Asked, language: str) -> str:
-    """What differs between the kept layout and the one that the controls show."""
-    kept = asked.kept
-    kept_now = f"?{to_query(controls, Asked(), 'en') or 'v=2'}"
+def compare_html(layout: Layout, state: State, language: str) -> str:
+    """What differs between the kept layout and the one on screen."""
+    kept = state.kept
+    kept_now = f"?{to_query(job_alone(state)) or 'v=2'}"
     inputs = form.fields(
         form.text("kept", kept, language),
         form.setter({"kept": kept_now}, PAGE["keep"][language]),
@@ -61,16 +71,16 @@ def compare_html(layout: Layout, controls: Controls, asked: Asked, language: str
             layout, language, f"{title}<p>{PAGE['compare_empty'][language]}</p></div>", "compare"
         )
     try:
-        before_controls, before = kept_layout(kept)
+        before_state, before = kept_layout(kept)
     except LayoutError as error:
         return framed(layout, language, f"{title}</div>{refusal_line(error, language)}", "compare")
-    sizes = _sizes(before_controls, controls, before, layout, language)
+    sizes = _sizes(before_state, state, before, layout, language)
     return framed(
         layout,
         language,
         f"{title}<p>{escape(_line(before, language))}<br>"
         f"{escape(_line(layout, language))}</p></div>"
-        f"{sizes}{costs_html(before_controls, before, controls, layout, asked, language)}"
+        f"{sizes}{costs_html(with_job(state, before_state), before, state, layout, language)}"
         f"{_groups(before, layout, language)}",
         "compare",
     )
@@ -88,18 +98,18 @@ def _line(layout: Layout, language: str) -> str:
 
 
 def _sizes(
-    before_controls: Controls,
-    after_controls: Controls,
+    before_state: State,
+    after_state: State,
     before: Layout,
     after: Layout,
     language: str,
 ) -> str:
     """Every control and derived size that differs."""
     rows = [
-        (control_label(field.name, language), one, other)
-        for field in fields(Controls)
-        if (one := _said(getattr(before_controls, field.name)))
-        != (other := _said(getattr(after_controls, field.name)))
+        (control_label(name, language), one, other)
+        for name in fields_of("job")
+        if (one := _said(getattr(before_state, name)))
+        != (other := _said(getattr(after_state, name)))
     ]
     derived = (
         ("world", before.world_size, after.world_size),

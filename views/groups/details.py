@@ -12,7 +12,7 @@ from formats.documents.exports import spend_on_groups
 from groups.audit import spans_of
 from groups.grouping import Grouping
 
-from ..base.state import Layout
+from ..base.resolve import Layout
 from .view import ranks_text
 
 ROWS = 32
@@ -56,8 +56,9 @@ def details_html(layout: Layout, language: str) -> str:
 def groups_text(layout: Layout) -> str:
     """All groups of the layout's kinds, one a line.
 
-    >>> from ..base.state import Controls, read
-    >>> print(groups_text(read(Controls(group_type="tp", nodes=1, gpus_per_node=4, pp=1))))
+    >>> from ..base.resolve import resolve
+    >>> from ..base.state import State
+    >>> print(groups_text(resolve(State(group_type="tp", nodes=1, gpus_per_node=4, pp=1))))
     # tp2-cp1-dp2-pp1
     tp group 0: [0, 1]
     tp group 1: [2, 3]

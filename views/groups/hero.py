@@ -15,7 +15,8 @@ from render.scenes import job as scene
 from render.scenes.job_plan import HALF, NUMBERED, TALL, WHOLE
 from render.svg import job as svg
 
-from ..base.state import Controls, Layout, is_empty, main_groupings, sizes_of, typed
+from ..base.resolve import Layout, main_groupings, sizes_of
+from ..base.state import State, is_empty, parse_number
 from .sentence import question, sentence_of, spoken
 
 MOST_STAGES = 64
@@ -33,25 +34,25 @@ def known_groups(layout: Layout) -> list[Grouping]:
     return list(dict.fromkeys((*told_groups(layout), *(one for _, one in spoken(layout)))))
 
 
-def layers_of(controls: Controls, pp: int) -> tuple[str, ...]:
+def layers_of(state: State, pp: int) -> tuple[str, ...]:
     """The layers of each stage as text; nothing where no model is set, or it does not fit."""
-    if is_empty(controls.layers) or pp > MOST_STAGES:
+    if is_empty(state.layers) or pp > MOST_STAGES:
         return ()
-    vpp = None if is_empty(controls.vpp) else typed(controls.vpp)
+    vpp = None if is_empty(state.vpp) else parse_number(state.vpp)
     try:
-        stages = layers_by_stage(controls, pp, vpp)
+        stages = layers_by_stage(state, pp, vpp)
     except LayoutError:
         return ()
     return tuple(", ".join(_range(chunk) for chunk in stage if chunk) or "–" for stage in stages)
 
 
-def layers_by_stage(controls: Controls, pp: int, vpp: object) -> list[list[list[int]]]:
+def layers_by_stage(state: State, pp: int, vpp: object) -> list[list[list[int]]]:
     """Layers by stage and chunk, from their number or from a pipeline layout's text."""
-    given = typed(controls.layers)
+    given = parse_number(state.layers)
     if isinstance(given, str) and "t" in given:
         flat = [one for stage in parse_layout(given) for one in stage]
         return stage_layers_of_layout(given, flat.count("decoder"), pp, vpp, flat.count("mtp"))
-    account = controls.account is True
+    account = state.account is True
     return stage_layers(given, pp, vpp, account_for_embedding=account, account_for_loss=account)
 
 

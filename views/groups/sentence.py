@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from descriptions import JOB
 from groups.grouping import Grouping
 
-from ..base.state import Layout
+from ..base.resolve import Layout
 
 FEW = 4
 """Other GPUs of a group up to which each is named."""
@@ -39,8 +39,9 @@ def question(rank: int, language: str) -> str:
 def sentence_of(layout: Layout, rank: int, language: str) -> str:
     """The sentence about one GPU.
 
-    >>> from ..base.state import Controls, read
-    >>> sentence_of(read(Controls(tp=2, pp=2, nodes=2)), 5, "en")[:44]
+    >>> from ..base.resolve import resolve
+    >>> from ..base.state import State
+    >>> sentence_of(resolve(State(tp=2, pp=2, nodes=2)), 5, "en")[:44]
     'It shares each layer with GPU 4, passes acti'
     """
     clauses, leaving = [], []

@@ -19,7 +19,7 @@ from render.scenes import groups as scene
 from render.svg import groups as svg
 
 from ..base.names import kind_text
-from ..base.state import Layout
+from ..base.resolve import Layout
 from .hero import hero_html, told_groups
 from .sentence import spoken
 

@@ -15,7 +15,7 @@ from groups.grouping import Grouping
 from render.palette import ink
 from render.svg.heat import Heat, heat_svg
 
-from ..base.state import Layout
+from ..base.resolve import Layout
 
 HOPS = 2
 """Hops with a colour of their own; later ones share the next."""

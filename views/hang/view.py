@@ -20,10 +20,10 @@ from groups.placement import Placement
 from render.svg.heat import Heat
 
 from ..base import form
-from ..base.inputs import Asked
 from ..base.messages import fix_label
 from ..base.problems import problem_html
-from ..base.state import Layout, is_empty
+from ..base.resolve import Layout
+from ..base.state import State, is_empty
 from ..groups.view import framed, ranges_text, ranks_text
 from ..hosts.view import placement_or_none
 from ..nodes.view import chips
@@ -34,22 +34,22 @@ ROWS = 40
 """Groups, hops and GPUs that are listed."""
 
 
-def hang_html(layout: Layout, asked: Asked, language: str) -> str:
+def hang_html(layout: Layout, state: State, language: str) -> str:
     """The box and the files, then the answer for the layout on screen."""
     return framed(
         layout,
         language,
         f'<div class="intro"><h2>{RUN["hang_title"][language]}</h2></div>'
-        f"{_answer(layout, asked, language)}{_ways_in(asked, language)}",
+        f"{_answer(layout, state, language)}{_ways_in(state, language)}",
         "hang",
     )
 
 
-def _ways_in(asked: Asked, language: str) -> str:
+def _ways_in(state: State, language: str) -> str:
     """The box for lines, and the way in for files."""
     said = {name: RUN[f"files_{name}"][language] for name in ("reading", "large", "failed", "busy")}
     return (
-        f"{form.fields(form.area('evidence', asked.evidence, language, rows=5))}"
+        f"{form.fields(form.area('evidence', state.evidence, language, rows=5))}"
         f'<p class="files" data-said="{escape(json.dumps(said))}">'
         '<input type="file" id="hang-files" multiple hidden>'
         f'<button type="button" class="fix" data-files>{RUN["choose_files"][language]}</button> '
@@ -57,14 +57,14 @@ def _ways_in(asked: Asked, language: str) -> str:
     )
 
 
-def _answer(layout: Layout, asked: Asked, language: str) -> str:
+def _answer(layout: Layout, state: State, language: str) -> str:
     try:
-        log, head = _log(layout, asked, language)
+        log, head = _log(layout, state, language)
     except LayoutError as error:
         return problem_html(error, language)
     if log is None:
         return f'<p class="fine">{escape(RUN["hang_empty"][language])}</p>'
-    log = _with_hosts(log, placement_or_none(layout, asked))
+    log = _with_hosts(log, placement_or_none(layout, state))
     match, better = _match(log, layout)
     every = _every(match, layout)
     return (
@@ -75,24 +75,24 @@ def _answer(layout: Layout, asked: Asked, language: str) -> str:
     )
 
 
-def hang_pictures(layout: Layout, asked: Asked) -> list[tuple[str, Heat]]:
+def hang_pictures(layout: Layout, state: State) -> list[tuple[str, Heat]]:
     """The chain, for files; nothing where no evidence says who waits, or its GPUs are others.
 
     Errors: LayoutError for evidence that cannot be read.
     """
-    log, _ = _log(layout, asked, "en")
+    log, _ = _log(layout, state, "en")
     if log is None or log.diagnosis.first is None or _world(log, layout) != layout.world_size:
         return []
     chain = chain_of(log, layout, _every(_match(log, layout)[0], layout))
     return [(RUN["chain_title"]["en"], heat_of_chain(chain, layout, "en"))]
 
 
-def hang_verdict(layout: Layout, asked: Asked, language: str) -> str:
+def hang_verdict(layout: Layout, state: State, language: str) -> str:
     """Who is missing, in at most three sentences; nothing without evidence.
 
     Errors: LayoutError for evidence that cannot be read.
     """
-    log, _ = _log(layout, asked, language)
+    log, _ = _log(layout, state, language)
     if log is None:
         return ""
     return _told(log, layout, _every(_match(log, layout)[0], layout), language)
@@ -113,14 +113,14 @@ def _with_hosts(log: Log, placement: Placement | None) -> Log:
     return replace(log, hosts={**hosts, **log.hosts})
 
 
-def _log(layout: Layout, asked: Asked, language: str) -> tuple[Log | None, str]:
+def _log(layout: Layout, state: State, language: str) -> tuple[Log | None, str]:
     """What the pasted text says, else what the files said, with a line about these."""
     every = layout.every if layout.world_size <= MOST_CONNECTED else None
-    if not is_empty(asked.evidence):
-        return read_log(asked.evidence, every), ""
-    if is_empty(asked.digest):
+    if not is_empty(state.evidence):
+        return read_log(state.evidence, every), ""
+    if is_empty(state.digest):
         return None, ""
-    said = _said(asked.digest)
+    said = _said(state.digest)
     log = log_of(said["log"])
     words = RUN["files_read"][language].format(
         files=counted(said["files"], "file", language),

@@ -16,9 +16,9 @@ from render.palette import ink
 from render.svg.heat import LEVELS, Heat, heat_svg, level_colours
 
 from ..base import form
-from ..base.inputs import Asked
 from ..base.problems import problem_html
-from ..base.state import Layout, is_empty
+from ..base.resolve import Layout
+from ..base.state import State, is_empty
 
 NONE_COLOUR = "#e5e7eb"
 """Of a GPU without a number."""
@@ -27,19 +27,19 @@ SHOWN = 16
 """Groups that stand out and are said."""
 
 
-def measures_html(layout: Layout, asked: Asked, placement: Placement | None, language: str) -> str:
+def measures_html(layout: Layout, state: State, placement: Placement | None, language: str) -> str:
     """The box, the picture, and what is slow in it."""
     choices = [(RUN[f"worse_{one}"][language], one) for one in ("high", "low")]
     box = form.fields(
-        form.area("measures", asked.measures, language, rows=4),
-        form.choice("worse", asked.worse, choices, language),
+        form.area("measures", state.measures, language, rows=4),
+        form.choice("worse", state.worse, choices, language),
     )
     title = f"<h3>{RUN['measures_title'][language]}</h3>"
-    if is_empty(asked.measures):
+    if is_empty(state.measures):
         return title + box
     try:
-        values = read_measurements(asked.measures, layout.world_size, placement)
-        found = slow(values, layout.every, worse=asked.worse)
+        values = read_measurements(state.measures, layout.world_size, placement)
+        found = slow(values, layout.every, worse=state.worse)
     except LayoutError as error:
         return f"{title}{problem_html(error, language)}{box}"
     return f"{title}{_slow(found, layout, language)}{_picture(values, layout, language)}{box}"
@@ -86,15 +86,15 @@ def _picture(values: np.ndarray, layout: Layout, language: str) -> str:
 
 
 def measures_pictures(
-    layout: Layout, asked: Asked, placement: Placement | None
+    layout: Layout, state: State, placement: Placement | None
 ) -> list[tuple[str, Heat]]:
     """The numbers on the GPUs, for files; nothing where none are given.
 
     Errors: LayoutError for a text of no numbers.
     """
-    if is_empty(asked.measures):
+    if is_empty(state.measures):
         return []
-    values = read_measurements(asked.measures, layout.world_size, placement)
+    values = read_measurements(state.measures, layout.world_size, placement)
     heat, legend = heat_of(values, layout.gpus_per_node, "en")
     return [(RUN["measures_title"]["en"], replace(heat, legend=tuple(legend)))]
 

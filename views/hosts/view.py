@@ -20,10 +20,10 @@ from groups.job import MEGATRONS
 from groups.placement import Placement
 
 from ..base import form
-from ..base.inputs import Asked
 from ..base.messages import fix_label
 from ..base.problems import problem_html
-from ..base.state import Layout, is_empty
+from ..base.resolve import Layout
+from ..base.state import State, is_empty, is_fix
 from ..groups.view import framed, ranges_text
 from ..launch.view import copyable
 from ..nodes.view import audit_row, chips, same_groups
@@ -32,56 +32,53 @@ from .measures import measures_html
 ROWS = 64
 """Machines that are listed, and shown in their order."""
 
-NAMED = ("framework", "order", "nodes", "gpus_per_node", "tp", "cp", "pp", "ep", "etp", "objective")
-"""Fields of the page that a fix may set."""
 
-
-def hosts_html(layout: Layout, asked: Asked, language: str) -> str:
+def hosts_html(layout: Layout, state: State, language: str) -> str:
     """What the text says, where the groups stand, a better order; then measurements."""
     placement = None
     try:
-        hosts = hosts_of(asked)
+        hosts = hosts_of(state)
         if hosts is not None:
             placement = placement_of(hosts, layout.world_size, layout.gpus_per_node)
     except LayoutError as error:
         body = _refused(error, language)
     else:
-        body = _body(hosts, placement, layout, asked, language)
+        body = _body(hosts, placement, layout, state, language)
     return framed(
         layout,
         language,
         f'<div class="intro"><h2>{RUN["hosts_title"][language]}</h2></div>'
-        f"{body}{_inputs(layout, asked, language)}"
-        f"{measures_html(layout, asked, placement, language)}",
+        f"{body}{_inputs(layout, state, language)}"
+        f"{measures_html(layout, state, placement, language)}",
         "hosts",
     )
 
 
-def hosts_of(asked: Asked) -> Hosts | None:
+def hosts_of(state: State) -> Hosts | None:
     """The machines that the page names, standing where its other text says; None where none is.
 
     Errors: LayoutError for a text of no machines.
     """
-    if is_empty(asked.hosts):
+    if is_empty(state.hosts):
         return None
-    hosts = read_hosts(asked.hosts)
-    return hosts if is_empty(asked.racks) else hosts.with_places(read_hosts(asked.racks))
+    hosts = read_hosts(state.hosts)
+    return hosts if is_empty(state.racks) else hosts.with_places(read_hosts(state.racks))
 
 
-def placement_or_none(layout: Layout, asked: Asked) -> Placement | None:
+def placement_or_none(layout: Layout, state: State) -> Placement | None:
     """Where the ranks stand by name, for views beside this one: what is wrong is said here."""
     try:
-        hosts = hosts_of(asked)
+        hosts = hosts_of(state)
         return hosts and placement_of(hosts, layout.world_size, layout.gpus_per_node)
     except LayoutError:
         return None
 
 
-def _inputs(layout: Layout, asked: Asked, language: str) -> str:
-    boxes = [form.area(name, getattr(asked, name), language, rows=5) for name in ("hosts", "racks")]
+def _inputs(layout: Layout, state: State, language: str) -> str:
+    boxes = [form.area(name, getattr(state, name), language, rows=5) for name in ("hosts", "racks")]
     names, racks = example_of(layout)
     example = form.setter({"hosts": names, "racks": racks}, RUN["hosts_example"][language])
-    return form.fields(*boxes) + (f"<p>{example}</p>" if is_empty(asked.hosts) else "")
+    return form.fields(*boxes) + (f"<p>{example}</p>" if is_empty(state.hosts) else "")
 
 
 def example_of(layout: Layout) -> tuple[str, str]:
@@ -93,7 +90,7 @@ def example_of(layout: Layout) -> tuple[str, str]:
 
 
 def _refused(error: LayoutError, language: str) -> str:
-    fixes = [fix for fix in error.alternatives if set(fix) <= set(NAMED)]
+    fixes = [fix for fix in error.alternatives if is_fix(fix)]
     return problem_html(error, language, [(fix, fix_label(fix, language)) for fix in fixes])
 
 
@@ -101,12 +98,12 @@ def _refused(error: LayoutError, language: str) -> str:
 
 
 def _body(
-    hosts: Hosts | None, placement: Placement | None, layout: Layout, asked: Asked, language: str
+    hosts: Hosts | None, placement: Placement | None, layout: Layout, state: State, language: str
 ) -> str:
     if hosts is None or placement is None:
         return f'<p class="fine">{escape(RUN["hosts_empty"][language])}</p>'
     return (
-        f"{_said(hosts, placement, language)}{_order(hosts, layout, asked, language)}"
+        f"{_said(hosts, placement, language)}{_order(hosts, layout, state, language)}"
         f"{_audit(placement, layout, language)}{_list(hosts, placement, language)}"
     )
 
@@ -211,7 +208,7 @@ def better_of(hosts: Hosts, layout: Layout, objective: object) -> BetterOrder:
     )
 
 
-def _order(hosts: Hosts, layout: Layout, asked: Asked, language: str) -> str:
+def _order(hosts: Hosts, layout: Layout, state: State, language: str) -> str:
     choices = [
         (RUN["objective_dp"][language], "dp-first"),
         (RUN["objective_pp"][language], "pp-first"),
@@ -219,9 +216,9 @@ def _order(hosts: Hosts, layout: Layout, asked: Asked, language: str) -> str:
     title = f"<h3>{RUN['order_title'][language]}</h3>"
     if not hosts.racks:
         return f'{title}<p class="fine">{escape(RUN["order_needs_racks"][language])}</p>'
-    box = form.fields(form.choice("objective", asked.objective, choices, language))
+    box = form.fields(form.choice("objective", state.objective, choices, language))
     try:
-        found = better_of(hosts, layout, asked.objective)
+        found = better_of(hosts, layout, state.objective)
     except LayoutError as error:
         return f"{title}{_refused(error, language)}{box}"
     is_kept = found.names == found.names_before
@@ -235,7 +232,7 @@ def _order(hosts: Hosts, layout: Layout, asked: Asked, language: str) -> str:
         f"<li>{escape(ORDER_REASONS[one.code][language].format(**one.facts))}</li>"
         for one in found.reasons
     )
-    racks = asked.hosts if is_empty(asked.racks) else asked.racks
+    racks = state.hosts if is_empty(state.racks) else state.racks
     use = form.setter({"hosts": "\n".join(found.names), "racks": racks}, RUN["use_order"][language])
     return (
         f'{title}<div class="verdict"><p>{escape(words)}</p>'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import lru_cache
 from html import escape
 from typing import Any
@@ -21,10 +21,9 @@ from training.model import Model
 from training.models import MODELS
 
 from ..base import form
-from ..base.inputs import Asked
 from ..base.messages import control_label, refusal_line, sentence
-from ..base.model import ModelAsked
-from ..base.state import MODEL, Controls, Layout, as_text, is_empty, job_of, read, sizes_text, typed
+from ..base.resolve import MODEL, Layout, job_of, resolve, sizes_text
+from ..base.state import State, as_text, fields_of, is_empty, parse_number
 from ..base.training import UNKNOWN
 from ..groups.view import framed
 
@@ -39,40 +38,40 @@ UNASKED = {
 """Sizes and options of a job whose text is silent about them."""
 
 
-def launch_html(layout: Layout, controls: Controls, asked: Asked, language: str) -> str:
+def launch_html(layout: Layout, state: State, language: str) -> str:
     """What the pasted text says, then the layout as a command of each framework that can say it."""
     return framed(
         layout,
         language,
-        f"{_pasted(layout, controls, asked, language)}"
-        f"{_commands(layout, controls, language)}"
+        f"{_pasted(layout, state, language)}"
+        f"{_commands(layout, state, language)}"
         f"{_check(layout, language)}",
         "launch",
     )
 
 
-def _pasted(layout: Layout, controls: Controls, asked: Asked, language: str) -> str:
+def _pasted(layout: Layout, state: State, language: str) -> str:
     """The box for the text, the way to the layout that it states, and what was understood."""
-    box = form.fields(form.area("paste", asked.paste, language, rows=6))
+    box = form.fields(form.area("paste", state.paste, language, rows=6))
     title = f'<div class="intro"><h2>{PAGE["launch_title"][language]}</h2>'
-    if is_empty(asked.paste):
+    if is_empty(state.paste):
         return f"{box}{title}<p>{PAGE['launch_empty'][language]}</p></div>"
     try:
-        text = read_pasted(asked)
+        text = read_pasted(state)
     except LayoutError as error:
         return f"{box}{title}</div>{refusal_line(error, language)}"
-    verdict = _verdict(layout, controls, text, language)
+    verdict = _verdict(layout, state, text, language)
     return f"{box}{_runs(text, language)}{verdict}{title}{_report(text, language)}"
 
 
-def _verdict(layout: Layout, controls: Controls, text: Parsed, language: str) -> str:
+def _verdict(layout: Layout, state: State, text: Parsed, language: str) -> str:
     """What job the text asks for, and the way to that layout."""
-    changes = stated(controls, text)
+    changes = stated(state, text)
     if not changes:
         return ""
     open_fields = ", ".join(control_label(name, language) for name in text.asks)
     try:
-        asked = read(with_pasted(controls, text))
+        asked = resolve(with_pasted(state, text))
     except LayoutError as error:
         told = sentence(error, language)
     else:
@@ -90,17 +89,17 @@ def _verdict(layout: Layout, controls: Controls, text: Parsed, language: str) ->
     )
 
 
-def read_pasted(asked: Asked) -> Parsed:
+def read_pasted(state: State) -> Parsed:
     """What the pasted text says; a run of a text that stood there before counts as none.
 
     Errors: LayoutError if the text is no text, or too long.
     """
     try:
-        return parse(asked.paste, as_text(asked.run))
+        return parse(state.paste, as_text(state.run))
     except LayoutError as error:
         if error.control != "run":
             raise
-        return parse(asked.paste)
+        return parse(state.paste)
 
 
 def _runs(read: Parsed, language: str) -> str:
@@ -122,10 +121,10 @@ RUN_SIZES = ("nodes", "tp", "pp", "cp", "ep", "etp")
 """What tells one run from another in the list of them."""
 
 
-def stated(controls: Controls, text: Parsed) -> dict[str, Any]:
-    """What the pasted text changes of the controls."""
-    pasted = with_pasted(controls, text)
-    changes = {n: value for n, value in vars(pasted).items() if value != getattr(controls, n)}
+def stated(state: State, text: Parsed) -> dict[str, Any]:
+    """What the pasted text changes of the state."""
+    pasted = with_pasted(state, text)
+    changes = {n: value for n, value in vars(pasted).items() if value != getattr(state, n)}
     return {**changes, **training_stated(text)}
 
 
@@ -142,7 +141,7 @@ def training_stated(text: Parsed) -> dict[str, str]:
     found: dict[str, Any] = {}
     shape = [said.get(name) for name in ("layers", "hidden", "heads")]
     if all(isinstance(size, int) for size in shape):
-        found |= dict.fromkeys(vars(ModelAsked()), "")
+        found |= dict.fromkeys(fields_of("model"), "")
         found["model"] = next(
             (n for n, one in MODELS.items() if _shape(one.model) == shape), UNKNOWN
         )
@@ -188,22 +187,21 @@ def _shape(model: Model) -> list[int]:
     return [model.layers, model.hidden, model.heads]
 
 
-def with_pasted(controls: Controls, read: Parsed) -> Controls:
-    """The controls with every value that the pasted text states.
+def with_pasted(state: State, read: Parsed) -> State:
+    """With every value that a pasted text says of the job.
 
     What it does not state of the job is as where nobody asks for it: its groups are the text's own.
     """
-    start = Controls()
-    known = {field.name for field in fields(start)}
+    start = State()
     stale = {"vpp": "", "account": False, "experts": ""} if "layers" in read.values else {}
     silent = {name: value for name, value in UNASKED.items() if name not in read.asks}
     values = {**silent, **stale, **read.assumed, **read.values}
     return replace(
-        controls,
+        state,
         **{
             name: _as_control(value, getattr(start, name))
             for name, value in values.items()
-            if name in known
+            if name in fields_of("job")
         },
     )
 
@@ -324,9 +322,9 @@ def _items(
 # -- the layout as a command ---------------------------------------------------------------------
 
 
-def _commands(layout: Layout, controls: Controls, language: str) -> str:
+def _commands(layout: Layout, state: State, language: str) -> str:
     try:
-        job, model = job_of(controls), _model(controls)
+        job, model = job_of(state), _model(state)
         blocks = "".join(_command(job, model, name, language) for name in TARGETS)
     except LayoutError as error:
         blocks = refusal_line(error, language)
@@ -336,16 +334,16 @@ def _commands(layout: Layout, controls: Controls, language: str) -> str:
     )
 
 
-def _model(controls: Controls) -> dict[str, Any]:
+def _model(state: State) -> dict[str, Any]:
     """The numbers of the model that are given; layers may be a pipeline layout."""
-    given = {name: typed(getattr(controls, name)) for name in MODEL}
+    given = {name: parse_number(getattr(state, name)) for name in MODEL}
     model = {name: value for name, value in given.items() if not is_empty(value)}
     for name, value in model.items():
         if name == "layers" and isinstance(value, str) and "t" in value:
             parse_layout(value)
         else:
             whole_number(value, name, maximum=MAX_BATCH)
-    return {**model, "account": True} if controls.account is True else model
+    return {**model, "account": True} if state.account is True else model
 
 
 def _command(job: Job, model: dict[str, Any], framework: str, language: str) -> str:

@@ -14,7 +14,7 @@ from render.scenes.groups import PANEL_LIMIT
 from render.svg.heat import LEVELS, Heat, heat_svg, level_colours, levels
 from training.memory.per_stage import StageMemory
 
-from ..base.state import Layout
+from ..base.resolve import Layout
 from .inputs import GIB, Problem
 
 

@@ -32,42 +32,29 @@ from ..base.model import (
     model_of,
 )
 from ..base.problems import problem_html
-from ..base.state import Controls, Layout, is_empty, pinned_rank
+from ..base.resolve import Layout
+from ..base.state import State, is_empty, pinned_rank
 from ..groups.view import framed
 from .bars import bars_html, gib, millions
 from .grid import grid_html
-from .inputs import (
-    MemoryAsked,
-    Problem,
-    Way,
-    cures,
-    problem_of,
-    ways_to_fit,
-)
+from .inputs import Changes, Problem, fixes_of, fixes_to_fit, problem_of, with_rank
 from .zero import zero_html
 
-__all__ = ["MemoryAsked", "memory_html"]
 
-
-def memory_html(
-    layout: Layout, controls: Controls, asked: MemoryAsked, language: str, rank: Any = ""
-) -> str:
-    """The whole view: inputs, verdict, bars, GPUs, parameters, ZeRO.
-
-    ``rank`` is the pinned one, for which ZeRO is pictured unless another is asked for.
-    """
-    rank = pinned_rank(layout.world_size, rank)
+def memory_html(layout: Layout, state: State, language: str) -> str:
+    """The whole view: inputs, verdict, bars, GPUs, parameters, ZeRO."""
+    rank = pinned_rank(layout.world_size, state.rank)
     try:
-        chosen = model_of(asked, controls)
+        chosen = model_of(state)
     except LayoutError as error:
         chosen = None
-        refusal = _refusal(error, layout, controls, asked, language)
-    inputs = _inputs(chosen, asked, rank, language)
+        refusal = _refusal(error, layout, state, language)
+    inputs = _inputs(chosen, state, rank, language)
     if chosen is None:
         body = refusal
     else:
         body = _header(chosen, language)
-        body += _answer(layout, controls, asked.with_rank(rank), language)
+        body += _answer(layout, with_rank(state, rank), language)
     return framed(
         layout,
         language,
@@ -77,19 +64,19 @@ def memory_html(
     )
 
 
-def _answer(layout: Layout, controls: Controls, asked: MemoryAsked, language: str) -> str:
+def _answer(layout: Layout, state: State, language: str) -> str:
     try:
-        problem = problem_of(layout, controls, asked)
+        problem = problem_of(layout, state)
         stages = problem.stages()
     except LayoutError as error:
-        return _refusal(error, layout, controls, asked, language)
+        return _refusal(error, layout, state, language)
     try:
-        zero = zero_html(problem, stages, layout, asked, language)
+        zero = zero_html(problem, stages, layout, state, language)
     except LayoutError as error:
-        zero = _refusal(error, layout, controls, asked, language)
-    verdict = _verdict(problem, stages, layout, controls, asked, language)
+        zero = _refusal(error, layout, state, language)
+    verdict = _verdict(problem, stages, layout, state, language)
     return (
-        f"{verdict}{_notes(problem, controls, asked.spread, language)}"
+        f"{verdict}{_notes(problem, state, language)}"
         f"<h3>{escape(MEMORY['bars_title'][language])}</h3>"
         f'<p class="fine">{escape(MEMORY["bars_hint"][language])}</p>'
         f"{bars_html(problem, stages, language)}{grid_html(problem, stages, layout, language)}"
@@ -104,18 +91,18 @@ OWN_SIZES = tuple(name for name in SIZES if name not in MODEL_SIZES)
 # -- the inputs ------------------------------------------------------------------------------------
 
 
-def _inputs(chosen: ChosenModel | None, asked: MemoryAsked, rank: int, language: str) -> str:
+def _inputs(chosen: ChosenModel | None, state: State, rank: int, language: str) -> str:
     """What this view alone asks: the rarer sizes of a model too."""
     spreads = [(MEMORY[f"spread_{one}"][language], one) for one in SPREADS]
     spreads.insert(0, (MEMORY["by_layers"][language], ""))
     main = form.fields(
-        form.choice("spread", asked.spread, spreads, language),
-        form.number("of_rank", asked.of_rank, language, hint=str(rank)),
+        form.choice("spread", state.spread, spreads, language),
+        form.number("of_rank", state.of_rank, language, hint=str(rank)),
     )
     shape = [
         form.number(
             name,
-            getattr(asked, name),
+            getattr(state, name),
             language,
             hint=str(getattr(chosen.model, name)) if chosen else "",
         )
@@ -123,10 +110,10 @@ def _inputs(chosen: ChosenModel | None, asked: MemoryAsked, rank: int, language:
     ]
     by_preset = (MEMORY["by_preset"][language], "")
     on_off = [by_preset, *((MEMORY[name][language], name) for name in ON_OFF)]
-    shape += [form.choice(name, getattr(asked, name), on_off, language) for name in FLAGS]
+    shape += [form.choice(name, getattr(state, name), on_off, language) for name in FLAGS]
     biases = [by_preset, *((MEMORY[f"biases_{name}"][language], name) for name in BIASES)]
-    shape.append(form.choice("biases", asked.biases, biases, language))
-    is_typed = any(not is_empty(getattr(asked, name)) for name in (*OWN_SIZES, *FLAGS, "biases"))
+    shape.append(form.choice("biases", state.biases, biases, language))
+    is_typed = any(not is_empty(getattr(state, name)) for name in (*OWN_SIZES, *FLAGS, "biases"))
     return (
         f'<div class="memory-inputs">{main}<details class="memory-shape"'
         f"{' open' if is_typed else ''}><summary>{escape(MEMORY['shape'][language])}</summary>"
@@ -137,24 +124,22 @@ def _inputs(chosen: ChosenModel | None, asked: MemoryAsked, rank: int, language:
 # -- refusals and ways out -------------------------------------------------------------------------
 
 
-def _refusal(
-    error: LayoutError, layout: Layout, controls: Controls, asked: MemoryAsked, language: str
-) -> str:
+def _refusal(error: LayoutError, layout: Layout, state: State, language: str) -> str:
     """The sentence, and the changes that were tried and work."""
-    ways = cures(error, layout, controls, asked)
-    fixes = [(way.changes, _label(way, language)) for way in ways]
-    return problem_html(error, language, fixes)
+    fixes = fixes_of(error, layout, state)
+    labelled = [(changes, _label(changes, language)) for changes in fixes]
+    return problem_html(error, language, labelled)
 
 
-def _label(way: Way, language: str) -> str:
-    return ", ".join(_change(name, value, language) for name, value in way.changes.items())
+def _label(changes: Changes, language: str) -> str:
+    return ", ".join(_change(name, value, language) for name, value in changes.items())
 
 
-def _button(way: Way, total: float, language: str) -> str:
+def _button(changes: Changes, total: float, language: str) -> str:
     """A way to fit, with the bytes of the fullest stage then."""
-    change = _label(way, language)
+    change = _label(changes, language)
     label = MEMORY["way_total"][language].format(change=change, total=gib(total))
-    return form.setter(way.changes, label)
+    return form.setter(changes, label)
 
 
 def _change(name: str, value: Any, language: str) -> str:
@@ -170,8 +155,7 @@ def _verdict(
     problem: Problem,
     stages: Sequence[StageMemory],
     layout: Layout,
-    controls: Controls,
-    asked: MemoryAsked,
+    state: State,
     language: str,
 ) -> str:
     most = largest(tuple(stages))
@@ -187,9 +171,9 @@ def _verdict(
     )
     if not over:
         return f'<p class="memory-verdict fits" role="status">{escape(words)}</p>'
-    ways = ways_to_fit(problem, layout, controls, asked)
-    buttons = "".join(_button(way, total, language) for way, total in ways)
-    then = MEMORY["ways" if ways else "way_none"][language]
+    fixes = fixes_to_fit(problem, layout, state)
+    buttons = "".join(_button(changes, total, language) for changes, total in fixes)
+    then = MEMORY["ways" if fixes else "way_none"][language]
     return (
         f'<div class="memory-verdict over" role="status"><p>{escape(words)}</p>'
         f'<p class="fixes"><span>{escape(then)}</span>{buttons}</p></div>'
@@ -209,20 +193,18 @@ def _header(chosen: ChosenModel, language: str) -> str:
     return f'<p class="memory-model"><b>{escape(said)}</b> <small>{source}</small></p>'
 
 
-def _notes(problem: Problem, controls: Controls, spread: Any, language: str) -> str:
-    items = "".join(
-        f"<li>{escape(note)}</li>" for note in _noted(problem, controls, spread, language)
-    )
+def _notes(problem: Problem, state: State, language: str) -> str:
+    items = "".join(f"<li>{escape(note)}</li>" for note in _noted(problem, state, language))
     return f'<ul class="memory-notes fine">{items}</ul>'
 
 
-def _noted(problem: Problem, controls: Controls, spread: Any, language: str) -> list[str]:
+def _noted(problem: Problem, state: State, language: str) -> list[str]:
     """What was taken without being said, and what replaces what."""
     chosen, split, training = problem.chosen, problem.split, problem.training
     name = model_name(replace(chosen, changed=()), language)
     notes = []
     if chosen.is_matched:
-        is_asked = not (is_empty(controls.layers) and is_empty(controls.experts))
+        is_asked = not (is_empty(state.layers) and is_empty(state.experts))
         is_like = not {"layers", "experts"} & set(chosen.changed)
         words = ("note_matched" if is_like else "note_unlike") if is_asked else "note_default"
         notes.append(MEMORY[words][language].format(name=name))
@@ -238,7 +220,7 @@ def _noted(problem: Problem, controls: Controls, spread: Any, language: str) -> 
                 vocabulary=f"{chosen.model.vocabulary:,}", rows=f"{rows:,}"
             )
         )
-    if split.spread == "nearly" and is_empty(spread):
+    if split.spread == "nearly" and is_empty(state.spread):
         facts = {"layers": chosen.model.layers, "stages": split.pp * split.vpp}
         notes.append(MEMORY["note_nearly"][language].format(**facts))
     words = "note_batches" if problem.batch.is_given else "note_no_batch"

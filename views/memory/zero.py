@@ -13,11 +13,12 @@ from render.svg.shards import LOCAL, NONE, OWN, STALE, WHOLE, Shards, shards_svg
 from training.memory.per_stage import StageMemory, memory_per_stage
 
 from ..base.form import setter
-from ..base.state import Layout, is_empty, typed
+from ..base.resolve import Layout
+from ..base.state import State, is_empty, parse_number
 from ..groups.view import ranks_text
 from .bars import gib, millions
 from .grid import stage_of_ranks
-from .inputs import MemoryAsked, Problem
+from .inputs import Problem
 
 MOMENTS: dict[int, tuple[tuple[str, str, str, str], ...]] = {
     # moment            weights  gradients  optimizer state
@@ -63,14 +64,12 @@ def sharing_group(layout: Layout, instances: int) -> Grouping:
     return layout.every[name]
 
 
-def sharing_ranks(
-    problem: Problem, layout: Layout, asked: MemoryAsked
-) -> tuple[int, tuple[int, ...]]:
+def sharing_ranks(problem: Problem, layout: Layout, state: State) -> tuple[int, tuple[int, ...]]:
     """The rank asked about, and all that share the states of its dense parameters.
 
     Errors: LayoutError if it is none of this layout.
     """
-    given = 0 if is_empty(asked.of_rank) else typed(asked.of_rank)
+    given = 0 if is_empty(state.of_rank) else parse_number(state.of_rank)
     rank = whole_number(given, "of_rank", minimum=0, maximum=layout.world_size - 1)
     return rank, tuple(sharing_group(layout, problem.training.instances).members(rank).tolist())
 
@@ -86,14 +85,14 @@ def zero_html(
     problem: Problem,
     stages: Sequence[StageMemory],
     layout: Layout,
-    asked: MemoryAsked,
+    state: State,
     language: str,
 ) -> str:
     """The four stages in numbers, then the chosen one as a strip of moments.
 
     Errors: LayoutError if the rank asked about is none of this layout.
     """
-    rank, ranks = sharing_ranks(problem, layout, asked)
+    rank, ranks = sharing_ranks(problem, layout, state)
     stage = stages[int(stage_of_ranks(layout)[rank])]
     said = _who(problem, stage, layout, rank, ranks, language)
     return (

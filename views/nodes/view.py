@@ -11,7 +11,7 @@ from groups.audit import DOMAINS, Span, span
 from groups.grouping import Grouping
 from render.palette import own_tone
 
-from ..base.state import Layout
+from ..base.resolve import Layout
 from ..groups.view import framed
 
 

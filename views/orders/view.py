@@ -20,7 +20,8 @@ from render.svg import groups as svg
 from ..base import form
 from ..base.messages import refusal_line
 from ..base.names import megatrons_name
-from ..base.state import Controls, Layout, as_text, read
+from ..base.resolve import Layout, resolve
+from ..base.state import State, as_text
 from ..groups.view import (
     PANEL_LIMIT,
     chosen_rank,
@@ -37,22 +38,22 @@ SHOWN_RANKS = 12
 """Runs of moved ranks that the table writes out."""
 
 
-def other_layout(controls: Controls, layout: Layout, versus: Any) -> Layout:
+def other_layout(state: State, layout: Layout, versus: Any) -> Layout:
     """The same sizes under the framework or the order that they are compared with.
 
-    Errors: LayoutError if it cannot be, without alternatives: the controls are another layout's.
+    Errors: LayoutError if it cannot be, without alternatives: the state is another layout's.
     """
     text = versus.strip() if isinstance(versus, str) else versus
-    if text == AUTO and controls.framework != "megatron":
+    if text == AUTO and state.framework != "megatron":
         text = "megatron"
     if text == AUTO:
-        return _first_that_works(controls, layout)
+        return _first_that_works(state, layout)
     is_known = isinstance(text, str) and text in CONVENTIONS
     changes = {"framework": text} if is_known else {"framework": OWN, "order": text}
     if layout.expert is not None and changes["framework"] in MEGATRONS:
         changes["etp"] = str(layout.expert.size("etp"))
     try:
-        return read(replace(controls, **changes))
+        return resolve(replace(state, **changes))
     except LayoutError as error:
         raise error.but(alternatives=()) from None
 
@@ -61,11 +62,11 @@ OTHERS = ("megatron-pp-dp", "tp-cp-dp-ep-pp", "tp-dp-cp-ep-pp", "dp-tp-cp-ep-pp"
 """What Megatron's default is compared with: its other order; else data before ep, cp or tp."""
 
 
-def _first_that_works(controls: Controls, layout: Layout) -> Layout:
+def _first_that_works(state: State, layout: Layout) -> Layout:
     """Megatron's other order refuses most MoE and context parallel jobs: then the next one."""
     for order in OTHERS:
         try:
-            other = other_layout(controls, layout, order)
+            other = other_layout(state, layout, order)
         except LayoutError:
             continue
         if any(other.every[name].spread != one.spread for name, one in layout.every.items()):
@@ -73,13 +74,11 @@ def _first_that_works(controls: Controls, layout: Layout) -> Layout:
     return other
 
 
-def orders_html(
-    layout: Layout, controls: Controls, versus: Any, language: str, pin: int | None = None
-) -> str:
+def orders_html(layout: Layout, state: State, language: str, pin: int | None = None) -> str:
     """The layout's framework, and beside it the same job under the other order."""
-    inputs = _inputs(versus, language)
+    inputs = _inputs(state.versus, language)
     try:
-        other = other_layout(controls, layout, versus)
+        other = other_layout(state, layout, state.versus)
     except LayoutError as error:
         body = inputs + _framework(layout, language) + refusal_line(error, language)
         return framed(layout, language, body, "orders")
@@ -116,14 +115,12 @@ def _compared(layout: Layout, other: Layout, inputs: str, language: str, pin: in
     return framed(layout, language, body, "orders", before)
 
 
-def orders_pictures(
-    layout: Layout, controls: Controls, versus: Any, pin: int | None = None
-) -> list[tuple[str, Any]]:
+def orders_pictures(layout: Layout, state: State, pin: int | None = None) -> list[tuple[str, Any]]:
     """What of the view goes into a file: titles and scenes, both orders of each kind that moved.
 
     Errors: LayoutError if there is nothing to compare with.
     """
-    other = other_layout(controls, layout, versus)
+    other = other_layout(state, layout, state.versus)
     shown = by_megatrons_name(layout)
     sides = [(side, _title(side, "en")) for side in (other, layout)]
     if layout.world_size > PANEL_LIMIT:

@@ -13,8 +13,9 @@ from training.pipeline.plan import MOST_OPS, too_many_ops
 from training.pipeline.schedules import Asked, checked
 
 from ..base.endpoint import serving, stated, too_large
+from ..base.state import State
 from ..base.training import micro_batches_unasked
-from .inputs import PipelineAsked, clock_of, spend_on
+from .inputs import clock_of, spend_on
 from .view import MOST_RANKS
 
 MOST_PLACES = 100_000
@@ -69,9 +70,7 @@ def pipeline_schedule(
         whole_number(group_size, "group_size", minimum=0) or None,
     )
     clock = clock_of(
-        PipelineAsked(
-            t_f=t_f, t_i=t_i, t_w=t_w, t_b=stated(t_b), t_pair=stated(t_pair), t_send=t_send
-        )
+        State(t_f=t_f, t_i=t_i, t_w=t_w, t_b=stated(t_b), t_pair=stated(t_pair), t_send=t_send)
     )
     require_choice("ops", ops, (False, True))
     require_choice("trace", trace, (False, True))

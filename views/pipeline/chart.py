@@ -16,8 +16,8 @@ from training.pipeline import Durations, Figures, Timeline, figures_of, simulate
 from training.pipeline.schedules import Asked
 
 from ..base.player import player_buttons
-from ..base.state import Controls
-from .inputs import Clock, PipelineAsked
+from ..base.state import State
+from .inputs import Clock, follows_layers
 from .layers import Stage, weights_of
 
 LABEL = 12
@@ -46,12 +46,11 @@ def shown_of(
     one: Asked,
     stages: tuple[Stage, ...] | None,
     clock: Clock,
-    controls: Controls,
-    asked: PipelineAsked,
+    state: State,
 ) -> Shown:
     """A schedule with its durations, which follow the layers of the stages if that is asked."""
-    is_weighed = stages is not None and asked.follows_layers
-    weights = weights_of(stages, controls) if is_weighed else None
+    is_weighed = stages is not None and follows_layers(state)
+    weights = weights_of(stages, state) if is_weighed else None
     return Shown(one, clock.durations(1 / one.chunks, weights))
 
 

@@ -1,4 +1,4 @@
-"""What the pipeline view is asked, checked: a schedule, its sizes, its times."""
+"""The inputs of the Pipeline view, checked: a schedule, its sizes, its times."""
 
 from __future__ import annotations
 
@@ -14,40 +14,17 @@ from training.pipeline import SCHEDULES, Durations, Times
 from training.pipeline.schedules import Asked, checked
 from training.pipeline.simulate import check_duration
 
-from ..base.state import Controls, Layout, is_empty, pinned_group, typed
+from ..base.resolve import Layout
+from ..base.state import OF_MATHS, State, is_empty, parse_number, pinned_group
 from ..base.training import DEFAULT_VIRTUAL, batch_of
-
-FIELDS = {"m": "micro_batches", "v": "vpp", "p": "pp", "layout": "pipe_layout"}
-FIELDS |= {"first": "first_layers", "last": "last_layers"}
-"""The input of the page that an argument of the maths comes from, where names differ."""
 
 UNITS = 2
 """Units of work (groups.budget) of an op that is simulated, drawn and packed."""
 
 
-@dataclass(frozen=True)
-class PipelineAsked:
-    """The view's own inputs, unchecked, as they were typed; "" is not stated."""
-
-    against: Any = ""  # nothing
-    group_size: Any = ""  # pp
-    pipe_group: Any = ""  # that of the pinned rank, else 0
-    t_f: Any = ""  # 1
-    t_i: Any = ""  # 1
-    t_w: Any = ""  # 1
-    t_b: Any = ""  # I + W
-    t_pair: Any = ""  # F + B
-    t_send: Any = ""  # 0
-    t_optimizer: Any = ""  # 0
-    message: Any = ""  # no bytes are shown
-    first_layers: Any = ""
-    last_layers: Any = ""
-    pipe_layout: Any = ""  # as many layers on each
-    by_layers: Any = ""  # "1": durations follow the layers
-
-    @property
-    def follows_layers(self) -> bool:
-        return self.by_layers in (True, "1")
+def follows_layers(state: State) -> bool:
+    """Whether durations follow the layers of the stages."""
+    return state.by_layers in (True, "1")
 
 
 @dataclass(frozen=True)
@@ -87,17 +64,17 @@ def tried(refusals: list[LayoutError], work: Callable[[], Found]) -> Found | Non
 
 def renamed(error: LayoutError) -> LayoutError:
     """The refusal with the page's names of the inputs."""
-    return error.renamed(FIELDS)
+    return error.renamed(OF_MATHS)
 
 
-def schedule_of(name: Any, layout: Layout, controls: Controls, asked: PipelineAsked) -> Asked:
+def schedule_of(name: Any, layout: Layout, state: State) -> Asked:
     """A schedule on the sizes of this page."""
     p = layout.every["pp"].size
-    m = batch_of(layout, controls).micro_batches
+    m = batch_of(layout, state).micro_batches
     rule = SCHEDULES.get(name) if isinstance(name, str) else None
-    v = None if rule is None or rule.v is not None else chunks_of(controls)
-    groups = rule is not None and rule.grouped and not is_empty(asked.group_size)
-    return checked(name, p, m, v, typed(asked.group_size) if groups else None)
+    v = None if rule is None or rule.v is not None else chunks_of(state)
+    groups = rule is not None and rule.grouped and not is_empty(state.group_size)
+    return checked(name, p, m, v, parse_number(state.group_size) if groups else None)
 
 
 def spend_on(schedules: Sequence[Asked]) -> None:
@@ -115,12 +92,12 @@ def spend_on(schedules: Sequence[Asked]) -> None:
     spend(units, "ops", control="m", alternatives=fewer)
 
 
-def clock_of(asked: PipelineAsked) -> Clock:
+def clock_of(state: State) -> Clock:
     """The durations, each a number from 0 up."""
 
     def time(name: str, otherwise: float) -> float:
-        value = getattr(asked, name)
-        return otherwise if is_empty(value) else check_duration(typed(value), name)
+        value = getattr(state, name)
+        return otherwise if is_empty(value) else check_duration(parse_number(value), name)
 
     forward, for_input, for_weights = (time(name, 1.0) for name in ("t_f", "t_i", "t_w"))
     return Clock(
@@ -128,7 +105,7 @@ def clock_of(asked: PipelineAsked) -> Clock:
             forward,
             for_input,
             for_weights,
-            None if is_empty(asked.t_pair) else time("t_pair", 0.0),
+            None if is_empty(state.t_pair) else time("t_pair", 0.0),
         ),
         backward=time("t_b", for_input + for_weights),
         send=time("t_send", 0.0),
@@ -136,22 +113,22 @@ def clock_of(asked: PipelineAsked) -> Clock:
     )
 
 
-def message_bytes(asked: PipelineAsked) -> float | None:
+def message_bytes(state: State) -> float | None:
     """Bytes of one message (1 MB = 1e6 bytes); None if it is not stated."""
-    if is_empty(asked.message):
+    if is_empty(state.message):
         return None
-    return 1e6 * check_duration(typed(asked.message), "message")
+    return 1e6 * check_duration(parse_number(state.message), "message")
 
 
-def group_of(layout: Layout, asked: PipelineAsked, rank: Any = "") -> tuple[int, tuple[int, ...]]:
+def group_of(layout: Layout, state: State) -> tuple[int, tuple[int, ...]]:
     """The pipeline group to show, its number and its ranks: as asked, or the pinned rank's."""
     every = layout.every["pp"]
-    own = is_empty(asked.pipe_group)
-    number = pinned_group(every, rank) if own else typed(asked.pipe_group)
+    own = is_empty(state.pipe_group)
+    number = pinned_group(every, state.rank) if own else parse_number(state.pipe_group)
     index = whole_number(number, "pipe_group", minimum=0, maximum=every.num_groups - 1)
     return index, tuple(int(rank) for rank in every.groups()[index])
 
 
-def chunks_of(controls: Controls) -> Any:
+def chunks_of(state: State) -> Any:
     """Virtual stages of a schedule that can choose: as the column says, else two."""
-    return DEFAULT_VIRTUAL if is_empty(controls.vpp) else typed(controls.vpp)
+    return DEFAULT_VIRTUAL if is_empty(state.vpp) else parse_number(state.vpp)

@@ -11,9 +11,8 @@ from groups.stages.layout_strings import parse_layout, stage_layers_of_layout, s
 from training.pipeline import SCHEDULES
 from training.pipeline.schedules import Asked
 
-from ..base.state import Controls, is_empty, typed
+from ..base.state import State, is_empty, parse_number
 from ..groups.view import ranges_text
-from .inputs import PipelineAsked
 
 LETTER = {"embedding": "E", "mtp": "m", "loss": "L"}
 
@@ -36,9 +35,7 @@ class Stage:
         return " ".join(part for part in (before, ranges_text(self.layers), after) if part)
 
 
-def stages_of(
-    schedule: Asked, controls: Controls, asked: PipelineAsked
-) -> tuple[Stage, ...] | None:
+def stages_of(schedule: Asked, state: State) -> tuple[Stage, ...] | None:
     """Every stage of the model in order; None if nothing says how many layers there are.
 
     In a V the stages lie on the ranks forth and back, so they are dealt out as to 2p ranks.
@@ -48,20 +45,20 @@ def stages_of(
     chunks = schedule.chunks if schedule.rule.way == "loop" else 1
     pp = schedule.p * schedule.chunks // chunks
     vpp = chunks if chunks > 1 else None
-    text = asked.pipe_layout if not is_empty(asked.pipe_layout) else typed(controls.layers)
-    if isinstance(text, str) and (not is_empty(asked.pipe_layout) or "t" in text):
+    text = state.pipe_layout if not is_empty(state.pipe_layout) else parse_number(state.layers)
+    if isinstance(text, str) and (not is_empty(state.pipe_layout) or "t" in text):
         names = [name for stage in parse_layout(text) for name in stage]
-        layers = names.count("decoder") if is_text(controls.layers) else typed(controls.layers)
+        layers = names.count("decoder") if is_text(state.layers) else parse_number(state.layers)
         found = stage_layers_of_layout(text, layers, pp, chunks, names.count("mtp"))
         others = [[_letters(chunk) for chunk in stage] for stage in stages_of_layout(text, pp)]
-    elif is_empty(controls.layers):
+    elif is_empty(state.layers):
         return None
     else:
-        counts = {"first": asked.first_layers, "last": asked.last_layers}
-        given = {name: typed(count) for name, count in counts.items() if not is_empty(count)}
-        account = controls.account is True
+        counts = {"first": state.first_layers, "last": state.last_layers}
+        given = {name: parse_number(count) for name, count in counts.items() if not is_empty(count)}
+        account = state.account is True
         found = stage_layers(
-            typed(controls.layers),
+            parse_number(state.layers),
             pp,
             vpp,
             account_for_embedding=account,
@@ -80,23 +77,23 @@ def stages_of(
 
 def is_text(layers: object) -> bool:
     """Whether the control for layers is empty or a layout, so that it counts no layers itself."""
-    return is_empty(layers) or isinstance(typed(layers), str)
+    return is_empty(layers) or isinstance(parse_number(layers), str)
 
 
-def weights_of(stages: tuple[Stage, ...], controls: Controls) -> tuple[float, ...] | None:
+def weights_of(stages: tuple[Stage, ...], state: State) -> tuple[float, ...] | None:
     """How long each stage takes, against the average; None where there is nothing to weigh.
 
     A layer counts 1, multi-token prediction too, and the embedding and the loss if they are counted
     as layers.
     """
-    counts = counts_of(stages, controls)
+    counts = counts_of(stages, state)
     mean = sum(counts) / len(counts)
     return tuple(count / mean for count in counts) if mean else None
 
 
-def counts_of(stages: tuple[Stage, ...], controls: Controls) -> list[int]:
+def counts_of(stages: tuple[Stage, ...], state: State) -> list[int]:
     """Layers of each stage, with what counts as one."""
-    account = controls.account is True
+    account = state.account is True
     return [
         len(stage.layers)
         + stage.others.count("m")
@@ -109,7 +106,7 @@ def layers_html(
     schedule: Asked,
     stages: tuple[Stage, ...] | None,
     ranks: tuple[int, ...],
-    controls: Controls,
+    state: State,
     language: str,
 ) -> str:
     """The table of stages, one row a rank and one column a chunk, and what is odd about it."""
@@ -128,7 +125,7 @@ def layers_html(
     )
     head = escape(PAGE["pipeline_column_rank"][language])
     return (
-        f"{_notes(schedule, stages, controls, language)}"
+        f"{_notes(schedule, stages, state, language)}"
         '<div class="scroll pipeline-layers" tabindex="0"><table><thead><tr>'
         f'<th scope="col">{head}</th>{heads}</tr></thead><tbody>{rows}</tbody></table></div>'
     )
@@ -162,16 +159,14 @@ def _cell(number: int, chunk: int, stages: tuple[Stage, ...] | None, language: s
     return f"<td{kind}>{shade}<small>{escape(stage)}</small> {escape(held)}</td>"
 
 
-def _notes(
-    schedule: Asked, stages: tuple[Stage, ...] | None, controls: Controls, language: str
-) -> str:
+def _notes(schedule: Asked, stages: tuple[Stage, ...] | None, state: State, language: str) -> str:
     """What a reader should know of this split."""
     notes = []
     if stages is None:
-        if is_empty(controls.layers):
+        if is_empty(state.layers):
             notes.append(PAGE["pipeline_layers_give"][language])
     else:
-        counts = counts_of(stages, controls)
+        counts = counts_of(stages, state)
         if min(counts) != max(counts):
             text = PAGE["pipeline_uneven"][language]
             notes.append(text.format(least=min(counts), most=max(counts)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from html import escape
 from typing import Any
 
@@ -16,14 +16,14 @@ from training.pipeline.schedules import Asked as Schedule
 from ..base import form
 from ..base.messages import fix_label
 from ..base.problems import problem_html
-from ..base.state import Controls, Layout, is_empty, read
+from ..base.resolve import Layout, resolve
+from ..base.state import State, is_empty
 from ..base.training import batch_of, schedule_name, with_micro_batches
 from ..groups.view import framed, ranges_text
 from .chart import chart_html, shown_of
 from .figures import figures_html
 from .inputs import (
     Clock,
-    PipelineAsked,
     clock_of,
     group_of,
     message_bytes,
@@ -33,11 +33,6 @@ from .inputs import (
 )
 from .layers import Stage, layers_html, stages_of
 
-__all__ = ["PipelineAsked", "pipeline_html"]
-
-OWN = tuple(field.name for field in fields(PipelineAsked))
-"""The inputs that this view draws itself."""
-
 MOST_RANKS = 1_024
 """Ranks of the longest pipeline that is drawn."""
 
@@ -45,23 +40,17 @@ TIMES = ("t_f", "t_b", "t_i", "t_w", "t_pair", "t_send", "t_optimizer", "message
 LAYERS = ("first_layers", "last_layers", "pipe_layout")
 
 
-def pipeline_html(
-    layout: Layout, controls: Controls, asked: PipelineAsked, language: str, rank: Any = ""
-) -> str:
-    """The whole view as HTML; ``rank`` is the pinned one, whose pipeline is shown unless another
-    is asked for."""
-    page = _Page(layout, controls, asked, language, rank)
+def pipeline_html(layout: Layout, state: State, language: str) -> str:
+    """The whole view as HTML; the pinned rank's pipeline is shown unless another is asked for."""
+    page = _Page(layout, state, language)
     return framed(layout, language, f'<div class="pipeline">{page.html()}</div>', "pipeline")
 
 
 class _Page:
     """One answer: the inputs are checked once, each refusal is kept for where it belongs."""
 
-    def __init__(
-        self, layout: Layout, controls: Controls, asked: PipelineAsked, language: str, rank: Any
-    ) -> None:
-        self.layout, self.controls, self.asked, self.language = layout, controls, asked, language
-        self.rank = rank
+    def __init__(self, layout: Layout, state: State, language: str) -> None:
+        self.layout, self.state, self.language = layout, state, language
         self.refusals: list[LayoutError] = []  # of the schedules and their sizes
         self.refused_times: list[LayoutError] = []
         self.refused_layers: list[LayoutError] = []
@@ -74,9 +63,9 @@ class _Page:
         if p > MOST_RANKS:
             return intro + self._without(self.say("long", p=f"{p:,}", most=f"{MOST_RANKS:,}"))
         schedules = self._schedules()
-        clock = tried(self.refused_times, lambda: clock_of(self.asked))
-        message = tried(self.refused_times, lambda: message_bytes(self.asked))
-        group = tried(self.refusals, lambda: group_of(self.layout, self.asked, self.rank))
+        clock = tried(self.refused_times, lambda: clock_of(self.state))
+        message = tried(self.refused_times, lambda: message_bytes(self.state))
+        group = tried(self.refusals, lambda: group_of(self.layout, self.state))
         stages = [self._stages(one) for one in schedules]
         number, ranks = group or self._pinned
         inputs = self._inputs(schedules) + self._refused(self.refusals)
@@ -91,13 +80,13 @@ class _Page:
 
     def _schedules(self) -> list[Schedule]:
         """The schedule, and the one to compare with, as far as they are not refused."""
-        names = {"schedule": schedule_name(self.controls)}
-        if not is_empty(self.asked.against):
-            names["against"] = self.asked.against
+        names = {"schedule": schedule_name(self.state)}
+        if not is_empty(self.state.against):
+            names["against"] = self.state.against
         found: list[Schedule] = []
         for field, name in names.items():
             refused: list[LayoutError] = []
-            one = tried(refused, lambda name=name: schedule_of(name, *self._given))
+            one = tried(refused, lambda name=name: schedule_of(name, self.layout, self.state))
             found += [one] if one else []
             instead = {field: "1f1b" if field == "schedule" else ""}
             self.refusals += [self._cured(error, field, instead) for error in refused]
@@ -106,8 +95,8 @@ class _Page:
 
     def _stages(self, one: Schedule) -> tuple[Stage, ...] | None:
         refused: list[LayoutError] = []
-        found = tried(refused, lambda: stages_of(one, self.controls, self.asked))
-        field = "against" if one.name == self.asked.against else "schedule"
+        found = tried(refused, lambda: stages_of(one, self.state))
+        field = "against" if one.name == self.state.against else "schedule"
         self.refused_layers += [self._cured(error, field, layers=True) for error in refused]
         self.refused_layers = _once(self.refused_layers)
         return found
@@ -128,51 +117,41 @@ class _Page:
 
     def _works(self, cure: Mapping[str, Any], field: str, layers: bool) -> bool:
         """Whether the schedule of a field, and its layers too, are not refused after a cure."""
-        controls, asked = self._changed(cure)
+        state = self.state.changed(cure)
         try:
-            layout = read(controls)
-            name = schedule_name(controls) if field == "schedule" else asked.against
-            one = schedule_of(name or "gpipe", layout, controls, asked)
+            layout = resolve(state)
+            name = schedule_name(state) if field == "schedule" else state.against
+            one = schedule_of(name or "gpipe", layout, state)
             if layers:
-                stages_of(one, controls, asked)
+                stages_of(one, state)
         except LayoutError:
             return False
         return True
 
-    def _changed(self, cure: Mapping[str, Any]) -> tuple[Controls, PipelineAsked]:
-        """The page's controls and this view's inputs after a cure."""
-        own = {name: str(value) for name, value in cure.items() if name in OWN}
-        others = {name: value for name, value in cure.items() if name not in OWN}
-        return self.controls.changed(others), replace(self.asked, **own)
-
     def _with_batch(self, cure: Mapping[str, Any]) -> dict[str, Any]:
         """Other micro-batches as the column says them; another pp goes with those of now."""
         found = dict(cure)
-        batch = tried([], lambda: batch_of(self.layout, self.controls))
+        batch = tried([], lambda: batch_of(self.layout, self.state))
         if "pp" in cure and batch is not None and not batch.is_given:
             found.setdefault("micro_batches", batch.micro_batches)
         elif isinstance(found.get("micro_batches"), int) and batch is not None:
             count = found.pop("micro_batches")
-            found |= with_micro_batches(self.layout, self.controls, count)
+            found |= with_micro_batches(self.layout, self.state, count)
         return found
 
     @property
     def _pinned(self) -> tuple[int, tuple[int, ...]]:
-        return group_of(self.layout, PipelineAsked(), self.rank)
-
-    @property
-    def _given(self) -> tuple[Layout, Controls, PipelineAsked]:
-        return self.layout, self.controls, self.asked
+        return group_of(self.layout, replace(self.state, pipe_group=""))
 
     # -- what is shown --------------------------------------------------------------------------
 
     def _inputs(self, schedules: list[Schedule]) -> str:
-        asked, language = self.asked, self.language
+        state, language = self.state, self.language
         options = [(rule.title, name) for name, rule in SCHEDULES.items()]
-        chosen = schedule_name(self.controls)
+        chosen = schedule_name(state)
         none = (PAGE["pipeline_no_second"][language], "")
-        boxes = [form.choice("against", asked.against, [none, *options], language)]
-        names = [name for name in (chosen, asked.against) if isinstance(name, str)]
+        boxes = [form.choice("against", state.against, [none, *options], language)]
+        names = [name for name in (chosen, state.against) if isinstance(name, str)]
         rules = [SCHEDULES[name] for name in names if name in SCHEDULES]
         if any(rule.grouped for rule in rules):
             boxes.append(self._number("group_size", str(self.layout.every["pp"].size)))
@@ -180,12 +159,12 @@ class _Page:
         return form.fields(*boxes)
 
     def _number(self, name: str, hint: str = "") -> str:
-        return form.number(name, getattr(self.asked, name), self.language, hint=hint)
+        return form.number(name, getattr(self.state, name), self.language, hint=hint)
 
     def _times(self) -> str:
         hints = {"t_f": "1", "t_i": "1", "t_w": "1", "t_send": "0", "t_optimizer": "0"}
         boxes = [self._number(name, hints.get(name, "")) for name in TIMES]
-        is_open = any(not is_empty(getattr(self.asked, name)) for name in TIMES)
+        is_open = any(not is_empty(getattr(self.state, name)) for name in TIMES)
         return (
             f'<details class="pipeline-times"{" open" if is_open else ""}>'
             f"<summary>{self.say('times')}</summary>{form.fields(*boxes)}</details>"
@@ -206,10 +185,7 @@ class _Page:
         tried(refused, lambda: spend_on(schedules))
         if refused:
             return self._refused(refused)
-        shown = tuple(
-            shown_of(one, own, clock, self.controls, self.asked)
-            for one, own in zip(schedules, stages)
-        )
+        shown = tuple(shown_of(one, own, clock, self.state) for one, own in zip(schedules, stages))
         return (
             f'<p class="pipeline-summary">{self._summary(schedules[0], ranks, number)}</p>'
             f"{chart_html(shown, ranks, tuple(stages), self.language)}"
@@ -222,7 +198,7 @@ class _Page:
             self.say("group_of", group=number, groups=f"{groups:,}", ranks=ranges_text(ranks)),
             self.say("sizes", p=one.p, m=one.m, v=one.chunks),
         ]
-        batch = batch_of(self.layout, self.controls)
+        batch = batch_of(self.layout, self.state)
         said.append(
             self.say(
                 "from_batch" if batch.is_given else "no_batch",
@@ -241,11 +217,11 @@ class _Page:
         ranks: tuple[int, ...],
     ) -> str:
         boxes = [self._number(name) for name in LAYERS[:2]]
-        boxes.append(form.text("pipe_layout", self.asked.pipe_layout, self.language))
-        boxes.append(form.check("by_layers", self.asked.by_layers, self.language))
+        boxes.append(form.text("pipe_layout", self.state.pipe_layout, self.language))
+        boxes.append(form.check("by_layers", self.state.by_layers, self.language))
         tables = "".join(
             f"<h4>{escape(one.rule.title)}</h4>"
-            + layers_html(one, own, ranks, self.controls, self.language)
+            + layers_html(one, own, ranks, self.state, self.language)
             for one, own in zip(schedules, stages)
         )
         return (

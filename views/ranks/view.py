@@ -16,7 +16,8 @@ from groups.stages.holdings import local_experts, samples_of, sequence_chunks
 
 from ..base import form
 from ..base.messages import sentence
-from ..base.state import Controls, Layout, is_empty, typed
+from ..base.resolve import Layout
+from ..base.state import State, is_empty, parse_number
 from ..base.training import batch_of
 from ..groups.hero import layers_by_stage
 from ..groups.view import framed, ranges_text, ranks_text
@@ -28,9 +29,7 @@ SAMPLES = 4
 
 def ranks_html(
     layout: Layout,
-    controls: Controls,
-    rank: Any,
-    ranks: Any,
+    state: State,
     language: str,
     placement: Placement | None = None,
 ) -> str:
@@ -41,7 +40,7 @@ def ranks_html(
     return framed(
         layout,
         language,
-        f"{_card(layout, controls, rank, language, placement)}{_together(layout, ranks, language)}",
+        f"{_card(layout, state, language, placement)}{_together(layout, state.ranks, language)}",
         "ranks",
     )
 
@@ -49,16 +48,14 @@ def ranks_html(
 # -- one rank ------------------------------------------------------------------------------------
 
 
-def _card(
-    layout: Layout, controls: Controls, rank: Any, language: str, placement: Placement | None
-) -> str:
+def _card(layout: Layout, state: State, language: str, placement: Placement | None) -> str:
     try:
-        chosen = require_rank(layout.mesh, 0 if rank in ("", None) else typed(rank))
+        chosen = require_rank(layout.mesh, 0 if is_empty(state.rank) else parse_number(state.rank))
     except LayoutError as error:
         return _refused(error, language)
     facts = _host(placement, chosen, language) + "".join(
         f"<dt>{escape(PAGE[name][language])}</dt><dd>{text}</dd>"
-        for name, text in _facts(layout, controls, chosen, language)
+        for name, text in _facts(layout, state, chosen, language)
     )
     title = PAGE["rank_title"][language].format(rank=chosen)
     return (
@@ -78,7 +75,7 @@ def _host(placement: Placement | None, rank: int, language: str) -> str:
     return f"<dt>{RUN['host'][language]}</dt><dd>{escape(text + places)}</dd>"
 
 
-def _facts(layout: Layout, controls: Controls, rank: int, language: str) -> list[tuple[str, str]]:
+def _facts(layout: Layout, state: State, rank: int, language: str) -> list[tuple[str, str]]:
     """What the card says, line by line: a word of PAGE and HTML."""
     at = coordinates(layout.mesh, rank)
     place = PAGE["card_place"][language].format(
@@ -88,7 +85,7 @@ def _facts(layout: Layout, controls: Controls, rank: int, language: str) -> list
     found = [("rank_place", escape(place)), ("dense_grid", _code(at))]
     if layout.expert is not None:
         found.append(("expert_grid", _code(coordinates(layout.expert, rank))))
-    found.append(("rank_stage", _said(lambda: _stage(layout, controls, at, language), language)))
+    found.append(("rank_stage", _said(lambda: _stage(layout, state, at, language), language)))
     if at["cp"] or layout.mesh.size("cp") > 1:
         cp = layout.mesh.size("cp")
         text = PAGE["rank_chunks_of"][language].format(
@@ -96,11 +93,9 @@ def _facts(layout: Layout, controls: Controls, rank: int, language: str) -> list
         )
         found.append(("rank_chunks", escape(text)))
     if layout.expert is not None:
-        experts = _said(lambda: _experts(layout, controls, rank, language), language)
+        experts = _said(lambda: _experts(layout, state, rank, language), language)
         found.append(("rank_experts", experts))
-    found.append(
-        ("rank_samples", _said(lambda: _samples(layout, controls, at, language), language))
-    )
+    found.append(("rank_samples", _said(lambda: _samples(layout, state, at, language), language)))
     found.append(("rank_neighbours", _neighbours(layout, rank, language)))
     return found
 
@@ -113,13 +108,13 @@ def _said(say: Callable[[], str], language: str) -> str:
         return _refused(error, language)
 
 
-def _stage(layout: Layout, controls: Controls, at: dict[str, int], language: str) -> str:
+def _stage(layout: Layout, state: State, at: dict[str, int], language: str) -> str:
     pp = layout.mesh.size("pp")
     text = PAGE["rank_stage_of"][language].format(stage=at["pp"], stages=pp)
-    if is_empty(controls.layers):
+    if is_empty(state.layers):
         return text + " " + PAGE["rank_give"][language].format(what=PAGE["rank_layers"][language])
-    vpp = None if is_empty(controls.vpp) else typed(controls.vpp)
-    chunks = layers_by_stage(controls, pp, vpp)[at["pp"]]
+    vpp = None if is_empty(state.vpp) else parse_number(state.vpp)
+    chunks = layers_by_stage(state, pp, vpp)[at["pp"]]
     shown = [
         ranges_text(layers) if layers else PAGE["rank_no_layers"][language] for layers in chunks
     ]
@@ -130,16 +125,16 @@ def _stage(layout: Layout, controls: Controls, at: dict[str, int], language: str
     return f"{text} {PAGE[words][language].format(layers='; '.join(shown))}{more}"
 
 
-def _experts(layout: Layout, controls: Controls, rank: int, language: str) -> str:
+def _experts(layout: Layout, state: State, rank: int, language: str) -> str:
     assert layout.expert is not None
     at = coordinates(layout.expert, rank)
     ep = layout.expert.size("ep")
-    if is_empty(controls.experts):
+    if is_empty(state.experts):
         text = PAGE["rank_expert_place"][language].format(place=at["ep"], ep=ep)
         return text + " " + PAGE["rank_give"][language].format(what=PAGE["rank_num"][language])
-    held = local_experts(typed(controls.experts), ep, at["ep"])
+    held = local_experts(parse_number(state.experts), ep, at["ep"])
     text = PAGE["rank_experts_of"][language].format(
-        experts=ranges_text(list(held)), total=controls.experts
+        experts=ranges_text(list(held)), total=state.experts
     )
     if layout.expert.size("etp") > 1:
         text += " " + PAGE["rank_expert_slice"][language].format(
@@ -148,10 +143,10 @@ def _experts(layout: Layout, controls: Controls, rank: int, language: str) -> st
     return text
 
 
-def _samples(layout: Layout, controls: Controls, at: dict[str, int], language: str) -> str:
+def _samples(layout: Layout, state: State, at: dict[str, int], language: str) -> str:
     dp = layout.mesh.size("dp")
     text = PAGE["rank_reads"][language].format(place=at["dp"], dp=dp)
-    batch = batch_of(layout, controls)
+    batch = batch_of(layout, state)
     if not batch.is_given:
         what = PAGE["rank_batches"][language]
         return text + " " + PAGE["rank_give"][language].format(what=what)

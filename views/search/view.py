@@ -12,50 +12,37 @@ from training.reasons import Reason, alone, compared
 from training.search import LEAST_TOKENS, Candidate, Found, Job, search, worked_out
 
 from ..base import form
+from ..base.link import to_query
 from ..base.messages import sentence
 from ..base.problems import said_html
-from ..base.state import Controls, Layout, is_empty, read
+from ..base.resolve import Layout, resolve
+from ..base.state import State, is_empty
 from ..base.units import bytes_text, seconds_text
 from ..groups.view import framed
 from ..memory.bars import gib
-from ..memory.inputs import MemoryAsked
 from ..traffic.inputs import (
-    Link,
     Question,
-    TrafficAsked,
     inputs_html,
     question_of,
     refused_html,
 )
 from ..traffic.view import left_out_html
 
-__all__ = ["job_of", "reason_text", "search_html"]
 
-
-def search_html(
-    layout: Layout,
-    controls: Controls,
-    memory: MemoryAsked,
-    asked: TrafficAsked,
-    language: str,
-    link: Link,
-) -> str:
-    """The whole view: inputs, what was searched, the table, what it leaves out.
-
-    link: the query of the page as it is, with other controls and with some fields of views changed.
-    """
+def search_html(layout: Layout, state: State, language: str) -> str:
+    """The whole view: inputs, what was searched, the table, what it leaves out."""
     world = counted(layout.world_size, "gpu", language)
     try:
-        question = question_of(layout, controls, memory, asked)
-        body = _answer(layout, controls, memory, question, language, link)
+        question = question_of(layout, state)
+        body = _answer(layout, state, question, language)
     except LayoutError as error:
-        body = refused_html(error, layout, controls, memory, language)
+        body = refused_html(error, layout, state, language)
     return framed(
         layout,
         language,
         f'<div class="intro"><h2>{escape(TRAFFIC["search_title"][language])}</h2>'
         f"<p>{escape(TRAFFIC['search_body'][language].format(world=world))}</p></div>"
-        f'{inputs_html(asked, language)}<div class="search">{body}</div>',
+        f'{inputs_html(state, language)}<div class="search">{body}</div>',
         "search",
     )
 
@@ -81,11 +68,9 @@ def job_of(layout: Layout, question: Question) -> Job:
 
 def _answer(
     layout: Layout,
-    controls: Controls,
-    memory: MemoryAsked,
+    state: State,
     question: Question,
     language: str,
-    link: Link,
 ) -> str:
     job = job_of(layout, question)
     found = search(job)
@@ -93,10 +78,10 @@ def _answer(
         current, refusal = worked_out(job, question.problem.split), ""
     except LayoutError as error:
         current, refusal = None, sentence(error, language)
-    said = _job(job, found, question, memory, language)
+    said = _job(job, found, question, language)
     if not found.best:
         return f'{said}<p class="fine">{escape(TRAFFIC["search_none"][language])}</p>'
-    rows = _rows(job, found.best, current, controls, language, link)
+    rows = _rows(job, found.best, current, state, language)
     if refusal:
         said += f'<p class="refusal line" role="alert">{escape(refusal)}</p>'
     heads = "".join(
@@ -110,7 +95,7 @@ def _answer(
     )
 
 
-def _job(job: Job, found: Found, question: Question, memory: MemoryAsked, language: str) -> str:
+def _job(job: Job, found: Found, question: Question, language: str) -> str:
     """What was searched, in a few sentences."""
     capacity, batch = gib(job.capacity), f"{job.global_batch:,}"
     lines = [
@@ -153,9 +138,8 @@ def _rows(
     job: Job,
     best: Sequence[Candidate],
     current: Candidate | None,
-    controls: Controls,
+    state: State,
     language: str,
-    link: Link,
 ) -> str:
     """The best layouts with the one on screen in its place: behind them all if it is not there."""
     shown = [(str(place), one) for place, one in enumerate(best, 1)]
@@ -173,7 +157,7 @@ def _rows(
             reasons = compared(one, current, job.capacity)
         name = _name(one, job)
         if not is_current:
-            name = _opener(one, name, job, controls, link)
+            name = _opener(one, name, job, state)
         rows.append(_row(job, place, name, one, longest, reasons, is_current, language))
     return "".join(rows)
 
@@ -226,7 +210,7 @@ def _cell(column: str, language: str) -> str:
 
 
 def _name(one: Candidate, job: Job) -> str:
-    """The sizes, as the controls have them; experts' only where there are experts."""
+    """The sizes, as the state have them; experts' only where there are experts."""
     names = ["tp", "cp", "pp", "dp"]
     if one.split.vpp > 1:
         names.insert(3, "vpp")
@@ -239,8 +223,7 @@ def _opener(
     one: Candidate,
     name: str,
     job: Job,
-    controls: Controls,
-    link: Link,
+    state: State,
 ) -> str:
     """The layout, one click away; plain text if the page would refuse it."""
     split = one.split
@@ -249,15 +232,16 @@ def _opener(
     vpp = "" if split.vpp == 1 else str(split.vpp)
     # The same samples in a step as on this page, however they are said here.
     batch = {"global_batch": str(job.global_batch), "micro_batches": ""}
-    changed = controls.changed({**sizes, "vpp": vpp, **batch})
-    if not is_empty(controls.schedule) and controls.schedule != one.training.schedule:
+    changed = state.changed({**sizes, "vpp": vpp, **batch})
+    if not is_empty(state.schedule) and state.schedule != one.training.schedule:
         changed = changed.changed({"schedule": ""})
     try:
-        read(changed)
+        resolve(changed)
     except LayoutError:
         return escape(name)
-    fields = {"spread": split.spread} if split.spread != "equal" else {}
-    return form.opener(link(changed, fields), name)
+    if split.spread != "equal":
+        changed = replace(changed, spread=split.spread)
+    return form.opener(to_query(changed), name)
 
 
 def reason_text(reason: Reason, language: str) -> str:

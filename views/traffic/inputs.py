@@ -6,7 +6,6 @@ views add the cluster and how keys and values go round.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,21 +19,12 @@ from ..base import form
 from ..base.messages import control_label
 from ..base.model import model_name
 from ..base.problems import problem_html
-from ..base.state import Controls, Layout, is_empty
-from ..memory.inputs import MemoryAsked, Problem, Way, cures, problem_of
+from ..base.resolve import Layout
+from ..base.state import State, is_empty
+from ..memory.inputs import Changes, Problem, fixes_of, problem_of
 
-Link = Callable[[Controls, Mapping[str, str]], str]
-"""The query of another state of the page: of these controls, with these fields of views changed."""
-
-STARTS = {"cp_algorithm": "p2p"}
-"""What counts where a field is empty."""
-
-
-@dataclass(frozen=True)
-class TrafficAsked:
-    """What the two views are asked, unchecked; empty: what STARTS says."""
-
-    cp_algorithm: Any = ""
+START = "p2p"
+"""How keys and values go round where nothing is chosen."""
 
 
 @dataclass(frozen=True)
@@ -54,66 +44,45 @@ class Question:
         return model_name(self.problem.chosen)
 
 
-def question_of(
-    layout: Layout, controls: Controls, memory: MemoryAsked, asked: TrafficAsked
-) -> Question:
+def question_of(layout: Layout, state: State) -> Question:
     """What is asked, checked field by field.
 
     Errors: LayoutError about the field or the control that cannot be.
     """
-    algorithm = _chosen("cp_algorithm", asked, CP_ALGORITHMS)
-    return Question(problem_of(layout, controls, memory), algorithm)
+    algorithm = START if is_empty(state.cp_algorithm) else state.cp_algorithm
+    if not isinstance(algorithm, str) or algorithm not in CP_ALGORITHMS:
+        instead = [{"cp_algorithm": name} for name in CP_ALGORITHMS[:3]]
+        raise not_a_choice("cp_algorithm", algorithm, CP_ALGORITHMS, instead)
+    return Question(problem_of(layout, state), algorithm)
 
 
-def _chosen(name: str, asked: TrafficAsked, choices: tuple[str, ...]) -> str:
-    value = getattr(asked, name)
-    value = STARTS[name] if is_empty(value) else value
-    if not isinstance(value, str) or value not in choices:
-        raise not_a_choice(name, value, choices, [{name: one} for one in choices[:3]])
-    return value
-
-
-def ways_out(
-    error: LayoutError, layout: Layout, controls: Controls, memory: MemoryAsked
-) -> list[Way]:
+def fixes_of_question(error: LayoutError, layout: Layout, state: State) -> list[Changes]:
     """The changes with which a refused question was tried and is none any more."""
-    if error.control in STARTS:
-        return [Way(dict(one), False) for one in error.alternatives]
+    if error.control == "cp_algorithm":
+        return [dict(changes) for changes in error.alternatives]
     if error.code == "experts-need-sequence-parallel":
-        return [Way({"sequence_parallel": "on"}, False)]
-    return cures(error, layout, controls, memory)
+        return [{"sequence_parallel": "on"}]
+    return fixes_of(error, layout, state)
 
 
 # -- HTML ----------------------------------------------------------------------------------------
 
 
-def inputs_html(asked: TrafficAsked, language: str) -> str:
+def inputs_html(state: State, language: str) -> str:
     """The field that these views alone have; the model and its training stand in the column."""
     algorithms = [(text[language], name) for name, text in CP_CHOICES.items()]
-    return form.fields(
-        form.choice("cp_algorithm", _shown(asked, "cp_algorithm", STARTS), algorithms, language)
-    )
+    chosen = START if is_empty(state.cp_algorithm) else state.cp_algorithm
+    return form.fields(form.choice("cp_algorithm", chosen, algorithms, language))
 
 
-def _shown(asked: object, name: str, starts: Mapping[str, str]) -> Any:
-    value = getattr(asked, name)
-    return starts[name] if is_empty(value) else value
-
-
-def refused_html(
-    error: LayoutError,
-    layout: Layout,
-    controls: Controls,
-    memory: MemoryAsked,
-    language: str,
-) -> str:
+def refused_html(error: LayoutError, layout: Layout, state: State, language: str) -> str:
     """The sentence of a refusal, and the changes that were tried and work."""
-    ways = ways_out(error, layout, controls, memory)
-    return problem_html(error, language, [(way.changes, _label(way, language)) for way in ways])
+    fixes = fixes_of_question(error, layout, state)
+    return problem_html(error, language, [(fix, _label(fix, language)) for fix in fixes])
 
 
-def _label(way: Way, language: str) -> str:
-    return ", ".join(_change(name, value, language) for name, value in way.changes.items())
+def _label(changes: Changes, language: str) -> str:
+    return ", ".join(_change(name, value, language) for name, value in changes.items())
 
 
 def _change(name: str, value: Any, language: str) -> str:

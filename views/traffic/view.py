@@ -25,41 +25,36 @@ from training.traffic.per_step import (
     traffic,
 )
 
-from ..base.state import Controls, Layout
+from ..base.resolve import Layout
+from ..base.state import State
 from ..base.units import bytes_text, seconds_text
 from ..groups.view import framed
-from ..memory.inputs import MemoryAsked
 from ..nodes.view import chips
 from .inputs import (
     Question,
-    TrafficAsked,
     inputs_html,
     question_of,
     refused_html,
 )
 
-__all__ = ["TrafficAsked", "sent_in_a_step", "traffic_html"]
-
 
 def traffic_html(
     layout: Layout,
-    controls: Controls,
-    memory: MemoryAsked,
-    asked: TrafficAsked,
+    state: State,
     language: str,
 ) -> str:
     """The whole view: inputs, kinds by exposed time, every transfer, who sends to whom."""
     try:
-        question = question_of(layout, controls, memory, asked)
+        question = question_of(layout, state)
         body = _answer(layout, question, language)
     except LayoutError as error:
-        body = refused_html(error, layout, controls, memory, language)
+        body = refused_html(error, layout, state, language)
     return framed(
         layout,
         language,
         f'<div class="intro"><h2>{escape(TRAFFIC["title"][language])}</h2>'
         f"<p>{escape(TRAFFIC['body'][language])}</p></div>"
-        f'{inputs_html(asked, language)}<div class="traffic">{body}</div>',
+        f'{inputs_html(state, language)}<div class="traffic">{body}</div>',
         "traffic",
     )
 
