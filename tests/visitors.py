@@ -13,7 +13,7 @@ from typing import Any
 
 from browser import AT_REST, PATIENCE, WATCHED, WATCHES, Page, Watch, expect, settle
 
-from views.base.link import OMITTED
+from views.base.state import UNLINKED
 
 Kind = tuple[str, bool]
 """What a context cannot change: its language, whether it is touched."""
@@ -100,7 +100,7 @@ class Visitors:
 
     def _is_back(self, visitor: Visitor) -> bool:
         """Go back to the start in place; whether all is as it was."""
-        visitor.page.evaluate(BACK, [OMITTED, visitor.folds, PATIENCE])
+        visitor.page.evaluate(BACK, [UNLINKED, visitor.folds, PATIENCE])
         return visitor.page.evaluate(NOW) == visitor.start
 
     def _new(self, kind: Kind) -> Visitor:
