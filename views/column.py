@@ -145,7 +145,7 @@ def _presets(language: str) -> str:
         for family in (*FAMILY_OF, "other")
     )
     chips = "".join(
-        f'<button type="button" class="pill" data-preset="{name}">'
+        f'<button type="button" class="pill"{_not_first(name)} data-preset="{name}">'
         f"{escape(_short_name(name))}</button>"
         for name in FAMOUS
     )
@@ -156,8 +156,13 @@ def _presets(language: str) -> str:
         f"<small>{count.format(count=len(PRESETS))}</small></div>"
         f'<select id="field-preset" data-field="preset" data-presets>'
         f'<option value="">{escape(SHELL["own_layout"][language])}</option>{groups}</select>'
-        f'<div class="pills">{chips}</div></div>'
+        f'<div class="pills" role="group" aria-label="{escape(label)}">{chips}</div></div>'
     )
+
+
+def _not_first(name: str) -> str:
+    """All of a set of choices but one are reached by arrow keys."""
+    return "" if name == FAMOUS[0] else ' tabindex="-1"'
 
 
 def _family(name: str) -> str:

@@ -4,7 +4,7 @@
 // --- Arrow keys move within a set of choices ------------------------------------------------------
 const FORTH = ['ArrowRight', 'ArrowDown'];
 const BACK = ['ArrowLeft', 'ArrowUp'];
-const SETS = '.menu[open], #chips [role=group], #nav [role=group], .ways, [role=toolbar]';
+const SETS = '.menu[open], #chips [role=group], #nav [role=group], .ways, .pills, [role=toolbar]';
 document.addEventListener('keydown', (event) => {
   const set = event.target.closest?.(SETS);
   const step = FORTH.includes(event.key) ? 1 : BACK.includes(event.key) ? -1 : 0;
@@ -21,7 +21,9 @@ document.addEventListener('keydown', (event) => {
 const menus = () => document.querySelectorAll('details.menu[open]');
 document.addEventListener('click', (event) => {
   for (const menu of menus()) {
-    if (!menu.contains(event.target) || event.target.closest('.items button, .items a')) menu.open = false;
+    const isChosen = menu.contains(event.target) && event.target.closest('.items button, .items a');
+    if (isChosen) menu.querySelector('summary').focus();
+    if (isChosen || !menu.contains(event.target)) menu.open = false;
   }
 });
 document.addEventListener('focusin', (event) => {

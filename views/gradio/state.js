@@ -122,7 +122,7 @@ function open(query, more = {}) {
 // A link on the page itself is in the language that is read here, and may bring along what none holds.
 document.addEventListener('open', ({ detail }) => {
   changed = 0;
-  open(detail.query, { ...detail.with, ...(detail.with && { lang: state.lang }) });
+  open(detail.query, detail.with && { lang: state.lang, ...detail.with });
   write({ isStep: true });
 });
 addEventListener('popstate', () => {

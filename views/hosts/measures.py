@@ -65,7 +65,7 @@ def _slow(found: list[Slow], layout: Layout, language: str) -> str:
     rest = len(found) - SHOWN
     if rest > 0:
         items.append(f"<li>{RUN['more_rows'][language].format(count=f'{rest:,}')}</li>")
-    return f'<ul class="warnings" role="note">{"".join(items)}</ul>'
+    return f'<ul class="warnings">{"".join(items)}</ul>'
 
 
 def _picture(values: np.ndarray, layout: Layout, language: str) -> str:

@@ -125,7 +125,7 @@ def _said(hosts: Hosts, placement: Placement, language: str) -> str:
         f"<li>{escape(HOSTS_REMARKS[one.code][language].format(**one.facts))}</li>"
         for one in hosts.remarks[:16]
     )
-    listed = f'<ul class="warnings" role="note">{remarks}</ul>' if remarks else ""
+    listed = f'<ul class="warnings">{remarks}</ul>' if remarks else ""
     return f'<p class="fine">{escape(text)}</p>{listed}'
 
 

@@ -276,7 +276,7 @@ def _problems(read: Parsed, language: str) -> str:
         f"<pre>{_marked(read.text, problem.start, problem.end)}</pre></li>"
         for problem in read.problems[:SHOWN_ITEMS]
     )
-    return f'<ul class="warnings problems" role="alert">{items}</ul>'
+    return f'<div role="alert"><ul class="warnings problems">{items}</ul></div>'
 
 
 def _place(problem: Item, language: str) -> str:

@@ -117,7 +117,7 @@ def _warnings(
     if not found:
         return f'<p class="fine">{escape(PAGE["audit_fine"][language])}</p>'
     items = "".join(f"<li>{escape(text)}</li>" for text in found)
-    return f'<ul class="warnings" role="note">{items}</ul>'
+    return f'<ul class="warnings">{items}</ul>'
 
 
 def _domain_name(domain: int, layout: Layout, language: str) -> str:

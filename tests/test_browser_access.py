@@ -1,0 +1,179 @@
+"""The page for those who use a keyboard or a screen reader."""
+
+from __future__ import annotations
+
+import pytest
+from browser import PATIENCE, box, expect, next_frame, settle
+
+from descriptions import JOB, VIEWS
+from views.base.state import Controls, read
+from views.groups.sentence import sentence_of
+from views.stories import EVIDENCE
+
+pytestmark = pytest.mark.browser
+
+GRAVE = ("serious", "critical")
+
+OPEN = """([query, brings]) => {
+  const drawn = new Promise(go => document.addEventListener('drawn', go, {once: true}));
+  document.dispatchEvent(new CustomEvent('open', {detail: {query, with: brings}}));
+  const frame = () => new Promise(go => requestAnimationFrame(go));
+  return drawn.then(frame).then(frame);
+}"""
+
+BRINGS = {
+    "hang": {"evidence": EVIDENCE, "tp": "4"},
+    "compare": {"kept": "v=2&tp=4"},
+    "ranks": {"ranks": "3, 11"},
+    "launch": {"paste": "torchrun --nnodes 4 train.py --tensor-model-parallel-size eight"},
+    "hosts": {"hosts": "n[0-1]", "measures": "0,1\n1,2"},
+    "pipeline": {"against": "gpipe", "layers": "32"},
+}
+"""What a view needs to show all that it can."""
+
+
+def open_state(page, **state):
+    """One state in place, drawn."""
+    page.evaluate(OPEN, ["", {"lang": "en", **state}])
+
+
+@pytest.fixture
+def axe():
+    """Everything that axe-core finds grave in what a page shows."""
+    module = pytest.importorskip("axe_playwright_python.sync_playwright")
+    runner = module.Axe()
+
+    def faults(page):
+        found = runner.run(page, options={"resultTypes": ["violations"]})
+        return [
+            (one["id"], node["html"][:120])
+            for one in found.response["violations"]
+            if one["impact"] in GRAVE
+            for node in one["nodes"]
+        ]
+
+    return faults
+
+
+@pytest.mark.parametrize(("language", "dark"), [("en", False), ("zh", True)])
+def test_no_view_has_a_grave_fault(shared_page, axe, language, dark):
+    """What a theme can spoil is contrast, what a language can are names: two pairs see both."""
+    page = shared_page
+    page.evaluate("dark => document.body.classList.toggle('dark', dark)", dark)
+    faults = {}
+    for view in VIEWS:
+        open_state(page, view=view, lang=language, **BRINGS.get(view, {}))
+        expect(page.locator(".picture")).to_have_attribute("data-view", view)
+        faults[view] = axe(page)
+    page.evaluate("document.body.classList.remove('dark')")
+    assert {view: found for view, found in faults.items() if found} == {}
+
+
+def test_a_grave_fault_would_be_seen(shared_page, axe):
+    shared_page.evaluate("document.querySelector('#notice').innerHTML = '<img src=\"data:,\">'")
+    found = axe(shared_page)
+    shared_page.evaluate("document.querySelector('#notice').innerHTML = ''")
+    assert [fault for fault, _ in found] == ["image-alt"]
+
+
+# -- the keyboard ----------------------------------------------------------------------------------
+
+
+def test_the_picture_is_at_most_six_stops_away(open_page):
+    page = open_page()
+    page.keyboard.press("Tab")
+    expect(page.locator(".skip")).to_be_focused()
+    page.keyboard.press("Enter")
+    stops = 1
+    while not page.evaluate("document.activeElement.matches('svg.job')"):
+        page.keyboard.press("Tab")
+        stops += 1
+        assert stops <= 6, page.evaluate("document.activeElement.outerHTML")[:200]
+
+
+def test_a_set_of_choices_is_one_stop_whose_arrows_go_round(shared_page):
+    page = shared_page
+    open_state(page)
+    for area, first, last in (
+        ("#chips", "nodes", "model"),
+        ("#nav .subs", "Groups", "Ranks"),
+        ("#nav .sections", "See", "Run"),
+        (".ways", "Learn", "launch script"),
+        (".pills", "Playground", "BLOOM"),
+    ):
+        found = page.locator(f"{area} button")
+        assert page.locator(f'{area} button:not([tabindex="-1"])').count() == 1, area
+        found.first.focus()
+        page.keyboard.press("ArrowLeft")
+        expect(found.last).to_be_focused()
+        assert last in found.last.evaluate("b => b.textContent + (b.dataset.leads ?? '')")
+        page.keyboard.press("ArrowRight")
+        expect(found.first).to_be_focused()
+        assert first in found.first.evaluate("b => b.textContent + (b.dataset.leads ?? '')")
+
+
+def test_nothing_stays_open_behind_who_leaves_it(shared_page):
+    page = shared_page
+    open_state(page)
+    for menu in (page.locator("#head .menu"), page.locator("#tools .menu")):
+        summary = menu.locator("summary")
+        summary.focus()
+        page.keyboard.press("Enter")
+        expect(menu).to_have_attribute("open", "")
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Escape")
+        expect(menu).not_to_have_attribute("open", "")
+        expect(summary).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(menu).to_have_attribute("open", "")
+        box(page, "tp").focus()
+        expect(menu).not_to_have_attribute("open", "")
+    expect(page.locator("#tip")).to_be_visible()  # of the box, which has the focus
+    page.keyboard.press("Escape")
+    expect(page.locator("#tip")).to_be_hidden()
+
+
+def test_the_focus_is_never_lost(shared_page):
+    """What was pressed may be gone with the next answer: the focus is somewhere all the same."""
+    page = shared_page
+    open_state(page)
+    acts = {
+        "a view": lambda: page.locator("#nav .subs button").nth(3),
+        "a section": lambda: page.locator("#nav .sections button").nth(1),
+        "the language": lambda: page.locator(".languages button").nth(1),
+        "a story": lambda: page.locator("#head .items a").nth(4),
+        "an entry": lambda: page.locator(".ways button").nth(2),
+        "a fix": lambda: page.locator("#status .fix").first,
+        "a pill": lambda: page.locator(".pills button").nth(1),
+    }
+    lost = []
+    for name, find in acts.items():
+        open_state(page, **({"tp": "3"} if name == "a fix" else {}))
+        if name == "a story":
+            page.locator("#head summary").click()
+        find().focus()
+        page.keyboard.press("Enter")
+        settle(page)
+        next_frame(page)
+        if page.evaluate("document.activeElement === document.body"):
+            lost.append(name)
+    assert lost == []
+
+
+@pytest.mark.parametrize("nodes", [2, 256])
+def test_arrow_keys_move_the_choice_enter_keeps_it_and_escape_lets_go(shared_page, nodes):
+    page = shared_page
+    open_state(page, nodes=str(nodes))
+    layout = read(Controls(nodes=nodes))
+    half = layout.world_size // 2  # the second stage
+    page.locator("svg.job").focus()
+    title, answer = page.locator(".question"), page.locator(".answer")
+    for key, rank in (("ArrowRight", 1), ("ArrowDown", half + 1), ("ArrowLeft", half)):
+        page.keyboard.press(key)
+        expect(title).to_have_text(JOB["question"]["en"].format(rank=rank))
+        expect(answer).to_have_text(sentence_of(layout, rank, "en"))
+    page.keyboard.press("Enter")
+    page.wait_for_function(f"location.search.includes('rank={half}')", timeout=PATIENCE)
+    page.keyboard.press("Escape")
+    page.wait_for_function("!location.search.includes('rank=')", timeout=PATIENCE)
+    expect(page.locator("svg.job")).to_be_focused()
