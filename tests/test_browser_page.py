@@ -216,6 +216,17 @@ def test_a_chinese_browser_opens_in_chinese(open_page):
     expect_layout(page)
 
 
+def test_what_is_folded_open_or_closed_stays_so_through_drawings(open_page):
+    page = open_page()
+    folds = "() => [...document.querySelectorAll('#picture details, #details details')]"
+    page.evaluate(f"({folds})().forEach((fold) => {{ fold.open = !fold.open; }})")
+    before = page.evaluate(f"({folds})().map((fold) => fold.open)")
+    assert {*before} == {True, False}
+    type_in(page, "tp", "4")
+    expect_layout(page, tp=4)
+    assert page.evaluate(f"({folds})().map((fold) => fold.open)") == before
+
+
 # --- Looks ----------------------------------------------------------------------------------------
 
 TEXTS = "#head, #nav, #controls, #status, .card, .intro, .kind .text, .how, .source, .strip, "

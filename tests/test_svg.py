@@ -287,6 +287,18 @@ def test_gaps_part_cells_blocks_and_bands():
     assert gaps(physical) == {"gaps cells": (43, 23), "gaps blocks": (10, 11)}
 
 
+def test_lines_are_as_long_as_the_grid_is_high_or_wide():
+    mesh = fit(1024, tp=8, pp=4)
+    for overview in scene.overviews(mesh, plains(mesh, "tp"), 8, 0):
+        grid, cell = overview.grid, overview.cell
+        assert grid.rows != grid.columns
+        for path in ET.fromstring(svg.overview_svg(overview, "")).iter("path"):
+            for x, y, way, length in re.findall(r"M([\d.]+) ([\d.]+)(h|v)([\d.]+)", path.get("d")):
+                start, many = (x, grid.columns) if way == "h" else (y, grid.rows)
+                assert float(start) == (overview.left if way == "h" else overview.top)
+                assert float(length) == pytest.approx(many * cell, abs=1e-2)
+
+
 def test_no_line_is_drawn_closer_than_a_pixel_of_cells_allows():
     """131,072 GPUs: rows of 1.25 pixels would vanish under a line each."""
     mesh = fit(131072, tp=8, pp=16)

@@ -317,6 +317,14 @@ def test_a_ring_sends_to_the_next_and_a_pipeline_both_ways():
     ]
 
 
+def test_the_way_back_crosses_the_borders_of_the_way_forth():
+    """Stages 0 1 2 | 3 on nodes of three GPUs: one of three borders is between nodes."""
+    model = one_layer(1024, 1024, layers=4)
+    rows = traffic(model, Split(pp=4), Training(), groupings(4, pp=4), H100, 3)
+    crossing = {row.what: row.across / row.total for row in rows if row.kind == "pp"}
+    assert crossing == {"activations": 1 / 3, "gradients": 1 / 3}
+
+
 @pytest.mark.parametrize("few", [True, False], ids=["places", "cells"])
 def test_pairs_are_counted_alike_by_places_and_by_cells(few, monkeypatch):
     monkeypatch.setattr("training.traffic.matrix.FEW", 100 if few else 0)
