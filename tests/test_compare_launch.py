@@ -25,11 +25,16 @@ from views.base.messages import sentence
 from views.base.resolve import MODEL, Layout, from_preset, job_of, resolve
 from views.base.state import State, parse_number
 from views.compare.view import kept_layout
-from views.launch.view import SHOWN_ITEMS, check_text, counts_as, read_pasted, with_pasted
+from views.launch.view import ASKED, SHOWN_ITEMS, check_text, counts_as, read_pasted, with_pasted
 from views.page import answer
 
 DATA = Path(__file__).parent / "data" / "launch_commands.json"
 EXAMPLES = {one["id"]: one for one in json.loads(DATA.read_text("utf-8"))["examples"]}
+
+
+def asks(one):
+    """Whether an example leaves open what only its reader knows."""
+    return "configured" in one.get("unresolved", ())
 
 
 def compared(controls: State, kept: object, language: str = "en") -> str:
@@ -311,6 +316,9 @@ def test_a_script_as_published_is_reported(key, language):
     for part in ("understood", "unresolved", "missing", "ignored"):
         items = getattr(found, part)
         rows = listed(page, f"launch_{part}", language)
+        if part == "missing":
+            rows = [*listed(page, "launch_asked", language), *rows]
+            items = sorted(items, key=lambda one: one.code not in ASKED)
         assert len(rows) == min(len(items), SHOWN_ITEMS)
         for item, (name, said) in zip(items, rows, strict=False):
             assert name == getattr(item, "name", "")
@@ -424,7 +432,7 @@ OTHERWISE = State(
 
 
 @pytest.mark.parametrize("before", [State(), OTHERWISE], ids=["from the start", "from others"])
-@pytest.mark.parametrize("key", EXAMPLES)
+@pytest.mark.parametrize("key", [key for key, one in EXAMPLES.items() if not asks(one)])
 def test_the_controls_become_the_job_that_a_command_means(key, before):
     one = EXAMPLES[key]
     controls = with_pasted(before, parse(one["text"]))

@@ -177,6 +177,11 @@ LAUNCH_NOTES: dict[str, Text] = {
         "{name} takes over what another file says: paste it too, or give what is missing.",
         "{name} 沿用了另一个文件的设置：请一并粘贴，或补上缺少的值。",
     ),
+    "configured": Text(
+        "{name} begins with {value}, which may say the rest: paste it too, or give what is "
+        "missing.",
+        "{name} 以 {value} 为起点，其余设置可能在其中：请一并粘贴，或补上缺少的值。",
+    ),
     "unknown-framework": Text(
         "Nothing in this {form} text says which framework it is for: paste the command that starts "
         "the job, or its configuration.",

@@ -264,6 +264,12 @@ PAGE: dict[str, Text] = {
         "{gpus}, {machines}: {sizes}.",
         "文本没有给出 {fields}：以左侧的数值为准，则为 {gpus}，{machines}：{sizes}。",
     ),
+    "served_title": Text(
+        "Groups of this server, in its own order of ranks", "该服务的分组，按其自身的 rank 顺序"
+    ),
+    "served_group": Text("Group", "组"),
+    "served_size": Text("Groups × size", "组数 × 大小"),
+    "served_ranks": Text("Ranks of the first groups", "前几个组的 rank"),
     "launch_empty": Text(
         "Paste the command or the configuration of a job above: this says what of it was "
         "understood, and one click sets the controls.",

@@ -32,6 +32,9 @@ REFUSALS: dict[str, Text] = {
     "no-such-numbers": Text(
         "{cluster} does not compute in {precision}.", "{cluster} 不支持 {precision} 计算。"
     ),
+    "does-not-divide-tp": Text(
+        "{names} = {product} does not divide tp {tp}.", "{names} = {product} 不能整除 tp {tp}。"
+    ),
     "no-such-run": Text(
         "The text holds one run only: there is no {run} in it.",
         "文本中只有一个运行，没有 {run}。",

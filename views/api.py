@@ -14,6 +14,7 @@ from formats.check.script import check_script
 from formats.documents.exports import groups_json, ranks_json
 from formats.documents.headings import job_of
 from formats.launch.args import TARGETS, Item, Parsed, emit, parse
+from formats.launch.serving import served_groups
 from formats.logs.ranks import named_ranks
 from groups import LayoutError, coordinates
 from groups.audit import DOMAINS, audit
@@ -175,6 +176,7 @@ def read_launch(text: str = "", run: str = "") -> str:
     or a problem: {"line", "column", "text", "sentence"}, the text as it stands at that line and
     column, both counted from 1. What is assumed for what is missing is told in sentences; "asks"
     are the fields that nobody knows, "training" is what the text says besides of the training.
+    For vLLM's and SGLang's servers "groups" are their own, in their own order (up to 4,096 ranks).
 
     Args:
         text: a launch script, a configuration in YAML, JSON or TOML, or a recipe in Python.
@@ -182,6 +184,9 @@ def read_launch(text: str = "", run: str = "") -> str:
     """
 
     found = parse(text, run)
+    groups = [
+        (name, one) for name, one in served_groups(found).items() if one.world_size <= MOST_LISTED
+    ]
     return json.dumps(
         {
             "framework": found.framework and found.framework.name,
@@ -196,8 +201,16 @@ def read_launch(text: str = "", run: str = "") -> str:
             "training": found.training,
             "run": found.run,
             "runs": [{"name": one.name, "values": one.values} for one in found.runs],
+            "serving": found.serving,
+            "groups": {
+                name: [list(map(int, ranks)) for ranks in one.groups()] for name, one in groups
+            },
         }
     )
+
+
+MOST_LISTED = 4096
+"""Ranks of a server whose groups an answer lists."""
 
 
 def _placed(found: Parsed, items: Iterable[Item]) -> list[dict[str, Any]]:

@@ -40,6 +40,12 @@ TRAINING = (
 )
 """What is said of the training and of the model's shape beyond MODEL: no group follows from it."""
 
+SERVING = (
+    *("dp_served", "dcp", "expert_parallel"),
+    *("dp_attention", "served_cp", "served_ep", "moe_dp"),
+)
+"""What is said of a server's groups beyond a Job's sizes."""
+
 LIMITS = {
     **dict.fromkeys(("layers", "vpp", "first", "last", "mtp", "chunk"), MAX_LAYERS),
     **dict.fromkeys(("micro_batch", "global_batch", "seq"), MAX_BATCH),
@@ -106,6 +112,7 @@ LEADS_TO = {
     **{"local_batch": "micro_batch", "accumulation": "global_batch", "dp_shard": "dp"},
     **{"micro_tokens": "micro_batch", "step_tokens": "global_batch"},
     **{"served_ep": "ep", "dcp": "cp", "expert_parallel": "ep", "dp_attention": "dp"},
+    **{"dp_served": "dp", "moe_dp": "dp", "served_cp": "cp"},
 }
 """Fields that only lead to others."""
 

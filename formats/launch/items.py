@@ -77,7 +77,8 @@ class Parsed:
     """What a text says of a job.
 
     values: what it states, in the names of Job's fields and of MODEL. training: what it states
-    besides of the training and the model's shape, by the names of TRAINING. assumed: what a Job
+    besides of the training and the model's shape, by the names of TRAINING. serving: what it states
+    of a server's groups, by the names of SERVING. assumed: what a Job
     needs, the text leaves open, and the program has a default for. asks: what it leaves open and
     nobody knows; ``missing`` says both in codes and facts. runs: what there is to choose from,
     where the text holds several runs, or a job several roles; run: the one that the values are of.
@@ -97,6 +98,7 @@ class Parsed:
     asks: tuple[str, ...]
     runs: tuple[Run, ...]
     run: str
+    serving: dict[str, object]
 
     def job(self) -> Job:
         """The job, with what is assumed where the text is silent; `Job.made` checks it.

@@ -36,6 +36,7 @@ def marks_of(words: Sequence[Word]) -> set[str]:
     names = [text.rsplit("/", 1)[-1] for text in texts]
     found.update(f"{one} {other}" for one, other in itertools.pairwise(names) if one in TWO_WORDS)
     found.update(names[:8])
+    found.update("vllm-openai" for text in texts if text.startswith("vllm/vllm-openai"))
     for text in texts:
         path = text.partition("=")[0].lstrip("+~")
         if "." in path[:200] and DOTTED.fullmatch(path):
@@ -63,6 +64,15 @@ INHERITS = ("defaults", "extends", "bases", "_base_", "base_config", "includes")
 
 BRIDGE_SCRIPTS = ("run_recipe.py", "setup_experiment.py", "run_script.py")
 """Megatron-Bridge's scripts, which have short options of their own."""
+
+CONFIGURING = (
+    *("config", "config-file", "config-name", "config-path", "yaml-cfg", "recipe"),
+    "job.config-file",
+)
+"""Options that name a file or a recipe which the command begins with."""
+
+CONFIGURED = ("llamafactory-cli", "axolotl", "swift", "megatron")
+"""Programs whose word of a file is one."""
 
 MACHINE_SCRIPTS = (
     *("activate", "env", "conda", "venv", "bashrc", "profile", "setup", "start", "module"),

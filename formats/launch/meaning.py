@@ -11,7 +11,7 @@ from groups.conventions import CONVENTIONS
 from groups.stages.layout_strings import parse_layout
 
 from .choices import Choice, choice_of
-from .flags import AXES, MODEL, OPTIONS, TRAINING, VARIABLE_RANK, limit_of
+from .flags import AXES, MODEL, OPTIONS, SERVING, TRAINING, VARIABLE_RANK, limit_of
 from .items import Guess, Item, Missing, Parsed, Said
 from .marks import plain_name
 from .reading import Reading
@@ -60,6 +60,11 @@ class Meaning(Reading):
                     self._ask(name)
                 elif name in axes:
                     self._assume(assumed, name, 1)
+        for item in self.configured:
+            if self.asks:
+                self.unresolved.append(item)
+            else:
+                self.ignored.append(replace(item, code="no-group"))
         self._nodes(values, assumed)
         ordered = {name: values[name] for name in _ORDER if name in values}
         training = {name: stated[name].value for name in TRAINING if name in stated}
@@ -79,6 +84,7 @@ class Meaning(Reading):
             tuple(self.asks),
             choice.runs if len(choice.runs) > 1 else (),
             choice.chosen,
+            {name: stated[name].value for name in SERVING if name in stated},
         )
 
     def _deepspeeds_own(self) -> None:
@@ -104,10 +110,16 @@ class Meaning(Reading):
             item for item in self.problems if item.code not in ("given-twice", "contradiction")
         )
         is_open = any(item.sets == name for item in (*self.unresolved, *wrong))
-        elsewhere = bool(self.outside or self.unknown_sizes)
+        elsewhere = bool(self.outside or self.unknown_sizes or self._is_configured(name))
         undecided = self.choice.of_roles and not self.choice.chosen
         undecided = undecided and any(said.role and said.field == name for said in self.said)
         return guess is None or is_open or elsewhere or several or undecided
+
+    def _is_configured(self, name: str) -> bool:
+        """Whether a file or a recipe that the text only names may say a size."""
+        schema = next(iter(self.schemas.values()), None)
+        can_say = schema is None or name in schema.fields or not schema.keys
+        return bool(self.configured) and can_say
 
     def _ask(self, name: str) -> None:
         self.asks.append(name)
@@ -348,10 +360,8 @@ class Meaning(Reading):
     ) -> int | None:
         """Torchtitan's degrees fill the world, unless one is left to be what remains."""
         shard = stated.get("shard")
-        served = set(self.schemas) & {"vllm", "sglang"}
-        if served and not shard and "gpus_per_node" not in values:
-            sizes = [int(str(values.get(name, 1))) for name in ("tp", "cp", "pp")]
-            return math.prod(sizes) if any(name in values for name in AXES) else None
+        if set(self.schemas) & {"vllm", "sglang"}:
+            return self._world_served(stated, values)
         if not shard or shard.value == -1:
             return None
         replicate = stated.get("replicate")
@@ -361,6 +371,16 @@ class Meaning(Reading):
         if nodes and gpus and int(str(nodes)) * int(str(gpus)) != size:
             self._differs(shard, "degrees-differ", size)
         return size if size <= limit_of("world") else None
+
+    def _world_served(self, stated: Mapping[str, Said], values: Mapping[str, object]) -> int | None:
+        """The GPUs of a server: its sizes fill them, but attention's dp lies inside tp."""
+        if not any(name in values for name in AXES):
+            return None
+        names = ["tp", "pp", "cp"] if "vllm" in self.schemas else ["tp", "pp"]
+        size = math.prod(int(str(values.get(name, 1))) for name in names)
+        inside = "dp_attention" in stated and stated["dp_attention"].value
+        replicas = stated.get("dp_served")
+        return size * (replicas.value if replicas and not inside else 1)
 
     def _nodes(self, values: Mapping[str, object], assumed: dict[str, object]) -> None:
         """The fewest nodes that hold the sizes, where the text does not say how many there are."""

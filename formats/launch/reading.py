@@ -34,6 +34,8 @@ from .flags import (
 from .items import Item, Said
 from .marks import (
     BRIDGE_SCRIPTS,
+    CONFIGURED,
+    CONFIGURING,
     INHERITS,
     MACHINE_SCRIPTS,
     REFERENCE,
@@ -82,6 +84,7 @@ class Reading:
         self.run = ""  # the command or function that is read now
         self.outside: list[Item] = []  # files that hold more, which the text only names
         self.unknown_sizes: list[Item] = []
+        self.configured: list[Item] = []  # files or recipes that a command begins with
         source = Source.of(text)
         self.form = form_of(text)
         if self.form == "python":
@@ -172,7 +175,7 @@ class Reading:
             override = _OVERRIDE.match(text)
             if text[:1] == "-" and not word.runs[0].why.startswith("var"):
                 at += self._option(words, at, launcher)
-                if text == "-m":
+                if text == "-m" and launcher not in ("script", "bridge"):
                     module = words[at - 1].text
                     launcher = "launcher" if module.startswith("torch.distributed") else "script"
                 continue
@@ -181,6 +184,8 @@ class Reading:
                 self._key(tuple(re.split(r"[.@/]", override[1])), row_words(value), word.place)
             elif text.endswith(".py"):
                 launcher = "bridge" if text.rsplit("/", 1)[-1] in BRIDGE_SCRIPTS else "script"
+            elif program in CONFIGURED and text.endswith((".yaml", ".yml", ".json")):
+                self._configured(program, word, word.place)
             elif launcher not in ("script", "bridge") and text.rsplit("/", 1)[-1] in LAUNCHERS:
                 launcher = LAUNCHERS[text.rsplit("/", 1)[-1]]
                 launcher = "" if launcher == "ray" else launcher
@@ -209,9 +214,14 @@ class Reading:
             self._read(name[:2], row, [glued], word.place)
             return 1
         given = [word.after(len(name) + 1)] if equals else []
-        if "." in name and name.startswith("--"):
+        if "." in name and name.startswith("--") and plain_name(name) not in CONFIGURING:
             values, taken = (given, 1) if equals else following(words, at, many=False)
             self._key(tuple(name.lstrip("-").split(".")), values, whole_place(word, values), name)
+            return taken
+        if plain_name(name) in CONFIGURING or (launcher == "bridge" and name == "-r"):
+            values, taken = (given, 1) if equals else following(words, at, many=False)
+            if values:
+                self._configured(name, values[0], whole_place(word, values))
             return taken
         if row is None:
             return self._ignored_option(words, at, name, given)
@@ -310,6 +320,12 @@ class Reading:
         name = word.text.rstrip("\"'").rsplit("/", 1)[-1].lower()
         if not any(part in name for part in MACHINE_SCRIPTS):
             self._open_outside("sourced", "source", word.text, word.place)
+
+    def _configured(self, name: str, value: Word, place: tuple[int, int]) -> None:
+        """A file or a recipe that says what the command does not; a schema's own says nothing."""
+        own = self.schema.defaults if self.schema else ()
+        if not own or not value.text.rsplit("/", 1)[-1].startswith(own):
+            self.configured.append(self.item("configured", name, value.text[:80], place))
 
     def _open_outside(self, code: str, name: str, value: str, place: tuple[int, int]) -> None:
         item = self.item(code, name, value, place)

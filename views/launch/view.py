@@ -12,6 +12,7 @@ from descriptions import PAGE, TARGET_NAMES, counted, note_text
 from formats.check.script import check_script
 from formats.launch.args import TARGETS, Item, Missing, Parsed, Run, emit, parse
 from formats.launch.flags import TRAINING
+from formats.launch.serving import served_groups
 from groups import LayoutError
 from groups.job import Job
 from groups.mesh import whole_number
@@ -25,7 +26,7 @@ from ..base.messages import control_label, refusal_line, sentence
 from ..base.resolve import MODEL, Layout, job_of, resolve, sizes_text
 from ..base.state import State, as_text, fields_of, is_empty, parse_number
 from ..base.training import UNKNOWN
-from ..groups.view import framed
+from ..groups.view import framed, ranges_text
 
 SHOWN_ITEMS = 40
 """Flags of one kind that the report lists."""
@@ -61,7 +62,10 @@ def _pasted(layout: Layout, state: State, language: str) -> str:
     except LayoutError as error:
         return f"{box}{title}</div>{refusal_line(error, language)}"
     verdict = _verdict(layout, state, text, language)
-    return f"{box}{_runs(text, language)}{verdict}{title}{_report(text, language)}"
+    return (
+        f"{box}{_runs(text, language)}{verdict}{_served(text, language)}{title}"
+        f"{_report(text, language)}"
+    )
 
 
 def _verdict(layout: Layout, state: State, text: Parsed, language: str) -> str:
@@ -87,6 +91,40 @@ def _verdict(layout: Layout, state: State, text: Parsed, language: str) -> str:
         f'<div class="verdict" role="status"><p>{escape(told)}</p>'
         f'<p class="fixes">{button}</p></div>'
     )
+
+
+def _served(text: Parsed, language: str) -> str:
+    """The groups of the server that the text starts, in its own order."""
+    try:
+        groups = served_groups(text)
+    except LayoutError as error:
+        return refusal_line(error, language)
+    if not groups:
+        return ""
+    heads = [PAGE[name][language] for name in ("served_group", "served_size", "served_ranks")]
+    head = "".join(f'<th scope="col">{escape(one)}</th>' for one in heads)
+    rows = []
+    for name, one in groups.items():
+        if one.size == 1:
+            continue
+        first = [one.members(int(rank)) for rank in one.firsts()[:SHOWN_GROUPS]]
+        listed = " · ".join(ranges_text([int(rank) for rank in ranks]) for ranks in first)
+        rest = " …" if one.num_groups > SHOWN_GROUPS else ""
+        rows.append(
+            f'<tr><th scope="row"><code>{name}</code></th><td>{one.num_groups} × {one.size}</td>'
+            f"<td>{escape(listed)}{rest}</td></tr>"
+        )
+    if not rows:
+        return ""
+    return (
+        f"<h3>{PAGE['served_title'][language]}</h3>"
+        f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+SHOWN_GROUPS = 8
+"""Groups of one kind that are listed."""
 
 
 def read_pasted(state: State) -> Parsed:

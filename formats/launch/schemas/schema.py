@@ -28,10 +28,11 @@ class Schema:
     marks: what only this framework has: any of the tuples, all of whose words must be there. A
     word is the path of a key or its beginning, an option with its dashes, or a module. keys: by
     path, dashes as underscores. roles: names and the sections whose ``role_keys`` are theirs; what
-    is asked for is the layout of one role. follows: of a role, another one whose values are its own
-    where it is silent. within: a section whose keys are as if they stood at the
-    top, "*" for any name. known: the options are all there are, Megatron's do not count. job_of:
-    the framework of a Job by what is stated and the role that is asked for.
+    is asked for is the layout of one role. follows: of a role, another one whose values are its
+    own where it is silent. within: a section whose keys are as if they stood at the top, "*" for
+    any name. defaults: how the names of its own files begin, which say 1 of every size. known: the
+    options are all there are, Megatron's do not count. job_of: the framework of a Job by what is
+    stated and the role that is asked for.
     """
 
     name: str
@@ -46,7 +47,14 @@ class Schema:
     follows: Mapping[str, str] = field(default_factory=dict)
     within: tuple[str, ...] = ()
     inherits: tuple[str, ...] = ("defaults",)
+    defaults: tuple[str, ...] = ()
     known: bool = False
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """What the table can say; a file that is named elsewhere can say no more."""
+        tables = (self.keys, self.options, self.role_keys)
+        return frozenset(row.field for rows in tables for row in rows.values())
 
     def is_meant(self, words: frozenset[str] | set[str]) -> bool:
         return any(words.issuperset(mark) for mark in self.marks)

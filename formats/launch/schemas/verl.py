@@ -71,5 +71,6 @@ VERL = Schema(
     },
     follows={"reference": "actor"},
     chosen=_actor,
+    defaults=("ppo_trainer", "ppo_megatron_trainer", "sft_trainer", "config"),
     job_of=_job,
 )
