@@ -29,7 +29,7 @@ commands:
                         or JSON of one number a rank, or by host; - is standard input
   layout                sizes, what remains of them, and the meshes
   emit [FRAMEWORK]      the launch flags that ask for the layout: megatron, nemo, deepspeed,
-                        megatron-deepspeed, torchtitan, torchtitan-toml
+                        megatron-deepspeed, torchtitan, torchtitan-toml, vllm, sglang
   check FILE            read a JSON document back and check it; - is standard input
   presets [WORD ...]    the published layouts, or those that have these words
   frameworks [WORD ...] the frameworks and the order of their axes

@@ -49,6 +49,8 @@ SAYS = {
         *("micro_batch", "global_batch", "seq"),
     ),
 }
+SAYS["vllm"] = (*("nodes", "gpus_per_node", "tp", "pp", "cp"), "seq")
+SAYS["sglang"] = (*("nodes", "gpus_per_node", "tp", "pp"), "seq")
 SAYS["torchtitan-toml"] = SAYS["torchtitan-main"] = SAYS["torchtitan"]
 
 
@@ -191,11 +193,22 @@ OPTIONS_OF = json.loads((Path(__file__).parent / "data" / "launch_options.json")
 def test_every_option_is_one_of_the_program_itself(target):
     known = OPTIONS_OF["targets"][target]["options"]
     model = {"layers": 32, "micro_batch": 2, "global_batch": 64, "seq": 128, "experts": 8, "vpp": 2}
-    text = emit(Job(2, tp=2, pp=2, ep=1), {**model, "account": True}, target)
-    given = re.findall(r"^  (?:--)?([a-z][\w.-]*[\w])", text, re.MULTILINE)
+    framework = TARGETS[target][0]
+    pp = 1 if target == "deepspeed" else 2
+    text = emit(Job(2, tp=2, pp=pp, framework=framework), {**model, "account": True}, target)
+    given = re.findall(r'^ +(?:--)?"?([a-z][\w.-]*[\w])', text, re.MULTILINE)
+    given += re.findall(r"--([a-z][\w.-]*)", text)
+    for section, body in re.findall(r"^\[(\w+)\]\n((?:\w+ = .*\n)+)", text, re.MULTILINE):
+        given += [f"{section}.{line.partition(' = ')[0]}" for line in body.splitlines()]
     own = [name for name in given if name not in LAUNCHERS_OWN]
     assert own
     assert [name for name in own if name not in known] == []
+
+
+def test_every_target_has_its_recorded_options():
+    assert set(OPTIONS_OF["targets"]) == set(TARGETS)
+    for one in OPTIONS_OF["targets"].values():
+        assert re.search(r"[0-9a-f]{7}", one["source"])
 
 
 LAUNCHERS_OWN = (
@@ -204,6 +217,7 @@ LAUNCHERS_OWN = (
     "num_nodes",
     "num_gpus",
     "pretrain_gpt.py",
+    "train.py",
     "m",
     "deepspeed",
 )

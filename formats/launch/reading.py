@@ -6,32 +6,25 @@ its place. What they come to together is worked out in `launch_args`.
 
 from __future__ import annotations
 
-import bisect
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from groups.budget import spend
-from groups.errors import LayoutError
-from groups.stages.layout_strings import parse_layout
 
 from .configs import Entry, form_of, read_file
 from .flags import (
-    BOTH_ENDS,
-    KEYS,
     LAUNCHERS,
     NOT_DRAWN,
     QUIET,
     REMOVED,
-    SECTIONS_OF,
     SHORT,
     VARIABLE_RANK,
     VARIABLES,
     Row,
-    limit_of,
     names_a_size,
 )
-from .items import Item, Said
+from .items import Item
+from .keys import KEYS, SECTIONS_OF
 from .marks import (
     BRIDGE_SCRIPTS,
     CONFIGURED,
@@ -52,36 +45,23 @@ from .marks import (
     whole_place,
 )
 from .recipes import Recipe, read_recipes
+from .sayings import VARIABLE, Sayings
 from .schemas import Schema, schema_of
 from .shell import STEP, Shell
 from .words import Run, Source, Word
 
 _OVERRIDE = re.compile(r"[+~]{0,2}([A-Za-z_][A-Za-z0-9_]*(?:[.@/][A-Za-z0-9_]+)*)=")
-_WHOLE = re.compile(r"[+-]?[0-9]+(?:_[0-9]+)*")
-_RANGE = re.compile(r"([0-9]{1,9})[:-]([0-9]{1,9})")
-_GRES = re.compile(r"(?:gres/)?(?:gpu:)?(?:[A-Za-z][A-Za-z0-9_.-]*:)?([0-9]{1,9})")
-_VARIABLE = re.compile(r"\$[A-Za-z_0-9@*{(]")
-ON, OFF = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
-DEVICES = ("gpu", "auto", "cpu", "xpu", "-1")
 
 
-class Reading:
+class Reading(Sayings):
     """What the words of a text say, each by itself: read once, when it is made."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        self.breaks = [match.end() for match in re.finditer(r"\n", text)]
-        self.said: list[Said] = []
-        self.ignored: list[Item] = []
-        self.unresolved: list[Item] = []
-        self.problems: list[Item] = []
+        super().__init__(text)
         self.removed: list[Item] = []
-        self.speaking: list[tuple[str, Item]] = []  # which framework, and what says so
         self.schema: Schema | None = None  # of the words that are read now
         self.schemas: dict[str, Schema] = {}  # that the text has, by name
         self.stated: dict[str, str] = {}  # texts of single values, by path or option
-        self.role = ""
-        self.run = ""  # the command or function that is read now
         self.outside: list[Item] = []  # files that hold more, which the text only names
         self.unknown_sizes: list[Item] = []
         self.configured: list[Item] = []  # files or recipes that a command begins with
@@ -98,12 +78,6 @@ class Reading:
             self._shell(source)
         else:
             self._file(source, self.form)
-
-    def item(self, code: str, name: str, value: str, place: tuple[int, int], **more: Any) -> Item:
-        start, end = place
-        line = bisect.bisect_right(self.breaks, start)
-        column = start - (self.breaks[line - 1] if line else 0) + 1
-        return Item(code, name, value, start, end, line + 1, column, **more)
 
     # -- where things are said -------------------------------------------------------------------
 
@@ -155,7 +129,7 @@ class Reading:
         if worked_out and row.field == "gpus_per_node":
             return  # a product is of a whole job's GPUs as likely as of a node's
         if word.text and not word.why:
-            self._read(name, Row(row.field, row.kind, rank=VARIABLE_RANK), [word], word.place)
+            self.read_value(name, Row(row.field, row.kind, rank=VARIABLE_RANK), [word], word.place)
 
     def _command(self, words: Sequence[Word]) -> None:
         """The options and overrides of one command."""
@@ -189,7 +163,7 @@ class Reading:
             elif launcher not in ("script", "bridge") and text.rsplit("/", 1)[-1] in LAUNCHERS:
                 launcher = LAUNCHERS[text.rsplit("/", 1)[-1]]
                 launcher = "" if launcher == "ray" else launcher
-            elif word.why and word.runs[0].why and _VARIABLE.match(text):
+            elif word.why and word.runs[0].why and VARIABLE.match(text):
                 self.unresolved.append(self.item("may-hold-options", text, "", word.place))
             at += 1
 
@@ -211,7 +185,7 @@ class Reading:
             self.stated[name] = given[0].text if given else ""
         if row is None and name[:2] not in ("--",) and name[:2] in SHORT.get(launcher, {}):
             row, glued = SHORT[launcher][name[:2]], word.after(2)  # -N2
-            self._read(name[:2], row, [glued], word.place)
+            self.read_value(name[:2], row, [glued], word.place)
             return 1
         given = [word.after(len(name) + 1)] if equals else []
         if "." in name and name.startswith("--") and plain_name(name) not in CONFIGURING:
@@ -229,7 +203,7 @@ class Reading:
             taken = 1
         else:
             given, taken = following(words, at, many=row.kind == "sizes")
-        self._read(name, row, given, whole_place(word, given))
+        self.read_value(name, row, given, whole_place(word, given))
         return taken
 
     def _ignored_option(self, words: Sequence[Word], at: int, name: str, given: list[Word]) -> int:
@@ -273,7 +247,7 @@ class Reading:
             if name.startswith("--"):  # options kept as keys
                 row = row_of(name)
                 if row:
-                    self._read(name, row, entry.values, place)
+                    self.read_value(name, row, entry.values, place)
                     continue
             self._key(entry.path, entry.values, place)
         for word in left:
@@ -380,7 +354,7 @@ class Reading:
         if self.schema:
             meaning = self.schema.meaning(path)
             if meaning and not says_nothing(values):
-                self._read(name, meaning.row, values, place, meaning.role)
+                self.read_value(name, meaning.row, values, place, meaning.role)
                 return
             if meaning or self.schema.keys:
                 self._ignore(name, " ".join(word.text for word in values[:20]), place)
@@ -397,117 +371,4 @@ class Reading:
         elif says_nothing(values):
             self.ignored.append(self.item("not-given", name, "null", place))
         else:
-            self._read(name, key.row, values, place)
-
-    # -- what is said ----------------------------------------------------------------------------
-
-    def _read(
-        self, name: str, row: Row, words: list[Word], place: tuple[int, int], role: str = ""
-    ) -> None:
-        """A value of a kind, or why it is none."""
-        self.role = role
-        shown = " ".join(word.text for word in words[:20])
-        item = self.item("understood", name, shown, place, sets=row.sets)
-        if row.speaks:
-            self.speaking.append((row.speaks, item))
-        if row.kind == "off":
-            self._say(row, False, item, "")
-            return
-        if row.kind == "switch":
-            word = words[0] if words else None
-            on = not word or word.text.lower() in ON
-            if word and word.why:
-                self._open(name, row, word)
-            elif word and not on and word.text.lower() not in OFF:
-                self._bad("bad-switch", name, row, word)
-            else:
-                self._say(row, on, item, "")
-            return
-        if not words:
-            self.problems.append(self.item("no-value", name, "", place, sets=row.sets))
-            return
-        spend(20 * len(words), "values")
-        if len(words) > 1 and row.kind != "sizes":
-            self._bad("bad-value", name, row, words[1])
-            return
-        values = []
-        for word in words:
-            if row.kind != "text" and (word.why or _VARIABLE.search(word.text)):
-                self._open(name, row, word)
-                return
-            value = self._value(name, row, word)
-            if value is None:
-                return
-            values.append(value)
-        default = next((word.default for word in words if word.default), "")
-        if row.kind == "sizes":
-            self._say(row, tuple(values), item, default)
-        else:
-            self._say(row, values[0], item, default)
-
-    def _say(self, row: Row, value: Any, item: Item, default: str) -> None:
-        said = Said(row.field, value, item, row, default, self.run, self.role)
-        self.said.append(said)
-
-    def _open(self, name: str, row: Row, word: Word) -> None:
-        code = {"condition": "decided-by-condition", "loop": "decided-by-loop"}.get(
-            word.why, "size-unresolved"
-        )
-        self.unresolved.append(self.item(code, name, word.text, word.place, sets=row.sets))
-
-    def _bad(self, code: str, name: str, row: Row, word: Word, **facts: Any) -> None:
-        self.problems.append(
-            self.item(code, name, word.text, word.place, sets=row.sets, facts=facts)
-        )
-
-    def _value(self, name: str, row: Row, word: Word) -> Any:
-        """The value of one word; None if it is none, and that has been said."""
-        text = word.text
-        if row.kind == "text":
-            return True
-        if row.kind == "word":
-            return text
-        if row.kind == "partition":
-            if text != BOTH_ENDS:
-                self.ignored.append(self.item("not-drawn", name, text, word.place))
-            return True if text == BOTH_ENDS else None
-        if row.kind == "layout":
-            try:
-                parse_layout(text)
-            except LayoutError as error:
-                self.problems.append(
-                    self.item(error.code, name, text, word.place, sets="layers", error=error)
-                )
-                return None
-            return text
-        later = ""  # what is only decided when the job starts
-        if row.kind == "devices" and text in DEVICES:
-            later = "left-to-machine"
-        elif text == "auto":
-            later = "left-to-trainer"
-        elif row.kind == "nodes" and (match := _RANGE.fullmatch(text)):
-            later, text = ("range-of-nodes" if match[1] != match[2] else ""), match[1]
-        if later:
-            self.unresolved.append(self.item(later, name, word.text, word.place, sets=row.sets))
-            return None
-        return self._number(name, row, word, text)
-
-    def _number(self, name: str, row: Row, word: Word, text: str) -> int | None:
-        """A whole number in its range."""
-        if row.kind == "gres":
-            part = next((one for one in text.split(",") if "gpu" in one or one.isdigit()), text)
-            if match := _GRES.fullmatch(part):
-                text = match[1]
-        if not _WHOLE.fullmatch(text) or len(text) > 15:
-            self._bad("bad-value", name, row, word)
-            return None
-        value = int(text)
-        lowest = 0 if row.kind == "count" else 1
-        if value == -1 and row.kind == "degree":
-            return -1
-        if not lowest <= value <= limit_of(row.field):
-            self._bad(
-                "value-out-of-range", name, row, word, minimum=lowest, maximum=limit_of(row.field)
-            )
-            return None
-        return value
+            self.read_value(name, key.row, values, place)

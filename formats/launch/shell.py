@@ -4,7 +4,9 @@ A script is read once, from left to right: comments and continuations fall away,
 off, ``NAME=value`` and ``NAME=( ... )`` are kept, and ``$NAME``, ``${NAME:-default}`` and
 ``$((A * B))`` are put in where the script itself says what they are. Everything else that a shell
 would work out (other variables, ``$(commands)``, what an ``if`` decides) stays as it is written
-and is marked with the reason. Every word knows where it stands in the text.
+and is marked with the reason. Every word knows where it stands in the text. The standard library's
+shlex does not do: it drops the places, knows no variables, arrays and here-documents, and raises
+at a quote that is never closed, which people paste.
 
 >>> shell = Shell()
 >>> shell.read(Source.of('TP=4\\ntorchrun train.py --tp $TP --pp "$PP"'))

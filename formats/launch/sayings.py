@@ -1,0 +1,154 @@
+"""A value of a kind, or why it is none: what single words say of a field, each with its place."""
+
+from __future__ import annotations
+
+import bisect
+import re
+from typing import Any
+
+from groups.budget import spend
+from groups.errors import LayoutError
+from groups.stages.layout_strings import parse_layout
+
+from .flags import BOTH_ENDS, Row, limit_of
+from .items import Item, Said
+from .words import Word
+
+_WHOLE = re.compile(r"[+-]?[0-9]+(?:_[0-9]+)*")
+_RANGE = re.compile(r"([0-9]{1,9})[:-]([0-9]{1,9})")
+_GRES = re.compile(r"(?:gres/)?(?:gpu:)?(?:[A-Za-z][A-Za-z0-9_.-]*:)?([0-9]{1,9})")
+VARIABLE = re.compile(r"\$[A-Za-z_0-9@*{(]")
+ON, OFF = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+DEVICES = ("gpu", "auto", "cpu", "xpu", "-1")
+
+
+class Sayings:
+    """What is said in a text, and what of it is ignored, unresolved or a problem."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.breaks = [match.end() for match in re.finditer(r"\n", text)]
+        self.said: list[Said] = []
+        self.ignored: list[Item] = []
+        self.unresolved: list[Item] = []
+        self.problems: list[Item] = []
+        self.speaking: list[tuple[str, Item]] = []  # which framework, and what says so
+        self.role = ""
+        self.run = ""  # the command or function that is read now
+
+    def item(self, code: str, name: str, value: str, place: tuple[int, int], **more: Any) -> Item:
+        start, end = place
+        line = bisect.bisect_right(self.breaks, start)
+        column = start - (self.breaks[line - 1] if line else 0) + 1
+        return Item(code, name, value, start, end, line + 1, column, **more)
+
+    def read_value(
+        self, name: str, row: Row, words: list[Word], place: tuple[int, int], role: str = ""
+    ) -> None:
+        """A value of a kind, or why it is none."""
+        self.role = role
+        shown = " ".join(word.text for word in words[:20])
+        item = self.item("understood", name, shown, place, sets=row.sets)
+        if row.speaks:
+            self.speaking.append((row.speaks, item))
+        if row.kind == "off":
+            self._say(row, False, item, "")
+            return
+        if row.kind == "switch":
+            word = words[0] if words else None
+            on = not word or word.text.lower() in ON
+            if word and word.why:
+                self._open(name, row, word)
+            elif word and not on and word.text.lower() not in OFF:
+                self._bad("bad-switch", name, row, word)
+            else:
+                self._say(row, on, item, "")
+            return
+        if not words:
+            self.problems.append(self.item("no-value", name, "", place, sets=row.sets))
+            return
+        spend(20 * len(words), "values")
+        if len(words) > 1 and row.kind != "sizes":
+            self._bad("bad-value", name, row, words[1])
+            return
+        values = []
+        for word in words:
+            if row.kind != "text" and (word.why or VARIABLE.search(word.text)):
+                self._open(name, row, word)
+                return
+            value = self._value(name, row, word)
+            if value is None:
+                return
+            values.append(value)
+        default = next((word.default for word in words if word.default), "")
+        if row.kind == "sizes":
+            self._say(row, tuple(values), item, default)
+        else:
+            self._say(row, values[0], item, default)
+
+    def _say(self, row: Row, value: Any, item: Item, default: str) -> None:
+        said = Said(row.field, value, item, row, default, self.run, self.role)
+        self.said.append(said)
+
+    def _open(self, name: str, row: Row, word: Word) -> None:
+        code = {"condition": "decided-by-condition", "loop": "decided-by-loop"}.get(
+            word.why, "size-unresolved"
+        )
+        self.unresolved.append(self.item(code, name, word.text, word.place, sets=row.sets))
+
+    def _bad(self, code: str, name: str, row: Row, word: Word, **facts: Any) -> None:
+        self.problems.append(
+            self.item(code, name, word.text, word.place, sets=row.sets, facts=facts)
+        )
+
+    def _value(self, name: str, row: Row, word: Word) -> Any:
+        """The value of one word; None if it is none, and that has been said."""
+        text = word.text
+        if row.kind == "text":
+            return True
+        if row.kind == "word":
+            return text
+        if row.kind == "partition":
+            if text != BOTH_ENDS:
+                self.ignored.append(self.item("not-drawn", name, text, word.place))
+            return True if text == BOTH_ENDS else None
+        if row.kind == "layout":
+            try:
+                parse_layout(text)
+            except LayoutError as error:
+                self.problems.append(
+                    self.item(error.code, name, text, word.place, sets="layers", error=error)
+                )
+                return None
+            return text
+        later = ""  # what is only decided when the job starts
+        if row.kind == "devices" and text in DEVICES:
+            later = "left-to-machine"
+        elif text == "auto":
+            later = "left-to-trainer"
+        elif row.kind == "nodes" and (match := _RANGE.fullmatch(text)):
+            later, text = ("range-of-nodes" if match[1] != match[2] else ""), match[1]
+        if later:
+            self.unresolved.append(self.item(later, name, word.text, word.place, sets=row.sets))
+            return None
+        return self._number(name, row, word, text)
+
+    def _number(self, name: str, row: Row, word: Word, text: str) -> int | None:
+        """A whole number in its range."""
+        if row.kind == "gres":
+            part = next((one for one in text.split(",") if "gpu" in one or one.isdigit()), text)
+            if match := _GRES.fullmatch(part):
+                text = match[1]
+        if not _WHOLE.fullmatch(text) or len(text) > 15:
+            self._bad("bad-value", name, row, word)
+            return None
+        value = int(text)
+        lowest = 0 if row.kind == "count" else 1
+        if value == -1 and row.kind == "degree":
+            return -1
+        if not lowest <= value <= limit_of(row.field):
+            self._bad(
+                "value-out-of-range", name, row, word, minimum=lowest, maximum=limit_of(row.field)
+            )
+            return None
+        return value
