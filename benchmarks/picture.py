@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from groups.audit import spans_of
 from render.scenes import groups as scene
 from render.svg import groups as svg
-from views.base.resolve import Layout, resolve
+from views.base.context import Context
 from views.base.state import State
 from views.page import answer
 
@@ -46,8 +46,8 @@ def run(quick: bool, servers: Servers) -> Iterator[Table]:
 
 
 def _row(controls: State, aim: str, repeats: int) -> tuple[str, ...]:
-    layout = resolve(controls)
-    drawn = _scene(layout)
+    context = Context.of(controls)
+    layout, drawn = context.layout, _scene(context)
 
     def uncached() -> object:
         clear_caches()
@@ -56,7 +56,7 @@ def _row(controls: State, aim: str, repeats: int) -> tuple[str, ...]:
     took = interleaved(
         repeats,
         maths=lambda: _maths(controls),
-        scene=lambda: _scene(layout),
+        scene=lambda: _scene(context),
         painting=lambda: _painting(drawn),
         answer=uncached,
     )
@@ -72,12 +72,14 @@ def _row(controls: State, aim: str, repeats: int) -> tuple[str, ...]:
 
 
 def _maths(controls: State) -> list[object]:
-    layout = resolve(controls)
-    return [(one.groups(), spans_of(one, layout.gpus_per_node)) for one in layout.shown]
+    context = Context.of(controls)
+    per_node = context.layout.gpus_per_node
+    return [(one.groups(), spans_of(one, per_node)) for one in context.visible]
 
 
-def _scene(layout: Layout) -> list[scene.Panel] | list[scene.Overview]:
-    shown, gpus_per_node = layout.shown, layout.gpus_per_node
+def _scene(context: Context) -> list[scene.Panel] | list[scene.Overview]:
+    layout, shown = context.layout, context.visible
+    gpus_per_node = layout.gpus_per_node
     if layout.world_size <= scene.PANEL_LIMIT:
         return [scene.panel(one, gpus_per_node) for one in shown]
     return list(scene.overviews(layout.mesh, shown, gpus_per_node, rank=0))

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from render.scenes.timeline import strips_of
 from render.svg.timeline import memory_svg, strip_svg
 from training.pipeline import figures_of, plan_of, simulate
+from views.base.context import Context
 from views.base.resolve import resolve
 from views.base.state import State
 from views.pipeline import chart as pipeline_chart
@@ -49,7 +50,7 @@ def _row(name: str, p: int, m: int, repeats: int) -> tuple[str, ...]:
     def view() -> str:
         pipeline_chart.timed.cache_clear()
         pipeline_chart.chart_html.cache_clear()
-        return pipeline_html(layout, controls, "en")
+        return pipeline_html(Context(layout, controls))
 
     took = interleaved(
         repeats,

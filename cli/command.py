@@ -21,7 +21,7 @@ from formats.documents.exports import (
     ranks_csv_parts,
     ranks_json_parts,
 )
-from formats.documents.headings import OWN_PREFIX, groups_by_name, job_of, meshes
+from formats.documents.headings import OWN_PREFIX, groups_by_name, meshes
 from formats.documents.tables import Table, cell
 from formats.logs.account import log_notes
 from formats.logs.evidence import MOST_BYTES
@@ -32,7 +32,7 @@ from groups.audit import DOMAINS, Span, audit
 from groups.budget import within
 from groups.conventions import CONVENTIONS
 from groups.errors import LayoutError, quoted
-from groups.job import Made, framework_name
+from groups.layout import Layout, framework_name
 from groups.mesh import MAX_RANKS, whole_number
 from groups.placement import Placement, local_rank, node_of, nodes_spanned
 from groups.presets import PRESETS
@@ -84,35 +84,35 @@ def _command(words: Sequence[str]) -> tuple[str, list[str]]:
 
 
 def _groups(asked: Asked) -> Iterator[str]:
-    made = _with_names(asked)
+    layout = _with_names(asked)
     parts = {"json": groups_json_parts, "csv": groups_csv_parts, "text": groups_text_parts}
-    return parts[asked.format](made, asked.names)
+    return parts[asked.format](layout, asked.names)
 
 
-def _with_names(asked: Asked) -> Made:
+def _with_names(asked: Asked) -> Layout:
     """The layout; a remark where a name of Megatron's is used for other groups by the framework."""
-    made = asked.made()
-    every = groups_by_name(made)
+    layout = asked.layout()
+    every = groups_by_name(layout)
     for name in asked.names or ():
         own = every.get(OWN_PREFIX + name)
         if name in every and own is not None and own.spread != every[name].spread:
-            framework = framework_name(made.framework)
+            framework = framework_name(layout.framework)
             asked.remarks.append(f"{name} is Megatron's; what {framework} names so is {own.name}")
-    return made
+    return layout
 
 
 def _ranks(asked: Asked) -> Iterator[str]:
-    made = _with_names(asked)
-    placement = asked.placement(made)
+    layout = _with_names(asked)
+    placement = asked.placement(layout)
     if asked.format == "text":
-        return _ranks_text(made, asked.names or (), placement)
+        return _ranks_text(layout, asked.names or (), placement)
     parts = {"json": ranks_json_parts, "csv": ranks_csv_parts}
-    return parts[asked.format](made, asked.names, placement)
+    return parts[asked.format](layout, asked.names, placement)
 
 
-def _ranks_text(made: Made, names: Iterable[str], placement: Placement | None) -> Iterator[str]:
+def _ranks_text(layout: Layout, names: Iterable[str], placement: Placement | None) -> Iterator[str]:
     """Place and coordinates of every rank, and the groups that are named: all would be too wide."""
-    columns = rank_columns(made, names)
+    columns = rank_columns(layout, names)
     places: dict[str, list[str]] = {}
     if placement is not None:
         columns |= {"node": placement.nodes, "local_rank": placement.local_ranks}
@@ -129,19 +129,22 @@ def _ranks_text(made: Made, names: Iterable[str], placement: Placement | None) -
 def _rank(asked: Asked) -> Iterator[str]:
     if len(asked.words) != 1:
         raise CommandError("rank takes one rank, such as rank 5")
-    made = asked.made()
-    rank = require_rank(made.mesh, number_of(asked.words[0]))
-    node, local = int(node_of(rank, made.gpus_per_node)), int(local_rank(rank, made.gpus_per_node))
-    places = {name: coordinates(mesh, rank) for name, mesh in meshes(made).items()}
-    ring = made.every["pp"].neighbours(rank) if made.every["pp"].size > 1 else None
-    together, apart = shared_groups(groups_by_name(made).values(), [rank])
-    lines = [f"rank {rank} of {made.world_size}: node {node}, GPU {local}"]
-    placement = asked.placement(made)
+    layout = asked.layout()
+    rank = require_rank(layout.mesh, number_of(asked.words[0]))
+    node, local = (
+        int(node_of(rank, layout.gpus_per_node)),
+        int(local_rank(rank, layout.gpus_per_node)),
+    )
+    places = {name: coordinates(mesh, rank) for name, mesh in meshes(layout).items()}
+    ring = layout.every["pp"].neighbours(rank) if layout.every["pp"].size > 1 else None
+    together, apart = shared_groups(groups_by_name(layout).values(), [rank])
+    lines = [f"rank {rank} of {layout.world_size}: node {node}, GPU {local}"]
+    placement = asked.placement(layout)
     stands: dict[str, Any] = {}
     if placement is not None:
         stands = {"host": placement.host(rank), **placement.places(rank)}
         node, local = int(placement.nodes[rank]), placement.local_rank(rank)
-        lines = [f"rank {rank} of {made.world_size}: host {stands['host']}, GPU {local}"]
+        lines = [f"rank {rank} of {layout.world_size}: host {stands['host']}, GPU {local}"]
         lines += [f"{kind}: {place}" for kind, place in placement.places(rank).items()]
     for name, place in places.items():
         lines.append(f"{name}: {', '.join(f'{axis} {at}' for axis, at in place.items())}")
@@ -150,8 +153,8 @@ def _rank(asked: Asked) -> Iterator[str]:
     none = [one.name for one in apart]
     return Table(
         "rank",
-        *_shared_rows(asked, made, together),
-        made=made,
+        *_shared_rows(asked, layout, together),
+        layout=layout,
         fields={
             "rank": rank,
             "node": node,
@@ -169,17 +172,17 @@ def _rank(asked: Asked) -> Iterator[str]:
 def _share(asked: Asked) -> Iterator[str]:
     if not asked.words:
         raise CommandError("share takes ranks, such as share 3,11 or share 16-23, or - for a log")
-    made = asked.made()
+    layout = asked.layout()
     text = asked.text("-") if asked.words == ["-"] else " ".join(asked.words)
-    ranks, log = named_ranks(text, made.world_size, longest=MOST_BYTES)
-    account = _account(log, made) if log else []
-    groups = [one for one in groups_by_name(made).values() if one.size > 1]
+    ranks, log = named_ranks(text, layout.world_size, longest=MOST_BYTES)
+    account = _account(log, layout) if log else []
+    groups = [one for one in groups_by_name(layout).values() if one.size > 1]
     together, apart = shared_groups(groups, ranks)
     parted = ", ".join(f"{one.name} ({one.groups})" for one in apart)
     return Table(
         "share",
-        *_shared_rows(asked, made, together),
-        made=made,
+        *_shared_rows(asked, layout, together),
+        layout=layout,
         fields={
             "ranks": list(ranks),
             "apart": [vars(one) for one in apart],
@@ -190,11 +193,11 @@ def _share(asked: Asked) -> Iterator[str]:
     ).printed(asked.format)
 
 
-def _account(log: Log, made: Made) -> list[str]:
+def _account(log: Log, layout: Layout) -> list[str]:
     """Who is missing and what waits, in sentences, and what the reader must know of the log."""
     from texts.hang import hang_sentence  # the other commands do without the texts
 
-    notes = log_notes(log, made.every, made.gpus_per_node)
+    notes = log_notes(log, layout.every, layout.gpus_per_node)
     return [hang_sentence(note.code, note.facts, "en") for note in notes]
 
 
@@ -210,15 +213,15 @@ def _log_fields(log: Log, account: list[str]) -> dict[str, Any]:
 
 
 def _shared_rows(
-    asked: Asked, made: Made, together: Iterable[Shared]
+    asked: Asked, layout: Layout, together: Iterable[Shared]
 ) -> tuple[list[str], list[list[Any]]]:
     """Columns and rows; in text, an index that all names of a group have stands once."""
-    placement = asked.placement(made)
+    placement = asked.placement(layout)
     rows: list[list[Any]] = []
     for one in together:
         indices = list(dict.fromkeys(one.indices)) if asked.format == "text" else [*one.indices]
         members = list(one.ranks)
-        spanned = int(nodes_spanned([members], made.gpus_per_node)[0])
+        spanned = int(nodes_spanned([members], layout.gpus_per_node)[0])
         hosts = []
         if placement is not None:
             nodes = list(dict.fromkeys(placement.nodes[members].tolist()))
@@ -229,13 +232,13 @@ def _shared_rows(
 
 
 def _audit(asked: Asked) -> Iterator[str]:
-    made = _with_names(asked)
-    domains = _domains(asked, made)
-    placement = asked.placement(made)
+    layout = _with_names(asked)
+    domains = _domains(asked, layout)
+    placement = asked.placement(layout)
     levels = {}
     if placement is not None:
         levels = {kind: placement.of_ranks(kind) for kind in ("node", *placement.levels)}
-    found = audit(groups_by_name(made, asked.names).values(), domains, levels)
+    found = audit(groups_by_name(layout, asked.names).values(), domains, levels)
     if asked.format == "text":
         return _audit_text(found, [*map(str, domains), *levels])
     columns = ["name", "size", "groups", "domain", "crossing", "most", "slow"]
@@ -246,14 +249,14 @@ def _audit(asked: Asked) -> Iterator[str]:
         for row in found
         for one in row
     ]
-    return Table("audit", columns, rows, made=made).printed(asked.format)
+    return Table("audit", columns, rows, layout=layout).printed(asked.format)
 
 
-def _domains(asked: Asked, made: Made) -> list[int]:
+def _domains(asked: Asked, layout: Layout) -> list[int]:
     """The sizes of domains that are asked for; else a node and those that the world fills."""
     if asked.options.domains is None:
-        usual = (size for size in DOMAINS if size <= made.world_size)
-        return sorted({made.gpus_per_node, *usual})
+        usual = (size for size in DOMAINS if size <= layout.world_size)
+        return sorted({layout.gpus_per_node, *usual})
     sizes = map(number_of, asked.options.domains.split(","))
     return [whole_number(size, "domains", maximum=MAX_RANKS) for size in sizes]
 
@@ -277,17 +280,17 @@ def _crossing(one: Span) -> str:
 
 def _layout(asked: Asked) -> Iterator[str]:
     _refuse_words(asked)
-    made = asked.made()
-    job, grids = job_of(made), meshes(made)
+    layout = asked.layout()
+    job, grids = layout.stated_job, meshes(layout)
     sizes = {name: getattr(job, name) for name in ("nodes", "gpus_per_node")}
-    sizes |= {"world_size": made.world_size}
-    for mesh in (made.mesh, *((made.expert,) if made.expert else ())):
+    sizes |= {"world_size": layout.world_size}
+    for mesh in (layout.mesh, *((layout.expert,) if layout.expert else ())):
         sizes |= dict(zip(mesh.names, mesh.sizes))
-    rows = {"framework": framework_name(made.framework), "order": job.order, **sizes, **grids}
-    rows["groups"] = " ".join(groups_by_name(made))
+    rows = {"framework": framework_name(layout.framework), "order": job.order, **sizes, **grids}
+    rows["groups"] = " ".join(groups_by_name(layout))
     columns = ["name", "value"]
     table = [[name, value if type(value) is int else str(value)] for name, value in rows.items()]
-    return Table("layout", columns, table, made=made).printed(asked.format)
+    return Table("layout", columns, table, layout=layout).printed(asked.format)
 
 
 def _emit(asked: Asked) -> Iterator[str]:

@@ -18,37 +18,40 @@ def order(asked: Asked) -> Iterator[str]:
     from formats.hosts.distribution import even_slots
     from formats.hosts.order import best_order, order_for
     from formats.hosts.written import FILES, launcher_files
-    from groups.job import MEGATRONS
+    from groups.conventions import MEGATRONS
 
     if len(asked.words) > 1:
         raise CommandError("order takes one launcher, such as order slurm")
     if asked.words and asked.words[0] not in FILES:
         raise not_a_choice("launcher", asked.words[0], FILES)
     job, _ = asked.wanted()
-    made = checked(job)
+    layout = checked(job)
     hosts = asked.hosts()
-    each = even_slots(hosts, made.gpus_per_node)
+    each = even_slots(hosts, layout.gpus_per_node)
     total = len(hosts.names) * each
-    if each != made.gpus_per_node or total != made.world_size:
+    if each != layout.gpus_per_node or total != layout.world_size:
         raise LayoutError(
-            "too-few-hosts" if total < made.world_size else "too-many-hosts-for-job",
-            f"the layout has {made.world_size} GPUs, {made.gpus_per_node} a node, and the "
+            "too-few-hosts" if total < layout.world_size else "too-many-hosts-for-job",
+            f"the layout has {layout.world_size} GPUs, {layout.gpus_per_node} a node, and the "
             f"{len(hosts.names)} hosts have {each} each",
             control="hosts",
             alternatives=[{"nodes": len(hosts.names), "gpus_per_node": each}],
-            facts={"world": made.world_size, "hosts": len(hosts.names), "slots": total, "spare": 0},
+            facts={
+                "world": layout.world_size,
+                "hosts": len(hosts.names),
+                "slots": total,
+                "spare": 0,
+            },
         )
     options: dict[str, Any] = {"gpus_per_node": each}
     if asked.options.objective is not None:
         options["objective"] = asked.options.objective
-    if job.framework in MEGATRONS and made.expert is not None:
-        from formats.documents.headings import job_of
-
-        same = job_of(made)
+    if job.framework in MEGATRONS and layout.expert is not None:
+        same = layout.stated_job
         sizes = {name: getattr(same, name) for name in ("tp", "cp", "pp", "ep", "etp", "order")}
         found = best_order(hosts.names, hosts.racks, **options, **sizes)
     else:
-        found = order_for(made.every, hosts.names, hosts.racks, **options)
+        found = order_for(layout.every, hosts.names, hosts.racks, **options)
     if asked.words:
         if asked.format != "text":
             raise CommandError("order for a launcher prints text only")
@@ -62,10 +65,10 @@ def slow_ranks(asked: Asked) -> Iterator[str]:
 
     if len(asked.words) != 1:
         raise CommandError("slow takes one file of measurements, or - for standard input")
-    made = asked.made()
+    layout = asked.layout()
     text = asked.text(asked.words[0])
-    values = read_measurements(text, made.world_size, asked.placement(made))
-    found = slow(values, made.every, worse=asked.options.worse)
+    values = read_measurements(text, layout.world_size, asked.placement(layout))
+    found = slow(values, layout.every, worse=asked.options.worse)
     rows = [
         [list(one.names), list(one.indices), one.value, one.times, list(one.ranks)] for one in found
     ]
@@ -73,7 +76,7 @@ def slow_ranks(asked: Asked) -> Iterator[str]:
         "slow",
         ["names", "indices", "value", "deviations", "ranks"],
         rows,
-        made=made,
+        layout=layout,
         before=[] if found else ["no rank, group or stage stands out"],
     ).printed(asked.format)
 

@@ -9,9 +9,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TextIO
 
-from groups.conventions import CONVENTIONS
+from groups.conventions import CONVENTIONS, OWN
 from groups.errors import LayoutError, quoted
-from groups.job import OWN, Job, Made
+from groups.job import Job
+from groups.layout import Layout
 from groups.mesh import MAX_RANKS, whole_number
 from groups.placement import Placement
 from groups.presets import LAYOUT, PRESETS
@@ -76,10 +77,10 @@ class Asked:
             raise CommandError("--run is of --args: give the file that holds the runs")
         return {}, {}
 
-    def made(self) -> Made:
+    def layout(self) -> Layout:
         return checked(self.wanted()[0])
 
-    def placement(self, made: Made) -> Placement | None:
+    def placement(self, layout: Layout) -> Placement | None:
         """Where the ranks stand by name, if --hosts says it.
 
         Errors: LayoutError for a text of no hosts, and for hosts too few or too many.
@@ -88,7 +89,7 @@ class Asked:
             return None
         from formats.hosts.placing import placement_of
 
-        return placement_of(self.hosts(), made.world_size, made.gpus_per_node)
+        return placement_of(self.hosts(), layout.world_size, layout.gpus_per_node)
 
     def hosts(self) -> Any:
         """The machines of --hosts, standing where --racks says (`formats.hosts.values.Hosts`)."""
@@ -116,15 +117,15 @@ class Asked:
             raise CommandError(f"cannot read {quoted(path)}: it is no UTF-8 text") from None
 
 
-def checked(job: Job) -> Made:
+def checked(job: Job) -> Layout:
     """The layout of a job. Errors: LayoutError whose alternatives are changes of it that work."""
     try:
-        return _made(job)
+        return _layout_of(job)
     except LayoutError as error:
         raise error.but(alternatives=_working(job, error.alternatives)) from None
 
 
-def _made(job: Job) -> Made:
+def _layout_of(job: Job) -> Layout:
     """The layout; a world that is too large is refused as its number of nodes."""
     nodes = whole_number(job.nodes, "nodes")
     gpus_per_node = whole_number(job.gpus_per_node, "gpus_per_node")
@@ -139,7 +140,7 @@ def _made(job: Job) -> Made:
             ],
             facts={"ranks": quoted(nodes * gpus_per_node), "limit": MAX_RANKS},
         )
-    return job.made()
+    return job.layout()
 
 
 def _working(job: Job, alternatives: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -149,7 +150,7 @@ def _working(job: Job, alternatives: Iterable[Mapping[str, Any]]) -> list[dict[s
         changes = {OF_MATHS.get(name, name): value for name, value in alternative.items()}
         own = {"framework": OWN} if "order" in changes else {}
         try:
-            _made(replace(job, **changes, **own))
+            _layout_of(replace(job, **changes, **own))
         except (LayoutError, TypeError):
             continue
         found.append(changes)

@@ -228,6 +228,12 @@ NANOTRON = (
     "src/nanotron/parallel/context.py"
 )
 
+OWN = "own"
+"""The framework of an order of one's own."""
+
+MEGATRONS = ("megatron", "megatron-pp-dp", OWN)
+"""Frameworks that Megatron's own rules and messages are about."""
+
 CONVENTIONS: dict[str, Convention] = {
     "megatron": Convention(
         name="Megatron Core",

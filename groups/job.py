@@ -1,53 +1,33 @@
 """A training job: its machines, its sizes, the framework that numbers its ranks, its groups.
 
-A `Job` is what is asked for; `Job.made()` is what it comes to: the dense grid, the expert grid if
-the framework has one, and every group by Megatron's name. Megatron's own rules count for Megatron
-and for an order of one's own; other frameworks have the groups of their axes.
+A `Job` is what is asked for; `Job.layout()` works it out: the dense grid, the expert grid if the
+framework has one, and every group by Megatron's name (`layout.Layout`). Megatron's own rules count
+for Megatron and for an order of one's own; other frameworks have the groups of their axes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from .conventions import CONVENTIONS, Convention, OwnAxis
+from .conventions import CONVENTIONS, MEGATRONS, OWN, Convention
 from .errors import LayoutError
 from .fitting import fit
 from .grouping import Grouping
+from .layout import Layout
 from .megatron.order import ORDER
 from .megatron.parallel_state import dense_groupings, groupings
 from .mesh import MAX_RANKS, Mesh, whole_number
 
-OWN = "own"
-"""The framework whose order is the job's own."""
-
-MEGATRONS = ("megatron", "megatron-pp-dp", OWN)
-"""Frameworks that Megatron's own rules and messages are about."""
-
-
-@dataclass(frozen=True)
-class Made:
-    """What a job comes to."""
-
-    framework: str
-    gpus_per_node: int
-    mesh: Mesh  # of dense layers
-    expert: Mesh | None  # of experts; None if the framework has no such grid
-    every: Mapping[str, Grouping]
-
-    @property
-    def world_size(self) -> int:
-        return self.mesh.world_size
-
 
 @dataclass(frozen=True)
 class Job:
-    """What is asked for; sizes are checked when it is made.
+    """What is asked for; sizes are checked when it is worked out.
 
-    >>> made = Job(nodes=2, gpus_per_node=8, tp=2, pp=2).made()
-    >>> str(made.mesh), str(made.expert), made.every["embd"].members(0).tolist()
+    >>> layout = Job(nodes=2, gpus_per_node=8, tp=2, pp=2).layout()
+    >>> str(layout.mesh), str(layout.expert), layout.every["embd"].members(0).tolist()
     ('tp2-cp1-dp4-pp2', 'etp2-ep1-edp4-pp2', [0, 8])
-    >>> str(Job(nodes=2, tp=2, cp=2, pp=2, framework="llama3").made().mesh)
+    >>> str(Job(nodes=2, tp=2, cp=2, pp=2, framework="llama3").layout().mesh)
     'tp2-cp2-pp2-dp2'
     """
 
@@ -64,15 +44,17 @@ class Job:
     levels: Sequence[int] | None = None
     hybrid: bool = False
 
-    def made(self) -> Made:
+    def layout(self) -> Layout:
         """Both grids and every group.
 
-        Errors: LayoutError about the size, order or framework that is wrong, with cures.
+        Errors: LayoutError about the size, order or framework that is wrong, with fixes.
         """
         nodes = whole_number(self.nodes, "nodes", maximum=MAX_RANKS)
         gpus_per_node = whole_number(self.gpus_per_node, "gpus_per_node", maximum=MAX_RANKS)
         mesh, expert, every = self._grids(nodes * gpus_per_node)
-        return Made(self.framework, gpus_per_node, mesh, expert, every)
+        levels = tuple(self.levels) if self.levels else None
+        order = self.order if self.framework == OWN else ORDER  # where it counts
+        return Layout(replace(self, levels=levels, order=order), mesh, expert, every)
 
     def _grids(self, world: int) -> tuple[Mesh, Mesh | None, dict[str, Grouping]]:
         sizes = {"tp": self.tp, "cp": self.cp, "pp": self.pp, "ep": self.ep}
@@ -160,45 +142,3 @@ def _refuse_missing_axes(convention: Convention, sizes: Mapping[str, object], wo
             alternatives=[{"pp": world}, {"framework": "megatron"}],
             facts={"framework": convention.name, "pp": sizes["pp"], "world": world},
         )
-
-
-# -- the framework's own names -------------------------------------------------------------------
-
-
-def own_groupings(made: Made) -> list[Grouping]:
-    """The axes of the framework under its own names, and the groups that it derives of them.
-
-    Megatron's own axes are those of its two grids.
-
-    >>> [one.name for one in own_groupings(Job(nodes=2, tp=2, pp=2, framework="deepspeed").made())]
-    ['model', 'data', 'pipe', 'expert', 'expert_data', 'slice', 'ds_model']
-    """
-    convention = CONVENTIONS["megatron" if made.framework == OWN else made.framework]
-    if made.framework in MEGATRONS:
-        names = [own.name for own in (*convention.axes, *convention.expert_axes)]
-        return [made.every[name] for name in dict.fromkeys(names)]
-    meshes = {"dense": _own_mesh(convention.mesh, convention.axes, made.mesh, made)}
-    if convention.expert_axes and made.expert is not None:
-        make, axes = convention.expert_mesh, convention.expert_axes
-        meshes["expert"] = _own_mesh(make, axes, made.expert, made)
-    asked = [(name, grid, name) for grid, mesh in meshes.items() for name in mesh.names]
-    asked += [(own.name, own.grid, own.kind) for own in convention.groups if own.grid in meshes]
-    found: dict[str, Grouping] = {}
-    for name, grid, kind in asked:
-        found.setdefault(name, Grouping(name, meshes[grid], kind))
-    return list(found.values())
-
-
-def _own_mesh(make: Callable[..., Mesh], axes: Sequence[OwnAxis], grid: Mesh, made: Made) -> Mesh:
-    """One of the framework's meshes with the sizes of ours; its data axis takes what remains."""
-    if "local" in {own.name for own in axes}:  # an axis of machines
-        return make(made.world_size, local=made.gpus_per_node)
-    of_grid = {"tp": "etp"} if "etp" in grid.names else {}
-    sizes = {
-        own.name: grid.size(of_grid.get(own.axis, own.axis)) for own in axes if own.axis != "dp"
-    }
-    return make(made.world_size, **sizes)
-
-
-def framework_name(framework: str) -> str:
-    return "Megatron Core" if framework == OWN else CONVENTIONS[framework].name

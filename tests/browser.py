@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 from PIL import Image
+from seen import Seen, seen
 
 from descriptions import JOB, PAGE, SECTIONS, VIEWS
 from groups import LayoutError, coordinates
@@ -20,7 +21,7 @@ from groups.grouping import Grouping
 from render import palette
 from render.scenes import groups as scene
 from views.base.messages import fix_label, sentence
-from views.base.resolve import Layout, from_preset, resolve
+from views.base.resolve import from_preset
 from views.base.state import State, fields_of
 from views.groups.hero import told_groups
 from views.groups.sentence import sentence_of
@@ -166,25 +167,25 @@ READ = """() => {
 }"""
 
 
-def drawn(layout: Layout) -> list[Any]:
+def drawn(layout: Seen) -> list[Any]:
     """The part of READ that pictures this layout: every group of every panel."""
     small = layout.world_size <= scene.PANEL_LIMIT
     sides = sides_of(layout)
     told = [str(layout.mesh)]
-    if any(one.mesh == layout.expert for one in told_groups(layout)):
+    if any(one.mesh == layout.expert for one in told_groups(layout, layout.shown)):
         told.append(str(layout.expert))
     # Beside another grid, groups of one rank are told in words alone.
     pictured = [one for one in layout.shown if len(sides) == 1 or one.size > 1]
     return [
         told,
         layout.gpus_per_node,
-        [[one.name, str(one.mesh)] for one in told_groups(layout)],
+        [[one.name, str(one.mesh)] for one in told_groups(layout, layout.shown)],
         [[one.name, groups_of(one), alone(one)] for one in pictured] if small else [],
-        [] if small else ["physical"] * len(by_grid(layout, told_groups(layout))),
+        [] if small else ["physical"] * len(by_grid(layout, told_groups(layout, layout.shown))),
     ]
 
 
-def sides_of(layout: Layout) -> list[list[Grouping]]:
+def sides_of(layout: Seen) -> list[list[Grouping]]:
     """What is shown of the dense grid, then of the expert grid, without an empty one."""
     dense = [one for one in layout.shown if one.mesh != layout.expert]
     expert = [one for one in layout.shown if one.mesh == layout.expert]
@@ -203,9 +204,9 @@ def alone(grouping: Grouping) -> list[int]:
     )
 
 
-def expect_layout(page: Page, controls: State | None = None, **changes: Any) -> Layout:
+def expect_layout(page: Page, controls: State | None = None, **changes: Any) -> Seen:
     """Wait until the page shows exactly this layout, and refuses nothing."""
-    layout = resolve(controls or State(**changes))
+    layout = seen(controls or State(**changes))
     sizes = [str(layout.world_size), f"{layout.mesh.size('dp'):,}"]
     expert = layout.expert
     if expert is not None and (
@@ -217,7 +218,7 @@ def expect_layout(page: Page, controls: State | None = None, **changes: Any) -> 
 
 
 def expect_refusal(
-    page: Page, controls: State, still: Layout | None = None, language: str = "en"
+    page: Page, controls: State, still: Seen | None = None, language: str = "en"
 ) -> LayoutError:
     """Wait until the page refuses these controls in words, over the last valid picture."""
     error = refusal_of(controls)
@@ -237,7 +238,7 @@ def expect_refusal(
 def refusal_of(controls: State) -> LayoutError:
     """The LayoutError of controls that cannot be."""
     try:
-        resolve(controls)
+        seen(controls)
     except LayoutError as error:
         return error
     raise AssertionError(f"{controls} is valid")
@@ -268,7 +269,7 @@ LIT = """() => [...document.querySelectorAll('svg.panel')].map((svg) => {
 })"""
 
 
-def expect_lit(page: Page, layout: Layout, rank: int | None, pinned: int | None = None) -> None:
+def expect_lit(page: Page, layout: Seen, rank: int | None, pinned: int | None = None) -> None:
     """Wait until exactly the groups of ``rank`` are lit, in every panel; itself, if in none."""
     wanted = [
         [
@@ -290,9 +291,9 @@ def expect_lit(page: Page, layout: Layout, rank: int | None, pinned: int | None 
         raise
 
 
-def members(layout: Layout, kind: str, rank: int) -> list[int]:
+def members(layout: Seen, kind: str, rank: int) -> list[int]:
     """The group of a rank, found by looking through all groups; empty if it is in none."""
-    known = {one.name: one for one in (*layout.shown, *told_groups(layout))}
+    known = {one.name: one for one in (*layout.shown, *told_groups(layout, layout.shown))}
     grouping = known[kind]
     found = [ranks for ranks in grouping.groups() if rank in ranks]
     assert len(found) <= 1
@@ -316,12 +317,12 @@ CARD = """() => {
 }"""
 
 
-def card_of(layout: Layout, rank: int, pinned: bool) -> dict[str, Any]:
+def card_of(layout: Seen, rank: int, pinned: bool) -> dict[str, Any]:
     """What the card must say about a rank, from the groups themselves."""
     node, local = divmod(rank, layout.gpus_per_node)
     stage = coordinates(layout.mesh, rank)["pp"]
     groups = []
-    for one in told_groups(layout):
+    for one in told_groups(layout, layout.shown):
         ranks = members(layout, one.name, rank)
         if not ranks:
             groups.append([one.name, "", JOB["in_none"]["en"], ""])
@@ -338,7 +339,7 @@ def card_of(layout: Layout, rank: int, pinned: bool) -> dict[str, Any]:
     }
 
 
-def expect_card(page: Page, layout: Layout, rank: int, pinned: bool = False) -> None:
+def expect_card(page: Page, layout: Seen, rank: int, pinned: bool = False) -> None:
     """Wait until the card tells about this rank, and everything that it must."""
     expect(page.locator(".told .gpu b")).to_have_text(f"GPU {rank}")
     next_frame(page)
@@ -350,9 +351,9 @@ def expect_card(page: Page, layout: Layout, rank: int, pinned: bool = False) -> 
     expect(answer).to_have_text(sentence_of(layout, rank, "en"))
 
 
-def overviews(layout: Layout, rank: int = 0, grid: int = 0) -> tuple[scene.Overview, ...]:
+def overviews(layout: Seen, rank: int = 0, grid: int = 0) -> tuple[scene.Overview, ...]:
     """The scenes of one grid's pictures: the logical mesh and the nodes."""
-    _, mesh, shown = by_grid(layout, told_groups(layout))[grid]
+    _, mesh, shown = by_grid(layout, told_groups(layout, layout.shown))[grid]
     return scene.overviews(mesh, shown, layout.gpus_per_node, rank)[1:]
 
 
@@ -361,9 +362,7 @@ def picture_of(page: Page, view: str, grid: int = 0) -> Locator:
     return page.locator(f'svg.overview[data-view="{view}"]').nth(grid)
 
 
-def expect_marks(
-    page: Page, layout: Layout, rank: int, theme: str = "light", grid: int = 0
-) -> None:
+def expect_marks(page: Page, layout: Seen, rank: int, theme: str = "light", grid: int = 0) -> None:
     """Both pictures of a grid mark exactly the groups of this rank, the smallest on top."""
     for view in overviews(layout, rank, grid):
         picture = picture_of(page, view.view, grid)
@@ -437,7 +436,7 @@ def choose(page: Page, control: str, label: str) -> None:
     box(page, control).select_option(label=label)
 
 
-def choose_preset(page: Page, preset: str) -> Layout:
+def choose_preset(page: Page, preset: str) -> Seen:
     """Pick a published layout, and wait until it is shown."""
     box(page, "preset").select_option(value=preset)
     return expect_layout(page, from_preset(preset))

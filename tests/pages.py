@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from groups import LayoutError
+from groups.layout import Layout
 from views.base.link import from_sent, to_sent
-from views.base.resolve import Layout, from_preset, resolve
+from views.base.resolve import from_preset, resolve
 from views.base.state import FIELDS, State
 from views.page import VIEWS, Answer, answer
 

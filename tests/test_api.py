@@ -195,13 +195,13 @@ def test_process_groups_are_megatrons(client):
     groups = {name: one["groups"] for name, one in found["groups"].items()}
     assert groups == {name: wanted[name].tolist() for name in ("dp", "tp", "embd")}
     every = json.loads(client("process_groups", **SMALL))["groups"]
-    assert list(every) == list(Job(**SMALL).made().every)
+    assert list(every) == list(Job(**SMALL).layout().every)
 
 
 def test_an_endpoint_takes_every_parameter_of_a_layout(client):
     job = {"nodes": 4, "tp": 2, "pp": 2, "ep": 4, "etp": 1, "instances": 2}
     found = json.loads(client("process_groups", names="ep intra-dist-opt", **job))
-    every = Job(**job).made().every
+    every = Job(**job).layout().every
     assert {name: one["groups"] for name, one in found["groups"].items()} == {
         name: every[name].groups().tolist() for name in ("ep", "intra-dist-opt")
     }
@@ -214,7 +214,7 @@ def test_an_endpoint_takes_every_parameter_of_a_layout(client):
 def test_the_rank_table_has_every_rank(client):
     found = json.loads(client("rank_table", **SMALL))
     assert found["schema"] == "parallel-ranks"
-    assert found == json.loads(ranks_json(Job(**SMALL).made()))
+    assert found == json.loads(ranks_json(Job(**SMALL).layout()))
     assert len(found["ranks"]) == 8
 
 
@@ -295,7 +295,7 @@ def test_what_is_read_says_where_it_stands(client):
 def test_the_check_is_a_script_about_the_job(client):
     text = client("cluster_check", names="tp pp", megabytes=1, **SMALL)
     ast.parse(text)
-    assert text == check_script(Job(**SMALL).made(), ["tp", "pp"], megabytes=1)
+    assert text == check_script(Job(**SMALL).layout(), ["tp", "pp"], megabytes=1)
     assert "\nWORLD_SIZE = 8\n" in text
 
 

@@ -19,10 +19,9 @@ from training.collectives.operations import OPERATIONS
 from training.models import MODELS
 from training.pipeline import SCHEDULES
 from views.api import ENDPOINTS
-from views.base.resolve import Layout
 from views.base.state import State
+from views.base.trained import trained_of
 from views.collectives.api import MOST_NUMBERS, MOST_RANKS
-from views.memory.inputs import problem_of
 
 TESTS = Path(__file__).parent
 OURS = ("collective", "pipeline_schedule", "memory_per_rank", "traffic_per_step", "better_layouts")
@@ -554,11 +553,11 @@ def test_numbers_that_the_client_would_not_send_are_refused_in_words(client, ask
 
 @pytest.mark.parametrize("changes", [{"tp": 16}, {"global_batch": 3}, {"vpp": 3}, {"zero": 9}])
 def test_the_sentence_is_that_of_the_page(client, changes):
-    made = Job(nodes=2, tp=changes.get("tp", 8), pp=1).made()
+    layout = Job(nodes=2, tp=changes.get("tp", 8), pp=1).layout()
     columns = {name: str(size) for name, size in changes.items() if name not in ("zero", "tp")}
     zero = {"zero": str(changes["zero"])} if "zero" in changes else {}
     with pytest.raises(LayoutError) as page:
-        problem_of(Layout.of(made), State(**columns), State(**zero)).stages()
+        trained_of(layout, State(**columns, **zero)).stages()
     with pytest.raises(RefusedError) as refusal:
         client("memory_per_rank", **{"tp": 8, **changes})
     assert str(refusal.value).startswith(page.value.what)

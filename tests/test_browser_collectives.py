@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from render.svg.groups import style
-from views.base.resolve import resolve
+from views.base.context import Context
 from views.base.state import State
 from views.collectives.view import collectives_html
 from views.gradio.widgets import VIEWS
@@ -26,7 +26,7 @@ FOUR = State(nodes=1, gpus_per_node="4", tp=4, pp=1)
 
 def view(language: str = "en", controls: State = FOUR, **asked: str) -> str:
     state = replace(controls, **asked)
-    return collectives_html(resolve(state), state, language)
+    return collectives_html(Context.of(replace(state, lang=language)))
 
 
 @pytest.fixture

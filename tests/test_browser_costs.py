@@ -27,12 +27,11 @@ from training.traffic.matrix import matrix
 from training.traffic.per_step import exposed_by_kind
 from views.base.resolve import resolve
 from views.base.state import State
+from views.base.trained import GIB, trained_of
 from views.base.units import bytes_text, seconds_text
 from views.compare.costs import ROWS
 from views.memory.bars import gib
-from views.memory.inputs import GIB, problem_of
 from views.search.view import job_of
-from views.traffic.inputs import question_of
 from views.traffic.view import rows_of
 
 pytestmark = pytest.mark.browser
@@ -56,7 +55,7 @@ def test_a_model_that_does_not_fit_is_made_to_fit_in_one_click(shared_page):
     controls = State(nodes=4, tp=4, pp=2)
     follow(page, replace(controls, view="memory", cluster="hgx-h800"))
     box(page, "model").select_option("llama3-70b")
-    before = problem_of(resolve(controls), replace(controls, model=LLAMA)).stages()
+    before = trained_of(resolve(controls), replace(controls, model=LLAMA)).stages()
     verdict = page.locator(".memory-verdict")
     expect(verdict).to_contain_text(f"needs {gib(largest(before).total)}")
     assert largest(before).total > 80 * GIB
@@ -94,7 +93,7 @@ def test_zero_stages_are_chosen_from_their_table_for_the_pinned_rank(shared_page
     state = State(nodes=4, tp=4, pp=2, view="memory", model=LLAMA, rank="21")
     follow(page, state)
     layout = resolve(state)
-    problem = problem_of(layout, state)
+    problem = trained_of(layout, state)
     ranks = layout.every["dp-cp"].members(21).tolist()
     stage = 1  # of rank 21 of 32, with 16 ranks a stage
     expect(page.locator("#picture")).to_contain_text(f"Rank 21 (PP {stage}) shares")
@@ -123,7 +122,7 @@ SMALL = State(nodes=2, tp=2, pp=2, layers="32", global_batch="64")
 
 
 def question(state):
-    return question_of(resolve(state), state)
+    return trained_of(resolve(state), state)
 
 
 def test_bytes_of_every_kind_and_pair_are_those_of_the_maths(shared_page):
@@ -131,7 +130,7 @@ def test_bytes_of_every_kind_and_pair_are_those_of_the_maths(shared_page):
     follow(page, replace(SMALL, view="traffic"))
     box(page, "cluster").select_option("dgx-a100")
     asked, layout = question(replace(SMALL, cluster="dgx-a100")), resolve(SMALL)
-    rows = rows_of(layout, asked, [one.parameters for one in asked.problem.stages()])
+    rows = rows_of(layout, asked, [one.parameters for one in asked.stages()])
     expect(page.locator(".traffic-job")).to_contain_text(asked.cluster.name)
     kinds = cells(page, ".traffic > .traffic-table")
     exposed = exposed_by_kind(rows)
@@ -206,7 +205,7 @@ def test_a_better_layout_is_opened_in_one_click_and_compared_with_the_one_before
     sides = []
     for state in (start, opened):
         now = question(state)
-        sides.append(worked_out(job_of(resolve(state), now), now.problem.split))
+        sides.append(worked_out(job_of(resolve(state), now), now.split))
     expect(page.locator(".costs tbody tr")).to_have_count(len(ROWS))
     assert cells(page, ".costs") == {
         PAGE[name]["en"]: [say(side) for side in sides] for name, say in ROWS.items()

@@ -31,7 +31,7 @@ from formats.launch.args import emit, parse
 from groups import LayoutError
 from views.base.link import from_query, to_query
 from views.base.messages import sentence
-from views.base.resolve import from_preset, job_of, resolve
+from views.base.resolve import from_preset, resolve
 from views.base.state import State
 from views.column import preset_states
 from views.launch.view import check_text, with_pasted
@@ -190,7 +190,7 @@ def test_copied_are_exactly_the_command_and_the_check_script(open_page, server):
     buttons = page.locator(".command .copy")
     buttons.first.click()
     expect(buttons.first).to_have_text(PAGE["copied"]["en"])
-    assert page.evaluate(copied) == emit(job_of(controls), {"layers": 32}, "megatron")
+    assert page.evaluate(copied) == emit(resolve(controls).job, {"layers": 32}, "megatron")
     # On plain http there is no clipboard to write to: the text is copied by selecting it.
     page.evaluate(
         "() => { navigator.clipboard.writeText = () => Promise.reject(new Error('closed')); }"

@@ -23,13 +23,13 @@ from browser import (
     unfold,
     values,
 )
+from seen import seen
 
 from descriptions import CONTROLS, DP_KINDS, JOB, PAGE, SHELL, TYPES, VIEWS, kind_of
 from groups.conventions import CONVENTIONS
 from groups.presets import PRESETS
 from views.api import ENDPOINTS
 from views.base.messages import sentence
-from views.base.resolve import resolve
 from views.base.state import State
 from views.column import SIZES
 from views.head import PLACES
@@ -356,7 +356,7 @@ def test_every_picture_and_every_input_has_a_name_and_a_refusal_is_an_alert(open
     assert page.locator("h1").count() == 1
     expect(page.get_by_role("alert")).to_have_count(0)
     type_in(page, "tp", "3")
-    error = expect_refusal(page, State(tp=3), still=resolve(State()))
+    error = expect_refusal(page, State(tp=3), still=seen(State()))
     expect(page.get_by_role("alert")).to_have_count(1)
     expect(page.get_by_role("alert")).to_contain_text(sentence(error, "en"))
 

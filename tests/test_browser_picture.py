@@ -362,7 +362,7 @@ def test_the_script_marks_a_gpu_s_groups_as_the_server_draws_them(open_page, fra
     for rank in (0, 13, 31):
         page.locator(f'svg.job .j[data-r="{rank}"]').hover()
         expect_card(page, layout, rank)
-        drawn = picture_html(layout, "en", rank)
+        drawn = picture_html(layout, layout.shown, "auto", "en", rank)
         page.evaluate(
             """(html) => {
               const holder = document.createElement('div');

@@ -31,12 +31,13 @@ from browser import (
     type_sizes,
     values,
 )
+from seen import seen
 
 from descriptions import CONTROLS, PAGE, TYPES, counted
 from groups.conventions import CONVENTIONS
 from groups.moves import moves
 from render.scenes import groups as scene
-from views.base.resolve import from_preset, resolve
+from views.base.resolve import from_preset
 from views.base.state import State
 
 pytestmark = pytest.mark.browser
@@ -88,7 +89,7 @@ def test_another_framework_shows_what_its_order_moves(open_page):
     expect(page.locator(".strip")).to_have_count(0)
     choose(page, "framework", CONVENTIONS["llama3"].name)
     controls = State(nodes=4, framework="llama3")
-    layout, megatron = expect_layout(page, controls), resolve(State(nodes=4))
+    layout, megatron = expect_layout(page, controls), seen(State(nodes=4))
     strip = PAGE["strip"]["en"].format(order=megatron.order, kinds="dp, pp")
     expect(page.locator(".strip")).to_contain_text(strip)
     expect(box(page, "versus")).to_have_count(0)
@@ -101,7 +102,7 @@ def test_another_framework_shows_what_its_order_moves(open_page):
     # Against a typed order; and an order that cannot be is refused here, not beside the controls.
     type_in(page, "versus_order", "dp-tp-cp-ep-pp")
     expect(page.locator(".moves th").nth(2)).to_contain_text("dp-tp-")
-    other = resolve(controls.changed({"order": "dp-tp-cp-ep-pp"}))
+    other = seen(controls.changed({"order": "dp-tp-cp-ep-pp"}))
     expect_comparison(page, layout, other)
     # A GPU pinned here lights up in both pictures of every kind.
     page.locator(".pair").first.locator('.c[data-r="9"]').first.click()
@@ -299,7 +300,7 @@ def test_the_rank_card_of_a_clicked_gpu_fills_up_with_the_model(open_page):
     type_in(page, "global_batch", "8")
     expect(page.locator("dl.rank")).to_contain_text(counted(2, "microbatch", "en"))
     assert "12-23" in facts(page)[stage]
-    place = resolve(State(ep=4)).every["ep"].members(9).tolist().index(9)
+    place = seen(State(ep=4)).every["ep"].members(9).tolist().index(9)
     assert f"{16 * place}-{16 * place + 15}" in facts(page)[experts]
     assert re.search(r"\b0, 4\b", facts(page)[samples])  # dp rank 0 of 4
     # A number that does not fit is said where it counts; the rest stays.
@@ -337,7 +338,7 @@ def test_pasted_log_lines_lead_to_the_group_that_hangs(open_page, server):
         PAGE["together_exact"]["en"].format(kind="pp = embd", index=1)
     )
     rows = rows_of(page, "shared")
-    every = resolve(State()).every
+    every = seen(State()).every
     holding = {name for name, one in every.items() if one.size > 1 and 9 in one.members(1).tolist()}
     assert {name for row in rows for name in row[0].split()} == holding
     sizes = [int(row[2]) for row in rows]

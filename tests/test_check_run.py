@@ -20,7 +20,8 @@ from check_jobs import JOBS, PLAIN, lists, loaded
 
 from formats.check.script import check_script
 from groups.grouping import Grouping
-from groups.job import Job, Made
+from groups.job import Job
+from groups.layout import Layout
 
 # -- started without torch -----------------------------------------------------------------------
 
@@ -29,9 +30,9 @@ from groups.job import Job, Made
 def script(tmp_path):
     """Writes a script for a job to a file."""
 
-    def written(made: Made, names=None) -> str:
+    def written(layout: Layout, names=None) -> str:
         path = tmp_path / "check_groups.py"
-        path.write_text(check_script(made, names, megabytes=1), encoding="utf-8")
+        path.write_text(check_script(layout, names, megabytes=1), encoding="utf-8")
         return str(path)
 
     return written
@@ -51,9 +52,9 @@ def started(path: str, *options: str, **environment: str) -> subprocess.Complete
 
 
 def test_list_prints_every_group_without_torch(script):
-    made = JOBS["cut: levels"]
-    done = started(script(made, ["tp", "hcp-l1"]), "--list", "--kinds", "hcp-l1")
-    groups = made.every["hcp-l1"].groups().tolist()
+    layout = JOBS["cut: levels"]
+    done = started(script(layout, ["tp", "hcp-l1"]), "--list", "--kinds", "hcp-l1")
+    groups = layout.every["hcp-l1"].groups().tolist()
     assert done.stdout.splitlines() == [
         " ".join(["hcp-l1", str(number), *map(str, ranks)]) for number, ranks in enumerate(groups)
     ]
@@ -237,9 +238,9 @@ def table(shown: str) -> list[list[str]]:
 
 @pytest.mark.usefixtures("torch")
 def test_torchrun_finds_8_ranks_as_the_layout_says(script):
-    made = Job(tp=2, cp=2, pp=2, ep=2, etp=1).made()
+    layout = Job(tp=2, cp=2, pp=2, ep=2, etp=1).layout()
     command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "8"]
-    done = run([*command, script(made, ["tp", "pp", "ep", "tp-dp-cp", "cp", "etp"])])
+    done = run([*command, script(layout, ["tp", "pp", "ep", "tp-dp-cp", "cp", "etp"])])
     assert done.returncode == 0, done.stderr
     assert table(done.stdout) == [
         ["tp", "all-reduce", "2", "4", "ok"],
@@ -263,24 +264,24 @@ def test_torchrun_finds_8_ranks_as_the_layout_says(script):
 @pytest.mark.usefixtures("torch")
 def test_16_processes_make_cut_thinned_joined_and_uneven_groups(script):
     job = Job(gpus_per_node=16, tp=2, cp=4, pp=2, levels=(2, 2), instances=2)
-    made = job.made()
-    shown, problems, statuses = forked(16, script(made), "--megabytes", "0")
+    layout = job.layout()
+    shown, problems, statuses = forked(16, script(layout), "--megabytes", "0")
     assert statuses == [0] * 16, problems
     assert "All as the layout says: 16 ranks" in shown
     assert ["embd", "all-reduce", "2", "8", "ok"] in table(shown)
     assert ["intra-dist-opt", "all-reduce", "8", "2", "ok"] in table(shown)
     assert ["hcp-l1", "all-reduce", "2", "8", "ok"] in table(shown)
     assert {row[0] for row in table(shown)} == {
-        name for name, grouping in made.every.items() if grouping.size > 1
+        name for name, grouping in layout.every.items() if grouping.size > 1
     }
 
 
 @pytest.mark.usefixtures("torch")
 def test_thinned_and_short_groups_leave_some_ranks_out(script):
-    made = Job(gpus_per_node=6, pp=6).made()
-    runs = Grouping("runs", made.mesh, "pp", length=4)  # 0-3 and 4, 5
-    ends = replace(made.every["embd"], places=(0, 5))
-    path = script(replace(made, every={"embd": ends, "runs": runs}))
+    layout = Job(gpus_per_node=6, pp=6).layout()
+    runs = Grouping("runs", layout.mesh, "pp", length=4)  # 0-3 and 4, 5
+    ends = replace(layout.every["embd"], places=(0, 5))
+    path = script(replace(layout, every={"embd": ends, "runs": runs}))
     shown, problems, statuses = forked(6, path)
     assert statuses == [0] * 6, problems
     assert table(shown) == [
@@ -291,7 +292,7 @@ def test_thinned_and_short_groups_leave_some_ranks_out(script):
 
 @pytest.mark.usefixtures("torch")
 def test_two_nodes_on_one_host_are_told(script):
-    shown, problems, statuses = forked(4, script(Job(nodes=2, gpus_per_node=2).made(), ["dp"]))
+    shown, problems, statuses = forked(4, script(Job(nodes=2, gpus_per_node=2).layout(), ["dp"]))
     assert statuses == [1, 0, 0, 0], problems
     assert table(shown) == [["dp", "all-reduce", "4", "1", "ok"]]
     placement, local = shown.split("Differs from the layout:\n")[1].splitlines()
@@ -311,7 +312,7 @@ dist.new_group = new_group
 @pytest.mark.usefixtures("torch")
 def test_groups_of_other_ranks_are_told_and_not_measured(script):
     """Ranks 1 and 2 change places in every group of two."""
-    path = script(Job(gpus_per_node=4, tp=2).made(), ["tp", "tp-dp", "dp"])
+    path = script(Job(gpus_per_node=4, tp=2).layout(), ["tp", "tp-dp", "dp"])
     shown, problems, statuses = forked(4, path, change=SWAPPED)
     assert statuses == [1, 0, 0, 0], problems
     rows = table(shown)
@@ -340,7 +341,7 @@ dist.all_reduce = all_reduce
 
 @pytest.mark.usefixtures("torch")
 def test_a_hang_names_the_kind_and_the_group(script):
-    path = script(Job(gpus_per_node=4, tp=2).made(), ["tp"])
+    path = script(Job(gpus_per_node=4, tp=2).layout(), ["tp"])
     shown, problems, statuses = forked(4, path, "--timeout", "10", change=HANGING)
     assert set(statuses) == {3}
     told = sorted(line.split(": ", 1) for line in problems.splitlines() if "no answer" in line)
@@ -365,7 +366,7 @@ def test_torchrun_with_a_wrong_number_of_ranks_gets_one_sentence(script):
 def test_the_template_is_itself_a_script_for_its_example():
     text = (Path(__file__).parent.parent / "formats" / "check" / "template.py").read_text()
     example = loaded(text)
-    made = Job(nodes=2, tp=2, pp=2).made()
+    layout = Job(nodes=2, tp=2, pp=2).layout()
     assert [kind.name for kind in example.KINDS] == ["tp", "dp", "pp"]
     for kind in example.KINDS:
-        assert example.groups_of(kind) == lists(made.every[kind.name].groups())
+        assert example.groups_of(kind) == lists(layout.every[kind.name].groups())

@@ -14,20 +14,21 @@ from hypothesis import strategies as st
 from formats.check.script import ALSO, MAX_MEGABYTES, check_script
 from groups import LayoutError, parse_mesh
 from groups.grouping import Grouping
-from groups.job import Job, Made
+from groups.job import Job
+from groups.layout import Layout
 from groups.presets import PRESETS
 
 # -- the groups that it makes --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("made", JOBS.values(), ids=JOBS)
-def test_the_script_makes_the_groups_of_every_name(made):
-    script = loaded(check_script(made, made.every))
-    assert [kind.name for kind in script.KINDS] == list(made.every)
+@pytest.mark.parametrize("layout", JOBS.values(), ids=JOBS)
+def test_the_script_makes_the_groups_of_every_name(layout):
+    script = loaded(check_script(layout, layout.every))
+    assert [kind.name for kind in script.KINDS] == list(layout.every)
     for kind in script.KINDS:
-        assert script.groups_of(kind) == lists(made.every[kind.name].groups()), kind
-    assert made.world_size == script.WORLD_SIZE
-    assert made.gpus_per_node == script.GPUS_PER_NODE
+        assert script.groups_of(kind) == lists(layout.every[kind.name].groups()), kind
+    assert layout.world_size == script.WORLD_SIZE
+    assert layout.gpus_per_node == script.GPUS_PER_NODE
 
 
 def test_the_script_makes_the_groups_of_every_published_layout():
@@ -37,11 +38,11 @@ def test_the_script_makes_the_groups_of_every_published_layout():
             continue
         sizes = ("nodes", "gpus_per_node", "tp", "cp", "pp", "ep", "etp", "framework")
         job = Job(**{name: getattr(preset, name) for name in sizes})
-        made = job.made()
-        script = loaded(check_script(made))
+        layout = job.layout()
+        script = loaded(check_script(layout))
         checked += 1
         for kind in script.KINDS:
-            assert script.groups_of(kind) == lists(made.every[kind.name].groups()), (preset, kind)
+            assert script.groups_of(kind) == lists(layout.every[kind.name].groups()), (preset, kind)
     assert checked > 20
 
 
@@ -73,8 +74,8 @@ def drawn(draw) -> Grouping:
 @settings(deadline=None)
 @given(st.composite(drawn)())
 def test_the_script_makes_the_groups_of_any_request(grouping):
-    made = Made("megatron", 1, grouping.mesh, None, {"any": grouping})
-    script = loaded(check_script(made, ["any"]))
+    layout = Layout(Job(gpus_per_node=1), grouping.mesh, None, {"any": grouping})
+    script = loaded(check_script(layout, ["any"]))
     assert script.groups_of(script.KINDS[0]) == lists(grouping.groups())
 
 
@@ -87,10 +88,10 @@ def test_a_kind_says_all_that_a_grouping_says():
 
 
 def test_left_out_names_are_all_that_have_something_to_send():
-    made = JOBS["a plain one"]
-    script = loaded(check_script(made))
+    layout = JOBS["a plain one"]
+    script = loaded(check_script(layout))
     assert [kind.name for kind in script.KINDS] == [
-        name for name, grouping in made.every.items() if grouping.size > 1
+        name for name, grouping in layout.every.items() if grouping.size > 1
     ]
     assert "cp" not in [kind.name for kind in script.KINDS]
 
@@ -116,9 +117,9 @@ def test_what_training_does_besides_all_reduce_is_measured_too():
 # -- the text of it ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("made", JOBS.values(), ids=JOBS)
-def test_the_script_is_python_3_8_and_needs_torch_only(made):
-    tree = ast.parse(check_script(made), feature_version=(3, 8))
+@pytest.mark.parametrize("layout", JOBS.values(), ids=JOBS)
+def test_the_script_is_python_3_8_and_needs_torch_only(layout):
+    tree = ast.parse(check_script(layout), feature_version=(3, 8))
     modules = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -130,7 +131,7 @@ def test_the_script_is_python_3_8_and_needs_torch_only(made):
 
 def test_the_script_is_for_its_job_from_the_first_lines_on():
     text = check_script(
-        Job(nodes=4, gpus_per_node=4, tp=2, pp=2, framework="own").made(),
+        Job(nodes=4, gpus_per_node=4, tp=2, pp=2, framework="own").layout(),
         megabytes=16,
         job_text="torchrun --nnodes 4 \\\n  pretrain_gpt.py  # 训练",
     )
@@ -153,8 +154,8 @@ def test_the_script_is_for_its_job_from_the_first_lines_on():
 
 
 def test_the_script_of_131072_ranks_is_as_short_as_any():
-    large = Job(nodes=16384, tp=8, cp=4, pp=16, ep=64, etp=1, instances=2, levels=(2, 2)).made()
-    small = Job(nodes=16, tp=8, cp=4, pp=2, ep=8, etp=1, instances=2, levels=(2, 2)).made()
+    large = Job(nodes=16384, tp=8, cp=4, pp=16, ep=64, etp=1, instances=2, levels=(2, 2)).layout()
+    small = Job(nodes=16, tp=8, cp=4, pp=2, ep=8, etp=1, instances=2, levels=(2, 2)).layout()
     longer = len(check_script(large)) - len(check_script(small))
     assert -100 < longer < 100
     script = loaded(check_script(large, ["dp-cp"]))

@@ -21,6 +21,7 @@ from texts.collectives import COLLECTIVES_CONTROLS, COLLECTIVES_PAGE, COLLECTIVE
 from training.collectives import walkthrough
 from training.collectives.algorithms import ALGORITHMS
 from training.collectives.operations import OPERATIONS
+from views.base.context import Context
 from views.base.resolve import resolve
 from views.base.state import State, fields_of
 from views.collectives.buckets import SCHEMES
@@ -43,7 +44,7 @@ def watching(**inputs) -> State:
 
 
 def shown(state=USUAL, language="en") -> str:
-    return collectives_html(resolve(state), state, language)
+    return collectives_html(Context.of(replace(state, lang=language)))
 
 
 def plain(page: str) -> str:

@@ -21,8 +21,8 @@ from cli.command import COMMANDS, run
 from cli.options import FIELDS, PROGRAM
 from formats.documents.exports import groups_csv, groups_json, ranks_csv, ranks_json
 from formats.documents.headings import groups_by_name
-from groups.conventions import CONVENTIONS
-from groups.job import OWN, Job
+from groups.conventions import CONVENTIONS, OWN
+from groups.job import Job
 from groups.presets import PRESETS
 
 ROOT = Path(__file__).parent.parent
@@ -90,24 +90,24 @@ def test_options_and_names_stand_in_any_order(command):
 
 def test_without_names_all_groups_are_printed():
     lines = answered(SIXTEEN).lines
-    made = JOB.made()
-    assert len(lines) == sum(one.num_groups for one in made.every.values())
-    assert list(dict.fromkeys(line.split()[0] for line in lines)) == list(made.every)
+    layout = JOB.layout()
+    assert len(lines) == sum(one.num_groups for one in layout.every.values())
+    assert list(dict.fromkeys(line.split()[0] for line in lines)) == list(layout.every)
 
 
 def test_the_documents_are_those_of_the_exports():
-    made = JOB.made()
-    assert answered(f"{SIXTEEN} --format json").out == groups_json(made)
-    assert answered(f"{SIXTEEN} --format csv tp dp").out == groups_csv(made, ["tp", "dp"])
-    assert answered(f"ranks {SIXTEEN} --format csv").out == ranks_csv(made)
-    assert answered(f"ranks {SIXTEEN} --format json pp").out == ranks_json(made, ["pp"])
+    layout = JOB.layout()
+    assert answered(f"{SIXTEEN} --format json").out == groups_json(layout)
+    assert answered(f"{SIXTEEN} --format csv tp dp").out == groups_csv(layout, ["tp", "dp"])
+    assert answered(f"ranks {SIXTEEN} --format csv").out == ranks_csv(layout)
+    assert answered(f"ranks {SIXTEEN} --format json pp").out == ranks_json(layout, ["pp"])
 
 
 def test_no_group_is_called_as_a_command_is():
     for framework in CONVENTIONS:
         sizes = {"pp": 8} if framework == "gpipe" else {}
-        made = Job(framework=framework, **sizes).made()
-        names = {name.removeprefix("own.") for name in groups_by_name(made)}
+        layout = Job(framework=framework, **sizes).layout()
+        names = {name.removeprefix("own.") for name in groups_by_name(layout)}
         assert not names & set(COMMANDS)
 
 
@@ -141,7 +141,7 @@ def job_of(command: str) -> Job:
     ],
 )
 def test_options_are_the_fields_of_a_job(command, job):
-    assert job_of(command).made().every == job.made().every
+    assert job_of(command).layout().every == job.layout().every
 
 
 def test_every_field_of_a_job_has_its_option():

@@ -13,10 +13,10 @@ from training.search import Candidate, worked_out
 from views.base.link import to_query
 from views.base.resolve import resolve
 from views.base.state import State
+from views.base.trained import trained_of
 from views.compare.costs import ROWS
 from views.page import answer
 from views.search.view import job_of
-from views.traffic.inputs import question_of
 
 EIGHT = State(nodes=16, tp=4, pp=8, layers="80")
 FOUR = State(nodes=16, tp=8, pp=4, layers="80")
@@ -39,9 +39,9 @@ def costs(picture: str) -> list[list[str]]:
 
 def alone(controls: State) -> tuple[Candidate, int]:
     """A layout worked out by itself, and the samples of its step."""
-    question = question_of(resolve(controls), controls)
+    question = trained_of(resolve(controls), controls)
     job = job_of(resolve(controls), question)
-    return worked_out(job, question.problem.split), job.global_batch
+    return worked_out(job, question.split), job.global_batch
 
 
 def test_both_are_worked_out_for_the_batch_of_the_one_on_screen():

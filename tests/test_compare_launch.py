@@ -11,20 +11,22 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from seen import seen
 
 from descriptions import LANGUAGES, LAUNCH_NOTES, PAGE, TARGET_NAMES
 from formats.check.script import check_script
 from formats.launch.args import MAX_TEXT, TARGETS, emit, parse
 from formats.launch.schemas import SCHEMAS
 from groups import LayoutError
-from groups.job import Made
+from groups.layout import Layout
 from groups.presets import PRESETS
 from texts.launch import note_text
+from views.base.context import Context
 from views.base.link import to_query
 from views.base.messages import sentence
-from views.base.resolve import MODEL, Layout, from_preset, job_of, resolve
+from views.base.resolve import MODEL, from_preset
 from views.base.state import State, parse_number
-from views.compare.view import kept_layout
+from views.compare.view import kept_context
 from views.launch.view import ASKED, SHOWN_ITEMS, check_text, counts_as, read_pasted, with_pasted
 from views.page import answer
 
@@ -150,7 +152,7 @@ def moved(one: Layout, other: Layout, name: str) -> str:
 @pytest.mark.parametrize("swapped", [False, True])
 def test_groups_moved_ranks_and_crossings_are_those_of_the_lists(before, after, swapped):
     before, after = (after, before) if swapped else (before, after)
-    one, other = resolve(before), resolve(after)
+    one, other = seen(before), seen(after)
     names = dict.fromkeys((*one.every, *other.every))
     above_one = [
         name
@@ -177,7 +179,7 @@ def test_groups_moved_ranks_and_crossings_are_those_of_the_lists(before, after, 
 def test_both_layouts_are_drawn_side_by_side():
     page = compared(State(tp=4), link(State()))
     before, after = re.findall(r'<div class="grid">(.*?)</div>', page, re.DOTALL)
-    for side, layout in ((before, resolve(State())), (after, resolve(State(tp=4)))):
+    for side, layout in ((before, seen(State())), (after, seen(State(tp=4)))):
         kinds = re.findall(r'<svg class="panel" data-kind="([^"]+)"', side)
         assert tuple(kinds) == layout.kinds
         for kind, cells in zip(kinds, side.split("<svg ")[1:], strict=True):
@@ -214,14 +216,14 @@ def test_large_worlds_are_drawn_as_overviews():
     ],
 )
 def test_a_layout_is_kept_as_an_address_or_its_query(kept):
-    controls, layout = kept_layout(kept)
-    assert (controls, layout) == (State(tp=4), resolve(State(tp=4)))
+    before = kept_context(Context.of(State(kept=kept)))
+    assert before.state == State(tp=4, kept=kept)
     assert table(compared(State(), kept), "sizes")["tp"] == ["4", "2"]
 
 
 def test_the_bare_address_is_the_page_as_it_starts():
     for kept in ("https://host.example/", "?", "?v=2"):
-        assert kept_layout(kept)[0] == State()
+        assert kept_context(Context.of(State(tp=4, kept=kept))).state == State(kept=kept)
 
 
 HOSTILE = [
@@ -236,7 +238,7 @@ def test_what_is_no_link_is_said_in_words(language):
     for kept in HOSTILE:
         page = compared(State(), kept, language)
         with pytest.raises(LayoutError) as error:
-            kept_layout(kept)
+            kept_context(Context.of(State(kept=kept)))
         assert error.value.code == "bad-link"
         assert refusal(page) == sentence(error.value, language)
         assert "<script" not in page
@@ -247,7 +249,7 @@ def test_what_is_no_link_is_said_in_words(language):
 def test_a_kept_layout_that_cannot_be_is_said_in_words_and_by_megatron(language):
     page = compared(State(), "?v=2&tp=3", language)
     with pytest.raises(LayoutError) as error:
-        resolve(State(tp=3))
+        seen(State(tp=3))
     assert error.value.quote
     said = f"{PAGE['megatron_says'][language]} <code>{error.value.quote}</code>"
     assert refusal(page) == f"{sentence(error.value, language)} {said}"
@@ -436,9 +438,9 @@ OTHERWISE = State(
 def test_the_controls_become_the_job_that_a_command_means(key, before):
     one = EXAMPLES[key]
     controls = with_pasted(before, parse(one["text"]))
-    layout, made = resolve(controls), parse(one["text"]).job().made()
-    assert (layout.mesh, layout.expert, layout.every) == (made.mesh, made.expert, made.every)
-    assert (layout.gpus_per_node, layout.framework) == (made.gpus_per_node, made.framework)
+    shown, layout = seen(controls), parse(one["text"]).job().layout()
+    assert (shown.mesh, shown.expert, shown.every) == (layout.mesh, layout.expert, layout.every)
+    assert (shown.gpus_per_node, shown.framework) == (layout.gpus_per_node, layout.framework)
     for name, value in one["values"].items():
         if name != "seq":
             assert str(getattr(controls, name)) == str(value)
@@ -460,7 +462,7 @@ def test_levels_and_switches_become_what_their_controls_hold():
     )
     found = with_pasted(State(), parse(text))
     assert (found.cp, found.levels, found.account, found.hybrid) == (8, "2x4", True, False)
-    assert "hcp-l1" in resolve(found).every
+    assert "hcp-l1" in seen(found).every
 
 
 # -- launch: the layout as commands --------------------------------------------------------------
@@ -481,7 +483,7 @@ def model_of(controls: State) -> dict[str, object]:
 
 def command_or_refusal(controls: State, target: str) -> str | LayoutError:
     try:
-        return emit(job_of(controls), model_of(controls), target)
+        return emit(seen(controls).job, model_of(controls), target)
     except LayoutError as error:
         return error
 
@@ -514,7 +516,7 @@ def test_each_framework_says_the_layout_or_why_it_cannot(controls, language):
         (shown,) = re.findall(r'<pre tabindex="0">(.*?)</pre>', body, re.DOTALL)
         assert html.unescape(shown) == text
         assert PAGE["copy_text"][language] in body
-        again, layout = resolve(with_pasted(OTHERWISE, parse(text))), resolve(controls)
+        again, layout = seen(with_pasted(OTHERWISE, parse(text))), seen(controls)
         assert (again.nodes, again.gpus_per_node) == (layout.nodes, layout.gpus_per_node)
         assert above_one(again) == above_one(layout)
         said += 1
@@ -528,9 +530,9 @@ def above_one(layout: Layout) -> list[tuple[str, int]]:
 def test_a_command_of_megatrons_makes_the_very_same_groups():
     for controls in SHOWN.values():
         if controls.framework == "megatron":
-            text = emit(job_of(controls), model_of(controls))
+            text = emit(seen(controls).job, model_of(controls))
             again = with_pasted(controls, parse(text))
-            assert resolve(again) == resolve(controls)
+            assert seen(again) == seen(controls)
             assert model_of(again) == model_of(controls)
 
 
@@ -553,14 +555,13 @@ def test_what_is_written_is_escaped():
 
 @pytest.mark.parametrize("controls", SHOWN.values(), ids=SHOWN)
 def test_the_check_is_a_script_about_the_layout_on_screen(controls):
-    layout, page = resolve(controls), launched(controls)
+    layout, page = seen(controls), launched(controls)
     title = re.escape(f"<summary>{PAGE['check_show']['en']}</summary>")
     (shown,) = re.findall(rf'{title}.*?<pre tabindex="0">(.*?)</pre>', page, re.DOTALL)
     text = html.unescape(shown)
     assert text == check_text(layout)
     ast.parse(text)
-    made = Made(layout.framework, layout.gpus_per_node, layout.mesh, layout.expert, layout.every)
-    wanted = check_script(made)
+    wanted = check_script(layout)
     facts = [line for line in text.splitlines() if not line.startswith("# ")]
     assert facts == [line for line in wanted.splitlines() if not line.startswith("# ")]
     assert f"\nWORLD_SIZE = {layout.world_size}\n" in text

@@ -29,12 +29,13 @@ from formats.documents.exports import (
     ranks_json,
     ranks_json_parts,
 )
-from formats.documents.headings import VERSION, groups_by_name, job_of, meshes
+from formats.documents.headings import VERSION, groups_by_name, meshes
 from groups import LayoutError, coordinates, parse_mesh
 from groups.audit import spans_of
-from groups.conventions import CONVENTIONS
+from groups.conventions import CONVENTIONS, OWN
 from groups.grouping import Grouping
-from groups.job import OWN, Job, own_groupings
+from groups.job import Job
+from groups.layout import own_groupings
 from groups.megatron.families import family
 from groups.presets import LAYOUT, PRESETS
 
@@ -78,17 +79,17 @@ def job(request) -> Job:
 
 
 def test_the_json_has_every_group_that_is_made(job):
-    made = job.made()
-    document = check_document(groups_json(made))
-    assert document == json.loads(groups_json(made))
-    assert set(made.every) <= set(document["groups"])
-    for name, grouping in groups_by_name(made).items():
+    layout = job.layout()
+    document = check_document(groups_json(layout))
+    assert document == json.loads(groups_json(layout))
+    assert set(layout.every) <= set(document["groups"])
+    for name, grouping in groups_by_name(layout).items():
         entry = document["groups"][name]
         assert entry["groups"] == lists(grouping)
         assert entry["nodes_spanned"] == spans_of(grouping, job.gpus_per_node).tolist()
         assert parse_mesh(document["meshes"][entry["grid"]]) == grouping.mesh
         assert entry["kind"] == grouping.kind
-        if name in made.every:
+        if name in layout.every:
             assert entry["parallel_state"] == family(name).parallel_state
             assert entry["carries"] == family(name).carries
         else:
@@ -96,19 +97,19 @@ def test_the_json_has_every_group_that_is_made(job):
 
 
 def test_the_job_of_a_document_makes_the_same_groups_again(job):
-    made = job.made()
-    document = json.loads(groups_json(made))
-    again = Job(**document["job"]).made()
-    assert again.every == made.every
-    assert (again.mesh, again.expert) == (made.mesh, made.expert)
-    assert groups_json(again) == groups_json(made)
-    assert job_of(made).made().every == made.every
+    layout = job.layout()
+    document = json.loads(groups_json(layout))
+    again = Job(**document["job"]).layout()
+    assert again.every == layout.every
+    assert (again.mesh, again.expert) == (layout.mesh, layout.expert)
+    assert groups_json(again) == groups_json(layout)
+    assert layout.stated_job.layout().every == layout.every
 
 
 def test_the_csv_has_the_groups_of_the_json(job):
-    made = job.made()
-    document = json.loads(groups_json(made))
-    rows = iter(table(groups_csv(made)))
+    layout = job.layout()
+    document = json.loads(groups_json(layout))
+    rows = iter(table(groups_csv(layout)))
     for name, entry in document["groups"].items():
         for index, (ranks, spanned) in enumerate(zip(entry["groups"], entry["nodes_spanned"])):
             assert next(rows) == {
@@ -122,7 +123,7 @@ def test_the_csv_has_the_groups_of_the_json(job):
 
 
 def test_the_text_is_one_line_a_group():
-    text = "".join(groups_text_parts(Job(nodes=2, tp=2, pp=2).made(), ["pp", "dp"]))
+    text = "".join(groups_text_parts(Job(nodes=2, tp=2, pp=2).layout(), ["pp", "dp"]))
     assert text.splitlines()[7:10] == [
         "pp group 7: [7, 15]",
         "dp group 0: [0, 2, 4, 6]",
@@ -131,20 +132,20 @@ def test_the_text_is_one_line_a_group():
 
 
 def test_only_the_names_asked_for_are_written_in_their_order():
-    made = Job(nodes=2, tp=2, pp=2).made()
+    layout = Job(nodes=2, tp=2, pp=2).layout()
     names = ["tp-ep-pp", "tp", "embd"]
-    assert list(json.loads(groups_json(made, names))["groups"]) == names
-    assert list(dict.fromkeys(row["name"] for row in table(groups_csv(made, names)))) == names
-    assert json.loads(groups_json(made, []))["groups"] == {}
-    assert check_document(groups_json(made, []))
+    assert list(json.loads(groups_json(layout, names))["groups"]) == names
+    assert list(dict.fromkeys(row["name"] for row in table(groups_csv(layout, names)))) == names
+    assert json.loads(groups_json(layout, []))["groups"] == {}
+    assert check_document(groups_json(layout, []))
 
 
 @pytest.mark.parametrize("framework", sorted(set(CONVENTIONS) - {"megatron", "megatron-pp-dp"}))
 def test_the_own_names_of_a_framework_are_its_own_groups(framework):
     sizes: dict[str, Any] = {"pp": 16} if framework == "gpipe" else {}
-    made = Job(nodes=2, framework=framework, **sizes).made()
-    groups = json.loads(groups_json(made))["groups"]
-    own = own_groupings(made)
+    layout = Job(nodes=2, framework=framework, **sizes).layout()
+    groups = json.loads(groups_json(layout))["groups"]
+    own = own_groupings(layout)
     assert [name for name in groups if name.startswith("own.")] == [f"own.{o.name}" for o in own]
     for one in own:
         assert groups[f"own.{one.name}"]["groups"] == lists(one)
@@ -153,11 +154,11 @@ def test_the_own_names_of_a_framework_are_its_own_groups(framework):
 
 def test_megatron_s_mp_and_fairscale_s_are_not_confused():
     """With tp 2, pp 2: fairscale calls the two tp ranks mp, Megatron four."""
-    made = Job(nodes=1, tp=2, pp=2, framework="fairscale").made()
-    chosen = groups_by_name(made, ["mp", "own.mp"])
+    layout = Job(nodes=1, tp=2, pp=2, framework="fairscale").layout()
+    chosen = groups_by_name(layout, ["mp", "own.mp"])
     assert chosen["mp"].size == 4
     assert chosen["own.mp"].size == 2
-    assert list(groups_by_name(Job(framework="deepspeed").made(), ["data"])) == ["own.data"]
+    assert list(groups_by_name(Job(framework="deepspeed").layout(), ["data"])) == ["own.data"]
 
 
 @pytest.mark.parametrize(
@@ -172,13 +173,13 @@ def test_megatron_s_mp_and_fairscale_s_are_not_confused():
     ],
 )
 def test_a_name_without_groups_is_refused_with_the_nearest(name, cures):
-    made = Job(nodes=2, tp=2).made()
+    layout = Job(nodes=2, tp=2).layout()
     for write in (groups_json_parts, groups_csv_parts, groups_text_parts, ranks_csv_parts):
         with pytest.raises(LayoutError) as refusal:
-            write(made, ["tp", name])  # before anything is written
+            write(layout, ["tp", name])  # before anything is written
         assert refusal.value.code == "no-such-group"
         for cure in refusal.value.alternatives:
-            assert groups_csv(made, [cure["group"]])
+            assert groups_csv(layout, [cure["group"]])
         assert [cure["group"] for cure in refusal.value.alternatives][: len(cures)] == cures
 
 
@@ -186,37 +187,37 @@ def test_every_preset_is_written_and_read_back():
     for key, preset in PRESETS.items():
         sizes = {name: getattr(preset, name) for name in LAYOUT if hasattr(preset, name)}
         del sizes["dp"], sizes["edp"]
-        made = Job(**sizes).made()
-        assert job_of(made).made().every == made.every, key
+        layout = Job(**sizes).layout()
+        assert layout.stated_job.layout().every == layout.every, key
         if preset.world_size <= 512:
-            assert check_document(groups_json(made)), key
-            assert check_document(ranks_json(made)), key
+            assert check_document(groups_json(layout)), key
+            assert check_document(ranks_json(layout)), key
 
 
 # -- ranks ---------------------------------------------------------------------------------------
 
 
 def test_the_table_of_ranks_says_where_each_stands_and_its_groups(job):
-    made = job.made()
-    rows = table(ranks_csv(made))
-    assert len(rows) == made.world_size
-    chosen = groups_by_name(made)
+    layout = job.layout()
+    rows = table(ranks_csv(layout))
+    assert len(rows) == layout.world_size
+    chosen = groups_by_name(layout)
     for rank, row in enumerate(rows):
         expected = {
             "rank": rank,
             "node": rank // job.gpus_per_node,
             "local_rank": rank % job.gpus_per_node,
         }
-        for grid, mesh in meshes(made).items():
+        for grid, mesh in meshes(layout).items():
             expected |= {f"{grid}_{axis}": at for axis, at in coordinates(mesh, rank).items()}
         expected |= {f"group_{name}": one.index_of(rank) for name, one in chosen.items()}
         assert row == {key: "" if at is None else str(at) for key, at in expected.items()}
 
 
 def test_the_index_of_a_rank_is_that_of_the_group_it_is_in(job):
-    made = job.made()
-    groups = json.loads(groups_json(made))["groups"]
-    document = json.loads(ranks_json(made))
+    layout = job.layout()
+    groups = json.loads(groups_json(layout))["groups"]
+    document = json.loads(ranks_json(layout))
     for at, column in enumerate(document["columns"]):
         if not column.startswith("group_"):
             continue
@@ -229,16 +230,16 @@ def test_the_index_of_a_rank_is_that_of_the_group_it_is_in(job):
 
 
 def test_the_json_of_ranks_is_the_table_of_the_csv(job):
-    made = job.made()
-    document = check_document(ranks_json(made))
-    rows = list(csv.reader(io.StringIO(ranks_csv(made))))
+    layout = job.layout()
+    document = check_document(ranks_json(layout))
+    rows = list(csv.reader(io.StringIO(ranks_csv(layout))))
     assert document["columns"] == rows[0]
     written = [["" if n is None else str(n) for n in row] for row in document["ranks"]]
     assert written == rows[1:]
 
 
 def test_no_two_columns_have_one_name(job):
-    columns = ranks_csv(job.made()).split("\n", 1)[0].split(",")
+    columns = ranks_csv(job.layout()).split("\n", 1)[0].split(",")
     assert len(set(columns)) == len(columns)
 
 
@@ -247,15 +248,15 @@ def test_no_two_columns_have_one_name(job):
 
 def test_a_job_of_131072_ranks_is_written_in_parts():
     """In parts of whole lines that begin at once: nothing holds all of a large table."""
-    made = Job(nodes=16384, tp=8, cp=2, pp=16, ep=8, etp=1).made()
+    layout = Job(nodes=16384, tp=8, cp=2, pp=16, ep=8, etp=1).layout()
     for write in (groups_csv_parts, groups_json_parts, ranks_csv_parts, ranks_json_parts):
         begun = time.perf_counter()
-        first = list(islice(write(made), 4))
+        first = list(islice(write(layout), 4))
         assert time.perf_counter() - begun < 5
         assert first
         assert max(map(len, first)) < 3_000_000
     begun = time.perf_counter()
-    lines = "".join(ranks_csv_parts(made)).split("\n")
+    lines = "".join(ranks_csv_parts(layout)).split("\n")
     assert time.perf_counter() - begun < 20
     assert lines.pop() == ""
     assert len(lines) == 1 + 131_072
@@ -263,18 +264,18 @@ def test_a_job_of_131072_ranks_is_written_in_parts():
 
 
 def test_parts_longer_than_one_block_are_one_list():
-    made = Job(nodes=2048, tp=2).made()
-    document = check_document(groups_json(made, ["tp"]))
+    layout = Job(nodes=2048, tp=2).layout()
+    document = check_document(groups_json(layout, ["tp"]))
     assert len(document["groups"]["tp"]["groups"]) == 8192
-    document = check_document(ranks_json(made, ["tp"]))
+    document = check_document(ranks_json(layout, ["tp"]))
     assert document["ranks"][-1][0] == 16383
-    assert len(table(groups_csv(made, ["tp"]))) == 8192
+    assert len(table(groups_csv(layout, ["tp"]))) == 8192
 
 
 # -- documents that are refused ------------------------------------------------------------------
 
-GROUPS_TEXT = groups_json(Job(gpus_per_node=4, nodes=2, tp=2, pp=2).made(), ["tp", "embd"])
-RANKS_TEXT = ranks_json(Job(gpus_per_node=4, nodes=2, tp=2, pp=2).made(), ["tp", "pos-embd"])
+GROUPS_TEXT = groups_json(Job(gpus_per_node=4, nodes=2, tp=2, pp=2).layout(), ["tp", "embd"])
+RANKS_TEXT = ranks_json(Job(gpus_per_node=4, nodes=2, tp=2, pp=2).layout(), ["tp", "pos-embd"])
 
 
 def changed(text: str, path: str, value: Any) -> str:
@@ -506,7 +507,7 @@ def test_the_schema_describes_every_field_and_column():
         assert set(document) <= described
         assert set(document["job"]) <= described
     assert {f"groups.NAME.{name}" for name in documents[0]["groups"]["tp"]} <= described
-    assert set(groups_csv(Job().made()).splitlines()[0].split(",")) <= described
+    assert set(groups_csv(Job().layout()).splitlines()[0].split(",")) <= described
     for column in documents[1]["columns"]:
         assert {column, re.sub("^group_.*", "group_NAME", column)} & described, column
 

@@ -10,16 +10,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from pages import panels, refusal_of
+from seen import seen
 
 from descriptions import PAGE
 from groups import rank_groups
-from groups.conventions import CONVENTIONS
-from groups.job import MEGATRONS, OWN
+from groups.conventions import CONVENTIONS, MEGATRONS, OWN
 from groups.megatron.parallel_state import process_groups
 from groups.presets import PRESETS
 from views.base.messages import sentence
 from views.base.names import megatrons_name
-from views.base.resolve import from_preset, resolve
+from views.base.resolve import from_preset
 from views.base.state import State
 from views.groups.view import by_grid
 from views.page import answer
@@ -52,7 +52,7 @@ def test_a_framework_draws_its_own_groups_or_is_refused_with_fixes_that_work(fra
                 assert answer(controls.changed(alternative)).picture is not None
             continue
         drawn += 1
-        layout = resolve(controls)
+        layout = seen(controls)
         own = own_groups(framework, layout)
         assert set(layout.kinds) == set(own)
         for one in layout.shown:
@@ -88,7 +88,7 @@ def own_groups(framework, layout):
 
 
 def test_a_name_that_megatron_has_for_another_group_is_not_taken_for_it():
-    layout = resolve(State(group_type="framework", framework="fairscale", tp=4))
+    layout = seen(State(group_type="framework", framework="fairscale", tp=4))
     own = {one.name: one for one in layout.shown}
     assert own["mp"].groups().tolist() == layout.every["tp"].groups().tolist()
     assert megatrons_name(layout, own["mp"]) == "tp"
@@ -171,7 +171,7 @@ def test_an_order_of_ones_own_makes_megatrons_groups(order):
     controls = State(group_type="moe", framework=OWN, order=order, nodes=4, tp=2, pp=2)
     if order.endswith("pp"):
         controls = controls.changed({"cp": 2, "ep": 4, "etp": 1})
-    layout = resolve(controls)
+    layout = seen(controls)
     etp = None if controls.etp == "" else int(controls.etp)
     sizes = {name: getattr(controls, name) for name in ("tp", "cp", "pp", "ep")}
     wanted = process_groups(32, order=order, etp=etp, **sizes)
@@ -205,7 +205,7 @@ def test_a_framework_without_an_axis_says_so_and_offers_the_way_out(language):
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_is_its_published_layout_in_every_view_and_language(name):
     preset, controls = PRESETS[name], from_preset(name)
-    layout = resolve(controls)
+    layout = seen(controls)
     sizes = {axis: layout.mesh.size(axis) for axis in ("tp", "cp", "dp", "pp")}
     assert sizes == {"tp": preset.tp, "cp": preset.cp, "dp": preset.dp, "pp": preset.pp}
     assert (layout.world_size, layout.gpus_per_node) == (preset.world_size, preset.gpus_per_node)
@@ -254,20 +254,23 @@ def test_a_name_stands_for_one_group():
     ],
 )
 def test_a_preset_keeps_the_order_of_its_framework(name, world, mesh):
-    layout = resolve(from_preset(name))
+    layout = seen(from_preset(name))
     assert (layout.world_size, str(layout.mesh)) == (world, mesh)
 
 
 def test_deepseek_v3_has_32_expert_groups_that_reach_over_8_nodes():
     controls = from_preset("deepseek-v3")
-    layout = resolve(controls)
+    layout = seen(controls)
     assert layout.world_size == 2048
     assert (str(layout.mesh), str(layout.expert)) == (
         "tp1-cp1-dp128-pp16",
         "etp1-ep64-edp2-pp16",
     )
     shown = answer(controls)
-    assert [str(mesh) for _, mesh, _ in by_grid(layout)] == [str(layout.mesh), str(layout.expert)]
+    assert [str(mesh) for _, mesh, _ in by_grid(layout, layout.shown)] == [
+        str(layout.mesh),
+        str(layout.expert),
+    ]
     for sizes in ("dp128 · pp16", "ep64 · edp2 · pp16"):
         assert sizes in html.unescape(re.sub(r"<[^>]*>", "", shown.picture)), sizes
     assert layout.kinds == ("dp", "pp", "ep", "edp")  # every kind larger than 1
@@ -279,6 +282,6 @@ def test_deepseek_v3_has_32_expert_groups_that_reach_over_8_nodes():
 
 
 def test_llama_3_numbers_its_ranks_pipeline_before_data():
-    mesh = resolve(from_preset("llama3-405b-3")).mesh
+    mesh = seen(from_preset("llama3-405b-3")).mesh
     assert str(mesh) == "tp8-cp16-pp16-dp8"
     assert rank_groups(mesh, "dp")[0].tolist() == list(range(0, 16384, 2048))

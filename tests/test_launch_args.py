@@ -346,7 +346,7 @@ def test_what_is_decided_when_the_job_starts(text, code):
 def test_the_fewest_nodes_are_assumed_if_nothing_is_said():
     parsed = parse(f"{TP} 8 --pipeline-model-parallel-size 16")
     assert parsed.assumed == {"cp": 1, "ep": 1, "gpus_per_node": 8, "nodes": 16}
-    assert parsed.job().made().world_size == 128
+    assert parsed.job().layout().world_size == 128
     assert codes(parsed.missing) == ["default"] * 3 + ["fewest-nodes"]
 
 

@@ -85,9 +85,11 @@ def assert_round_trip(job: Job, model: dict, target: str) -> None:
     assert found == wanted
     assert parsed.framework.job in TARGETS[target]
     if job.framework in TARGETS[target]:
-        assert parsed.framework.job == job.framework or job.made().mesh == parsed.job().made().mesh
-    same = [(axis.name, axis.size) for axis in job.made().mesh.axes if axis.size > 1]
-    mesh = parsed.job().made().mesh
+        assert (
+            parsed.framework.job == job.framework or job.layout().mesh == parsed.job().layout().mesh
+        )
+    same = [(axis.name, axis.size) for axis in job.layout().mesh.axes if axis.size > 1]
+    mesh = parsed.job().layout().mesh
     assert [(axis.name, axis.size) for axis in mesh.axes if axis.size > 1] == same
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from seen import seen
 
 from descriptions import DP_KINDS, LANGUAGES, TYPES, VIEWS
 from groups import LayoutError
-from groups.conventions import CONVENTIONS
-from groups.job import OWN
+from groups.conventions import CONVENTIONS, OWN
 from groups.presets import PRESETS
 from views.base import form
 from views.base.link import (
@@ -27,7 +27,7 @@ from views.base.link import (
     to_sent,
 )
 from views.base.messages import sentence
-from views.base.resolve import from_preset, resolve
+from views.base.resolve import from_preset
 from views.base.state import FIELDS, UNLINKED, State, fields_of
 from views.orders.view import AUTO
 from views.page import answer
@@ -46,7 +46,7 @@ def again(state: State) -> State:
 def outcome(controls: State):
     """The layout, or the refusal as the page says it."""
     try:
-        return resolve(controls)
+        return seen(controls)
     except LayoutError as error:
         return error.code, error.control, sentence(error, "en"), error.alternatives
 
@@ -69,7 +69,7 @@ def bad_link(query: object) -> LayoutError:
 def test_a_preset_is_the_same_layout_from_its_link(preset, language):
     controls = from_preset(preset)
     found = again(replace(controls, lang=language))
-    assert resolve(found) == resolve(controls)
+    assert seen(found) == seen(controls)
     assert {name: str(value) for name, value in vars(found).items() if name != "lang"} == {
         name: str(value) for name, value in vars(controls).items() if name != "lang"
     }
@@ -165,7 +165,7 @@ def test_a_control_comes_back_as_it_was_typed_refused_or_not(name, value):
 def test_a_link_of_version_1_without_a_type_still_shows_dp_tp_and_pp(query):
     linked = from_query(query)
     assert linked.group_type == "dp+tp+pp"
-    assert resolve(linked).kinds == ("dp", "tp", "pp")
+    assert seen(linked).kinds == ("dp", "tp", "pp")
     assert from_query(f"{query}&group_type=moe").group_type == "moe"
     kept = to_query(linked)
     assert kept.startswith("v=2&group_type=dp%2Btp%2Bpp")
@@ -273,7 +273,7 @@ def test_a_tampered_link_is_refused_by_the_part_that_is_wrong(case):
 def test_garbage_in_a_size_is_a_state_that_the_page_refuses(text):
     found = from_query(f"v=1&tp={text}")
     with pytest.raises(LayoutError) as refusal:
-        resolve(found)
+        seen(found)
     assert refusal.value.control == "tp"
     assert "refusal" in answer(found).status
     assert again(found) == found

@@ -21,11 +21,12 @@ from render.svg.heat import LEVELS, Heat, heat_svg, level_colours, levels
 from render.svg.shards import LOCAL, MOST, NONE, OWN, STALE, WHOLE, Shards, shards_svg
 from texts.memory import MEMORY, MEMORY_CONTROLS
 from training.memory.per_stage import PARTS, largest
+from views.base.context import Context
 from views.base.model import model_of
 from views.base.resolve import resolve
 from views.base.state import State, fields_of
+from views.base.trained import GIB, trained_of
 from views.memory.grid import stage_of_ranks
-from views.memory.inputs import GIB, problem_of
 from views.memory.view import memory_html
 from views.memory.zero import MOMENTS, sharing_group
 
@@ -34,7 +35,7 @@ LANGUAGES = ("en", "zh")
 
 
 def shown(state: State, language: str = "en") -> str:
-    return memory_html(resolve(state), state, language)
+    return memory_html(Context.of(replace(state, lang=language)))
 
 
 class _Tags(HTMLParser):
@@ -92,7 +93,7 @@ def test_a_job_is_answered_whole(name, language):
 def test_the_verdict_says_what_the_model_says():
     state = JOBS["experts"]
     layout = resolve(state)
-    problem = problem_of(layout, state)
+    problem = trained_of(layout, state)
     most = largest(problem.stages())
     html = unescape(shown(state))
     assert most.total > 80 * GIB
@@ -159,9 +160,9 @@ def test_layers_that_do_not_divide_differ_by_one_and_the_page_says_so(language):
     said = MEMORY["note_nearly"][language].format(layers=126, stages=4)
     assert said in unescape(shown(uneven, language))
     assert said not in unescape(shown(replace(uneven, spread="nearly"), language))
-    problem = problem_of(resolve(uneven), uneven)
+    problem = trained_of(resolve(uneven), uneven)
     assert [stage.parameters.layers for stage in problem.stages()] == [32, 32, 31, 31]
-    problem = problem_of(resolve(even), even)
+    problem = trained_of(resolve(even), even)
     assert problem.split.spread == "equal"
 
 
@@ -230,7 +231,7 @@ def test_any_layout_of_any_framework_is_answered(state):
         layout = resolve(state)
     except LayoutError:
         return
-    assert_whole(memory_html(layout, state, "zh"))
+    assert_whole(memory_html(Context(layout, replace(state, lang="zh"))))
 
 
 # -- which model ---------------------------------------------------------------------------------

@@ -14,14 +14,13 @@ from views.base.link import from_query, from_sent, to_query
 from views.base.model import model_of
 from views.base.resolve import resolve
 from views.base.state import FIELDS, State, fields_of
+from views.base.trained import DEFAULTS, trained_of
 from views.base.training import batch_of, virtual_stages
 from views.column import column_html, preset_states
 from views.launch.view import stated, training_stated
-from views.memory.inputs import DEFAULTS, problem_of
 from views.pipeline.api import pipeline_schedule
 from views.pipeline.inputs import schedule_of
 from views.search.view import job_of
-from views.traffic.inputs import question_of
 
 STATES = preset_states()
 
@@ -34,12 +33,12 @@ def opened(**state):
 def micro_batches_of(now) -> dict[str, int]:
     """How many micro-batches each view takes, from what it works with."""
     layout = resolve(now)
-    memory = problem_of(layout, now)
-    question = question_of(layout, now)
+    memory = trained_of(layout, now)
+    question = trained_of(layout, now)
     job = job_of(layout, question)
     found = {
         "memory": memory.training.micro_batches,
-        "traffic": question.problem.training.micro_batches,
+        "traffic": question.training.micro_batches,
         "search": job.global_batch // (memory.split.dp * memory.training.micro_batch),
     }
     if layout.mesh.size("pp") > 1:
@@ -76,7 +75,7 @@ def test_a_batch_that_is_typed_once_counts_everywhere(state, count):
 def test_a_schedule_that_needs_virtual_stages_has_as_many_in_every_view():
     now = opened(pp=4, schedule="interleaved")
     layout = resolve(now)
-    memory = problem_of(layout, now)
+    memory = trained_of(layout, now)
     pipeline = schedule_of("interleaved", layout, now)
     assert memory.split.vpp == pipeline.chunks == virtual_stages(now) == 2
 
@@ -147,7 +146,8 @@ def test_links_with_names_of_old_open_what_they_opened(old, now):
 def test_the_column_asks_once_for_what_every_view_counts_with(language):
     page = column_html(language)
     names = ("model", "layers", "hidden", "heads", "kv_heads", "ffn", "vocabulary", "sequence")
-    names += ("schedule", "micro_batches", "micro_batch", "global_batch", "capacity", *DEFAULTS)
+    names += ("schedule", "micro_batches", "micro_batch", "global_batch", "capacity")
+    names += tuple(name for name in DEFAULTS if name != "cp_algorithm")
     assert {name: page.count(f'id="field-{name}"') for name in names} == dict.fromkeys(names, 1)
 
 
@@ -161,7 +161,7 @@ def test_what_a_script_says_of_the_training_reaches_every_view():
     )
     before = STATES["deepseek-v3"]
     now = opened(**{**before, **stated(opened(**before), parse(script))})
-    problem = problem_of(resolve(now), now)
+    problem = trained_of(resolve(now), now)
     model, training = problem.model, problem.training
     assert (problem.chosen.preset, model.sequence) == ("llama3-70b", 2048)
     assert (training.zero, training.recompute, training.sequence_parallel) == (1, "full", True)

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 from pages import MOE, groups_of, shown, spans, table, text_of
+from seen import seen
 
 from descriptions import PAGE, counted
 from groups.conventions import CONVENTIONS
-from views.base.resolve import resolve
 from views.base.state import State
 from views.page import answer
 
@@ -31,11 +31,11 @@ COMPARED = {
 @pytest.mark.parametrize("name", COMPARED)
 def test_what_moved_is_what_differs_rank_by_rank(name):
     controls, versus = COMPARED[name]
-    layout = resolve(controls)
+    layout = seen(controls)
     other_controls = {
         "auto": {"framework": "megatron-pp-dp" if controls.framework == "megatron" else "megatron"}
     }.get(versus, {"framework": versus} if versus in CONVENTIONS else {"order": versus})
-    other = resolve(controls.changed(other_controls))
+    other = seen(controls.changed(other_controls))
     picture = shown(controls, "orders", versus=versus)
     rows = {row[0]: row for row in table(picture, "moves")}
     before, after = groups_of(other), groups_of(layout)
@@ -76,7 +76,7 @@ def test_above_256_gpus_both_orders_are_on_the_nodes_with_one_ranks_groups_marke
     assert PAGE["logical"]["en"] not in picture
     labels = re.findall(r'aria-label="([^"]*)"', picture)
     for label, framework in zip(labels, ("megatron-pp-dp", "megatron")):
-        layout = resolve(controls.changed({"framework": framework}))
+        layout = seen(controls.changed({"framework": framework}))
         for kind in layout.kinds:
             ranks = layout.every[kind].members(200).tolist()
             assert f"{ranks[0]}, {ranks[1]}" in label
@@ -113,9 +113,9 @@ def test_an_order_that_cannot_be_compared_with_is_refused_in_its_place(versus, q
 def test_a_strip_says_what_another_order_moves_and_is_silent_where_nothing_does():
     picture = answer(State(nodes=4, framework="megatron-pp-dp")).picture
     strip = text_of(re.search(r'class="strip">(.*?)</p>', picture)[1])
-    assert resolve(State()).order in strip
+    assert seen(State()).order in strip
     before, after = (
-        groups_of(resolve(State(nodes=4, framework=framework)))
+        groups_of(seen(State(nodes=4, framework=framework)))
         for framework in ("megatron", "megatron-pp-dp")
     )
     for kind in ("dp", "tp", "pp"):
@@ -135,7 +135,7 @@ def test_each_framework_is_described_with_its_own_names_and_its_source(framework
     if "dp" not in roles:
         sizes["pp"] = 32
     controls = State(nodes=4, framework=framework, **sizes)
-    layout = resolve(controls)
+    layout = seen(controls)
     groups = {name: one.groups() for name, one in layout.every.items()}
     for language in ("en", "zh"):
         picture = shown(controls, "orders", language)

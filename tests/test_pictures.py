@@ -20,11 +20,12 @@ from render.scenes.charts import HeldChart, TimelineChart
 from render.svg.exchange import Cell
 from render.svg.heat import levels
 from render.svg.shards import NONE, OWN
+from views.base.context import Context
 from views.base.messages import sentence
 from views.base.resolve import from_preset, resolve
 from views.base.state import State
+from views.base.trained import trained_of
 from views.export import DRAWN, PICTURES, picture_file
-from views.memory.inputs import problem_of
 from views.stories import EVIDENCE
 
 SMALL, LARGE = State(nodes=4, framework="llama3", cp=2, tp=4), from_preset("deepseek-v3")
@@ -39,16 +40,17 @@ def groups_in(panels) -> list[tuple[str, list[int]]]:
 
 def drawn(controls: State, **asked):
     state = replace(controls, **asked)
-    return DRAWN[state.view](resolve(state), state)
+    return DRAWN[state.view](Context.of(state))
 
 
 def test_the_groups_view_saves_the_job_and_a_panel_of_each_kind_that_it_shows():
-    layout = resolve(SMALL)
     (question, job), *pictures = drawn(SMALL, view="groups")
     assert (question, job.picture.rank) == ("Who is grouped with GPU 0?", 0)
-    panels = [scene.panel(one, 8) for one in layout.shown]
+    panels = [scene.panel(one, 8) for one in Context.of(SMALL).visible]
     assert groups_in(picture for _, picture in pictures) == groups_in(panels)
-    assert [title.split(":")[0] for title, _ in pictures] == list(layout.kinds)
+    assert [title.split(":")[0] for title, _ in pictures] == [
+        one.name for one in Context.of(SMALL).visible
+    ]
 
 
 def test_a_large_world_is_saved_with_the_groups_of_the_pinned_rank():
@@ -71,7 +73,7 @@ def test_the_orders_view_saves_both_orders_of_each_kind_that_moves():
 def test_the_compare_view_saves_the_kept_layout_and_the_one_on_screen():
     before, after = resolve(State(nodes=4, tp=2, cp=2)), resolve(SMALL)
     pictures = drawn(SMALL, view="compare", kept=KEPT)
-    names = [name for name in after.kinds if name in before.every]
+    names = [one.name for one in Context.of(SMALL).visible if one.name in before.every]
     sides = [side.every[name] for side in (before, after) for name in names]
     panels = [scene.panel(side, 8) for side in sides]
     assert groups_in(picture for _, picture in pictures) == groups_in(panels)
@@ -123,7 +125,7 @@ def test_a_timeline_is_saved_whose_layers_are_refused_unless_they_count():
 def test_the_memory_view_saves_stages_gpus_and_every_moment_of_zero():
     state = replace(FOUR, view="memory", zero="3", capacity="20", of_rank="9")
     pictures, layout = drawn(state), resolve(state)
-    totals = [stage.total for stage in problem_of(layout, state).stages()]
+    totals = [stage.total for stage in trained_of(layout, state).stages()]
     bars, heat, *moments = (one for _, one in pictures)
     assert [bar.total for bar in bars.bars] == totals
     assert [bar.is_over for bar in bars.bars] == [total > 20 * 2**30 for total in totals]
@@ -155,7 +157,7 @@ def test_the_traffic_view_saves_who_sends_to_whom():
 def test_a_view_without_a_picture_of_a_layout_says_so(controls, view):
     now = replace(controls, view=view)
     with pytest.raises(LayoutError) as refused:
-        picture_file(resolve(controls), now, "png")
+        picture_file(Context.of(now), "png")
     assert refused.value.code == "no-picture"
     for language in ("en", "zh"):
         assert sentence(refused.value, language) == REFUSALS["no-picture"][language]
@@ -186,7 +188,7 @@ def test_what_a_view_of_a_step_refuses_is_no_file_and_names_its_input(view, aske
 @pytest.mark.parametrize("controls", [FOUR, LARGE], ids=["small", "large"])
 def test_nothing_is_cut_off_at_the_edge_of_a_file(controls, view, theme):
     now = replace(controls, view=view, spread=NEARLY)
-    data = picture_file(resolve(controls), now, "png", theme)
+    data = picture_file(Context.of(now), "png", theme)
     picture = np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
     page = np.array(rgb(LOOKS[theme].page))
     edge = np.ones(picture.shape[:2], dtype=bool)
@@ -209,7 +211,7 @@ def test_every_file_opens_as_what_it_is(controls, view, form):
     if view == "hang":
         controls = replace(controls, tp=4, cp=1, pp=1, ep=1)
     now = replace(controls, view=view, kept=KEPT, spread=NEARLY, **asked)
-    data = picture_file(resolve(controls), now, form)
+    data = picture_file(Context.of(now), form)
     if form == "png":
         image = Image.open(io.BytesIO(data))
         assert len(image.convert("RGB").getcolors(1 << 24)) > 5

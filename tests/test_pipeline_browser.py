@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from browser import next_frame
 
 from render.svg.timeline import style
-from views.base.resolve import resolve
+from views.base.context import Context
 from views.base.state import State
 from views.pipeline.view import pipeline_html
 
@@ -22,7 +23,7 @@ BASE = "* { box-sizing: border-box } body { margin: 0; font-family: sans-serif }
 def page_of(language="en", controls=None, **asked) -> str:
     """The view alone, with its script as Gradio runs it; `redraw` stands for an update."""
     state = State(**{"pp": 4, **(controls or {}), **asked})
-    body = pipeline_html(resolve(state), state, language)
+    body = pipeline_html(Context.of(replace(state, lang=language)))
     script = (ASSETS / "view.js").read_text(encoding="utf-8")
     css = style() + (ASSETS / "view.css").read_text(encoding="utf-8")
     return (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,8 @@ from descriptions import CONTROLS
 from groups import LayoutError
 from training.pipeline import SCHEDULES, Durations, plan_of, read_plan, schedule, simulate
 from training.pipeline.schedules import checked
+from views.base.context import Context
 from views.base.messages import sentence
-from views.base.resolve import resolve
 from views.base.state import State, fields_of
 from views.pipeline.layers import Stage, stage_numbers, stages_of, weights_of
 from views.pipeline.view import pipeline_html
@@ -27,7 +28,7 @@ DATA = Path(__file__).parent / "data"
 def view(language="en", controls=None, **asked) -> str:
     """The view of some controls; ``asked`` are fields of the view or of the column."""
     state = State(**{"pp": 4, **(controls or {})}).changed(asked)
-    return pipeline_html(resolve(state), state, language)
+    return pipeline_html(Context.of(replace(state, lang=language)))
 
 
 def text(page: str) -> str:

@@ -17,7 +17,8 @@ from render.files.job import JobScene
 from render.palette import GROUP_INK, KIND_TINTS, rgb
 from training.pipeline import plan_of, simulate
 from views.api import ENDPOINTS
-from views.base.resolve import from_preset, resolve
+from views.base.context import Context
+from views.base.resolve import from_preset
 from views.base.state import State
 from views.export import SHOWN, SLIDE, download, job_pictures, picture_file
 from views.page import save
@@ -34,7 +35,7 @@ SIZES = {
 
 def slide_of(controls, view="groups", theme="light", **asked):
     now = replace(controls, view=view, **asked)
-    data = picture_file(resolve(controls), now, "png", theme, ADDRESS)
+    data = picture_file(Context.of(now), "png", theme, ADDRESS)
     return np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
 
 
@@ -64,7 +65,7 @@ def test_the_picture_of_the_job_fills_the_groups_of_the_chosen_gpu():
     from render.files import groups as figure
 
     now = State(rank="5")
-    ((_, scene),) = job_pictures(resolve(State()), now, SLIDE)
+    ((_, scene),) = job_pictures(Context.of(now), SLIDE)
     assert isinstance(scene, JobScene)
     drawn = figure.to_bytes(figure.figure([scene], [""]), "png")
     pixels = np.asarray(Image.open(io.BytesIO(drawn)).convert("RGB"))
@@ -116,7 +117,7 @@ def test_a_trace_has_every_op_once_where_the_schedule_runs_it(schedule):
 def test_the_page_saves_both_schedules_with_the_ranks_that_run_them():
 
     state = State(nodes=4, pp=4, view="pipeline", against="gpipe", pipe_group="3")
-    file = download(resolve(state), state, "trace")
+    file = download(Context.of(state), "trace")
     assert file["name"].endswith(".json")
     data = json.loads(base64.b64decode(file["data"]))
     names = [one["args"]["name"] for one in data["traceEvents"] if one["ph"] == "M"]
@@ -125,7 +126,7 @@ def test_the_page_saves_both_schedules_with_the_ranks_that_run_them():
     assert names[5].startswith("GPipe")
     alone = replace(state, pp=1)
     with pytest.raises(LayoutError):
-        download(resolve(alone), alone, "trace")
+        download(Context.of(alone), "trace")
 
 
 def test_the_endpoint_answers_with_the_same_trace():

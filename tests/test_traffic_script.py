@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import views
-from views.base.resolve import resolve
+from views.base.context import Context
 from views.base.state import State
 from views.traffic.view import traffic_html
 
@@ -19,7 +20,7 @@ CONTROLS = State(tp=2, pp=2, layers="32", global_batch="64")
 
 
 def shown(language: str = "en", controls: State = CONTROLS) -> str:
-    return traffic_html(resolve(controls), controls, language)
+    return traffic_html(Context.of(replace(controls, lang=language)))
 
 
 @pytest.fixture

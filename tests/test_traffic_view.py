@@ -25,11 +25,12 @@ from training.search import search, worked_out
 from training.split import Split
 from training.traffic.demands import CP_ALGORITHMS, demands
 from training.traffic.per_step import Computation
+from views.base.context import Context
 from views.base.link import from_query
 from views.base.resolve import from_preset, resolve
 from views.base.state import State
+from views.base.trained import trained_of
 from views.search.view import job_of, search_html
-from views.traffic.inputs import question_of
 from views.traffic.view import traffic_html
 
 SMALL = State(tp=2, pp=2, layers="32", global_batch="64")
@@ -41,7 +42,7 @@ VIEWS = {"traffic": traffic_html, "search": search_html}
 
 
 def html(view: str, state: State = SMALL, language: str = "en") -> str:
-    return VIEWS[view](resolve(state), state, language)
+    return VIEWS[view](Context.of(replace(state, lang=language)))
 
 
 def text_of(page: str) -> str:
@@ -98,7 +99,7 @@ def test_choices_fields_and_notes_have_words():
 def test_every_reason_has_words():
     told = set()
     for state in (SMALL, EXPERTS):
-        question = question_of(resolve(state), state)
+        question = trained_of(resolve(state), state)
         job = job_of(resolve(state), question)
         best = search(job).best
         for one, other, capacity in product(best, best, (1e9, 30e9, job.capacity, best[0].memory)):
@@ -162,15 +163,15 @@ def test_a_layout_that_is_among_the_best_keeps_its_number():
 
 @pytest.mark.parametrize("state", [SMALL, EXPERTS], ids=["dense", "experts"])
 def test_every_layout_is_one_click_away_and_then_has_the_same_cost(state):
-    question = question_of(resolve(state), state)
+    question = trained_of(resolve(state), state)
     job = job_of(resolve(state), question)
-    shown = worked_out(job, question.problem.split).sizes
+    shown = worked_out(job, question.split).sizes
     others = [one for one in search(job).best if one.sizes != shown]
     links = found_in(html("search", state), r'data-query="([^"]*)"')
     assert len(links) == len(others) >= 9
     for link, one in zip(links, others):
         opened = from_query(link)
-        problem = question_of(resolve(opened), opened).problem
+        problem = trained_of(resolve(opened), opened)
         assert replace(problem.split, etp=one.split.etp) == one.split
         assert problem.training == one.training
 

@@ -12,12 +12,14 @@ from functools import cache
 import numpy as np
 import pytest
 from pages import panels, refusal_of
+from seen import seen
 
 from descriptions import CONTROLS, PAGE, REFUSALS, TYPES, kind_of
 from groups import LayoutError, fit, rank_groups
 from groups.megatron.parallel_state import process_groups
+from views.base.context import Context
 from views.base.messages import fix_label, sentence
-from views.base.resolve import from_preset, resolve
+from views.base.resolve import from_preset
 from views.base.state import State, language_of
 from views.groups.details import MEMBERS, ROWS, details_html, groups_csv, groups_text
 from views.page import answer
@@ -42,7 +44,7 @@ def test_every_valid_setting_of_the_original_draws_the_right_groups(group_type):
         if group_type == "auto":  # whatever is larger than 1; dp where nothing is
             kinds = tuple(axis.name for axis in mesh.axes if axis.size > 1) or ("dp",)
         assert tuple(drawn) == kinds
-        assert [str(resolve(State(tp=tp, pp=pp, cp=cp)).mesh)] == [str(mesh)]
+        assert [str(seen(State(tp=tp, pp=pp, cp=cp)).mesh)] == [str(mesh)]
         for kind, group in drawn.items():
             assert len(group) == 16
             for index, ranks in enumerate(rank_groups(mesh, kind).tolist()):
@@ -76,9 +78,9 @@ def test_every_other_setting_is_refused_with_fixes_that_work(group_type):
 
 def test_a_fix_may_be_more_nodes_so_that_the_sizes_stay():
     with pytest.raises(LayoutError) as refusal:
-        resolve(State(tp=3, pp=1))
+        seen(State(tp=3, pp=1))
     assert refusal.value.alternatives == ({"tp": 2}, {"tp": 4}, {"nodes": 3})
-    assert resolve(State(tp=3, pp=1, nodes=3)).world_size == 24
+    assert seen(State(tp=3, pp=1, nodes=3)).world_size == 24
 
 
 @pytest.mark.parametrize(
@@ -151,7 +153,7 @@ def test_a_bad_control_is_named_in_words_and_its_value_is_escaped(changes, contr
 
 def test_too_many_gpus_are_refused_with_the_most_that_fit():
     with pytest.raises(LayoutError) as refusal:
-        resolve(State(nodes=200000, gpus_per_node=8))
+        seen(State(nodes=200000, gpus_per_node=8))
     assert refusal.value.code == "too-many-ranks"
     assert {"nodes": 131_072} in refusal.value.alternatives
     assert answer(State(nodes=131072)).picture is not None
@@ -159,10 +161,10 @@ def test_too_many_gpus_are_refused_with_the_most_that_fit():
 
 def test_a_refusal_in_chinese_is_chinese_and_names_the_control_as_the_page_does():
     with pytest.raises(LayoutError) as refusal:
-        resolve(State(gpus_per_node="x"))
+        seen(State(gpus_per_node="x"))
     assert sentence(refusal.value, "zh").startswith(CONTROLS["gpus_per_node"].label["zh"])
     with pytest.raises(LayoutError) as refusal:
-        resolve(State(tp=3))
+        seen(State(tp=3))
     assert "不能整除 16" in sentence(refusal.value, "zh")
 
 
@@ -175,8 +177,8 @@ def test_in_a_cp_type_the_user_chooses_what_data_parallel_means(group_type):
     both = "dp" in TYPES[group_type].kinds
     assert ("data-choose-dp" in answer(controls).derived) == both
     chosen = State(group_type=group_type, cp=2, dp_kind="dp-cp")
-    assert ("dp-cp" in resolve(chosen).kinds) == both
-    assert "dp-cp" not in resolve(controls).kinds
+    assert ("dp-cp" in seen(chosen).kinds) == both
+    assert "dp-cp" not in seen(controls).kinds
     if both:
         assert kind_of("dp-cp").title["en"] in answer(chosen).picture
         assert kind_of("dp").title["en"] not in answer(chosen).picture
@@ -219,9 +221,9 @@ def test_groups_that_are_cut_or_thinned_leave_the_other_gpus_in_none():
 
 
 def test_a_group_that_is_chosen_and_belongs_to_the_type_is_shown_once():
-    assert resolve(State(more=("tp", "embd", "tp"))).kinds == ("tp", "dp", "pp", "embd")
+    assert seen(State(more=("tp", "embd", "tp"))).kinds == ("tp", "dp", "pp", "embd")
     own = State(group_type="framework", more=("tp", "edp"))
-    assert resolve(own).kinds == ("tp", "cp", "dp", "pp", "etp", "ep", "edp")
+    assert seen(own).kinds == ("tp", "cp", "dp", "pp", "etp", "ep", "edp")
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -233,7 +235,7 @@ def test_texts_beside_the_picture_are_those_of_its_type_and_kinds(language, node
         picture = html.unescape(answer(replace(controls, lang=language)).picture)
         assert group_type.title[language] in picture
         assert group_type.body[language] in picture
-        kinds = resolve(controls).kinds
+        kinds = seen(controls).kinds
         assert kinds[: len(group_type.kinds)] == group_type.kinds
         assert len(kinds) >= 1
         for kind in kinds:
@@ -304,8 +306,8 @@ def test_the_same_request_is_answered_alike_and_another_users_differs():
 
 
 def test_the_table_and_the_list_hold_the_groups():
-    layout = resolve(State(group_type="dp+tp+pp"))
-    shown = details_html(layout, "en")
+    layout = seen(State(group_type="dp+tp+pp"))
+    shown = details_html(layout, layout.shown, "en")
     rows = re.findall(r"<tr><td>(\w+)</td><td>(\d+)</td><td[^>]*>([^<]*)</td><td>(\d+)</td>", shown)
     assert rows[0] == ("dp", "0", "0, 2, 4, 6", "1")
     assert rows[-1] == ("pp", "7", "7, 15", "2")
@@ -314,22 +316,23 @@ def test_the_table_and_the_list_hold_the_groups():
 
 
 def test_a_long_table_says_how_many_there_are_and_the_files_have_all():
-    layout = resolve(from_preset("llama3-405b-3").changed({"group_type": "cp+dp+tp+pp"}))
-    shown = details_html(layout, "en")
+    context = Context.of(from_preset("llama3-405b-3").changed({"group_type": "cp+dp+tp+pp"}))
+    shown = details_html(context.layout, context.visible, "en")
     assert shown.count("<tr><td>tp</td>") == ROWS
     assert "2,048" in re.search(r'class="more">([^<]*)', shown)[1]
-    text = groups_text(layout)
+    text = groups_text(context)
     assert "tp group 2047: [16376, 16377" in text
-    lines = groups_csv(layout).splitlines()
+    lines = groups_csv(context).splitlines()
     assert lines[0] == "kind,group,nodes_spanned,ranks"
     assert len(lines) == 1 + 1024 + 2048 + 2048 + 1024
     assert f"dp,2047,8,{' '.join(map(str, range(2047, 16384, 2048)))}" in lines
 
 
 def test_a_long_group_is_cut_in_the_list_and_whole_in_the_file():
-    layout = resolve(State(group_type="dp", nodes=1024, tp=1, pp=1))
-    assert "…" in re.search(r"dp group 0: \[([^\]]*)\]", details_html(layout, "en"))[1]
-    whole = re.search(r"dp group 0: \[([^\]]*)\]", groups_text(layout))[1]
+    context = Context.of(State(group_type="dp", nodes=1024, tp=1, pp=1))
+    page = details_html(context.layout, context.visible, "en")
+    assert "…" in re.search(r"dp group 0: \[([^\]]*)\]", page)[1]
+    whole = re.search(r"dp group 0: \[([^\]]*)\]", groups_text(context))[1]
     assert len(whole.split(", ")) == 8192 > MEMBERS
 
 

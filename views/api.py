@@ -12,14 +12,13 @@ from typing import Any
 from descriptions import note_text
 from formats.check.script import check_script
 from formats.documents.exports import groups_json, ranks_json
-from formats.documents.headings import job_of
 from formats.launch.args import TARGETS, Item, Parsed, emit, parse
 from formats.launch.serving import served_groups
 from formats.logs.ranks import named_ranks
 from groups import LayoutError, coordinates
 from groups.audit import DOMAINS, audit
 from groups.errors import quoted
-from groups.job import Made
+from groups.layout import Layout
 from groups.placement import local_rank, node_of
 from groups.ranks import require_rank
 from groups.sharing import shared_groups
@@ -44,62 +43,62 @@ def _names(names: Any) -> list[str] | None:
 
 
 @endpoint
-def process_groups(made: Made, names: str = "") -> str:
+def process_groups(layout: Layout, names: str = "") -> str:
     """Every process group of a training job, as a JSON document (schema "parallel-groups").
 
     Args:
         names: groups to list, separated by spaces, such as "dp tp ep embd"; empty: all.
         (the layout)
     """
-    return groups_json(made, _names(names))
+    return groups_json(layout, _names(names))
 
 
 @endpoint
-def rank_table(made: Made) -> str:
+def rank_table(layout: Layout) -> str:
     """Node, GPU, coordinates and groups of every rank, as JSON (schema "parallel-ranks").
 
     Args:
         (the layout)
     """
-    return ranks_json(made)
+    return ranks_json(layout)
 
 
 @endpoint
-def rank_card(made: Made, rank: int = 0) -> str:
+def rank_card(layout: Layout, rank: int = 0) -> str:
     """Everything about one rank, as JSON: its place, its coordinates, its groups and neighbours.
 
     Args:
         rank: the global rank, counted from 0.
         (the layout)
     """
-    rank = require_rank(made.mesh, rank)
-    ring = made.every["pp"].neighbours(rank)
+    rank = require_rank(layout.mesh, rank)
+    ring = layout.every["pp"].neighbours(rank)
     return json.dumps(
         {
             "rank": rank,
-            "node": int(node_of(rank, made.gpus_per_node)),
-            "local_rank": int(local_rank(rank, made.gpus_per_node)),
-            "dense": coordinates(made.mesh, rank),
-            "expert": None if made.expert is None else coordinates(made.expert, rank),
+            "node": int(node_of(rank, layout.gpus_per_node)),
+            "local_rank": int(local_rank(rank, layout.gpus_per_node)),
+            "dense": coordinates(layout.mesh, rank),
+            "expert": None if layout.expert is None else coordinates(layout.expert, rank),
             "pipeline_before": ring and ring[0],
             "pipeline_after": ring and ring[1],
             "groups": {
                 name: {"index": one.index_of(rank), "ranks": one.members(rank).tolist()}
-                for name, one in made.every.items()
+                for name, one in layout.every.items()
             },
         }
     )
 
 
 @endpoint
-def node_audit(made: Made) -> str:
+def node_audit(layout: Layout) -> str:
     """Which groups stay inside a node or an NVLink domain and which cross, as JSON.
 
     Args:
         (the layout)
     """
-    domains = sorted({made.gpus_per_node, *DOMAINS})
-    rows = audit(made.every.values(), domains)
+    domains = sorted({layout.gpus_per_node, *DOMAINS})
+    rows = audit(layout.every.values(), domains)
     return json.dumps(
         {
             row[0].name: {
@@ -117,7 +116,7 @@ def node_audit(made: Made) -> str:
 
 
 @endpoint
-def shared_by_ranks(made: Made, ranks: str = "") -> str:
+def shared_by_ranks(layout: Layout, ranks: str = "") -> str:
     """The groups that some ranks share, smallest first, as JSON: where a hang may come from.
 
     Of a log, "missing" holds the ranks that did not arrive, where it shows them.
@@ -126,8 +125,8 @@ def shared_by_ranks(made: Made, ranks: str = "") -> str:
         ranks: numbers and ranges such as "3, 11, 16-23", or lines of a log.
         (the layout)
     """
-    asked, log = named_ranks(ranks, made.world_size)
-    groups = [one for one in made.every.values() if one.size > 1]
+    asked, log = named_ranks(ranks, layout.world_size)
+    groups = [one for one in layout.every.values() if one.size > 1]
     together, apart = shared_groups(groups, asked)
     return json.dumps(
         {
@@ -142,7 +141,7 @@ def shared_by_ranks(made: Made, ranks: str = "") -> str:
 
 
 @endpoint
-def launch_command(made: Made, target: str = "megatron") -> str:
+def launch_command(layout: Layout, target: str = "megatron") -> str:
     """The options that make a layout in one framework, as text to copy.
 
     Targets are "megatron", "nemo", "megatron-deepspeed", "megatron-deepspeed-bloom", "deepspeed",
@@ -153,11 +152,11 @@ def launch_command(made: Made, target: str = "megatron") -> str:
         (the layout)
     """
     require_choice("target", target, TARGETS)
-    return emit(job_of(made), framework=target)
+    return emit(layout.stated_job, framework=target)
 
 
 @endpoint
-def cluster_check(made: Made, names: str = "", megabytes: int = 64) -> str:
+def cluster_check(layout: Layout, names: str = "", megabytes: int = 64) -> str:
     """A script for torchrun that makes the same groups on the real nodes and checks them.
 
     Args:
@@ -165,7 +164,7 @@ def cluster_check(made: Made, names: str = "", megabytes: int = 64) -> str:
         megabytes: size of the buffer whose bandwidth is measured.
         (the layout)
     """
-    return check_script(made, _names(names), megabytes=megabytes)
+    return check_script(layout, _names(names), megabytes=megabytes)
 
 
 @serving()

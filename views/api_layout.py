@@ -10,8 +10,8 @@ from groups.audit import spans_of
 from groups.budget import spend, within
 from groups.mesh import whole_number
 
+from .base.context import Context
 from .base.endpoint import require_served
-from .base.resolve import resolve
 from .base.state import State
 
 
@@ -60,26 +60,26 @@ def layout(
     choices = {"group_type": group_type, "dp_kind": dp_kind, "framework": framework}
     state = State(**choices, **given, more=names)
     try:
-        answer = resolve(state.changed({"order": order}) if order else state)
-        require_served(answer.world_size)
-        spend(answer.world_size, "ranks")
+        context = Context.of(state.changed({"order": order}) if order else state)
+        require_served(context.layout.world_size)
+        spend(context.layout.world_size, "ranks")
     except LayoutError as error:
         raise error.but(quote="") from None
-    found: dict[str, Any] = {one.name: one.groups() for one in answer.shown}
-    expert = answer.expert
+    found: dict[str, Any] = {one.name: one.groups() for one in context.visible}
+    mesh, expert = context.layout.mesh, context.layout.expert
     return json.dumps(
         {
-            "mesh": str(answer.mesh),
+            "mesh": str(mesh),
             "expert_mesh": None if expert is None else str(expert),
-            "world_size": answer.world_size,
-            "dp": answer.mesh.size("dp"),
+            "world_size": mesh.world_size,
+            "dp": mesh.size("dp"),
             "edp": None if expert is None else expert.size("edp"),
             "groups": {
                 name: ranks if isinstance(ranks, list) else ranks.tolist()
                 for name, ranks in found.items()
             },
             "nodes_spanned": {
-                one.name: spans_of(one, answer.gpus_per_node).tolist() for one in answer.shown
+                one.name: spans_of(one, gpus_per_node).tolist() for one in context.visible
             },
         }
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from descriptions import PURPOSES
@@ -25,13 +25,13 @@ from training.search import Candidate, search, worked_out
 from training.search import Job as Search
 from training.traffic.per_step import Computation, Traffic, exposed_by_kind
 
-from .base.endpoint import LAYOUT, Shared, made_of, require_text, serving, stated
+from .base.context import Context
+from .base.endpoint import LAYOUT, Shared, layout_of, require_text, serving, stated
 from .base.model import FLAGS, OF_COLUMN, SIZES
-from .base.resolve import Layout
 from .base.state import State
-from .memory.inputs import Problem, problem_of
+from .base.trained import Trained, trained_of
 from .search.view import job_of, reason_text
-from .traffic.inputs import Question, fixes_of_question, question_of
+from .traffic.inputs import fixes_of_training
 from .traffic.view import sent_in_a_step
 
 TRAINING = Shared(
@@ -61,25 +61,17 @@ TRAINING = Shared(
 )
 
 
-@dataclass(frozen=True)
-class Trained:
-    """A layout and how a model is trained on it, as the views read it."""
-
-    layout: Layout
-    state: State
-
-
 Found = TypeVar("Found")
 
 
-def trained(**given: Any) -> Trained:
+def context_of(**given: Any) -> Context:
     """What the parameters of `TRAINING` and `LAYOUT` ask for.
 
     Errors: LayoutError about a layout that cannot be, or a value of another type; the values
     themselves are checked by the views' readers.
     """
     job = {name: given.pop(name) for name in LAYOUT.parameters}
-    made = made_of(**job)
+    layout = layout_of(**job)
     for name in ("micro_batch", "vpp"):
         whole_number(given[name], name)
     whole_number(given["global_batch"], "global_batch", minimum=0)
@@ -101,7 +93,7 @@ def trained(**given: Any) -> Trained:
         spread=given["spread"],
         **changes,
     )
-    return Trained(Layout.of(made), state)
+    return Context(layout, state)
 
 
 def _changes(text: Any) -> dict[str, Any]:
@@ -129,12 +121,12 @@ def _changes(text: Any) -> dict[str, Any]:
     }
 
 
-def _answered(asked: Trained, work: Callable[[], Found]) -> Found:
+def _answered(context: Context, work: Callable[[], Found]) -> Found:
     """What the work comes to; a refusal has the changes that were tried and work."""
     try:
         return work()
     except LayoutError as error:
-        ways = fixes_of_question(error, asked.layout, asked.state)
+        ways = fixes_of_training(error, context)
         fixes = [_renamed(changes) for changes in ways]
         raise error.renamed(PARAMETERS).but(alternatives=fixes) from None
 
@@ -147,7 +139,7 @@ def _renamed(changes: Mapping[str, Any]) -> dict[str, Any]:
     return {PARAMETERS.get(name, name): value for name, value in changes.items()}
 
 
-training_endpoint = serving(trained, TRAINING, LAYOUT)
+training_endpoint = serving(context_of, TRAINING, LAYOUT)
 """A function of a model on a layout, as one of the parameters of both."""
 
 
@@ -155,7 +147,7 @@ training_endpoint = serving(trained, TRAINING, LAYOUT)
 
 
 @training_endpoint
-def memory_per_rank(asked: Trained, capacity: float = 0.0, cluster: str = "dgx-h100") -> str:
+def memory_per_rank(context: Context, capacity: float = 0.0, cluster: str = "dgx-h100") -> str:
     """What a rank of each pipeline stage holds at its worst moment of a step, as JSON.
 
     All ranks of a stage hold the same: weights, gradients, optimizer state, activations and what
@@ -168,21 +160,20 @@ def memory_per_rank(asked: Trained, capacity: float = 0.0, cluster: str = "dgx-h
         (the layout)
     """
 
-    def work() -> tuple[Problem, tuple[StageMemory, ...]]:
-        state = replace(asked.state, capacity=stated(capacity), cluster=cluster)
-        problem = problem_of(asked.layout, state)
-        return problem, problem.stages()
+    def work() -> tuple[Trained, tuple[StageMemory, ...]]:
+        trained = _trained(context, capacity=stated(capacity), cluster=cluster)
+        return trained, trained.stages()
 
-    problem, stages = _answered(asked, work)
+    trained, stages = _answered(context, work)
     most = largest(stages)
     return json.dumps(
         {
-            **_job(problem),
-            "capacity_bytes": problem.capacity,
-            "fits": most.total <= problem.capacity,
+            **_job(trained),
+            "capacity_bytes": trained.capacity,
+            "fits": most.total <= trained.capacity,
             "fullest_stage": most.stage,
             "fullest_bytes": most.total,
-            "ranks_per_stage": asked.layout.world_size // problem.split.pp,
+            "ranks_per_stage": context.layout.world_size // trained.split.pp,
             "stages": [
                 {
                     "stage": one.stage,
@@ -198,16 +189,16 @@ def memory_per_rank(asked: Trained, capacity: float = 0.0, cluster: str = "dgx-h
     )
 
 
-def _job(problem: Problem) -> dict[str, Any]:
+def _job(trained: Trained) -> dict[str, Any]:
     """The model and its training, with what was taken where nothing is said."""
-    chosen, training = problem.chosen, problem.training
+    chosen, training = trained.chosen, trained.training
     return {
         "model": chosen.preset,
         "changed": list(chosen.changed),
         "parameters": total_parameters(chosen.model),
         "active_parameters": active_parameters(chosen.model),
         "training": {
-            "global_batch": training.micro_batches * training.micro_batch * problem.split.dp,
+            "global_batch": training.micro_batches * training.micro_batch * trained.split.dp,
             **{one.name: getattr(training, one.name) for one in fields(Training)},
         },
     }
@@ -217,7 +208,7 @@ def _job(problem: Problem) -> dict[str, Any]:
 
 
 @training_endpoint
-def traffic_per_step(asked: Trained, cluster: str = "dgx-h100", cp_algorithm: str = "p2p") -> str:
+def traffic_per_step(context: Context, cluster: str = "dgx-h100", cp_algorithm: str = "p2p") -> str:
     """What each kind of group sends in one step, over which links, and how long, as JSON.
 
     Seconds are lower bounds: bytes over the speed of the links. Exposed is what no computation
@@ -230,18 +221,18 @@ def traffic_per_step(asked: Trained, cluster: str = "dgx-h100", cp_algorithm: st
         (the layout)
     """  # noqa: E501  a tool shows only a parameter's first line
 
-    def work() -> tuple[Question, list[Traffic], Computation]:
-        question = _question(asked, cluster, cp_algorithm)
-        return question, *sent_in_a_step(asked.layout, question)
+    def work() -> tuple[Trained, list[Traffic], Computation]:
+        trained = _trained(context, cluster=cluster, cp_algorithm=cp_algorithm)
+        return trained, *sent_in_a_step(context.layout, trained)
 
-    question, rows, time = _answered(asked, work)
+    trained, rows, time = _answered(context, work)
     return json.dumps(
         {
-            **_job(question.problem),
-            "cluster": question.problem.cluster_id,
-            "nvlink_bytes_per_second": question.cluster.nvlink,
-            "network_bytes_per_second": question.cluster.nic,
-            "domain": question.cluster.domain_of(asked.layout.gpus_per_node),
+            **_job(trained),
+            "cluster": trained.cluster_id,
+            "nvlink_bytes_per_second": trained.cluster.nvlink,
+            "network_bytes_per_second": trained.cluster.nic,
+            "domain": trained.cluster.domain_of(context.layout.gpus_per_node),
             "computation_seconds": time.step,
             "exposed_seconds_by_kind": exposed_by_kind(rows),
             "total_bytes": sum(row.total for row in rows),
@@ -251,9 +242,8 @@ def traffic_per_step(asked: Trained, cluster: str = "dgx-h100", cp_algorithm: st
     )
 
 
-def _question(asked: Trained, cluster: str, cp_algorithm: str, capacity: Any = "") -> Question:
-    own = {"capacity": capacity, "cluster": cluster, "cp_algorithm": cp_algorithm}
-    return question_of(asked.layout, replace(asked.state, **own))
+def _trained(context: Context, **changes: Any) -> Trained:
+    return trained_of(context.layout, replace(context.state, **changes))
 
 
 def _row(row: Traffic) -> dict[str, Any]:
@@ -279,7 +269,7 @@ def _row(row: Traffic) -> dict[str, Any]:
 
 @training_endpoint
 def better_layouts(
-    asked: Trained,
+    context: Context,
     cluster: str = "dgx-h100",
     capacity: float = 0.0,
     cp_algorithm: str = "p2p",
@@ -296,18 +286,19 @@ def better_layouts(
         (the training)
         (the layout)
     """  # noqa: E501  a tool shows only a parameter's first line
-    question = _answered(asked, lambda: _question(asked, cluster, cp_algorithm, stated(capacity)))
-    job = job_of(asked.layout, question)
+    own = {"cluster": cluster, "cp_algorithm": cp_algorithm, "capacity": stated(capacity)}
+    trained = _answered(context, lambda: _trained(context, **own))
+    job = job_of(context.layout, trained)
     current, refusal = None, ""
     try:
-        current = worked_out(job, question.problem.split)
+        current = worked_out(job, trained.split)
     except LayoutError as error:
         refusal = str(error)
     found = search(job)
     return json.dumps(
         {
-            **_job(question.problem),
-            "cluster": question.problem.cluster_id,
+            **_job(trained),
+            "cluster": trained.cluster_id,
             "world_size": job.world,
             "capacity_bytes": job.capacity,
             "tried": found.tried,

@@ -16,9 +16,10 @@ from render.svg.matrix import MatrixPicture, matrix_picture
 from training.memory.per_stage import StageMemory, largest
 from training.traffic.matrix import matrix
 
+from .base.context import Context
 from .base.model import model_name
-from .base.resolve import Layout
-from .base.state import State, is_empty, pinned_rank
+from .base.state import is_empty
+from .base.trained import Trained
 from .base.training import schedule_name
 from .base.units import bytes_text
 from .collectives.exchange import exchanges
@@ -26,7 +27,6 @@ from .collectives.inputs import resolve_inputs
 from .collectives.view import op_name
 from .memory.bars import COLOURS, gib, parts_of, shown_stages
 from .memory.grid import grid_label, heat_of
-from .memory.inputs import Problem, problem_of, with_rank
 from .memory.zero import moments_of, sharing_group, sharing_ranks
 from .pipeline.chart import Shown, amount, percent, shown_of, timed
 from .pipeline.inputs import (
@@ -39,7 +39,6 @@ from .pipeline.inputs import (
 )
 from .pipeline.layers import stages_of
 from .pipeline.view import MOST_RANKS
-from .traffic.inputs import question_of
 from .traffic.view import rows_of
 
 Pictures = list[tuple[str, Any]]
@@ -49,17 +48,17 @@ NEAR = 0.03
 """Parts of a scale that two of its words are apart at least."""
 
 
-def pipeline_pictures(layout: Layout, state: State) -> Pictures:
+def pipeline_pictures(context: Context) -> Pictures:
     """The timelines on one axis, and under them what each rank holds.
 
     Nothing where there is no pipeline, or one that is too long to be drawn.
 
     Errors: LayoutError where the view refuses a schedule, its sizes, its times or its layers.
     """
-    if not 1 < layout.every["pp"].size <= MOST_RANKS:
+    if not 1 < context.layout.every["pp"].size <= MOST_RANKS:
         return []
     try:
-        shown, ranks = _shown(layout, state)
+        shown, ranks = _shown(context)
     except LayoutError as error:
         raise renamed(error) from None
     found = [timed(one) for one in shown]
@@ -84,22 +83,23 @@ def pipeline_pictures(layout: Layout, state: State) -> Pictures:
     return pictures
 
 
-def pipeline_trace(layout: Layout, state: State) -> str:
+def pipeline_trace(context: Context) -> str:
     """The same timelines as a trace for Perfetto and Chrome.
 
     Errors: LayoutError where the view refuses, has no pipeline, or one too long to be drawn.
     """
-    if not 1 < layout.every["pp"].size <= MOST_RANKS:
+    if not 1 < context.layout.every["pp"].size <= MOST_RANKS:
         raise LayoutError("no-picture", "the view has no picture of this layout")
     try:
-        shown, ranks = _shown(layout, state)
+        shown, ranks = _shown(context)
     except LayoutError as error:
         raise renamed(error) from None
     return chrome_trace({one.title: timed(one)[0].rows() for one in shown}, ranks)
 
 
-def _shown(layout: Layout, state: State) -> tuple[list[Shown], tuple[int, ...]]:
+def _shown(context: Context) -> tuple[list[Shown], tuple[int, ...]]:
     """The schedule, the one to compare with, and the ranks that run them."""
+    layout, state = context.layout, context.known
     names = [schedule_name(state)]
     names += [] if is_empty(state.against) else [state.against]
     schedules = dict.fromkeys(schedule_of(name, layout, state) for name in names)
@@ -135,12 +135,12 @@ def _legends(
     return tuple(ops), tuple(held)
 
 
-def collectives_pictures(layout: Layout, state: State) -> Pictures:
+def collectives_pictures(context: Context) -> Pictures:
     """The tensors before and after, of the group that is watched and of others if that is asked.
 
     Errors: LayoutError for the first input that the view refuses.
     """
-    watched, counting, problems = resolve_inputs(layout, state)
+    watched, counting, problems = resolve_inputs(context.layout, context.state)
     if problems:
         raise problems[0]
     way = "" if watched.direction == "forward" else f", {watched.direction}"
@@ -149,30 +149,29 @@ def collectives_pictures(layout: Layout, state: State) -> Pictures:
     return [
         (
             f"{op_name(watched.op)}{way}: {watched.grouping.name} group {shown.index}, {ranks} on "
-            f"{counted(shown.nodes(layout), 'node', 'en')}",
+            f"{counted(shown.nodes(context.layout), 'node', 'en')}",
             shown.exchange,
         )
         for shown in exchanges(watched, counting)
     ]
 
 
-def memory_pictures(layout: Layout, state: State) -> Pictures:
+def memory_pictures(context: Context) -> Pictures:
     """Bars of the stages, the GPUs by how full they are, and who holds which share of a group.
 
     Errors: LayoutError where the view refuses.
     """
-    problem = problem_of(layout, state)
-    stages = problem.stages()
-    state = with_rank(state, pinned_rank(layout.world_size, state.rank))
-    rank, ranks = sharing_ranks(problem, layout, state)
-    zero = problem.training.zero
-    model = model_name(problem.chosen)
-    kind = sharing_group(layout, problem.training.instances).name
+    layout, trained = context.layout, context.trained
+    stages = trained.stages()
+    rank, ranks = sharing_ranks(context)
+    zero = trained.training.zero
+    model = model_name(trained.chosen)
+    kind = sharing_group(layout, trained.training.instances).name
     group = f"{kind} group of rank {rank}, {counted(len(ranks), 'rank', 'en')}"
     key = tuple(("", said) for said in MEMORY["zero_key"]["en"].rstrip(".").split(". "))
     return [
-        (f"{MEMORY['bars_label']['en']}, {model}", _bars(problem, stages)),
-        (grid_label(stages, "en"), heat_of(problem, stages, layout, "en")),
+        (f"{MEMORY['bars_label']['en']}, {model}", _bars(trained, stages)),
+        (grid_label(stages, "en"), heat_of(trained, stages, layout, "en")),
         *(
             (
                 f"ZeRO {zero}, {group}: {MEMORY[f'moment_{moment}']['en']}",
@@ -183,36 +182,36 @@ def memory_pictures(layout: Layout, state: State) -> Pictures:
     ]
 
 
-def _bars(problem: Problem, stages: tuple[StageMemory, ...]) -> BarsChart:
+def _bars(trained: Trained, stages: tuple[StageMemory, ...]) -> BarsChart:
     """The parts of each stage under the line of the GPU's memory."""
     most = largest(stages)
     bars = tuple(
         Bar(
             f"PP {one.stage}",
             tuple((COLOURS[part], number) for part, number in one.parts.items()),
-            gib(one.total) + (" !" if one.total > problem.capacity else ""),
-            one.total > problem.capacity,
+            gib(one.total) + (" !" if one.total > trained.capacity else ""),
+            one.total > trained.capacity,
         )
         for one in shown_stages(stages, most)
     )
-    line = MEMORY["capacity_line"]["en"].format(capacity=gib(problem.capacity))
+    line = MEMORY["capacity_line"]["en"].format(capacity=gib(trained.capacity))
     legend = tuple((COLOURS[part], MEMORY[f"part_{part}"]["en"]) for part in parts_of(stages))
-    return BarsChart(bars, problem.capacity, line, legend)
+    return BarsChart(bars, trained.capacity, line, legend)
 
 
-def traffic_pictures(layout: Layout, state: State) -> Pictures:
+def traffic_pictures(context: Context) -> Pictures:
     """Who sends how much to whom; nothing where nothing is sent.
 
     Errors: LayoutError where the view refuses.
     """
-    question = question_of(layout, state)
-    rows = rows_of(layout, question, [one.parameters for one in question.problem.stages()])
+    layout, trained = context.layout, context.trained
+    rows = rows_of(layout, trained, [one.parameters for one in trained.stages()])
     if not rows:
         return []
     found = matrix(rows, layout.every, layout.mesh, layout.gpus_per_node)
     picture = matrix_picture(found.total, found.ranks_per_cell, layout.gpus_per_node)
     each = "a rank" if found.ranks_per_cell == 1 else f"{found.ranks_per_cell:,} ranks"
-    title = f"Bytes sent in a step: {question.name} on {question.cluster.name}"
+    title = f"Bytes sent in a step: {trained.name} on {trained.cluster.name}"
     axes = f"Rows send, columns receive; each is {each}"
     return [(title, MatrixChart(picture, axes, scale_of(picture)))]
 

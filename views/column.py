@@ -24,8 +24,8 @@ from descriptions import (
     counted,
 )
 from groups import MAX_RANKS, LayoutError
-from groups.conventions import CONVENTIONS
-from groups.job import OWN
+from groups.conventions import CONVENTIONS, OWN
+from groups.layout import Layout
 from groups.megatron.families import FAMILIES
 from groups.presets import PRESETS
 from training.clusters import CLUSTERS
@@ -36,10 +36,11 @@ from training.pipeline import SCHEDULES
 from .base import form
 from .base.messages import refusal_html
 from .base.model import ON_OFF
-from .base.resolve import Layout, from_preset, has_two_dp_kinds, resolve
+from .base.resolve import from_preset, resolve
 from .base.state import State, as_text, is_empty, parse_number
+from .base.trained import DEFAULTS
 from .base.training import UNKNOWN, training_of_preset
-from .memory.inputs import DEFAULTS
+from .base.visible import has_two_dp_kinds
 
 SIZES = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep")
 """Sizes with a slider."""

@@ -15,9 +15,8 @@ from groups.grouping import Grouping
 from render.scenes import groups as scene
 from render.scenes import job_plan
 
-from .base.model import with_model
-from .base.resolve import Layout, sizes_of, sizes_text
-from .base.state import State, pinned_rank, rank_or_none
+from .base.context import Context
+from .base.resolve import sizes_of, sizes_text
 from .charts import (
     Pictures,
     collectives_pictures,
@@ -33,15 +32,14 @@ from .groups.sentence import question, sentence_of
 from .groups.view import by_grid
 from .hang.view import hang_pictures, hang_verdict
 from .hosts.measures import measures_pictures
-from .hosts.view import placement_or_none
 from .orders.view import orders_pictures
 
 PICTURES = {"png": "image/png", "svg": "image/svg+xml", "pdf": "application/pdf"}
-TABLES: dict[str, tuple[str, Callable[[Layout], str]]] = {
+TABLES: dict[str, tuple[str, Callable[[Context], str]]] = {
     "csv": ("text/csv", groups_csv),
     "txt": ("text/plain", groups_text),
-    "json": ("application/json", lambda layout: groups_json(layout.made())),
-    "ranks": ("text/csv", lambda layout: ranks_csv(layout.made())),
+    "json": ("application/json", lambda context: groups_json(context.layout)),
+    "ranks": ("text/csv", lambda context: ranks_csv(context.layout)),
 }
 """Files for programs: csv and txt hold the groups shown; json and ranks, all (docs/schema.md)."""
 
@@ -49,18 +47,16 @@ FILES = {"ranks": ("ranks", "csv"), "json": ("groups", "json"), "trace": ("trace
 """What a file is called, and its ending, where the form alone does not say."""
 
 
-DRAWN: dict[str, Callable[[Layout, State], Pictures]] = {
-    "groups": lambda layout, state: groups_pictures(layout, state),
-    "orders": lambda layout, state: orders_pictures(layout, state, rank_or_none(state.rank)),
+DRAWN: dict[str, Callable[[Context], Pictures]] = {
+    "groups": lambda context: groups_pictures(context),
+    "orders": orders_pictures,
     "collectives": collectives_pictures,
-    "pipeline": lambda layout, state: pipeline_pictures(layout, with_model(state)),
+    "pipeline": pipeline_pictures,
     "memory": memory_pictures,
     "traffic": traffic_pictures,
-    "compare": lambda layout, state: compare_pictures(layout, state.kept),
+    "compare": compare_pictures,
     "hang": hang_pictures,
-    "hosts": lambda layout, state: measures_pictures(
-        layout, state, placement_or_none(layout, state)
-    ),
+    "hosts": measures_pictures,
 }
 """What a picture file holds, by the view that is shown; the other views have no pictures."""
 
@@ -85,7 +81,7 @@ ANY_PICTURE = 50_000
 
 
 def picture_file(
-    layout: Layout, state: State, form: str, theme: str = "light", address: str | None = None
+    context: Context, form: str, theme: str = "light", address: str | None = None
 ) -> bytes:
     """The pictures on screen as PNG at twice their size, SVG or PDF.
 
@@ -93,27 +89,27 @@ def picture_file(
 
     Errors: LayoutError where the view refuses what it is asked, or has nothing to draw of it.
     """
+    layout, state = context.layout, context.state
     spend(ANY_PICTURE, "pixels")
     # matplotlib takes a second to import, and only a download needs it.
     from render.files import groups as figure
 
     if address is not None and state.view not in SHOWN:
-        drawn = job_pictures(layout, state, SLIDE)
+        drawn = job_pictures(context, SLIDE)
     else:
-        drawn = DRAWN.get(state.view, DRAWN["groups"])(layout, state)
+        drawn = DRAWN.get(state.view, DRAWN["groups"])(context)
     if not drawn:
         raise LayoutError("no-picture", "the view has no picture of this layout")
     titles, scenes = zip(*drawn)
     if address is not None:
-        return figure.to_bytes(_slide(layout, state, titles, scenes, theme, address), form)
-    meshes = ", ".join(str(mesh) for _, mesh, _ in by_grid(layout))
+        return figure.to_bytes(_slide(context, titles, scenes, theme, address), form)
+    meshes = ", ".join(str(mesh) for _, mesh, _ in by_grid(layout, context.visible))
     caption = f"{meshes}, {layout.nodes:,} x {layout.gpus_per_node} GPUs"
     return figure.to_bytes(figure.figure(scenes, titles, caption, theme), form)
 
 
 def _slide(
-    layout: Layout,
-    state: State,
+    context: Context,
     titles: Sequence[str],
     scenes: Sequence[Any],
     theme: str,
@@ -122,12 +118,12 @@ def _slide(
     """The figure of a slide: what the view asks, its answer where it is one sentence, the job."""
     from render.files import slide
 
-    view, rank = state.view, pinned_rank(layout.world_size, state.rank)
+    layout, view, rank = context.layout, context.state.view, context.rank
     title, sentence = question(rank, "en"), sentence_of(layout, rank, "en")
     if view in SHOWN:
         title, sentence = SHOWN[view]["en"], ""
         if view == "hang":
-            sentence = hang_verdict(layout, state, "en")
+            sentence = hang_verdict(context, "en")
     machines = (
         f"{counted(layout.world_size, 'gpu', 'en')}, {layout.nodes:,} × {layout.gpus_per_node}"
     )
@@ -135,15 +131,13 @@ def _slide(
     return slide.slide(told, scenes, titles, theme)
 
 
-def job_pictures(
-    layout: Layout, state: State, room: tuple[float, float] = job_plan.WHOLE
-) -> Pictures:
+def job_pictures(context: Context, room: tuple[float, float] = job_plan.WHOLE) -> Pictures:
     """The picture of the job with the groups of the chosen rank: of each grid."""
     from render.files.job import JobScene
 
-    rank = pinned_rank(layout.world_size, state.rank)
-    layers = layers_of(with_model(state), layout.mesh.size("pp"))
-    sides = by_grid(layout, told_groups(layout))
+    layout, rank = context.layout, context.rank
+    layers = layers_of(context.known, layout.mesh.size("pp"))
+    sides = by_grid(layout, told_groups(layout, context.visible))
     found: Pictures = []
     for grid, mesh, shown in sides:
         own = job_plan.HALF if len(sides) > 1 else room
@@ -153,15 +147,15 @@ def job_pictures(
     return found
 
 
-def groups_pictures(layout: Layout, state: State) -> Pictures:
+def groups_pictures(context: Context) -> Pictures:
     """The picture of the job; then every group shown, of a large world its nodes."""
-    jobs = job_pictures(layout, state)
-    rank = pinned_rank(layout.world_size, state.rank)
+    jobs = job_pictures(context)
+    layout, rank = context.layout, context.rank
     jobs = [(title or question(rank, "en"), one) for title, one in jobs]
     if layout.world_size <= scene.PANEL_LIMIT:
-        panels = [(_title(one), scene.panel(one, layout.gpus_per_node)) for one in layout.shown]
+        panels = [(_title(one), scene.panel(one, layout.gpus_per_node)) for one in context.visible]
         return [*jobs, *panels]
-    for grid, mesh, shown in by_grid(layout):
+    for grid, mesh, shown in by_grid(layout, context.visible):
         _, physical = scene.overviews(mesh, shown, layout.gpus_per_node, rank)
         which = PAGE[grid]["en"]
         jobs.append((f"{which}: physical view, {layout.gpus_per_node} GPUs a node", physical))
@@ -173,28 +167,27 @@ TRACE = "trace"
 """Other forms of a file: the picture as a slide, and the pipeline as a trace."""
 
 
-def download(
-    layout: Layout, state: State, form: str, theme: str = "light", address: str = ""
-) -> dict:
+def download(context: Context, form: str, theme: str = "light", address: str = "") -> dict:
     """A file as the page's script takes it: name, type, base64 data, and when it was asked for.
 
     address: of what is on screen, for slides.
     """
     if form in PICTURES:
-        kind, data = PICTURES[form], picture_file(layout, state, form, theme)
+        kind, data = PICTURES[form], picture_file(context, form, theme)
     elif form in SLIDES:
         form = form.removeprefix("slide-")
-        kind, data = PICTURES[form], picture_file(layout, state, form, theme, address)
+        kind, data = PICTURES[form], picture_file(context, form, theme, address)
     elif form == TRACE:
         kind = "application/json"
-        data = pipeline_trace(layout, with_model(state)).encode()
+        data = pipeline_trace(context).encode()
     else:
         kind, make = TABLES[form]
-        data = make(layout).encode()
-    shown = layout.group_type if state.view == "groups" else state.view
+        data = make(context).encode()
+    state = context.state
+    shown = state.group_type if state.view == "groups" else state.view
     stem, ending = FILES.get(form, ("groups" if form in TABLES else shown, form))
     return {
-        "name": f"{stem}-{layout.mesh}.{ending}",
+        "name": f"{stem}-{context.layout.mesh}.{ending}",
         "type": kind,
         "data": base64.b64encode(data).decode(),
         "asked": time.time_ns(),  # the same file twice is two downloads

@@ -8,9 +8,9 @@ from html import escape
 from descriptions import PAGE, SECTIONS, SHELL, VIEWS
 from groups import LayoutError
 
+from .base.context import Context
 from .base.model import model_name, model_of
-from .base.resolve import Layout, sizes_text
-from .base.state import State
+from .base.resolve import sizes_text
 from .base.training import batch_of
 from .column import language_choices
 from .stories import examples_html
@@ -48,14 +48,15 @@ def _paste_button(language: str) -> str:
     )
 
 
-def chips_html(layout: Layout | None, state: State, language: str) -> str:
+def chips_html(context: Context | None, language: str) -> str:
     """The job in chips; a click leads to the inputs that say it."""
-    if layout is None:
+    if context is None:
         return f'<span class="chip-job none">{escape(SHELL["no_layout"][language])}</span>'
+    layout = context.layout
     machines = SHELL["gpus_chip"][language].format(
         world=f"{layout.world_size:,}", nodes=f"{layout.nodes:,}", gpus=f"{layout.gpus_per_node:,}"
     )
-    model = _model_chip(layout, state, language)
+    model = _model_chip(context, language)
     return (
         f'<div role="group" aria-label="{escape(SHELL["job"][language])}">'
         f"{_chip('nodes', machines)}{_chip('tp', sizes_text(layout), 'mono')}"
@@ -63,10 +64,10 @@ def chips_html(layout: Layout | None, state: State, language: str) -> str:
     )
 
 
-def _model_chip(layout: Layout, state: State, language: str) -> str:
+def _model_chip(context: Context, language: str) -> str:
     """The model and the samples of a step; what is refused is told where it counts."""
     try:
-        chosen, batch = model_of(state), batch_of(layout, state)
+        chosen, batch = model_of(context.state), batch_of(context.layout, context.state)
     except LayoutError:
         return SHELL["model_chip"][language]
     return SHELL["batch_chip"][language].format(

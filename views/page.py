@@ -16,9 +16,9 @@ from typing import Any
 from descriptions import PAGE, SHELL, VIEWS
 from groups import LayoutError
 from groups.budget import spend, within
-from render.scenes.groups import PANEL_LIMIT
 
 from .base import form
+from .base.context import Context
 from .base.link import (
     STARTS,
     aliases_of_links,
@@ -29,25 +29,22 @@ from .base.link import (
     parsed,
 )
 from .base.messages import sentence
-from .base.model import with_model
 from .base.problems import problem_html
-from .base.resolve import Layout, resolve
-from .base.state import UNLINKED, State, rank_or_none
+from .base.state import UNLINKED, State
 from .collectives.view import collectives_html
 from .column import column_html, derived_html, notice_html, preset_states, refused_html
 from .compare.view import compare_html
 from .export import DRAWN as FILES_OF
 from .export import PICTURES, SLIDES, TABLES, TRACE, download
 from .groups.details import details_html
-from .groups.hero import layers_of
-from .groups.view import picture_html
+from .groups.view import groups_html
 from .hang.view import hang_html
 from .head import chips_html, head_html, nav_html
-from .hosts.view import hosts_html, placement_or_none
+from .hosts.view import hosts_html
 from .launch.view import launch_html
 from .memory.view import memory_html
 from .nodes.view import nodes_html
-from .orders.view import orders_html, other_layout, strip_html
+from .orders.view import orders_html
 from .pipeline.view import pipeline_html
 from .ranks.view import ranks_html
 from .search.view import search_html
@@ -69,23 +66,13 @@ class Answer:
     details: str | None
 
 
-DRAWN: dict[str, Callable[[Layout, State, str], str]] = {
-    "groups": lambda layout, state, language: picture_html(
-        layout,
-        language,
-        rank_or_none(state.rank),
-        _strip(layout, state, language),
-        layers_of(with_model(state), layout.mesh.size("pp")),
-    ),
-    "nodes": lambda layout, state, language: nodes_html(layout, language),
-    "orders": lambda layout, state, language: orders_html(
-        layout, state, language, _large_pin(layout, state)
-    ),
-    "ranks": lambda layout, state, language: ranks_html(
-        layout, with_model(state), language, placement_or_none(layout, state)
-    ),
+DRAWN: dict[str, Callable[[Context], str]] = {
+    "groups": groups_html,
+    "nodes": nodes_html,
+    "orders": orders_html,
+    "ranks": ranks_html,
     "collectives": collectives_html,
-    "pipeline": lambda layout, state, language: pipeline_html(layout, with_model(state), language),
+    "pipeline": pipeline_html,
     "memory": memory_html,
     "traffic": traffic_html,
     "search": search_html,
@@ -106,45 +93,30 @@ def answer(state: State) -> Answer:
     """
     language = state.language
     try:
-        layout = resolve(state)
-        spend(layout.world_size // 8 if layout.world_size > MANY else 0, "ranks")
+        context = Context.of(state)
+        world = context.layout.world_size
+        spend(world // 8 if world > MANY else 0, "ranks")
     except LayoutError as error:
         derived = derived_html(None, state, language)
         refused = refused_html(error, language)
-        return Answer(chips_html(None, state, language), derived, refused, None, None)
+        return Answer(chips_html(None, language), derived, refused, None, None)
     view = view_of(state)
     try:
-        picture = DRAWN[view](layout, state, language)
+        picture = DRAWN[view](context)
     except LayoutError as error:  # too much work: every other refusal has its place in the view
         picture = problem_html(error, language)
     return Answer(
-        chips_html(layout, state, language),
-        derived_html(layout, state, language),
+        chips_html(context, language),
+        derived_html(context.layout, state, language),
         "",
         picture,
-        details_html(layout, language) if view == "groups" else "",
+        details_html(context.layout, context.visible, language) if view == "groups" else "",
     )
 
 
 def view_of(state: State) -> str:
     """The view that is shown; the first for anything that is none."""
     return state.view if isinstance(state.view, str) and state.view in VIEWS else "groups"
-
-
-def _strip(layout: Layout, state: State, language: str) -> str:
-    """What the order moves against Megatron's default, where that is another one that works."""
-    if state.framework == "megatron":
-        return ""
-    try:
-        other = other_layout(state, layout, "megatron")
-    except LayoutError:
-        return ""
-    return "" if other.order == layout.order else strip_html(layout, other, language)
-
-
-def _large_pin(layout: Layout, state: State) -> int | None:
-    """The pin where it changes the picture: a panel lights up in the browser alone."""
-    return rank_or_none(state.rank) if layout.world_size > PANEL_LIMIT else None
 
 
 # -- what the browser asks -----------------------------------------------------------------------
@@ -218,10 +190,10 @@ def save(sent: Any) -> str:
     state = from_sent(json.dumps(asked.get("state")))
     language = state.language
     try:
-        layout = resolve(state)
+        context = Context.of(state)
         chosen = kind if kind in (*PICTURES, *SLIDES, *TABLES, TRACE) else "png"
         theme = "dark" if theme == "dark" else "light"
-        return json.dumps(download(layout, state, chosen, theme, printable(asked.get("address"))))
+        return json.dumps(download(context, chosen, theme, printable(asked.get("address"))))
     except LayoutError as error:
         return json.dumps({"refused": notice_html(sentence(error, language), language)})
 

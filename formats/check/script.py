@@ -15,7 +15,7 @@ from pathlib import Path
 
 from groups.errors import not_a_choice
 from groups.grouping import Grouping
-from groups.job import Made, framework_name
+from groups.layout import Layout, framework_name
 from groups.mesh import whole_number
 
 MAX_MEGABYTES = 65_536
@@ -28,7 +28,7 @@ END = "# -- the same for every job from here on --\n"
 
 
 def check_script(
-    made: Made,
+    layout: Layout,
     names: str | Iterable[str] | None = None,
     *,
     megabytes: int = 64,
@@ -41,7 +41,7 @@ def check_script(
     job_text: what the layout was made from, such as a launch command; it is kept as a comment.
 
     >>> from groups.job import Job
-    >>> text = check_script(Job(nodes=2, tp=2, pp=2).made(), ["pp"])
+    >>> text = check_script(Job(nodes=2, tp=2, pp=2).layout(), ["pp"])
     >>> for line in text[text.index("DENSE = "):].splitlines()[:5]:
     ...     print(line)
     DENSE = "tp2-cp1-dp4-pp2"
@@ -56,25 +56,25 @@ def check_script(
     size = whole_number(megabytes, "megabytes", minimum=0, maximum=MAX_MEGABYTES)
     facts = [
         *(f"# {_printable(line)}".rstrip() for line in job_text.splitlines()),
-        f"TITLE = {json.dumps(_title(made))}",
-        f"WORLD_SIZE = {made.world_size}",
-        f"GPUS_PER_NODE = {made.gpus_per_node}",
+        f"TITLE = {json.dumps(_title(layout))}",
+        f"WORLD_SIZE = {layout.world_size}",
+        f"GPUS_PER_NODE = {layout.gpus_per_node}",
         f"MEGABYTES = {size}  # of 10**6 bytes; 0: no measurements",
         "",
-        *_requests(made, _chosen(made.every, names)),
+        *_requests(layout, _chosen(layout.every, names)),
     ]
     before, _, rest = _template().partition(BEGIN)
     _, _, after = rest.partition(END)
-    return _header(made, before) + BEGIN + "\n".join(facts) + "\n" + END + after
+    return _header(layout, before) + BEGIN + "\n".join(facts) + "\n" + END + after
 
 
-def _header(made: Made, example: str) -> str:
+def _header(layout: Layout, example: str) -> str:
     """What stands above the facts, with this job in the place of the example."""
     shebang, _, rest = example.split("\n", 2)
-    nodes = made.world_size // made.gpus_per_node
-    launch = f"--nnodes {nodes} --nproc-per-node {made.gpus_per_node}"
+    nodes = layout.world_size // layout.gpus_per_node
+    launch = f"--nnodes {nodes} --nproc-per-node {layout.gpus_per_node}"
     rest = rest.replace("--nnodes 2 --nproc-per-node 8", launch)
-    return f"{shebang}\n# Written for {_title(made)}.\n{rest}"
+    return f"{shebang}\n# Written for {_title(layout)}.\n{rest}"
 
 
 def _chosen(
@@ -91,11 +91,11 @@ def _chosen(
     return found
 
 
-def _requests(made: Made, chosen: Mapping[str, Grouping]) -> Iterator[str]:
+def _requests(layout: Layout, chosen: Mapping[str, Grouping]) -> Iterator[str]:
     """Lines: the grids that are asked, and the requests."""
-    grids = {str(made.mesh): "DENSE"}
-    if made.expert is not None:
-        grids.setdefault(str(made.expert), "EXPERT")
+    grids = {str(layout.mesh): "DENSE"}
+    if layout.expert is not None:
+        grids.setdefault(str(layout.expert), "EXPERT")
     asked = {str(one.mesh) for one in chosen.values()}
     yield from (f'{grids[grid]} = "{grid}"' for grid in grids if grid in asked)
     yield "" if asked else "# no groups: the placement is checked alone"
@@ -111,12 +111,12 @@ def _requests(made: Made, chosen: Mapping[str, Grouping]) -> Iterator[str]:
     yield "]"
 
 
-def _title(made: Made) -> str:
-    nodes = made.world_size // made.gpus_per_node
-    machines = f"{nodes} node{'s' * (nodes > 1)} of {made.gpus_per_node}"
-    experts = f", experts {made.expert}" if made.expert is not None else ""
-    name = framework_name(made.framework)
-    return f"{made.world_size} GPUs: {machines}, {name}, {made.mesh}{experts}"
+def _title(layout: Layout) -> str:
+    nodes = layout.world_size // layout.gpus_per_node
+    machines = f"{nodes} node{'s' * (nodes > 1)} of {layout.gpus_per_node}"
+    experts = f", experts {layout.expert}" if layout.expert is not None else ""
+    name = framework_name(layout.framework)
+    return f"{layout.world_size} GPUs: {machines}, {name}, {layout.mesh}{experts}"
 
 
 def _printable(line: str) -> str:

@@ -24,7 +24,7 @@ from groups.audit import spans_of
 from groups.budget import spend
 from groups.conventions import CONVENTIONS
 from groups.grouping import Grouping
-from groups.job import Made
+from groups.layout import Layout
 from groups.megatron.families import family
 from groups.placement import Placement
 
@@ -57,19 +57,19 @@ LISTED, CELLS = 4, 8
 # -- groups --------------------------------------------------------------------------------------
 
 
-def groups_json(made: Made, names: Iterable[str] | None = None) -> str:
+def groups_json(layout: Layout, names: Iterable[str] | None = None) -> str:
     """All groups of these names, or of all: the document ``parallel-groups``.
 
     >>> from groups.job import Job
-    >>> made = Job(gpus_per_node=4, tp=2).made()
-    >>> json.loads(groups_json(made, ["dp"]))["groups"]["dp"]["groups"]
+    >>> layout = Job(gpus_per_node=4, tp=2).layout()
+    >>> json.loads(groups_json(layout, ["dp"]))["groups"]["dp"]["groups"]
     [[0, 2], [1, 3]]
     """
-    return "".join(groups_json_parts(made, names))
+    return "".join(groups_json_parts(layout, names))
 
 
-def groups_json_parts(made: Made, names: Iterable[str] | None = None) -> Iterator[str]:
-    return _groups_json(made, groups_by_name(made, names))
+def groups_json_parts(layout: Layout, names: Iterable[str] | None = None) -> Iterator[str]:
+    return _groups_json(layout, groups_by_name(layout, names))
 
 
 def spend_on_groups(chosen: Iterable[Grouping]) -> None:
@@ -78,13 +78,13 @@ def spend_on_groups(chosen: Iterable[Grouping]) -> None:
     spend(ranks // LISTED, "listed-ranks", control="nodes")
 
 
-def _groups_json(made: Made, chosen: Mapping[str, Grouping]) -> Iterator[str]:
+def _groups_json(layout: Layout, chosen: Mapping[str, Grouping]) -> Iterator[str]:
     spend_on_groups(chosen.values())
-    yield opened(heading(made, GROUPS))
+    yield opened(heading(layout, GROUPS))
     yield '  "groups": {'
     between = "\n"
     for name, grouping in chosen.items():
-        about = _about(made, name, grouping).items()
+        about = _about(layout, name, grouping).items()
         said = "".join(f"      {json.dumps(key)}: {json.dumps(value)},\n" for key, value in about)
         yield f'{between}    {json.dumps(name)}: {{\n{said}      "groups": [\n'
         yield from _listed(f"        {ranks}" for ranks in _lists(grouping))
@@ -93,46 +93,46 @@ def _groups_json(made: Made, chosen: Mapping[str, Grouping]) -> Iterator[str]:
     yield "\n  }\n}\n"
 
 
-def _about(made: Made, name: str, grouping: Grouping) -> dict[str, Any]:
+def _about(layout: Layout, name: str, grouping: Grouping) -> dict[str, Any]:
     """What a document says about the groups of one name, but for their ranks."""
-    is_own = name not in made.every
-    of_mesh = {mesh: key for key, mesh in meshes(made).items() if key.startswith("own") == is_own}
+    is_own = name not in layout.every
+    of_mesh = {mesh: key for key, mesh in meshes(layout).items() if key.startswith("own") == is_own}
     row = None if is_own else family(name)
     return {
         "grid": of_mesh[grouping.mesh],
         "kind": grouping.kind,
         "parallel_state": row.parallel_state if row else None,
-        "carries": row.carries if row else _own_carries(made, name),
-        "nodes_spanned": spans_of(grouping, made.gpus_per_node).tolist(),
+        "carries": row.carries if row else _own_carries(layout, name),
+        "nodes_spanned": spans_of(grouping, layout.gpus_per_node).tolist(),
     }
 
 
-def _own_carries(made: Made, name: str) -> str:
-    joined = CONVENTIONS[made.framework].groups
+def _own_carries(layout: Layout, name: str) -> str:
+    joined = CONVENTIONS[layout.framework].groups
     return next((own.carries for own in joined if OWN_PREFIX + own.name == name), "")
 
 
-def groups_csv(made: Made, names: Iterable[str] | None = None) -> str:
+def groups_csv(layout: Layout, names: Iterable[str] | None = None) -> str:
     """One line a group: name, group, size, nodes_spanned, ranks (joined by spaces).
 
     >>> from groups.job import Job
-    >>> print(groups_csv(Job(gpus_per_node=4, tp=2).made(), ["tp"]), end="")
+    >>> print(groups_csv(Job(gpus_per_node=4, tp=2).layout(), ["tp"]), end="")
     name,group,size,nodes_spanned,ranks
     tp,0,2,1,0 1
     tp,1,2,1,2 3
     """
-    return "".join(groups_csv_parts(made, names))
+    return "".join(groups_csv_parts(layout, names))
 
 
-def groups_csv_parts(made: Made, names: Iterable[str] | None = None) -> Iterator[str]:
-    return _groups_csv(made, groups_by_name(made, names))
+def groups_csv_parts(layout: Layout, names: Iterable[str] | None = None) -> Iterator[str]:
+    return _groups_csv(layout, groups_by_name(layout, names))
 
 
-def _groups_csv(made: Made, chosen: Mapping[str, Grouping]) -> Iterator[str]:
+def _groups_csv(layout: Layout, chosen: Mapping[str, Grouping]) -> Iterator[str]:
     spend_on_groups(chosen.values())
     yield "name,group,size,nodes_spanned,ranks\n"
     for name, grouping in chosen.items():
-        nodes = spans_of(grouping, made.gpus_per_node).tolist()
+        nodes = spans_of(grouping, layout.gpus_per_node).tolist()
         lines = (
             f"{name},{index},{len(ranks)},{spanned},{str(ranks)[1:-1].replace(',', '')}\n"
             for index, (ranks, spanned) in enumerate(zip(_lists(grouping), nodes))
@@ -140,15 +140,15 @@ def _groups_csv(made: Made, chosen: Mapping[str, Grouping]) -> Iterator[str]:
         yield from _blocks(lines)
 
 
-def groups_text_parts(made: Made, names: Iterable[str] | None = None) -> Iterator[str]:
+def groups_text_parts(layout: Layout, names: Iterable[str] | None = None) -> Iterator[str]:
     """One line a group, as people paste it.
 
     >>> from groups.job import Job
-    >>> print(*groups_text_parts(Job(gpus_per_node=4, tp=2).made(), ["tp"]), sep="", end="")
+    >>> print(*groups_text_parts(Job(gpus_per_node=4, tp=2).layout(), ["tp"]), sep="", end="")
     tp group 0: [0, 1]
     tp group 1: [2, 3]
     """
-    chosen = groups_by_name(made, names)
+    chosen = groups_by_name(layout, names)
     spend_on_groups(chosen.values())
     return _blocks(
         f"{name} group {index}: {ranks}\n"
@@ -160,62 +160,62 @@ def groups_text_parts(made: Made, names: Iterable[str] | None = None) -> Iterato
 # -- ranks ---------------------------------------------------------------------------------------
 
 
-def rank_columns(made: Made, names: Iterable[str] | None = None) -> dict[str, np.ndarray]:
+def rank_columns(layout: Layout, names: Iterable[str] | None = None) -> dict[str, np.ndarray]:
     """The table of ranks by column: int arrays, shape (world_size,); -1 is no group.
 
     >>> from groups.job import Job
-    >>> columns = rank_columns(Job(gpus_per_node=4, pp=4).made(), ["embd"])
+    >>> columns = rank_columns(Job(gpus_per_node=4, pp=4).layout(), ["embd"])
     >>> columns["dense_pp"].tolist(), columns["group_embd"].tolist()
     ([0, 1, 2, 3], [0, -1, -1, 0])
     """
-    chosen = groups_by_name(made, names)
-    cells = made.world_size * (3 + sum(len(mesh.names) for mesh in meshes(made).values()))
-    cells += made.world_size * len(chosen)
+    chosen = groups_by_name(layout, names)
+    cells = layout.world_size * (3 + sum(len(mesh.names) for mesh in meshes(layout).values()))
+    cells += layout.world_size * len(chosen)
     spend(cells // CELLS, "table-cells", control="nodes")
     groups = {f"group_{name}": one.index().astype(np.int32) for name, one in chosen.items()}
-    return places(meshes(made), made.world_size, made.gpus_per_node) | groups
+    return places(meshes(layout), layout.world_size, layout.gpus_per_node) | groups
 
 
-def ranks_json(made: Made, names: Iterable[str] | None = None) -> str:
+def ranks_json(layout: Layout, names: Iterable[str] | None = None) -> str:
     """Every rank, where it stands, its groups by index: the document ``parallel-ranks``."""
-    return "".join(ranks_json_parts(made, names))
+    return "".join(ranks_json_parts(layout, names))
 
 
 def ranks_json_parts(
-    made: Made, names: Iterable[str] | None = None, placement: Placement | None = None
+    layout: Layout, names: Iterable[str] | None = None, placement: Placement | None = None
 ) -> Iterator[str]:
     """The document in parts; placement: also which host each rank is on ("placement")."""
     said = {"placement": dict(placement.columns())} if placement else {}
-    return _ranks_json(made, rank_columns(made, names), said)
+    return _ranks_json(layout, rank_columns(layout, names), said)
 
 
 def _ranks_json(
-    made: Made, columns: Mapping[str, np.ndarray], said: Mapping[str, Any]
+    layout: Layout, columns: Mapping[str, np.ndarray], said: Mapping[str, Any]
 ) -> Iterator[str]:
-    yield opened({**heading(made, RANKS), **said, "columns": list(columns)})
+    yield opened({**heading(layout, RANKS), **said, "columns": list(columns)})
     yield '  "ranks": [\n'
     yield from _listed(f"    [{', '.join(row)}]" for row in _cells(columns, empty="null"))
     yield "\n  ]\n}\n"
 
 
-def ranks_csv(made: Made, names: Iterable[str] | None = None) -> str:
+def ranks_csv(layout: Layout, names: Iterable[str] | None = None) -> str:
     """One line a rank; a group index is empty where the rank is in no such group.
 
     >>> from groups.job import Job
-    >>> print(ranks_csv(Job(gpus_per_node=2, pp=2).made(), ["pp", "pos-embd"]), end="")
+    >>> print(ranks_csv(Job(gpus_per_node=2, pp=2).layout(), ["pp", "pos-embd"]), end="")
     ... # doctest: +NORMALIZE_WHITESPACE
     rank,node,local_rank,dense_tp,dense_cp,dense_dp,dense_pp,expert_etp,expert_ep,expert_edp,expert_pp,group_pp,group_pos-embd
     0,0,0,0,0,0,0,0,0,0,0,0,0
     1,0,1,0,0,0,1,0,0,0,1,0,
     """
-    return "".join(ranks_csv_parts(made, names))
+    return "".join(ranks_csv_parts(layout, names))
 
 
 def ranks_csv_parts(
-    made: Made, names: Iterable[str] | None = None, placement: Placement | None = None
+    layout: Layout, names: Iterable[str] | None = None, placement: Placement | None = None
 ) -> Iterator[str]:
     """The table in parts; placement: its nodes and local ranks, and columns with host and racks."""
-    columns = rank_columns(made, names)
+    columns = rank_columns(layout, names)
     if placement is None:
         lines = (",".join(row) + "\n" for row in _cells(columns, empty=""))
         return chain([",".join(columns) + "\n"], _blocks(lines))

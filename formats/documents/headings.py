@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from groups.conventions import CONVENTIONS
+from groups.conventions import MEGATRONS
 from groups.errors import LayoutError, quoted
 from groups.grouping import Grouping
-from groups.job import MEGATRONS, OWN, Job, Made, framework_name, own_groupings
+from groups.layout import Layout, framework_name, own_groupings
 from groups.mesh import Mesh
 
 GROUPS = "parallel-groups"
@@ -29,20 +29,20 @@ OWN_PREFIX = "own."
 """Before the name of a group that the framework itself names so."""
 
 
-def groups_by_name(made: Made, names: Iterable[str] | None = None) -> dict[str, Grouping]:
+def groups_by_name(layout: Layout, names: Iterable[str] | None = None) -> dict[str, Grouping]:
     """The groups of these names, in this order; of all names if none are given.
 
     A name of the framework's own needs no prefix where Megatron has no such name.
 
-    >>> made = Job(nodes=2, tp=2, framework="deepspeed").made()
-    >>> [*groups_by_name(made, ["tp", "own.data", "pipe"])]
+    >>> layout = Job(nodes=2, tp=2, framework="deepspeed").layout()
+    >>> [*groups_by_name(layout, ["tp", "own.data", "pipe"])]
     ['tp', 'own.data', 'own.pipe']
 
     Errors: LayoutError for a name that the job has no groups of, with the nearest names.
     """
-    every = dict(made.every)
-    if made.framework not in MEGATRONS:
-        for one in own_groupings(made):
+    every = dict(layout.every)
+    if layout.framework not in MEGATRONS:
+        for one in own_groupings(layout):
             every[OWN_PREFIX + one.name] = replace(one, name=OWN_PREFIX + one.name)
     if names is None:
         return every
@@ -50,77 +50,39 @@ def groups_by_name(made: Made, names: Iterable[str] | None = None) -> dict[str, 
     for name in names:
         key = name if name in every else f"{OWN_PREFIX}{name}"
         if key not in every:
-            raise _no_such_group(made, name, list(every))
+            raise _no_such_group(layout, name, list(every))
         found[key] = every[key]
     return found
 
 
-def meshes(made: Made) -> dict[str, Mesh]:
+def meshes(layout: Layout) -> dict[str, Mesh]:
     """Every mesh that numbers the ranks, by the name it has in a document.
 
-    >>> for name, mesh in meshes(Job(tp=2, framework="torchtitan").made()).items():
+    >>> for name, mesh in meshes(Job(tp=2, framework="torchtitan").layout()).items():
     ...     print(name, mesh)
     dense tp2-cp1-dp4-pp1
     expert etp1-ep1-edp8-pp1
     own tp2-cp1-dp_shard4-dp_replicate1-pp1
     own-expert ep1-efsdp8-dp_replicate1-pp1
     """
-    found = {"dense": made.mesh}
-    if made.expert is not None:
-        found["expert"] = made.expert
-    if made.framework not in MEGATRONS:
-        own = dict.fromkeys(grouping.mesh for grouping in own_groupings(made))
+    found = {"dense": layout.mesh}
+    if layout.expert is not None:
+        found["expert"] = layout.expert
+    if layout.framework not in MEGATRONS:
+        own = dict.fromkeys(grouping.mesh for grouping in own_groupings(layout))
         found |= dict(zip(("own", "own-expert"), own))
     return found
 
 
-def job_of(made: Made) -> Job:
-    """A job that comes to the same grids and groups.
-
-    >>> job = Job(nodes=2, cp=4, levels=(2, 2), instances=2)
-    >>> again = job_of(job.made())
-    >>> again.instances, again.levels, again.made().every == job.made().every
-    (2, (2, 2), True)
-    """
-    sizes = {name: made.mesh.size(name) for name in ("tp", "pp", "cp")}
-    if made.expert is not None:
-        sizes |= {name: made.expert.size(name) for name in ("ep", "etp")}
-    every = made.every
-    instance = every.get("intra-dp-cp")
-    levels = tuple(one.length for name, one in every.items() if name.startswith("hcp-"))
-    return Job(
-        nodes=made.world_size // made.gpus_per_node,
-        gpus_per_node=made.gpus_per_node,
-        **sizes,
-        framework=made.framework,
-        order=_order(made),
-        instances=1 if instance is None else instance.whole // instance.length,
-        levels=levels or None,
-        hybrid=any(name.startswith("hybrid-") for name in every),
-    )
-
-
-def _order(made: Made) -> str:
-    """The order of both grids, fastest first; ep where the expert grid has it."""
-    if made.framework != OWN:
-        return CONVENTIONS[made.framework].order
-    assert made.expert is not None
-    names = list(made.mesh.names)
-    slower = made.expert.names[made.expert.names.index("ep") + 1 :]
-    behind = [{"etp": "tp", "edp": "dp"}.get(name, name) for name in slower]
-    names.insert(min((names.index(name) for name in behind), default=len(names)), "ep")
-    return "-".join(names)
-
-
-def heading(made: Made, schema: str) -> dict[str, Any]:
+def heading(layout: Layout, schema: str) -> dict[str, Any]:
     """The fields with which every document about a job begins."""
     return {
         "schema": schema,
         "version": VERSION,
-        "job": asdict(job_of(made)),
-        "meshes": {name: str(mesh) for name, mesh in meshes(made).items()},
-        "world_size": made.world_size,
-        "gpus_per_node": made.gpus_per_node,
+        "job": asdict(layout.stated_job),
+        "meshes": {name: str(mesh) for name, mesh in meshes(layout).items()},
+        "world_size": layout.world_size,
+        "gpus_per_node": layout.gpus_per_node,
     }
 
 
@@ -134,7 +96,7 @@ def places(found: Mapping[str, Mesh], world: int, gpus_per_node: int) -> dict[st
     return columns
 
 
-def _no_such_group(made: Made, name: str, known: list[str]) -> LayoutError:
+def _no_such_group(layout: Layout, name: str, known: list[str]) -> LayoutError:
     same_axes = [one for one in known if sorted(one.split("-")) == sorted(name.split("-"))]
     near = same_axes or difflib.get_close_matches(name, known, cutoff=0.5)
     return LayoutError(
@@ -143,5 +105,5 @@ def _no_such_group(made: Made, name: str, known: list[str]) -> LayoutError:
         why=f"its groups are {', '.join(known)}",
         control="group",
         alternatives=[{"group": one} for one in near],  # type: ignore[dict-item]
-        facts={"name": quoted(name).strip("'"), "framework": framework_name(made.framework)},
+        facts={"name": quoted(name).strip("'"), "framework": framework_name(layout.framework)},
     )

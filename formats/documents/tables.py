@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from groups.job import Made
+from groups.layout import Layout
 
 from .exports import opened
 from .headings import VERSION, heading
@@ -36,7 +36,7 @@ class Table:
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
-    made: Made | None = None
+    layout: Layout | None = None
     fields: Mapping[str, Any] = field(default_factory=dict)
     before: Sequence[str] = ()
     after: Sequence[str] = ()
@@ -47,7 +47,7 @@ class Table:
     def _json(self) -> Iterator[str]:
         schema = f"parallel-{self.title}"
         about = {"schema": schema, "version": VERSION}
-        yield opened({**(heading(self.made, schema) if self.made else about), **self.fields})
+        yield opened({**(heading(self.layout, schema) if self.layout else about), **self.fields})
         rows = (f"\n    {json.dumps(dict(zip(self.columns, row)))}" for row in self.rows)
         yield f'  "rows": [{",".join(rows)}\n  ]\n}}\n'
 

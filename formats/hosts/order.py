@@ -157,7 +157,7 @@ def order_for(
 ) -> BetterOrder:
     """The same for groups that are made already, of any framework; it offers no other layout.
 
-    every: groupings by Megatron's names, as `Made.every` has them.
+    every: groupings by Megatron's names, as `Layout.every` has them.
     """
     hosts = _require_hosts(names, racks)
     named = tuple(dict.fromkeys(str(racks[host]) for host in hosts))

@@ -9,7 +9,7 @@
 {'nodes': 2, 'gpus_per_node': 8, 'tp': 4, 'framework': 'megatron'}
 >>> [note.facts for note in parsed.missing]
 [{'field': 'pp', 'assumed': 1}, {'field': 'cp', 'assumed': 1}, {'field': 'ep', 'assumed': 1}]
->>> str(parsed.job().made().mesh)
+>>> str(parsed.job().layout().mesh)
 'tp4-cp1-dp4-pp1'
 
 A value that cannot be stands in ``problems`` with its place:

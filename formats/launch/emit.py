@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from groups.conventions import CONVENTIONS
+from groups.conventions import CONVENTIONS, MEGATRONS
 from groups.errors import LayoutError, not_a_choice, quoted
-from groups.job import MEGATRONS, Job, Made
+from groups.job import Job
+from groups.layout import Layout
 from groups.mesh import Mesh
 
 from .flags import MODEL
@@ -68,7 +69,7 @@ def _given(model: Mapping[str, Any]) -> dict[str, Any]:
 
 def _as_told(job: Job, target: str) -> Job:
     """The same layout as a job of a framework that the target makes."""
-    made = job.made()
+    layout = job.layout()
     for name in UNSAID[target]:
         value = getattr(job, name)
         silent = (None, job.tp) if name == "etp" else (SILENT.get(name, 1),)
@@ -78,37 +79,37 @@ def _as_told(job: Job, target: str) -> Job:
     differs = False  # in the experts only
     frameworks = sorted(TARGETS[target], key=lambda name: name != job.framework)
     for framework in frameworks:
-        other = replace(job, framework=framework, etp=_etp(job, made, framework))
+        other = replace(job, framework=framework, etp=_etp(job, layout, framework))
         try:
-            found = other.made()
+            found = other.layout()
         except LayoutError as error:
             last = error
             continue
-        if _above_one(made.mesh) != _above_one(found.mesh):
+        if _above_one(layout.mesh) != _above_one(found.mesh):
             continue
-        if _experts_alike(made, found, job):
+        if _experts_alike(layout, found, job):
             return other
         differs = True
     if last is not None and last.control in ("cp", "ep", "etp", "pp"):
         control = last.control
         raise cannot_express(target, f"{control} {_shown(getattr(job, control))}", control)
-    if differs and made.expert is not None:
+    if differs and layout.expert is not None:
         raise cannot_express(target, f"etp {job.tp if job.etp is None else job.etp}", "etp")
     order = job.order if job.framework not in CONVENTIONS else CONVENTIONS[job.framework].order
     raise cannot_express(target, f"the order {order}", "order")
 
 
-def _etp(job: Job, made: Made, framework: str) -> int | None:
+def _etp(job: Job, layout: Layout, framework: str) -> int | None:
     """The expert tensor parallel size, in a framework that may mean another one by none."""
     if framework not in MEGATRONS:
         return None if job.ep == 1 else job.etp if job.framework in MEGATRONS else None
-    if job.framework in MEGATRONS or made.expert is None or job.ep == 1:
+    if job.framework in MEGATRONS or layout.expert is None or job.ep == 1:
         return job.etp
-    size = made.expert.size("etp" if "etp" in made.expert.names else "tp")
+    size = layout.expert.size("etp" if "etp" in layout.expert.names else "tp")
     return None if size == job.tp else size
 
 
-def _experts_alike(one: Made, other: Made, job: Job) -> bool:
+def _experts_alike(one: Layout, other: Layout, job: Job) -> bool:
     """Whether both spread the experts alike, if there are any."""
     if job.ep == 1 and job.etp in (None, job.tp):
         return True

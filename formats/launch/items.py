@@ -101,7 +101,7 @@ class Parsed:
     serving: dict[str, object]
 
     def job(self) -> Job:
-        """The job, with what is assumed where the text is silent; `Job.made` checks it.
+        """The job, with what is assumed where the text is silent; `Job.layout` checks it.
 
         Errors: LayoutError ``launch-asks`` with everything that has to be given first.
         """

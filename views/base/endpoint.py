@@ -1,7 +1,7 @@
 """How a function becomes an endpoint: shared parameters are added, refusals are told in words.
 
 A function that works on a layout takes that as its first argument. `serving` puts the parameters
-that the layout is made from in its place, so that each endpoint's schema names all that it takes.
+of a layout in its place, so that each endpoint's schema names all that it takes.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import Any
 
 from groups import LayoutError
 from groups.budget import spend, within
-from groups.conventions import CONVENTIONS
+from groups.conventions import CONVENTIONS, OWN
 from groups.errors import not_a_choice, quoted
-from groups.job import OWN, Job, Made
+from groups.job import Job
+from groups.layout import Layout
 from groups.mesh import whole_number
 
 from .state import OF_MATHS
@@ -59,9 +60,9 @@ def serving(
     """A decorator: the function takes the shared parameters in place of what ``read`` makes of
     them, its first argument; without ``read`` it takes its own alone.
 
-    >>> @serving(made_of, LAYOUT)
-    ... def gpus(made: Made, unit: str = "GPUs") -> str:
-    ...     return f"{made.world_size} {unit}"
+    >>> @serving(layout_of, LAYOUT)
+    ... def gpus(layout: Layout, unit: str = "GPUs") -> str:
+    ...     return f"{layout.world_size} {unit}"
     >>> gpus(nodes=4), list(inspect.signature(gpus).parameters)[:3]
     ('32 GPUs', ['unit', 'nodes', 'gpus_per_node'])
     """
@@ -99,7 +100,7 @@ def serving(
     return served
 
 
-def made_of(order: str, etp: Any, framework: Any, **sizes: Any) -> Made:
+def layout_of(order: str, etp: Any, framework: Any, **sizes: Any) -> Layout:
     """The job that the parameters of `LAYOUT` ask for.
 
     Errors: LayoutError about the one that cannot be.
@@ -111,12 +112,12 @@ def made_of(order: str, etp: Any, framework: Any, **sizes: Any) -> Made:
     require_choice("framework", framework, CONVENTIONS)
     whose = {"framework": OWN, "order": order} if order else {"framework": framework}
     try:
-        made = Job(**sizes, etp=etp or None, **whose).made()
+        layout = Job(**sizes, etp=etp or None, **whose).layout()
     except LayoutError as error:
         raise error.renamed(OF_MATHS) from None
-    require_served(made.world_size)
-    spend(made.world_size, "ranks")
-    return made
+    require_served(layout.world_size)
+    spend(layout.world_size, "ranks")
+    return layout
 
 
 def require_served(world: int) -> None:
@@ -183,5 +184,5 @@ def _described(text: str, shared: Iterable[Shared]) -> str:
     return text
 
 
-endpoint = serving(made_of, LAYOUT)
-"""A function of a made job, as one of the parameters of a layout."""
+endpoint = serving(layout_of, LAYOUT)
+"""A function of a layout, as one of the parameters of a layout."""

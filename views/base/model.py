@@ -17,7 +17,6 @@ from training.model import BIASES, NEEDED, Model
 from training.models import DEFAULT, MODELS, model_like, variant
 
 from .state import State, fields_of, is_empty, parse_number
-from .training import UNKNOWN
 
 MODEL_SIZES = ("hidden", "heads", "kv_heads", "ffn", "vocabulary", "sequence", "top_k")
 """Sizes that the column asks for beside those of `OF_COLUMN`; a view asks for the rarer ones."""
@@ -30,6 +29,10 @@ ON_OFF = {"on": True, "off": False}
 
 SIZES = tuple(name for name in fields_of("model") if name not in ("model", "biases", *FLAGS))
 """The fields that are numbers."""
+
+
+UNKNOWN = "own"
+"""The model of which every size is typed: what is missing is asked for, not taken from another."""
 
 
 @dataclass(frozen=True)

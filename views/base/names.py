@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from descriptions import OWN_GROUPS, PAGE, Kind, kind_of
 from groups.conventions import CONVENTIONS
 from groups.grouping import Grouping
+from groups.layout import Layout
 from groups.megatron.families import FAMILIES, family
-
-from .resolve import Layout
 
 
 @dataclass(frozen=True)

@@ -1,91 +1,24 @@
-"""A state checked: the layout it means, and which of its groups are visible."""
+"""A state checked: the layout that it means."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from descriptions import DP_KINDS, TYPES
 from groups import MAX_RANKS, LayoutError, Mesh
 from groups.alternatives import MOST
-from groups.conventions import CONVENTIONS
-from groups.errors import not_a_choice, quoted
-from groups.grouping import Grouping
-from groups.job import OWN, Job, Made, framework_name, own_groupings
+from groups.conventions import CONVENTIONS, OWN
+from groups.errors import quoted
+from groups.job import Job
+from groups.layout import Layout
 from groups.mesh import whole_number
 from groups.presets import PRESETS, Preset
 
-from .state import State, is_empty, parse_number
-
-AUTO = "auto"
-"""The type of groups that follows the layout."""
-
-MAIN, EXPERTS_MAIN = ("tp", "cp", "dp", "pp"), ("etp", "ep", "edp")
-"""Kinds of the dense grid, and of the grid of experts."""
-
-
-@dataclass(frozen=True)
-class Layout:
-    """State that make sense together: the grids, where they stand, the groups to show."""
-
-    group_type: str
-    nodes: int
-    gpus_per_node: int
-    framework: str
-    mesh: Mesh  # of dense layers
-    expert: Mesh | None  # of experts; None if the framework has no such grid
-    shown: tuple[Grouping, ...]
-    makes: tuple[Grouping, ...] = ()  # the values of `every`, which two layouts may differ in
-    every: Mapping[str, Grouping] = field(default_factory=dict, compare=False, repr=False)
-
-    @property
-    def world_size(self) -> int:
-        return self.mesh.world_size
-
-    @classmethod
-    def of(cls, made: Made, group_type: str = "chosen") -> Layout:
-        """What a job comes to, with no group to show yet."""
-        return cls(
-            group_type=group_type,
-            nodes=made.world_size // made.gpus_per_node,
-            gpus_per_node=made.gpus_per_node,
-            framework=made.framework,
-            mesh=made.mesh,
-            expert=made.expert,
-            shown=(),
-            makes=tuple(made.every.values()),
-            every=made.every,
-        )
-
-    @property
-    def has_experts(self) -> bool:
-        """Whether experts are spread in a way of their own: else their grid is the dense one."""
-        mesh, expert = self.mesh, self.expert
-        return expert is not None and (
-            expert.size("ep") > 1 or expert.size("etp") != mesh.size("tp")
-        )
-
-    def made(self) -> Made:
-        """The same as what a job comes to, for what is written of it."""
-        return Made(self.framework, self.gpus_per_node, self.mesh, self.expert, self.every)
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        return tuple(grouping.name for grouping in self.shown)
-
-    @property
-    def order(self) -> str:
-        """The axes of both grids, fastest first, in Megatron's names."""
-        names = list(self.mesh.names)
-        if self.expert is not None:
-            after = self.expert.names[self.expert.names.index("ep") + 1 :]
-            behind = [{"etp": "tp", "edp": "dp"}.get(name, name) for name in after]
-            at = min((names.index(name) for name in behind), default=len(names))
-            names.insert(at, "ep")
-        return "-".join(names)
+from .state import State, is_empty, parse_number, require_choice
+from .visible import visible_groups
 
 
 def sizes_text(layout: Layout) -> str:
@@ -105,7 +38,7 @@ def sizes_of(mesh: Mesh) -> str:
 
 def from_preset(preset: str) -> State:
     """The state that shows a published layout."""
-    chosen: Preset = PRESETS[_choice("preset", preset, PRESETS)]
+    chosen: Preset = PRESETS[preset]
     model: dict[str, Any] = {name: str(chosen.model.get(name, "")) for name in MODEL}
     model["account"] = bool(chosen.model.get("account_for_embedding"))
     return State(
@@ -137,16 +70,17 @@ def resolve(state: State) -> Layout:
     try:
         return _resolve(state)
     except LayoutError as error:
-        raise _with_working_cures(error, state) from None
+        raise _with_working_fixes(error, state) from None
 
 
-def _with_working_cures(error: LayoutError, state: State) -> LayoutError:
-    """Only cures that really work, and more or fewer nodes among them: the sizes stay then."""
+def _with_working_fixes(error: LayoutError, state: State) -> LayoutError:
+    """Only fixes that really work, and more or fewer nodes among them: the sizes stay then."""
     nodes_too: Sequence[Mapping[str, Any]] = ()
     if error.code == "does-not-divide":
         nodes_too = _machine_fixes(state, "nodes", parse_number(state.nodes))
-    cures = [cure for cure in (*error.alternatives, *nodes_too) if _resolves(state.changed(cure))]
-    return error.but(alternatives=cures[:MOST])
+    tries = (*error.alternatives, *nodes_too)
+    works = [fix for fix in tries if _resolves(state.changed(fix))]
+    return error.but(alternatives=works[:MOST])
 
 
 def _resolves(state: State) -> bool:
@@ -158,109 +92,26 @@ def _resolves(state: State) -> bool:
 
 
 def _resolve(state: State) -> Layout:
-    group_type = _choice("group_type", state.group_type, TYPES)
-    framework = _choice("framework", state.framework, (*CONVENTIONS, OWN))
-    dp_kind = _choice("dp_kind", state.dp_kind, DP_KINDS)
+    require_choice("group_type", state.group_type, TYPES)
+    require_choice("framework", state.framework, (*CONVENTIONS, OWN))
+    require_choice("dp_kind", state.dp_kind, DP_KINDS)
+    layout = _job(state).layout()
+    visible_groups(layout, state)
+    return layout
+
+
+def _job(state: State) -> Job:
     nodes, gpus_per_node = _machines(state)
-    layout = Layout.of(_job(state, framework, nodes, gpus_per_node).made(), group_type)
-    shown = _shown(layout, _kinds(group_type, dp_kind), _names("more", state.more))
-    return replace(layout, shown=shown)
-
-
-def job_of(state: State) -> Job:
-    """The job that a state asks for, if it resolves well."""
-    nodes, gpus_per_node = _machines(state)
-    return _job(state, state.framework, nodes, gpus_per_node)
-
-
-def _job(state: State, framework: str, nodes: int, gpus_per_node: int) -> Job:
     return Job(
         nodes=nodes,
         gpus_per_node=gpus_per_node,
         **{name: parse_number(getattr(state, name)) for name in ("tp", "pp", "cp", "ep")},
         etp=None if is_empty(state.etp) else parse_number(state.etp),
-        framework=framework,
+        framework=state.framework,
         order=state.order,
         instances=parse_number(state.instances),
         levels=None if is_empty(state.levels) else _levels(state.levels),
         hybrid=state.hybrid is True,
-    )
-
-
-# -- which groups to show ------------------------------------------------------------------------
-
-
-def _kinds(group_type: str, dp_kind: str) -> tuple[str, ...]:
-    kinds = TYPES[group_type].kinds
-    if has_two_dp_kinds(group_type):
-        return tuple(dp_kind if kind == "dp" else kind for kind in kinds)
-    return kinds
-
-
-def _shown(layout: Layout, kinds: Sequence[str], more: Sequence[str]) -> tuple[Grouping, ...]:
-    """The groups of the type, then those that were chosen beside it, each once."""
-    own = own_groupings(layout) if layout.group_type == "framework" else []
-    if layout.group_type == AUTO:
-        kinds = tuple(one.name for one in main_groupings(layout))
-    names = list(dict.fromkeys((*kinds, *more)))
-    for name in names:
-        if name not in layout.every:
-            raise _no_such_group(layout, name, name in more, more)
-    shown = tuple(dict.fromkeys((*own, *(layout.every[name] for name in names))))
-    taken = [name for name in more if layout.every[name] not in own and name in _names_of(own)]
-    if taken:
-        raise LayoutError(
-            "name-taken",
-            f"{taken[0]} is here a group of {framework_name(layout.framework)}'s own",
-            control="more",
-            alternatives=[
-                {"more": tuple(name for name in more if name not in taken)},
-                {"group_type": "chosen"},
-            ],
-            facts={"name": taken[0], "framework": framework_name(layout.framework)},
-        )
-    if not shown:
-        raise LayoutError(
-            "no-groups-chosen",
-            "no group is chosen to be shown",
-            control="more",
-            alternatives=[{"group_type": "dp+tp+pp"}],
-        )
-    return shown
-
-
-def main_groupings(layout: Layout) -> list[Grouping]:
-    """Every kind of the layout's grids that is larger than 1; dp where none is."""
-    names = [*MAIN, *(EXPERTS_MAIN if layout.has_experts else ())]
-    found = [layout.every[name] for name in names if name in layout.every]
-    return [one for one in found if one.size > 1] or [layout.every["dp"]]
-
-
-def _names_of(groupings: Sequence[Grouping]) -> set[str]:
-    return {grouping.name for grouping in groupings}
-
-
-def _no_such_group(layout: Layout, name: str, is_chosen: bool, more: Sequence[str]) -> LayoutError:
-    without = {"more": tuple(one for one in more if one in layout.every)}
-    cures = [without] if is_chosen else [{"group_type": "dp+tp+pp"}]
-    if layout.expert is None:
-        cures.append({"framework": "megatron"})
-    return LayoutError(
-        "no-such-group",
-        f"this layout makes no group {quoted(name)}",
-        control="more" if is_chosen else "group_type",
-        alternatives=cures,
-        facts={"name": quoted(name).strip("'"), "framework": framework_name(layout.framework)},
-    )
-
-
-def has_two_dp_kinds(group_type: object) -> bool:
-    """Whether "data parallel" could mean dp or dp-cp in this type, so that the user chooses."""
-    return (
-        isinstance(group_type, str)
-        and group_type in TYPES
-        and {"cp", "dp"} <= set(TYPES[group_type].kinds)
-        and "ep" not in TYPES[group_type].kinds
     )
 
 
@@ -269,22 +120,6 @@ def _levels(value: object) -> tuple[Any, ...]:
     if not isinstance(value, str) or len(value) > 100:
         return (value,)
     return tuple(parse_number(part) for part in re.split(r"[\s,x×*]+", value.strip()))
-
-
-def _names(control: str, value: object) -> tuple[str, ...]:
-    """A list of names, as a dropdown with several choices sends it."""
-    if value is None or value == "":
-        return ()
-    names = [value] if isinstance(value, str) else value
-    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
-        raise LayoutError(
-            "not-names",
-            f"{quoted(value)} is not a list of group names",
-            control=control,
-            alternatives=[{control: ()}],
-            facts={"value": quoted(value)},
-        )
-    return tuple(dict.fromkeys(names[:64]))
 
 
 def _machines(state: State) -> tuple[int, int]:
@@ -338,9 +173,3 @@ def _machine_fixes(state: State, name: str, near: object) -> list[dict[str, int]
     start = min(max(near, 1), most) if is_number else parse_number(getattr(State(), name))
     below = int(start // unit) * unit
     return [{name: n} for n in (below, below + unit) if n != near and 1 <= n <= most]
-
-
-def _choice(control: str, value: object, choices: Collection[str]) -> str:
-    if not isinstance(value, str) or value not in choices:
-        raise not_a_choice(control, value, choices)
-    return value

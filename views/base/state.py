@@ -14,16 +14,15 @@ says what of it differs from the start (link.py), and `resolve` (resolve.py) che
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from descriptions import DP_KINDS, LANGUAGES, TYPES, VIEWS
 from groups import MAX_RANKS, LayoutError
-from groups.conventions import CONVENTIONS
-from groups.errors import quoted
+from groups.conventions import CONVENTIONS, OWN
+from groups.errors import not_a_choice, quoted
 from groups.grouping import Grouping
-from groups.job import OWN
 from groups.megatron.parallel_state import ORDER
 from groups.mesh import whole_number
 from groups.presets import PRESETS
@@ -76,6 +75,13 @@ def as_text(value: Any) -> str:
         return "" if value is None else str(value)
     except ValueError:  # a number of more digits than Python writes
         return quoted(value)
+
+
+def require_choice(name: str, value: object, choices: Collection[str]) -> str:
+    """The value, if it is one of the names that there are."""
+    if not isinstance(value, str) or value not in choices:
+        raise not_a_choice(name, value, choices)
+    return value
 
 
 def is_empty(value: object) -> bool:

@@ -16,13 +16,14 @@ from typing import Any
 
 from groups import LayoutError
 from groups.alternatives import not_a_multiple
+from groups.layout import Layout
 from groups.mesh import whole_number
 from groups.stages.holdings import MAX_BATCH
 from training.models import said_of_preset
 from training.pipeline import SCHEDULES
 from training.pipeline.schedules import MAX_MICRO_BATCHES
 
-from .resolve import Layout
+from .model import UNKNOWN
 from .state import State, as_text, is_empty, parse_number
 
 ROUNDS = 4
@@ -58,7 +59,7 @@ def batch_of(layout: Layout, state: State) -> Batch:
     Errors: LayoutError about a number that cannot be, or two that contradict one another.
     """
     dp = layout.mesh.size("dp")
-    micro_batch = _count(state.micro_batch, "micro_batch", 1)
+    micro_batch = count_of(state.micro_batch, "micro_batch", 1)
     is_given = not (is_empty(state.micro_batches) and is_empty(state.global_batch))
     if not is_empty(state.micro_batches):
         count = whole_number(
@@ -66,11 +67,11 @@ def batch_of(layout: Layout, state: State) -> Batch:
         )
         batch = Batch(micro_batch, count, dp, is_given)
         if not is_empty(state.global_batch):
-            _require_same(batch, _count(state.global_batch, "global_batch", 1))
+            _require_same(batch, count_of(state.global_batch, "global_batch", 1))
         return batch
     if not is_given:
         return Batch(micro_batch, micro_batches_unasked(layout.mesh.size("pp")), dp, is_given)
-    samples = _count(state.global_batch, "global_batch", 1)
+    samples = count_of(state.global_batch, "global_batch", 1)
     if samples % (micro_batch * dp):
         by = {"micro_batch": micro_batch, "dp": dp}
         raise not_a_multiple("global_batch", samples, by, maximum=MAX_BATCH)
@@ -86,7 +87,7 @@ def micro_batches_unasked(pp: int) -> int:
     return min(ROUNDS * pp, max(1, MOST_UNASKED // pp))
 
 
-def _count(value: Any, name: str, empty: int) -> int:
+def count_of(value: Any, name: str, empty: int) -> int:
     return empty if is_empty(value) else whole_number(parse_number(value), name, maximum=MAX_BATCH)
 
 
@@ -148,7 +149,7 @@ def virtual_stages(state: State) -> int:
     """
     name = schedule_name(state)
     loops = isinstance(name, str) and name in SCHEDULES and SCHEDULES[name].way == "loop"
-    return _count(state.vpp, "vpp", DEFAULT_VIRTUAL if loops else 1)
+    return count_of(state.vpp, "vpp", DEFAULT_VIRTUAL if loops else 1)
 
 
 # -- published layouts ---------------------------------------------------------------------------
@@ -168,9 +169,6 @@ _PUBLISHED: Mapping[str, Mapping[str, str]] = {
     "nemotron4-340b-6144": _SHARDED,
 }
 """How the sources of published layouts train (groups.published names them), as far as they say."""
-
-UNKNOWN = "own"
-"""The model of which every size is typed: what is missing is asked for, not taken from another."""
 
 
 def training_of_preset(name: str) -> dict[str, str]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from groups import LayoutError
 from groups.errors import not_a_choice, quoted
-from groups.job import Made
+from groups.layout import Layout
 from training.collectives.algorithms import MOST_MEMBERS, algorithm_of
 from training.collectives.cost import bus_factor, bytes_per_rank, least_seconds, steps
 from training.collectives.operations import apply, operation_of
@@ -19,7 +19,6 @@ from training.collectives.pieces import place_of
 from training.collectives.tensors import arrays_of
 
 from ..base.endpoint import endpoint, require_text, stated, too_large
-from ..base.resolve import Layout
 from ..base.state import State
 from .inputs import (
     CollectiveSpec,
@@ -65,7 +64,7 @@ Tensors = list[np.ndarray]
 
 @endpoint
 def collective(
-    made: Made,
+    layout: Layout,
     operation: str = "all_reduce",
     direction: str = "forward",
     group: str = "",
@@ -113,7 +112,7 @@ def collective(
         collective_gbs=stated(gigabytes_per_second),
     )
     try:
-        watched = _watched(Layout.of(made), state, root)
+        watched = _watched(layout, state, root)
         before, after = _exchanged(watched, tensors, shape)
     except LayoutError as error:
         raise error.renamed(NAMES) from None

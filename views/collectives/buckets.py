@@ -12,6 +12,7 @@ import numpy as np
 from descriptions import PAGE, counted
 from groups import LayoutError
 from groups.errors import quoted
+from groups.layout import Layout
 from groups.mesh import whole_number
 from render.svg.lanes import Bar, lanes_svg
 from training.collectives.buckets import (
@@ -28,7 +29,6 @@ from training.collectives.cost import bytes_per_rank
 
 from ..base.form import choice, fields, number
 from ..base.problems import problem_html
-from ..base.resolve import Layout
 from ..base.state import State, is_empty, parse_number
 from ..base.units import bytes_text, seconds_text
 from .inputs import ranks_of, speed

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from groups.layout import Layout
 from groups.placement import nodes_spanned
 from render.svg.exchange import Block, Cell, Exchange, Flow, Member
 
-from ..base.resolve import Layout
 from ..base.state import State
 from .inputs import (
     MOST_MEMBERS,

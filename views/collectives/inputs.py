@@ -12,6 +12,7 @@ import numpy as np
 from groups import LayoutError
 from groups.errors import quoted
 from groups.grouping import Grouping
+from groups.layout import Layout
 from groups.mesh import whole_number
 from groups.placement import nodes_spanned
 from training.clusters import CLUSTERS, GB
@@ -19,7 +20,6 @@ from training.collectives.algorithms import ALGORITHMS, algorithm_of
 from training.collectives.mappings import Operation
 from training.collectives.operations import OPERATIONS, apply, operation_of
 
-from ..base.resolve import Layout
 from ..base.state import State, fields_of, is_empty, parse_number, pinned_group
 
 MOST_MEMBERS = 16

@@ -5,16 +5,17 @@ from __future__ import annotations
 from html import escape
 
 from descriptions import ALGORITHM_TEXTS, OPERATION_TEXTS, PAGE, counted
+from groups.layout import Layout
 from render.svg.exchange import Flow, exchange_svg
 from training.collectives.cost import bus_factor, bytes_per_rank, least_seconds, steps
 from training.collectives.mappings import MAPPINGS
 from training.collectives.operations import COLLECTIVES
 
+from ..base.context import Context
 from ..base.form import check as tick
 from ..base.form import choice, fields, number, text
 from ..base.names import kind_text
 from ..base.problems import problem_html, said_html
-from ..base.resolve import Layout
 from ..base.state import State
 from ..base.units import bytes_text, seconds_text
 from ..groups.view import framed
@@ -48,18 +49,14 @@ FORMULAS = {
 """Bytes per rank and steps, as training.collectives.cost works them out."""
 
 
-def collectives_html(
-    layout: Layout,
-    state: State,
-    language: str,
-) -> str:
+def collectives_html(context: Context) -> str:
     """The whole view; the pinned rank's group is watched unless another is named.
 
-    >>> from views.base.resolve import resolve
-    >>> page = collectives_html(resolve(State()), State(), "en")
+    >>> page = collectives_html(Context.of(State()))
     >>> "all-reduce" in page
     True
     """
+    layout, state, language = context.layout, context.state, context.language
     watched, counting, problems = resolve_inputs(layout, state)
     body = (
         f'<div class="intro"><h2>{PAGE["collectives_title"][language]}</h2>'
@@ -74,7 +71,7 @@ def collectives_html(
         f"{buckets_html(layout, counting, language)}"
         f"{walkthrough_html(language)}"
     )
-    return framed(layout, language, f'<div class="collectives">{body}</div>', "collectives")
+    return framed(context, f'<div class="collectives">{body}</div>', "collectives")
 
 
 # -- inputs and what is wrong with them ----------------------------------------------------------

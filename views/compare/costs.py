@@ -11,16 +11,17 @@ from html import escape
 
 from descriptions import PAGE
 from groups import LayoutError
+from groups.layout import Layout
 from training.search import Candidate, worked_out
 
+from ..base.context import Context
 from ..base.messages import refusal_line
-from ..base.resolve import Layout
-from ..base.state import State, is_empty
+from ..base.state import is_empty
 from ..base.tables import table
+from ..base.trained import Trained
 from ..base.units import bytes_text, seconds_text
 from ..memory.bars import gib
 from ..search.view import job_of
-from ..traffic.inputs import Question, question_of
 
 ROWS: dict[str, Callable[[Candidate], str]] = {
     "cost_memory": lambda one: gib(one.memory),
@@ -32,27 +33,24 @@ ROWS: dict[str, Callable[[Candidate], str]] = {
 """A word of PAGE, and what it says of a layout."""
 
 
-def costs_html(
-    before_state: State,
-    before: Layout,
-    state: State,
-    layout: Layout,
-    language: str,
-) -> str:
+def costs_html(before: Context, now: Context) -> str:
     """A row a cost; a layout that the model does not allow says why in place of its numbers."""
     problems: list[LayoutError] = []
-    now = _question(layout, state, problems)
-    if now is not None and is_empty(before_state.global_batch):
+    language, trained = now.language, _trained(now, problems)
+    if trained is not None and is_empty(before.state.global_batch):
         # Steps can be compared only where they do the same work.
-        samples = str(now.problem.batch.global_batch)
-        before_state = replace(before_state, global_batch=samples, micro_batches="")
-    kept = _question(before, before_state, problems)
-    sides = [_cost(before, kept, problems), _cost(layout, now, problems)]
+        samples = str(trained.batch.global_batch)
+        same = replace(before.state, global_batch=samples, micro_batches="")
+        before = Context(before.layout, same)
+    sides = [
+        _cost(before.layout, _trained(before, problems), problems),
+        _cost(now.layout, trained, problems),
+    ]
     rows = [
         (PAGE[name][language], *("–" if one is None else say(one) for one in sides))
         for name, say in ROWS.items()
     ]
-    said = "" if now is None else _what(layout, now, language)
+    said = "" if trained is None else _what(trained, language)
     once = {error.what: error for error in problems}.values()
     refused = "".join(refusal_line(error, language) for error in once)
     heads = ("column_cost", "column_kept", "column_now")
@@ -62,26 +60,24 @@ def costs_html(
     )
 
 
-def _what(layout: Layout, now: Question, language: str) -> str:
-    batch = now.problem.batch.global_batch
+def _what(now: Trained, language: str) -> str:
+    batch = now.batch.global_batch
     return PAGE["cost_of"][language].format(model=now.name, cluster=now.cluster.name, batch=batch)
 
 
-def _question(layout: Layout, state: State, problems: list[LayoutError]) -> Question | None:
+def _trained(context: Context, problems: list[LayoutError]) -> Trained | None:
     try:
-        return question_of(layout, state)
+        return context.trained
     except LayoutError as error:
         problems.append(error)
         return None
 
 
-def _cost(
-    layout: Layout, question: Question | None, problems: list[LayoutError]
-) -> Candidate | None:
-    if question is None:
+def _cost(layout: Layout, trained: Trained | None, problems: list[LayoutError]) -> Candidate | None:
+    if trained is None:
         return None
     try:
-        return worked_out(job_of(layout, question), question.problem.split)
+        return worked_out(job_of(layout, trained), trained.split)
     except LayoutError as error:
         problems.append(error)
         return None

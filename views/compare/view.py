@@ -13,27 +13,28 @@ from descriptions import PAGE, counted
 from groups import LayoutError
 from groups.audit import span
 from groups.grouping import Grouping
+from groups.layout import Layout
 from groups.moves import moved_ranks
 from render.scenes import groups as scene
 from render.svg import groups as svg
 
 from ..base import form
+from ..base.context import Context
 from ..base.link import from_query, to_query
 from ..base.messages import control_label, refusal_line
-from ..base.resolve import Layout, resolve
 from ..base.state import State, fields_of, is_empty
 from ..base.tables import table
 from ..groups.view import PANEL_LIMIT, framed
 from .costs import costs_html
 
 
-def kept_layout(kept: Any) -> tuple[State, Layout]:
-    """The layout that a link, or the query of one, is about.
+def kept_context(context: Context) -> Context:
+    """The same page with the job that the kept link, or the query of one, is about.
 
     Errors: LayoutError for what is no link, and for a layout that cannot be.
     """
-    state = job_alone(from_query(_query_of(kept)))
-    return state, resolve(state)
+    state = with_job(context.state, from_query(_query_of(context.state.kept)))
+    return Context.of(state)
 
 
 def job_alone(state: State) -> State:
@@ -57,8 +58,9 @@ def _query_of(kept: Any) -> Any:
         return text
 
 
-def compare_html(layout: Layout, state: State, language: str) -> str:
+def compare_html(context: Context) -> str:
     """What differs between the kept layout and the one on screen."""
+    state, language = context.state, context.language
     kept = state.kept
     kept_now = f"?{to_query(job_alone(state)) or 'v=2'}"
     inputs = form.fields(
@@ -67,21 +69,17 @@ def compare_html(layout: Layout, state: State, language: str) -> str:
     )
     title = f'{inputs}<div class="intro"><h2>{PAGE["compare_title"][language]}</h2>'
     if is_empty(kept):
-        return framed(
-            layout, language, f"{title}<p>{PAGE['compare_empty'][language]}</p></div>", "compare"
-        )
+        return framed(context, f"{title}<p>{PAGE['compare_empty'][language]}</p></div>", "compare")
     try:
-        before_state, before = kept_layout(kept)
+        before = kept_context(context)
     except LayoutError as error:
-        return framed(layout, language, f"{title}</div>{refusal_line(error, language)}", "compare")
-    sizes = _sizes(before_state, state, before, layout, language)
+        return framed(context, f"{title}</div>{refusal_line(error, language)}", "compare")
     return framed(
-        layout,
-        language,
-        f"{title}<p>{escape(_line(before, language))}<br>"
-        f"{escape(_line(layout, language))}</p></div>"
-        f"{sizes}{costs_html(with_job(state, before_state), before, state, layout, language)}"
-        f"{_groups(before, layout, language)}",
+        context,
+        f"{title}<p>{escape(_line(before.layout, language))}<br>"
+        f"{escape(_line(context.layout, language))}</p></div>"
+        f"{_sizes(before, context)}{costs_html(before, context)}"
+        f"{_groups(before.layout, context.layout, names_of(context), language)}",
         "compare",
     )
 
@@ -97,24 +95,19 @@ def _line(layout: Layout, language: str) -> str:
 # -- sizes ---------------------------------------------------------------------------------------
 
 
-def _sizes(
-    before_state: State,
-    after_state: State,
-    before: Layout,
-    after: Layout,
-    language: str,
-) -> str:
+def _sizes(before: Context, after: Context) -> str:
     """Every control and derived size that differs."""
+    language, sides = after.language, (before.layout, after.layout)
     rows = [
         (control_label(name, language), one, other)
         for name in fields_of("job")
-        if (one := _said(getattr(before_state, name)))
-        != (other := _said(getattr(after_state, name)))
+        if (one := _said(getattr(before.state, name)))
+        != (other := _said(getattr(after.state, name)))
     ]
     derived = (
-        ("world", before.world_size, after.world_size),
-        ("dp_size", before.mesh.size("dp"), after.mesh.size("dp")),
-        ("edp_size", _edp(before), _edp(after)),
+        ("world", *(side.world_size for side in sides)),
+        ("dp_size", *(side.mesh.size("dp") for side in sides)),
+        ("edp_size", *map(_edp, sides)),
     )
     rows += [
         (PAGE[name][language], str(one), str(other)) for name, one, other in derived if one != other
@@ -140,7 +133,7 @@ def _edp(layout: Layout) -> Any:
 
 
 @lru_cache(maxsize=32)
-def _groups(before: Layout, after: Layout, language: str) -> str:
+def _groups(before: Layout, after: Layout, shown: tuple[str, ...], language: str) -> str:
     """Every group of either layout: number, size, who moved, which leave their node."""
     names = list(dict.fromkeys((*before.every, *after.every)))
     rows = []
@@ -165,7 +158,7 @@ def _groups(before: Layout, after: Layout, language: str) -> str:
         *("column_kind", "column_kept", "column_now", "column_moved"),
         *("column_leaving_kept", "column_leaving_now"),
     )
-    return table(heads, rows, language, "moves") + _pictures(before, after, language)
+    return table(heads, rows, language, "moves") + _pictures(before, after, shown, language)
 
 
 def _shape(grouping: Grouping | None, language: str) -> str:
@@ -182,31 +175,36 @@ def _leaving(grouping: Grouping | None, layout: Layout) -> str:
     return f"{found.crossing:,} / {found.groups:,}"
 
 
-def _pictures(before: Layout, after: Layout, language: str) -> str:
+def _pictures(before: Layout, after: Layout, shown: tuple[str, ...], language: str) -> str:
     """The shown groups of both layouts side by side."""
     sides = []
     for layout, title in ((before, "column_kept"), (after, "column_now")):
-        figures = "".join(_figure(name, drawn) for name, drawn in _scenes(layout, after))
+        figures = "".join(_figure(name, drawn) for name, drawn in _scenes(layout, shown))
         sides.append(f'<div class="grid"><h3>{PAGE[title][language]}</h3>{figures}</div>')
     return f'<div class="grids still">{"".join(sides)}</div>'
 
 
-def compare_pictures(layout: Layout, kept: Any) -> list[tuple[str, Any]]:
+def compare_pictures(context: Context) -> list[tuple[str, Any]]:
     """What of the view goes into a file: titles and scenes, first of the kept layout.
 
     Errors: LayoutError if the kept one is no layout.
     """
-    _, before = kept_layout(kept)
+    sides = kept_context(context).layout, context.layout
     return [
         (f"{name}: {side.mesh}", drawn)
-        for side in (before, layout)
-        for name, drawn in _scenes(side, layout)
+        for side in sides
+        for name, drawn in _scenes(side, names_of(context))
     ]
 
 
-def _scenes(layout: Layout, after: Layout) -> Iterator[tuple[str, Any]]:
-    """The kinds that the layout on screen shows; of a large world, with the groups of rank 0."""
-    for name in (one.name for one in after.shown if one.name in layout.every):
+def names_of(context: Context) -> tuple[str, ...]:
+    """The kinds that are visible on screen."""
+    return tuple(one.name for one in context.visible)
+
+
+def _scenes(layout: Layout, shown: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    """The kinds that are visible on screen; of a large world, with the groups of rank 0."""
+    for name in (name for name in shown if name in layout.every):
         grouping, gpus = layout.every[name], layout.gpus_per_node
         if layout.world_size <= PANEL_LIMIT:
             yield name, scene.panel(grouping, gpus)

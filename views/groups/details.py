@@ -11,8 +11,9 @@ from descriptions import PAGE
 from formats.documents.exports import spend_on_groups
 from groups.audit import spans_of
 from groups.grouping import Grouping
+from groups.layout import Layout
 
-from ..base.resolve import Layout
+from ..base.context import Context
 from .view import ranks_text
 
 ROWS = 32
@@ -23,10 +24,10 @@ MEMBERS = 256
 
 
 @lru_cache(maxsize=64)
-def details_html(layout: Layout, language: str) -> str:
+def details_html(layout: Layout, visible: tuple[Grouping, ...], language: str) -> str:
     """The table and the list of the first groups of each kind."""
     rows, lines, most = [], [], 0
-    for grouping in layout.shown:
+    for grouping in visible:
         kind, groups = grouping.name, grouping.groups()
         spans = spans_of(grouping, layout.gpus_per_node)[:ROWS].tolist()
         most = max(most, len(groups))
@@ -53,33 +54,32 @@ def details_html(layout: Layout, language: str) -> str:
     )
 
 
-def groups_text(layout: Layout) -> str:
-    """All groups of the layout's kinds, one a line.
+def groups_text(context: Context) -> str:
+    """All visible groups, one a line.
 
-    >>> from ..base.resolve import resolve
     >>> from ..base.state import State
-    >>> print(groups_text(resolve(State(group_type="tp", nodes=1, gpus_per_node=4, pp=1))))
+    >>> print(groups_text(Context.of(State(group_type="tp", nodes=1, gpus_per_node=4, pp=1))))
     # tp2-cp1-dp2-pp1
     tp group 0: [0, 1]
     tp group 1: [2, 3]
     <BLANKLINE>
     """
-    spend_on_groups(layout.shown)
-    lines = [f"# {layout.mesh}"]
-    for grouping in layout.shown:
+    spend_on_groups(context.visible)
+    lines = [f"# {context.layout.mesh}"]
+    for grouping in context.visible:
         for index, ranks in enumerate(_lists(grouping)):
             lines.append(f"{grouping.name} group {index}: {ranks}")
     return "\n".join(lines) + "\n"
 
 
-def groups_csv(layout: Layout) -> str:
-    """All groups as CSV: kind, group, nodes_spanned, ranks (joined by spaces)."""
-    spend_on_groups(layout.shown)
+def groups_csv(context: Context) -> str:
+    """All visible groups as CSV: kind, group, nodes_spanned, ranks (joined by spaces)."""
+    spend_on_groups(context.visible)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["kind", "group", "nodes_spanned", "ranks"])
-    for grouping in layout.shown:
-        spanned = spans_of(grouping, layout.gpus_per_node).tolist()
+    for grouping in context.visible:
+        spanned = spans_of(grouping, context.layout.gpus_per_node).tolist()
         for index, (ranks, nodes) in enumerate(zip(_lists(grouping), spanned)):
             writer.writerow([grouping.name, index, nodes, " ".join(map(str, ranks))])
     return out.getvalue()

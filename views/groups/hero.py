@@ -8,6 +8,7 @@ from html import escape
 from descriptions import JOB, counted
 from groups import LayoutError, Mesh
 from groups.grouping import Grouping
+from groups.layout import Layout
 from groups.stages.layers import stage_layers
 from groups.stages.layout_strings import parse_layout, stage_layers_of_layout
 from render.palette import tones
@@ -15,23 +16,24 @@ from render.scenes import job as scene
 from render.scenes.job_plan import HALF, NUMBERED, TALL, WHOLE
 from render.svg import job as svg
 
-from ..base.resolve import Layout, main_groupings, sizes_of
+from ..base.resolve import sizes_of
 from ..base.state import State, is_empty, parse_number
+from ..base.visible import main_groupings
 from .sentence import question, sentence_of, spoken
 
 MOST_STAGES = 64
 """Stages whose layers are told."""
 
 
-def told_groups(layout: Layout) -> tuple[Grouping, ...]:
+def told_groups(layout: Layout, visible: Sequence[Grouping]) -> tuple[Grouping, ...]:
     """What the picture marks and the card lists: the layout's main kinds, then others shown."""
-    shown = (one for one in layout.shown if one.size > 1)
+    shown = (one for one in visible if one.size > 1)
     return tuple(dict.fromkeys((*main_groupings(layout), *shown)))
 
 
-def known_groups(layout: Layout) -> list[Grouping]:
+def known_groups(layout: Layout, told: Sequence[Grouping]) -> list[Grouping]:
     """Every group that the page's script has to know: those told, and those only spoken of."""
-    return list(dict.fromkeys((*told_groups(layout), *(one for _, one in spoken(layout)))))
+    return list(dict.fromkeys((*told, *(one for _, one in spoken(layout)))))
 
 
 def layers_of(state: State, pp: int) -> tuple[str, ...]:
@@ -63,6 +65,7 @@ def _range(layers: Sequence[int]) -> str:
 def hero_html(
     layout: Layout,
     sides: Sequence[tuple[str, Mesh, tuple[Grouping, ...]]],
+    told: Sequence[Grouping],
     rank: int,
     layers: Sequence[str],
     language: str,
@@ -71,10 +74,10 @@ def hero_html(
     alone = WHOLE if layout.world_size <= NUMBERED else TALL
     room = alone if len(sides) == 1 else HALF
     figures = "".join(
-        _figure(layout, mesh, shown, rank, layers, room, language, len(sides) > 1)
+        _figure(layout, mesh, shown, told, rank, layers, room, language, len(sides) > 1)
         for _, mesh, shown in sides
     )
-    kinds = len(told_groups(layout))
+    kinds = len(told)
     two = " two" if len(sides) > 1 else ""
     return (
         f'<div class="hero{two}"><h2 class="question">{escape(question(rank, language))}</h2>'
@@ -89,6 +92,7 @@ def _figure(
     layout: Layout,
     mesh: Mesh,
     shown: Sequence[Grouping],
+    told: Sequence[Grouping],
     rank: int,
     layers: Sequence[str],
     room: tuple[float, float],
@@ -98,7 +102,7 @@ def _figure(
     """One grid; its title says which, where there are two."""
     shown = marked(layout, shown)
     picture = job_of_grid(layout, mesh, shown, rank, room, layers)
-    known = known_groups(layout)
+    known = known_groups(layout, told)
     of_experts = mesh == layout.expert
     numbers = [known.index(one) for one in shown]
     drawn = svg.job_svg(

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 
 from descriptions import JOB
 from groups.grouping import Grouping
-
-from ..base.resolve import Layout
+from groups.layout import Layout
 
 FEW = 4
 """Other GPUs of a group up to which each is named."""

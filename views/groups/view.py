@@ -11,16 +11,17 @@ from itertools import groupby
 import numpy as np
 
 from descriptions import HOW_TO_READ, HOW_TO_READ_LARGE, JOB, PAGE, TYPES, counted
-from groups import Mesh
+from groups import LayoutError, Mesh
 from groups.audit import spans_of
 from groups.grouping import Grouping
+from groups.layout import Layout
 from render.palette import tones
 from render.scenes import groups as scene
 from render.svg import groups as svg
 
+from ..base.context import Context
 from ..base.names import kind_text
-from ..base.resolve import Layout
-from .hero import hero_html, told_groups
+from .hero import hero_html, layers_of, told_groups
 from .sentence import spoken
 
 PANEL_LIMIT = scene.PANEL_LIMIT
@@ -30,39 +31,67 @@ COLOURED = 64
 groups in ten repeating colours say nothing."""
 
 
+def groups_html(context: Context) -> str:
+    """What the Groups view shows."""
+    layout, state = context.layout, context.state
+    return picture_html(
+        layout,
+        context.visible,
+        state.group_type,
+        context.language,
+        context.rank,
+        _strip(context),
+        layers_of(context.known, layout.mesh.size("pp")),
+    )
+
+
+def _strip(context: Context) -> str:
+    """What the order moves against Megatron's default, where that is another one that works."""
+    from ..orders.view import other_layout, strip_html  # which draws with this module
+
+    if context.state.framework == "megatron":
+        return ""
+    try:
+        other = other_layout(context, "megatron")
+    except LayoutError:
+        return ""
+    return "" if other.order == context.layout.order else strip_html(context, other)
+
+
 @lru_cache(maxsize=64)
 def picture_html(
     layout: Layout,
+    visible: tuple[Grouping, ...],
+    group_type: str,
     language: str,
-    pin: int | None = None,
+    rank: int = 0,
     strip: str = "",
     layers: tuple[str, ...] = (),
 ) -> str:
-    """What the Groups view shows; ``strip`` stands above the panels.
+    """The picture of the job and of each visible group; ``strip`` stands above the panels.
 
     layers: of each stage, as text; empty if no model is set. A pure function of its arguments, so a
     cached answer is the same for every user.
     """
-    rank = chosen_rank(layout, pin)
-    told = told_groups(layout)
+    told = told_groups(layout, visible)
     body = (
-        f"{hero_html(layout, by_grid(layout, told), rank, layers, language)}{strip}"
-        f"{_kinds(layout, language, rank)}{_about(layout, language)}"
+        f"{hero_html(layout, by_grid(layout, told), told, rank, layers, language)}{strip}"
+        f"{_kinds(layout, visible, language, rank)}{_about(layout, group_type, language)}"
     )
-    return _page(layout, language, body, "groups", mesh_data(layout, told, layers=layers))
+    return _page(language, body, "groups", mesh_data(layout, told, layers=layers))
 
 
-def _kinds(layout: Layout, language: str, rank: int) -> str:
+def _kinds(layout: Layout, visible: Sequence[Grouping], language: str, rank: int) -> str:
     """A panel for each kind; of a large world, the nodes with the groups of one rank."""
-    has_two = len(by_grid(layout)) > 1
+    has_two = len(by_grid(layout, visible)) > 1
     sections = "".join(
-        section(layout, one, language, _panel(layout, one))
-        for one in sorted(layout.shown, key=lambda one: has_two and one.size == 1)
+        section(layout, visible, one, language, _panel(layout, one, has_two))
+        for one in sorted(visible, key=lambda one: has_two and one.size == 1)
     )
     if layout.world_size > PANEL_LIMIT:
         views = "".join(
-            overview_figures(layout, mesh, shown, language, rank, ("physical",))
-            for _, mesh, shown in by_grid(layout, told_groups(layout))
+            overview_figures(layout, visible, mesh, shown, language, rank, ("physical",))
+            for _, mesh, shown in by_grid(layout, told_groups(layout, visible))
         )
         return (
             f'<div class="kinds">{sections}</div>'
@@ -77,20 +106,18 @@ def _kinds(layout: Layout, language: str, rank: int) -> str:
     return f'{switch}<div class="kinds grey">{sections}</div>'
 
 
-def framed(
-    layout: Layout, language: str, body: str, view: str, marked: Sequence[Grouping] | None = None
-) -> str:
+def framed(context: Context, body: str, view: str, marked: Sequence[Grouping] | None = None) -> str:
     """A view's body under the layout, with what the page's script needs to know.
 
     marked: groups that overviews in the body mark, where they are not the layout's own; None for a
     body without pictures, which needs no card of the GPU under the pointer.
     """
-    data = mesh_data(layout, layout.shown, marked or ())
-    card = _card(layout, language, marked is not None)
-    return _page(layout, language, card + body, view, data)
+    data = mesh_data(context.layout, context.visible, marked or ())
+    card = _card(context.layout, context.visible, context.language, marked is not None)
+    return _page(context.language, card + body, view, data)
 
 
-def _page(layout: Layout, language: str, body: str, view: str, data: dict) -> str:
+def _page(language: str, body: str, view: str, data: dict) -> str:
     return (
         f'<div class="picture" data-view="{view}" data-mesh="{_attribute(data)}" '
         f'data-words="{_attribute(_words(language))}" lang="{language}">{body}</div>'
@@ -160,10 +187,9 @@ def _tones(layout: Layout, told: Sequence[Grouping]) -> dict[str, str]:
 
 
 def by_grid(
-    layout: Layout, groupings: Sequence[Grouping] | None = None
+    layout: Layout, groupings: Sequence[Grouping]
 ) -> list[tuple[str, Mesh, tuple[Grouping, ...]]]:
-    """Groups, else those shown, by the grid that they live on: dense, expert, or both."""
-    groupings = layout.shown if groupings is None else groupings
+    """Groups by the grid that they live on: dense, expert, or both."""
     is_expert = [grouping.mesh == layout.expert for grouping in groupings]
     sides = []
     for grid, mesh in (("dense_grid", layout.mesh), ("expert_grid", layout.expert)):
@@ -205,21 +231,17 @@ def group_facts(grouping: Grouping, gpus_per_node: int, language: str) -> str:
     return ("" if language == "zh" else " ").join(facts)
 
 
-def _panel(layout: Layout, grouping: Grouping) -> scene.Panel | None:
+def _panel(layout: Layout, grouping: Grouping, has_two: bool) -> scene.Panel | None:
     """The panel of one kind; beside another grid, groups of one rank are not worth a picture."""
     is_small = layout.world_size <= PANEL_LIMIT
-    if not is_small or (grouping.size == 1 and len(by_grid(layout)) > 1):
+    if not is_small or (grouping.size == 1 and has_two):
         return None
     return scene.panel(grouping, layout.gpus_per_node)
 
 
-def chosen_rank(layout: Layout, pin: int | None) -> int:
-    """The rank whose groups a large picture marks: the pinned one, else 0."""
-    return pin if pin is not None and pin < layout.world_size else 0
-
-
 def overview_figures(
     layout: Layout,
+    visible: Sequence[Grouping],
     mesh: Mesh,
     shown: Sequence[Grouping],
     language: str,
@@ -228,7 +250,7 @@ def overview_figures(
     marked: Sequence[Grouping] = (),
 ) -> str:
     """The logical mesh and the nodes; ``marked`` as for `framed`."""
-    told = layout.shown if marked else told_groups(layout)
+    told = visible if marked else told_groups(layout, visible)
     tone = _all_tones(layout, told, [*marked, *shown])
     pictures = scene.overviews(mesh, shown, layout.gpus_per_node, rank, tone)
     known = all_kinds(layout, told, marked)
@@ -243,13 +265,17 @@ def overview_figures(
 
 
 def section(
-    layout: Layout, grouping: Grouping, language: str, panel: scene.Panel | None = None
+    layout: Layout,
+    visible: Sequence[Grouping],
+    grouping: Grouping,
+    language: str,
+    panel: scene.Panel | None = None,
 ) -> str:
     """One kind: its picture and, beside it, what the kind is and what these groups are."""
     text = kind_text(layout, grouping, language)
     note = ""
     cp = layout.mesh.size("cp")
-    if grouping.name == "dp" and cp > 1 and "cp" not in layout.kinds:
+    if grouping.name == "dp" and cp > 1 and all(one.name != "cp" for one in visible):
         note = f'<p class="note">{escape(PAGE["cp_hidden"][language].format(cp=cp))}</p>'
     figure = ""
     if panel is not None:
@@ -258,7 +284,7 @@ def section(
             f'<figure style="max-width:{panel.width:g}px">{svg.panel_svg(panel, description)}'
             "</figure>"
         )
-    tone = _tones(layout, told_groups(layout)).get(grouping.name, "tp")
+    tone = _tones(layout, told_groups(layout, visible)).get(grouping.name, "tp")
     facts = group_facts(grouping, layout.gpus_per_node, language)
     source = f'<p class="source">{escape(text.source)}</p>' if text.source else ""
     return (
@@ -270,25 +296,25 @@ def section(
     )
 
 
-def _about(layout: Layout, language: str) -> str:
+def _about(layout: Layout, group_type: str, language: str) -> str:
     """What the type of groups is for, what there is to read, and how to read the pictures."""
-    group_type = TYPES[layout.group_type]
+    words = TYPES[group_type]
     small = layout.world_size <= PANEL_LIMIT
     how = (HOW_TO_READ if small else HOW_TO_READ_LARGE)[language]
     links = "".join(
         f'<li><a href="{escape(link.url)}" target="_blank" rel="noopener noreferrer">'
         f"{escape(link.title[language])}</a></li>"
-        for link in group_type.reading
+        for link in words.reading
     )
     reading = f"<h4>{PAGE['reading'][language]}</h4><ul>{links}</ul>" if links else ""
     return (
         f'<details class="how"><summary>{escape(JOB["reads"][language])}</summary>'
-        f"<p>{escape(how)}</p><h4>{escape(group_type.title[language])}</h4>"
-        f'<p>{escape(group_type.body[language])}</p><div class="reading">{reading}</div></details>'
+        f"<p>{escape(how)}</p><h4>{escape(words.title[language])}</h4>"
+        f'<p>{escape(words.body[language])}</p><div class="reading">{reading}</div></details>'
     )
 
 
-def _card(layout: Layout, language: str, tells: bool) -> str:
+def _card(layout: Layout, visible: Sequence[Grouping], language: str, tells: bool) -> str:
     """The layout in a line, and where the script tells about one GPU; until then, what to do."""
     world, nodes = (
         counted(number, noun, language)
@@ -296,15 +322,16 @@ def _card(layout: Layout, language: str, tells: bool) -> str:
     )
     meshes = f"<code>{layout.mesh}</code>"
     data = f"<b>DP {layout.mesh.size('dp'):,}</b>"
-    if len(by_grid(layout)) > 1 or by_grid(layout)[0][0] == "expert_grid":
+    sides = by_grid(layout, visible)
+    if len(sides) > 1 or sides[0][0] == "expert_grid":
         meshes += f" <code>{layout.expert}</code>"
         data += f" · <b>EDP {layout.expert.size('edp'):,}</b>"
     line = f"<b>{world}</b> = {nodes} × {layout.gpus_per_node} · {data} · {meshes}"
     if not tells:
         return f'<div class="card bare"><p class="layout">{line}</p></div>'
-    wide = " wide" if len(layout.shown) > 4 else ""
+    wide = " wide" if len(visible) > 4 else ""
     return (
-        f'<div class="card{wide}" style="--kinds:{len(layout.shown)}"><p class="layout">{line}</p>'
+        f'<div class="card{wide}" style="--kinds:{len(visible)}"><p class="layout">{line}</p>'
         f'<div class="told" aria-live="polite">{escape(PAGE["idle"][language])}</div></div>'
     )
 

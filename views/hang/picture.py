@@ -12,10 +12,9 @@ from descriptions import RUN, counted
 from formats.logs.account import connected, members_of
 from formats.logs.model import Log
 from groups.grouping import Grouping
+from groups.layout import Layout
 from render.palette import ink
 from render.svg.heat import Heat, heat_svg
-
-from ..base.resolve import Layout
 
 HOPS = 2
 """Hops with a colour of their own; later ones share the next."""

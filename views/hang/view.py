@@ -16,16 +16,17 @@ from formats.logs.model import Hop
 from formats.logs.names import WORLD
 from groups import LayoutError
 from groups.grouping import Grouping
+from groups.layout import Layout
 from groups.placement import Placement
 from render.svg.heat import Heat
 
 from ..base import form
+from ..base.context import Context
 from ..base.messages import fix_label
 from ..base.problems import problem_html
-from ..base.resolve import Layout
 from ..base.state import State, is_empty
 from ..groups.view import framed, ranges_text, ranks_text
-from ..hosts.view import placement_or_none
+from ..hosts.inputs import placement_or_none
 from ..nodes.view import chips
 from .digest import log_of
 from .picture import MOST_CONNECTED, chain_html, chain_of, heat_of_chain
@@ -34,13 +35,13 @@ ROWS = 40
 """Groups, hops and GPUs that are listed."""
 
 
-def hang_html(layout: Layout, state: State, language: str) -> str:
+def hang_html(context: Context) -> str:
     """The box and the files, then the answer for the layout on screen."""
+    state, language = context.state, context.language
     return framed(
-        layout,
-        language,
+        context,
         f'<div class="intro"><h2>{RUN["hang_title"][language]}</h2></div>'
-        f"{_answer(layout, state, language)}{_ways_in(state, language)}",
+        f"{_answer(context)}{_ways_in(state, language)}",
         "hang",
     )
 
@@ -57,14 +58,15 @@ def _ways_in(state: State, language: str) -> str:
     )
 
 
-def _answer(layout: Layout, state: State, language: str) -> str:
+def _answer(context: Context) -> str:
+    layout, state, language = context.layout, context.state, context.language
     try:
         log, head = _log(layout, state, language)
     except LayoutError as error:
         return problem_html(error, language)
     if log is None:
         return f'<p class="fine">{escape(RUN["hang_empty"][language])}</p>'
-    log = _with_hosts(log, placement_or_none(layout, state))
+    log = _with_hosts(log, placement_or_none(context))
     match, better = _match(log, layout)
     every = _every(match, layout)
     return (
@@ -75,24 +77,26 @@ def _answer(layout: Layout, state: State, language: str) -> str:
     )
 
 
-def hang_pictures(layout: Layout, state: State) -> list[tuple[str, Heat]]:
+def hang_pictures(context: Context) -> list[tuple[str, Heat]]:
     """The chain, for files; nothing where no evidence says who waits, or its GPUs are others.
 
     Errors: LayoutError for evidence that cannot be read.
     """
-    log, _ = _log(layout, state, "en")
+    layout = context.layout
+    log, _ = _log(layout, context.state, "en")
     if log is None or log.diagnosis.first is None or _world(log, layout) != layout.world_size:
         return []
     chain = chain_of(log, layout, _every(_match(log, layout)[0], layout))
     return [(RUN["chain_title"]["en"], heat_of_chain(chain, layout, "en"))]
 
 
-def hang_verdict(layout: Layout, state: State, language: str) -> str:
+def hang_verdict(context: Context, language: str) -> str:
     """Who is missing, in at most three sentences; nothing without evidence.
 
     Errors: LayoutError for evidence that cannot be read.
     """
-    log, _ = _log(layout, state, language)
+    layout = context.layout
+    log, _ = _log(layout, context.state, language)
     if log is None:
         return ""
     return _told(log, layout, _every(_match(log, layout)[0], layout), language)

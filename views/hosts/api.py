@@ -15,7 +15,7 @@ from formats.hosts.placing import placement_of
 from formats.hosts.values import Hosts
 from formats.hosts.written import launcher_files
 from formats.measurements import read_measurements, slow
-from groups.job import Made
+from groups.layout import Layout
 
 from ..base.endpoint import endpoint, require_text, serving
 
@@ -51,7 +51,9 @@ def read_hosts(text: str = "", racks: str = "") -> str:
 
 
 @endpoint
-def better_order(made: Made, hosts: str = "", racks: str = "", objective: str = "dp-first") -> str:
+def better_order(
+    layout: Layout, hosts: str = "", racks: str = "", objective: str = "dp-first"
+) -> str:
     """The order of machines under which fewest groups stand in several racks, as JSON.
 
     Args:
@@ -61,20 +63,22 @@ def better_order(made: Made, hosts: str = "", racks: str = "", objective: str = 
         (the layout)
     """
     read = _read(hosts, racks)
-    placement_of(read, made.world_size, even_slots(read, made.gpus_per_node))
+    placement_of(read, layout.world_size, even_slots(read, layout.gpus_per_node))
     require_text("objective", objective)
     found = order_for(
-        made.every,
+        layout.every,
         read.names,
         read.racks,
-        gpus_per_node=even_slots(read, made.gpus_per_node),
+        gpus_per_node=even_slots(read, layout.gpus_per_node),
         objective=objective,
     )
     return json.dumps(order_document(found))
 
 
 @endpoint
-def slow_groups(made: Made, measurements: str = "", worse: str = "high", hosts: str = "") -> str:
+def slow_groups(
+    layout: Layout, measurements: str = "", worse: str = "high", hosts: str = ""
+) -> str:
     """The ranks, groups and pipeline stages whose measured numbers stand out, as JSON.
 
     Args:
@@ -85,9 +89,9 @@ def slow_groups(made: Made, measurements: str = "", worse: str = "high", hosts: 
     """
     placement = None
     if require_text("hosts", hosts):
-        placement = placement_of(hosts_of(hosts), made.world_size, made.gpus_per_node)
+        placement = placement_of(hosts_of(hosts), layout.world_size, layout.gpus_per_node)
     text = require_text("measurements", measurements)
-    values = read_measurements(text, made.world_size, placement)
+    values = read_measurements(text, layout.world_size, placement)
     known = values[~np.isnan(values)]
     return json.dumps(
         {
@@ -95,7 +99,7 @@ def slow_groups(made: Made, measurements: str = "", worse: str = "high", hosts: 
             "median": float(np.median(known)),
             "least": float(known.min()),
             "most": float(known.max()),
-            "slow": [vars(one) for one in slow(values, made.every, worse=worse)],
+            "slow": [vars(one) for one in slow(values, layout.every, worse=worse)],
         }
     )
 

@@ -11,14 +11,16 @@ import numpy as np
 from descriptions import HOSTS_WORDS, RUN
 from formats.measurements import Slow, read_measurements, slow
 from groups import LayoutError
+from groups.layout import Layout
 from groups.placement import Placement
 from render.palette import ink
 from render.svg.heat import LEVELS, Heat, heat_svg, level_colours
 
 from ..base import form
+from ..base.context import Context
 from ..base.problems import problem_html
-from ..base.resolve import Layout
 from ..base.state import State, is_empty
+from .inputs import placement_or_none
 
 NONE_COLOUR = "#e5e7eb"
 """Of a GPU without a number."""
@@ -85,16 +87,15 @@ def _picture(values: np.ndarray, layout: Layout, language: str) -> str:
     )
 
 
-def measures_pictures(
-    layout: Layout, state: State, placement: Placement | None
-) -> list[tuple[str, Heat]]:
+def measures_pictures(context: Context) -> list[tuple[str, Heat]]:
     """The numbers on the GPUs, for files; nothing where none are given.
 
     Errors: LayoutError for a text of no numbers.
     """
-    if is_empty(state.measures):
+    layout, text = context.layout, context.state.measures
+    if is_empty(text):
         return []
-    values = read_measurements(state.measures, layout.world_size, placement)
+    values = read_measurements(text, layout.world_size, placement_or_none(context))
     heat, legend = heat_of(values, layout.gpus_per_node, "en")
     return [(RUN["measures_title"]["en"], replace(heat, legend=tuple(legend)))]
 

@@ -7,7 +7,7 @@ from html import escape
 from itertools import chain, islice
 
 from descriptions import HOSTS_REMARKS, HOSTS_WORDS, LAUNCHER_NOTES, ORDER_REASONS, RUN, counted
-from formats.hosts import best_order, read_hosts
+from formats.hosts import best_order
 from formats.hosts.distribution import even_slots
 from formats.hosts.order import OBJECTIVES, BetterOrder, order_for
 from formats.hosts.placing import placement_of
@@ -15,26 +15,29 @@ from formats.hosts.values import Hosts
 from formats.hosts.written import FILES, launcher_files
 from groups import LayoutError
 from groups.audit import span
+from groups.conventions import MEGATRONS
 from groups.errors import not_a_choice
-from groups.job import MEGATRONS
+from groups.layout import Layout
 from groups.placement import Placement
 
 from ..base import form
+from ..base.context import Context
 from ..base.messages import fix_label
 from ..base.problems import problem_html
-from ..base.resolve import Layout
 from ..base.state import State, is_empty, is_fix
 from ..groups.view import framed, ranges_text
 from ..launch.view import copyable
 from ..nodes.view import audit_row, chips, same_groups
+from .inputs import hosts_of
 from .measures import measures_html
 
 ROWS = 64
 """Machines that are listed, and shown in their order."""
 
 
-def hosts_html(layout: Layout, state: State, language: str) -> str:
+def hosts_html(context: Context) -> str:
     """What the text says, where the groups stand, a better order; then measurements."""
+    layout, state, language = context.layout, context.state, context.language
     placement = None
     try:
         hosts = hosts_of(state)
@@ -45,33 +48,12 @@ def hosts_html(layout: Layout, state: State, language: str) -> str:
     else:
         body = _body(hosts, placement, layout, state, language)
     return framed(
-        layout,
-        language,
+        context,
         f'<div class="intro"><h2>{RUN["hosts_title"][language]}</h2></div>'
         f"{body}{_inputs(layout, state, language)}"
         f"{measures_html(layout, state, placement, language)}",
         "hosts",
     )
-
-
-def hosts_of(state: State) -> Hosts | None:
-    """The machines that the page names, standing where its other text says; None where none is.
-
-    Errors: LayoutError for a text of no machines.
-    """
-    if is_empty(state.hosts):
-        return None
-    hosts = read_hosts(state.hosts)
-    return hosts if is_empty(state.racks) else hosts.with_places(read_hosts(state.racks))
-
-
-def placement_or_none(layout: Layout, state: State) -> Placement | None:
-    """Where the ranks stand by name, for views beside this one: what is wrong is said here."""
-    try:
-        hosts = hosts_of(state)
-        return hosts and placement_of(hosts, layout.world_size, layout.gpus_per_node)
-    except LayoutError:
-        return None
 
 
 def _inputs(layout: Layout, state: State, language: str) -> str:

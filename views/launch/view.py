@@ -15,6 +15,7 @@ from formats.launch.flags import TRAINING
 from formats.launch.serving import served_groups
 from groups import LayoutError
 from groups.job import Job
+from groups.layout import Layout
 from groups.mesh import whole_number
 from groups.stages.holdings import MAX_BATCH
 from groups.stages.layout_strings import parse_layout
@@ -22,8 +23,9 @@ from training.model import Model
 from training.models import MODELS
 
 from ..base import form
+from ..base.context import Context
 from ..base.messages import control_label, refusal_line, sentence
-from ..base.resolve import MODEL, Layout, job_of, resolve, sizes_text
+from ..base.resolve import MODEL, resolve, sizes_text
 from ..base.state import State, as_text, fields_of, is_empty, parse_number
 from ..base.training import UNKNOWN
 from ..groups.view import framed, ranges_text
@@ -39,11 +41,11 @@ UNASKED = {
 """Sizes and options of a job whose text is silent about them."""
 
 
-def launch_html(layout: Layout, state: State, language: str) -> str:
+def launch_html(context: Context) -> str:
     """What the pasted text says, then the layout as a command of each framework that can say it."""
+    layout, state, language = context.layout, context.state, context.language
     return framed(
-        layout,
-        language,
+        context,
         f"{_pasted(layout, state, language)}"
         f"{_commands(layout, state, language)}"
         f"{_check(layout, language)}",
@@ -362,7 +364,7 @@ def _items(
 
 def _commands(layout: Layout, state: State, language: str) -> str:
     try:
-        job, model = job_of(state), _model(state)
+        job, model = layout.job, _model(state)
         blocks = "".join(_command(job, model, name, language) for name in TARGETS)
     except LayoutError as error:
         blocks = refusal_line(error, language)
@@ -419,4 +421,4 @@ def _check(layout: Layout, language: str) -> str:
 
 def check_text(layout: Layout) -> str:
     """The script that checks this layout's groups on the real machines."""
-    return check_script(layout.made(), job_text=f"{layout.nodes} x {layout.gpus_per_node} GPUs")
+    return check_script(layout, job_text=f"{layout.nodes} x {layout.gpus_per_node} GPUs")

@@ -12,7 +12,7 @@ from training.memory.per_stage import PARTS, PRECISIONS, StageMemory, largest
 from training.parameters import layer_parameters, on_one_rank
 from training.split import padded_vocabulary
 
-from .inputs import GIB, Problem
+from ..base.trained import GIB, Trained
 
 MOST_ROWS = 32
 """Bars drawn: of more stages every so many, with the fullest and the last."""
@@ -34,27 +34,27 @@ MIDDLE = 50
 """Percent of the width from which on the line's label stands before it and not behind."""
 
 
-def bars_html(problem: Problem, stages: Sequence[StageMemory], language: str) -> str:
+def bars_html(trained: Trained, stages: Sequence[StageMemory], language: str) -> str:
     """One bar a stage under the line of the GPU's memory; the formula of the fullest below."""
     most = largest(tuple(stages))
-    widest = max(most.total, problem.capacity) * 1.02
+    widest = max(most.total, trained.capacity) * 1.02
     shown = shown_stages(stages, most)
     rows = "".join(
-        _row(problem, stage, widest, stage is most, language) for stage in stages if stage in shown
+        _row(trained, stage, widest, stage is most, language) for stage in stages if stage in shown
     )
     note = ""
     if len(shown) < len(stages):
         note = MEMORY["bars_some"][language].format(shown=len(shown), stages=len(stages))
         note = f'<p class="fine">{escape(note)}</p>'
-    line = 100 * problem.capacity / widest
+    line = 100 * trained.capacity / widest
     side = " before" if line > MIDDLE else ""
-    label = MEMORY["capacity_line"][language].format(capacity=gib(problem.capacity))
+    label = MEMORY["capacity_line"][language].format(capacity=gib(trained.capacity))
     return (
         f"{_legend(stages, language)}"
         f'<div class="memory-bars" style="--memory-capacity:{line:.2f}%" role="list" '
         f'aria-label="{escape(MEMORY["bars_label"][language])}">'
         f'<p class="memory-line{side}"><span>{escape(label)}</span></p>{rows}</div>{note}'
-        f'<div class="memory-formula" aria-live="polite">{_told(problem, most, language)}</div>'
+        f'<div class="memory-formula" aria-live="polite">{_told(trained, most, language)}</div>'
     )
 
 
@@ -77,12 +77,12 @@ def parts_of(stages: Sequence[StageMemory]) -> list[str]:
     return [part for part in PARTS if any(part in one.parts for one in stages)]
 
 
-def _row(problem: Problem, stage: StageMemory, widest: float, is_most: bool, language: str) -> str:
+def _row(trained: Trained, stage: StageMemory, widest: float, is_most: bool, language: str) -> str:
     segments = "".join(
         f'<span class="memory-{part}" style="width:{100 * number / widest:.2f}%"></span>'
         for part, number in stage.parts.items()
     )
-    over = " over" if stage.total > problem.capacity else ""
+    over = " over" if stage.total > trained.capacity else ""
     words = MEMORY["bar_over" if over else "bar_label"][language].format(
         stage=stage.stage, total=gib(stage.total)
     )
@@ -91,13 +91,13 @@ def _row(problem: Problem, stage: StageMemory, widest: float, is_most: bool, lan
         f'aria-label="{escape(words)}"><span class="memory-name">PP {stage.stage}</span>'
         f'<span class="memory-bar">{segments}</span>'
         f'<span class="memory-total">{gib(stage.total)}{" !" if over else ""}</span>'
-        f'<template class="memory-told">{_told(problem, stage, language)}</template></div>'
+        f'<template class="memory-told">{_told(trained, stage, language)}</template></div>'
     )
 
 
-def _told(problem: Problem, stage: StageMemory, language: str) -> str:
+def _told(trained: Trained, stage: StageMemory, language: str) -> str:
     """The parts of one stage: bytes, and the formula that gives them."""
-    formulas = _formulas(problem, stage, language)
+    formulas = _formulas(trained, stage, language)
     rows = "".join(
         f'<tr><th scope="row" class="memory-{part}">{escape(MEMORY[f"part_{part}"][language])}</th>'
         f"<td>{gib(number)}</td><td>{escape(formulas[part])}</td></tr>"
@@ -110,9 +110,9 @@ def _told(problem: Problem, stage: StageMemory, language: str) -> str:
     return f"<h4>{escape(title)}</h4>{table}"
 
 
-def _formulas(problem: Problem, stage: StageMemory, language: str) -> dict[str, str]:
+def _formulas(trained: Trained, stage: StageMemory, language: str) -> dict[str, str]:
     """Each part's formula with this stage's numbers put in."""
-    split, training, model = problem.split, problem.training, problem.model
+    split, training, model = trained.split, trained.training, trained.model
     one = PRECISIONS[training.precision]
     tokens = f"{training.micro_batch} × {model.sequence:,}"
     tokens += f" / {split.cp}" if split.cp > 1 else ""
@@ -124,11 +124,11 @@ def _formulas(problem: Problem, stage: StageMemory, language: str) -> dict[str, 
     outputs = f"{training.micro_batches} × " if is_kept else ""
     modules = f" × {1 + model.mtp_layers}" if model.mtp_layers else ""
     return {
-        "weights": _states(problem, stage, one.weight, 3),
-        "gradients": _states(problem, stage, one.gradient, 2),
-        "optimizer": _states(problem, stage, one.optimizer, 1),
-        "gathered": _gathered(problem, stage, language),
-        "activations": _activations(problem, stage, language),
+        "weights": _states(trained, stage, one.weight, 3),
+        "gradients": _states(trained, stage, one.gradient, 2),
+        "optimizer": _states(trained, stage, one.optimizer, 1),
+        "gathered": _gathered(trained, stage, language),
+        "activations": _activations(trained, stage, language),
         "embedding": f"{held} × {tokens} × {model.hidden:,} × 1 B{cut}",
         "output": f"{outputs}{tokens} × (4 B × {model.hidden:,}{cut} + {logits}){modules}",
         "recomputed": MEMORY["formula_recomputed"][language],
@@ -136,11 +136,11 @@ def _formulas(problem: Problem, stage: StageMemory, language: str) -> dict[str, 
     }
 
 
-def _states(problem: Problem, stage: StageMemory, each: int, from_stage: int) -> str:
+def _states(trained: Trained, stage: StageMemory, each: int, from_stage: int) -> str:
     """Bytes of a parameter times parameters, over the ranks that share them from a ZeRO stage."""
     dense, experts = stage.parameters.dense, stage.parameters.experts
-    is_cut = problem.training.zero >= from_stage
-    shares = problem.training.ranks_sharing(problem.split) if is_cut else (1, 1)
+    is_cut = trained.training.zero >= from_stage
+    shares = trained.training.ranks_sharing(trained.split) if is_cut else (1, 1)
     terms = [
         f"{millions(number)}{f' / {ranks}' if ranks > 1 else ''}"
         for number, ranks in zip((dense, experts), shares)
@@ -150,26 +150,26 @@ def _states(problem: Problem, stage: StageMemory, each: int, from_stage: int) ->
     return f"{each} B × ({inside})" if len(terms) > 1 else f"{each} B × {inside}"
 
 
-def _gathered(problem: Problem, stage: StageMemory, language: str) -> str:
-    model, split = problem.model, problem.split
+def _gathered(trained: Trained, stage: StageMemory, language: str) -> str:
+    model, split = trained.model, trained.split
     own = on_one_rank(layer_parameters(model, moe=stage.parameters.moe_layers > 0), split)
     experts = own.pop("experts", 0)
     terms = [
         f"{millions(number)} × (1 − 1/{ranks})"  # noqa: RUF001
         for number, ranks in zip(
-            (sum(own.values()), experts), problem.training.ranks_sharing(split)
+            (sum(own.values()), experts), trained.training.ranks_sharing(split)
         )
         if number
     ]
-    weight = PRECISIONS[problem.training.precision].weight
+    weight = PRECISIONS[trained.training.precision].weight
     return MEMORY["formula_gathered"][language].format(terms=f"{weight} B × ({' + '.join(terms)})")
 
 
-def _activations(problem: Problem, stage: StageMemory, language: str) -> str:
-    training = problem.training
+def _activations(trained: Trained, stage: StageMemory, language: str) -> str:
+    training = trained.training
     layer = layer_activations(
-        problem.model,
-        problem.split,
+        trained.model,
+        trained.split,
         moe=stage.parameters.moe_layers > 0,
         micro_batch=training.micro_batch,
         recompute=training.recompute,

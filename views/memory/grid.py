@@ -9,13 +9,13 @@ import numpy as np
 
 from descriptions import MEMORY
 from groups import group_index
+from groups.layout import Layout
 from render.palette import ink
 from render.scenes.groups import PANEL_LIMIT
 from render.svg.heat import LEVELS, Heat, heat_svg, level_colours, levels
 from training.memory.per_stage import StageMemory
 
-from ..base.resolve import Layout
-from .inputs import GIB, Problem
+from ..base.trained import GIB, Trained
 
 
 def stage_of_ranks(layout: Layout) -> np.ndarray:
@@ -27,10 +27,10 @@ def stage_of_ranks(layout: Layout) -> np.ndarray:
 
 
 def grid_html(
-    problem: Problem, stages: Sequence[StageMemory], layout: Layout, language: str
+    trained: Trained, stages: Sequence[StageMemory], layout: Layout, language: str
 ) -> str:
     """Every GPU with its bytes; all of one stage hold the same."""
-    heat = heat_of(problem, stages, layout, language)
+    heat = heat_of(trained, stages, layout, language)
     items = "".join(
         f'<li style="background:{colour};color:{ink(colour)}">{escape(text)}</li>'
         for colour, text in heat.legend
@@ -50,29 +50,29 @@ def grid_label(stages: Sequence[StageMemory], language: str) -> str:
     return words.format(least=f"{min(totals):.1f}", most=f"{max(totals):.1f}")
 
 
-def heat_of(problem: Problem, stages: Sequence[StageMemory], layout: Layout, language: str) -> Heat:
+def heat_of(trained: Trained, stages: Sequence[StageMemory], layout: Layout, language: str) -> Heat:
     """The scene, with what its colours mean."""
     stage = stage_of_ranks(layout)
     totals = np.array([one.total for one in stages])
-    level = levels(totals / problem.capacity)
+    level = levels(totals / trained.capacity)
     amounts = [f"{total / GIB:.0f}" for total in totals]
     is_small = layout.world_size <= PANEL_LIMIT
     return Heat(
         level[stage],
         [amounts[one] for one in stage] if is_small else amounts,
         layout.gpus_per_node,
-        _legend(level, layout.world_size // len(stages), problem, language),
+        _legend(level, layout.world_size // len(stages), trained, language),
     )
 
 
 def _legend(
-    level: np.ndarray, ranks_each: int, problem: Problem, language: str
+    level: np.ndarray, ranks_each: int, trained: Trained, language: str
 ) -> tuple[tuple[str, str], ...]:
     """The levels that occur: the colour, its range, and how many GPUs are in it."""
     colours = level_colours()
     items = []
     for one in sorted(set(level.tolist())):
-        low, high = (problem.capacity / GIB * edge / LEVELS for edge in (one, one + 1))
+        low, high = (trained.capacity / GIB * edge / LEVELS for edge in (one, one + 1))
         words = MEMORY["grid_over" if one == LEVELS else "grid_level"][language]
         gpus = ranks_each * int(np.count_nonzero(level == one))
         text = words.format(low=f"{low:.0f}", high=f"{high:.0f}", gpus=f"{gpus:,}")

@@ -21,6 +21,7 @@ from training.parameters import (
 from training.split import SPREADS, padded_vocabulary
 
 from ..base import form
+from ..base.context import Context
 from ..base.messages import control_label
 from ..base.model import (
     FLAGS,
@@ -32,56 +33,56 @@ from ..base.model import (
     model_of,
 )
 from ..base.problems import problem_html
-from ..base.resolve import Layout
-from ..base.state import State, is_empty, pinned_rank
+from ..base.state import State, is_empty
+from ..base.trained import Trained
 from ..groups.view import framed
 from .bars import bars_html, gib, millions
 from .grid import grid_html
-from .inputs import Changes, Problem, fixes_of, fixes_to_fit, problem_of, with_rank
+from .inputs import Changes, fixes_of, fixes_to_fit
 from .zero import zero_html
 
 
-def memory_html(layout: Layout, state: State, language: str) -> str:
+def memory_html(context: Context) -> str:
     """The whole view: inputs, verdict, bars, GPUs, parameters, ZeRO."""
-    rank = pinned_rank(layout.world_size, state.rank)
+    state, language = context.state, context.language
     try:
         chosen = model_of(state)
     except LayoutError as error:
         chosen = None
-        refusal = _refusal(error, layout, state, language)
-    inputs = _inputs(chosen, state, rank, language)
+        refusal = _refusal(error, context)
+    inputs = _inputs(chosen, state, context.rank, language)
     if chosen is None:
         body = refusal
     else:
         body = _header(chosen, language)
-        body += _answer(layout, with_rank(state, rank), language)
+        body += _answer(context)
     return framed(
-        layout,
-        language,
+        context,
         f'<div class="intro"><h2>{escape(MEMORY["title"][language])}</h2>'
         f'<p>{escape(MEMORY["body"][language])}</p></div>{inputs}<div class="memory">{body}</div>',
         "memory",
     )
 
 
-def _answer(layout: Layout, state: State, language: str) -> str:
+def _answer(context: Context) -> str:
+    layout, language = context.layout, context.language
     try:
-        problem = problem_of(layout, state)
-        stages = problem.stages()
+        trained = context.trained
+        stages = trained.stages()
     except LayoutError as error:
-        return _refusal(error, layout, state, language)
+        return _refusal(error, context)
     try:
-        zero = zero_html(problem, stages, layout, state, language)
+        zero = zero_html(context, stages)
     except LayoutError as error:
-        zero = _refusal(error, layout, state, language)
-    verdict = _verdict(problem, stages, layout, state, language)
+        zero = _refusal(error, context)
+    verdict = _verdict(context, stages)
     return (
-        f"{verdict}{_notes(problem, state, language)}"
+        f"{verdict}{_notes(context)}"
         f"<h3>{escape(MEMORY['bars_title'][language])}</h3>"
         f'<p class="fine">{escape(MEMORY["bars_hint"][language])}</p>'
-        f"{bars_html(problem, stages, language)}{grid_html(problem, stages, layout, language)}"
+        f"{bars_html(trained, stages, language)}{grid_html(trained, stages, layout, language)}"
         f'<p class="fine">{escape(MEMORY["left_out"][language])}</p>'
-        f"{zero}{_kinds(problem, stages, language)}"
+        f"{zero}{_kinds(trained, stages, language)}"
     )
 
 
@@ -124,9 +125,9 @@ def _inputs(chosen: ChosenModel | None, state: State, rank: int, language: str) 
 # -- refusals and ways out -------------------------------------------------------------------------
 
 
-def _refusal(error: LayoutError, layout: Layout, state: State, language: str) -> str:
+def _refusal(error: LayoutError, context: Context) -> str:
     """The sentence, and the changes that were tried and work."""
-    fixes = fixes_of(error, layout, state)
+    language, fixes = context.language, fixes_of(error, context)
     labelled = [(changes, _label(changes, language)) for changes in fixes]
     return problem_html(error, language, labelled)
 
@@ -151,27 +152,22 @@ def _change(name: str, value: Any, language: str) -> str:
     )
 
 
-def _verdict(
-    problem: Problem,
-    stages: Sequence[StageMemory],
-    layout: Layout,
-    state: State,
-    language: str,
-) -> str:
+def _verdict(context: Context, stages: Sequence[StageMemory]) -> str:
+    trained, language = context.trained, context.language
     most = largest(tuple(stages))
-    over = [one for one in stages if one.total > problem.capacity]
+    over = [one for one in stages if one.total > trained.capacity]
     words = MEMORY["verdict_over" if over else "verdict_fits"][language].format(
         stage=most.stage,
         total=gib(most.total),
-        capacity=gib(problem.capacity),
-        missing=gib(most.total - problem.capacity),
-        share=f"{100 * most.total / problem.capacity:.0f}",
+        capacity=gib(trained.capacity),
+        missing=gib(most.total - trained.capacity),
+        share=f"{100 * most.total / trained.capacity:.0f}",
         count=len(over),
         stages=len(stages),
     )
     if not over:
         return f'<p class="memory-verdict fits" role="status">{escape(words)}</p>'
-    fixes = fixes_to_fit(problem, layout, state)
+    fixes = fixes_to_fit(context)
     buttons = "".join(_button(changes, total, language) for changes, total in fixes)
     then = MEMORY["ways" if fixes else "way_none"][language]
     return (
@@ -193,14 +189,15 @@ def _header(chosen: ChosenModel, language: str) -> str:
     return f'<p class="memory-model"><b>{escape(said)}</b> <small>{source}</small></p>'
 
 
-def _notes(problem: Problem, state: State, language: str) -> str:
-    items = "".join(f"<li>{escape(note)}</li>" for note in _noted(problem, state, language))
+def _notes(context: Context) -> str:
+    items = "".join(f"<li>{escape(note)}</li>" for note in _noted(context))
     return f'<ul class="memory-notes fine">{items}</ul>'
 
 
-def _noted(problem: Problem, state: State, language: str) -> list[str]:
+def _noted(context: Context) -> list[str]:
     """What was taken without being said, and what replaces what."""
-    chosen, split, training = problem.chosen, problem.split, problem.training
+    trained, state, language = context.trained, context.state, context.language
+    chosen, split, training = trained.chosen, trained.split, trained.training
     name = model_name(replace(chosen, changed=()), language)
     notes = []
     if chosen.is_matched:
@@ -223,10 +220,10 @@ def _noted(problem: Problem, state: State, language: str) -> list[str]:
     if split.spread == "nearly" and is_empty(state.spread):
         facts = {"layers": chosen.model.layers, "stages": split.pp * split.vpp}
         notes.append(MEMORY["note_nearly"][language].format(**facts))
-    words = "note_batches" if problem.batch.is_given else "note_no_batch"
+    words = "note_batches" if trained.batch.is_given else "note_no_batch"
     notes.append(
         MEMORY[words][language].format(
-            global_batch=f"{problem.batch.global_batch:,}",
+            global_batch=f"{trained.batch.global_batch:,}",
             micro_batch=training.micro_batch,
             dp=split.dp,
             count=f"{training.micro_batches:,}",
@@ -239,9 +236,9 @@ def _noted(problem: Problem, state: State, language: str) -> list[str]:
     return notes
 
 
-def _kinds(problem: Problem, stages: Sequence[StageMemory], language: str) -> str:
+def _kinds(trained: Trained, stages: Sequence[StageMemory], language: str) -> str:
     """Parameters of the whole model and of a rank of the fullest stage, by kind."""
-    whole = parameters_by_kind(problem.model)
+    whole = parameters_by_kind(trained.model)
     most = largest(tuple(stages))
     own = most.parameters.by_kind
     rows = [(kind, whole.get(kind, 0), own.get(kind, 0)) for kind in KINDS]

@@ -8,17 +8,18 @@ from html import escape
 
 from descriptions import MEMORY
 from groups.grouping import Grouping
+from groups.layout import Layout
 from groups.mesh import whole_number
 from render.svg.shards import LOCAL, NONE, OWN, STALE, WHOLE, Shards, shards_svg
 from training.memory.per_stage import StageMemory, memory_per_stage
 
+from ..base.context import Context
 from ..base.form import setter
-from ..base.resolve import Layout
-from ..base.state import State, is_empty, parse_number
+from ..base.state import is_empty, parse_number
+from ..base.trained import Trained
 from ..groups.view import ranks_text
 from .bars import gib, millions
 from .grid import stage_of_ranks
-from .inputs import Problem
 
 MOMENTS: dict[int, tuple[tuple[str, str, str, str], ...]] = {
     # moment            weights  gradients  optimizer state
@@ -64,14 +65,17 @@ def sharing_group(layout: Layout, instances: int) -> Grouping:
     return layout.every[name]
 
 
-def sharing_ranks(problem: Problem, layout: Layout, state: State) -> tuple[int, tuple[int, ...]]:
+def sharing_ranks(context: Context) -> tuple[int, tuple[int, ...]]:
     """The rank asked about, and all that share the states of its dense parameters.
 
     Errors: LayoutError if it is none of this layout.
     """
-    given = 0 if is_empty(state.of_rank) else parse_number(state.of_rank)
+    layout, of_rank = context.layout, context.state.of_rank
+    given = context.rank if is_empty(of_rank) else parse_number(of_rank)
     rank = whole_number(given, "of_rank", minimum=0, maximum=layout.world_size - 1)
-    return rank, tuple(sharing_group(layout, problem.training.instances).members(rank).tolist())
+    return rank, tuple(
+        sharing_group(layout, context.trained.training.instances).members(rank).tolist()
+    )
 
 
 def moments_of(zero: int, ranks: tuple[int, ...]) -> list[tuple[str, Shards]]:
@@ -81,36 +85,31 @@ def moments_of(zero: int, ranks: tuple[int, ...]) -> list[tuple[str, Shards]]:
     ]
 
 
-def zero_html(
-    problem: Problem,
-    stages: Sequence[StageMemory],
-    layout: Layout,
-    state: State,
-    language: str,
-) -> str:
+def zero_html(context: Context, stages: Sequence[StageMemory]) -> str:
     """The four stages in numbers, then the chosen one as a strip of moments.
 
     Errors: LayoutError if the rank asked about is none of this layout.
     """
-    rank, ranks = sharing_ranks(problem, layout, state)
+    layout, trained, language = context.layout, context.trained, context.language
+    rank, ranks = sharing_ranks(context)
     stage = stages[int(stage_of_ranks(layout)[rank])]
-    said = _who(problem, stage, layout, rank, ranks, language)
+    said = _who(trained, stage, layout, rank, ranks, language)
     return (
         f"<h3>{escape(MEMORY['zero_title'][language])}</h3>"
-        f"<p>{escape(said)}</p>{_table(problem, stage, language)}"
-        f"{_key(language)}{_strip(problem.training.zero, ranks, language)}"
+        f"<p>{escape(said)}</p>{_table(trained, stage, language)}"
+        f"{_key(language)}{_strip(trained.training.zero, ranks, language)}"
     )
 
 
 def _who(
-    problem: Problem,
+    trained: Trained,
     stage: StageMemory,
     layout: Layout,
     rank: int,
     ranks: tuple[int, ...],
     language: str,
 ) -> str:
-    dense, experts = problem.training.ranks_sharing(problem.split)
+    dense, experts = trained.training.ranks_sharing(trained.split)
     words = "zero_alone" if len(ranks) == 1 else "zero_group"
     said = [
         MEMORY[words][language].format(
@@ -135,7 +134,7 @@ def _who(
     return ("" if language == "zh" else " ").join(said)
 
 
-def _table(problem: Problem, stage: StageMemory, language: str) -> str:
+def _table(trained: Trained, stage: StageMemory, language: str) -> str:
     """Bytes of one rank under every stage; its name chooses it."""
     names = ("weights", "gradients", "optimizer")
     heads = "".join(
@@ -143,11 +142,11 @@ def _table(problem: Problem, stage: StageMemory, language: str) -> str:
     )
     rows = []
     for zero in MOMENTS:
-        training = replace(problem.training, zero=zero)
-        parts = memory_per_stage(problem.model, problem.split, training)[stage.stage].parts
+        training = replace(trained.training, zero=zero)
+        parts = memory_per_stage(trained.model, trained.split, training)[stage.stage].parts
         cells = "".join(f"<td>{gib(parts[name])}</td>" for name in names)
         total = gib(sum(parts[name] for name in names))
-        is_chosen = zero == problem.training.zero
+        is_chosen = zero == trained.training.zero
         mark = ' aria-current="true"' if is_chosen else ""
         button = setter({"zero": zero}, MEMORY[f"zero_{zero}"][language])
         rows.append(f'<tr{mark}><th scope="row">{button}</th>{cells}<td><b>{total}</b></td></tr>')

@@ -9,15 +9,20 @@ from html import escape
 from descriptions import PAGE, counted
 from groups.audit import DOMAINS, Span, span
 from groups.grouping import Grouping
+from groups.layout import Layout
 from render.palette import own_tone
 
-from ..base.resolve import Layout
+from ..base.context import Context
 from ..groups.view import framed
 
 
-@lru_cache(maxsize=64)
-def nodes_html(layout: Layout, language: str) -> str:
+def nodes_html(context: Context) -> str:
     """Every group of more than one rank, on nodes and on NVLink domains of other sizes."""
+    return framed(context, _audit(context.layout, context.language), "nodes")
+
+
+@lru_cache(maxsize=64)
+def _audit(layout: Layout, language: str) -> str:
     rows = same_groups(layout.every.values())
     domains = sorted({layout.gpus_per_node, *DOMAINS})
     table = [(names, [span(one, domain) for domain in domains]) for names, one in rows]
@@ -26,17 +31,14 @@ def nodes_html(layout: Layout, language: str) -> str:
         for domain in domains
     )
     body = "".join(audit_row(names, spans, language) for names, spans in table)
-    return framed(
-        layout,
-        language,
+    return (
         f'<div class="intro"><h2>{PAGE["nodes_title"][language]}</h2>'
         f"<p>{escape(PAGE['nodes_body'][language])}</p></div>"
         f"{_warnings(table, layout, language)}"
         f'<div class="scroll audit" tabindex="0"><table><thead><tr>'
         f'<th scope="col">{PAGE["column_kind"][language]}</th>'
         f'<th scope="col">{PAGE["column_size"][language]}</th>{heads}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>",
-        "nodes",
+        f"<tbody>{body}</tbody></table></div>"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from html import escape
@@ -9,22 +10,22 @@ from typing import Any
 
 from descriptions import FRAMEWORKS, OWN_GROUPS, PAGE, UNSETTLED, counted
 from groups import LayoutError
-from groups.conventions import CONVENTIONS
+from groups.conventions import CONVENTIONS, MEGATRONS, OWN
 from groups.grouping import Grouping
-from groups.job import MEGATRONS, OWN, framework_name, own_groupings
+from groups.layout import Layout, framework_name, own_groupings
 from groups.moves import Move, moves
 from render.palette import tones
 from render.scenes import groups as scene
 from render.svg import groups as svg
 
 from ..base import form
+from ..base.context import Context
 from ..base.messages import refusal_line
 from ..base.names import megatrons_name
-from ..base.resolve import Layout, resolve
-from ..base.state import State, as_text
+from ..base.resolve import resolve
+from ..base.state import as_text
 from ..groups.view import (
     PANEL_LIMIT,
-    chosen_rank,
     framed,
     overview_figures,
     ranges_text,
@@ -38,22 +39,23 @@ SHOWN_RANKS = 12
 """Runs of moved ranks that the table writes out."""
 
 
-def other_layout(state: State, layout: Layout, versus: Any) -> Layout:
+def other_layout(context: Context, versus: Any) -> Layout:
     """The same sizes under the framework or the order that they are compared with.
 
     Errors: LayoutError if it cannot be, without alternatives: the state is another layout's.
     """
     text = versus.strip() if isinstance(versus, str) else versus
-    if text == AUTO and state.framework != "megatron":
+    if text == AUTO and context.state.framework != "megatron":
         text = "megatron"
     if text == AUTO:
-        return _first_that_works(state, layout)
+        return _first_that_works(context)
     is_known = isinstance(text, str) and text in CONVENTIONS
     changes = {"framework": text} if is_known else {"framework": OWN, "order": text}
-    if layout.expert is not None and changes["framework"] in MEGATRONS:
-        changes["etp"] = str(layout.expert.size("etp"))
+    expert = context.layout.expert
+    if expert is not None and changes["framework"] in MEGATRONS:
+        changes["etp"] = str(expert.size("etp"))
     try:
-        return resolve(replace(state, **changes))
+        return resolve(replace(context.state, **changes))
     except LayoutError as error:
         raise error.but(alternatives=()) from None
 
@@ -62,27 +64,33 @@ OTHERS = ("megatron-pp-dp", "tp-cp-dp-ep-pp", "tp-dp-cp-ep-pp", "dp-tp-cp-ep-pp"
 """What Megatron's default is compared with: its other order; else data before ep, cp or tp."""
 
 
-def _first_that_works(state: State, layout: Layout) -> Layout:
+def _first_that_works(context: Context) -> Layout:
     """Megatron's other order refuses most MoE and context parallel jobs: then the next one."""
     for order in OTHERS:
         try:
-            other = other_layout(state, layout, order)
+            other = other_layout(context, order)
         except LayoutError:
             continue
-        if any(other.every[name].spread != one.spread for name, one in layout.every.items()):
+        every = context.layout.every
+        if any(other.every[name].spread != one.spread for name, one in every.items()):
             break
     return other
 
 
-def orders_html(layout: Layout, state: State, language: str, pin: int | None = None) -> str:
+def orders_html(context: Context) -> str:
     """The layout's framework, and beside it the same job under the other order."""
-    inputs = _inputs(state.versus, language)
+    layout, language = context.layout, context.language
+    inputs = _inputs(context.state.versus, language)
     try:
-        other = other_layout(state, layout, state.versus)
+        other = other_layout(context, context.state.versus)
     except LayoutError as error:
         body = inputs + _framework(layout, language) + refusal_line(error, language)
-        return framed(layout, language, body, "orders")
-    return _compared(layout, other, inputs, language, pin)
+        return framed(context, body, "orders")
+    visible = by_megatrons_name(layout, context.visible)
+    before = [other.every[name] for name in visible if name in other.every]
+    rank = context.rank if layout.world_size > PANEL_LIMIT else 0  # else it is lit in the browser
+    body = _compared(layout, other, context.visible, language, rank)
+    return framed(context, inputs + body, "orders", before)
 
 
 def _inputs(versus: Any, language: str) -> str:
@@ -96,42 +104,44 @@ def _inputs(versus: Any, language: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _compared(layout: Layout, other: Layout, inputs: str, language: str, pin: int | None) -> str:
-    shown = by_megatrons_name(layout)
+def _compared(
+    layout: Layout, other: Layout, visible: tuple[Grouping, ...], language: str, rank: int
+) -> str:
+    shown = by_megatrons_name(layout, visible)
     before = [other.every[name] for name in shown if name in other.every]
     found = moves(other.every, shown, layout.gpus_per_node)
     titles = [_title(one, language) for one in (other, layout)]
     pictures = (
         _panels(layout, other, found, titles, language)
         if layout.world_size <= PANEL_LIMIT
-        else _overviews(layout, other, before, titles, language, chosen_rank(layout, pin))
+        else _overviews(layout, other, visible, before, titles, language, rank)
     )
-    body = (
-        f"{inputs}{_framework(layout, language)}"
+    return (
+        f"{_framework(layout, language)}"
         f'<div class="intro"><h2>{escape(PAGE["moved_title"][language])}</h2>'
         f"<p>{_summary(found, titles, language)}</p></div>"
         f"{_table(found, layout, other, language)}{pictures}"
     )
-    return framed(layout, language, body, "orders", before)
 
 
-def orders_pictures(layout: Layout, state: State, pin: int | None = None) -> list[tuple[str, Any]]:
+def orders_pictures(context: Context) -> list[tuple[str, Any]]:
     """What of the view goes into a file: titles and scenes, both orders of each kind that moved.
 
     Errors: LayoutError if there is nothing to compare with.
     """
-    other = other_layout(state, layout, state.versus)
-    shown = by_megatrons_name(layout)
+    other = other_layout(context, context.state.versus)
+    layout = context.layout
+    shown = by_megatrons_name(layout, context.visible)
     sides = [(side, _title(side, "en")) for side in (other, layout)]
     if layout.world_size > PANEL_LIMIT:
         before = [other.every[name] for name in shown if name in other.every]
-        rank = chosen_rank(layout, pin)
+        rank = context.rank
         return [
             (
                 f"{title}: groups of rank {rank}",
                 scene.overviews(side.mesh, groups, layout.gpus_per_node, rank)[1],
             )
-            for (side, title), groups in zip(sides, (before, layout.shown))
+            for (side, title), groups in zip(sides, (before, context.visible))
         ]
     return [
         (f"{one.name}: {title}", scene.panel(side.every[one.name], layout.gpus_per_node))
@@ -141,14 +151,14 @@ def orders_pictures(layout: Layout, state: State, pin: int | None = None) -> lis
     ]
 
 
-def by_megatrons_name(layout: Layout) -> dict[str, Grouping]:
+def by_megatrons_name(layout: Layout, visible: Sequence[Grouping]) -> dict[str, Grouping]:
     """The shown groups that another order may be asked for: those that Megatron has a name for.
 
     A framework's own name may be that of another group of Megatron's, such as fairscale's mp.
     """
     names = [
         one.name if layout.every.get(one.name) == one else megatrons_name(layout, one)
-        for one in layout.shown
+        for one in visible
     ]
     return {name: layout.every[name] for name in names if name}
 
@@ -160,9 +170,10 @@ def _title(layout: Layout, language: str) -> str:
     return f"{name} ({layout.order})"
 
 
-def strip_html(layout: Layout, other: Layout, language: str) -> str:
+def strip_html(context: Context, other: Layout) -> str:
     """What the layout's order moves against another one, in a line; nothing if nothing moved."""
-    shown = by_megatrons_name(layout)
+    layout, language = context.layout, context.language
+    shown = by_megatrons_name(layout, context.visible)
     found = [one for one in moves(other.every, shown, layout.gpus_per_node) if one.ranks]
     if not found:
         return ""
@@ -302,6 +313,7 @@ def _panels(
 def _overviews(
     layout: Layout,
     other: Layout,
+    visible: Sequence[Grouping],
     before: list[Grouping],
     titles: list[str],
     language: str,
@@ -309,9 +321,9 @@ def _overviews(
 ) -> str:
     """The nodes under both orders, with the groups of one rank marked."""
     sides = []
-    for side, shown, title in ((other, before, titles[0]), (layout, layout.shown, titles[1])):
+    for side, shown, title in ((other, before, titles[0]), (layout, visible, titles[1])):
         figures = overview_figures(
-            layout, side.mesh, shown, language, rank, ("physical",), marked=before
+            layout, visible, side.mesh, shown, language, rank, ("physical",), marked=before
         )
         sides.append(f'<div class="grid"><h3>{escape(title)}</h3>{figures}</div>')
     return f'<div class="large grids" data-rank="{rank}">{"".join(sides)}</div>'

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 from groups import LayoutError
 from groups.budget import spend
+from groups.layout import Layout
 from groups.mesh import whole_number
 from training.pipeline import SCHEDULES, Durations, Times
 from training.pipeline.schedules import Asked, checked
 from training.pipeline.simulate import check_duration
 
-from ..base.resolve import Layout
 from ..base.state import OF_MATHS, State, is_empty, parse_number, pinned_group
 from ..base.training import DEFAULT_VIRTUAL, batch_of
 

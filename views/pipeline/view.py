@@ -10,13 +10,15 @@ from typing import Any
 from descriptions import PAGE
 from groups import LayoutError
 from groups.alternatives import MOST, divisors
+from groups.layout import Layout
 from training.pipeline import SCHEDULES
 from training.pipeline.schedules import Asked as Schedule
 
 from ..base import form
+from ..base.context import Context
 from ..base.messages import fix_label
 from ..base.problems import problem_html
-from ..base.resolve import Layout, resolve
+from ..base.resolve import resolve
 from ..base.state import State, is_empty
 from ..base.training import batch_of, schedule_name, with_micro_batches
 from ..groups.view import framed, ranges_text
@@ -40,10 +42,10 @@ TIMES = ("t_f", "t_b", "t_i", "t_w", "t_pair", "t_send", "t_optimizer", "message
 LAYERS = ("first_layers", "last_layers", "pipe_layout")
 
 
-def pipeline_html(layout: Layout, state: State, language: str) -> str:
+def pipeline_html(context: Context) -> str:
     """The whole view as HTML; the pinned rank's pipeline is shown unless another is asked for."""
-    page = _Page(layout, state, language)
-    return framed(layout, language, f'<div class="pipeline">{page.html()}</div>', "pipeline")
+    page = _Page(context.layout, context.known, context.language)
+    return framed(context, f'<div class="pipeline">{page.html()}</div>', "pipeline")
 
 
 class _Page:

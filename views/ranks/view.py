@@ -9,40 +9,31 @@ from typing import Any
 from descriptions import PAGE, RUN, counted
 from formats.logs.ranks import named_ranks
 from groups import LayoutError, coordinates
+from groups.layout import Layout
 from groups.placement import Placement, local_rank, node_of, nodes_spanned
 from groups.ranks import require_rank
 from groups.sharing import Shared, Split, shared_groups
 from groups.stages.holdings import local_experts, samples_of, sequence_chunks
 
 from ..base import form
+from ..base.context import Context
 from ..base.messages import sentence
-from ..base.resolve import Layout
 from ..base.state import State, is_empty, parse_number
 from ..base.training import batch_of
 from ..groups.hero import layers_by_stage
 from ..groups.view import framed, ranges_text, ranks_text
+from ..hosts.inputs import placement_or_none
 from ..nodes.view import chips, same_groups
 
 SAMPLES = 4
 """Micro-batches whose samples the card writes out."""
 
 
-def ranks_html(
-    layout: Layout,
-    state: State,
-    language: str,
-    placement: Placement | None = None,
-) -> str:
-    """The card of the pinned rank (0 if none is), and the groups that the pasted ranks share.
-
-    placement: the machines by name, where the page knows them.
-    """
-    return framed(
-        layout,
-        language,
-        f"{_card(layout, state, language, placement)}{_together(layout, state.ranks, language)}",
-        "ranks",
-    )
+def ranks_html(context: Context) -> str:
+    """The card of the pinned rank (0 if none is), and the groups that the pasted ranks share."""
+    layout, language = context.layout, context.language
+    card = _card(layout, context.known, language, placement_or_none(context))
+    return framed(context, card + _together(layout, context.state.ranks, language), "ranks")
 
 
 # -- one rank ------------------------------------------------------------------------------------

@@ -8,80 +8,71 @@ from html import escape
 
 from descriptions import REASONS, SEARCH_LEFT_OUT, TRAFFIC, counted
 from groups import LayoutError
+from groups.layout import Layout
 from training.reasons import Reason, alone, compared
 from training.search import LEAST_TOKENS, Candidate, Found, Job, search, worked_out
 
 from ..base import form
-from ..base.link import to_query
+from ..base.context import Context
 from ..base.messages import sentence
 from ..base.problems import said_html
-from ..base.resolve import Layout, resolve
-from ..base.state import State, is_empty
+from ..base.resolve import resolve
+from ..base.state import is_empty
+from ..base.trained import Trained
 from ..base.units import bytes_text, seconds_text
 from ..groups.view import framed
 from ..memory.bars import gib
-from ..traffic.inputs import (
-    Question,
-    inputs_html,
-    question_of,
-    refused_html,
-)
+from ..traffic.inputs import inputs_html, refused_html
 from ..traffic.view import left_out_html
 
 
-def search_html(layout: Layout, state: State, language: str) -> str:
+def search_html(context: Context) -> str:
     """The whole view: inputs, what was searched, the table, what it leaves out."""
-    world = counted(layout.world_size, "gpu", language)
+    language = context.language
+    world = counted(context.layout.world_size, "gpu", language)
     try:
-        question = question_of(layout, state)
-        body = _answer(layout, state, question, language)
+        body = _answer(context)
     except LayoutError as error:
-        body = refused_html(error, layout, state, language)
+        body = refused_html(error, context)
     return framed(
-        layout,
-        language,
+        context,
         f'<div class="intro"><h2>{escape(TRAFFIC["search_title"][language])}</h2>'
         f"<p>{escape(TRAFFIC['search_body'][language].format(world=world))}</p></div>"
-        f'{inputs_html(state, language)}<div class="search">{body}</div>',
+        f'{inputs_html(context.state, language)}<div class="search">{body}</div>',
         "search",
     )
 
 
-def job_of(layout: Layout, question: Question) -> Job:
+def job_of(layout: Layout, trained: Trained) -> Job:
     """The search that a layout's model, batch and orders ask for."""
-    problem = question.problem
-    training, split = problem.training, problem.split
+    training, split = trained.training, trained.split
     return Job(
-        model=problem.model,
+        model=trained.model,
         training=training,
-        global_batch=problem.batch.global_batch,
+        global_batch=trained.batch.global_batch,
         world=layout.world_size,
         gpus_per_node=layout.gpus_per_node,
-        cluster=question.cluster,
-        capacity=question.problem.capacity,
+        cluster=trained.cluster,
+        capacity=trained.capacity,
         vpp=split.vpp,
-        cp_algorithm=question.cp_algorithm,
+        cp_algorithm=trained.cp_algorithm,
         dense=tuple(name for name in layout.mesh.names if name in ("tp", "cp", "dp", "pp")),
         expert=() if layout.expert is None else layout.expert.names,
     )
 
 
-def _answer(
-    layout: Layout,
-    state: State,
-    question: Question,
-    language: str,
-) -> str:
-    job = job_of(layout, question)
+def _answer(context: Context) -> str:
+    trained, language = context.trained, context.language
+    job = job_of(context.layout, trained)
     found = search(job)
     try:
-        current, refusal = worked_out(job, question.problem.split), ""
+        current, refusal = worked_out(job, trained.split), ""
     except LayoutError as error:
         current, refusal = None, sentence(error, language)
-    said = _job(job, found, question, language)
+    said = _job(job, found, trained, language)
     if not found.best:
         return f'{said}<p class="fine">{escape(TRAFFIC["search_none"][language])}</p>'
-    rows = _rows(job, found.best, current, state, language)
+    rows = _rows(job, found.best, current, context)
     if refusal:
         said += f'<p class="refusal line" role="alert">{escape(refusal)}</p>'
     heads = "".join(
@@ -95,12 +86,12 @@ def _answer(
     )
 
 
-def _job(job: Job, found: Found, question: Question, language: str) -> str:
+def _job(job: Job, found: Found, trained: Trained, language: str) -> str:
     """What was searched, in a few sentences."""
     capacity, batch = gib(job.capacity), f"{job.global_batch:,}"
     lines = [
         TRAFFIC["search_job"][language].format(
-            model=question.name,
+            model=trained.name,
             tokens=f"{job.model.sequence:,}",
             batch=batch,
             micro_batch=job.training.micro_batch,
@@ -111,7 +102,7 @@ def _job(job: Job, found: Found, question: Question, language: str) -> str:
             tried=f"{found.tried:,}", large=f"{found.too_large:,}"
         ),
     ]
-    if not question.problem.batch.is_given:
+    if not trained.batch.is_given:
         lines.append(TRAFFIC["search_taken"][language].format(batch=batch))
     if not found.complete:
         lines.append(TRAFFIC["search_incomplete"][language])
@@ -138,10 +129,10 @@ def _rows(
     job: Job,
     best: Sequence[Candidate],
     current: Candidate | None,
-    state: State,
-    language: str,
+    context: Context,
 ) -> str:
     """The best layouts with the one on screen in its place: behind them all if it is not there."""
+    language = context.language
     shown = [(str(place), one) for place, one in enumerate(best, 1)]
     if current and all(one.sizes != current.sizes for one in best):
         behind = sum(_is_before(job, one, current) for one in best)
@@ -157,7 +148,7 @@ def _rows(
             reasons = compared(one, current, job.capacity)
         name = _name(one, job)
         if not is_current:
-            name = _opener(one, name, job, state)
+            name = _opener(one, name, job, context)
         rows.append(_row(job, place, name, one, longest, reasons, is_current, language))
     return "".join(rows)
 
@@ -219,29 +210,24 @@ def _name(one: Candidate, job: Job) -> str:
     return " ".join(f"{name}{getattr(one.split, name)}" for name in names)
 
 
-def _opener(
-    one: Candidate,
-    name: str,
-    job: Job,
-    state: State,
-) -> str:
+def _opener(one: Candidate, name: str, job: Job, context: Context) -> str:
     """The layout, one click away; plain text if the page would refuse it."""
     split = one.split
     etp = "" if split.etp == split.tp else str(split.etp)
     sizes = {"tp": split.tp, "cp": split.cp, "pp": split.pp, "ep": split.ep, "etp": etp}
     vpp = "" if split.vpp == 1 else str(split.vpp)
     # The same samples in a step as on this page, however they are said here.
-    batch = {"global_batch": str(job.global_batch), "micro_batches": ""}
-    changed = state.changed({**sizes, "vpp": vpp, **batch})
-    if not is_empty(state.schedule) and state.schedule != one.training.schedule:
-        changed = changed.changed({"schedule": ""})
+    changes: dict[str, str] = {"global_batch": str(job.global_batch), "micro_batches": ""}
+    changes |= {**sizes, "vpp": vpp}
+    if split.spread != "equal":
+        changes["spread"] = split.spread
+    if not is_empty(context.state.schedule) and context.state.schedule != one.training.schedule:
+        changes["schedule"] = ""
     try:
-        resolve(changed)
+        resolve(context.state.changed(changes))
     except LayoutError:
         return escape(name)
-    if split.spread != "equal":
-        changed = replace(changed, spread=split.spread)
-    return form.opener(to_query(changed), name)
+    return form.opener(context.link(changes), name)
 
 
 def reason_text(reason: Reason, language: str) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from descriptions import BESIDE, CLUSTER_NOTES, LEFT_OUT, PURPOSES, TRAFFIC, Text, counted
 from groups import LayoutError
+from groups.layout import Layout
 from render.svg.matrix import matrix_picture, matrix_svg, scale_png
 from training.parameters import StageParameters
 from training.pipeline.in_flight import way_of
@@ -25,33 +26,23 @@ from training.traffic.per_step import (
     traffic,
 )
 
-from ..base.resolve import Layout
-from ..base.state import State
+from ..base.context import Context
+from ..base.trained import Trained
 from ..base.units import bytes_text, seconds_text
 from ..groups.view import framed
 from ..nodes.view import chips
-from .inputs import (
-    Question,
-    inputs_html,
-    question_of,
-    refused_html,
-)
+from .inputs import inputs_html, refused_html
 
 
-def traffic_html(
-    layout: Layout,
-    state: State,
-    language: str,
-) -> str:
+def traffic_html(context: Context) -> str:
     """The whole view: inputs, kinds by exposed time, every transfer, who sends to whom."""
+    state, language = context.state, context.language
     try:
-        question = question_of(layout, state)
-        body = _answer(layout, question, language)
+        body = _answer(context.layout, context.trained, language)
     except LayoutError as error:
-        body = refused_html(error, layout, state, language)
+        body = refused_html(error, context)
     return framed(
-        layout,
-        language,
+        context,
         f'<div class="intro"><h2>{escape(TRAFFIC["title"][language])}</h2>'
         f"<p>{escape(TRAFFIC['body'][language])}</p></div>"
         f'{inputs_html(state, language)}<div class="traffic">{body}</div>',
@@ -59,22 +50,22 @@ def traffic_html(
     )
 
 
-def sent_in_a_step(layout: Layout, question: Question) -> tuple[list[Traffic], Computation]:
-    """Every transfer of the question's training step, and the computation beside them.
+def sent_in_a_step(layout: Layout, trained: Trained) -> tuple[list[Traffic], Computation]:
+    """Every transfer of the trained's training step, and the computation beside them.
 
     Errors: LayoutError for a model that the layout does not cut, or does not train so.
     """
-    problem = question.problem
-    stages = [one.parameters for one in problem.stages()]
-    rows = rows_of(layout, question, stages)
-    split = replace(problem.split, way=way_of(problem.training.schedule))
+    trained = trained
+    stages = [one.parameters for one in trained.stages()]
+    rows = rows_of(layout, trained, stages)
+    split = replace(trained.split, way=way_of(trained.training.schedule))
     most = most_layers(stages, split)
-    return rows, computation(problem.model, split, problem.training, most, question.cluster.peak)
+    return rows, computation(trained.model, split, trained.training, most, trained.cluster.peak)
 
 
-def _answer(layout: Layout, question: Question, language: str) -> str:
-    rows, time = sent_in_a_step(layout, question)
-    said = _job(layout, question, time.step, language)
+def _answer(layout: Layout, trained: Trained, language: str) -> str:
+    rows, time = sent_in_a_step(layout, trained)
+    said = _job(layout, trained, time.step, language)
     if not rows:
         return f'{said}<p class="fine">{escape(TRAFFIC["silent"][language])}</p>'
     return (
@@ -83,17 +74,17 @@ def _answer(layout: Layout, question: Question, language: str) -> str:
     )
 
 
-def rows_of(layout: Layout, question: Question, stages: Sequence[StageParameters]) -> list[Traffic]:
+def rows_of(layout: Layout, trained: Trained, stages: Sequence[StageParameters]) -> list[Traffic]:
     """Every transfer of a step; ``stages``: the parameters of each pipeline stage."""
-    problem = question.problem
+    trained = trained
     return traffic(
-        problem.model,
-        problem.split,
-        problem.training,
+        trained.model,
+        trained.split,
+        trained.training,
         layout.every,
-        question.cluster,
+        trained.cluster,
         layout.gpus_per_node,
-        question.cp_algorithm,
+        trained.cp_algorithm,
         stages,
     )
 
@@ -104,14 +95,14 @@ def left_out_html(parts: Sequence[Text], language: str, **facts: str) -> str:
     return f"<div><h3>{escape(TRAFFIC['left_out'][language])}</h3><ul>{items}</ul></div>"
 
 
-def _job(layout: Layout, question: Question, compute: float, language: str) -> str:
+def _job(layout: Layout, trained: Trained, compute: float, language: str) -> str:
     """The model, the batch and the links, in two lines."""
-    problem, cluster = question.problem, question.cluster
-    b = problem.training.micro_batch
+    trained, cluster = trained, trained.cluster
+    b = trained.training.micro_batch
     job = TRAFFIC["job"][language].format(
-        model=question.name,
-        tokens=f"{problem.model.sequence:,}",
-        micro_batches=counted(problem.training.micro_batches, "microbatch", language),
+        model=trained.name,
+        tokens=f"{trained.model.sequence:,}",
+        micro_batches=counted(trained.training.micro_batches, "microbatch", language),
         micro_batch=TRAFFIC["sample" if b == 1 else "samples"][language].format(count=b),
         compute=seconds_text(compute),
         reached=f"{100 * REACHED:.0f}",
@@ -122,7 +113,7 @@ def _job(layout: Layout, question: Question, compute: float, language: str) -> s
         domain=cluster.domain_of(layout.gpus_per_node),
         nic=f"{cluster.nic / 1e9:.0f}",
     )
-    note = CLUSTER_NOTES.get(question.problem.cluster_id)
+    note = CLUSTER_NOTES.get(trained.cluster_id)
     sources = "; ".join((*cluster.source, *([note[language]] if note else [])))
     return (
         f'<div class="traffic-job"><p>{escape(job)}</p><p>{escape(links)}</p>'

@@ -1,0 +1,72 @@
+"""What a view draws: a layout, the state that it was asked for with, and what follows of both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from groups.grouping import Grouping
+from groups.layout import Layout
+
+from .link import to_query
+from .model import with_model
+from .resolve import resolve
+from .state import State, pinned_rank, rank_or_none
+from .trained import Trained, trained_of
+from .visible import visible_groups
+
+
+@dataclass(frozen=True)
+class Context:
+    """The one argument of a view; what is worked out of it is worked out once."""
+
+    layout: Layout
+    state: State
+
+    @classmethod
+    def of(cls, state: State) -> Context:
+        """
+        >>> [one.name for one in Context.of(State(cp=2)).visible]
+        ['tp', 'cp', 'dp', 'pp']
+
+        Errors: LayoutError about the field that cannot be.
+        """
+        return cls(resolve(state), state)
+
+    @property
+    def language(self) -> str:
+        return self.state.language
+
+    @cached_property
+    def visible(self) -> tuple[Grouping, ...]:
+        """The groups that are shown."""
+        return visible_groups(self.layout, self.state)
+
+    @cached_property
+    def trained(self) -> Trained:
+        """What is trained on the layout.
+
+        Errors: LayoutError about the field that cannot be.
+        """
+        return trained_of(self.layout, self.state)
+
+    @cached_property
+    def known(self) -> State:
+        """The state with the layers and experts of the model that is chosen."""
+        return with_model(self.state)
+
+    @property
+    def rank(self) -> int:
+        """The chosen rank; 0 where none is."""
+        return pinned_rank(self.layout.world_size, self.state.rank)
+
+    @property
+    def pin(self) -> int | None:
+        """The chosen rank as it was typed; None where none is."""
+        return rank_or_none(self.state.rank)
+
+    def link(self, changes: Mapping[str, Any]) -> str:
+        """The query of the same page with some fields changed."""
+        return to_query(self.state.changed(changes))

@@ -1,0 +1,149 @@
+"""What is trained on a layout: one model, one batch, one schedule and one cluster for every view.
+
+>>> from .resolve import resolve
+>>> trained = trained_of(resolve(State()), State())
+>>> trained.name, trained.training.schedule, trained.cluster.name
+('Llama 3 8B', '1f1b', 'DGX H100')
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from groups import LayoutError
+from groups.errors import not_a_choice, quoted
+from groups.layout import Layout
+from training.clusters import CLUSTERS, Cluster
+from training.memory.per_stage import PRECISIONS, StageMemory, Training, memory_per_stage
+from training.model import Model
+from training.pipeline.in_flight import SCHEDULES
+from training.split import SPREADS, Split, held_by_ranks
+from training.traffic.demands import CP_ALGORITHMS
+
+from .model import ON_OFF, ChosenModel, model_name, model_of, one_of
+from .state import State, is_empty, parse_number
+from .training import Batch, batch_of, count_of, schedule_name, virtual_stages
+
+GIB = 2**30
+
+
+DEFAULTS = {
+    "precision": "bf16-fp32",
+    "zero": "1",
+    "recompute": "selective",
+    "sequence_parallel": "on",
+    "cluster": "dgx-h100",
+    "cp_algorithm": "p2p",
+}
+"""What counts where a field is empty; the spread follows from the layers."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model, how it is split over a layout and trained, on GPUs of how many bytes."""
+
+    chosen: ChosenModel
+    split: Split
+    training: Training
+    cluster_id: str
+    capacity: float  # bytes
+    batch: Batch
+    cp_algorithm: str  # how keys and values go round in a cp group
+
+    @property
+    def model(self) -> Model:
+        return self.chosen.model
+
+    @property
+    def name(self) -> str:
+        """What the model is called."""
+        return model_name(self.chosen)
+
+    @property
+    def cluster(self) -> Cluster:
+        return CLUSTERS[self.cluster_id]
+
+    def stages(self) -> tuple[StageMemory, ...]:
+        return memory_per_stage(self.model, self.split, self.training)
+
+
+def trained_of(layout: Layout, state: State) -> Trained:
+    """What is asked, checked field by field.
+
+    Errors: LayoutError about the field or the control that cannot be.
+    """
+    chosen = model_of(state)
+    split = Split.of(
+        layout.mesh,
+        layout.expert,
+        vpp=virtual_stages(state),
+        account=state.account is True,
+    )
+    split = replace(split, spread=_spread(chosen.model, split, state))
+    batch = batch_of(layout, state)
+    schedule = schedule_name(state)
+    if not isinstance(schedule, str) or schedule not in SCHEDULES:
+        instead = [{"schedule": "interleaved"}, {"schedule": "1f1b"}]
+        raise not_a_choice("schedule", schedule, SCHEDULES, instead)
+    recompute = _stated(state, "recompute", ("none", "selective", "full"))
+    training = Training(
+        micro_batch=batch.micro_batch,
+        micro_batches=batch.micro_batches,
+        schedule=schedule,
+        precision=_stated(state, "precision", tuple(PRECISIONS)),
+        zero=int(_stated(state, "zero", ("0", "1", "2", "3"))),
+        recompute=recompute,
+        # The page has one field for both: without recomputation it keeps the scores.
+        flash=recompute != "none",
+        sequence_parallel=ON_OFF[_stated(state, "sequence_parallel", tuple(ON_OFF))],
+        instances=count_of(state.instances, "instances", 1),
+    )
+    cluster = _cluster(state)
+    algorithm = DEFAULTS["cp_algorithm"] if is_empty(state.cp_algorithm) else state.cp_algorithm
+    if not isinstance(algorithm, str) or algorithm not in CP_ALGORITHMS:
+        instead = [{"cp_algorithm": name} for name in CP_ALGORITHMS[:3]]
+        raise not_a_choice("cp_algorithm", algorithm, CP_ALGORITHMS, instead)
+    return Trained(
+        chosen, split, training, cluster, _capacity(state, CLUSTERS[cluster]), batch, algorithm
+    )
+
+
+def _spread(model: Model, split: Split, state: State) -> str:
+    """As asked; else equal where the layers divide, and nearly equal where they do not."""
+    if not is_empty(state.spread):
+        return one_of("spread", state.spread, SPREADS)
+    try:
+        held_by_ranks(model, replace(split, spread="equal"))
+    except LayoutError:
+        return "nearly"
+    return "equal"
+
+
+def _cluster(state: State) -> str:
+    value = DEFAULTS["cluster"] if is_empty(state.cluster) else state.cluster
+    if not isinstance(value, str) or value not in CLUSTERS:
+        instead = [{"cluster": name} for name in [*CLUSTERS][:3]]
+        raise not_a_choice("cluster", value, CLUSTERS, instead)
+    return value
+
+
+def _capacity(state: State, cluster: Cluster) -> float:
+    """Bytes of a GPU, from GiB, else the cluster's; a fraction is a number too."""
+    if is_empty(state.capacity):
+        return float(cluster.memory)
+    value = parse_number(state.capacity)
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not 0 < value <= 100_000:
+        raise LayoutError(
+            "not-a-capacity",
+            f"{quoted(value)} is not a number of GiB",
+            control="capacity",
+            alternatives=[{"capacity": cluster.memory // GIB}],
+            facts={"value": quoted(value)},
+        )
+    return value * GIB
+
+
+def _stated(state: State, name: str, choices: tuple[str, ...]) -> str:
+    value = getattr(state, name)
+    return one_of(name, DEFAULTS[name] if is_empty(value) else value, choices)
