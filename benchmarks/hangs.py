@@ -18,6 +18,7 @@ writes it; PyTorch's analyzer can only read the latter.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import itertools
 import json
@@ -26,6 +27,7 @@ import os
 import pickle
 import random
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -246,6 +248,7 @@ class Process:
 
 
 def work(rank: int, processes: int, out: str, numbers: list[int], count: int) -> None:
+    os.environ["RANK"] = str(rank)
     process = Process(rank, processes, Path(out))
     listed = hangs(processes, count)
     for number in numbers:
@@ -254,51 +257,53 @@ def work(rank: int, processes: int, out: str, numbers: list[int], count: int) ->
     os._exit(0)
 
 
+def launch(processes: int, out: str, numbers: list[int], count: int) -> None:
+    """All processes, forked from one that has imported torch; one that dies ends all."""
+    import torch.distributed  # noqa: F401
+
+    forked = []
+    for rank in range(processes):
+        forked.append(os.fork())
+        if not forked[-1]:
+            try:
+                work(rank, processes, out, numbers, count)
+            finally:
+                os._exit(1)
+    for _ in range(processes):
+        if os.wait()[1]:
+            for process in forked:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            sys.exit(1)
+
+
 def inject(processes: int, count: int, out: Path, first: int = 0, batch: int = 34) -> None:
     """Run all hangs; where a process dies of a mismatch the rest goes on in a new launch."""
     out.mkdir(parents=True, exist_ok=True)
     left = list(range(first, count))
     while left:
-        port = str(random.randrange(20_000, 60_000))
-        launched = [
-            subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "benchmarks.hangs",
-                    "--work",
-                    str(rank),
-                    "--processes",
-                    str(processes),
-                    "--dumps",
-                    str(out),
-                    "--numbers",
-                    ",".join(map(str, left[:batch])),
-                    "--hangs",
-                    str(count),
-                ],
-                env={
-                    **os.environ,
-                    "MASTER_ADDR": "127.0.0.1",
-                    "MASTER_PORT": port,
-                    "RANK": str(rank),
-                    "WORLD_SIZE": str(processes),
-                    "OMP_NUM_THREADS": "1",
-                    "TORCH_FR_BUFFER_SIZE": "4000",
-                    "TORCH_CPP_LOG_LEVEL": "ERROR",
-                },
-                stderr=subprocess.DEVNULL,
-            )
-            for rank in range(processes)
-        ]
-        while any(one.poll() is None for one in launched):
-            if any(one.poll() not in (None, 0) for one in launched):
-                for one in launched:
-                    one.kill()
-            time.sleep(0.2)
+        launched = subprocess.run(
+            [
+                *(sys.executable, "-m", "benchmarks.hangs", "--work"),
+                *("--processes", str(processes)),
+                *("--dumps", str(out)),
+                *("--numbers", ",".join(map(str, left[:batch]))),
+                *("--hangs", str(count)),
+            ],
+            env={
+                **os.environ,
+                "MASTER_ADDR": "127.0.0.1",
+                "MASTER_PORT": str(random.randrange(20_000, 60_000)),
+                "WORLD_SIZE": str(processes),
+                "OMP_NUM_THREADS": "1",
+                "TORCH_FR_BUFFER_SIZE": "4000",
+                "TORCH_CPP_LOG_LEVEL": "ERROR",
+            },
+            stderr=subprocess.DEVNULL,
+        )
         reached = [int(file.read_text()) for file in out.glob(f"reached-{processes}-*")]
         last = min(reached, default=left[0] - 1)
-        if any(one.returncode for one in launched):
+        if launched.returncode:
             last = max(last, left[0] - 1) + 1  # the one that killed a process is left out
             print(f"hang {last} of {processes} processes killed a process", flush=True)
         left = [number for number in left if number > last]
@@ -404,12 +409,13 @@ def main() -> None:
     parser.add_argument("--judge", type=Path)
     parser.add_argument("--pack", type=Path, nargs="+", help="FILE DIRECTORY ...")
     parser.add_argument("--without-torch", action="store_true")
-    parser.add_argument("--work", type=int)
+    parser.add_argument("--work", action="store_true")
     parser.add_argument("--numbers", default="")
     options = parser.parse_args()
-    if options.work is not None:
+    if options.work:
         numbers = [int(one) for one in options.numbers.split(",")]
-        work(options.work, options.processes, str(options.dumps), numbers, options.hangs)
+        launch(options.processes, str(options.dumps), numbers, options.hangs)
+        return
     if options.pack:
         pack(options.pack[1:], options.pack[0])
         return

@@ -13,6 +13,7 @@ import pytest
 from browser import ARGS
 from endpoints import Endpoints
 from hypothesis import settings
+from torch_jobs import TorchJobs
 from visitors import Visitors
 
 # These have assertions; else pytest would not say what differed in them.
@@ -133,6 +134,14 @@ def show_html(browser: Any, bare_page: Any) -> Iterator[Callable[..., Any]]:
         for event, hear in heard.items():
             bare_page.remove_listener(event, hear)
     assert problems == []
+
+
+@pytest.fixture(scope="session")
+def torch_jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TorchJobs]:
+    """Runs programs that need torch; skips where it is not installed, unless REQUIRE_TORCH=1."""
+    jobs = TorchJobs(tmp_path_factory.mktemp("torch"))
+    yield jobs
+    jobs.end()
 
 
 @pytest.fixture

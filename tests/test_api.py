@@ -145,7 +145,7 @@ OWN_PARAMETERS = {
         "schedule": str,
         **dict.fromkeys(("p", "m", "v", "group_size"), int),
         **dict.fromkeys(("t_f", "t_i", "t_w", "t_b", "t_pair", "t_send"), float),
-        "ops": bool,
+        **{"ops": bool, "trace": bool},
     },
     "read_hosts": {"text": str, "racks": str},
     "better_order": {"hosts": str, "racks": str, "objective": str},

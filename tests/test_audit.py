@@ -116,6 +116,7 @@ def test_domains_go_from_half_a_node_to_a_rack():
 @given(meshes(offset=True), kinds(), st.integers(1, 80))
 @example(parse_mesh("tp4-cp1-dp1-pp3"), "tp", 3)
 @example(parse_mesh("tp2-cp1-dp3-pp3+5"), "tp-pp", 4)
+@example(parse_mesh("tp3-cp1-dp1024-pp1"), "tp", 8)  # too large to make all groups
 def test_domains_of_plain_groups_are_counted_without_making_them_all(mesh, kind, domain):
     grouping = plain(mesh, kind)
     counted = spans_of(grouping, domain)

@@ -367,6 +367,7 @@ def test_every_view_fits_into_the_window(open_page, width):
         over = page.evaluate("document.documentElement.scrollWidth - innerWidth")
         if over > 0 or overflow(page) != (0, []):
             wide[view] = overflow(page)
+        page.keyboard.press("Escape")  # the menus, which are over the page
         if view == "nodes":
             warning = page.locator(".warnings li")
             expect(warning).to_have_count(1)
@@ -399,6 +400,7 @@ def test_every_view_is_chinese_to_a_chinese_reader(open_page):
         settle(page)
         page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
         said = page.evaluate("document.querySelector('#page').innerText")
+        page.keyboard.press("Escape")
         assert [piece for piece in english if piece in said] == []
         assert len(re.findall(r"[\u4e00-\u9fff]", said)) > 300
         assert page.locator(".picture").get_attribute("lang") == "zh"

@@ -1,13 +1,12 @@
 """The check script at work: what it says of what it saw, and what real processes say.
 
 Its plain functions are run here without torch; the whole script on gloo processes of this machine,
-which needs torch (REQUIRE_TORCH=1 fails without it): once by torchrun, else by processes forked
+which needs torch (REQUIRE_TORCH=1 fails without it): by torchrun on two, else by processes forked
 from one that has imported torch, which is quicker.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -207,27 +206,28 @@ print("ended with", [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for chil
 
 
 @pytest.fixture
-def torch():
-    """Skips a test that needs torch where it is not installed."""
-    if importlib.util.find_spec("torch") is None:
-        if os.environ.get("REQUIRE_TORCH") == "1":
-            pytest.fail("torch is missing, and REQUIRE_TORCH=1")
-        pytest.skip("torch is missing")
+def forked(torch_jobs):
+    """Runs a script in so many processes; what they print, on both streams, and their statuses."""
+
+    def forked(world: int, path: str, *options: str, change: str = ""):
+        done = torch_jobs.run(FORK, str(world), change, path, *options)
+        shown, _, statuses = done.out.rpartition("ended with ")
+        assert statuses, done.err
+        return shown, done.err, json.loads(statuses)
+
+    return forked
 
 
-def run(command: list[str]) -> subprocess.CompletedProcess:
+def torchrun(processes: int, path: str) -> subprocess.CompletedProcess:
+    command = ["torch.distributed.run", "--standalone", "--nproc-per-node", str(processes), path]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     return subprocess.run(
-        [sys.executable, *command], env=environment, capture_output=True, text=True, timeout=300
+        [sys.executable, "-m", *command],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
-
-
-def forked(world: int, path: str, *options: str, change: str = "") -> tuple[str, str, list[int]]:
-    """What the processes print, on both streams, and their statuses."""
-    done = run(["-c", FORK, str(world), change, path, *options])
-    shown, _, statuses = done.stdout.rpartition("ended with ")
-    assert statuses, done.stderr
-    return shown, done.stderr, json.loads(statuses)
 
 
 def table(shown: str) -> list[list[str]]:
@@ -236,13 +236,24 @@ def table(shown: str) -> list[list[str]]:
     return [line.split()[:5] for line in lines]
 
 
-@pytest.mark.usefixtures("torch")
-def test_torchrun_finds_8_ranks_as_the_layout_says(script):
-    layout = Job(tp=2, cp=2, pp=2, ep=2, etp=1).layout()
-    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "8"]
-    done = run([*command, script(layout, ["tp", "pp", "ep", "tp-dp-cp", "cp", "etp"])])
+@pytest.mark.usefixtures("torch_jobs")
+def test_torchrun_finds_2_ranks_as_the_layout_says(script):
+    done = torchrun(2, script(Job(gpus_per_node=2, tp=2).layout(), ["tp", "tp-dp-cp"]))
     assert done.returncode == 0, done.stderr
     assert table(done.stdout) == [
+        ["tp", "all-reduce", "2", "1", "ok"],
+        ["tp-dp-cp", "all-reduce", "2", "1", "ok"],
+    ]
+    assert done.stdout.endswith("\nAll as the layout says: 2 ranks, 2 kinds of groups.\n")
+
+
+def test_8_processes_are_as_the_layout_says(script, forked):
+    layout = Job(tp=2, cp=2, pp=2, ep=2, etp=1).layout()
+    shown, problems, statuses = forked(
+        8, script(layout, ["tp", "pp", "ep", "tp-dp-cp", "cp", "etp"])
+    )
+    assert statuses == [0] * 8, problems
+    assert table(shown) == [
         ["tp", "all-reduce", "2", "4", "ok"],
         ["pp", "all-reduce", "2", "4", "ok"],
         ["pp", "send/recv", "2", "4", "ok"],
@@ -253,16 +264,15 @@ def test_torchrun_finds_8_ranks_as_the_layout_says(script):
         ["cp", "send/recv", "2", "4", "ok"],
         ["etp", "groups", "of", "one", "rank:"],
     ]
-    assert done.stdout.endswith("\nAll as the layout says: 8 ranks, 6 kinds of groups.\n")
-    assert done.stdout.startswith("8 GPUs: 1 node of 8, Megatron Core, tp2-cp2-dp1-pp2, ")
-    for line in done.stdout.splitlines():
+    assert shown.endswith("\nAll as the layout says: 8 ranks, 6 kinds of groups.\n")
+    assert shown.startswith("8 GPUs: 1 node of 8, Megatron Core, tp2-cp2-dp1-pp2, ")
+    for line in shown.splitlines():
         if " ok " in line:
             slowest, median = map(float, line.split()[5:7])
             assert 0 < slowest <= median
 
 
-@pytest.mark.usefixtures("torch")
-def test_16_processes_make_cut_thinned_joined_and_uneven_groups(script):
+def test_16_processes_make_cut_thinned_joined_and_uneven_groups(script, forked):
     job = Job(gpus_per_node=16, tp=2, cp=4, pp=2, levels=(2, 2), instances=2)
     layout = job.layout()
     shown, problems, statuses = forked(16, script(layout), "--megabytes", "0")
@@ -276,8 +286,7 @@ def test_16_processes_make_cut_thinned_joined_and_uneven_groups(script):
     }
 
 
-@pytest.mark.usefixtures("torch")
-def test_thinned_and_short_groups_leave_some_ranks_out(script):
+def test_thinned_and_short_groups_leave_some_ranks_out(script, forked):
     layout = Job(gpus_per_node=6, pp=6).layout()
     runs = Grouping("runs", layout.mesh, "pp", length=4)  # 0-3 and 4, 5
     ends = replace(layout.every["embd"], places=(0, 5))
@@ -290,8 +299,7 @@ def test_thinned_and_short_groups_leave_some_ranks_out(script):
     ]
 
 
-@pytest.mark.usefixtures("torch")
-def test_two_nodes_on_one_host_are_told(script):
+def test_two_nodes_on_one_host_are_told(script, forked):
     shown, problems, statuses = forked(4, script(Job(nodes=2, gpus_per_node=2).layout(), ["dp"]))
     assert statuses == [1, 0, 0, 0], problems
     assert table(shown) == [["dp", "all-reduce", "4", "1", "ok"]]
@@ -309,8 +317,7 @@ dist.new_group = new_group
 """
 
 
-@pytest.mark.usefixtures("torch")
-def test_groups_of_other_ranks_are_told_and_not_measured(script):
+def test_groups_of_other_ranks_are_told_and_not_measured(script, forked):
     """Ranks 1 and 2 change places in every group of two."""
     path = script(Job(gpus_per_node=4, tp=2).layout(), ["tp", "tp-dp", "dp"])
     shown, problems, statuses = forked(4, path, change=SWAPPED)
@@ -339,24 +346,22 @@ dist.all_reduce = all_reduce
 """
 
 
-@pytest.mark.usefixtures("torch")
-def test_a_hang_names_the_kind_and_the_group(script):
+def test_a_hang_names_the_kind_and_the_group(script, forked):
     path = script(Job(gpus_per_node=4, tp=2).layout(), ["tp"])
-    shown, problems, statuses = forked(4, path, "--timeout", "10", change=HANGING)
+    shown, problems, statuses = forked(4, path, "--timeout", "3", change=HANGING)
     assert set(statuses) == {3}
     told = sorted(line.split(": ", 1) for line in problems.splitlines() if "no answer" in line)
     assert [(who.split()[1], what) for who, what in told] == [
-        ("0", "no answer within 10 s at tp: comparing all ranks"),
-        ("2", "no answer within 10 s at tp group 1 (ranks 2, 3): all-reduce of the ranks"),
-        ("3", "no answer within 10 s at tp group 1 (ranks 2, 3): all-reduce of the ranks"),
+        ("0", "no answer within 3 s at tp: comparing all ranks"),
+        ("2", "no answer within 3 s at tp group 1 (ranks 2, 3): all-reduce of the ranks"),
+        ("3", "no answer within 3 s at tp group 1 (ranks 2, 3): all-reduce of the ranks"),
     ]
     assert "All as" not in shown
 
 
-@pytest.mark.usefixtures("torch")
+@pytest.mark.usefixtures("torch_jobs")
 def test_torchrun_with_a_wrong_number_of_ranks_gets_one_sentence(script):
-    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    done = run([*command, script(PLAIN)])
+    done = torchrun(2, script(PLAIN))
     assert done.returncode == 1
     sentence = "this script is for 16 ranks, and there are 2: start it with --nnodes 2"
     assert done.stderr.count(sentence) == 1

@@ -7,14 +7,11 @@ torch's all_reduce: its others take places for global ranks, and fail in a group
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from torch_jobs import TorchJobs
 
 from training.collectives.operations import apply
 
@@ -113,22 +110,11 @@ sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in chi
 
 
 @pytest.fixture(scope="module")
-def measured() -> list[dict[str, list]]:
+def measured(torch_jobs: TorchJobs) -> list[dict[str, list]]:
     """What each rank holds after each case, from real processes."""
-    if importlib.util.find_spec("torch") is None:
-        if os.environ.get("REQUIRE_TORCH") == "1":
-            pytest.fail("torch is missing, and REQUIRE_TORCH=1")
-        pytest.skip("torch is missing")
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run(
-        [sys.executable, "-c", FORK, json.dumps([WORLD, GROUPS, SPLITS])],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    done = torch_jobs.run(FORK, json.dumps([WORLD, GROUPS, SPLITS]))
+    assert done.status == 0, done.err
+    return json.loads(done.out.splitlines()[-1])
 
 
 def tensors(*shape: int) -> list[np.ndarray]:

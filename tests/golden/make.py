@@ -72,7 +72,18 @@ def hashes(answer: str) -> Hashes:
     >>> hashes('<i aria-label="tp 2"></i>').words == hashes("tp 3").words
     False
     """
-    return Hashes(_hash(words(answer)), _hash(_PACKED.sub(_unpacked, answer)))
+    return Hashes(_hash(words(answer)), _whole(answer))
+
+
+def _whole(answer: str) -> str:
+    return _hash(_PACKED.sub(_unpacked, answer))
+
+
+def _hashes_again(answer: str, before: Hashes | None) -> Hashes:
+    """Its hashes; where all of it is what it was, its words are too."""
+    if before and _whole(answer) == before.markup:
+        return before
+    return hashes(answer)
 
 
 _PACKED = re.compile(r"[A-Za-z0-9+/]{60,}={0,2}")
@@ -141,7 +152,7 @@ def store(found: Mapping[str, Hashes]) -> None:
 def differences(family: str) -> str:
     """What differs in a family from what is stored, grouped, and what to do; empty if nothing."""
     before = {name: one for name, one in stored().items() if name.startswith(f"{family}/")}
-    after = {name: hashes(ask()) for name, ask in asked(family).items()}
+    after = {name: _hashes_again(ask(), before.get(name)) for name, ask in asked(family).items()}
     both = [name for name in after if name in before]
     of_words = [name for name in both if after[name].words != before[name].words]
     of_markup = [name for name in both if after[name].markup != before[name].markup]
