@@ -38,6 +38,7 @@ from texts.traffic import (
     TRAFFIC,
 )
 from texts.types import TYPES
+from texts.words import WORDS
 from texts.work import WORK
 
 __all__ = [
@@ -83,6 +84,7 @@ __all__ = [
     "TYPES",
     "UNSETTLED",
     "VIEWS",
+    "WORDS",
     "WORK",
     "Control",
     "GroupType",

@@ -306,7 +306,7 @@ CARD = """() => {
   return {
     gpu: text('.gpu b'),
     place: text('.gpu span'),
-    pinned: text('.gpu i'),
+    pinned: text('.gpu i') ?? document.querySelector('.hero .hint.kept')?.textContent ?? null,
     groups: [...told.querySelectorAll('p:not(.gpu)')].map((p) => [
       p.querySelector('.chip').textContent,
       [...p.querySelectorAll('.peers')].map((one) => one.textContent).join(' '),

@@ -6,7 +6,8 @@ import pytest
 from browser import PATIENCE, box, expect, next_frame, settle
 
 from descriptions import JOB, VIEWS
-from views.base.state import Controls, read
+from views.base.resolve import resolve
+from views.base.state import State
 from views.groups.sentence import sentence_of
 from views.stories import EVIDENCE
 
@@ -164,7 +165,7 @@ def test_the_focus_is_never_lost(shared_page):
 def test_arrow_keys_move_the_choice_enter_keeps_it_and_escape_lets_go(shared_page, nodes):
     page = shared_page
     open_state(page, nodes=str(nodes))
-    layout = read(Controls(nodes=nodes))
+    layout = resolve(State(nodes=nodes))
     half = layout.world_size // 2  # the second stage
     page.locator("svg.job").focus()
     title, answer = page.locator(".question"), page.locator(".answer")
@@ -177,3 +178,51 @@ def test_arrow_keys_move_the_choice_enter_keeps_it_and_escape_lets_go(shared_pag
     page.keyboard.press("Escape")
     page.wait_for_function("!location.search.includes('rank=')", timeout=PATIENCE)
     expect(page.locator("svg.job")).to_be_focused()
+
+
+def test_a_word_is_explained_to_the_keyboard_and_to_a_touch(shared_page):
+    page = shared_page
+    tip = page.locator("#tip")
+    for view in ("groups", "pipeline", "memory", "traffic"):
+        open_state(page, view=view)
+        word = page.locator(".word").first
+        word.focus()
+        page.keyboard.press("Shift+Tab")
+        expect(tip).to_be_hidden()
+        page.keyboard.press("Tab")
+        expect(tip).to_have_text(word.get_attribute("data-tip"))
+        expect(word).to_have_attribute("aria-describedby", "tip")
+        page.keyboard.press("Escape")
+        expect(tip).to_be_hidden()
+        word.click()
+        expect(tip).to_be_visible()
+
+
+TOPS = """() => ['.hero .card', '.kinds', '#details'].map((name) =>
+  document.querySelector(name).getBoundingClientRect()).map(({top, height}) => [top, height])"""
+
+
+def test_nothing_moves_while_the_choice_goes_over_the_picture(shared_page):
+    """Sentence and card grow and shrink with the GPU; what is below stays where it is."""
+    page = shared_page
+    for state in ({}, {"nodes": "32", "tp": "8", "pp": "4"}, {"preset": "", "nodes": "256"}):
+        open_state(page, **state)
+        page.evaluate("scrollTo(0, 0)")
+        page.locator("svg.job").focus()
+        seen = set()
+        for key in ("ArrowRight", "ArrowDown", "ArrowRight", "ArrowDown", "Enter", "Escape"):
+            page.keyboard.press(key)
+            next_frame(page)
+            seen.add(str(page.evaluate(TOPS)))
+        assert len(seen) == 1, (state, seen)
+
+
+def test_a_frame_shows_the_picture_and_the_card_alone(open_page, server):
+    page = open_page()
+    page.goto(f"{server}?v=2&tp=4&rank=5&embed=1")
+    expect(page.locator(".hero svg.job")).to_be_visible()
+    expect(page.locator(".hero .card .gpu b")).to_have_text("GPU 5")
+    for part in ("#head", "#nav", "#controls", ".bar", ".kinds", "#details", "footer"):
+        expect(page.locator(part).first).to_be_hidden()
+    whole = page.locator("#whole a")
+    assert whole.get_attribute("href").endswith("/?v=2&tp=4&rank=5")

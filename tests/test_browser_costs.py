@@ -207,7 +207,7 @@ def test_a_better_layout_is_opened_in_one_click_and_compared_with_the_one_before
         now = question(state)
         sides.append(worked_out(job_of(resolve(state), now), now.split))
     expect(page.locator(".costs tbody tr")).to_have_count(len(ROWS))
-    assert cells(page, ".costs") == {
+    assert {name: said[:2] for name, said in cells(page, ".costs").items()} == {
         PAGE[name]["en"]: [say(side) for side in sides] for name, say in ROWS.items()
     }
 

@@ -213,12 +213,11 @@ def test_a_kept_layout_stands_beside_the_one_that_is_shown(open_page):
     expect(page.locator("#picture")).to_contain_text(PAGE["compare_same"]["en"])
     type_in(page, "tp", "4")
     before, after = resolve(State()), resolve(State(tp=4))
-    expect(page.locator(".sizes tbody tr")).to_have_count(3)
+    expect(page.locator(".sizes tbody tr")).to_have_count(2)
 
     def expect_comparison():
         sizes = cells(page, "sizes")
         assert sizes.pop(PAGE["dp_size"]["en"]) == ["4", "2"]
-        assert sizes.pop(PAGE["edp_size"]["en"]) == ["4", "2"]
         assert list(sizes.values()) == [["2", "4"]]
         groups = cells(page, "moves")
         assert groups["tp"][:2] == ["8 groups × 2", "4 groups × 4"]
@@ -239,7 +238,7 @@ def test_a_kept_layout_stands_beside_the_one_that_is_shown(open_page):
     expect_address(page, State(tp=4, view="compare", kept="?v=2"))
     reload(page)
     expect(box(page, "kept")).to_have_value("?v=2")
-    expect(page.locator(".sizes tbody tr")).to_have_count(3)
+    expect(page.locator(".sizes tbody tr")).to_have_count(2)
     expect_comparison()
     # What is no link is refused here alone; a whole address is a link too.
     box(page, "kept").fill("tp 4")

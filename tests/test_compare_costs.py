@@ -14,7 +14,7 @@ from views.base.link import to_query
 from views.base.resolve import resolve
 from views.base.state import State
 from views.base.trained import trained_of
-from views.compare.costs import ROWS
+from views.compare.costs import MEASURES, ROWS
 from views.page import answer
 from views.search.view import job_of
 
@@ -51,7 +51,14 @@ def test_both_are_worked_out_for_the_batch_of_the_one_on_screen():
     kept, _ = alone(replace(EIGHT, global_batch=str(batch)))
     assert kept.seconds < own.seconds
     wanted = [[say(kept), say(now)] for say in ROWS.values()]
-    assert [row[1:] for row in costs(compared(FOUR, EIGHT))] == wanted
+    rows = costs(compared(FOUR, EIGHT))
+    assert [row[1:3] for row in rows] == wanted
+    for (_, _, _, said), measure in zip(rows, MEASURES.values()):
+        before, after = measure(kept), measure(now)
+        share = f"{100 * abs(after / before - 1):,.0f} %" if before else "none"
+        mark = "▼" if after < before else "▲"
+        assert said.startswith(mark), said
+        assert share in said
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -65,12 +72,13 @@ def test_each_cost_has_its_words(language):
 
 def test_the_same_layout_costs_the_same_and_another_model_something_else():
     rows = costs(compared(FOUR, FOUR))
-    assert all(kept == now for _, kept, now in rows)
+    assert all(kept == now for _, kept, now, _ in rows)
+    assert {said for *_, said in rows} == {PAGE["cost_same"]["en"]}
     assert costs(compared(FOUR, FOUR, recompute="full")) != rows
 
 
 def test_a_layout_that_the_model_does_not_allow_says_why_in_place_of_its_costs():
     kept = State(nodes=16, tp=2, pp=64, vpp="2", layers="80")  # as many stages as 128 layers
     picture = compared(FOUR, kept)
-    assert all(kept == "–" != now for _, kept, now in costs(picture))
+    assert all(kept == said == "–" != now for _, kept, now, said in costs(picture))
     assert picture.count('role="alert"') == 1

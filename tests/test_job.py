@@ -13,6 +13,7 @@ import pytest
 from groups import LayoutError, coordinates, parse_mesh
 from groups.grouping import plain
 from render.scenes import job as scene
+from render.scenes.job import SEEN
 from render.scenes.job_plan import HALF, NUMBERED, TALL, WHOLE
 from render.svg.job import job_svg
 from views.base.resolve import from_preset, resolve
@@ -184,7 +185,10 @@ def test_the_pixels_of_a_large_picture_are_its_cells(text):
         own = [rank for rank in mark.ranks.tolist() if rank != 405]
         assert (marks[drawn.rows[own], drawn.columns[own]] >= 1 + number).all()
     marked = {rank for mark in drawn.marks for rank in mark.ranks.tolist()}
-    assert np.count_nonzero(marks) == len(marked)
+    # A few small cells swell, so that they are seen.
+    area = (2 * max(drawn.swell(len(mark.ranks)) for mark in drawn.marks) + 1) ** 2
+    assert len(marked) <= np.count_nonzero(marks) <= area * len(marked)
+    assert (area > 1) == (min(drawn.cell) < SEEN)
 
 
 def test_a_rank_that_is_not_there_is_refused():

@@ -41,6 +41,7 @@ JOB: dict[str, Text] = {
     ),
     "comma": Text(", ", "、"),
     "and": Text(" and ", " 和 "),
+    "and_names": Text(" and ", "和"),
     "then": Text(", ", "，"),
     "last": Text(", and ", "，并"),
     "last_of_two": Text(" and ", "，并"),
@@ -52,6 +53,7 @@ JOB: dict[str, Text] = {
     "crosses": Text("crosses {nodes} nodes", "跨 {nodes} 个节点"),
     "of": Text("{count} GPUs", "{count} 个 GPU"),
     "in_none": Text("in no such group", "不在这种组中"),
+    "lead": Text("See what this group does in a step.", "查看这个组在一个训练步中做什么。"),
     "hint": Text(
         "Point at another GPU; click to keep it. Every view remembers the choice.",
         "指向其他 GPU 查看，单击固定；所有视图都记住这一选择。",

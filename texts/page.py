@@ -200,11 +200,11 @@ PAGE: dict[str, Text] = {
     ),
     "rank_no_pipeline": Text("None: pp is 1.", "无：pp 为 1。"),
     "column_peers": Text("Members", "成员"),
-    "together_title": Text("Groups that some ranks share", "若干 rank 共有的组"),
+    "together_title": Text("Which groups do some ranks share?", "这些 rank 同在哪些组？"),
     "together_empty": Text(
-        "Paste the ranks of a hang or of a slow node above: the smallest group that has them all "
-        "is the first suspect.",
-        "在上方粘贴卡住的 rank 或慢节点上的 rank：同时包含它们的最小的组就是首要嫌疑。",
+        "Paste the ranks of a hang or of a slow node: the smallest group that has them all is the "
+        "first suspect.",
+        "粘贴卡住的 rank 或慢节点上的 rank：同时包含它们的最小的组就是首要嫌疑。",
     ),
     "together_ranks": Text("Understood: {count}, {ranks}.", "识别出 {count}：{ranks}。"),
     "together_exact": Text(
@@ -226,21 +226,26 @@ PAGE: dict[str, Text] = {
     "keep": Text("Keep this layout to compare", "保留当前布局用于比较"),
     "use_pasted": Text("Use these values", "采用这些值"),
     "copy_text": Text("Copy", "复制"),
-    "compare_title": Text("Two layouts", "两个布局"),
+    "compare_title": Text("Which of two layouts is better?", "两个布局哪个更好？"),
     "compare_empty": Text(
-        "Keep the layout that is shown, then change the controls: here stands what differs in "
-        "sizes, groups and node crossings.",
-        "先保留当前布局，再修改控件：此处显示两者在大小、组和跨节点方面的差别。",
+        "Keep this layout, then change any size: the difference stands here. Or begin with a pair.",
+        "先保留当前布局，再修改任意大小，此处显示差别。也可以从一对现成的布局开始。",
     ),
+    "pair_nodes": Text("TP in a node, or across two", "TP 在节点内，或跨两个节点"),
+    "pair_order": Text("Data before pipeline, or after it", "DP 先于 PP，或 PP 先于 DP"),
+    "pair_zero": Text("Pipeline, or ZeRO-3 over the data group", "流水线，或数据组上的 ZeRO-3"),
     "compare_same": Text("All settings are the same.", "所有设置都相同。"),
     "cost_title": Text("What they cost", "各自的代价"),
     "cost_of": Text(
-        "{model} on {cluster}, {batch} samples a step. Memory and Traffic choose the model, its "
-        "training and the cluster.",
-        "{model}，{cluster}，每步 {batch} 个样本。"
-        "模型、训练方式和集群在“显存”与“通信量”视图中选择。",
+        "{model} on {cluster}, {batch} samples a step, as Model and batch says.",
+        "{model}，{cluster}，每步 {batch} 个样本，见“模型与批量”。",
     ),
     "column_cost": Text("Cost", "代价"),
+    "column_difference": Text("Difference", "差别"),
+    "cost_better": Text("▼ {share} % less: better", "▼ 少 {share}%：更好"),
+    "cost_worse": Text("▲ {share} % more: worse", "▲ 多 {share}%：更差"),
+    "cost_worse_than_none": Text("▲ there was none: worse", "▲ 原先没有：更差"),
+    "cost_same": Text("= the same", "= 相同"),
     "cost_memory": Text("Memory of the fullest rank", "最满的 rank 的显存"),
     "cost_bubble": Text("Bubble, of ideal time", "气泡占理想时间"),
     "cost_across": Text("Bytes out of NVLink domains, in a step", "一步中离开 NVLink 域的字节"),
@@ -251,6 +256,7 @@ PAGE: dict[str, Text] = {
     "column_now": Text("Now", "当前"),
     "column_leaving_kept": Text("Leaving a node, kept", "跨节点（保留的）"),
     "column_leaving_now": Text("Leaving a node, now", "跨节点（当前）"),
+    "launch_question": Text("Which layout does a script ask for?", "脚本要求怎样的布局？"),
     "launch_title": Text("What was read", "读到的内容"),
     "launch_asks": Text(
         "The text asks for {gpus}, {machines}: {sizes}.", "文本要求 {gpus}，{machines}：{sizes}。"
@@ -271,9 +277,9 @@ PAGE: dict[str, Text] = {
     "served_size": Text("Groups × size", "组数 × 大小"),
     "served_ranks": Text("Ranks of the first groups", "前几个组的 rank"),
     "launch_empty": Text(
-        "Paste the command or the configuration of a job above: this says what of it was "
-        "understood, and one click sets the controls.",
-        "在上方粘贴任务的启动命令或配置：此处说明识别出了什么，单击一次即可设置控件。",
+        "Paste the command or the configuration of a job: this says what of it was understood, and "
+        "one click sets the layout.",
+        "粘贴任务的启动命令或配置：此处说明识别出了什么，单击一次即可设置布局。",
     ),
     "launch_summary": Text(
         "Framework: {framework}. Understood: {understood}; ignored: {ignored}; unresolved: "

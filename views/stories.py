@@ -42,6 +42,7 @@ STATES: dict[str, dict[str, str]] = {
         "tp": "16",
         "pp": "1",
         "model": "gpt-18.4b",
+        "global_batch": "128",
         "view": "compare",
         "kept": "v=2&tp=8&pp=1&model=gpt-18.4b",
     },

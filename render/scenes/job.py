@@ -11,6 +11,7 @@ of the axes gives the same picture with other numbers in it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,6 +30,9 @@ from .job_plan import NUMBERS, WHOLE, Fold, Label, Plan, Rectangle, plan_of
 SHADES = 2
 """Rows are shaded in turn, so that the eye follows them: as many rows as one label speaks for."""
 
+
+SEEN = 6.0
+"""Pixels that a mark among plain cells covers at least, if there is room."""
 
 Segment = tuple[float, float, float, float]
 """x and y of one end, x and y of the other."""
@@ -109,9 +113,25 @@ class JobPicture:
         """uint8, shape (rows, columns): 0, 1 + the number of the mark, or the rank's own beyond."""
         board = np.zeros((int(self.rows.max()) + 1, int(self.columns.max()) + 1), dtype=np.uint8)
         for number, mark in enumerate(self.marks):
-            board[self.rows[mark.ranks], self.columns[mark.ranks]] = 1 + number
+            reach = range(-self.swell(len(mark.ranks)), self.swell(len(mark.ranks)) + 1)
+            for down in reach:
+                rows = np.clip(self.rows[mark.ranks] + down, 0, board.shape[0] - 1)
+                for across in reach:
+                    columns = np.clip(self.columns[mark.ranks] + across, 0, board.shape[1] - 1)
+                    board[rows, columns] = 1 + number
         board[self.rows[self.rank], self.columns[self.rank]] = 1 + len(self.marks)
         return board
+
+    def swell(self, ranks: int) -> int:
+        """Cells by which each cell of a group of so many ranks is drawn wider on every side.
+
+        A few small cells among thousands are not seen; a group that would then cover a quarter of
+        the picture stays as it is.
+        """
+        swell = max(0, math.ceil((SEEN / self.cell[0] - 1) / 2))
+        while swell and ranks * (2 * swell + 1) ** 2 > self.mesh.world_size / 4:
+            swell -= 1
+        return swell
 
     @cached_property
     def boxes(self) -> tuple[Rectangle, ...]:

@@ -54,11 +54,13 @@ def _data(picture: JobPicture, kinds: Sequence[int]) -> str:
     levels = ",".join(map(str, picture.levels.values()))
     boxed = [*picture.levels].index(picture.box_kind) if picture.box_kind else -1
     start = plan.left + plan.origin[0], plan.top + plan.origin[1]
+    sizes = {mark.kind: len(mark.ranks) for mark in picture.marks}
+    swell = ",".join(str(picture.swell(sizes.get(kind, 1))) for kind in picture.levels)
     return (
         f'data-fold="{fold}" data-left="{start[0]:.9g}" data-top="{start[1]:.9g}" '
         f'data-cell="{wide:.9g},{tall:.9g}" data-scale="{plan.scale:.6g}" '
         f'data-pad="{plan.metrics.pad:g}" data-kinds="{",".join(map(str, kinds))}" '
-        f'data-levels="{levels}" data-boxed="{boxed}"'
+        f'data-levels="{levels}" data-swell="{swell}" data-boxed="{boxed}"'
     )
 
 

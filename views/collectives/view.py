@@ -18,6 +18,7 @@ from ..base.names import kind_text
 from ..base.problems import problem_html, said_html
 from ..base.state import State
 from ..base.units import bytes_text, seconds_text
+from ..base.words import intro
 from ..groups.view import framed
 from ..nodes.view import chips
 from .buckets import buckets_html
@@ -58,9 +59,9 @@ def collectives_html(context: Context) -> str:
     """
     layout, state, language = context.layout, context.state, context.language
     watched, counting, problems = resolve_inputs(layout, state)
+    title, about = (PAGE[f"collectives_{word}"][language] for word in ("title", "body"))
     body = (
-        f'<div class="intro"><h2>{PAGE["collectives_title"][language]}</h2>'
-        f"<p>{escape(PAGE['collectives_body'][language])}</p></div>"
+        f"{intro(title, about, language)}"
         f"{_inputs(layout, watched, state, language)}"
         f"{''.join(problem_html(error, language) for error in problems)}"
         f"{_notices(layout, watched, language)}"

@@ -22,10 +22,25 @@ from ..base import form
 from ..base.context import Context
 from ..base.link import from_query, to_query
 from ..base.messages import control_label, refusal_line
+from ..base.resolve import sizes_text
 from ..base.state import State, fields_of, is_empty
 from ..base.tables import table
 from ..groups.view import PANEL_LIMIT, framed
+from ..stories import STATES, query_of
 from .costs import costs_html
+
+PAIRS: dict[str, dict[str, str]] = {
+    "pair_nodes": STATES["cost"],
+    "pair_order": {
+        **{"nodes": "8", "tp": "8", "pp": "4", "framework": "megatron-pp-dp", "view": "compare"},
+        "kept": "v=2&nodes=8&tp=8&pp=4",
+    },
+    "pair_zero": {
+        **{"nodes": "4", "tp": "1", "pp": "1", "zero": "3", "view": "compare"},
+        "kept": "v=2&nodes=4&tp=1&pp=4",
+    },
+}
+"""Pairs to begin with."""
 
 
 def kept_context(context: Context) -> Context:
@@ -67,29 +82,34 @@ def compare_html(context: Context) -> str:
         form.text("kept", kept, language),
         form.setter({"kept": kept_now}, PAGE["keep"][language]),
     )
-    title = f'{inputs}<div class="intro"><h2>{PAGE["compare_title"][language]}</h2>'
+    title = f'<div class="intro"><h2>{PAGE["compare_title"][language]}</h2>'
     if is_empty(kept):
-        return framed(context, f"{title}<p>{PAGE['compare_empty'][language]}</p></div>", "compare")
+        pairs = " ".join(
+            form.opener(query_of(pair), PAGE[name][language]) for name, pair in PAIRS.items()
+        )
+        said = f"<p>{PAGE['compare_empty'][language]}</p></div>"
+        body = f'{title}{said}{inputs}<p class="openers">{pairs}</p>'
+        return framed(context, body, "compare")
     try:
         before = kept_context(context)
     except LayoutError as error:
-        return framed(context, f"{title}</div>{refusal_line(error, language)}", "compare")
+        body = f"{title}</div>{inputs}{refusal_line(error, language)}"
+        return framed(context, body, "compare")
     return framed(
         context,
-        f"{title}<p>{escape(_line(before.layout, language))}<br>"
-        f"{escape(_line(context.layout, language))}</p></div>"
+        f"{title}<p>{escape(_line(before.layout, 'kept', language))}<br>"
+        f"{escape(_line(context.layout, 'now', language))}</p></div>{inputs}"
         f"{_sizes(before, context)}{costs_html(before, context)}"
         f"{_groups(before.layout, context.layout, names_of(context), language)}",
         "compare",
     )
 
 
-def _line(layout: Layout, language: str) -> str:
-    """A layout in a line: its GPUs and its grids."""
+def _line(layout: Layout, which: str, language: str) -> str:
+    """A layout in a line: its GPUs and its sizes."""
     gpus = counted(layout.world_size, "gpu", language)
-    nodes = counted(layout.nodes, "node", language)
-    grids = [str(layout.mesh)] + ([str(layout.expert)] if layout.expert is not None else [])
-    return f"{gpus} = {nodes} × {layout.gpus_per_node} · {' · '.join(grids)}"
+    machines = f"{layout.nodes:,} × {layout.gpus_per_node}"
+    return f"{PAGE[f'column_{which}'][language]}: {gpus}, {machines}: {sizes_text(layout)}"
 
 
 # -- sizes ---------------------------------------------------------------------------------------
@@ -107,8 +127,9 @@ def _sizes(before: Context, after: Context) -> str:
     derived = (
         ("world", *(side.world_size for side in sides)),
         ("dp_size", *(side.mesh.size("dp") for side in sides)),
-        ("edp_size", *map(_edp, sides)),
     )
+    if any(side.has_experts for side in sides):
+        derived = (*derived, ("edp_size", *map(_edp, sides)))
     rows += [
         (PAGE[name][language], str(one), str(other)) for name, one, other in derived if one != other
     ]

@@ -48,7 +48,9 @@ function textOf(one) {
 
 function showTip(one) {
   if (one === owner) return;
+  owner?.removeAttribute('aria-describedby');
   owner = one;
+  if (one?.dataset.tip) one.setAttribute('aria-describedby', 'tip');
   const text = one ? textOf(one) : '';
   tip.hidden = !text;
   if (!text) return;

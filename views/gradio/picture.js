@@ -120,6 +120,7 @@ function read() {
   });
   density.disconnect();
   panels.forEach(({ svg }) => density.observe(svg));
+  reserve();
   light();
 }
 
@@ -166,6 +167,7 @@ function readJob(svg) {
     boxed: Number(svg.dataset.boxed),
     kinds: numbers(svg.dataset.kinds),
     levels: numbers(svg.dataset.levels),
+    swell: numbers(svg.dataset.swell),
     folds: svg.dataset.fold.split(';').map((fold) => numbers(fold)),
     cells: [...svg.querySelectorAll('.j')],
     rankAt: null,
@@ -361,9 +363,13 @@ function markPlain(view, rank) {
   canvas.height = view.rows;
   const context = canvas.getContext('2d');
   const style = getComputedStyle(element);
-  for (const { tone, ranks } of marksOf(view, rank)) {
+  for (const { i, tone, ranks } of marksOf(view, rank)) {
     context.fillStyle = style.getPropertyValue('--mark-' + tone);
-    for (const one of ranks) context.fillRect(...square(view, one), 1, 1);
+    const side = 2 * view.swell[i] + 1;
+    for (const one of ranks) {
+      const [column, row] = square(view, one);
+      context.fillRect(column - view.swell[i], row - view.swell[i], side, side);
+    }
   }
   context.fillStyle = style.getPropertyValue('--gi');
   context.fillRect(...square(view, rank), 1, 1);
@@ -378,8 +384,8 @@ function markPlain(view, rank) {
 
 const FEW = 4;
 
-function listed(words) {
-  return words.length < 2 ? words.join('') : words.slice(0, -1).join(card.comma) + card.and + words.at(-1);
+function listed(words, last = card.and) {
+  return words.length < 2 ? words.join('') : words.slice(0, -1).join(card.comma) + last + words.at(-1);
 }
 
 function gpusOf(ranks, nodes) {
@@ -406,7 +412,7 @@ function leavingOf(names) {
   if (!names.length) return card.says_none;
   if (names.length === 1 && mesh.spoken.length > 1) return filled(card.says_only, { name: names[0] });
   if (names.length === mesh.spoken.length) return card.says_all;
-  return filled(card.says_some, { names: listed(names) });
+  return filled(card.says_some, { names: listed(names, card.and_names) });
 }
 
 function sentenceOf(rank) {
@@ -439,9 +445,10 @@ const MOST = 8;
 
 function line(parts) {
   const p = document.createElement('p');
-  for (const [tag, text, name] of parts) {
+  for (const [tag, text, name, data] of parts) {
     const part = document.createElement(tag);
     part.textContent = text;
+    if (data) Object.assign(part.dataset, data);
     if (name) part.className = name;
     p.append(part, ' ');
   }
@@ -456,7 +463,32 @@ function tell(rank) {
     told.unshift(line([['b', filled(card.norank, { rank: pinned, last: mesh.world - 1 })]]));
   }
   place.replaceChildren(...told);
+  const hint = element.querySelector('.hero .hint');
+  if (!hint) return;
+  hint.textContent = rank !== null && rank === pinned ? card.pinned : card.hint;
+  hint.classList.toggle('kept', rank !== null && rank === pinned);
 }
+
+// The longest that sentence and card come to keep their room, so that nothing below them moves.
+function reserve() {
+  const answer = element.querySelector('.hero .answer');
+  const place = element.querySelector('.hero .told');
+  if (!answer || !place) return;
+  const last = mesh.world - 1;
+  const middle = Math.floor(last / 2);
+  const longest = [middle, last].map(sentenceOf).sort((a, b) => b.length - a.length)[0];
+  answer.style.minHeight = place.style.minHeight = '';
+  answer.textContent = longest;
+  place.replaceChildren(...cardOf(last));
+  const [answers, told] = [answer, place].map((one) => one.getBoundingClientRect().height + 'px');
+  answer.style.minHeight = answers;
+  place.style.minHeight = told;
+}
+addEventListener('resize', () => {
+  if (!mesh) return;
+  reserve();
+  light();
+});
 
 function placesOf(rank) {
   const node = Math.floor(rank / mesh.gpusPerNode);
@@ -473,11 +505,17 @@ function peersOf(ranks, rank) {
   return ranks.map((one, i) => [one === rank ? 'b' : 'span', one + (i < ranks.length - 1 ? ',' : ''), 'peers']);
 }
 
+// To the view that shows what a group does: a pipeline over time, another one number by number.
+function leadOf(kind, rank) {
+  const there = kind.name === 'pp' ? { view: 'pipeline' } : { view: 'collectives', collective_group: kind.name };
+  return { set: JSON.stringify({ ...there, rank: String(rank) }), tip: card.lead };
+}
+
 function cardOf(rank) {
   const head = [['b', filled(card.gpu, { rank })], ['span', placesOf(rank), 'quiet']];
-  if (rank === pinned) head.push(['i', card.pinned]);
+  if (rank === pinned && !element.querySelector('.hero .hint')) head.push(['i', card.pinned]);
   const groups = kinds.slice(0, mesh.told).map((kind) => {
-    const chip = ['span', kind.name, 'chip t-' + kind.tone];
+    const chip = ['button', kind.name, 'chip t-' + kind.tone, leadOf(kind, rank)];
     const ranks = ordered(kind, rank);
     if (!ranks.length) return line([chip, ['span', card.in_none, 'quiet']]);
     const nodes = nodesOf(ranks);

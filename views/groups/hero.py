@@ -19,6 +19,7 @@ from render.svg import job as svg
 from ..base.resolve import sizes_of
 from ..base.state import State, is_empty, parse_number
 from ..base.visible import main_groupings
+from ..base.words import explained
 from .sentence import question, sentence_of, spoken
 
 MOST_STAGES = 64
@@ -116,14 +117,12 @@ def _figure(
         name, body = ("experts", "expert_body") if of_experts else ("dense", "dense_body")
         title = (
             f"<figcaption><b>{escape(JOB[name][language])}: {sizes_of(mesh)}</b> "
-            f"<span>{escape(JOB[body][language])}</span></figcaption>"
+            f"<span>{explained(JOB[body][language], language)}</span></figcaption>"
         )
-    key = (
-        f'<p class="key"><i></i> {escape(JOB["node_end"][language])}</p>'
-        if picture.node_ends
-        else ""
-    )
-    return f"<figure>{title}{drawn}{key}</figure>"
+    says = "" if has_title else explained(JOB["dense_body"][language], language)
+    ends = f"<i></i> {escape(JOB['node_end'][language])}" if picture.node_ends else ""
+    key = f'<p class="key"><span>{says}</span> <span>{ends}</span></p>'
+    return f"<figure>{title}{drawn}{key if says or ends else ''}</figure>"
 
 
 def marked(layout: Layout, shown: Sequence[Grouping]) -> tuple[Grouping, ...]:

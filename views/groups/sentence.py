@@ -79,14 +79,14 @@ def _gpus(ranks: Sequence[int], nodes: int, language: str) -> str:
     return JOB[words][language].format(count=f"{len(ranks):,}", nodes=f"{nodes:,}")
 
 
-def listed(words: Sequence[str], language: str) -> str:
+def listed(words: Sequence[str], language: str, last: str = "and") -> str:
     """
     >>> listed(["1", "3", "7"], "en")
     '1, 3 and 7'
     """
     if len(words) < 2:
         return "".join(words)
-    return JOB["comma"][language].join(words[:-1]) + JOB["and"][language] + words[-1]
+    return JOB["comma"][language].join(words[:-1]) + JOB[last][language] + words[-1]
 
 
 def _joined(clauses: Sequence[str], language: str) -> str:
@@ -103,4 +103,4 @@ def _leaving(names: Sequence[str], groups: int, language: str) -> str:
         return JOB["says_only"][language].format(name=names[0])
     if len(names) == groups:
         return JOB["says_all"][language]
-    return JOB["says_some"][language].format(names=listed(names, language))
+    return JOB["says_some"][language].format(names=listed(names, language, "and_names"))

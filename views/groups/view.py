@@ -21,6 +21,7 @@ from render.svg import groups as svg
 
 from ..base.context import Context
 from ..base.names import kind_text
+from ..base.words import explained
 from .hero import hero_html, layers_of, told_groups
 from .sentence import spoken
 
@@ -84,8 +85,9 @@ def picture_html(
 def _kinds(layout: Layout, visible: Sequence[Grouping], language: str, rank: int) -> str:
     """A panel for each kind; of a large world, the nodes with the groups of one rank."""
     has_two = len(by_grid(layout, visible)) > 1
+    words: set[int] = set()
     sections = "".join(
-        section(layout, visible, one, language, _panel(layout, one, has_two))
+        section(layout, visible, one, language, _panel(layout, one, has_two), words)
         for one in sorted(visible, key=lambda one: has_two and one.size == 1)
     )
     if layout.world_size > PANEL_LIMIT:
@@ -113,7 +115,7 @@ def framed(context: Context, body: str, view: str, marked: Sequence[Grouping] | 
     body without pictures, which needs no card of the GPU under the pointer.
     """
     data = mesh_data(context.layout, context.visible, marked or ())
-    card = _card(context.layout, context.visible, context.language, marked is not None)
+    card = "" if marked is None else _card(context.layout, context.visible, context.language)
     return _page(context.language, card + body, view, data)
 
 
@@ -270,8 +272,13 @@ def section(
     grouping: Grouping,
     language: str,
     panel: scene.Panel | None = None,
+    words: set[int] | None = None,
 ) -> str:
-    """One kind: its picture and, beside it, what the kind is and what these groups are."""
+    """One kind: its picture and, beside it, what the kind is and what these groups are.
+
+    words: those that sections before it explained.
+    """
+    words = set() if words is None else words
     text = kind_text(layout, grouping, language)
     note = ""
     cp = layout.mesh.size("cp")
@@ -290,7 +297,8 @@ def section(
     return (
         f'<section class="kind t-{tone}">'
         f'<h3><span class="chip">{escape(grouping.name)}</span> {escape(text.title)}</h3>'
-        f'<p class="facts">{escape(facts)}</p><p class="short">{escape(text.lead)}</p>{note}'
+        f'<p class="facts">{explained(facts, language, words)}</p>'
+        f'<p class="short">{explained(text.lead, language, words)}</p>{note}'
         f"{figure}<details><summary>{escape(JOB['more'][language])}</summary>"
         f"<p>{escape(text.body)}</p>{source}</details></section>"
     )
@@ -314,7 +322,7 @@ def _about(layout: Layout, group_type: str, language: str) -> str:
     )
 
 
-def _card(layout: Layout, visible: Sequence[Grouping], language: str, tells: bool) -> str:
+def _card(layout: Layout, visible: Sequence[Grouping], language: str) -> str:
     """The layout in a line, and where the script tells about one GPU; until then, what to do."""
     world, nodes = (
         counted(number, noun, language)
@@ -327,8 +335,6 @@ def _card(layout: Layout, visible: Sequence[Grouping], language: str, tells: boo
         meshes += f" <code>{layout.expert}</code>"
         data += f" · <b>EDP {layout.expert.size('edp'):,}</b>"
     line = f"<b>{world}</b> = {nodes} × {layout.gpus_per_node} · {data} · {meshes}"
-    if not tells:
-        return f'<div class="card bare"><p class="layout">{line}</p></div>'
     wide = " wide" if len(visible) > 4 else ""
     return (
         f'<div class="card{wide}" style="--kinds:{len(visible)}"><p class="layout">{line}</p>'

@@ -56,16 +56,18 @@ def launch_html(context: Context) -> str:
 def _pasted(layout: Layout, state: State, language: str) -> str:
     """The box for the text, the way to the layout that it states, and what was understood."""
     box = form.fields(form.area("paste", state.paste, language, rows=6))
-    title = f'<div class="intro"><h2>{PAGE["launch_title"][language]}</h2>'
+    asks = f'<div class="intro"><h2>{PAGE["launch_question"][language]}</h2>'
     if is_empty(state.paste):
-        return f"{box}{title}<p>{PAGE['launch_empty'][language]}</p></div>"
+        return f"{asks}<p>{PAGE['launch_empty'][language]}</p></div>{box}"
+    asks += f"</div>{box}"
     try:
         text = read_pasted(state)
     except LayoutError as error:
-        return f"{box}{title}</div>{refusal_line(error, language)}"
+        return f"{asks}{refusal_line(error, language)}"
     verdict = _verdict(layout, state, text, language)
+    title = f'<div class="intro"><h3>{PAGE["launch_title"][language]}</h3>'
     return (
-        f"{box}{_runs(text, language)}{verdict}{_served(text, language)}{title}"
+        f"{asks}{_runs(text, language)}{verdict}{_served(text, language)}{title}"
         f"{_report(text, language)}"
     )
 

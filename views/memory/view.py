@@ -35,6 +35,7 @@ from ..base.model import (
 from ..base.problems import problem_html
 from ..base.state import State, is_empty
 from ..base.trained import Trained
+from ..base.words import intro
 from ..groups.view import framed
 from .bars import bars_html, gib, millions
 from .grid import grid_html
@@ -58,8 +59,8 @@ def memory_html(context: Context) -> str:
         body += _answer(context)
     return framed(
         context,
-        f'<div class="intro"><h2>{escape(MEMORY["title"][language])}</h2>'
-        f'<p>{escape(MEMORY["body"][language])}</p></div>{inputs}<div class="memory">{body}</div>',
+        f"{intro(MEMORY['title'][language], MEMORY['body'][language], language)}{inputs}"
+        f'<div class="memory">{body}</div>',
         "memory",
     )
 

@@ -13,6 +13,7 @@ from groups.layout import Layout
 from render.palette import own_tone
 
 from ..base.context import Context
+from ..base.words import intro
 from ..groups.view import framed
 
 
@@ -32,8 +33,7 @@ def _audit(layout: Layout, language: str) -> str:
     )
     body = "".join(audit_row(names, spans, language) for names, spans in table)
     return (
-        f'<div class="intro"><h2>{PAGE["nodes_title"][language]}</h2>'
-        f"<p>{escape(PAGE['nodes_body'][language])}</p></div>"
+        f"{intro(PAGE['nodes_title'][language], PAGE['nodes_body'][language], language)}"
         f"{_warnings(table, layout, language)}"
         f'<div class="scroll audit" tabindex="0"><table><thead><tr>'
         f'<th scope="col">{PAGE["column_kind"][language]}</th>'

@@ -14,7 +14,7 @@ from groups.layout import Layout
 from training.pipeline import SCHEDULES
 from training.pipeline.schedules import Asked as Schedule
 
-from ..base import form
+from ..base import form, words
 from ..base.context import Context
 from ..base.messages import fix_label
 from ..base.problems import problem_html
@@ -58,7 +58,8 @@ class _Page:
         self.refused_layers: list[LayoutError] = []
 
     def html(self) -> str:
-        intro = f'<div class="intro"><h2>{self.say("title")}</h2><p>{self.say("body")}</p></div>'
+        title, body = (PAGE[f"pipeline_{word}"][self.language] for word in ("title", "body"))
+        intro = words.intro(title, body, self.language)
         p = self.layout.every["pp"].size
         if p == 1:
             return intro + self._without(self.say("none"))

@@ -30,10 +30,10 @@ SAMPLES = 4
 
 
 def ranks_html(context: Context) -> str:
-    """The card of the pinned rank (0 if none is), and the groups that the pasted ranks share."""
+    """The groups that the pasted ranks share, and the card of the pinned rank (0 if none is)."""
     layout, language = context.layout, context.language
     card = _card(layout, context.known, language, placement_or_none(context))
-    return framed(context, card + _together(layout, context.state.ranks, language), "ranks")
+    return framed(context, _together(layout, context.state.ranks, language) + card, "ranks")
 
 
 # -- one rank ------------------------------------------------------------------------------------
@@ -190,9 +190,10 @@ def _groups_table(layout: Layout, rank: int, language: str) -> str:
 def _together(layout: Layout, ranks: Any, language: str) -> str:
     """Which groups have all the pasted ranks, smallest first."""
     box = form.fields(form.area("ranks", ranks, language))
-    title = f'<div class="intro"><h2>{PAGE["together_title"][language]}</h2>{box}'
+    title = f'<div class="intro"><h2>{PAGE["together_title"][language]}</h2>'
     if is_empty(ranks):
-        return f"{title}<p>{PAGE['together_empty'][language]}</p></div>"
+        return f"{title}<p>{PAGE['together_empty'][language]}</p></div>{box}"
+    title += f"</div>{box}<div>"
     try:
         asked, _ = named_ranks(ranks, layout.world_size)
     except LayoutError as error:

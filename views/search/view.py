@@ -20,6 +20,7 @@ from ..base.resolve import resolve
 from ..base.state import is_empty
 from ..base.trained import Trained
 from ..base.units import bytes_text, seconds_text
+from ..base.words import intro
 from ..groups.view import framed
 from ..memory.bars import gib
 from ..traffic.inputs import inputs_html, refused_html
@@ -34,10 +35,10 @@ def search_html(context: Context) -> str:
         body = _answer(context)
     except LayoutError as error:
         body = refused_html(error, context)
+    about = TRAFFIC["search_body"][language].format(world=world)
     return framed(
         context,
-        f'<div class="intro"><h2>{escape(TRAFFIC["search_title"][language])}</h2>'
-        f"<p>{escape(TRAFFIC['search_body'][language].format(world=world))}</p></div>"
+        f"{intro(TRAFFIC['search_title'][language], about, language)}"
         f'{inputs_html(context.state, language)}<div class="search">{body}</div>',
         "search",
     )

@@ -29,6 +29,7 @@ from training.traffic.per_step import (
 from ..base.context import Context
 from ..base.trained import Trained
 from ..base.units import bytes_text, seconds_text
+from ..base.words import intro
 from ..groups.view import framed
 from ..nodes.view import chips
 from .inputs import inputs_html, refused_html
@@ -43,8 +44,7 @@ def traffic_html(context: Context) -> str:
         body = refused_html(error, context)
     return framed(
         context,
-        f'<div class="intro"><h2>{escape(TRAFFIC["title"][language])}</h2>'
-        f"<p>{escape(TRAFFIC['body'][language])}</p></div>"
+        f"{intro(TRAFFIC['title'][language], TRAFFIC['body'][language], language)}"
         f'{inputs_html(state, language)}<div class="traffic">{body}</div>',
         "traffic",
     )

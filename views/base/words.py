@@ -1,0 +1,44 @@
+"""Words that are explained where they stand: a tip for the pointer, the keyboard and a touch."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from html import escape
+
+from descriptions import LANGUAGES, WORDS
+
+
+def intro(title: str, text: str, language: str) -> str:
+    """What a view asks and how it answers: a heading and a paragraph."""
+    return f'<div class="intro"><h2>{escape(title)}</h2><p>{explained(text, language)}</p></div>'
+
+
+def explained(text: str, language: str, told: set[int] | None = None) -> str:
+    """A text as HTML, each of its words explained once.
+
+    told: numbers of the words that were explained before, to which those of the text are added.
+
+    >>> explained("A rank & its stage, or ranks", "en").count("data-tip")
+    2
+    """
+    told = set() if told is None else told
+
+    def marked(found: re.Match[str]) -> str:
+        assert found.lastgroup is not None
+        number = int(found.lastgroup[1:])
+        if number in told:
+            return found[0]
+        told.add(number)
+        tip = escape(WORDS[number].tip[language])
+        return f'<button type="button" class="word" data-tip="{tip}">{found[0]}</button>'
+
+    return _pattern(language).sub(marked, escape(text, quote=False))
+
+
+@cache
+def _pattern(language: str) -> re.Pattern[str]:
+    assert language in LANGUAGES
+    return re.compile(
+        "|".join(f"(?P<w{number}>{one.written[language]})" for number, one in enumerate(WORDS))
+    )
