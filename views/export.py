@@ -73,6 +73,9 @@ SHOWN = {
 }
 """Titles of slides of the views that have pictures of their own; others show the job."""
 
+SHARP = 1.5
+"""Pixels of a PNG for each of a slide: 1920 by 1080."""
+
 SLIDE = (736.0, 330.0)
 """Room for the picture of the job on a slide, in its own pixels."""
 
@@ -102,7 +105,8 @@ def picture_file(
         raise LayoutError("no-picture", "the view has no picture of this layout")
     titles, scenes = zip(*drawn)
     if address is not None:
-        return figure.to_bytes(_slide(context, titles, scenes, theme, address), form)
+        made = _slide(context, titles, scenes, theme, address)
+        return figure.to_bytes(made, form, SHARP)
     meshes = ", ".join(str(mesh) for _, mesh, _ in by_grid(layout, context.visible))
     caption = f"{meshes}, {layout.nodes:,} x {layout.gpus_per_node} GPUs"
     return figure.to_bytes(figure.figure(scenes, titles, caption, theme), form)

@@ -89,9 +89,9 @@ def figure(
     return made
 
 
-def to_bytes(figure: Figure, format: str) -> bytes:
-    """The figure as a file: "png" (two pixels a scene pixel; fewer, where these would be more than
-    MOST_PIXELS), "svg" or "pdf"; no dates in it.
+def to_bytes(figure: Figure, format: str, scale: float = 2.0) -> bytes:
+    """The figure as a file: "png" (so many pixels a scene pixel; fewer, where these would be more
+    than MOST_PIXELS), "svg" or "pdf"; no dates in it.
 
     Errors: ValueError for any other format.
     """
@@ -99,7 +99,7 @@ def to_bytes(figure: Figure, format: str) -> bytes:
     if format == "png":
         width, height = figure.get_size_inches() * 96
         most = MOST_OF_IMAGES if any(one.images for one in figure.axes) else MOST_PIXELS
-        scale = min(2.0, math.sqrt(most / (width * height)))
+        scale = min(scale, math.sqrt(most / (width * height)))
         spend(int(width * height * scale**2) // PAINTED, "pixels")
         figure.savefig(buffer, format="png", dpi=96 * scale, metadata={"Software": None})
     elif format == "svg":
