@@ -15,10 +15,9 @@ from .options import CommandError
 
 def order(asked: Asked) -> Iterator[str]:
     """The better order of the machines of --hosts for the layout: for a launcher, or explained."""
+    from formats.hosts.better import better_order
     from formats.hosts.distribution import even_slots
-    from formats.hosts.order import best_order, order_for
     from formats.hosts.written import FILES, launcher_files
-    from groups.conventions import MEGATRONS
 
     if len(asked.words) > 1:
         raise CommandError("order takes one launcher, such as order slurm")
@@ -43,15 +42,8 @@ def order(asked: Asked) -> Iterator[str]:
                 "spare": 0,
             },
         )
-    options: dict[str, Any] = {"gpus_per_node": each}
-    if asked.options.objective is not None:
-        options["objective"] = asked.options.objective
-    if job.framework in MEGATRONS and layout.expert is not None:
-        same = layout.stated_job
-        sizes = {name: getattr(same, name) for name in ("tp", "cp", "pp", "ep", "etp", "order")}
-        found = best_order(hosts.names, hosts.racks, **options, **sizes)
-    else:
-        found = order_for(layout.every, hosts.names, hosts.racks, **options)
+    objective = asked.options.objective
+    found = better_order(layout, hosts, *([] if objective is None else [objective]))
     if asked.words:
         if asked.format != "text":
             raise CommandError("order for a launcher prints text only")
@@ -108,6 +100,7 @@ def _explained(found: Any) -> Table:
             "key_before": list(found.key_before),
             "is_least": found.is_least,
             "segment": found.segment,
+            "upper": [asdict(one) for one in found.upper],
             "reasons": reasons,
             "fixes": [asdict(one) for one in found.fixes],
         },

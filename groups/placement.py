@@ -154,7 +154,7 @@ def filled(
     if total < world:
         raise LayoutError(
             "too-few-hosts",
-            f"the layout needs {world} GPUs, and the {len(hosts)} hosts have {total}",
+            f"the layout needs {world} GPUs, and {_hosts(len(hosts))} {total}",
             control="hosts",
             alternatives=fixes,
             facts=facts,
@@ -164,11 +164,21 @@ def filled(
     if used < len(hosts):
         raise LayoutError(
             "too-many-hosts-for-job",
-            f"the layout needs {world} GPUs, and the {len(hosts)} hosts have {total}: "
-            f"{len(hosts) - used} hosts from {quoted(hosts[used])} on are left over",
+            f"the layout needs {world} GPUs, and {_hosts(len(hosts))} {total}: "
+            f"{_left(len(hosts) - used, hosts[used])}",
             why="leave out the hosts that the job does not use, or use them all",
             control="hosts",
             alternatives=fixes,
             facts={**facts, "spare": len(hosts) - used},
         )
     return Placement(tuple(hosts), nodes[:world], levels or {})
+
+
+def _hosts(count: int) -> str:
+    return "the host has" if count == 1 else f"the {count} hosts have"
+
+
+def _left(count: int, first: str) -> str:
+    if count == 1:
+        return f"the host {quoted(first)} is left over"
+    return f"{count} hosts from {quoted(first)} on are left over"

@@ -132,10 +132,10 @@ OWN_PARAMETERS = {
     "process_groups": {"names": str},
     "rank_table": {},
     "rank_card": {"rank": int},
-    "node_audit": {},
+    "node_audit": {"hosts": str, "racks": str},
     "shared_by_ranks": {"ranks": str},
     "launch_command": {"target": str},
-    "cluster_check": {"names": str, "megabytes": int},
+    "cluster_check": {"names": str, "megabytes": int, "hosts": str, "racks": str},
     "read_launch": {"text": str, "run": str},
     "collective": {
         **dict.fromkeys(("operation", "direction", "group", "tensors", "shape", "values"), str),

@@ -140,13 +140,14 @@ def test_the_script_is_for_its_job_from_the_first_lines_on():
     assert lines[:2] == ["#!/usr/bin/env python3", f"# Written for {title}."]
     assert "    torchrun --nnodes 4 --nproc-per-node 4 \\\\" in lines
     start = lines.index("# -- what this script was written for --")
-    assert lines[start + 1 : start + 9] == [
+    assert lines[start + 1 : start + 10] == [
         "# torchrun --nnodes 4 \\",
         "#   pretrain_gpt.py  # 训练",
         f'TITLE = "{title}"',
         "WORLD_SIZE = 16",
         "GPUS_PER_NODE = 4",
         "MEGABYTES = 16  # of 10**6 bytes; 0: no measurements",
+        "HOSTS = []  # the machines are not named",
         "",
         'DENSE = "tp2-cp1-dp4-pp2"',
     ]

@@ -77,12 +77,12 @@ HOSTS_REFUSALS: dict[str, Text] = {
         "{value} 不是 {kind} 的代价：代价是不小于 0 的数。",
     ),
     "too-few-hosts": Text(
-        "The layout needs {world} GPUs, and the {hosts} hosts have {slots}.",
+        "The layout needs {world} GPUs, and the hosts that are named ({hosts}) have {slots}.",
         "布局需要 {world} 个 GPU，而 {hosts} 台主机只有 {slots} 个。",
     ),
     "too-many-hosts-for-job": Text(
-        "The layout needs {world} GPUs, and the {hosts} hosts have {slots}: {spare} hosts are left "
-        "over.",
+        "The layout needs {world} GPUs, and the hosts that are named ({hosts}) have {slots}. "
+        "Left over: {spare}.",
         "布局需要 {world} 个 GPU，而 {hosts} 台主机有 {slots} 个：多出 {spare} 台主机。",
     ),
     "bad-measurements": Text(

@@ -270,6 +270,10 @@ PAGE: dict[str, Text] = {
         "{gpus}, {machines}: {sizes}.",
         "文本没有给出 {fields}：以左侧的数值为准，则为 {gpus}，{machines}：{sizes}。",
     ),
+    "nodes_named": Text(
+        "With the {hosts} of the Hosts view, and what they stand in.",
+        "包含「主机」视图中的 {hosts} 及其所在位置。",
+    ),
     "served_title": Text(
         "Groups of this server, in its own order of ranks", "该服务的分组，按其自身的 rank 顺序"
     ),

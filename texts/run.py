@@ -153,6 +153,7 @@ RUN: dict[str, Text] = {
     "column_slots": Text("Slots", "槽位"),
     "slots_unsaid": Text("not said", "未说明"),
     "hosts_audit": Text("Which groups leave a node, a rack, a domain", "哪些组跨节点、机架、域"),
+    "level_number": Text("{level}, level {number}", "第 {number} 级{level}"),
     "level_node": Text("Node", "节点"),
     "order_title": Text("A better order of the same machines", "同一批机器的更好顺序"),
     "order_needs_racks": Text(
@@ -167,6 +168,10 @@ RUN: dict[str, Text] = {
     "order_kept": Text(
         "Keep the order: {before} groups are in more than one rack ({objective}).",
         "保持当前顺序：跨机架的组为 {before}（{objective}）。",
+    ),
+    "order_above": Text(
+        "In more than one {level}: from {before} to {after}.",
+        "跨{level}的组从 {before} 变为 {after}。",
     ),
     "order_before": Text("As given", "当前顺序"),
     "order_after": Text("Better order", "更好的顺序"),

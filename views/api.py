@@ -26,7 +26,7 @@ from groups.sharing import shared_groups
 from .api_training import better_layouts, memory_per_rank, traffic_per_step
 from .base.endpoint import endpoint, require_choice, serving
 from .collectives.api import collective
-from .hosts.api import better_order, read_hosts, slow_groups
+from .hosts.api import better_order, placement_from, read_hosts, slow_groups
 from .pipeline.api import pipeline_schedule
 
 
@@ -91,18 +91,25 @@ def rank_card(layout: Layout, rank: int = 0) -> str:
 
 
 @endpoint
-def node_audit(layout: Layout) -> str:
+def node_audit(layout: Layout, hosts: str = "", racks: str = "") -> str:
     """Which groups stay inside a node or an NVLink domain and which cross, as JSON.
 
+    With hosts their racks, switches and domains are keys beside the sizes, "node" the hosts.
+
     Args:
+        hosts: the job's machines in their order, as /read_hosts takes them; empty: none are named.
+        racks: another text that says where they stand; empty: hosts.
         (the layout)
     """
     domains = sorted({layout.gpus_per_node, *DOMAINS})
-    rows = audit(layout.every.values(), domains)
+    placement = placement_from(layout, hosts, racks)
+    kinds = ("node", *placement.levels) if placement else ()
+    levels = {kind: placement.of_ranks(kind) for kind in kinds} if placement else None
+    rows = audit(layout.every.values(), domains, levels)
     return json.dumps(
         {
             row[0].name: {
-                str(one.domain): {
+                one.level or str(one.domain): {
                     "groups": one.groups,
                     "crossing": one.crossing,
                     "most_domains": one.most,
@@ -156,15 +163,20 @@ def launch_command(layout: Layout, target: str = "megatron") -> str:
 
 
 @endpoint
-def cluster_check(layout: Layout, names: str = "", megabytes: int = 64) -> str:
+def cluster_check(
+    layout: Layout, names: str = "", megabytes: int = 64, hosts: str = "", racks: str = ""
+) -> str:
     """A script for torchrun that makes the same groups on the real nodes and checks them.
 
     Args:
         names: groups to check, separated by spaces; empty: all.
         megabytes: size of the buffer whose bandwidth is measured.
+        hosts: the job's machines in their order, on which the ranks must stand; empty: any.
+        racks: another text about the machines; empty: none.
         (the layout)
     """
-    return check_script(layout, _names(names), megabytes=megabytes)
+    placement = placement_from(layout, hosts, racks)
+    return check_script(layout, _names(names), megabytes=megabytes, placement=placement)
 
 
 @serving()

@@ -11,12 +11,14 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 
 from groups.errors import not_a_choice
 from groups.grouping import Grouping
 from groups.layout import Layout, framework_name
 from groups.mesh import whole_number
+from groups.placement import Placement
 
 MAX_MEGABYTES = 65_536
 
@@ -33,11 +35,13 @@ def check_script(
     *,
     megabytes: int = 64,
     job_text: str = "",
+    placement: Placement | None = None,
 ) -> str:
     """The text of a Python script that checks these groups under torchrun.
 
     names: the groups by name, one or several; if left out, all that have more than one rank.
     megabytes: the size of the buffer that is timed, of 10**6 bytes; 0 times nothing.
+    placement: the machines by name, on which the ranks must then stand.
     job_text: what the layout was made from, such as a launch command; it is kept as a comment.
 
     >>> from groups.job import Job
@@ -60,12 +64,22 @@ def check_script(
         f"WORLD_SIZE = {layout.world_size}",
         f"GPUS_PER_NODE = {layout.gpus_per_node}",
         f"MEGABYTES = {size}  # of 10**6 bytes; 0: no measurements",
+        *_hosts(placement),
         "",
         *_requests(layout, _chosen(layout.every, names)),
     ]
     before, _, rest = _template().partition(BEGIN)
     _, _, after = rest.partition(END)
     return _header(layout, before) + BEGIN + "\n".join(facts) + "\n" + END + after
+
+
+def _hosts(placement: Placement | None) -> list[str]:
+    """The machines in rank order, each with how many ranks stand on it one after the other."""
+    if placement is None:
+        return ["HOSTS = []  # the machines are not named"]
+    runs = [(node, len(list(ranks))) for node, ranks in groupby(placement.nodes.tolist())]
+    lines = (f"    ({json.dumps(placement.hosts[node])}, {count})," for node, count in runs)
+    return ["HOSTS = [", *lines, "]"]
 
 
 def _header(layout: Layout, example: str) -> str:

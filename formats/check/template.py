@@ -14,7 +14,8 @@ neither torch nor a launcher. All of it is in this one file on purpose: it is co
 by itself, and whoever is to run it there reads it first, from top to bottom.
 
     placement   Every rank says its host name and its local rank. The layout fills one node after
-                the other: rank r is GPU r % GPUS_PER_NODE of node r // GPUS_PER_NODE.
+                the other: rank r is GPU r % GPUS_PER_NODE of node r // GPUS_PER_NODE. Where HOSTS
+                names them, each must be the one that it names.
     groups      Kind by kind, all ranks call new_group() for all its groups in one order, and
                 destroy them before the next kind, so that there are never more than two
                 communicators a GPU. Groups of one rank send nothing and are not made.
@@ -65,6 +66,8 @@ TITLE = "16 GPUs, an example: 2 nodes of 8, tp2-cp1-dp4-pp2"
 WORLD_SIZE = 16
 GPUS_PER_NODE = 8
 MEGABYTES = 64  # of 10**6 bytes; 0: no measurements
+
+HOSTS = []  # (name, ranks) one after the other: where the ranks should stand; empty: not said
 
 DENSE = "tp2-cp1-dp4-pp2"
 
@@ -136,6 +139,24 @@ def sums(ranks):
 
 
 # -- where reality differs -----------------------------------------------------------------------
+
+
+def host_differences(seen, hosts):
+    """Sentences about the ranks on other hosts than were named; seen: (host, local rank) of each.
+
+    Names count up to their first dot.
+
+    >>> host_differences([("a.lan", 0), ("c", 0), ("c", 1)], [("a", 1), ("b", 2)])
+    ['ranks 1, 2 of b found on c']
+    >>> host_differences([("a", 0)], [])
+    []
+    """
+    wanted = [name for name, count in hosts for _ in range(count)]
+    elsewhere = {}
+    for rank, (name, (host, _)) in enumerate(zip(wanted, seen)):
+        if name.split(".")[0] != host.split(".")[0]:
+            elsewhere.setdefault((name, host), []).append(rank)
+    return [f"{told(ranks)} of {name} found on {host}" for (name, host), ranks in elsewhere.items()]
 
 
 def placement_differences(seen, gpus_per_node):
@@ -522,7 +543,8 @@ def main(arguments=None):
 
     seen = cluster.everyone((cluster.host, cluster.local), "placement")
     hosts = [host for host, _ in seen]
-    differences = shortened(placement_differences(seen, GPUS_PER_NODE))
+    found = host_differences(seen, HOSTS) or placement_differences(seen, GPUS_PER_NODE)
+    differences = shortened(found)
     where = few(sorted(set(hosts)), most=4)
     say(
         TITLE,

@@ -33,6 +33,8 @@ from groups.mesh import MAX_RANKS, whole_number
 
 from .crossings import Kind, cost_of, key_of, kind_of, least, weigh
 from .search import search
+from .upper import Upper, arranged
+from .values import Level
 
 KINDS = ("ep", "tp", "cp", "dp", "pp")
 
@@ -103,6 +105,7 @@ class BetterOrder:
     cost_before: float
     gpus_per_node: int
     segment: int  # machines of one ep group: what Slurm's --segment takes
+    upper: tuple[Upper, ...]  # the places above the racks, closest first
     objective: str
 
 
@@ -119,12 +122,14 @@ def best_order(
     order: str = "tp-cp-ep-dp-pp",
     objective: str = "dp-first",
     costs: Mapping[str, float] | None = None,
+    above: Sequence[Level] = (),
 ) -> BetterOrder:
     """The order of these machines under which fewest groups stand in more than one rack.
 
     racks: machine -> rack, switch, block or NVLink domain. order: Megatron's order of ranks.
     objective: a name of OBJECTIVES, or levels such as "ep, tp+cp, dp, pp". costs: of one group of a
-    kind that crosses, by kind, in any unit: their sum then counts before the key.
+    kind that crosses, by kind, in any unit: their sum then counts before the key. above: what the
+    racks stand in, closest first: racks of one size change places so that fewest groups cross it.
 
     >>> racks = {"n0": "A", "n1": "B", "n2": "A", "n3": "B"}
     >>> found = best_order([*racks], racks, gpus_per_node=8, tp=8, pp=2, ep=16, etp=1)
@@ -140,7 +145,13 @@ def best_order(
     sizes: dict[str, Any] = {"tp": tp, "cp": cp, "pp": pp, "ep": ep, "etp": etp}
     every = groupings(world, **sizes, order=order)
     found = order_for(
-        every, names, racks, gpus_per_node=gpus_per_node, objective=objective, costs=costs
+        every,
+        names,
+        racks,
+        gpus_per_node=gpus_per_node,
+        objective=objective,
+        costs=costs,
+        above=above,
     )
     largest = Counter(str(racks[name]) for name in names).most_common(1)[0][1]
     return replace(found, fixes=_fixes(found.kinds, world, gpus_per_node, largest, order, sizes))
@@ -154,6 +165,7 @@ def order_for(
     gpus_per_node: int,
     objective: str = "dp-first",
     costs: Mapping[str, float] | None = None,
+    above: Sequence[Level] = (),
 ) -> BetterOrder:
     """The same for groups that are made already, of any framework; it offers no other layout.
 
@@ -174,7 +186,7 @@ def order_for(
         return (cost_of(weighed, of), *key) if costs else key
 
     found = search(levels, given, score, by_key=not costs)
-    better = _ordered(hosts, given, found.racks)
+    better, upper = arranged(hosts, given, found.racks, above, levels)
     capacities = np.bincount(given).tolist()
     kinds = tuple(
         _crossings(kind, given, found.racks, capacities) for level in levels for kind in level
@@ -195,6 +207,7 @@ def order_for(
         cost_before=cost_of(weighed, given),
         gpus_per_node=gpus_per_node,
         segment=max(1, -(-members // gpus_per_node)),
+        upper=upper,
         objective=OBJECTIVES.get(objective, objective),
     )
 
@@ -275,27 +288,6 @@ def _require_costs(costs: Mapping[str, float]) -> Mapping[str, float]:
 
 
 # -- what is found ---------------------------------------------------------------------------------
-
-
-def _ordered(hosts: tuple[str, ...], given: np.ndarray, found: np.ndarray) -> tuple[str, ...]:
-    """The machines by the racks of the places: those of a rack keep their order.
-
-    Racks of one size are interchangeable, so each takes the places that begin where it began.
-    """
-    if (given == found).all():
-        return hosts
-    sizes = np.bincount(given)
-    stands: dict[int, int] = {}
-    for size in set(sizes.tolist()):
-        alike = set(np.flatnonzero(sizes == size).tolist())
-        before = [rack for rack in dict.fromkeys(given.tolist()) if rack in alike]
-        after = [rack for rack in dict.fromkeys(found.tolist()) if rack in alike]
-        stands |= dict(zip(after, before))
-    inside: dict[int, list[str]] = {}
-    for host, rack in zip(hosts, given.tolist()):
-        inside.setdefault(rack, []).append(host)
-    left = {rack: iter(names) for rack, names in inside.items()}
-    return tuple(next(left[stands[rack]]) for rack in found.tolist())
 
 
 def _crossings(

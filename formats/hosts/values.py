@@ -88,6 +88,12 @@ class Hosts:
         return dict(closest[0].of) if closest else {}
 
     @property
+    def above_racks(self) -> tuple[Level, ...]:
+        """What the racks stand in: spines, pods, blocks; closest first."""
+        levels = [one for one in self.levels if one.kind not in ("partition", "domain")]
+        return tuple(levels[1:])
+
+    @property
     def domains(self) -> dict[str, str]:
         """Machine -> NVLink domain, where the text says it; a block of Slurm's is one by custom."""
         return self.level("partition", "domain", "subblock", "block")

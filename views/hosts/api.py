@@ -9,13 +9,14 @@ import numpy as np
 
 from descriptions import HOSTS_REMARKS, ORDER_REASONS
 from formats.hosts import read_hosts as hosts_of
-from formats.hosts.distribution import even_slots
-from formats.hosts.order import BetterOrder, order_for
+from formats.hosts.better import better_order as order_of
+from formats.hosts.order import BetterOrder
 from formats.hosts.placing import placement_of
 from formats.hosts.values import Hosts
 from formats.hosts.written import launcher_files
 from formats.measurements import read_measurements, slow
 from groups.layout import Layout
+from groups.placement import Placement
 
 from ..base.endpoint import endpoint, require_text, serving
 
@@ -62,16 +63,7 @@ def better_order(
         objective: what counts first, "dp-first", "pp-first" or levels such as "ep, tp+cp, dp, pp".
         (the layout)
     """
-    read = _read(hosts, racks)
-    placement_of(read, layout.world_size, even_slots(read, layout.gpus_per_node))
-    require_text("objective", objective)
-    found = order_for(
-        layout.every,
-        read.names,
-        read.racks,
-        gpus_per_node=even_slots(read, layout.gpus_per_node),
-        objective=objective,
-    )
+    found = order_of(layout, _read(hosts, racks), require_text("objective", objective))
     return json.dumps(order_document(found))
 
 
@@ -115,9 +107,19 @@ def order_document(found: BetterOrder) -> dict[str, Any]:
         "is_least": found.is_least,
         "segment": found.segment,
         "kinds": [vars(one) for one in found.kinds],
+        "upper": [vars(one) for one in found.upper],
         "reasons": [ORDER_REASONS[one.code].en.format(**one.facts) for one in found.reasons],
+        "reasons_zh": [ORDER_REASONS[one.code].zh.format(**one.facts) for one in found.reasons],
+        "fixes": [{"kind": one.kind, "place": one.place, **one.changes} for one in found.fixes],
         "files": launcher_files(found.names, found.gpus_per_node),
     }
+
+
+def placement_from(layout: Layout, hosts: Any, racks: Any) -> Placement | None:
+    """The machines of a job's ranks by name; None where no text names them."""
+    if not require_text("hosts", hosts):
+        return None
+    return placement_of(_read(hosts, racks), layout.world_size, layout.gpus_per_node)
 
 
 def _read(text: Any, racks: Any) -> Hosts:

@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from html import escape
 from itertools import chain, islice
 
-from descriptions import HOSTS_REMARKS, HOSTS_WORDS, LAUNCHER_NOTES, ORDER_REASONS, RUN, counted
-from formats.hosts import best_order
-from formats.hosts.distribution import even_slots
-from formats.hosts.order import OBJECTIVES, BetterOrder, order_for
+from descriptions import HOSTS_REMARKS, LAUNCHER_NOTES, ORDER_REASONS, RUN, counted
+from formats.hosts.better import better_order
+from formats.hosts.order import OBJECTIVES, BetterOrder
 from formats.hosts.placing import placement_of
 from formats.hosts.values import Hosts
 from formats.hosts.written import FILES, launcher_files
 from groups import LayoutError
 from groups.audit import span
-from groups.conventions import MEGATRONS
 from groups.errors import not_a_choice
 from groups.layout import Layout
 from groups.placement import Placement
@@ -27,7 +25,7 @@ from ..base.problems import problem_html
 from ..base.state import State, is_empty, is_fix
 from ..groups.view import framed, ranges_text
 from ..launch.view import copyable
-from ..nodes.view import audit_row, chips, same_groups
+from ..nodes.view import audit_row, chips, level_name, same_groups
 from .inputs import hosts_of
 from .measures import measures_html
 
@@ -111,13 +109,6 @@ def _said(hosts: Hosts, placement: Placement, language: str) -> str:
     return f'<p class="fine">{escape(text)}</p>{listed}'
 
 
-def level_name(kind: str, language: str) -> str:
-    """A level as the page calls it; the source's own word where it has one of its own."""
-    if kind == "node":
-        return RUN["level_node"][language]
-    return HOSTS_WORDS[kind][language] if kind in HOSTS_WORDS else kind
-
-
 def _list(hosts: Hosts, placement: Placement, language: str) -> str:
     """Each machine: its ranks, slots and places."""
     ranks: dict[int, list[int]] = {}
@@ -166,28 +157,13 @@ def _audit(placement: Placement, layout: Layout, language: str) -> str:
 
 
 def better_of(hosts: Hosts, layout: Layout, objective: object) -> BetterOrder:
-    """The best order for the layout; with other layouts where the framework's order allows.
+    """The best order for the layout.
 
-    Errors: as `formats.hosts.best_order`.
+    Errors: as `formats.hosts.better.better_order`; and for an objective that the page has not.
     """
     if not isinstance(objective, str) or objective not in OBJECTIVES:
         raise not_a_choice("objective", objective, OBJECTIVES)
-    slots = even_slots(hosts, layout.gpus_per_node)
-    if layout.expert is None or layout.framework not in MEGATRONS:
-        return order_for(
-            layout.every, hosts.names, hosts.racks, gpus_per_node=slots, objective=objective
-        )
-    mesh, expert = layout.mesh, layout.expert
-    sizes = {name: mesh.size(name) for name in ("tp", "cp", "pp")}
-    sizes |= {name: expert.size(name) for name in ("ep", "etp")}
-    return best_order(
-        hosts.names,
-        hosts.racks,
-        gpus_per_node=slots,
-        order=layout.order,
-        objective=objective,
-        **sizes,
-    )
+    return better_order(layout, hosts, objective)
 
 
 def _order(hosts: Hosts, layout: Layout, state: State, language: str) -> str:
@@ -209,6 +185,15 @@ def _order(hosts: Hosts, layout: Layout, state: State, language: str) -> str:
         before=" · ".join(f"{one:,}" for one in found.key_before),
         after=" · ".join(f"{one:,}" for one in found.key),
         objective=found.objective,
+    )
+    words += "".join(
+        " "
+        + RUN["order_above"][language].format(
+            level=level_name(one.kind, language),
+            before=" · ".join(f"{count:,}" for count in one.key_before),
+            after=" · ".join(f"{count:,}" for count in one.key),
+        )
+        for one in found.upper
     )
     reasons = "".join(
         f"<li>{escape(ORDER_REASONS[one.code][language].format(**one.facts))}</li>"

@@ -17,6 +17,7 @@ from groups import LayoutError
 from groups.job import Job
 from groups.layout import Layout
 from groups.mesh import whole_number
+from groups.placement import Placement
 from groups.stages.holdings import MAX_BATCH
 from groups.stages.layout_strings import parse_layout
 from training.model import Model
@@ -29,6 +30,7 @@ from ..base.resolve import MODEL, resolve, sizes_text
 from ..base.state import State, as_text, fields_of, is_empty, parse_number
 from ..base.training import UNKNOWN
 from ..groups.view import framed, ranges_text
+from ..hosts.inputs import placement_or_none
 
 SHOWN_ITEMS = 40
 """Flags of one kind that the report lists."""
@@ -48,7 +50,7 @@ def launch_html(context: Context) -> str:
         context,
         f"{_pasted(layout, state, language)}"
         f"{_commands(layout, state, language)}"
-        f"{_check(layout, language)}",
+        f"{_check(layout, placement_or_none(context), language)}",
         "launch",
     )
 
@@ -411,16 +413,23 @@ def copyable(text: str, language: str) -> str:
 # -- the check -----------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=16)
-def _check(layout: Layout, language: str) -> str:
+def _check(layout: Layout, placement: Placement | None, language: str) -> str:
+    """The script, for the machines that the Hosts view names."""
+    text = _plain_check(layout) if placement is None else check_text(layout, placement)
     return (
         f'<div class="intro"><h2>{PAGE["check_title"][language]}</h2>'
         f"<p>{PAGE['check_body'][language]}</p></div>"
         f'<details class="own"><summary>{PAGE["check_show"][language]}</summary>'
-        f"{copyable(check_text(layout), language)}</details>"
+        f"{copyable(text, language)}</details>"
     )
 
 
-def check_text(layout: Layout) -> str:
+@lru_cache(maxsize=16)
+def _plain_check(layout: Layout) -> str:
+    return check_text(layout)
+
+
+def check_text(layout: Layout, placement: Placement | None = None) -> str:
     """The script that checks this layout's groups on the real machines."""
-    return check_script(layout, job_text=f"{layout.nodes} x {layout.gpus_per_node} GPUs")
+    job = f"{layout.nodes} x {layout.gpus_per_node} GPUs"
+    return check_script(layout, job_text=job, placement=placement)

@@ -2,39 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from html import escape
 
-from descriptions import PAGE, counted
+import numpy as np
+
+from descriptions import HOSTS_WORDS, PAGE, RUN, counted
 from groups.audit import DOMAINS, Span, span
 from groups.grouping import Grouping
 from groups.layout import Layout
+from groups.placement import Placement
 from render.palette import own_tone
 
 from ..base.context import Context
 from ..base.words import intro
 from ..groups.view import framed
+from ..hosts.inputs import placement_or_none
 
 
 def nodes_html(context: Context) -> str:
-    """Every group of more than one rank, on nodes and on NVLink domains of other sizes."""
-    return framed(context, _audit(context.layout, context.language), "nodes")
+    """Every group of more than one rank, on nodes and on NVLink domains of other sizes.
+
+    Where the machines are named, what they stand in (racks, switches, domains) is a level too.
+    """
+    layout, language = context.layout, context.language
+    placement = placement_or_none(context)
+    body = _plain(layout, language) if placement is None else _named(layout, language, placement)
+    return framed(context, body, "nodes")
 
 
 @lru_cache(maxsize=64)
-def _audit(layout: Layout, language: str) -> str:
-    rows = same_groups(layout.every.values())
-    domains = sorted({layout.gpus_per_node, *DOMAINS})
-    table = [(names, [span(one, domain) for domain in domains]) for names, one in rows]
+def _plain(layout: Layout, language: str) -> str:
+    return _audit(layout, language, [(domain, domain) for domain in _domains(layout)], [], "")
+
+
+def _named(layout: Layout, language: str, placement: Placement) -> str:
+    node = layout.gpus_per_node
+    domains = [(one, placement.nodes if one == node else one) for one in _domains(layout)]
+    places = [(kind, placement.of_ranks(kind)) for kind in placement.levels]
+    hosts = counted(len(placement.hosts), "host", language)
+    note = f'<p class="fine">{escape(PAGE["nodes_named"][language].format(hosts=hosts))}</p>'
+    return _audit(layout, language, domains, places, note)
+
+
+def _domains(layout: Layout) -> list[int]:
+    return sorted({layout.gpus_per_node, *DOMAINS})
+
+
+def _audit(
+    layout: Layout,
+    language: str,
+    domains: Sequence[tuple[int, int | np.ndarray]],
+    places: Sequence[tuple[str, np.ndarray]],
+    note: str,
+) -> str:
+    """The table: a column for each size of domain, and for each kind of place that is named."""
+    table = [
+        (names, [replace(span(one, of), domain=domain) for domain, of in domains], one)
+        for names, one in same_groups(layout.every.values())
+    ]
     heads = "".join(
-        f'<th scope="col">{escape(_domain_name(domain, layout, language))}</th>'
-        for domain in domains
+        f'<th scope="col">{escape(head)}</th>'
+        for head in (
+            *(_domain_name(domain, layout, language) for domain, _ in domains),
+            *(level_name(kind, language) for kind, _ in places),
+        )
     )
-    body = "".join(audit_row(names, spans, language) for names, spans in table)
+    body = "".join(
+        audit_row(names, [*spans, *(span(one, of, kind) for kind, of in places)], language)
+        for names, spans, one in table
+    )
     return (
         f"{intro(PAGE['nodes_title'][language], PAGE['nodes_body'][language], language)}"
-        f"{_warnings(table, layout, language)}"
+        f"{note}{_warnings([(names, spans) for names, spans, _ in table], layout, language)}"
         f'<div class="scroll audit" tabindex="0"><table><thead><tr>'
         f'<th scope="col">{PAGE["column_kind"][language]}</th>'
         f'<th scope="col">{PAGE["column_size"][language]}</th>{heads}</tr></thead>'
@@ -53,6 +95,18 @@ def same_groups(groupings: Iterable[Grouping]) -> list[tuple[tuple[str, ...], Gr
             key = grouping.spread or grouping
             found.setdefault(key, ([], grouping))[0].append(grouping.name)
     return [(tuple(names), grouping) for names, grouping in found.values()]
+
+
+def level_name(kind: str, language: str) -> str:
+    """A level as the page calls it; the source's own word where it has one of its own."""
+    if kind == "node":
+        return RUN["level_node"][language]
+    word, _, number = kind.partition("-")
+    if kind not in HOSTS_WORDS and word in HOSTS_WORDS and number.isdigit():
+        return RUN["level_number"][language].format(
+            level=HOSTS_WORDS[word][language], number=int(number) + 1
+        )
+    return HOSTS_WORDS[kind][language] if kind in HOSTS_WORDS else kind
 
 
 def chips(names: Iterable[str]) -> str:

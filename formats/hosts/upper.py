@@ -1,0 +1,97 @@
+"""Racks in the places of an order: which of them are next to each other, for what stands above.
+
+An order gives each place of the job a rack. Racks of one size are interchangeable, so that those of
+one spine, pod or block can be put side by side without any group crossing one more rack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .crossings import Kind, key_of
+from .values import Level
+
+
+@dataclass(frozen=True)
+class Upper:
+    """One kind of place above the racks, and the groups in more than one of them.
+
+    key, key_before: a number for each level of the objective, as `BetterOrder.key`.
+    """
+
+    kind: str
+    key: tuple[int, ...]
+    key_before: tuple[int, ...]
+
+
+def arranged(
+    hosts: tuple[str, ...],
+    given: np.ndarray,
+    found: np.ndarray,
+    above: Sequence[Level],
+    levels: Sequence[Sequence[Kind]],
+) -> tuple[tuple[str, ...], tuple[Upper, ...]]:
+    """The machines by the racks of the places, and what that is worth above the racks.
+
+    given, found: the rack of each place, before and after. The order that moves least stays where
+    no other is better above.
+    """
+    plain = hosts if (given == found).all() else _placed(hosts, given, found, {})
+    tries = [plain]
+    for count in range(len(above), 0, -1):
+        parents = {
+            rack: tuple(one.of.get(host, host) for one in reversed(above[:count]))
+            for host, rack in zip(hosts, given.tolist())
+        }
+        tries.append(_placed(hosts, given, found, parents))
+    keys = [tuple(_key(one, names, levels) for one in above) for names in tries]
+    best = min(range(len(tries)), key=lambda at: keys[at])
+    upper = tuple(
+        Upper(one.kind, keys[best][at], _key(one, hosts, levels)) for at, one in enumerate(above)
+    )
+    return tries[best], upper
+
+
+def _key(level: Level, names: Sequence[str], levels: Sequence[Sequence[Kind]]) -> tuple[int, ...]:
+    """The groups that stand in several places of a level."""
+    number: dict[str, int] = {}
+    of = [number.setdefault(level.of.get(one, f"only {one}"), len(number)) for one in names]
+    return key_of(levels, np.array(of))
+
+
+def _placed(
+    hosts: Sequence[str],
+    given: np.ndarray,
+    found: np.ndarray,
+    parents: Mapping[int, tuple[str, ...]],
+) -> tuple[str, ...]:
+    """The machines by the racks of the places: those of a rack keep their order.
+
+    Each rack takes the places that begin where it began; with parents, those of one stand together.
+    """
+    sizes = np.bincount(given)
+    first: dict[tuple[str, ...], int] = {}
+    for rack in dict.fromkeys(given.tolist()):
+        whole = parents.get(rack, ())
+        for depth in range(1, len(whole) + 1):
+            first.setdefault(whole[:depth], len(first))
+    stands: dict[int, int] = {}
+    for size in set(sizes.tolist()):
+        alike = set(np.flatnonzero(sizes == size).tolist())
+        before = [rack for rack in dict.fromkeys(given.tolist()) if rack in alike]
+        if parents:
+            before.sort(
+                key=lambda rack: [
+                    first[parents[rack][:depth]] for depth in range(1, len(parents[rack]) + 1)
+                ]
+            )
+        after = [rack for rack in dict.fromkeys(found.tolist()) if rack in alike]
+        stands |= dict(zip(after, before))
+    inside: dict[int, list[str]] = {}
+    for host, rack in zip(hosts, given.tolist()):
+        inside.setdefault(rack, []).append(host)
+    left = {rack: iter(names) for rack, names in inside.items()}
+    return tuple(next(left[stands[rack]]) for rack in found.tolist())

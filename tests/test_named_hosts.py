@@ -1,0 +1,152 @@
+"""Machines by name beside the views: the audit of nodes, the check script, racks under spines."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from descriptions import RUN
+from formats.check.script import check_script
+from formats.hosts import read_hosts
+from formats.hosts.better import better_order
+from formats.hosts.placing import placement_of
+from groups import LayoutError
+from groups.job import Job
+from views.api import better_order as ordered
+from views.api import cluster_check, node_audit
+from views.base.state import State
+from views.page import answer
+
+TREE = """
+SwitchName=l1 Nodes=n[0-1]
+SwitchName=l2 Nodes=n[2-3]
+SwitchName=l3 Nodes=n[4-5]
+SwitchName=l4 Nodes=n[6-7]
+SwitchName=s1 Switches=l1,l3
+SwitchName=s2 Switches=l2,l4
+"""
+EIGHT = Job(nodes=8, tp=8, pp=2, ep=16, etp=1)
+JOB = {"nodes": 8, "tp": 8, "pp": 2, "ep": 16, "etp": 1}
+
+
+def seen(view: str, language: str = "en", **asked: object) -> str:
+    state = replace(State(**JOB), lang=language, view=view, **asked)
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", answer(state).picture)).split())
+
+
+# -- a tree of switches ----------------------------------------------------------------------------
+
+
+def test_leaf_switches_of_one_spine_stand_together():
+    """No leaf is crossed more, and the experts' optimizer and pipelines leave a spine less."""
+    found = better_order(EIGHT.layout(), read_hosts(TREE))
+    assert found.names == ("n0", "n1", "n4", "n5", "n2", "n3", "n6", "n7")
+    assert found.key == found.key_before == (0, 0, 16, 32)
+    (spine,) = found.upper
+    assert (spine.kind, spine.key_before, spine.key) == ("switch-1", (0, 0, 16, 0), (0, 0, 0, 32))
+
+
+def test_an_order_that_is_best_on_every_level_stays():
+    hosts = read_hosts(TREE.replace("l1,l3", "l1,l2").replace("l2,l4", "l3,l4"))
+    found = better_order(EIGHT.layout(), hosts)
+    assert found.names == hosts.names
+    assert found.upper[0].key == found.upper[0].key_before
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_spines_are_said_on_the_page(language):
+    page = seen("hosts", language, hosts=TREE)
+    told = RUN["order_above"][language].format(
+        level=RUN["level_number"][language].format(
+            level={"en": "switch", "zh": "交换机"}[language], number=2
+        ),
+        before="0 · 0 · 16 · 0",
+        after="0 · 0 · 0 · 32",
+    )
+    assert told in page
+
+
+def test_the_endpoint_gives_reasons_in_both_languages():
+    found = json.loads(ordered(hosts=TREE, **JOB))
+    assert found["upper"][0]["key"] == [0, 0, 0, 32]
+    assert len(found["reasons"]) == len(found["reasons_zh"]) > 0
+    assert not set(found["reasons"]) & set(found["reasons_zh"])
+
+
+# -- levels of the audit ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_switches_are_columns_beside_node_and_nvlink_domain(language):
+    plain, named = seen("nodes", language), seen("nodes", language, hosts=TREE)
+    word = {"en": "switch, level 2", "zh": "第 2 级交换机"}[language]
+    assert word in named
+    assert word not in plain
+
+
+def test_the_endpoint_audits_switches_too():
+    found = json.loads(node_audit(hosts=TREE, **JOB))["ep"]
+    assert {"8", "72", "node", "switch", "switch-1"} <= set(found)
+    assert (found["node"]["crossing"], found["switch"]["crossing"]) == (4, 0)
+    assert "node" not in json.loads(node_audit(**JOB))["ep"]
+
+
+# -- the check script ------------------------------------------------------------------------------
+
+
+def test_the_check_says_which_ranks_stand_on_another_host():
+    made = Job(nodes=2, gpus_per_node=2).layout()
+    placement = placement_of(read_hosts("a.lan slots=2\nb slots=2"), 4)
+    scope: dict[str, object] = {"__name__": "check"}
+    exec(check_script(made, placement=placement), scope)
+    assert scope["HOSTS"] == [("a.lan", 2), ("b", 2)]
+    differences = scope["host_differences"]
+    assert differences([("a", 0), ("a", 1), ("b.x", 0), ("b.x", 1)], scope["HOSTS"]) == []
+    swapped = [("b", 0), ("b", 1), ("a", 0), ("c", 0)]
+    assert differences(swapped, scope["HOSTS"]) == [
+        "ranks 0, 1 of a.lan found on b",
+        "rank 2 of b found on a",
+        "rank 3 of b found on c",
+    ]
+
+
+def test_the_page_and_the_endpoint_write_the_hosts_into_the_check():
+    assert '("n7", 8),' in cluster_check(hosts=TREE, **JOB)
+    assert "HOSTS = [] " in cluster_check(**JOB)
+    assert '("n7", 8),' in seen("launch", hosts=TREE)
+
+
+# -- machines that do not fit ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("n[0-6]", ("7", "64")),  # one is missing
+        ("n[0-8]", ("9", "64")),  # one too many
+        ("\n".join(f"n{at} slots={8 if at else 4}" for at in range(8)), ("60", "64")),  # uneven
+        ("n1 slots=8\nn1 slots=8", ("n1",)),  # twice
+    ],
+)
+def test_machines_that_do_not_fit_are_answered_with_what_is_wrong(text, said, language):
+    page = seen("hosts", language, hosts=text)
+    for part in said:
+        assert part in page
+    assert "Traceback" not in page
+
+
+def test_too_few_and_too_many_come_with_the_layout_that_fits():
+    for text, nodes in (("n[0-6]", 7), ("n[0-8]", 9)):
+        with pytest.raises(LayoutError) as refusal:
+            placement_of(read_hosts(text), 64, 8)
+        assert {"nodes": nodes, "gpus_per_node": 8} in refusal.value.alternatives
+
+
+def test_one_host_is_one():
+    with pytest.raises(LayoutError, match="the host has 8"):
+        placement_of(read_hosts("n0 slots=8"), 64)
