@@ -26,8 +26,7 @@ import gradio as gr
 from starlette.middleware import Middleware
 
 from views import page
-from views.api import ENDPOINTS
-from views.api_layout import layout
+from views.all import ENDPOINTS
 from views.gradio import widgets
 from views.hang.files import evidence
 from views.server.endpoints import answering, serving
@@ -56,7 +55,7 @@ def create_app() -> gr.Blocks:
         functions = [answering(one, lanes) for one in (page.draw, page.save)]
         functions.append(answering(evidence, lanes, heavy=True))
         widgets.page(page.first_html(), page.script_data(), *functions)
-        for name, endpoint in {"layout": layout, **ENDPOINTS}.items():
+        for name, endpoint in ENDPOINTS.items():
             gr.api(serving(endpoint, lanes), api_name=name)
     # Every event goes through a bounded queue: off Spaces, POST /run would pass it by otherwise.
     # Two workers, for more only wait for each other (the GIL); 64 waiting, then "busy".

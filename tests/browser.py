@@ -20,13 +20,13 @@ from groups import LayoutError, coordinates
 from groups.grouping import Grouping
 from render import palette
 from render.scenes import groups as scene
+from views.all import SECTIONS as PLACES
 from views.base.messages import fix_label, sentence
 from views.base.resolve import from_preset
 from views.base.state import State, fields_of
 from views.groups.hero import told_groups
 from views.groups.sentence import sentence_of
 from views.groups.view import by_grid
-from views.head import PLACES
 
 try:
     from playwright.sync_api import Error, Locator, Page, expect

@@ -13,10 +13,11 @@ import pytest
 
 from groups import LayoutError
 from groups.layout import Layout
+from views.all import VIEWS
 from views.base.link import from_sent, to_sent
 from views.base.resolve import from_preset, resolve
 from views.base.state import FIELDS, State
-from views.page import VIEWS, Answer, answer
+from views.page import Answer, answer
 
 MOE = State(group_type="moe", nodes=4, tp=2, cp=2, pp=2, ep=8, etp=1)
 LAYOUTS = {

@@ -18,7 +18,7 @@ from training.clusters import CLUSTERS
 from training.collectives.operations import OPERATIONS
 from training.models import MODELS
 from training.pipeline import SCHEDULES
-from views.api import ENDPOINTS
+from views.all import ENDPOINTS
 from views.base.state import State
 from views.base.trained import trained_of
 from views.collectives.api import MOST_NUMBERS, MOST_RANKS

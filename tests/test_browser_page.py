@@ -28,11 +28,11 @@ from seen import seen
 from descriptions import CONTROLS, DP_KINDS, JOB, PAGE, SHELL, TYPES, VIEWS, kind_of
 from groups.conventions import CONVENTIONS
 from groups.presets import PRESETS
-from views.api import ENDPOINTS
+from views.all import ENDPOINTS
+from views.all import SECTIONS as PLACES
 from views.base.messages import sentence
 from views.base.state import State
 from views.column import SIZES
-from views.head import PLACES
 
 pytestmark = pytest.mark.browser
 
@@ -364,5 +364,5 @@ def test_every_picture_and_every_input_has_a_name_and_a_refusal_is_an_alert(open
 def test_the_page_s_api_is_the_named_endpoints_alone(server):
     with urllib.request.urlopen(f"{server}gradio_api/info") as answer:
         info = json.load(answer)
-    assert list(info["named_endpoints"]) == ["/layout", *(f"/{name}" for name in ENDPOINTS)]
+    assert list(info["named_endpoints"]) == [f"/{name}" for name in ENDPOINTS]
     assert not info["unnamed_endpoints"]

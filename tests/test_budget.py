@@ -26,11 +26,12 @@ from training.pipeline import plan_of, simulate
 from training.pipeline.schedules import Asked as Schedule
 from training.pipeline.simulate import ABREAST, Durations, _run, _run_abreast, needed_by
 from training.search import search
-from views.api import pipeline_schedule, process_groups
 from views.base.link import to_sent
 from views.base.messages import sentence
 from views.base.state import State
+from views.groups.api import process_groups
 from views.page import answer, save
+from views.pipeline.api import pipeline_schedule
 from views.pipeline.inputs import spend_on
 
 

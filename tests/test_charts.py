@@ -34,8 +34,8 @@ from render.svg.shards import LEFT as SHARDS_LEFT
 from render.svg.slots import slots_svg
 from render.svg.timeline import places
 from training.pipeline import Durations, plan_of, simulate
-from views.charts import scale_of
 from views.memory.bars import COLOURS as PARTS
+from views.traffic.pictures import scale_of
 
 THEMES = ("light", "dark")
 

@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pages import draw, state, views_of
 
+from views.all import VIEWS
 from views.base.link import from_sent
-from views.page import VIEWS
 
 INJECTION = "<img src=x onerror=alert(1)>"
 HOSTILE = [

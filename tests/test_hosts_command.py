@@ -8,7 +8,7 @@ import json
 import pytest
 
 from cli.command import run
-from views.api import ENDPOINTS
+from views.all import ENDPOINTS
 
 HOSTS = "a0 slots=8\nb0 slots=8\na1 slots=8\nb1 slots=8\n"
 RACKS = "BlockName=A Nodes=a[0-1]\nBlockName=B Nodes=b[0-1]\n"

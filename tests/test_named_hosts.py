@@ -8,6 +8,8 @@ import re
 from dataclasses import replace
 
 import pytest
+from views.api import better_order as ordered
+from views.api import cluster_check, node_audit
 
 from descriptions import RUN
 from formats.check.script import check_script
@@ -16,8 +18,6 @@ from formats.hosts.better import better_order
 from formats.hosts.placing import placement_of
 from groups import LayoutError
 from groups.job import Job
-from views.api import better_order as ordered
-from views.api import cluster_check, node_audit
 from views.base.state import State
 from views.page import answer
 

@@ -20,12 +20,13 @@ from render.scenes.charts import HeldChart, TimelineChart
 from render.svg.exchange import Cell
 from render.svg.heat import levels
 from render.svg.shards import NONE, OWN
+from views.all import VIEWS
 from views.base.context import Context
 from views.base.messages import sentence
 from views.base.resolve import from_preset, resolve
 from views.base.state import State
 from views.base.trained import trained_of
-from views.export import DRAWN, PICTURES, picture_file
+from views.export import PICTURES, picture_file
 from views.stories import EVIDENCE
 
 SMALL, LARGE = State(nodes=4, framework="llama3", cp=2, tp=4), from_preset("deepseek-v3")
@@ -40,7 +41,7 @@ def groups_in(panels) -> list[tuple[str, list[int]]]:
 
 def drawn(controls: State, **asked):
     state = replace(controls, **asked)
-    return DRAWN[state.view](Context.of(state))
+    return VIEWS[state.view].pictures(Context.of(state))
 
 
 def test_the_groups_view_saves_the_job_and_a_panel_of_each_kind_that_it_shows():
@@ -204,7 +205,7 @@ def test_what_the_view_refuses_is_refused_as_a_file_too(view):
 
 
 @pytest.mark.parametrize("form", PICTURES)
-@pytest.mark.parametrize("view", DRAWN)
+@pytest.mark.parametrize("view", [name for name, view in VIEWS.items() if view.pictures])
 @pytest.mark.parametrize("controls", [SMALL, LARGE], ids=["panels", "overviews"])
 def test_every_file_opens_as_what_it_is(controls, view, form):
     asked = {"evidence": EVIDENCE, "measures": "0,1\n1,2"}

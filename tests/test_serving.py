@@ -13,8 +13,8 @@ from formats.launch import read_launch
 from formats.launch.serving import served_groups
 from groups import LayoutError
 from groups.serving import sglang_groups, vllm_groups
-from views.api import read_launch as endpoint
 from views.base.state import State
+from views.launch.api import read_launch as endpoint
 from views.page import answer
 
 

@@ -16,11 +16,12 @@ from groups import LayoutError
 from render.files.job import JobScene
 from render.palette import GROUP_INK, KIND_TINTS, rgb
 from training.pipeline import plan_of, simulate
-from views.api import ENDPOINTS
+from views.all import ENDPOINTS, VIEWS
 from views.base.context import Context
 from views.base.resolve import from_preset
 from views.base.state import State
-from views.export import SHOWN, SLIDE, download, job_pictures, picture_file
+from views.export import SLIDE, download, picture_file
+from views.groups.pictures import job_pictures
 from views.page import save
 from views.stories import EVIDENCE
 
@@ -50,7 +51,7 @@ def test_a_slide_is_16_to_9_and_nothing_touches_its_edge(size, theme):
     assert (picture[edge] == picture[0, 0]).all()
 
 
-@pytest.mark.parametrize("view", [*SHOWN, "ranks"])
+@pytest.mark.parametrize("view", [*(name for name, view in VIEWS.items() if view.title), "ranks"])
 def test_every_view_has_a_slide_of_what_it_shows(view):
     asked = {"kept": "?v=2&tp=4", "measures": "0,1\n1,2"}
     if view == "hang":

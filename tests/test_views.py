@@ -8,6 +8,7 @@ import json
 import re
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,12 +16,14 @@ from pages import panels, refusal_of
 from seen import seen
 
 from descriptions import CONTROLS, PAGE, REFUSALS, TYPES, kind_of
+from descriptions import VIEWS as WORDS
 from groups import LayoutError, fit, rank_groups
 from groups.megatron.parallel_state import process_groups
+from views.all import VIEWS as ALL_VIEWS
 from views.base.context import Context
 from views.base.messages import fix_label, sentence
 from views.base.resolve import from_preset
-from views.base.state import State, language_of
+from views.base.state import FIELDS, State, language_of
 from views.groups.details import MEMBERS, ROWS, details_html, groups_csv, groups_text
 from views.page import answer
 
@@ -352,3 +355,11 @@ def test_every_code_of_a_refusal_has_its_sentence_in_both_languages():
 @pytest.mark.parametrize("value", ["fr", None, ["zh"], 3])
 def test_an_unknown_language_is_answered_in_english(value):
     assert language_of(value) == "en"
+
+
+def test_the_list_of_views_is_that_of_the_words_and_the_folders():
+    folders = {path.parent.name for path in Path("views").glob("*/view.py")} - {"base"}
+    assert {*ALL_VIEWS} == folders == {*WORDS}
+    assert all(name == view.name for name, view in ALL_VIEWS.items())
+    owners = {row.of for row in FIELDS.values()} - {"job", "model", "training", "page"}
+    assert owners <= {*ALL_VIEWS}

@@ -8,20 +8,13 @@ from html import escape
 from descriptions import PAGE, SECTIONS, SHELL, VIEWS
 from groups import LayoutError
 
+from .all import SECTIONS as PLACES
 from .base.context import Context
 from .base.model import model_name, model_of
 from .base.resolve import sizes_text
 from .base.training import batch_of
 from .column import language_choices
 from .stories import examples_html
-
-PLACES: dict[str, tuple[str, ...]] = {
-    "see": ("groups", "nodes", "orders", "ranks"),
-    "step": ("collectives", "pipeline", "memory", "traffic"),
-    "choose": ("search", "compare"),
-    "run": ("launch", "hang", "hosts"),
-}
-"""The views of each section."""
 
 
 def head_html(language: str) -> str:

@@ -8,15 +8,15 @@ only with another language.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from descriptions import PAGE, SHELL, VIEWS
+from descriptions import PAGE, SHELL
 from groups import LayoutError
 from groups.budget import spend, within
 
+from .all import VIEWS, view_of
 from .base import form
 from .base.context import Context
 from .base.link import (
@@ -31,25 +31,10 @@ from .base.link import (
 from .base.messages import sentence
 from .base.problems import problem_html
 from .base.state import UNLINKED, State
-from .collectives.view import collectives_html
 from .column import column_html, derived_html, notice_html, preset_states, refused_html
-from .compare.view import compare_html
-from .export import DRAWN as FILES_OF
-from .export import PICTURES, SLIDES, TABLES, TRACE, download
-from .groups.details import details_html
-from .groups.view import groups_html
-from .hang.view import hang_html
+from .export import PICTURES, SLIDES, TABLES, download
 from .head import chips_html, head_html, nav_html
-from .hosts.view import hosts_html
-from .launch.view import launch_html
-from .memory.view import memory_html
-from .nodes.view import nodes_html
-from .orders.view import orders_html
-from .pipeline.view import pipeline_html
-from .ranks.view import ranks_html
-from .search.view import search_html
 from .stories import entries_html, tour_data
-from .traffic.view import traffic_html
 
 MANY = 131_072
 """Ranks past which any view takes as many units of work as an eighth of them."""
@@ -64,24 +49,6 @@ class Answer:
     status: str
     picture: str | None
     details: str | None
-
-
-DRAWN: dict[str, Callable[[Context], str]] = {
-    "groups": groups_html,
-    "nodes": nodes_html,
-    "orders": orders_html,
-    "ranks": ranks_html,
-    "collectives": collectives_html,
-    "pipeline": pipeline_html,
-    "memory": memory_html,
-    "traffic": traffic_html,
-    "search": search_html,
-    "compare": compare_html,
-    "launch": launch_html,
-    "hang": hang_html,
-    "hosts": hosts_html,
-}
-"""What each view shows of a layout that works."""
 
 
 @within()
@@ -100,9 +67,9 @@ def answer(state: State) -> Answer:
         derived = derived_html(None, state, language)
         refused = refused_html(error, language)
         return Answer(chips_html(None, language), derived, refused, None, None)
-    view = view_of(state)
+    view = VIEWS[view_of(state)]
     try:
-        picture = DRAWN[view](context)
+        picture = view.html(context)
     except LayoutError as error:  # too much work: every other refusal has its place in the view
         picture = problem_html(error, language)
     return Answer(
@@ -110,13 +77,8 @@ def answer(state: State) -> Answer:
         derived_html(context.layout, state, language),
         "",
         picture,
-        details_html(context.layout, context.visible, language) if view == "groups" else "",
+        view.details(context) if view.details else "",
     )
-
-
-def view_of(state: State) -> str:
-    """The view that is shown; the first for anything that is none."""
-    return state.view if isinstance(state.view, str) and state.view in VIEWS else "groups"
 
 
 # -- what the browser asks -----------------------------------------------------------------------
@@ -191,7 +153,7 @@ def save(sent: Any) -> str:
     language = state.language
     try:
         context = Context.of(state)
-        chosen = kind if kind in (*PICTURES, *SLIDES, *TABLES, TRACE) else "png"
+        chosen = kind if kind in (*PICTURES, *SLIDES, *TABLES) else "png"
         theme = "dark" if theme == "dark" else "light"
         return json.dumps(download(context, chosen, theme, printable(asked.get("address"))))
     except LayoutError as error:
@@ -206,7 +168,7 @@ def printable(text: object) -> str:
 def tools_html(view: str, language: str) -> str:
     """The one menu of files: the slide, the picture as it is, what programs read."""
     pictures = [("save_slide", [(form, form.removeprefix("slide-")) for form in SLIDES])]
-    if view in FILES_OF:
+    if VIEWS[view].pictures:
         pictures.append(("save_picture", [(form, form) for form in PICTURES]))
     rows = "".join(
         f'<p role="group" aria-label="{escape(SHELL[words][language])}">'
@@ -215,9 +177,9 @@ def tools_html(view: str, language: str) -> str:
         + "</p>"
         for words, forms in pictures
     )
-    others = [TRACE] if view == "pipeline" else []
-    others += [] if view == "launch" else TABLES
-    items = "".join(_save_button(one, PAGE[f"download_{one}"][language]) for one in others)
+    items = "".join(
+        _save_button(one, PAGE[f"download_{one}"][language]) for one in VIEWS[view].files
+    )
     return (
         f'<details class="menu"><summary>{escape(SHELL["save"][language])}</summary>'
         f'<div class="items">{rows}{items}</div></details>'
@@ -266,6 +228,7 @@ def script_data() -> dict[str, Any]:
         "aliases": aliases_of_links(),
         "presets": preset_states(),
         "tour": tour_data(),
+        "lit": [name for name, view in VIEWS.items() if view.pins_locally],
         "said": {
             name: {language: SHELL[name][language] for language in ("en", "zh")}
             for name in ("waiting", "busy", "long", "whole")

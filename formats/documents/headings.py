@@ -34,6 +34,7 @@ def groups_by_name(layout: Layout, names: Iterable[str] | None = None) -> dict[s
 
     A name of the framework's own needs no prefix where Megatron has no such name.
 
+    >>> from groups.job import Job
     >>> layout = Job(nodes=2, tp=2, framework="deepspeed").layout()
     >>> [*groups_by_name(layout, ["tp", "own.data", "pipe"])]
     ['tp', 'own.data', 'own.pipe']
@@ -58,6 +59,7 @@ def groups_by_name(layout: Layout, names: Iterable[str] | None = None) -> dict[s
 def meshes(layout: Layout) -> dict[str, Mesh]:
     """Every mesh that numbers the ranks, by the name it has in a document.
 
+    >>> from groups.job import Job
     >>> for name, mesh in meshes(Job(tp=2, framework="torchtitan").layout()).items():
     ...     print(name, mesh)
     dense tp2-cp1-dp4-pp1

@@ -16,8 +16,7 @@ from typing import Any
 from unittest import mock
 
 from groups import LayoutError
-from views.api import ENDPOINTS
-from views.api_layout import layout
+from views.all import ENDPOINTS
 from views.base.endpoint import words_of
 from views.base.link import from_query
 from views.base.messages import sentence
@@ -41,13 +40,13 @@ def page_of(query: str, language: str, unlinked: Mapping[str, str] | None = None
 def endpoint(name: str, arguments: dict[str, Any]) -> str:
     """What an endpoint answers to a program."""
     try:
-        return {**ENDPOINTS, "layout": layout}[name](**arguments)
+        return ENDPOINTS[name](**arguments)
     except LayoutError as error:
         return f"refused: {words_of(error)}"
 
 
 def endpoint_names() -> set[str]:
-    return {*ENDPOINTS, "layout"}
+    return {*ENDPOINTS}
 
 
 def command(words: Sequence[str], stdin: str = "") -> str:

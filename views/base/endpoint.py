@@ -150,6 +150,18 @@ def require_text(name: str, value: Any) -> str:
     )
 
 
+def names_of(names: Any) -> list[str] | None:
+    """Names of groups as a list; None for all."""
+    if not isinstance(names, str):
+        raise LayoutError(
+            "not-names",
+            f"{quoted(names)} is not a list of group names",
+            control="names",
+            facts={"value": quoted(names)},
+        )
+    return names.split() or None
+
+
 def stated(value: Any) -> Any:
     """A number where 0 stands for "not stated", as the page has that: empty.
 

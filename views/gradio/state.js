@@ -1,6 +1,6 @@
 // The one value of the page: every field as text, by the names of views/base. Whoever changes
 // something says `set`; everybody hears `state`; the address says it, and the server draws it.
-const { fields, aliases, presets, said } = props.known;
+const { fields, aliases, presets, said, lit } = props.known;
 const starts = Object.fromEntries(fields.map(([name, , start]) => [name, start]));
 const longNames = Object.fromEntries(fields.map(([name, short]) => [short, name]));
 const READER = navigator.language.toLowerCase().startsWith('zh') ? 'zh' : 'en';
@@ -107,10 +107,9 @@ document.addEventListener('preset', ({ detail: { name } }) => {
 });
 
 // A pin lights up without the server where the picture has every rank's groups anyway.
-const LIT_HERE = ['groups', 'orders', 'compare', 'nodes', 'launch'];
 document.addEventListener('pin', ({ detail }) => {
   if (!change(detail)) return;
-  if (!LIT_HERE.includes(state.view)) draw();
+  if (!lit.includes(state.view)) draw();
   write();
 });
 

@@ -21,33 +21,36 @@ import gradio as gr
 from render.svg import groups as svg
 from render.svg import timeline as timeline_svg
 
+from ..all import VIEWS
+
 ROOM = Path(__file__).parent
-VIEWS = ROOM.parent
 
 SCRIPTS = ("paint.js", "state.js", "form.js", "sizes.js", "tour.js")
 """What the page is run by, in this order; page.js starts it."""
 
-OF_VIEWS = ("collectives", "pipeline", "memory", "traffic", "hang")
-"""Views with a script and a style sheet of their own."""
 
-
-def script(*names: str) -> str:
+def script(*names: str | Path) -> str:
     """Some of the page's scripts, one after the other."""
     return "\n".join((ROOM / name).read_text(encoding="utf-8") for name in names)
 
 
 def page_script() -> str:
     """All scripts as Gradio wants them: the body of one function; each view's has its own names."""
-    own = ("picture.js", *(f"../{view}/view.js" for view in OF_VIEWS))
+    own = ("picture.js", *assets("view.js"))
     views = "".join(f"((watch) => {{\n{script(name)}}})(whenDrawn);\n" for name in own)
     drawn = "const whenDrawn = (_, then) => document.addEventListener('drawn', then);\n"
     return script(*SCRIPTS) + drawn + views + script("page.js")
 
 
+def assets(name: str) -> list[Path]:
+    """The files of this name that views bring along."""
+    return [path for view in VIEWS.values() if (path := view.asset(name))]
+
+
 def style_sheets() -> str:
     """Everything the page looks like: the pictures, the page itself, single views."""
     pictures = svg.style() + timeline_svg.style()
-    sheets = (ROOM / "page.css", *(VIEWS / name / "view.css" for name in OF_VIEWS))
+    sheets = (ROOM / "page.css", *assets("view.css"))
     return pictures + "".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
 
 

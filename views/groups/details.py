@@ -23,6 +23,11 @@ MEMBERS = 256
 """Ranks of one group that the page writes out in full in the list to copy."""
 
 
+def visible_details(context: Context) -> str:
+    """What stands below the pictures."""
+    return details_html(context.layout, context.visible, context.language)
+
+
 @lru_cache(maxsize=64)
 def details_html(layout: Layout, visible: tuple[Grouping, ...], language: str) -> str:
     """The table and the list of the first groups of each kind."""

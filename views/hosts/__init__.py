@@ -1,1 +1,1 @@
-"""Machines as they are: the endpoints that read them and put them in a better order."""
+"""The Hosts view: machines by name, a better order of them, and what is slow on them."""

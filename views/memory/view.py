@@ -22,6 +22,7 @@ from training.split import SPREADS, padded_vocabulary
 
 from ..base import form
 from ..base.context import Context
+from ..base.fixes import Changes, fixes_of
 from ..base.messages import control_label
 from ..base.model import (
     FLAGS,
@@ -39,7 +40,7 @@ from ..base.words import intro
 from ..groups.view import framed
 from .bars import bars_html, gib, millions
 from .grid import grid_html
-from .inputs import Changes, fixes_of, fixes_to_fit
+from .inputs import fixes_to_fit
 from .zero import zero_html
 
 

@@ -1,8 +1,4 @@
-"""What the Traffic and the Search view are asked, read into a trained; and their shared inputs.
-
-The model, the batch and how it is trained are the Memory view's own fields and the column; these
-views add the cluster and how keys and values go round.
-"""
+"""The field that Traffic and Better layouts have of their own, and what both say of a refusal."""
 
 from __future__ import annotations
 
@@ -14,23 +10,11 @@ from training.clusters import CLUSTERS
 
 from ..base import form
 from ..base.context import Context
+from ..base.fixes import Changes, fixes_of_training
 from ..base.messages import control_label
 from ..base.problems import problem_html
 from ..base.state import State, is_empty
 from ..base.trained import DEFAULTS
-from ..memory.inputs import Changes, fixes_of
-
-
-def fixes_of_training(error: LayoutError, context: Context) -> list[Changes]:
-    """The changes with which a refused trained was tried and is none any more."""
-    if error.control == "cp_algorithm":
-        return [dict(changes) for changes in error.alternatives]
-    if error.code == "experts-need-sequence-parallel":
-        return [{"sequence_parallel": "on"}]
-    return fixes_of(error, context)
-
-
-# -- HTML ----------------------------------------------------------------------------------------
 
 
 def inputs_html(state: State, language: str) -> str:

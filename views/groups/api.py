@@ -1,18 +1,20 @@
-"""The oldest of the endpoints, /layout: the groups of the page's own column."""
+"""The endpoints about a whole layout: its groups, its ranks."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
+from formats.documents.exports import groups_json, ranks_json
 from groups import LayoutError
 from groups.audit import spans_of
 from groups.budget import spend, within
+from groups.layout import Layout
 from groups.mesh import whole_number
 
-from .base.context import Context
-from .base.endpoint import require_served
-from .base.state import State
+from ..base.context import Context
+from ..base.endpoint import endpoint, names_of, require_served
+from ..base.state import State
 
 
 @within()
@@ -83,3 +85,24 @@ def layout(
             },
         }
     )
+
+
+@endpoint
+def process_groups(layout: Layout, names: str = "") -> str:
+    """Every process group of a training job, as a JSON document (schema "parallel-groups").
+
+    Args:
+        names: groups to list, separated by spaces, such as "dp tp ep embd"; empty: all.
+        (the layout)
+    """
+    return groups_json(layout, names_of(names))
+
+
+@endpoint
+def rank_table(layout: Layout) -> str:
+    """Node, GPU, coordinates and groups of every rank, as JSON (schema "parallel-ranks").
+
+    Args:
+        (the layout)
+    """
+    return ranks_json(layout)

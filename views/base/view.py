@@ -1,0 +1,58 @@
+"""What a view of the page is: one row, and all that it brings along."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from descriptions import Text
+
+from .context import Context
+from .state import fields_of
+
+Pictures = list[tuple[str, Any]]
+"""Titles and scenes, in their order."""
+
+TABLES = ("csv", "txt", "json", "ranks")
+"""Forms of files with a layout's groups, which most views offer."""
+
+
+@dataclass(frozen=True)
+class View:
+    """A view; its words are in texts/, its script and style sheet beside it: view.js, view.css.
+
+    Attributes:
+        name: its folder, and its name in links.
+        section: of the page, where its button stands.
+        html: what it shows.
+        details: what stands below that.
+        pictures: what of it goes into picture files; None: it has none.
+        title: of a slide of it; None: a slide shows the picture of the job.
+        summary: the sentence below that.
+        files: forms of other files that it offers.
+        endpoints: what programs may ask of it.
+        pins_locally: whether a pinned rank lights up in the browser alone.
+    """
+
+    name: str
+    section: str
+    html: Callable[[Context], str]
+    details: Callable[[Context], str] | None = None
+    pictures: Callable[[Context], Pictures] | None = None
+    title: Text | None = None
+    summary: Callable[[Context, str], str] | None = None
+    files: tuple[str, ...] = TABLES
+    endpoints: tuple[Callable[..., str], ...] = ()
+    pins_locally: bool = False
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The fields that it alone asks for."""
+        return fields_of(self.name)
+
+    def asset(self, name: str) -> Path | None:
+        """A file beside it, such as view.js; None where there is none."""
+        path = Path(__file__).parent.parent / self.name / name
+        return path if path.exists() else None

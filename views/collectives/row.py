@@ -1,0 +1,19 @@
+"""The row of this view in the list of all."""
+
+from __future__ import annotations
+
+from descriptions import PAGE
+
+from ..base.view import View
+from .api import collective
+from .pictures import collectives_pictures
+from .view import collectives_html
+
+VIEW = View(
+    "collectives",
+    "step",
+    collectives_html,
+    pictures=collectives_pictures,
+    title=PAGE["collectives_title"],
+    endpoints=(collective,),
+)

@@ -1,0 +1,19 @@
+"""The row of this view in the list of all."""
+
+from __future__ import annotations
+
+from descriptions import RUN
+
+from ..base.view import View
+from .api import better_order, read_hosts, slow_groups
+from .measures import measures_pictures
+from .view import hosts_html
+
+VIEW = View(
+    "hosts",
+    "run",
+    hosts_html,
+    pictures=measures_pictures,
+    title=RUN["measures_title"],
+    endpoints=(read_hosts, better_order, slow_groups),
+)

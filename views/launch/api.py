@@ -1,0 +1,105 @@
+"""The endpoints about launch files, and the check on a real cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from descriptions import note_text
+from formats.check.script import check_script
+from formats.launch.args import TARGETS, Item, Parsed, emit, parse
+from formats.launch.serving import served_groups
+from groups.layout import Layout
+
+from ..base.endpoint import endpoint, names_of, require_choice, serving
+from ..hosts.api import placement_from
+
+MOST_LISTED = 4096
+"""Ranks of a server whose groups an answer lists."""
+
+
+@endpoint
+def launch_command(layout: Layout, target: str = "megatron") -> str:
+    """The options that make a layout in one framework, as text to copy.
+
+    Targets are "megatron", "nemo", "megatron-deepspeed", "megatron-deepspeed-bloom", "deepspeed",
+    "torchtitan", "torchtitan-main" and "torchtitan-toml".
+
+    Args:
+        target: whose options, such as "megatron" or "torchtitan".
+        (the layout)
+    """
+    require_choice("target", target, TARGETS)
+    return emit(layout.stated_job, framework=target)
+
+
+@endpoint
+def cluster_check(
+    layout: Layout, names: str = "", megabytes: int = 64, hosts: str = "", racks: str = ""
+) -> str:
+    """A script for torchrun that makes the same groups on the real nodes and checks them.
+
+    Args:
+        names: groups to check, separated by spaces; empty: all.
+        megabytes: size of the buffer whose bandwidth is measured.
+        hosts: the job's machines in their order, on which the ranks must stand; empty: any.
+        racks: another text about the machines; empty: none.
+        (the layout)
+    """
+    placement = placement_from(layout, hosts, racks)
+    return check_script(layout, names_of(names), megabytes=megabytes, placement=placement)
+
+
+@serving()
+def read_launch(text: str = "", run: str = "") -> str:
+    """What a launch command or a configuration asks for, as JSON. It is read, never run.
+
+    Beside the framework and the values stand four lists of what was understood, ignored, unresolved
+    or a problem: {"line", "column", "text", "sentence"}, the text as it stands at that line and
+    column, both counted from 1. What is assumed for what is missing is told in sentences; "asks"
+    are the fields that nobody knows, "training" is what the text says besides of the training.
+    For vLLM's and SGLang's servers "groups" are their own, in their own order (up to 4,096 ranks).
+
+    Args:
+        text: a launch script, a configuration in YAML, JSON or TOML, or a recipe in Python.
+        run: one of the runs or roles that an earlier answer names in "runs"; empty: the usual one.
+    """
+
+    found = parse(text, run)
+    groups = [
+        (name, one) for name, one in served_groups(found).items() if one.world_size <= MOST_LISTED
+    ]
+    return json.dumps(
+        {
+            "framework": found.framework and found.framework.name,
+            "values": found.values,
+            "assumed": found.assumed,
+            "understood": _placed(found, found.understood),
+            "ignored": _placed(found, found.ignored),
+            "unresolved": _placed(found, found.unresolved),
+            "problems": _placed(found, found.problems),
+            "missing": [note_text(one) for one in found.missing],
+            "asks": found.asks,
+            "training": found.training,
+            "run": found.run,
+            "runs": [{"name": one.name, "values": one.values} for one in found.runs],
+            "serving": found.serving,
+            "groups": {
+                name: [list(map(int, ranks)) for ranks in one.groups()] for name, one in groups
+            },
+        }
+    )
+
+
+def _placed(found: Parsed, items: Iterable[Item]) -> list[dict[str, Any]]:
+    """Each item with where it stands."""
+    return [
+        {
+            "line": one.line,
+            "column": one.column,
+            "text": found.text[one.start : one.end],
+            "sentence": note_text(one),
+        }
+        for one in items
+    ]

@@ -1,0 +1,55 @@
+"""The endpoint about memory: what a rank of each stage holds."""
+
+from __future__ import annotations
+
+import json
+
+from training.memory.per_stage import StageMemory, largest
+
+from ..base.context import Context
+from ..base.endpoint import stated
+from ..base.trained import Trained
+from ..base.training_endpoint import answered, job_facts, trained_with, training_endpoint
+
+
+@training_endpoint
+def memory_per_rank(context: Context, capacity: float = 0.0, cluster: str = "dgx-h100") -> str:
+    """What a rank of each pipeline stage holds at its worst moment of a step, as JSON.
+
+    All ranks of a stage hold the same: weights, gradients, optimizer state, activations and what
+    else there is, each in bytes.
+
+    Args:
+        capacity: memory of one GPU in GiB (2**30 bytes); 0: the cluster's.
+        cluster: whose GPUs, such as "dgx-h100".
+        (the training)
+        (the layout)
+    """
+
+    def work() -> tuple[Trained, tuple[StageMemory, ...]]:
+        trained = trained_with(context, capacity=stated(capacity), cluster=cluster)
+        return trained, trained.stages()
+
+    trained, stages = answered(context, work)
+    most = largest(stages)
+    return json.dumps(
+        {
+            **job_facts(trained),
+            "capacity_bytes": trained.capacity,
+            "fits": most.total <= trained.capacity,
+            "fullest_stage": most.stage,
+            "fullest_bytes": most.total,
+            "ranks_per_stage": context.layout.world_size // trained.split.pp,
+            "stages": [
+                {
+                    "stage": one.stage,
+                    "layers": one.parameters.layers,
+                    "parameters": one.parameters.total,
+                    "micro_batches_in_flight": one.in_flight,
+                    "bytes": one.parts,
+                    "total_bytes": one.total,
+                }
+                for one in stages
+            ],
+        }
+    )

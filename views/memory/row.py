@@ -1,0 +1,19 @@
+"""The row of this view in the list of all."""
+
+from __future__ import annotations
+
+from descriptions import MEMORY
+
+from ..base.view import View
+from .api import memory_per_rank
+from .pictures import memory_pictures
+from .view import memory_html
+
+VIEW = View(
+    "memory",
+    "step",
+    memory_html,
+    pictures=memory_pictures,
+    title=MEMORY["title"],
+    endpoints=(memory_per_rank,),
+)

@@ -1,0 +1,43 @@
+"""The endpoint about nodes and NVLink domains."""
+
+from __future__ import annotations
+
+import json
+
+from groups.audit import DOMAINS, audit
+from groups.layout import Layout
+
+from ..base.endpoint import endpoint
+from ..hosts.api import placement_from
+
+
+@endpoint
+def node_audit(layout: Layout, hosts: str = "", racks: str = "") -> str:
+    """Which groups stay inside a node or an NVLink domain and which cross, as JSON.
+
+    With hosts their racks, switches and domains are keys beside the sizes, "node" the hosts.
+
+    Args:
+        hosts: the job's machines in their order, as /read_hosts takes them; empty: none are named.
+        racks: another text that says where they stand; empty: hosts.
+        (the layout)
+    """
+    domains = sorted({layout.gpus_per_node, *DOMAINS})
+    placement = placement_from(layout, hosts, racks)
+    kinds = ("node", *placement.levels) if placement else ()
+    levels = {kind: placement.of_ranks(kind) for kind in kinds} if placement else None
+    rows = audit(layout.every.values(), domains, levels)
+    return json.dumps(
+        {
+            row[0].name: {
+                one.level or str(one.domain): {
+                    "groups": one.groups,
+                    "crossing": one.crossing,
+                    "most_domains": one.most,
+                    "waits_for_links": one.is_slow,
+                }
+                for one in row
+            }
+            for row in rows
+        }
+    )

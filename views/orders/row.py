@@ -1,0 +1,17 @@
+"""The row of this view in the list of all."""
+
+from __future__ import annotations
+
+from descriptions import PAGE
+
+from ..base.view import View
+from .view import orders_html, orders_pictures
+
+VIEW = View(
+    "orders",
+    "see",
+    orders_html,
+    pictures=orders_pictures,
+    title=PAGE["moved_title"],
+    pins_locally=True,
+)

@@ -1,0 +1,114 @@
+"""What of the Pipeline view goes into files: its timelines, and a trace of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from descriptions import PAGE
+from formats.documents.trace import chrome_trace
+from groups import LayoutError
+from render.scenes.charts import HELD, Entry, HeldChart, TimelineChart
+from render.scenes.timeline import PHASES, Strip, shade, strips_of
+
+from ..base.context import Context
+from ..base.state import is_empty
+from ..base.training import schedule_name
+from ..base.view import Pictures
+from .chart import Shown, amount, percent, shown_of, timed
+from .inputs import (
+    clock_of,
+    follows_layers,
+    group_of,
+    renamed,
+    schedule_of,
+    spend_on,
+)
+from .layers import stages_of
+from .view import MOST_RANKS
+
+
+def pipeline_pictures(context: Context) -> Pictures:
+    """The timelines on one axis, and under them what each rank holds.
+
+    Nothing where there is no pipeline, or one that is too long to be drawn.
+
+    Errors: LayoutError where the view refuses a schedule, its sizes, its times or its layers.
+    """
+    if not 1 < context.layout.every["pp"].size <= MOST_RANKS:
+        return []
+    try:
+        shown, ranks = _shown(context)
+    except LayoutError as error:
+        raise renamed(error) from None
+    found = [timed(one) for one in shown]
+    strips = strips_of([timeline for timeline, _ in found], ranks)
+    most = max(float(strip.held.max()) for strip in strips)
+    legend, held = _legends(shown, strips)
+    pictures: Pictures = []
+    for one, strip, (_, figures) in zip(shown, strips, found):
+        title = PAGE["pipeline_picture"]["en"].format(
+            schedule=one.title,
+            p=one.asked.p,
+            m=one.asked.m,
+            makespan=amount(figures.makespan),
+            idle=percent(figures.bubble_of_total),
+        )
+        pictures.append((title.rstrip("."), TimelineChart(strip, legend)))
+    for one, strip in zip(shown, strips):
+        title = PAGE["pipeline_memory"]["en"].format(
+            schedule=one.title, most=amount(float(strip.held.max()))
+        )
+        pictures.append((title, HeldChart(strip, held, most)))
+    return pictures
+
+
+def pipeline_trace(context: Context) -> str:
+    """The same timelines as a trace for Perfetto and Chrome.
+
+    Errors: LayoutError where the view refuses, has no pipeline, or one too long to be drawn.
+    """
+    if not 1 < context.layout.every["pp"].size <= MOST_RANKS:
+        raise LayoutError("no-picture", "the view has no picture of this layout")
+    try:
+        shown, ranks = _shown(context)
+    except LayoutError as error:
+        raise renamed(error) from None
+    return chrome_trace({one.title: timed(one)[0].rows() for one in shown}, ranks)
+
+
+def _shown(context: Context) -> tuple[list[Shown], tuple[int, ...]]:
+    """The schedule, the one to compare with, and the ranks that run them."""
+    layout, state = context.layout, context.known
+    names = [schedule_name(state)]
+    names += [] if is_empty(state.against) else [state.against]
+    schedules = dict.fromkeys(schedule_of(name, layout, state) for name in names)
+    clock, (_, ranks) = clock_of(state), group_of(layout, state)
+    spend_on(list(schedules))
+    shown = []
+    for one in schedules:
+        # Layers that cannot be are no matter where they change nothing.
+        stages = stages_of(one, state) if follows_layers(state) else None
+        shown.append(shown_of(one, stages, clock, state))
+    return shown, ranks
+
+
+def _legends(
+    shown: list[Shown], strips: list[Strip]
+) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
+    """What the colours of the timelines mean, and those of what is held."""
+    drawn = {int(kind) for strip in strips for kind in np.unique(strip.boxes.kind)}
+    kinds = [kind for number, kind in enumerate(PHASES) if number in drawn]
+    ops = [
+        (shade(kind, 0), f"{kind}: {PAGE[f'pipeline_legend_{kind.lower()}']['en']}")
+        for kind in kinds
+    ]
+    ways = {one.asked.rule.way for one in shown}
+    others = "-".join(shade("F", chunk) for chunk in (1, 2))
+    if "both ways" in ways:
+        ops.append((others, PAGE["pipeline_legend_copies"]["en"].rstrip(".")))
+    if ways & {"loop", "V"}:
+        ops.append((others, PAGE["pipeline_legend_chunks"]["en"].rstrip(".")))
+    held = [(HELD["input"], PAGE["pipeline_held_input"]["en"])]
+    if "W" in kinds:
+        held.append((HELD["weights"], PAGE["pipeline_held_weights"]["en"]))
+    return tuple(ops), tuple(held)

@@ -1,0 +1,66 @@
+"""The endpoints about single ranks."""
+
+from __future__ import annotations
+
+import json
+
+from formats.logs.ranks import named_ranks
+from groups import coordinates
+from groups.layout import Layout
+from groups.placement import local_rank, node_of
+from groups.ranks import require_rank
+from groups.sharing import shared_groups
+
+from ..base.endpoint import endpoint
+
+
+@endpoint
+def rank_card(layout: Layout, rank: int = 0) -> str:
+    """Everything about one rank, as JSON: its place, its coordinates, its groups and neighbours.
+
+    Args:
+        rank: the global rank, counted from 0.
+        (the layout)
+    """
+    rank = require_rank(layout.mesh, rank)
+    ring = layout.every["pp"].neighbours(rank)
+    return json.dumps(
+        {
+            "rank": rank,
+            "node": int(node_of(rank, layout.gpus_per_node)),
+            "local_rank": int(local_rank(rank, layout.gpus_per_node)),
+            "dense": coordinates(layout.mesh, rank),
+            "expert": None if layout.expert is None else coordinates(layout.expert, rank),
+            "pipeline_before": ring and ring[0],
+            "pipeline_after": ring and ring[1],
+            "groups": {
+                name: {"index": one.index_of(rank), "ranks": one.members(rank).tolist()}
+                for name, one in layout.every.items()
+            },
+        }
+    )
+
+
+@endpoint
+def shared_by_ranks(layout: Layout, ranks: str = "") -> str:
+    """The groups that some ranks share, smallest first, as JSON: where a hang may come from.
+
+    Of a log, "missing" holds the ranks that did not arrive, where it shows them.
+
+    Args:
+        ranks: numbers and ranges such as "3, 11, 16-23", or lines of a log.
+        (the layout)
+    """
+    asked, log = named_ranks(ranks, layout.world_size)
+    groups = [one for one in layout.every.values() if one.size > 1]
+    together, apart = shared_groups(groups, asked)
+    return json.dumps(
+        {
+            "ranks": asked,
+            "together": [
+                {"names": one.names, "indices": one.indices, "ranks": one.ranks} for one in together
+            ],
+            "apart": {one.name: one.groups for one in apart},
+            **({"missing": log.missing} if log else {}),
+        }
+    )

@@ -1,0 +1,67 @@
+"""The endpoint about traffic: what each kind of group sends in a step."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from descriptions import PURPOSES
+from training.traffic.per_step import Computation, Traffic, exposed_by_kind
+
+from ..base.context import Context
+from ..base.trained import Trained
+from ..base.training_endpoint import answered, job_facts, trained_with, training_endpoint
+from .view import sent_in_a_step
+
+
+@training_endpoint
+def traffic_per_step(context: Context, cluster: str = "dgx-h100", cp_algorithm: str = "p2p") -> str:
+    """What each kind of group sends in one step, over which links, and how long, as JSON.
+
+    Seconds are lower bounds: bytes over the speed of the links. Exposed is what no computation
+    hides; the most exposed come first. Bytes "across" leave NVLink domains.
+
+    Args:
+        cluster: "dgx-a100", "dgx-a100-40gb", "dgx-h100", "dgx-h200", "hgx-h800", "dgx-b200", "dgx-b300", "gb200-nvl72" or "gb300-nvl72".
+        cp_algorithm: how keys and values go round in a cp group: "p2p", "all_gather" or "a2a".
+        (the training)
+        (the layout)
+    """  # noqa: E501  a tool shows only a parameter's first line
+
+    def work() -> tuple[Trained, list[Traffic], Computation]:
+        trained = trained_with(context, cluster=cluster, cp_algorithm=cp_algorithm)
+        return trained, *sent_in_a_step(context.layout, trained)
+
+    trained, rows, time = answered(context, work)
+    return json.dumps(
+        {
+            **job_facts(trained),
+            "cluster": trained.cluster_id,
+            "nvlink_bytes_per_second": trained.cluster.nvlink,
+            "network_bytes_per_second": trained.cluster.nic,
+            "domain": trained.cluster.domain_of(context.layout.gpus_per_node),
+            "computation_seconds": time.step,
+            "exposed_seconds_by_kind": exposed_by_kind(rows),
+            "total_bytes": sum(row.total for row in rows),
+            "across_bytes": sum(row.across for row in rows),
+            "rows": [_row(row) for row in rows],
+        }
+    )
+
+
+def _row(row: Traffic) -> dict[str, Any]:
+    return {
+        "kind": row.kind,
+        "group_size": row.size,
+        "purpose": row.what,
+        "meaning": PURPOSES[row.what]["en"],
+        "operation": row.operation,
+        "count": row.count,
+        "buffer_bytes": row.buffer,
+        "sent_bytes_per_rank": row.sent,
+        "total_bytes": row.total,
+        "across_bytes": row.across,
+        "seconds": row.seconds,
+        "exposed_seconds": row.exposed,
+        "hidden_by": row.beside,
+    }

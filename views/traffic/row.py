@@ -1,0 +1,19 @@
+"""The row of this view in the list of all."""
+
+from __future__ import annotations
+
+from descriptions import TRAFFIC
+
+from ..base.view import View
+from .api import traffic_per_step
+from .pictures import traffic_pictures
+from .view import traffic_html
+
+VIEW = View(
+    "traffic",
+    "step",
+    traffic_html,
+    pictures=traffic_pictures,
+    title=TRAFFIC["matrix_title"],
+    endpoints=(traffic_per_step,),
+)
