@@ -8,8 +8,6 @@ import re
 from dataclasses import replace
 
 import pytest
-from views.api import better_order as ordered
-from views.api import cluster_check, node_audit
 
 from descriptions import RUN
 from formats.check.script import check_script
@@ -19,6 +17,9 @@ from formats.hosts.placing import placement_of
 from groups import LayoutError
 from groups.job import Job
 from views.base.state import State
+from views.hosts.api import better_order as ordered
+from views.launch.api import cluster_check
+from views.nodes.api import node_audit
 from views.page import answer
 
 TREE = """
