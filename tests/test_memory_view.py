@@ -242,7 +242,7 @@ def test_what_is_typed_in_the_view_counts_before_the_column_and_that_before_the_
     assert (chosen.model.layers, chosen.model.heads, chosen.model.hidden) == (48, 48, 12288)
     assert set(chosen.changed) == {"layers", "heads"}
     html = unescape(shown(State(layers="48", model="gpt3-175b", heads="48")))
-    assert "In place of the preset's: Transformer layers 48, Attention heads 48" in html
+    assert "Changed from the published model: Transformer layers 48, Attention heads 48" in html
 
 
 def test_without_a_model_the_layers_and_experts_of_the_column_choose_one():
@@ -253,7 +253,11 @@ def test_without_a_model_the_layers_and_experts_of_the_column_choose_one():
 
 @pytest.mark.parametrize(
     ("layers", "words"),
-    [("", "No model is chosen"), ("126", "Taken for the layers"), ("13", "No published model")],
+    [
+        ("", "No model is chosen"),
+        ("126", "has these layers and experts"),
+        ("13", "No published model"),
+    ],
 )
 def test_the_view_says_where_the_model_comes_from(layers, words):
     html = shown(State(layers=layers, pp=1))

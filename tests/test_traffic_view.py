@@ -147,7 +147,7 @@ def test_one_gpu_sends_nothing():
 
 def test_the_layout_on_screen_stands_once_in_its_place():
     page = html("search")
-    assert page.count("<tr class=current>") == page.count("on screen") == 1
+    assert page.count("<tr class=current>") == page.count("your layout") == 1
     steps = found_in(page, r"Step at least\">([\d.]+) (?:m?s)<")
     assert len(steps) == 11
     assert steps == sorted(steps, key=float)
@@ -158,7 +158,7 @@ def test_a_layout_that_is_among_the_best_keeps_its_number():
     page = html("search", best)
     assert page.count("<tr ") + page.count("<tr>") == 11  # heads and ten layouts
     current = page[page.index("<tr class=current>") :]
-    assert re.match(r'<tr class=current><th scope="row">1<small>on screen', current)
+    assert re.match(r'<tr class=current><th scope="row">1<small>your layout', current)
 
 
 @pytest.mark.parametrize("state", [SMALL, EXPERTS], ids=["dense", "experts"])

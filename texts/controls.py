@@ -20,8 +20,8 @@ CONTROLS: dict[str, Control] = {
     "preset": Control(
         Text("Start from", "从现成布局开始"),
         Text(
-            "Sets every control to a layout that somebody published.",
-            "把所有控件设为一个已公开的布局。",
+            "Load a published layout.",
+            "载入一个已公开的布局。",
         ),
     ),
     "nodes": Control(
@@ -132,7 +132,7 @@ CONTROLS: dict[str, Control] = {
         Text("What the right side shows.", "右侧显示的内容。"),
     ),
     "rank": Control(
-        Text("Pinned rank", "固定的 rank"),
+        Text("Chosen GPU", "所选 GPU"),
         Text("Type a number, or click a GPU.", "输入编号，或单击 GPU。"),
     ),
     "versus": Control(
@@ -204,8 +204,8 @@ SHORT_LABELS: dict[str, Text] = {
 """What a control is called on the button of a fix, where its label is long."""
 
 DP_KINDS: dict[str, Text] = {
-    "dp": Text("dp: who reads which samples", "dp：谁读取哪些样本"),
-    "dp-cp": Text("dp-cp: who reduces gradients together", "dp-cp：谁一起归约梯度"),
+    "dp": Text("dp: different samples", "dp：处理不同的样本"),
+    "dp-cp": Text("dp-cp: average gradients together", "dp-cp：一起平均梯度"),
 }
 
 VIEWS: dict[str, Text] = {

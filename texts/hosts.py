@@ -64,7 +64,7 @@ HOSTS_REFUSALS: dict[str, Text] = {
         "主机 {host} 有 {slots} 个槽位，其他主机有 {most} 个：此处要求各节点相同。",
     ),
     "host-without-rack": Text(
-        "Nothing says in which rack the host {host} stands ({count} of {hosts} hosts): say where, "
+        "Nothing says in which rack the host {host} stands ({count} of {hosts}): say where, "
         "or leave them out.",
         "没有说明主机 {host} 位于哪个机架（{hosts} 台中有 {count} 台）：请补充，或去掉这些主机。",
     ),
@@ -108,8 +108,7 @@ HOSTS_REMARKS: dict[str, Text] = {
         "{host} 出现了不止一次：按 Open MPI 的规则累加槽位。",
     ),
     "one-line-a-task": Text(
-        "{tasks} lines name {hosts} hosts: each line is the host of one rank, as in "
-        "SLURM_HOSTFILE.",
+        "Each line is the host of one rank, as in SLURM_HOSTFILE (lines: {tasks}, hosts: {hosts}).",
         "{tasks} 行共有 {hosts} 台主机：每行是一个 rank 所在的主机，如 SLURM_HOSTFILE。",
     ),
     "host-in-two": Text(

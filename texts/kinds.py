@@ -47,11 +47,10 @@ KINDS: dict[str, Kind] = {
         DP_TITLE,
         "DP",
         Text(
-            "Says who reads which samples: the ranks of one DP group read different samples, and "
-            "cp is not counted. When cp is 1 they also reduce their gradients together, once per "
-            "step; otherwise the dp-cp group does. "
+            "The ranks of one DP group process different samples; cp is not counted. When cp is 1 "
+            "they also average their gradients, once per step; otherwise the dp-cp group does. "
             "This is rare enough, and overlaps with backward well enough, to cross nodes.",
-            "决定谁读取哪些样本：同一个 DP 组的 rank 读取不同的样本，cp 不计入其中。"
+            "同一个 DP 组的 rank 处理不同的样本，cp 不计入其中。"
             "当 cp 为 1 时，它们还在每个训练步一起归约一次梯度；否则由 dp-cp 组完成。"
             "这种通信次数少，又能与反向计算重叠，可以跨节点。",
         ),
@@ -214,7 +213,7 @@ KINDS: dict[str, Kind] = {
         ),
     ),
     "pos-embd": Kind(
-        Text("Position embedding (POS-EMBD)", "位置嵌入（POS-EMBD）"),
+        Text("Position embedding (POS-EMBD)", "位置编码（POS-EMBD）"),
         "POS-EMBD",
         Text(
             "Holds the first stage of a pipeline, where learned position embeddings live: by "
@@ -222,8 +221,8 @@ KINDS: dict[str, Kind] = {
             "too, such as the first of a decoder; then their gradients are summed once per step. "
             "Like embd it is made from pipelines of the dense grid, and leaves all other ranks "
             "out.",
-            "包含一条流水线的首个阶段，可学习的位置嵌入就在那里：默认只有一个 rank，没有通信。"
-            "模型可以再加入另一个也有位置嵌入的阶段，例如解码器的首个阶段，"
+            "包含一条流水线的首个阶段，可学习位置编码就在那里：默认只有一个 rank，没有通信。"
+            "模型可以再加入另一个也有可学习位置编码的阶段，例如解码器的首个阶段，"
             "此时每个训练步把两处的梯度相加一次。与 embd 一样由稠密网格的流水线得到，"
             "不包含其他 rank。",
         ),
@@ -397,12 +396,12 @@ KINDS: dict[str, Kind] = {
         Text("Data parallel with GTP (GTP-DP)", "含 GTP 的数据并行（GTP-DP）"),
         "GTP-DP",
         Text(
-            "Says who reads which samples on the dense grid when gtp is above 1: the ranks of a "
-            "gtp group read different ones, so the batch is dealt out over gtp × dp. The dp "
+            "When gtp is above 1, the ranks of a gtp group process different samples on the dense "
+            "grid, so the batch is dealt out over gtp × dp. The dp "
             "group then holds only the copies of the same slices. It has little to send in a "
             "step, and no need of fast links.",
-            "当 gtp 大于 1 时，在稠密网格上决定谁读取哪些样本："
-            "同一个 gtp 组的 rank 读取不同的样本，所以 batch 按 gtp × dp 分配。"
+            "当 gtp 大于 1 时，在稠密网格上，"
+            "同一个 gtp 组的 rank 处理不同的样本，所以 batch 按 gtp × dp 分配。"
             "此时 dp 组只包含相同切片的各份副本。每个训练步几乎没有通信，不需要快速链路。",
         ),
     ),

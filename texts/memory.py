@@ -147,14 +147,19 @@ MEMORY_CONTROLS: dict[str, Control] = {
 MEMORY: dict[str, Text] = {
     "title": Text("Memory of each GPU", "每个 GPU 的显存"),
     "body": Text(
-        "What a rank holds at its worst moment: model states and activations, by pipeline stage. "
+        "Peak memory by pipeline stage: weights, gradients, optimizer states and activations. "
         "All ranks of a stage hold the same.",
-        "一个 rank 在最紧张时持有什么：按流水线阶段给出模型状态与激活。同一阶段的所有 rank 相同。",
+        "各流水线阶段的显存峰值：权重、梯度、优化器状态与激活值。同一阶段的所有 rank 相同。",
     ),
     "shape": Text("Shape of the model", "模型结构"),
     "verdict_fits": Text(
         "It fits: the fullest stage, PP {stage}, needs {total} of {capacity} ({share} %).",
         "放得下：最满的阶段 PP {stage} 需要 {total}，共有 {capacity}（{share} %）。",
+    ),
+    "verdict_unstated": Text(
+        "The published layout does not state {names}: what is taken for them here may differ from "
+        "the run, which did fit.",
+        "公开资料没有给出{names}：此处取默认值，可能与放得下的实际运行不同。",
     ),
     "verdict_over": Text(
         "It does not fit: PP {stage} needs {total}, which is {missing} more than the {capacity} of "
@@ -179,22 +184,20 @@ MEMORY: dict[str, Text] = {
     "parameters_line": Text("{name}: {total} B parameters", "{name}：{total} B（十亿）个参数"),
     "active": Text(", {active} B of them for each token", "，其中每个 token 用到 {active} B"),
     "note_default": Text(
-        "No model is chosen and the column names no layers or experts: {name} is shown.",
-        "未选择模型，左侧控件也没有层数或专家数：此处显示 {name}。",
+        "No model is chosen: {name} is shown. Choose one under Model and batch.",
+        "未选择模型：此处显示 {name}。可在“模型与批量”中选择。",
     ),
     "note_matched": Text(
-        "Taken for the layers or experts in the column: {name}. Choose another one there.",
-        "按左侧控件的层数或专家数取用：{name}。可在左侧另选。",
+        "{name} has these layers and experts. Choose another under Model and batch.",
+        "{name} 的层数和专家数与此相同。可在“模型与批量”中另选。",
     ),
     "note_unlike": Text(
-        "No published model here has the layers and experts of the column: {name} is taken, with "
-        "those.",
-        "此处没有与左侧控件的层数和专家数相同的已公开模型：取 {name}，并改用这些数值。",
+        "No published model here has these layers and experts: {name} is taken, with them.",
+        "没有层数和专家数与此相同的已公开模型：取 {name}，并改用这些数值。",
     ),
     "note_changed": Text(
-        "In place of the preset's: {changes}. What is typed in this view counts first, then the "
-        "column, then the preset.",
-        "替换预设的数值：{changes}。优先级：本视图中输入的，其次左侧控件，最后预设。",
+        "Changed from the published model: {changes}.",
+        "与公开模型不同之处：{changes}。",
     ),
     "note_padded": Text(
         "The vocabulary of {vocabulary} is padded to {rows} rows, a multiple of 128 × TP.",
@@ -253,7 +256,7 @@ MEMORY: dict[str, Text] = {
     "part_weights": Text("Weights", "权重"),
     "part_gradients": Text("Gradients", "梯度"),
     "part_optimizer": Text("Optimizer state", "优化器状态"),
-    "part_gathered": Text("Gathered layer", "聚集的一层"),
+    "part_gathered": Text("Gathered layer", "收集的一层"),
     "part_activations": Text("Activations", "激活"),
     "part_embedding": Text("Embedding's activations", "词嵌入的激活"),
     "part_output": Text("Output and logits", "输出与 logits"),
@@ -389,7 +392,7 @@ MEMORY: dict[str, Text] = {
     "moment_all_gather": Text("All-gather", "All-gather"),
     "moment_all_gather_body": Text(
         "The updated shares are gathered: every rank has all new weights.",
-        "聚集更新后的各份：每个 rank 都有全部新权重。",
+        "收集更新后的各份：每个 rank 都有全部新权重。",
     ),
     "moment_at_rest": Text("At rest", "静止时"),
     "moment_at_rest_body": Text(

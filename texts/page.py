@@ -8,36 +8,36 @@ from .pipeline import PIPELINE_PAGE
 from .shapes import Text
 
 HOW_TO_READ = Text(
-    "One cell is one GPU; its number is the global rank, counted from 0. A frame is a node: N0 at "
-    "the left means that its row starts with node 0. "
-    "Inside one panel, the same colour and the same small label, such as tp3, mean the same "
-    "process group; group indices count from 0 too. "
-    "Colours repeat after 10 groups, so the index decides, not the colour; where a cell is too "
-    "small to print it, pointing at the cell tells it. "
-    "A colour in one panel means nothing in another. "
-    "Hover over or focus a GPU to light up its group in every panel; click or tap to pin it, and "
-    "press Esc, or click it again, to let go.",
-    "一个格子是一个 GPU，上面的数字是从 0 开始的全局 rank。"
-    "一个外框是一个节点：左侧的 N0 表示该行从节点 0 开始。"
-    "在同一面板内，颜色相同且小标签（如 tp3）相同，表示属于同一个进程组；组的编号也从 0 开始。"
-    "超过 10 个组后颜色会重复，因此以编号为准，而不是颜色；格子太小印不下编号时，指向它即可看到。"
-    "一个面板中的颜色与另一个面板中的颜色无关。"
-    "悬停或聚焦一个 GPU，会在所有面板中点亮它所在的组；单击或轻触可固定，按 Esc 或再次单击取消。",
+    "The first picture is the job: a column is a replica of the model, a row a pipeline stage, a "
+    "frame in a replica one tp group, a number the global rank of a GPU, from 0. The chosen GPU "
+    "is dark; its groups are filled and joined in the colour of their kind, and a dashed line "
+    "marks where a node ends. "
+    "Below, each panel shows all groups of one kind on the nodes: the same colour and the same "
+    "small label, such as tp3, mean the same process group. Colours repeat after 10 groups, so the "
+    "label decides; a colour in one panel means nothing in another. "
+    "Point at a GPU, or move with the arrow keys, to see its groups in every picture; click or "
+    "press Enter to keep it, and press Esc to let go.",
+    "第一幅图是整个作业：每列是模型的一个副本，每行是一个流水线阶段，副本内的一个框是一个 tp 组，"
+    "数字是 GPU 从 0 开始的全局 rank。所选 GPU 为深色，它的各组用该种类的颜色填充并连线，"
+    "虚线标出节点边界。"
+    "下方每个面板在节点上画出一种组的全部：颜色相同且小标签（如 tp3）相同，即同一个进程组。"
+    "超过 10 个组后颜色会重复，以标签为准；一个面板中的颜色与另一个面板无关。"
+    "指向一个 GPU 或用方向键移动，可在所有图中看到它的组；单击或按回车固定，按 Esc 取消。",
 )
 
 HOW_TO_READ_LARGE = Text(
-    "Above 256 GPUs the main picture is the logical mesh: rows are pipeline stages, each in its "
-    "own shade of grey, and columns are data parallel replicas. "
-    "Inside a block, tp runs across and cp runs down. "
-    "Only the groups of one chosen rank are coloured, with one colour per kind. "
-    "The physical view below shows in the same colours where those GPUs are, with one tile per "
-    "node. Pictures that would be too long go on in the next band, and the labels say where.",
-    "超过 256 个 GPU 时，主图是逻辑网格：每行是一个流水线阶段，各用一种深浅的灰色；"
-    "每列是一个数据并行副本。"
-    "在每一块内，tp 横向排列，cp 纵向排列。"
-    "只有所选的那一个 rank 的各个组会着色，每种组一种颜色。"
-    "下方的物理视图用同样的颜色标出这些 GPU 的位置，每个节点一块。"
-    "太长的图会折到下一段，由标签注明各段的范围。",
+    "The first picture is the job: a cell is one GPU, a row of a band a pipeline stage, with the "
+    "replicas from left to right; inside a replica tp and cp come first. What does not fit beside "
+    "goes on in the next band, which is labelled again. "
+    "The ring is the chosen GPU, and only its groups are coloured, one colour a kind; few cells "
+    "among many are drawn larger. Where experts are spread in a way of their own, a second picture "
+    "shows their grid over the same GPUs. "
+    "The physical view below marks the same GPUs on their nodes, one tile a node.",
+    "第一幅图是整个作业：一个格子是一个 GPU，每段中的一行是一个流水线阶段，副本从左到右排列，"
+    "副本内先排 tp 和 cp。放不下的部分折到下一段，并重新标注。"
+    "圆圈是所选的 GPU，只有它的组着色，每种一色；数量很少的格子会画得大一些。"
+    "专家另有分布时，第二幅图在同样的 GPU 上画出专家网格。"
+    "下方的物理视图在节点上标出同样的 GPU，每个节点一块。",
 )
 
 PAGE: dict[str, Text] = {
@@ -192,7 +192,7 @@ PAGE: dict[str, Text] = {
         "每个全局 batch 中读取样本 {samples}：共 {count}。",
     ),
     "rank_batches": Text("micro-batch and global batch size", "micro-batch 和全局 batch 大小"),
-    "rank_give": Text("Give {what} under Model to see more.", "在“模型”中填写{what}可看到更多。"),
+    "rank_give": Text("Set {what} to see more.", "填写{what}可看到更多。"),
     "rank_neighbours": Text("Pipeline neighbours", "流水线相邻 rank"),
     "rank_ring": Text(
         "Before it rank {before}, after it rank {after}; the ends meet.",
@@ -315,7 +315,7 @@ PAGE: dict[str, Text] = {
     "still_shown": Text(
         "The picture still shows the last layout that works.", "图中仍是上一个可行的布局。"
     ),
-    "reading": Text("Reading (mostly in Chinese)", "延伸阅读"),
+    "reading": Text("Further reading", "延伸阅读"),
     "how_to_read": Text("How to read the picture", "如何看图"),
     "logical": Text("Logical mesh", "逻辑网格"),
     "physical": Text("Physical view: one tile per node", "物理视图：每个节点一块"),

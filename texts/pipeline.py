@@ -264,15 +264,15 @@ PIPELINE_PAGE: dict[str, Text] = {
     "pipeline_idle_span": Text(
         "Idle between a rank's first and last op, at most", "rank 首末操作之间的空闲，至多"
     ),
-    "pipeline_closed": Text("Closed form", "闭式"),
+    "pipeline_closed": Text("Closed form", "闭式解"),
     "pipeline_closed_step": Text("idle of a rank", "rank 的空闲"),
     "pipeline_closed_most": Text("the most idle of a rank", "rank 的最大空闲"),
     "pipeline_closed_span": Text("idle between first and last op", "首末操作之间的空闲"),
-    "pipeline_closed_none": Text("none is published", "没有公开的闭式"),
+    "pipeline_closed_none": Text("none is published", "没有公开的闭式解"),
     "pipeline_closed_agrees": Text("as simulated", "与模拟一致"),
     "pipeline_closed_differs": Text(
         "simulated: {value}. It holds for equal stages and free messages{condition}.",
-        "模拟值：{value}。闭式成立的条件：各阶段相同、消息不费时{condition}。",
+        "模拟值：{value}。闭式解成立的条件：各阶段相同、消息不费时{condition}。",
     ),
     "pipeline_peak": Text(
         "Peak activations, in micro-batches of a rank's layers",
@@ -298,8 +298,8 @@ PIPELINE_PAGE: dict[str, Text] = {
         "阶段在整个模型中连续编号，层从 0 数起。E 为嵌入，L 为输出层和损失，m 为多 token 预测。",
     ),
     "pipeline_layers_give": Text(
-        "Give the number of layers in the column to see them here.",
-        "在左侧控件中填写层数后，这里会显示各层。",
+        "Set the number of layers to see them here.",
+        "填写层数后，这里会显示各层。",
     ),
     "pipeline_chunk": Text("Chunk {chunk}", "模型块 {chunk}"),
     "pipeline_direction": Text("Direction {chunk}", "方向 {chunk}"),

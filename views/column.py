@@ -370,7 +370,7 @@ def world_of(state: State) -> int | None:
 def source_html(state: State, language: str) -> str:
     """Where a published layout comes from, and what of it is derived; nothing for another one."""
     name = state.preset
-    if not isinstance(name, str) or name not in PRESETS or not is_still(name, state):
+    if not is_still(name, state):
         return ""
     preset = PRESETS[name]
     source = escape("; ".join(preset.source))
@@ -390,8 +390,10 @@ def source_html(state: State, language: str) -> str:
 OF_GROUPS = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp", "framework")
 
 
-def is_still(preset: str, state: State) -> bool:
-    """Whether a state still asks for the published layout, whatever is shown of it."""
+def is_still(preset: Any, state: State) -> bool:
+    """Whether a state still asks for this published layout, whatever is shown of it."""
+    if not isinstance(preset, str) or preset not in PRESETS:
+        return False
     published = from_preset(preset)
     return all(
         as_text(getattr(state, name)) == as_text(getattr(published, name)) for name in OF_GROUPS

@@ -7,7 +7,7 @@ from dataclasses import replace
 from html import escape
 from typing import Any
 
-from descriptions import MEMORY
+from descriptions import MEMORY, PAGE
 from groups import LayoutError
 from training.memory.per_stage import StageMemory, largest
 from training.model import BIASES
@@ -37,6 +37,7 @@ from ..base.problems import problem_html
 from ..base.state import State, is_empty
 from ..base.trained import Trained
 from ..base.words import intro
+from ..column import is_still
 from ..groups.view import framed
 from .bars import bars_html, gib, millions
 from .grid import grid_html
@@ -154,6 +155,15 @@ def _change(name: str, value: Any, language: str) -> str:
     )
 
 
+def _unstated(state: State, language: str) -> str:
+    """What a published layout leaves open, where it does not fit with what is taken for it."""
+    names = [name for name in ("recompute", "zero", "cluster") if is_empty(getattr(state, name))]
+    if not names or not is_still(state.preset, state):
+        return ""
+    labels = PAGE["and_list"][language].join(control_label(name, language) for name in names)
+    return f"<p>{escape(MEMORY['verdict_unstated'][language].format(names=labels))}</p>"
+
+
 def _verdict(context: Context, stages: Sequence[StageMemory]) -> str:
     trained, language = context.trained, context.language
     most = largest(tuple(stages))
@@ -174,6 +184,7 @@ def _verdict(context: Context, stages: Sequence[StageMemory]) -> str:
     then = MEMORY["ways" if fixes else "way_none"][language]
     return (
         f'<div class="memory-verdict over" role="status"><p>{escape(words)}</p>'
+        f"{_unstated(context.state, language)}"
         f'<p class="fixes"><span>{escape(then)}</span>{buttons}</p></div>'
     )
 

@@ -164,18 +164,21 @@ def _notes(schedule: Asked, stages: tuple[Stage, ...] | None, state: State, lang
     notes = []
     if stages is None:
         if is_empty(state.layers):
-            notes.append(PAGE["pipeline_layers_give"][language])
+            words = escape(PAGE["pipeline_layers_give"][language])
+            lead = 'type="button" class="opener" data-leads="field-layers"'
+            notes.append(f"<button {lead}>{words}</button>")
     else:
         counts = counts_of(stages, state)
         if min(counts) != max(counts):
             text = PAGE["pipeline_uneven"][language]
-            notes.append(text.format(least=min(counts), most=max(counts)))
+            notes.append(escape(text.format(least=min(counts), most=max(counts))))
         empty = [number for number, stage in enumerate(stages) if not stage.layers]
         if empty:
-            notes.append(PAGE["pipeline_empties"][language].format(stages=ranges_text(empty)))
+            text = PAGE["pipeline_empties"][language]
+            notes.append(escape(text.format(stages=ranges_text(empty))))
     if schedule.rule.way == "both ways":
-        notes.append(PAGE["pipeline_copies"][language])
-    return "".join(f'<p class="pipeline-note">{escape(note)}</p>' for note in notes)
+        notes.append(escape(PAGE["pipeline_copies"][language]))
+    return "".join(f'<p class="pipeline-note">{note}</p>' for note in notes)
 
 
 def _letters(names: list[str]) -> str:

@@ -74,7 +74,8 @@ def _facts(layout: Layout, state: State, rank: int, language: str) -> list[tuple
         local=int(local_rank(rank, layout.gpus_per_node)),
     )
     found = [("rank_place", escape(place)), ("dense_grid", _code(at))]
-    if layout.expert is not None:
+    has_experts = layout.has_experts or not is_empty(state.experts)
+    if layout.expert is not None and has_experts:
         found.append(("expert_grid", _code(coordinates(layout.expert, rank))))
     found.append(("rank_stage", _said(lambda: _stage(layout, state, at, language), language)))
     if at["cp"] or layout.mesh.size("cp") > 1:
@@ -83,7 +84,7 @@ def _facts(layout: Layout, state: State, rank: int, language: str) -> list[tuple
             chunks=" + ".join(map(str, sequence_chunks(cp, at["cp"]))), total=2 * cp
         )
         found.append(("rank_chunks", escape(text)))
-    if layout.expert is not None:
+    if has_experts and layout.expert is not None:
         experts = _said(lambda: _experts(layout, state, rank, language), language)
         found.append(("rank_experts", experts))
     found.append(("rank_samples", _said(lambda: _samples(layout, state, at, language), language)))
@@ -94,7 +95,7 @@ def _facts(layout: Layout, state: State, rank: int, language: str) -> list[tuple
 def _said(say: Callable[[], str], language: str) -> str:
     """A line of the card; a number of the model that does not fit is refused in its place."""
     try:
-        return escape(say())
+        return say()
     except LayoutError as error:
         return _refused(error, language)
 
@@ -103,7 +104,7 @@ def _stage(layout: Layout, state: State, at: dict[str, int], language: str) -> s
     pp = layout.mesh.size("pp")
     text = PAGE["rank_stage_of"][language].format(stage=at["pp"], stages=pp)
     if is_empty(state.layers):
-        return text + " " + PAGE["rank_give"][language].format(what=PAGE["rank_layers"][language])
+        return _asking(text, "layers", "layers", language)
     vpp = None if is_empty(state.vpp) else parse_number(state.vpp)
     chunks = layers_by_stage(state, pp, vpp)[at["pp"]]
     shown = [
@@ -113,7 +114,7 @@ def _stage(layout: Layout, state: State, at: dict[str, int], language: str) -> s
     held = [PAGE["rank_embedding"][language]] if at["pp"] == 0 else []
     held += [PAGE["rank_output"][language]] if at["pp"] == pp - 1 else []
     more = "".join(f" {one}" for one in held)
-    return f"{text} {PAGE[words][language].format(layers='; '.join(shown))}{more}"
+    return escape(f"{text} {PAGE[words][language].format(layers='; '.join(shown))}{more}")
 
 
 def _experts(layout: Layout, state: State, rank: int, language: str) -> str:
@@ -122,7 +123,7 @@ def _experts(layout: Layout, state: State, rank: int, language: str) -> str:
     ep = layout.expert.size("ep")
     if is_empty(state.experts):
         text = PAGE["rank_expert_place"][language].format(place=at["ep"], ep=ep)
-        return text + " " + PAGE["rank_give"][language].format(what=PAGE["rank_num"][language])
+        return _asking(text, "num", "experts", language)
     held = local_experts(parse_number(state.experts), ep, at["ep"])
     text = PAGE["rank_experts_of"][language].format(
         experts=ranges_text(list(held)), total=state.experts
@@ -131,7 +132,7 @@ def _experts(layout: Layout, state: State, rank: int, language: str) -> str:
         text += " " + PAGE["rank_expert_slice"][language].format(
             slice=at["etp"], etp=layout.expert.size("etp")
         )
-    return text
+    return escape(text)
 
 
 def _samples(layout: Layout, state: State, at: dict[str, int], language: str) -> str:
@@ -139,16 +140,25 @@ def _samples(layout: Layout, state: State, at: dict[str, int], language: str) ->
     text = PAGE["rank_reads"][language].format(place=at["dp"], dp=dp)
     batch = batch_of(layout, state)
     if not batch.is_given:
-        what = PAGE["rank_batches"][language]
-        return text + " " + PAGE["rank_give"][language].format(what=what)
+        return _asking(text, "batches", "global_batch", language)
     read = samples_of(dp, at["dp"], batch.micro_batch, batch.global_batch)
     shown = ", ".join(
         str(one.start) if len(one) == 1 else f"{one.start}-{one.stop - 1}"
         for one in (read[i] for i in range(min(SAMPLES, len(read))))
     )
     more = ", …" if len(read) > SAMPLES else ""
-    return f"{text} " + PAGE["rank_samples_of"][language].format(
+    told = PAGE["rank_samples_of"][language].format(
         samples=shown + more, count=counted(len(read), "microbatch", language)
+    )
+    return escape(f"{text} {told}")
+
+
+def _asking(text: str, what: str, field: str, language: str) -> str:
+    """A line of the card, and the way to the input that would say more."""
+    words = PAGE["rank_give"][language].format(what=PAGE[f"rank_{what}"][language])
+    return (
+        f'{escape(text)} <button type="button" class="opener" data-leads="field-{field}">'
+        f"{escape(words)}</button>"
     )
 
 
