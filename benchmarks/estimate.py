@@ -13,7 +13,7 @@ from time import perf_counter
 
 import numpy as np
 
-from training.estimate.errors import Answered, Figures, answered, error_table, figures
+from training.estimate.errors import Answered, ErrorFigures, answered, error_table, figures
 from training.estimate.runs import DATA, is_nanotron, runs
 
 from .page_client import Servers
@@ -22,7 +22,7 @@ from .timing import Table
 STEPS = ("step", "step90")
 HEAD = ("runs of", "n", "step", "p90", "bias", "cover", "high/low", "order", "regret", "memory")
 
-GOALS: dict[str, tuple[str, Callable[[Figures, Figures, Figures], bool]]] = {
+GOALS: dict[str, tuple[str, Callable[[ErrorFigures, ErrorFigures, ErrorFigures], bool]]] = {
     "step <= 12 %": ("step", lambda own, book, every: own.step <= 0.12),
     "p90 <= 30 %": ("step90", lambda own, book, every: own.step90 <= 0.30),
     "cover 85 to 97 %": ("cover", lambda own, book, every: 0.85 <= own.cover <= 0.97),
@@ -70,7 +70,7 @@ def run(quick: bool, servers: Servers) -> Iterator[Table | str]:
     )
 
 
-def parts_of(asked: Sequence[Answered]) -> tuple[Figures, Figures, Figures]:
+def parts_of(asked: Sequence[Answered]) -> tuple[ErrorFigures, ErrorFigures, ErrorFigures]:
     """The figures outside the Playbook, of it, and of all."""
     book = [is_nanotron(one.run) for one in asked]
     return (
@@ -97,7 +97,7 @@ def _number(value: float) -> str:
     return "–" if math.isnan(value) else f"{value:.2f}"
 
 
-def _row(name: str, one: Figures) -> tuple[str, ...]:
+def _row(name: str, one: ErrorFigures) -> tuple[str, ...]:
     return (
         *(name, str(one.runs), _percent(one.step, 1), _percent(one.step90), _number(one.bias)),
         *(_percent(one.cover), _number(one.wide), _number(one.order), _percent(one.regret, 1)),

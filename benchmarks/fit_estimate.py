@@ -27,7 +27,7 @@ from training.estimate.constants import FAMILIES, constants_of, fitted
 from training.estimate.errors import answered
 from training.estimate.memory import fit_of
 from training.estimate.request import Request, request_of
-from training.estimate.runs import DATA, Run, is_nanotron, runs
+from training.estimate.runs import DATA, MeasuredRun, is_nanotron, runs
 from training.estimate.seconds import decided, stall_seconds, step_seconds
 from training.estimate.work import Work, work_of
 
@@ -98,7 +98,7 @@ UNSURE = {"M-LM table A100": 0.6, "M-LM table H100": 0.6}
 
 @dataclass(frozen=True)
 class Case:
-    run: Run
+    run: MeasuredRun
     asked: Request
     work: Work
     seconds: float
@@ -111,7 +111,7 @@ class Case:
 Constants = dict[str, float]
 
 
-def cases(wanted: Callable[[Run], bool] = lambda run: True) -> list[Case]:
+def cases(wanted: Callable[[MeasuredRun], bool] = lambda run: True) -> list[Case]:
     """The runs that ran and have a step time."""
     found = []
     for run in runs():
@@ -190,7 +190,7 @@ def fit_shared(several: Sequence[Case], steps: int = 12) -> tuple[Constants, dic
     return _constants(dict(zip(names, moved)), families)
 
 
-def _weight(run: Run, number: int) -> float:
+def _weight(run: MeasuredRun, number: int) -> float:
     sure = 1.0 if run.counts else UNSURE.get(run.group, 0.25)
     return sure / number**0.7
 
@@ -258,7 +258,7 @@ def _stalled(one: Case, constants: Constants) -> bool:
     return one.seconds - plain > 0.55 * each * slots
 
 
-def held_out(several: Sequence[Case], key: Callable[[Run], str]) -> np.ndarray:
+def held_out(several: Sequence[Case], key: Callable[[MeasuredRun], str]) -> np.ndarray:
     """log(estimated / measured) with each key's runs left out of the fit in turn."""
     found = np.zeros(len(several))
     for name in sorted({key(one.run) for one in several}):
@@ -293,7 +293,7 @@ def _by_family(shared: Constants, own: Mapping[str, Constants]) -> Callable[[Cas
     return lambda one: merged[one.family]
 
 
-def kind_of(run: Run) -> str:
+def kind_of(run: MeasuredRun) -> str:
     """The kind of source: Bridge's releases are one, MosaicML's tables are one."""
     return run.group if run.group.startswith(("M-LM", "NeMo")) else run.group.split()[0]
 

@@ -15,7 +15,7 @@ from groups.megatron.parallel_state import groupings
 from training.clusters import CLUSTERS
 from training.memory.per_stage import Training
 from training.models import MODELS
-from training.search import Job, search
+from training.search import SearchJob, search
 from training.traffic.matrix import matrix
 from training.traffic.per_step import traffic
 
@@ -48,7 +48,7 @@ def _row(
 ) -> tuple[str, ...]:
     machine = CLUSTERS[cluster]
     model = replace(MODELS[name].model, sequence=tokens)
-    job = Job(model, Training(), batch, world, per_node, machine, machine.memory)
+    job = SearchJob(model, Training(), batch, world, per_node, machine, machine.memory)
     found = search(job)
     best = found.best[0]
     sizes = {axis: best.sizes[axis] for axis in ("tp", "cp", "pp", "ep", "etp")}

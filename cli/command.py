@@ -2,8 +2,8 @@
 
     python -m groups --nodes 2 --tp 2 --pp 2 dp tp
 
-A command takes the layout from what is `Asked` (options, a preset or launch flags) and yields what
-it prints in parts. What goes wrong is one line: a LayoutError with its cures as options, or a
+A command takes the layout from a `CommandLine` (options, a preset or launch flags) and yields what
+it prints in parts. What goes wrong is one line: a LayoutError with its fixes as options, or a
 `CommandError`.
 """
 
@@ -37,10 +37,10 @@ from groups.mesh import MAX_RANKS, whole_number
 from groups.placement import Placement, local_rank, node_of, nodes_spanned
 from groups.presets import PRESETS
 from groups.ranks import coordinates, require_rank
-from groups.sharing import Shared, shared_groups
+from groups.sharing import SharedGroups, shared_groups
 
 from .hosts import order, slow_ranks
-from .inputs import Asked, checked, number_of
+from .inputs import CommandLine, checked, number_of
 from .options import PROGRAM, CommandError, one_line, options_parser, sentence
 
 LIMIT = 8 * budget.LIMIT
@@ -63,7 +63,7 @@ def run(argv: Sequence[str], stdin: TextIO, stdout: TextIO, stderr: TextIO) -> i
             return 0
         options = parser.parse_intermixed_args(argv)
         command, words = _command(options.words)
-        asked = Asked(options, words, stdin)
+        asked = CommandLine(options, words, stdin)
         with within(LIMIT):
             parts = COMMANDS[command](asked)
             first = next(parts, "")  # what can be refused is refused before anything is written
@@ -83,13 +83,13 @@ def _command(words: Sequence[str]) -> tuple[str, list[str]]:
     return "groups", list(words)
 
 
-def _groups(asked: Asked) -> Iterator[str]:
+def _groups(asked: CommandLine) -> Iterator[str]:
     layout = _with_names(asked)
     parts = {"json": groups_json_parts, "csv": groups_csv_parts, "text": groups_text_parts}
     return parts[asked.format](layout, asked.names)
 
 
-def _with_names(asked: Asked) -> Layout:
+def _with_names(asked: CommandLine) -> Layout:
     """The layout; a remark where a name of Megatron's is used for other groups by the framework."""
     layout = asked.layout()
     every = groups_by_name(layout)
@@ -101,7 +101,7 @@ def _with_names(asked: Asked) -> Layout:
     return layout
 
 
-def _ranks(asked: Asked) -> Iterator[str]:
+def _ranks(asked: CommandLine) -> Iterator[str]:
     layout = _with_names(asked)
     placement = asked.placement(layout)
     if asked.format == "text":
@@ -126,7 +126,7 @@ def _ranks_text(layout: Layout, names: Iterable[str], placement: Placement | Non
         yield "  ".join(text.rjust(width) for text, width in zip(texts, widths)) + "\n"
 
 
-def _rank(asked: Asked) -> Iterator[str]:
+def _rank(asked: CommandLine) -> Iterator[str]:
     if len(asked.words) != 1:
         raise CommandError("rank takes one rank, such as rank 5")
     layout = asked.layout()
@@ -169,7 +169,7 @@ def _rank(asked: Asked) -> Iterator[str]:
     ).printed(asked.format)
 
 
-def _share(asked: Asked) -> Iterator[str]:
+def _share(asked: CommandLine) -> Iterator[str]:
     if not asked.words:
         raise CommandError("share takes ranks, such as share 3,11 or share 16-23, or - for a log")
     layout = asked.layout()
@@ -213,7 +213,7 @@ def _log_fields(log: Log, account: list[str]) -> dict[str, Any]:
 
 
 def _shared_rows(
-    asked: Asked, layout: Layout, together: Iterable[Shared]
+    asked: CommandLine, layout: Layout, together: Iterable[SharedGroups]
 ) -> tuple[list[str], list[list[Any]]]:
     """Columns and rows; in text, an index that all names of a group have stands once."""
     placement = asked.placement(layout)
@@ -231,7 +231,7 @@ def _shared_rows(
     return ["names", "indices", "size", "nodes_spanned", *named, "ranks"], rows
 
 
-def _audit(asked: Asked) -> Iterator[str]:
+def _audit(asked: CommandLine) -> Iterator[str]:
     layout = _with_names(asked)
     domains = _domains(asked, layout)
     placement = asked.placement(layout)
@@ -252,7 +252,7 @@ def _audit(asked: Asked) -> Iterator[str]:
     return Table("audit", columns, rows, layout=layout).printed(asked.format)
 
 
-def _domains(asked: Asked, layout: Layout) -> list[int]:
+def _domains(asked: CommandLine, layout: Layout) -> list[int]:
     """The sizes of domains that are asked for; else a node and those that the world fills."""
     if asked.options.domains is None:
         usual = (size for size in DOMAINS if size <= layout.world_size)
@@ -278,7 +278,7 @@ def _crossing(one: Span) -> str:
     return f"{one.crossing} ({one.most}){' !' if one.is_slow else ''}"
 
 
-def _layout(asked: Asked) -> Iterator[str]:
+def _layout(asked: CommandLine) -> Iterator[str]:
     _refuse_words(asked)
     layout = asked.layout()
     job, grids = layout.stated_job, meshes(layout)
@@ -293,7 +293,7 @@ def _layout(asked: Asked) -> Iterator[str]:
     return Table("layout", columns, table, layout=layout).printed(asked.format)
 
 
-def _emit(asked: Asked) -> Iterator[str]:
+def _emit(asked: CommandLine) -> Iterator[str]:
     from formats.launch.args import TARGETS, emit
 
     _text_only(asked, "emit")
@@ -305,12 +305,12 @@ def _emit(asked: Asked) -> Iterator[str]:
     yield emit(job, model, asked.words[0] if asked.words else likely).rstrip("\n") + "\n"
 
 
-def _text_only(asked: Asked, command: str) -> None:
+def _text_only(asked: CommandLine, command: str) -> None:
     if asked.format != "text":
         raise CommandError(f"{command} prints text only")
 
 
-def _check(asked: Asked) -> Iterator[str]:
+def _check(asked: CommandLine) -> Iterator[str]:
     if len(asked.words) != 1:
         raise CommandError("check takes one file, or - for standard input")
     _text_only(asked, "check")
@@ -319,7 +319,7 @@ def _check(asked: Asked) -> Iterator[str]:
     yield f"{what}: {document['world_size']} ranks\n"
 
 
-def _presets(asked: Asked) -> Iterator[str]:
+def _presets(asked: CommandLine) -> Iterator[str]:
     columns = ["nodes", "gpus_per_node", "tp", "cp", "dp", "pp", "ep", "etp", "framework", "name"]
     rows = [
         [key, *(getattr(preset, column) for column in columns)] for key, preset in PRESETS.items()
@@ -327,7 +327,7 @@ def _presets(asked: Asked) -> Iterator[str]:
     return _found("presets", asked, ["id", *columns], rows)
 
 
-def _frameworks(asked: Asked) -> Iterator[str]:
+def _frameworks(asked: CommandLine) -> Iterator[str]:
     columns = ["id", "order", "axes", "expert_axes", "basis", "name"]
     rows = [
         [
@@ -344,7 +344,7 @@ def _frameworks(asked: Asked) -> Iterator[str]:
 
 
 def _found(
-    title: str, asked: Asked, columns: Sequence[str], rows: Iterable[Sequence[Any]]
+    title: str, asked: CommandLine, columns: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> Iterator[str]:
     """The rows that have all the words, in any case."""
     words = [word.lower() for word in asked.words]
@@ -352,12 +352,12 @@ def _found(
     return Table(title, columns, found).printed(asked.format)
 
 
-def _refuse_words(asked: Asked) -> None:
+def _refuse_words(asked: CommandLine) -> None:
     if asked.words:
         raise CommandError(f"{quoted(asked.words[0])} says nothing to this command")
 
 
-COMMANDS: dict[str, Callable[[Asked], Iterator[str]]] = {
+COMMANDS: dict[str, Callable[[CommandLine], Iterator[str]]] = {
     "groups": _groups,
     "ranks": _ranks,
     "rank": _rank,

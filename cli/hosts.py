@@ -9,11 +9,11 @@ from typing import Any
 from formats.documents.tables import Table
 from groups.errors import LayoutError, not_a_choice
 
-from .inputs import Asked, checked
+from .inputs import CommandLine, checked
 from .options import CommandError
 
 
-def order(asked: Asked) -> Iterator[str]:
+def order(asked: CommandLine) -> Iterator[str]:
     """The better order of the machines of --hosts for the layout: for a launcher, or explained."""
     from formats.hosts.better import better_order
     from formats.hosts.distribution import even_slots
@@ -51,7 +51,7 @@ def order(asked: Asked) -> Iterator[str]:
     return _explained(found).printed(asked.format)
 
 
-def slow_ranks(asked: Asked) -> Iterator[str]:
+def slow_ranks(asked: CommandLine) -> Iterator[str]:
     """The ranks, groups and stages whose measured numbers stand out."""
     from formats.measurements import read_measurements, slow
 

@@ -21,7 +21,7 @@ from .options import FIELDS, OF_MATHS, PROGRAM, SIZES, CommandError
 
 
 @dataclass
-class Asked:
+class CommandLine:
     """A command line that was understood, and the layout that it asks for."""
 
     options: argparse.Namespace
@@ -122,7 +122,7 @@ def checked(job: Job) -> Layout:
     try:
         return _layout_of(job)
     except LayoutError as error:
-        raise error.but(alternatives=_working(job, error.alternatives)) from None
+        raise error.replace(alternatives=_working(job, error.alternatives)) from None
 
 
 def _layout_of(job: Job) -> Layout:

@@ -55,17 +55,17 @@ def job_from_flags(
         names = ", ".join(one.name for one in parsed.runs)
         raise CommandError(f"{file} holds {len(parsed.runs)} runs: give --run, one of {names}")
     if asked:
-        cure = f" Give {' and '.join(map(option, asked))}."
+        fix = f" Give {' and '.join(map(option, asked))}."
         notes = (*parsed.problems, *parsed.unresolved)
         where = [_placed(file, item) for item in notes if item.sets in ("", *asked)]
         what = where[0] if where else f"{file} does not say {', '.join(asked)}."
-        raise CommandError(what + cure)
+        raise CommandError(what + fix)
     for item in (*parsed.problems, *parsed.unresolved):
         open_fields = [name for name in _fields_of(item) if name not in said]
         is_broken = not item.sets and item in parsed.problems
         if (open_fields or is_broken) and item.code not in SETTLED:
-            cure = f" Give {' and '.join(map(option, open_fields))}." if open_fields else ""
-            raise CommandError(_placed(file, item) + cure)
+            fix = f" Give {' and '.join(map(option, open_fields))}." if open_fields else ""
+            raise CommandError(_placed(file, item) + fix)
         if item.sets not in given:
             remarks.append(_placed(file, item))
     remarks += [_placed(file, item) for item in parsed.ignored if item.code == "not-drawn"]

@@ -151,15 +151,15 @@ def sentence(error: Exception) -> str:
     what = error.what
     for name, own in OF_MATHS.items():
         what = what.replace(name, own)
-    cures = [_cure(alternative) for alternative in error.alternatives]
-    if cures:
-        what += f"; try {' or '.join(cures)}"
+    fixes = [_fix(alternative) for alternative in error.alternatives]
+    if fixes:
+        what += f"; try {' or '.join(fixes)}"
     elif error.why:
         what += f": {error.why}"
     return what + (f" (Megatron: {error.quote})" if error.quote else "")
 
 
-def _cure(alternative: Mapping[str, Any]) -> str:
+def _fix(alternative: Mapping[str, Any]) -> str:
     """An alternative as the options to give: ``--tp 2 --pp 4``."""
     if "group" in alternative:
         return str(alternative["group"])

@@ -1,4 +1,4 @@
-"""The nearest sizes that fit: the cure in a refusal, computed and never canned."""
+"""The nearest sizes that fit: the fix in a refusal, computed and never canned."""
 
 from __future__ import annotations
 

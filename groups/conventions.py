@@ -158,7 +158,7 @@ def _fill(world: int, axes: Sequence[OwnAxis], sizes: Mapping[str, int], remains
     try:
         world = whole_number(world, "world", maximum=MAX_RANKS)
     except LayoutError as error:
-        raise error.but(alternatives=()) from None
+        raise error.replace(alternatives=()) from None
     given = {name: sizes.get(name, 1) for name in names if name != free}
     whole = _whole(world, given, exactly=free is None)
     product = math.prod(whole.values())
@@ -181,7 +181,7 @@ def _whole(world: int, given: Mapping[str, int], *, exactly: bool) -> dict[str, 
             found[name] = world if isinstance(size, Integral) and size > world else 1
     for refusal in refusals.values():
         near = nearest_fits(world, found, change=refusals, exactly=exactly)
-        raise refusal.but(alternatives=near)
+        raise refusal.replace(alternatives=near)
     return found
 
 

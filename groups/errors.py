@@ -56,10 +56,11 @@ class LayoutError(ValueError):
         parts = {part: getattr(self, part) for part in PARTS}
         return partial(LayoutError, self.code, self.what, **parts), ()
 
-    def but(self, **changes: object) -> LayoutError:
+    def replace(self, **changes: object) -> LayoutError:
         """The same refusal with some of its parts changed.
 
-        >>> str(LayoutError("does-not-divide", "tp 3 does not fit").but(alternatives=[{"tp": 2}]))
+        >>> refusal = LayoutError("does-not-divide", "tp 3 does not fit")
+        >>> str(refusal.replace(alternatives=[{"tp": 2}]))
         'tp 3 does not fit; try tp 2'
         """
         kept = {part: getattr(self, part) for part in PARTS}
@@ -75,7 +76,7 @@ class LayoutError(ValueError):
         facts = dict(self.facts)
         if "control" in facts:
             facts["control"] = names.get(str(facts["control"]), facts["control"])
-        return self.but(
+        return self.replace(
             control=names.get(self.control or "", self.control),
             alternatives=[
                 {names.get(name, name): value for name, value in one.items()}
@@ -87,8 +88,8 @@ class LayoutError(ValueError):
     @property
     def sentence(self) -> str:
         """What is wrong, and the alternatives if there are any."""
-        cures = [alternative_text(a) for a in self.alternatives]
-        return self.what + (f"; try {_either(cures)}" if cures else "")
+        fixes = [alternative_text(a) for a in self.alternatives]
+        return self.what + (f"; try {_either(fixes)}" if fixes else "")
 
 
 def not_a_choice(

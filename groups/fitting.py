@@ -1,4 +1,4 @@
-"""A mesh from a world size and some sizes: dp is what remains, or a refusal with its cure."""
+"""A mesh from a world size and some sizes: dp is what remains, or a refusal with its fix."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class _Request:
             n: _near(size, self.world) if n in refusals else size for n, size in self.sizes.items()
         }
         first = next(iter(refusals.values()))
-        raise first.but(alternatives=self.alternatives(near, change=refusals))
+        raise first.replace(alternatives=self.alternatives(near, change=refusals))
 
     def _does_not_divide(self, sizes: dict[str, int], product: int) -> LayoutError:
         shown = {name: sizes[name] for name in _spoken_order(sizes)}
@@ -122,18 +122,18 @@ class _Request:
     def _refuse_other_dp(self, product: int, remaining: int) -> None:
         if self.dp is None:
             return
-        cure = [{"dp": remaining}]
+        fix = [{"dp": remaining}]
         try:
             same = whole_number(self.dp, "dp") == remaining
         except LayoutError as error:
-            raise error.but(alternatives=cure) from None
+            raise error.replace(alternatives=fix) from None
         if not same:
             raise LayoutError(
                 "dp-does-not-fit",
                 f"dp {quoted(self.dp)} is not what remains: {self.world} / {product} = {remaining}",
                 why="dp is always derived from the world size and the other sizes",
                 control="dp",
-                alternatives=cure,
+                alternatives=fix,
                 facts={
                     "dp": quoted(self.dp),
                     "world": self.world,
@@ -154,7 +154,7 @@ def _world(world: object, sizes: Mapping[str, object]) -> int:
             unit = MAX_RANKS + 1
         nearest = unit if error.alternatives == ({"world": 1},) else MAX_RANKS // unit * unit
         works = error.alternatives and unit <= MAX_RANKS
-        raise error.but(alternatives=[{"world": nearest}] if works else ()) from None
+        raise error.replace(alternatives=[{"world": nearest}] if works else ()) from None
 
 
 def _near(size: object, world: int) -> float:

@@ -69,7 +69,7 @@ class Job:
             try:
                 return self._with_experts(world, self._fixed_etp(convention), convention.order)
             except LayoutError as error:
-                raise error.but(quote="") from None  # it is Megatron's message, not theirs
+                raise error.replace(quote="") from None  # it is Megatron's message, not theirs
         names = [name for name in convention.order.split("-") if name != "ep"]
         names += [name for name in ("tp", "cp", "dp", "pp") if name not in names]
         del sizes["ep"]

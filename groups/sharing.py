@@ -22,7 +22,7 @@ _PART = re.compile(r"([0-9]{1,9})(?:\s*(?:-|–|\.\.)\s*([0-9]{1,9}))?", re.ASCI
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedGroups:
     """One group that has all the ranks asked about; ``names`` are all names of this very group."""
 
     names: tuple[str, ...]
@@ -31,7 +31,7 @@ class Shared:
 
 
 @dataclass(frozen=True)
-class Split:
+class SplitGroups:
     """A name under which the ranks asked about fall into several groups, or some into none."""
 
     name: str
@@ -79,7 +79,7 @@ def require_ranks(last: int, world_size: int) -> None:
 
 def shared_groups(
     groupings: Iterable[Grouping], ranks: Sequence[int]
-) -> tuple[list[Shared], list[Split]]:
+) -> tuple[list[SharedGroups], list[SplitGroups]]:
     """Groups that have all of ``ranks``, smallest first; and the names under which they part.
 
     >>> from groups import parse_mesh
@@ -100,9 +100,9 @@ def shared_groups(
             members = tuple(grouping.members(ranks[0]).tolist())
             found.setdefault(members, []).append((grouping.name, groups.pop()))
         else:
-            apart.append(Split(grouping.name, len(groups), indices.count(None)))
+            apart.append(SplitGroups(grouping.name, len(groups), indices.count(None)))
     together = [
-        Shared(tuple(name for name, _ in names), tuple(index for _, index in names), members)
+        SharedGroups(tuple(name for name, _ in names), tuple(index for _, index in names), members)
         for members, names in found.items()
     ]
     return sorted(together, key=lambda one: len(one.ranks)), apart

@@ -22,7 +22,7 @@ from browser import (
 
 from descriptions import CONTROLS, MEMORY, OPERATION_TEXTS, PAGE, TRAFFIC
 from training.memory.per_stage import largest, memory_per_stage
-from training.search import search, worked_out
+from training.search import evaluate, search
 from training.traffic.matrix import matrix
 from training.traffic.per_step import exposed_by_kind
 from views.base.resolve import resolve
@@ -205,7 +205,7 @@ def test_a_better_layout_is_opened_in_one_click_and_compared_with_the_one_before
     sides = []
     for state in (start, opened):
         now = question(state)
-        sides.append(worked_out(job_of(resolve(state), now), now.split))
+        sides.append(evaluate(job_of(resolve(state), now), now.split))
     expect(page.locator(".costs tbody tr")).to_have_count(len(ROWS))
     assert {name: said[:2] for name, said in cells(page, ".costs").items()} == {
         PAGE[name]["en"]: [say(side) for side in sides] for name, say in ROWS.items()

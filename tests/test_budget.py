@@ -23,7 +23,7 @@ from training.clusters import CLUSTERS
 from training.memory.per_stage import Training
 from training.models import MODELS
 from training.pipeline import plan_of, simulate
-from training.pipeline.schedules import Asked as Schedule
+from training.pipeline.schedules import ScheduleSpec as Schedule
 from training.pipeline.simulate import ABREAST, Durations, _run, _run_abreast, needed_by
 from training.search import search
 from views.base.link import to_sent

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from training.collectives.buckets import (
     DDP_CAPS,
     MIB,
-    Model,
+    BucketModel,
     Task,
     all_reduce_tasks,
     buckets,
@@ -32,7 +32,7 @@ RECORDED = json.loads(
 )
 law = settings(max_examples=50, deadline=None)
 models = st.builds(
-    Model,
+    BucketModel,
     layers=st.integers(1, 6),
     hidden=st.sampled_from([64, 256, 1024]),
     d=st.integers(1, 16),
@@ -104,7 +104,7 @@ def test_lanes_run_in_order_and_tasks_wait():
     assert exposed_seconds(events) == 0.5
 
 
-def small(**changes) -> Model:
+def small(**changes) -> BucketModel:
     """One tensor's worth of time is easy to see: 2 layers of 1 s, all-reduces of 1 s a layer."""
     parameters = sum(layer_tensors(1024))
     given = {
@@ -114,7 +114,7 @@ def small(**changes) -> Model:
         "backward_seconds": 1.0,
         "bytes_per_second": float(4 * parameters),
     }
-    return Model(**{**given, **changes})
+    return BucketModel(**{**given, **changes})
 
 
 def test_one_bucket_waits_for_the_whole_backward():

@@ -33,7 +33,7 @@ from training.collectives.algorithms import (
 )
 from training.collectives.cost import bus_factor, steps
 from training.collectives.operations import apply
-from training.collectives.steps import Algorithm, Move, ports, run
+from training.collectives.steps import Algorithm, Transfer, ports, run
 
 FACTS = json.loads(
     (Path(__file__).parent / "data" / "collectives.json").read_text(encoding="utf-8")
@@ -235,13 +235,13 @@ def test_micro_batches_follow_one_another_through_a_pipeline():
 
 
 def test_messages_of_one_step_travel_at_once():
-    swap = [(Move(0, 1, 0, 0), Move(1, 0, 0, 0))]
+    swap = [(Transfer(0, 1, 0, 0), Transfer(1, 0, 0, 0))]
     assert run(swap, [["a"], ["b"]]) == [[["a"], ["b"]], [["b"], ["a"]]]
 
 
 def test_a_message_out_of_an_empty_slot_is_refused():
     with pytest.raises(LayoutError, match="member 0 has nothing in slot 0 at step 1"):
-        run([(Move(0, 1, 0, 0, gives=True),), (Move(0, 1, 0, 0),)], [[1], [2]])
+        run([(Transfer(0, 1, 0, 0, gives=True),), (Transfer(0, 1, 0, 0),)], [[1], [2]])
 
 
 def test_steps_are_not_listed_for_large_groups():

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from descriptions import LANGUAGES, PAGE
-from training.search import Candidate, worked_out
+from training.search import Candidate, evaluate
 from views.base.link import to_query
 from views.base.resolve import resolve
 from views.base.state import State
@@ -41,7 +41,7 @@ def alone(controls: State) -> tuple[Candidate, int]:
     """A layout worked out by itself, and the samples of its step."""
     question = trained_of(resolve(controls), controls)
     job = job_of(resolve(controls), question)
-    return worked_out(job, question.split), job.global_batch
+    return evaluate(job, question.split), job.global_batch
 
 
 def test_both_are_worked_out_for_the_batch_of_the_one_on_screen():

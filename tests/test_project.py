@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,9 @@ from training.models import MODELS
 from training.pipeline import SCHEDULES
 
 ROOT = Path(__file__).parent.parent
+ROOMS = ("groups", "training", "formats", "cli", "render", "views", "texts")
+PRODUCT = [ROOT / "app.py", ROOT / "descriptions.py"]
+PRODUCT += [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -124,3 +128,13 @@ def test_no_page_asset_refers_to_another_host():
             r"https?://(?!www\.w3\.org/2000/svg')|(?<!:)//[a-z]+\.[a-z]",
             path.read_text(encoding="utf-8"),
         ), path
+
+
+def test_a_class_name_stands_for_one_thing():
+    found = Counter(
+        node.name
+        for path in PRODUCT
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef) and path.name != "template.py"  # a script by itself
+    )
+    assert [name for name, times in found.items() if times > 1] == []

@@ -17,12 +17,12 @@ from training.model import Model
 from training.models import MODELS
 from training.pipeline import bubble
 from training.search import (
-    Job,
+    SearchJob,
+    evaluate,
     least_memory,
     least_seconds,
     search,
     valid_splits,
-    worked_out,
 )
 from training.split import Split
 
@@ -45,9 +45,9 @@ EXPERTS = Model(
 )
 
 
-def job(model: Model = GPT, **more) -> Job:
+def job(model: Model = GPT, **more) -> SearchJob:
     given = {"training": Training(), "global_batch": 64, "world": 32, "gpus_per_node": 8}
-    return Job(model, **{**given, "cluster": CLUSTERS["dgx-h100"], "capacity": 80e9, **more})
+    return SearchJob(model, **{**given, "cluster": CLUSTERS["dgx-h100"], "capacity": 80e9, **more})
 
 
 jobs = st.builds(
@@ -68,7 +68,7 @@ jobs = st.builds(
 )
 
 
-def all_of(asked: Job) -> list:
+def all_of(asked: SearchJob) -> list:
     found = (rooms._candidate(asked, split, False) for split in valid_splits(asked))
     return sorted(filter(None, found), key=lambda one: rooms._place(asked, one))
 
@@ -146,7 +146,7 @@ def test_axes_that_a_framework_does_not_have_stay_one():
 def test_idle_time_is_what_the_schedule_run_op_by_op_has(schedule, v, pp):
     asked = job(training=Training(schedule=schedule), vpp=v, world=8)
     split = next(one for one in valid_splits(asked) if (one.tp, one.cp, one.pp) == (2, 1, pp))
-    found = worked_out(asked, split)
+    found = evaluate(asked, split)
     m = found.training.micro_batches
     name = "1f1b" if split.vpp == 1 and schedule == "interleaved" else schedule
     expected = bubble(name, pp, m, split.vpp if split.vpp > 1 else None)
@@ -157,7 +157,7 @@ def test_with_dualpipe_exchanges_of_experts_hide_behind_computation():
     def waits(schedule: str) -> float:
         asked = job(EXPERTS, training=Training(schedule=schedule), world=8)
         split = Split(pp=2, dp=4, ep=4, etp=1)
-        return dict(worked_out(asked, split).by_kind)["ep"]
+        return dict(evaluate(asked, split).by_kind)["ep"]
 
     assert waits("dualpipe") == 0 < waits("1f1b")
 
@@ -245,10 +245,10 @@ def test_published_layouts_are_found_and_fit_their_gpus(preset, model, cluster, 
     )
     sizes = (one.tp, one.cp, one.pp, one.ep if shape.experts else 1, one.etp or one.tp)
     (split,) = (s for s in valid_splits(asked) if (s.tp, s.cp, s.pp, s.ep, s.etp) == sizes)
-    assert (split.dp, worked_out(asked, split).memory <= machine.memory) == (one.dp, True)
+    assert (split.dp, evaluate(asked, split).memory <= machine.memory) == (one.dp, True)
 
 
 def test_what_runs_on_eighty_gigabytes_does_not_fit_into_sixteen():
     asked = job(MODELS["llama3-405b"].model, global_batch=2048, world=16_384, capacity=16e9, vpp=1)
     published = Split(tp=8, pp=16, dp=128, account=True)
-    assert worked_out(asked, published).memory > 16e9
+    assert evaluate(asked, published).memory > 16e9

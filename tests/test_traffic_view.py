@@ -21,7 +21,7 @@ from training.memory.per_stage import Training
 from training.models import MODELS
 from training.pipeline.in_flight import SCHEDULES
 from training.reasons import alone, compared
-from training.search import search, worked_out
+from training.search import evaluate, search
 from training.split import Split
 from training.traffic.demands import CP_ALGORITHMS, demands
 from training.traffic.per_step import Computation
@@ -165,7 +165,7 @@ def test_a_layout_that_is_among_the_best_keeps_its_number():
 def test_every_layout_is_one_click_away_and_then_has_the_same_cost(state):
     question = trained_of(resolve(state), state)
     job = job_of(resolve(state), question)
-    shown = worked_out(job, question.split).sizes
+    shown = evaluate(job, question.split).sizes
     others = [one for one in search(job).best if one.sizes != shown]
     links = found_in(html("search", state), r'data-query="([^"]*)"')
     assert len(links) == len(others) >= 9

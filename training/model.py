@@ -139,8 +139,8 @@ class Model:
         if self.heads % self.kv_heads:
             by = {"kv_heads": self.kv_heads}
             error = not_a_multiple("heads", self.heads, by, maximum=MAX_SIZE)
-            cures = divisors_near("kv_heads", self.kv_heads, self.heads)
-            raise error.but(control="kv_heads", alternatives=cures)
+            fixes = divisors_near("kv_heads", self.kv_heads, self.heads)
+            raise error.replace(control="kv_heads", alternatives=fixes)
         if self.head_dim or self.is_mla:
             return
         if self.hidden % self.heads:

@@ -65,7 +65,7 @@ MOST_SIZES = 100_000
 
 
 @dataclass(frozen=True)
-class Job:
+class SearchJob:
     """What stays the same for all layouts of a search.
 
     dense, expert: the orders of the two grids' axes, fastest first; no expert: no such grid.
@@ -116,7 +116,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """What a search found: the best, best first, and what became of the others.
 
     Attributes:
@@ -135,12 +135,12 @@ class Found:
 
 
 @lru_cache(maxsize=32)
-def search(job: Job, most: int = MOST) -> Found:
+def search(job: SearchJob, most: int = MOST) -> SearchResult:
     """The best layouts of a job.
 
     >>> from training.clusters import CLUSTERS
     >>> from training.models import MODELS
-    >>> job = Job(MODELS["llama3-8b"].model, Training(), global_batch=64, world=16,
+    >>> job = SearchJob(MODELS["llama3-8b"].model, Training(), global_batch=64, world=16,
     ...           gpus_per_node=8, cluster=CLUSTERS["dgx-h100"], capacity=80e9)
     >>> found = search(job)
     >>> found.best[0].split.tp, found.best[0].memory < 80e9, found.complete
@@ -176,23 +176,25 @@ def search(job: Job, most: int = MOST) -> Found:
         if one is not None:
             kept = sorted([*kept, one], key=lambda c: _place(job, c))[: 4 * most]
     fitting = [one for one in kept if one.memory <= job.capacity]
-    return Found(tuple((fitting or kept)[:most]), len(splits), too_large, worked_out, complete)
+    return SearchResult(
+        tuple((fitting or kept)[:most]), len(splits), too_large, worked_out, complete
+    )
 
 
-def _place(job: Job, one: Candidate) -> tuple[float, float, float]:
+def _place(job: SearchJob, one: Candidate) -> tuple[float, float, float]:
     """By what layouts are put in order: what lacks memory last, then seconds, then bytes."""
     return max(0.0, one.memory - job.capacity), one.seconds, one.across
 
 
-def _candidate(job: Job, split: Split, must_fit: bool) -> Candidate | None:
+def _candidate(job: SearchJob, split: Split, must_fit: bool) -> Candidate | None:
     """One layout worked out; None if the schedule refuses it, or if it must fit and does not."""
     try:
-        return worked_out(job, split, job.capacity if must_fit else None)
+        return evaluate(job, split, job.capacity if must_fit else None)
     except LayoutError:
         return None
 
 
-def worked_out(job: Job, split: Split, most: float | None = None) -> Candidate | None:
+def evaluate(job: SearchJob, split: Split, most: float | None = None) -> Candidate | None:
     """One layout's numbers; None if they are asked for only up to so many bytes.
 
     Errors: LayoutError for a layout that the model, the batch or the schedule does not allow.
@@ -240,7 +242,7 @@ def idle_seconds(split: Split, training: Training, time: Computation) -> float:
 # -- what is valid -------------------------------------------------------------------------------
 
 
-def valid_splits(job: Job, most: int | None = None) -> Iterator[Split]:
+def valid_splits(job: SearchJob, most: int | None = None) -> Iterator[Split]:
     """Every layout that divides the world, the model and the batch.
 
     most: sizes that are looked at; of more than these some, spread evenly.
@@ -254,7 +256,7 @@ def valid_splits(job: Job, most: int | None = None) -> Iterator[Split]:
         number = (number - count) % step if number < count else number - count
 
 
-def _step(job: Job, most: int | None) -> int:
+def _step(job: SearchJob, most: int | None) -> int:
     """Of all sizes of tp, cp and pp, every how many are looked at: one for each of an ep is too."""
     sizes = [(len(contexts), len(stages)) for _, contexts, stages in _sizes(job)]
     total = sum(contexts * stages for contexts, stages in sizes)
@@ -266,7 +268,7 @@ def _step(job: Job, most: int | None) -> int:
     return step
 
 
-def _sizes(job: Job) -> Iterator[tuple[int, list[int], list[int]]]:
+def _sizes(job: SearchJob) -> Iterator[tuple[int, list[int], list[int]]]:
     """Every tp that divides the model, with the sizes of cp and of pp that it can go with."""
     model, domain = job.model, job.domain
     heads = model.heads if model.is_mla else model.kv_heads
@@ -278,7 +280,7 @@ def _sizes(job: Job) -> Iterator[tuple[int, list[int], list[int]]]:
         yield tp, _context_sizes(job, tp), [pp for pp in stages if pp <= model.layers]
 
 
-def _with_experts(job: Job, tp: int, cp: int, pp: int) -> Iterator[Split]:
+def _with_experts(job: SearchJob, tp: int, cp: int, pp: int) -> Iterator[Split]:
     """The layouts of these sizes, if they divide the world and the batch."""
     rest, remainder = divmod(job.world, tp * cp * pp)
     if remainder or job.global_batch % (job.training.micro_batch * rest):
@@ -291,7 +293,7 @@ def _with_experts(job: Job, tp: int, cp: int, pp: int) -> Iterator[Split]:
             yield _dealt(job.model, split, job.vpp)
 
 
-def _context_sizes(job: Job, tp: int) -> list[int]:
+def _context_sizes(job: SearchJob, tp: int) -> list[int]:
     sequence = job.model.sequence
     return [
         cp
@@ -306,7 +308,7 @@ def _context_sizes(job: Job, tp: int) -> list[int]:
     ]
 
 
-def _expert_sizes(job: Job, tp: int, stage: int) -> list[tuple[int, int]]:
+def _expert_sizes(job: SearchJob, tp: int, stage: int) -> list[tuple[int, int]]:
     """Sizes of ep and etp for the ranks of one stage; experts on one rank without experts."""
     model = job.model
     if not model.experts or "ep" not in job.expert:
@@ -319,7 +321,7 @@ def _expert_sizes(job: Job, tp: int, stage: int) -> list[tuple[int, int]]:
     ]
 
 
-def _pipelines_agree(job: Job, dp: int, edp: int) -> bool:
+def _pipelines_agree(job: SearchJob, dp: int, edp: int) -> bool:
     """Megatron cuts both grids into the same pipelines: pp last, or dp and edp alike."""
     return job.dense[-1] == "pp" or not job.model.experts or dp == edp
 
@@ -331,7 +333,7 @@ def _dealt(model: Model, split: Split, vpp: int) -> Split:
     return split if model.layers % split.pp == 0 else replace(split, spread="nearly")
 
 
-def _training(job: Job, split: Split) -> Training:
+def _training(job: SearchJob, split: Split) -> Training:
     """The training with this layout's micro-batches; without chunks nothing interleaves."""
     loops = ("interleaved", "bfs")
     schedule = job.training.schedule
@@ -346,7 +348,7 @@ def _training(job: Job, split: Split) -> Training:
 # -- groups and bounds ---------------------------------------------------------------------------
 
 
-def _groups(job: Job, split: Split) -> Mapping[str, Grouping]:
+def _groups(job: SearchJob, split: Split) -> Mapping[str, Grouping]:
     """The groups that carry anything, of a layout in the job's orders."""
     found: dict[str, Grouping] = {}
     for order in filter(None, (job.dense, job.expert)):
@@ -370,7 +372,7 @@ def _totals(model: Model) -> tuple[int, int]:
     return sum(kinds.values()), experts
 
 
-def least_memory(job: Job, split: Split) -> float:
+def least_memory(job: SearchJob, split: Split) -> float:
     """Model states if all stages had the same: the fullest has no less. Bytes."""
     dense, experts = _totals(job.model)
     one, zero = PRECISIONS[job.training.precision], job.training.zero
@@ -385,8 +387,8 @@ def least_memory(job: Job, split: Split) -> float:
     )
 
 
-def least_seconds(job: Job, split: Split) -> float:
-    """A bound from below on what `worked_out` says of a layout's seconds.
+def least_seconds(job: SearchJob, split: Split) -> float:
+    """A bound from below on what `evaluate` says of a layout's seconds.
 
     tp's all-reduces (arXiv:2104.04473 section 3.2); ep's all-to-alls, where no more ep ranks than
     those of a domain are reached by NVLink; sends between stages that stand in different domains.
@@ -406,7 +408,7 @@ def least_seconds(job: Job, split: Split) -> float:
     return time.step + idle + reduced / cluster.nvlink + waited
 
 
-def _between_stages(job: Job, split: Split, training: Training, whole: float) -> float:
+def _between_stages(job: SearchJob, split: Split, training: Training, whole: float) -> float:
     """Seconds for which a rank waits at least for its two messages a micro-batch."""
     stage = split.tp * split.cp * split.dp
     alone = training.schedule in ("1f1b", "gpipe") and split.pp > 1

@@ -78,12 +78,12 @@ class Split:
         return cls(**sizes, **more)  # type: ignore[arg-type]
 
     def require_fits(self, model: Model) -> None:
-        """Refuse a model that these sizes do not cut evenly; every cure makes them fit."""
+        """Refuse a model that these sizes do not cut evenly; every fix makes them fit."""
         try:
             self._require_fits(model)
         except LayoutError as error:
-            cures = [cure for cure in error.alternatives if self._fits_with(model, cure)]
-            raise error.but(alternatives=cures[:MOST]) from None
+            fixes = [fix for fix in error.alternatives if self._fits_with(model, fix)]
+            raise error.replace(alternatives=fixes[:MOST]) from None
 
     def _require_fits(self, model: Model) -> None:
         cut = {"tp": ["heads", "ffn"], "ep": ["experts"]}
@@ -99,9 +99,9 @@ class Split:
             raise not_a_multiple("sequence", model.sequence, by, maximum=MAX_SIZE)
         held_by_ranks(model, self)
 
-    def _fits_with(self, model: Model, cure: Mapping[str, object]) -> bool:
-        of_split = {name: value for name, value in cure.items() if hasattr(self, name)}
-        of_model = {name: value for name, value in cure.items() if hasattr(model, name)}
+    def _fits_with(self, model: Model, fix: Mapping[str, object]) -> bool:
+        of_split = {name: value for name, value in fix.items() if hasattr(self, name)}
+        of_model = {name: value for name, value in fix.items() if hasattr(model, name)}
         try:
             with_changes(self, of_split)._require_fits(with_changes(model, of_model))
         except LayoutError:
@@ -121,7 +121,7 @@ def require_multiples(sizes: Mapping[str, int], axis: str, split: Split) -> None
         if value % size:
             error = not_a_multiple(name, value, {axis: size}, maximum=MAX_SIZE)
             near = divisors_near(axis, size, math.gcd(*sizes.values()))
-            raise error.but(alternatives=[*near, *error.alternatives])
+            raise error.replace(alternatives=[*near, *error.alternatives])
 
 
 def padded_vocabulary(vocabulary: int, tp: int) -> int:
@@ -162,7 +162,7 @@ def held_by_ranks(model: Model, split: Split) -> tuple[Held, ...]:
         stages = _stages(model.layers, split)
     except LayoutError as error:
         kept = [one for one in error.alternatives if split.way != "V" or "pp" not in one]
-        raise error.but(alternatives=[{"spread": "nearly"}, *kept]) from None
+        raise error.replace(alternatives=[{"spread": "nearly"}, *kept]) from None
     found = []
     for rank in range(split.pp):
         held = _stages_of(rank, split, len(stages))

@@ -22,7 +22,7 @@ from groups.grouping import Grouping
 
 
 @dataclass(frozen=True)
-class Kind:
+class KindCrossings:
     """The groups of one name, as sets of nodes.
 
     sets: int64, shape (sets, most nodes of one), ascending; a shorter one repeats its first node.
@@ -57,7 +57,7 @@ class Kind:
         return np.asarray((found != found[:, :1]).any(axis=1))
 
 
-def kind_of(grouping: Grouping, gpus_per_node: int) -> Kind:
+def kind_of(grouping: Grouping, gpus_per_node: int) -> KindCrossings:
     """A grouping as sets of nodes.
 
     >>> from groups import parse_mesh
@@ -70,16 +70,16 @@ def kind_of(grouping: Grouping, gpus_per_node: int) -> Kind:
     nodes = nodes[nodes[:, 0] != nodes[:, -1]]
     if not len(nodes):
         none = np.zeros((0, 1), dtype=np.int64)
-        return Kind(grouping.name, len(groups), none, np.zeros(0, dtype=np.int64))
+        return KindCrossings(grouping.name, len(groups), none, np.zeros(0, dtype=np.int64))
     again = np.zeros(nodes.shape, dtype=bool)
     again[:, 1:] = nodes[:, 1:] == nodes[:, :-1]
     nodes = np.sort(np.where(again, nodes[:, :1], nodes), axis=1)
     width = int((~again).sum(axis=1).max())
     sets, weights = np.unique(nodes[:, nodes.shape[1] - width :], axis=0, return_counts=True)
-    return Kind(grouping.name, len(groups), sets, weights)
+    return KindCrossings(grouping.name, len(groups), sets, weights)
 
 
-Levels = Sequence[Sequence[Kind]]
+Levels = Sequence[Sequence[KindCrossings]]
 """Kinds by what counts first; those of one level are added up."""
 
 
@@ -91,7 +91,7 @@ def key_of(levels: Levels, racks: np.ndarray) -> tuple[int, ...]:
 # -- how few can -----------------------------------------------------------------------------------
 
 
-def least(kind: Kind, capacities: Sequence[int], block: np.ndarray | None = None) -> int:
+def least(kind: KindCrossings, capacities: Sequence[int], block: np.ndarray | None = None) -> int:
     """A number of groups that cross racks in every order: racks hold only so many whole sets.
 
     block: places that stand in one rack in any case, by the number of their block; a set that
@@ -120,7 +120,7 @@ def touched(block: np.ndarray, sets: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return found, is_first
 
 
-def _spreads(kind: Kind, block: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+def _spreads(kind: KindCrossings, block: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
     """Nodes of the blocks that sets touch, the groups on those, and whether none share any."""
     found, is_first = touched(block, kind.sets)
     same = np.sort(np.where(is_first, found, found[:, :1]), axis=1)
@@ -175,10 +175,10 @@ def joined(block: np.ndarray, sets: np.ndarray) -> np.ndarray:
     return np.unique(roots[block], return_inverse=True)[1].reshape(-1)
 
 
-def weigh(levels: Levels, costs: Mapping[str, float]) -> list[tuple[Kind, float]]:
+def weigh(levels: Levels, costs: Mapping[str, float]) -> list[tuple[KindCrossings, float]]:
     """Every kind with its cost of one group that crosses."""
     return [(kind, float(costs.get(kind.name, 0.0))) for level in levels for kind in level]
 
 
-def cost_of(weighed: Iterable[tuple[Kind, float]], racks: np.ndarray) -> float:
+def cost_of(weighed: Iterable[tuple[KindCrossings, float]], racks: np.ndarray) -> float:
     return sum(cost * kind.crossing(racks) for kind, cost in weighed if cost)

@@ -31,7 +31,7 @@ from groups.grouping import Grouping
 from groups.megatron import groupings
 from groups.mesh import MAX_RANKS, whole_number
 
-from .crossings import Kind, cost_of, key_of, kind_of, least, weigh
+from .crossings import KindCrossings, cost_of, key_of, kind_of, least, weigh
 from .search import search
 from .upper import Upper, arranged
 from .values import Level
@@ -67,7 +67,7 @@ class Crossings:
 
 
 @dataclass(frozen=True)
-class Reason:
+class OrderReason:
     """Why it is so, in words by its code (texts/hosts.py)."""
 
     code: str
@@ -97,7 +97,7 @@ class BetterOrder:
     key_before: tuple[int, ...]
     names_before: tuple[str, ...]
     kinds: tuple[Crossings, ...]
-    reasons: tuple[Reason, ...]
+    reasons: tuple[OrderReason, ...]
     fixes: tuple[LayoutFix, ...]
     moved: int  # machines that stand at another place than before
     is_least: bool
@@ -291,7 +291,7 @@ def _require_costs(costs: Mapping[str, float]) -> Mapping[str, float]:
 
 
 def _crossings(
-    kind: Kind, before: np.ndarray, after: np.ndarray, capacities: Sequence[int]
+    kind: KindCrossings, before: np.ndarray, after: np.ndarray, capacities: Sequence[int]
 ) -> Crossings:
     return Crossings(
         kind=kind.name,
@@ -306,29 +306,29 @@ def _crossings(
 
 def _reasons(
     kinds: Sequence[Crossings], capacities: Sequence[int], is_proved: bool, is_given: bool
-) -> tuple[Reason, ...]:
+) -> tuple[OrderReason, ...]:
     """What the order mends, what it gives up for that, and what no order mends."""
     found = []
     largest = max(capacities)
     if is_given:
-        found.append(Reason("order-kept-best" if is_proved else "order-kept", {}))
+        found.append(OrderReason("order-kept-best" if is_proved else "order-kept", {}))
     for one in kinds:
         facts = {
             "kind": one.kind, "groups": one.groups, "before": one.before, "after": one.after,
             "nodes": one.largest, "rack": largest, "least": one.least, "leave": one.leave_node,
         }  # fmt: skip
         if one.after < one.before:
-            found.append(Reason("fewer-cross", facts))
+            found.append(OrderReason("fewer-cross", facts))
         elif one.after > one.before:
-            found.append(Reason("more-cross", facts))
+            found.append(OrderReason("more-cross", facts))
         if one.largest > largest:
-            found.append(Reason("larger-than-racks", facts))
+            found.append(OrderReason("larger-than-racks", facts))
         elif one.after and one.after == one.least:
-            found.append(Reason("racks-hold-no-more", facts))
+            found.append(OrderReason("racks-hold-no-more", facts))
         if one.leave_node and one.kind in ("tp", "cp", "ep"):
-            found.append(Reason("leaves-node", facts))
+            found.append(OrderReason("leaves-node", facts))
     if not is_given and is_proved:
-        found.append(Reason("proved-least", {}))
+        found.append(OrderReason("proved-least", {}))
     return tuple(found)
 
 

@@ -22,7 +22,7 @@ from itertools import islice, permutations
 
 import numpy as np
 
-from .crossings import Kind, Levels, is_least, key_of, touched
+from .crossings import KindCrossings, Levels, is_least, key_of, touched
 
 MOST_BRANCHES = 60_000
 """Places that the proof by looking at every pattern may fill: about half a second."""
@@ -40,13 +40,13 @@ Score = Callable[[np.ndarray], tuple[float, ...]]
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundOrder:
     racks: np.ndarray  # of each place
     score: tuple[float, ...]
     is_proved: bool  # that no order has a smaller score
 
 
-def search(levels: Levels, given: np.ndarray, score: Score, *, by_key: bool = True) -> Found:
+def search(levels: Levels, given: np.ndarray, score: Score, *, by_key: bool = True) -> FoundOrder:
     """The best racks of the places that are found; the given ones where none are better.
 
     given: the rack of each place, int64, racks numbered from 0. score: what shall be small.
@@ -61,20 +61,20 @@ def search(levels: Levels, given: np.ndarray, score: Score, *, by_key: bool = Tr
 
     kinds = [kind for level in levels for kind in level if len(kind.sets)]
     if is_proved():
-        return Found(best, least_score, True)
+        return FoundOrder(best, least_score, True)
     trees = _trees(kinds, len(given), max(capacities))
     for racks in (*_by_rack(given, capacities), *(_packed(tree, capacities) for tree in trees)):
         if (found := score(racks)) < least_score:
             best, least_score = racks, found
             if is_proved():
-                return Found(best, least_score, True)
+                return FoundOrder(best, least_score, True)
     best, least_score = _mended(best, least_score, score, trees, kinds)
     if is_proved() or not by_key:
-        return Found(best, least_score, is_proved())
+        return FoundOrder(best, least_score, is_proved())
     pattern, is_whole = _every_pattern(levels, capacities, key_of(levels, best))
     if pattern is not None:
         best, least_score = pattern, score(pattern)
-    return Found(best, least_score, is_whole)
+    return FoundOrder(best, least_score, is_whole)
 
 
 # -- built -----------------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ def _by_rack(given: np.ndarray, capacities: Sequence[int]) -> Iterator[np.ndarra
         yield np.repeat(order, [capacities[rack] for rack in order])
 
 
-def _trees(kinds: Sequence[Kind], places: int, largest: int) -> list[Tree]:
+def _trees(kinds: Sequence[KindCrossings], places: int, largest: int) -> list[Tree]:
     """A tree for each order of the kinds that fit into a rack, each tree once, the first first."""
     useful = [kind for kind in kinds if int(kind.sizes.min()) <= largest]
     orders = max(2, MOST_ROWS // (1 + sum(len(kind.sets) for kind in useful)))
@@ -105,7 +105,7 @@ def _trees(kinds: Sequence[Kind], places: int, largest: int) -> list[Tree]:
     return list(found.values())
 
 
-def _tree(order: Sequence[Kind], places: int, largest: int) -> Tree:
+def _tree(order: Sequence[KindCrossings], places: int, largest: int) -> Tree:
     """Blocks within blocks: for each kind in turn, its sets with the blocks that they touch."""
     tree = [np.arange(places)]
     for kind in order:
@@ -168,7 +168,7 @@ def _members(block: np.ndarray, racks: np.ndarray) -> list[np.ndarray]:
 
 def _mended(
     racks: np.ndarray, score: tuple[float, ...], ask: Score, trees: Sequence[Tree],
-    kinds: Sequence[Kind],
+    kinds: Sequence[KindCrossings],
 ) -> tuple[np.ndarray, tuple[float, ...]]:  # fmt: skip
     """Exchanges of two blocks of one size, coarse ones first, each kept if the score is less."""
     work = sum(kind.sets.size for kind in kinds) or 1
@@ -191,7 +191,7 @@ def _mended(
 
 
 def _exchanges(
-    block: np.ndarray, racks: np.ndarray, kinds: Sequence[Kind]
+    block: np.ndarray, racks: np.ndarray, kinds: Sequence[KindCrossings]
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Pairs of blocks of one size in other racks, both in sets that cross."""
     broken = np.zeros(len(racks), dtype=bool)

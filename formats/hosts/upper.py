@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .crossings import Kind, key_of
+from .crossings import KindCrossings, key_of
 from .values import Level
 
 
@@ -32,7 +32,7 @@ def arranged(
     given: np.ndarray,
     found: np.ndarray,
     above: Sequence[Level],
-    levels: Sequence[Sequence[Kind]],
+    levels: Sequence[Sequence[KindCrossings]],
 ) -> tuple[tuple[str, ...], tuple[Upper, ...]]:
     """The machines by the racks of the places, and what that is worth above the racks.
 
@@ -55,7 +55,9 @@ def arranged(
     return tries[best], upper
 
 
-def _key(level: Level, names: Sequence[str], levels: Sequence[Sequence[Kind]]) -> tuple[int, ...]:
+def _key(
+    level: Level, names: Sequence[str], levels: Sequence[Sequence[KindCrossings]]
+) -> tuple[int, ...]:
     """The groups that stand in several places of a level."""
     number: dict[str, int] = {}
     of = [number.setdefault(level.of.get(one, f"only {one}"), len(number)) for one in names]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .expand import MAX_DEPTH, Memory, Variable
-from .words import Run, Source, Word
+from .words import CommandRun, Source, Word
 
 
 class Script(Memory):
@@ -28,7 +28,7 @@ class Script(Memory):
         raise NotImplementedError
 
 
-class Flow:
+class ControlFlow:
     """The commands of one source one after the other, and which of them nobody decides here."""
 
     def __init__(self, script: Script, depth: int) -> None:
@@ -39,11 +39,11 @@ class Flow:
 
     # -- variables -------------------------------------------------------------------------------
 
-    def assign(self, name: str, appends: bool, runs: list[Run]) -> None:
+    def assign(self, name: str, appends: bool, runs: list[CommandRun]) -> None:
         """``NAME=value`` or ``NAME+=value``."""
         variables = self.script.variables
         old = variables.get(name)
-        kept: list[Run] = []
+        kept: list[CommandRun] = []
         if self._undecided:
             before = old.runs if old and not appends else []
             if runs[: len(before)] == before:  # NAME="$NAME more": what was there stays decided
@@ -107,7 +107,7 @@ class Flow:
             self.branches = max(0, self.branches + KEYWORDS[keyword])
             if keyword in ("for", "select") and first < len(words):
                 name = words[first]
-                runs = [Run(f"${name.text}", *name.place, "loop")]
+                runs = [CommandRun(f"${name.text}", *name.place, "loop")]
                 self.script.variables[name.text] = Variable(runs)
                 first = len(words)
             elif keyword == "case":
@@ -116,10 +116,10 @@ class Flow:
 
     def _nested(self, words: list[Word]) -> None:
         """What ``bash -c`` and ``eval`` read once more."""
-        runs: list[Run] = []
+        runs: list[CommandRun] = []
         if words[0].text == "eval":
             for word in words[1:]:
-                runs += [*word.runs, Run(" ", *word.at)]
+                runs += [*word.runs, CommandRun(" ", *word.at)]
             self.script.commands.pop()
         else:
             for program, option, script in zip(words, words[1:], words[2:]):
@@ -148,7 +148,7 @@ class Flow:
                     self.script.set(name, given[0].runs)
 
 
-def _open(runs: Iterable[Run]) -> list[Run]:
+def _open(runs: Iterable[CommandRun]) -> list[CommandRun]:
     """These runs as a condition leaves them: open, unless they were already."""
     return [run._replace(why=run.why or "condition") for run in runs]
 

@@ -24,7 +24,7 @@ from tomlkit.exceptions import ParseError, TOMLKitError
 from groups.budget import spend
 
 from .expand import Fault
-from .words import Run, Source, Word
+from .words import CommandRun, Source, Word
 
 
 class Entry(NamedTuple):
@@ -217,7 +217,7 @@ class _Yaml:
         if self.source.text[start:end] == value:
             return self.source.word(start, end)
         place = self.source.place(start, end)
-        return Word((Run(value, *place),), place)
+        return Word((CommandRun(value, *place),), place)
 
 
 # -- TOML ----------------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ def _toml_words(source: Source, start: int, end: int, value: Any) -> list[Word] 
         place = (found, found + len(text)) if found >= 0 else (start, end)
         at = place[1] if found >= 0 else at
         stands = source.place(*place)
-        words.append(Word((Run(text, *stands),), stands))
+        words.append(Word((CommandRun(text, *stands),), stands))
     return words
 
 

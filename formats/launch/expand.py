@@ -3,7 +3,7 @@
 What it does not say stays as it is written, with the reason: "variable", "command", "arithmetic".
 
 >>> memory = Memory()
->>> memory.variables["NODES"] = Variable([Run("4", 6, 7)])
+>>> memory.variables["NODES"] = Variable([CommandRun("4", 6, 7)])
 >>> expander = Expander(memory, Source.of("$((8 * NODES)) ${GPUS:-8} $TP"))
 >>> [run[:1] + run[3:] for run in expander.inside(0, 29, 0)]
 [('32', '', ''), (' ', '', ''), ('8', '', 'GPUS'), (' ', '', ''), ('$TP', 'variable', '')]
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from groups.budget import spend
 
-from .words import Run, Source, Word, calculate
+from .words import CommandRun, Source, Word, calculate
 
 MAX_EXPANDED = 200_000
 """Characters that variables may put in, all together: a few lines can ask for billions."""
@@ -47,12 +47,12 @@ class Fault(NamedTuple):
 class Variable:
     """What the script gives a name: one value, or the words of an array."""
 
-    runs: list[Run]
+    runs: list[CommandRun]
     words: list[Word] | None = None  # of an array
     used: bool = False
 
     @property
-    def each_run(self) -> Iterator[Run]:
+    def each_run(self) -> Iterator[CommandRun]:
         """The runs of all its words, one after the other."""
         return (run for word in self.words or () for run in word.runs)
 
@@ -72,11 +72,11 @@ class Memory:
     def fault(self, code: str, place: tuple[int, int], **facts: Any) -> None:
         self.faults.append(Fault(code, *place, facts))
 
-    def set(self, name: str, runs: Sequence[Run]) -> None:
+    def set(self, name: str, runs: Sequence[CommandRun]) -> None:
         """A value that the surroundings give a name, such as Slurm's own variables."""
         self.variables.setdefault(name, Variable(list(runs)))
 
-    def may_spend(self, runs: Iterable[Run], place: tuple[int, int]) -> bool:
+    def may_spend(self, runs: Iterable[CommandRun], place: tuple[int, int]) -> bool:
         """Whether variables may put in so much more; no more is looked at than they may."""
         for run in runs:
             if self.spent > MAX_EXPANDED:
@@ -95,7 +95,7 @@ class Expander:
     def __init__(self, memory: Memory, source: Source) -> None:
         self.memory, self.source, self.text = memory, source, source.text
 
-    def inside(self, start: int, end: int, depth: int) -> Iterator[Run]:
+    def inside(self, start: int, end: int, depth: int) -> Iterator[CommandRun]:
         """What stands between double quotes, or in a default: no words, only expansions."""
         at = start
         for_quotes = depth > 0
@@ -126,11 +126,11 @@ class Expander:
                 at += 1
         yield from self.source.part(at, end)
 
-    def unknown(self, start: int, end: int, why: str) -> list[Run]:
+    def unknown(self, start: int, end: int, why: str) -> list[CommandRun]:
         """What cannot be worked out, as it is written."""
-        return [Run(self.text[start:end], *self.source.place(start, end), why)]
+        return [CommandRun(self.text[start:end], *self.source.place(start, end), why)]
 
-    def expanded(self, start: int, limit: int, depth: int) -> tuple[list[Run], int]:
+    def expanded(self, start: int, limit: int, depth: int) -> tuple[list[CommandRun], int]:
         """What the ``$...`` at start stands for, and where it ends."""
         text = self.text
         if text.startswith("$((", start):
@@ -153,7 +153,7 @@ class Expander:
             return self.source.part(start, start + 1), start + 1
         return self._value(name[0], start, name.end()), name.end()
 
-    def _value(self, name: str, start: int, end: int) -> list[Run]:
+    def _value(self, name: str, start: int, end: int) -> list[CommandRun]:
         variable = self.memory.variables.get(name)
         if variable is None:
             return self.unknown(start, end, "variable")
@@ -162,7 +162,7 @@ class Expander:
             return self.unknown(start, end, "variable")
         return list(variable.runs)
 
-    def _braced(self, start: int, close: int, depth: int) -> list[Run]:
+    def _braced(self, start: int, close: int, depth: int) -> list[CommandRun]:
         """``${NAME}``, ``${NAME:-default}``, ``${NAME[0]}``; other forms are not worked out."""
         name = _NAME.match(self.text, start + 2, close)
         if not name:
@@ -188,11 +188,11 @@ class Expander:
                 return self._value(name[0], start, close + 1)
             variable.refer()
             if self.memory.may_spend(variable.each_run, self.source.place(start, close)):
-                space = Run(" ", *self.source.place(start, start))
+                space = CommandRun(" ", *self.source.place(start, start))
                 return [run for word in variable.words for run in (*word.runs, space)][:-1]
         return self.unknown(start, close + 1, "variable")
 
-    def _arithmetic(self, start: int, end: int) -> list[Run]:
+    def _arithmetic(self, start: int, end: int) -> list[CommandRun]:
         """``$((...))`` of whole numbers and of variables that hold them."""
         tokens, default = [], ""
         for match in _ARITHMETIC.finditer(self.text, start + 3, end - 2):
@@ -210,4 +210,4 @@ class Expander:
         value = calculate(tokens)
         if value is None:
             return self.unknown(start, end, "arithmetic")
-        return [Run(str(value), *self.source.place(start, end), "", default)]
+        return [CommandRun(str(value), *self.source.place(start, end), "", default)]

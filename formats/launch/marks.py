@@ -10,7 +10,7 @@ from groups.budget import spend
 
 from .flags import NO_GROUP, OPTIONS, Row
 from .shell import STEP
-from .words import Run, Source, Word, split
+from .words import CommandRun, Source, Word, split
 
 
 def plain_name(name: str) -> str:
@@ -105,7 +105,7 @@ def row_words(value: Word) -> list[Word]:
     return [inside.word(*match.span()) for match in re.finditer(r"[^\s,\[\]]+", text)]
 
 
-def split_words(runs: Sequence[Run]) -> list[Word]:
+def split_words(runs: Sequence[CommandRun]) -> list[Word]:
     return split(runs, (0, 0))
 
 

@@ -48,7 +48,7 @@ from .recipes import Recipe, read_recipes
 from .sayings import VARIABLE, Sayings
 from .schemas import Schema, schema_of
 from .shell import STEP, Shell
-from .words import Run, Source, Word
+from .words import CommandRun, Source, Word
 
 _OVERRIDE = re.compile(r"[+~]{0,2}([A-Za-z_][A-Za-z0-9_]*(?:[.@/][A-Za-z0-9_]+)*)=")
 
@@ -275,7 +275,7 @@ class Reading(Sayings):
             value = self.stated.get(name[1].replace("-", "_"), "") if name else ""
             if value and "$" not in value:
                 run = word.runs[0]
-                word = Word((Run(value, run.start, word.runs[-1].end),), word.at)
+                word = Word((CommandRun(value, run.start, word.runs[-1].end),), word.at)
             words.append(word)
         return entry._replace(values=words)
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from groups.budget import spend
 
 from .configs import STEP, Entry
-from .words import Run, Source, Word
+from .words import CommandRun, Source, Word
 
 MAX_NESTING = 40
 """Brackets inside brackets that are still read: deeper ones are no recipe."""
@@ -108,7 +108,7 @@ class _Module:
         last = (getattr(node, "end_lineno", None) or line + 1) - 1
         end = self.lines[last] + self._column(last, getattr(node, "end_col_offset", None) or 0)
         place = self.source.place(start, max(end, start + 1))
-        return Word((Run(text, *place, why),), place)
+        return Word((CommandRun(text, *place, why),), place)
 
     def _column(self, line: int, offset: int) -> int:
         if self.ascii:

@@ -24,9 +24,9 @@ from collections.abc import Sequence
 
 from groups.budget import spend
 
-from .commands import Flow, Script
+from .commands import ControlFlow, Script
 from .expand import MAX_DEPTH, Expander
-from .words import Run, Source, Word, split
+from .words import CommandRun, Source, Word, split
 
 STEP = 8
 """Units of work that a word costs, or a sign between words."""
@@ -64,12 +64,12 @@ class _Reader(Expander):
         self.shell, self.depth = shell, depth
         self.i = 0
         self.words: list[Word] = []  # of this command
-        self.runs: list[Run] = []  # of this word
+        self.runs: list[CommandRun] = []  # of this word
         self.begun: int | None = None  # where this word starts; None between words
         self.array: tuple[str, bool, int, list[Word]] | None = None  # name, appends, start, outer
         self.skips = False  # the next word is where output goes
         self.heredocs: list[tuple[str, bool]] = []
-        self.flow = Flow(shell, depth)
+        self.flow = ControlFlow(shell, depth)
         self.no_more = ""  # a quote that is never closed again
 
     def read(self) -> None:
@@ -132,7 +132,7 @@ class _Reader(Expander):
         else:
             self.words.append(word)
 
-    def _assigns(self, runs: Sequence[Run]) -> re.Match[str] | None:
+    def _assigns(self, runs: Sequence[CommandRun]) -> re.Match[str] | None:
         """The NAME= that this word begins with, where a command may begin."""
         if not runs or runs[0].why or len(self.words) > 3:
             return None
@@ -176,7 +176,9 @@ class _Reader(Expander):
             inner = _Reader(
                 self.shell, Source(self.source.part(slurm.end(), line.end())), MAX_DEPTH
             )
-            inner.words = [Word((Run("sbatch", *self.source.place(self.i, self.i + 7)),), (0, 0))]
+            inner.words = [
+                Word((CommandRun("sbatch", *self.source.place(self.i, self.i + 7)),), (0, 0))
+            ]
             inner.read()
         self.i = line.end()
 

@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 
-class Run(NamedTuple):
+class CommandRun(NamedTuple):
     """Some characters of a word and where they are written."""
 
     text: str
@@ -33,7 +33,7 @@ class Run(NamedTuple):
 class Word:
     """A word of a command, or a value of a file, and where it stands."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[CommandRun, ...]
     at: tuple[int, int]  # where it is used, if it is written elsewhere or empty
 
     @property
@@ -70,7 +70,7 @@ class Word:
         return Word(left, (end, end))
 
 
-def sliced(runs: Sequence[Run], start: int, end: int) -> Iterator[Run]:
+def sliced(runs: Sequence[CommandRun], start: int, end: int) -> Iterator[CommandRun]:
     """Characters start to end; a run that is not written as it reads keeps its place."""
     at = 0
     for run in runs:
@@ -78,14 +78,14 @@ def sliced(runs: Sequence[Run], start: int, end: int) -> Iterator[Run]:
         if low < high:
             literal = run.end - run.start == len(run.text)
             place = (run.start + low, run.start + high) if literal else (run.start, run.end)
-            yield Run(run.text[low:high], *place, run.why, run.default)
+            yield CommandRun(run.text[low:high], *place, run.why, run.default)
         at += len(run.text)
 
 
 class Source:
     """A text to read, put together from runs of the text that was pasted."""
 
-    def __init__(self, runs: Sequence[Run]) -> None:
+    def __init__(self, runs: Sequence[CommandRun]) -> None:
         self.runs = [run for run in runs if run.text]
         self.text = "".join(run.text for run in self.runs)
         lengths = [len(run.text) for run in self.runs]
@@ -96,9 +96,9 @@ class Source:
 
     @classmethod
     def of(cls, text: str) -> Source:
-        return cls([Run(text, 0, len(text))])
+        return cls([CommandRun(text, 0, len(text))])
 
-    def part(self, start: int, end: int) -> list[Run]:
+    def part(self, start: int, end: int) -> list[CommandRun]:
         """The runs of a part of it."""
         if start >= end:
             return []
@@ -106,7 +106,7 @@ class Source:
             whole = self.runs[0]
             base = whole.start
             text = self.text[start:end]
-            return [Run(text, base + start, base + end, whole.why, whole.default)]
+            return [CommandRun(text, base + start, base + end, whole.why, whole.default)]
         first = bisect.bisect_right(self.offsets, start) - 1
         last = bisect.bisect_left(self.offsets, end)
         base = self.offsets[first]
@@ -155,9 +155,9 @@ class Source:
         return found
 
 
-def split(runs: Sequence[Run], at: tuple[int, int]) -> list[Word]:
+def split(runs: Sequence[CommandRun], at: tuple[int, int]) -> list[Word]:
     """The words of an unquoted value: what could not be worked out is never cut."""
-    words: list[list[Run]] = []
+    words: list[list[CommandRun]] = []
     joined = False
     for run in runs:
         if run.why and run.why != "condition":

@@ -15,11 +15,11 @@ from groups.grouping import Grouping
 from .counters import diagnosis_of_stalls
 from .diagnosis import diagnosis_of
 from .evidence import Evidence, read_files
-from .job import Job, job_of
+from .job import LoggedJob, job_of
 from .matching import members_by_layout
 from .model import Diagnosis, Log
 from .names import WORLD
-from .reading import Named, Reading
+from .reading import LogReading, Named
 from .recorder import Dump
 
 __all__ = ["Diagnosis", "Log", "read_log"]
@@ -43,7 +43,7 @@ def read_log(evidence: Evidence, groupings: Mapping[str, Grouping] | None = None
     return _log(reading, dumps, job)
 
 
-def _log(reading: Reading, dumps: Sequence[Dump], job: Job) -> Log:
+def _log(reading: LogReading, dumps: Sequence[Dump], job: LoggedJob) -> Log:
     _add_dumps(reading, dumps, job)
     kinds = {key: named.kind for key, named in reading.groups.items()}
     diagnosis = diagnosis_of(job)
@@ -68,7 +68,7 @@ def _log(reading: Reading, dumps: Sequence[Dump], job: Job) -> Log:
     )
 
 
-def _add_dumps(reading: Reading, dumps: Sequence[Dump], job: Job) -> None:
+def _add_dumps(reading: LogReading, dumps: Sequence[Dump], job: LoggedJob) -> None:
     """Ranks and groups that the dumps name: those of groups that were used."""
     reading.ranks.update(job.dumped)
     for group in job.groups.values():
@@ -89,7 +89,7 @@ def _add_dumps(reading: Reading, dumps: Sequence[Dump], job: Job) -> None:
             reading.note("entries-unreadable", file=dump.file, count=dump.dropped)
 
 
-def _settle_bare(reading: Reading) -> set[int]:
+def _settle_bare(reading: LogReading) -> set[int]:
     """Count ``[Rank r]`` of PyTorch before 2.2 as global, unless the lines contradict that."""
     works = reading.bare_works
     if any(len(of_one) > 1 for of_one in works.values()) or (works and reading.ranks_by_head):

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from .job import Job
+from .job import LoggedJob
 from .model import Diagnosis, Hop, Wait
 from .votes import odd_orders, odd_parties
 from .waits import waits_of
@@ -24,7 +24,7 @@ from .waits import waits_of
 Node = tuple[str, int]  # ("rank", rank) or ("wait", place in the list)
 
 
-def diagnosis_of(job: Job) -> Diagnosis:
+def diagnosis_of(job: LoggedJob) -> Diagnosis:
     """Who is missing, who waits for it and how that spreads."""
     waits = waits_of(job)
     if not waits:
@@ -65,7 +65,7 @@ def diagnosis_of(job: Job) -> Diagnosis:
     )
 
 
-def _edges(waits: Sequence[Wait], job: Job) -> dict[Node, set[Node]]:
+def _edges(waits: Sequence[Wait], job: LoggedJob) -> dict[Node, set[Node]]:
     edges: dict[Node, set[Node]] = {}
     waits_of_rank: dict[int, list[int]] = defaultdict(list)
     for place, wait in enumerate(waits):
@@ -87,7 +87,7 @@ def _edges(waits: Sequence[Wait], job: Job) -> dict[Node, set[Node]]:
     return edges
 
 
-def _order(wait: Wait, rank: int, job: Job) -> int:
+def _order(wait: Wait, rank: int, job: LoggedJob) -> int:
     """The place of a rank's call of this operation among all its calls."""
     for group in job.groups.values():
         if group.group is wait.group:
@@ -140,7 +140,7 @@ def _sinks(edges: dict[Node, set[Node]]) -> list[list[Node]]:
 
 
 def _look_at(
-    sink: list[Node], waits: Sequence[Wait], edges: dict[Node, set[Node]], job: Job
+    sink: list[Node], waits: Sequence[Wait], edges: dict[Node, set[Node]], job: LoggedJob
 ) -> tuple[Iterable[int], Iterable[int], str, Iterable[int]]:
     """Culprits, suspects, the reason and the operations to look at first, of one sink."""
     ranks = sorted(number for kind, number in sink if kind == "rank")
@@ -176,7 +176,7 @@ def _look_at(
 
 
 def _different(
-    different: Sequence[Wait], waits: Sequence[Wait], job: Job
+    different: Sequence[Wait], waits: Sequence[Wait], job: LoggedJob
 ) -> tuple[set[int], set[int]]:
     """Culprits and suspects of operations in which the members called different things."""
     culprits: set[int] = set()
@@ -204,7 +204,7 @@ def _loners(waits: Sequence[Wait], edges: dict[Node, set[Node]]) -> list[int]:
 
 
 def _all_arrived(
-    own: Sequence[Wait], edges: dict[Node, set[Node]], job: Job, inside: list[int]
+    own: Sequence[Wait], edges: dict[Node, set[Node]], job: LoggedJob, inside: list[int]
 ) -> tuple[Iterable[int], Iterable[int], str, Iterable[int]]:
     """All whose calls are recorded entered the same: a device or the network, unless the dumps
     do not say who the members are."""

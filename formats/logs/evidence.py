@@ -11,7 +11,7 @@ from groups.errors import LayoutError, quoted
 
 from .lines import read_lines
 from .nccl import is_report, read_report
-from .reading import Reading
+from .reading import LogReading
 from .recorder import Dump, as_dump, is_dump
 from .unpickle import BadPickleError, plain
 
@@ -25,7 +25,7 @@ Evidence = Content | Mapping[str, Content]
 _RANK_OF_FILE = re.compile(r"(\d{1,7})(?:\.(?:json|pkl|pickle|pt|bin|trace|dump|fr)){0,2}$")
 
 
-def read_files(evidence: Evidence) -> tuple[Reading, list[Dump]]:
+def read_files(evidence: Evidence) -> tuple[LogReading, list[Dump]]:
     """What all files say: lines and reports in one reading, and the dumps.
 
     Errors: LayoutError ``no-evidence``, ``too-much-evidence``, and ``bad-dump`` where no file can
@@ -33,7 +33,7 @@ def read_files(evidence: Evidence) -> tuple[Reading, list[Dump]]:
     """
     files = evidence if isinstance(evidence, Mapping) else {"": evidence}
     _check(files)
-    reading, dumps, refused = Reading(), [], []
+    reading, dumps, refused = LogReading(), [], []
     for name, content in files.items():
         try:
             document = _document(content)

@@ -35,7 +35,7 @@ class Group:
 
 
 @dataclass
-class Job:
+class LoggedJob:
     """All groups that some dump names, and who has a dump."""
 
     groups: dict[GroupKey, Group]
@@ -54,7 +54,7 @@ class Job:
                 self._families.setdefault((group.family, rank), group)
 
 
-def job_of(dumps: Sequence[Dump], members: Mapping[str, Iterable[int]] | None = None) -> Job:
+def job_of(dumps: Sequence[Dump], members: Mapping[str, Iterable[int]] | None = None) -> LoggedJob:
     """Join the dumps of one job; ``members`` tells groups by name where the dumps do not.
 
     A name can be several groups (split_group), so a group is its name and its members.
@@ -93,7 +93,7 @@ def job_of(dumps: Sequence[Dump], members: Mapping[str, Iterable[int]] | None = 
         if dump.rank is not None
     }
     backend = next((dump.backend for dump in dumps if dump.backend), "")
-    return Job(groups, dumped, recorded_from, backend)
+    return LoggedJob(groups, dumped, recorded_from, backend)
 
 
 def _members_of(rank: int, name: str, known: set[tuple[int, ...]]) -> tuple[int, ...]:

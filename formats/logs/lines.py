@@ -29,7 +29,7 @@ from itertools import islice
 from groups.errors import quoted
 
 from .nccl import NCCL_LINE, read_nccl, read_report_line
-from .reading import Printed, Reading
+from .reading import LogReading, Printed
 from .wrapping import unwrapped
 
 MOST_WORK = 3_000_000
@@ -116,7 +116,7 @@ _QUALIFIED = re.compile(
 )
 
 
-def read_lines(text: str, reading: Reading) -> None:
+def read_lines(text: str, reading: LogReading) -> None:
     """Add what the lines of a text say to a reading."""
     text = _COLOUR.sub("", text) if "\x1b" in text else text
     if "\r" in text:
@@ -135,7 +135,7 @@ def read_lines(text: str, reading: Reading) -> None:
         before = line
 
 
-def _parts(line: str, reading: Reading) -> Iterator[tuple[int | None, str]]:
+def _parts(line: str, reading: LogReading) -> Iterator[tuple[int | None, str]]:
     """What each process says of a line, with its global rank; lines of two can be glued."""
     heads = list(islice(_HEAD.finditer(line), MOST_MENTIONS))
     if not heads or heads[0].start():
@@ -152,7 +152,7 @@ def _parts(line: str, reading: Reading) -> Iterator[tuple[int | None, str]]:
         yield rank, line[head.end() : end]
 
 
-def _read_part(text: str, rank: int | None, before: str, reading: Reading) -> int:
+def _read_part(text: str, rank: int | None, before: str, reading: LogReading) -> int:
     """What one process says in a line; how much work that was."""
     has_rank = "ank" in text or "ANK" in text
     if ("NCCL " in text or "] -> " in text) and NCCL_LINE.search(text):
@@ -184,7 +184,7 @@ def _read_part(text: str, rank: int | None, before: str, reading: Reading) -> in
     return work
 
 
-def _read_c10d(text: str, rank: int | None, reading: Reading) -> str:
+def _read_c10d(text: str, rank: int | None, reading: LogReading) -> str:
     """A watchdog's line; what is left of it."""
     printed = None
     if "[PG " in text:
@@ -224,7 +224,7 @@ def _read_bare(
     rank: int | None,
     printed: Printed | None,
     work: re.Match[str] | None,
-    reading: Reading,
+    reading: LogReading,
 ) -> None:
     by_watchdog = _WATCHDOG.search(text) is not None
     for match in _BARE.finditer(text):
@@ -252,7 +252,7 @@ def _group(body: str) -> tuple[str | None, str | None, bool]:
     return None, (words[-1] if words else None), False
 
 
-def _read_launcher(text: str, reading: Reading) -> str:
+def _read_launcher(text: str, reading: LogReading) -> str:
     """A launcher's prefixes and its report of who failed."""
     for match in _ELASTIC.finditer(text):
         exit_code = _EXIT.search(text, match.end())
@@ -277,7 +277,7 @@ def _read_launcher(text: str, reading: Reading) -> str:
     return _LOCAL.sub(" ", text)
 
 
-def _read_barrier(text: str, rank: int | None, reading: Reading) -> str:
+def _read_barrier(text: str, rank: int | None, reading: LogReading) -> str:
     """Monitored barriers, store barriers and PyTorch's own report of a desync."""
     if "monitoredBarrier" in text:
         observer = _BARE.search(text)
@@ -307,7 +307,7 @@ def _read_barrier(text: str, rank: int | None, reading: Reading) -> str:
     return text
 
 
-def _read_collectives(text: str, rank: int | None, reading: Reading) -> str:
+def _read_collectives(text: str, rank: int | None, reading: LogReading) -> str:
     """PyTorch's own reports: of a desync, of a mismatch, and of the recorder's analyzer."""
     if "CollectiveFingerPrint" in text:
         return _read_mismatch(text, rank, reading)
@@ -325,7 +325,7 @@ def _read_collectives(text: str, rank: int | None, reading: Reading) -> str:
     return text
 
 
-def _read_mismatch(text: str, rank: int | None, reading: Reading) -> str:
+def _read_mismatch(text: str, rank: int | None, reading: LogReading) -> str:
     """The report of TORCH_DISTRIBUTED_DEBUG=DETAIL: ranks in the group that was wrapped."""
     first, second = _MISMATCH.search(text), _MISMATCH_OTHER.search(text)
     if not first:
@@ -350,7 +350,7 @@ def _read_mismatch(text: str, rank: int | None, reading: Reading) -> str:
     return ""
 
 
-def _read_recorder_text(text: str, reading: Reading) -> str:
+def _read_recorder_text(text: str, reading: LogReading) -> str:
     """What torch.distributed's own analyzer prints: its ranks are global."""
     for match in _SET.finditer(text):
         numbers = _numbers(match[2])
@@ -363,7 +363,7 @@ def _read_recorder_text(text: str, reading: Reading) -> str:
     return _SET.sub(" ", text)
 
 
-def _read_mentions(text: str, before: str, reading: Reading) -> int:
+def _read_mentions(text: str, before: str, reading: LogReading) -> int:
     """Everything else that is called a rank, unless a word before it says of what."""
     count = 0
     is_source = 'File "' in before and ", line " in before

@@ -18,7 +18,7 @@ from groups.grouping import Grouping
 from groups.megatron import groupings
 
 from .counters import joined
-from .job import Job
+from .job import LoggedJob
 from .model import Log
 from .names import WORLD
 
@@ -189,7 +189,7 @@ def _fitting(claims: list[Claim], world: int, sizes: Mapping[str, Any]) -> Itera
             yield candidate
 
 
-def members_by_layout(job: Job, made: Mapping[str, Grouping]) -> dict[str, tuple[int, ...]]:
+def members_by_layout(job: LoggedJob, made: Mapping[str, Grouping]) -> dict[str, tuple[int, ...]]:
     """Members of groups whose dumps do not say them: those of the layout, by kind and callers."""
     found: dict[str, tuple[int, ...]] = {}
     for (name, _), group in job.groups.items():

@@ -13,7 +13,7 @@ import re
 from typing import Any
 
 from .model import Counts
-from .reading import Reading
+from .reading import LogReading
 
 NCCL_LINE = re.compile(r"NCCL (?:INFO|WARN|TRACE|VERSION|ABORT)|\d\[[0-9a-f]{1,16}\] -> \d{1,7}\[")
 
@@ -34,7 +34,7 @@ _MEMBER = re.compile(
 _MISSING = re.compile(r"^\s{0,8}The missing ranks?: ([\d, ]{1,60000})")
 
 
-def read_nccl(text: str, reading: Reading) -> None:
+def read_nccl(text: str, reading: LogReading) -> None:
     """One line of NCCL: places in a communicator, and a launcher's rank before it."""
     if text.lstrip(" ")[:1] == "[" and (match := _LAUNCHER.search(text)):
         reading.ranks.add(int(match[1]))
@@ -49,7 +49,7 @@ def read_nccl(text: str, reading: Reading) -> None:
                 reading.group_ranks.update(map(int, match.groups()))
 
 
-def read_report_line(text: str, reading: Reading) -> bool:
+def read_report_line(text: str, reading: LogReading) -> bool:
     """One line of a RAS report; False for any other line."""
     if match := _COMMUNICATOR.search(text):
         reading.communicator, reading.launched = match[1], None
@@ -78,7 +78,7 @@ def is_report(document: Any) -> bool:
     return isinstance(document, dict) and isinstance(document.get("communicators"), (list, dict))
 
 
-def read_report(document: dict[str, Any], reading: Reading) -> None:
+def read_report(document: dict[str, Any], reading: LogReading) -> None:
     """A RAS report as JSON (NCCL 2.28.7 and newer)."""
     listed = document["communicators"]
     if isinstance(listed, dict):
@@ -100,7 +100,7 @@ def read_report(document: dict[str, Any], reading: Reading) -> None:
 
 
 def _count(
-    reading: Reading, number: int, launched: int | None, host: Any, missing: bool = False
+    reading: LogReading, number: int, launched: int | None, host: Any, missing: bool = False
 ) -> None:
     reading.group_ranks.add(number)
     name = reading.communicator or "?"

@@ -33,7 +33,7 @@ class Printed:
 
 
 @dataclass
-class Reading:
+class LogReading:
     """The state of a reading; the public face is `formats.logs.read_log`."""
 
     ranks: set[int] = field(default_factory=set)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .job import Group, Job
+from .job import Group, LoggedJob
 from .model import Wait
 from .waits import Signature, signature
 
 
-def odd_parties(wait: Wait, job: Job) -> tuple[int, ...]:
+def odd_parties(wait: Wait, job: LoggedJob) -> tuple[int, ...]:
     """The ranks that called something else than they should have, or none if that is open."""
     size = max(len(wait.group.members), sum(len(one.ranks) for one in wait.parties))
     largest = wait.parties[0]
@@ -28,7 +28,7 @@ def odd_parties(wait: Wait, job: Job) -> tuple[int, ...]:
     return tuple(sorted(rank for one in wait.parties if one is not right for rank in one.ranks))
 
 
-def _support(wait: Wait, called: Signature, job: Job) -> int:
+def _support(wait: Wait, called: Signature, job: LoggedJob) -> int:
     """Ranks of other groups of the family that called just this at the same number."""
     family = next(group.family for group in job.groups.values() if group.group is wait.group)
     return sum(
@@ -40,7 +40,9 @@ def _support(wait: Wait, called: Signature, job: Job) -> int:
     )
 
 
-def odd_orders(ranks: Iterable[int], waits: Iterable[Wait], job: Job) -> dict[int, bool | None]:
+def odd_orders(
+    ranks: Iterable[int], waits: Iterable[Wait], job: LoggedJob
+) -> dict[int, bool | None]:
     """Of ranks that wait for each other in a circle: who entered the groups in an order of its own.
 
     Returns:
@@ -63,7 +65,7 @@ def odd_orders(ranks: Iterable[int], waits: Iterable[Wait], job: Job) -> dict[in
 
 
 def _verdict(
-    rank: int, entered: Group, entered_seq: int, left: Group, left_seq: int, job: Job
+    rank: int, entered: Group, entered_seq: int, left: Group, left_seq: int, job: LoggedJob
 ) -> bool | None:
     """Whether this rank alone went into one group before it had been in the other."""
     same = other = 0

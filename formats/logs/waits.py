@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-from .job import Group, Job
+from .job import Group, LoggedJob
 from .model import Party, Wait
 from .names import WORLD
 from .recorder import Call
@@ -16,7 +16,7 @@ _ANY_SIZES = ("coalesced", "_v", "v_single")
 Signature = tuple[str, str]
 
 
-def waits_of(job: Job) -> list[Wait]:
+def waits_of(job: LoggedJob) -> list[Wait]:
     """The operations that some rank waits in, oldest first."""
     found = []
     for group in job.groups.values():
@@ -44,7 +44,7 @@ def signature(calls: list[Call], sizes: bool = True) -> Signature:
     return op, f"{inputs} -> {outputs} {last.dtypes[0]}"
 
 
-def _collective_waits(group: Group, job: Job) -> list[Wait]:
+def _collective_waits(group: Group, job: LoggedJob) -> list[Wait]:
     pending = {rank: group.pending(rank) for rank in group.calls}
     numbers = sorted({seq for seq in pending.values() if seq is not None})
     if not numbers:
@@ -122,7 +122,7 @@ def _sizes_vary(group: Group, seq: int) -> bool:
     return False
 
 
-def _possible(group: Group, job: Job) -> tuple[int, ...]:
+def _possible(group: Group, job: LoggedJob) -> tuple[int, ...]:
     """Ranks that may be in a group whose members nothing says: those in no group of its family."""
     if group.group.complete or group.group.kind == WORLD:
         return ()
@@ -144,7 +144,7 @@ def _late(group: Group, seq: int) -> tuple[int, ...]:
     )
 
 
-def _p2p_waits(group: Group, job: Job) -> list[tuple[int, Wait]]:
+def _p2p_waits(group: Group, job: LoggedJob) -> list[tuple[int, Wait]]:
     """Sends without their receive and receives without their send."""
     members = group.group.members
     open_calls: dict[tuple[int, int], dict[str, Call]] = defaultdict(dict)

@@ -91,7 +91,7 @@ def _whole_sizes(given: Mapping[str, object]) -> dict[str, int]:
         except LayoutError as error:
             refusals[name] = error
     if refusals:
-        raise next(iter(refusals.values())).but(alternatives=[dict.fromkeys(refusals, 1)])
+        raise next(iter(refusals.values())).replace(alternatives=[dict.fromkeys(refusals, 1)])
     return sizes
 
 
@@ -105,7 +105,7 @@ def _grid(world: int, names: list[str], sizes: Mapping[str, int], used: tuple[st
         mesh = fit(world, order="-".join((*used, "dp")), **{name: sizes[name] for name in used})
     except LayoutError as error:
         if error.control == "world" and error.alternatives:
-            raise error.but(alternatives=_worlds(world, sizes)) from None
+            raise error.replace(alternatives=_worlds(world, sizes)) from None
         raise _with_quote(error, world, sizes, used) from None
     size_of = {OWN_NAMES.get(name, name): mesh.size(name) for name in mesh.names}
     return Mesh(tuple(Axis(name, size_of.get(name, 1)) for name in names))
@@ -123,12 +123,12 @@ def _worlds(world: int, sizes: Mapping[str, int]) -> list[dict[str, int]]:
 def _with_quote(
     error: LayoutError, world: int, sizes: Mapping[str, int], used: tuple[str, ...]
 ) -> LayoutError:
-    """A refusal of one grid with Megatron's words, and cures that leave the other grid alone."""
+    """A refusal of one grid with Megatron's words, and fixes that leave the other grid alone."""
     if error.code not in ("does-not-divide", "out-of-range") or error.control == "world":
         return error
     product = math.prod(sizes[name] for name in used)
     if "etp" not in used:
-        return error.but(quote=f"world_size ({world}) is not divisible by {quoted(product)}")
+        return error.replace(quote=f"world_size ({world}) is not divisible by {quoted(product)}")
     message = (
         f"world_size ({world}) is not divisible by expert_tensor_model_pipeline_parallel size "
         f"({quoted(product)})"
@@ -138,11 +138,11 @@ def _with_quote(
     near = {name: min(sizes[name], world) for name in ("ep", "etp")}
     larger = [name for name in near if sizes[name] > world]
     fits = world % shared == 0
-    cures = nearest_fits(world // shared, near, change=larger) if fits else error.alternatives
-    return error.but(
+    fixes = nearest_fits(world // shared, near, change=larger) if fits else error.alternatives
+    return error.replace(
         why=error.why.replace("dp is", "edp is"),
-        alternatives=cures,
-        control=next(iter(cures[0]), "ep"),
+        alternatives=fixes,
+        control=next(iter(fixes[0]), "ep"),
         facts={**error.facts, "left": "EDP"},
         quote=message,
     )

@@ -28,7 +28,7 @@ def completed(order: str, sizes: Mapping[str, int]) -> list[str]:
         names = split_names(order, "order")
     except LayoutError as error:
         quote = _key_error(order) if order else _unnamed(sizes)
-        raise error.but(alternatives=[{"order": mended(order)}], quote=quote) from None
+        raise error.replace(alternatives=[{"order": mended(order)}], quote=quote) from None
     for name in names:
         if name not in (*APPENDED, GTP):
             raise LayoutError(

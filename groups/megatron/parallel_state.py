@@ -130,7 +130,7 @@ _requested: Callable[..., dict[str, Grouping]] = groupings  # which says itself 
 def checked_groupings(world: int, asked: Mapping[str, object]) -> dict[str, Grouping]:
     """`groupings` whose refusals offer only alternatives that work.
 
-    A cure for one rule may break another, so each alternative is tried before it is offered. Where
+    A fix for one rule may break another, so each alternative is tried before it is offered. Where
     none is left, the control or else a size as it is without being asked may be one, or these with
     pp last in the order.
     """
@@ -140,12 +140,12 @@ def checked_groupings(world: int, asked: Mapping[str, object]) -> dict[str, Grou
         names = dict.fromkeys([error.control, "tp", "cp", "pp", "ep", "etp"])
         unasked = [{name: DEFAULTS[name]} for name in names if name in DEFAULTS]
         pp_last = {"order": mended(asked.get("order"))}
-        ordered = [{**cure, **pp_last} for cure in (*error.alternatives, *unasked)]
-        for cures in (error.alternatives, unasked, ordered):
-            working = [cure for cure in cures if _works(world, {**asked, **cure})][:MOST]
+        ordered = [{**fix, **pp_last} for fix in (*error.alternatives, *unasked)]
+        for fixes in (error.alternatives, unasked, ordered):
+            working = [fix for fix in fixes if _works(world, {**asked, **fix})][:MOST]
             if working:
                 break
-        raise error.but(alternatives=working) from None
+        raise error.replace(alternatives=working) from None
 
 
 DEFAULTS: dict[str, object] = {
@@ -185,7 +185,7 @@ def _whole_numbers(values: object, control: str, *, minimum: int, maximum: int) 
     try:
         return [whole_number(v, control, minimum=minimum, maximum=maximum) for v in listed]
     except LayoutError as error:
-        raise error.but(alternatives=()) from None  # one number does not cure a list
+        raise error.replace(alternatives=()) from None  # one number does not fix a list
 
 
 def _optimizer_instances(found: Mapping[str, Grouping], instances: int) -> dict[str, Grouping]:

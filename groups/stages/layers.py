@@ -55,7 +55,7 @@ def stage_layers(
     split = _in_range(given, bool(account_for_embedding), bool(account_for_loss))
     refusal = split.refusal()
     if refusal:
-        raise refusal.but(alternatives=split.alternatives(refusal.control))
+        raise refusal.replace(alternatives=split.alternatives(refusal.control))
     return numbered(split.counts())
 
 
@@ -89,7 +89,7 @@ def needs_stages(vpp: int, pp: int) -> LayoutError:
 def _in_range(given: Mapping[str, object], embedding: bool, loss: bool) -> _Split:
     """The request with every size a whole number in range, or the refusal of the first that is not.
 
-    Its cure is the nearest size that also fits the others.
+    Its fix is the nearest size that also fits the others.
     """
     sizes: dict[str, int] = {}
     refusals = []
@@ -103,13 +103,13 @@ def _in_range(given: Mapping[str, object], embedding: bool, loss: bool) -> _Spli
                 sizes |= whole_sizes(alternative)
     if not refusals:
         return _Split(embedding, loss, **sizes)
-    cures: list[dict[str, int]] = []
+    fixes: list[dict[str, int]] = []
     name = refusals[0].control or ""
     if len(refusals) == 1 and name in sizes:
         near = _Split(embedding, loss, **sizes)
-        values = near.cures(name, sizes[name]) if near.refusal() else [sizes[name]]
-        cures = [{name: value} for value in values]
-    raise refusals[0].but(alternatives=cures)
+        values = near.fixes(name, sizes[name]) if near.refusal() else [sizes[name]]
+        fixes = [{name: value} for value in values]
+    raise refusals[0].replace(alternatives=fixes)
 
 
 @dataclass(frozen=True)
@@ -166,13 +166,13 @@ class _Split:
         sizes = {"layers": self.layers, "pp": self.pp, "vpp": self.vpp, **dict(self.ends)}
         found: list[dict[str, int]] = []
         for name in sorted(sizes, key=lambda name: name != control):
-            values = self.cures(name, sizes[name])
+            values = self.fixes(name, sizes[name])
             if name != control:
                 values = sorted(values, key=lambda value: abs(math.log(value / sizes[name])))[:1]
             found += [{name: value} for value in values]
         return found[:MOST]
 
-    def cures(self, name: str, value: int) -> list[int]:
+    def fixes(self, name: str, value: int) -> list[int]:
         """The nearest values of one size, below and above, that are not refused."""
         taken = sum(count for _, count in self.ends)
         most = {

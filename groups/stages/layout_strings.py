@@ -102,13 +102,13 @@ def stage_layers_of_layout(
     parts = parse_layout(layout) if isinstance(layout, str) else _named(layout)
     sizes, refusal = _whole({"layers": layers, "pp": pp, "vpp": vpp, "mtp": mtp})
     if refusal:
-        cures = _cures(parts, sizes) if refusal.control in sizes else []
-        own = [change for change in cures if refusal.control in change]
-        raise refusal.but(alternatives=own)
+        fixes = _fixes(parts, sizes) if refusal.control in sizes else []
+        own = [change for change in fixes if refusal.control in change]
+        raise refusal.replace(alternatives=own)
     try:
         stages = _checked(parts, **sizes)
     except LayoutError as error:
-        raise error.but(alternatives=_cures(parts, sizes)) from None
+        raise error.replace(alternatives=_fixes(parts, sizes)) from None
     return numbered([[chunk.count("decoder") for chunk in stage] for stage in stages])
 
 
@@ -154,7 +154,7 @@ def _checked(
     _refuse_counts(flat, layers, mtp)
     _refuse_places(flat, stages)
     if "encoder" in flat:
-        raise _bad_letter("encoder").but(
+        raise _bad_letter("encoder").replace(
             quote="Encoder layer is not supported for flexible pipeline layout"
         )
     return stages
@@ -242,7 +242,7 @@ def _refuse_places(flat: list[str], stages: list[list[list[str]]]) -> None:
         )
 
 
-def _cures(parts: Stages, sizes: dict[str, int]) -> list[dict[str, int]]:
+def _fixes(parts: Stages, sizes: dict[str, int]) -> list[dict[str, int]]:
     """The sizes that this layout would do with, one changed at a time."""
     if not {"layers", "pp", "mtp"} <= set(sizes):
         return []  # one of them is no number at all
@@ -283,13 +283,13 @@ def _named(layout: object) -> list[list[str]]:
     stages: list[list[str]] = []
     for stage in layout:
         if not isinstance(stage, (list, tuple)):
-            raise _bad_letter(stage).but(
+            raise _bad_letter(stage).replace(
                 quote="pipeline_model_parallel_layout must be a list of lists"
             )
         names = [name.strip().lower() if isinstance(name, str) else name for name in stage]
         for name in names:
             if not isinstance(name, str) or name not in known:
-                raise _bad_letter(name).but(quote=f"{name} is not a valid LayerType")
+                raise _bad_letter(name).replace(quote=f"{name} is not a valid LayerType")
         stages.append(names)
     if sum(map(len, stages)) + len(stages) > MAX_LAYERS:
         raise _too_long(MAX_LAYERS)

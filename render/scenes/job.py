@@ -25,7 +25,7 @@ from groups.ranks import require_rank
 
 from ..palette import tones
 from .groups import Mark, _refuse_windows, marks_of
-from .job_plan import NUMBERS, WHOLE, Fold, Label, Plan, Rectangle, plan_of
+from .job_plan import NUMBERS, WHOLE, JobFold, JobPlan, Label, Rectangle, plan_of
 
 SHADES = 2
 """Rows are shaded in turn, so that the eye follows them: as many rows as one label speaks for."""
@@ -39,7 +39,7 @@ Segment = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
-class Line:
+class JobLine:
     """What joins the members of one group."""
 
     tone: str
@@ -56,7 +56,7 @@ class JobPicture:
 
     mesh: Mesh
     rank: int
-    plan: Plan
+    plan: JobPlan
     marks: tuple[Mark, ...]  # largest first, so that a small group is never hidden
     levels: Mapping[str, int]  # of each kind's line, from the nearest to the cells on
     box_kind: str  # whose groups the boxes are; empty: of none that is marked
@@ -161,7 +161,7 @@ class JobPicture:
         return tuple(self.plan.labels(bool(self.layers)))
 
     @cached_property
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[JobLine, ...]:
         """What joins the groups of numbered cells; groups that are a box have its frame."""
         if not self.is_numbered:
             return ()
@@ -172,7 +172,7 @@ class JobPicture:
             for line in self._joined(mark)
         )
 
-    def _joined(self, mark: Mark) -> Iterator[Line]:
+    def _joined(self, mark: Mark) -> Iterator[JobLine]:
         """A bar below each row that has several members, dots down each column of single ones."""
         wide, tall = self.cell
         scale, pad = self.plan.scale, self.plan.metrics.pad
@@ -190,14 +190,14 @@ class JobPicture:
             bars.append((xs[0], bar, xs[-1], bar))
             bars += [(x, bar, x, y + tall + 2 * scale) for x in xs]
         if bars:
-            yield Line(mark.tone, tuple(bars), is_dotted=False)
+            yield JobLine(mark.tone, tuple(bars), is_dotted=False)
         dots = tuple(
             (x, above + tall, x, below)
             for x, ys in columns.items()
             for above, below in pairwise(ys)
         )
         if dots:
-            yield Line(mark.tone, dots, is_dotted=True)
+            yield JobLine(mark.tone, dots, is_dotted=True)
 
     @cached_property
     def node_ends(self) -> tuple[Segment, ...]:
@@ -246,7 +246,7 @@ def _ends(board: np.ndarray, is_numbered: bool) -> list[tuple[int, int, int]]:
     return found
 
 
-def _summed(folds: Sequence[Fold], steps) -> np.ndarray:  # type: ignore[no-untyped-def]
+def _summed(folds: Sequence[JobFold], steps) -> np.ndarray:  # type: ignore[no-untyped-def]
     total = np.zeros(1)
     for fold in folds:
         step, jump = steps(fold)

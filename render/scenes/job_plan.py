@@ -62,7 +62,7 @@ PLAIN = Metrics(1, 1, 0, 0, 0, 0, 0, 0, 0, 14)
 
 
 @dataclass(frozen=True)
-class Fold:
+class JobFold:
     """One axis that numbers the ranks: pixels from a coordinate to the next, and to a next band."""
 
     size: int
@@ -90,7 +90,7 @@ Rectangle = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
-class Plan:
+class JobPlan:
     """How a mesh is laid out: what stands beside what, and how large."""
 
     mesh: Mesh
@@ -171,7 +171,7 @@ class Plan:
         return TOP + (below - 1) * self.jump[1] + self._sizes[5] * self.scale
 
     @cached_property
-    def folds(self) -> tuple[Fold, ...]:
+    def folds(self) -> tuple[JobFold, ...]:
         """One an axis, in the order of the mesh, so that they number the ranks."""
         m, scale = self.metrics, self.scale
         box_w, box_h, wide, tall, _, _ = self._sizes
@@ -180,21 +180,23 @@ class Plan:
         inside = dict(self._within(self.box, self.cells_across, *cells))
         inside |= dict(self._within(self.others, self.boxes_across, *boxes))
         size = self.mesh.size
-        inside[self.data] = Fold(
+        inside[self.data] = JobFold(
             size(self.data), self.replicas, dx=(wide + m.between) * scale, jump_y=self.jump[1]
         )
-        inside["pp"] = Fold(size("pp"), self.stages, dy=(tall + m.row) * scale, jump_x=self.jump[0])
+        inside["pp"] = JobFold(
+            size("pp"), self.stages, dy=(tall + m.row) * scale, jump_x=self.jump[0]
+        )
         return tuple(inside[name] for name in self.mesh.names)
 
     def _within(
         self, names: Sequence[str], across: int, dx: float, dy: float
-    ) -> Iterator[tuple[str, Fold]]:
+    ) -> Iterator[tuple[str, JobFold]]:
         """Axes one inside the other in a line; the last one goes on in lines below."""
         step = 1
         for name in names:
             size = self.mesh.size(name)
             period = max(1, across // step) if name == names[-1] else size
-            yield name, Fold(size, period, dx=dx * step, jump_y=dy)
+            yield name, JobFold(size, period, dx=dx * step, jump_y=dy)
             step *= size
 
     @property
@@ -272,7 +274,7 @@ def _product(mesh: Mesh, names: Sequence[str]) -> int:
 
 
 @lru_cache(maxsize=128)
-def plan_of(mesh: Mesh, room: tuple[float, float]) -> Plan:
+def plan_of(mesh: Mesh, room: tuple[float, float]) -> JobPlan:
     """The layout that shows a mesh largest; what goes on in a next band has to gain much by it."""
     metrics = NUMBERS if mesh.world_size <= NUMBERED else PLAIN
     data = geometry.data_axis(mesh)
@@ -283,7 +285,7 @@ def plan_of(mesh: Mesh, room: tuple[float, float]) -> Plan:
     for cells in _across(mesh, box, metrics):
         for boxes in _across(mesh, others, metrics):
             for replicas, stages in _bands(dp, pp):
-                plan = Plan(mesh, metrics, box, others, cells, boxes, replicas, stages, 1.0)
+                plan = JobPlan(mesh, metrics, box, others, cells, boxes, replicas, stages, 1.0)
                 scale = _scale(plan, room)
                 folded = (cells < _product(mesh, box)) + (boxes < _product(mesh, others))
                 bands = plan.bands[0] * plan.bands[1]
@@ -327,7 +329,7 @@ def _bands(dp: int, pp: int) -> Iterator[tuple[int, int]]:
         yield dp, stages
 
 
-def _scale(plan: Plan, room: tuple[float, float]) -> float:
+def _scale(plan: JobPlan, room: tuple[float, float]) -> float:
     """How large the layout may be drawn; 0 if its labels alone leave no room."""
     beside, below = plan.bands
     *_, wide, tall = plan._sizes

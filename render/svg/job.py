@@ -12,7 +12,7 @@ from html import escape
 import numpy as np
 
 from ..palette import GROUP_INK, KIND_MARKS, rgb
-from ..scenes.job import SHADES, JobPicture, Line, Segment
+from ..scenes.job import SHADES, JobLine, JobPicture, Segment
 from ..scenes.job_plan import Label, Rectangle
 from .raster import palette_png
 
@@ -117,7 +117,7 @@ def _class(rank: int, chosen: int, marked: Mapping[int, str]) -> str:
     return f" m t-{marked[rank]}" if rank in marked else ""
 
 
-def _joins(lines: Iterable[Line]) -> str:
+def _joins(lines: Iterable[JobLine]) -> str:
     return "".join(
         f'<path class="t-{line.tone}{" dots" if line.is_dotted else ""}" '
         f'd="{_lines(line.segments)}"/>'

@@ -15,7 +15,7 @@ SMALLEST_LABEL = 17.0
 
 
 @dataclass(frozen=True)
-class Bar:
+class LaneBar:
     """One task of a lane: what it is (a class of the style sheet), its number and its times."""
 
     lane: int
@@ -25,7 +25,7 @@ class Bar:
     end: float
 
 
-def lanes_svg(bars: Sequence[Bar], lanes: int, unit: float, description: str) -> str:
+def lanes_svg(bars: Sequence[LaneBar], lanes: int, unit: float, description: str) -> str:
     """``unit``: seconds that are 1 on the axis, such as 1e-3 where it counts milliseconds."""
     last = max((bar.end for bar in bars), default=0.0) or 1.0
     scale = (WIDTH - 2 * LEFT) / last
@@ -56,7 +56,7 @@ def ticks_of(last: float) -> list[float]:
     return [round(number * step, 9) for number in range(int(last / step) + 1)]
 
 
-def _bar(bar: Bar, scale: float, unit: float) -> str:
+def _bar(bar: LaneBar, scale: float, unit: float) -> str:
     x, width = LEFT + bar.start * scale, max((bar.end - bar.start) * scale, 0.6)
     text = (
         f'<text x="{x + width / 2:.1f}" y="{bar.lane * LANE + 21:g}">{bar.number}</text>'

@@ -97,7 +97,7 @@ def expert_mesh(
     except LayoutError as error:
         if error.code == "not-a-whole-number" or ep < 1:
             raise
-        raise error.but(quote=f"{data} is not divisible by {ep}") from None
+        raise error.replace(quote=f"{data} is not divisible by {ep}") from None
 
 
 def _prime_factors(number: int) -> list[int]:

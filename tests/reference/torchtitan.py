@@ -42,7 +42,7 @@ def device_mesh(world: int, shape: Sequence[int], names: Sequence[str]) -> Mesh:
             "mesh_shape and mesh_dim_names should have same length! Found len(mesh_dim_names): "
             f"{len(names)} and len(mesh_shape):{len(shape)}."
         )
-        raise error.but(quote=message) from None
+        raise error.replace(quote=message) from None
     if mesh.world_size != whole_number(world, "world"):
         shown = " x ".join(f"{name} {size}" for name, size in zip(names, shape))
         raise LayoutError(
@@ -82,11 +82,11 @@ def torchtitan_meshes(
     try:
         dense = titan.mesh(world, **given)
     except LayoutError as error:
-        raise error.but(quote=_dense_message(error, world, degrees)) from None
+        raise error.replace(quote=_dense_message(error, world, degrees)) from None
     try:
         return dense, titan.expert_mesh(world, ep=ep, dp_replicate=dp_replicate, pp=pp)
     except LayoutError as error:
-        raise error.but(quote=_sparse_message(error, dense, ep)) from None
+        raise error.replace(quote=_sparse_message(error, dense, ep)) from None
 
 
 def _dense_message(error: LayoutError, world: int, degrees: Mapping[str, int]) -> str:

@@ -19,7 +19,7 @@ from groups.mesh import whole_number
 from groups.stages.holdings import sequence_chunks
 
 from .pieces import joined, pieces_of, place_of
-from .steps import Algorithm, Move, Slots, Step
+from .steps import Algorithm, Slots, Step, Transfer
 
 MOST_MEMBERS = 64
 """Members of a group whose steps are listed: a ring all-reduce of n has 2n(n-1) messages."""
@@ -69,7 +69,7 @@ def ring_broadcast(n: int, root: int = 0, chunks: int = 4) -> Algorithm:
     """
     at = place_of(root, n)
     hops = [
-        (chunk + hop, Move((at + hop) % n, (at + hop + 1) % n, chunk, chunk))
+        (chunk + hop, Transfer((at + hop) % n, (at + hop + 1) % n, chunk, chunk))
         for chunk in range(chunks)
         for hop in range(n - 1)
     ]
@@ -79,7 +79,9 @@ def ring_broadcast(n: int, root: int = 0, chunks: int = 4) -> Algorithm:
 def _ring(n: int, chunk: Callable[[int, int], int], adds: bool) -> tuple[Step, ...]:
     """n-1 steps in which every rank r sends one chunk to r + 1."""
     return tuple(
-        tuple(Move(r, (r + 1) % n, chunk(r, q) % n, chunk(r, q) % n, adds=adds) for r in range(n))
+        tuple(
+            Transfer(r, (r + 1) % n, chunk(r, q) % n, chunk(r, q) % n, adds=adds) for r in range(n)
+        )
         for q in range(n - 1)
     )
 
@@ -174,7 +176,7 @@ def _depth(parents: Sequence[int | None], place: int) -> int:
 
 def _down(parents: Sequence[int | None], chunk: int) -> tuple[Step, ...]:
     return _by_step(
-        (_depth(parents, place) - 1, Move(above, place, chunk, chunk))
+        (_depth(parents, place) - 1, Transfer(above, place, chunk, chunk))
         for place, above in enumerate(parents)
         if above is not None
     )
@@ -183,7 +185,7 @@ def _down(parents: Sequence[int | None], chunk: int) -> tuple[Step, ...]:
 def _up(parents: Sequence[int | None], chunk: int) -> tuple[Step, ...]:
     deepest = max(_depth(parents, place) for place in range(len(parents)))
     return _by_step(
-        (deepest - _depth(parents, place), Move(place, above, chunk, chunk, adds=True))
+        (deepest - _depth(parents, place), Transfer(place, above, chunk, chunk, adds=True))
         for place, above in enumerate(parents)
         if above is not None
     )
@@ -201,7 +203,7 @@ def pairwise_all_to_all(n: int) -> Algorithm:
     [[1, 2, 0], [2, 0, 1]]
     """
     steps = tuple(
-        tuple(Move(r, (r + q) % n, (r + q) % n, n + r) for r in range(n)) for q in range(1, n)
+        tuple(Transfer(r, (r + q) % n, (r + q) % n, n + r) for r in range(n)) for q in range(1, n)
     )
     return Algorithm("pairwise_all_to_all", "all_to_all", n, n, steps, slots=2 * n)
 
@@ -213,7 +215,7 @@ def direct_scatter(n: int, root: int = 0) -> Algorithm:
     [2, 3, 0]
     """
     at = place_of(root, n)
-    steps = tuple((Move(at, to, to, to),) for to in _after(at, n))
+    steps = tuple((Transfer(at, to, to, to),) for to in _after(at, n))
     return Algorithm("direct_scatter", "scatter", n, n, steps, root=at)
 
 
@@ -224,7 +226,7 @@ def direct_gather(n: int, root: int = 0) -> Algorithm:
     [2, 3, 0]
     """
     at = place_of(root, n)
-    steps = tuple((Move(one, at, one, one),) for one in _after(at, n))
+    steps = tuple((Transfer(one, at, one, one),) for one in _after(at, n))
     return Algorithm("direct_gather", "gather", n, n, steps, root=at)
 
 
@@ -237,7 +239,7 @@ def ring_attention(n: int) -> Algorithm:
     [[0, 1, 2], [2, 0, 1]]
     """
     steps = tuple(
-        tuple(Move(r, (r + 1) % n, (r - q) % n, (r - q) % n, gives=True) for r in range(n))
+        tuple(Transfer(r, (r + 1) % n, (r - q) % n, (r - q) % n, gives=True) for r in range(n))
         for q in range(n - 1)
     )
     return Algorithm("ring_attention", "all_gather", n, n, steps)
@@ -249,7 +251,7 @@ def pipeline_forward(n: int, chunks: int = 4) -> Algorithm:
     >>> [len(step) for step in pipeline_forward(3, chunks=2).steps]
     [1, 2, 1]
     """
-    hops = [(k + s, Move(s, s + 1, k, k)) for k in range(chunks) for s in range(n - 1)]
+    hops = [(k + s, Transfer(s, s + 1, k, k)) for k in range(chunks) for s in range(n - 1)]
     return Algorithm("pipeline_forward", "send_recv", n, chunks, _by_step(hops))
 
 
@@ -257,10 +259,12 @@ def pipeline_backward(n: int, chunks: int = 4) -> Algorithm:
     """The gradients of the micro-batches, from the last stage to the first.
 
     >>> pipeline_backward(3, chunks=1).steps[0]
-    (Move(sender=2, receiver=1, chunk=0, into=0, adds=False, gives=False),)
+    (Transfer(sender=2, receiver=1, chunk=0, into=0, adds=False, gives=False),)
     """
     hops = [
-        (k + n - 1 - s, Move(s, s - 1, k, k)) for k in range(chunks) for s in range(n - 1, 0, -1)
+        (k + n - 1 - s, Transfer(s, s - 1, k, k))
+        for k in range(chunks)
+        for s in range(n - 1, 0, -1)
     ]
     return Algorithm("pipeline_backward", "send_recv", n, chunks, _by_step(hops), root=n - 1)
 
@@ -363,9 +367,9 @@ def _after(root: int, n: int) -> list[int]:
     return [(root + i) % n for i in range(1, n)]
 
 
-def _by_step(moves: Iterable[tuple[int, Move]]) -> tuple[Step, ...]:
+def _by_step(moves: Iterable[tuple[int, Transfer]]) -> tuple[Step, ...]:
     """Moves with the number of their step, put together by step."""
-    steps: list[list[Move]] = []
+    steps: list[list[Transfer]] = []
     for number, move in moves:
         steps.extend([] for _ in range(number + 1 - len(steps)))
         steps[number].append(move)

@@ -139,7 +139,7 @@ def exposed_seconds(events: Sequence[Event]) -> float:
 
 
 @dataclass(frozen=True)
-class Model:
+class BucketModel:
     """What the timelines are about: equal layers, and a data parallel group.
 
     Attributes:
@@ -167,12 +167,12 @@ class Model:
         return least_seconds(op, self.d, size, self.bytes_per_second)
 
 
-def gradient_buckets(model: Model, scheme: str) -> list[list[int]]:
+def gradient_buckets(model: BucketModel, scheme: str) -> list[list[int]]:
     """The buckets of all layers' gradients, last layer first: places among all tensors.
 
     ``scheme``: "ddp"; "megatron" and "sharded" with Megatron's buckets; "one" for one bucket.
 
-    >>> small = Model(layers=2, hidden=256, d=4, backward_seconds=1e-3, bytes_per_second=1e9)
+    >>> small = BucketModel(layers=2, hidden=256, d=4, backward_seconds=1e-3, bytes_per_second=1e9)
     >>> gradient_buckets(small, "ddp")
     [[0], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]]
     """
@@ -183,22 +183,22 @@ def gradient_buckets(model: Model, scheme: str) -> list[list[int]]:
     return buckets(sizes, [cap])
 
 
-def all_reduce_tasks(model: Model, scheme: str) -> list[Task]:
+def all_reduce_tasks(model: BucketModel, scheme: str) -> list[Task]:
     """The backward pass, and one all-reduce a bucket as soon as its gradients are there.
 
-    >>> model = Model(layers=2, hidden=1024, d=8, backward_seconds=1e-3, bytes_per_second=1e11)
+    >>> model = BucketModel(2, 1024, d=8, backward_seconds=1e-3, bytes_per_second=1e11)
     >>> [task.what for task in all_reduce_tasks(model, "one")].count("all_reduce")
     1
     """
     return _with_reductions(model, scheme, "all_reduce")
 
 
-def sharded_tasks(model: Model) -> list[Task]:
+def sharded_tasks(model: BucketModel) -> list[Task]:
     """ZeRO-1: reduce-scatters during backward, the optimizer on a shard, all-gathers after it.
 
     The all-gathers overlap the next forward pass: a layer waits for the parameters of its own.
 
-    >>> model = Model(layers=2, hidden=1024, d=8, backward_seconds=1e-3, bytes_per_second=1e11)
+    >>> model = BucketModel(2, 1024, d=8, backward_seconds=1e-3, bytes_per_second=1e11)
     >>> [task.what for task in sharded_tasks(model) if task.lane == "network"]
     ['reduce_scatter', 'all_gather']
     """
@@ -222,12 +222,12 @@ def sharded_tasks(model: Model) -> list[Task]:
     return tasks
 
 
-def zero3_tasks(model: Model) -> list[Task]:
+def zero3_tasks(model: BucketModel) -> list[Task]:
     """ZeRO-3: each layer's parameters gathered for forward and for backward, gradients scattered.
 
     A gather is asked for one layer ahead, while the layer before it computes.
 
-    >>> model = Model(layers=3, hidden=64, d=4, backward_seconds=1e-3, bytes_per_second=1e9)
+    >>> model = BucketModel(layers=3, hidden=64, d=4, backward_seconds=1e-3, bytes_per_second=1e9)
     >>> whats = [task.what for task in zero3_tasks(model)]
     >>> whats.count("all_gather"), whats.count("reduce_scatter")
     (6, 3)
@@ -251,12 +251,12 @@ def zero3_tasks(model: Model) -> list[Task]:
     return [*tasks, _scatter(model, 0, computed[-1], gradients)]
 
 
-def _scatter(model: Model, layer: int, after: int, size: float) -> Task:
+def _scatter(model: BucketModel, layer: int, after: int, size: float) -> Task:
     seconds = model.seconds("reduce_scatter", size)
     return Task("network", "reduce_scatter", layer, seconds, (after,), size)
 
 
-def _with_reductions(model: Model, scheme: str, op: str) -> list[Task]:
+def _with_reductions(model: BucketModel, scheme: str, op: str) -> list[Task]:
     """The backward pass of every tensor, and after the last of a bucket its reduction."""
     tensors = layer_tensors(model.hidden)
     tasks: list[Task] = []
@@ -271,6 +271,6 @@ def _with_reductions(model: Model, scheme: str, op: str) -> list[Task]:
     return tasks
 
 
-def _parameters(model: Model, bucket: Sequence[int]) -> int:
+def _parameters(model: BucketModel, bucket: Sequence[int]) -> int:
     tensors = layer_tensors(model.hidden)
     return sum(tensors[place % len(tensors)] for place in bucket)

@@ -1,7 +1,7 @@
 """A collective as the messages it is made of, step by step, and what they leave on every member.
 
 A buffer is cut into chunks; every member has a slot for each, empty or not. In one step all
-messages travel at once: a :class:`Move` takes what the sender has in one slot into a slot of the
+messages travel at once: a :class:`Transfer` takes what the sender has in a slot into a slot of the
 receiver, where it is added or stored. :func:`run` plays the steps, on arrays or on anything that
 can be added, such as sets of who contributed. The algorithms themselves: `algorithms`.
 """
@@ -22,7 +22,7 @@ Slots = list[list[Item | None]]
 
 
 @dataclass(frozen=True)
-class Move:
+class Transfer:
     """One message. Members are places in the group; ``chunk`` and ``into`` are slots.
 
     Attributes:
@@ -38,7 +38,7 @@ class Move:
     gives: bool = False
 
 
-Step = tuple[Move, ...]
+Step = tuple[Transfer, ...]
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ Port = tuple[str, int]
 def ports(step: Step) -> Counter[Port]:
     """Messages that go out of each member in a step, and those that come in.
 
-    >>> both = ports((Move(0, 1, 0, 0), Move(0, 2, 0, 0)))
+    >>> both = ports((Transfer(0, 1, 0, 0), Transfer(0, 2, 0, 0)))
     >>> both["out", 0], both["in", 1], both["in", 0]
     (2, 1, 0)
     """
@@ -91,7 +91,7 @@ def run(
 ) -> list[Slots[Item]]:
     """What every member has before the first step and after each: one state more than steps.
 
-    >>> ring = [(Move(0, 1, 0, 0, adds=True), Move(1, 0, 1, 1, adds=True))]
+    >>> ring = [(Transfer(0, 1, 0, 0, adds=True), Transfer(1, 0, 1, 1, adds=True))]
     >>> run(ring, [[1, 2], [10, 20]])[-1]
     [[1, 22], [11, 20]]
 

@@ -17,14 +17,14 @@ from .constants import SOFTWARE
 from .errors import error_table
 from .near import Near, nearest
 from .request import PRECISIONS
-from .runs import Run, runs, sources
+from .runs import MeasuredRun, runs, sources
 
 __all__ = [
     "PRECISIONS",
     "SOFTWARE",
     "Estimate",
+    "MeasuredRun",
     "Near",
-    "Run",
     "error_table",
     "estimate",
     "nearest",

@@ -24,7 +24,7 @@ import numpy as np
 from groups.errors import LayoutError
 
 from .answer import Estimate, estimate
-from .runs import DATA, Run
+from .runs import DATA, MeasuredRun
 
 SET = 4
 """Runs that a set needs for its order to say anything."""
@@ -34,7 +34,7 @@ SET = 4
 class Answered:
     """A run and what was estimated of it; None: refused."""
 
-    run: Run
+    run: MeasuredRun
     found: Estimate | None
 
     @property
@@ -46,7 +46,7 @@ class Answered:
 
 
 @dataclass(frozen=True)
-class Figures:
+class ErrorFigures:
     """The figures of the module's table; nan where there is nothing to tell."""
 
     runs: int
@@ -66,7 +66,7 @@ class Figures:
     lost: float
 
 
-def answered(several: Iterable[Run]) -> list[Answered]:
+def answered(several: Iterable[MeasuredRun]) -> list[Answered]:
     """Every run asked."""
     found = []
     for run in several:
@@ -77,7 +77,7 @@ def answered(several: Iterable[Run]) -> list[Answered]:
     return found
 
 
-def figures(several: Sequence[Answered]) -> Figures:
+def figures(several: Sequence[Answered]) -> ErrorFigures:
     """The figures of these runs."""
     ran = [one for one in several if one.run.status == "ok" and one.run.seconds]
     timed = [one for one in ran if one.found]
@@ -86,7 +86,7 @@ def figures(several: Sequence[Answered]) -> Figures:
     order, regrets = _sets(timed)
     memory = [_memory_error(one) for one in several if one.found and one.run.kind == "allocated"]
     right, caught, lost = _oom(several)
-    return Figures(
+    return ErrorFigures(
         runs=len(ran),
         refused=len(ran) - len(timed),
         step=_quantile(off, 0.5),

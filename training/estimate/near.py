@@ -18,7 +18,7 @@ from ..model import Model
 from ..parameters import active_parameters, total_parameters
 from .constants import FAMILIES
 from .request import Request
-from .runs import Run, runs
+from .runs import MeasuredRun, runs
 
 AXES = ("tp", "pp", "cp", "ep", "vpp")
 _EIGHT_BITS = {"fp8": 1.0, "mxfp8": 1.0, "nvfp4": 2.0}
@@ -34,7 +34,7 @@ NEAR_SIZE = math.log2(12)
 class Near:
     """A run and how far it is, in doublings of sizes."""
 
-    run: Run
+    run: MeasuredRun
     distance: float
 
 
@@ -59,7 +59,7 @@ def _place(
 
 
 @lru_cache(maxsize=1)
-def _map() -> tuple[tuple[Run, ...], np.ndarray, tuple[str, ...]]:
+def _map() -> tuple[tuple[MeasuredRun, ...], np.ndarray, tuple[str, ...]]:
     """The runs that have a step time, where they stand, and their GPUs' families."""
     timed = tuple(run for run in runs() if run.seconds)
     places = []

@@ -41,7 +41,7 @@ class Arguments(TypedDict):
 
 
 @dataclass(frozen=True)
-class Run:
+class MeasuredRun:
     """One run. ``seconds`` and ``memory`` (GiB) are None where the source does not say.
 
     Attributes:
@@ -85,7 +85,7 @@ def shape_of(name: str, sequence: int) -> Model:
 
 
 @lru_cache(maxsize=1)
-def runs() -> tuple[Run, ...]:
+def runs() -> tuple[MeasuredRun, ...]:
     """Every run, in the order of the sources.
 
     >>> one = runs()[0]
@@ -96,7 +96,7 @@ def runs() -> tuple[Run, ...]:
         return tuple(_run(row) for row in csv.DictReader(file))
 
 
-def is_nanotron(run: Run) -> bool:
+def is_nanotron(run: MeasuredRun) -> bool:
     """Whether nanotron ran it: all of the Ultra-Scale Playbook."""
     return run.group == "Playbook"
 
@@ -108,7 +108,7 @@ def sources() -> dict[str, dict[str, str]]:
         return {row["source"]: row for row in csv.DictReader(file)}
 
 
-def _run(row: dict[str, str]) -> Run:
+def _run(row: dict[str, str]) -> MeasuredRun:
     asked = Arguments(
         cluster=row["cluster"],
         gpus=int(row["gpus"]),
@@ -128,7 +128,7 @@ def _run(row: dict[str, str]) -> Run:
         flash=row["flash"] == "1",
         sequence_parallel=row["sequence_parallel"] == "1",
     )
-    return Run(
+    return MeasuredRun(
         group=row["group"],
         source=row["source"],
         line=row["line"],

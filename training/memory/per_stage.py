@@ -319,7 +319,7 @@ def _require_sequence(model: Model, split: Split, training: Training) -> None:
     if training.sequence_parallel and model.sequence % (split.cp * split.tp):
         by = {"cp": split.cp, "tp": split.tp}
         error = not_a_multiple("sequence", model.sequence, by, maximum=MAX_SIZE)
-        raise error.but(alternatives=[*error.alternatives, {"sequence_parallel": 0}])
+        raise error.replace(alternatives=[*error.alternatives, {"sequence_parallel": 0}])
 
 
 def _require_amount(name: str, number: object) -> None:

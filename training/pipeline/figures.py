@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .plan import B, F, I, Plan, W
-from .schedules import Asked, checked, plan_of
+from .schedules import ScheduleSpec, checked, plan_of
 from .simulate import Timeline, needed_by, simulate
 
 SETTLED = 4
@@ -154,7 +154,7 @@ def bubble(name: str, p: int, m: int, v: int | None = None) -> float:
     return found.bubble_of_ideal * fewer / m
 
 
-def _settled(asked: Asked) -> int:
+def _settled(asked: ScheduleSpec) -> int:
     """A number of micro-batches, as small as can be, with the same idle time and peak."""
     p, m = asked.p, asked.m
     rest = m % p

@@ -71,7 +71,7 @@ SCHEDULES: dict[str, Schedule] = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class ScheduleSpec:
     """A schedule with its sizes, as they were asked for; v or group_size None: what it takes."""
 
     name: str
@@ -97,7 +97,7 @@ class Asked:
         return self.p if self.rule.grouped else self.m // max(1, self.m // self.p)
 
     def refusal(self) -> LayoutError | None:
-        """The first demand of the schedule that the sizes do not meet, without cures."""
+        """The first demand of the schedule that the sizes do not meet, without fixes."""
         return self._refused_chunks() or self._refused_micro_batches()
 
     @property
@@ -246,23 +246,25 @@ def plan_of(name: str, p: int, m: int, v: int | None = None, group_size: int | N
     """What every rank runs under a schedule, without times; arguments as for `schedule`."""
     asked = checked(name, p, m, v, group_size)
     if asked.num_ops > MOST_OPS:
-        raise too_many_ops(asked.num_ops).but(alternatives=asked.alternatives("m"))
+        raise too_many_ops(asked.num_ops).replace(alternatives=asked.alternatives("m"))
     return asked.plan()
 
 
 def checked(
     name: str, p: int, m: int, v: int | None = None, group_size: int | None = None
-) -> Asked:
+) -> ScheduleSpec:
     """The schedule and its sizes, if it can have them.
 
     Errors: LayoutError whose every alternative works.
     """
     if not isinstance(name, str) or name not in SCHEDULES:
         raise not_a_choice("schedule", name, SCHEDULES)
-    asked = Asked(name, **_in_range(name, {"p": p, "m": m, "v": v, "group_size": group_size}))
+    asked = ScheduleSpec(
+        name, **_in_range(name, {"p": p, "m": m, "v": v, "group_size": group_size})
+    )
     refusal = asked.refusal()
     if refusal:
-        raise refusal.but(alternatives=asked.alternatives(refusal.control))
+        raise refusal.replace(alternatives=asked.alternatives(refusal.control))
     return asked
 
 
@@ -276,15 +278,15 @@ def _in_range(name: str, given: dict[str, int | None]) -> dict[str, int]:
         try:
             sizes[control] = whole_number(size, control, maximum=most)
         except LayoutError as error:
-            cures = [cure for cure in error.alternatives if _works(name, {**given, **cure})]
-            raise error.but(alternatives=cures) from None
+            fixes = [fix for fix in error.alternatives if _works(name, {**given, **fix})]
+            raise error.replace(alternatives=fixes) from None
     return sizes
 
 
 def _works(name: str, given: Mapping[str, object]) -> bool:
     sizes = {control: size for control, size in given.items() if size is not None}
     are_sizes = all(type(size) is int and size > 0 for size in sizes.values())
-    return are_sizes and with_changes(Asked(name, 1, 1), sizes).works
+    return are_sizes and with_changes(ScheduleSpec(name, 1, 1), sizes).works
 
 
 def schedule(

@@ -368,7 +368,7 @@ def require(model: Model, split: Split, training: Training, cp_algorithm: str = 
         error = not_a_multiple(
             "heads", model.heads, {"tp": split.tp, "cp": split.cp}, maximum=MAX_SIZE
         )
-        raise error.but(
+        raise error.replace(
             control="cp_algorithm",
             alternatives=divisors_near("cp", split.cp, model.heads // split.tp),
         )

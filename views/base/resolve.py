@@ -80,7 +80,7 @@ def _with_working_fixes(error: LayoutError, state: State) -> LayoutError:
         nodes_too = _machine_fixes(state, "nodes", parse_number(state.nodes))
     tries = (*error.alternatives, *nodes_too)
     works = [fix for fix in tries if _resolves(state.changed(fix))]
-    return error.but(alternatives=works[:MOST])
+    return error.replace(alternatives=works[:MOST])
 
 
 def _resolves(state: State) -> bool:
@@ -131,7 +131,7 @@ def _machines(state: State) -> tuple[int, int]:
         try:
             numbers[name] = whole_number(number, name)
         except LayoutError as error:
-            raise error.but(alternatives=_machine_fixes(state, name, number)) from None
+            raise error.replace(alternatives=_machine_fixes(state, name, number)) from None
     nodes, gpus_per_node = numbers.values()
     ranks = nodes * gpus_per_node
     if ranks > MAX_RANKS:

@@ -120,7 +120,7 @@ def answered(context: Context, work: Callable[[], Found]) -> Found:
     except LayoutError as error:
         ways = fixes_of_training(error, context)
         fixes = [_renamed(changes) for changes in ways]
-        raise error.renamed(PARAMETERS).but(alternatives=fixes) from None
+        raise error.renamed(PARAMETERS).replace(alternatives=fixes) from None
 
 
 PARAMETERS = {"schedule": "memory_schedule"}

@@ -74,14 +74,14 @@ def _names_of(groupings: Sequence[Grouping]) -> set[str]:
 
 def _no_such_group(layout: Layout, name: str, is_chosen: bool, more: Sequence[str]) -> LayoutError:
     without = {"more": tuple(one for one in more if one in layout.every)}
-    cures = [without] if is_chosen else [{"group_type": "dp+tp+pp"}]
+    fixes = [without] if is_chosen else [{"group_type": "dp+tp+pp"}]
     if layout.expert is None:
-        cures.append({"framework": "megatron"})
+        fixes.append({"framework": "megatron"})
     return LayoutError(
         "no-such-group",
         f"this layout makes no group {quoted(name)}",
         control="more" if is_chosen else "group_type",
-        alternatives=cures,
+        alternatives=fixes,
         facts={"name": quoted(name).strip("'"), "framework": framework_name(layout.framework)},
     )
 

@@ -138,8 +138,8 @@ def _watched(layout: Layout, state: State, root: int) -> CollectiveSpec:
     watched, _, problems = resolve_inputs(layout, state)
     if problems:
         # To leave an input empty mends it on the page; a program is not told to.
-        cures = [cure for cure in problems[0].alternatives if "" not in cure.values()]
-        raise problems[0].but(alternatives=cures)
+        fixes = [fix for fix in problems[0].alternatives if "" not in fix.values()]
+        raise problems[0].replace(alternatives=fixes)
     algorithm = state.collective_algorithm
     if algorithm and watched.algorithm != algorithm:
         raise not_a_choice("algorithm", algorithm, algorithms_of(watched) or ['""'])

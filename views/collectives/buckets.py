@@ -14,10 +14,10 @@ from groups import LayoutError
 from groups.errors import quoted
 from groups.layout import Layout
 from groups.mesh import whole_number
-from render.svg.lanes import Bar, lanes_svg
+from render.svg.lanes import LaneBar, lanes_svg
 from training.collectives.buckets import (
+    BucketModel,
     Event,
-    Model,
     Task,
     all_reduce_tasks,
     exposed_seconds,
@@ -33,7 +33,7 @@ from ..base.state import State, is_empty, parse_number
 from ..base.units import bytes_text, seconds_text
 from .inputs import ranks_of, speed
 
-SCHEMES: dict[str, Callable[[Model], list[Task]]] = {
+SCHEMES: dict[str, Callable[[BucketModel], list[Task]]] = {
     "ddp": lambda model: all_reduce_tasks(model, "ddp"),
     "megatron": lambda model: all_reduce_tasks(model, "megatron"),
     "one": lambda model: all_reduce_tasks(model, "one"),
@@ -54,7 +54,7 @@ def buckets_html(layout: Layout, state: State, language: str) -> str:
     name = "dp-cp" if "dp-cp" in layout.every else "dp"
     ranks = ranks_of(layout.every[name], 0) if name in layout.every else np.array([0])
     numbers, scheme, problems = _read(state)
-    model = Model(
+    model = BucketModel(
         layers=int(numbers["bucket_layers"]),
         hidden=int(numbers["bucket_hidden"]),
         d=len(ranks),
@@ -112,7 +112,9 @@ def _number(field: str, given: Any) -> float:
     return whole_number(parse_number(given), field, maximum=MOST[field])
 
 
-def _told(events: Sequence[Event], model: Model, name: str, scheme: str, language: str) -> str:
+def _told(
+    events: Sequence[Event], model: BucketModel, name: str, scheme: str, language: str
+) -> str:
     """How much travels, in how many pieces, and how much of it is not hidden."""
     moved = [event.task for event in events if event.task.lane == "network"]
     sent = sum(bytes_per_rank(task.what, model.d, task.size) for task in moved)
@@ -143,10 +145,10 @@ def _legend(events: Sequence[Event], language: str) -> str:
 
 def _picture(events: Sequence[Event], language: str) -> str:
     lanes = {"compute": 0, "network": 1}
-    bars: list[Bar] = []
+    bars: list[LaneBar] = []
     for event in events:
         task = event.task
-        bar = Bar(lanes[task.lane], task.what, task.number, event.start, event.end)
+        bar = LaneBar(lanes[task.lane], task.what, task.number, event.start, event.end)
         last = next((one for one in reversed(bars) if one.lane == bar.lane), None)
         joins = (
             task.lane == "compute"

@@ -28,7 +28,7 @@ JOINS = ("all_gather", "gather", "join_at_root")
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownGroup:
     """One group that is drawn: which, its ranks, its tensors."""
 
     index: int
@@ -39,7 +39,7 @@ class Shown:
         return int(nodes_spanned(np.array([self.ranks]), layout.gpus_per_node)[0])
 
 
-def exchanges(watched: CollectiveSpec, state: State) -> list[Shown]:
+def exchanges(watched: CollectiveSpec, state: State) -> list[ShownGroup]:
     """The group that is watched first, and others beside it if that is asked."""
     before, after = tensors_of(watched)
     who = contributors(watched, before)
@@ -52,7 +52,7 @@ def exchanges(watched: CollectiveSpec, state: State) -> list[Shown]:
             Member(rank, _block(tensor, _own(tensor, place)), _block(result, whose))
             for place, (rank, tensor, result, whose) in enumerate(zip(ranks, before, after, who))
         )
-        found.append(Shown(index, ranks, Exchange(members, flow)))
+        found.append(ShownGroup(index, ranks, Exchange(members, flow)))
     return found
 
 

@@ -121,7 +121,7 @@ def _with_working_fixes(layout: Layout, state: State, error: LayoutError) -> Lay
         return True
 
     offered = [*error.alternatives, {error.control or "": ""}]
-    return error.but(alternatives=[change for change in offered if works(change)][:3])
+    return error.replace(alternatives=[change for change in offered if works(change)][:3])
 
 
 def _resolved(layout: Layout, state: State) -> CollectiveSpec:
@@ -319,13 +319,13 @@ def _too_large(shape: tuple[int, ...]) -> LayoutError:
 
 def about_shape(watched: CollectiveSpec, error: LayoutError) -> LayoutError:
     """A refusal of the tensors, as one of the shape, with the sizes that split put in."""
-    cures = []
+    fixes = []
     at = error.facts.get("dim")
     for change in error.alternatives:
         if "size" in change and at is not None and at < len(watched.shape):
             sizes = (*watched.shape[:at], change["size"], *watched.shape[at + 1 :])
-            cures.append({"collective_shape": "x".join(map(str, sizes))})
-    return error.but(control="collective_shape", alternatives=cures)
+            fixes.append({"collective_shape": "x".join(map(str, sizes))})
+    return error.replace(control="collective_shape", alternatives=fixes)
 
 
 def _algorithm(watched: CollectiveSpec, given: Any) -> str:
@@ -371,6 +371,6 @@ def _named(read: Callable[[], Checked], field: str) -> Checked:
     try:
         return read()
     except LayoutError as error:
-        cures = [{field: value} for change in error.alternatives for value in change.values()]
+        fixes = [{field: value} for change in error.alternatives for value in change.values()]
         facts = {**error.facts, "control": field}
-        raise error.but(control=field, alternatives=cures, facts=facts) from None
+        raise error.replace(control=field, alternatives=fixes, facts=facts) from None

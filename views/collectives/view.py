@@ -22,7 +22,7 @@ from ..base.words import intro
 from ..groups.view import framed
 from ..nodes.view import chips
 from .buckets import buckets_html
-from .exchange import SUMS, Shown, exchanges
+from .exchange import SUMS, ShownGroup, exchanges
 from .inputs import (
     DIRECTIONS,
     MOST_MEMBERS,
@@ -179,7 +179,7 @@ def _pictures(layout: Layout, watched: CollectiveSpec, state: State, language: s
     )
 
 
-def _figure(layout: Layout, watched: CollectiveSpec, shown: Shown, language: str) -> str:
+def _figure(layout: Layout, watched: CollectiveSpec, shown: ShownGroup, language: str) -> str:
     name = f"{watched.grouping.name} {shown.index}"
     description = PAGE["collectives_picture"][language].format(
         op=op_name(watched.op), group=name, ranks=", ".join(map(str, shown.ranks))

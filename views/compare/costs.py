@@ -12,7 +12,7 @@ from html import escape
 from descriptions import PAGE
 from groups import LayoutError
 from groups.layout import Layout
-from training.search import Candidate, worked_out
+from training.search import Candidate, evaluate
 
 from ..base.context import Context
 from ..base.messages import refusal_line
@@ -104,7 +104,7 @@ def _cost(layout: Layout, trained: Trained | None, problems: list[LayoutError]) 
     if trained is None:
         return None
     try:
-        return worked_out(job_of(layout, trained), trained.split)
+        return evaluate(job_of(layout, trained), trained.split)
     except LayoutError as error:
         problems.append(error)
         return None

@@ -66,7 +66,7 @@ def layout(
         require_served(context.layout.world_size)
         spend(context.layout.world_size, "ranks")
     except LayoutError as error:
-        raise error.but(quote="") from None
+        raise error.replace(quote="") from None
     found: dict[str, Any] = {one.name: one.groups() for one in context.visible}
     mesh, expert = context.layout.mesh, context.layout.expert
     return json.dumps(

@@ -57,7 +57,7 @@ def other_layout(context: Context, versus: Any) -> Layout:
     try:
         return resolve(replace(context.state, **changes))
     except LayoutError as error:
-        raise error.but(alternatives=()) from None
+        raise error.replace(alternatives=()) from None
 
 
 OTHERS = ("megatron-pp-dp", "tp-cp-dp-ep-pp", "tp-dp-cp-ep-pp", "dp-tp-cp-ep-pp")

@@ -10,7 +10,7 @@ from groups.mesh import whole_number
 from training.model import require_choice
 from training.pipeline import Figures, Timeline, figures_of, simulate
 from training.pipeline.plan import MOST_OPS, too_many_ops
-from training.pipeline.schedules import Asked, checked
+from training.pipeline.schedules import ScheduleSpec, checked
 
 from ..base.endpoint import serving, stated, too_large
 from ..base.state import State
@@ -77,12 +77,12 @@ def pipeline_schedule(
     if p > MOST_RANKS:
         raise too_large(p, "pipeline-ranks", MOST_RANKS, "p")
     if asked.num_ops > MOST_OPS:
-        raise too_many_ops(asked.num_ops).but(alternatives=asked.alternatives("m"))
+        raise too_many_ops(asked.num_ops).replace(alternatives=asked.alternatives("m"))
     spend_on([asked])
     plan = asked.plan()
     if (ops or trace) and len(plan.flat) > MOST_PLACES:
         refusal = too_large(len(plan.flat), "ops", MOST_PLACES, "ops")
-        raise refusal.but(
+        raise refusal.replace(
             alternatives=[{"ops": False, "trace": False} if trace else {"ops": False}]
         )
     timeline = simulate(plan, clock.durations(plan.share, None))
@@ -91,7 +91,7 @@ def pipeline_schedule(
     return json.dumps(_answer(asked, timeline, ops))
 
 
-def _answer(asked: Asked, timeline: Timeline, with_ops: bool) -> dict[str, Any]:
+def _answer(asked: ScheduleSpec, timeline: Timeline, with_ops: bool) -> dict[str, Any]:
     figures = figures_of(timeline)
     found = {
         "schedule": asked.name,

@@ -13,7 +13,7 @@ from descriptions import PAGE
 from render.scenes.timeline import PHASES, Strip, strips_of
 from render.svg.timeline import AXIS, memory_svg, strip_svg
 from training.pipeline import Durations, Figures, Timeline, figures_of, simulate
-from training.pipeline.schedules import Asked
+from training.pipeline.schedules import ScheduleSpec
 
 from ..base.player import player_buttons
 from ..base.state import State
@@ -31,10 +31,10 @@ MOST_ZOOM = 6
 
 
 @dataclass(frozen=True)
-class Shown:
+class TimedSchedule:
     """One schedule to draw: its sizes and how long its ops take."""
 
-    asked: Asked
+    asked: ScheduleSpec
     durations: Durations
 
     @property
@@ -43,19 +43,19 @@ class Shown:
 
 
 def shown_of(
-    one: Asked,
+    one: ScheduleSpec,
     stages: tuple[Stage, ...] | None,
     clock: Clock,
     state: State,
-) -> Shown:
+) -> TimedSchedule:
     """A schedule with its durations, which follow the layers of the stages if that is asked."""
     is_weighed = stages is not None and follows_layers(state)
     weights = weights_of(stages, state) if is_weighed else None
-    return Shown(one, clock.durations(1 / one.chunks, weights))
+    return TimedSchedule(one, clock.durations(1 / one.chunks, weights))
 
 
 @lru_cache(maxsize=4)
-def timed(shown: Shown) -> tuple[Timeline, Figures]:
+def timed(shown: TimedSchedule) -> tuple[Timeline, Figures]:
     """A schedule's timeline and its figures."""
     timeline = simulate(shown.asked.plan(), shown.durations)
     return timeline, figures_of(timeline)
@@ -63,7 +63,7 @@ def timed(shown: Shown) -> tuple[Timeline, Figures]:
 
 @lru_cache(maxsize=8)
 def chart_html(
-    shown: tuple[Shown, ...],
+    shown: tuple[TimedSchedule, ...],
     ranks: tuple[int, ...],
     stages: tuple[tuple[Stage, ...] | None, ...],
     language: str,
@@ -150,7 +150,7 @@ def percent(share: float) -> str:
     return f"{amount(round(100 * share, 2))} %"
 
 
-def _told(one: Shown, figures: Figures, language: str) -> str:
+def _told(one: TimedSchedule, figures: Figures, language: str) -> str:
     return PAGE["pipeline_picture"][language].format(
         schedule=one.title,
         p=one.asked.p,
@@ -160,7 +160,7 @@ def _told(one: Shown, figures: Figures, language: str) -> str:
     )
 
 
-def _data(one: Shown, strip: Strip, stages: tuple[Stage, ...] | None) -> dict:
+def _data(one: TimedSchedule, strip: Strip, stages: tuple[Stage, ...] | None) -> dict:
     """What the script needs of one strip."""
     count = one.asked.p * one.asked.chunks
     return {
@@ -194,7 +194,7 @@ def _toolbar(strip: Strip, language: str) -> str:
     )
 
 
-def _legend(shown: Sequence[Shown], language: str) -> str:
+def _legend(shown: Sequence[TimedSchedule], language: str) -> str:
     """The kinds of op that are drawn, in words beside their colours."""
     kinds = [kind for kind in PHASES if any(kind in _kinds(one.asked) for one in shown)]
     items = "".join(
@@ -217,7 +217,7 @@ def _legend(shown: Sequence[Shown], language: str) -> str:
     return f'<ul class="pipeline-legend">{items}{notes}{areas}</ul>'
 
 
-def _kinds(asked: Asked) -> str:
+def _kinds(asked: ScheduleSpec) -> str:
     """The kinds of op that a schedule runs."""
     if not asked.rule.splits:
         return "FB"

@@ -11,7 +11,7 @@ from descriptions import PAGE
 from training.pipeline import Figures, closed_form
 
 from ..groups.view import ranges_text
-from .chart import Shown, amount, percent, timed
+from .chart import TimedSchedule, amount, percent, timed
 from .inputs import Clock
 from .layers import stage_numbers
 
@@ -20,7 +20,7 @@ CLOSE = 1e-6
 
 
 def figures_html(
-    shown: Sequence[Shown],
+    shown: Sequence[TimedSchedule],
     ranks: Sequence[int],
     clock: Clock,
     message: float | None,
@@ -29,7 +29,7 @@ def figures_html(
     """What each schedule comes to, side by side; then its ranks one by one."""
     found = [(one, timed(one)[1]) for one in shown]
 
-    def row(word: str, cell: Callable[[Shown, Figures], str]) -> str:
+    def row(word: str, cell: Callable[[TimedSchedule, Figures], str]) -> str:
         cells = "".join(f"<td>{escape(cell(one, figures))}</td>" for one, figures in found)
         return f'<tr><th scope="row">{escape(PAGE[word][language])}</th>{cells}</tr>'
 
@@ -68,7 +68,7 @@ def span(values: np.ndarray, language: str) -> str:
     return PAGE["pipeline_range"][language].format(least=amount(least), most=amount(most))
 
 
-def _closed(one: Shown, figures: Figures, clock: Clock, language: str) -> str:
+def _closed(one: TimedSchedule, figures: Figures, clock: Clock, language: str) -> str:
     """What is published for the idle time, and whether the simulation agrees."""
     asked = one.asked
     form = closed_form(asked.name, asked.p, asked.m, asked.chunks, clock.times)
@@ -89,7 +89,7 @@ def _closed(one: Shown, figures: Figures, clock: Clock, language: str) -> str:
     return f"{said}; {differs.format(value=amount(simulated), condition=condition)}"
 
 
-def _peak(one: Shown, figures: Figures, language: str) -> str:
+def _peak(one: TimedSchedule, figures: Figures, language: str) -> str:
     asked = one.asked
     simulated = figures.peak * (asked.p / timed(one)[0].plan.stages)
     form = closed_form(asked.name, asked.p, asked.m, asked.chunks)
@@ -104,7 +104,7 @@ def _sends(figures: Figures, message: float | None, language: str) -> str:
 
 
 def _rank_by_rank(
-    one: Shown, figures: Figures, ranks: Sequence[int], message: float | None, language: str
+    one: TimedSchedule, figures: Figures, ranks: Sequence[int], message: float | None, language: str
 ) -> str:
     share = one.asked.p / timed(one)[0].plan.stages
     sends = figures.activation_sends + figures.gradient_sends

@@ -12,7 +12,7 @@ from groups.budget import spend
 from groups.layout import Layout
 from groups.mesh import whole_number
 from training.pipeline import SCHEDULES, Durations, Times
-from training.pipeline.schedules import Asked, checked
+from training.pipeline.schedules import ScheduleSpec, checked
 from training.pipeline.simulate import check_duration
 
 from ..base.state import OF_MATHS, State, is_empty, parse_number, pinned_group
@@ -67,7 +67,7 @@ def renamed(error: LayoutError) -> LayoutError:
     return error.renamed(OF_MATHS)
 
 
-def schedule_of(name: Any, layout: Layout, state: State) -> Asked:
+def schedule_of(name: Any, layout: Layout, state: State) -> ScheduleSpec:
     """A schedule on the sizes of this page."""
     p = layout.every["pp"].size
     m = batch_of(layout, state).micro_batches
@@ -77,7 +77,7 @@ def schedule_of(name: Any, layout: Layout, state: State) -> Asked:
     return checked(name, p, m, v, parse_number(state.group_size) if groups else None)
 
 
-def spend_on(schedules: Sequence[Asked]) -> None:
+def spend_on(schedules: Sequence[ScheduleSpec]) -> None:
     """Count the work of schedules that are to be run and drawn.
 
     Errors: LayoutError with the most micro-batches with which all of them cost less.

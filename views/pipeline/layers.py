@@ -9,7 +9,7 @@ from descriptions import PAGE
 from groups.stages.layers import stage_layers
 from groups.stages.layout_strings import parse_layout, stage_layers_of_layout, stages_of_layout
 from training.pipeline import SCHEDULES
-from training.pipeline.schedules import Asked
+from training.pipeline.schedules import ScheduleSpec
 
 from ..base.state import State, is_empty, parse_number
 from ..groups.view import ranges_text
@@ -35,7 +35,7 @@ class Stage:
         return " ".join(part for part in (before, ranges_text(self.layers), after) if part)
 
 
-def stages_of(schedule: Asked, state: State) -> tuple[Stage, ...] | None:
+def stages_of(schedule: ScheduleSpec, state: State) -> tuple[Stage, ...] | None:
     """Every stage of the model in order; None if nothing says how many layers there are.
 
     In a V the stages lie on the ranks forth and back, so they are dealt out as to 2p ranks.
@@ -103,7 +103,7 @@ def counts_of(stages: tuple[Stage, ...], state: State) -> list[int]:
 
 
 def layers_html(
-    schedule: Asked,
+    schedule: ScheduleSpec,
     stages: tuple[Stage, ...] | None,
     ranks: tuple[int, ...],
     state: State,
@@ -131,7 +131,7 @@ def layers_html(
     )
 
 
-def stage_numbers(schedule: Asked) -> list[list[int]]:
+def stage_numbers(schedule: ScheduleSpec) -> list[list[int]]:
     """The stages of each rank, chunk by chunk."""
     p, way = schedule.p, schedule.rule.way
     if way == "V":
@@ -159,7 +159,9 @@ def _cell(number: int, chunk: int, stages: tuple[Stage, ...] | None, language: s
     return f"<td{kind}>{shade}<small>{escape(stage)}</small> {escape(held)}</td>"
 
 
-def _notes(schedule: Asked, stages: tuple[Stage, ...] | None, state: State, language: str) -> str:
+def _notes(
+    schedule: ScheduleSpec, stages: tuple[Stage, ...] | None, state: State, language: str
+) -> str:
     """What a reader should know of this split."""
     notes = []
     if stages is None:

@@ -14,7 +14,7 @@ from ..base.context import Context
 from ..base.state import is_empty
 from ..base.training import schedule_name
 from ..base.view import Pictures
-from .chart import Shown, amount, percent, shown_of, timed
+from .chart import TimedSchedule, amount, percent, shown_of, timed
 from .inputs import (
     clock_of,
     follows_layers,
@@ -76,7 +76,7 @@ def pipeline_trace(context: Context) -> str:
     return chrome_trace({one.title: timed(one)[0].rows() for one in shown}, ranks)
 
 
-def _shown(context: Context) -> tuple[list[Shown], tuple[int, ...]]:
+def _shown(context: Context) -> tuple[list[TimedSchedule], tuple[int, ...]]:
     """The schedule, the one to compare with, and the ranks that run them."""
     layout, state = context.layout, context.known
     names = [schedule_name(state)]
@@ -93,7 +93,7 @@ def _shown(context: Context) -> tuple[list[Shown], tuple[int, ...]]:
 
 
 def _legends(
-    shown: list[Shown], strips: list[Strip]
+    shown: list[TimedSchedule], strips: list[Strip]
 ) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
     """What the colours of the timelines mean, and those of what is held."""
     drawn = {int(kind) for strip in strips for kind in np.unique(strip.boxes.kind)}

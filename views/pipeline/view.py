@@ -12,7 +12,7 @@ from groups import LayoutError
 from groups.alternatives import MOST, divisors
 from groups.layout import Layout
 from training.pipeline import SCHEDULES
-from training.pipeline.schedules import Asked as Schedule
+from training.pipeline.schedules import ScheduleSpec as Schedule
 
 from ..base import form, words
 from ..base.context import Context
@@ -92,7 +92,7 @@ class _Page:
             one = tried(refused, lambda name=name: schedule_of(name, self.layout, self.state))
             found += [one] if one else []
             instead = {field: "1f1b" if field == "schedule" else ""}
-            self.refusals += [self._cured(error, field, instead) for error in refused]
+            self.refusals += [self._fixed(error, field, instead) for error in refused]
         self.refusals = _once(self.refusals)
         return list(dict.fromkeys(found))
 
@@ -100,27 +100,27 @@ class _Page:
         refused: list[LayoutError] = []
         found = tried(refused, lambda: stages_of(one, self.state))
         field = "against" if one.name == self.state.against else "schedule"
-        self.refused_layers += [self._cured(error, field, layers=True) for error in refused]
+        self.refused_layers += [self._fixed(error, field, layers=True) for error in refused]
         self.refused_layers = _once(self.refused_layers)
         return found
 
-    def _cured(
+    def _fixed(
         self,
         error: LayoutError,
         field: str,
         instead: Mapping[str, Any] | None = None,
         layers: bool = False,
     ) -> LayoutError:
-        """The refusal with those of its cures that work on this page, and another schedule."""
-        cures = [self._with_batch(cure) for cure in error.alternatives]
-        found = [cure for cure in cures if self._works(cure, field, layers)]
+        """The refusal with those of its fixes that work on this page, and another schedule."""
+        fixes = [self._with_batch(fix) for fix in error.alternatives]
+        found = [fix for fix in fixes if self._works(fix, field, layers)]
         if instead and self._works(instead, field, layers):
             found = [*found[: MOST - 1], dict(instead)]
-        return error.but(alternatives=found)
+        return error.replace(alternatives=found)
 
-    def _works(self, cure: Mapping[str, Any], field: str, layers: bool) -> bool:
-        """Whether the schedule of a field, and its layers too, are not refused after a cure."""
-        state = self.state.changed(cure)
+    def _works(self, fix: Mapping[str, Any], field: str, layers: bool) -> bool:
+        """Whether the schedule of a field, and its layers too, are not refused after a fix."""
+        state = self.state.changed(fix)
         try:
             layout = resolve(state)
             name = schedule_name(state) if field == "schedule" else state.against
@@ -131,11 +131,11 @@ class _Page:
             return False
         return True
 
-    def _with_batch(self, cure: Mapping[str, Any]) -> dict[str, Any]:
+    def _with_batch(self, fix: Mapping[str, Any]) -> dict[str, Any]:
         """Other micro-batches as the column says them; another pp goes with those of now."""
-        found = dict(cure)
+        found = dict(fix)
         batch = tried([], lambda: batch_of(self.layout, self.state))
-        if "pp" in cure and batch is not None and not batch.is_given:
+        if "pp" in fix and batch is not None and not batch.is_given:
             found.setdefault("micro_batches", batch.micro_batches)
         elif isinstance(found.get("micro_batches"), int) and batch is not None:
             count = found.pop("micro_batches")
@@ -253,10 +253,10 @@ class _Page:
             for error in errors
         )
 
-    def _with_label(self, cure: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
-        """A cure, and what it changes of the layout, else of this view."""
-        named = {n: SCHEDULES[v].title if v in SCHEDULES else v for n, v in cure.items()}
-        return cure, fix_label({n: v for n, v in named.items() if v != ""}, self.language)
+    def _with_label(self, fix: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
+        """A fix, and what it changes of the layout, else of this view."""
+        named = {n: SCHEDULES[v].title if v in SCHEDULES else v for n, v in fix.items()}
+        return fix, fix_label({n: v for n, v in named.items() if v != ""}, self.language)
 
 
 def _once(errors: list[LayoutError]) -> list[LayoutError]:

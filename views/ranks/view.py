@@ -12,7 +12,7 @@ from groups import LayoutError, coordinates
 from groups.layout import Layout
 from groups.placement import Placement, local_rank, node_of, nodes_spanned
 from groups.ranks import require_rank
-from groups.sharing import Shared, Split, shared_groups
+from groups.sharing import SharedGroups, SplitGroups, shared_groups
 from groups.stages.holdings import local_experts, samples_of, sequence_chunks
 
 from ..base import form
@@ -220,7 +220,7 @@ def _together(layout: Layout, ranks: Any, language: str) -> str:
     )
 
 
-def _verdict(together: list[Shared], asked: int, language: str) -> str:
+def _verdict(together: list[SharedGroups], asked: int, language: str) -> str:
     if not together:
         return escape(PAGE["together_none"][language])
     first = together[0]
@@ -233,7 +233,7 @@ def _verdict(together: list[Shared], asked: int, language: str) -> str:
     )
 
 
-def _shared_table(layout: Layout, together: list[Shared], asked: int, language: str) -> str:
+def _shared_table(layout: Layout, together: list[SharedGroups], asked: int, language: str) -> str:
     if not together:
         return ""
     heads = "".join(
@@ -253,7 +253,7 @@ def _shared_table(layout: Layout, together: list[Shared], asked: int, language: 
     )
 
 
-def _apart(apart: list[Split], language: str) -> str:
+def _apart(apart: list[SplitGroups], language: str) -> str:
     if not apart:
         return ""
     items = ", ".join(f"{one.name} ({one.groups})" for one in apart)

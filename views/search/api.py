@@ -7,8 +7,8 @@ from typing import Any
 
 from groups import LayoutError
 from training.reasons import Reason, alone, compared
-from training.search import Candidate, search, worked_out
-from training.search import Job as Search
+from training.search import Candidate, evaluate, search
+from training.search import SearchJob as Search
 
 from ..base.context import Context
 from ..base.endpoint import stated
@@ -40,7 +40,7 @@ def better_layouts(
     job = job_of(context.layout, trained)
     current, refusal = None, ""
     try:
-        current = worked_out(job, trained.split)
+        current = evaluate(job, trained.split)
     except LayoutError as error:
         refusal = str(error)
     found = search(job)

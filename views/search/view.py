@@ -10,7 +10,7 @@ from descriptions import REASONS, SEARCH_LEFT_OUT, TRAFFIC, counted
 from groups import LayoutError
 from groups.layout import Layout
 from training.reasons import Reason, alone, compared
-from training.search import LEAST_TOKENS, Candidate, Found, Job, search, worked_out
+from training.search import LEAST_TOKENS, Candidate, SearchJob, SearchResult, evaluate, search
 
 from ..base import form
 from ..base.context import Context
@@ -44,10 +44,10 @@ def search_html(context: Context) -> str:
     )
 
 
-def job_of(layout: Layout, trained: Trained) -> Job:
+def job_of(layout: Layout, trained: Trained) -> SearchJob:
     """The search that a layout's model, batch and orders ask for."""
     training, split = trained.training, trained.split
-    return Job(
+    return SearchJob(
         model=trained.model,
         training=training,
         global_batch=trained.batch.global_batch,
@@ -67,7 +67,7 @@ def _answer(context: Context) -> str:
     job = job_of(context.layout, trained)
     found = search(job)
     try:
-        current, refusal = worked_out(job, trained.split), ""
+        current, refusal = evaluate(job, trained.split), ""
     except LayoutError as error:
         current, refusal = None, sentence(error, language)
     said = _job(job, found, trained, language)
@@ -87,7 +87,7 @@ def _answer(context: Context) -> str:
     )
 
 
-def _job(job: Job, found: Found, trained: Trained, language: str) -> str:
+def _job(job: SearchJob, found: SearchResult, trained: Trained, language: str) -> str:
     """What was searched, in a few sentences."""
     capacity, batch = gib(job.capacity), f"{job.global_batch:,}"
     lines = [
@@ -117,7 +117,7 @@ def _job(job: Job, found: Found, trained: Trained, language: str) -> str:
     return said
 
 
-def _fits_with_full(job: Job) -> bool:
+def _fits_with_full(job: SearchJob) -> bool:
     """Whether a layout fits once whole layers are computed again."""
     best = search(replace(job, training=replace(job.training, recompute="full")), most=1).best
     return bool(best) and best[0].memory <= job.capacity
@@ -127,7 +127,7 @@ def _fits_with_full(job: Job) -> bool:
 
 
 def _rows(
-    job: Job,
+    job: SearchJob,
     best: Sequence[Candidate],
     current: Candidate | None,
     context: Context,
@@ -154,14 +154,14 @@ def _rows(
     return "".join(rows)
 
 
-def _is_before(job: Job, one: Candidate, other: Candidate) -> bool:
+def _is_before(job: SearchJob, one: Candidate, other: Candidate) -> bool:
     """Whether the first is ranked before the second: it lacks less memory, or costs less."""
     lacks = [max(0.0, each.memory - job.capacity) for each in (one, other)]
     return (lacks[0], one.seconds) <= (lacks[1], other.seconds)
 
 
 def _row(
-    job: Job,
+    job: SearchJob,
     place: str,
     name: str,
     one: Candidate,
@@ -201,7 +201,7 @@ def _cell(column: str, language: str) -> str:
     return f'<td data-label="{escape(TRAFFIC[f"column_{column}"][language])}">'
 
 
-def _name(one: Candidate, job: Job) -> str:
+def _name(one: Candidate, job: SearchJob) -> str:
     """The sizes, as the state have them; experts' only where there are experts."""
     names = ["tp", "cp", "pp", "dp"]
     if one.split.vpp > 1:
@@ -211,7 +211,7 @@ def _name(one: Candidate, job: Job) -> str:
     return " ".join(f"{name}{getattr(one.split, name)}" for name in names)
 
 
-def _opener(one: Candidate, name: str, job: Job, context: Context) -> str:
+def _opener(one: Candidate, name: str, job: SearchJob, context: Context) -> str:
     """The layout, one click away; plain text if the page would refuse it."""
     split = one.split
     etp = "" if split.etp == split.tp else str(split.etp)

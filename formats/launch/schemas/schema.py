@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..flags import Row, rows
 
 
-class Meaning(NamedTuple):
+class OptionMeaning(NamedTuple):
     """What a key sets, and for which role; a role is one of several layouts of a job."""
 
     row: Row
@@ -59,7 +59,7 @@ class Schema:
     def is_meant(self, words: frozenset[str] | set[str]) -> bool:
         return any(words.issuperset(mark) for mark in self.marks)
 
-    def meaning(self, path: tuple[str, ...]) -> Meaning | None:
+    def meaning(self, path: tuple[str, ...]) -> OptionMeaning | None:
         """What a key sets; None if the table does not have it."""
         plain = tuple(part.replace("-", "_") for part in path)
         size = len(self.within)
@@ -71,12 +71,12 @@ class Schema:
             plain = plain[size:]
         dotted = ".".join(plain)
         if dotted in self.keys:
-            return Meaning(self.keys[dotted])
+            return OptionMeaning(self.keys[dotted])
         for role, section in self.roles.items():
             if dotted.startswith(f"{section}."):
                 row = self.role_keys.get(dotted[len(section) + 1 :])
                 if row:
-                    return Meaning(row, role)
+                    return OptionMeaning(row, role)
         return None
 
 
