@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cases import every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -104,7 +105,7 @@ def test_every_published_check_is_reproduced_here():
     assert len(CHECKS) == 14
 
 
-@pytest.mark.parametrize("check", SEED["checks"], ids=lambda check: check["what"])
+@every("check", SEED["checks"], ids=lambda check: check["what"])
 def test_published_and_measured_values_of_the_mpu_walk_through(check):
     assert check["published"] == check["measured"]
     assert CHECKS[check["what"]]() == check["measured"]
@@ -129,7 +130,7 @@ def test_every_mapping_was_recorded_but_the_three_they_are_made_of():
     assert recorded == {*MAPPINGS, "all_to_all"} - {"_reduce", "_split", "_gather"}
 
 
-@pytest.mark.parametrize("row", COMM["rows"], ids=lambda row: row["op"])
+@every("row", COMM["rows"], ids=lambda row: row["op"])
 def test_a_mapping_has_the_recorded_shapes_and_communication(row):
     op, options = op_and_options(row["op"])
     world = [list(range(T))]
@@ -163,7 +164,7 @@ AFTER = {
 }
 
 
-@pytest.mark.parametrize("op", COLLECTIVES)
+@every("op", COLLECTIVES)
 def test_a_collective_in_a_group_of_three(op):
     assert on([0, 1, 2], apply(op, BEFORE, [[0, 1, 2]])) == AFTER[op]
 
@@ -185,7 +186,7 @@ TO_ROOT_1 = {  # of two groups, ranks 0 and 2, ranks 1 and 3: ranks 2 and 3 are 
 }
 
 
-@pytest.mark.parametrize(("op", "direction"), TO_ROOT_1)
+@every("op, direction", TO_ROOT_1)
 def test_a_root_is_a_place_in_every_group(op, direction):
     tensors = [[0, 1], [10, 11], [20, 21], [30, 31]]
     found = apply(op, tensors, [[0, 2], [1, 3]], root=1, direction=direction)
@@ -346,8 +347,8 @@ def test_a_backward_is_the_adjoint_of_its_forward(op, options, data):
     assert inner(out, y, counted["output"]) == inner(x, gradient, counted["input"])
 
 
-@pytest.mark.parametrize(
-    ("op", "options", "adjoint"),
+@every(
+    "op, options, adjoint",
     [
         (GATHER, {}, "all_gather_last_dim_from_tensor_parallel_region"),
         (
@@ -395,8 +396,8 @@ def refusal(*args, **options) -> LayoutError:
     return caught.value
 
 
-@pytest.mark.parametrize(
-    ("call", "options", "code", "control", "sentence"),
+@every(
+    "call, options, code, control, sentence",
     [
         (("allreduce", ONES, PAIR), {}, "unknown-operation", "op",
          "there is no operation 'allreduce'; try op all_reduce, op reduce or op _reduce"),
@@ -462,7 +463,7 @@ def test_a_refusal_says_what_is_wrong(call, options, code, control, sentence):
     assert (error.code, error.control, str(error)) == (code, control, sentence)
 
 
-@pytest.mark.parametrize("size", [1, 2, 4, 5, 7, 100])
+@every("size", [1, 2, 4, 5, 7, 100])
 def test_every_size_that_is_offered_splits(size):
     offered = refusal("split", [np.ones(size)] * 3, [[0, 1, 2]]).alternatives
     assert offered

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cases import every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -49,7 +50,7 @@ def chunks_sent(steps) -> list[list[int]]:
 # The recorded ring.
 
 
-@pytest.mark.parametrize("ring", FACTS["ring_all_reduce_chunks"], ids=lambda ring: f"n{ring['n']}")
+@every("ring", FACTS["ring_all_reduce_chunks"], ids=lambda ring: f"n{ring['n']}")
 def test_a_ring_all_reduce_sends_the_recorded_chunks(ring):
     n = ring["n"]
     half = ring_reduce_scatter(n, owned=1)
@@ -65,7 +66,7 @@ def test_a_ring_all_reduce_sends_the_recorded_chunks(ring):
     assert owned == [[chunk] for chunk in ring["owned_after_reduce_scatter"]]
 
 
-@pytest.mark.parametrize("ring", FACTS["ring_attention_kv"], ids=lambda ring: f"c{ring['c']}")
+@every("ring", FACTS["ring_attention_kv"], ids=lambda ring: f"c{ring['c']}")
 def test_blocks_of_ring_attention(ring):
     c = ring["c"]
     algorithm = ring_attention(c)
@@ -78,7 +79,7 @@ def test_blocks_of_ring_attention(ring):
     assert held == [[[block] for block in row] for row in ring["kv_block_at_step"]]
 
 
-@pytest.mark.parametrize("c", [1, 2, 3, 4, 8])
+@every("c", [1, 2, 3, 4, 8])
 def test_zig_zag_chunks_give_every_rank_the_same_work_at_every_step(c):
     """A pair on the diagonal is half a pair of work, for its queries see half of its keys."""
     for step in range(c):
@@ -121,8 +122,8 @@ def test_the_end_of_an_algorithm_is_its_collective(name, data, n):
     assert [tensor.tolist() for tensor in found] == [tensor.tolist() for tensor in expected]
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 8, 13])
+@every("name", ALGORITHMS)
+@every("n", [1, 2, 3, 4, 8, 13])
 def test_nobody_sends_to_itself_and_everybody_contributes_once(name, n):
     algorithm = algorithm_of(name, n)
     assert all(move.sender != move.receiver for step in algorithm.steps for move in step)
@@ -134,8 +135,8 @@ def test_nobody_sends_to_itself_and_everybody_contributes_once(name, n):
             assert own == [Counter(range(n))] * algorithm.slots
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 8, 13])
-@pytest.mark.parametrize(
+@every("n", [1, 2, 3, 4, 8, 13])
+@every(
     "name",
     ["ring_all_reduce", "ring_reduce_scatter", "ring_all_gather", "pairwise_all_to_all",
      "direct_gather", "direct_scatter", "ring_attention"],
@@ -146,8 +147,8 @@ def test_rings_pairs_and_direct_messages_reach_the_bandwidth_bound_in_the_counte
     assert sum(algorithm.loads()) == pytest.approx(bus_factor(algorithm.op, n))
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
-@pytest.mark.parametrize("n", [2, 3, 4, 8, 13])
+@every("name", ALGORITHMS)
+@every("n", [2, 3, 4, 8, 13])
 def test_no_algorithm_beats_the_bandwidth_bound(name, n):
     """What passes the busiest port, out or in, over all steps."""
     algorithm = algorithm_of(name, n)
@@ -180,8 +181,8 @@ SHIFTED_OF_13 = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("parents", "drawn", "root"),
+@every(
+    "parents, drawn, root",
     [
         (tree_parents(14), FIRST_OF_14, 0),
         (second_tree_parents(12), MIRRORED_OF_12, 11),
@@ -193,7 +194,7 @@ def test_trees_are_those_that_nccl_draws(parents, drawn, root):
     assert {place: up for place, up in enumerate(parents) if up is not None} == drawn
 
 
-@pytest.mark.parametrize("n", range(2, 40))
+@every("n", range(2, 40))
 def test_who_has_children_in_one_tree_is_a_leaf_of_the_other(n):
     """With odd n place 0, the root of one tree, has one child in each."""
     one, other = Counter(tree_parents(n)), Counter(second_tree_parents(n))
@@ -202,7 +203,7 @@ def test_who_has_children_in_one_tree_is_a_leaf_of_the_other(n):
     assert max(one[place] + other[place] for place in range(n)) <= 2
 
 
-@pytest.mark.parametrize("n", [2, 3, 8, 33, 64])
+@every("n", [2, 3, 8, 33, 64])
 def test_a_tree_takes_logarithmically_many_steps(n):
     assert len(algorithm_of("tree_all_reduce", n).steps) <= 2 * math.ceil(math.log2(n))
     assert len(algorithm_of("tree_broadcast", n, root=n - 1).steps) <= math.ceil(math.log2(n))

@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from cases import every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentences import CHINESE, texts_in
@@ -77,8 +78,8 @@ class Nesting(HTMLParser):
 # Every operation.
 
 
-@pytest.mark.parametrize("op", OPERATIONS)
-@pytest.mark.parametrize("direction", ["forward", "backward"])
+@every("op", OPERATIONS)
+@every("direction", ["forward", "backward"])
 def test_every_operation_is_shown_both_ways(op, direction):
     for group in ("tp", "dp", "cp", "tp-dp"):  # 4, 2, 1 and 8 ranks
         asked = watching(collective=op, collective_direction=direction, collective_group=group)
@@ -90,8 +91,8 @@ def test_every_operation_is_shown_both_ways(op, direction):
         assert refused == (direction == "backward" and not OPERATIONS[op].backward)
 
 
-@pytest.mark.parametrize("op", OPERATIONS)
-@pytest.mark.parametrize("n", range(1, MOST_MEMBERS + 1))
+@every("op", OPERATIONS)
+@every("n", range(1, MOST_MEMBERS + 1))
 def test_the_shape_that_the_view_takes_by_itself_works(op, n):
     controls = State(nodes=1, gpus_per_node=str(n), tp=n, pp=1)
     for direction in ("forward", "backward" if OPERATIONS[op].backward else "forward"):
@@ -195,7 +196,7 @@ def test_bytes_steps_and_bus_factor_are_told():
     assert "At least 15.0 ms" in page
 
 
-@pytest.mark.parametrize(("group", "speed"), [("tp", "450 GB/s"), ("pp", "50 GB/s")])
+@every("group, speed", [("tp", "450 GB/s"), ("pp", "50 GB/s")])
 def test_a_group_that_leaves_its_node_has_the_speed_of_the_network(group, speed):
     assert speed in plain(shown(watching(collective_group=group)))
 
@@ -216,9 +217,7 @@ def last_state(data: dict) -> list[list[list | None]]:
     return slots
 
 
-@pytest.mark.parametrize(
-    "algorithm", ["ring_all_reduce", "tree_all_reduce", "double_tree_all_reduce"]
-)
+@every("algorithm", ["ring_all_reduce", "tree_all_reduce", "double_tree_all_reduce"])
 def test_after_the_last_step_of_an_all_reduce_everybody_has_everything(algorithm):
     data = states(shown(watching(collective_algorithm=algorithm)))
     everyone = [0, 1, 2, 3]
@@ -229,7 +228,7 @@ def test_after_the_last_step_of_an_all_reduce_everybody_has_everything(algorithm
     assert (data["share"][0], data["share"][-1]) == (0, 1)
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@every("name", ALGORITHMS)
 def test_every_algorithm_can_be_chosen(name):
     op = {"direct_gather": "gather", "direct_scatter": "scatter", "ring_attention": "all_gather",
           "pipeline_forward": "send_recv", "pipeline_backward": "send_recv"}.get(name)  # fmt: skip
@@ -259,7 +258,7 @@ def test_of_a_large_group_the_first_ranks_are_shown_and_the_page_says_so():
     assert "2(n − 1) = 4,094" in page  # noqa: RUF001
 
 
-@pytest.mark.parametrize("group", ["dp-cp", "embd", "tp-ep-pp", "intra-dist-opt"])
+@every("group", ["dp-cp", "embd", "tp-ep-pp", "intra-dist-opt"])
 def test_the_largest_world_is_shown(group):
     controls = State(nodes=16384, tp=8, pp=16, cp=2)
     page = shown(replace(controls, collective_group=group, collective_all="1"))
@@ -308,8 +307,8 @@ def test_an_input_that_cannot_be_is_refused_and_the_rest_is_shown(field, value, 
     )
 
 
-@pytest.mark.parametrize("field", ["bucket_layers", "bucket_hidden", "bucket_ms", "bucket_scheme"])
-@pytest.mark.parametrize("value", ["0", "many", 1e99, [3], True])
+@every("field", ["bucket_layers", "bucket_hidden", "bucket_ms", "bucket_scheme"])
+@every("value", ["0", "many", 1e99, [3], True])
 def test_an_input_of_the_timeline_that_cannot_be_is_refused(field, value):
     page = shown(watching(**{field: value}))
     assert page.count('class="refusal"') == 1
@@ -326,7 +325,7 @@ def fixes(page: str) -> list[dict[str, str]]:
     ]
 
 
-@pytest.mark.parametrize(
+@every(
     "asked",
     [
         watching(collective="reduce_scatter", collective_shape="7"),
@@ -373,7 +372,7 @@ def test_what_a_person_typed_is_escaped():
     assert "<script" not in shown(asked)
 
 
-@pytest.mark.parametrize("framework", CONVENTIONS)
+@every("framework", CONVENTIONS)
 def test_every_framework_has_a_group_to_watch(framework):
     for tp, pp in ((2, 2), (1, 1), (1, 16)):
         controls = State(framework=framework, tp=tp, pp=pp, group_type="framework")
@@ -402,7 +401,7 @@ OWN_TEXTS = {
 SAME = ("PyTorch DDP", "ZeRO-3", "reduce-scatter", "all-gather", "{index}")
 
 
-@pytest.mark.parametrize("text", OWN_TEXTS.values(), ids=OWN_TEXTS)
+@every("text", OWN_TEXTS.values(), ids=OWN_TEXTS)
 def test_both_languages_say_the_same(text):
     blanks = [sorted(re.findall(r"\{(\w+)\}", text[language])) for language in LANGUAGES]
     assert blanks[0] == blanks[1]
@@ -435,7 +434,7 @@ def test_every_input_is_named_in_both_languages():
     assert set(COLLECTIVES_CONTROLS) <= set(CONTROLS)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@every("scheme", SCHEMES)
 def test_every_scheme_has_its_timeline(scheme):
     page = shown(watching(bucket_scheme=scheme), language="zh")
     assert PAGE[f"buckets_about_{scheme}"]["zh"] in page

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cases import every
 from seen import seen
 
 from descriptions import LANGUAGES, LAUNCH_NOTES, PAGE, TARGET_NAMES
@@ -80,7 +81,7 @@ def test_every_size_that_differs_is_listed_and_no_other():
     }
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@every("language", LANGUAGES)
 def test_two_layouts_that_are_the_same_say_so(language):
     for controls in (State(), State(nodes=4, tp=8), from_preset("bloom-176b")):
         page = compared(controls, link(controls), language)
@@ -95,7 +96,7 @@ def test_a_number_as_text_is_the_same_number():
     assert PAGE["compare_same"]["en"] in page
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@every("language", LANGUAGES)
 def test_nothing_kept_says_what_to_do(language):
     for kept in ("", "  ", None):
         assert PAGE["compare_empty"][language] in compared(State(), kept, language)
@@ -148,8 +149,8 @@ def moved(one: Layout, other: Layout, name: str) -> str:
     return str(sum(before.get(rank) != after.get(rank) for rank in range(one.world_size)))
 
 
-@pytest.mark.parametrize(("before", "after"), PAIRS.values(), ids=PAIRS)
-@pytest.mark.parametrize("swapped", [False, True])
+@every("before, after", PAIRS.values(), ids=PAIRS)
+@every("swapped", [False, True])
 def test_groups_moved_ranks_and_crossings_are_those_of_the_lists(before, after, swapped):
     before, after = (after, before) if swapped else (before, after)
     one, other = seen(before), seen(after)
@@ -204,7 +205,7 @@ def test_large_worlds_are_drawn_as_overviews():
 # -- compare: what was kept ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every(
     "kept",
     [
         "v=2&tp=4",
@@ -233,7 +234,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@every("language", LANGUAGES)
 def test_what_is_no_link_is_said_in_words(language):
     for kept in HOSTILE:
         page = compared(State(), kept, language)
@@ -245,7 +246,7 @@ def test_what_is_no_link_is_said_in_words(language):
         assert table(page, "sizes") == table(page, "moves") == {}
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@every("language", LANGUAGES)
 def test_a_kept_layout_that_cannot_be_is_said_in_words_and_by_megatron(language):
     page = compared(State(), "?v=2&tp=3", language)
     with pytest.raises(LayoutError) as error:
@@ -310,8 +311,8 @@ def test_the_whole_report_of_one_command():
     ]
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("key", EXAMPLES)
+@every("language", LANGUAGES)
+@every("key", EXAMPLES)
 def test_a_script_as_published_is_reported(key, language):
     text = EXAMPLES[key]["text"]
     found, page = parse(text), report(launched(State(), text, language))
@@ -353,8 +354,8 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize(("text", "marked", "place"), BAD.values(), ids=BAD)
+@every("language", LANGUAGES)
+@every("text, marked, place", BAD.values(), ids=BAD)
 def test_a_bad_value_is_marked_where_it_stands(text, marked, place, language):
     page = report(launched(State(), text, language))
     (shown,) = re.findall(r"<pre>(.*?)</pre>", page, re.DOTALL)
@@ -376,7 +377,7 @@ def test_only_the_line_round_a_bad_value_is_shown():
     assert "<mark>eight</mark>" in shown
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@every("language", LANGUAGES)
 def test_html_in_a_pasted_text_is_text(language):
     for text in (
         TEXT,
@@ -387,13 +388,13 @@ def test_html_in_a_pasted_text_is_text(language):
         assert not re.search(r"<(script|img|b|i)\b", page)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@every("language", LANGUAGES)
 def test_nothing_pasted_says_what_to_do(language):
     for paste in ("", " \n", None):
         assert PAGE["launch_empty"][language] in launched(State(), paste, language)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@every("language", LANGUAGES)
 def test_what_is_no_text_is_said_in_words(language):
     for paste in ([], ["--a"], {}, {"a": 1}, 10**5000, 1.5, True, b"x", "x" * (MAX_TEXT + 1)):
         page = launched(State(), paste, language)
@@ -403,7 +404,7 @@ def test_what_is_no_text_is_said_in_words(language):
             assert refusal(page) == sentence(error.value, language)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@every("language", LANGUAGES)
 def test_any_text_is_reported(language):
     texts = (
         *("\0", "\ud800", "{", '{"a": [', "a:\n\tb", "$((", "'", "<<EOF", "{x}{}", "--{name} {0}"),
@@ -433,8 +434,8 @@ OTHERWISE = State(
 """A state that has nothing of the commands; the sizes do not even fit."""
 
 
-@pytest.mark.parametrize("before", [State(), OTHERWISE], ids=["from the start", "from others"])
-@pytest.mark.parametrize("key", [key for key, one in EXAMPLES.items() if not asks(one)])
+@every("before", [State(), OTHERWISE], ids=["from the start", "from others"])
+@every("key", [key for key, one in EXAMPLES.items() if not asks(one)])
 def test_the_controls_become_the_job_that_a_command_means(key, before):
     one = EXAMPLES[key]
     controls = with_pasted(before, parse(one["text"]))
@@ -502,8 +503,8 @@ SHOWN = {
 }
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("controls", SHOWN.values(), ids=SHOWN)
+@every("language", LANGUAGES)
+@every("controls", SHOWN.values(), ids=SHOWN)
 def test_each_framework_says_the_layout_or_why_it_cannot(controls, language):
     found = sections(launched(controls, "", language))
     assert list(found) == [TARGET_NAMES[target][language] for target in TARGETS]
@@ -553,7 +554,7 @@ def test_what_is_written_is_escaped():
 # -- launch: the check ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("controls", SHOWN.values(), ids=SHOWN)
+@every("controls", SHOWN.values(), ids=SHOWN)
 def test_the_check_is_a_script_about_the_layout_on_screen(controls):
     layout, page = seen(controls), launched(controls)
     title = re.escape(f"<summary>{PAGE['check_show']['en']}</summary>")

@@ -10,6 +10,7 @@ import json
 import math
 
 import pytest
+from cases import every
 from hypothesis import given
 from hypothesis import strategies as st
 from recorded import CASES, DATA, cases, refusal
@@ -31,7 +32,7 @@ def sizes_of(axes) -> dict[str, int]:
     return {own.name: 2 for own in axes if own.axis != "dp"}
 
 
-@pytest.mark.parametrize("convention", EACH)
+@every("convention", EACH)
 def test_a_convention_has_a_source_and_says_how_it_is_known(convention):
     assert convention.name
     assert convention.source
@@ -40,7 +41,7 @@ def test_a_convention_has_a_source_and_says_how_it_is_known(convention):
     assert not convention.unsettled or convention.unsettled.endswith(".")
 
 
-@pytest.mark.parametrize("convention", EACH)
+@every("convention", EACH)
 def test_a_convention_builds_and_all_its_groups_cover_the_world(convention):
     sizes = sizes_of(convention.axes)
     world = 2 ** len(sizes) * (3 if any(own.axis == "dp" for own in convention.axes) else 1)
@@ -56,7 +57,7 @@ def test_a_convention_builds_and_all_its_groups_cover_the_world(convention):
         assert sorted(groups.ravel().tolist()) == list(range(meshes[grid].world_size)), kind
 
 
-@pytest.mark.parametrize("convention", EACH)
+@every("convention", EACH)
 def test_every_axis_plays_an_axis_of_megatrons(convention):
     for axes in (convention.axes, convention.expert_axes):
         roles = [own.axis for own in axes]
@@ -145,8 +146,8 @@ def test_a_framework_without_experts_has_no_expert_mesh():
     assert refusal(CONVENTIONS["llama3"].expert_mesh, 16).code == "no-axes"
 
 
-@pytest.mark.parametrize(
-    ("key", "world", "sizes", "code"),
+@every(
+    "key, world, sizes, code",
     [
         ("deepspeed", 16, {"model": 3}, "does-not-divide"),
         ("deepspeed", 16, {"model": 2, "data": 2, "pipe": 2}, "does-not-fill"),
@@ -166,7 +167,7 @@ def test_bad_sizes_are_refused_and_every_alternative_works(key, world, sizes, co
         assert CONVENTIONS[key].mesh(world, **{**sizes, **alternative}).world_size == world
 
 
-@pytest.mark.parametrize("world", [0, 2**20 + 1, 1.5, "8"])
+@every("world", [0, 2**20 + 1, 1.5, "8"])
 def test_a_bad_world_is_refused(world):
     assert refusal(CONVENTIONS["llama3"].mesh, world).control == "world"
 
@@ -217,7 +218,7 @@ MADE = {
 }
 
 
-@pytest.mark.parametrize("vector", VECTORS)
+@every("vector", VECTORS)
 def test_the_stated_groups_come_from_the_convention(vector):
     key, sizes, renamed = MADE[vector]
     world = 1 + max(rank for groups in VECTORS[vector].values() for g in groups for rank in g)
@@ -252,7 +253,7 @@ def test_vllm_expert_groups_join_all_ranks_of_a_stage():
 # --- Mesh TensorFlow -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", cases("mesh_tensorflow", "mesh"))
+@every("case", cases("mesh_tensorflow", "mesh"))
 def test_a_mesh_of_mesh_tensorflow_is_row_major(case):
     names, shape = zip(*case["mesh_shape"])
     mesh = row_major(names, shape)

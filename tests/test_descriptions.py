@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 
 import pytest
+from cases import every
 from sentences import BODIES, CHINESE, KINDS_OF_TYPE, TEXTS, texts_in
 
 import descriptions
@@ -32,7 +33,7 @@ def test_types_come_in_the_order_of_the_dropdown() -> None:
     assert list(TYPES) == list(KINDS_OF_TYPE)
 
 
-@pytest.mark.parametrize("name", KINDS_OF_TYPE)
+@every("name", KINDS_OF_TYPE)
 def test_a_type_shows_the_kinds_of_its_name_in_order(name: str) -> None:
     assert TYPES[name].kinds == KINDS_OF_TYPE[name]
     assert set(TYPES[name].kinds) <= set(KINDS)
@@ -61,7 +62,7 @@ def test_a_group_finds_its_kind_by_its_whole_name_or_without_its_number() -> Non
     assert kind_of("hybrid-dp-cp-2") is kind_of("hybrid-dp-cp-1024") is KINDS["hybrid-dp-cp"]
 
 
-@pytest.mark.parametrize(
+@every(
     "name",
     ["", "xp", "TP", "tp-2", "dp-cp-4", "cp-dp", "hcp-2", "hcp-l", "hcp-l1-l2", "hcp-l\u0661"],
 )
@@ -70,7 +71,7 @@ def test_an_unknown_group_has_no_kind(name: str) -> None:
         kind_of(name)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@every("language", LANGUAGES)
 def test_no_two_kinds_have_a_title_or_a_sentence_in_common(language: str) -> None:
     full_stop = {"en": r"(?<=\.) ", "zh": "(?<=。)"}[language]
     titles = [kind.title[language] for kind in KINDS.values()]
@@ -135,7 +136,7 @@ def test_english_has_no_chinese_and_chinese_has_some() -> None:
     assert breaking(is_of_its_language) == {}
 
 
-@pytest.mark.parametrize(
+@every(
     "fault",
     [
         r"[\u4e00-\u9fff][A-Za-z0-9]|[A-Za-z0-9][\u4e00-\u9fff]",

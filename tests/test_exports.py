@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import every
 
 from cli.command import run
 from formats.documents.exports import (
@@ -140,7 +141,7 @@ def test_only_the_names_asked_for_are_written_in_their_order():
     assert check_document(groups_json(layout, []))
 
 
-@pytest.mark.parametrize("framework", sorted(set(CONVENTIONS) - {"megatron", "megatron-pp-dp"}))
+@every("framework", sorted(set(CONVENTIONS) - {"megatron", "megatron-pp-dp"}))
 def test_the_own_names_of_a_framework_are_its_own_groups(framework):
     sizes: dict[str, Any] = {"pp": 16} if framework == "gpipe" else {}
     layout = Job(nodes=2, framework=framework, **sizes).layout()
@@ -161,8 +162,8 @@ def test_megatron_s_mp_and_fairscale_s_are_not_confused():
     assert list(groups_by_name(Job(framework="deepspeed").layout(), ["data"])) == ["own.data"]
 
 
-@pytest.mark.parametrize(
-    ("name", "cures"),
+@every(
+    "name, cures",
     [
         ("cp-dp", ["dp-cp"]),
         ("pp-tp-ep", ["tp-ep-pp"]),
@@ -299,22 +300,22 @@ def refused(text: Any) -> LayoutError:
     return refusal.value
 
 
-@pytest.mark.parametrize("schema", ["parallel-group", "", "PARALLEL-GROUPS"])
+@every("schema", ["parallel-group", "", "PARALLEL-GROUPS"])
 def test_another_schema_is_refused_by_its_name(schema):
     error = refused(changed(GROUPS_TEXT, "schema", schema))
     assert error.code == "other-schema"
     assert repr(schema) in str(error)
 
 
-@pytest.mark.parametrize("version", [0, 2, 10**30])
+@every("version", [0, 2, 10**30])
 def test_another_version_is_refused_by_its_number(version):
     error = refused(changed(GROUPS_TEXT, "version", version))
     assert error.code == "other-version"
     assert f"version {VERSION} is read here" in str(error)
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "place"),
+@every(
+    "path, value, place",
     [
         ("schema", 1, "schema"),
         ("version", "1", "version"),
@@ -338,7 +339,7 @@ def test_another_version_is_refused_by_its_number(version):
         ("meshes/dense", 8, "meshes.dense"),
     ],
 )
-@pytest.mark.parametrize("text", [GROUPS_TEXT, RANKS_TEXT], ids=["groups", "ranks"])
+@every("text", [GROUPS_TEXT, RANKS_TEXT], ids=["groups", "ranks"])
 def test_what_both_documents_begin_with_is_checked(text, path, value, place):
     error = refused(changed(text, path, value))
     assert error.code == "bad-document"
@@ -346,8 +347,8 @@ def test_what_both_documents_begin_with_is_checked(text, path, value, place):
     assert place in str(error)
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "place"),
+@every(
+    "path, value, place",
     [
         ("groups", [], "groups"),
         ("groups/tp", [[0, 1]], "groups.tp"),
@@ -378,8 +379,8 @@ def test_a_group_that_cannot_be_is_refused_at_its_place(path, value, place):
     assert error.facts["place"] == place
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "place"),
+@every(
+    "path, value, place",
     [
         ("ranks", {}, "ranks"),
         ("ranks", [], "ranks"),
@@ -415,7 +416,7 @@ def fields(document: Any, place: str = "") -> Iterator[str]:
         yield from fields(document["tp"], "/groups/tp")
 
 
-@pytest.mark.parametrize("text", [GROUPS_TEXT, RANKS_TEXT], ids=["groups", "ranks"])
+@every("text", [GROUPS_TEXT, RANKS_TEXT], ids=["groups", "ranks"])
 def test_every_field_is_needed_and_a_new_one_is_let_pass(text):
     found = list(fields(json.loads(text)))
     assert len(found) > 15
@@ -431,7 +432,7 @@ def test_every_field_is_needed_and_a_new_one_is_let_pass(text):
     assert check_document(changed(text, "written_by", "a later version 1"))
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [
         "",

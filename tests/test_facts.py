@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-import pytest
+from cases import every
 from sentences import KINDS_OF_TYPE, TEXTS
 
 import descriptions
@@ -52,7 +52,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@every("fault", FAULTS)
 def test_no_text_repeats_an_old_error(fault: str) -> None:
     pattern, example = FAULTS[fault]
     assert re.search(pattern, example), "the pattern must catch its own example"
@@ -66,7 +66,7 @@ def test_tensor_parallel_is_about_activations_never_weights() -> None:
         assert not re.search("权重|参数", body.zh)
 
 
-@pytest.mark.parametrize("name", [name for name in TYPES if "tp" in KINDS_OF_TYPE[name]])
+@every("name", [name for name in TYPES if "tp" in KINDS_OF_TYPE[name]])
 def test_types_with_tp_say_that_it_carries_activations_and_their_gradients(name: str) -> None:
     body = TYPES[name].body
     assert re.search(r"TP .*activations( and their gradients|.*activation gradients)", body.en)
@@ -256,14 +256,14 @@ FACTS = {
 }
 
 
-@pytest.mark.parametrize("fact", FACTS)
+@every("fact", FACTS)
 def test_the_fact_is_told_in_both_languages(fact: str) -> None:
     text, english, chinese = FACTS[fact]
     assert re.search(english, text.en), text.en
     assert re.search(chinese, text.zh), text.zh
 
 
-@pytest.mark.parametrize("name", [name for name in TYPES if "cp" in KINDS_OF_TYPE[name]])
+@every("name", [name for name in TYPES if "cp" in KINDS_OF_TYPE[name]])
 def test_types_with_cp_say_what_it_carries_and_who_reduces_gradients(name: str) -> None:
     body = TYPES[name].body
     assert re.search(r"\bK and V\b", body.en)

@@ -8,7 +8,7 @@ import re
 from dataclasses import replace
 
 import numpy as np
-import pytest
+from cases import every
 from pages import panels, refusal_of
 from seen import seen
 
@@ -30,8 +30,8 @@ VIEWS = ("groups", "nodes", "orders", "ranks")
 # -- frameworks and orders -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("nodes", [2, 256])
-@pytest.mark.parametrize("framework", CONVENTIONS)
+@every("nodes", [2, 256])
+@every("framework", CONVENTIONS)
 def test_a_framework_draws_its_own_groups_or_is_refused_with_fixes_that_work(framework, nodes):
     drawn = 0
     for tp, cp, pp, ep in (
@@ -147,8 +147,8 @@ OWN_ORDERS = {
 }
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("name", OWN_ORDERS)
+@every("language", ["en", "zh"])
+@every("name", OWN_ORDERS)
 def test_an_order_of_ones_own_is_refused_with_megatrons_words_and_a_cure(name, language):
     changes, code, quote = OWN_ORDERS[name]
     controls = State(framework=OWN, **changes)
@@ -164,7 +164,7 @@ def test_an_order_of_ones_own_is_refused_with_megatrons_words_and_a_cure(name, l
         assert answer(controls.changed(alternative)).picture is not None
 
 
-@pytest.mark.parametrize(
+@every(
     "order", ["dp-tp-cp-ep-pp", "cp-tp-ep-dp-pp", "ep-dp-tp-cp-pp", "tp-pp-cp-dp-ep", "dp-pp-tp"]
 )
 def test_an_order_of_ones_own_makes_megatrons_groups(order):
@@ -184,7 +184,7 @@ def test_an_order_of_ones_own_makes_megatrons_groups(order):
             assert np.flatnonzero(group == index).tolist() == ranks
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
+@every("language", ["en", "zh"])
 def test_a_framework_without_an_axis_says_so_and_offers_the_way_out(language):
     controls = State(framework="llama3", ep=4)
     error = refusal_of(controls)
@@ -202,7 +202,7 @@ def test_a_framework_without_an_axis_says_so_and_offers_the_way_out(language):
 # -- presets -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@every("name", PRESETS)
 def test_a_preset_is_its_published_layout_in_every_view_and_language(name):
     preset, controls = PRESETS[name], from_preset(name)
     layout = seen(controls)
@@ -228,7 +228,7 @@ def test_an_order_that_megatron_refuses_for_a_job_is_not_what_it_is_compared_wit
     assert "When not using pp-last rank ordering" in asked
 
 
-@pytest.mark.parametrize("changes", [{"instances": 2}, {"levels": "2x2"}, {"hybrid": True}])
+@every("changes", [{"instances": 2}, {"levels": "2x2"}, {"hybrid": True}])
 def test_an_option_of_megatrons_is_not_ignored_in_another_framework(changes):
     refusal = refusal_of(State(framework="llama3", **changes))
     assert refusal.code == "framework-has-no-option"
@@ -244,8 +244,8 @@ def test_a_name_stands_for_one_group():
     assert refusal.alternatives
 
 
-@pytest.mark.parametrize(
-    ("name", "world", "mesh"),
+@every(
+    "name, world, mesh",
     [
         ("playground-16", 16, "tp2-cp1-dp4-pp2"),
         ("bloom-176b", 384, "tp4-dp8-pp12-cp1"),

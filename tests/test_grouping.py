@@ -10,6 +10,7 @@ from itertools import chain
 
 import numpy as np
 import pytest
+from cases import every
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -111,9 +112,9 @@ def test_a_window_of_the_world_counts_its_ranks_from_the_offset():
     assert plain(parse_mesh("tp2-dp2+100"), "dp").firsts().tolist() == [100, 101]
 
 
-@pytest.mark.parametrize("rank", [-1, 16, 2.5, "3", None, True])
-@pytest.mark.parametrize("ask", ["members", "index_of", "neighbours"])
-@pytest.mark.parametrize(
+@every("rank", [-1, 16, 2.5, "3", None, True])
+@every("ask", ["members", "index_of", "neighbours"])
+@every(
     "grouping",
     [
         plain(LINE, "cp"),

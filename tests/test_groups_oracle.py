@@ -13,6 +13,7 @@ from itertools import compress
 from pathlib import Path
 
 import pytest
+from cases import every
 
 from groups import Axis, LayoutError, Mesh, fit, rank_groups
 
@@ -83,14 +84,14 @@ def sha256(groups: list[list[int]]) -> str:
     return hashlib.sha256(json.dumps(groups, separators=(",", ":")).encode()).hexdigest()
 
 
-@pytest.mark.parametrize("case", cases("rank_generator"))
+@every("case", cases("rank_generator"))
 def test_every_kind_of_a_rank_generator_is_reproduced(case):
     mesh = mesh_of(case["completed_order"], case["sizes"], case["rank_offset"])
     assert mesh.world_size == case["world_size"]
     assert {kind: lists(mesh, kind) for kind in case["groups"]} == case["groups"]
 
 
-@pytest.mark.parametrize("case", cases("initialize_model_parallel"))
+@every("case", cases("initialize_model_parallel"))
 def test_the_dense_groups_of_a_started_job_are_reproduced(case):
     mesh = dense_mesh(case)
     assert mesh.world_size == case["world_size"]
@@ -102,14 +103,14 @@ def test_the_dense_groups_of_a_started_job_are_reproduced(case):
         assert ours == case["groups_sha256"]
 
 
-@pytest.mark.parametrize("case", cases("initialize_model_parallel"))
+@every("case", cases("initialize_model_parallel"))
 def test_fit_derives_the_dp_that_megatron_derives(case):
     mesh = dense_mesh(case)
     given = {name: size for name, size in case["sizes"].items() if name != "dp"}
     assert fit(case["world_size"], order="-".join(mesh.names), **given) == mesh
 
 
-@pytest.mark.parametrize("case", cases("masked_orthogonal"))
+@every("case", cases("masked_orthogonal"))
 def test_a_mask_over_unnamed_axes_is_a_kind_over_named_ones(case):
     letters = "abcdefgh"[: len(case["mask"])]
     axes = [Axis(name, size) for name, size in zip(letters, case["parallel_size"], strict=True)]
@@ -124,14 +125,14 @@ def test_a_mask_over_unnamed_axes_is_a_kind_over_named_ones(case):
     assert lists(mesh, kind) == case["groups"]["masked"]
 
 
-@pytest.mark.parametrize("case", cases("initialize_model_parallel", LEGACY))
+@every("case", cases("initialize_model_parallel", LEGACY))
 def test_the_nested_loops_of_megatron_0_2_give_the_same_groups(case):
     mesh = mesh_of(case["order"], case["sizes"])
     assert mesh.world_size == case["world_size"]
     assert {name: lists(mesh, kind_of(name)) for name in case["groups"]} == case["groups"]
 
 
-@pytest.mark.parametrize("case", nonsense())
+@every("case", nonsense())
 def test_nonsense_that_megatron_answers_is_refused(case):
     names = case["completed_order"].split("-")
     with pytest.raises(LayoutError):
@@ -142,7 +143,7 @@ def test_every_nonsense_case_is_still_in_the_data():
     assert set(NONSENSE) <= {case["id"] for case in CURRENT}
 
 
-@pytest.mark.parametrize("case", cases("error"))
+@every("case", cases("error"))
 def test_what_megatron_refuses_is_refused_with_its_control(case):
     sizes = case["sizes"]
     if case["tokens"] is None:

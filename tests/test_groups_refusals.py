@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import every
 
 from groups import (
     Axis,
@@ -139,13 +140,13 @@ def test_the_alternatives_are_worked_out_for_the_layout(world, sizes, expected):
 # -- sizes ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", table(NO_SIZES))
+@every("size", table(NO_SIZES))
 def test_a_size_that_is_no_whole_number_from_1_up_makes_no_axis(size):
     assert refusal(Axis, "tp", size).control == "tp"
 
 
-@pytest.mark.parametrize("size", table(NO_SIZES))
-@pytest.mark.parametrize("name", ["tp", "pp", "cp"])
+@every("size", table(NO_SIZES))
+@every("name", ["tp", "pp", "cp"])
 def test_fit_refuses_such_a_size_names_it_and_offers_sizes_that_fit(name, size):
     error = refusal(fit, 16, order=ORDER, **{name: size})
     assert error.control == name
@@ -154,14 +155,14 @@ def test_fit_refuses_such_a_size_names_it_and_offers_sizes_that_fit(name, size):
         assert fit(16, order=ORDER, **{name: size, **alternative}).world_size == 16
 
 
-@pytest.mark.parametrize("dp", table([0, -1, 1, 3, 5, 16, -ENORMOUS, ENORMOUS]))
+@every("dp", table([0, -1, 1, 3, 5, 16, -ENORMOUS, ENORMOUS]))
 def test_a_dp_that_is_not_what_remains_is_refused_and_the_right_one_offered(dp):
     error = refusal(fit, 16, order=ORDER, tp=2, pp=2, dp=dp)
     assert error.control == "dp"
     assert error.alternatives == ({"dp": 4},)
 
 
-@pytest.mark.parametrize("dp", table([value for value in NO_NUMBERS if value is not None]))
+@every("dp", table([value for value in NO_NUMBERS if value is not None]))
 def test_a_dp_that_is_no_number_is_refused(dp):
     error = refusal(fit, 16, order=ORDER, tp=2, pp=2, dp=dp)
     assert error.control == "dp"
@@ -169,13 +170,13 @@ def test_a_dp_that_is_no_number_is_refused(dp):
         assert alternative == {"dp": 4}
 
 
-@pytest.mark.parametrize("world", table([*NO_SIZES, MOST + 1, ENORMOUS]))
+@every("world", table([*NO_SIZES, MOST + 1, ENORMOUS]))
 def test_fit_refuses_such_a_world(world):
     assert refusal(fit, world, order=ORDER, tp=2).control == "world"
 
 
-@pytest.mark.parametrize("world", table([0, -1, MOST + 1, ENORMOUS]))
-@pytest.mark.parametrize("sizes", [{}, {"tp": 2}, {"tp": 3, "pp": 5}])
+@every("world", table([0, -1, MOST + 1, ENORMOUS]))
+@every("sizes", [{}, {"tp": 2}, {"tp": 3, "pp": 5}])
 def test_a_world_out_of_range_is_answered_by_one_that_the_sizes_fill(world, sizes):
     error = refusal(fit, world, order=ORDER, **sizes)
     for alternative in error.alternatives:
@@ -183,7 +184,7 @@ def test_a_world_out_of_range_is_answered_by_one_that_the_sizes_fill(world, size
         assert mesh.world_size == alternative["world"]
 
 
-@pytest.mark.parametrize("offset", table([-1, -ENORMOUS, *NO_NUMBERS]))
+@every("offset", table([-1, -ENORMOUS, *NO_NUMBERS]))
 def test_a_mesh_refuses_an_offset_that_is_no_whole_number_from_0_up(offset):
     assert refusal(Mesh, (Axis("tp", 2),), offset).control == "offset"
 
@@ -241,13 +242,13 @@ def test_a_mesh_of_hundreds_of_axes_is_answered_or_refused_but_never_breaks():
 # -- names ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", table(NO_KINDS))
-@pytest.mark.parametrize("ask", [rank_groups, group_index])
+@every("kind", table(NO_KINDS))
+@every("ask", [rank_groups, group_index])
 def test_a_kind_is_different_axes_of_the_mesh_joined_by_dashes(ask, kind):
     assert refusal(ask, MESH, kind).control == "kind"
 
 
-@pytest.mark.parametrize(
+@every(
     "order",
     table(
         [
@@ -289,9 +290,7 @@ def test_fit_refuses_a_size_for_an_axis_that_is_not_in_the_order(order, sizes, n
     assert named in str(error)
 
 
-@pytest.mark.parametrize(
-    "name", table(["", "TP", "t p", "tp2", "2tp", "_tp", "tp-dp", "é", None, 3])
-)
+@every("name", table(["", "TP", "t p", "tp2", "2tp", "_tp", "tp-dp", "é", None, 3]))
 def test_an_axis_is_named_in_lower_case_letters(name):
     refusal(Axis, name, 2)
 
@@ -301,7 +300,7 @@ def test_a_mesh_has_at_least_one_axis_and_each_once():
     assert "tp" in str(refusal(Mesh, (Axis("tp", 2), Axis("dp", 2), Axis("tp", 2))))
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     table(
         [
@@ -354,12 +353,12 @@ def test_a_long_wrong_input_is_not_echoed_whole():
 # -- ranks and coordinates -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rank", table(NO_RANKS))
+@every("rank", table(NO_RANKS))
 def test_coordinates_of_a_rank_that_is_not_in_the_mesh_are_refused(rank):
     assert refusal(coordinates, MESH, rank).control == "rank"
 
 
-@pytest.mark.parametrize("rank", [0, 7, 24])
+@every("rank", [0, 7, 24])
 def test_the_ranks_of_a_mesh_start_at_its_offset(rank):
     mesh = parse_mesh("tp2-cp1-dp4-pp2+8")
     error = refusal(coordinates, mesh, rank)
@@ -370,12 +369,12 @@ def test_the_ranks_of_a_mesh_start_at_its_offset(rank):
     assert coordinates(mesh, 23) == {"tp": 1, "cp": 0, "dp": 3, "pp": 1}
 
 
-@pytest.mark.parametrize("at", table([-1, 4, 16, ENORMOUS, *NO_NUMBERS]))
+@every("at", table([-1, 4, 16, ENORMOUS, *NO_NUMBERS]))
 def test_rank_of_a_coordinate_outside_its_axis_is_refused(at):
     assert refusal(rank_of, MESH, dp=at).control == "dp"
 
 
-@pytest.mark.parametrize("name", table(["xx", "TP", "ep", "tp-dp", "tp dp", ""]))
+@every("name", table(["xx", "TP", "ep", "tp-dp", "tp dp", ""]))
 def test_rank_of_an_axis_that_is_not_in_the_mesh_is_refused(name):
     refusal(rank_of, MESH, **{name: 0})
 

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from cases import every
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -53,14 +54,14 @@ def remarks(hosts: Hosts) -> list[str]:
 # -- host files ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["h01", "h02", "h03", "h04", "h05", "h06", "h07", "h11", "h16"])
+@every("name", ["h01", "h02", "h03", "h04", "h05", "h06", "h07", "h11", "h16"])
 def test_hosts_and_slots_of_a_host_file(name):
     hosts = sample(name)
     assert [[host, hosts.slots[host]] for host in hosts.names] == expected(name)["hosts"]
     assert hosts.max_slots == expected(name).get("max_slots", hosts.max_slots)
 
 
-@pytest.mark.parametrize("name", ["h17", "h18", "h19", "h21", "h22"])
+@every("name", ["h17", "h18", "h19", "h21", "h22"])
 def test_names_alone_keep_their_order_and_say_no_slots(name):
     hosts = sample(name)
     words = re.sub("#.*", "", SAMPLES[name]["text"]).split()
@@ -84,7 +85,7 @@ def test_ppr_puts_so_many_on_each_host():
     assert rank_hosts(sample("h07"), by="ppr:2:node") == ("aa", "aa", "bb", "bb", "cc", "cc")
 
 
-@pytest.mark.parametrize("name", ["h05", "h06", "h11", "h16", "h08", "h10", "h20"])
+@every("name", ["h05", "h06", "h11", "h16", "h08", "h10", "h20"])
 def test_the_host_of_every_rank(name):
     assert list(rank_hosts(sample(name))) == expected(name)["rank_host"]
 
@@ -110,7 +111,7 @@ def test_deepspeed_and_open_mpi_differ_about_a_host_named_twice():
     assert refusal(SAMPLES["h13"]["text"], form="deepspeed").code == "bad-host-line"
 
 
-@pytest.mark.parametrize(("name", "option"), [("h14", "include"), ("h15", "exclude")])
+@every("name, option", [("h14", "include"), ("h15", "exclude")])
 def test_filters_of_deepspeed_keep_the_order_of_the_host_file(name, option):
     want = expected(name)
     pool = Hosts("hostfile", tuple(want["pool"]), want["pool"])
@@ -124,8 +125,8 @@ def test_torchrun_sorts_machines_by_name_as_text():
         assert c10d_order(sample(name).names) == expected(name)["node_rank_order"]
 
 
-@pytest.mark.parametrize(
-    ("text", "slots"),
+@every(
+    "text, slots",
     [
         ("a slots = 4\nb max-slots=8", {"a": 4, "b": 8}),
         ("a cpu=2 // the first\n/* b\n */ c count=3", {"a": 2, "c": 3}),
@@ -143,7 +144,7 @@ def test_slots_are_read_however_they_are_written(text, slots):
 # -- Slurm -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["l02", "l03", "l07", "l10"])
+@every("name", ["l02", "l03", "l07", "l10"])
 def test_a_host_list_expands_as_scontrol_says(name):
     assert expand_hostlist(SAMPLES[name]["text"]) == expected(name)["hosts"]
     assert list(sample(name).names) == expected(name)["hosts"]
@@ -165,8 +166,8 @@ def test_repeats_in_a_host_list_are_the_hosts_of_tasks():
     assert (hosts.names, hosts.ranks) == (("n2", "n1"), ("n2", "n1", "n1"))
 
 
-@pytest.mark.parametrize(
-    ("text", "code"),
+@every(
+    "text, code",
     [
         ("n[0-999999999]", "too-many-hosts"),
         ("n[0-9999]m[0-9999]", "too-many-hosts"),
@@ -225,7 +226,7 @@ def test_the_topology_address_of_a_task():
     assert hosts.level("switch-1") == {"dev2": "s3"}
 
 
-@pytest.mark.parametrize("name", ["t01", "t05", "t07"])
+@every("name", ["t01", "t05", "t07"])
 def test_leaf_switches_and_those_above(name):
     hosts = sample(name)
     leaves = {leaf: hosts for leaf, hosts in expected(name)["leaf"].items() if hosts}
@@ -235,7 +236,7 @@ def test_leaf_switches_and_those_above(name):
     assert parent == expected(name)["parent"]
 
 
-@pytest.mark.parametrize("name", ["t02", "t04", "t06", "t08"])
+@every("name", ["t02", "t04", "t06", "t08"])
 def test_blocks_of_slurm(name):
     hosts = sample(name)
     assert members(hosts.racks) == expected(name)["blocks"]
@@ -405,8 +406,8 @@ def test_uneven_slots_are_said_with_the_number_that_all_have():
     assert even_slots(sample("h19"), 8) == 8
 
 
-@pytest.mark.parametrize(
-    ("text", "code"),
+@every(
+    "text, code",
     [
         ("", "no-hosts"),
         (" \n# nothing\n", "no-hosts"),

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from cases import every
 from launch_answers import LISTS, TP, check_law, codes, only_problem, values
 
 from formats.launch.args import parse
@@ -24,7 +25,7 @@ EXAMPLES = {one["id"]: one for one in EXAMPLES["examples"]}
 # -- as they are written out there ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("key", EXAMPLES)
+@every("key", EXAMPLES)
 def test_a_script_as_published_is_read(key):
     one = EXAMPLES[key]
     parsed = parse(one["text"])
@@ -95,7 +96,7 @@ def test_an_option_with_its_value(name, equals):
     assert [item.sets for item in found.understood] == [row.sets] or row.field == "chunk"
 
 
-@pytest.mark.parametrize("name", KEYS)
+@every("name", KEYS)
 def test_a_key_in_each_of_its_sections(name):
     key = KEYS[name]
     for section in key.sections:
@@ -130,7 +131,7 @@ SWITCHES = {
 }
 
 
-@pytest.mark.parametrize("text", SWITCHES)
+@every("text", SWITCHES)
 def test_a_switch_takes_no_value(text):
     assert values(f"train.py {text} --num-layers 4") == {**SWITCHES[text], "layers": 4}
 
@@ -217,7 +218,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("text", "shown", "code"), BAD)
+@every("text, shown, code", BAD)
 def test_a_bad_value_is_shown_where_it_stands(text, shown, code):
     problem, found = only_problem(text)
     assert (problem.code, found) == (code, shown)
@@ -286,7 +287,7 @@ MACHINES = {
 }
 
 
-@pytest.mark.parametrize("text", MACHINES)
+@every("text", MACHINES)
 def test_nodes_and_gpus_per_node(text):
     parsed = parse(text)
     check_law(parsed)
@@ -299,8 +300,8 @@ def test_a_task_a_node_is_a_launcher_a_node():
         assert values(text) == {"nodes": 4}
 
 
-@pytest.mark.parametrize(
-    ("text", "nodes", "gpus"),
+@every(
+    "text, nodes, gpus",
     [("WORLD_SIZE=32 x.py", 4, 8), ("mpirun -np 64 x", 8, 8), ("mpirun -np 4 x", 1, 4)],
 )
 def test_a_world_alone_is_nodes_of_eight_and_says_so(text, nodes, gpus):
@@ -330,8 +331,8 @@ def test_degrees_that_fill_the_world_are_one():
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "code"),
+@every(
+    "text, code",
     [
         ("torchrun --nnodes 1:4 x.py", "range-of-nodes"),
         ("#SBATCH --nodes=2-4", "range-of-nodes"),

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from cases import every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from launch_answers import check_law, codes, values
@@ -110,8 +111,8 @@ def job_of(key: str) -> tuple[Job, dict]:
     return Job(nodes=one.nodes, gpus_per_node=one.gpus_per_node, **sizes), model
 
 
-@pytest.mark.parametrize("key", PRESETS)
-@pytest.mark.parametrize("target", TARGETS)
+@every("key", PRESETS)
+@every("target", TARGETS)
 def test_a_preset_is_written_and_read_back(key, target):
     job, model = job_of(key)
     refusal = refused(job, model, target)
@@ -122,7 +123,7 @@ def test_a_preset_is_written_and_read_back(key, target):
         assert job.framework not in TARGETS[target] or target == "deepspeed"
 
 
-@pytest.mark.parametrize("key", PRESETS)
+@every("key", PRESETS)
 def test_megatron_can_say_every_preset_but_one(key):
     job, model = job_of(key)
     if key == "llama3-405b-3":  # tp-pp-dp with cp and without ep is refused by Megatron itself
@@ -191,7 +192,7 @@ def test_what_a_framework_has_no_words_for_is_named():
 OPTIONS_OF = json.loads((Path(__file__).parent / "data" / "launch_options.json").read_text("utf-8"))
 
 
-@pytest.mark.parametrize("target", OPTIONS_OF["targets"])
+@every("target", OPTIONS_OF["targets"])
 def test_every_option_is_one_of_the_program_itself(target):
     known = OPTIONS_OF["targets"][target]["options"]
     model = {"layers": 32, "micro_batch": 2, "global_batch": 64, "seq": 128, "experts": 8, "vpp": 2}

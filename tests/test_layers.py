@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from cases import every
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from reference.partitions import partition_balanced, partition_uniform
@@ -249,7 +250,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("request_", "code", "sentence", "quote"), REFUSED)
+@every("request_, code, sentence, quote", REFUSED)
 def test_a_refusal_says_what_and_the_nearest_that_works(request_, code, sentence, quote):
     with pytest.raises(LayoutError) as refused:
         stage_layers(**request_)
@@ -260,8 +261,8 @@ def test_a_refusal_says_what_and_the_nearest_that_works(request_, code, sentence
 # --- Refusals of a layout -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("layout", "sizes", "code", "alternatives"),
+@every(
+    "layout, sizes, code, alternatives",
     [
         ("Ett|tt|ttL", {"layers": 6, "pp": 2}, "layout-does-not-divide", [{"pp": 3}]),
         ("Ett|ttL", {"layers": 4, "pp": 1}, "interleaving-needs-stages", [{"pp": 2}]),
@@ -360,7 +361,7 @@ def test_a_weighted_cut_has_the_least_spread_that_its_steps_find(weights, parts)
     assert bounds == best[len(weights), parts][2]
 
 
-@pytest.mark.parametrize("weight", [-1, math.nan, math.inf, "1", None])
+@every("weight", [-1, math.nan, math.inf, "1", None])
 def test_a_weight_is_a_number_from_zero_up(weight):
     with pytest.raises(LayoutError, match="is not a weight"):
         partition_balanced([1, weight, 1], 2)

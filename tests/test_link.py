@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cases import every
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from seen import seen
@@ -64,8 +65,8 @@ def bad_link(query: object) -> LayoutError:
 # -- there and back ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("preset", PRESETS)
+@every("language", LANGUAGES)
+@every("preset", PRESETS)
 def test_a_preset_is_the_same_layout_from_its_link(preset, language):
     controls = from_preset(preset)
     found = again(replace(controls, lang=language))
@@ -92,10 +93,8 @@ def test_all_that_views_ask_is_tried():
     assert {*ASKED, *UNLINKED} == {*FIELDS} - {*INPUTS, *fields_of("job"), "lang"}
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize(
-    ("name", "value"), [(name, value) for name, values in ASKED.items() for value in values]
-)
+@every("language", LANGUAGES)
+@every("name, value", [(name, value) for name, values in ASKED.items() for value in values])
 def test_what_a_view_asks_comes_back(name, value, language):
     state = State(tp=4, **{name: value}, lang=language)
     found = again(state)
@@ -107,8 +106,8 @@ def test_what_a_view_asks_comes_back(name, value, language):
 INPUTS = fields_of("collectives", "pipeline", "model", "training", "memory", "traffic")
 
 
-@pytest.mark.parametrize("name", INPUTS)
-@pytest.mark.parametrize("text", ["4", "no such & thing=1", "é\0\u2028|*"])
+@every("name", INPUTS)
+@every("text", ["4", "no such & thing=1", "é\0\u2028|*"])
 def test_every_input_of_every_view_comes_back(name, text):
     state = State(**{name: text})
     assert state != State()
@@ -147,9 +146,7 @@ def test_every_control_is_tried():
     assert list(CHANGED) == [*fields_of("job")]
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [(name, value) for name, values in CHANGED.items() for value in values]
-)
+@every("name, value", [(name, value) for name, values in CHANGED.items() for value in values])
 def test_a_control_comes_back_as_it_was_typed_refused_or_not(name, value):
     controls = replace(State(), **{name: value})
     found = again(controls)
@@ -161,7 +158,7 @@ def test_a_control_comes_back_as_it_was_typed_refused_or_not(name, value):
         assert outcome(found) == outcome(controls)
 
 
-@pytest.mark.parametrize("query", ["v=1", "v=1&tp=4", "?v=1&lang=zh"])
+@every("query", ["v=1", "v=1&tp=4", "?v=1&lang=zh"])
 def test_a_link_of_version_1_without_a_type_still_shows_dp_tp_and_pp(query):
     linked = from_query(query)
     assert linked.group_type == "dp+tp+pp"
@@ -172,7 +169,7 @@ def test_a_link_of_version_1_without_a_type_still_shows_dp_tp_and_pp(query):
     assert from_query(kept) == linked
 
 
-@pytest.mark.parametrize("query", ["", "?", "v=2", "?v=2", "__theme=dark", "v=2&__theme=dark"])
+@every("query", ["", "?", "v=2", "?v=2", "__theme=dark", "v=2&__theme=dark"])
 def test_an_empty_query_is_the_page_as_it_starts(query):
     assert from_query(query) == State()
 
@@ -203,7 +200,7 @@ def test_what_is_too_long_for_an_address_is_left_out():
     assert again(state) == state
 
 
-@pytest.mark.parametrize("name", ["nodes", "tp", "order", "layers", "etp"])
+@every("name", ["nodes", "tp", "order", "layers", "etp"])
 def test_what_only_a_program_sends_does_not_stop_the_page(name):
     for value in (10**5000, "\ud800", None, [1], {"a": 1}, float("nan"), b"\0"):
         controls = replace(State(), **{name: value})
@@ -260,7 +257,7 @@ TAMPERED = {
 }
 
 
-@pytest.mark.parametrize("case", TAMPERED)
+@every("case", TAMPERED)
 def test_a_tampered_link_is_refused_by_the_part_that_is_wrong(case):
     query, named = TAMPERED[case]
     error = bad_link(query)
@@ -269,7 +266,7 @@ def test_a_tampered_link_is_refused_by_the_part_that_is_wrong(case):
     assert error.facts["value"] in str(error)
 
 
-@pytest.mark.parametrize("text", ["%zz", "\0", "%00", "%ff", "é", "2;3", "0x10", "1e9"])
+@every("text", ["%zz", "\0", "%00", "%ff", "é", "2;3", "0x10", "1e9"])
 def test_garbage_in_a_size_is_a_state_that_the_page_refuses(text):
     found = from_query(f"v=1&tp={text}")
     with pytest.raises(LayoutError) as refusal:
@@ -370,8 +367,8 @@ def test_what_the_page_writes_can_always_be_read(state):
 HOSTILE = ['"><script>alert(1)</script>', "' onmouseover='alert(1)", "&quot;&lt;", "</div>", "\0\n"]
 
 
-@pytest.mark.parametrize("text", HOSTILE)
-@pytest.mark.parametrize("nodes", [2, 0])
+@every("text", HOSTILE)
+@every("nodes", [2, 0])
 def test_a_link_stays_inside_its_attribute(text, nodes):
     controls = State(nodes=nodes, layers=text, etp="", order=text)
     query = to_query(replace(controls, rank=text, ranks=text, kept=text, versus=text))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cases import every
 
 from groups import Axis, LayoutError, Mesh, fit, rank_groups
 from groups.megatron.grids import expert_grid, grids
@@ -108,7 +109,7 @@ def test_every_kind_of_case_is_kept_whole():
     }
 
 
-@pytest.mark.parametrize("case", by_id(MADE))
+@every("case", by_id(MADE))
 def test_every_group_is_megatrons_to_the_last_rank(case):
     found = process_groups(**arguments(case))
     parts = (case, DENSE_MADE[case["id"]])
@@ -122,7 +123,7 @@ def test_every_group_is_megatrons_to_the_last_rank(case):
         assert hashlib.sha256(text).hexdigest() == expected, name
 
 
-@pytest.mark.parametrize("case", by_id([c for c in RANKS["cases"] if c["kind"] == "per_rank"]))
+@every("case", by_id([c for c in RANKS["cases"] if c["kind"] == "per_rank"]))
 def test_every_rank_says_of_itself_what_it_says_in_megatron(case):
     found = groupings(**arguments(case))
 
@@ -157,9 +158,7 @@ def test_every_rank_says_of_itself_what_it_says_in_megatron(case):
         assert ours == said
 
 
-@pytest.mark.parametrize(
-    "case", by_id([c for c in RANKS["cases"] if c["kind"] == "hyper_comm_grid"])
-)
+@every("case", by_id([c for c in RANKS["cases"] if c["kind"] == "hyper_comm_grid"]))
 def test_a_grid_of_the_same_package_makes_the_same_groups(case):
     """HyperCommGrid sorts the names it is asked for; taken as given, the last would be fastest."""
     axes = zip(case["dim_names"], case["shape"], strict=True)
@@ -180,7 +179,7 @@ WORDLESS = {"mg-0541", "mg-0543", "mg-0544", "mg-0557"}
 INCURABLE: set[str] = set()
 
 
-@pytest.mark.parametrize("case", by_id(ERRORS))
+@every("case", by_id(ERRORS))
 def test_what_megatron_refuses_is_refused_with_its_words_and_a_cure(case):
     asked = {OPTIONS.get(name, name): value for name, value in case["config"].items()}
     error = refused(**asked)
@@ -222,8 +221,8 @@ def test_nonsense_that_is_marked_in_the_data_is_refused():
         assert refused(**asked).control == "world"
 
 
-@pytest.mark.parametrize(
-    ("asked", "quote"),
+@every(
+    "asked, quote",
     [
         ({"world": 16, "tp": 2, "pp": 2, "order": "tp-pp"},
          "The size of (dp) is (4), but you haven'tspecified the order (tp-pp)."),
@@ -245,8 +244,8 @@ def test_more_refusals_that_the_source_has_words_for(asked, quote):
     assert_alternatives_work(error, asked)
 
 
-@pytest.mark.parametrize("world", [0, -1, 2**20 + 1, ENORMOUS])
-@pytest.mark.parametrize("sizes", [{}, {"tp": 2, "ep": 4}, {"tp": 3, "pp": 2, "etp": 1, "ep": 7}])
+@every("world", [0, -1, 2**20 + 1, ENORMOUS])
+@every("sizes", [{}, {"tp": 2, "ep": 4}, {"tp": 3, "pp": 2, "etp": 1, "ep": 7}])
 def test_a_world_out_of_range_is_answered_by_one_that_both_grids_fill(world, sizes):
     error = refused(world=world, **sizes)
     assert error.control == "world"
@@ -254,9 +253,7 @@ def test_a_world_out_of_range_is_answered_by_one_that_both_grids_fill(world, siz
     assert_alternatives_work(error, {"world": world, **sizes})
 
 
-@pytest.mark.parametrize(
-    "order", ["tp-tp-dp", "tp-xx-dp-pp-cp-ep", "", "tp dp pp", "tp-dp-pp-", "TP-DP-PP", None, 3]
-)
+@every("order", ["tp-tp-dp", "tp-xx-dp-pp-cp-ep", "", "tp dp pp", "tp-dp-pp-", "TP-DP-PP", None, 3])
 def test_an_order_that_is_none_is_refused(order):
     error = refused(world=8, tp=2, order=order)
     assert error.control == "order"
@@ -264,8 +261,8 @@ def test_an_order_that_is_none_is_refused(order):
     assert_alternatives_work(error, {"world": 8, "tp": 2, "order": order})
 
 
-@pytest.mark.parametrize("name", ["tp", "cp", "pp", "ep", "etp", "gtp", "egtp"])
-@pytest.mark.parametrize("size", [0, -1, 2.0, "2", True, float("nan"), [2], ENORMOUS])
+@every("name", ["tp", "cp", "pp", "ep", "etp", "gtp", "egtp"])
+@every("size", [0, -1, 2.0, "2", True, float("nan"), [2], ENORMOUS])
 def test_a_size_that_is_none_is_refused(name, size):
     error = refused(world=8, **{name: size})
     assert error.control == name
@@ -278,8 +275,8 @@ def test_bad_sizes_are_cured_together():
     assert refused(world=8, tp=-1, cp="x", pp=2).alternatives == ({"tp": 1, "cp": 1},)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
+@every(
+    "name, value",
     [
         ("num_distributed_optimizer_instances", 0),
         ("num_distributed_optimizer_instances", 3),
@@ -359,7 +356,7 @@ def test_stages_may_be_named_for_the_shared_embedding():
     assert "embd" not in groupings(24, tp=2, pp=3, embedding_stages=[])  # and not all of them
 
 
-@pytest.mark.parametrize("order", ["dp-tp", "TP tp-xx-pp-ep", "", None, 3, "x" * 10**6])
+@every("order", ["dp-tp", "TP tp-xx-pp-ep", "", None, 3, "x" * 10**6])
 def test_a_mended_order_is_a_whole_one_with_pp_last(order):
     names = mended(order).split("-")
     assert sorted(names) == sorted(ORDER.split("-"))
@@ -411,7 +408,7 @@ def test_gtp_stands_where_the_order_names_it():
     assert str(expert) == "tp2-cp1-ep2-dp2-gtp_remat4-pp1"
 
 
-@pytest.mark.parametrize("order", [ORDER, f"tp-{GTP}-cp-ep-dp-pp"])
+@every("order", [ORDER, f"tp-{GTP}-cp-ep-dp-pp"])
 def test_names_with_gtp_are_there_only_where_it_is_used(order):
     without = process_groups(16, tp=2, order=order)
     assert not GTP_NAMES & set(without)
@@ -422,7 +419,7 @@ def test_names_with_gtp_are_there_only_where_it_is_used(order):
         assert set(without) <= set(made)
 
 
-@pytest.mark.parametrize("used", [{"gtp": 2}, {"egtp": 2}, {"gtp": 2, "egtp": 2}])
+@every("used", [{"gtp": 2}, {"egtp": 2}, {"gtp": 2, "egtp": 2}])
 def test_gtp_does_not_go_with_several_optimizer_instances(used):
     asked = {"world": 16, "tp": 2, "num_distributed_optimizer_instances": 2, **used}
     error = refused(**asked)

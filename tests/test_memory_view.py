@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
-import pytest
+from cases import every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -79,8 +79,8 @@ JOBS = {
 }
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("name", JOBS)
+@every("language", LANGUAGES)
+@every("name", JOBS)
 def test_a_job_is_answered_whole(name, language):
     state = JOBS[name]
     html = shown(state, language)
@@ -115,7 +115,7 @@ TOO_FULL = {
 }
 
 
-@pytest.mark.parametrize("name", TOO_FULL)
+@every("name", TOO_FULL)
 def test_every_way_to_fit_that_is_offered_fits(name):
     state = TOO_FULL[name]
     ways = cures_of(shown(state))
@@ -138,8 +138,8 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("name", REFUSED)
+@every("language", LANGUAGES)
+@every("name", REFUSED)
 def test_what_cannot_be_is_refused_with_cures_that_work(name, language):
     state = REFUSED[name]
     html = shown(state, language)
@@ -151,7 +151,7 @@ def test_what_cannot_be_is_refused_with_cures_that_work(name, language):
         assert 'class="refusal"' not in shown(state.changed(change)), change
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@every("language", LANGUAGES)
 def test_layers_that_do_not_divide_differ_by_one_and_the_page_says_so(language):
     even, uneven = (
         State(nodes=8, tp=8, pp=4, layers="128"),
@@ -184,8 +184,8 @@ STRANGE = [
 ]
 
 
-@pytest.mark.parametrize("value", STRANGE, ids=repr)
-@pytest.mark.parametrize("name", fields_of("model", "training", "memory"))
+@every("value", STRANGE, ids=repr)
+@every("name", fields_of("model", "training", "memory"))
 def test_strange_input_is_answered_in_words(name, value):
     html = shown(State(**{name: value}))
     assert_whole(html)
@@ -193,10 +193,8 @@ def test_strange_input_is_answered_in_words(name, value):
     assert "Traceback" not in html
 
 
-@pytest.mark.parametrize("value", STRANGE, ids=repr)
-@pytest.mark.parametrize(
-    "name", ["layers", "experts", "vpp", "micro_batch", "global_batch", "account"]
-)
+@every("value", STRANGE, ids=repr)
+@every("name", ["layers", "experts", "vpp", "micro_batch", "global_batch", "account"])
 def test_strange_numbers_of_the_column_are_answered_in_words(name, value):
     assert_whole(shown(State(**{name: value})))
 
@@ -251,8 +249,8 @@ def test_without_a_model_the_layers_and_experts_of_the_column_choose_one():
     assert model_of(State()).is_matched
 
 
-@pytest.mark.parametrize(
-    ("layers", "words"),
+@every(
+    "layers, words",
     [
         ("", "No model is chosen"),
         ("126", "has these layers and experts"),
@@ -272,7 +270,7 @@ def test_sizes_that_follow_from_hidden_follow_it():
 # -- pictures as data ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("framework", sorted(CONVENTIONS))
+@every("framework", sorted(CONVENTIONS))
 def test_the_stage_of_each_rank_is_its_pp_coordinate(framework):
     try:
         layout = resolve(State(nodes=2, tp=1, pp=1, framework=framework))
@@ -322,7 +320,7 @@ STATES = {
 }
 
 
-@pytest.mark.parametrize("state", STATES)
+@every("state", STATES)
 def test_a_rank_holds_the_shares_of_its_state(state):
     svg = shards_svg(Shards((0, 4, 8), (("W", state),)), "")
     boxes = svg.split('class="rank"')[1:]
@@ -359,7 +357,7 @@ def test_moments_keep_no_more_than_the_stage_of_zero_shares():
 # -- words ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", MEMORY)
+@every("name", MEMORY)
 def test_both_languages_say_the_same_facts(name):
     english, chinese = (re.findall(r"\{(\w+)\}", MEMORY[name][language]) for language in LANGUAGES)
     assert sorted(english) == sorted(chinese)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cases import every
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,9 +36,7 @@ def named(name: str) -> Model:
 # -- published counts ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "row", COUNTS["eq2_vectors"], ids=lambda row: str(row["published_billion"])
-)
+@every("row", COUNTS["eq2_vectors"], ids=lambda row: str(row["published_billion"]))
 def test_megatron_2021_table_1_counts(row):
     model = named(f"gpt-{row['published_billion']:g}b")
     final_norm = 2 * model.hidden  # equation 2 leaves it out
@@ -55,7 +54,7 @@ EXACT = {  # from the models' cards and the totals of their published weights
 }
 
 
-@pytest.mark.parametrize("name", EXACT)
+@every("name", EXACT)
 def test_dense_and_mixture_counts_are_those_of_the_published_weights(name):
     assert total_parameters(named(name)) == EXACT[name] == MODELS[name].parameters
 
@@ -71,8 +70,8 @@ def test_qwen3_lacks_only_the_norms_of_its_queries_and_keys():
     assert missing == qwen.layers * 2 * qwen.head_dim
 
 
-@pytest.mark.parametrize(
-    ("name", "total", "active"),
+@every(
+    "name, total, active",
     [("deepseek-v3", 671.03, 37.55), ("mixtral-8x22b", 140.63, 39.16)],
 )
 def test_mixtures_have_the_total_and_active_parameters_of_megatrons_estimator(name, total, active):
@@ -80,7 +79,7 @@ def test_mixtures_have_the_total_and_active_parameters_of_megatrons_estimator(na
     assert round(active_parameters(named(name)) / BILLION, 2) == active
 
 
-@pytest.mark.parametrize("name", MODELS)
+@every("name", MODELS)
 def test_every_preset_has_a_source_and_about_its_published_size(name):
     one = MODELS[name]
     assert one.source
@@ -108,7 +107,7 @@ ESTIMATED = {
 }
 
 
-@pytest.mark.parametrize("name", ESTIMATED)
+@every("name", ESTIMATED)
 def test_most_loaded_shard_is_that_of_megatrons_estimator(name):
     """The estimator gives each stage 1/p of the layers and adds one embedding."""
     model, split = ESTIMATED[name]
@@ -266,7 +265,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@every("name", REFUSED)
 def test_a_shape_that_cannot_be_is_refused_about_its_field(name):
     changes, code, control = REFUSED[name]
     with pytest.raises(LayoutError) as refused:
@@ -274,7 +273,7 @@ def test_a_shape_that_cannot_be_is_refused_about_its_field(name):
     assert (refused.value.code, refused.value.control) == (code, control)
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@every("name", REFUSED)
 def test_every_cure_of_a_refused_shape_works(name):
     changes, _, _ = REFUSED[name]
     asked = {"head_dim": 0, **changes}
@@ -293,7 +292,7 @@ CUTS = {
 }
 
 
-@pytest.mark.parametrize("name", CUTS)
+@every("name", CUTS)
 def test_sizes_that_do_not_cut_a_model_are_refused_with_cures_that_work(name):
     split = CUTS[name]
     with pytest.raises(LayoutError) as refused:

@@ -10,6 +10,7 @@ import itertools
 
 import numpy as np
 import pytest
+from cases import every
 from colours import colour
 
 from groups import LayoutError, fit, group_index
@@ -78,33 +79,33 @@ def test_tab20_would_fail_where_this_palette_passes():
 # -- groups --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("theme", THEMES)
+@every("theme", THEMES)
 def test_there_are_ten_colours_written_as_six_hex_digits(theme):
     assert len(set(GROUPS[theme])) == 10
     assert all(len(c) == 7 and f"#{int(c[1:], 16):06x}" == c for c in GROUPS[theme])
     assert GROUPS["light"] == PALETTE
 
 
-@pytest.mark.parametrize("theme", THEMES)
+@every("theme", THEMES)
 def test_groups_next_to_each_other_are_22_apart_and_11_for_colour_blind_eyes(theme):
     assert next_to_each_other(GROUPS[theme]) >= 22
     assert all(next_to_each_other(GROUPS[theme], one) >= 11 for one in DEFICIENCIES)
 
 
-@pytest.mark.parametrize("theme", THEMES)
+@every("theme", THEMES)
 def test_any_two_group_colours_are_13_apart_and_8_for_colour_blind_eyes(theme):
     assert nearest(GROUPS[theme]) >= 13
     assert all(nearest(GROUPS[theme], deficiency) >= 8 for deficiency in DEFICIENCIES)
 
 
-@pytest.mark.parametrize("theme", THEMES)
+@every("theme", THEMES)
 def test_one_ink_reads_on_every_group_tint_and_cell(theme):
     fills = [*GROUPS[theme], *KIND_TINTS[theme].values(), PLAIN_CELL[theme]]
     assert min(palette.contrast(fill, GROUP_INK[theme]) for fill in fills) >= 4.5
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "ratio"),
+@every(
+    "a, b, ratio",
     [("#777777", "#ffffff", 4.48), ("#0000ff", "#ffffff", 8.59), ("#ff0000", "#000000", 5.25)],
 )
 def test_contrast_is_that_of_wcag(a, b, ratio):
@@ -123,16 +124,16 @@ def test_ink_is_black_or_white_and_never_below_4_5_on_any_colour_at_all():
 # -- kinds and stages ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("table", [KIND_COLOURS, KIND_MARKS], ids=["names", "marks"])
+@every("theme", THEMES)
+@every("table", [KIND_COLOURS, KIND_MARKS], ids=["names", "marks"])
 def test_kinds_are_15_apart_in_both_themes(table, theme):
     """For normal eyes; others know a kind by its name, and by where it stands in the picture."""
     assert list(table[theme]) == list(palette.TONES) == ["tp", "cp", "dp", "pp", "ep"]
     assert nearest(list(table[theme].values())) >= 15
 
 
-@pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("deficiency", [None, *DEFICIENCIES])
+@every("theme", THEMES)
+@every("deficiency", [None, *DEFICIENCIES])
 def test_what_is_marked_stands_out_from_what_is_not_whatever_the_kind(theme, deficiency):
     """A tint of a cell with a number by 6 at least, a mark in a raster by 19."""
     for tone in palette.TONES:
@@ -147,9 +148,9 @@ def greys(theme) -> tuple[str, str]:
     return LOOKS[theme].greys
 
 
-@pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("kind", palette.TONES)
-@pytest.mark.parametrize("deficiency", [None, *DEFICIENCIES])
+@every("theme", THEMES)
+@every("kind", palette.TONES)
+@every("deficiency", [None, *DEFICIENCIES])
 def test_a_mark_stands_out_from_every_stage_by_its_colour(theme, kind, deficiency):
     """20 apart on all greys. By lightness alone (3:1) some would not: the hue carries it."""
     mark = KIND_COLOURS[theme][kind]
@@ -158,27 +159,27 @@ def test_a_mark_stands_out_from_every_stage_by_its_colour(theme, kind, deficienc
         assert nearest([mark, shade], deficiency) >= 20
 
 
-@pytest.mark.parametrize("theme", THEMES)
+@every("theme", THEMES)
 def test_the_name_of_a_kind_reads_on_its_colour_and_a_line_of_it_on_the_page(theme):
     """A chip's name is written in the colour of the page."""
     page = {"light": "#ffffff", "dark": "#0b0f19"}[theme]
     assert all(palette.contrast(c, page) >= 4.5 for c in KIND_COLOURS[theme].values())
 
 
-@pytest.mark.parametrize("theme", THEMES)
+@every("theme", THEMES)
 def test_a_tone_has_one_colour_a_theme(theme):
     for tone in palette.TONES:
         assert palette.kind_colour(tone, theme) == KIND_COLOURS[theme][tone]
     assert palette.kind_colour("tp") == KIND_COLOURS["light"]["tp"]
 
 
-@pytest.mark.parametrize("name", ["dp", "dp-cp", "cp-dp", "tp-dp", "tp-dp-cp", "gtp-dp", "edp"])
+@every("name", ["dp", "dp-cp", "cp-dp", "tp-dp", "tp-dp-cp", "gtp-dp", "edp"])
 def test_every_join_with_dp_wears_the_tone_of_dp(name):
     assert palette.own_tone(name) == "dp"
 
 
-@pytest.mark.parametrize(
-    ("name", "tone"),
+@every(
+    "name, tone",
     [
         ("tp", "tp"), ("etp", "tp"), ("gtp", "tp"), ("egtp", "tp"),
         ("cp", "cp"), ("tp-cp", "cp"), ("hcp-l0", "cp"), ("hcp-l1", "cp"),
@@ -211,7 +212,7 @@ def test_more_groups_than_tones_share_them():
     assert len(tones) == 7
 
 
-@pytest.mark.parametrize("theme", THEMES)
+@every("theme", THEMES)
 def test_a_gpu_in_no_group_reads_as_one_and_is_no_group_s_colour(theme):
     """It is told by its dash too."""
     grey = palette.NO_GROUP[theme]

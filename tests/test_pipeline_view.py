@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cases import every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -129,8 +130,8 @@ def test_a_very_long_pipeline_is_shown_short_and_the_longest_are_not_drawn():
     assert "Set PP to 2" in text(page)
 
 
-@pytest.mark.parametrize("name", SCHEDULES)
-@pytest.mark.parametrize("language", ["en", "zh"])
+@every("name", SCHEDULES)
+@every("language", ["en", "zh"])
 def test_every_schedule_is_drawn_with_all_its_ops(name, language):
     page = view(language, schedule=name, micro_batches="8")
     assert not refusals(page)
@@ -174,7 +175,7 @@ def stages_for(name="1f1b", p=4, v=None, controls=None, **asked) -> tuple[Stage,
     return stages_of(sizes, State(pp=p, **(controls or {}), **asked))
 
 
-@pytest.mark.parametrize("key", CASES)
+@every("key", CASES)
 def test_stages_hold_the_layers_that_megatron_gives_them(key):
     case, sizes = CASES[key], CASES[key]["config"]
     chunks = case.get("vpp") or sizes.get("vpp") or 1
@@ -262,8 +263,8 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("key", REFUSED)
+@every("language", ["en", "zh"])
+@every("key", REFUSED)
 def test_what_cannot_be_is_refused_in_a_sentence_whose_buttons_work(key, language):
     given = REFUSED[key]
     page = view(language, **given)
@@ -308,8 +309,8 @@ UNCHECKED = {
 STUCK = [["0F0", "0B0", "0F1", "0B1"], ["1F1", "1F0", "1B0", "1B1"]]
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("code", UNCHECKED)
+@every("language", ["en", "zh"])
+@every("code", UNCHECKED)
 def test_every_refusal_of_the_maths_has_its_sentence(code, language):
     with pytest.raises(LayoutError) as caught:
         UNCHECKED[code]()

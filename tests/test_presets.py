@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from cases import every
 
 from groups.conventions import CONVENTIONS
 from groups.megatron.grids import grids
@@ -58,7 +59,7 @@ def test_every_published_layout_is_a_preset_or_left_out_with_a_reason():
     assert next(iter(PRESETS)) == "playground-16"
 
 
-@pytest.mark.parametrize("key", LEFT_OUT)
+@every("key", LEFT_OUT)
 def test_what_is_left_out_cannot_be_drawn(key):
     stated = FACTS[key]["stated"]
     assert "gpus" not in stated or not {"tp", "pp"} & set(stated)

@@ -11,6 +11,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from cases import every
 from pages import LAYOUTS, MOE, groups_of, shown, table, text_of
 
 from descriptions import PAGE, REFUSALS, counted
@@ -39,7 +40,7 @@ def said(name: str, **facts) -> str:
     return PAGE[name]["en"].format(**facts)
 
 
-@pytest.mark.parametrize("rank", [0, 5, 12, 31])
+@every("rank", [0, 5, 12, 31])
 def test_the_card_tells_the_place_the_coordinates_and_the_pipeline_neighbours(rank):
     # tp 2 (1 rank apart), cp 2 (2), dp 4 (4), pp 2 (16); etp 1, ep 8 (1), edp 2 (8), pp 2 (16)
     found = card(MOE, rank)
@@ -89,7 +90,7 @@ LAYERS = {
 }
 
 
-@pytest.mark.parametrize("name", LAYERS)
+@every("name", LAYERS)
 def test_the_card_tells_the_layers_of_the_stage(name):
     changes, wanted = LAYERS[name]
     controls = State(**changes)
@@ -149,7 +150,7 @@ def test_the_samples_of_the_data_parallel_ranks_are_the_batch_once():
     assert [s for step in steps for run in step for s in run] == list(range(24))
 
 
-@pytest.mark.parametrize("name", LAYOUTS)
+@every("name", LAYOUTS)
 def test_the_card_lists_every_group_of_the_rank_with_its_members(name):
     controls = LAYOUTS[name]
     layout = resolve(controls)
@@ -235,8 +236,8 @@ NO_RANK = {
 }
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("rank", NO_RANK.values(), ids=NO_RANK)
+@every("language", ["en", "zh"])
+@every("rank", NO_RANK.values(), ids=NO_RANK)
 def test_a_rank_that_does_not_exist_is_said_in_words(rank, language):
     picture = shown(State(), "ranks", language, rank=rank)
     assert "<img" not in picture
@@ -250,7 +251,7 @@ def test_a_rank_that_does_not_exist_is_said_in_words(rank, language):
 # -- Ranks to groups -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", LAYOUTS)
+@every("name", LAYOUTS)
 def test_the_groups_that_some_ranks_share_are_those_that_hold_them_all(name):
     controls = LAYOUTS[name]
     layout = resolve(controls)
@@ -326,8 +327,8 @@ NO_RANKS = {
 }
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("ranks", NO_RANKS.values(), ids=NO_RANKS)
+@every("language", ["en", "zh"])
+@every("ranks", NO_RANKS.values(), ids=NO_RANKS)
 def test_what_is_no_list_of_ranks_is_refused_in_words(ranks, language):
     picture = shown(State(), "ranks", language, ranks=ranks)
     assert picture.count('class="refusal"') == 1
@@ -336,7 +337,7 @@ def test_what_is_no_list_of_ranks_is_refused_in_words(ranks, language):
     assert 'class="rank"' in picture  # the card stands
 
 
-@pytest.mark.parametrize("nothing", ["", "  \n", None])
+@every("nothing", ["", "  \n", None])
 def test_nothing_pasted_is_an_invitation(nothing):
     for language in ("en", "zh"):
         picture = shown(State(), "ranks", language, ranks=nothing)

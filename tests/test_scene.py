@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from cases import every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -50,7 +51,7 @@ GROUPS = {
 }
 
 
-@pytest.mark.parametrize("kind", GROUPS)
+@every("kind", GROUPS)
 def test_each_gpu_is_in_the_group_and_colour_that_the_picture_shows(kind):
     shown = scene.panel(plain(SIXTEEN, kind), gpus_per_node=8)
     assert shown.group.reshape(2, 8).tolist() == GROUPS[kind]
@@ -99,7 +100,7 @@ SIZES = [
 SIZES = sorted({(world, g) for world, g in SIZES if world <= 256})
 
 
-@pytest.mark.parametrize(("world", "gpus_per_node"), SIZES)
+@every("world, gpus_per_node", SIZES)
 def test_cells_do_not_overlap_and_stand_in_their_node_inside_the_picture(world, gpus_per_node):
     shown = scene.panel(plain(fit(world), "dp"), gpus_per_node)
     assert shown.x.shape == shown.y.shape == (world,)
@@ -122,15 +123,15 @@ def test_cells_do_not_overlap_and_stand_in_their_node_inside_the_picture(world, 
     assert shown.height <= geometry.PANEL_HEIGHT
 
 
-@pytest.mark.parametrize(("world", "gpus_per_node"), SIZES)
+@every("world, gpus_per_node", SIZES)
 def test_frames_do_not_overlap(world, gpus_per_node):
     x, y, width, height = np.array(scene.panel(plain(fit(world), "dp"), gpus_per_node).frames).T
     apart = (x[:, None] + width[:, None] <= x) | (y[:, None] + height[:, None] <= y)
     assert (apart | apart.T | np.eye(len(x), dtype=bool)).all()
 
 
-@pytest.mark.parametrize(
-    ("cell", "rank", "index"), [(64, True, True), (40, True, True), (39, True, False),
+@every(
+    "cell, rank, index", [(64, True, True), (40, True, True), (39, True, False),
                                 (22, True, False), (21, False, False)]
 )  # fmt: skip
 def test_what_a_cell_says_depends_on_its_size(cell, rank, index):
@@ -139,7 +140,7 @@ def test_what_a_cell_says_depends_on_its_size(cell, rank, index):
     assert (sized.shows_rank, sized.shows_index) == (rank, index)
 
 
-@pytest.mark.parametrize(("gpus_per_node", "cell"), [(8, 41), (4, 40), (16, 38), (72, 30), (1, 36)])
+@every("gpus_per_node, cell", [(8, 41), (4, 40), (16, 38), (72, 30), (1, 36)])
 def test_256_gpus_have_cells_as_large_as_the_page_allows(gpus_per_node, cell):
     assert scene.panel(plain(fit(256), "dp"), gpus_per_node).cell == cell
 
@@ -177,8 +178,8 @@ def test_cells_in_no_group_take_no_colour_from_the_others():
     assert (shown.colour[one] != shown.colour[other])[differ].all()
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
+@every(
+    "name, text",
     [
         ("tp", "tp3"),
         ("hcp-l0", "hcp-l0:3"),
@@ -197,7 +198,7 @@ def test_a_name_that_ends_in_a_digit_is_parted_from_the_index_and_a_long_one_lef
     assert index_size <= 12 < rank_size
 
 
-@pytest.mark.parametrize("name", ["hcp-l0", "hcp-l1", "hybrid-dp-cp-8", "intra-dist-opt"])
+@every("name", ["hcp-l0", "hcp-l1", "hybrid-dp-cp-8", "intra-dist-opt"])
 def test_a_cut_or_joined_group_is_coloured_as_it_is(name):
     found = groupings(
         20 if name.startswith("hybrid") else 16,
@@ -280,7 +281,7 @@ def test_experts_run_across_and_where_there_is_etp_down():
     assert (layout.block, layout.replicas, layout.stages) == ((2, 2), 2, 2)
 
 
-@pytest.mark.parametrize("text", ["etp2-ep2-gtp_remat2-edp2-pp2", "gtp_remat2-tp2-cp2-dp2-pp2"])
+@every("text", ["etp2-ep2-gtp_remat2-edp2-pp2", "gtp_remat2-tp2-cp2-dp2-pp2"])
 def test_gtp_has_cells_of_its_own_below_the_others(text):
     mesh = parse_mesh(text)
     layout = geometry.logical_grid(mesh)
@@ -289,8 +290,8 @@ def test_gtp_has_cells_of_its_own_below_the_others(text):
     assert sorted(cells.tolist()) == list(range(32))
 
 
-@pytest.mark.parametrize(
-    ("expert", "dense"),
+@every(
+    "expert, dense",
     [
         ("etp1-ep64-edp2-pp16", "tp1-cp1-dp128-pp16"),
         ("etp8-ep1-edp4-pp4", "tp8-cp1-dp4-pp4"),
@@ -343,7 +344,7 @@ EXTREMES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", EXTREMES)
+@every("text", EXTREMES)
 def test_every_rank_has_a_cell_of_its_own_on_the_board(text):
     mesh = parse_mesh(text)
     for grid in (
@@ -407,7 +408,7 @@ def test_touching_is_side_by_side_or_above_each_other():
 BIG = fit(1024, order="tp-cp-dp-pp", tp=8, cp=2, pp=4)
 
 
-@pytest.mark.parametrize("rank", [0, 1, 517, 1023])
+@every("rank", [0, 1, 517, 1023])
 def test_marks_are_the_groups_of_the_chosen_rank_largest_first(rank):
     for overview in scene.overviews(BIG, plains(BIG, "tp", "cp", "dp", "pp"), 8, rank):
         assert overview.rank == rank
@@ -451,8 +452,8 @@ def test_both_views_show_the_same_world_in_one_cell_a_gpu():
         assert overview.num_stages == 4
 
 
-@pytest.mark.parametrize("world", [257, 997, 1024, 16384, 131072, 131071])
-@pytest.mark.parametrize("gpus_per_node", [1, 8, 72])
+@every("world", [257, 997, 1024, 16384, 131072, 131071])
+@every("gpus_per_node", [1, 8, 72])
 def test_an_overview_and_its_labels_fit_the_page(world, gpus_per_node):
     mesh = fit(world)
     for overview in scene.overviews(mesh, plains(mesh, "dp"), gpus_per_node, world - 1):
@@ -466,7 +467,7 @@ def test_an_overview_and_its_labels_fit_the_page(world, gpus_per_node):
         assert all(b - a >= scene.LABEL_ROOM_Y - 1e-6 for a, b in pairwise(beside))
 
 
-@pytest.mark.parametrize("text", ["dp8-pp16", "tp8-cp16-pp16-dp8", "tp1-pp131072", "tp2-pp4096"])
+@every("text", ["dp8-pp16", "tp8-cp16-pp16-dp8", "tp1-pp131072", "tp2-pp4096"])
 def test_labels_along_the_top_do_not_run_into_each_other(text):
     mesh = parse_mesh(text)
     logical, _ = scene.overviews(mesh, plains(mesh, "pp"), 8, 0)
@@ -487,7 +488,7 @@ def test_gaps_are_drawn_from_4_pixels_a_cell():
     assert all(one.has_gaps == (one.cell >= 4) for one in by_world.values())
 
 
-@pytest.mark.parametrize("world", [512, 4096, 16384, 131072])
+@every("world", [512, 4096, 16384, 131072])
 def test_a_mark_is_at_least_three_pixels_wide_and_never_a_quarter_of_the_picture(world):
     mesh = fit(world, tp=8, pp=4)
     for overview in scene.overviews(mesh, plains(mesh, "tp", "pp", "dp"), 8, 0):

@@ -10,6 +10,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from cases import every
 
 from descriptions import LANGUAGES, REFUSALS
 from groups import LayoutError
@@ -56,7 +57,7 @@ def found_in(page: str, pattern: str) -> list[str]:
 # -- words ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("view", "language"), list(product(VIEWS, LANGUAGES)))
+@every("view, language", list(product(VIEWS, LANGUAGES)))
 def test_every_place_of_a_sentence_is_filled(view, language):
     for state in (SMALL, EXPERTS):
         shown = text_of(html(view, state, language))
@@ -161,7 +162,7 @@ def test_a_layout_that_is_among_the_best_keeps_its_number():
     assert re.match(r'<tr class=current><th scope="row">1<small>your layout', current)
 
 
-@pytest.mark.parametrize("state", [SMALL, EXPERTS], ids=["dense", "experts"])
+@every("state", [SMALL, EXPERTS], ids=["dense", "experts"])
 def test_every_layout_is_one_click_away_and_then_has_the_same_cost(state):
     question = trained_of(resolve(state), state)
     job = job_of(resolve(state), question)
@@ -185,8 +186,8 @@ def test_where_nothing_fits_it_says_so_and_offers_what_does():
     assert "None fits" not in html("search", state.changed(json.loads(cure)))
 
 
-@pytest.mark.parametrize("framework", CONVENTIONS)
-@pytest.mark.parametrize("view", VIEWS)
+@every("framework", CONVENTIONS)
+@every("view", VIEWS)
 def test_every_framework_is_answered(framework, view):
     sizes = {"gpipe": (1, 16)}.get(framework, (2, 2))
     controls = State(framework=framework, tp=sizes[0], pp=sizes[1], layers="32")
@@ -198,7 +199,7 @@ def test_every_framework_is_answered(framework, view):
     assert 'class="refusal"' not in page
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@every("schedule", SCHEDULES)
 def test_every_schedule_is_answered(schedule):
     controls = replace(SMALL, vpp="2" if schedule in ("interleaved", "bfs") else "")
     controls = replace(controls, schedule=schedule)
@@ -212,8 +213,8 @@ def test_every_schedule_is_answered(schedule):
 STRANGE = [None, 3, float("nan"), ["p2p"], {"a": 1}, "<script>alert(1)</script>", "x" * 9000, True]
 
 
-@pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize("strange", STRANGE, ids=repr)
+@every("view", VIEWS)
+@every("strange", STRANGE, ids=repr)
 def test_strange_input_is_refused_in_words_with_buttons_that_work(view, strange):
     page = html(view, replace(SMALL, cp_algorithm=strange))
     assert "<script>alert" not in page
@@ -235,8 +236,8 @@ CURED = {
 }
 
 
-@pytest.mark.parametrize("case", CURED)
-@pytest.mark.parametrize("view", VIEWS)
+@every("case", CURED)
+@every("view", VIEWS)
 def test_what_cannot_be_is_refused_with_ways_out_that_work(view, case):
     state = CURED[case]
     page = html(view, state)
@@ -274,8 +275,8 @@ def test_alike_and_empty_pictures_are_drawn():
     )
 
 
-@pytest.mark.parametrize(
-    ("n", "per", "labels", "borders"),
+@every(
+    "n, per, labels, borders",
     [
         (16, 1, [str(n) for n in range(16)], (8,)),
         (64, 1, [str(n) for n in range(0, 64, 8)], tuple(range(8, 64, 8))),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cases import every
 from pages import panels, refusal_of
 from seen import seen
 
@@ -36,7 +37,7 @@ def test_the_original_has_512_settings_and_32_of_them_are_valid():
     assert (len(SETTINGS), len(VALID)) == (512, 32)
 
 
-@pytest.mark.parametrize("group_type", ["auto", *ORIGINAL_TYPES])
+@every("group_type", ["auto", *ORIGINAL_TYPES])
 def test_every_valid_setting_of_the_original_draws_the_right_groups(group_type):
     for tp, pp, cp in VALID:
         shown = answer(State(group_type=group_type, tp=tp, pp=pp, cp=cp))
@@ -59,7 +60,7 @@ def cures(tp: int, pp: int, cp: int) -> tuple[dict, ...]:
     return refusal_of(State(tp=tp, pp=pp, cp=cp)).alternatives
 
 
-@pytest.mark.parametrize("group_type", ORIGINAL_TYPES)
+@every("group_type", ORIGINAL_TYPES)
 def test_every_other_setting_is_refused_with_fixes_that_work(group_type):
     mended = set()
     # All for one type; of the others each a part, for what is shown changes nothing in a refusal.
@@ -86,8 +87,8 @@ def test_a_fix_may_be_more_nodes_so_that_the_sizes_stay():
     assert seen(State(tp=3, pp=1, nodes=3)).world_size == 24
 
 
-@pytest.mark.parametrize(
-    ("changes", "control"),
+@every(
+    "changes, control",
     [
         ({"nodes": 0}, "nodes"),
         ({"nodes": "many"}, "nodes"),
@@ -142,7 +143,7 @@ def test_a_fix_may_be_more_nodes_so_that_the_sizes_stay():
         ({"dp_kind": None}, "dp_kind"),
     ],
 )
-@pytest.mark.parametrize("language", ["en", "zh"])
+@every("language", ["en", "zh"])
 def test_a_bad_control_is_named_in_words_and_its_value_is_escaped(changes, control, language):
     shown = answer(State(**changes, lang=language))
     assert shown.picture is None
@@ -174,7 +175,7 @@ def test_a_refusal_in_chinese_is_chinese_and_names_the_control_as_the_page_does(
 CP_TYPES = [name for name, text in TYPES.items() if {"cp"} <= set(text.kinds) and name != "moe"]
 
 
-@pytest.mark.parametrize("group_type", CP_TYPES)
+@every("group_type", CP_TYPES)
 def test_in_a_cp_type_the_user_chooses_what_data_parallel_means(group_type):
     controls = State(group_type=group_type, cp=2)
     both = "dp" in TYPES[group_type].kinds
@@ -187,7 +188,7 @@ def test_in_a_cp_type_the_user_chooses_what_data_parallel_means(group_type):
         assert kind_of("dp").title["en"] not in answer(chosen).picture
 
 
-@pytest.mark.parametrize("group_type", ["dp", "dp+tp", "dp+pp", "dp+tp+pp"])
+@every("group_type", ["dp", "dp+tp", "dp+pp", "dp+tp+pp"])
 def test_outside_the_cp_types_dp_is_dp_and_a_hidden_cp_is_said(group_type):
     shown = answer(State(group_type=group_type, cp=2, dp_kind="dp-cp"))
     assert "data-choose-dp" not in shown.derived
@@ -229,8 +230,8 @@ def test_a_group_that_is_chosen_and_belongs_to_the_type_is_shown_once():
     assert seen(own).kinds == ("tp", "cp", "dp", "pp", "etp", "ep", "edp")
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("nodes", [2, 2048])
+@every("language", ["en", "zh"])
+@every("nodes", [2, 2048])
 def test_texts_beside_the_picture_are_those_of_its_type_and_kinds(language, nodes):
     for name, group_type in TYPES.items():
         more = ("embd", "tp-ep-pp", "intra-dist-opt") if name == "chosen" else ()
@@ -248,7 +249,7 @@ def test_texts_beside_the_picture_are_those_of_its_type_and_kinds(language, node
             assert f'href="{link.url}"' in picture
 
 
-@pytest.mark.parametrize(("world", "nodes"), [(264, 33), (1024, 128), (131_072, 16_384)])
+@every("world, nodes", [(264, 33), (1024, 128), (131_072, 16_384)])
 def test_above_256_gpus_the_pinned_rank_is_marked_and_told(world, nodes):
     shown = answer(State(nodes=nodes, rank=world - 1))
     assert f'data-rank="{world - 1}"' in shown.picture
@@ -352,7 +353,7 @@ def test_every_code_of_a_refusal_has_its_sentence_in_both_languages():
         assert f'"{left}"' in source
 
 
-@pytest.mark.parametrize("value", ["fr", None, ["zh"], 3])
+@every("value", ["fr", None, ["zh"], 3])
 def test_an_unknown_language_is_answered_in_english(value):
     assert language_of(value) == "en"
 
