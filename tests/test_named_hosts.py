@@ -151,3 +151,34 @@ def test_too_few_and_too_many_come_with_the_layout_that_fits():
 def test_one_host_is_one():
     with pytest.raises(LayoutError, match="the host has 8"):
         placement_of(read_hosts("n0 slots=8"), 64)
+
+
+# -- what Slurm says of a running job --------------------------------------------------------------
+
+
+def test_the_distribution_of_a_step_numbers_the_ranks():
+    """srun(1): cyclic deals one task a node in turn, plane so many; block fills."""
+    job = "SLURM_JOB_NODELIST=n[0-1]\nSLURM_TASKS_PER_NODE=4(x2)\n"
+    assert read_hosts(job + "SLURM_DISTRIBUTION=block:cyclic").ranks == ()
+    cyclic = read_hosts(job + "SLURM_DISTRIBUTION=cyclic")
+    assert cyclic.ranks == ("n0", "n1") * 4
+    plane = read_hosts(job + "SLURM_DISTRIBUTION=plane\nSLURM_DIST_PLANESIZE=2")
+    assert plane.ranks == ("n0", "n0", "n1", "n1") * 2
+    for way in ("arbitrary", "plane"):
+        with pytest.raises(LayoutError, match="not a choice of SLURM_DISTRIBUTION"):
+            read_hosts(job + f"SLURM_DISTRIBUTION={way}")
+
+
+def test_tasks_a_node_are_slots_where_nothing_says_more():
+    text = "SLURM_NODELIST=n[0-1]\nSLURM_NTASKS_PER_NODE=8"
+    assert read_hosts(text).slots == {"n0": 8, "n1": 8}
+
+
+def test_addresses_of_all_machines_are_levels():
+    text = (
+        "SLURM_TOPOLOGY_ADDR_PATTERN=switch.switch.node\n"
+        "n0: SLURM_TOPOLOGY_ADDR=s3.s0.n0\nn1: SLURM_TOPOLOGY_ADDR=s3.s1.n1"
+    )
+    hosts = read_hosts(text)
+    assert hosts.racks == {"n0": "s0", "n1": "s1"}
+    assert [one.kind for one in hosts.levels] == ["switch", "switch-1"]

@@ -107,7 +107,7 @@ def _clean(text: Any) -> str:
 
 def _is_yaml(text: str) -> bool:
     """Whether a text has keys and values of YAML, and none of the forms that look like it."""
-    forms = (is_matrix, is_fabric, is_topology, is_paths)
+    forms = (is_matrix, is_fabric, is_topology, is_paths, is_environment)
     return (
         not _has_long_lines(text)
         and bool(_YAML.search(text))

@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from groups.errors import LayoutError, not_a_choice, quoted
 
+from .distribution import rank_hosts
 from .hostlist import expand_hostlist
 from .values import Hosts, Level, Remark, bad_document, bad_line, no_hosts, once
 
@@ -29,7 +31,9 @@ _AGGREGATED = re.compile(r"\bAggregatedBlock\s*=", re.IGNORECASE)
 _SIZES = re.compile(r"\bBlockSizes?\s*=\s*([0-9,]+)\s*$", re.IGNORECASE)
 _ALIAS = re.compile(r"^\s*#\s*([\w.-]+)\s*=\s*([\w.-]+)\s*$")
 _TASKS = re.compile(r"([0-9]{1,7})(?:\(x([0-9]{1,7})\))?", re.ASCII)
-_VARIABLE = re.compile(r"^\s*(?:export\s+)?(SLURM_[A-Z_]+)\s*=\s*[\"']?([^\"'\n]*)[\"']?", re.M)
+_VARIABLE = re.compile(
+    r"^\s*(?:export\s+|\w[\w.-]*:\s*)?(SLURM_[A-Z_]+)\s*=\s*[\"']?([^\"'\n]*)[\"']?", re.M
+)
 
 
 def is_topology(text: str) -> bool:
@@ -235,12 +239,41 @@ def read_environment(text: str) -> Hosts:
     names = once(expand_hostlist(listed))
     tasks = said.get("SLURM_STEP_TASKS_PER_NODE") or said.get("SLURM_TASKS_PER_NODE") or ""
     counts = _tasks(tasks, len(names)) if tasks and names else []
-    levels = _address(said.get("SLURM_TOPOLOGY_ADDR", ""), said.get("SLURM_TOPOLOGY_ADDR_PATTERN"))
+    each = said.get("SLURM_NTASKS_PER_NODE", "")
+    if not counts and each.isdigit() and len(each) < 7:
+        counts = [int(each)] * len(names)
+    levels = _addresses(text, said.get("SLURM_TOPOLOGY_ADDR_PATTERN"))
     if not names:
         names = once(host for one in levels[:1] for host in one.of)
     if not names:
         raise no_hosts()
-    return Hosts("slurm-environment", names, dict(zip(names, counts)), levels)
+    hosts = Hosts("slurm-environment", names, dict(zip(names, counts)), levels)
+    way = _distribution(said)
+    return hosts if way == "block" else replace(hosts, ranks=rank_hosts(hosts, by=way))
+
+
+def _distribution(said: Mapping[str, str]) -> str:
+    """How the tasks were dealt over the machines: what stands before the first colon.
+
+    Errors: LayoutError for "arbitrary", whose order stands in a file, and for a plane of no size.
+    """
+    way = said.get("SLURM_DISTRIBUTION", "").lower().split(":")[0].split(",")[0]
+    if way == "plane":
+        way = f"plane={said.get('SLURM_DIST_PLANESIZE', '')}"
+    if way in ("", "block", "unknown"):
+        return "block"
+    if way == "cyclic" or re.fullmatch(r"plane=[0-9]{1,7}", way):
+        return way
+    raise not_a_choice("SLURM_DISTRIBUTION", way, ("block", "cyclic", "plane with its size"))
+
+
+def _addresses(text: str, pattern: str | None) -> tuple[Level, ...]:
+    """The levels of every machine whose address the text has, each in its own line."""
+    found: dict[str, dict[str, str]] = {}
+    for name, value in _VARIABLE.findall(text):
+        for level in _address(value.strip(), pattern) if name == "SLURM_TOPOLOGY_ADDR" else ():
+            found.setdefault(level.kind, {}).update(level.of)
+    return tuple(Level(kind, of) for kind, of in found.items())
 
 
 def _tasks(text: str, hosts: int) -> list[int]:

@@ -23,7 +23,7 @@ start inside it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from groups.errors import quoted
@@ -50,9 +50,12 @@ _WORK = re.compile(
     r"(?:, Timeout\(ms\)=(\d{1,15}))?"
 )
 _STUCK_AT = re.compile(r"(?:Timeout at NCCL work|watchdog at work(?: sequence id)?): (\d{1,20})")
-_ENQUEUED = re.compile(r"[Ll]ast enqueued (?:NCCL )?work: (-?\d{1,20})")
-_COMPLETED = re.compile(r"[Ll]ast completed (?:NCCL )?work: (-?\d{1,20})")
-_WATCHDOG = re.compile(r"[Ww]atchdog|NCCL operations|data inconsistency|ProcessGroup[A-Z]|SeqNum=")
+_ENQUEUED = re.compile(r"ast enqueued (?:NCCL )?work: (-?\d{1,20})")
+_COMPLETED = re.compile(r"ast completed (?:NCCL )?work: (-?\d{1,20})")
+_NUMBERS = ((" work", _STUCK_AT), ("nqueued", _ENQUEUED), ("ompleted", _COMPLETED))
+"""What a line must have of each number, and how that is read."""
+
+_WATCHDOG = ("atchdog", "NCCL operations", "data inconsistency", "ProcessGroup", "SeqNum=")
 _UNSET = 2**63  # NumelIn=18446744073709551615 stands for "unset"
 
 _ELASTIC = re.compile(r"\brank {0,12}: {0,4}(\d{1,7}) \(local_rank: (\d{1,7})\)")
@@ -69,11 +72,13 @@ _SERVING = re.compile(
 )
 _DUMP_FILE = re.compile(r"trace_rank_(\d{1,7})\b")
 
-_REPORT = re.compile(r"^\s{0,8}#|launched| -- GPU |missing rank").search
-_LAUNCHER = re.compile(
-    r"ocal_?[rR]ank|LOCAL_RANK|local rank|exitcode|host  |\[default|\]<std|\(Worker|trace_rank_"
-    r"|across cluster\]"
-).search
+_REPORT = ("launched", " -- GPU ", "missing rank")
+_LAUNCHER = (
+    *("ocal_rank", "ocalrank", "ocal_Rank", "ocalRank", "LOCAL_RANK", "local rank", "exitcode"),
+    *("host  ", "[default", "]<std", "(Worker", "trace_rank_", "across cluster]"),
+)
+"""What a line must have that a launcher wrote; plain texts are found far quicker than a pattern."""
+
 _PRINTS = re.compile(r"\[(?:RANK|rank:|Rank:) ?(\d{1,7})\]")
 _MISMATCH = re.compile(
     r"between collectives on ranks\. Rank (\d{1,7}) is running collective: "
@@ -160,7 +165,7 @@ def _read_part(text: str, rank: int | None, before: str, reading: LogReading) ->
         return 3
     work = 1
     if has_rank or text[:1] == "#":
-        if _REPORT(text) and read_report_line(text, reading):
+        if _has(text, _REPORT, "#") and read_report_line(text, reading):
             return 3
         if "[PG " in text or "[Rank " in text:
             text = _read_c10d(text, rank, reading)
@@ -169,7 +174,7 @@ def _read_part(text: str, rank: int | None, before: str, reading: LogReading) ->
         if work == 1:
             text = _read_c10d(text, rank, reading)
         work = 20
-    if _LAUNCHER(text) or text[:3] == "[20":
+    if _has(text, _LAUNCHER) or text[:3] == "[20":
         text = _read_launcher(text, reading)
         work += 5
     if "Barrier" in text or "worker_count" in text or "lagging" in text or "etting up NCCL" in text:
@@ -180,8 +185,17 @@ def _read_part(text: str, rank: int | None, before: str, reading: LogReading) ->
         work += 5
     if has_rank or "group info" in text:
         text = _read_recorder_text(text, reading) if "anks" in text or "info" in text else text
-        return work + _read_mentions(text, before, reading)
+        if "ank" in text or "ANK" in text:  # where none of the above has taken it
+            return work + _read_mentions(text, before, reading)
     return work
+
+
+def _has(text: str, parts: Sequence[str], start: str = "\0") -> bool:
+    """Whether a text begins so, or has any of these parts."""
+    for part in parts:
+        if part in text:
+            return True
+    return text[:9].lstrip().startswith(start)
 
 
 def _read_c10d(text: str, rank: int | None, reading: LogReading) -> str:
@@ -189,15 +203,20 @@ def _read_c10d(text: str, rank: int | None, reading: LogReading) -> str:
     printed = None
     if "[PG " in text:
         for match in _PRINTED_GROUP.finditer(text):
-            printed = reading.printed(_group(match[1]), int(match[2]), rank)
+            body = match[1]
+            if body not in reading.printed_as:
+                if len(reading.printed_as) > MOST_MENTIONS:
+                    reading.printed_as.clear()
+                reading.printed_as[body] = reading.named(*_group(body))
+            printed = reading.printed(reading.printed_as[body], int(match[2]), rank)
         text = _PRINTED_GROUP.sub(" ", text)
-    work = _WORK.search(text)
+    work = _WORK.search(text) if "SeqNum=" in text else None
     if "[Rank " in text:
         _read_bare(text, rank, printed, work, reading)
         text = _BARE.sub(" ", text)
     numbers = [
-        int(match[1]) if match else None
-        for match in (pattern.search(text) for pattern in (_STUCK_AT, _ENQUEUED, _COMPLETED))
+        int(match[1]) if sign in text and (match := pattern.search(text)) else None
+        for sign, pattern in _NUMBERS
     ]
     if work or any(number is not None for number in numbers):
         values = [
@@ -226,7 +245,7 @@ def _read_bare(
     work: re.Match[str] | None,
     reading: LogReading,
 ) -> None:
-    by_watchdog = _WATCHDOG.search(text) is not None
+    by_watchdog = _has(text, _WATCHDOG)
     for match in _BARE.finditer(text):
         number = int(match[1])
         if number < 0 or (match[2] and "monitoredBarrier" in text):

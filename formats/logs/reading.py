@@ -40,6 +40,7 @@ class LogReading:
     group_ranks: set[int] = field(default_factory=set)
     local_ranks: set[int] = field(default_factory=set)
     groups: dict[str, Named] = field(default_factory=dict)
+    printed_as: dict[str, Named] = field(default_factory=dict)  # by what stands before " Rank r]"
     stalls: list[Stall] = field(default_factory=list)
     relayed: set[int] = field(default_factory=set)  # ranks that only passed a signal on
     failures: list[Failure] = field(default_factory=list)
@@ -77,11 +78,9 @@ class LogReading:
         self.groups.setdefault(key, found)
         return found
 
-    def printed(
-        self, group: tuple[str | None, str | None, bool], number: int, rank: int | None
-    ) -> Printed:
+    def printed(self, group: Named, number: int, rank: int | None) -> Printed:
         """A ``[PG ... Rank r]``: in the group of all ranks the number is global."""
-        printed = Printed(self.named(*group), number)
+        printed = Printed(group, number)
         if not printed.group.is_world:
             self.group_ranks.add(number)
         elif rank is None:
