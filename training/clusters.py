@@ -69,144 +69,86 @@ class Cluster:
 _LINKS = "stas00/ml-engineering 744d01e network/README.md"
 _GPUS = "stas00/ml-engineering 744d01e compute/accelerator/README.md"
 
-CLUSTERS: dict[str, Cluster] = {
-    "dgx-a100": Cluster(
-        name="DGX A100, 80 GB",
-        nvlink=300 * GB,
-        nic=25 * GB,
-        memory=80 * GIB,
-        peak=312e12,
-        hbm=2000 * GB,
-        reached=0.869,
-        source=(
-            "arXiv:2104.04473 section 5 (8 x 200 Gb/s HDR a node, 312 teraFLOP/s)",
-            f"{_LINKS} (NVLink 3: 300 GB/s one way)",
-            f"{_GPUS} (2.00 TB/s; 271 TFLOP/s measured)",
-        ),
+_TABLE = """
+id            name             nvlink nic memory rack  bf16   fp8   fp4   hbm reached
+dgx-a100      DGX_A100,_80_GB     300  25     80    0   312     0     0  2000   0.869
+dgx-a100-40gb DGX_A100,_40_GB     300  25     40    0   312     0     0  1555   0.869
+dgx-h100      DGX_H100            450  50     80    0   989  1979     0  3350   0.803
+dgx-h200      DGX_H200            450  50    141    0   989  1979     0  4800   0.803
+hgx-h800      HGX_H800            200  50     80    0   989  1979     0  3350   0.803
+dgx-b200      DGX_B200            900  50    180    0  2250  4500  9000  8000   0.776
+dgx-b300      DGX_B300            900 100    288    0  2250  4500 12600  8000   0.786
+gb200-nvl72   GB200_NVL72         900  50    186   72  2500  5000 10000  8000   0.729
+gb300-nvl72   GB300_NVL72         900 100    288   72  2500  5000 15000  8000   0.729
+"""
+"""GB/s one way of NVLink and of a GPU's network card, GiB, GPUs of a rack, TFLOP/s by format, GB/s
+of memory, and the share of bf16's peak that products of matrices reach."""
+
+_SOURCES: dict[str, tuple[str, ...]] = {
+    "dgx-a100": (
+        "arXiv:2104.04473 section 5 (8 x 200 Gb/s HDR a node, 312 teraFLOP/s)",
+        f"{_LINKS} (NVLink 3: 300 GB/s one way)",
+        f"{_GPUS} (2.00 TB/s; 271 TFLOP/s measured)",
     ),
-    "dgx-a100-40gb": Cluster(
-        name="DGX A100, 40 GB",
-        nvlink=300 * GB,
-        nic=25 * GB,
-        memory=40 * GIB,
-        peak=312e12,
-        hbm=1555 * GB,
-        reached=0.869,
-        source=(
-            "arXiv:2104.04473 section 5 (8 x 200 Gb/s HDR a node, 312 teraFLOP/s)",
-            f"{_LINKS} (NVLink 3: 300 GB/s one way)",
-            "NVIDIA A100 40GB data sheet (40 GB, 1,555 GB/s)",
-            f"{_GPUS} (271 TFLOP/s measured on A100 SXM)",
-        ),
+    "dgx-a100-40gb": (
+        "arXiv:2104.04473 section 5 (8 x 200 Gb/s HDR a node, 312 teraFLOP/s)",
+        f"{_LINKS} (NVLink 3: 300 GB/s one way)",
+        "NVIDIA A100 40GB data sheet (40 GB, 1,555 GB/s)",
+        f"{_GPUS} (271 TFLOP/s measured on A100 SXM)",
     ),
-    "dgx-h100": Cluster(
-        name="DGX H100",
-        nvlink=450 * GB,
-        nic=50 * GB,
-        memory=80 * GIB,
-        peak=989e12,
-        fp8=1979e12,
-        hbm=3350 * GB,
-        reached=0.803,
-        source=(
-            "arXiv:2406.11704 section 2.3 (450 GB/s each way, 8 x 400 Gb/s a node, 989 TFLOP/s)",
-            "mlcommons/inference_results_v3.1 closed/Dell/systems/XE9680_H100_SXM_80GBx8_TRT.json"
-            " (80 GB)",
-            f"{_GPUS} (fp8 1,979 TFLOP/s, 3.35 TB/s; 794 TFLOP/s measured in bf16)",
-        ),
+    "dgx-h100": (
+        "arXiv:2406.11704 section 2.3 (450 GB/s each way, 8 x 400 Gb/s a node, 989 TFLOP/s)",
+        "mlcommons/inference_results_v3.1 closed/Dell/systems/XE9680_H100_SXM_80GBx8_TRT.json"
+        " (80 GB)",
+        f"{_GPUS} (fp8 1,979 TFLOP/s, 3.35 TB/s; 794 TFLOP/s measured in bf16)",
     ),
-    "dgx-h200": Cluster(
-        name="DGX H200",
-        nvlink=450 * GB,
-        nic=50 * GB,
-        memory=141 * GIB,
-        peak=989e12,
-        fp8=1979e12,
-        hbm=4800 * GB,
-        reached=0.803,
-        source=(
-            f"{_LINKS} (NVLink 4: 450 GB/s one way, 8 x 400 Gb/s a node)",
-            f"{_GPUS} (989 and 1,979 TFLOP/s, 141 GB, 4.8 TB/s; products as on H100)",
-        ),
+    "dgx-h200": (
+        f"{_LINKS} (NVLink 4: 450 GB/s one way, 8 x 400 Gb/s a node)",
+        f"{_GPUS} (989 and 1,979 TFLOP/s, 141 GB, 4.8 TB/s; products as on H100)",
     ),
-    "hgx-h800": Cluster(
-        name="HGX H800",
-        nvlink=200 * GB,
-        nic=50 * GB,
-        memory=80 * GIB,
-        peak=989e12,
-        fp8=1979e12,
-        hbm=3350 * GB,
-        reached=0.803,
-        source=(
-            "arXiv:2505.09343 (NVLink 400 GB/s both ways, eight 400G network cards a node)",
-            f"{_GPUS} (H100 SXM, whose chip it is: fp8 1,979 TFLOP/s, 3.35 TB/s)",
-        ),
+    "hgx-h800": (
+        "arXiv:2505.09343 (NVLink 400 GB/s both ways, eight 400G network cards a node)",
+        f"{_GPUS} (H100 SXM, whose chip it is: fp8 1,979 TFLOP/s, 3.35 TB/s)",
     ),
-    "dgx-b200": Cluster(
-        name="DGX B200",
-        nvlink=900 * GB,
-        nic=50 * GB,
-        memory=180 * GIB,
-        peak=2250e12,
-        fp8=4500e12,
-        fp4=9000e12,
-        hbm=8000 * GB,
-        reached=0.776,
-        source=(
-            f"{_LINKS} (NVLink 5: 900 GB/s one way, 8 x 400 Gb/s a node)",
-            f"{_GPUS} (2,250, 4,500 and 9,000 TFLOP/s, 180 GB, 8 TB/s; 1,745 measured in bf16)",
-        ),
+    "dgx-b200": (
+        f"{_LINKS} (NVLink 5: 900 GB/s one way, 8 x 400 Gb/s a node)",
+        f"{_GPUS} (2,250, 4,500 and 9,000 TFLOP/s, 180 GB, 8 TB/s; 1,745 measured in bf16)",
     ),
-    "dgx-b300": Cluster(
-        name="DGX B300",
-        nvlink=900 * GB,
-        nic=100 * GB,
-        memory=288 * GIB,
-        peak=2250e12,
-        fp8=4500e12,
-        fp4=12600e12,
-        hbm=8000 * GB,
-        reached=0.786,
-        source=(
-            f"{_LINKS} (NVLink 5: 900 GB/s one way, 8 x 800 Gb/s a node)",
-            f"{_GPUS} (2,250, 4,500 and 12,600 TFLOP/s, 288 GB, 8 TB/s; 1,769 measured in bf16)",
-        ),
+    "dgx-b300": (
+        f"{_LINKS} (NVLink 5: 900 GB/s one way, 8 x 800 Gb/s a node)",
+        f"{_GPUS} (2,250, 4,500 and 12,600 TFLOP/s, 288 GB, 8 TB/s; 1,769 measured in bf16)",
     ),
-    "gb200-nvl72": Cluster(
-        name="GB200 NVL72",
-        nvlink=900 * GB,
-        nic=50 * GB,
-        memory=186 * GIB,
-        peak=2500e12,
-        fp8=5000e12,
-        fp4=10000e12,
-        hbm=8000 * GB,
-        reached=0.729,
-        rack=72,
-        source=(
-            f"{_LINKS} (NVLink 5, 900 GB/s one way, 72 GPUs)",
-            "mlcommons/inference_results_v6.1 closed/Crusoe/systems/"
-            "GB200-NVL72_GB200-186GB_aarch64x16_Dynamo.json (186 GB, one network card a GPU)",
-            f"{_GPUS} (2,500, 5,000 and 10,000 TFLOP/s, 8 TB/s; 1,822 measured in bf16)",
-        ),
+    "gb200-nvl72": (
+        f"{_LINKS} (NVLink 5, 900 GB/s one way, 72 GPUs)",
+        "mlcommons/inference_results_v6.1 closed/Crusoe/systems/"
+        "GB200-NVL72_GB200-186GB_aarch64x16_Dynamo.json (186 GB, one network card a GPU)",
+        f"{_GPUS} (2,500, 5,000 and 10,000 TFLOP/s, 8 TB/s; 1,822 measured in bf16)",
     ),
-    "gb300-nvl72": Cluster(
-        name="GB300 NVL72",
-        nvlink=900 * GB,
-        nic=100 * GB,
-        memory=288 * GIB,
-        peak=2500e12,
-        fp8=5000e12,
-        fp4=15000e12,
-        hbm=8000 * GB,
-        reached=0.729,
-        rack=72,
-        source=(
-            f"{_LINKS} (NVLink 5, 900 GB/s one way, 72 GPUs; ConnectX-8: 800 Gb/s)",
-            f"{_GPUS} (2,500, 5,000 and 15,000 TFLOP/s; memory as of B300; products as on GB200)",
-        ),
+    "gb300-nvl72": (
+        f"{_LINKS} (NVLink 5, 900 GB/s one way, 72 GPUs; ConnectX-8: 800 Gb/s)",
+        f"{_GPUS} (2,500, 5,000 and 15,000 TFLOP/s; memory as of B300; products as on GB200)",
     ),
 }
+
+
+def _cluster(row: str) -> tuple[str, Cluster]:
+    key, name, *numbers = row.split()
+    nvlink, nic, memory, rack, bf16, fp8, fp4, hbm, reached = map(float, numbers)
+    return key, Cluster(
+        name=name.replace("_", " "),
+        nvlink=nvlink * GB,
+        nic=nic * GB,
+        memory=int(memory) * GIB,
+        peak=bf16 * 1e12,
+        source=_SOURCES[key],
+        rack=int(rack),
+        fp8=fp8 * 1e12,
+        fp4=fp4 * 1e12,
+        hbm=hbm * GB,
+        reached=reached,
+    )
+
+
+CLUSTERS: dict[str, Cluster] = dict(map(_cluster, _TABLE.strip().splitlines()[1:]))
 """Every cluster by a stable id. The machines of Llama 3 405B are as DGX H100, with RoCE in place of
 InfiniBand, and their top network layer carries 1/7 (arXiv:2407.21783 section 3.3.1)."""

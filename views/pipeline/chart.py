@@ -74,7 +74,7 @@ def chart_html(
     most = max(float(strip.held.max()) for strip in strips)
     lanes = []
     for number, (one, strip, (_, figures)) in enumerate(zip(shown, strips, found)):
-        svg = strip_svg(strip, _told(one, figures, language), number)
+        svg = strip_svg(strip, caption(one, figures, language), number)
         lanes.append(_Lane(one.title, strip.ranks, strip.row, svg, AXIS))
     for one, strip in zip(shown, strips):
         words = PAGE["pipeline_memory"][language]
@@ -150,7 +150,8 @@ def percent(share: float) -> str:
     return f"{amount(round(100 * share, 2))} %"
 
 
-def _told(one: TimedSchedule, figures: Figures, language: str) -> str:
+def caption(one: TimedSchedule, figures: Figures, language: str) -> str:
+    """What a timeline shows, in a sentence."""
     return PAGE["pipeline_picture"][language].format(
         schedule=one.title,
         p=one.asked.p,

@@ -14,7 +14,7 @@ from ..base.context import Context
 from ..base.state import is_empty
 from ..base.training import schedule_name
 from ..base.view import Pictures
-from .chart import TimedSchedule, amount, percent, shown_of, timed
+from .chart import TimedSchedule, amount, caption, shown_of, timed
 from .inputs import (
     clock_of,
     follows_layers,
@@ -46,13 +46,7 @@ def pipeline_pictures(context: Context) -> Pictures:
     legend, held = _legends(shown, strips)
     pictures: Pictures = []
     for one, strip, (_, figures) in zip(shown, strips, found):
-        title = PAGE["pipeline_picture"]["en"].format(
-            schedule=one.title,
-            p=one.asked.p,
-            m=one.asked.m,
-            makespan=amount(figures.makespan),
-            idle=percent(figures.bubble_of_total),
-        )
+        title = caption(one, figures, "en")
         pictures.append((title.rstrip("."), TimelineChart(strip, legend)))
     for one, strip in zip(shown, strips):
         title = PAGE["pipeline_memory"]["en"].format(
