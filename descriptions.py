@@ -24,7 +24,7 @@ from texts.page import HOW_TO_READ, HOW_TO_READ_LARGE, NOUNS, PAGE, counted
 from texts.presets import NOTES_ZH
 from texts.refusals import REFUSALS, SPANS
 from texts.run import RUN
-from texts.shapes import LANGUAGES, Control, GroupType, Kind, Link, Text
+from texts.shapes import GAPS, LANGUAGES, Control, GroupType, Kind, Link, Text, joined
 from texts.shell import SECTIONS, SHELL
 from texts.stories import ENTRIES, STORIES, TOUR, TOUR_WORDS
 from texts.traffic import (
@@ -50,6 +50,7 @@ __all__ = [
     "DP_KINDS",
     "ENTRIES",
     "FRAMEWORKS",
+    "GAPS",
     "HOSTS_REMARKS",
     "HOSTS_WORDS",
     "HOW_TO_READ",
@@ -93,6 +94,7 @@ __all__ = [
     "Text",
     "counted",
     "hang_sentence",
+    "joined",
     "kind_of",
     "note_text",
 ]

@@ -29,7 +29,7 @@ from training.search import search
 from views.base.link import to_sent
 from views.base.messages import sentence
 from views.base.state import State
-from views.groups.api import process_groups
+from views.groups.api import layout, process_groups
 from views.page import answer, save
 from views.pipeline.api import pipeline_schedule
 from views.pipeline.inputs import spend_on
@@ -146,14 +146,14 @@ def test_ranks_side_by_side_and_one_after_the_other_run_alike(name, send):
 # -- searches ------------------------------------------------------------------------------------
 
 
-def absurd(**changes) -> rooms.Job:
+def absurd(**changes) -> rooms.SearchJob:
     """Everything in it has more divisors than any other number of its length."""
     model = replace(
         MODELS["deepseek-v3"].model,
         **{"layers": 5_040, "heads": 5_040, "kv_heads": 5_040, "experts": 5_040},
     )
     machine = CLUSTERS["dgx-h100"]
-    job = rooms.Job(model, Training(), 720_720, 720_720, 8, machine, machine.memory)
+    job = rooms.SearchJob(model, Training(), 720_720, 720_720, 8, machine, machine.memory)
     return replace(job, **changes)
 
 
@@ -182,7 +182,7 @@ def test_a_list_of_a_million_gpus_is_refused_by_every_way_in():
     controls = State(nodes=131072, gpus_per_node="8")
     for kind in ("json", "ranks"):
         assert "Too many" in saved(kind, to_sent(controls))["refused"]
-    for ask in (app.layout, process_groups):
+    for ask in (layout, process_groups):
         with pytest.raises(LayoutError, match="are served"):
             ask(nodes=131_072)
 

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 LANGUAGES: dict[str, str] = {"en": "English", "zh": "中文"}
+
+GAPS = {"en": " ", "zh": ""}
+"""What stands between two sentences."""
+
+
+def joined(sentences: Iterable[str], language: str) -> str:
+    """Sentences one after the other.
+
+    >>> joined(["It is.", "It was."], "en"), joined(["是。", "曾是。"], "zh")
+    ('It is. It was.', '是。曾是。')
+    """
+    return GAPS[language].join(sentences)
 
 
 @dataclass(frozen=True)

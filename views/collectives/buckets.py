@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from descriptions import PAGE, counted
+from descriptions import PAGE, counted, joined
 from groups import LayoutError
 from groups.errors import quoted
 from groups.layout import Layout
@@ -131,7 +131,7 @@ def _told(
     ]
     if model.d == 1:
         parts.append(PAGE["buckets_alone"][language])
-    return ("" if language == "zh" else " ").join(parts)
+    return joined(parts, language)
 
 
 def _legend(events: Sequence[Event], language: str) -> str:

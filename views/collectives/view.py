@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from descriptions import ALGORITHM_TEXTS, OPERATION_TEXTS, PAGE, counted
+from descriptions import ALGORITHM_TEXTS, OPERATION_TEXTS, PAGE, counted, joined
 from groups.layout import Layout
 from render.svg.exchange import Flow, exchange_svg
 from training.collectives.cost import bus_factor, bytes_per_rank, least_seconds, steps
@@ -170,7 +170,7 @@ def _pictures(layout: Layout, watched: CollectiveSpec, state: State, language: s
     told = [PAGE[words][language], _told(watched, every[0].exchange.flow, language)]
     if len(every) > 1:
         told.append(PAGE["collectives_apart"][language])
-    said = ("" if language == "zh" else " ").join(told)
+    said = joined(told, language)
     figures = "".join(_figure(layout, watched, one, language) for one in every)
     return (
         f'<div class="collectives-now"><h3>{PAGE["collectives_numbers"][language]}</h3>'

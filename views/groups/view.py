@@ -10,7 +10,7 @@ from itertools import groupby
 
 import numpy as np
 
-from descriptions import HOW_TO_READ, HOW_TO_READ_LARGE, JOB, PAGE, TYPES, counted
+from descriptions import GAPS, HOW_TO_READ, HOW_TO_READ_LARGE, JOB, PAGE, TYPES, counted, joined
 from groups import LayoutError, Mesh
 from groups.audit import spans_of
 from groups.grouping import Grouping
@@ -230,7 +230,7 @@ def group_facts(grouping: Grouping, gpus_per_node: int, language: str) -> str:
                 leaving=f"{leaving:,}", total=f"{number:,}", nodes=nodes
             )
         )
-    return ("" if language == "zh" else " ").join(facts)
+    return joined(facts, language)
 
 
 def _panel(layout: Layout, grouping: Grouping, has_two: bool) -> scene.Panel | None:
@@ -417,7 +417,7 @@ def _words(language: str) -> dict[str, str]:
         if name.startswith("card_") or name == "idle"
     }
     said = {name: text[language] for name, text in JOB.items() if not name.startswith("label_")}
-    return {**own, **said, "gap": "" if language == "zh" else " "}
+    return {**own, **said, "gap": GAPS[language]}
 
 
 def _attribute(value: object) -> str:

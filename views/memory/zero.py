@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
 
-from descriptions import MEMORY
+from descriptions import MEMORY, joined
 from groups.grouping import Grouping
 from groups.layout import Layout
 from groups.mesh import whole_number
@@ -131,7 +131,7 @@ def _who(
                 ranks=ranks_text(members, most=16),
             )
         )
-    return ("" if language == "zh" else " ").join(said)
+    return joined(said, language)
 
 
 def _table(trained: Trained, stage: StageMemory, language: str) -> str:

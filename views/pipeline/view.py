@@ -7,7 +7,7 @@ from dataclasses import replace
 from html import escape
 from typing import Any
 
-from descriptions import PAGE
+from descriptions import PAGE, joined
 from groups import LayoutError
 from groups.alternatives import MOST, divisors
 from groups.layout import Layout
@@ -211,7 +211,7 @@ class _Page:
                 m=one.m,
             )
         )
-        return ("" if self.language == "zh" else " ").join(said)
+        return joined(said, self.language)
 
     def _layers(
         self,

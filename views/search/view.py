@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
 
-from descriptions import REASONS, SEARCH_LEFT_OUT, TRAFFIC, counted
+from descriptions import REASONS, SEARCH_LEFT_OUT, TRAFFIC, counted, joined
 from groups import LayoutError
 from groups.layout import Layout
 from training.reasons import Reason, alone, compared
@@ -107,8 +107,8 @@ def _job(job: SearchJob, found: SearchResult, trained: Trained, language: str) -
         lines.append(TRAFFIC["search_taken"][language].format(batch=batch))
     if not found.complete:
         lines.append(TRAFFIC["search_incomplete"][language])
-    joined = ("" if language == "zh" else " ").join(lines)
-    said = f'<div class="traffic-job"><p>{escape(joined)}</p></div>'
+    told = joined(lines, language)
+    said = f'<div class="traffic-job"><p>{escape(told)}</p></div>'
     if found.best and found.best[0].memory > job.capacity:
         words = TRAFFIC["search_none_fits"][language].format(capacity=capacity)
         fix = ({"recompute": "full"}, TRAFFIC["search_other_recompute"][language])
