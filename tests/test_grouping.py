@@ -299,7 +299,7 @@ def plain_groupings(draw, world):
     )
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_plain_groups_are_the_same_exactly_if_their_spreads_are(data):
     world = data.draw(st.sampled_from([1, 2, 8, 12, 16, 24, 36]))

@@ -21,7 +21,7 @@ from groups import (
     rank_of,
 )
 
-law = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+law = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 MOST_RANKS = 256
 NAMES = st.one_of(

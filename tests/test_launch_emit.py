@@ -159,7 +159,7 @@ POWERS = st.sampled_from((1, 2, 4))
     ),
     target=st.sampled_from(sorted(TARGETS)),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_what_is_written_is_read_back(
     tp, pp, cp, ep, nodes, etp, framework, instances, hybrid, model, target
 ):

@@ -315,7 +315,7 @@ def linked_or_refusal(text: str) -> State | LayoutError:
 @given(TEXT | TEXT.map("v=1&{}".format))
 @example("?" * 100)
 @example("v=1&" * 63)
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_any_text_is_a_state_or_a_bad_link(text):
     found = linked_or_refusal(text)
     if isinstance(found, LayoutError):
@@ -356,7 +356,7 @@ STATES = st.fixed_dictionaries({}, optional={name: CHOSEN.get(name, TYPED) for n
 
 
 @given(STATES)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_what_the_page_writes_can_always_be_read(state):
     found = again(state)
     assert again(found) == found

@@ -188,7 +188,7 @@ def plans(draw):
         assume(False)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(plans())
 def test_every_op_runs_once_and_backwards_follow_their_own_forward(case):
     _, plan = case
@@ -207,7 +207,7 @@ def test_every_op_runs_once_and_backwards_follow_their_own_forward(case):
     assert kinds[2] == kinds[3]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(plans(), st.lists(DURATION, min_size=4, max_size=4), DURATION)
 def test_no_op_starts_before_its_inputs_and_no_rank_does_two_things_at_once(case, costs, send):
     _, plan = case
@@ -232,7 +232,7 @@ def test_no_op_starts_before_its_inputs_and_no_rank_does_two_things_at_once(case
             free = end
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(plans())
 def test_a_plan_is_read_back_from_its_text(case):
     _, plan = case
@@ -242,7 +242,7 @@ def test_a_plan_is_read_back_from_its_text(case):
     assert (again.p, again.stages, again.m) == (plan.p, plan.stages, plan.m)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(plans(), st.integers(1, 6), st.integers(1, 6), st.integers(0, 6), st.integers(0, 12))
 def test_closed_forms_hold_where_they_say_so(case, forward, for_input, for_weights, saved):
     name, plan = case
@@ -323,7 +323,7 @@ def test_sizes_that_a_schedule_does_not_take_are_refused_with_cures_that_work(ke
         assert schedule(name, **{**sizes, **cure})
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(
     st.sampled_from(sorted(SCHEDULES)),
     st.integers(-1, 9),

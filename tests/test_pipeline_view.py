@@ -331,7 +331,7 @@ STRANGE = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(
     st.dictionaries(st.sampled_from(fields_of("pipeline")), STRANGE, max_size=4),
     st.sampled_from(["en", "zh"]),

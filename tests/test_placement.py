@@ -137,7 +137,7 @@ def test_the_answers_are_whole_numbers():
 
 # -- laws ----------------------------------------------------------------------------------------
 
-law = settings(max_examples=150, deadline=None)
+law = settings(max_examples=80, deadline=None)
 
 
 @st.composite

@@ -365,7 +365,7 @@ def test_every_rank_has_a_cell_of_its_own_on_the_board(text):
     st.lists(st.sampled_from([1, 2, 3, 4, 5, 7, 8, 13]), min_size=4, max_size=4),
     st.sampled_from([1, 3, 8, 72]),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_any_mesh_has_a_cell_for_every_rank(order, sizes, gpus_per_node):
     mesh = parse_mesh("-".join(f"{name}{size}" for name, size in zip(order, sizes)))
     grids = geometry.logical_grid(mesh).grid, geometry.physical_grid(mesh.world_size, gpus_per_node)
