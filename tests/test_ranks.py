@@ -106,14 +106,14 @@ def test_the_card_tells_the_layers_of_the_stage(name):
         assert (PAGE["rank_output"]["en"] in told) == (stage == pp - 1)
 
 
-def test_the_card_asks_for_the_model_until_it_is_given():
+def test_the_card_is_of_the_model_that_counts_and_leads_to_what_is_missing():
     found = card(MOE, 0)
-    for line, what in (
-        ("rank_stage", "rank_layers"),
-        ("rank_experts", "rank_num"),
-        ("rank_samples", "rank_batches"),
-    ):
-        assert said("rank_give", what=PAGE[what]["en"]) in found[line]
+    assert said("rank_layers_of", layers="0-15") in found["rank_stage"]
+    assert said("rank_samples_of", samples="", count="").split(":")[0] in found["rank_samples"]
+    assert PAGE["rank_give_experts"]["en"] in found["rank_experts"]
+    assert 'data-leads="field-experts"' in shown(MOE, "ranks", rank=0)
+    unknown = card(replace(MOE, model="own"), 0)
+    assert PAGE["rank_give_layers"]["en"] in unknown["rank_stage"]
 
 
 def test_the_experts_of_an_ep_group_are_all_experts_once():

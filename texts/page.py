@@ -160,7 +160,7 @@ PAGE: dict[str, Text] = {
     "rank_place": Text("Place", "位置"),
     "rank_stage": Text("Pipeline stage", "流水线阶段"),
     "rank_stage_of": Text("{stage} of {stages}.", "第 {stage} 阶段，共 {stages} 个。"),
-    "rank_layers": Text("the number of layers", "层数"),
+    "rank_give_layers": Text("Give the number of layers", "填写层数"),
     "rank_layers_of": Text("Layers {layers}.", "第 {layers} 层。"),
     "rank_chunks_layers": Text(
         "Layers by model chunk: {layers}.", "各模型块（chunk）的层：{layers}。"
@@ -182,7 +182,7 @@ PAGE: dict[str, Text] = {
     "rank_expert_slice": Text(
         "Of each, slice {slice} of {etp}.", "每个专家只存第 {slice} 片，共 {etp} 片。"
     ),
-    "rank_num": Text("the number of experts", "专家数"),
+    "rank_give_experts": Text("Give the number of experts", "填写专家数"),
     "rank_samples": Text("Samples", "样本"),
     "rank_reads": Text(
         "Data parallel share {place} of {dp}.", "数据并行第 {place} 份，共 {dp} 份。"
@@ -191,8 +191,6 @@ PAGE: dict[str, Text] = {
         "Of each global batch it reads {samples}: {count}.",
         "每个全局 batch 中读取样本 {samples}：共 {count}。",
     ),
-    "rank_batches": Text("micro-batch and global batch size", "micro-batch 和全局 batch 大小"),
-    "rank_give": Text("Set {what} to see more.", "填写{what}可看到更多。"),
     "rank_neighbours": Text("Pipeline neighbours", "流水线相邻 rank"),
     "rank_ring": Text(
         "Before it rank {before}, after it rank {after}; the ends meet.",

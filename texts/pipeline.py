@@ -297,10 +297,6 @@ PIPELINE_PAGE: dict[str, Text] = {
         "the output layer and loss, m multi-token prediction.",
         "阶段在整个模型中连续编号，层从 0 数起。E 为嵌入，L 为输出层和损失，m 为多 token 预测。",
     ),
-    "pipeline_layers_give": Text(
-        "Set the number of layers to see them here.",
-        "填写层数后，这里会显示各层。",
-    ),
     "pipeline_chunk": Text("Chunk {chunk}", "模型块 {chunk}"),
     "pipeline_direction": Text("Direction {chunk}", "方向 {chunk}"),
     "pipeline_stage": Text("stage {stage}", "阶段 {stage}"),

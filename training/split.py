@@ -188,7 +188,7 @@ def _stages(layers: int, split: Split) -> list[list[int]]:
     if vpp > 1 and pp == 1:
         raise needs_stages(vpp, pp)
     if split.spread == "nearly":
-        return _nearly_equal(layers, pp * vpp, split.account)
+        return nearly_equal(layers, pp * vpp, split.account)
     dealt = _equal(layers, pp, vpp, split.account)
     return [dealt[rank][chunk] for chunk in range(vpp) for rank in range(pp)]
 
@@ -199,7 +199,7 @@ def _equal(layers: int, pp: int, vpp: int, account: bool) -> list[list[list[int]
     return stage_layers(layers, pp, vpp if vpp > 1 else None, **ends)
 
 
-def _nearly_equal(layers: int, stages: int, account: bool) -> list[list[int]]:
+def nearly_equal(layers: int, stages: int, account: bool) -> list[list[int]]:
     """As many each, the first ones one more."""
     each, more = divmod(layers + 2 * account, stages)
     counts = [each + (stage < more) for stage in range(stages)]

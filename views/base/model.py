@@ -13,8 +13,11 @@ from typing import Any
 
 from descriptions import MEMORY
 from groups.errors import LayoutError, not_a_choice
+from groups.stages.layers import stage_layers
+from groups.stages.layout_strings import parse_layout, stage_layers_of_layout
 from training.model import BIASES, NEEDED, Model
 from training.models import DEFAULT, MODELS, model_like, variant
+from training.split import nearly_equal
 
 from .state import State, fields_of, is_empty, parse_number
 
@@ -53,16 +56,43 @@ def model_name(chosen: ChosenModel, language: str = "en") -> str:
 
 
 def with_model(state: State) -> State:
-    """With the layers and experts of the model that is chosen, where they are empty.
+    """With the layers and experts of the model that counts, where they are empty.
 
-    >>> with_model(State(model="llama3-70b")).layers
-    '80'
+    A model's own layers are dealt out nearly equally where the stages do not divide them; those
+    that somebody typed are held to what Megatron takes.
+
+    >>> with_model(State(model="llama3-70b")).layers, with_model(State()).layers
+    ('80', '32')
     """
-    if not isinstance(state.model, str) or state.model not in MODELS:
+    if not is_empty(state.layers) and not is_empty(state.experts):
         return state
-    model = MODELS[state.model].model
+    try:
+        model = model_of(state).model
+    except LayoutError:  # said where the model is asked about
+        return state
     sizes = {name: str(getattr(model, name)) for name in OF_COLUMN if getattr(model, name)}
-    return replace(state, **{n: size for n, size in sizes.items() if is_empty(getattr(state, n))})
+    found = {name: size for name, size in sizes.items() if is_empty(getattr(state, name))}
+    if "layers" in found and is_empty(state.spread):
+        found["spread"] = "nearly"
+    return replace(state, **found)
+
+
+def layers_by_stage(state: State, pp: int, vpp: int | None, **ends: Any) -> list[list[list[int]]]:
+    """Layers by stage and chunk, from their number or from a pipeline layout's text.
+
+    ends: ``first`` and ``last`` of groups.stages.layers, if given.
+    Errors: LayoutError where Megatron would refuse, or no layers are left for a stage.
+    """
+    given = parse_number(state.layers)
+    if isinstance(given, str) and "t" in given:
+        flat = [one for stage in parse_layout(given) for one in stage]
+        return stage_layers_of_layout(given, flat.count("decoder"), pp, vpp, flat.count("mtp"))
+    account = state.account is True
+    if state.spread == "nearly" and not ends and isinstance(given, int):
+        dealt = nearly_equal(given, pp * (vpp or 1), account)
+        return [dealt[rank::pp] for rank in range(pp)]
+    more = {"account_for_embedding": account, "account_for_loss": account, **ends}
+    return stage_layers(given, pp, vpp, **more)
 
 
 def model_of(state: State) -> ChosenModel:

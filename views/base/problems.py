@@ -25,11 +25,15 @@ def problem_html(error: LayoutError, language: str, fixes: Fixes | None = None) 
         fixes = [(change, fix_label(change, language)) for change in error.alternatives]
     said = escape(sentence(error, language)) + quote_of(error, language)
     said += "".join(
-        f' <button type="button" class="fix" data-leads="field-{name}">'
-        f"{escape(control_label(name, language))}</button>"
+        " " + leads_html(name, control_label(name, language))
         for name in error.facts.get("missing", ())
     )
     return _box(said, fixes, language, f' data-control="{escape(error.control or "")}"')
+
+
+def leads_html(field: str, text: str) -> str:
+    """A button that opens the fold of an input and goes there."""
+    return f'<button type="button" class="fix" data-leads="field-{field}">{escape(text)}</button>'
 
 
 def said_html(text: str, fixes: Fixes, language: str) -> str:

@@ -9,13 +9,12 @@ from descriptions import JOB, counted
 from groups import LayoutError, Mesh
 from groups.grouping import Grouping
 from groups.layout import Layout
-from groups.stages.layers import stage_layers
-from groups.stages.layout_strings import parse_layout, stage_layers_of_layout
 from render.palette import tones
 from render.scenes import job as scene
 from render.scenes.job_plan import HALF, NUMBERED, TALL, WHOLE
 from render.svg import job as svg
 
+from ..base.model import layers_by_stage
 from ..base.resolve import sizes_of
 from ..base.state import State, is_empty, parse_number
 from ..base.visible import main_groupings
@@ -47,16 +46,6 @@ def layers_of(state: State, pp: int) -> tuple[str, ...]:
     except LayoutError:
         return ()
     return tuple(", ".join(_range(chunk) for chunk in stage if chunk) or "–" for stage in stages)
-
-
-def layers_by_stage(state: State, pp: int, vpp: object) -> list[list[list[int]]]:
-    """Layers by stage and chunk, from their number or from a pipeline layout's text."""
-    given = parse_number(state.layers)
-    if isinstance(given, str) and "t" in given:
-        flat = [one for stage in parse_layout(given) for one in stage]
-        return stage_layers_of_layout(given, flat.count("decoder"), pp, vpp, flat.count("mtp"))
-    account = state.account is True
-    return stage_layers(given, pp, vpp, account_for_embedding=account, account_for_loss=account)
 
 
 def _range(layers: Sequence[int]) -> str:

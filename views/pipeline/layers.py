@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from html import escape
 
 from descriptions import PAGE
-from groups.stages.layers import stage_layers
 from groups.stages.layout_strings import parse_layout, stage_layers_of_layout, stages_of_layout
 from training.pipeline import SCHEDULES
 from training.pipeline.schedules import ScheduleSpec
 
+from ..base.model import layers_by_stage
+from ..base.problems import leads_html
 from ..base.state import State, is_empty, parse_number
 from ..groups.view import ranges_text
 
@@ -56,15 +57,7 @@ def stages_of(schedule: ScheduleSpec, state: State) -> tuple[Stage, ...] | None:
     else:
         counts = {"first": state.first_layers, "last": state.last_layers}
         given = {name: parse_number(count) for name, count in counts.items() if not is_empty(count)}
-        account = state.account is True
-        found = stage_layers(
-            parse_number(state.layers),
-            pp,
-            vpp,
-            account_for_embedding=account,
-            account_for_loss=account,
-            **given,
-        )
+        found = layers_by_stage(state, pp, vpp, **given)
         others = [[""] * chunks for _ in found]
         others[0][0] += "E"
         others[-1][-1] += "L"
@@ -166,9 +159,7 @@ def _notes(
     notes = []
     if stages is None:
         if is_empty(state.layers):
-            words = escape(PAGE["pipeline_layers_give"][language])
-            lead = 'type="button" class="opener" data-leads="field-layers"'
-            notes.append(f"<button {lead}>{words}</button>")
+            return f"<p>{leads_html('layers', PAGE['rank_give_layers'][language])}</p>"
     else:
         counts = counts_of(stages, state)
         if min(counts) != max(counts):

@@ -18,9 +18,10 @@ from groups.stages.holdings import local_experts, samples_of, sequence_chunks
 from ..base import form
 from ..base.context import Context
 from ..base.messages import sentence
+from ..base.model import layers_by_stage
+from ..base.problems import leads_html
 from ..base.state import State, is_empty, parse_number
 from ..base.training import batch_of
-from ..groups.hero import layers_by_stage
 from ..groups.view import framed, ranges_text, ranks_text
 from ..hosts.inputs import placement_or_none
 from ..nodes.view import chips, same_groups
@@ -104,7 +105,7 @@ def _stage(layout: Layout, state: State, at: dict[str, int], language: str) -> s
     pp = layout.mesh.size("pp")
     text = PAGE["rank_stage_of"][language].format(stage=at["pp"], stages=pp)
     if is_empty(state.layers):
-        return _asking(text, "layers", "layers", language)
+        return f"{escape(text)} {leads_html('layers', PAGE['rank_give_layers'][language])}"
     vpp = None if is_empty(state.vpp) else parse_number(state.vpp)
     chunks = layers_by_stage(state, pp, vpp)[at["pp"]]
     shown = [
@@ -123,7 +124,7 @@ def _experts(layout: Layout, state: State, rank: int, language: str) -> str:
     ep = layout.expert.size("ep")
     if is_empty(state.experts):
         text = PAGE["rank_expert_place"][language].format(place=at["ep"], ep=ep)
-        return _asking(text, "num", "experts", language)
+        return f"{escape(text)} {leads_html('experts', PAGE['rank_give_experts'][language])}"
     held = local_experts(parse_number(state.experts), ep, at["ep"])
     text = PAGE["rank_experts_of"][language].format(
         experts=ranges_text(list(held)), total=state.experts
@@ -139,8 +140,6 @@ def _samples(layout: Layout, state: State, at: dict[str, int], language: str) ->
     dp = layout.mesh.size("dp")
     text = PAGE["rank_reads"][language].format(place=at["dp"], dp=dp)
     batch = batch_of(layout, state)
-    if not batch.is_given:
-        return _asking(text, "batches", "global_batch", language)
     read = samples_of(dp, at["dp"], batch.micro_batch, batch.global_batch)
     shown = ", ".join(
         str(one.start) if len(one) == 1 else f"{one.start}-{one.stop - 1}"
@@ -151,15 +150,6 @@ def _samples(layout: Layout, state: State, at: dict[str, int], language: str) ->
         samples=shown + more, count=counted(len(read), "microbatch", language)
     )
     return escape(f"{text} {told}")
-
-
-def _asking(text: str, what: str, field: str, language: str) -> str:
-    """A line of the card, and the way to the input that would say more."""
-    words = PAGE["rank_give"][language].format(what=PAGE[f"rank_{what}"][language])
-    return (
-        f'{escape(text)} <button type="button" class="opener" data-leads="field-{field}">'
-        f"{escape(words)}</button>"
-    )
 
 
 def _neighbours(layout: Layout, rank: int, language: str) -> str:
