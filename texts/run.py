@@ -108,6 +108,8 @@ RUN: dict[str, Text] = {
         "{kind}: {op} {seq}, {waiting} wait", "{kind}：第 {seq} 次 {op}，{waiting} 在等待"
     ),
     "log_groups_title": Text("Groups of the evidence in this layout", "证据中的组与当前布局"),
+    "column_gpus": Text("GPUs", "GPU"),
+    "column_group_size": Text("Size", "大小"),
     "column_printed": Text("As printed", "原文"),
     "column_here": Text("In this layout", "当前布局中"),
     "column_fits": Text("Fits", "是否相符"),

@@ -405,5 +405,5 @@ def language_choices(language: str) -> str:
     return "".join(
         f'<button type="button" tabindex="-1" data-set="{escape(json.dumps({"lang": code}))}" '
         f'lang="{code}" aria-pressed="{str(code == language).lower()}">{name}</button>'
-        for code, name in (("en", "EN"), ("zh", LANGUAGES["zh"]))
+        for code, name in {**LANGUAGES, "en": "EN"}.items()
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from descriptions import PAGE, SHELL
+from descriptions import LANGUAGES, PAGE, SHELL
 from groups import LayoutError
 from groups.budget import spend, within
 
@@ -230,7 +230,7 @@ def script_data() -> dict[str, Any]:
         "tour": tour_data(),
         "lit": [name for name, view in VIEWS.items() if view.pins_locally],
         "said": {
-            name: {language: SHELL[name][language] for language in ("en", "zh")}
+            name: {language: SHELL[name][language] for language in LANGUAGES}
             for name in ("waiting", "busy", "long", "whole")
         },
     }

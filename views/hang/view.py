@@ -328,9 +328,8 @@ def _groups(match: Match | None, layout: Layout, language: str) -> str:
         f"<td>{RUN[fits[row.agrees]][language]}</td></tr>"
         for row in rows[:ROWS]
     )
-    heads = (RUN["column_printed"], RUN["column_here"], None, RUN["column_fits"])
-    ranks = {"en": "GPUs", "zh": "GPU"}[language]
-    head = "".join(f'<th scope="col">{one[language] if one else ranks}</th>' for one in heads)
+    heads = (RUN["column_printed"], RUN["column_here"], RUN["column_gpus"], RUN["column_fits"])
+    head = "".join(f'<th scope="col">{one[language]}</th>' for one in heads)
     rest = len(rows) - ROWS
     more = RUN["more_rows"][language].format(count=f"{rest:,}") if rest > 0 else ""
     return (

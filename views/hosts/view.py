@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from itertools import chain, islice
 
-from descriptions import HOSTS_REMARKS, LAUNCHER_NOTES, ORDER_REASONS, RUN, counted
+from descriptions import HOSTS_REMARKS, LAUNCHER_NOTES, ORDER_REASONS, PAGE, RUN, counted
 from formats.hosts.better import better_order
 from formats.hosts.order import OBJECTIVES, BetterOrder
 from formats.hosts.placing import placement_of
@@ -148,7 +148,7 @@ def _audit(placement: Placement, layout: Layout, language: str) -> str:
         audit_row(names, [span(one, of, kind) for kind, of in levels.items()], language)
         for names, one in same_groups(layout.every.values())
     ]
-    heads = [{"en": "Group", "zh": "组"}[language], {"en": "Size", "zh": "大小"}[language]]
+    heads = [PAGE["column_group"][language], RUN["column_group_size"][language]]
     heads += [level_name(kind, language) for kind in levels]
     return f"<h3>{RUN['hosts_audit'][language]}</h3>{_table(heads, rows, 'audit')}"
 
@@ -244,7 +244,7 @@ def _machines(found: BetterOrder, hosts: Hosts, language: str) -> str:
 def _crossings(found: BetterOrder, language: str) -> str:
     """The groups of each kind in several racks, before and after, side by side."""
     names = ("column_leave", "column_before", "column_after", "column_least")
-    heads = [{"en": "Group", "zh": "组"}[language], *(RUN[name][language] for name in names)]
+    heads = [PAGE["column_group"][language], *(RUN[name][language] for name in names)]
     rows = []
     for one in found.kinds:
         cells = "".join(
