@@ -9,17 +9,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import views
 from render.svg.groups import style
 from views.base.context import Context
 from views.base.state import State
 from views.collectives.view import collectives_html
-from views.gradio.widgets import VIEWS
 
 pytestmark = pytest.mark.browser
+
+VIEWS = Path(views.__file__).parent
 
 FOUR = State(nodes=1, gpus_per_node="4", tp=4, pp=1)
 

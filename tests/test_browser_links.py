@@ -25,6 +25,7 @@ from browser import (
     type_in,
     values,
 )
+from seen import seen
 
 from descriptions import LAUNCH_NOTES, PAGE
 from formats.launch.args import emit, parse
@@ -120,7 +121,7 @@ def test_a_bad_link_is_said_and_one_to_a_refused_layout_is_mended_in_one_click(o
     expect_address(page, State(tp=4))
     asked = State(tp=3, layers="many")
     visit(page, f"?{to_query(asked)}")
-    error = expect_refusal(page, asked, still=resolve(State()))
+    error = expect_refusal(page, asked, still=seen(State()))
     expect(notice).to_have_count(0)
     expect(box(page, "tp")).to_have_value("3")
     fix(page)
@@ -212,7 +213,7 @@ def test_a_kept_layout_stands_beside_the_one_that_is_shown(open_page):
     page.get_by_role("button", name=PAGE["keep"]["en"]).click()
     expect(page.locator("#picture")).to_contain_text(PAGE["compare_same"]["en"])
     type_in(page, "tp", "4")
-    before, after = resolve(State()), resolve(State(tp=4))
+    before, after = seen(State()), seen(State(tp=4))
     expect(page.locator(".sizes tbody tr")).to_have_count(2)
 
     def expect_comparison():

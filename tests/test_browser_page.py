@@ -173,7 +173,7 @@ def expect_words(page, language, group_type="auto"):
     columns = ("column_kind", "column_group", "column_ranks", "column_nodes")
     assert heads == [PAGE[name][language] for name in columns]
     expect(page.locator("[data-save=csv]")).to_have_text(PAGE["download_csv"][language])
-    rows = page.locator("#tools .items > p > span").all_inner_texts()
+    rows = page.locator("#tools .items > p > span").all_text_contents()
     assert rows == [SHELL["save_slide"][language], SHELL["save_picture"][language]]
     assert page.locator(".picture").get_attribute("lang") == language
 
@@ -241,7 +241,7 @@ def test_every_text_is_readable(open_page, dark):
     shade = sum(int(part) for part in backgrounds.strip("rgba()").split(",")[:3]) / 3
     assert (shade < 80) if dark else (shade > 220)
     cell(page, "tp", 5).click()
-    expect(page.locator(".told .gpu i")).to_be_visible()
+    expect(page.locator(".told .gpu i, .hero .hint.kept")).to_be_visible()
     page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
     faint = [found for found in contrasts(page, TEXTS) if found[0] < 4.5]
     assert len(contrasts(page, ".card")) > 10

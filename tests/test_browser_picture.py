@@ -291,7 +291,7 @@ def test_16384_gpus_by_keyboard(open_page):
         settle(page)
         assert page.evaluate("document.activeElement.dataset.view") == view.view
         page.keyboard.press("Escape")
-        expect(page.locator(".told .gpu i")).to_have_count(0)
+        expect(page.locator(".told .gpu i, .hero .hint.kept")).to_have_count(0)
         settle(page)
 
 

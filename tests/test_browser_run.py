@@ -8,6 +8,8 @@ from pathlib import Path
 from addresses import follow_link
 from browser import box, expect, settle
 
+from descriptions import PAGE
+
 DUMPS = Path(__file__).parent / "data" / "hang" / "dumps"
 
 DROP = """(files) => {
@@ -43,7 +45,8 @@ def test_dropped_dumps_say_who_is_missing_and_lead_to_its_groups(open_page):
     settle(page)
     expect(verdict).to_contain_text("GPU 2 (node 0, device 2) never entered all_reduce 5")
     verdict.get_by_role("button", name="GPU 2").click()
-    expect(page.locator(".picture[data-view=ranks] h2").first).to_contain_text("2")
+    title = PAGE["rank_title"]["en"].format(rank=2)
+    expect(page.locator(".picture[data-view=ranks] h2", has_text=title)).to_have_count(1)
 
 
 def test_machines_give_a_better_order_that_the_page_can_use(open_page):
