@@ -305,6 +305,12 @@ def _emit(asked: CommandLine) -> Iterator[str]:
     yield emit(job, model, asked.words[0] if asked.words else likely).rstrip("\n") + "\n"
 
 
+def _serve(asked: CommandLine) -> Iterator[str]:
+    from .launch import served  # a large room that few commands enter
+
+    return served(asked)
+
+
 def _text_only(asked: CommandLine, command: str) -> None:
     if asked.format != "text":
         raise CommandError(f"{command} prints text only")
@@ -365,6 +371,7 @@ COMMANDS: dict[str, Callable[[CommandLine], Iterator[str]]] = {
     "audit": _audit,
     "order": order,
     "slow": slow_ranks,
+    "serve": _serve,
     "layout": _layout,
     "emit": _emit,
     "check": _check,

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from formats.documents.tables import Table
 from formats.launch.args import Parsed, parse
 from formats.launch.items import Item
 from texts.launch import note_text
 
+from .inputs import CommandLine
 from .options import FIELDS, CommandError, option
 
 SETTLED = ("given-twice", "contradiction", "two-frameworks")
@@ -91,3 +93,20 @@ def _assumptions(parsed: Parsed, given: Collection[str]) -> Iterator[str]:
 
 def _placed(file: str, item: Item) -> str:
     return f"{file}:{item.line}:{item.column}: {note_text(item)}"
+
+
+def served(asked: CommandLine) -> Iterator[str]:
+    """The groups of the server that a vLLM or SGLang command starts, in its own order of ranks."""
+    from formats.launch.serving import served_groups
+
+    if len(asked.words) != 1:
+        raise CommandError("serve takes one file, or - for standard input")
+    groups = served_groups(parse(asked.text(asked.words[0]), asked.options.run or ""))
+    if not groups:
+        raise CommandError("the text starts no vLLM or SGLang server, or leaves its sizes open")
+    rows = [
+        [name, index, list(map(int, ranks))]
+        for name, one in groups.items()
+        for index, ranks in enumerate(one.groups())
+    ]
+    return Table("served", ["name", "index", "ranks"], rows).printed(asked.format)

@@ -27,6 +27,7 @@ commands:
                         torchrun; without a word what it changes, and why
   slow FILE             the ranks, groups and stages whose measured numbers stand out (--worse); CSV
                         or JSON of one number a rank, or by host; - is standard input
+  serve FILE            the groups of the server that a vLLM or SGLang command starts
   layout                sizes, what remains of them, and the meshes
   emit [FRAMEWORK]      the launch flags that ask for the layout: megatron, nemo, deepspeed,
                         megatron-deepspeed, torchtitan, torchtitan-toml, vllm, sglang

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 
 import numpy as np
 import pytest
 
+from cli.command import run
 from descriptions import PAGE
 from formats.launch import read_launch
 from formats.launch.serving import served_groups
@@ -111,3 +113,15 @@ def test_the_page_lists_the_groups_of_a_server(language):
     assert "0-3 · 4-7" in page
     assert PAGE["served_title"][language] not in shown("vllm serve m")
     assert "3" in shown("vllm serve m -tp 8 -dcp 3")
+
+
+def test_the_command_line_lists_the_groups_of_a_server(tmp_path):
+    file = tmp_path / "serve.sh"
+    file.write_text("vllm serve m -tp 4 -dcp 2")
+    out, err = io.StringIO(), io.StringIO()
+    assert run(["serve", str(file), "--format", "json"], io.StringIO(), out, err) == 0
+    rows = json.loads(out.getvalue())["rows"]
+    assert {"name": "dcp", "index": 1, "ranks": [2, 3]} in rows
+    file.write_text("torchrun x.py")
+    assert run(["serve", str(file)], io.StringIO(), out, err) == 2
+    assert "starts no vLLM or SGLang server" in err.getvalue()
