@@ -226,3 +226,28 @@ def test_a_frame_shows_the_picture_and_the_card_alone(open_page, server):
         expect(page.locator(part).first).to_be_hidden()
     whole = page.locator("#whole a")
     assert whole.get_attribute("href").endswith("/?v=2&tp=4&rank=5")
+
+
+def test_what_other_views_show_of_a_gpu_leads_to_its_groups_in_the_picture(shared_page):
+    page = shared_page
+    # A group of the table, a sender of the matrix, a GPU of the memory, a chip of the card.
+    open_state(page)
+    page.locator("#details tr:nth-child(3) .opener").first.click()
+    expect(page.locator(".question")).to_have_text(JOB["question"]["en"].format(rank=4))
+    open_state(page, view="traffic")
+    page.locator("svg.traffic-matrix").focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowDown", "Enter"):
+        page.keyboard.press(key)
+    expect(page.locator(".picture")).to_have_attribute("data-view", "groups")
+    expect(page.locator(".question")).to_have_text(JOB["question"]["en"].format(rank=2))
+    open_state(page, view="memory")
+    page.locator(".memory-grid [data-set]").nth(9).click()
+    expect(page.locator(".picture")).to_have_attribute("data-view", "ranks")
+    expect(box(page, "rank")).to_have_value("9")
+    open_state(page, rank="9")
+    page.locator(".hero .card button.chip", has_text="pp").click()
+    expect(page.locator(".picture")).to_have_attribute("data-view", "pipeline")
+    page.go_back()
+    page.locator(".hero .card button.chip", has_text="dp").click()
+    expect(page.locator(".picture")).to_have_attribute("data-view", "collectives")
+    expect(box(page, "collective_group")).to_have_value("dp")

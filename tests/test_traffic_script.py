@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import views
+from descriptions import TRAFFIC
 from views.base.context import Context
 from views.base.state import State
 from views.traffic.view import traffic_html
@@ -76,7 +77,7 @@ def test_the_arrow_keys_move_a_cursor_and_escape_takes_it_away(page):
         page.keyboard.press("ArrowDown")
     assert told.inner_text().startswith("rank 15 (node 1) → rank 1")
     page.keyboard.press("Escape")
-    assert told.inner_text() == "Point at a cell, or use the arrow keys."
+    assert told.inner_text() == TRAFFIC["matrix_hint"]["en"]
     assert page.locator(".traffic-cursor").get_attribute("visibility") == "hidden"
 
 

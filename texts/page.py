@@ -357,10 +357,6 @@ PAGE: dict[str, Text] = {
     ),
     "mark_of": Text("{kind} group {index}: {ranks}.", "{kind} 组 {index}：{ranks}。"),
     # Of the card, filled in by the page's own script.
-    "idle": Text(
-        "Point at a GPU to see its groups; click to pin it.",
-        "指向一个 GPU 查看它所在的组；单击固定。",
-    ),
     "card_gpu": Text("GPU {rank}", "GPU {rank}"),
     "card_place": Text("node {node}, local GPU {local}", "节点 {node}，节点内 GPU {local}"),
     "card_group": Text("{kind} group {index}", "{kind} 组 {index}"),

@@ -128,7 +128,10 @@ TRAFFIC: dict[str, Text] = {
         "Rings go in order of ranks, all-to-all in pairs; libraries may take other ways.",
         "环按 rank 顺序传递，all-to-all 两两传递；通信库可能采用其他路径。",
     ),
-    "matrix_hint": Text("Point at a cell, or use the arrow keys.", "指向一格，或使用方向键。"),
+    "matrix_hint": Text(
+        "Point at a cell, or use the arrow keys; a click or Enter shows its sender's groups.",
+        "指向一格，或使用方向键；单击或按回车可在图中查看发送方所在的组。",
+    ),
     "matrix_none": Text("nothing", "无"),
     "matrix_cell": Text("{from} → {to}: {bytes}", "{from} → {to}：{bytes}"),
     "matrix_rank": Text("rank {rank} (node {node})", "rank {rank}（节点 {node}）"),

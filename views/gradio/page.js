@@ -17,6 +17,14 @@ document.addEventListener('keydown', (event) => {
   event.preventDefault();
 });
 
+// The chosen view stays in sight where the row is longer than the page.
+document.addEventListener('drawn', () => {
+  const row = element.querySelector('#nav');
+  const here = row.querySelector('.subs [aria-current]');
+  const end = here.offsetLeft - row.offsetLeft + here.offsetWidth + 24;
+  if (end > row.clientWidth + row.scrollLeft) row.scrollLeft = end - row.clientWidth;
+});
+
 // --- Menus close behind the one who leaves them ---------------------------------------------------
 const menus = () => document.querySelectorAll('details.menu[open]');
 document.addEventListener('click', (event) => {

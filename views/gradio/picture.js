@@ -246,18 +246,16 @@ function chosen() {
   return inside(pinned) ? pinned : null;
 }
 
-// One GPU is always chosen where there is a picture of its groups alone.
-const active = () => chosen() ?? (jobs.length || overviews.length ? 0 : null);
+// One GPU is always told of.
+const active = () => chosen() ?? 0;
 
 function light() {
   cancelAnimationFrame(frame);
   frame = requestAnimationFrame(() => {
     const rank = active();
     panels.forEach((panel) => lightPanel(panel, chosen()));
-    if (rank !== null) {
-      overviews.forEach((view) => markOverview(view, rank));
-      jobs.forEach((view) => (view.cells.length ? markCells : markPlain)(view, rank));
-    }
+    overviews.forEach((view) => markOverview(view, rank));
+    jobs.forEach((view) => (view.cells.length ? markCells : markPlain)(view, rank));
     ask(rank);
     tell(rank);
   });
@@ -431,7 +429,7 @@ function sentenceOf(rank) {
 
 function ask(rank) {
   const title = element.querySelector('.question');
-  if (!title || rank === null) return;
+  if (!title) return;
   const said = { '.question': filled(card.question, { rank }), '.answer': sentenceOf(rank) };
   for (const [name, text] of Object.entries(said)) {
     const place = element.querySelector(name);
@@ -458,15 +456,15 @@ function line(parts) {
 function tell(rank) {
   const place = element.querySelector('.told');
   if (!place) return;
-  const told = rank === null ? [line([['span', card.idle]])] : cardOf(rank);
+  const told = cardOf(rank);
   if (pinned !== null && !inside(pinned)) {
     told.unshift(line([['b', filled(card.norank, { rank: pinned, last: mesh.world - 1 })]]));
   }
   place.replaceChildren(...told);
   const hint = element.querySelector('.hero .hint');
   if (!hint) return;
-  hint.textContent = rank !== null && rank === pinned ? card.pinned : card.hint;
-  hint.classList.toggle('kept', rank !== null && rank === pinned);
+  hint.textContent = rank === pinned ? card.pinned : card.hint;
+  hint.classList.toggle('kept', rank === pinned);
 }
 
 // The longest that sentence and card come to keep their room, so that nothing below them moves.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+from collections.abc import Sequence
 from functools import lru_cache
 from html import escape
 
@@ -38,7 +40,8 @@ def details_html(layout: Layout, visible: tuple[Grouping, ...], language: str) -
         most = max(most, len(groups))
         for index, (ranks, nodes) in enumerate(zip(groups[:ROWS], spans)):
             rows.append(
-                f'<tr><td>{kind}</td><td>{index}</td><td class="ranks">{ranks_text(ranks)}</td>'
+                f"<tr><td>{kind}</td><td>{_lead(ranks, index)}</td>"
+                f'<td class="ranks">{ranks_text(ranks)}</td>'
                 f"<td>{nodes}</td></tr>"
             )
             lines.append(f"{kind} group {index}: [{ranks_text(ranks, MEMBERS)}]")
@@ -56,6 +59,14 @@ def details_html(layout: Layout, visible: tuple[Grouping, ...], language: str) -
         f'<button type="button" class="copy" data-done="{PAGE["copied"][language]}">'
         f"{PAGE['copy'][language]}</button>"
         f'<pre tabindex="0">{chr(10).join(lines)}</pre></details>'
+    )
+
+
+def _lead(ranks: Sequence[int], index: int) -> str:
+    """A group by its index, which a click shows in the picture: arrow keys reach it there."""
+    changes = escape(json.dumps({"rank": str(ranks[0])}))
+    return (
+        f'<button type="button" class="opener" tabindex="-1" data-set="{changes}">{index}</button>'
     )
 
 

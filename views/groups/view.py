@@ -338,7 +338,7 @@ def _card(layout: Layout, visible: Sequence[Grouping], language: str) -> str:
     wide = " wide" if len(visible) > 4 else ""
     return (
         f'<div class="card{wide}" style="--kinds:{len(visible)}"><p class="layout">{line}</p>'
-        f'<div class="told" aria-live="polite">{escape(PAGE["idle"][language])}</div></div>'
+        f'<div class="told" aria-live="polite"></div></div>'
     )
 
 
@@ -414,7 +414,7 @@ def _words(language: str) -> dict[str, str]:
     own = {
         name.removeprefix("card_"): text[language]
         for name, text in PAGE.items()
-        if name.startswith("card_") or name == "idle"
+        if name.startswith("card_")
     }
     said = {name: text[language] for name, text in JOB.items() if not name.startswith("label_")}
     return {**own, **said, "gap": GAPS[language]}

@@ -39,7 +39,7 @@ def grid_html(
         f"<h3>{escape(MEMORY['grid_title'][language])}</h3>"
         f'<p class="fine">{escape(MEMORY["grid_body"][language])}</p>'
         f'<ul class="memory-levels">{items}</ul>'
-        f'<div class="memory-grid">{heat_svg(heat, grid_label(stages, language))}</div>'
+        f'<div class="memory-grid">{heat_svg(heat, grid_label(stages, language), leads=True)}</div>'
     )
 
 

@@ -95,6 +95,16 @@ element.addEventListener('keydown', (event) => {
   }
   tell();
 });
+// The sender of a cell, in the picture of the job; a touch only tells of it.
+const lead = () => {
+  if (at && data()) say('set', { view: 'groups', rank: String(at[0] * data().found.per) });
+};
+element.addEventListener('click', (event) => {
+  if (event.pointerType !== 'touch' && cellAt(event)) lead();
+});
+element.addEventListener('keydown', (event) => {
+  if (event.key === 'Enter' && event.target.closest?.('svg.traffic-matrix')) lead();
+});
 watch('value', () => {
   if (figure()) tell();
 });
