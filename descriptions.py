@@ -12,6 +12,7 @@ from 0. Products have the multiplication sign: a pair of asterisks would turn in
 from __future__ import annotations
 
 from texts.controls import CONTROLS, DP_KINDS, SHORT_LABELS, VIEWS
+from texts.estimate import ESTIMATE
 from texts.frameworks import FRAMEWORKS, OWN_GROUPS, UNSETTLED
 from texts.hang import hang_sentence
 from texts.hosts import HOSTS_REMARKS, HOSTS_WORDS, LAUNCHER_NOTES, ORDER_REASONS
@@ -49,6 +50,7 @@ __all__ = [
     "CP_CHOICES",
     "DP_KINDS",
     "ENTRIES",
+    "ESTIMATE",
     "FRAMEWORKS",
     "GAPS",
     "HOSTS_REMARKS",

@@ -16,6 +16,7 @@ PARTS = (
     "pipeline",
     "search",
     "estimate",
+    "published",
     "server",
     "browser",
     "clients",

@@ -63,6 +63,8 @@ SHARED = {
     "summed_exposed": (0.5, 0.5),  # of all-reduced gradients
     "fsdp_hidden": (0.9, 0.2),
     "launch": (1e-3, 0.5),  # seconds a layer, forward and backward
+    "launch_routing": (1e-3, 0.7),  # a layer with experts, beside
+    "launch_expert": (2e-4, 0.7),  # each of them on a rank
     "state_bytes": (36.0, 0.3),  # read and written by the optimizer, a parameter
     "clear_bytes": (8.0, 0.3),
     "step": (0.02, 0.5),  # seconds once a step

@@ -266,6 +266,7 @@ def test_what_is_not_stated_is_told(ask):
         **{"global_batch": 8, "micro_batch": 1, "micro_batches": 8, "schedule": "1f1b"},
         **{"precision": "bf16-fp32", "zero": 1, "recompute": "selective"},
         **{"sequence_parallel": True, "instances": 1, "flash": True, "dropout": False},
+        "products": "bf16",
     }
     chunks = ask("memory_per_rank", nodes=1, tp=4, pp=2, vpp=2, global_batch=4)["training"]
     assert (chunks["schedule"], chunks["micro_batches"]) == ("interleaved", 4)
@@ -311,15 +312,12 @@ def test_rows_add_up_and_are_in_order(ask):
     assert {"tp", "pp", "ep", "dp-cp", "edp"} <= {row["kind"] for row in rows}
     for total in ("total_bytes", "across_bytes"):
         assert found[total] == pytest.approx(sum(row[total] for row in rows))
-    exposed = [row["exposed_seconds"] for row in rows]
-    assert exposed == sorted(exposed, reverse=True)
-    by_kind = found["exposed_seconds_by_kind"]
-    for kind, seconds in by_kind.items():
-        own = [row["exposed_seconds"] for row in rows if row["kind"] == kind]
-        assert seconds == pytest.approx(sum(own))
+    seconds = [row["seconds"] for row in rows]
+    assert seconds == sorted(seconds, reverse=True)
+    assert sum(found["parts_seconds"].values()) == pytest.approx(found["step_seconds"])
+    assert found["low_seconds"] < found["step_seconds"] < found["high_seconds"]
     for row in rows:
         assert 0 <= row["across_bytes"] <= row["total_bytes"]
-        assert 0 <= row["exposed_seconds"] <= row["seconds"]
         assert row["meaning"]
     assert found["network_bytes_per_second"] == CLUSTERS["hgx-h800"].nic
 
@@ -327,7 +325,8 @@ def test_rows_add_up_and_are_in_order(ask):
 def test_dualpipe_computes_as_much_as_one_copy_of_the_model(ask):
     job = {"model": "gpt3-175b", "nodes": 8, "tp": 8, "pp": 8, "global_batch": 32}
     one = ask("traffic_per_step", **job)["computation_seconds"]
-    assert ask("traffic_per_step", memory_schedule="dualpipe", **job)["computation_seconds"] == one
+    twice = ask("traffic_per_step", memory_schedule="dualpipe", **job)["computation_seconds"]
+    assert twice == pytest.approx(one, rel=0.05)  # the output layer is on another rank too
 
 
 # -- better layouts ------------------------------------------------------------------------------
@@ -344,31 +343,29 @@ def test_the_best_layouts_are_what_the_other_endpoints_say_of_them(ask):
     assert found["given_is_refused"] == ""
     for one in [*found["best"][:3], found["given"]]:
         assert one["tp"] * one["cp"] * one["pp"] * one["dp"] == found["world_size"] == 16
-        names = ("tp", "cp", "pp", "ep", "etp", "vpp", "spread", "memory_schedule")
+        names = ("tp", "cp", "pp", "ep", "etp", "vpp", "spread", "account", "memory_schedule")
+        names += ("micro_batch", "recompute")
         sizes = {name: one[name] for name in names}
         memory = ask("memory_per_rank", **sizes, **job)
-        assert memory["fullest_bytes"] == one["memory_bytes"] <= found["capacity_bytes"]
+        assert memory["needed_bytes"] == one["needed_bytes"] <= found["capacity_bytes"]
         traffic = ask("traffic_per_step", **sizes, **job)
-        assert traffic["computation_seconds"] == pytest.approx(one["computation_seconds"])
-        assert traffic["across_bytes"] == pytest.approx(one["across_bytes"])
-        assert one["step_seconds"] == pytest.approx(
-            one["computation_seconds"] + one["idle_seconds"] + one["exposed_seconds"]
-        )
+        assert traffic["parts_seconds"] == pytest.approx(one["parts_seconds"])
+        assert one["step_seconds"] == pytest.approx(sum(one["parts_seconds"].values()))
         assert one["reasons"]
         assert all(reason["code"] and "{" not in reason["words"] for reason in one["reasons"])
 
 
 def test_a_layout_that_the_model_refuses_is_told_beside_the_better_ones(ask):
-    found = ask("better_layouts", nodes=2, tp=16)
+    found = ask("better_layouts", nodes=3, tp=24)
     assert found["given"] is None
-    assert found["given_is_refused"].startswith("kv_heads 8 is not a multiple of tp 16")
+    assert found["given_is_refused"].startswith("sequence 8192 is not a multiple of")
     assert found["best"]
 
 
 def test_without_memory_those_that_lack_least_are_told(ask):
     found = ask("better_layouts", nodes=1, capacity=1.0)
     assert not any(one["fits"] for one in found["best"])
-    memory = [one["memory_bytes"] for one in found["best"]]
+    memory = [one["needed_bytes"] for one in found["best"]]
     assert memory == sorted(memory)
 
 
@@ -491,8 +488,8 @@ REFUSED = {
     ),
     "heads that do not divide": (
         "memory_per_rank",
-        {"tp": 16},
-        "kv_heads 8 is not a multiple of tp 16; try tp 8",
+        {"tp": 16, "changes": '{"heads": 8}'},
+        "heads 8 is not a multiple of tp 16; try tp 8",
     ),
     "layers that do not divide": (
         "memory_per_rank",
@@ -551,13 +548,14 @@ def test_numbers_that_the_client_would_not_send_are_refused_in_words(client, ask
     assert ask("pipeline_schedule", p=1, m=1)["makespan"] == 3
 
 
-@pytest.mark.parametrize("changes", [{"tp": 16}, {"global_batch": 3}, {"vpp": 3}, {"zero": 9}])
+@pytest.mark.parametrize("changes", [{"tp": 32}, {"global_batch": 3}, {"vpp": 3}, {"zero": 9}])
 def test_the_sentence_is_that_of_the_page(client, changes):
-    layout = Job(nodes=2, tp=changes.get("tp", 8), pp=1).layout()
-    columns = {name: str(size) for name, size in changes.items() if name not in ("zero", "tp")}
-    zero = {"zero": str(changes["zero"])} if "zero" in changes else {}
+    job = {"nodes": 4, "tp": changes.get("tp", 8)}
+    layout = Job(**job, pp=1).layout()
+    given = {name: str(size) for name, size in changes.items() if name != "tp"}
     with pytest.raises(LayoutError) as page:
-        trained_of(layout, State(**columns, **zero)).stages()
+        trained_of(layout, State(**given, heads="48", hidden="6144")).stages()
+    model = json.dumps({"heads": 48, "hidden": 6144})
     with pytest.raises(RefusedError) as refusal:
-        client("memory_per_rank", **{"tp": 8, **changes})
+        client("memory_per_rank", changes=model, **{**job, **changes})
     assert str(refusal.value).startswith(page.value.what)

@@ -22,16 +22,15 @@ from browser import (
 
 from descriptions import CONTROLS, MEMORY, OPERATION_TEXTS, PAGE, TRAFFIC
 from training.memory.per_stage import largest, memory_per_stage
-from training.search import evaluate, search
+from training.search import search
 from training.traffic.matrix import matrix
-from training.traffic.per_step import exposed_by_kind
 from views.base.resolve import resolve
 from views.base.state import State
 from views.base.trained import GIB, trained_of
 from views.base.units import bytes_text, seconds_text
-from views.compare.costs import ROWS
+from views.compare.costs import ROWS, cost_of
+from views.estimate.words import about
 from views.memory.bars import gib
-from views.search.view import job_of
 from views.traffic.view import rows_of
 
 pytestmark = pytest.mark.browser
@@ -133,14 +132,12 @@ def test_bytes_of_every_kind_and_pair_are_those_of_the_maths(shared_page):
     rows = rows_of(layout, asked, [one.parameters for one in asked.stages()])
     expect(page.locator(".traffic-job")).to_contain_text(asked.cluster.name)
     kinds = cells(page, ".traffic > .traffic-table")
-    exposed = exposed_by_kind(rows)
-    assert [*kinds][:-1] == [*exposed]
-    for kind, seconds in exposed.items():
+    assert {*kinds} - {TRAFFIC["sum"]["en"]} == {row.kind for row in rows}
+    for kind in {row.kind for row in rows}:
         own = [row for row in rows if row.kind == kind]
-        sent, total, across, time, waits = kinds[kind][1:]
+        sent, total, across, time = kinds[kind][1:]
         assert total == bytes_text(sum(row.total for row in own))
         assert time == seconds_text(sum(row.seconds for row in own))
-        assert waits == seconds_text(seconds)
         leaves = sum(row.across for row in own)
         assert across.startswith(bytes_text(leaves) if leaves else TRAFFIC["all_inside"]["en"])
         assert sent == bytes_text(max(map(sum, zip(*(row.by_stage for row in own)))))
@@ -174,13 +171,12 @@ def test_a_better_layout_is_opened_in_one_click_and_compared_with_the_one_before
     page = shared_page
     start = replace(SMALL, view="search", cluster="dgx-a100", rank="3")
     follow(page, start)
-    best = search(job_of(resolve(start), question(start))).best
+    best = search(question(start).job(resolve(start))).best
+    split, trained = best[0].request.split, best[0].request.training
     names = page.locator(".search-name")
-    expect(names.first).to_have_text(" ".join(
-        f"{name}{best[0].sizes[name]}" for name in ("tp", "cp", "pp", "dp")
-    ))  # fmt: skip
+    expect(names.first).to_contain_text(f"tp{split.tp} cp{split.cp} pp{split.pp}")
     steps = page.locator('.search-table td[data-label^="Step"]').all_inner_texts()
-    assert [text.strip() for text in steps[:3]] == [seconds_text(one.seconds) for one in best[:3]]
+    assert [text.strip() for text in steps[:3]] == [about(one) for one in best[:3]]
     show(page, "compare")
     page.get_by_role("button", name=PAGE["keep"]["en"]).click()
     expect(page.locator("#picture")).to_contain_text(PAGE["compare_same"]["en"])
@@ -190,9 +186,15 @@ def test_a_better_layout_is_opened_in_one_click_and_compared_with_the_one_before
     names.first.locator("a").click()
     expect(page.locator("tr.current th")).to_contain_text("1")
     expect(page.locator("tr.current th")).to_contain_text(TRAFFIC["on_screen"]["en"])
-    one = best[0].sizes
     start = replace(start, kept=kept)
-    opened = start.changed({name: one[name] for name in ("tp", "cp", "pp")})
+    opened = start.changed(
+        {
+            **{name: getattr(split, name) for name in ("tp", "cp", "pp")},
+            "recompute": trained.recompute,
+            "micro_batch": "" if trained.micro_batch == 1 else str(trained.micro_batch),
+            "vpp": "" if split.vpp == 1 else str(split.vpp),
+        }
+    )
     # The same view with the same inputs, and a step of its own for the back button.
     expect_address(page, opened)
     expect(box(page, "cluster")).to_have_value("dgx-a100")
@@ -204,8 +206,7 @@ def test_a_better_layout_is_opened_in_one_click_and_compared_with_the_one_before
     show(page, "compare")
     sides = []
     for state in (start, opened):
-        now = question(state)
-        sides.append(evaluate(job_of(resolve(state), now), now.split))
+        sides.append(cost_of(resolve(state), question(state)))
     expect(page.locator(".costs tbody tr")).to_have_count(len(ROWS))
     assert {name: said[:2] for name, said in cells(page, ".costs").items()} == {
         PAGE[name]["en"]: [say(side) for side in sides] for name, say in ROWS.items()

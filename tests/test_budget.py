@@ -18,14 +18,14 @@ from descriptions import REFUSALS, WORK
 from groups import LayoutError, budget
 from groups.budget import LIMIT, spend, within
 from render.files.groups import MOST_PIXELS, PAINTED, to_bytes
-from training import search as rooms
-from training.clusters import CLUSTERS
 from training.memory.per_stage import Training
 from training.models import MODELS
 from training.pipeline import plan_of, simulate
 from training.pipeline.schedules import ScheduleSpec as Schedule
 from training.pipeline.simulate import ABREAST, Durations, _run, _run_abreast, needed_by
-from training.search import search
+from training.search import SearchJob
+from training.search import quickest as rooms
+from training.search.space import step_for, valid_splits
 from views.base.link import to_sent
 from views.base.messages import sentence
 from views.base.state import State
@@ -146,30 +146,31 @@ def test_ranks_side_by_side_and_one_after_the_other_run_alike(name, send):
 # -- searches ------------------------------------------------------------------------------------
 
 
-def absurd(**changes) -> rooms.SearchJob:
+def absurd(**changes) -> SearchJob:
     """Everything in it has more divisors than any other number of its length."""
     model = replace(
         MODELS["deepseek-v3"].model,
         **{"layers": 5_040, "heads": 5_040, "kv_heads": 5_040, "experts": 5_040},
     )
-    machine = CLUSTERS["dgx-h100"]
-    job = rooms.SearchJob(model, Training(), 720_720, 720_720, 8, machine, machine.memory)
-    return replace(job, **changes)
+    return replace(SearchJob(model, Training(), 720_720, 720_720, 8, "dgx-h100"), **changes)
 
 
 def test_a_search_without_end_answers_the_best_of_what_it_tried_and_says_so():
     rooms.search.cache_clear()
     with within(budget.LIMIT) as spent:
-        found = search(absurd())
+        found = rooms.search(absurd())
     assert found.best
     assert not found.complete
     assert found.tried <= rooms.MOST_TRIED
-    assert spent.spent <= rooms.PATIENCE
+    assert spent.spent <= budget.LIMIT
 
 
 def test_of_too_many_sizes_some_are_tried_that_lie_spread_over_all():
-    every = {(one.tp, one.cp, one.pp) for one in rooms.valid_splits(absurd(world=5_040))}
-    some = {(one.tp, one.cp, one.pp) for one in rooms.valid_splits(absurd(world=5_040), 4_000)}
+    asked = absurd(world=5_040)
+    step = step_for(asked, 9_600)
+    assert step > 1
+    every = {(one.tp, one.cp, one.pp) for one in valid_splits(asked)}
+    some = {(one.tp, one.cp, one.pp) for one in valid_splits(asked, step)}
     assert some < every
     for axis in range(3):
         assert len({one[axis] for one in some}) > len({one[axis] for one in every}) / 3

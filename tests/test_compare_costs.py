@@ -9,14 +9,12 @@ from dataclasses import replace
 import pytest
 
 from descriptions import LANGUAGES, PAGE
-from training.search import Candidate, evaluate
 from views.base.link import to_query
 from views.base.resolve import resolve
 from views.base.state import State
 from views.base.trained import trained_of
-from views.compare.costs import MEASURES, ROWS
+from views.compare.costs import MEASURES, ROWS, LayoutCost, cost_of
 from views.page import answer
-from views.search.view import job_of
 
 EIGHT = State(nodes=16, tp=4, pp=8, layers="80")
 FOUR = State(nodes=16, tp=8, pp=4, layers="80")
@@ -37,11 +35,10 @@ def costs(picture: str) -> list[list[str]]:
     ]
 
 
-def alone(controls: State) -> tuple[Candidate, int]:
+def alone(state: State) -> tuple[LayoutCost, int]:
     """A layout worked out by itself, and the samples of its step."""
-    question = trained_of(resolve(controls), controls)
-    job = job_of(resolve(controls), question)
-    return evaluate(job, question.split), job.global_batch
+    trained = trained_of(resolve(state), state)
+    return cost_of(resolve(state), trained), trained.batch.global_batch
 
 
 def test_both_are_worked_out_for_the_batch_of_the_one_on_screen():
@@ -49,7 +46,7 @@ def test_both_are_worked_out_for_the_batch_of_the_one_on_screen():
     own, other_batch = alone(EIGHT)
     assert batch != other_batch  # alone, each would take samples by its stages
     kept, _ = alone(replace(EIGHT, global_batch=str(batch)))
-    assert kept.seconds < own.seconds
+    assert kept.estimate.seconds < own.estimate.seconds
     wanted = [[say(kept), say(now)] for say in ROWS.values()]
     rows = costs(compared(FOUR, EIGHT))
     assert [row[1:3] for row in rows] == wanted

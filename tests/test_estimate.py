@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from benchmarks.estimate import GOALS, parts_of
 from groups import LayoutError
 from training.clusters import CLUSTERS
-from training.estimate import PRECISIONS, Estimate, estimate, nearest, runs, sources
+from training.estimate import Estimate, estimate, nearest, runs, sources
 from training.estimate.constants import FAMILIES, fitted
 from training.estimate.errors import answered, error_table, spearman
 from training.estimate.seconds import PARTS
 from training.estimate.work import Products, collective, exchange
+from training.memory.activations import PRODUCTS
 from training.model import Model
 from training.models import MODELS
 
@@ -256,7 +257,7 @@ def test_a_refusal_names_the_control(control):
 
 
 def test_all_number_formats_are_answered_somewhere():
-    assert all(asked(cluster="gb300-nvl72", gpus_per_node=4, precision=name) for name in PRECISIONS)
+    assert all(asked(cluster="gb300-nvl72", gpus_per_node=4, precision=name) for name in PRODUCTS)
 
 
 def test_spearman_is_of_ranks_and_ties_share_theirs():

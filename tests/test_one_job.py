@@ -20,7 +20,6 @@ from views.column import column_html, preset_states
 from views.launch.view import stated, training_stated
 from views.pipeline.api import pipeline_schedule
 from views.pipeline.inputs import schedule_of
-from views.search.view import job_of
 
 STATES = preset_states()
 
@@ -35,7 +34,7 @@ def micro_batches_of(now) -> dict[str, int]:
     layout = resolve(now)
     memory = trained_of(layout, now)
     question = trained_of(layout, now)
-    job = job_of(layout, question)
+    job = question.job(layout)
     found = {
         "memory": memory.training.micro_batches,
         "traffic": question.training.micro_batches,

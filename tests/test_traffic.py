@@ -348,33 +348,32 @@ def test_a_matrix_has_no_more_rows_than_can_be_seen_and_holds_whole_nodes(world)
 # -- time ----------------------------------------------------------------------------------------
 
 
-def test_rows_come_by_exposed_time_then_by_time():
+def test_rows_come_by_time():
     rows, _ = rows_of({"tp": 4, "pp": 2, "ep": 2, "etp": 1}, 64, 8, micro_batches=4)
-    keys = [(row.exposed, row.seconds) for row in rows]
-    assert keys == sorted(keys, reverse=True)
+    seconds = [row.seconds for row in rows]
+    assert seconds == sorted(seconds, reverse=True)
     assert {row.kind for row in rows} == {"tp", "pp", "ep", "dp-cp", "edp", "embd"}
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_exposed_time_is_part_of_the_time_and_bytes_inside_of_all(name):
+def test_bytes_outside_are_part_of_all(name):
     model = MODELS[name].model
     every = groupings(16, tp=2, pp=2, etp=1)
     split = Split(tp=2, pp=2, dp=4, etp=1, spread="nearly")
     for row in traffic(model, split, Training(micro_batches=8), every, H100, 8):
-        assert 0 <= row.exposed <= row.seconds
         assert 0 <= row.across <= row.total
         assert row.sent == max(row.by_stage)
 
 
-def test_rings_of_keys_and_values_hide_behind_attention_and_gathers_do_not():
-    model, every = MODELS["llama3-8b"].model, groupings(8, cp=4)
-    split = Split(cp=4, dp=2)
+def test_eight_bit_weights_are_gathered_in_eight_bits_and_activations_sent_in_sixteen():
+    def buffers(precision: str) -> dict[str, float]:
+        training = Training(precision=precision, micro_batches=2)
+        rows = demands(one_layer(1024, 1024, layers=4), Split(pp=2, dp=2), training)
+        return {row.what: row.buffer for row in rows if row.what in ("parameters", "activations")}
 
-    def exposed(algorithm: str) -> float:
-        rows = traffic(model, split, Training(), every, H100, 8, algorithm)
-        return sum(row.exposed for row in rows if row.kind == "cp")
-
-    assert exposed("p2p") == 0 < exposed("a2a") < exposed("all_gather")
+    wide, narrow = buffers("bf16-fp32"), buffers("fp8-fp32")
+    assert narrow["parameters"] == wide["parameters"] / 2
+    assert narrow["activations"] == wide["activations"]
 
 
 def test_a_group_that_a_framework_does_not_make_is_left_out():

@@ -21,17 +21,15 @@ from training.clusters import CLUSTERS
 from training.memory.per_stage import Training
 from training.models import MODELS
 from training.pipeline.in_flight import SCHEDULES
-from training.reasons import alone, compared
-from training.search import evaluate, search
+from training.search import alone, compared, search
 from training.split import Split
 from training.traffic.demands import CP_ALGORITHMS, demands
-from training.traffic.per_step import Computation
 from views.base.context import Context
 from views.base.link import from_query
 from views.base.resolve import from_preset, resolve
 from views.base.state import State
 from views.base.trained import trained_of
-from views.search.view import job_of, search_html
+from views.search.view import search_html
 from views.traffic.view import traffic_html
 
 SMALL = State(tp=2, pp=2, layers="32", global_batch="64")
@@ -88,7 +86,6 @@ def test_everything_that_is_sent_has_a_purpose_in_words():
             besides |= {row.beside for row in rows}
     assert whats == set(PURPOSES)
     assert besides == set(BESIDE)
-    assert all(Computation(3.0, 1.0, 2).beside(one) >= 0 for one in BESIDE)
 
 
 def test_choices_fields_and_notes_have_words():
@@ -97,32 +94,32 @@ def test_choices_fields_and_notes_have_words():
     assert {"ep-without-experts", "experts-need-sequence-parallel"} <= set(REFUSALS)
 
 
+def found_of(state: State):  # type: ignore[no-untyped-def]
+    """What the search finds for a state, and the layout on screen."""
+    layout, trained = resolve(state), trained_of(resolve(state), state)
+    return search(trained.job(layout)), trained.estimate(layout)
+
+
 def test_every_reason_has_words():
     told = set()
-    for state in (SMALL, EXPERTS):
-        question = trained_of(resolve(state), state)
-        job = job_of(resolve(state), question)
-        best = search(job).best
-        for one, other, capacity in product(best, best, (1e9, 30e9, job.capacity, best[0].memory)):
-            told |= {each.code for each in compared(one, other, capacity)}
-            told |= {each.code for each in alone(one, capacity)}
+    for state in (SMALL, EXPERTS, replace(SMALL, capacity="30"), replace(SMALL, capacity="2")):
+        found, current = found_of(state)
+        several = (*found.best, current)
+        told |= {each.code for one in several for each in alone(one)}
+        for one, other in product(several, several):
+            told |= {each.code for each in compared(one, other)}
     assert told <= set(REASONS)
-    assert {"fits", "lacks", "tight", "idle-less", "waits-more", "alike", "nothing"} <= told
+    assert {"fits", "lacks", "idle-less", "waits-more", "computes-more", "alike"} <= told
 
 
 # -- what is shown -------------------------------------------------------------------------------
 
 
-def test_kinds_are_ranked_by_exposed_time():
-    page = html("traffic", EXPERTS)
-    table = page[page.index("<tbody>") : page.index("</tbody>")]
-    assert found_in(table, r'<span class="chip[^>]*>([^<]+)<') == [
-        "ep",
-        "tp",
-        "pp",
-        "edp",
-        "dp-cp",
-    ]
+def test_kinds_are_ranked_by_time_at_link_speed():
+    table = html("traffic", EXPERTS)
+    table = table[table.index("<tbody>") : table.index("</tbody>")]
+    kinds = found_in(table, r'<span class="chip[^>]*>([^<]+)<')
+    assert sorted(kinds) == ["dp-cp", "edp", "ep", "pp", "tp"]
 
 
 def test_the_scripts_data_are_the_bytes_of_the_picture():
@@ -147,11 +144,13 @@ def test_one_gpu_sends_nothing():
 
 
 def test_the_layout_on_screen_stands_once_in_its_place():
+    found, current = found_of(SMALL)
     page = html("search")
-    assert page.count("<tr class=current>") == page.count("your layout") == 1
-    steps = found_in(page, r"Step at least\">([\d.]+) (?:m?s)<")
+    assert page.count("<tr class=current>") == page.count(">your layout<") == 1
+    place = found_in(page, r'<tr class=current><th scope="row">([^<]+)<')
+    assert place == [str(found.place(current.seconds))]
+    steps = found_in(page, r'Step about">([\d.]+ m?s) ')
     assert len(steps) == 11
-    assert steps == sorted(steps, key=float)
 
 
 def test_a_layout_that_is_among_the_best_keeps_its_number():
@@ -164,26 +163,30 @@ def test_a_layout_that_is_among_the_best_keeps_its_number():
 
 @every("state", [SMALL, EXPERTS], ids=["dense", "experts"])
 def test_every_layout_is_one_click_away_and_then_has_the_same_cost(state):
-    question = trained_of(resolve(state), state)
-    job = job_of(resolve(state), question)
-    shown = evaluate(job, question.split).sizes
-    others = [one for one in search(job).best if one.sizes != shown]
+    found, current = found_of(state)
+    others = [one for one in found.best if one.request != current.request]
     links = found_in(html("search", state), r'data-query="([^"]*)"')
     assert len(links) == len(others) >= 9
     for link, one in zip(links, others):
         opened = from_query(link)
-        problem = trained_of(resolve(opened), opened)
-        assert replace(problem.split, etp=one.split.etp) == one.split
-        assert problem.training == one.training
+        layout = resolve(opened)
+        assert trained_of(layout, opened).estimate(layout).request == one.request
 
 
-def test_where_nothing_fits_it_says_so_and_offers_what_does():
-    state = State(nodes=16, tp=8, pp=4, model="llama3-70b", capacity="16", recompute="selective")
-    assert "None fits into 16.0 GiB" in html("search", state)
-    state = replace(state, nodes=4, capacity="40")
-    (cure,) = found_in(html("search", state), r'data-set="([^"]*)"')
-    assert json.loads(cure) == {"recompute": "full"}
-    assert "None fits" not in html("search", state.changed(json.loads(cure)))
+def test_where_nothing_fits_it_says_so():
+    state = State(nodes=16, tp=8, pp=4, model="llama3-70b", capacity="8")
+    assert "None fits into 8.0 GiB" in html("search", state)
+    assert "None fits" not in html("search", replace(state, capacity="80"))
+
+
+def test_every_option_of_the_layout_on_screen_is_carried_to_every_other():
+    carried = {"zero": "2", "flash": "off", "products": "fp8", "precision": "bf16-bf16"}
+    found, current = found_of(replace(SMALL, **carried))
+    told = {
+        (one.zero, one.flash, one.products, one.precision, one.sequence_parallel)
+        for one in (each.request.training for each in (*found.best, current))
+    }
+    assert told == {(2, False, "fp8", "bf16-bf16", True)}
 
 
 @every("framework", CONVENTIONS)

@@ -217,6 +217,7 @@ VIEWS: dict[str, Text] = {
     "pipeline": Text("Pipeline", "流水线"),
     "memory": Text("Memory", "显存"),
     "traffic": Text("Traffic", "通信量"),
+    "estimate": Text("Step time", "一步用时"),
     "search": Text("Better layouts", "更好的布局"),
     "compare": Text("Compare", "比较"),
     "launch": Text("Launch", "启动命令"),

@@ -53,6 +53,18 @@ MEMORY_CONTROLS: dict[str, Control] = {
         "What the backward pass computes again instead of keeping it.",
         "反向传播时重新计算、而不保留的部分。",
     ),
+    "flash": _size(
+        "FlashAttention",
+        "FlashAttention",
+        "One kernel for attention, which keeps no scores; off, scores take memory and time.",
+        "注意力用一个核函数完成，不保留分数；关闭时分数占显存也耗时。",
+    ),
+    "products": _size(
+        "Matrix products",
+        "矩阵乘法格式",
+        "Number format of the layers' matrix products; all else stays in 16 bits.",
+        "各层矩阵乘法的数值格式；其余仍为 16 位。",
+    ),
     "sequence_parallel": _size(
         "Sequence parallelism",
         "序列并行",
@@ -153,8 +165,15 @@ MEMORY: dict[str, Text] = {
     ),
     "shape": Text("Shape of the model", "模型结构"),
     "verdict_fits": Text(
-        "It fits: the fullest stage, PP {stage}, needs {total} of {capacity} ({share} %).",
-        "放得下：最满的阶段 PP {stage} 需要 {total}，共有 {capacity}（{share} %）。",
+        "It fits: the fullest stage, PP {stage}, holds {total} of tensors and needs about {needed} "
+        "with what comes beside, of {capacity} ({share} %).",
+        "放得下：最满的阶段 PP {stage} 存放 {total} 张量，连同其他约需 {needed}，共有 "
+        "{capacity}（{share} %）。",
+    ),
+    "verdict_tight": Text(
+        "It will hardly fit: PP {stage} holds {total} of tensors, and with what comes beside needs "
+        "about {needed}, more than the {capacity} of a GPU.",
+        "多半放不下：PP {stage} 存放 {total} 张量，连同其他约需 {needed}，超过 GPU 的 {capacity}。",
     ),
     "verdict_unstated": Text(
         "The published layout does not state {names}: what is taken for them here may differ from "
@@ -175,11 +194,12 @@ MEMORY: dict[str, Text] = {
     "way_total": Text("{change} ({total})", "{change}（{total}）"),
     "change": Text("{name}: {value}", "{name}：{value}"),
     "left_out": Text(
-        "Not counted: the CUDA context, communication buffers, fragments and workspaces, together "
-        "a few GiB. Attention counts as FlashAttention unless recomputation is off; routing "
-        "counts as even.",
-        "未计入：CUDA 上下文、通信缓冲区、碎片和工作区，共数 GiB。"
-        "除非关闭重计算，注意力按 FlashAttention 计；路由按均匀计。",
+        "Beside tensors: NCCL's buffers, the CUDA context and pieces too small to use, 3 % and 1 "
+        "GiB; "
+        "5 GiB where kernels fuse less. Routing counts as even.",
+        "张量之外：NCCL 缓冲区、CUDA 上下文和无法利用的碎片，按 3% 加 1 GiB 计；"
+        "融合较少的核函数按 5 GiB。"
+        "路由按均匀计。",
     ),
     "parameters_line": Text("{name}: {total} B parameters", "{name}：{total} B（十亿）个参数"),
     "active": Text(", {active} B of them for each token", "，其中每个 token 用到 {active} B"),
@@ -236,10 +256,17 @@ MEMORY: dict[str, Text] = {
     "zero_2": Text("2: and gradients", "2：加梯度"),
     "zero_3": Text("3: and weights", "3：加权重"),
     "recompute_none": Text("Nothing", "无"),
-    "recompute_selective": Text(
-        "Attention core (or FlashAttention)", "注意力核心（或 FlashAttention）"
+    "recompute_selective": Text("Attention core", "注意力核心"),
+    "recompute_partial": Text(
+        "Core, norms, activation function, MLA's projections up",
+        "核心、归一化、激活函数、MLA 上投影",
     ),
     "recompute_full": Text("Whole layers", "整层"),
+    "products_bf16": Text("BF16", "BF16"),
+    "products_fp16": Text("FP16", "FP16"),
+    "products_fp8": Text("FP8", "FP8"),
+    "products_mxfp8": Text("MXFP8", "MXFP8"),
+    "products_nvfp4": Text("NVFP4", "NVFP4"),
     "by_layers": Text("Equal if they divide", "能整除则相等"),
     "spread_equal": Text("Equal", "相等"),
     "spread_nearly": Text("Nearly equal", "近似相等"),
@@ -253,7 +280,12 @@ MEMORY: dict[str, Text] = {
     "precision_bf16-fp32-bf16": Text(
         "BF16, FP32 gradients, BF16 moments", "BF16，FP32 梯度，BF16 动量"
     ),
+    "precision_fp8-fp32": Text("FP8 weights, FP32 gradients", "FP8 权重，FP32 梯度"),
+    "precision_fp8-fp32-bf16": Text(
+        "FP8 weights, FP32 gradients, BF16 moments", "FP8 权重，FP32 梯度，BF16 动量"
+    ),
     "part_weights": Text("Weights", "权重"),
+    "part_copies": Text("8-bit copies of weights", "权重的 8 位副本"),
     "part_gradients": Text("Gradients", "梯度"),
     "part_optimizer": Text("Optimizer state", "优化器状态"),
     "part_gathered": Text("Gathered layer", "收集的一层"),

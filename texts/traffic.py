@@ -76,17 +76,15 @@ BESIDE: dict[str, Text] = {
 TRAFFIC: dict[str, Text] = {
     "title": Text("What each group sends in one step", "每种组在一步中的通信量"),
     "body": Text(
-        "Bytes follow from the model and the sizes; times are lower bounds: bytes over the speed "
-        "of the links, with no latency. Exposed is what no computation hides. Kinds with the most "
-        "exposed time come first.",
-        "字节数由模型和各组大小算出；时间是下界，即字节数除以链路速度，不计延迟。"
-        "“未被掩盖”指没有计算与之重叠的部分。未被掩盖时间最长的种类排在最前。",
+        "Bytes follow from the model and the sizes; times are bytes over the speed of the links, "
+        "with "
+        "no latency and nothing hidden. How long a step waits for each kind is in Step time.",
+        "字节数由模型和各组大小算出；时间为字节数除以链路速度，不计延迟，也不计重叠。"
+        "一步实际等待各类通信多久，见“一步用时”。",
     ),
     "job": Text(
-        "{model}, {tokens} tokens a sequence, {micro_batches} of {micro_batch} on each pipeline. "
-        "A rank computes {compute} a step at {reached} % of its GPU's peak.",
-        "{model}，每条序列 {tokens} 个 token，每条流水线 {micro_batches}，每个含 {micro_batch}。"
-        "按 GPU 峰值的 {reached}% 计，每个 rank 每步计算 {compute}。",
+        "{model}, {tokens} tokens a sequence, {micro_batches} of {micro_batch} on each pipeline.",
+        "{model}，每条序列 {tokens} 个 token，每条流水线 {micro_batches}，每个含 {micro_batch}。",
     ),
     "sample": Text("{count} sample", "{count} 个样本"),
     "samples": Text("{count} samples", "{count} 个样本"),
@@ -100,8 +98,7 @@ TRAFFIC: dict[str, Text] = {
     "column_sent": Text("Sent by a rank", "每 rank 发送"),
     "column_total": Text("By all", "全部"),
     "column_across": Text("Out of NVLink domains", "离开 NVLink 域"),
-    "column_seconds": Text("Time at least", "时间下界"),
-    "column_exposed": Text("Exposed", "未被掩盖"),
+    "column_seconds": Text("At link speed", "按链路速度"),
     "column_purpose": Text("For", "用途"),
     "column_operation": Text("Operation", "操作"),
     "column_count": Text("Times", "次数"),
@@ -144,27 +141,27 @@ TRAFFIC: dict[str, Text] = {
     # -- search
     "search_title": Text("Better layouts", "更好的布局"),
     "search_body": Text(
-        "Every valid layout of these {world} with this model and batch, the cheapest step first. A "
-        "step costs computation, idle time and exposed transfers, lower bounds all; layouts that "
-        "do not fit into memory come last.",
-        "在这 {world} 上，此模型与 batch 的全部有效布局，一步最快的排在最前。"
-        "一步的代价是计算、空闲和未被掩盖的传输之和，都是下界；放不进显存的排在最后。",
+        "Every valid layout of these {world} with this model and batch, each with the micro-batch, "
+        "the virtual stages and the recomputation that suit it best; the quickest step first.",
+        "在这 {world} 上，此模型与 batch 的全部有效布局，各自配最合适的 micro-batch、"
+        "虚拟阶段和重计算；一步最快的排在最前。",
     ),
     "search_job": Text(
-        "{model}, {tokens} tokens a sequence, global batch {batch}, micro-batch {micro_batch}; "
-        "{cluster}, {capacity} a GPU.",
-        "{model}，每条序列 {tokens} 个 token，全局 batch {batch}，micro-batch {micro_batch}；"
-        "{cluster}，每个 GPU {capacity}。",
+        "{model}, {tokens} tokens a sequence, global batch {batch}; {cluster}, {capacity} a GPU.",
+        "{model}，每条序列 {tokens} 个 token，全局 batch {batch}；{cluster}，每个 GPU {capacity}。",
     ),
     "search_taken": Text(
         "No global batch is given: {batch} is taken, as for the layout on screen.",
         "未给出全局 batch：取 {batch}，与当前布局相同。",
     ),
     "search_tried": Text(
-        "{tried} valid layouts; weights and optimizer state alone are too large in {large}.",
-        "共 {tried} 个有效布局；其中 {large} 个仅权重和优化器状态就放不下。",
+        "{tried} valid layouts, timed in {ways} ways; {large} of them fit in none.",
+        "共 {tried} 个有效布局，按 {ways} 种方式计时；其中 {large} 个怎样都放不下。",
     ),
-    "search_all": Text("{tried} valid layouts.", "共 {tried} 个有效布局。"),
+    "search_all": Text(
+        "{tried} valid layouts, timed in {ways} ways.",
+        "共 {tried} 个有效布局，按 {ways} 种方式计时。",
+    ),
     "search_incomplete": Text(
         "Not all of the others were worked out, so a better one may be missing.",
         "其余布局没有全部算完，可能漏掉更好的。",
@@ -177,17 +174,21 @@ TRAFFIC: dict[str, Text] = {
         "No layout is valid: the batch, the heads or the layers do not divide.",
         "没有有效布局：batch、注意力头数或层数无法整除。",
     ),
-    "search_other_recompute": Text("Full recomputation", "完全重计算"),
     "column_place": Text("Place", "名次"),
     "column_layout": Text("Layout", "布局"),
-    "column_step": Text("Step at least", "一步的下界"),
-    "column_memory": Text("Fullest rank", "最满的 rank"),
+    "column_step": Text("Step about", "一步约需"),
+    "column_memory": Text("Fullest GPU needs", "最满的 GPU 所需"),
     "column_reasons": Text("Why", "原因"),
     "on_screen": Text("your layout", "当前布局"),
-    "behind": Text("lower", "靠后"),
+    "with_samples": Text("micro-batch {count}", "micro-batch {count}"),
+    "with_selective": Text("attention core recomputed", "重算注意力核心"),
+    "with_partial": Text("partial recomputation", "部分重计算"),
+    "with_full": Text("whole layers recomputed", "整层重计算"),
+    "with_account": Text("embedding and loss take a layer's place", "词嵌入与损失各占一层"),
     "part_compute": Text("computation", "计算"),
     "part_idle": Text("idle", "空闲"),
-    "part_exposed": Text("exposed", "未被掩盖"),
+    "part_exposed": Text("waiting", "等待通信"),
+    "part_rest": Text("optimizer, host", "优化器与主机"),
     "over_memory": Text("{memory}, too much", "{memory}，放不下"),
     "stage": Text("PP {stage}", "PP {stage}"),
 }
@@ -197,39 +198,45 @@ REASONS: dict[str, Text] = {
     "lacks": Text("needs {memory}", "需要 {memory}"),
     "tight": Text("leaves only {left} of memory", "显存只剩 {left}"),
     "computes-less": Text(
-        "{seconds} less on the fullest stage: layers are dealt more evenly",
-        "最满的阶段少算 {seconds}：层分得更均匀",
+        "{seconds} less computation (recomputed: {recompute})",
+        "少算 {seconds}（重计算：{recompute}）",
     ),
     "computes-more": Text(
-        "{seconds} more on the fullest stage: layers are dealt less evenly",
-        "最满的阶段多算 {seconds}：层分得不够均匀",
+        "{seconds} more computation (recomputed: {recompute})",
+        "多算 {seconds}（重计算：{recompute}）",
     ),
     "idle-less": Text(
-        "{seconds} less idle: pp {pp} with {m} micro-batches",
-        "空闲减少 {seconds}：pp {pp}，{m} 个 micro-batch",
+        "{seconds} less idle: pp {pp}, vpp {vpp}, {m} micro-batches",
+        "空闲少 {seconds}：pp {pp}，vpp {vpp}，{m} 个 micro-batch",
     ),
     "idle-more": Text(
-        "{seconds} more idle: pp {pp} with {m} micro-batches",
-        "空闲增加 {seconds}：pp {pp}，{m} 个 micro-batch",
+        "{seconds} more idle: pp {pp}, vpp {vpp}, {m} micro-batches",
+        "空闲多 {seconds}：pp {pp}，vpp {vpp}，{m} 个 micro-batch",
     ),
     "waits-less": Text("waits {seconds} less for {kind}", "{kind} 等待减少 {seconds}"),
     "waits-more": Text("waits {seconds} more for {kind}", "{kind} 等待增加 {seconds}"),
     "idle": Text(
-        "idle {seconds}: pp {pp} with {m} micro-batches",
-        "空闲 {seconds}：pp {pp}，{m} 个 micro-batch",
+        "idle {seconds}: pp {pp}, vpp {vpp}, {m} micro-batches",
+        "空闲 {seconds}：pp {pp}，vpp {vpp}，{m} 个 micro-batch",
     ),
-    "waits": Text("waits {seconds} for {kind}", "{kind} 等待 {seconds}"),
-    "alike": Text("costs the same within 1 %", "代价相差不到 1%"),
+    "updates": Text("the optimizer takes {seconds}", "优化器用 {seconds}"),
+    "updates-less": Text("{seconds} less for the optimizer", "优化器少用 {seconds}"),
+    "updates-more": Text("{seconds} more for the optimizer", "优化器多用 {seconds}"),
+    "launches": Text("kernels are launched for {seconds}", "启动核函数用 {seconds}"),
+    "launches-less": Text("{seconds} less to launch kernels", "启动核函数少用 {seconds}"),
+    "launches-more": Text("{seconds} more to launch kernels", "启动核函数多用 {seconds}"),
+    "waits": Text("waits {seconds} for {kind}", "等待 {kind} {seconds}"),
+    "alike": Text("as quick within 1 %", "用时相差不到 1%"),
     "nothing": Text("almost all computation", "几乎全是计算"),
 }
 
 LEFT_OUT: tuple[Text, ...] = (
-    Text("Latency, so many small messages look cheap.", "延迟，因此大量小消息显得便宜。"),
-    Text("Trees, and switches that reduce on the way.", "树形算法，以及交换机内的归约。"),
     Text(
-        "Groups that want the same link, or hide behind the same computation, at once.",
-        "多个组同时争用同一链路，或由同一段计算掩盖。",
+        "Latency, and what computation hides: Step time counts them.",
+        "延迟以及与计算的重叠：“一步用时”计入。",
     ),
+    Text("Trees, and switches that reduce on the way.", "树形算法，以及交换机内的归约。"),
+    Text("Groups that want the same link at once.", "多个组同时争用同一链路。"),
     Text(
         "Uneven routing, and limits on the nodes that one token goes to.",
         "路由不均，以及对一个 token 所到节点数的限制。",
@@ -242,26 +249,23 @@ LEFT_OUT: tuple[Text, ...] = (
 
 SEARCH_LEFT_OUT: tuple[Text, ...] = (
     Text(
-        "Latency, and kernels that slow down on small pieces: large tp and cp look better than "
-        "they are.",
-        "延迟，以及小块计算时变慢的核函数：因此大的 tp 和 cp 显得比实际更好。",
+        "Not tried: tp beyond an NVLink domain, micro-batches above {samples} samples, cp that "
+        "leaves "
+        "a rank fewer than {least} tokens (unless the layout on screen does), stages uneven by "
+        "more "
+        "than one layer, other schedules, ZeRO stages and number formats than on screen.",
+        "未尝试：超出 NVLink 域的 tp、多于 {samples} 个样本的 micro-batch、使每个 rank 少于 "
+        "{least} 个 token 的 cp"
+        "（当前布局如此时除外）、相差超过一层的阶段、与当前不同的调度、ZeRO 阶段和数值格式。",
     ),
     Text(
-        "Links that groups share, uneven routing, the optimizer's own time.",
-        "各组共用的链路、路由不均、优化器本身的时间。",
+        "A twentieth of each GPU's memory stays free: batches and routing are not alike every "
+        "step.",
+        "每个 GPU 留出二十分之一的显存：每步的数据与路由并不相同。",
     ),
     Text(
-        "Memory for fragments, buffers and the framework: leave a few GiB free.",
-        "碎片、缓冲区和框架占用的显存：请留出数 GiB。",
-    ),
-    Text(
-        "Not tried: tp beyond an NVLink domain, cp below {least} tokens a rank, other micro-batch "
-        "sizes and schedules.",
-        "未尝试：超出 NVLink 域的 tp、使每个 rank 少于 {least} 个 token 的 cp、"
-        "其他 micro-batch 大小和调度。",
-    ),
-    Text(
-        "So it sorts out what cannot be good; among the first few, only a run tells.",
-        "它能排除不可能好的布局；前几名之间，只有实测才能分出高下。",
+        "The estimate is off by more than neighbours differ: among the first few, only a run "
+        "tells.",
+        "估算误差大于相邻布局之差：前几名之间，只有实测才能分出高下。",
     ),
 )

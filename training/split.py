@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from itertools import accumulate, pairwise
 
@@ -122,6 +122,21 @@ def require_multiples(sizes: Mapping[str, int], axis: str, split: Split) -> None
             error = not_a_multiple(name, value, {axis: size}, maximum=MAX_SIZE)
             near = divisors_near(axis, size, math.gcd(*sizes.values()))
             raise error.replace(alternatives=[*near, *error.alternatives])
+
+
+def with_kv_copies(model: Model, tp: int) -> Model:
+    """The model as tp ranks hold it: of more ranks than KV heads each has a copy of one head.
+
+    >>> from training.models import MODELS
+    >>> with_kv_copies(MODELS["qwen3-235b-a22b"].model, tp=8).kv_heads
+    8
+
+    Source: Megatron-LM's --num-query-groups, which tp divides or is a multiple of.
+    """
+    more = not model.is_mla and model.kv_heads < tp
+    if more and tp % model.kv_heads == 0 and model.heads % tp == 0:
+        return replace(model, kv_heads=tp)
+    return model
 
 
 def padded_vocabulary(vocabulary: int, tp: int) -> int:

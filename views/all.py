@@ -12,6 +12,7 @@ from .base.state import State
 from .base.view import View
 from .collectives.row import VIEW as COLLECTIVES
 from .compare.row import VIEW as COMPARE
+from .estimate.row import VIEW as ESTIMATE
 from .groups.row import VIEW as GROUPS
 from .hang.row import VIEW as HANG
 from .hosts.row import VIEW as HOSTS
@@ -28,7 +29,7 @@ VIEWS: dict[str, View] = {
     view.name: view
     for view in (
         *(GROUPS, NODES, ORDERS, RANKS),
-        *(COLLECTIVES, PIPELINE, MEMORY, TRAFFIC),
+        *(COLLECTIVES, PIPELINE, MEMORY, TRAFFIC, ESTIMATE),
         *(SEARCH, COMPARE),
         *(LAUNCH, HANG, HOSTS),
     )

@@ -29,6 +29,7 @@ from groups.layout import Layout
 from groups.megatron.families import FAMILIES
 from groups.presets import PRESETS
 from training.clusters import CLUSTERS
+from training.memory.activations import PRODUCTS, RECOMPUTE
 from training.memory.per_stage import PRECISIONS
 from training.models import MODELS
 from training.pipeline import SCHEDULES
@@ -128,7 +129,9 @@ def _model(language: str) -> str:
         )
         + training("precision", PRECISIONS, "precision_")
         + training("zero", ("0", "1", "2", "3"), "zero_")
-        + training("recompute", ("none", "selective", "full"), "recompute_")
+        + training("recompute", RECOMPUTE, "recompute_")
+        + training("flash", ON_OFF)
+        + training("products", PRODUCTS, "products_")
         + training("sequence_parallel", ON_OFF)
         + choice("cluster", MEMORY["by_default"][language].format(name=cluster), clusters)
         + number("capacity")

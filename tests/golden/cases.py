@@ -104,6 +104,12 @@ CHANGED: dict[str, list[dict[str, str]]] = {
         {"cluster": "hgx-h800", "cp_algorithm": "a2a", "zero": "2"},
         {"cluster": "toaster"},
     ],
+    "estimate": [
+        {"cluster": "gb200-nvl72", "model": "llama3-8b", "products": "mxfp8"},
+        {"cluster": "dgx-a100", "flash": "off", "recompute": "full"},
+        {"cluster": "dgx-a100", "products": "fp8"},
+        {},
+    ],
     "search": [
         {"cluster": "dgx-a100", "model": "llama3-8b", "layers": "", "experts": ""},
         {},

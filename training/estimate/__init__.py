@@ -12,21 +12,22 @@ What is counted stands in `work`, how it becomes time in `seconds`, by which con
 
 from __future__ import annotations
 
-from .answer import Estimate, estimate
+from .answer import Estimate, estimate, estimate_of
 from .constants import SOFTWARE
 from .errors import error_table
 from .near import Near, nearest
-from .request import PRECISIONS
+from .request import Request
 from .runs import MeasuredRun, runs, sources
 
 __all__ = [
-    "PRECISIONS",
     "SOFTWARE",
     "Estimate",
     "MeasuredRun",
     "Near",
+    "Request",
     "error_table",
     "estimate",
+    "estimate_of",
     "nearest",
     "runs",
     "sources",

@@ -61,7 +61,7 @@ class Estimate:
 
     def nearest(self, most: int = 5) -> tuple[Near, ...]:
         """The public runs nearest to this one, the nearest first."""
-        return nearest(self.request, most)
+        return nearest(self.request, most, self.software)
 
 
 def estimate(
@@ -124,15 +124,16 @@ def estimate(
     )
     if software not in ("", *SOFTWARE):
         raise not_a_choice("software", software, SOFTWARE)
-    return _answer(asked, software or software_of(asked))
+    return estimate_of(asked, software or software_of(asked))
 
 
-def _answer(asked: Request, software: str) -> Estimate:
+def estimate_of(asked: Request, software: str) -> Estimate:
+    """The estimate of a request that is checked already, with one software's constants."""
     constants = constants_of(FAMILIES[asked.cluster], software)
     fit = fit_of(asked)
     parts = step_seconds(asked, work_of(asked), constants)
     plain = sum(parts.values())
-    more, share = stall_seconds(asked, constants, fit.needed / asked.machine.memory)
+    more, share = stall_seconds(asked, constants, fit.needed / asked.bytes_of_gpu)
     if share:
         parts["pp" if asked.split.pp > 1 else "dp"] += more * decided(share)
     found = lacks(asked)

@@ -18,7 +18,7 @@ from ..model import Model
 from ..parameters import active_parameters, total_parameters
 from .constants import FAMILIES
 from .request import Request
-from .runs import MeasuredRun, runs
+from .runs import MeasuredRun, is_nanotron, runs
 
 AXES = ("tp", "pp", "cp", "ep", "vpp")
 _EIGHT_BITS = {"fp8": 1.0, "mxfp8": 1.0, "nvfp4": 2.0}
@@ -79,10 +79,12 @@ def _map() -> tuple[tuple[MeasuredRun, ...], np.ndarray, tuple[str, ...]]:
     return timed, np.array(places), tuple(FAMILIES[run.asked["cluster"]] for run in timed)
 
 
-def nearest(asked: Request, most: int = 5) -> tuple[Near, ...]:
-    """The runs nearest to a request, the nearest first."""
+def nearest(asked: Request, most: int = 5, software: str = "nanotron") -> tuple[Near, ...]:
+    """The runs nearest to a request, the nearest first; of nanotron none for other software."""
     timed, _, _ = _map()
     distance = _distances(asked)
+    if software != "nanotron":
+        distance = distance + np.where([is_nanotron(run) for run in timed], np.inf, 0.0)
     order = np.argsort(distance, kind="stable")[:most]
     return tuple(Near(timed[at], round(float(distance[at]), 2)) for at in order)
 

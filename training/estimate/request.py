@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from groups.alternatives import not_a_multiple
@@ -10,12 +11,13 @@ from groups.mesh import MAX_RANKS, whole_number
 
 from ..clusters import CLUSTERS, Cluster
 from ..memory import Training
+from ..memory.activations import PRODUCTS, WIDE
 from ..model import MAX_SIZE, Model
-from ..split import Split
+from ..split import Split, with_kv_copies
 from ..traffic.demands import require
 
-PRECISIONS = ("bf16", "fp16", "fp8", "mxfp8", "nvfp4")
-"""Number formats of the layers' matrix products; all else stays in 16 bits."""
+DENSE, EXPERT = ("tp", "cp", "dp", "pp"), ("etp", "ep", "edp", "pp")
+"""Megatron's orders of axes, fastest first."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,10 @@ class Request:
 
     Attributes:
         split: sizes, with layers dealt out as evenly as they go.
+        dense, expert: orders of the two grids' axes, fastest first.
+        capacity: bytes of a GPU; 0: the cluster's.
+        is_told: whether ``training.precision`` says the format of gradients; else they may be in
+            16 bits where 32 do not fit.
         micro_batches: of one step, on each pipeline.
         domain: GPUs that NVLink joins, of a job of this size.
     """
@@ -35,8 +41,38 @@ class Request:
     split: Split
     training: Training
     global_batch: int
-    precision: str
-    flash: bool
+    dense: tuple[str, ...] = DENSE
+    expert: tuple[str, ...] = EXPERT
+    cp_algorithm: str = "p2p"
+    capacity: float = 0.0
+    is_told: bool = False
+
+    @property
+    def precision(self) -> str:
+        """Number format of the layers' products."""
+        return self.training.products
+
+    @property
+    def flash(self) -> bool:
+        return self.training.flash
+
+    @property
+    def bytes_of_gpu(self) -> float:
+        return self.capacity or self.machine.memory
+
+    def stride(self, *axes: str) -> int:
+        """Ranks from one member of a group along these axes to the next.
+
+        >>> from training.models import MODELS
+        >>> split, model = Split(tp=8, cp=2, pp=4, dp=2), MODELS["llama3-70b"].model
+        >>> one = Request(model, "dgx-h100", 128, 8, split, Training(), 8)
+        >>> one.stride("cp", "dp"), one.stride("dp"), one.stride("pp")
+        (8, 16, 32)
+        """
+        order = self.expert if axes[0] in ("ep", "etp", "edp") else self.dense
+        places = [order.index(axis) for axis in axes if axis in order]
+        before = order[: min(places, default=0)]
+        return math.prod(getattr(self.split, axis) for axis in before)
 
     @property
     def machine(self) -> Cluster:
@@ -78,7 +114,7 @@ def request_of(
     sequence_parallel: bool,
 ) -> Request:
     """The request, or a refusal that names what does not go together."""
-    texts = {"cluster": (cluster, tuple(CLUSTERS)), "precision": (precision, PRECISIONS)}
+    texts = {"cluster": (cluster, tuple(CLUSTERS)), "precision": (precision, PRODUCTS)}
     for name, (text, choices) in texts.items():
         if not isinstance(text, str) or text not in choices:
             raise not_a_choice(name, text, choices)
@@ -88,10 +124,8 @@ def request_of(
     whole_number(global_batch, "global_batch", maximum=MAX_SIZE)
     if whole_number(sequence, "sequence", maximum=MAX_SIZE) != model.sequence:
         model = replace(model, sequence=sequence)
-    if model.kv_heads < tp and tp % model.kv_heads == 0 and not model.is_mla:
-        # Each rank then has a copy of one KV head, as if there were as many as ranks.
-        model = replace(model, kv_heads=tp) if model.heads % tp == 0 else model
-    _require_precision(cluster, precision)
+    model = with_kv_copies(model, tp)
+    require_numbers(cluster, precision)
     dp, left = divmod(gpus, tp * pp * cp)
     if left:
         by = {"tp": tp, "pp": pp, "cp": cp}
@@ -110,10 +144,11 @@ def request_of(
         sequence_parallel=sequence_parallel,
         flash=flash,
         dropout=not flash,
+        products=precision,
     )
     require(model, split, training)
     flat = (model, cluster, gpus, gpus_per_node, split, training)
-    return Request(*flat, global_batch, precision, bool(flash))
+    return Request(*flat, global_batch)
 
 
 def _dealt(
@@ -142,12 +177,11 @@ def _dealt(
     )
 
 
-def _require_precision(cluster: str, precision: str) -> None:
+def require_numbers(cluster: str, precision: str) -> None:
+    """Refuse a number format that a cluster's GPUs do not multiply."""
     machine = CLUSTERS[cluster]
-    missing = (precision in ("fp8", "mxfp8") and not machine.fp8) or (
-        precision == "nvfp4" and not machine.fp4
-    )
-    if missing:
+    peak = machine.fp4 if precision == "nvfp4" else machine.fp8
+    if precision not in WIDE and not peak:
         raise LayoutError(
             "no-such-numbers",
             f"{machine.name} has no {precision}",

@@ -19,9 +19,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import exp, log2
 
+import numpy as np
+
 from ..clusters import Cluster
+from ..pipeline.closed import closed_form
+from ..traffic.demands import OVERLAPPING
 from .request import Request
-from .work import LayerWork, Messages, Products, Work
+from .work import Ends, LayerWork, Messages, Number, Products, Replicas, Work
 
 PARTS = ("compute", "bubble", "tp", "cp", "ep", "pp", "dp", "optimizer", "host")
 """What a step's seconds are for, in the order in which they are shown."""
@@ -47,14 +51,15 @@ class Timed:
         return self.compute + self.tp + self.cp + self.ep
 
 
-def message_seconds(one: Messages, machine: Cluster, c: Constants) -> float:
+def message_seconds(one: Messages, machine: Cluster, c: Constants) -> Number:
     """Seconds of messages that follow one another."""
     if not one.count:
         return 0.0
     inside = one.inside / (machine.nvlink * c["nvlink_share"])
     outside = one.outside / (machine.nic * c["nic_share"])
     waits = one.hops_inside * c["hop_inside"] + one.hops_outside * c["hop_outside"]
-    return max(inside, outside) + 0.3 * min(inside, outside) + waits
+    longer = (inside + outside + abs(inside - outside)) / 2.0
+    return longer + 0.3 * (inside + outside - longer) + waits
 
 
 def _products(work: Products, peak: float, share: float, c: Constants) -> float:
@@ -65,40 +70,50 @@ def _products(work: Products, peak: float, share: float, c: Constants) -> float:
     return scaled / (peak * share)
 
 
-def layer_seconds(asked: Request, work: LayerWork, c: Constants) -> Timed:
+def layer_seconds(asked: Request, work: LayerWork, c: Constants, recompute: str) -> Timed:
+    """One layer, forward, backward and again as ``recompute`` says."""
     machine, training = asked.machine, asked.training
     peak, share = _peak(asked, c)
     forward = _products(work.products, peak, share, c)
     forward += _products(work.experts, peak, share * c["expert_share"], c)
     attention = _attention(asked, work, c)
-    passed = c["passes"] * work.kept / machine.hbm
+    each = c["passes"] / machine.hbm
     if training.zero >= 2:
-        passed *= c["eager_passes"]
+        each *= c["eager_passes"]
     if peak > machine.peak:
-        passed *= c["cast_passes"]
+        each *= c["cast_passes"]
     if work.experts.operations:
-        passed *= c["route_passes"]
+        each *= c["route_passes"]
+    passed = each * work.kept
     scores = c["score_passes"] * work.core / machine.hbm
     backward = 2.5 if asked.flash else 2.0
-    again, core_again = {"none": (0.0, 0.0), "selective": (0.0, 1.0), "full": (1.0, 1.0)}[
-        training.recompute
-    ]
-    if asked.flash and training.recompute == "selective":
-        core_again = 0.0
+    again = 1.0 if recompute == "full" else 0.0
+    core_again = 0.0 if recompute == "none" or (asked.flash and not again) else 1.0
     compute = (3.0 + again) * forward + (1.0 + again / 3.0) * passed
     compute += (1.0 + backward + core_again) * attention + (1.0 + core_again / 3.0) * scores
+    if recompute == "partial":
+        compute += _products(work.lifted, peak, share, c) + each * work.dropped / 3.0
     turns = 2.0 + again
     tp = turns * message_seconds(work.tp, machine, c) * c["tp_exposed"]
     cp = turns * message_seconds(work.cp, machine, c) * c["cp_exposed"]
     ep = turns * message_seconds(work.ep, machine, c) * c["ep_exposed"]
+    if training.schedule in OVERLAPPING:
+        ep = beyond(ep, compute)
     return Timed(compute, tp, cp, ep)
+
+
+def beyond(shown: Number, hidden: Number) -> Number:
+    """What of one thing goes on behind another that starts with it."""
+    return (shown**SHARP + hidden**SHARP) ** (1.0 / SHARP) - hidden
 
 
 def _attention(asked: Request, work: LayerWork, c: Constants) -> float:
     share = c["attention_share"] if asked.flash else c["unfused_share"]
     if asked.flash and asked.training.zero >= 2 and asked.machine.fp8:
         share *= c["older_attention"]
-    length = asked.model.sequence
+    length = float(asked.model.sequence)
+    if asked.cp_algorithm == "p2p":
+        length /= asked.split.cp  # of the pieces that go round the ring
     return work.attention / (asked.machine.peak * share) * (1.0 + c["length"] / length)
 
 
@@ -113,33 +128,73 @@ def _peak(asked: Request, c: Constants) -> tuple[float, float]:
     return machine.peak, base
 
 
-def head_seconds(asked: Request, work: Work, c: Constants) -> float:
+def head_seconds(asked: Request, ends: Ends, c: Constants) -> float:
     """The output layer and the loss of a micro-batch, forward and backward."""
     machine = asked.machine
     share = c["share"] * machine.reached
-    products = 3.0 * _products(work.head, machine.peak, share, c)
-    return products + c["logit_passes"] * work.logits / machine.hbm
+    products = 3.0 * _products(ends.head, machine.peak, share, c)
+    return products + c["logit_passes"] * ends.logits / machine.hbm
+
+
+def send_seconds(asked: Request, ends: Ends, c: Constants) -> float:
+    """The messages between stages that a micro-batch waits for on a rank, in one chunk."""
+    return message_seconds(ends.send, asked.machine, c) * c["pp_exposed"]
+
+
+def stage_seconds(
+    plain: np.ndarray,
+    routed: np.ndarray,
+    is_last: np.ndarray,
+    *,
+    dense: Number,
+    moe: Number,
+    head: Number,
+    send: Number,
+    launch: tuple[float, float],
+) -> np.ndarray:
+    """A micro-batch on pipeline ranks with so many layers; arrays are broadcast."""
+    gpu = plain * dense + routed * moe + is_last * head + send
+    host = plain * launch[0] + routed * launch[1]
+    return (gpu**SHARP + host**SHARP) ** (1.0 / SHARP)
+
+
+def idle_share(schedule: str, p: int, v: int) -> float:
+    """Idle time of a schedule over that of 1F1B, by their published formulas (pipeline.closed).
+
+    >>> idle_share("interleaved", 8, 4), idle_share("zb-h1", 8, 1)
+    (0.25, 0.3333333333333333)
+    """
+    if p == 1:
+        return 0.0
+    form, plain = closed_form(schedule, p, 2 * p, v), closed_form("1f1b", p, 2 * p, 1)
+    assert plain
+    return max(0.0, form.idle / plain.idle) if form else 1.0 / v
 
 
 def step_seconds(asked: Request, work: Work, c: Constants) -> dict[str, float]:
     """Seconds by PARTS; they sum to the step."""
-    split, machine, m = asked.split, asked.machine, asked.micro_batches
-    dense = layer_seconds(asked, work.dense, c)
-    moe = layer_seconds(asked, work.moe, c) if work.moe else Timed(0.0, 0.0, 0.0, 0.0)
-    head = head_seconds(asked, work, c)
-    last = len(work.layers) - 1
-    send = message_seconds(work.send, machine, c) * c["pp_exposed"] * split.vpp
+    split, m = asked.split, asked.micro_batches
+    recompute = asked.training.recompute
+    dense = layer_seconds(asked, work.dense, c, recompute)
+    moe = layer_seconds(asked, work.moe, c, recompute) if work.moe else Timed(0.0, 0.0, 0.0, 0.0)
+    head = head_seconds(asked, work.ends, c)
+    send = send_seconds(asked, work.ends, c) * split.vpp
     launch = launch_seconds(asked, c)
-    stages = []
-    for stage, (plain, routed) in enumerate(work.layers):
-        gpu = plain * dense.total + routed * moe.total + (head if stage == last else 0.0) + send
-        host = (plain + routed) * launch
-        stages.append((gpu**SHARP + host**SHARP) ** (1.0 / SHARP))
-    slowest = max(stages)
-    at = stages.index(slowest)
+    layers = np.array(work.layers)
+    stages = stage_seconds(
+        *(layers[:, 0], layers[:, 1], np.arange(split.pp) == split.pp - 1),
+        dense=dense.total,
+        moe=moe.total,
+        head=head,
+        send=send,
+        launch=launch,
+    )
+    at = int(stages.argmax())
+    slowest = float(stages.max())
     plain, routed = work.layers[at]
+    is_last = at == len(work.layers) - 1
     causes = {
-        "compute": plain * dense.compute + routed * moe.compute + (head if at == last else 0.0),
+        "compute": plain * dense.compute + routed * moe.compute + (head if is_last else 0.0),
         "tp": plain * dense.tp + routed * moe.tp,
         "cp": plain * dense.cp + routed * moe.cp,
         "ep": plain * dense.ep + routed * moe.ep,
@@ -147,15 +202,26 @@ def step_seconds(asked: Request, work: Work, c: Constants) -> dict[str, float]:
     }
     parts = {name: m * value for name, value in causes.items()}
     parts["host"] = m * (slowest - sum(causes.values()))
-    parts["bubble"] = (sum(stages) - slowest) / split.vpp
-    parts["dp"] = _exposed(asked, work, c, m * slowest)
-    parts["optimizer"] = c["state_bytes"] * work.states / machine.hbm + c["step"]
-    parts["optimizer"] += c["clear_bytes"] * work.held / machine.hbm
-    return {name: parts[name] for name in PARTS}
+    idle = idle_share(asked.training.schedule, split.pp, split.vpp)
+    parts["bubble"] = (float(stages.sum()) - slowest) * idle
+    parts["dp"] = exposed_seconds(asked, work.replicas, c, m * slowest)
+    parts["optimizer"] = optimizer_seconds(asked, work.replicas, c)
+    return {name: float(parts[name]) for name in PARTS}
 
 
-def launch_seconds(asked: Request, c: Constants) -> float:
-    """Seconds that the host needs to launch a layer's kernels and collectives, both ways.
+def launch_seconds(asked: Request, c: Constants) -> tuple[float, float]:
+    """Seconds that the host needs to launch a layer's kernels both ways, without experts and with.
+
+    Routing adds kernels, and so does each expert on the rank, whose products are quantized and
+    started one by one.
+    """
+    plain, model = _launch_dense(asked, c), asked.model
+    local = model.experts / asked.split.ep
+    return plain, plain + (c["launch_routing"] + c["launch_expert"] * local) * (local > 0)
+
+
+def _launch_dense(asked: Request, c: Constants) -> float:
+    """The same of a layer without experts, its collectives among it.
 
     Software that starts tensor parallel collectives from Python pays for each rank of the group,
     more for those of other nodes, and more still beside the messages of a pipeline.
@@ -201,14 +267,19 @@ def decided(share: float) -> float:
     return does / (does + not_so)
 
 
-def _exposed(asked: Request, work: Work, c: Constants, busy: float) -> float:
+def exposed_seconds(asked: Request, work: Replicas, c: Constants, busy: Number) -> Number:
     """What of the data parallel messages no computation hides."""
     machine = asked.machine
     shown = message_seconds(work.gradients, machine, c)
     shown += message_seconds(work.parameters, machine, c)
     found = c["dp_exposed" if asked.training.zero else "summed_exposed"] * shown
-    if work.gathered.count:
-        each = asked.micro_batches * 2.0 * message_seconds(work.gathered, machine, c)
-        hidden = c["fsdp_hidden"] * busy
-        found += (each**SHARP + hidden**SHARP) ** (1 / SHARP) - hidden
-    return found
+    if not work.gathered.count:
+        return found
+    each = asked.micro_batches * 2.0 * message_seconds(work.gathered, machine, c)
+    return found + beyond(each, c["fsdp_hidden"] * busy)
+
+
+def optimizer_seconds(asked: Request, work: Replicas, c: Constants) -> Number:
+    """Passes over the optimizer's state and over the gradients, once a step."""
+    passed = c["state_bytes"] * work.states + c["clear_bytes"] * work.held
+    return passed / asked.machine.hbm + c["step"]

@@ -21,10 +21,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import log2
 
+import numpy as np
+
 from ..memory.activations import layer_activations
 from ..model import Model
 from ..parameters import layer_parameters, on_one_rank
-from ..split import Held, Split, held_by_ranks, padded_vocabulary
+from ..split import Split, held_by_ranks, padded_vocabulary
 from .request import Request
 
 
@@ -48,12 +50,16 @@ class Products:
         )
 
 
+Number = float
+"""A float; the search hands arrays of them through the same formulas."""
+
+
 @dataclass(frozen=True)
 class Messages:
     """Bytes that a rank sends inside and out of its NVLink domain, collectives, and their hops."""
 
-    inside: float = 0.0
-    outside: float = 0.0
+    inside: Number = 0.0
+    outside: Number = 0.0
     count: float = 0.0
     hops_inside: float = 0.0
     hops_outside: float = 0.0
@@ -79,6 +85,8 @@ class LayerWork:
     experts: Products
     attention: float  # operations in 16 bits
     kept: float  # bytes of activations kept for the backward
+    dropped: float  # of them, what partial recomputation computes again
+    lifted: Products  # MLA's projections up, which it computes again too
     core: float  # bytes of attention's scores, where no kernel fuses them
     tp: Messages
     cp: Messages
@@ -86,31 +94,43 @@ class LayerWork:
 
 
 @dataclass(frozen=True)
-class Work:
-    """One step. Of layers and heads for one micro-batch; of dp and the optimizer for the step.
+class Ends:
+    """Beside the layers, for a micro-batch: the output layer, its logits, sends between stages."""
+
+    head: Products
+    logits: float
+    send: Messages
+
+
+@dataclass(frozen=True)
+class Replicas:
+    """What the ranks that hold the same parameters send one another in a step, and hold of each.
 
     Attributes:
-        layers: layers of each pipeline rank: without experts, with them.
         gathered: of ZeRO-3, the weights of a rank's layers, once.
         states: parameters whose state a rank updates.
+    """
+
+    gradients: Messages
+    parameters: Messages
+    gathered: Messages
+    states: Number
+    held: Number
+
+
+@dataclass(frozen=True)
+class Work:
+    """One step. Of layers and ends for one micro-batch; of replicas for the step.
+
+    Attributes:
+        layers: layers of each pipeline rank that a micro-batch meets: without experts, with them.
     """
 
     layers: tuple[tuple[float, float], ...]
     dense: LayerWork
     moe: LayerWork | None
-    head: Products
-    logits: float
-    send: Messages
-    gradients: Messages
-    parameters: Messages
-    gathered: Messages
-    states: float
-    held: float
-
-
-@lru_cache(maxsize=512)
-def _held(model: Model, split: Split) -> tuple[Held, ...]:
-    return held_by_ranks(model, split)
+    ends: Ends
+    replicas: Replicas
 
 
 @lru_cache(maxsize=256)
@@ -121,13 +141,13 @@ def _kinds(model: Model, split: Split, moe: bool) -> tuple[float, float]:
     return experts, sum(own.values())
 
 
-def collective(n: int, stride: int, domain: int, size: float, shares: float) -> Messages:
+def collective(n: int, stride: int, domain: int, size: Number, shares: float) -> Messages:
     """``shares`` times (n-1)/n of a buffer round n ranks that stand ``stride`` apart.
 
     >>> collective(16, 1, 8, 16e9, 1).outside / 1e9  # each of 8 cards carries an eighth
     1.875
     """
-    if n == 1 or not size:
+    if n == 1 or not np.any(size):
         return NONE
     near = min(n, max(1, domain // stride))
     sent = shares * (n - 1) / n * size
@@ -156,39 +176,40 @@ def exchange(n: int, stride: int, domain: int, size: float) -> Messages:
 
 def work_of(asked: Request) -> Work:
     """The work of a request's step."""
-    model, split = asked.model, asked.split
-    held = _held(model, split)
-    has_moe = any(one.moe_layers for one in held)
-    modules = model.mtp_layers
-    layers = []
-    for one in held:
-        moe = one.moe_layers + (modules if one.is_last and model.experts else 0)
-        plain = one.layers - one.moe_layers + (modules if one.is_last and not model.experts else 0)
-        layers.append((float(plain), float(moe)))
-    dense = _layer(asked, moe=False)
-    moe_work = _layer(asked, moe=True) if has_moe else None
-    t, h = split.tp, model.hidden
-    vocabulary = padded_vocabulary(model.vocabulary, t) / t
-    heads = 1 + modules
-    head = Products().plus(asked.tokens, vocabulary, h, heads)
-    replicas = _replicas(asked, _most_parameters(asked, layers, vocabulary))
-    zero = asked.training.zero
+    layers = layers_of(asked.model, asked.split)
+    most = most_parameters(*stage_parameters(asked, np.array(layers)))
     return Work(
-        layers=tuple(layers),
-        dense=dense,
-        moe=moe_work,
-        head=head,
-        logits=4.0 * asked.tokens * vocabulary * heads,
-        send=_sends(asked),
-        gradients=replicas.gradients,
-        parameters=replicas.weights if zero in (1, 2) else NONE,
-        gathered=replicas.weights if zero == 3 else NONE,
-        states=replicas.states,
-        held=replicas.held,
+        layers=layers,
+        dense=layer_work(asked, moe=False),
+        moe=layer_work(asked, moe=True) if any(moe for _, moe in layers) else None,
+        ends=ends_of(asked),
+        replicas=replicas_of(asked, *map(float, most)),
     )
 
 
-def _layer(asked: Request, *, moe: bool) -> LayerWork:
+@lru_cache(maxsize=512)
+def layers_of(model: Model, split: Split) -> tuple[tuple[float, float], ...]:
+    """Layers of each pipeline rank that a micro-batch meets; MTP modules are on the last one."""
+    both = 0.5 if split.way == "both ways" else 1.0  # of DualPipe's two stages a rank, it meets one
+    found = []
+    for one in held_by_ranks(model, split):
+        modules = model.mtp_layers * one.is_last
+        moe = one.moe_layers + modules * (model.experts > 0)
+        found.append((both * (one.layers + modules - moe), both * moe))
+    return tuple(found)
+
+
+def ends_of(asked: Request) -> Ends:
+    """Output layer and sends of a micro-batch."""
+    model, t = asked.model, asked.split.tp
+    vocabulary = padded_vocabulary(model.vocabulary, t) / t
+    heads = 1 + model.mtp_layers
+    head = Products().plus(asked.tokens, vocabulary, model.hidden, heads)
+    return Ends(head, 4.0 * asked.tokens * vocabulary * heads, _sends(asked))
+
+
+def layer_work(asked: Request, *, moe: bool) -> LayerWork:
+    """One layer of a request, with experts or with one MLP."""
     model, split, training = asked.model, asked.split, asked.training
     t, tokens = split.tp, asked.tokens
     products = _attention_products(model, t, tokens)
@@ -203,13 +224,15 @@ def _layer(asked: Request, *, moe: bool) -> LayerWork:
         products = _mlp(products, model, tokens, model.ffn / t)
     widths = model.query_width + model.attention_width
     attention = 2.0 * tokens * model.sequence * widths / t * (0.5 if asked.flash else 1.0)
-    kept = _kept(model, split, training.micro_batch, training.sequence_parallel, moe)
+    kept, dropped = _kept(model, split, training.micro_batch, training.sequence_parallel, moe)
     core = 0.0 if asked.flash else 5.0 * tokens * model.heads * model.sequence / t
     return LayerWork(
         products,
         experts,
         attention,
         kept,
+        dropped,
+        _lifted(model, t, tokens),
         core,
         tp=_tensor(asked, moe),
         cp=_context(asked),
@@ -242,18 +265,33 @@ def _mlp(found: Products, model: Model, rows: float, ffn: float, times: float = 
     return into.plus(rows, model.hidden, ffn, times)
 
 
+def _lifted(model: Model, t: int, tokens: float) -> Products:
+    """MLA's products from its ranks up to the heads."""
+    if not model.is_mla:
+        return Products()
+    keys = model.heads * (model.qk_nope_head_dim + model.v_head_dim) / t
+    found = Products().plus(tokens, keys, model.kv_lora_rank)
+    return found.plus(tokens, model.query_width / t, model.q_lora_rank)
+
+
 @lru_cache(maxsize=1024)
-def _kept(model: Model, split: Split, micro_batch: int, parallel: bool, moe: bool) -> float:
-    return sum(
-        layer_activations(
+def _kept(
+    model: Model, split: Split, micro_batch: int, parallel: bool, moe: bool
+) -> tuple[float, float]:
+    """Bytes that one layer keeps, and those of them that partial recomputation does not."""
+
+    def kept(recompute: str) -> float:
+        parts = layer_activations(
             model,
             split,
             moe=moe,
             micro_batch=micro_batch,
-            recompute="selective",
+            recompute=recompute,
             sequence_parallel=parallel,
-        ).values()
-    )
+        )
+        return sum(parts.values())
+
+    return kept("selective"), kept("selective") - kept("partial")
 
 
 def _tensor(asked: Request, moe: bool) -> Messages:
@@ -264,25 +302,30 @@ def _tensor(asked: Request, moe: bool) -> Messages:
     model, split = asked.model, asked.split
     blocks = 1.0 + (not moe or model.shared_expert_ffn > 0)
     whole = 2.0 * asked.tokens * model.hidden
-    found = collective(split.tp, 1, asked.domain, whole, 2.0 * blocks)
+    found = collective(split.tp, asked.stride("tp"), asked.domain, whole, 2.0 * blocks)
     if moe and split.etp > 1:
         routed = whole / split.tp * model.top_k * split.etp
-        more = collective(split.etp, 1, asked.domain, routed, 2.0)
+        more = collective(split.etp, asked.stride("etp"), asked.domain, routed, 2.0)
         found = _sum((found, more))
     return found
 
 
 def _context(asked: Request) -> Messages:
     model, split = asked.model, asked.split
-    size = 2.0 * asked.tokens * (model.key_width + model.value_width) / split.tp * split.cp
-    return collective(split.cp, split.tp, asked.domain, size, 1.0)
+    keys_values = model.key_width + model.value_width
+    if asked.cp_algorithm == "a2a":  # queries, keys and values in, the output back
+        widths = keys_values + model.query_width + model.attention_width
+        size = 2.0 * asked.tokens * widths / split.tp
+        return exchange(split.cp, asked.stride("cp"), asked.domain, size)
+    size = 2.0 * asked.tokens * keys_values / split.tp * split.cp
+    return collective(split.cp, asked.stride("cp"), asked.domain, size, 1.0)
 
 
 def _expert(asked: Request) -> Messages:
     """Tokens to their experts and back: two all-to-alls."""
     model, split = asked.model, asked.split
     routed = 2.0 * asked.tokens * model.hidden / split.tp * model.top_k
-    return exchange(split.ep, split.etp, asked.domain, routed).times(2.0)
+    return exchange(split.ep, asked.stride("ep"), asked.domain, routed).times(2.0)
 
 
 def _sends(asked: Request) -> Messages:
@@ -292,53 +335,49 @@ def _sends(asked: Request) -> Messages:
         return NONE
     cut = split.tp if asked.training.sequence_parallel else 1
     size = 2.0 * 2.0 * asked.tokens * model.hidden / cut
-    if split.tp * split.cp * split.dp >= asked.domain:
+    if asked.stride("pp") >= asked.domain:
         return Messages(outside=size, count=2.0, hops_outside=2.0)
     return Messages(inside=size, count=2.0, hops_inside=2.0)
 
 
-def _most_parameters(
-    asked: Request, layers: list[tuple[float, float]], vocabulary: float
-) -> tuple[float, float]:
-    """Parameters of the rank that holds most: dense, and of experts."""
+def stage_parameters(asked: Request, layers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Parameters of each pipeline rank, dense and of experts; layers: stages last but one axis."""
     model, split = asked.model, asked.split
     _, plain = _kinds(model, split, False)
     experts, around = _kinds(model, split, True) if model.experts else (0.0, 0.0)
-    table = vocabulary * model.hidden
-    found = []
-    for stage, (dense, moe) in enumerate(layers):
-        ends = table * (
-            (stage == 0) + (stage == len(layers) - 1 and not (model.tied and stage == 0))
-        )
-        found.append((dense * plain + moe * around + ends, moe * experts))
-    return max(found, key=sum)
+    table = padded_vocabulary(model.vocabulary, split.tp) / split.tp * model.hidden
+    stages = 2 if split.way == "both ways" else 1
+    ends = np.zeros(split.pp)
+    ends[0] += table
+    ends[-1] += table * (split.pp > 1 or not model.tied)
+    dense = stages * (layers[..., 0] * plain + layers[..., 1] * around) + ends
+    return dense, stages * layers[..., 1] * experts
 
 
-@dataclass(frozen=True)
-class _Replicas:
-    """What the ranks that hold the same parameters send one another, and hold of each."""
+def most_parameters(dense: np.ndarray, experts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of the rank that holds most, both parts; over the last axis."""
+    at = (dense + experts).argmax(axis=-1)[..., None]
+    return (
+        np.take_along_axis(dense, at, -1)[..., 0],
+        np.take_along_axis(experts, at, -1)[..., 0],
+    )
 
-    gradients: Messages
-    weights: Messages
-    states: float
-    held: float
 
-
-def _replicas(asked: Request, most: tuple[float, float]) -> _Replicas:
-    """Gradients in 32 bits (ZeRO-3: 16) and weights in 16, dense and of experts."""
+def replicas_of(asked: Request, dense: Number, experts: Number) -> Replicas:
+    """Gradients in 32 bits (ZeRO-3: 16) and weights in 16, of a rank's parameters."""
     split, zero = asked.split, asked.training.zero
-    dense, experts = most
     ranks, edp = split.dp * split.cp, split.edp
-    apart = split.etp * split.ep
 
     def both(bytes_each: float, shares: float) -> Messages:
-        one = collective(ranks, split.tp, asked.domain, dense * bytes_each, shares)
-        two = collective(edp, apart, asked.domain, experts * bytes_each, shares)
+        one = collective(ranks, asked.stride("cp", "dp"), asked.domain, dense * bytes_each, shares)
+        two = collective(edp, asked.stride("edp"), asked.domain, experts * bytes_each, shares)
         return _sum((one, two))
 
-    return _Replicas(
+    weights = both(2.0, 1.0) if zero else NONE
+    return Replicas(
         gradients=both(4.0 if zero < 3 else 2.0, 2.0 if zero == 0 else 1.0),
-        weights=both(2.0, 1.0) if zero else NONE,
+        parameters=weights if zero in (1, 2) else NONE,
+        gathered=weights if zero == 3 else NONE,
         states=dense / ranks + experts / edp if zero else dense + experts,
         held=dense + experts,
     )

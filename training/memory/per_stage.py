@@ -8,6 +8,9 @@ gradient and the optimizer's state of a parameter (arXiv:1910.02054, section 5):
     stage 2   w*P   + g*P/d + K*P/d
     stage 3   w*P/d + g*P/d + K*P/d      ZeRO-3, FSDP; one layer at a time is gathered
 
+Products of 8 or 4 bits read 8-bit copies of 16-bit weights, by rows and by columns, which
+Transformer Engine keeps from one micro-batch to the next: 2*P more.
+
 d is dp*cp for dense parameters and edp for those of experts (Megatron's
 theoretical_memory_usage.py), each divided by the number of optimizer instances.
 """
@@ -27,7 +30,9 @@ from ..parameters import StageParameters, layer_parameters, on_one_rank, stage_p
 from ..pipeline.in_flight import SCHEDULES, micro_batches_in_flight, outputs_in_flight, way_of
 from ..split import Split, padded_vocabulary
 from .activations import (
+    PRODUCTS,
     RECOMPUTE,
+    WIDE,
     embedding_activations,
     layer_activations,
     output_activations,
@@ -37,7 +42,7 @@ STAGES = (0, 1, 2, 3)
 """Stages of ZeRO, and nothing sharded."""
 
 PARTS = (
-    *("weights", "gradients", "optimizer", "gathered"),
+    *("weights", "copies", "gradients", "optimizer", "gathered"),
     *("activations", "embedding", "output", "recomputed", "working"),
 )
 """What fills a rank's memory, in the order in which it is shown."""
@@ -62,11 +67,14 @@ PRECISIONS: dict[str, Precision] = {
     "fp16-fp16": Precision(2, 2, 16),
     "fp32-fp32": Precision(4, 4, 8),
     "bf16-fp32-bf16": Precision(2, 4, 8),
+    "fp8-fp32": Precision(1, 4, 12),
+    "fp8-fp32-bf16": Precision(1, 4, 8),
 }
 """By the formats of weights and gradients: Megatron's table (docs/user-guide/features/
 dist_optimizer.md at d98e8a6, whose fp16 optimizer keeps a 32-bit copy of the gradient too), and
 the 16 bytes of arXiv:1910.02054. The last one keeps Adam's two moments in 16 bits, its copy of the
-weights in 32, as DeepSeek-V3 was trained (arXiv:2412.19437 section 3.3.2)."""
+weights in 32, as DeepSeek-V3 was trained (arXiv:2412.19437 section 3.3.2). fp8: one 8-bit copy of
+the weights that products read (Megatron's --fp8-param-gather); the optimizer's copy is in 32."""
 
 
 def zero_model_state_bytes(
@@ -117,12 +125,18 @@ class Training:
     instances: int = 1  # of the distributed optimizer
     flash: bool = True  # attention as one kernel that keeps no scores
     dropout: bool = False
+    products: str = "bf16"  # number format of the layers' matrix products
 
     def __post_init__(self) -> None:
         for name in ("micro_batch", "micro_batches", "instances"):
             whole_number(getattr(self, name), name, maximum=MAX_SIZE)
         whole_number(self.zero, "zero", minimum=0, maximum=3)
-        choices = {"schedule": SCHEDULES, "precision": PRECISIONS, "recompute": RECOMPUTE}
+        choices = {
+            "schedule": SCHEDULES,
+            "precision": PRECISIONS,
+            "recompute": RECOMPUTE,
+            "products": PRODUCTS,
+        }
         for name, offered in choices.items():
             require_choice(name, getattr(self, name), tuple(offered))
         for name in ("sequence_parallel", "flash", "dropout"):
@@ -170,7 +184,7 @@ def memory_per_stage(
     in_flight = micro_batches_in_flight(
         training.schedule, split.pp, training.micro_batches, split.vpp
     )
-    layer = {moe: _layer_bytes(model, split, training, moe) for moe in (False, True)}
+    layer = {moe: layer_bytes(model, split, training, moe) for moe in (False, True)}
     return tuple(
         _stage_memory(model, split, training, one, in_flight[one.stage], layer) for one in stages
     )
@@ -233,7 +247,11 @@ def _model_states(
         _states(number, ranks, training.zero, one.weight, one.gradient, one.optimizer)
         for number, ranks in shares
     ]
-    return dict(zip(("weights", "gradients", "optimizer"), map(sum, zip(*states))))
+    sums = (float(sum(several)) for several in zip(*states))
+    found = dict(zip(("weights", "gradients", "optimizer"), sums))
+    if training.products not in WIDE and one.weight > 1 and training.zero < 3:
+        found["copies"] = 2.0 * (parameters.dense + parameters.experts)
+    return found
 
 
 def _states(
@@ -258,8 +276,8 @@ def _gathered(model: Model, split: Split, training: Training, moe: bool) -> floa
 
 def _recomputed(model: Model, split: Split, training: Training, moe: bool) -> float:
     """What full recomputation keeps of the one layer whose backward runs, beyond its input."""
-    kept = _layer_bytes(model, split, training, moe)
-    return _layer_bytes(model, split, training, moe, recompute="none") - kept
+    kept = layer_bytes(model, split, training, moe)
+    return layer_bytes(model, split, training, moe, recompute="none") - kept
 
 
 def _working(model: Model, split: Split, training: Training, parameters: StageParameters) -> float:
@@ -283,9 +301,10 @@ def _working(model: Model, split: Split, training: Training, parameters: StagePa
     return max(0.0, max(needed) - counted)
 
 
-def _layer_bytes(
+def layer_bytes(
     model: Model, split: Split, training: Training, moe: bool, recompute: str = ""
 ) -> float:
+    """Activations of one layer for one micro-batch, recomputed as ``training`` or asked says."""
     if moe and not model.experts:
         return 0.0
     parts = layer_activations(
@@ -297,6 +316,7 @@ def _layer_bytes(
         sequence_parallel=training.sequence_parallel,
         flash=training.flash,
         dropout=training.dropout,
+        products=training.products,
     )
     return sum(parts.values())
 

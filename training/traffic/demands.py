@@ -141,7 +141,12 @@ class _Shape:
 
     @property
     def element(self) -> int:
-        """Bytes of one element of activations and of weights."""
+        """Bytes of one element of activations."""
+        return max(2, self.weight)
+
+    @property
+    def weight(self) -> int:
+        """Bytes of one weight."""
         return PRECISIONS[self.training.precision].weight
 
     @property
@@ -334,13 +339,13 @@ def _replicas(shape: _Shape, kind: str, held: Sequence[float]) -> Iterator[Deman
     if zero == 0:
         yield row("gradients", "all_reduce", 1, shape.gradient, "last_backward")
     elif zero == 3:
-        yield row("parameters", "all_gather", m, shape.element, "forward")
-        yield row("parameters_again", "all_gather", m, shape.element, "backward")
+        yield row("parameters", "all_gather", m, shape.weight, "forward")
+        yield row("parameters_again", "all_gather", m, shape.weight, "backward")
         yield row("gradients", "reduce_scatter", m, shape.gradient, "backward")
     else:
         times, beside = (m, "backward") if zero == 2 else (1, "last_backward")
         yield row("gradients", "reduce_scatter", times, shape.gradient, beside)
-        yield row("parameters", "all_gather", 1, shape.element, "first_forward")
+        yield row("parameters", "all_gather", 1, shape.weight, "first_forward")
 
 
 def require(model: Model, split: Split, training: Training, cp_algorithm: str = "p2p") -> None:

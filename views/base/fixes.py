@@ -7,7 +7,7 @@ from typing import Any
 
 from groups import LayoutError
 from groups.alternatives import MOST
-from training.memory.per_stage import StageMemory
+from training.estimate.memory import Fit, fit_of
 
 from .context import Context
 from .resolve import resolve
@@ -26,7 +26,7 @@ def fixes_of(error: LayoutError, context: Context) -> list[Changes]:
     found = []
     for alternative in error.alternatives:
         changes = _in_fields(alternative, context)
-        if changes and stages_after(changes, context):
+        if changes and fit_after(changes, context):
             found.append(changes)
     return found[:MOST]
 
@@ -43,15 +43,17 @@ def _in_fields(alternative: Mapping[str, Any], context: Context) -> Changes:
     return changes
 
 
-def stages_after(changes: Changes, context: Context) -> tuple[StageMemory, ...]:
-    """The stages once a change is made; none if it is refused."""
+def fit_after(changes: Changes, context: Context) -> Fit | None:
+    """What the fullest rank needs once a change is made; None if it is refused."""
     changed = context.state.changed({name: str(value) for name, value in changes.items()})
     try:
         is_other = not OF_GROUPS.isdisjoint(changes)
         layout = resolve(changed) if is_other else context.layout
-        return trained_of(layout, changed).stages()
+        trained = trained_of(layout, changed)
+        trained.stages()
+        return fit_of(trained.request(layout))
     except LayoutError:
-        return ()
+        return None
 
 
 def fixes_of_training(error: LayoutError, context: Context) -> list[Changes]:

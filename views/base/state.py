@@ -268,6 +268,8 @@ class State:
     precision: Any = _field("training")
     zero: Any = _field("training")
     recompute: Any = _field("training")
+    flash: Any = _field("training")
+    products: Any = _field("training")
     sequence_parallel: Any = _field("training")
     cluster: Any = _field("training", published=False)
     spread: Any = _field("training")

@@ -14,11 +14,15 @@ from groups import LayoutError
 from groups.errors import not_a_choice, quoted
 from groups.layout import Layout
 from training.clusters import CLUSTERS, Cluster
+from training.estimate import Estimate, Request, estimate_of
+from training.estimate.request import DENSE, require_numbers
+from training.memory.activations import PRODUCTS, RECOMPUTE
 from training.memory.per_stage import PRECISIONS, StageMemory, Training, memory_per_stage
 from training.model import Model
 from training.pipeline.in_flight import SCHEDULES
-from training.split import SPREADS, Split, held_by_ranks
-from training.traffic.demands import CP_ALGORITHMS
+from training.search import SearchJob, software_of
+from training.split import SPREADS, Split, held_by_ranks, with_kv_copies
+from training.traffic.demands import CP_ALGORITHMS, require
 
 from .model import ON_OFF, ChosenModel, model_name, model_of, one_of
 from .state import State, is_empty, parse_number
@@ -31,6 +35,8 @@ DEFAULTS = {
     "precision": "bf16-fp32",
     "zero": "1",
     "recompute": "selective",
+    "flash": "on",
+    "products": "bf16",
     "sequence_parallel": "on",
     "cluster": "dgx-h100",
     "cp_algorithm": "p2p",
@@ -52,7 +58,8 @@ class Trained:
 
     @property
     def model(self) -> Model:
-        return self.chosen.model
+        """As its ranks hold it."""
+        return with_kv_copies(self.chosen.model, self.split.tp)
 
     @property
     def name(self) -> str:
@@ -65,6 +72,39 @@ class Trained:
 
     def stages(self) -> tuple[StageMemory, ...]:
         return memory_per_stage(self.model, self.split, self.training)
+
+    def job(self, layout: Layout) -> SearchJob:
+        """The search for other layouts of the same: model, batch, training, orders and GPUs."""
+        return SearchJob(
+            model=self.chosen.model,
+            training=self.training,
+            global_batch=self.batch.global_batch,
+            world=layout.world_size,
+            gpus_per_node=layout.gpus_per_node,
+            cluster=self.cluster_id,
+            capacity=self.capacity,
+            cp=self.split.cp,
+            vpp=self.split.vpp,
+            account=self.split.account,
+            cp_algorithm=self.cp_algorithm,
+            dense=tuple(name for name in layout.mesh.names if name in DENSE),
+            expert=() if layout.expert is None else layout.expert.names,
+        )
+
+    def request(self, layout: Layout) -> Request:
+        """The layout, as the estimate is asked about it."""
+        split = self.split
+        if not self.model.experts and split.ep > 1:
+            split = replace(split, ep=1, etp=split.tp, edp=0)
+        return self.job(layout).request(split, self.training)
+
+    def estimate(self, layout: Layout) -> Estimate:
+        """A step on the layout, by the constants with which others are compared to it.
+
+        Errors: LayoutError for what the model, the batch or the schedule does not allow.
+        """
+        require(self.model, self.split, self.training, self.cp_algorithm)
+        return estimate_of(self.request(layout), software_of(self.training))
 
 
 def trained_of(layout: Layout, state: State) -> Trained:
@@ -85,20 +125,24 @@ def trained_of(layout: Layout, state: State) -> Trained:
     if not isinstance(schedule, str) or schedule not in SCHEDULES:
         instead = [{"schedule": "interleaved"}, {"schedule": "1f1b"}]
         raise not_a_choice("schedule", schedule, SCHEDULES, instead)
-    recompute = _stated(state, "recompute", ("none", "selective", "full"))
     training = Training(
         micro_batch=batch.micro_batch,
         micro_batches=batch.micro_batches,
         schedule=schedule,
         precision=_stated(state, "precision", tuple(PRECISIONS)),
         zero=int(_stated(state, "zero", ("0", "1", "2", "3"))),
-        recompute=recompute,
-        # The page has one field for both: without recomputation it keeps the scores.
-        flash=recompute != "none",
+        recompute=_stated(state, "recompute", RECOMPUTE),
+        flash=ON_OFF[_stated(state, "flash", tuple(ON_OFF))],
+        products=_stated(state, "products", PRODUCTS),
         sequence_parallel=ON_OFF[_stated(state, "sequence_parallel", tuple(ON_OFF))],
         instances=count_of(state.instances, "instances", 1),
     )
     cluster = _cluster(state)
+    try:
+        require_numbers(cluster, training.products)
+    except LayoutError as error:
+        wide = [{"products": "bf16"}]
+        raise error.renamed({"precision": "products"}).replace(alternatives=wide) from None
     algorithm = DEFAULTS["cp_algorithm"] if is_empty(state.cp_algorithm) else state.cp_algorithm
     if not isinstance(algorithm, str) or algorithm not in CP_ALGORITHMS:
         instead = [{"cp_algorithm": name} for name in CP_ALGORITHMS[:3]]

@@ -45,7 +45,9 @@ TRAINING = Shared(
         ),
         "precision": (str, "bf16-fp32", "formats of weights and gradients."),
         "zero": (int, 1, "stage of ZeRO, 0 to 3; 1: Megatron's distributed optimizer."),
-        "recompute": (str, "selective", '"none", "selective" or "full".'),
+        "recompute": (str, "selective", '"none", "selective", "partial" or "full".'),
+        "flash": (bool, True, "whether attention is one kernel that keeps no scores."),
+        "products": (str, "bf16", '"bf16", "fp16", "fp8", "mxfp8" or "nvfp4" in the layers.'),
         "sequence_parallel": (bool, True, "whether tp cuts the sequence too."),
         "spread": (str, "equal", 'layers of the stages: "equal", or "nearly" (one more on some).'),
         "account": (bool, False, "whether embedding and loss count as a layer each."),
@@ -67,7 +69,7 @@ def context_of(**given: Any) -> Context:
     for name in ("micro_batch", "vpp"):
         whole_number(given[name], name)
     whole_number(given["global_batch"], "global_batch", minimum=0)
-    for name in ("sequence_parallel", "account"):
+    for name in ("sequence_parallel", "account", "flash"):
         require_choice(name, given[name], (False, True))
     if given["memory_schedule"]:
         require_choice("memory_schedule", given["memory_schedule"], tuple(SCHEDULES))
@@ -79,13 +81,17 @@ def context_of(**given: Any) -> Context:
         **{name: given[name] for name in ("vpp", "account", "micro_batch")},
         global_batch=given["global_batch"] or "",
         schedule=given["memory_schedule"],
-        **{name: given[name] for name in ("model", "precision", "recompute")},
+        **{name: given[name] for name in ("model", "precision", "recompute", "products")},
         zero=str(whole_number(given["zero"], "zero", minimum=0)),
-        sequence_parallel="on" if given["sequence_parallel"] else "off",
+        **{name: _switch(given[name]) for name in ("sequence_parallel", "flash")},
         spread=given["spread"],
         **changes,
     )
     return Context(layout, state)
+
+
+def _switch(is_on: bool) -> str:
+    return "on" if is_on else "off"
 
 
 def _changes(text: Any) -> dict[str, Any]:

@@ -6,13 +6,13 @@ The model, how it is trained and the cluster are those of the layout on screen.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from html import escape
 
 from descriptions import PAGE
 from groups import LayoutError
 from groups.layout import Layout
-from training.search import Candidate, evaluate
+from training.estimate import Estimate
 
 from ..base.context import Context
 from ..base.messages import refusal_line
@@ -20,24 +20,41 @@ from ..base.state import is_empty
 from ..base.tables import table
 from ..base.trained import Trained
 from ..base.units import bytes_text, seconds_text
+from ..estimate.words import KINDS, about
 from ..memory.bars import gib
-from ..search.view import job_of
+from ..traffic.view import rows_of
 
-ROWS: dict[str, Callable[[Candidate], str]] = {
-    "cost_memory": lambda one: gib(one.memory),
-    "cost_bubble": lambda one: f"{100 * one.idle / one.compute:.1f} %",
+
+@dataclass(frozen=True)
+class LayoutCost:
+    """A layout's estimate, and the bytes that leave NVLink domains in a step."""
+
+    estimate: Estimate
+    across: float
+
+    @property
+    def waits(self) -> float:
+        """Seconds for which a step waits for transfers of any kind."""
+        return sum(self.estimate.parts[kind] for kind in KINDS)
+
+
+ROWS: dict[str, Callable[[LayoutCost], str]] = {
+    "cost_step": lambda one: about(one.estimate),
+    "cost_compute": lambda one: seconds_text(one.estimate.parts["compute"]),
+    "cost_bubble": lambda one: seconds_text(one.estimate.parts["bubble"]),
+    "cost_exposed": lambda one: seconds_text(one.waits),
     "cost_across": lambda one: bytes_text(one.across),
-    "cost_exposed": lambda one: seconds_text(one.exposed),
-    "cost_step": lambda one: seconds_text(one.seconds),
+    "cost_memory": lambda one: gib(one.estimate.fit.needed),
 }
 """A word of PAGE, and what it says of a layout."""
 
-MEASURES: dict[str, Callable[[Candidate], float]] = {
-    "cost_memory": lambda one: one.memory,
-    "cost_bubble": lambda one: one.idle / one.compute,
+MEASURES: dict[str, Callable[[LayoutCost], float]] = {
+    "cost_step": lambda one: one.estimate.seconds,
+    "cost_compute": lambda one: one.estimate.parts["compute"],
+    "cost_bubble": lambda one: one.estimate.parts["bubble"],
+    "cost_exposed": lambda one: one.waits,
     "cost_across": lambda one: one.across,
-    "cost_exposed": lambda one: one.exposed,
-    "cost_step": lambda one: one.seconds,
+    "cost_memory": lambda one: one.estimate.fit.needed,
 }
 """The same as numbers: the less, the better."""
 
@@ -73,7 +90,7 @@ def costs_html(before: Context, now: Context) -> str:
     )
 
 
-def _difference(name: str, kept: Candidate | None, now: Candidate | None, language: str) -> str:
+def _difference(name: str, kept: LayoutCost | None, now: LayoutCost | None, language: str) -> str:
     """By how much the layout on screen is better or worse."""
     if kept is None or now is None:
         return "–"
@@ -100,11 +117,22 @@ def _trained(context: Context, problems: list[LayoutError]) -> Trained | None:
         return None
 
 
-def _cost(layout: Layout, trained: Trained | None, problems: list[LayoutError]) -> Candidate | None:
+def cost_of(layout: Layout, trained: Trained) -> LayoutCost:
+    """What a layout costs.
+
+    Errors: LayoutError for what the model, the batch or the schedule does not allow.
+    """
+    across = sum(row.across for row in rows_of(layout, trained))
+    return LayoutCost(trained.estimate(layout), across)
+
+
+def _cost(
+    layout: Layout, trained: Trained | None, problems: list[LayoutError]
+) -> LayoutCost | None:
     if trained is None:
         return None
     try:
-        return evaluate(job_of(layout, trained), trained.split)
+        return cost_of(layout, trained)
     except LayoutError as error:
         problems.append(error)
         return None

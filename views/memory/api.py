@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from training.estimate.memory import Fit, fit_of
 from training.memory.per_stage import StageMemory, largest
 
 from ..base.context import Context
@@ -17,7 +18,7 @@ def memory_per_rank(context: Context, capacity: float = 0.0, cluster: str = "dgx
     """What a rank of each pipeline stage holds at its worst moment of a step, as JSON.
 
     All ranks of a stage hold the same: weights, gradients, optimizer state, activations and what
-    else there is, each in bytes.
+    else there is, each in bytes. "needed_bytes" adds what a GPU must have beside tensors.
 
     Args:
         capacity: memory of one GPU in GiB (2**30 bytes); 0: the cluster's.
@@ -26,17 +27,18 @@ def memory_per_rank(context: Context, capacity: float = 0.0, cluster: str = "dgx
         (the layout)
     """
 
-    def work() -> tuple[Trained, tuple[StageMemory, ...]]:
+    def work() -> tuple[Trained, tuple[StageMemory, ...], Fit]:
         trained = trained_with(context, capacity=stated(capacity), cluster=cluster)
-        return trained, trained.stages()
+        return trained, trained.stages(), fit_of(trained.request(context.layout))
 
-    trained, stages = answered(context, work)
+    trained, stages, fit = answered(context, work)
     most = largest(stages)
     return json.dumps(
         {
             **job_facts(trained),
             "capacity_bytes": trained.capacity,
-            "fits": most.total <= trained.capacity,
+            "fits": fit.fits,
+            "needed_bytes": fit.needed,
             "fullest_stage": most.stage,
             "fullest_bytes": most.total,
             "ranks_per_stage": context.layout.world_size // trained.split.pp,

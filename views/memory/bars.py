@@ -19,6 +19,7 @@ MOST_ROWS = 32
 
 COLOURS = {
     "weights": PALETTE[3],
+    "copies": PALETTE[6],
     "gradients": PALETTE[4],
     "optimizer": PALETTE[8],
     "gathered": PALETTE[1],
@@ -125,6 +126,7 @@ def _formulas(trained: Trained, stage: StageMemory, language: str) -> dict[str, 
     modules = f" × {1 + model.mtp_layers}" if model.mtp_layers else ""
     return {
         "weights": _states(trained, stage, one.weight, 3),
+        "copies": _states(trained, stage, 2, 3),
         "gradients": _states(trained, stage, one.gradient, 2),
         "optimizer": _states(trained, stage, one.optimizer, 1),
         "gathered": _gathered(trained, stage, language),
@@ -176,6 +178,7 @@ def _activations(trained: Trained, stage: StageMemory, language: str) -> str:
         sequence_parallel=training.sequence_parallel,
         flash=training.flash,
         dropout=training.dropout,
+        products=training.products,
     )
     parts = " + ".join(
         f"{MEMORY[f'layer_{part}'][language]} {number / 1e6:,.1f}" for part, number in layer.items()

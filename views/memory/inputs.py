@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from groups.alternatives import MOST
-from training.memory.per_stage import largest
 
 from ..base.context import Context
-from ..base.fixes import Changes, stages_after
+from ..base.fixes import Changes, fit_after
 
 
 def fixes_to_fit(context: Context) -> list[tuple[Changes, float]]:
-    """Changes after which the fullest stage fits, with its bytes then; the mildest first."""
+    """Changes after which the fullest rank fits, with what it needs then; the mildest first."""
     trained = context.trained
     training, split = trained.training, trained.split
     tries: list[Changes] = []
@@ -19,8 +18,12 @@ def fixes_to_fit(context: Context) -> list[tuple[Changes, float]]:
     tries += [{"zero": zero} for zero in range(training.zero + 1, 3)]
     if training.micro_batch > 1:
         tries.append({"micro_batch": 1})
-    if training.recompute == "none":
-        tries.append({"recompute": "selective"})
+    if not training.flash:
+        tries.append({"flash": "on"})
+        if training.recompute == "none":
+            tries.append({"recompute": "selective"})
+    if training.recompute in ("none", "selective"):
+        tries.append({"recompute": "partial"})
     tries.append({"recompute": "full"})
     tries += [{name: 2 * getattr(split, name)} for name in ("tp", "pp", "ep", "cp")]
     if training.zero < 3:
@@ -31,7 +34,7 @@ def fixes_to_fit(context: Context) -> list[tuple[Changes, float]]:
     for changes in tries:
         if len(found) == MOST:
             break
-        stages = stages_after(changes, context)
-        if stages and largest(stages).total <= trained.capacity:
-            found.append((changes, largest(stages).total))
+        fit = fit_after(changes, context)
+        if fit and fit.fits:
+            found.append((changes, fit.needed))
     return found

@@ -9,6 +9,7 @@ from typing import Any
 
 from descriptions import MEMORY, PAGE
 from groups import LayoutError
+from training.estimate.memory import fit_of
 from training.memory.per_stage import StageMemory, largest
 from training.model import BIASES
 from training.models import MODELS
@@ -166,18 +167,20 @@ def _unstated(state: State, language: str) -> str:
 
 def _verdict(context: Context, stages: Sequence[StageMemory]) -> str:
     trained, language = context.trained, context.language
-    most = largest(tuple(stages))
+    most, fit = largest(tuple(stages)), fit_of(trained.request(context.layout))
     over = [one for one in stages if one.total > trained.capacity]
-    words = MEMORY["verdict_over" if over else "verdict_fits"][language].format(
+    code = "verdict_over" if over else "verdict_fits" if fit.fits else "verdict_tight"
+    words = MEMORY[code][language].format(
         stage=most.stage,
         total=gib(most.total),
+        needed=gib(fit.needed),
         capacity=gib(trained.capacity),
         missing=gib(most.total - trained.capacity),
-        share=f"{100 * most.total / trained.capacity:.0f}",
+        share=f"{100 * fit.needed / trained.capacity:.0f}",
         count=len(over),
         stages=len(stages),
     )
-    if not over:
+    if fit.fits:
         return f'<p class="memory-verdict fits" role="status">{escape(words)}</p>'
     fixes = fixes_to_fit(context)
     buttons = "".join(_button(changes, total, language) for changes, total in fixes)

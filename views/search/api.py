@@ -6,14 +6,14 @@ import json
 from typing import Any
 
 from groups import LayoutError
-from training.reasons import Reason, alone, compared
-from training.search import Candidate, evaluate, search
-from training.search import SearchJob as Search
+from training.estimate import Estimate
+from training.search import Reason, alone, compared, search, sizes_of
 
 from ..base.context import Context
 from ..base.endpoint import stated
 from ..base.training_endpoint import answered, job_facts, trained_with, training_endpoint
-from .view import job_of, reason_text
+from ..estimate.words import estimate_facts
+from .view import reason_text
 
 
 @training_endpoint
@@ -25,8 +25,8 @@ def better_layouts(
 ) -> str:
     """The best ten layouts of a model on so many GPUs, with their numbers and reasons, as JSON.
 
-    The GPUs, orders and batch are those of the layout that is given; reasons compare with it.
-    Seconds are lower bounds; layouts that do not fit into memory come last.
+    The GPUs, orders, batch and training are those of the layout that is given; reasons compare with
+    it. Of each layout micro-batch, vpp and recomputation are those that suit it best.
 
     Args:
         cluster: "dgx-a100", "dgx-a100-40gb", "dgx-h100", "dgx-h200", "hgx-h800", "dgx-b200", "dgx-b300", "gb200-nvl72" or "gb300-nvl72".
@@ -37,10 +37,10 @@ def better_layouts(
     """  # noqa: E501  a tool shows only a parameter's first line
     own = {"cluster": cluster, "cp_algorithm": cp_algorithm, "capacity": stated(capacity)}
     trained = answered(context, lambda: trained_with(context, **own))
-    job = job_of(context.layout, trained)
+    job = trained.job(context.layout)
     current, refusal = None, ""
     try:
-        current = evaluate(job, trained.split)
+        current = trained.estimate(context.layout)
     except LayoutError as error:
         refusal = str(error)
     found = search(job)
@@ -51,36 +51,37 @@ def better_layouts(
             "world_size": job.world,
             "capacity_bytes": job.capacity,
             "tried": found.tried,
+            "ways": found.ways,
             "too_large": found.too_large,
             "complete": found.complete,
-            "given": current and _candidate(job, current, alone(current, job.capacity)),
+            "given": current and _candidate(current, alone(current)),
+            "given_place": current and current.fits and found.place(current.seconds),
             "given_is_refused": refusal,
-            "best": [_candidate(job, one, _reasons(job, one, current)) for one in found.best],
+            "best": [_candidate(one, _reasons(one, current)) for one in found.best],
         }
     )
 
 
-def _reasons(job: Search, one: Candidate, current: Candidate | None) -> list[Reason]:
-    if current is None or one.sizes == current.sizes:
-        return alone(one, job.capacity)
-    return compared(one, current, job.capacity)
+def _reasons(one: Estimate, current: Estimate | None) -> list[Reason]:
+    is_same = current is not None and one.request == current.request
+    return alone(one) if current is None or is_same else compared(one, current)
 
 
-def _candidate(job: Search, one: Candidate, reasons: list[Reason]) -> dict[str, Any]:
+def _candidate(one: Estimate, reasons: list[Reason]) -> dict[str, Any]:
+    split, training = one.request.split, one.request.training
     return {
-        **one.sizes,
-        "spread": one.split.spread,
-        "memory_schedule": one.training.schedule,
-        "micro_batches": one.training.micro_batches,
+        **sizes_of(one),
+        "account": split.account,
+        "spread": split.spread,
+        "memory_schedule": training.schedule,
+        "micro_batch": training.micro_batch,
+        "micro_batches": training.micro_batches,
+        "recompute": training.recompute,
         "memory_bytes": one.memory,
-        "fits": one.memory <= job.capacity,
-        "fullest_stage": one.stage,
-        "step_seconds": one.seconds,
-        "computation_seconds": one.compute,
-        "idle_seconds": one.idle,
-        "exposed_seconds": one.exposed,
-        "exposed_seconds_by_kind": dict(one.by_kind),
-        "across_bytes": one.across,
+        "needed_bytes": one.fit.needed,
+        "fits": one.fits,
+        "fullest_stage": one.fit.stage,
+        **estimate_facts(one),
         "reasons": [
             {"code": reason.code, "words": reason_text(reason, "en")} for reason in reasons
         ],

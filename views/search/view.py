@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from html import escape
 
-from descriptions import REASONS, SEARCH_LEFT_OUT, TRAFFIC, counted, joined
+from descriptions import MEMORY, REASONS, SEARCH_LEFT_OUT, TRAFFIC, counted, joined
 from groups import LayoutError
-from groups.layout import Layout
-from training.reasons import Reason, alone, compared
-from training.search import LEAST_TOKENS, Candidate, SearchJob, SearchResult, evaluate, search
+from training.estimate import Estimate
+from training.search import (
+    LEAST_TOKENS,
+    MOST_SAMPLES,
+    Reason,
+    SearchJob,
+    SearchResult,
+    alone,
+    compared,
+    search,
+)
 
 from ..base import form
 from ..base.context import Context
 from ..base.messages import sentence
 from ..base.problems import said_html
 from ..base.resolve import resolve
-from ..base.state import is_empty
 from ..base.trained import Trained
-from ..base.units import bytes_text, seconds_text
+from ..base.units import seconds_text
 from ..base.words import intro
+from ..estimate.words import KINDS
+from ..estimate.words import about as about_step
 from ..groups.view import framed
 from ..memory.bars import gib
 from ..traffic.inputs import inputs_html, refused_html
 from ..traffic.view import left_out_html
+
+PARTS = {"compute": ("compute",), "idle": ("bubble",), "exposed": KINDS}
+"""The parts of an estimate that a bar shows in one colour; the rest is in the last."""
 
 
 def search_html(context: Context) -> str:
@@ -44,133 +55,107 @@ def search_html(context: Context) -> str:
     )
 
 
-def job_of(layout: Layout, trained: Trained) -> SearchJob:
-    """The search that a layout's model, batch and orders ask for."""
-    training, split = trained.training, trained.split
-    return SearchJob(
-        model=trained.model,
-        training=training,
-        global_batch=trained.batch.global_batch,
-        world=layout.world_size,
-        gpus_per_node=layout.gpus_per_node,
-        cluster=trained.cluster,
-        capacity=trained.capacity,
-        vpp=split.vpp,
-        cp_algorithm=trained.cp_algorithm,
-        dense=tuple(name for name in layout.mesh.names if name in ("tp", "cp", "dp", "pp")),
-        expert=() if layout.expert is None else layout.expert.names,
-    )
-
-
 def _answer(context: Context) -> str:
     trained, language = context.trained, context.language
-    job = job_of(context.layout, trained)
+    job = trained.job(context.layout)
     found = search(job)
+    current: Estimate | None
     try:
-        current, refusal = evaluate(job, trained.split), ""
+        current, refusal = trained.estimate(context.layout), ""
     except LayoutError as error:
         current, refusal = None, sentence(error, language)
     said = _job(job, found, trained, language)
     if not found.best:
         return f'{said}<p class="fine">{escape(TRAFFIC["search_none"][language])}</p>'
-    rows = _rows(job, found.best, current, context)
+    rows = _rows(job, found, current, context)
     if refusal:
         said += f'<p class="refusal line" role="alert">{escape(refusal)}</p>'
     heads = "".join(
         f'<th scope="col">{escape(TRAFFIC[f"column_{name}"][language])}</th>'
-        for name in ("place", "layout", "step", "memory", "across", "reasons")
+        for name in ("place", "layout", "step", "memory", "reasons")
     )
+    facts = {"least": f"{LEAST_TOKENS:,}", "samples": str(MOST_SAMPLES)}
     return (
         f'{said}<div class="scroll search-table" tabindex="0"><table><thead><tr>{heads}</tr>'
         f"</thead><tbody>{rows}</tbody></table></div>{_key(language)}"
-        f"{left_out_html(SEARCH_LEFT_OUT, language, least=f'{LEAST_TOKENS:,}')}"
+        f"{left_out_html(SEARCH_LEFT_OUT, language, **facts)}"
     )
 
 
 def _job(job: SearchJob, found: SearchResult, trained: Trained, language: str) -> str:
     """What was searched, in a few sentences."""
-    capacity, batch = gib(job.capacity), f"{job.global_batch:,}"
+    capacity, batch = gib(job.capacity or job.machine.memory), f"{job.global_batch:,}"
     lines = [
         TRAFFIC["search_job"][language].format(
             model=trained.name,
             tokens=f"{job.model.sequence:,}",
             batch=batch,
-            micro_batch=job.training.micro_batch,
-            cluster=job.cluster.name,
+            cluster=job.machine.name,
             capacity=capacity,
         ),
         TRAFFIC["search_tried" if found.too_large else "search_all"][language].format(
-            tried=f"{found.tried:,}", large=f"{found.too_large:,}"
+            tried=f"{found.tried:,}", ways=f"{found.ways:,}", large=f"{found.too_large:,}"
         ),
     ]
     if not trained.batch.is_given:
         lines.append(TRAFFIC["search_taken"][language].format(batch=batch))
     if not found.complete:
         lines.append(TRAFFIC["search_incomplete"][language])
-    told = joined(lines, language)
-    said = f'<div class="traffic-job"><p>{escape(told)}</p></div>'
-    if found.best and found.best[0].memory > job.capacity:
-        words = TRAFFIC["search_none_fits"][language].format(capacity=capacity)
-        fix = ({"recompute": "full"}, TRAFFIC["search_other_recompute"][language])
-        is_full = job.training.recompute == "full" or not _fits_with_full(job)
-        said += said_html(words, [] if is_full else [fix], language)
+    said = f'<div class="traffic-job"><p>{escape(joined(lines, language))}</p></div>'
+    if found.best and not found.best[0].fits:
+        said += said_html(
+            TRAFFIC["search_none_fits"][language].format(capacity=capacity), [], language
+        )
     return said
-
-
-def _fits_with_full(job: SearchJob) -> bool:
-    """Whether a layout fits once whole layers are computed again."""
-    best = search(replace(job, training=replace(job.training, recompute="full")), most=1).best
-    return bool(best) and best[0].memory <= job.capacity
 
 
 # -- the table -----------------------------------------------------------------------------------
 
 
-def _rows(
-    job: SearchJob,
-    best: Sequence[Candidate],
-    current: Candidate | None,
-    context: Context,
-) -> str:
+def _rows(job: SearchJob, found: SearchResult, current: Estimate | None, context: Context) -> str:
     """The best layouts with the one on screen in its place: behind them all if it is not there."""
     language = context.language
-    shown = [(str(place), one) for place, one in enumerate(best, 1)]
-    if current and all(one.sizes != current.sizes for one in best):
-        behind = sum(_is_before(job, one, current) for one in best)
-        place = TRAFFIC["behind"][language] if behind == len(best) else ""
+    shown = [(str(place), one) for place, one in enumerate(found.best, 1)]
+    if current and all(not _is_same(one, current) for one in found.best):
+        behind = sum(_is_before(one, current) for one in found.best)
+        place = f"{found.place(current.seconds):,}" if current.fits and found.best[0].fits else "–"
         shown.insert(behind, (place, current))
     longest = max(one.seconds for _, one in shown)
     rows = []
     for place, one in shown:
-        is_current = current is not None and one.sizes == current.sizes
-        if is_current or current is None:
-            reasons = alone(one, job.capacity)
-        else:
-            reasons = compared(one, current, job.capacity)
-        name = _name(one, job)
-        if not is_current:
-            name = _opener(one, name, job, context)
-        rows.append(_row(job, place, name, one, longest, reasons, is_current, language))
+        is_current = current is not None and _is_same(one, current)
+        reasons = alone(one) if is_current or current is None else compared(one, current)
+        sizes, rest = _name(one, job, language)
+        name = escape(sizes) if is_current else _opener(one, sizes, context)
+        name += f"<small>{escape(rest)}</small>"
+        rows.append(_row(place, name, one, longest, reasons, is_current, language))
     return "".join(rows)
 
 
-def _is_before(job: SearchJob, one: Candidate, other: Candidate) -> bool:
-    """Whether the first is ranked before the second: it lacks less memory, or costs less."""
-    lacks = [max(0.0, each.memory - job.capacity) for each in (one, other)]
+def _is_same(one: Estimate, other: Estimate) -> bool:
+    return (one.request.split, one.request.training) == (
+        other.request.split,
+        other.request.training,
+    )
+
+
+def _is_before(one: Estimate, other: Estimate) -> bool:
+    """Whether the first is ranked before the second: it fits where that does not, or is quicker."""
+    lacks = [0.0 if each.fits else each.fit.needed for each in (one, other)]
     return (lacks[0], one.seconds) <= (lacks[1], other.seconds)
 
 
 def _row(
-    job: SearchJob,
     place: str,
     name: str,
-    one: Candidate,
+    one: Estimate,
     longest: float,
     reasons: Sequence[Reason],
     is_current: bool,
     language: str,
 ) -> str:
-    parts = (("compute", one.compute), ("idle", one.idle), ("exposed", one.exposed))
+    parts = [(part, sum(one.parts[name] for name in names)) for part, names in PARTS.items()]
+    parts.append(("rest", one.seconds - sum(seconds for _, seconds in parts)))
     title = ", ".join(
         f"{TRAFFIC[f'part_{part}'][language]} {seconds_text(seconds)}" for part, seconds in parts
     )
@@ -178,20 +163,19 @@ def _row(
         f'<span class="search-{part}" style="width:{100 * seconds / longest:.1f}%"></span>'
         for part, seconds in parts
     )
-    held = gib(one.memory)
-    if one.memory > job.capacity:
+    held = gib(one.fit.needed)
+    if not one.fits:
         words = TRAFFIC["over_memory"][language].format(memory=held)
         held = f'<span class="over">{escape(words)}</span>'
-    stage = TRAFFIC["stage"][language].format(stage=one.stage)
+    stage = TRAFFIC["stage"][language].format(stage=one.fit.stage)
     mark = f"<small>{escape(TRAFFIC['on_screen'][language])}</small>" if is_current else ""
     items = "".join(f"<li>{escape(reason_text(reason, language))}</li>" for reason in reasons)
     return (
         f'<tr{" class=current" if is_current else ""}><th scope="row">{escape(place)}{mark}</th>'
-        f'<td class="search-name">{name}</td>{_cell("step", language)}{seconds_text(one.seconds)}'
+        f'<td class="search-name">{name}</td>{_cell("step", language)}{escape(about_step(one))}'
         f'<span class="search-bar" role="img" aria-label="{escape(title)}" '
         f'title="{escape(title)}">{bar}</span></td>'
         f"{_cell('memory', language)}{held} <small>{escape(stage)}</small></td>"
-        f"{_cell('across', language)}{bytes_text(one.across)}</td>"
         f'<td class="search-why"><ul>{items}</ul></td></tr>'
     )
 
@@ -201,28 +185,41 @@ def _cell(column: str, language: str) -> str:
     return f'<td data-label="{escape(TRAFFIC[f"column_{column}"][language])}">'
 
 
-def _name(one: Candidate, job: SearchJob) -> str:
-    """The sizes, as the state have them; experts' only where there are experts."""
+def _name(one: Estimate, job: SearchJob, language: str) -> tuple[str, str]:
+    """The sizes, as the column has them, experts' only where there are experts; and the rest."""
+    split, training = one.request.split, one.request.training
     names = ["tp", "cp", "pp", "dp"]
-    if one.split.vpp > 1:
+    if split.vpp > 1:
         names.insert(3, "vpp")
     if job.model.experts and job.expert:
         names += ["ep", "etp"]
-    return " ".join(f"{name}{getattr(one.split, name)}" for name in names)
-
-
-def _opener(one: Candidate, name: str, job: SearchJob, context: Context) -> str:
-    """The layout, one click away; plain text if the page would refuse it."""
-    split = one.split
-    etp = "" if split.etp == split.tp else str(split.etp)
-    sizes = {"tp": split.tp, "cp": split.cp, "pp": split.pp, "ep": split.ep, "etp": etp}
-    vpp = "" if split.vpp == 1 else str(split.vpp)
-    # The same samples in a step as on this page, however they are said here.
-    changes: dict[str, str] = {"global_batch": str(job.global_batch), "micro_batches": ""}
-    changes |= {**sizes, "vpp": vpp}
+    sizes = " ".join(f"{name}{getattr(split, name)}" for name in names)
+    rest = [TRAFFIC["with_samples"][language].format(count=training.micro_batch)]
+    if training.recompute != "none":
+        rest.append(TRAFFIC[f"with_{training.recompute}"][language])
+    if split.account:
+        rest.append(TRAFFIC["with_account"][language])
     if split.spread != "equal":
-        changes["spread"] = split.spread
-    if not is_empty(context.state.schedule) and context.state.schedule != one.training.schedule:
+        rest.append(MEMORY["spread_nearly"][language])
+    return sizes, " · ".join(rest)
+
+
+def _opener(one: Estimate, name: str, context: Context) -> str:
+    """The layout, one click away; plain text if the page would refuse it."""
+    asked = one.request
+    split, training = asked.split, asked.training
+    changes = {
+        **{"tp": split.tp, "cp": split.cp, "pp": split.pp, "ep": split.ep},
+        "etp": "" if split.etp == split.tp else str(split.etp),
+        "vpp": "" if split.vpp == 1 else str(split.vpp),
+        "account": split.account,
+        "spread": "" if split.spread == "equal" else split.spread,
+        # The same samples in a step as on this page, however they are said here.
+        **{"global_batch": str(asked.global_batch), "micro_batches": ""},
+        "micro_batch": "" if training.micro_batch == 1 else str(training.micro_batch),
+        "recompute": training.recompute,
+    }
+    if context.state.schedule != training.schedule:
         changes["schedule"] = ""
     try:
         resolve(context.state.changed(changes))
@@ -237,12 +234,14 @@ def reason_text(reason: Reason, language: str) -> str:
     if "seconds" in facts:
         facts["seconds"] = seconds_text(facts["seconds"])
     facts |= {name: gib(facts[name]) for name in ("memory", "other", "left") if name in facts}
+    if "recompute" in facts:
+        facts["recompute"] = MEMORY[f"recompute_{facts['recompute']}"][language]
     return REASONS[reason.code][language].format(**facts)
 
 
 def _key(language: str) -> str:
     parts = "".join(
         f'<span><i class="search-{part}"></i>{escape(TRAFFIC[f"part_{part}"][language])}</span>'
-        for part in ("compute", "idle", "exposed")
+        for part in (*PARTS, "rest")
     )
     return f'<p class="search-key">{parts}</p>'

@@ -6,20 +6,22 @@ import json
 from typing import Any
 
 from descriptions import PURPOSES
-from training.traffic.per_step import Computation, Traffic, exposed_by_kind
+from training.estimate import Estimate
+from training.traffic.per_step import Traffic
 
 from ..base.context import Context
 from ..base.trained import Trained
 from ..base.training_endpoint import answered, job_facts, trained_with, training_endpoint
-from .view import sent_in_a_step
+from ..estimate.words import estimate_facts
+from .view import rows_of
 
 
 @training_endpoint
 def traffic_per_step(context: Context, cluster: str = "dgx-h100", cp_algorithm: str = "p2p") -> str:
     """What each kind of group sends in one step, over which links, and how long, as JSON.
 
-    Seconds are lower bounds: bytes over the speed of the links. Exposed is what no computation
-    hides; the most exposed come first. Bytes "across" leave NVLink domains.
+    Seconds of a row are bytes over the speed of the links. A step takes about step_seconds, nine of
+    ten real ones between low and high; parts say for what. Bytes "across" leave NVLink domains.
 
     Args:
         cluster: "dgx-a100", "dgx-a100-40gb", "dgx-h100", "dgx-h200", "hgx-h800", "dgx-b200", "dgx-b300", "gb200-nvl72" or "gb300-nvl72".
@@ -28,11 +30,11 @@ def traffic_per_step(context: Context, cluster: str = "dgx-h100", cp_algorithm: 
         (the layout)
     """  # noqa: E501  a tool shows only a parameter's first line
 
-    def work() -> tuple[Trained, list[Traffic], Computation]:
+    def work() -> tuple[Trained, list[Traffic], Estimate]:
         trained = trained_with(context, cluster=cluster, cp_algorithm=cp_algorithm)
-        return trained, *sent_in_a_step(context.layout, trained)
+        return trained, rows_of(context.layout, trained), trained.estimate(context.layout)
 
-    trained, rows, time = answered(context, work)
+    trained, rows, one = answered(context, work)
     return json.dumps(
         {
             **job_facts(trained),
@@ -40,8 +42,7 @@ def traffic_per_step(context: Context, cluster: str = "dgx-h100", cp_algorithm: 
             "nvlink_bytes_per_second": trained.cluster.nvlink,
             "network_bytes_per_second": trained.cluster.nic,
             "domain": trained.cluster.domain_of(context.layout.gpus_per_node),
-            "computation_seconds": time.step,
-            "exposed_seconds_by_kind": exposed_by_kind(rows),
+            **estimate_facts(one),
             "total_bytes": sum(row.total for row in rows),
             "across_bytes": sum(row.across for row in rows),
             "rows": [_row(row) for row in rows],
@@ -62,6 +63,5 @@ def _row(row: Traffic) -> dict[str, Any]:
         "total_bytes": row.total,
         "across_bytes": row.across,
         "seconds": row.seconds,
-        "exposed_seconds": row.exposed,
         "hidden_by": row.beside,
     }

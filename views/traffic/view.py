@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from html import escape
 
 import numpy as np
@@ -14,29 +13,21 @@ from groups import LayoutError
 from groups.layout import Layout
 from render.svg.matrix import matrix_picture, matrix_svg, scale_png
 from training.parameters import StageParameters
-from training.pipeline.in_flight import way_of
 from training.traffic.matrix import Matrix, matrix
-from training.traffic.per_step import (
-    REACHED,
-    Computation,
-    Traffic,
-    computation,
-    exposed_by_kind,
-    most_layers,
-    traffic,
-)
+from training.traffic.per_step import Traffic, traffic
 
 from ..base.context import Context
 from ..base.trained import Trained
 from ..base.units import bytes_text, seconds_text
 from ..base.words import intro
+from ..estimate.words import step_line
 from ..groups.view import framed
 from ..nodes.view import chips
 from .inputs import inputs_html, refused_html
 
 
 def traffic_html(context: Context) -> str:
-    """The whole view: inputs, kinds by exposed time, every transfer, who sends to whom."""
+    """The whole view: inputs, kinds by time, every transfer, who sends to whom."""
     state, language = context.state, context.language
     try:
         body = _answer(context.layout, context.trained, language)
@@ -50,22 +41,9 @@ def traffic_html(context: Context) -> str:
     )
 
 
-def sent_in_a_step(layout: Layout, trained: Trained) -> tuple[list[Traffic], Computation]:
-    """Every transfer of the trained's training step, and the computation beside them.
-
-    Errors: LayoutError for a model that the layout does not cut, or does not train so.
-    """
-    trained = trained
-    stages = [one.parameters for one in trained.stages()]
-    rows = rows_of(layout, trained, stages)
-    split = replace(trained.split, way=way_of(trained.training.schedule))
-    most = most_layers(stages, split)
-    return rows, computation(trained.model, split, trained.training, most, trained.cluster.peak)
-
-
 def _answer(layout: Layout, trained: Trained, language: str) -> str:
-    rows, time = sent_in_a_step(layout, trained)
-    said = _job(layout, trained, time.step, language)
+    rows = rows_of(layout, trained)
+    said = _job(layout, trained, language) + step_line(trained.estimate(layout), language)
     if not rows:
         return f'{said}<p class="fine">{escape(TRAFFIC["silent"][language])}</p>'
     return (
@@ -74,9 +52,13 @@ def _answer(layout: Layout, trained: Trained, language: str) -> str:
     )
 
 
-def rows_of(layout: Layout, trained: Trained, stages: Sequence[StageParameters]) -> list[Traffic]:
-    """Every transfer of a step; ``stages``: the parameters of each pipeline stage."""
-    trained = trained
+def rows_of(
+    layout: Layout, trained: Trained, stages: Sequence[StageParameters] = ()
+) -> list[Traffic]:
+    """Every transfer of a step; ``stages``: the parameters of each pipeline stage, where known.
+
+    Errors: LayoutError for a model that the layout does not cut, or does not train so.
+    """
     return traffic(
         trained.model,
         trained.split,
@@ -95,17 +77,14 @@ def left_out_html(parts: Sequence[Text], language: str, **facts: str) -> str:
     return f"<div><h3>{escape(TRAFFIC['left_out'][language])}</h3><ul>{items}</ul></div>"
 
 
-def _job(layout: Layout, trained: Trained, compute: float, language: str) -> str:
+def _job(layout: Layout, trained: Trained, language: str) -> str:
     """The model, the batch and the links, in two lines."""
-    trained, cluster = trained, trained.cluster
-    b = trained.training.micro_batch
+    cluster, b = trained.cluster, trained.training.micro_batch
     job = TRAFFIC["job"][language].format(
         model=trained.name,
         tokens=f"{trained.model.sequence:,}",
         micro_batches=counted(trained.training.micro_batches, "microbatch", language),
         micro_batch=TRAFFIC["sample" if b == 1 else "samples"][language].format(count=b),
-        compute=seconds_text(compute),
-        reached=f"{100 * REACHED:.0f}",
     )
     links = TRAFFIC["links"][language].format(
         cluster=cluster.name,
@@ -126,35 +105,37 @@ def _job(layout: Layout, trained: Trained, compute: float, language: str) -> str
 
 
 def _kinds(rows: Sequence[Traffic], language: str) -> str:
-    """One line a kind, the most exposed first."""
-    exposed = exposed_by_kind(rows)
-    most = max(sum(row.seconds for row in rows if row.kind == kind) for kind in exposed)
-    heads = ("kind", "size", "sent", "total", "across", "seconds", "exposed")
+    """One line a kind, that with the longest transfers first."""
+    by_kind: dict[str, list[Traffic]] = {}
+    for row in rows:
+        by_kind.setdefault(row.kind, []).append(row)
+    took = {kind: sum(row.seconds for row in own) for kind, own in by_kind.items()}
+    most = max(took.values())
+    heads = ("kind", "size", "sent", "total", "across", "seconds")
     body = "".join(
-        _kind([row for row in rows if row.kind == kind], most, language) for kind in exposed
+        _kind(by_kind[kind], took[kind], most, language)
+        for kind in sorted(took, key=lambda kind: -took[kind])
     )
     total, across = sum(row.total for row in rows), sum(row.across for row in rows)
     body += (
         f'<tr class="traffic-sum"><th scope="row">{escape(TRAFFIC["sum"][language])}</th><td></td>'
         f"<td></td><td>{bytes_text(total)}</td><td>{_across(total, across, language)}</td>"
-        f"<td>{seconds_text(sum(row.seconds for row in rows))}</td>"
-        f"<td>{seconds_text(sum(exposed.values()))}</td></tr>"
+        f"<td>{seconds_text(sum(took.values()))}</td></tr>"
     )
     return _table(heads, body, language)
 
 
-def _kind(rows: Sequence[Traffic], most: float, language: str) -> str:
+def _kind(rows: Sequence[Traffic], seconds: float, most: float, language: str) -> str:
     total, across = sum(row.total for row in rows), sum(row.across for row in rows)
-    seconds, exposed = sum(row.seconds for row in rows), sum(row.exposed for row in rows)
     bar = (
-        f'<span class="traffic-bar"><span style="width:{100 * exposed / (most or 1):.1f}%"></span>'
-        f'<span style="width:{100 * (seconds - exposed) / (most or 1):.1f}%"></span></span>'
+        f'<span class="traffic-bar"><span style="width:{100 * seconds / (most or 1):.1f}%"></span>'
+        "</span>"
     )
     return (
         f'<tr><th scope="row">{chips([rows[0].kind])}</th><td>{rows[0].size:,}</td>'
         f"<td>{bytes_text(max(map(sum, zip(*(row.by_stage for row in rows))), default=0))}</td>"
         f"<td>{bytes_text(total)}</td><td>{_across(total, across, language)}</td>"
-        f"<td>{seconds_text(seconds)}</td><td>{seconds_text(exposed)}{bar}</td></tr>"
+        f"<td>{seconds_text(seconds)}{bar}</td></tr>"
     )
 
 
@@ -169,7 +150,7 @@ def _every(rows: Sequence[Traffic], language: str) -> str:
     """Every transfer, folded."""
     heads = (
         *("kind", "purpose", "operation", "count", "buffer", "sent"),
-        *("across", "seconds", "exposed", "beside"),
+        *("across", "seconds", "beside"),
     )
     body = "".join(
         f'<tr><th scope="row">{chips([row.kind])}</th>'
@@ -177,7 +158,7 @@ def _every(rows: Sequence[Traffic], language: str) -> str:
         f"<td><code>{row.operation}</code></td><td>{row.count:,g}</td>"
         f"<td>{bytes_text(row.buffer)}</td><td>{bytes_text(row.sent)}</td>"
         f"<td>{_across(row.total, row.across, language)}</td><td>{seconds_text(row.seconds)}</td>"
-        f"<td>{seconds_text(row.exposed)}</td><td>{escape(BESIDE[row.beside][language])}</td></tr>"
+        f"<td>{escape(BESIDE[row.beside][language])}</td></tr>"
         for row in rows
     )
     return (

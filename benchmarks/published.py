@@ -1,0 +1,139 @@
+"""Part "published": where layouts that somebody ran stand in the search for their own job.
+
+place     among all layouts of the same GPUs, model, batch and options, by the estimate's seconds
+behind    how much longer its step takes than that of the first
+what is not among the first FIRST has its reason in WHY
+
+Fixed are the options that the source names or that its software had: no FlashAttention before 2022,
+and before arXiv:2205.05198 neither sequence parallelism nor recomputation but of whole layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from time import perf_counter
+
+from groups.presets import PRESETS
+from training.estimate import Estimate
+from training.memory.per_stage import Training
+from training.models import model_of_preset
+from training.search import SearchJob, SearchResult, search
+
+from .page_client import Servers
+from .timing import Table
+
+FIRST = 5
+MOST = 60
+"""Layouts among which one is looked for."""
+
+OLD = Training(zero=0, sequence_parallel=False, flash=False, dropout=True, recompute="full")
+KORTHIKANTI = Training(zero=0, flash=False, dropout=True)
+BLOOM = Training(zero=1, sequence_parallel=False, flash=False, dropout=True, recompute="full")
+TODAY = Training(zero=1)
+FP8 = Training(zero=1, products="fp8")
+MXFP8 = Training(zero=1, products="mxfp8")
+DEEPSEEK = Training(zero=1, products="fp8", precision="fp8-fp32-bf16", schedule="dualpipe")
+
+ROWS: tuple[tuple[str, Training, str], ...] = (
+    ("dgx-a100", OLD, "megatron2021-1.7b megatron2021-3.6b megatron2021-7.5b megatron2021-18.4b"),
+    ("dgx-a100", OLD, "megatron2021-39.1b megatron2021-76.1b megatron2021-145.6b"),
+    ("dgx-a100", OLD, "megatron2021-310.1b megatron2021-529.6b megatron2021-1008.0b"),
+    ("dgx-a100", KORTHIKANTI, "korthikanti-22b korthikanti-175b korthikanti-530b korthikanti-1t"),
+    ("dgx-a100", OLD, "mtnlg-530b-280 mtnlg-530b-350 mtnlg-530b-420"),
+    ("dgx-a100", BLOOM, "bloom-176b"),
+    ("dgx-h100", TODAY, "llama3-405b-1 llama3-405b-2 llama3-405b-3"),
+    ("dgx-h100", TODAY, "nemotron4-340b-1536 nemotron4-340b-3072 nemotron4-340b-6144"),
+    ("dgx-h100", TODAY, "folding-mixtral-8x22b-mcore folding-mixtral-8x22b-folded"),
+    ("dgx-h100", TODAY, "mcore-guide-mixtral-8x22b"),
+    ("dgx-h100", FP8, "bridge-qwen3_235b_a22b-dgx-h100-256"),
+    ("gb200-nvl72", MXFP8, "bridge-qwen3_235b_a22b-dgx-gb200-256"),
+    ("gb300-nvl72", MXFP8, "bridge-qwen3_235b_a22b-dgx-gb300-256"),
+    ("hgx-h800", DEEPSEEK, "deepseek-v3"),
+    ("gb200-nvl72", MXFP8, "bridge-deepseekv3-dgx-gb200-256"),
+    ("gb300-nvl72", MXFP8, "bridge-deepseekv3-dgx-gb300-256"),
+)
+BATCHES = {"deepseek-v3": 15_360, "mcore-guide-mixtral-8x22b": 256}
+"""Samples of a step where the layout's source does not say: arXiv:2412.19437 section 4.2."""
+
+WHY: Mapping[str, str] = {
+    "megatron2021-18.4b": "its tp was the node's size by rule (arXiv:2104.04473 section 3.2); "
+    "tp 2 and chunks wait less, and full recomputation leaves room for both",
+    "megatron2021-39.1b": "its tp was the node's size by rule (arXiv:2104.04473 section 3.2); "
+    "tp 2 and 4 with more stages wait less for tp than their bubble costs",
+    "mcore-guide-mixtral-8x22b": "a recommendation, not a run, that cuts experts by tp 4; whole "
+    "experts spread by ep wait less, as MoE Parallel Folding found",
+    "bridge-qwen3_235b_a22b-dgx-h100-256": "its ep of 32 leaves the node, where its software hides "
+    "the exchange behind computation by a flag that the estimate does not know",
+    "bridge-qwen3_235b_a22b-dgx-gb200-256": "within 5 % of layouts with fewer stages, which leave "
+    "less memory free",
+    "bridge-qwen3_235b_a22b-dgx-gb300-256": "within 7 % of layouts with fewer stages, which leave "
+    "less memory free",
+}
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A published layout in its own search; place 0: not among the first MOST."""
+
+    name: str
+    place: int
+    found: SearchResult
+    own: Estimate | None
+
+    @property
+    def behind(self) -> float:
+        """Its step over that of the first, less 1."""
+        assert self.own
+        return self.own.seconds / self.found.best[0].seconds - 1
+
+
+def placed(name: str, cluster: str, training: Training) -> Placed:
+    """Where a published layout stands."""
+    one, model = PRESETS[name], model_of_preset(name)
+    assert model
+    job = SearchJob(
+        model,
+        training,
+        one.model.get("global_batch") or BATCHES[name],
+        one.world_size,
+        one.gpus_per_node,
+        cluster,
+        cp=one.cp,
+        fixed=frozenset({"recompute"} if training.recompute == "full" else ()),
+    )
+    found = search(job, most=MOST)
+    experts = bool(model.experts)
+    sizes = (one.tp, one.cp, one.pp, one.ep if experts else 1)
+    etp = (one.etp or one.tp) if experts else one.tp
+    for place, estimate in enumerate(found.best, 1):
+        split = estimate.request.split
+        if (split.tp, split.cp, split.pp, split.ep, split.etp) == (*sizes, etp):
+            return Placed(name, place, found, estimate)
+    return Placed(name, 0, found, None)
+
+
+def everything() -> Iterator[Placed]:
+    for cluster, training, names in ROWS:
+        for name in names.split():
+            yield placed(name, cluster, training)
+
+
+def run(quick: bool, servers: Servers) -> Iterator[Table]:
+    began = perf_counter()
+    rows = [_row(one) for one in everything()]
+    first = sum(1 for row in rows if not row[-1])
+    yield Table(
+        "Published layouts in their own search",
+        ("layout", "place", "of", "behind", "why"),
+        rows,
+        f"{first} of {len(rows)} are among the first {FIRST}; "
+        f"{(perf_counter() - began) / len(rows):.2f} s a search.",
+    )
+
+
+def _row(one: Placed) -> tuple[str, ...]:
+    place = str(one.place) if one.place else f"> {MOST}"
+    behind = f"{100 * one.behind:.1f} %" if one.own else "–"
+    why = "" if 0 < one.place <= FIRST else WHY.get(one.name, "?")
+    return one.name, place, str(len(one.found.seconds)), behind, why

@@ -1,0 +1,35 @@
+"""Layouts for a model on a cluster: all that are valid, each at its best, the quickest first.
+
+    cost    seconds of a step as training.estimate says them, with the constants of one software
+    fits    what the estimate says a GPU must have (training.estimate.memory) is within its memory
+
+Of every valid layout each way to train on it is timed (`space` says which, `timed` how). From the
+quickest on, memory is worked out, and the first way of a layout that fits stands for it. A layout
+that fits comes before any that does not.
+
+Errors of the estimate are larger than differences between neighbours: among the first few only a
+run tells. Not tried: what stands in NOT_TRIED.
+"""
+
+from __future__ import annotations
+
+from .quickest import MOST, SearchResult, search, sizes_of
+from .reasons import Reason, alone, compared
+from .space import LEAST_TOKENS, MOST_SAMPLES, VARIED, SearchJob, valid_splits
+from .timed import software_of
+
+__all__ = [
+    "LEAST_TOKENS",
+    "MOST",
+    "MOST_SAMPLES",
+    "VARIED",
+    "Reason",
+    "SearchJob",
+    "SearchResult",
+    "alone",
+    "compared",
+    "search",
+    "sizes_of",
+    "software_of",
+    "valid_splits",
+]

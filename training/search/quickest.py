@@ -1,0 +1,189 @@
+"""The search itself: every layout timed, then the memory of the quickest."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import islice
+
+import numpy as np
+
+from groups.budget import spend
+from groups.errors import LayoutError
+
+from ..estimate import Estimate, estimate_of
+from .space import SearchJob, recomputations, step_for, valid_splits
+from .timed import TimedLayout, Timer, software_of
+
+MOST = 10
+"""Layouts that a search returns."""
+
+ROOM = 0.95
+"""Share of a GPU's memory that a layout may need: batches and routing are not alike every step."""
+
+MOST_TRIED = 600
+"""Layouts that are timed; of more some, spread evenly."""
+
+MOST_ESTIMATES = 200
+"""Ways whose memory is worked out."""
+
+LAYOUT, ESTIMATE = 2_000, 900
+"""Units of work (groups.budget): a layout timed, an estimate with its memory."""
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a search found: the best, best first, and what became of the others.
+
+    Attributes:
+        best: those that fit; or, if none does, those that lack least memory.
+        tried: layouts that were timed.
+        ways: ways to train on them.
+        too_large: layouts whose weights, optimizer state and activations do not fit in any way.
+        complete: whether all valid layouts were tried, and all that might be among the best fit
+            or not for certain.
+        seconds: of every layout that may fit, its quickest way, in ascending order.
+    """
+
+    best: tuple[Estimate, ...]
+    tried: int
+    ways: int
+    too_large: int
+    complete: bool
+    seconds: tuple[float, ...]
+
+    def place(self, seconds: float) -> int:
+        """The place among all layouts of one that takes so long; from 1."""
+        return 1 + bisect_left(self.seconds, seconds * (1 - 1e-9))
+
+
+@lru_cache(maxsize=32)
+def search(job: SearchJob, most: int = MOST) -> SearchResult:
+    """The best layouts of a job.
+
+    >>> from training.memory import Training
+    >>> from training.models import MODELS
+    >>> job = SearchJob(MODELS["llama3-8b"].model, Training(), global_batch=64, world=16,
+    ...           gpus_per_node=8, cluster="dgx-h100")
+    >>> found = search(job)
+    >>> best = found.best[0]
+    >>> best.request.split.tp, best.fits, best.seconds <= found.best[1].seconds, found.complete
+    (1, True, True, True)
+    """
+    step = step_for(job, 4 * MOST_TRIED)
+    splits = list(islice(valid_splits(job, step), 4 * MOST_TRIED))
+    chosen = splits[:: -(-len(splits) // MOST_TRIED) or 1]
+    complete = step == 1 and len(chosen) == len(splits) < 4 * MOST_TRIED
+    spend(LAYOUT * len(chosen), "layouts")
+    timer = Timer(job)
+    timed = [timer.timed(split) for split in chosen]
+    table = _Table.of(timed)
+    capacity = ROOM * (job.capacity or job.machine.memory)
+    may_fit = np.isfinite(table.seconds) & (table.bytes <= capacity)
+    best, sure = _quickest(job, timed, table, may_fit, most)
+    quickest = np.full(len(timed), np.inf)
+    np.minimum.at(quickest, table.layout[may_fit], table.seconds[may_fit])
+    within = np.sort(quickest[np.isfinite(quickest)])
+    return SearchResult(
+        best=tuple(best),
+        tried=len(timed),
+        ways=int(np.isfinite(table.seconds).sum()),
+        too_large=len(timed) - len(within),
+        complete=complete and sure,
+        seconds=tuple(within.tolist()),
+    )
+
+
+@dataclass(frozen=True)
+class _Table:
+    """All ways of all layouts in one row each."""
+
+    layout: np.ndarray
+    way: np.ndarray  # its number in the layout's arrays
+    seconds: np.ndarray
+    bytes: np.ndarray
+
+    @classmethod
+    def of(cls, timed: Sequence[TimedLayout]) -> _Table:
+        sizes = [one.seconds.size for one in timed]
+        empty = [np.zeros(0)]
+        return cls(
+            np.repeat(np.arange(len(timed)), sizes),
+            np.concatenate([np.arange(size) for size in sizes] or empty).astype(int),
+            np.concatenate([one.seconds.ravel() for one in timed] or empty),
+            np.concatenate([one.bytes.ravel() for one in timed] or empty),
+        )
+
+
+def _quickest(
+    job: SearchJob, timed: Sequence[TimedLayout], table: _Table, may_fit: np.ndarray, most: int
+) -> tuple[list[Estimate], bool]:
+    """The quickest layouts that fit, each once; if none does, those that lack least."""
+    found: dict[int, Estimate] = {}
+    tries = 0
+    candidates = np.flatnonzero(may_fit)
+    for at in candidates[np.argsort(table.seconds[candidates], kind="stable")].tolist():
+        layout = int(table.layout[at])
+        if layout in found:
+            continue
+        if len(found) == most or tries == MOST_ESTIMATES:
+            break
+        tries += 1
+        one = _estimate(job, timed[layout], int(table.way[at]))
+        if one and one.fit.needed <= ROOM * one.request.bytes_of_gpu:
+            found[layout] = one
+    if found:
+        return list(found.values()), tries < MOST_ESTIMATES
+    return _least(job, timed, table, most), tries < MOST_ESTIMATES
+
+
+def _least(
+    job: SearchJob, timed: Sequence[TimedLayout], table: _Table, most: int
+) -> list[Estimate]:
+    """Where none fits: the layouts that lack least memory."""
+    found: dict[int, Estimate] = {}
+    size = np.where(np.isfinite(table.seconds), table.bytes, np.inf)
+    for at in np.lexsort((table.seconds, size))[:MOST_ESTIMATES].tolist():
+        layout = int(table.layout[at])
+        if len(found) == 4 * most or not np.isfinite(size[at]):
+            break
+        if layout not in found:
+            one = _estimate(job, timed[layout], int(table.way[at]))
+            if one:
+                found[layout] = one
+    return sorted(found.values(), key=lambda one: (one.fit.needed, one.seconds))[:most]
+
+
+def _estimate(job: SearchJob, timed: TimedLayout, way: int) -> Estimate | None:
+    """One way of a layout in full; None if the schedule refuses it."""
+    spend(ESTIMATE, "layouts")
+    dealt, batch, again = np.unravel_index(way, timed.seconds.shape)
+    one = timed.stages.dealings[dealt]
+    size = timed.micro_batches[batch]
+    split = replace(timed.split, vpp=one.vpp, account=one.account, spread=one.spread)
+    training = replace(
+        job.training,
+        micro_batch=size,
+        micro_batches=job.global_batch // (size * split.dp),
+        schedule=one.schedule,
+        recompute=recomputations(job)[again],
+    )
+    try:
+        return estimate_of(job.request(split, training), software_of(job.training))
+    except LayoutError:
+        return None
+
+
+def sizes_of(one: Estimate) -> dict[str, int]:
+    """Sizes by axis, as a page's controls have them.
+
+    >>> from training.estimate import estimate
+    >>> from training.models import MODELS
+    >>> one = estimate(MODELS["llama3-8b"].model, gpus=16, tp=2, pp=2, global_batch=64)
+    >>> sizes_of(one)["dp"], sizes_of(one)["pp"]
+    (4, 2)
+    """
+    names = ("tp", "cp", "pp", "ep", "etp", "dp", "edp", "vpp")
+    return {name: getattr(one.request.split, name) for name in names}

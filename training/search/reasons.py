@@ -1,0 +1,77 @@
+"""Why one layout is ranked before or behind another: codes and numbers; words are the page's.
+
+Of two layouts the parts of the estimate are set against each other (computation, idle time, what
+each kind of group is waited for, the optimizer), and those told that matter: the largest first,
+none below MATTERS of the other's step. Of one alone the same parts are told as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..estimate import Estimate
+
+MATTERS = 0.01
+"""Share of a step below which a difference is not told."""
+
+TIGHT = 0.05
+"""Share of a GPU's memory that fragments and buffers may well need."""
+
+MOST = 3
+
+CODES = {"compute": "computes", "bubble": "idle", "optimizer": "updates", "host": "launches"}
+"""How a part's reason is called; all others are waited for."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A code, and the facts that its sentence is made of: bytes, seconds, names, sizes."""
+
+    code: str
+    facts: Mapping[str, object] = field(default_factory=dict)
+
+
+def compared(one: Estimate, other: Estimate) -> list[Reason]:
+    """What makes ``one`` quicker or slower than ``other``.
+
+    >>> from training.estimate import estimate
+    >>> from training.models import MODELS
+    >>> sizes = {"gpus": 64, "tp": 8, "global_batch": 32, "software": "megatron"}
+    >>> one, other = (estimate(MODELS["llama3-70b"].model, **sizes, pp=pp) for pp in (2, 8))
+    >>> [reason.code for reason in compared(one, other)][:1]
+    ['idle-less']
+    """
+    found = []
+    if one.fits != other.fits:
+        facts = {"memory": one.fit.needed, "other": other.fit.needed}
+        found.append(Reason("fits" if one.fits else "lacks", facts))
+    found += _tight(one)
+    gains = {part: one.parts[part] - other.parts[part] for part in one.parts}
+    for part, seconds in sorted(gains.items(), key=lambda item: -abs(item[1])):
+        if abs(seconds) >= MATTERS * other.seconds:
+            way = "less" if seconds < 0 else "more"
+            found.append(_reason(part, f"-{way}", abs(seconds), one))
+    return (found or [Reason("alike")])[:MOST]
+
+
+def alone(one: Estimate) -> list[Reason]:
+    """What one layout's step is made of, beside computation."""
+    lacks = Reason("lacks", {"memory": one.fit.needed, "other": one.request.bytes_of_gpu})
+    found = _tight(one) if one.fits else [lacks]
+    for part, seconds in sorted(one.parts.items(), key=lambda item: -item[1]):
+        if part != "compute" and seconds >= MATTERS * one.seconds:
+            found.append(_reason(part, "", seconds, one))
+    return found[:MOST] or [Reason("nothing")]
+
+
+def _tight(one: Estimate) -> list[Reason]:
+    left = one.request.bytes_of_gpu - one.fit.needed
+    return [Reason("tight", {"left": left})] if 0 <= left < TIGHT * one.request.bytes_of_gpu else []
+
+
+def _reason(part: str, way: str, seconds: float, one: Estimate) -> Reason:
+    split, training = one.request.split, one.request.training
+    facts = {"kind": part, "seconds": seconds, "pp": split.pp, "vpp": split.vpp}
+    facts |= {"m": training.micro_batches, "recompute": training.recompute}
+    return Reason(CODES.get(part, "waits") + way, facts)

@@ -1,0 +1,256 @@
+"""What a search tries: the layouts that are valid, and of each one the ways to train on it.
+
+A layout is the sizes of both grids. Of each are tried
+
+    micro-batch    powers of two up to MOST_SAMPLES, and the one on screen
+    chunks         one, and where schedules interleave every number of them that deals layers out
+                   equally, embedding and loss taking a layer's place each or not; a few that do not
+    recomputation  all of training.memory's
+
+unless the job holds one of them fixed. Everything else of the layout on screen (ZeRO, sequence
+parallelism, kernels, number formats, schedule) is the same for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from math import gcd
+
+from groups.alternatives import divisors
+
+from ..clusters import CLUSTERS, Cluster
+from ..estimate import Request
+from ..estimate.request import DENSE, EXPERT
+from ..memory.activations import RECOMPUTE
+from ..memory.per_stage import Training
+from ..model import Model
+from ..pipeline.in_flight import way_of
+from ..pipeline.schedules import SCHEDULES
+from ..split import Split, with_kv_copies
+
+LEAST_TOKENS = 4096
+"""Tokens of a sequence that cp leaves a rank: with fewer there is no public run to learn from. A
+layout on screen that leaves fewer is tried all the same, and every cp up to its own."""
+
+MOST_SAMPLES = 16
+"""The largest micro-batch that is tried unasked."""
+
+UNEVEN = (1, 2, 3, 4, 8)
+"""Chunks that are tried where they do not deal layers out equally."""
+
+VARIED = ("micro_batch", "vpp", "recompute")
+"""What is tried of each layout."""
+
+ALTERNATING = ("1f1b", "interleaved")
+"""Megatron's own schedule, without chunks and with them."""
+
+
+@dataclass(frozen=True)
+class SearchJob:
+    """What stays the same for all layouts of a search.
+
+    Attributes:
+        training: of the layout on screen; its micro_batches are worked out for each layout.
+        capacity: bytes of one GPU.
+        cp: of the layout on screen.
+        vpp, account: the same, where ``fixed`` holds vpp.
+        dense, expert: orders of the two grids' axes, fastest first; no expert: no such grid.
+        fixed: those of VARIED that are as on screen in every layout.
+    """
+
+    model: Model
+    training: Training
+    global_batch: int
+    world: int
+    gpus_per_node: int
+    cluster: str
+    capacity: float = 0.0
+    cp: int = 1
+    vpp: int = 1
+    account: bool = False
+    cp_algorithm: str = "p2p"
+    dense: tuple[str, ...] = DENSE
+    expert: tuple[str, ...] = EXPERT
+    fixed: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def machine(self) -> Cluster:
+        return CLUSTERS[self.cluster]
+
+    @property
+    def domain(self) -> int:
+        """GPUs that NVLink joins."""
+        return self.machine.domain_of_job(self.world, self.gpus_per_node)
+
+    def request(self, split: Split, training: Training) -> Request:
+        """One layout, trained in one way, as the estimate is asked about it."""
+        return Request(
+            model=with_kv_copies(self.model, split.tp),
+            cluster=self.cluster,
+            gpus=self.world,
+            gpus_per_node=self.gpus_per_node,
+            split=replace(split, way=way_of(training.schedule)),
+            training=training,
+            global_batch=self.global_batch,
+            dense=self.dense,
+            expert=self.expert or EXPERT,
+            cp_algorithm=self.cp_algorithm,
+            capacity=self.capacity,
+            is_told=True,
+        )
+
+
+@dataclass(frozen=True)
+class Dealt:
+    """How layers are dealt to the ranks of a pipeline, and in what order these take them."""
+
+    vpp: int
+    account: bool
+    spread: str
+    schedule: str
+
+
+def valid_splits(job: SearchJob, step: int = 1) -> Iterator[Split]:
+    """Every layout that divides the world, the model and the batch; layers not yet dealt out.
+
+    step: of all sizes of tp, cp and pp, every how many are looked at.
+    """
+    for tp, cp, pp in _sizes(job)[::step]:
+        yield from _with_experts(job, tp, cp, pp)
+
+
+def step_for(job: SearchJob, most: int) -> int:
+    """The step with which there are about so many layouts at most."""
+    each = 2 * len(divisors(job.model.experts)) if job.model.experts and job.expert else 1
+    step = max(1, -(-len(_sizes(job)) * each // most))
+    while step > 1 and gcd(step, len(divisors(job.world))) > 1:  # or it meets few values of pp
+        step += 1
+    return step
+
+
+@lru_cache(maxsize=16)
+def _sizes(job: SearchJob) -> tuple[tuple[int, int, int], ...]:
+    """Sizes of tp, cp and pp that divide the world, the model and the batch."""
+    found = []
+    for tp in _tensor_sizes(job):
+        for cp in _context_sizes(job, tp):
+            for pp in divisors(job.world // (tp * cp)) if "pp" in job.dense else [1]:
+                dp = job.world // (tp * cp * pp)
+                is_whole = job.global_batch % dp == 0 and dp * cp % job.training.instances == 0
+                if is_whole and (dp == 1 or "dp" in job.dense) and dealings(job, pp):
+                    found.append((tp, cp, pp))
+    return tuple(found)
+
+
+def _tensor_sizes(job: SearchJob) -> list[int]:
+    """Sizes of tp up to an NVLink domain; of more ranks than KV heads each has a copy."""
+    model = job.model
+    widths = [model.heads, model.ffn, model.shared_expert_ffn]
+
+    def cuts(tp: int) -> bool:
+        heads = with_kv_copies(model, tp).kv_heads
+        return not any(width % tp for width in widths) and (model.is_mla or heads % tp == 0)
+
+    is_cut = job.training.sequence_parallel or not model.experts
+    sizes = divisors(job.world) if "tp" in job.dense and is_cut else [1]
+    return [tp for tp in sizes if tp <= job.domain and cuts(tp)]
+
+
+def _context_sizes(job: SearchJob, tp: int) -> list[int]:
+    sequence, cut = job.model.sequence, tp if job.training.sequence_parallel else 1
+    return [
+        cp
+        for cp in divisors(job.world // tp if "cp" in job.dense else 1)
+        if sequence % (cp * cut) == 0
+        and (
+            cp == 1
+            or (
+                sequence % (2 * cp) == 0
+                and (sequence // cp >= LEAST_TOKENS or cp <= job.cp)
+                and (job.cp_algorithm != "a2a" or job.model.heads // tp % cp == 0)
+            )
+        )
+    ]
+
+
+def _with_experts(job: SearchJob, tp: int, cp: int, pp: int) -> Iterator[Split]:
+    """The layouts of these sizes."""
+    dp = job.world // (tp * cp * pp)
+    for ep, etp in _expert_sizes(job, tp, tp * cp * dp):
+        edp = tp * cp * dp // (ep * etp)
+        # Megatron cuts both grids into the same pipelines: pp last, or dp and edp alike.
+        if job.dense[-1] == "pp" or not job.model.experts or dp == edp:
+            yield Split(tp=tp, cp=cp, pp=pp, dp=dp, ep=ep, etp=etp)
+
+
+def _expert_sizes(job: SearchJob, tp: int, stage: int) -> list[tuple[int, int]]:
+    """Sizes of ep and etp for the ranks of one stage; experts on one rank without experts."""
+    model = job.model
+    if not model.experts or "ep" not in job.expert:
+        return [(1, tp)]
+    return [
+        (ep, etp)
+        for ep in divisors(model.experts)
+        for etp in sorted({1, tp})
+        if stage % (ep * etp) == 0 and model.expert_ffn % etp == 0
+    ]
+
+
+def micro_batches(job: SearchJob, split: Split) -> list[int]:
+    """Sizes of a micro-batch that divide the samples of each pipeline.
+
+    With cp only one sample: half of cp and half of the samples is the same work of a rank, with
+    shorter ways for keys and values.
+    """
+    own, samples = job.training.micro_batch, job.global_batch // split.dp
+    if "micro_batch" in job.fixed:
+        sizes = {own}
+    elif split.cp > 1:
+        sizes = {1}
+    else:
+        sizes = {own, *(2**power for power in range(MOST_SAMPLES.bit_length()))}
+    return sorted(size for size in sizes if size <= samples and samples % size == 0)
+
+
+def recomputations(job: SearchJob) -> tuple[str, ...]:
+    return (job.training.recompute,) if "recompute" in job.fixed else RECOMPUTE
+
+
+@lru_cache(maxsize=256)
+def dealings(job: SearchJob, pp: int) -> tuple[Dealt, ...]:
+    """The ways to deal the layers to so many stages, with the schedule that goes with each.
+
+    None where there are fewer layers than stages.
+    """
+    name = job.training.schedule
+    rule = SCHEDULES[name]
+    if pp == 1 or (rule.even and pp % 2):
+        return (Dealt(1, False, "equal", "1f1b"),)
+    if rule.way in ("V", "both ways"):
+        if 2 * pp > job.model.layers:
+            return ()
+        chunks = rule.v or 1
+        even = job.model.layers % (pp * 2) == 0
+        return (Dealt(chunks, False, "equal" if even else "nearly", name),)
+    if name not in (*ALTERNATING, "bfs"):
+        return tuple(_dealt(job, pp, 1, name))
+    sizes = [job.vpp] if "vpp" in job.fixed else range(1, job.model.layers // pp + 1)
+    return tuple(one for vpp in sizes for one in _dealt(job, pp, vpp, name))
+
+
+def _dealt(job: SearchJob, pp: int, vpp: int, schedule: str) -> Iterator[Dealt]:
+    if schedule in ALTERNATING:
+        schedule = ALTERNATING[vpp > 1]
+    stages, layers = pp * vpp, job.model.layers
+    if stages > layers:
+        return
+    if layers % stages == 0:
+        yield Dealt(vpp, False, "equal", schedule)
+    if (layers + 2) % stages == 0 and layers + 2 > stages:
+        yield Dealt(vpp, True, "equal", schedule)
+    if layers % stages and (layers + 2) % stages and vpp in UNEVEN:
+        yield Dealt(vpp, False, "nearly", schedule)
+        if (layers + 2) // stages > 1:
+            yield Dealt(vpp, True, "nearly", schedule)

@@ -1,0 +1,216 @@
+"""Seconds of every way to train on a layout at once, and a bound from below on its memory.
+
+Arrays have the axes of `Layout`: dealings, micro-batches, recomputations. Seconds are those of
+`training.estimate` to the last digit; bytes leave out what a rank holds for a moment only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+
+from ..estimate import Request
+from ..estimate.constants import FAMILIES, constants_of
+from ..estimate.seconds import (
+    Constants,
+    exposed_seconds,
+    head_seconds,
+    idle_share,
+    launch_seconds,
+    layer_seconds,
+    optimizer_seconds,
+    send_seconds,
+    stage_seconds,
+)
+from ..estimate.work import (
+    Number,
+    ends_of,
+    layer_work,
+    layers_of,
+    most_parameters,
+    replicas_of,
+    stage_parameters,
+)
+from ..memory.activations import WIDE
+from ..memory.per_stage import PRECISIONS, Training, layer_bytes
+from ..pipeline.closed import closed_form
+from ..pipeline.in_flight import way_of
+from ..pipeline.schedules import SCHEDULES
+from ..split import Split
+from ..traffic.demands import OVERLAPPING
+from .space import Dealt, SearchJob, dealings, micro_batches, recomputations
+
+MANY = 1 << 20
+"""Micro-batches with which every schedule holds as many as it ever does."""
+
+
+def software_of(training: Training) -> str:
+    """Whose constants: candidates differ in nothing that would tell whose software it is.
+
+    >>> software_of(Training(zero=1)), software_of(Training(zero=3))
+    ('megatron', 'fsdp')
+    """
+    return "fsdp" if training.zero >= 2 else "megatron"
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The pipelines of one size: layers and micro-batches in flight of each rank, by dealing."""
+
+    dealings: tuple[Dealt, ...]
+    layers: np.ndarray  # dealings, ranks, (without experts, with)
+    held: np.ndarray  # dealings, ranks: micro-batches at most
+    idle: np.ndarray  # dealings
+    least: np.ndarray  # dealings: micro-batches that the schedule needs
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer and what goes with a micro-batch: seconds and bytes by recomputation."""
+
+    seconds: np.ndarray  # (without experts, with), recomputations
+    kept: np.ndarray  # the same, bytes
+    head: float
+
+
+@dataclass(frozen=True)
+class TimedLayout:
+    """A layout: what is tried on it, with seconds and bytes of each."""
+
+    split: Split
+    stages: Stages
+    micro_batches: list[int]
+    seconds: np.ndarray  # inf where the schedule refuses
+    bytes: np.ndarray
+
+
+class Timer:
+    """Times the layouts of one job; keeps what several of them share."""
+
+    def __init__(self, job: SearchJob) -> None:
+        self.job = job
+        self.constants: Constants = constants_of(FAMILIES[job.cluster], software_of(job.training))
+        self._stages: dict[int, Stages] = {}
+        self._layers: dict[tuple[int, ...], Layer] = {}
+
+    def stages(self, pp: int) -> Stages:
+        """Every way to deal the layers to pp ranks."""
+        if pp not in self._stages:
+            self._stages[pp] = _stages(self.job, pp)
+        return self._stages[pp]
+
+    def _layer(self, asked: Request) -> Layer:
+        split, training = asked.split, asked.training
+        where = (asked.stride("tp"), asked.stride("cp"), asked.stride("etp"), asked.stride("ep"))
+        sizes = (split.tp, split.cp, split.etp, split.ep, training.micro_batch)
+        key = (*sizes, *where, training.schedule in OVERLAPPING)
+        if key not in self._layers:
+            self._layers[key] = self._worked_out(asked)
+        return self._layers[key]
+
+    def _worked_out(self, asked: Request) -> Layer:
+        model, names = asked.model, recomputations(self.job)
+        seconds, kept = np.zeros((2, len(names))), np.zeros((2, len(names)))
+        for moe in (False, True):
+            if moe and not model.moe_layers:
+                continue
+            work = layer_work(asked, moe=moe)
+            for at, name in enumerate(names):
+                seconds[int(moe), at] = layer_seconds(asked, work, self.constants, name).total
+                kept[int(moe), at] = layer_bytes(model, asked.split, asked.training, moe, name)
+        return Layer(seconds, kept, head_seconds(asked, ends_of(asked), self.constants))
+
+    def timed(self, split: Split) -> TimedLayout:
+        """One layout, in every way that is tried."""
+        job, stages = self.job, self.stages(split.pp)
+        sizes = micro_batches(job, split)
+        training = replace(job.training, schedule=stages.dealings[0].schedule)
+        requests = [
+            job.request(split, replace(training, micro_batch=b, micro_batches=m))
+            for b, m in ((b, job.global_batch // (b * split.dp)) for b in sizes)
+        ]
+        layers = [self._layer(one) for one in requests]
+        m = np.array([float(one.micro_batches) for one in requests])
+        seconds = self._seconds(requests, layers, stages, m)
+        seconds[m < stages.least[:, None]] = np.inf
+        return TimedLayout(
+            split, stages, sizes, seconds, self._bytes(requests[0], layers, stages, m)
+        )
+
+    def _seconds(
+        self, requests: Sequence[Request], layers: Sequence[Layer], stages: Stages, m: np.ndarray
+    ) -> np.ndarray:
+        asked, c = requests[0], self.constants
+        # Axes: dealings, ranks, micro-batches, recomputations.
+        each = np.array([one.seconds for one in layers])
+        send = np.array([send_seconds(one, ends_of(one), c) for one in requests])
+        chunks = np.array([float(one.vpp) for one in stages.dealings])
+        ranks = np.arange(asked.split.pp)[None, :, None, None]
+        slots = stage_seconds(
+            stages.layers[..., 0, None, None],
+            stages.layers[..., 1, None, None],
+            ranks == asked.split.pp - 1,
+            dense=_number(each[:, 0]),
+            moe=_number(each[:, 1]),
+            head=_number(np.array([one.head for one in layers])[:, None]),
+            send=(chunks[:, None] * send)[:, None, :, None],
+            launch=launch_seconds(asked, c),
+        )
+        slowest = slots.max(axis=1)
+        busy = m[:, None] * slowest
+        most = most_parameters(*stage_parameters(asked, stages.layers))
+        replicas = replicas_of(asked, *(_number(one[:, None]) for one in most))
+        after = optimizer_seconds(asked, replicas, c)
+        shown = [exposed_seconds(one, replicas, c, busy[:, at]) for at, one in enumerate(requests)]
+        exposed = np.stack([np.broadcast_to(one, busy[:, 0].shape) for one in shown], axis=1)
+        bubble = (slots.sum(axis=1) - slowest) * stages.idle[:, None, None]
+        found: np.ndarray = busy + bubble + exposed + np.asarray(after)[..., None]
+        return found
+
+    def _bytes(
+        self, asked: Request, layers: Sequence[Layer], stages: Stages, m: np.ndarray
+    ) -> np.ndarray:
+        """Model states and kept activations of the fullest rank."""
+        split, training = asked.split, asked.training
+        one, zero = PRECISIONS[training.precision], training.zero
+        shared = training.ranks_sharing(split)
+        total = np.zeros(stages.layers.shape[:2])
+        for parameters, ranks in zip(stage_parameters(asked, stages.layers), shared):
+            shares = (one.weight, 3), (one.gradient, 2), (one.optimizer, 1)
+            each = sum(size / (ranks if zero >= at else 1) for size, at in shares)
+            if training.products not in WIDE and one.weight > 1 and zero < 3:
+                each += 2
+            total += parameters * each
+        kept = np.array([layer.kept for layer in layers])
+        held = np.minimum(stages.held[..., None], m)
+        plain, routed = (stages.layers[..., at, None, None] for at in (0, 1))
+        activations = held[..., None] * (plain * kept[:, 0] + routed * kept[:, 1])
+        found: np.ndarray = (total[..., None, None] + activations).max(axis=1)
+        return found
+
+
+def _number(values: np.ndarray) -> Number:
+    """An array for the formulas of one number."""
+    return cast("Number", values)
+
+
+def _stages(job: SearchJob, pp: int) -> Stages:
+    ways = dealings(job, pp)
+    layers, held = [], []
+    for one in ways:
+        sizes = {"vpp": one.vpp, "account": one.account, "spread": one.spread}
+        split = Split(pp=pp, **sizes, way=way_of(one.schedule))  # type: ignore[arg-type]
+        layers.append(layers_of(job.model, split))
+        form = closed_form(one.schedule, pp, MANY * pp, one.vpp)
+        held.append(form.peaks if form else [1.0] * pp)
+    rules = [SCHEDULES[one.schedule] for one in ways]
+    return Stages(
+        dealings=ways,
+        layers=np.array(layers),
+        held=np.array(held),
+        idle=np.array([idle_share(one.schedule, pp, one.vpp) for one in ways]),
+        least=np.array([rule.least_m * pp for rule in rules]),
+    )

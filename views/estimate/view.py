@@ -1,0 +1,146 @@
+"""The Step time view: the estimate, its parts, the nearest measured runs, the error by source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from descriptions import ESTIMATE, TRAFFIC
+from groups import LayoutError
+from training.estimate import Estimate, Near, error_table, sources
+
+from ..base.context import Context
+from ..base.units import seconds_text
+from ..base.words import intro
+from ..groups.view import framed
+from ..nodes.view import chips
+from ..traffic.inputs import refused_html
+from .cloud import cloud_svg
+from .words import KINDS, about
+
+NEAREST = 5
+"""Measured runs that are shown."""
+
+
+def estimate_html(context: Context) -> str:
+    """The whole view."""
+    language = context.language
+    try:
+        trained = context.trained
+        body = _answer(trained.estimate(context.layout), trained.name, language)
+    except LayoutError as error:
+        body = refused_html(error, context)
+    return framed(
+        context,
+        f"{intro(ESTIMATE['title'][language], ESTIMATE['body'][language], language)}"
+        f'<div class="estimate">{body}{_errors(language)}</div>',
+        "estimate",
+    )
+
+
+def _answer(one: Estimate, model: str, language: str) -> str:
+    asked = one.request
+    job = ESTIMATE["job"][language].format(
+        model=model,
+        gpus=f"{asked.gpus:,}",
+        cluster=asked.machine.name,
+        batch=f"{asked.global_batch:,}",
+        tokens=f"{asked.model.sequence:,}",
+    )
+    words = ESTIMATE["far" if one.lacks else "close"][language].format(
+        lacks=", ".join(ESTIMATE[f"lacks_{name}"][language] for name in one.lacks)
+    )
+    near = one.nearest(NEAREST)
+    label = ESTIMATE["cloud_label"][language].format(about=about(one))
+    axes = {name: ESTIMATE[f"cloud_{name}"][language] for name in ("across", "up", "here")}
+    return (
+        f'<p class="about"><b>{escape(ESTIMATE["about"][language].format(about=about(one)))}</b> '
+        f"{escape(job)}</p><p>{escape(words)}</p>{parts_html(one, language)}"
+        f"<h3>{escape(ESTIMATE['cloud_title'][language])}</h3>"
+        f'<p class="fine">{escape(ESTIMATE["cloud_body"][language])}</p>'
+        f'<div class="scroll">{cloud_svg(one, near, label, axes)}</div>{_nearest(near, language)}'
+    )
+
+
+def parts_html(one: Estimate, language: str) -> str:
+    """What a step is made of: a row a part, the longest first."""
+    rows = "".join(
+        f'<tr><th scope="row">{_part(name, language)}</th><td>{seconds_text(seconds)}</td>'
+        f"<td>{100 * seconds / one.seconds:.1f} %"
+        f'<span class="part-bar"><span style="width:{100 * seconds / one.seconds:.1f}%"></span>'
+        "</span></td></tr>"
+        for name, seconds in sorted(one.parts.items(), key=lambda item: -item[1])
+        if seconds >= 0.0005 * one.seconds
+    )
+    heads = ("part", "seconds", "share")
+    return _table(heads, rows, "parts", language)
+
+
+def _part(name: str, language: str) -> str:
+    words = escape(ESTIMATE[f"part_{'waits' if name in KINDS else name}"][language])
+    return f"{words} {chips([name])}" if name in KINDS else words
+
+
+def _nearest(near: Sequence[Near], language: str) -> str:
+    known = sources()
+    rows = "".join(
+        f'<tr><th scope="row">{escape(each.run.model)}</th><td>{_layout(each)}</td>'
+        f"<td>{each.run.asked['gpus']:,} × {escape(_gpu(each))}</td>"
+        f"<td>{escape(each.run.asked['precision'])}</td>"
+        f"<td>{seconds_text(each.run.seconds or 0)}</td>"
+        f"<td>{escape(known[each.run.source]['name'])}</td></tr>"
+        for each in near
+    )
+    heads = ("model", "layout", "gpus", "numbers", "measured", "source")
+    title = escape(ESTIMATE["nearest_title"][language])
+    return f"<h3>{title}</h3>{_table(heads, rows, 'nearest', language)}"
+
+
+def _gpu(near: Near) -> str:
+    return near.run.asked["cluster"].split("-", 1)[1 if "dgx" in near.run.asked["cluster"] else 0]
+
+
+def _layout(near: Near) -> str:
+    asked = near.run.asked
+    sizes = {name: asked[name] for name in ("tp", "cp", "pp", "vpp", "ep")}  # type: ignore[literal-required]
+    told = " ".join(f"{name}{size}" for name, size in sizes.items() if size > 1) or "dp"
+    return escape(f"{told} · {asked['global_batch']:,} × {asked['sequence']:,}")
+
+
+def _errors(language: str) -> str:
+    """The error by source: of the fit, and with that kind of source left out of it."""
+    rows = "".join(
+        f'<tr><th scope="row">{escape(row["group"])}</th><td>{row["runs"]}</td>'
+        + "".join(
+            f"<td>{_percent(row[name])}</td>"
+            for name in ("step", "step90", "cover", "unseen_step", "unseen_step90")
+        )
+        + "</tr>"
+        for row in error_table()
+    )
+    heads = ("group", "runs", "error", "error90", "cover", "unseen", "unseen90")
+    return (
+        f"<h3>{escape(ESTIMATE['errors_title'][language])}</h3>"
+        f"<p>{escape(ESTIMATE['errors_body'][language])}</p>"
+        f"{_table(heads, rows, 'errors', language)}"
+        f"<h3>{escape(TRAFFIC['left_out'][language])}</h3><ul>"
+        + "".join(f"<li>{escape(part[language])}</li>" for part in LIMITS)
+        + "</ul>"
+    )
+
+
+LIMITS = tuple(ESTIMATE[f"limit_{number}"] for number in range(1, 5))
+
+
+def _percent(text: str) -> str:
+    return f"{100 * float(text):.0f} %" if text else "–"
+
+
+def _table(heads: Sequence[str], rows: str, name: str, language: str) -> str:
+    cells = "".join(
+        f'<th scope="col">{escape(ESTIMATE[f"column_{head}"][language])}</th>' for head in heads
+    )
+    return (
+        f'<div class="scroll estimate-{name}" tabindex="0"><table><thead><tr>{cells}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
+    )

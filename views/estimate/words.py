@@ -1,0 +1,61 @@
+"""How long a step takes, as every view that tells a time says it."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+from typing import Any
+
+from descriptions import ESTIMATE
+from training.estimate import Estimate
+
+from ..base import form
+
+KINDS = ("tp", "cp", "ep", "pp", "dp")
+"""Parts of a step that are waits for a kind of group."""
+
+UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
+
+
+def about(one: Estimate) -> str:
+    """The step and its interval in one unit: "2.9 s (2.5 to 3.6)", the words left out.
+
+    >>> from training.estimate import estimate
+    >>> from training.models import MODELS
+    >>> one = estimate(MODELS["llama3-8b"].model, gpus=8, tp=1, global_batch=8, sequence=8192)
+    >>> about(one)
+    '0.98 s (0.81–1.4)'
+    """
+    size, unit = next(((s, u) for s, u in UNITS if one.seconds >= 0.2 * s), UNITS[-1])
+    low, high = (_two(seconds / size) for seconds in (one.low, one.high))
+    return f"{_two(one.seconds / size)} {unit} ({low}–{high})"
+
+
+def _two(number: float) -> str:
+    """A number in two digits, more where it has more before the point."""
+    places = max(0, 1 - math.floor(math.log10(number))) if number > 0 else 0
+    return f"{number:,.{places}f}"
+
+
+def step_line(one: Estimate, language: str) -> str:
+    """How long a step takes, in one sentence, and the way to the runs behind it."""
+    words = ESTIMATE["step"][language].format(about=about(one))
+    lacks = ", ".join(ESTIMATE[f"lacks_{name}"][language] for name in one.lacks)
+    if lacks:
+        words += " " * (language == "en") + ESTIMATE["far"][language].format(lacks=lacks)
+    more = form.setter({"view": "estimate"}, ESTIMATE["more"][language])
+    return f'<p class="step-line">{escape(words)} {more}</p>'
+
+
+def estimate_facts(one: Estimate) -> dict[str, Any]:
+    """The step, the interval that holds 90 % of real runs, and its parts."""
+    return {
+        "step_seconds": one.seconds,
+        "low_seconds": one.low,
+        "high_seconds": one.high,
+        "computation_seconds": one.parts["compute"],
+        "idle_seconds": one.parts["bubble"],
+        "exposed_seconds_by_kind": {kind: one.parts[kind] for kind in KINDS},
+        "parts_seconds": one.parts,
+        "no_runs_near": list(one.lacks),
+    }
