@@ -563,7 +563,8 @@ def main(arguments=None):
     if differences:
         say("", "Differs from the layout:", *(f"  {line}" for line in differences))
         return 1
-    say("", f"All as the layout says: {WORLD_SIZE} ranks, {len(kinds)} kinds of groups.")
+    some = "1 kind" if len(kinds) == 1 else f"{len(kinds)} kinds"
+    say("", f"All as the layout says: {WORLD_SIZE} ranks, {some} of groups.")
     return 0
 
 

@@ -95,7 +95,6 @@ document.addEventListener('set', ({ detail }) => {
   draw();
   write();
 });
-document.addEventListener('ask', tell);
 
 // A published layout says all of the job; what the views are asked stays.
 document.addEventListener('preset', ({ detail: { name } }) => {
