@@ -30,10 +30,12 @@ KINDS: dict[str, Kind] = {
         "CP",
         Text(
             "Carries K and V between the chunks of a sequence in every attention layer, and their "
-            "gradients in the backward pass, by ring p2p, all-gather or all-to-all. "
+            "gradients in the backward pass, by ring p2p, all-gather or all-to-all (which moves "
+            "Q and the output too). "
             "It should stay on NVLink beside TP; when tp × cp is larger than the NVLink domain, "
             "the ring leaves it.",
-            "在每个注意力层，通过环形 p2p、all-gather 或 all-to-all 在序列的各块之间传递 K 和 V，"
+            "在每个注意力层，通过环形 p2p、all-gather 或 all-to-all（还要移动 Q 和输出）"
+            "在序列的各块之间传递 K 和 V，"
             "反向时还传递它们的梯度。"
             "最好与 TP 一起留在 NVLink 上；当 tp × cp 超出 NVLink 域时，环会跨出该域。",
         ),

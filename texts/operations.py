@@ -260,8 +260,10 @@ ALGORITHM_TEXTS: dict[str, OperationText] = {
         Text("Tree", "树"),
         Text(
             "Sums go up a binary tree and the result comes down. Steps grow with the logarithm of "
-            "the group only, but a parent sends the whole buffer twice.",
-            "和沿二叉树向上，结果再向下。步数只随组大小的对数增长，但父节点要把整个缓冲区发送两次。",
+            "the group only, but an inner member sends the whole buffer up once, and down to each "
+            "of its children.",
+            "和沿二叉树向上，结果再向下。步数只随组大小的对数增长，"
+            "但中间成员要把整个缓冲区向上发送一次，并向每个子节点各发送一次。",
         ),
     ),
     "double_tree_all_reduce": OperationText(
@@ -269,7 +271,8 @@ ALGORITHM_TEXTS: dict[str, OperationText] = {
         Text(
             "Half of the buffer uses each of two trees at the same time; a parent in one tree is a "
             "leaf of the other, so that both directions of every link work.",
-            "两棵树同时各传一半缓冲区；一棵树中的父节点在另一棵中是叶子，因此链路的收发都得到利用。",
+            "两棵树同时各传一半缓冲区；一棵树中的父节点在另一棵中是叶子，"
+            "因此链路的收发都得到利用。",
         ),
     ),
     "ring_reduce_scatter": OperationText(

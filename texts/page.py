@@ -106,10 +106,12 @@ PAGE: dict[str, Text] = {
     ),
     "audit_warning": Text(
         "{kind}: {crossing} of {groups} groups leave their node, over up to {nodes}. The next "
-        "layer waits for this group, so its messages want NVLink, and no domain up to 72 GPUs "
-        "holds it.",
+        "layer waits for this group, so its messages want NVLink, and no domain of up to 72 GPUs "
+        "in "
+        "rank order holds it.",
         "{kind}：{groups} 个组中有 {crossing} 个跨出节点，最多跨 {nodes}。"
-        "下一层要等待这种组的通信，因此它需要 NVLink；而 72 个 GPU 以内的域都容纳不下。",
+        "下一层要等待这种组的通信，因此它需要 NVLink；而按 rank 顺序划分、72 个 GPU "
+        "以内的域都容纳不下。",
     ),
     "audit_warning_fits": Text(
         "{kind}: {crossing} of {groups} groups leave their node, over up to {nodes}. The next "

@@ -155,13 +155,13 @@ TYPES: dict[str, GroupType] = {
         Text("DP + TP + PP", "DP + TP + PP"),
         Text(
             "Needed when neither TP within a node (usually at most 8) nor PP alone is enough, for "
-            "example in pre-training at 34B parameters and above. "
+            "example for GPT-3 175B (tp 8 and pp 8, arXiv:2205.05198). "
             "TP cuts every layer inside a node and carries activations and their gradients; PP "
             "cuts the model by layers and passes activations and gradients between stages; DP "
             "replicates the whole and averages gradients once per step. "
             "One copy of the model takes tp × pp GPUs when cp is 1; dp is the number of copies.",
             "当节点内的 TP（通常不超过 8）或 PP 单独使用都不够时，就需要三者结合，"
-            "例如 34B 及以上参数的预训练。"
+            "例如 GPT-3 175B（tp 8、pp 8，arXiv:2205.05198）。"
             "TP 在节点内切分每一层，传递激活值及其梯度；PP 按层切分模型，"
             "在阶段之间传递激活值和梯度；DP 复制整个模型，每个训练步对梯度取一次平均。"
             "当 cp 为 1 时，一份模型占用 tp × pp 个 GPU，dp 就是模型的份数。",
