@@ -209,7 +209,7 @@ def test_a_better_layout_is_opened_in_one_click_and_compared_with_the_one_before
         sides.append(cost_of(resolve(state), question(state)))
     expect(page.locator(".costs tbody tr")).to_have_count(len(ROWS))
     assert {name: said[:2] for name, said in cells(page, ".costs").items()} == {
-        PAGE[name]["en"]: [say(side) for side in sides] for name, say in ROWS.items()
+        PAGE[name]["en"]: [side.said(name) for side in sides] for name in ROWS
     }
 
 

@@ -13,7 +13,7 @@ from views.base.link import to_query
 from views.base.resolve import resolve
 from views.base.state import State
 from views.base.trained import trained_of
-from views.compare.costs import MEASURES, ROWS, LayoutCost, cost_of
+from views.compare.costs import ROWS, LayoutCost, cost_of
 from views.page import answer
 
 EIGHT = State(nodes=16, tp=4, pp=8, layers="80")
@@ -47,15 +47,21 @@ def test_both_are_worked_out_for_the_batch_of_the_one_on_screen():
     assert batch != other_batch  # alone, each would take samples by its stages
     kept, _ = alone(replace(EIGHT, global_batch=str(batch)))
     assert kept.estimate.seconds < own.estimate.seconds
-    wanted = [[say(kept), say(now)] for say in ROWS.values()]
+    wanted = [[kept.said(name), now.said(name)] for name in ROWS]
     rows = costs(compared(FOUR, EIGHT))
     assert [row[1:3] for row in rows] == wanted
-    for (_, _, _, said), measure in zip(rows, MEASURES.values()):
+    for (_, _, _, said), (measure, _) in zip(rows, ROWS.values()):
         before, after = measure(kept), measure(now)
         share = f"{100 * abs(after / before - 1):,.0f} %" if before else "none"
         mark = "▼" if after < before else "▲"
         assert said.startswith(mark), said
         assert share in said
+
+
+def test_the_parts_are_all_of_the_step():
+    now, _ = alone(FOUR)
+    parts = ("cost_compute", "cost_bubble", "cost_exposed", "cost_rest")
+    assert sum(ROWS[name][0](now) for name in parts) == pytest.approx(now.estimate.seconds)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -251,6 +251,7 @@ PAGE: dict[str, Text] = {
     "cost_bubble": Text("Idle in the pipeline", "流水线空闲"),
     "cost_across": Text("Bytes out of NVLink domains, in a step", "一步中离开 NVLink 域的字节"),
     "cost_exposed": Text("Waiting for transfers", "等待通信"),
+    "cost_rest": Text("Optimizer, and host launching kernels", "优化器，以及主机启动核函数"),
     "cost_step": Text("A step takes about", "一步约需"),
     "column_setting": Text("Setting", "设置"),
     "column_kept": Text("Kept", "保留的"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from html import escape
+from typing import Any
 
 from descriptions import PAGE
 from groups import LayoutError
@@ -37,26 +38,29 @@ class LayoutCost:
         """Seconds for which a step waits for transfers of any kind."""
         return sum(self.estimate.parts[kind] for kind in KINDS)
 
+    @property
+    def rest(self) -> float:
+        """Seconds of the optimizer, and of a host that launches kernels too slowly."""
+        return self.estimate.parts["optimizer"] + self.estimate.parts["host"]
 
-ROWS: dict[str, Callable[[LayoutCost], str]] = {
-    "cost_step": lambda one: about(one.estimate),
-    "cost_compute": lambda one: seconds_text(one.estimate.parts["compute"]),
-    "cost_bubble": lambda one: seconds_text(one.estimate.parts["bubble"]),
-    "cost_exposed": lambda one: seconds_text(one.waits),
-    "cost_across": lambda one: bytes_text(one.across),
-    "cost_memory": lambda one: gib(one.estimate.fit.needed),
-}
-"""A word of PAGE, and what it says of a layout."""
+    def said(self, name: str) -> str:
+        """A row of the table; a step with its interval."""
+        number, say = ROWS[name]
+        return about(self.estimate) if name == "cost_step" else say(number(self))
 
-MEASURES: dict[str, Callable[[LayoutCost], float]] = {
-    "cost_step": lambda one: one.estimate.seconds,
-    "cost_compute": lambda one: one.estimate.parts["compute"],
-    "cost_bubble": lambda one: one.estimate.parts["bubble"],
-    "cost_exposed": lambda one: one.waits,
-    "cost_across": lambda one: one.across,
-    "cost_memory": lambda one: one.estimate.fit.needed,
+
+Row = tuple[Callable[[LayoutCost], float], Callable[[Any], str]]
+
+ROWS: dict[str, Row] = {
+    "cost_step": (lambda one: one.estimate.seconds, seconds_text),
+    "cost_compute": (lambda one: one.estimate.parts["compute"], seconds_text),
+    "cost_bubble": (lambda one: one.estimate.parts["bubble"], seconds_text),
+    "cost_exposed": (lambda one: one.waits, seconds_text),
+    "cost_rest": (lambda one: one.rest, seconds_text),
+    "cost_across": (lambda one: one.across, bytes_text),
+    "cost_memory": (lambda one: one.estimate.fit.needed, gib),
 }
-"""The same as numbers: the less, the better."""
+"""A word of PAGE, the number of a layout, the less the better, and how it is said."""
 
 
 def costs_html(before: Context, now: Context) -> str:
@@ -75,10 +79,10 @@ def costs_html(before: Context, now: Context) -> str:
     rows = [
         (
             PAGE[name][language],
-            *("–" if one is None else say(one) for one in sides),
+            *("–" if one is None else one.said(name) for one in sides),
             _difference(name, *sides, language),
         )
-        for name, say in ROWS.items()
+        for name in ROWS
     ]
     said = "" if trained is None else _what(trained, language)
     once = {error.what: error for error in problems}.values()
@@ -94,7 +98,7 @@ def _difference(name: str, kept: LayoutCost | None, now: LayoutCost | None, lang
     """By how much the layout on screen is better or worse."""
     if kept is None or now is None:
         return "–"
-    before, after = (MEASURES[name](one) for one in (kept, now))
+    before, after = (ROWS[name][0](one) for one in (kept, now))
     if abs(after - before) <= 0.0005 * max(before, after):
         return PAGE["cost_same"][language]
     words = "cost_better" if after < before else "cost_worse"
