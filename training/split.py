@@ -217,11 +217,11 @@ def _equal(layers: int, pp: int, vpp: int, account: bool) -> list[list[list[int]
 def nearly_equal(layers: int, stages: int, account: bool) -> list[list[int]]:
     """As many each, the first ones one more."""
     each, more = divmod(layers + 2 * account, stages)
+    if each == 0:
+        raise not_a_multiple("layers", layers, {"pp": stages}, maximum=MAX_SIZE)
     counts = [each + (stage < more) for stage in range(stages)]
     if account:
         counts[0] -= 1
         counts[-1] -= 1
-    if each == 0:
-        raise not_a_multiple("layers", layers, {"pp": stages}, maximum=MAX_SIZE)
     ends = list(accumulate(counts, initial=0))
     return [list(range(start, end)) for start, end in pairwise(ends)]

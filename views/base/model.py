@@ -13,7 +13,8 @@ from typing import Any
 
 from descriptions import MEMORY
 from groups.errors import LayoutError, not_a_choice
-from groups.stages.layers import stage_layers
+from groups.mesh import whole_number
+from groups.stages.layers import MAX_LAYERS, needs_stages, stage_layers
 from groups.stages.layout_strings import parse_layout, stage_layers_of_layout
 from training.model import BIASES, NEEDED, Model
 from training.models import DEFAULT, MODELS, model_like, variant
@@ -89,7 +90,11 @@ def layers_by_stage(state: State, pp: int, vpp: int | None, **ends: Any) -> list
         return stage_layers_of_layout(given, flat.count("decoder"), pp, vpp, flat.count("mtp"))
     account = state.account is True
     if state.spread == "nearly" and not ends and isinstance(given, int):
-        dealt = nearly_equal(given, pp * (vpp or 1), account)
+        layers = whole_number(given, "layers", maximum=MAX_LAYERS)
+        chunks = 1 if vpp is None else whole_number(vpp, "vpp", maximum=MAX_LAYERS)
+        if chunks > 1 and pp == 1:
+            raise needs_stages(chunks, pp)
+        dealt = nearly_equal(layers, pp * chunks, account)
         return [dealt[rank::pp] for rank in range(pp)]
     more = {"account_for_embedding": account, "account_for_loss": account, **ends}
     return stage_layers(given, pp, vpp, **more)
