@@ -53,7 +53,7 @@ def test_a_tool_s_schema_tells_every_parameter_in_one_whole_line(name):
     assert description.split(". ")[0] in (ENDPOINTS[name].__doc__ or "").replace("\n", " ")
     annotations = ENDPOINTS[name].__annotations__
     assert set(parameters) == set(annotations) - {"return"}
-    assert set(annotations.values()) <= {int, str, float, bool}
+    assert set(annotations.values()) <= {int, str, float, bool, int | None}
     for text in parameters.values():
         assert text.endswith("."), text
 

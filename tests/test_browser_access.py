@@ -183,7 +183,7 @@ def test_arrow_keys_move_the_choice_enter_keeps_it_and_escape_lets_go(shared_pag
 def test_a_word_is_explained_to_the_keyboard_and_to_a_touch(shared_page):
     page = shared_page
     tip = page.locator("#tip")
-    for view in ("groups", "pipeline", "memory", "traffic"):
+    for view in ("groups", "pipeline", "memory", "collectives"):
         open_state(page, view=view)
         word = page.locator(".word").first
         word.focus()

@@ -422,7 +422,7 @@ def test_every_word_of_the_view_is_used():
               ("forward", "backward", "all_reduce", "reduce_scatter", "all_gather")}  # fmt: skip
     built |= {f"collectives_values_{one}" for one in ("count", "rank", "ones")}
     built |= {f"collectives_{one}" for one in
-              ("forward", "backward", "back", "next", "play", "stop")}  # fmt: skip
+              ("title", "body", "forward", "backward", "back", "next", "play", "stop")}  # fmt: skip
     unused = {
         name for name in COLLECTIVES_PAGE if f'"{name}"' not in code and f"'{name}'" not in code
     }

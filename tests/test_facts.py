@@ -153,7 +153,7 @@ FACTS = {
         "通信量小于 DP [+] TP",
     ),
     "dp+pp: schedules": (TYPES["dp+pp"].body, "interleaving and zero-bubble", "交错调度和零气泡"),
-    "dp+tp+pp: 34B": (TYPES["dp+tp+pp"].body, "at most 8.*34B", "不超过 8.*34B"),
+    "dp+tp+pp: 175B": (TYPES["dp+tp+pp"].body, "at most 8.*175B", "不超过 8.*175B"),
     "cp+dp: feed-forward": (TYPES["cp+dp"].body, "feed-forward", "前馈"),
     "ep kind: tokens by all-to-all": (
         KINDS["ep"].body,
@@ -229,29 +229,29 @@ FACTS = {
     "gtp kind: experimental": (KINDS["gtp"].body, "Experimental", "实验功能"),
     "reading: counted from 0": (
         descriptions.HOW_TO_READ,
-        "rank, counted from 0.*from 0 too",
-        "从 0 .*从 0",
+        "global rank of a GPU, from 0",
+        "从 0 开始的全局 rank",
     ),
-    "reading: index decides": (
+    "reading: label decides": (
         descriptions.HOW_TO_READ,
-        "the index decides, not the colour",
-        "以编号为准，而不是颜色",
+        "so the label decides",
+        "以标签为准",
     ),
     "reading: 10 colours": (descriptions.HOW_TO_READ, "after 10 groups", "超过 10 个组"),
     "reading: pin": (
         descriptions.HOW_TO_READ,
-        "click or tap to pin it.*Esc",
-        "单击或轻触可固定.*Esc",
+        "click or press Enter to keep it.*Esc",
+        "单击或按回车固定.*Esc",
     ),
     "large: rows": (
         descriptions.HOW_TO_READ_LARGE,
-        "rows are pipeline stages",
-        "每行是一个流水线阶段",
+        "a row of a band a pipeline stage",
+        "每段中的一行是一个流水线阶段",
     ),
     "large: block": (
         descriptions.HOW_TO_READ_LARGE,
-        "tp runs across and cp runs down",
-        "tp 横向排列，cp 纵向排列",
+        "inside a replica tp and cp come first",
+        "副本内先排 tp 和 cp",
     ),
 }
 

@@ -312,7 +312,10 @@ def test_the_same_request_is_answered_alike_and_another_users_differs():
 def test_the_table_and_the_list_hold_the_groups():
     layout = seen(State(group_type="dp+tp+pp"))
     shown = details_html(layout, layout.shown, "en")
-    rows = re.findall(r"<tr><td>(\w+)</td><td>(\d+)</td><td[^>]*>([^<]*)</td><td>(\d+)</td>", shown)
+    cells = (
+        r"<tr><td>(\w+)</td><td><button[^>]*>(\d+)</button></td><td[^>]*>([^<]*)</td><td>(\d+)</td>"
+    )
+    rows = re.findall(cells, shown)
     assert rows[0] == ("dp", "0", "0, 2, 4, 6", "1")
     assert rows[-1] == ("pp", "7", "7, 15", "2")
     assert len(rows) == 4 + 8 + 8

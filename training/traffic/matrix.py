@@ -54,7 +54,7 @@ def matrix(
     >>> from groups.megatron import dense_groupings
     >>> mesh = parse_mesh("tp2-dp2")
     >>> row = Traffic("dp", "gradients", "all_reduce", 1, 8.0, "", 2, "ring", 8.0, (8.0,), 32.0,
-    ...               0.0, 0.0, 0.0)
+    ...               0.0, 0.0)
     >>> matrix([row], dense_groupings(mesh), mesh, gpus_per_node=8).total.tolist()
     [[0.0, 0.0, 8.0, 0.0], [0.0, 0.0, 0.0, 8.0], [8.0, 0.0, 0.0, 0.0], [0.0, 8.0, 0.0, 0.0]]
     """

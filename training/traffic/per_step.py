@@ -91,7 +91,7 @@ def traffic(
     >>> rows = traffic(llama, split, Training(micro_batches=4), groupings(16, tp=8),
     ...                CLUSTERS["dgx-h100"], gpus_per_node=8)
     >>> rows[0].kind, rows[0].what, rows[0].operation, rows[0].across
-    ('tp', 'forward', 'all_gather', 0.0)
+    ('dp-cp', 'gradients', 'reduce_scatter', 32153665536.0)
 
     Errors: LayoutError as training.traffic.demands.require.
     """

@@ -65,7 +65,7 @@ def with_model(state: State) -> State:
     >>> with_model(State(model="llama3-70b")).layers, with_model(State()).layers
     ('80', '32')
     """
-    if not is_empty(state.layers) and not is_empty(state.experts):
+    if not is_empty(state.pipe_layout) or not (is_empty(state.layers) or is_empty(state.experts)):
         return state
     try:
         model = model_of(state).model

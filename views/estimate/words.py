@@ -24,7 +24,7 @@ def about(one: Estimate) -> str:
     >>> from training.models import MODELS
     >>> one = estimate(MODELS["llama3-8b"].model, gpus=8, tp=1, global_batch=8, sequence=8192)
     >>> about(one)
-    '0.98 s (0.81–1.4)'
+    '0.97 s (0.81–1.4)'
     """
     size, unit = next(((s, u) for s, u in UNITS if one.seconds >= 0.2 * s), UNITS[-1])
     low, high = (_two(seconds / size) for seconds in (one.low, one.high))

@@ -1,7 +1,5 @@
 """The endpoints about a whole layout: its groups, its ranks."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
