@@ -1,7 +1,7 @@
 """Part "search": the best layouts for published models, nothing cached, and what a step sends.
 
 search    all valid layouts put in order, the ten best worked out (training.search)
-tried     valid layouts; worked out: those whose numbers were worked out to the end
+tried     valid layouts; ways: those with every micro-batch, dealing and recomputation
 traffic   every transfer of the first layout found (training.traffic.per_step)
 matrix    who sends how much to whom in it (training.traffic.matrix)
 """
@@ -38,7 +38,7 @@ CASES = (
 def run(quick: bool, servers: Servers) -> Iterator[Table]:
     yield Table(
         "Better layouts, nothing cached",
-        ("model", "GPUs", "tried", "worked out", "search ms", "p95 ms", "traffic ms", "matrix ms"),
+        ("model", "GPUs", "tried", "ways", "search ms", "p95 ms", "traffic ms", "matrix ms"),
         [_row(*case, repeats=2 if quick else 10) for case in CASES],
     )
 
@@ -48,14 +48,14 @@ def _row(
 ) -> tuple[str, ...]:
     machine = CLUSTERS[cluster]
     model = replace(MODELS[name].model, sequence=tokens)
-    job = SearchJob(model, Training(), batch, world, per_node, machine, machine.memory)
+    job = SearchJob(model, Training(), batch, world, per_node, cluster, machine.memory)
     found = search(job)
     best = found.best[0]
-    sizes = {axis: best.sizes[axis] for axis in ("tp", "cp", "pp", "ep", "etp")}
+    sizes = {axis: getattr(best.request.split, axis) for axis in ("tp", "cp", "pp", "ep", "etp")}
     every = groupings(world, **sizes)
 
     def sent() -> list:
-        return traffic(model, best.split, best.training, every, machine, per_node)
+        return traffic(model, best.request.split, best.request.training, every, machine, per_node)
 
     def uncached(work):  # type: ignore[no-untyped-def]
         def run() -> object:
@@ -75,7 +75,7 @@ def _row(
         name,
         f"{world:,}",
         f"{found.tried:,}",
-        f"{found.worked_out:,}",
+        f"{found.ways:,}",
         shown(took["search"].median),
         shown(took["search"].p95),
         shown(took["traffic"].median),
