@@ -221,7 +221,7 @@ def test_a_frame_shows_the_picture_and_the_card_alone(open_page, server):
     page = open_page()
     page.goto(f"{server}?v=2&tp=4&rank=5&embed=1")
     expect(page.locator(".hero svg.job")).to_be_visible()
-    expect(page.locator(".hero .card .gpu b")).to_have_text("GPU 5")
+    expect(page.locator(".hero .told .gpu b")).to_have_text("GPU 5")
     for part in ("#head", "#nav", "#controls", ".bar", ".kinds", "#details", "footer"):
         expect(page.locator(part).first).to_be_hidden()
     whole = page.locator("#whole a")

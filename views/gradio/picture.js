@@ -467,26 +467,29 @@ function tell(rank) {
   hint.classList.toggle('kept', rank === pinned);
 }
 
-// The longest that sentence and card come to keep their room, so that nothing below them moves.
+// The longest that sentence and card come to stands unseen in the same place, so that nothing below
+// them moves; measuring it would make the browser lay out once more.
 function reserve() {
-  const answer = element.querySelector('.hero .answer');
-  const place = element.querySelector('.hero .told');
-  if (!answer || !place) return;
+  const hero = element.querySelector('.hero');
+  const card = hero?.querySelector('.card');
+  if (!card) return;
   const last = mesh.world - 1;
   const middle = Math.floor(last / 2);
   const longest = [middle, last].map(sentenceOf).sort((a, b) => b.length - a.length)[0];
-  answer.style.minHeight = place.style.minHeight = '';
-  answer.textContent = longest;
-  place.replaceChildren(...cardOf(last));
-  const [answers, told] = [answer, place].map((one) => one.getBoundingClientRect().height + 'px');
-  answer.style.minHeight = answers;
-  place.style.minHeight = told;
+  twinIn(hero).textContent = longest;
+  // Nothing in it can be pressed.
+  twinIn(card).innerHTML = cardOf(last).map((one) => one.outerHTML.replaceAll('button', 'span')).join('');
 }
-addEventListener('resize', () => {
-  if (!mesh) return;
-  reserve();
-  light();
-});
+
+function twinIn(parent) {
+  const there = parent.querySelector(':scope > .twin');
+  if (there) return there;
+  const twin = document.createElement('div');
+  twin.className = 'twin';
+  twin.setAttribute('aria-hidden', 'true');
+  parent.append(twin);
+  return twin;
+}
 
 function placesOf(rank) {
   const node = Math.floor(rank / mesh.gpusPerNode);
