@@ -1,18 +1,18 @@
 """Published layouts to start from, each with its source and with what the source does not state.
 
-The data is in `published`; here it becomes presets that can be drawn.
+They stand in published.txt, whose first lines say how; here they become presets that can be drawn.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from .conventions import CONVENTIONS
 from .fitting import fit
 from .mesh import Mesh
-from .published import PUBLISHED, Published
 
 GPUS_PER_NODE = 8
 """What a source that says nothing of its nodes is taken to mean."""
@@ -100,41 +100,62 @@ def url_of(source: str) -> str:
     return f"https://huggingface.co/{card[1]}" if card else ""
 
 
-def _preset(row: Published) -> Preset:
+_SHARED = re.compile("(family|name|source|stated|assumed|note): (.*)")
+
+
+def _presets(text: str) -> Iterator[tuple[str, Preset]]:
+    """Blocks: lines of what some layouts share, and a table of what each has of its own."""
+    for block in text.replace("\n    ", " ").split("\n\n"):
+        shared: dict[str, list[str]] = {}
+        table = []
+        for line in block.strip().splitlines():
+            if match := _SHARED.fullmatch(line):
+                shared.setdefault(match[1], []).append(match[2])
+            else:
+                table.append(re.split("  +", line))
+        (_, *columns), *rows = table
+        for key, *cells in rows:
+            row = {column: cell for column, cell in zip(columns, cells) if cell != "-"}
+            filled = {name: [line.format(**row) for line in of] for name, of in shared.items()}
+            yield key, _preset(row, filled)
+
+
+def _preset(row: Mapping[str, str], shared: Mapping[str, list[str]]) -> Preset:
     """A published layout with everything that drawing needs, and what of it was not stated."""
-    known = {**row.assumed, **row.stated}
-    gpus_per_node = int(known.get("gpus_per_node", GPUS_PER_NODE))
-    nodes = int(known["nodes"] if "nodes" in known else int(known["gpus"]) // gpus_per_node)
-    etp = known.get("etp")
-    model = {name: int(value) for name, value in known.items() if name not in LAYOUT}
-    return Preset(
-        name=row.name,
-        family=row.family,
-        nodes=nodes,
-        gpus_per_node=gpus_per_node,
-        tp=int(known.get("tp", 1)),
-        cp=int(known.get("cp", 1)),
-        pp=int(known.get("pp", 1)),
-        ep=int(known.get("ep", 1)),
-        etp=None if etp is None else int(etp),
-        framework=str(known["framework"]),
-        model=model,
-        derived=_derived(row, model),
-        source=row.source,
-        url=url_of(row.source[0]),
-        note=row.note,
-    )
-
-
-def _derived(row: Published, model: Mapping[str, int]) -> tuple[str, ...]:
-    """What was not stated; etp and edp say nothing where there are no experts to spread."""
-    no_experts = int({**row.assumed, **row.stated}.get("ep", 1)) == 1
-    return tuple(
+    stated = {name: cell for name, cell in row.items() if name[0] not in "_~"}
+    assumed = {name[1:]: cell for name, cell in row.items() if name[0] == "~"}
+    for values, lines in ((stated, "stated"), (assumed, "assumed")):
+        pairs = (pair.partition("=") for line in shared.get(lines, []) for pair in line.split())
+        values |= {name: value for name, _, value in pairs}
+    known = {**assumed, **stated}
+    size = {name: int(value) for name, value in known.items() if name != "framework"}
+    gpus_per_node = size.get("gpus_per_node", GPUS_PER_NODE)
+    model = {name: value for name, value in size.items() if name not in LAYOUT}
+    if "layers_per_virtual_stage" in size:
+        stage = size["layers"] // size["pp"]
+        model = {"vpp": stage // size["layers_per_virtual_stage"], **model}
+    no_experts = size.get("ep", 1) == 1  # then etp and edp say nothing
+    derived = tuple(
         "world_size" if name == "gpus" else name
         for name in (*LAYOUT, *model)
-        if name not in row.stated and not (no_experts and name in ("etp", "edp"))
+        if name not in stated and not (no_experts and name in ("etp", "edp"))
+    )
+    return Preset(
+        name=(shared.get("name") or shared["family"])[0],
+        family=shared["family"][0],
+        nodes=size["nodes"] if "nodes" in size else size["gpus"] // gpus_per_node,
+        gpus_per_node=gpus_per_node,
+        **{axis: size.get(axis, 1) for axis in ("tp", "cp", "pp", "ep")},
+        etp=size.get("etp"),
+        framework=known["framework"],
+        model=model,
+        derived=derived,
+        source=tuple(shared["source"]),
+        url=url_of(shared["source"][0]),
+        note=row.get("_note", "".join(shared.get("note", []))),
     )
 
 
-PRESETS: dict[str, Preset] = {key: _preset(row) for key, row in PUBLISHED.items()}
+_TEXT = Path(__file__).with_name("published.txt").read_text(encoding="utf-8")
+PRESETS: dict[str, Preset] = dict(_presets(_TEXT.partition("\n\n\n")[2]))
 """Every preset by a stable id."""

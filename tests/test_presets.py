@@ -12,7 +12,6 @@ from cases import every
 from groups.conventions import CONVENTIONS
 from groups.megatron.grids import grids
 from groups.presets import LAYOUT, PRESETS, url_of
-from groups.published import PUBLISHED
 from groups.stages.layers import stage_layers
 from training.models import FIELDS, SIZES, model_of_preset, said_of_preset
 
@@ -159,12 +158,6 @@ def test_a_preset_has_a_source_and_an_address(key):
 @every_fact
 def test_the_name_is_the_published_one_without_the_number_of_gpus(key):
     assert PRESETS[key].name == re.sub(r", \d+ GPUs$", "", fact_of(key)["name"])
-
-
-@every_preset
-def test_a_source_states_no_value_that_is_also_assumed(key):
-    row = PUBLISHED[key]
-    assert not set(row.stated) & set(row.assumed)
 
 
 @every_preset

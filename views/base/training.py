@@ -168,7 +168,7 @@ _PUBLISHED: Mapping[str, Mapping[str, str]] = {
     "nemotron4-340b-3072": _SHARDED,
     "nemotron4-340b-6144": _SHARDED,
 }
-"""How the sources of published layouts train (groups.published names them), as far as they say."""
+"""How the sources of published layouts train (groups.presets names them), as far as they say."""
 
 
 def training_of_preset(name: str) -> dict[str, str]:
