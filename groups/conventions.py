@@ -22,14 +22,12 @@ its shape row-major, such as [pipe, data, model], lists the same axes in reverse
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral
 
-from .alternatives import nearest_fits
-from .errors import LayoutError, quoted
-from .mesh import MAX_RANKS, Axis, Mesh, whole_number
+from .errors import LayoutError
+from .fitting import fitted
+from .mesh import Mesh
 
 
 @dataclass(frozen=True)
@@ -92,14 +90,10 @@ class Convention:
 
         >>> str(CONVENTIONS["horovod"].mesh(16, local=8))
         'local8-cross2'
-        >>> CONVENTIONS["deepspeed"].mesh(16, model=3)
-        Traceback (most recent call last):
-        groups.errors.LayoutError: model 3 = 3 does not divide 16 GPUs; try model 2 or model 4
 
-        Errors: LayoutError for an axis that it does not have, for a bad size, and for sizes that
-        do not divide the world, or do not fill it where nothing can take what remains.
+        Errors: LayoutError for an axis that it does not have, else as `fit`.
         """
-        return _fill(world, self.axes, sizes, self.remains)
+        return self._fitted(world, self.axes, sizes)
 
     def expert_mesh(self, world: int, **sizes: int) -> Mesh:
         """Its mesh of the experts over the same ranks; as `mesh`.
@@ -107,100 +101,23 @@ class Convention:
         >>> str(CONVENTIONS["torchtitan"].expert_mesh(16, ep=4, pp=2))
         'ep4-efsdp2-dp_replicate1-pp2'
         """
-        return _fill(world, self.expert_axes, sizes, self.remains)
+        return self._fitted(world, self.expert_axes, sizes)
+
+    def _fitted(self, world: int, axes: Sequence[OwnAxis], sizes: Mapping[str, int]) -> Mesh:
+        if not axes:
+            raise LayoutError("no-axes", "this framework has no mesh of experts", control="ep")
+        order = "-".join(own.name for own in axes)
+        return fitted(world, order, sizes, self._remaining(axes, sizes))
 
     def _roles(self, axes: Sequence[OwnAxis]) -> list[str]:
         """The axes in Megatron's names, dp once."""
-        dp = _remaining(axes, {}, self.remains)
+        dp = self._remaining(axes, {})
         return [own.axis for own in axes if own.axis != "dp" or own.name == dp]
 
-
-def row_major(names: Sequence[str], shape: Sequence[int]) -> Mesh:
-    """The mesh of a shape whose last axis is the fastest, as numpy, torch and TensorFlow write it.
-
-    >>> str(row_major(["pipe", "data", "model"], [4, 2, 2]))
-    'model2-data2-pipe4'
-
-    Errors: LayoutError if there are not as many names as sizes, or the mesh cannot be.
-    """
-    if len(names) != len(shape):
-        raise LayoutError(
-            "names-and-sizes-differ",
-            f"{len(names)} axis names do not go with {len(shape)} sizes",
-            why="every axis has one name and one size",
-            control="mesh",
-            facts={"names": len(names), "sizes": len(shape)},
-        )
-    return Mesh(tuple(Axis(name, size) for name, size in zip(names, shape))[::-1])
-
-
-def _remaining(axes: Sequence[OwnAxis], sizes: Mapping[str, int], remains: str) -> str | None:
-    """The axis that takes what remains: of those that play dp, the first without a size."""
-    playing = [own.name for own in axes if own.axis == "dp" and own.name not in sizes]
-    return remains if remains in playing else next(iter(playing), None)
-
-
-def _fill(world: int, axes: Sequence[OwnAxis], sizes: Mapping[str, int], remains: str) -> Mesh:
-    """The mesh with these sizes and what remains; the law of fit() under any names of the axes."""
-    if not axes:
-        raise LayoutError("no-axes", "this framework has no mesh of experts", control="ep")
-    names = [own.name for own in axes]
-    for name in sizes:
-        if name not in names:
-            raise LayoutError(
-                "unknown-axis",
-                f"there is no axis {quoted(name)} in {'-'.join(names)}",
-                why="each framework has its own names for its axes",
-                control=name,
-                facts={"value": quoted(name), "mesh": "-".join(names)},
-            )
-    free = _remaining(axes, sizes, remains)
-    try:
-        world = whole_number(world, "world", maximum=MAX_RANKS)
-    except LayoutError as error:
-        raise error.replace(alternatives=()) from None
-    given = {name: sizes.get(name, 1) for name in names if name != free}
-    whole = _whole(world, given, exactly=free is None)
-    product = math.prod(whole.values())
-    if world % product or (free is None and product != world):
-        shown = {name: whole[name] for name in sizes} or whole
-        has_dp = any(own.axis == "dp" for own in axes)
-        raise _does_not_fit(world, shown, exactly=free is None, has_dp=has_dp)
-    size_of = {**whole, free: world // product} if free else whole
-    return Mesh(tuple(Axis(name, size_of[name]) for name in names))
-
-
-def _whole(world: int, given: Mapping[str, int], *, exactly: bool) -> dict[str, int]:
-    """The sizes as whole numbers, or the first refusal with the nearest sizes that would fit."""
-    found, refusals = {}, {}
-    for name, size in given.items():
-        try:
-            found[name] = whole_number(size, name, maximum=world)
-        except LayoutError as error:
-            refusals[name] = error
-            found[name] = world if isinstance(size, Integral) and size > world else 1
-    for refusal in refusals.values():
-        near = nearest_fits(world, found, change=refusals, exactly=exactly)
-        raise refusal.replace(alternatives=near)
-    return found
-
-
-def _does_not_fit(world: int, sizes: dict[str, int], *, exactly: bool, has_dp: bool) -> LayoutError:
-    """Sizes that do not divide the world or, with nothing to take what remains, do not fill it."""
-    shown = " x ".join(f"{name} {size}" for name, size in sizes.items())
-    product = math.prod(sizes.values())
-    code, verb = "does-not-divide", "does not divide"
-    if exactly:
-        code, verb = "does-not-fill" if has_dp else "no-dp-in-order", "does not fill"
-    alternatives = nearest_fits(world, sizes, exactly=exactly)
-    return LayoutError(
-        code,
-        f"{shown} = {product} {verb} {world} GPUs",
-        why="no axis is left to take what remains" if exactly else "dp is what remains",
-        control=next(iter(alternatives[0] if alternatives else sizes)),
-        alternatives=alternatives,
-        facts={"sizes": shown, "product": product, "world": world, "left": "DP"},
-    )
+    def _remaining(self, axes: Sequence[OwnAxis], sizes: Mapping[str, int]) -> str | None:
+        """The axis that takes what remains: of those that play dp, the first without a size."""
+        playing = [own.name for own in axes if own.axis == "dp" and own.name not in sizes]
+        return self.remains if self.remains in playing else next(iter(playing), None)
 
 
 def _axes(**roles: str) -> tuple[OwnAxis, ...]:

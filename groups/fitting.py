@@ -29,6 +29,11 @@ def fit(world: int, *, order: str = DEFAULT_ORDER, **sizes: int) -> Mesh:
     Errors: LayoutError, with the nearest sizes that fit as its alternatives.
     Source of the law: megatron/core/parallel_state.py, initialize_model_parallel.
     """
+    return fitted(world, order, sizes)
+
+
+def fitted(world: int, order: str, sizes: Mapping[str, int], remains: str | None = "dp") -> Mesh:
+    """The same for any axis that remains, or none."""
     names = split_names(order, "order")
     for name in sizes:
         if name not in names:
@@ -39,46 +44,47 @@ def fit(world: int, *, order: str = DEFAULT_ORDER, **sizes: int) -> Mesh:
                 control="order",
                 facts={"axis": name, "order": quoted(order)},
             )
-    given = {name: sizes.get(name, 1) for name in names if name != "dp"}
-    request = _Request(_world(world, sizes), given, "dp" in names, sizes.get("dp"))
-    sizes = request.checked()
-    return Mesh(tuple(Axis(name, sizes[name]) for name in names))
+    given = {name: sizes.get(name, 1) for name in names if name != remains}
+    rest = remains if remains in names else None
+    request = _Request(_world(world, sizes), given, rest, sizes.get(rest or ""))
+    size_of = request.checked()
+    return Mesh(tuple(Axis(name, size_of[name]) for name in names))
 
 
 @dataclass(frozen=True)
 class _Request:
-    """What fit() was asked for: sizes in the order's names but dp, which may be given as well."""
+    """What fit() was asked for: sizes, and the axis that remains, which may be given as well."""
 
     world: int
     sizes: Mapping[str, int]
-    has_dp: bool
-    dp: int | None
+    rest: str | None
+    given: int | None
 
     def checked(self) -> dict[str, int]:
-        """Every size with the dp that remains, or the LayoutError that says why not."""
+        """Every size with the one that remains, or the LayoutError that says why not."""
         self._refuse_bad_sizes()
         sizes = {name: operator.index(size) for name, size in self.sizes.items()}
         product = math.prod(sizes.values())
         if self.world % product:
             raise self._does_not_divide(sizes, product)
         remaining = self.world // product
-        if not self.has_dp and remaining != 1:
-            raise self._nothing_remains(sizes, product)
-        self._refuse_other_dp(product, remaining)
-        return {**sizes, "dp": remaining}
+        if self.rest is None:
+            if remaining != 1:
+                raise self._nothing_remains(sizes, product)
+            return sizes
+        self._refuse_other(self.rest, product, remaining)
+        return {**sizes, self.rest: remaining}
 
     def alternatives(
         self, sizes: Mapping[str, float], change: Iterable[str] = ()
     ) -> list[dict[str, int]]:
-        """The nearest sizes that fit; a dp that was given changes with them."""
-        found = nearest_fits(self.world, sizes, change=change, exactly=not self.has_dp)
-        if self.dp is None:
+        """The nearest sizes that fit; one that remains and was given changes with them."""
+        found = nearest_fits(self.world, sizes, change=change, exactly=self.rest is None)
+        if self.rest is None or self.given is None:
             return found
-        fits: list[dict[str, float]] = [{**sizes, **alternative} for alternative in found]
-        return [
-            {**alternative, "dp": int(self.world // math.prod(whole.values()))}
-            for alternative, whole in zip(found, fits)
-        ]
+        for one in found:
+            one[self.rest] = int(self.world // math.prod({**sizes, **one}.values()))
+        return found
 
     def _refuse_bad_sizes(self) -> None:
         """As whole_number of each size, but with the nearest sizes that would fit this world."""
@@ -103,7 +109,7 @@ class _Request:
         return LayoutError(
             "does-not-divide",
             f"{shown_product} = {product} does not divide {self.world} GPUs",
-            why=f"dp is what remains: {self.world} / {product} is not a whole number",
+            why=f"{self.rest} is what remains: {self.world} / {product} is not a whole number",
             control=next(iter(alternatives[0])) if alternatives else next(iter(shown)),
             alternatives=alternatives,
             facts={"sizes": shown_product, "product": product, "world": self.world, "left": "DP"},
@@ -119,23 +125,25 @@ class _Request:
             facts={"world": self.world, "product": product},
         )
 
-    def _refuse_other_dp(self, product: int, remaining: int) -> None:
-        if self.dp is None:
+    def _refuse_other(self, rest: str, product: int, remaining: int) -> None:
+        """A size of what remains that is not what remains."""
+        if self.given is None:
             return
-        fix = [{"dp": remaining}]
+        fix = [{rest: remaining}]
         try:
-            same = whole_number(self.dp, "dp") == remaining
+            same = whole_number(self.given, rest) == remaining
         except LayoutError as error:
             raise error.replace(alternatives=fix) from None
         if not same:
             raise LayoutError(
                 "dp-does-not-fit",
-                f"dp {quoted(self.dp)} is not what remains: {self.world} / {product} = {remaining}",
-                why="dp is always derived from the world size and the other sizes",
-                control="dp",
+                f"{rest} {quoted(self.given)} is not what remains: "
+                f"{self.world} / {product} = {remaining}",
+                why=f"{rest} is always derived from the world size and the other sizes",
+                control=rest,
                 alternatives=fix,
                 facts={
-                    "dp": quoted(self.dp),
+                    "dp": quoted(self.given),
                     "world": self.world,
                     "product": product,
                     "remaining": remaining,

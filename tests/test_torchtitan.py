@@ -14,10 +14,11 @@ from reference.deepspeed import (
     default_topology,
     expert_mesh,
 )
+from reference.meshes import row_major
 from reference.torchtitan import device_mesh, torchtitan_meshes
 
 from groups import Mesh, coordinates, rank_groups
-from groups.conventions import CONVENTIONS, row_major
+from groups.conventions import CONVENTIONS
 from groups.megatron.grids import grids
 
 

@@ -155,14 +155,6 @@ REFUSALS: dict[str, Text] = {
         "No group is chosen: take some under More groups.", "没有选中任何组：请在“更多组”中选择。"
     ),
     "not-names": Text("{value} is not a list of group names.", "{value} 不是组名列表。"),
-    "does-not-fill": Text(
-        "{sizes} = {product} is not the {world} GPUs there are.",
-        "{sizes} = {product}，不等于现有的 {world} 个 GPU。",
-    ),
-    "names-and-sizes-differ": Text(
-        "{names} axis names do not go with {sizes} sizes.",
-        "{names} 个轴名与 {sizes} 个大小对不上。",
-    ),
     "layers-do-not-divide": Text(
         "{count} layers, with those counted for the embedding and the loss, do not spread "
         "evenly over {stages} stages.",

@@ -13,10 +13,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from groups.conventions import CONVENTIONS, row_major
+from groups.conventions import CONVENTIONS
 from groups.errors import LayoutError
 from groups.mesh import MAX_RANKS, Mesh, whole_number
 from groups.ranks import coordinates, rank_groups, rank_of
+
+from .meshes import row_major
 
 
 def topology(axes: Sequence[str], dims: Sequence[int]) -> Mesh:

@@ -17,9 +17,11 @@ import math
 from collections.abc import Mapping, Sequence
 from numbers import Integral
 
-from groups.conventions import CONVENTIONS, row_major
+from groups.conventions import CONVENTIONS
 from groups.errors import LayoutError
 from groups.mesh import Mesh, whole_number
+
+from .meshes import row_major
 
 
 def device_mesh(world: int, shape: Sequence[int], names: Sequence[str]) -> Mesh:
