@@ -84,8 +84,8 @@ def assert_round_trip(job: Job, model: dict, target: str) -> None:
         found.pop("etp", None)  # none means another size there
         wanted.pop("etp", None)
     assert found == wanted
-    assert parsed.framework.job in TARGETS[target]
-    if job.framework in TARGETS[target]:
+    assert parsed.framework.job in TARGETS[target].frameworks
+    if job.framework in TARGETS[target].frameworks:
         assert (
             parsed.framework.job == job.framework or job.layout().mesh == parsed.job().layout().mesh
         )
@@ -120,7 +120,7 @@ def test_a_preset_is_written_and_read_back(key, target):
         assert_round_trip(job, model, target)
     else:
         assert refusal.code == "framework-cannot-express"
-        assert job.framework not in TARGETS[target] or target == "deepspeed"
+        assert job.framework not in TARGETS[target].frameworks or target == "deepspeed"
 
 
 @every("key", PRESETS)
@@ -196,7 +196,7 @@ OPTIONS_OF = json.loads((Path(__file__).parent / "data" / "launch_options.json")
 def test_every_option_is_one_of_the_program_itself(target):
     known = OPTIONS_OF["targets"][target]["options"]
     model = {"layers": 32, "micro_batch": 2, "global_batch": 64, "seq": 128, "experts": 8, "vpp": 2}
-    framework = TARGETS[target][0]
+    framework = TARGETS[target].frameworks[0]
     pp = 1 if target == "deepspeed" else 2
     text = emit(Job(2, tp=2, pp=pp, framework=framework), {**model, "account": True}, target)
     given = re.findall(r'^ +(?:--)?"?([a-z][\w.-]*[\w])', text, re.MULTILINE)

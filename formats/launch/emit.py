@@ -17,8 +17,10 @@ from groups.layout import Layout
 from groups.mesh import Mesh
 
 from .flags import MODEL
-from .targets import NAMES, OF_MODEL, SILENT, TARGETS, UNSAID, cannot_express
-from .writers import WRITERS
+from .writers import TARGETS, Target, cannot_express
+
+SILENT = {"levels": None, "hybrid": False}
+"""What asks for nothing; of a size that is 1."""
 
 
 def emit(job: Job, model: Mapping[str, Any] | None = None, framework: str = "megatron") -> str:
@@ -44,20 +46,17 @@ def emit(job: Job, model: Mapping[str, Any] | None = None, framework: str = "meg
     """
     if framework not in TARGETS:
         raise not_a_choice("framework", framework, TARGETS)
+    target = TARGETS[framework]
     given = _given(model or {})
-    written = WRITERS[framework](_as_told(job, framework), given)
-    unsaid = {
-        name: given[name] for name in MODEL if name in given and name not in _said(framework, given)
-    }
+    written = target.write(_as_made(job, target), given)
+    # torchtitan counts tokens since 0.3, and only with a sequence.
+    no_tokens = framework == "torchtitan-main" and "seq" not in given
+    of_model = () if no_tokens else target.of_model
+    unsaid = [name for name in MODEL if name in given and name not in of_model]
     if not unsaid:
         return written
-    listed = ", ".join(f"{name} {quoted(value)}" for name, value in unsaid.items())
-    return f"# {NAMES[framework]} has no option for {listed}\n{written}"
-
-
-def _said(target: str, model: Mapping[str, Any]) -> tuple[str, ...]:
-    """The fields of a model that a target says; tokens are counted only with a sequence."""
-    return () if target == "torchtitan-main" and "seq" not in model else OF_MODEL[target]
+    listed = ", ".join(f"{name} {quoted(given[name])}" for name in unsaid)
+    return f"# {target.name} has no option for {listed}\n{written}"
 
 
 def _given(model: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,18 +66,17 @@ def _given(model: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _as_told(job: Job, target: str) -> Job:
+def _as_made(job: Job, target: Target) -> Job:
     """The same layout as a job of a framework that the target makes."""
     layout = job.layout()
-    for name in UNSAID[target]:
+    for name in target.unsaid:
         value = getattr(job, name)
         silent = (None, job.tp) if name == "etp" else (SILENT.get(name, 1),)
         if value not in silent and value != ():
-            raise cannot_express(target, f"{name} {_shown(value)}", name)
+            raise cannot_express(target.name, f"{name} {_shown(value)}", name)
     last: LayoutError | None = None
     differs = False  # in the experts only
-    frameworks = sorted(TARGETS[target], key=lambda name: name != job.framework)
-    for framework in frameworks:
+    for framework in sorted(target.frameworks, key=lambda name: name != job.framework):
         other = replace(job, framework=framework, etp=_etp(job, layout, framework))
         try:
             found = other.layout()
@@ -92,11 +90,11 @@ def _as_told(job: Job, target: str) -> Job:
         differs = True
     if last is not None and last.control in ("cp", "ep", "etp", "pp"):
         control = last.control
-        raise cannot_express(target, f"{control} {_shown(getattr(job, control))}", control)
+        raise cannot_express(target.name, f"{control} {_shown(getattr(job, control))}", control)
     if differs and layout.expert is not None:
-        raise cannot_express(target, f"etp {job.tp if job.etp is None else job.etp}", "etp")
+        raise cannot_express(target.name, f"etp {job.tp if job.etp is None else job.etp}", "etp")
     order = job.order if job.framework not in CONVENTIONS else CONVENTIONS[job.framework].order
-    raise cannot_express(target, f"the order {order}", "order")
+    raise cannot_express(target.name, f"the order {order}", "order")
 
 
 def _etp(job: Job, layout: Layout, framework: str) -> int | None:

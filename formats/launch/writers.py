@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from groups.errors import quoted
+from groups.errors import LayoutError, quoted
 from groups.job import Job
 
-from .flags import BOTH_ENDS
-from .targets import cannot_express
+from .flags import BOTH_ENDS, MODEL, OPTIONS
 
 
 def _command(parts: list[str]) -> str:
@@ -35,33 +35,18 @@ def _options(values: Mapping[str, Any]) -> list[str]:
 
 
 def _megatron_options(job: Job, model: Mapping[str, Any]) -> dict[str, Any]:
+    """What each option of Megatron-LM is of `BRIDGE`'s; None: it is left out."""
     has_layout = isinstance(model.get("layers"), str) and "t" in model["layers"]
-    account = True if model.get("account") else None
-    levels = tuple(job.levels) if job.levels else None
-    return {
-        "tensor-model-parallel-size": job.tp,
-        "pipeline-model-parallel-size": job.pp,
-        "context-parallel-size": job.cp,
-        "expert-model-parallel-size": job.ep,
-        "expert-tensor-parallel-size": job.etp,
-        "hierarchical-context-parallel-sizes": levels,
-        "hybrid-context-parallel": True if job.hybrid else None,
-        "use-distributed-optimizer": True if job.instances != 1 else None,
-        "num-distributed-optimizer-instances": job.instances if job.instances != 1 else None,
-        "use-tp-pp-dp-mapping": True if job.framework == "megatron-pp-dp" else None,
-        "pipeline-model-parallel-layout": model["layers"] if has_layout else None,
-        "num-layers": None if has_layout else model.get("layers"),
-        "num-virtual-stages-per-pipeline-rank": None if has_layout else model.get("vpp"),
-        "decoder-first-pipeline-num-layers": model.get("first"),
-        "decoder-last-pipeline-num-layers": model.get("last"),
-        "account-for-embedding-in-pipeline-split": account,
-        "account-for-loss-in-pipeline-split": account,
-        "mtp-num-layers": model.get("mtp"),
-        "num-experts": model.get("experts"),
-        "micro-batch-size": model.get("micro_batch"),
-        "global-batch-size": model.get("global_batch"),
-        "seq-length": model.get("seq"),
+    several = job.instances != 1
+    said = {
+        **{name: getattr(job, name) for name in ("tp", "pp", "cp", "ep", "etp")},
+        **{"levels": tuple(job.levels or ()) or None, "hybrid": job.hybrid or None},
+        **{"distributed_optimizer": several or None, "instances": job.instances * several or None},
+        **{"mapping": job.framework == "megatron-pp-dp" or None},
+        **{**model, **dict.fromkeys(("embedding", "loss"), True if model.get("account") else None)},
+        **({"layout": model["layers"], "layers": None, "vpp": None} if has_layout else {}),
     }
+    return {option: said.get(OPTIONS[option].field) for option in BRIDGE}
 
 
 def _megatron(job: Job, model: Mapping[str, Any]) -> str:
@@ -90,7 +75,7 @@ def _deepspeed_command(
 ) -> str:
     if wanted["pipeline-model-parallel-layout"]:
         what = f"the layout {quoted(model['layers'])}"
-        raise cannot_express("megatron-deepspeed", what, "layers")
+        raise cannot_express("Megatron-DeepSpeed", what, "layers")
     sizes = ("tensor-model-parallel-size", "pipeline-model-parallel-size")
     batches = ("micro-batch-size", "global-batch-size", "seq-length")
     options = _options({name: wanted[name] for name in (*sizes, *own, *batches)})
@@ -249,15 +234,65 @@ BRIDGE = {
 }
 """Megatron-Bridge's key of each option of Megatron-LM."""
 
-WRITERS = {
-    "megatron": _megatron,
-    "nemo": _nemo,
-    "megatron-deepspeed": _megatron_deepspeed,
-    "megatron-deepspeed-bloom": _megatron_deepspeed_bloom,
-    "deepspeed": _deepspeed,
-    "torchtitan": _torchtitan,
-    "torchtitan-main": _torchtitan_main,
-    "torchtitan-toml": _torchtitan_toml,
-    "vllm": _vllm,
-    "sglang": _sglang,
+
+def cannot_express(target: str, what: str, control: str) -> LayoutError:
+    return LayoutError(
+        "framework-cannot-express",
+        f"{target} has no words for {what}",
+        why="its options and files do not reach every layout",
+        control=control,
+        facts={"framework": target, "what": what},
+    )
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a job can be written for.
+
+    frameworks: those of a Job that it makes. unsaid: fields of a Job that it has no words for;
+    DeepSpeed's stages and experts are Python, not configuration. of_model: fields of `MODEL` that
+    it has options for; a comment names the others that are given.
+    """
+
+    name: str
+    write: Callable[[Job, Mapping[str, Any]], str]
+    frameworks: tuple[str, ...]
+    unsaid: tuple[str, ...] = ()
+    of_model: tuple[str, ...] = MODEL
+
+
+_PLAIN = ("instances", "levels", "hybrid")
+_BATCH = ("micro_batch", "global_batch", "seq")
+_TITAN = (("torchtitan",), _PLAIN, _BATCH)
+_OF_MEGATRON = ("megatron", "megatron-pp-dp")
+TARGETS: dict[str, Target] = {
+    "megatron": Target("Megatron-LM", _megatron, _OF_MEGATRON),
+    "nemo": Target("Megatron-Bridge", _nemo, _OF_MEGATRON),
+    "megatron-deepspeed": Target(
+        "Megatron-DeepSpeed",
+        _megatron_deepspeed,
+        ("megatron-deepspeed", "deepspeed"),
+        ("cp", "etp", *_PLAIN),
+        ("layers", "experts", *_BATCH),
+    ),
+    "megatron-deepspeed-bloom": Target(
+        "BigScience's Megatron-DeepSpeed",
+        _megatron_deepspeed_bloom,
+        ("megatron-deepspeed",),
+        ("cp", "ep", "etp", *_PLAIN),
+        ("layers", *_BATCH, "account"),
+    ),
+    "deepspeed": Target(
+        "DeepSpeed's configuration",
+        _deepspeed,
+        ("deepspeed",),
+        ("cp", "pp", "ep", "etp", *_PLAIN),
+        ("micro_batch", "global_batch"),
+    ),
+    "torchtitan": Target("torchtitan", _torchtitan, *_TITAN),
+    "torchtitan-main": Target("torchtitan", _torchtitan_main, *_TITAN),
+    "torchtitan-toml": Target("torchtitan 0.2", _torchtitan_toml, *_TITAN),
+    "vllm": Target("vLLM", _vllm, ("vllm",), ("ep", "etp", *_PLAIN), ("seq",)),
+    "sglang": Target("SGLang", _sglang, ("vllm",), ("cp", "ep", "etp", *_PLAIN), ("seq",)),
 }
+"""What can be written, by a stable id."""
