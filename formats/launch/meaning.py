@@ -162,19 +162,9 @@ class Meaning(Reading):
         return found
 
     def _contradiction(self, said: Said, chosen: Said) -> None:
-        same = said.item.name == chosen.item.name
-        item = said.item
+        code = "given-twice" if said.item.name == chosen.item.name else "contradiction"
         facts = {"kept": chosen.item.value or "on", "by": chosen.item.name}
-        self.problems.append(
-            self.item(
-                "given-twice" if same else "contradiction",
-                item.name,
-                item.value,
-                (item.start, item.end),
-                sets=item.sets,
-                facts=facts,
-            )
-        )
+        self.problems.append(replace(said.item, code=code, facts=facts))
 
     def _framework(self, stated: Mapping[str, Said], role: str) -> Guess | None:
         """The framework by what only it has; several are a contradiction.
@@ -201,11 +191,8 @@ class Meaning(Reading):
             return None
         name, item = next(iter(first.items()))
         for other, second in list(first.items())[1:]:
-            place = (second.start, second.end)
             facts = {"other": other, "kept": name}
-            self.problems.append(
-                self.item("two-frameworks", second.name, second.value, place, facts=facts)
-            )
+            self.problems.append(replace(second, code="two-frameworks", sets="", facts=facts))
         mapping = stated.get("mapping")
         job = {"nemo": "megatron"}.get(name, name)
         if job == "megatron" and mapping and mapping.value:
@@ -256,9 +243,7 @@ class Meaning(Reading):
                 values.setdefault(name, said.value // sequence.value)
         replicate = stated.get("replicate")
         if replicate and replicate.value > 1:
-            item = replicate.item
-            place = (item.start, item.end)
-            self.ignored.append(self.item("not-drawn", item.name, item.value, place))
+            self.ignored.append(replace(replicate.item, code="not-drawn", sets=""))
         return values
 
     def _account(self, stated: Mapping[str, Said], values: dict[str, object]) -> None:
@@ -268,9 +253,7 @@ class Meaning(Reading):
         if len(on) == 2:
             values["account"] = True
         elif on:
-            item = on[0].item
-            place = (item.start, item.end)
-            self.ignored.append(self.item("only-one-accounted", item.name, item.value, place))
+            self.ignored.append(replace(on[0].item, code="only-one-accounted", sets=""))
 
     def _layers(self, stated: Mapping[str, Said], values: dict[str, object]) -> None:
         """Layers from their number or a layout; chunks from how many layers one has."""
@@ -304,17 +287,7 @@ class Meaning(Reading):
             values["vpp"] = vpp
 
     def _differs(self, said: Said, code: str, count: int) -> None:
-        item = said.item
-        self.problems.append(
-            self.item(
-                code,
-                item.name,
-                item.value,
-                (item.start, item.end),
-                sets=item.sets,
-                facts={"count": count},
-            )
-        )
+        self.problems.append(replace(said.item, code=code, facts={"count": count}))
 
     def _machines(self, stated: Mapping[str, Said], values: dict[str, object]) -> dict[str, object]:
         """Nodes and GPUs per node, where the text gives them by other names."""
