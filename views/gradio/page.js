@@ -17,10 +17,14 @@ document.addEventListener('keydown', (event) => {
   event.preventDefault();
 });
 
-// The chosen view stays in sight where the row is longer than the page.
+// The chosen view comes into sight where the row is longer than the page; asking for sizes makes the
+// browser lay out at once, so only for a view that was not the chosen one.
+let chosenView;
 document.addEventListener('drawn', () => {
   const row = element.querySelector('#nav');
   const here = row.querySelector('.subs [aria-current]');
+  if (here.textContent === chosenView) return;
+  chosenView = here.textContent;
   const end = here.offsetLeft - row.offsetLeft + here.offsetWidth + 24;
   if (end > row.clientWidth + row.scrollLeft) row.scrollLeft = end - row.clientWidth;
 });
