@@ -118,7 +118,8 @@ def show_html(browser: Any, bare_page: Any) -> Iterator[Callable[..., Any]]:
         page = bare_page
         if clock:
             page = browser.new_page()
-            page.clock.install()
+            page.clock.install(time=0)
+            page.clock.pause_at(1)  # no time passes but what the test lets pass
             clocked.append(page)
         page.goto("about:blank")  # the scripts of the one before are gone
         for event, hear in heard.items():
