@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from formats.logs import evidence, lines, names, nccl, read_log, recorder
+from formats.logs import evidence, lines, names, nccl, read_log, recorder, steps, wrapping
 from groups import LayoutError
 
 try:
@@ -158,6 +158,83 @@ def test_a_report_as_json_says_the_same():
     assert [one.launched for one in log.counts] == [61, 61, 61, 60]
 
 
+def test_what_a_shape_says_is_said_of_every_line_of_it():
+    """Each excerpt beside itself with other digits: the ranks of both, and no others."""
+    swapped = str.maketrans("123456789", "987654321")
+    wrong = []
+    for item in ITEMS:
+        if item["kind"] != "fr_dump" and not item["expected"]["ambiguous_ranks"]:
+            texts = (item["text"], item["text"].translate(swapped))
+            both = {rank for text in texts for rank in read_log(text).ranks}
+            log = read_log("\n".join(texts))
+            if {*log.ranks, *log.ambiguous_ranks} != both:
+                wrong.append(item["id"])
+    assert wrong == []
+
+
+def watchdog(rank: int, seq: int, op: str) -> str:
+    return (
+        f"[rank{rank}]:[E1122 10:00:00.1 ProcessGroupNCCL.cpp:632] [Rank 0] Watchdog caught "
+        f"collective operation timeout: WorkNCCL(SeqNum={seq}, OpType={op}, NumelIn=4, NumelOut=4, "
+        "Timeout(ms)=600000) ran for 600014 milliseconds before timing out.\n"
+    )
+
+
+def status(rank: int, group: str, place: int, enqueued: int, stuck: int | None = None) -> str:
+    at = f"failure detected by watchdog at work sequence id: {stuck} " if stuck else ""
+    return (
+        f"[rank{rank}]:[E1122 10:00:00.1 ProcessGroupNCCL.cpp:632] [PG ID 5 PG GUID {group} Rank "
+        f"{place}] {at}PG status: last enqueued work: {enqueued}, last completed work: {place}\n"
+    )
+
+
+TP, DP, PP = (
+    f"{number}({kind}_PARALLEL_GROUP)"
+    for number, kind in ((30, "TENSOR_MODEL"), (50, "DATA"), (40, "PIPELINE_MODEL"))
+)
+STUCK = "".join(watchdog(rank, 7, "ALLREDUCE") + status(rank, TP, rank, 7, 7) for rank in range(3))
+NOBODY = {
+    "a stage sends what the others receive": "".join(
+        watchdog(4 * place, 10, "RECV" if place else "SEND") + status(4 * place, PP, place, 10, 10)
+        for place in range(4)
+    ),
+    "stages count their own pairs": watchdog(4, 10, "RECV")
+    + status(4, PP, 1, 10, 10)
+    + status(0, PP, 0, 5),
+    "a rank is stuck in two groups at the same number": STUCK
+    + watchdog(3, 7, "ALLREDUCE") + status(3, TP, 3, 7, 7)
+    + watchdog(2, 7, "ALLGATHER") + status(2, DP, 0, 7, 7),
+    "a rank is stuck in a group that no line names": STUCK
+    + watchdog(3, 99, "ALLREDUCE") + status(3, TP, 3, 6),
+    "a barrier of a group, by another number than the rank's": "[rank5]:[E1122 10:00:00.1 Process"
+    "GroupGloo.cpp:138] [Rank 0]: Rank 1 failed to pass monitoredBarrier in 600000 ms",
+    "a barrier of a group, before each of its operations": "RuntimeError: ProcessGroupWrapper: "
+    "Monitored Barrier encountered error running collective: CollectiveFingerPrint(OpType="
+    "ALLREDUCE). Error: \n[ProcessGroupGloo.cpp:138] [Rank 0]: Rank 1 failed to pass "
+    "monitoredBarrier in 600000 ms",
+}  # fmt: skip
+
+
+def test_nobody_is_named_where_lines_do_not_show_it():
+    assert {name: read_log(text).missing for name, text in NOBODY.items()} == dict.fromkeys(
+        NOBODY, ()
+    )
+    assert read_log(STUCK + status(3, TP, 3, 6)).missing == (3,)
+
+
+def test_a_barrier_of_all_names_who_did_not_reach_it():
+    log = read_log(
+        "[rank0]: RuntimeError: [Rank 0]: Ranks 1, 3 failed to pass monitoredBarrier in 9 ms"
+    )
+    assert (log.missing, [note.code for note in log.notes]) == ((1, 3), ["barrier-of-all"])
+
+
+def test_lines_of_one_length_are_not_one_line_that_a_terminal_cut():
+    line = "[2024-11-22 10:00:00,123] [INFO] [logging.py:96:log_dist] [Rank {}] local_rank: 3 ok\n"
+    log = read_log("".join(line.format(rank) for rank in range(4)))
+    assert (log.ranks, log.local_ranks) == ((0, 1, 2, 3), (3,))
+
+
 NO_RANKS = [
     "2026-11-22 03:00:01 step 12 loss 1.5 port 29500 pid 4711 cuda:3",
     "local_rank: 3 node_rank=1 group_rank=2 machine rank 4",
@@ -191,7 +268,7 @@ def _repeats(parsed, found):
 
 EXPRESSIONS = {
     f"{module.__name__}.{name}": value
-    for module in (lines, nccl, names, recorder, evidence)
+    for module in (lines, nccl, names, recorder, evidence, steps, wrapping)
     for name, value in vars(module).items()
     if isinstance(value, re.Pattern)
 }

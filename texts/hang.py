@@ -119,6 +119,12 @@ HANG_NOTES: dict[str, Text] = {
         "GPU {rank} did reach the barrier; rank 0's log names the one that did not.",
         "GPU {rank} 到达了屏障；未到达者见 rank 0 的日志。",
     ),
+    "barrier-of-all": Text(
+        "The barrier's numbers are read as GPUs of the job: a monitored barrier is of all ranks "
+        "unless the program gave it another group.",
+        "屏障中的编号按整个作业的 GPU 编号理解：除非程序另外指定了组，"
+        "monitored barrier 面向所有 rank。",
+    ),
     "barrier-short": Text(
         "{arrived} of {world} ranks arrived at the store's barrier; the text does not name the "
         "others.",

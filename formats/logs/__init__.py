@@ -17,7 +17,7 @@ from .diagnosis import diagnosis_of
 from .evidence import Evidence, read_files
 from .job import LoggedJob, job_of
 from .matching import members_by_layout
-from .model import Diagnosis, Log
+from .model import Diagnosis, Log, Stall
 from .names import WORLD
 from .reading import LogReading, Named
 from .recorder import Dump
@@ -46,9 +46,10 @@ def read_log(evidence: Evidence, groupings: Mapping[str, Grouping] | None = None
 def _log(reading: LogReading, dumps: Sequence[Dump], job: LoggedJob) -> Log:
     _add_dumps(reading, dumps, job)
     kinds = {key: named.kind for key, named in reading.groups.items()}
+    stalls = tuple(Stall(*one) for one in reading.stalls)
     diagnosis = diagnosis_of(job)
     if not diagnosis.waits:
-        diagnosis = diagnosis_of_stalls(reading.stalls, kinds, reading.relayed)
+        diagnosis = diagnosis_of_stalls(stalls, kinds, reading.relayed)
     ambiguous = _settle_bare(reading)
     return Log(
         ranks=tuple(sorted(reading.ranks)),
@@ -57,14 +58,14 @@ def _log(reading: LogReading, dumps: Sequence[Dump], job: LoggedJob) -> Log:
         local_ranks=tuple(sorted(reading.local_ranks)),
         groups=kinds,
         missing=tuple(sorted({*reading.missing, *diagnosis.culprits})),
-        stalls=tuple(reading.stalls),
+        stalls=stalls,
         failures=tuple(reading.failures),
         counts=tuple(reading.counts),
         process_groups=tuple(group.group for group in job.groups.values()),
         dumped=job.dumped,
         hosts=dict(reading.hosts),
         diagnosis=diagnosis,
-        notes=tuple(reading.notes),
+        notes=tuple(reading.notes.values()),
     )
 
 

@@ -6,7 +6,7 @@
 
 A group is the same on two lines only by its name in the whole job (GUID) or if it holds all ranks:
 descriptions and local numbers name many groups. Who said nothing may still wait: silence is no
-evidence.
+evidence. Nor are counters of a group whose members send to each other: each counts its own pairs.
 """
 
 from __future__ import annotations
@@ -20,74 +20,85 @@ from .model import Diagnosis, Party, ProcessGroup, Stall, Wait
 from .names import WORLD
 
 _UNEVEN = ("COALESCED", "ALLTOALL", "GATHER", "SCATTER")
+_PAIRS = ("SEND", "RECV", "COALESCED")
 _ENOUGH = 3
 """Ranks that called the same before one that differs is called the odd one."""
 
+Key = tuple[str, str | None]
+"""A group as printed, and its name in the whole job."""
+
 
 def joined(stalls: Iterable[Stall]) -> list[Stall]:
-    """The stalls with their groups: a line without one takes that of the same work's next line."""
+    """The stalls with their groups: a line without one takes that of the same work's next line.
+
+    One rank can be stuck in two groups at the same number, so the last line is no help unless it is
+    the only one.
+    """
+    named: dict[tuple[int | None, int | None], set[tuple[str | None, str | None, int | None]]]
+    named, found = defaultdict(set), []
+    following: dict[tuple[int | None, int | None], Stall] = {}
     stalls = list(stalls)
-    groups: dict[tuple[int | None, int | None], Stall] = {
-        (one.rank, one.seq): one for one in reversed(stalls) if one.group and one.seq
-    }
-    found = []
     for one in stalls:
-        named = groups.get((one.rank, one.seq)) if one.group is None else None
-        if named and one.rank is not None:
-            one = replace(one, group=named.group, guid=named.guid, group_rank=named.group_rank)
+        if one.group is not None:
+            named[one.rank, one.seq].add((one.group, one.guid, one.group_rank))
+    for one in reversed(stalls):
+        work = (one.rank, one.seq)
+        if one.group is not None:
+            following[work] = one
+        elif one.rank is not None and one.seq is not None and work in named:
+            next_line = following.get(work)
+            if next_line or len(named[work]) == 1:
+                group, guid, place = (
+                    (next_line.group, next_line.guid, next_line.group_rank)
+                    if next_line
+                    else next(iter(named[work]))
+                )
+                one = replace(one, group=group, guid=guid, group_rank=place)
         found.append(one)
-    return found
+    return found[::-1]
 
 
 def diagnosis_of_stalls(
     stalls: Iterable[Stall], kinds: Mapping[str, str | None], relayed: Iterable[int]
 ) -> Diagnosis:
     """What the lines show; suspects are ranks that passed a signal on with nothing of their own."""
-    by_group: dict[tuple[str, str | None], list[Stall]] = defaultdict(list)
+    by_group: dict[Key, list[Stall]] = defaultdict(list)
+    stuck_in: dict[int, set[tuple[str | None, str | None]]] = defaultdict(set)
     for one in joined(stalls):
-        if one.group and one.rank is not None and (one.guid or kinds.get(one.group) == WORLD):
-            by_group[(one.group, one.guid)].append(one)
-    waits = []
+        if one.rank is None:
+            continue
+        if one.seq is not None:
+            stuck_in[one.rank].add((one.group, one.guid))
+        if one.group and (one.guid or kinds.get(one.group) == WORLD):
+            by_group[one.group, one.guid].append(one)
+    waits, culprits, relaying = [], set(), set(relayed)
     for (key, guid), lines in by_group.items():
         wait = _wait(ProcessGroup(key, guid, None, kinds.get(key)), lines)
         if wait:
             waits.append(wait)
+            held = {rank for rank in wait.absent if stuck_in[rank] - {(key, guid)}}
+            culprits |= {*wait.absent, *_odd(wait)} - held
     stuck = {rank for wait in waits for rank in wait.waiting}
     idle = {
         one.rank
         for lines in by_group.values()
         for one in lines
-        if one.rank in set(relayed) and one.last_enqueued == one.last_completed is not None
+        if one.rank in relaying and one.last_enqueued == one.last_completed is not None
     }
-    culprits = {rank for wait in waits for rank in (*wait.absent, *_odd(wait))} - stuck_elsewhere(
-        waits
-    )
     suspects = {rank for rank in idle if rank is not None} - stuck - culprits
     roots = [place for place, wait in enumerate(waits) if wait.absent or wait.parties]
+    reason = "none"
+    if any(wait.parties for wait in waits):
+        reason = "different"
+    elif waits or suspects:
+        reason = "absent" if culprits else "unclear"
     return Diagnosis(
         culprits=tuple(sorted(culprits)),
         suspects=tuple(sorted(suspects)),
-        reason="different"
-        if any(wait.parties for wait in waits)
-        else "absent"
-        if culprits
-        else "unclear"
-        if waits or suspects
-        else "none",
+        reason=reason,
         waits=tuple(waits),
         hops=hops_of(waits, culprits, roots or range(len(waits))),
     )
-
-
-def stuck_elsewhere(waits: Iterable[Wait]) -> set[int]:
-    """Absent ranks that wait in another group: somebody else holds them."""
-    waits = list(waits)
-    return {
-        rank
-        for wait in waits
-        for rank in wait.absent
-        if any(rank in other.waiting for other in waits if other is not wait)
-    }
 
 
 def _wait(group: ProcessGroup, lines: list[Stall]) -> Wait | None:
@@ -100,7 +111,8 @@ def _wait(group: ProcessGroup, lines: list[Stall]) -> Wait | None:
     for one in lines:
         if one.rank is not None and one.last_enqueued is not None:
             enqueued[one.rank] = max(one.last_enqueued, enqueued.get(one.rank, -1))
-    absent = {rank for rank, last in enqueued.items() if last < seq} - waiting
+    is_pairs = group.kind == "pp" or any(one.op in _PAIRS for one in lines)
+    absent = set() if is_pairs else {rank for rank, last in enqueued.items() if last < seq}
     called: dict[tuple[str, str], set[int]] = defaultdict(set)
     for one in lines:
         if one.seq == seq and one.op and one.rank is not None:
@@ -115,8 +127,8 @@ def _wait(group: ProcessGroup, lines: list[Stall]) -> Wait | None:
         op=parties[0].op if parties else "",
         seq=seq,
         waiting=tuple(sorted(waiting)),
-        absent=tuple(sorted(absent)),
-        parties=tuple(parties) if len(parties) > 1 else (),
+        absent=tuple(sorted(absent - waiting)),
+        parties=tuple(parties) if len(parties) > 1 and not is_pairs else (),
     )
 
 
@@ -127,4 +139,5 @@ def _odd(wait: Wait) -> tuple[int, ...]:
     largest, other = wait.parties
     same_op = largest.op == other.op
     uneven = same_op and largest.op.lstrip("_").startswith(_UNEVEN)
-    return other.ranks if len(other.ranks) == 1 and not uneven else ()
+    is_one = len(other.ranks) == 1 and other.ranks[0] not in largest.ranks
+    return other.ranks if is_one and not uneven else ()

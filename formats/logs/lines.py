@@ -28,8 +28,10 @@ from itertools import islice
 
 from groups.errors import quoted
 
-from .nccl import NCCL_LINE, read_nccl, read_report_line
-from .reading import LogReading, Printed
+from . import steps
+from .nccl import NCCL_LINE, find_nccl, find_report_line
+from .reading import LogReading
+from .shapes import NOTHING, Part, Shape
 from .wrapping import unwrapped
 
 MOST_WORK = 3_000_000
@@ -41,9 +43,6 @@ MOST_MENTIONS = 20_000
 _COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
 _HEAD = re.compile(r"\[rank(\d{1,7})[\]\[]")
 _PRINTED_GROUP = re.compile(r"\[PG ([^\[\]]{1,300}?) ?Rank (\d{1,7})\]")
-_GROUP_BODY = re.compile(
-    r"(?:ID (\d{1,7}) ?)?(?:PG GUID )?([^\s()]{1,200})? ?(?:\(([^()]{1,200})\))?"
-)
 _BARE = re.compile(r"\[Rank (-?\d{1,7})\](:?)")
 _WORK = re.compile(
     r"SeqNum=(\d{1,20})(?:, OpType=(\w{1,40}))?(?:, NumelIn=(\d{1,20}))?(?:, NumelOut=(\d{1,20}))?"
@@ -52,11 +51,9 @@ _WORK = re.compile(
 _STUCK_AT = re.compile(r"(?:Timeout at NCCL work|watchdog at work(?: sequence id)?): (\d{1,20})")
 _ENQUEUED = re.compile(r"ast enqueued (?:NCCL )?work: (-?\d{1,20})")
 _COMPLETED = re.compile(r"ast completed (?:NCCL )?work: (-?\d{1,20})")
-_NUMBERS = ((" work", _STUCK_AT), ("nqueued", _ENQUEUED), ("ompleted", _COMPLETED))
-"""What a line must have of each number, and how that is read."""
+_NUMBERS = (_STUCK_AT, _ENQUEUED, _COMPLETED)
 
 _WATCHDOG = ("atchdog", "NCCL operations", "data inconsistency", "ProcessGroup", "SeqNum=")
-_UNSET = 2**63  # NumelIn=18446744073709551615 stands for "unset"
 
 _ELASTIC = re.compile(r"\brank {0,12}: {0,4}(\d{1,7}) \(local_rank: (\d{1,7})\)")
 _EXIT = re.compile(r"\bexitcode {0,12}: {0,4}(-?\d{1,5})")
@@ -109,8 +106,6 @@ _SET = re.compile(
 _GROUP_INFO = re.compile(r"group info: (\S{1,200})")
 _SEQUENCE = re.compile(r"(?:sequence number: |^Collective )(\d{1,20})")
 _COLLECTIVE = re.compile(r"collective: \w{2,8}:(\w{1,60})")
-
-
 _MENTION = re.compile(r"(?:[Rr]ank|RANK) ?(?:[:=#] ?)?(\d{1,7})\b(?!\.\d)")
 _MENTIONS = re.compile(r"(?:[Rr]anks|RANKS) ?[:=]? ?[\[{(]([\d, ]{1,60000})[\]})]")
 _QUALIFIED = re.compile(
@@ -120,74 +115,103 @@ _QUALIFIED = re.compile(
     re.IGNORECASE,
 )
 
+_ZEROS = bytes.maketrans(b"123456789", b"000000000")
+_PIECE = 1 << 20
+MOST_SHAPES = 20_000
+"""Kept at a time."""
+
 
 def read_lines(text: str, reading: LogReading) -> None:
-    """Add what the lines of a text say to a reading."""
+    """Add what the lines of a text say to a reading.
+
+    Where its numbers stand is found once for each shape of a line, the line with every digit a
+    zero: a log of millions of lines has few.
+    """
     text = _COLOUR.sub("", text) if "\x1b" in text else text
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     reading.begin_text()
-    before, left = "", MOST_WORK
-    for line in filter(None, unwrapped(text).split("\n")):
-        if "[rank" in line:
-            for rank, part in _parts(line, reading):
-                left -= _read_part(part, rank, before, reading)
-        else:
-            left -= _read_part(line, None, before, reading)
+    shapes: dict[tuple[str, bool] | str, Shape] = {}
+    after_source, left = False, MOST_WORK
+    for line, zeros in _lines(unwrapped(text)):
+        key = (zeros, True) if after_source else zeros
+        shape = shapes.get(key)
+        if shape is None:
+            if len(shapes) == MOST_SHAPES:
+                shapes.clear()
+            shape = shapes[key] = shape_of(zeros, after_source)
+            left -= shape.work
+        for step, given, spans in shape.steps:
+            step(reading, *given, *map(line.__getitem__, spans))
+        left -= shape.cost
         if left <= 0:
             reading.note("text-cut", before=quoted(line))
             break
-        before = line
+        after_source = shape.is_source
 
 
-def _parts(line: str, reading: LogReading) -> Iterator[tuple[int | None, str]]:
-    """What each process says of a line, with its global rank; lines of two can be glued."""
-    heads = list(islice(_HEAD.finditer(line), MOST_MENTIONS))
+def _lines(text: str) -> Iterator[tuple[str, str]]:
+    """The lines that say something, and the same with zeros for digits."""
+    at = 0
+    while at < len(text):
+        end = text.find("\n", at + _PIECE)
+        piece = text[at:] if end < 0 else text[at:end]
+        zeros = piece.encode("utf-8", "surrogatepass").translate(_ZEROS)
+        same = zeros.decode("utf-8", "surrogatepass").split("\n")
+        yield from ((line, zero) for line, zero in zip(piece.split("\n"), same) if line)
+        at = len(text) if end < 0 else end + 1
+
+
+def shape_of(zeros: str, after_source: bool) -> Shape:
+    """What to do with lines of a shape; after_source: below a line of a Python file's name."""
+    found = Part(zeros)
+    work = 10
+    for part in _parts(found):
+        _find(part, after_source)
+        work += part.work
+    cost = 1 + sum(2 + len(spans) for _, _, spans in found.steps)
+    is_source = 'File "' in zeros and ", line " in zeros
+    steps = (
+        (step, given, tuple(slice(*span) for span in spans)) for step, given, spans in found.steps
+    )
+    return Shape(tuple(steps), work, cost, is_source)
+
+
+def _parts(line: Part) -> Iterator[Part]:
+    """What each process says of a line; lines of two can be glued."""
+    heads = list(islice(_HEAD.finditer(line.text), MOST_MENTIONS)) if "[rank" in line.text else []
     if not heads or heads[0].start():
-        yield None, line[: heads[0].start()] if heads else line
-    ends = [head.start() for head in heads[1:]] + [len(line)]
+        yield line.part(NOTHING, 0, heads[0].start() if heads else len(line.text))
+    ends = [head.start() for head in heads[1:]] + [len(line.text)]
     for place, (head, end) in enumerate(zip(heads, ends)):
-        rank = int(head[1])
         if place + 1 < len(heads) and end - head.end() <= 2:
-            reading.local_ranks.add(rank)  # torchrun --role rank --tee: the local rank
+            line.add(steps.local_ranks, head.span(1))  # torchrun --role rank --tee: the local rank
             continue
-        reading.ranks.add(rank)
-        reading.ranks_by_head = True
-        reading.block = None
-        yield rank, line[head.end() : end]
+        line.add(steps.head, head.span(1))
+        yield line.part(head.span(1), head.end(), end)
 
 
-def _read_part(text: str, rank: int | None, before: str, reading: LogReading) -> int:
-    """What one process says in a line; how much work that was."""
+def _find(part: Part, after_source: bool) -> None:
+    """What one process says in a line."""
+    text = part.text
     has_rank = "ank" in text or "ANK" in text
     if ("NCCL " in text or "] -> " in text) and NCCL_LINE.search(text):
-        read_nccl(text, reading)
-        return 3
-    work = 1
-    if has_rank or text[:1] == "#":
-        if _has(text, _REPORT, "#") and read_report_line(text, reading):
-            return 3
-        if "[PG " in text or "[Rank " in text:
-            text = _read_c10d(text, rank, reading)
-            work = 10
-    if "SeqNum=" in text or "nqueued" in text or "watchdog at work" in text:
-        if work == 1:
-            text = _read_c10d(text, rank, reading)
-        work = 20
-    if _has(text, _LAUNCHER) or text[:3] == "[20":
-        text = _read_launcher(text, reading)
-        work += 5
-    if "Barrier" in text or "worker_count" in text or "lagging" in text or "etting up NCCL" in text:
-        text = _read_barrier(text, rank, reading)
-        work += 5
-    if "ollective" in text or "] started" in text:
-        text = _read_collectives(text, rank, reading)
-        work += 5
-    if has_rank or "group info" in text:
-        text = _read_recorder_text(text, reading) if "anks" in text or "info" in text else text
-        if "ank" in text or "ANK" in text:  # where none of the above has taken it
-            return work + _read_mentions(text, before, reading)
-    return work
+        return find_nccl(part)
+    if (has_rank or text[:1] == "#") and _has(text, _REPORT, "#") and find_report_line(part):
+        return
+    whole = text
+    if _has(text, ("[PG ", "[Rank ", "SeqNum=", "nqueued", "watchdog at work")):
+        _find_c10d(part)
+    if _has(text, _LAUNCHER) or text[:6] == "[0000-":
+        _find_launcher(part)
+    if "Barrier" in text or "worker_count" in text or "etting up NCCL" in text:
+        _find_barrier(part, whole)
+    if "ollective" in text or "] started" in text or "lagging" in text:
+        _find_collectives(part)
+    if "anks" in part.text or "group info" in text:
+        _find_recorder_text(part)
+    if "ank" in part.text or "ANK" in part.text:  # where none of the above has taken it
+        _find_mentions(part, after_source)
 
 
 def _has(text: str, parts: Sequence[str], start: str = "\0") -> bool:
@@ -198,217 +222,158 @@ def _has(text: str, parts: Sequence[str], start: str = "\0") -> bool:
     return text[:9].lstrip().startswith(start)
 
 
-def _read_c10d(text: str, rank: int | None, reading: LogReading) -> str:
-    """A watchdog's line; what is left of it."""
-    printed = None
-    if "[PG " in text:
-        for match in _PRINTED_GROUP.finditer(text):
-            body = match[1]
-            if body not in reading.printed_as:
-                if len(reading.printed_as) > MOST_MENTIONS:
-                    reading.printed_as.clear()
-                reading.printed_as[body] = reading.named(*_group(body))
-            printed = reading.printed(reading.printed_as[body], int(match[2]), rank)
-        text = _PRINTED_GROUP.sub(" ", text)
-    work = _WORK.search(text) if "SeqNum=" in text else None
-    if "[Rank " in text:
-        _read_bare(text, rank, printed, work, reading)
-        text = _BARE.sub(" ", text)
-    numbers = [
-        int(match[1]) if sign in text and (match := pattern.search(text)) else None
-        for sign, pattern in _NUMBERS
-    ]
-    if work or any(number is not None for number in numbers):
-        values = [
-            int(value) if value else None for value in (work.group(1, 3, 4, 5) if work else ())
-        ]
-        seq, numel_in, numel_out, timeout = values or [None] * 4
-        reading.stall(
-            rank,
-            printed,
-            seq=numbers[0] if seq is None else seq,
-            op=work[2] if work else None,
-            numel_in=None if numel_in is None or numel_in > _UNSET else numel_in,
-            numel_out=None if numel_out is None or numel_out > _UNSET else numel_out,
-            timeout_ms=timeout,
-            last_enqueued=numbers[1],
-            last_completed=numbers[2],
-            relayed="dump signal" in text,
-        )
-    return text
+def _find_c10d(part: Part) -> None:
+    """A watchdog's line."""
+    part.work += 30
+    in_group = False
+    for match in _PRINTED_GROUP.finditer(part.text) if "[PG " in part.text else ():
+        part.add(steps.printed, part.rank, part.span(match, 1), part.span(match, 2))
+        in_group = True
+    if in_group:
+        part.take(_PRINTED_GROUP)
+    work = _WORK.search(part.text) if "SeqNum=" in part.text else None
+    if "[Rank " in part.text:
+        _find_bare(part, in_group, work)
+        part.take(_BARE)
+    matches = [pattern.search(part.text) for pattern in _NUMBERS]
+    if work or any(matches):
+        spans = [part.span(work, place) for place in range(1, 6)]
+        spans += [part.span(match, 1) for match in matches]
+        part.add(steps.work, part.rank, *spans, given=(in_group, "dump signal" in part.text))
 
 
-def _read_bare(
-    text: str,
-    rank: int | None,
-    printed: Printed | None,
-    work: re.Match[str] | None,
-    reading: LogReading,
-) -> None:
-    by_watchdog = _has(text, _WATCHDOG)
-    for match in _BARE.finditer(text):
-        number = int(match[1])
-        if number < 0 or (match[2] and "monitoredBarrier" in text):
+def _find_bare(part: Part, in_group: bool, work: re.Match[str] | None) -> None:
+    """``[Rank r]``: by a watchdog the place in a group, else the rank of the job."""
+    by_watchdog = _has(part.text, _WATCHDOG)
+    for match in _BARE.finditer(part.text):
+        number = part.span(match, 1)
+        if match[1][0] == "-" or (match[2] and "monitoredBarrier" in part.text):
             continue
         if not by_watchdog:  # such as DeepSpeed's log_dist
-            if rank is None:
-                reading.ranks.add(number)
-        elif rank is not None or (printed and printed.group.is_world):
-            if rank is not None and number != rank:
-                reading.group_ranks.add(number)
-        elif printed:
-            reading.group_ranks.add(number)
+            if part.rank == NOTHING:
+                part.add(steps.ranks, number)
+        elif part.rank != NOTHING:
+            part.add(steps.places_beside, part.rank, number)
+        elif in_group:
+            part.add(steps.place_in_printed, number)
         else:
-            reading.bare(number, work.group(1, 2, 3) if work else None)
+            part.add(steps.bare, number, *(part.span(work, place) for place in range(1, 4)))
 
 
-def _group(body: str) -> tuple[str | None, str | None, bool]:
-    """Of a ``[PG ... Rank r]``: name, description, whether the name is the same on all ranks."""
-    match = _GROUP_BODY.fullmatch(body.strip())
-    if match and (match[2] or match[3]):
-        return match[2], match[3], "GUID" in body
-    words = [word for word in re.split(r"[\s().]+", body) if "_" in word]
-    return None, (words[-1] if words else None), False
-
-
-def _read_launcher(text: str, reading: LogReading) -> str:
+def _find_launcher(part: Part) -> None:
     """A launcher's prefixes and its report of who failed."""
-    for match in _ELASTIC.finditer(text):
-        exit_code = _EXIT.search(text, match.end())
-        reading.worker(int(match[1]), int(match[2]), exit_code and int(exit_code[1]))
+    text, code = part.text, _EXIT.search(part.text)
+    part.work += 30
+    elastic = list(_ELASTIC.finditer(text))
+    for match in elastic:
+        code = _EXIT.search(text, match.end())
+        part.add(steps.worker, *part.spans(match), part.span(code, 1))
     if agent := _AGENT.search(text):
-        reading.worker(None, int(agent[2]), int(agent[1]))
-    elif (code := _EXIT.search(text)) and not _ELASTIC.search(text):
-        reading.exit_code(int(code[1]))
+        part.add(steps.worker, NOTHING, part.span(agent, 2), part.span(agent, 1))
+    elif code and not elastic:
+        part.add(steps.exit_code, part.span(code, 1))
     if host := _HOST.search(text):
-        reading.host = host[1]
-        reading.block = None
-    for match in _LOCAL.finditer(text):
-        reading.local_ranks.add(int(match[1] or match[2]))
-    for match in _MPI.finditer(text):
-        reading.ranks.add(int(match[1]))
-    for match in _DUMP_FILE.finditer(text):
-        reading.ranks.add(int(match[1]))
+        part.add(steps.begin_host, part.span(host, 1))
+    part.add_each(steps.local_ranks, part.found(_LOCAL))
+    part.add_each(steps.ranks, [*part.found(_MPI), *part.found(_DUMP_FILE)])
     for match in _SERVING.finditer(text):
-        reading.group_ranks.update(map(int, re.findall(r"P(\d{1,6})", match[1] or match[2])))
+        start = part.start + match.start()
+        places = re.finditer(r"P(\d{1,6})", match[0])
+        part.add(steps.places, *((start + one.start(1), start + one.end(1)) for one in places))
     if " across cluster]" in text and "[repeated " in text:
-        reading.note("lines-hidden")
-    return _LOCAL.sub(" ", text)
+        part.add(steps.hides_lines)
+    part.take(_LOCAL)
 
 
-def _read_barrier(text: str, rank: int | None, reading: LogReading) -> str:
-    """Monitored barriers, store barriers and PyTorch's own report of a desync."""
-    if "monitoredBarrier" in text:
-        observer = _BARE.search(text)
-        elsewhere = observer is not None and rank not in (None, int(observer[1]))
-        into = reading.group_ranks if elsewhere else reading.ranks
-        if observer:
-            into.add(int(observer[1]))
-        if failed := _BARRIER_FAILED.search(text):
-            numbers = _numbers(failed[1])
-            into.update(numbers)
-            if elsewhere:
-                reading.note("missing-in-group", ranks=tuple(numbers))
-            else:
-                reading.absent(numbers, "monitored_barrier")
-        if reached := _BARRIER_REACHED.search(text):
-            into.add(int(reached[1]))
-            reading.note("barrier-reached", rank=int(reached[1]))
-        reading.stall(rank, None, op="monitored_barrier", relayed=False)
-        if elsewhere:
-            return ""
-        text = _BARRIER_FAILED.sub(" ", text)
-    if (match := _STORE_BARRIER.search(text)) and int(match[2]) < int(match[1]):
-        reading.note("barrier-short", world=int(match[1]), arrived=int(match[2]))
-        reading.stall(rank, None, op="store_based_barrier", relayed=False)
-    if match := _SETTING_UP.search(text):
-        reading.group_ranks.update({int(match[1]), int(match[2])} - {rank})
-    return text
+def _find_barrier(part: Part, whole: str) -> None:
+    """Monitored barriers and store barriers; ``whole``: the text with what was taken from it."""
+    part.work += 20
+    if "Barrier encountered error" in whole:
+        part.add(steps.wrapped_barrier)
+    if "monitoredBarrier" in whole:
+        observer = _BARE.search(whole)
+        failed, reached = _BARRIER_FAILED.search(whole), _BARRIER_REACHED.search(whole)
+        speaker = part.span(observer, 1) if observer else part.span(reached, 1)
+        spans = (speaker, part.span(failed, 1), part.span(reached, 1))
+        part.take(_BARRIER_FAILED)
+        part.take(_BARRIER_REACHED)
+        others = [part.span(match, 1) for match in islice(_MENTION.finditer(part.text), 16)]
+        part.add(steps.barrier, part.rank, *spans, *others)
+        part.take(_MENTION)
+    if match := _STORE_BARRIER.search(part.text):
+        part.add(steps.store_barrier, part.rank, *part.spans(match))
+    if match := _SETTING_UP.search(part.text):
+        part.add(steps.places_beside, part.rank, *part.spans(match))
 
 
-def _read_collectives(text: str, rank: int | None, reading: LogReading) -> str:
+def _find_collectives(part: Part) -> None:
     """PyTorch's own reports: of a desync, of a mismatch, and of the recorder's analyzer."""
-    if "CollectiveFingerPrint" in text:
-        return _read_mismatch(text, rank, reading)
-    if "lagging ranks" in text or "#" in text or "] started" in text:
-        for match in _LAGGING.finditer(text):
-            numbers = _numbers(match[1] or match[2] or "")
-            reading.in_current_group(numbers, absent=True)
-        for match in _SNAPSHOT.finditer(text):
-            reading.in_current_group(_numbers(match[1] or match[2]), absent=False)
-        text = _SNAPSHOT.sub(" ", _LAGGING.sub(" ", text))
-    if number := _SEQUENCE.search(text):
-        reading.recorder_seq = int(number[1])
-    if op := _COLLECTIVE.search(text):
-        reading.recorder_op(op[1])
-    return text
+    part.work += 20
+    if "CollectiveFingerPrint" in part.text and _find_mismatch(part):
+        return
+    if "lagging ranks" in part.text or "#" in part.text or "] started" in part.text:
+        for match in _LAGGING.finditer(part.text):
+            listed = part.span(match, 1 if match[1] is not None else 2)
+            part.add(steps.in_current_group, listed, given=(True,))
+        for match in _SNAPSHOT.finditer(part.text):
+            listed = part.span(match, 1 if match[1] is not None else 2)
+            part.add(steps.in_current_group, listed, given=(False,))
+        part.take(_LAGGING)
+        part.take(_SNAPSHOT)
+    if number := _SEQUENCE.search(part.text):
+        part.add(steps.recorder_number, part.span(number, 1))
+    if op := _COLLECTIVE.search(part.text):
+        part.add(steps.recorder_op, part.span(op, 1))
 
 
-def _read_mismatch(text: str, rank: int | None, reading: LogReading) -> str:
+def _find_mismatch(part: Part) -> bool:
     """The report of TORCH_DISTRIBUTED_DEBUG=DETAIL: ranks in the group that was wrapped."""
-    first, second = _MISMATCH.search(text), _MISMATCH_OTHER.search(text)
+    first, second = _MISMATCH.search(part.text), _MISMATCH_OTHER.search(part.text)
     if not first:
-        return text
-    prints = _PRINTS.search(text, 0, first.start())
-    printer = rank if rank is not None else int(prints[1]) if prints else reading.block
-    into = reading.ranks if printer == int(first[1]) else reading.group_ranks
-    if prints and rank is None:
-        reading.ranks.add(int(prints[1]))
+        return False
+    prints = _PRINTS.search(part.text, 0, first.start())
     sides = [one for one in (first, second) if one]
-    into.update(int(one[1]) for one in sides)
-    shapes = _SHAPE.findall(text)
+    spans = [part.span(prints, 1)]
     for one in sides:  # without a comma the number and the operation are not to be trusted
-        seq, op = (int(one[2]), one[4]) if one[3] else (None, None)
-        reading.stall(None, None, seq=seq, op=op, relayed=False)
-    reading.note(
-        "fingerprints-differ",
-        ranks=tuple(int(one[1]) for one in sides),
-        ops=tuple(one[4] if one[3] else None for one in sides),
-        shapes=tuple(shapes),
-    )
-    return ""
+        spans += [part.span(one, place) if one[3] or place == 1 else NOTHING for place in (1, 2, 4)]
+    spans += [part.span(shape, 1) for shape in islice(_SHAPE.finditer(part.text), 8)]
+    part.add(steps.mismatch, part.rank, *spans, given=(len(sides),))
+    part.text = ""
+    return True
 
 
-def _read_recorder_text(text: str, reading: LogReading) -> str:
+def _find_recorder_text(part: Part) -> None:
     """What torch.distributed's own analyzer prints: its ranks are global."""
-    for match in _SET.finditer(text):
-        numbers = _numbers(match[2])
-        reading.ranks.update(numbers)
-        if match[1].lower() == "missing":
-            reading.absent(numbers, reading.collective)
-    if info := _GROUP_INFO.search(text):
-        name, _, description = info[1].partition(":")
-        reading.recorder_group(info[1], name, description or None)
-    return _SET.sub(" ", text)
+    part.work += 20
+    for match in _SET.finditer(part.text):
+        is_missing = match[1].lower() == "missing"
+        part.add(steps.listed, part.span(match, 2), given=(is_missing,))
+    if info := _GROUP_INFO.search(part.text):
+        part.add(steps.recorder_group, part.span(info, 1))
+    part.take(_SET)
 
 
-def _read_mentions(text: str, before: str, reading: LogReading) -> int:
+def _find_mentions(part: Part, after_source: bool) -> None:
     """Everything else that is called a rank, unless a word before it says of what."""
-    count = 0
-    is_source = 'File "' in before and ", line " in before
+    text = part.text
+    ranks, places = [], []
     for match in islice(_MENTION.finditer(text), MOST_MENTIONS):
-        count += 1
+        part.work += 5
         lead = text[max(0, match.start() - 24) : match.start()]
-        if lead[-1:].isalnum():
+        if lead[-1:].isalnum() or (after_source and "=" in match[0]):
             continue
         qualified = _QUALIFIED.search(lead)
-        number = int(match[1])
-        if is_source and "=" in match[0]:
-            continue
         if lead.endswith("_") and lead.lower().rstrip("_").endswith(("global", "world")):
-            reading.ranks.add(number)
+            ranks.append(part.span(match, 1))
         elif qualified and qualified[1]:
             continue
         elif qualified:
-            reading.group_ranks.add(number)
+            places.append(part.span(match, 1))
         elif not lead.endswith("_"):
-            reading.ranks.add(number)
+            ranks.append(part.span(match, 1))
+    part.add_each(steps.ranks, ranks)
+    part.add_each(steps.places, places)
     for match in islice(_MENTIONS.finditer(text), MOST_MENTIONS) if "anks" in text else ():
         lead = text[max(0, match.start() - 24) : match.start()]
         if not lead[-1:].isalnum() and not _QUALIFIED.search(lead):
-            reading.ranks.update(_numbers(match[1]))
-    return 2 + 3 * count
-
-
-def _numbers(text: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d{1,7}", text)]
+            part.add(steps.listed, part.span(match, 1), given=(False,))

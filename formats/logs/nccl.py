@@ -12,8 +12,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from .model import Counts
+from . import steps
 from .reading import LogReading
+from .shapes import Part
 
 NCCL_LINE = re.compile(r"NCCL (?:INFO|WARN|TRACE|VERSION|ABORT)|\d\[[0-9a-f]{1,16}\] -> \d{1,7}\[")
 
@@ -24,8 +25,8 @@ _LOCAL = re.compile(r"\blocal_?[Rr]ank (\d{1,7})\b")
 _RING = re.compile(r"\bRing \d{1,3} : (\d{1,7}) -> (\d{1,7}) -> (\d{1,7})")
 
 _COMMUNICATOR = re.compile(r"^\s{0,8}(#\d{1,7}-\d{1,7} \([0-9a-f]{1,32}\)) ([A-Z]{2,20})")
-_LAUNCHED = re.compile(r"^\s{0,8}(\d{1,7}) ranks? (?:have|has) launched up to operation (\d{1,20})")
-_NOT_LAUNCHED = re.compile(r"^\s{0,8}(\d{1,7}) ranks? (?:have|has) not launched any operations")
+_LAUNCHED = re.compile(r"^\s{0,8}\d{1,7} ranks? (?:have|has) launched up to operation (\d{1,20})")
+_NOT_LAUNCHED = re.compile(r"^\s{0,8}\d{1,7} ranks? (?:have|has) not launched any operations")
 _MEMBER = re.compile(
     r"^\s{0,8}Rank (\d{1,7})(?: has launched up to operation (\d{1,20})| has (not) launched any "
     r"operations)? -- GPU \S{1,40}(?: \(NVML \d{1,4}\))? managed by process \d{1,12} on node "
@@ -34,44 +35,39 @@ _MEMBER = re.compile(
 _MISSING = re.compile(r"^\s{0,8}The missing ranks?: ([\d, ]{1,60000})")
 
 
-def read_nccl(text: str, reading: LogReading) -> None:
+def find_nccl(part: Part) -> None:
     """One line of NCCL: places in a communicator, and a launcher's rank before it."""
-    if text.lstrip(" ")[:1] == "[" and (match := _LAUNCHER.search(text)):
-        reading.ranks.add(int(match[1]))
-    if "ank" in text or "Proxy Service" in text:
-        for match in _LOCAL.finditer(text):
-            reading.local_ranks.add(int(match[1]))
-        for match in _RANK.finditer(_LOCAL.sub(" ", text)):
-            reading.group_ranks.add(int(match[1] or match[2]))
-    if " -> " in text:
+    part.work += 15
+    if part.text.lstrip(" ")[:1] == "[" and (match := _LAUNCHER.search(part.text)):
+        part.add(steps.ranks, part.span(match, 1))
+    if "ank" in part.text or "Proxy Service" in part.text:
+        part.add_each(steps.local_ranks, part.found(_LOCAL))
+        part.take(_LOCAL)
+        part.add_each(steps.places, part.found(_RANK))
+    if " -> " in part.text:
         for pattern in (_CHANNEL, _RING):
-            for match in pattern.finditer(text):
-                reading.group_ranks.update(map(int, match.groups()))
+            for match in pattern.finditer(part.text):
+                part.add(steps.places, *part.spans(match))
 
 
-def read_report_line(text: str, reading: LogReading) -> bool:
+def find_report_line(part: Part) -> bool:
     """One line of a RAS report; False for any other line."""
+    text = part.text
+    part.work += 10
     if match := _COMMUNICATOR.search(text):
-        reading.communicator, reading.launched = match[1], None
-        if match[2] == "MISMATCH":
-            reading.note("counts-differ", communicator=match[1])
-        return True
-    if match := _LAUNCHED.search(text):
-        reading.launched = int(match[2])
-        return True
-    if _NOT_LAUNCHED.search(text):
-        reading.launched = 0
-        return True
-    if match := _MEMBER.search(text):
-        number, own = int(match[1]), match[2]
-        launched = int(own) if own else 0 if match[3] else reading.launched
-        _count(reading, number, launched, match[4])
-        return True
-    if match := _MISSING.search(text):
-        for number in re.findall(r"\d{1,7}", match[1]):
-            _count(reading, int(number), None, None, missing=True)
-        return True
-    return False
+        part.add(steps.begin_report, part.span(match, 1), given=(match[2] == "MISMATCH",))
+    elif match := _LAUNCHED.search(text):
+        part.add(steps.begin_launched, part.span(match, 1))
+    elif _NOT_LAUNCHED.search(text):
+        part.add(steps.begin_launched)
+    elif match := _MEMBER.search(text):
+        spans = (part.span(match, group) for group in (1, 2, 4))
+        part.add(steps.member, *spans, given=(match[3] is not None,))
+    elif match := _MISSING.search(text):
+        part.add(steps.unreachable, part.span(match, 1))
+    else:
+        return False
+    return True
 
 
 def is_report(document: Any) -> bool:
@@ -91,23 +87,12 @@ def read_report(document: dict[str, Any], reading: LogReading) -> None:
             numbers = [n for n in counts.values() if type(n) is int] if type(counts) is dict else []
             totals.add(sum(numbers))
             if type(one.get("rank")) is int:
-                _count(reading, one["rank"], sum(numbers) if numbers else None, one.get("host"))
+                reading.count(one["rank"], sum(numbers) if numbers else None, one.get("host"))
         for one in _dicts(communicator.get("missing_ranks")):
             if type(one.get("rank")) is int:
-                _count(reading, one["rank"], None, one.get("host"), missing=True)
+                reading.count(one["rank"], None, one.get("host"), missing=True)
         if len(totals) > 1:
             reading.note("counts-differ", communicator=reading.communicator)
-
-
-def _count(
-    reading: LogReading, number: int, launched: int | None, host: Any, missing: bool = False
-) -> None:
-    reading.group_ranks.add(number)
-    name = reading.communicator or "?"
-    host = host if isinstance(host, str) and host != "unknown" else None
-    reading.counts.append(Counts(name, number, launched, host, missing))
-    if missing:
-        reading.note("process-unreachable", communicator=name, rank=number)
 
 
 def _dicts(value: Any) -> list[dict[str, Any]]:

@@ -1,0 +1,70 @@
+"""The shape of a line: where its numbers stand, and what to do with each.
+
+A shape is a line with every digit a zero. Expressions see shapes alone, so that what they find
+holds for all lines of one shape, and only the steps see the digits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+Span = tuple[int, int]
+
+NOTHING: Span = (0, 0)
+"""The span of what a line does not have: a step gets an empty text."""
+
+Step = Callable[..., None]
+"""A function of `steps`."""
+
+
+class Shape(NamedTuple):
+    """What to do with a line, and the work of it.
+
+    steps: each a function of `steps`, its first arguments, and where the others stand in the line.
+    work: of finding it. cost: of each line. is_source: the line names one of a Python file.
+    """
+
+    steps: tuple[tuple[Step, tuple[Any, ...], tuple[slice, ...]], ...]
+    work: int
+    cost: int
+    is_source: bool
+
+
+@dataclass
+class Part:
+    """What one process says in a line. Text that is taken is blank from then on."""
+
+    text: str
+    start: int = 0
+    rank: Span = NOTHING  # in the line
+    steps: list[tuple[Step, tuple[Any, ...], tuple[Span, ...]]] = field(default_factory=list)
+    work: int = 1
+
+    def part(self, rank: Span, start: int, end: int) -> Part:
+        return Part(self.text[start:end], start, rank, self.steps)
+
+    def add(self, step: Step, *spans: Span, given: tuple[Any, ...] = ()) -> None:
+        self.steps.append((step, given, spans))
+
+    def add_each(self, step: Step, spans: Iterable[Span]) -> None:
+        """One step for all of these, if there are any."""
+        if spans := tuple(spans):
+            self.add(step, *spans)
+
+    def span(self, match: re.Match[str] | None, group: int) -> Span:
+        start, end = match.span(group) if match else NOTHING
+        return (self.start + start, self.start + end) if start < end else NOTHING
+
+    def spans(self, match: re.Match[str]) -> list[Span]:
+        """Of all its groups."""
+        return [self.span(match, group) for group in range(1, match.re.groups + 1)]
+
+    def found(self, pattern: re.Pattern[str]) -> list[Span]:
+        """Of the group that took part in each match."""
+        return [self.span(match, match.lastindex or 0) for match in pattern.finditer(self.text)]
+
+    def take(self, pattern: re.Pattern[str]) -> None:
+        self.text = pattern.sub(lambda match: " " * len(match[0]), self.text)
