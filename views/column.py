@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
+from functools import cache
 from html import escape
 from typing import Any
 
@@ -186,22 +187,23 @@ def _short_name(name: str) -> str:
     return PRESETS[name].name.split(",")[0]
 
 
-def preset_states() -> dict[str, dict[str, str]]:
+@cache
+def preset_states() -> Mapping[str, Mapping[str, str]]:
     """What each published layout says of the job, where that differs from the page's start.
 
     >>> preset_states()["playground-16"]
     {}
     """
-    start = State()
-    found = {}
-    for name in PRESETS:
-        state = from_preset(name)
-        found[name] = {
-            field: as_text(value)
-            for field, value in vars(state).items()
-            if as_text(value) != as_text(getattr(start, field))
-        } | training_of_preset(name)
-    return found
+    start = {field: as_text(value) for field, value in vars(State()).items()}
+    return {
+        name: {
+            field: text
+            for field, value in vars(from_preset(name)).items()
+            if (text := as_text(value)) != start[field]
+        }
+        | training_of_preset(name)
+        for name in PRESETS
+    }
 
 
 def _size(name: str, language: str) -> str:

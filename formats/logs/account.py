@@ -7,10 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import numpy as np
+
 from groups.grouping import Grouping
 
 from .model import Log, Note, Wait
 from .names import WORLD
+
+CONNECTING = ("tp", "pp", "dp-cp", "cp", "ep")
+"""Kinds of groups over which a wait spreads."""
 
 
 def account_of(
@@ -139,21 +144,19 @@ def connected(ranks: Iterable[int], groupings: Mapping[str, Grouping]) -> set[in
     >>> len(connected([5], groupings(16, tp=2, pp=2)))
     16
     """
-    found = set(ranks)
-    border = set(found)
-    kinds = [groupings[kind] for kind in ("tp", "pp", "dp-cp", "cp", "ep") if kind in groupings]
-    seen: set[tuple[int, int]] = set()
-    while border:
-        after: set[int] = set()
-        for place, grouping in enumerate(kinds):
-            for rank in border:
-                index = grouping.index_of(rank)
-                if index is not None and (place, index) not in seen:
-                    seen.add((place, index))
-                    after.update(int(one) for one in grouping.members(rank))
-        border = after - found
-        found |= after
-    return found
+    kinds = [groupings[kind].index() for kind in CONNECTING if kind in groupings]
+    if not kinds:
+        return set(ranks)
+    found = np.zeros(len(kinds[0]), dtype=bool)
+    found[[*ranks]] = True
+    count = 0
+    while count < (count := int(found.sum())):
+        for index in kinds:
+            waits = np.zeros(index.max() + 2, dtype=bool)
+            waits[index[found]] = True
+            waits[-1] = False  # of ranks that are in none
+            found |= waits[index]
+    return {*np.flatnonzero(found).tolist()}
 
 
 def _kind(wait: Wait) -> str:
