@@ -23,7 +23,7 @@ from texts.memory import MEMORY
 from texts.operations import ALGORITHM_TEXTS, OPERATION_TEXTS
 from texts.page import HOW_TO_READ, HOW_TO_READ_LARGE, NOUNS, PAGE, counted
 from texts.presets import NOTES_ZH
-from texts.refusals import REFUSALS, SPANS
+from texts.refusals import REFUSALS, SPANS, WORK
 from texts.run import RUN
 from texts.shapes import GAPS, LANGUAGES, Control, GroupType, Kind, Link, Text, joined
 from texts.shell import SECTIONS, SHELL
@@ -40,7 +40,6 @@ from texts.traffic import (
 )
 from texts.types import TYPES
 from texts.words import WORDS
-from texts.work import WORK
 
 __all__ = [
     "ALGORITHM_TEXTS",

@@ -468,7 +468,7 @@ REFUSED = {
     "a flag that is a number": ("pipeline_schedule", {"ops": 1}, "choose False, True"),
     "a long pipeline": ("pipeline_schedule", {"p": 2000}, "2,000 pipeline ranks are more than"),
     "many ops": ("pipeline_schedule", {"p": 64, "m": 1024}, "of one answer; try ops False"),
-    "far too many ops": ("pipeline_schedule", {"p": 64, "m": 10**6}, "ops are more than 2,000,000"),
+    "too many ops": ("pipeline_schedule", {"p": 64, "m": 10**6}, "ops, more than the 2,000,000"),
     # models
     "no model": ("memory_per_rank", {"model": "zz"}, "'zz' is not a choice of model"),
     "a model that is a list": ("memory_per_rank", {"model": ["zz"]}, "is not a choice of model"),

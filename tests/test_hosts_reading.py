@@ -17,7 +17,8 @@ from formats.hosts.files import filter_hosts
 from formats.hosts.hostlist import compress_hostlist, expand_hostlist
 from formats.hosts.values import LONGEST_TEXT, Hosts
 from groups import LayoutError
-from texts.hosts import HOSTS_REFUSALS, HOSTS_REMARKS
+from texts.hosts import HOSTS_REMARKS
+from texts.refusals import REFUSALS
 
 DATA = Path(__file__).parent / "data" / "hosts" / "samples.jsonl"
 SAMPLES = {one["id"]: one for one in map(json.loads, DATA.read_text(encoding="utf-8").splitlines())}
@@ -456,19 +457,9 @@ def test_any_text_is_hosts_or_a_refusal(text):
     try:
         hosts = read_hosts(text)
     except LayoutError as error:
-        HOSTS_AND_OTHERS[error.code]["zh"].format(**error.facts)
+        REFUSALS[error.code].format(**error.facts)
         return
     assert hosts.names
     assert len(set(hosts.names)) == len(hosts.names)
     for one in hosts.remarks:
         HOSTS_REMARKS[one.code]["zh"].format(**one.facts)
-
-
-class _Every(dict):
-    def __missing__(self, code):
-        from texts.refusals import REFUSALS
-
-        return REFUSALS[code]
-
-
-HOSTS_AND_OTHERS = _Every(HOSTS_REFUSALS)

@@ -5,57 +5,6 @@ from __future__ import annotations
 
 from .shapes import Control, Text
 
-COLLECTIVES_REFUSALS: dict[str, Text] = {
-    "not-bytes": Text("{value} is not a number of bytes.", "{value} 不是字节数。"),
-    "not-a-bandwidth": Text(
-        "{value} is not a bandwidth in bytes per second.", "{value} 不是以字节每秒计的带宽。"
-    ),
-    "not-receivers": Text(
-        "{value} does not name a receiver for each of {members} members.",
-        "{value} 没有为 {members} 个成员各指定一个接收者。",
-    ),
-    "sends-to-itself": Text(
-        "The member at place {place} would send to itself.", "位置 {place} 的成员会发给自己。"
-    ),
-    "receives-twice": Text(
-        "The member at place {place} would receive twice.", "位置 {place} 的成员会接收两次。"
-    ),
-    "not-splits": Text(
-        "{value} is not {members} × {members} numbers of rows.",
-        "{value} 不是 {members} × {members} 个行数。",
-    ),
-    "splits-do-not-add-up": Text(
-        "Member {place} has {rows} rows, and its splits add up to {sum}.",
-        "成员 {place} 有 {rows} 行，而它的各份加起来是 {sum} 行。",
-    ),
-    "rows-differ": Text(
-        "A row of member {place} has shape {shape}, and one of member 0 {other_shape}.",
-        "成员 {place} 的一行形状为 {shape}，而成员 0 的为 {other_shape}。",
-    ),
-    "nothing-to-send": Text(
-        "Member {place} has nothing in slot {slot} at step {step}.",
-        "成员 {place} 在第 {step} 步时槽 {slot} 中没有内容。",
-    ),
-    "not-a-shape": Text(
-        "{value} is not a shape: write one to three sizes, such as 4 or 2x4.",
-        "{value} 不是形状：请写一到三个大小，例如 4 或 2x4。",
-    ),
-    "too-many-numbers": Text(
-        "Tensors of shape {shape} make more numbers than can be read: at most {limit} a rank.",
-        "形状为 {shape} 的张量数字太多，无法阅读：每个 rank 最多 {limit} 个。",
-    ),
-    "not-in-group": Text(
-        "Rank {rank} is not among the ranks shown of {kind} group {index}.",
-        "rank {rank} 不在所示的 {kind} 组 {index} 的 rank 中。",
-    ),
-    "not-positive": Text(
-        "{control} must be a number above 0, not {value}.",
-        "{control} 必须是大于 0 的数，而不是 {value}。",
-    ),
-    "not-offered": Text("{control} does not offer {value}.", "{control} 没有 {value} 这一项。"),
-}
-"""Refusals of training's collectives and of their view."""
-
 COLLECTIVES_CONTROLS: dict[str, Control] = {
     "collective": Control(
         Text("Operation", "操作"),

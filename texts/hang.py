@@ -165,28 +165,6 @@ HANG_NOTES: dict[str, Text] = {
 }
 """By the code of a note of a log: what the reader must know."""
 
-HANG_REFUSALS: dict[str, Text] = {
-    "no-evidence": Text(
-        "There is no log to read: paste lines, or choose files.",
-        "没有可读的日志：请粘贴文本或选择文件。",
-    ),
-    "too-much-evidence": Text(
-        "The files are more than {megabytes} MB or {files}.",
-        "文件超过 {megabytes} MB 或 {files} 个。",
-    ),
-    "bad-dump": Text(
-        "{file} is no dump that can be read: {why}.", "{file} 不是可读取的转储：{why}。"
-    ),
-    "bad-digest": Text(
-        "What the files said can no longer be read: choose them again.",
-        "文件的摘要已无法读取：请重新选择文件。",
-    ),
-    "ranks-in-groups": Text(
-        "The text names only places in groups ({ranks}), no GPU of the job.",
-        "文本只给出了组内序号（{ranks}），没有给出作业中的 GPU。",
-    ),
-}
-
 
 def hang_sentence(code: str, facts: Mapping[str, Any], language: str) -> str:
     """The sentence of a note, with its facts.

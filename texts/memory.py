@@ -5,24 +5,6 @@ from __future__ import annotations
 
 from .shapes import Control, Text
 
-MEMORY_REFUSALS: dict[str, Text] = {
-    "no-experts": Text(
-        "{control} is {value}, but the model has no experts.",
-        "{control} 为 {value}，但该模型没有专家。",
-    ),
-    "mla-incomplete": Text(
-        "{given} is given, but {missing} is 0: latent attention (MLA) needs both.",
-        "给出了 {given}，但 {missing} 为 0：潜在注意力（MLA）两者都需要。",
-    ),
-    "not-an-amount": Text(
-        "{control} must be a number from 0 up, not {value}.",
-        "{control} 必须是不小于 0 的数，而不是 {value}。",
-    ),
-    "not-a-capacity": Text(
-        "{value} is not a GPU's memory in GiB.", "{value} 不是以 GiB 计的 GPU 显存。"
-    ),
-}
-
 
 def _size(en: str, zh: str, en_help: str, zh_help: str) -> Control:
     return Control(Text(en, zh), Text(en_help, zh_help))

@@ -15,17 +15,6 @@ TRAFFIC_CONTROLS: dict[str, Control] = {
     ),
 }
 
-TRAFFIC_REFUSALS: dict[str, Text] = {
-    "ep-without-experts": Text(
-        "ep {ep} spreads experts, and this model has none.",
-        "ep {ep} 用于分散专家，而此模型没有专家。",
-    ),
-    "experts-need-sequence-parallel": Text(
-        "Experts with tp {tp} need sequence parallelism: Megatron trains them only so.",
-        "有专家且 tp 为 {tp} 时需要序列并行：Megatron 只支持这样训练。",
-    ),
-}
-
 CP_CHOICES: dict[str, Text] = {
     "p2p": Text("ring (p2p)", "环形（p2p）"),
     "all_gather": Text("all-gather", "all-gather"),

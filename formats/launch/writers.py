@@ -239,7 +239,6 @@ def cannot_express(target: str, what: str, control: str) -> LayoutError:
     return LayoutError(
         "framework-cannot-express",
         f"{target} has no words for {what}",
-        why="its options and files do not reach every layout",
         control=control,
         facts={"framework": target, "what": what},
     )

@@ -169,8 +169,7 @@ def too_many_ops(count: int) -> LayoutError:
     """The refusal of a schedule that is too long to be worked out."""
     return LayoutError(
         "too-many-ops",
-        f"{quoted(count)} ops are more than {MOST_OPS:,}",
-        why="a schedule is simulated op by op",
+        f"this schedule has {quoted(count)} ops, more than the {MOST_OPS:,} that are simulated",
         control="m",
         facts={"count": count if count < 10**15 else quoted(count), "limit": MOST_OPS},
     )

@@ -131,7 +131,7 @@ def aliases_of_links() -> list[tuple[str, str, list[str]]]:
 def _bad(part: object) -> LayoutError:
     return LayoutError(
         "bad-link",
-        f"the link holds {quoted(part)}, which this page cannot read",
+        f"the link holds {quoted(part)}, which the page cannot read; it starts anew",
         control="link",
         facts={"value": quoted(part)},
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
 from html import escape
 from typing import Any
 
@@ -23,23 +25,51 @@ def sentence(error: LayoutError, language: str) -> str:
     >>> from groups import fit
     >>> try: fit(16, tp=3)
     ... except LayoutError as error: print(sentence(error, "en"))
-    tp 3 × pp 1 × cp 1 = 3 does not divide 16 GPUs, so no whole DP size remains.
+    tp 3 × pp 1 × cp 1 = 3 does not divide 16 GPUs.
     """
+    return _english(error) if language == "en" else _translated(error, language)
+
+
+def _english(error: LayoutError) -> str:
+    """As the error says it, its controls by their labels; why, where no button mends it."""
+    said = error.what.replace(" x ", " × ")
+    control = str(error.facts.get("control", ""))
+    names = {control, *missing_fields(error), *re.findall(r"[a-z]+_[a-z_]+", said)} - {""}
+    if names:  # what a person wrote is quoted, and stays
+        known = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+        label = partial(control_label, language="en")
+        said = re.sub(rf"(?<!['\"])\b({known})\b", lambda found: label(found[0]), said)
+    parts = [said] if error.alternatives or not error.why else [said, error.why]
+    return " ".join(f"{_capitalized(part, error)}." for part in parts)
+
+
+def _capitalized(said: str, error: LayoutError) -> str:
+    """A sentence with its first letter large, unless it begins with an axis or a name."""
+    names = (value.strip("'") for value in error.facts.values() if isinstance(value, str))
+    keeps = said.split(" ")[0] in SHORT or said.startswith(tuple(filter(None, names)))
+    return said if keeps else said[0].upper() + said[1:]
+
+
+def missing_fields(error: LayoutError) -> Sequence[str]:
+    """Fields that are to be given."""
+    found = error.facts.get("missing", ())
+    return found if isinstance(found, tuple) else ()
+
+
+def _translated(error: LayoutError, language: str) -> str:
     facts: dict[str, Any] = {name: _number(value) for name, value in error.facts.items()}
     if "control" in facts:
         facts["control"] = control_label(error.facts["control"], language)
     if "minimum" in facts:
-        span = SPANS["up" if error.facts["maximum"] is None else "range"]
-        facts["span"] = span[language].format(**facts)
-    if "missing" in facts:
-        names = [control_label(name, language) for name in error.facts["missing"]]
+        facts["span"] = SPANS["up" if error.facts["maximum"] is None else "range"].format(**facts)
+    if missing := missing_fields(error):
+        names = [control_label(name, language) for name in missing]
         facts["missing"] = PAGE["and_list"][language].join(names)
-    if facts.get("what") in WORK:
-        facts["what"] = WORK[facts["what"]][language]
+    facts["what"] = WORK.get(facts.get("what"), facts.get("what"))
     for name in ("sizes", "levels"):
         if isinstance(facts.get(name), str):
             facts[name] = facts[name].replace(" x ", " × ")
-    return REFUSALS[error.code][language].format(**facts)
+    return REFUSALS[error.code].format(**facts)
 
 
 def control_label(control: str, language: str) -> str:
@@ -70,7 +100,7 @@ def refusal_html(error: LayoutError, language: str) -> str:
 def refusal_line(error: LayoutError, language: str) -> str:
     """A refusal inside a view, without fixes: the sentence, and Megatron's words if there are any.
 
-    >>> refusal_line(LayoutError("no-axes", "", quote="KeyError: 'x'"), "en")[:38]
+    >>> refusal_line(LayoutError("no-axes", "a mesh", quote="KeyError: 'x'"), "en")[:38]
     '<p class="refusal line" role="alert">A'
     """
     said = escape(sentence(error, language)) + quote_of(error, language)

@@ -10,7 +10,7 @@ from descriptions import PAGE
 from groups import LayoutError
 
 from .form import setter
-from .messages import control_label, fix_label, quote_of, sentence
+from .messages import control_label, fix_label, missing_fields, quote_of, sentence
 
 Fixes = Iterable[tuple[Mapping[str, Any], str]]
 """Changes of the view's inputs or of the column, each with the label of its button."""
@@ -25,8 +25,7 @@ def problem_html(error: LayoutError, language: str, fixes: Fixes | None = None) 
         fixes = [(change, fix_label(change, language)) for change in error.alternatives]
     said = escape(sentence(error, language)) + quote_of(error, language)
     said += "".join(
-        " " + leads_html(name, control_label(name, language))
-        for name in error.facts.get("missing", ())
+        " " + leads_html(name, control_label(name, language)) for name in missing_fields(error)
     )
     return _box(said, fixes, language, f' data-control="{escape(error.control or "")}"')
 

@@ -54,7 +54,7 @@ def visible_groups(layout: Layout, state: State) -> tuple[Grouping, ...]:
     if not shown:
         raise LayoutError(
             "no-groups-chosen",
-            "no group is chosen to be shown",
+            "no group is chosen: take some under More groups",
             control="more",
             alternatives=[{"group_type": "dp+tp+pp"}],
         )

@@ -96,7 +96,7 @@ def _read(state: State) -> tuple[dict[str, float], str, list[LayoutError]]:
         problems.append(
             LayoutError(
                 "not-offered",
-                f"{quoted(scheme)} is not offered",
+                f"bucket_scheme does not offer {quoted(scheme)}",
                 control="bucket_scheme",
                 alternatives=[{"bucket_scheme": "ddp"}],  # type: ignore[dict-item]
                 facts={"value": quoted(scheme), "control": "bucket_scheme"},

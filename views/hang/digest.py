@@ -111,9 +111,8 @@ def log_of(text: object) -> Log:
         for note in log.notes:
             hang_sentence(note.code, note.facts, "en")
     except (_OtherError, ValueError, KeyError, IndexError, RecursionError):
-        raise LayoutError(
-            "bad-digest", "what the files said cannot be read", control="digest"
-        ) from None
+        what = "what the files said can no longer be read: choose them again"
+        raise LayoutError("bad-digest", what, control="digest") from None
     return log
 
 
