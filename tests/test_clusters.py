@@ -45,6 +45,14 @@ def test_every_cluster_has_a_source(name):
     assert CLUSTERS[name].source
 
 
+def test_a_host_is_behind_pcie_or_c2c_and_grows_with_the_nodes_of_a_rack():
+    link = {name: one.link / GB for name, one in CLUSTERS.items()}
+    assert set(link.values()) == {31, 63, 225}  # PCIe 4 and 5 x16; half of NVLink-C2C
+    assert {name for name, one in link.items() if one == 31} == {"dgx-a100", "dgx-a100-40gb"}
+    assert CLUSTERS["dgx-h100"].host_of(8) == 2000 * GB
+    assert CLUSTERS["gb200-nvl72"].host_of(72) == 18 * 960 * GB
+
+
 def test_nvlink_joins_a_node_or_a_rack_of_nodes():
     domains = {name: one.domain_of(4) for name, one in CLUSTERS.items()}
     racks = {"gb200-nvl72", "gb300-nvl72"}

@@ -32,11 +32,13 @@ ESTIMATE: dict[str, Text] = {
     "lacks_gpu": Text("on these GPUs", "这种 GPU"),
     "lacks_model": Text("of such a model", "这类模型"),
     "lacks_size": Text("of such a size", "这样的规模"),
+    "lacks_offload": Text("with states in host memory", "状态放在主机内存"),
     "lacks_gpus": Text("on so many GPUs", "这么多 GPU"),
     "part_compute": Text("Computation", "计算"),
     "part_bubble": Text("Idle in the pipeline", "流水线空闲"),
     "part_waits": Text("Waiting for", "等待"),
     "part_optimizer": Text("Optimizer", "优化器"),
+    "part_offload": Text("States in host memory", "主机内存中的状态"),
     "part_host": Text("Host launches kernels", "主机启动核函数"),
     "cloud_title": Text("You are here, among measured runs", "在实测中的位置"),
     "cloud_body": Text(

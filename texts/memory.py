@@ -47,6 +47,12 @@ MEMORY_CONTROLS: dict[str, Control] = {
         "Number format of the layers' matrix products; all else stays in 16 bits.",
         "各层矩阵乘法的数值格式；其余仍为 16 位。",
     ),
+    "offload": _size(
+        "In host memory",
+        "放在主机内存",
+        "States that leave the GPU: ZeRO-Offload, ZeRO-Infinity or PatrickStar's chunks.",
+        "离开 GPU 的状态：ZeRO-Offload、ZeRO-Infinity 或 PatrickStar 的块。",
+    ),
     "sequence_parallel": _size(
         "Sequence parallelism",
         "序列并行",
@@ -249,6 +255,33 @@ MEMORY: dict[str, Text] = {
     "products_fp8": Text("FP8", "FP8"),
     "products_mxfp8": Text("MXFP8", "MXFP8"),
     "products_nvfp4": Text("NVFP4", "NVFP4"),
+    "offload_none": Text("Nothing", "无"),
+    "offload_optimizer": Text("Optimizer (ZeRO-Offload)", "优化器（ZeRO-Offload）"),
+    "offload_parameters": Text("And weights (ZeRO-Infinity)", "加权重（ZeRO-Infinity）"),
+    "offload_chunks": Text(
+        "What does not fit, in chunks (PatrickStar)", "放不下的块（PatrickStar）"
+    ),
+    "host_title": Text("GPU and host memory", "显存与主机内存"),
+    "host_stage": Text("A rank of PP {stage}", "PP {stage} 的一个 rank"),
+    "host_gpu": Text("On the GPU", "GPU 上"),
+    "host_rank": Text("In host memory", "主机内存中"),
+    "host_node": Text("Of a node's {count} ranks", "节点的 {count} 个 rank"),
+    "host_of": Text(
+        "A node has {host}, its buffers and pinned copies apart (DeepSpeed reckons half as much "
+        "again).",
+        "每个节点有 {host}，缓冲区与锁页副本另计（DeepSpeed 按再加一半估算）。",
+    ),
+    "host_over": Text(
+        "That is more than the {host} of host memory that a node has: it does not fit.",
+        "超过节点的 {host} 主机内存：放不下。",
+    ),
+    "crossing": Text(
+        "Between each GPU and its host in a step: {down} down, {up} up. At {link} GB/s one way, "
+        "of which copies reach 88 %, {during} while it computes and {after} after; then the "
+        "node's CPUs update for about {update}.",
+        "每步每个 GPU 与主机内存之间：下行 {down}，上行 {up}。单向 {link} GB/s，实际可达 88%："
+        "计算期间 {during}，其后 {after}；节点的 CPU 更新约 {update}。",
+    ),
     "by_layers": Text("Equal if they divide", "能整除则相等"),
     "spread_equal": Text("Equal", "相等"),
     "spread_nearly": Text("Nearly equal", "近似相等"),

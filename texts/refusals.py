@@ -30,6 +30,7 @@ REFUSALS: dict[str, str] = {
     "dp-and-edp-differ": "dp {dp} 与 edp {edp} 不同，而 pp 不是顺序中的最后一个轴。",
     "pipelines-differ": "这一顺序使稠密层（{dense}）与专家层（{expert}）的流水线不同。",
     "instances-do-not-divide": "{instances} 个优化器实例不能整除 {group} 组的 {size} 个 rank。",
+    "offload-needs-zero": "offload {offload} 至少需要 ZeRO 阶段 {least}，而不是 {zero}。",
     "levels-do-not-multiply": "各级 {levels} 的乘积不等于 cp {cp}。",
     "hybrid-with-pipeline": "混合上下文并行不能与 pp {pp} 一起使用。",
     "hybrid-needs-even": "混合上下文并行需要偶数个 rank，而 dp × cp = {size}。",

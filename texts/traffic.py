@@ -211,6 +211,13 @@ REASONS: dict[str, Text] = {
     "updates": Text("the optimizer takes {seconds}", "优化器用 {seconds}"),
     "updates-less": Text("{seconds} less for the optimizer", "优化器少用 {seconds}"),
     "updates-more": Text("{seconds} more for the optimizer", "优化器多用 {seconds}"),
+    "offloads": Text("states in host memory take {seconds}", "主机内存中的状态用 {seconds}"),
+    "offloads-less": Text(
+        "{seconds} less for states in host memory", "主机内存中的状态少用 {seconds}"
+    ),
+    "offloads-more": Text(
+        "{seconds} more for states in host memory", "主机内存中的状态多用 {seconds}"
+    ),
     "launches": Text("kernels are launched for {seconds}", "启动核函数用 {seconds}"),
     "launches-less": Text("{seconds} less to launch kernels", "启动核函数少用 {seconds}"),
     "launches-more": Text("{seconds} more to launch kernels", "启动核函数多用 {seconds}"),

@@ -7,6 +7,8 @@
     fp8, fp4 the same of 8-bit and 4-bit numbers; 0 where a GPU has none
     hbm      bytes per second between a GPU and its memory
     reached  share of the peak that the best of all matrix products reaches on the machine
+    link     bytes per second one way between a GPU and its host: PCIe, or NVLink-C2C
+    host     bytes of memory of a node; 0: not known
 
 Vendors mostly print NVLink both ways (A100 600, H100 900, H800 400, GB200 1800 GB/s); a ring sends
 one way, at half of that. All are limits of the hardware: what programs reach is lower.
@@ -43,6 +45,16 @@ class Cluster:
     fp4: float = 0.0
     hbm: float = 0.0  # bytes per second
     reached: float = 1.0
+    link: float = 0.0  # bytes per second, one way
+    host: float = 0.0  # bytes of a node
+
+    def host_of(self, gpus_per_node: int) -> float:
+        """Bytes of host memory beside so many GPUs; those of a rack are nodes of four.
+
+        >>> CLUSTERS["gb200-nvl72"].host_of(8) / GB
+        1920.0
+        """
+        return self.host * (-(-gpus_per_node // 4) if self.rack else 1)
 
     def domain_of(self, gpus_per_node: int) -> int:
         """GPUs that NVLink joins: those of a node, or of a rack where it joins nodes.
@@ -70,19 +82,27 @@ _LINKS = "stas00/ml-engineering 744d01e network/README.md"
 _GPUS = "stas00/ml-engineering 744d01e compute/accelerator/README.md"
 
 _TABLE = """
-id            name             nvlink nic memory rack  bf16   fp8   fp4   hbm reached
-dgx-a100      DGX_A100,_80_GB     300  25     80    0   312     0     0  2000   0.869
-dgx-a100-40gb DGX_A100,_40_GB     300  25     40    0   312     0     0  1555   0.869
-dgx-h100      DGX_H100            450  50     80    0   989  1979     0  3350   0.803
-dgx-h200      DGX_H200            450  50    141    0   989  1979     0  4800   0.803
-hgx-h800      HGX_H800            200  50     80    0   989  1979     0  3350   0.803
-dgx-b200      DGX_B200            900  50    180    0  2250  4500  9000  8000   0.776
-dgx-b300      DGX_B300            900 100    288    0  2250  4500 12600  8000   0.786
-gb200-nvl72   GB200_NVL72         900  50    186   72  2500  5000 10000  8000   0.729
-gb300-nvl72   GB300_NVL72         900 100    288   72  2500  5000 15000  8000   0.729
+id            name             nvlink nic memory rack  bf16   fp8   fp4   hbm reached link host
+dgx-a100      DGX_A100,_80_GB     300  25     80    0   312     0     0  2000   0.869   31 2000
+dgx-a100-40gb DGX_A100,_40_GB     300  25     40    0   312     0     0  1555   0.869   31 1000
+dgx-h100      DGX_H100            450  50     80    0   989  1979     0  3350   0.803   63 2000
+dgx-h200      DGX_H200            450  50    141    0   989  1979     0  4800   0.803   63 2000
+hgx-h800      HGX_H800            200  50     80    0   989  1979     0  3350   0.803   63    0
+dgx-b200      DGX_B200            900  50    180    0  2250  4500  9000  8000   0.776   63 2000
+dgx-b300      DGX_B300            900 100    288    0  2250  4500 12600  8000   0.786   63 2000
+gb200-nvl72   GB200_NVL72         900  50    186   72  2500  5000 10000  8000   0.729  225  960
+gb300-nvl72   GB300_NVL72         900 100    288   72  2500  5000 15000  8000   0.729  225  960
 """
 """GB/s one way of NVLink and of a GPU's network card, GiB, GPUs of a rack, TFLOP/s by format, GB/s
-of memory, and the share of bf16's peak that products of matrices reach."""
+of memory, the share of bf16's peak that products of matrices reach, GB/s one way to the host, GB of
+its memory (a node's)."""
+
+LINKS_TO_HOST = (
+    f"{_LINKS} (one way PCIe 4 x16 31, PCIe 5 x16 63 GB/s; NVLink-C2C 450 GB/s, of two GPUs)",
+    "NVIDIA's data sheets (DGX A100, H100, H200, B200, B300: 2 TB, A100 of 40 GB: 1 TB; GB200 and "
+    "GB300: 480 GB a Grace, two of them beside four GPUs)",
+)
+"""Where the last two columns are from."""
 
 _SOURCES: dict[str, tuple[str, ...]] = {
     "dgx-a100": (
@@ -133,7 +153,7 @@ _SOURCES: dict[str, tuple[str, ...]] = {
 
 def _cluster(row: str) -> tuple[str, Cluster]:
     key, name, *numbers = row.split()
-    nvlink, nic, memory, rack, bf16, fp8, fp4, hbm, reached = map(float, numbers)
+    nvlink, nic, memory, rack, bf16, fp8, fp4, hbm, reached, link, host = map(float, numbers)
     return key, Cluster(
         name=name.replace("_", " "),
         nvlink=nvlink * GB,
@@ -146,6 +166,8 @@ def _cluster(row: str) -> tuple[str, Cluster]:
         fp4=fp4 * 1e12,
         hbm=hbm * GB,
         reached=reached,
+        link=link * GB,
+        host=host * GB,
     )
 
 

@@ -31,6 +31,7 @@ from groups.megatron.families import FAMILIES
 from groups.presets import PRESETS
 from training.clusters import CLUSTERS
 from training.memory.activations import PRODUCTS, RECOMPUTE
+from training.memory.host import OFFLOAD
 from training.memory.per_stage import PRECISIONS
 from training.models import MODELS
 from training.pipeline import SCHEDULES
@@ -133,6 +134,7 @@ def _model(language: str) -> str:
         + training("recompute", RECOMPUTE, "recompute_")
         + training("flash", ON_OFF)
         + training("products", PRODUCTS, "products_")
+        + training("offload", OFFLOAD, "offload_")
         + training("sequence_parallel", ON_OFF)
         + choice("cluster", MEMORY["by_default"][language].format(name=cluster), clusters)
         + number("capacity")

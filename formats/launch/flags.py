@@ -37,6 +37,7 @@ TRAINING = (
     *("hidden", "ffn", "heads", "kv_heads", "head_dim", "vocabulary", "top_k", "expert_ffn"),
     *("sequence_parallel", "distributed_optimizer", "zero", "flash", "bf16", "fp16"),
     *("recompute", "recompute_method", "recompute_layers", "recompute_modules", "tied"),
+    *("offload", "offload_fraction", "offload_optimizer", "offload_param"),
 )
 """What is said of the training and of the model's shape beyond MODEL: no group follows from it."""
 
@@ -184,6 +185,8 @@ OPTIONS: dict[str, Row] = {
         recompute-granularity                            recompute   word
         recompute-method                                 recompute_method  word
         recompute-num-layers                             recompute_layers
+        optimizer-cpu-offload                            offload     switch
+        optimizer-offload-fraction                       offload_fraction  word
         bf16                                             bf16        switch
         fp16                                             fp16        switch
         micro-batch-size                                 micro_batch
@@ -328,7 +331,7 @@ NO_GROUP = _names(
     loss-scale initial-loss-scale hysteresis   fp8-format fp8-recipe fp8-margin params-dtype
     accumulate-allreduce-grads-in-fp32 overlap-grad-reduce overlap-param-gather tp-comm-overlap
     ddp-bucket-size use-megatron-fsdp data-parallel-sharding-strategy use-torch-fsdp2
-    use-torch-optimizer-for-cpu-offload optimizer-cpu-offload 
+    use-torch-optimizer-for-cpu-offload
     moe-router-load-balancing-type moe-aux-loss-coeff moe-grouped-gemm moe-token-dispatcher-type
     moe-permute-fusion moe-router-fusion moe-router-dtype  moe-layer-freq
     moe-shared-expert-intermediate-size moe-router-score-function moe-router-num-groups

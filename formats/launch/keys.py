@@ -105,7 +105,14 @@ KEYS: dict[str, Key] = {
         """,
     ),
     **_keys("", ("ddp", "optim", ""), "use_distributed_optimizer distributed_optimizer switch"),
-    **_keys("", ("zero_optimization",), "stage zero count"),
+    **_keys("", ("optimizer", "optim", "ddp", ""), "optimizer_cpu_offload offload switch"),
+    **_keys(
+        "", ("optimizer", "optim", "ddp", ""), "optimizer_offload_fraction offload_fraction word"
+    ),
+    **_keys("", ("training",), "enable_cpu_offload offload_param switch"),
+    **_keys("", ("zero_optimization",), "stage zero count\ncpu_offload offload_optimizer switch"),
+    **_keys("", ("offload_optimizer",), "offload_optimizer.device offload_optimizer word"),
+    **_keys("", ("offload_param",), "offload_param.device offload_param word"),
     **_keys("deepspeed", ("tensor_parallel",), "autotp_size tp count"),
     **_keys(
         "deepspeed",
@@ -117,7 +124,7 @@ KEYS: dict[str, Key] = {
         """,
     ),
 }
-"""Keys by their last part."""
+"""Keys by their last part, or their last two."""
 
 SECTIONS_OF = {"zero_optimization": "deepspeed", "tensor_parallel": "deepspeed"}
 """Sections that alone say which framework a file is of."""

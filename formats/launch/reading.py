@@ -363,7 +363,7 @@ class Reading(Sayings):
             if section in SECTIONS_OF:
                 item = self.item("understood", name, "", place)
                 self.speaking.append((SECTIONS_OF[section], item))
-        key = KEYS.get(path[-1])
+        key = KEYS.get(".".join(path[-2:])) or KEYS.get(path[-1])
         section = path[-2] if len(path) > 1 else ""
         if key is None or section not in key.sections:
             value = " ".join(word.text for word in values[:20])

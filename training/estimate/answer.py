@@ -131,7 +131,7 @@ def estimate_of(asked: Request, software: str) -> Estimate:
     """The estimate of a request that is checked already, with one software's constants."""
     constants = constants_of(FAMILIES[asked.cluster], software)
     fit = fit_of(asked)
-    parts = step_seconds(asked, work_of(asked), constants)
+    parts = step_seconds(asked, work_of(asked), constants, fit.on_host)
     plain = sum(parts.values())
     more, share = stall_seconds(asked, constants, fit.needed / asked.bytes_of_gpu)
     if share:

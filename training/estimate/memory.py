@@ -39,10 +39,12 @@ class Fit:
     Attributes:
         allocated: what tensors take at the worst moment.
         needed: what a GPU must have for that.
-        fits: whether the cluster's GPU has so much.
+        fits: whether the cluster's GPU has so much, and its host what is there.
         gradient_bits: of each gradient, in ``allocated``.
         stage: the fullest.
         parts: of ``allocated``, by training.memory's PARTS.
+        host: bytes that a rank has in host memory, on the stage that has most there.
+        on_host: the shares of its optimizer's state and of its weights that are there.
     """
 
     allocated: float
@@ -51,6 +53,13 @@ class Fit:
     gradient_bits: int
     stage: int
     parts: dict[str, float]
+    host: float = 0.0
+    on_host: tuple[float, float] = (0.0, 0.0)
+
+
+def room_of(capacity: float) -> float:
+    """Bytes that tensors may take on a GPU of so many."""
+    return (capacity - CONTEXT) / PIECES
 
 
 def fit_of(asked: Request) -> Fit:
@@ -60,8 +69,10 @@ def fit_of(asked: Request) -> Fit:
         # Groups of chunks may be cut short at the end; the fullest moment comes before.
         rounds = -(-training.micro_batches // asked.split.pp)
         training = replace(training, micro_batches=rounds * asked.split.pp)
-    stages = memory_per_stage(asked.model, asked.split, training)
     capacity = asked.bytes_of_gpu
+    stages = memory_per_stage(asked.model, asked.split, training, room_of(capacity))
+    most = max(stages, key=lambda one: one.on_host)
+    host = asked.machine.host_of(asked.gpus_per_node) / min(asked.gpus, asked.gpus_per_node)
     bits = 8 * PRECISIONS[training.precision].gradient
     needed = max(_needed(asked, stage, bits) for stage in stages)
     fullest = max(stages, key=lambda one: one.total)
@@ -69,7 +80,16 @@ def fit_of(asked: Request) -> Fit:
         small = memory_per_stage(asked.model, asked.split, replace(training, precision="bf16-bf16"))
         if needed <= capacity:
             bits, fullest = 16, max(small, key=lambda one: one.total)
-    return Fit(fullest.total, needed, needed <= capacity, bits, fullest.stage, dict(fullest.parts))
+    return Fit(
+        fullest.total,
+        needed,
+        needed <= capacity and not most.on_host > host > 0,
+        bits,
+        fullest.stage,
+        dict(fullest.parts),
+        most.on_host,
+        most.host_shares,
+    )
 
 
 def _needed(asked: Request, stage: StageMemory, bits: int) -> float:

@@ -120,7 +120,8 @@ def _lacks(family: str, mixed: bool, size: float, gpus: float) -> tuple[str, ...
 
 def lacks(asked: Request) -> tuple[str, ...]:
     """Why no public run is near: of this GPU, of such a model (with experts or without), of a size
-    near this one's, on so many GPUs; empty if there are some."""
+    near this one's, on so many GPUs, with states in host memory; empty if there are some."""
     _, active = _sizes(asked.model)
     family, mixed = FAMILIES[asked.cluster], bool(asked.model.experts)
-    return _lacks(family, mixed, round(active, 1), float(math.ceil(math.log2(asked.gpus))))
+    away = ("offload",) * (asked.training.offload != "none")
+    return away + _lacks(family, mixed, round(active, 1), float(math.ceil(math.log2(asked.gpus))))

@@ -11,7 +11,8 @@
                 vpp chunks leave a v-th (arXiv:2104.04473 section 2.2)
 
 and behind the last micro-batch what of the gradients and parameters nothing hides, and the
-optimizer's passes over its state.
+optimizer's passes over its state: of states in host memory, the way there and back, and the CPUs'
+passes over them (training.memory.host).
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ from math import exp, log2
 import numpy as np
 
 from ..clusters import Cluster
+from ..memory.host import UPDATE, crossing
+from ..memory.per_stage import PRECISIONS
 from ..pipeline.closed import closed_form
 from ..traffic.demands import OVERLAPPING
 from .request import Request
 from .work import Ends, LayerWork, Messages, Number, Products, Replicas, Work
 
-PARTS = ("compute", "bubble", "tp", "cp", "ep", "pp", "dp", "optimizer", "host")
+PARTS = ("compute", "bubble", "tp", "cp", "ep", "pp", "dp", "optimizer", "offload", "host")
 """What a step's seconds are for, in the order in which they are shown."""
 
 SHARP = 4.0
@@ -171,8 +174,10 @@ def idle_share(schedule: str, p: int, v: int) -> float:
     return max(0.0, form.idle / plain.idle) if form else 1.0 / v
 
 
-def step_seconds(asked: Request, work: Work, c: Constants) -> dict[str, float]:
-    """Seconds by PARTS; they sum to the step."""
+def step_seconds(
+    asked: Request, work: Work, c: Constants, on_host: tuple[float, float] = (0.0, 0.0)
+) -> dict[str, float]:
+    """Seconds by PARTS; they sum to the step. ``on_host``: as training.estimate.memory has it."""
     split, m = asked.split, asked.micro_batches
     recompute = asked.training.recompute
     dense = layer_seconds(asked, work.dense, c, recompute)
@@ -205,7 +210,8 @@ def step_seconds(asked: Request, work: Work, c: Constants) -> dict[str, float]:
     idle = idle_share(asked.training.schedule, split.pp, split.vpp)
     parts["bubble"] = (float(stages.sum()) - slowest) * idle
     parts["dp"] = exposed_seconds(asked, work.replicas, c, m * slowest)
-    parts["optimizer"] = optimizer_seconds(asked, work.replicas, c)
+    parts["optimizer"] = optimizer_seconds(asked, work.replicas, c, on_host[0])
+    parts["offload"] = offload_seconds(asked, work.replicas, m * slowest, *on_host)
     return {name: float(parts[name]) for name in PARTS}
 
 
@@ -279,7 +285,22 @@ def exposed_seconds(asked: Request, work: Replicas, c: Constants, busy: Number) 
     return found + beyond(each, c["fsdp_hidden"] * busy)
 
 
-def optimizer_seconds(asked: Request, work: Replicas, c: Constants) -> Number:
-    """Passes over the optimizer's state and over the gradients, once a step."""
-    passed = c["state_bytes"] * work.states + c["clear_bytes"] * work.held
+def optimizer_seconds(
+    asked: Request, work: Replicas, c: Constants, on_host: Number = 0.0
+) -> Number:
+    """Passes over the optimizer's state that is on the GPU and over the gradients, once a step."""
+    passed = c["state_bytes"] * work.states * (1.0 - on_host) + c["clear_bytes"] * work.held
     return passed / asked.machine.hbm + c["step"]
+
+
+def offload_seconds(
+    asked: Request, work: Replicas, busy: Number, optimizer: Number, weights: Number
+) -> Number:
+    """What the link to the host and its CPUs add: shares of both states that are there."""
+    if asked.training.offload == "none":
+        return 0.0
+    one = PRECISIONS[asked.training.precision]
+    crosses = crossing(asked.training, one, work.states, optimizer, weights)
+    during, after = crosses.seconds(asked.machine.link)
+    ranks = min(asked.gpus, asked.gpus_per_node)
+    return beyond(during, busy) + after + UPDATE * ranks * crosses.updated

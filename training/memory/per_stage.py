@@ -18,7 +18,7 @@ theoretical_memory_usage.py), each divided by the number of optimizer instances.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
 
 from groups.alternatives import not_a_multiple
@@ -37,6 +37,7 @@ from .activations import (
     layer_activations,
     output_activations,
 )
+from .host import OFFLOAD, Crossing, crossing, moved, require_offload
 
 STAGES = (0, 1, 2, 3)
 """Stages of ZeRO, and nothing sharded."""
@@ -46,6 +47,10 @@ PARTS = (
     *("activations", "embedding", "output", "recomputed", "working"),
 )
 """What fills a rank's memory, in the order in which it is shown."""
+
+
+HELD = ("optimizer", "weights")
+"""States whose shares in host memory decide what crosses the link."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +131,7 @@ class Training:
     flash: bool = True  # attention as one kernel that keeps no scores
     dropout: bool = False
     products: str = "bf16"  # number format of the layers' matrix products
+    offload: str = "none"  # what is in host memory
 
     def __post_init__(self) -> None:
         for name in ("micro_batch", "micro_batches", "instances"):
@@ -136,9 +142,11 @@ class Training:
             "precision": PRECISIONS,
             "recompute": RECOMPUTE,
             "products": PRODUCTS,
+            "offload": OFFLOAD,
         }
         for name, offered in choices.items():
             require_choice(name, getattr(self, name), tuple(offered))
+        require_offload(self.offload, self.zero)
         for name in ("sequence_parallel", "flash", "dropout"):
             require_choice(name, getattr(self, name), (False, True))
 
@@ -149,23 +157,45 @@ class Training:
 
 @dataclass(frozen=True)
 class StageMemory:
-    """What each rank of one pipeline stage holds; ``parts`` are bytes by PARTS, without zeros."""
+    """What each rank of one pipeline stage holds; ``parts`` are bytes by PARTS, without zeros, and
+    ``host`` those of states that are in host memory (training.memory.host)."""
 
     stage: int
     parameters: StageParameters
     in_flight: float  # micro-batches whose activations are kept, of the whole stage
     layer_bytes: float  # activations of all layers of the stage for one micro-batch
     parts: dict[str, float]
+    host: dict[str, float] = field(default_factory=dict)
 
     @property
     def total(self) -> float:
         return sum(self.parts.values())
 
+    @property
+    def on_host(self) -> float:
+        """Bytes of a rank in host memory."""
+        return sum(self.host.values())
+
+    @property
+    def host_shares(self) -> tuple[float, float]:
+        """Of the optimizer's state and of the weights of a rank, what is in host memory."""
+        both = ((self.host.get(name, 0.0), self.parts.get(name, 0.0)) for name in HELD)
+        optimizer, weights = (away / (away + here) if away else 0.0 for away, here in both)
+        return optimizer, weights
+
+    def crossing(self, training: Training) -> Crossing:
+        """What a rank sends to its host and gets from there in a step."""
+        one = PRECISIONS[training.precision]
+        states = self.host.get("optimizer", 0.0) + self.parts.get("optimizer", 0.0)
+        return crossing(training, one, states / one.optimizer, *self.host_shares)
+
 
 def memory_per_stage(
-    model: Model, split: Split, training: Training | None = None
+    model: Model, split: Split, training: Training | None = None, room: float = math.inf
 ) -> tuple[StageMemory, ...]:
     """The memory of a rank of every pipeline stage; all ranks of a stage hold the same.
+
+    room: bytes of a GPU that tensors may take; what goes beyond of chunks is the host's.
 
     >>> from training.models import MODELS
     >>> split = Split(tp=8, pp=4, dp=2)
@@ -186,7 +216,8 @@ def memory_per_stage(
     )
     layer = {moe: layer_bytes(model, split, training, moe) for moe in (False, True)}
     return tuple(
-        _stage_memory(model, split, training, one, in_flight[one.stage], layer) for one in stages
+        _stage_memory(model, split, training, one, in_flight[one.stage], layer, room)
+        for one in stages
     )
 
 
@@ -202,6 +233,7 @@ def _stage_memory(
     parameters: StageParameters,
     in_flight: float,
     layer: dict[bool, float],
+    room: float,
 ) -> StageMemory:
     plain = parameters.layers - parameters.moe_layers
     modules = model.mtp_layers * parameters.held.is_last
@@ -209,7 +241,10 @@ def _stage_memory(
     moe_layers = parameters.moe_layers + modules * has_experts
     plain += modules * (not has_experts)
     layer_bytes = plain * layer[False] + moe_layers * layer[True]
-    parts = _model_states(parameters, split, training)
+    states = _model_states(parameters, split, training)
+    parts = dict(states)
+    if training.offload == "chunks":
+        parts["gradients"] = 0.0  # in the place of weights
     if training.zero == 3:
         parts["gathered"] = _gathered(model, split, training, bool(moe_layers))
     parts["activations"] = in_flight * layer_bytes
@@ -233,8 +268,12 @@ def _stage_memory(
     if training.recompute == "full":
         parts["recomputed"] = _recomputed(model, split, training, bool(moe_layers))
     parts["working"] = _working(model, split, training, parameters)
+    beside = sum(parts.values()) - parts["weights"] - parts["optimizer"]
+    host = moved((training.offload, training.zero), states, room - beside)
+    for name, size in host.items():
+        parts[name] = max(0.0, parts[name] - size)
     shown = {name: parts[name] for name in PARTS if parts.get(name)}
-    return StageMemory(parameters.stage, parameters, in_flight, layer_bytes, shown)
+    return StageMemory(parameters.stage, parameters, in_flight, layer_bytes, shown, host)
 
 
 def _model_states(
@@ -266,12 +305,14 @@ def _states(
 
 
 def _gathered(model: Model, split: Split, training: Training, moe: bool) -> float:
-    """The weights of one layer that ZeRO-3 gathers while it is used, beyond the rank's own."""
+    """The weights of one layer that ZeRO-3 gathers while it is used, beyond what the rank holds."""
     weight = PRECISIONS[training.precision].weight
     own = on_one_rank(layer_parameters(model, moe=moe), split)
-    dense_ranks, expert_ranks = training.ranks_sharing(split)
+    shares = [1 - 1 / ranks for ranks in training.ranks_sharing(split)]
+    if training.offload == "parameters":
+        shares = [1.0, 1.0]
     experts = own.pop("experts", 0)
-    return weight * (sum(own.values()) * (1 - 1 / dense_ranks) + experts * (1 - 1 / expert_ranks))
+    return weight * (sum(own.values()) * shares[0] + experts * shares[1])
 
 
 def _recomputed(model: Model, split: Split, training: Training, moe: bool) -> float:

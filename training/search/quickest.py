@@ -132,7 +132,7 @@ def _quickest(
             break
         tries += 1
         one = _estimate(job, timed[layout], int(table.way[at]))
-        if one and one.fit.needed <= ROOM * one.request.bytes_of_gpu:
+        if one and one.fits and one.fit.needed <= ROOM * one.request.bytes_of_gpu:
             found[layout] = one
     if found:
         return list(found.values()), tries < MOST_ESTIMATES

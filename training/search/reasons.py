@@ -20,7 +20,10 @@ TIGHT = 0.05
 
 MOST = 3
 
-CODES = {"compute": "computes", "bubble": "idle", "optimizer": "updates", "host": "launches"}
+CODES = {
+    **{"compute": "computes", "bubble": "idle", "optimizer": "updates"},
+    **{"offload": "offloads", "host": "launches"},
+}
 """How a part's reason is called; all others are waited for."""
 
 

@@ -1,7 +1,8 @@
 """Seconds of every way to train on a layout at once, and a bound from below on its memory.
 
 Arrays have the axes of `Layout`: dealings, micro-batches, recomputations. Seconds are those of
-`training.estimate` to the last digit; bytes leave out what a rank holds for a moment only.
+`training.estimate` to the last digit, but where chunks of states fill the GPU; bytes leave out what
+a rank holds for a moment only.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from ..estimate import Request
 from ..estimate.constants import FAMILIES, constants_of
+from ..estimate.memory import room_of
 from ..estimate.seconds import (
     Constants,
     exposed_seconds,
@@ -21,12 +23,14 @@ from ..estimate.seconds import (
     idle_share,
     launch_seconds,
     layer_seconds,
+    offload_seconds,
     optimizer_seconds,
     send_seconds,
     stage_seconds,
 )
 from ..estimate.work import (
     Number,
+    Replicas,
     ends_of,
     layer_work,
     layers_of,
@@ -35,6 +39,7 @@ from ..estimate.work import (
     stage_parameters,
 )
 from ..memory.activations import WIDE
+from ..memory.host import leaves
 from ..memory.per_stage import PRECISIONS, Training, layer_bytes
 from ..pipeline.closed import closed_form
 from ..pipeline.in_flight import way_of
@@ -134,14 +139,18 @@ class Timer:
         ]
         layers = [self._layer(one) for one in requests]
         m = np.array([float(one.micro_batches) for one in requests])
-        seconds = self._seconds(requests, layers, stages, m)
+        size = self._bytes(requests[0], layers, stages, m)
+        seconds = self._seconds(requests, layers, stages, m, size)
         seconds[m < stages.least[:, None]] = np.inf
-        return TimedLayout(
-            split, stages, sizes, seconds, self._bytes(requests[0], layers, stages, m)
-        )
+        return TimedLayout(split, stages, sizes, seconds, size)
 
     def _seconds(
-        self, requests: Sequence[Request], layers: Sequence[Layer], stages: Stages, m: np.ndarray
+        self,
+        requests: Sequence[Request],
+        layers: Sequence[Layer],
+        stages: Stages,
+        m: np.ndarray,
+        size: np.ndarray,
     ) -> np.ndarray:
         asked, c = requests[0], self.constants
         # Axes: dealings, ranks, micro-batches, recomputations.
@@ -163,11 +172,28 @@ class Timer:
         busy = m[:, None] * slowest
         most = most_parameters(*stage_parameters(asked, stages.layers))
         replicas = replicas_of(asked, *(_number(one[:, None]) for one in most))
-        after = optimizer_seconds(asked, replicas, c)
+        after = self._after(requests, replicas, busy, size)
         shown = [exposed_seconds(one, replicas, c, busy[:, at]) for at, one in enumerate(requests)]
         exposed = np.stack([np.broadcast_to(one, busy[:, 0].shape) for one in shown], axis=1)
         bubble = (slots.sum(axis=1) - slowest) * stages.idle[:, None, None]
-        found: np.ndarray = busy + bubble + exposed + np.asarray(after)[..., None]
+        found: np.ndarray = busy + bubble + exposed + after
+        return found
+
+    def _after(
+        self, requests: Sequence[Request], replicas: Replicas, busy: np.ndarray, size: np.ndarray
+    ) -> np.ndarray:
+        """The optimizer's seconds, and what states in host memory add to the step."""
+        if self.job.training.offload == "none":
+            return np.asarray(optimizer_seconds(requests[0], replicas, self.constants))[..., None]
+        found = np.empty(busy.shape)
+        for at, one in enumerate(requests):
+            for again, name in enumerate(recomputations(self.job)):
+                asked = replace(one, training=replace(one.training, recompute=name))
+                shares = _on_host(asked, np.asarray(replicas.states), size[:, at, again, None])
+                seconds = optimizer_seconds(asked, replicas, self.constants, shares[0])
+                slot = _number(busy[:, at, again, None])
+                seconds += offload_seconds(asked, replicas, slot, *shares)
+                found[:, at, again] = np.asarray(seconds)[:, 0]
         return found
 
     def _bytes(
@@ -177,10 +203,13 @@ class Timer:
         split, training = asked.split, asked.training
         one, zero = PRECISIONS[training.precision], training.zero
         shared = training.ranks_sharing(split)
+        away = leaves(training.offload, zero)
         total = np.zeros(stages.layers.shape[:2])
         for parameters, ranks in zip(stage_parameters(asked, stages.layers), shared):
-            shares = (one.weight, 3), (one.gradient, 2), (one.optimizer, 1)
-            each = sum(size / (ranks if zero >= at else 1) for size, at in shares)
+            states = {"weights": (one.weight, 3), "gradients": (one.gradient, 2)}
+            states["optimizer"] = (one.optimizer, 1)
+            here = [states[name] for name in states if name not in away]
+            each = sum(size / (ranks if zero >= at else 1) for size, at in here)
             if training.products not in WIDE and one.weight > 1 and zero < 3:
                 each += 2
             total += parameters * each
@@ -190,6 +219,18 @@ class Timer:
         activations = held[..., None] * (plain * kept[:, 0] + routed * kept[:, 1])
         found: np.ndarray = (total[..., None, None] + activations).max(axis=1)
         return found
+
+
+def _on_host(asked: Request, parameters: np.ndarray, size: np.ndarray) -> tuple[Number, Number]:
+    """The shares of the optimizer's state and of the weights in host memory: of chunks, what goes
+    beyond the room that all else leaves on the GPU."""
+    offload, one = asked.training.offload, PRECISIONS[asked.training.precision]
+    if offload != "chunks":
+        return 1.0, float(offload == "parameters")
+    above = parameters * (one.weight + one.optimizer) + size - room_of(asked.bytes_of_gpu)
+    optimizer = np.clip(above / (parameters * one.optimizer), 0.0, 1.0)
+    weights = np.clip(above - parameters * one.optimizer, 0.0, parameters * one.weight)
+    return _number(optimizer), _number(weights / (parameters * one.weight))
 
 
 def _number(values: np.ndarray) -> Number:

@@ -270,6 +270,7 @@ class State:
     recompute: Any = _field("training")
     flash: Any = _field("training")
     products: Any = _field("training")
+    offload: Any = _field("training")
     sequence_parallel: Any = _field("training")
     cluster: Any = _field("training", published=False)
     spread: Any = _field("training")

@@ -15,8 +15,10 @@ from groups.errors import not_a_choice, quoted
 from groups.layout import Layout
 from training.clusters import CLUSTERS, Cluster
 from training.estimate import Estimate, Request, estimate_of
+from training.estimate.memory import room_of
 from training.estimate.request import DENSE, require_numbers
 from training.memory.activations import PRODUCTS, RECOMPUTE
+from training.memory.host import OFFLOAD
 from training.memory.per_stage import PRECISIONS, StageMemory, Training, memory_per_stage
 from training.model import Model
 from training.pipeline.in_flight import SCHEDULES
@@ -37,6 +39,7 @@ DEFAULTS = {
     "recompute": "selective",
     "flash": "on",
     "products": "bf16",
+    "offload": "none",
     "sequence_parallel": "on",
     "cluster": "dgx-h100",
     "cp_algorithm": "p2p",
@@ -71,7 +74,7 @@ class Trained:
         return CLUSTERS[self.cluster_id]
 
     def stages(self) -> tuple[StageMemory, ...]:
-        return memory_per_stage(self.model, self.split, self.training)
+        return memory_per_stage(self.model, self.split, self.training, room_of(self.capacity))
 
     def job(self, layout: Layout) -> SearchJob:
         """The search for other layouts of the same: model, batch, training, orders and GPUs."""
@@ -134,6 +137,7 @@ def trained_of(layout: Layout, state: State) -> Trained:
         recompute=_stated(state, "recompute", RECOMPUTE),
         flash=ON_OFF[_stated(state, "flash", tuple(ON_OFF))],
         products=_stated(state, "products", PRODUCTS),
+        offload=_stated(state, "offload", tuple(OFFLOAD)),
         sequence_parallel=ON_OFF[_stated(state, "sequence_parallel", tuple(ON_OFF))],
         instances=count_of(state.instances, "instances", 1),
     )

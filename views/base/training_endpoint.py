@@ -48,6 +48,7 @@ TRAINING = Shared(
         "recompute": (str, "selective", '"none", "selective", "partial" or "full".'),
         "flash": (bool, True, "whether attention is one kernel that keeps no scores."),
         "products": (str, "bf16", '"bf16", "fp16", "fp8", "mxfp8" or "nvfp4" in the layers.'),
+        "offload": (str, "none", 'in host memory: "none", "optimizer", "parameters" or "chunks".'),
         "sequence_parallel": (bool, True, "whether tp cuts the sequence too."),
         "spread": (str, "equal", 'layers of the stages: "equal", or "nearly" (one more on some).'),
         "account": (bool, False, "whether embedding and loss count as a layer each."),
@@ -81,7 +82,9 @@ def context_of(**given: Any) -> Context:
         **{name: given[name] for name in ("vpp", "account", "micro_batch")},
         global_batch=given["global_batch"] or "",
         schedule=given["memory_schedule"],
-        **{name: given[name] for name in ("model", "precision", "recompute", "products")},
+        **{
+            name: given[name] for name in ("model", "precision", "recompute", "products", "offload")
+        },
         zero=str(whole_number(given["zero"], "zero", minimum=0)),
         **{name: _switch(given[name]) for name in ("sequence_parallel", "flash")},
         spread=given["spread"],

@@ -40,8 +40,8 @@ class LayoutCost:
 
     @property
     def rest(self) -> float:
-        """Seconds of the optimizer, and of a host that launches kernels too slowly."""
-        return self.estimate.parts["optimizer"] + self.estimate.parts["host"]
+        """Seconds of the optimizer, of states in host memory, of a host that launches slowly."""
+        return sum(self.estimate.parts[name] for name in ("optimizer", "offload", "host"))
 
     def said(self, name: str) -> str:
         """A row of the table; a step with its interval."""

@@ -198,10 +198,22 @@ def training_stated(text: Parsed) -> dict[str, str]:
         found.setdefault("zero", 1)
     if said.get("recompute") in ("none", "selective", "full"):
         found["recompute"] = said["recompute"]
+    found |= _offload(said, found.get("zero"))
     for name, precision in (("bf16", "bf16-fp32"), ("fp16", "fp16-fp16")):
         if said.get(name) is True:
             found["precision"] = precision
     return {name: as_text(value) for name, value in found.items()}
+
+
+def _offload(said: dict[str, Any], zero: Any) -> dict[str, Any]:
+    """What a text says is in host memory: of DeepSpeed, torchtitan, and Megatron's whole state."""
+    away = (True, "cpu")
+    if said.get("offload_param") in away:
+        return {"offload": "parameters", "zero": 3 if zero is None else zero}
+    is_whole = str(said.get("offload_fraction", "1.0")) in ("1", "1.0")
+    if said.get("offload_optimizer") in away or (said.get("offload") is True and is_whole):
+        return {"offload": "optimizer", "zero": 1 if zero is None else zero}
+    return {}
 
 
 SAME = (
@@ -223,7 +235,10 @@ RENAMED = {
 }
 """What the page calls otherwise."""
 
-USED = (*SAME, "sequence_parallel", "tied", "distributed_optimizer", "recompute", "bf16", "fp16")
+USED = (
+    *(*SAME, "sequence_parallel", "tied", "distributed_optimizer", "recompute", "bf16", "fp16"),
+    *("offload", "offload_optimizer", "offload_param"),
+)
 """What of a text's training counts in the views; the rest is shown as read and not used."""
 
 
@@ -303,7 +318,8 @@ def counts_as(name: str, language: str) -> str:
     """The control that a value sets; or that it is read, and counts nowhere here."""
     if name in TRAINING and name not in USED:
         return PAGE["launch_unused"][language]
-    return control_label(RENAMED.get(name, name), language)
+    own = "offload" if name.startswith("offload") else name
+    return control_label(RENAMED.get(own, own), language)
 
 
 def _notes(items: Sequence[Item], language: str) -> list[tuple[str, str]]:

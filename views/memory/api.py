@@ -41,6 +41,7 @@ def memory_per_rank(context: Context, capacity: float = 0.0, cluster: str = "dgx
             "needed_bytes": fit.needed,
             "fullest_stage": most.stage,
             "fullest_bytes": most.total,
+            "host_bytes_per_rank": fit.host,
             "ranks_per_stage": context.layout.world_size // trained.split.pp,
             "stages": [
                 {
@@ -50,6 +51,7 @@ def memory_per_rank(context: Context, capacity: float = 0.0, cluster: str = "dgx
                     "micro_batches_in_flight": one.in_flight,
                     "bytes": one.parts,
                     "total_bytes": one.total,
+                    "host_bytes": one.host,
                 }
                 for one in stages
             ],

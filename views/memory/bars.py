@@ -156,8 +156,9 @@ def _gathered(trained: Trained, stage: StageMemory, language: str) -> str:
     model, split = trained.model, trained.split
     own = on_one_rank(layer_parameters(model, moe=stage.parameters.moe_layers > 0), split)
     experts = own.pop("experts", 0)
+    is_away = trained.training.offload == "parameters"
     terms = [
-        f"{millions(number)} × (1 − 1/{ranks})"  # noqa: RUF001
+        f"{millions(number)}{'' if is_away else f' × (1 − 1/{ranks})'}"  # noqa: RUF001
         for number, ranks in zip(
             (sum(own.values()), experts), trained.training.ranks_sharing(split)
         )

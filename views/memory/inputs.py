@@ -26,6 +26,8 @@ def fixes_to_fit(context: Context) -> list[tuple[Changes, float]]:
         tries.append({"recompute": "partial"})
     tries.append({"recompute": "full"})
     tries += [{name: 2 * getattr(split, name)} for name in ("tp", "pp", "ep", "cp")]
+    if training.zero and training.offload == "none":
+        tries.append({"offload": "optimizer"})
     if training.zero < 3:
         tries.append({"zero": 3})
         tries.append({"zero": 3, "recompute": "full"})

@@ -42,6 +42,7 @@ from ..column import is_still
 from ..groups.view import framed
 from .bars import bars_html, gib, millions
 from .grid import grid_html
+from .host import host_html
 from .inputs import fixes_to_fit
 from .zero import zero_html
 
@@ -84,7 +85,9 @@ def _answer(context: Context) -> str:
         f"{verdict}{_notes(context)}"
         f"<h3>{escape(MEMORY['bars_title'][language])}</h3>"
         f'<p class="fine">{escape(MEMORY["bars_hint"][language])}</p>'
-        f"{bars_html(trained, stages, language)}{grid_html(trained, stages, layout, language)}"
+        f"{bars_html(trained, stages, language)}"
+        f"{host_html(trained, stages, layout, language)}"
+        f"{grid_html(trained, stages, layout, language)}"
         f'<p class="fine">{escape(MEMORY["left_out"][language])}</p>'
         f"{zero}{_kinds(trained, stages, language)}"
     )

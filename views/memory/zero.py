@@ -11,6 +11,8 @@ from groups.grouping import Grouping
 from groups.layout import Layout
 from groups.mesh import whole_number
 from render.svg.shards import LOCAL, NONE, OWN, STALE, WHOLE, Shards, shards_svg
+from training.estimate.memory import room_of
+from training.memory.host import OFFLOAD
 from training.memory.per_stage import StageMemory, memory_per_stage
 
 from ..base.context import Context
@@ -142,10 +144,14 @@ def _table(trained: Trained, stage: StageMemory, language: str) -> str:
     )
     rows = []
     for zero in MOMENTS:
-        training = replace(trained.training, zero=zero)
-        parts = memory_per_stage(trained.model, trained.split, training)[stage.stage].parts
-        cells = "".join(f"<td>{gib(parts[name])}</td>" for name in names)
-        total = gib(sum(parts[name] for name in names))
+        offload = trained.training.offload
+        offload = offload if zero >= OFFLOAD[offload] else "none"
+        training = replace(trained.training, zero=zero, offload=offload)
+        room = room_of(trained.capacity)
+        parts = memory_per_stage(trained.model, trained.split, training, room)[stage.stage].parts
+        sizes = [parts.get(name, 0.0) for name in names]
+        cells = "".join(f"<td>{gib(size)}</td>" for size in sizes)
+        total = gib(sum(sizes))
         is_chosen = zero == trained.training.zero
         mark = ' aria-current="true"' if is_chosen else ""
         button = setter({"zero": zero}, MEMORY[f"zero_{zero}"][language])

@@ -13,6 +13,7 @@ from ..base.context import Context
 from ..base.trained import Trained
 from ..base.training_endpoint import answered, job_facts, trained_with, training_endpoint
 from ..estimate.words import estimate_facts
+from ..memory.host import host_facts
 from .view import rows_of
 
 
@@ -43,6 +44,7 @@ def traffic_per_step(context: Context, cluster: str = "dgx-h100", cp_algorithm: 
             "network_bytes_per_second": trained.cluster.nic,
             "domain": trained.cluster.domain_of(context.layout.gpus_per_node),
             **estimate_facts(one),
+            "host": host_facts(trained),
             "total_bytes": sum(row.total for row in rows),
             "across_bytes": sum(row.across for row in rows),
             "rows": [_row(row) for row in rows],

@@ -22,6 +22,7 @@ from ..base.units import bytes_text, seconds_text
 from ..base.words import intro
 from ..estimate.words import step_line
 from ..groups.view import framed
+from ..memory.host import crossing_html
 from ..nodes.view import chips
 from .inputs import inputs_html, refused_html
 
@@ -43,7 +44,8 @@ def traffic_html(context: Context) -> str:
 
 def _answer(layout: Layout, trained: Trained, language: str) -> str:
     rows = rows_of(layout, trained)
-    said = _job(layout, trained, language) + step_line(trained.estimate(layout), language)
+    said = _job(layout, trained, language) + crossing_html(trained, layout, language)
+    said += step_line(trained.estimate(layout), language)
     if not rows:
         return f'{said}<p class="fine">{escape(TRAFFIC["silent"][language])}</p>'
     return (

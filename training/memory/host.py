@@ -1,0 +1,144 @@
+"""States in host memory: what leaves the GPU, and what crosses the link between the two in a step.
+
+Of P parameters that a rank updates (its share under ZeRO), with w, g and K bytes for the weight,
+the gradient and the optimizer's state of each, and m micro-batches:
+
+    optimizer    K P, with ZeRO-2 and 3 also g P, are the host's, whose CPUs update (ZeRO-Offload,
+                 arXiv:2101.06840 section 3; Megatron's --optimizer-cpu-offload keeps the gradients)
+    parameters   w P too: a layer's weights come up when they are used (ZeRO-3; ZeRO-Infinity,
+                 arXiv:2104.07857 section 5.1)
+    chunks       gradients take the place of weights, so w P + K P in chunks, of which the GPU holds
+                 as many as it has room for, weights before the optimizer's state (PatrickStar,
+                 arXiv:2108.05818: 14 bytes a parameter)
+
+    down    g P, with ZeRO-2 and 3 after every micro-batch
+    up      w P after the update; before, what was summed of the gradients, g P (m - 1), which the
+            GPU adds to (DeepSpeed edaa722, stage_1_and_2.py, async_accumulate_grad_in_cpu_via_gpu)
+    weights of the host come up in each forward and backward, and again to be recomputed: 2 or 3
+            times w P m, and not after the update
+
+In 16 bits and with one micro-batch that is ZeRO-Offload's 4 bytes a parameter, and ZeRO-Infinity's
+8 with recomputation (its section 4.1).
+
+>>> moved(("optimizer", 2), {"weights": 2.0, "gradients": 2.0, "optimizer": 12.0})
+{'gradients': 2.0, 'optimizer': 12.0}
+>>> moved(("chunks", 3), {"weights": 2.0, "gradients": 2.0, "optimizer": 12.0}, room=5)
+{'optimizer': 9.0}
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from groups.errors import LayoutError
+
+if TYPE_CHECKING:
+    from .per_stage import Precision, Training
+
+OFFLOAD = {"none": 0, "optimizer": 1, "parameters": 3, "chunks": 3}
+"""What is in host memory, and the least stage of ZeRO that can do so."""
+
+UPDATE = 0.19e-9
+"""Seconds in which the CPUs of a node update one parameter with Adam: 15.3 billion in 2.9 s, with
+transfers overlapped (Megatron-Bridge 067f987 skills/nemo-mbridge-perf-cpu-offloading/card.yaml,
+Qwen3-30B-A3B on two nodes of H100)."""
+
+REACHED = 0.88
+"""Share of the link's bandwidth that copies reach (stas00/ml-engineering 744d01e
+network/README.md: 55.4 of 63 GB/s on 8 x H200)."""
+
+Number = float
+"""A float; the search hands arrays of them through the same formulas."""
+
+
+def require_offload(offload: str, zero: int) -> None:
+    """Refuse to move what ZeRO has not cut over the ranks."""
+    least = OFFLOAD[offload]
+    if zero < least:
+        raise LayoutError(
+            "offload-needs-zero",
+            f"offload {offload} needs ZeRO stage {least} or higher, not {zero}",
+            control="offload",
+            alternatives=[{"zero": least}, {"offload": "none"}],
+            facts={"offload": offload, "least": least, "zero": zero},
+        )
+
+
+def leaves(offload: str, zero: int) -> tuple[str, ...]:
+    """The states of which a GPU need not hold anything.
+
+    >>> leaves("optimizer", 2), leaves("parameters", 3), leaves("none", 3)
+    (('gradients', 'optimizer'), ('weights', 'gradients', 'optimizer'), ())
+    """
+    if offload == "none":
+        return ()
+    weights = ("weights",) if offload in ("parameters", "chunks") else ()
+    return (*weights, *(("gradients",) if zero >= 2 else ()), "optimizer")
+
+
+def moved(
+    how: tuple[str, int], states: dict[str, float], room: float = math.inf
+) -> dict[str, float]:
+    """Bytes of a rank's states that are the host's; room: bytes of the GPU that chunks may take."""
+    if how[0] != "chunks":
+        return {name: states[name] for name in leaves(*how)}
+    above = max(0.0, states["weights"] + states["optimizer"] - max(0.0, room))
+    optimizer = min(above, states["optimizer"])
+    found = {"weights": above - optimizer, "optimizer": optimizer}
+    return {name: size for name, size in found.items() if size}
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Bytes that one rank sends down to its host and gets from there in a step.
+
+    ``during``: while micro-batches run, behind whose computation they may hide; ``after``: around
+    the update. ``updated``: parameters that the host updates.
+    """
+
+    down_during: Number
+    up_during: Number
+    down_after: Number
+    up_after: Number
+    updated: Number
+
+    @property
+    def down(self) -> Number:
+        return self.down_during + self.down_after
+
+    @property
+    def up(self) -> Number:
+        return self.up_during + self.up_after
+
+    def seconds(self, link: float) -> tuple[Number, Number]:
+        """During and after; both ways at once, one way as fast as ``link``."""
+        down, up = self.down_during, self.up_during
+        longer = (down + up + abs(down - up)) / 2.0
+        return longer / (link * REACHED), (self.down_after + self.up_after) / (link * REACHED)
+
+
+def crossing(
+    training: Training, one: Precision, parameters: Number, optimizer: Number, weights: Number
+) -> Crossing:
+    """What crosses, of so many parameters; the shares of both states that are the host's.
+
+    >>> from training.memory.per_stage import PRECISIONS, Training
+    >>> how = Training(zero=2, precision="fp16-fp16", offload="optimizer")
+    >>> found = crossing(how, PRECISIONS["fp16-fp16"], 10e9, 1, 0)
+    >>> found.down / 1e9, found.up / 1e9  # ZeRO-Offload: 4 bytes a parameter
+    (20.0, 20.0)
+    """
+    m, updated = training.micro_batches, parameters * optimizer
+    gradient = one.weight if training.offload == "chunks" else one.gradient
+    sums = gradient * updated
+    each_time = training.zero >= 2
+    loads = (3 if training.recompute == "full" else 2) * m * one.weight * parameters * weights
+    return Crossing(
+        down_during=m * sums if each_time else 0.0,
+        up_during=(m - 1) * sums * each_time + loads,
+        down_after=0.0 if each_time else sums,
+        up_after=one.weight * parameters * (optimizer - weights),
+        updated=updated,
+    )

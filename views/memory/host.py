@@ -1,0 +1,91 @@
+"""What of the states is in host memory, and what crosses the link to it in a step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from descriptions import MEMORY
+from groups.layout import Layout
+from training.memory.host import UPDATE
+from training.memory.per_stage import StageMemory
+
+from ..base.trained import Trained
+from ..base.units import bytes_text, seconds_text
+from .bars import gib
+
+STATES = ("weights", "gradients", "optimizer")
+
+
+def host_html(
+    trained: Trained, stages: Sequence[StageMemory], layout: Layout, language: str
+) -> str:
+    """GPU and host memory of a rank, side by side, and what crosses; empty where all is on GPUs."""
+    if trained.training.offload == "none":
+        return ""
+    most, count = most_on_host(stages), min(layout.gpus_per_node, layout.world_size)
+    words = {key: MEMORY[f"host_{key}"][language] for key in ("stage", "gpu", "rank", "node")}
+    heads = "".join(
+        f'<th scope="col">{escape(words[key].format(stage=most.stage, count=count))}</th>'
+        for key in words
+    )
+    rows = [
+        (MEMORY[f"part_{name}"][language], most.parts.get(name, 0.0), most.host.get(name, 0.0))
+        for name in STATES
+    ]
+    rows.append((MEMORY["kinds_sum"][language], most.total, most.on_host))
+    body = "".join(
+        f'<tr><th scope="row">{escape(name)}</th><td>{gib(gpu)}</td><td>{gib(host)}</td>'
+        f"<td>{gib(host * count)}</td></tr>"
+        for name, gpu, host in rows
+    )
+    has = trained.cluster.host_of(layout.gpus_per_node)
+    said = MEMORY["host_over" if most.on_host * count > has else "host_of"][language]
+    note = f"<p>{escape(said.format(host=gib(has)))}</p>" if has else ""
+    return (
+        f"<h3>{escape(MEMORY['host_title'][language])}</h3>"
+        '<div class="memory-scroll memory-zero" tabindex="0"><table>'
+        f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
+        f"{note}{crossing_html(trained, layout, language)}"
+    )
+
+
+def most_on_host(stages: Sequence[StageMemory]) -> StageMemory:
+    """The stage whose ranks have most in host memory."""
+    return max(stages, key=lambda one: one.on_host)
+
+
+def crossing_html(trained: Trained, layout: Layout, language: str) -> str:
+    """What crosses the link to the host in a step, in one line; empty where nothing does."""
+    facts = host_facts(trained)
+    if not facts:
+        return ""
+    ranks = min(layout.gpus_per_node, layout.world_size)
+    said = MEMORY["crossing"][language].format(
+        down=bytes_text(facts["down_bytes"]),
+        up=bytes_text(facts["up_bytes"]),
+        link=f"{trained.cluster.link / 1e9:.0f}",
+        during=seconds_text(facts["seconds_during"]),
+        after=seconds_text(facts["seconds_after"]),
+        update=seconds_text(UPDATE * ranks * facts["parameters_updated"]),
+    )
+    return f'<p class="crossing">{escape(said)}</p>'
+
+
+def host_facts(trained: Trained) -> dict[str, Any]:
+    """Of the ranks that have most there: bytes in host memory and what crosses; else empty."""
+    if trained.training.offload == "none":
+        return {}
+    most = most_on_host(trained.stages())
+    crosses = most.crossing(trained.training)
+    during, after = crosses.seconds(trained.cluster.link)
+    return {
+        "bytes_per_rank": most.on_host,
+        "down_bytes": crosses.down,
+        "up_bytes": crosses.up,
+        "link_bytes_per_second": trained.cluster.link,
+        "seconds_during": during,
+        "seconds_after": after,
+        "parameters_updated": crosses.updated,
+    }
