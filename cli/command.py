@@ -86,7 +86,7 @@ def _command(words: Sequence[str]) -> tuple[str, list[str]]:
 def _groups(asked: CommandLine) -> Iterator[str]:
     layout = _with_names(asked)
     parts = {"json": groups_json_parts, "csv": groups_csv_parts, "text": groups_text_parts}
-    return parts[asked.format](layout, asked.names)
+    return parts[asked.format](layout, asked.names, asked.placement(layout))
 
 
 def _with_names(asked: CommandLine) -> Layout:

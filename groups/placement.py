@@ -7,7 +7,7 @@ the machines are known by name, with their racks, switches and domains, a `Place
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -73,7 +73,7 @@ class Placement:
 
     hosts: names, by number of the node. nodes: the node of each rank, int64, shape (world,).
     levels: by kind ("rack", "switch", "domain" ...), closest first: host -> name of its place. A
-    host that a level does not name stands alone in it.
+    host that a level does not name stands alone in it. devices: GPUs that a filter left of a host.
 
     >>> racks = {"rack": {"a": "r0", "b": "r0", "c": "r1"}}
     >>> placement = filled(["b", "a", "c"], [2, 2, 2], world=6, levels=racks)
@@ -86,6 +86,7 @@ class Placement:
     hosts: tuple[str, ...]
     nodes: np.ndarray
     levels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    devices: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def world_size(self) -> int:
@@ -102,11 +103,21 @@ class Placement:
         found[order] = np.arange(len(ordered)) - np.repeat(starts, lengths)
         return found
 
+    def where(self, ranks: Iterable[int]) -> Iterator[str]:
+        """Host and device of each rank, as gpu-04:5."""
+        return (f"{self.host(rank)}:{self.device(rank)}" for rank in ranks)
+
     def host(self, rank: int) -> str:
         return self.hosts[int(self.nodes[rank])]
 
     def local_rank(self, rank: int) -> int:
         return int(self.local_ranks[rank])
+
+    def device(self, rank: int) -> int:
+        """The GPU of its machine that a rank takes: its local rank, of those that are left."""
+        local = self.local_rank(rank)
+        left = self.devices.get(self.host(rank), ())
+        return left[local] if local < len(left) else local
 
     def places(self, rank: int) -> dict[str, str]:
         """Kind of level -> the place that a rank's machine stands in, where one is named."""
@@ -127,9 +138,10 @@ class Placement:
         return np.asarray(places, dtype=np.int64)[self.nodes]
 
     def columns(self) -> Iterator[tuple[str, list[str]]]:
-        """Columns of a table of ranks: the host of each, and its place in every level."""
+        """Columns of a table of ranks: host and device of each, and its place in every level."""
         nodes = self.nodes.tolist()
         yield "host", [self.hosts[node] for node in nodes]
+        yield "device", [str(self.device(rank)) for rank in range(self.world_size)]
         for kind, of in self.levels.items():
             by_node = [of.get(host, "") for host in self.hosts]
             yield kind, [by_node[node] for node in nodes]

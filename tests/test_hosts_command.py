@@ -49,9 +49,9 @@ def test_the_order_is_explained_in_text_and_in_json(ask):
 
 def test_ranks_and_groups_stand_on_hosts_by_name(ask):
     csv = ask(f"ranks tp --format csv --hosts HOSTS --racks RACKS {JOB}")[1].splitlines()
-    assert csv[0].endswith(",group_tp,host,block")
-    assert csv[9].endswith(",b0,B")
-    assert ask(f"ranks --hosts HOSTS {JOB}")[1].splitlines()[9].endswith("  b0")
+    assert csv[0].endswith(",group_tp,host,device,block")
+    assert csv[9].endswith(",b0,0,B")
+    assert ask(f"ranks --hosts HOSTS {JOB}")[1].splitlines()[9].endswith("  b0       0")
     found = json.loads(ask(f"ranks --format json --hosts HOSTS {JOB}")[1])
     assert found["placement"]["host"] == [
         host for host in ("a0", "b0", "a1", "b1") for _ in range(8)

@@ -107,4 +107,4 @@ def test_groups_of_different_sizes_have_places_too():
 def test_a_placement_is_a_value_that_needs_no_racks():
     placement = Placement(("a", "b"), np.array([0, 1]))
     assert placement.places(1) == {}
-    assert [name for name, _ in placement.columns()] == ["host"]
+    assert [name for name, _ in placement.columns()] == ["host", "device"]

@@ -11,16 +11,21 @@ import pytest
 
 from descriptions import RUN
 from formats.check.script import check_script
+from formats.documents.check import check_document
 from formats.hosts import read_hosts
 from formats.hosts.better import better_order
 from formats.hosts.placing import placement_of
 from groups import LayoutError
 from groups.job import Job
+from views.base.context import Context
 from views.base.state import State
+from views.export import TABLES
+from views.groups.api import process_groups, rank_table
 from views.hosts.api import better_order as ordered
 from views.launch.api import cluster_check
 from views.nodes.api import node_audit
 from views.page import answer
+from views.ranks.api import rank_card
 
 TREE = """
 SwitchName=l1 Nodes=n[0-1]
@@ -76,6 +81,46 @@ def test_the_endpoint_gives_reasons_in_both_languages():
     assert found["upper"][0]["key"] == [0, 0, 0, 32]
     assert len(found["reasons"]) == len(found["reasons_zh"]) > 0
     assert not set(found["reasons"]) & set(found["reasons_zh"])
+
+
+# -- tables and files -----------------------------------------------------------------------------
+
+UNEVEN = {"nodes": 2, "gpus_per_node": 4, "tp": 2, "pp": 2, "hosts": "a slots=5\nb slots=3"}
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_tables_of_groups_say_hosts_and_devices_and_count_machines_as_they_are(language):
+    """Tp group 2 is ranks 4 and 5: the last GPU of a, which has five, and the first of b."""
+    state = replace(State(**UNEVEN), lang=language, view="groups")
+    head, row = RUN["column_hosts"][language], '<td>2</td><td class="ranks">a: 4; b: 0</td>'
+    tables = [answer(state).details, answer(replace(state, view="ranks", rank="5")).picture]
+    tables += [answer(replace(state, view="ranks", ranks="4 5")).picture]
+    assert [(head in table, row in table) for table in tables] == [(True, True)] * 3
+    assert head not in answer(replace(state, hosts="")).details
+
+
+def test_files_of_groups_and_ranks_have_columns_of_host_and_device():
+    context = Context.of(State(**UNEVEN))
+    written = {name: write(context) for name, (_, write) in TABLES.items() if name != "trace"}
+    assert "tp,2,2,4 5,a:4 b:0" in written["csv"].splitlines()
+    found = check_document(written["json"])
+    assert found["placement"]["host"] == list("aaaaabbb")
+    assert found["placement"]["device"] == list("01234012")
+    assert found["groups"]["tp"]["nodes_spanned"] == [1, 1, 2, 1]
+    assert [line.split(",")[-2:] for line in written["ranks"].splitlines()[4:7]] == [
+        ["a", "3"], ["a", "4"], ["b", "0"]
+    ]  # fmt: skip
+    found["placement"]["host"][4] = "b"
+    with pytest.raises(LayoutError, match=r"nodes_spanned"):
+        check_document(json.dumps(found))
+
+
+def test_endpoints_of_groups_and_ranks_take_hosts():
+    given = {**UNEVEN, "names": "tp"}
+    assert json.loads(process_groups(**given))["placement"]["host"][5] == "b"
+    card = json.loads(rank_card(rank=5, **UNEVEN))
+    assert (card["host"], card["device"]) == ("b", 0)
+    assert json.loads(rank_table(**UNEVEN))["placement"]["device"][4] == "4"
 
 
 # -- levels of the audit ---------------------------------------------------------------------------

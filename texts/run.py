@@ -152,6 +152,7 @@ RUN: dict[str, Text] = {
     "hosts_places": Text("{count} × {level}", "{count} 个{level}"),
     "hosts_list": Text("Machines in rank order", "按 rank 顺序的机器"),
     "column_host": Text("Host", "主机"),
+    "column_hosts": Text("Hosts: devices", "主机：设备"),
     "column_slots": Text("Slots", "槽位"),
     "slots_unsaid": Text("not said", "未说明"),
     "hosts_audit": Text("Which groups leave a node, a rack, a domain", "哪些组跨节点、机架、域"),

@@ -19,14 +19,21 @@ from .groups.details import groups_csv, groups_text
 from .groups.pictures import groups_pictures, job_pictures
 from .groups.sentence import question, sentence_of
 from .groups.view import by_grid
+from .hosts.inputs import placement_or_none
 from .pipeline.pictures import pipeline_trace
 
 PICTURES = {"png": "image/png", "svg": "image/svg+xml", "pdf": "application/pdf"}
 TABLES: dict[str, tuple[str, Callable[[Context], str]]] = {
     "csv": ("text/csv", groups_csv),
     "txt": ("text/plain", groups_text),
-    "json": ("application/json", lambda context: groups_json(context.layout)),
-    "ranks": ("text/csv", lambda context: ranks_csv(context.layout)),
+    "json": (
+        "application/json",
+        lambda context: groups_json(context.layout, None, placement_or_none(context)),
+    ),
+    "ranks": (
+        "text/csv",
+        lambda context: ranks_csv(context.layout, None, placement_or_none(context)),
+    ),
     "trace": ("application/json", pipeline_trace),
 }
 """Files for programs: csv and txt hold the groups shown; json and ranks, all (docs/schema.md)."""

@@ -113,7 +113,7 @@ def _check_groups(document: dict[str, Any], found: Mapping[str, Mesh]) -> None:
         groups = _field(entry, "groups", list, place=place)
         spanned = _field(entry, "nodes_spanned", list, place=place)
         _check_ranks_of(groups, document["world_size"], f"{place}groups")
-        if spanned != _spans(groups, document["gpus_per_node"]):
+        if spanned != _spans(groups, _nodes(document)):
             raise _bad(f"{place}nodes_spanned", spanned, "one number of nodes a group")
 
 
@@ -132,12 +132,23 @@ def _check_ranks_of(groups: list[Any], world: int, place: str) -> None:
             raise _bad(f"{place}[{index}]", ranks, "ranks that are in no other group of this name")
 
 
-def _spans(groups: list[list[int]], gpus_per_node: int) -> list[int]:
+def _nodes(document: dict[str, Any]) -> np.ndarray:
+    """The machine of every rank: by name where the document places them, else filled in order."""
+    world = document["world_size"]
+    if "placement" not in document:
+        return np.arange(world) // document["gpus_per_node"]
+    hosts = _field(_field(document, "placement", dict), "host", list, place="placement.")
+    if len(hosts) != world or not all(isinstance(host, str) for host in hosts):
+        raise _bad("placement.host", hosts, "one name a rank")
+    return np.unique(hosts, return_inverse=True)[1].reshape(-1)
+
+
+def _spans(groups: list[list[int]], of_ranks: np.ndarray) -> list[int]:
     if not groups:
         return []
     sizes = np.fromiter(map(len, groups), dtype=np.int64)
     index = np.repeat(np.arange(len(groups)), sizes)
-    nodes = np.fromiter(chain.from_iterable(groups), dtype=np.int64) // gpus_per_node
+    nodes = of_ranks[np.fromiter(chain.from_iterable(groups), dtype=np.int64)]
     places = np.unique(index * MAX_RANKS + nodes)
     return np.bincount(places // MAX_RANKS, minlength=len(groups)).tolist()
 

@@ -57,7 +57,9 @@ LISTED, CELLS = 4, 8
 # -- groups --------------------------------------------------------------------------------------
 
 
-def groups_json(layout: Layout, names: Iterable[str] | None = None) -> str:
+def groups_json(
+    layout: Layout, names: Iterable[str] | None = None, placement: Placement | None = None
+) -> str:
     """All groups of these names, or of all: the document ``parallel-groups``.
 
     >>> from groups.job import Job
@@ -65,11 +67,14 @@ def groups_json(layout: Layout, names: Iterable[str] | None = None) -> str:
     >>> json.loads(groups_json(layout, ["dp"]))["groups"]["dp"]["groups"]
     [[0, 2], [1, 3]]
     """
-    return "".join(groups_json_parts(layout, names))
+    return "".join(groups_json_parts(layout, names, placement))
 
 
-def groups_json_parts(layout: Layout, names: Iterable[str] | None = None) -> Iterator[str]:
-    return _groups_json(layout, groups_by_name(layout, names))
+def groups_json_parts(
+    layout: Layout, names: Iterable[str] | None = None, placement: Placement | None = None
+) -> Iterator[str]:
+    """The document in parts; placement: also host and device of each rank ("placement")."""
+    return _groups_json(layout, groups_by_name(layout, names), placement)
 
 
 def spend_on_groups(chosen: Iterable[Grouping]) -> None:
@@ -78,13 +83,15 @@ def spend_on_groups(chosen: Iterable[Grouping]) -> None:
     spend(ranks // LISTED, "listed-ranks", control="nodes")
 
 
-def _groups_json(layout: Layout, chosen: Mapping[str, Grouping]) -> Iterator[str]:
+def _groups_json(
+    layout: Layout, chosen: Mapping[str, Grouping], placement: Placement | None
+) -> Iterator[str]:
     spend_on_groups(chosen.values())
-    yield opened(heading(layout, GROUPS))
+    yield opened({**heading(layout, GROUPS), **_placed(placement)})
     yield '  "groups": {'
     between = "\n"
     for name, grouping in chosen.items():
-        about = _about(layout, name, grouping).items()
+        about = _about(layout, name, grouping, placement).items()
         said = "".join(f"      {json.dumps(key)}: {json.dumps(value)},\n" for key, value in about)
         yield f'{between}    {json.dumps(name)}: {{\n{said}      "groups": [\n'
         yield from _listed(f"        {ranks}" for ranks in _lists(grouping))
@@ -93,7 +100,19 @@ def _groups_json(layout: Layout, chosen: Mapping[str, Grouping]) -> Iterator[str
     yield "\n  }\n}\n"
 
 
-def _about(layout: Layout, name: str, grouping: Grouping) -> dict[str, Any]:
+def _placed(placement: Placement | None) -> dict[str, Any]:
+    """The machines by rank, as a field of a document."""
+    return {"placement": dict(placement.columns())} if placement else {}
+
+
+def spanned(layout: Layout, grouping: Grouping, placement: Placement | None) -> list[int]:
+    """On how many machines each group stands."""
+    return spans_of(grouping, placement.nodes if placement else layout.gpus_per_node).tolist()
+
+
+def _about(
+    layout: Layout, name: str, grouping: Grouping, placement: Placement | None
+) -> dict[str, Any]:
     """What a document says about the groups of one name, but for their ranks."""
     is_own = name not in layout.every
     of_mesh = {mesh: key for key, mesh in meshes(layout).items() if key.startswith("own") == is_own}
@@ -103,7 +122,7 @@ def _about(layout: Layout, name: str, grouping: Grouping) -> dict[str, Any]:
         "kind": grouping.kind,
         "parallel_state": row.parallel_state if row else None,
         "carries": row.carries if row else _own_carries(layout, name),
-        "nodes_spanned": spans_of(grouping, layout.gpus_per_node).tolist(),
+        "nodes_spanned": spanned(layout, grouping, placement),
     }
 
 
@@ -124,24 +143,32 @@ def groups_csv(layout: Layout, names: Iterable[str] | None = None) -> str:
     return "".join(groups_csv_parts(layout, names))
 
 
-def groups_csv_parts(layout: Layout, names: Iterable[str] | None = None) -> Iterator[str]:
-    return _groups_csv(layout, groups_by_name(layout, names))
+def groups_csv_parts(
+    layout: Layout, names: Iterable[str] | None = None, placement: Placement | None = None
+) -> Iterator[str]:
+    """The table in parts; placement: also where the ranks of each group stand, as host:device."""
+    return _groups_csv(layout, groups_by_name(layout, names), placement)
 
 
-def _groups_csv(layout: Layout, chosen: Mapping[str, Grouping]) -> Iterator[str]:
+def _groups_csv(
+    layout: Layout, chosen: Mapping[str, Grouping], placement: Placement | None
+) -> Iterator[str]:
     spend_on_groups(chosen.values())
-    yield "name,group,size,nodes_spanned,ranks\n"
+    yield f"name,group,size,nodes_spanned,ranks{',hosts' if placement else ''}\n"
     for name, grouping in chosen.items():
-        nodes = spans_of(grouping, layout.gpus_per_node).tolist()
+        nodes = spanned(layout, grouping, placement)
         lines = (
-            f"{name},{index},{len(ranks)},{spanned},{str(ranks)[1:-1].replace(',', '')}\n"
-            for index, (ranks, spanned) in enumerate(zip(_lists(grouping), nodes))
+            f"{name},{index},{len(ranks)},{count},{str(ranks)[1:-1].replace(',', '')}"
+            f"{',' + quoted_cell(' '.join(placement.where(ranks))) if placement else ''}\n"
+            for index, (ranks, count) in enumerate(zip(_lists(grouping), nodes))
         )
         yield from _blocks(lines)
 
 
-def groups_text_parts(layout: Layout, names: Iterable[str] | None = None) -> Iterator[str]:
-    """One line a group, as people paste it.
+def groups_text_parts(
+    layout: Layout, names: Iterable[str] | None = None, placement: Placement | None = None
+) -> Iterator[str]:
+    """One line a group, as people paste it; placement: and where its ranks stand.
 
     >>> from groups.job import Job
     >>> print(*groups_text_parts(Job(gpus_per_node=4, tp=2).layout(), ["tp"]), sep="", end="")
@@ -151,7 +178,8 @@ def groups_text_parts(layout: Layout, names: Iterable[str] | None = None) -> Ite
     chosen = groups_by_name(layout, names)
     spend_on_groups(chosen.values())
     return _blocks(
-        f"{name} group {index}: {ranks}\n"
+        f"{name} group {index}: {ranks}"
+        f"{' on ' + ' '.join(placement.where(ranks)) if placement else ''}\n"
         for name, grouping in chosen.items()
         for index, ranks in enumerate(_lists(grouping))
     )
@@ -176,17 +204,18 @@ def rank_columns(layout: Layout, names: Iterable[str] | None = None) -> dict[str
     return places(meshes(layout), layout.world_size, layout.gpus_per_node) | groups
 
 
-def ranks_json(layout: Layout, names: Iterable[str] | None = None) -> str:
+def ranks_json(
+    layout: Layout, names: Iterable[str] | None = None, placement: Placement | None = None
+) -> str:
     """Every rank, where it stands, its groups by index: the document ``parallel-ranks``."""
-    return "".join(ranks_json_parts(layout, names))
+    return "".join(ranks_json_parts(layout, names, placement))
 
 
 def ranks_json_parts(
     layout: Layout, names: Iterable[str] | None = None, placement: Placement | None = None
 ) -> Iterator[str]:
-    """The document in parts; placement: also which host each rank is on ("placement")."""
-    said = {"placement": dict(placement.columns())} if placement else {}
-    return _ranks_json(layout, rank_columns(layout, names), said)
+    """The document in parts; placement: also host and device of each rank ("placement")."""
+    return _ranks_json(layout, rank_columns(layout, names), _placed(placement))
 
 
 def _ranks_json(
@@ -198,7 +227,9 @@ def _ranks_json(
     yield "\n  ]\n}\n"
 
 
-def ranks_csv(layout: Layout, names: Iterable[str] | None = None) -> str:
+def ranks_csv(
+    layout: Layout, names: Iterable[str] | None = None, placement: Placement | None = None
+) -> str:
     """One line a rank; a group index is empty where the rank is in no such group.
 
     >>> from groups.job import Job
@@ -208,7 +239,7 @@ def ranks_csv(layout: Layout, names: Iterable[str] | None = None) -> str:
     0,0,0,0,0,0,0,0,0,0,0,0,0
     1,0,1,0,0,0,1,0,0,0,1,0,
     """
-    return "".join(ranks_csv_parts(layout, names))
+    return "".join(ranks_csv_parts(layout, names, placement))
 
 
 def ranks_csv_parts(

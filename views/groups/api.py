@@ -13,6 +13,7 @@ from groups.mesh import whole_number
 from ..base.context import Context
 from ..base.endpoint import endpoint, names_of, require_served
 from ..base.state import State
+from ..hosts.api import placement_from
 
 
 @within()
@@ -86,21 +87,25 @@ def layout(
 
 
 @endpoint
-def process_groups(layout: Layout, names: str = "") -> str:
+def process_groups(layout: Layout, names: str = "", hosts: str = "", racks: str = "") -> str:
     """Every process group of a training job, as a JSON document (schema "parallel-groups").
 
     Args:
         names: groups to list, separated by spaces, such as "dp tp ep embd"; empty: all.
+        hosts: the job's machines, as /read_hosts takes them; then ranks stand on them by name.
+        racks: another text that says where they stand; empty: hosts.
         (the layout)
     """
-    return groups_json(layout, names_of(names))
+    return groups_json(layout, names_of(names), placement_from(layout, hosts, racks))
 
 
 @endpoint
-def rank_table(layout: Layout) -> str:
+def rank_table(layout: Layout, hosts: str = "", racks: str = "") -> str:
     """Node, GPU, coordinates and groups of every rank, as JSON (schema "parallel-ranks").
 
     Args:
+        hosts: the job's machines, as /read_hosts takes them; then ranks stand on them by name.
+        racks: another text that says where they stand; empty: hosts.
         (the layout)
     """
-    return ranks_json(layout)
+    return ranks_json(layout, placement=placement_from(layout, hosts, racks))

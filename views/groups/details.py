@@ -10,12 +10,13 @@ from functools import lru_cache
 from html import escape
 
 from descriptions import PAGE
-from formats.documents.exports import spend_on_groups
-from groups.audit import spans_of
+from formats.documents.exports import spanned, spend_on_groups
 from groups.grouping import Grouping
 from groups.layout import Layout
+from groups.placement import Placement
 
 from ..base.context import Context
+from ..hosts.inputs import hosts_cell, hosts_head, placement_or_none
 from .view import ranks_text
 
 ROWS = 32
@@ -27,28 +28,38 @@ MEMBERS = 256
 
 def visible_details(context: Context) -> str:
     """What stands below the pictures."""
-    return details_html(context.layout, context.visible, context.language)
+    placement = placement_or_none(context)
+    if placement is None:
+        return details_html(context.layout, context.visible, context.language)
+    return _details(context.layout, context.visible, context.language, placement)
 
 
 @lru_cache(maxsize=64)
 def details_html(layout: Layout, visible: tuple[Grouping, ...], language: str) -> str:
-    """The table and the list of the first groups of each kind."""
+    """The table and the list of the first groups of each kind, of machines without names."""
+    return _details(layout, visible, language, None)
+
+
+def _details(
+    layout: Layout, visible: Sequence[Grouping], language: str, placement: Placement | None
+) -> str:
     rows, lines, most = [], [], 0
     for grouping in visible:
         kind, groups = grouping.name, grouping.groups()
-        spans = spans_of(grouping, layout.gpus_per_node)[:ROWS].tolist()
+        spans = spanned(layout, grouping, placement)[:ROWS]
         most = max(most, len(groups))
         for index, (ranks, nodes) in enumerate(zip(groups[:ROWS], spans)):
             rows.append(
                 f"<tr><td>{kind}</td><td>{_lead(ranks, index)}</td>"
                 f'<td class="ranks">{ranks_text(ranks)}</td>'
-                f"<td>{nodes}</td></tr>"
+                f"<td>{nodes}</td>{hosts_cell(placement, ranks)}</tr>"
             )
             lines.append(f"{kind} group {index}: [{ranks_text(ranks, MEMBERS)}]")
     heads = "".join(
         f'<th scope="col">{escape(PAGE[f"column_{name}"][language])}</th>'
         for name in ("kind", "group", "ranks", "nodes")
     )
+    heads += hosts_head(placement, language)
     more = PAGE["more_rows"][language].format(shown=ROWS, total=f"{most:,}") if most > ROWS else ""
     note = f'<p class="more">{escape(more)}</p>' if more else ""
     return (
@@ -89,15 +100,18 @@ def groups_text(context: Context) -> str:
 
 
 def groups_csv(context: Context) -> str:
-    """All visible groups as CSV: kind, group, nodes_spanned, ranks (joined by spaces)."""
+    """All visible groups as CSV: kind, group, nodes_spanned, ranks (joined by spaces), and hosts
+    as host:device where machines are named."""
     spend_on_groups(context.visible)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["kind", "group", "nodes_spanned", "ranks"])
+    placement = placement_or_none(context)
+    writer.writerow(["kind", "group", "nodes_spanned", "ranks", *(["hosts"] if placement else [])])
     for grouping in context.visible:
-        spanned = spans_of(grouping, context.layout.gpus_per_node).tolist()
-        for index, (ranks, nodes) in enumerate(zip(_lists(grouping), spanned)):
-            writer.writerow([grouping.name, index, nodes, " ".join(map(str, ranks))])
+        nodes = spanned(context.layout, grouping, placement)
+        for index, (ranks, count) in enumerate(zip(_lists(grouping), nodes)):
+            hosts = [" ".join(placement.where(ranks))] if placement else []
+            writer.writerow([grouping.name, index, count, " ".join(map(str, ranks)), *hosts])
     return out.getvalue()
 
 

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from html import escape
+from itertools import groupby
+
+import numpy as np
+
+from descriptions import RUN
 from formats.hosts import read_hosts
 from formats.hosts.placing import placement_of
 from formats.hosts.values import Hosts
@@ -10,6 +17,10 @@ from groups.placement import Placement
 
 from ..base.context import Context
 from ..base.state import State, is_empty
+from ..groups.view import ranges_text
+
+MOST_PLACED = 256
+"""Ranks of a group whose machines a table writes out."""
 
 
 def hosts_of(state: State) -> Hosts | None:
@@ -31,3 +42,18 @@ def placement_or_none(context: Context) -> Placement | None:
         return hosts and placement_of(hosts, layout.world_size, layout.gpus_per_node)
     except LayoutError:
         return None
+
+
+def hosts_head(placement: Placement | None, language: str) -> str:
+    """The heading of a table's last column, where machines are named; else nothing."""
+    return f'<th scope="col">{RUN["column_hosts"][language]}</th>' if placement else ""
+
+
+def hosts_cell(placement: Placement | None, ranks: np.ndarray | Sequence[int]) -> str:
+    """The machines and devices of a group's ranks."""
+    if placement is None:
+        return ""
+    runs = groupby(map(int, ranks[:MOST_PLACED]), placement.host)
+    told = [f"{host}: {ranges_text([placement.device(one) for one in of])}" for host, of in runs]
+    told += ["…"] if len(ranks) > MOST_PLACED else []
+    return f'<td class="ranks">{escape("; ".join(told))}</td>'

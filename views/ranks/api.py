@@ -12,23 +12,31 @@ from groups.ranks import require_rank
 from groups.sharing import shared_groups
 
 from ..base.endpoint import endpoint
+from ..hosts.api import placement_from
 
 
 @endpoint
-def rank_card(layout: Layout, rank: int = 0) -> str:
+def rank_card(layout: Layout, rank: int = 0, hosts: str = "", racks: str = "") -> str:
     """Everything about one rank, as JSON: its place, its coordinates, its groups and neighbours.
 
     Args:
         rank: the global rank, counted from 0.
+        hosts: the job's machines, as /read_hosts takes them; then the rank stands on one by name.
+        racks: another text that says where they stand; empty: hosts.
         (the layout)
     """
     rank = require_rank(layout.mesh, rank)
+    placed = placement_from(layout, hosts, racks)
+    stands = placed and {
+        "host": placed.host(rank), "device": placed.device(rank), **placed.places(rank)
+    }  # fmt: skip
     ring = layout.every["pp"].neighbours(rank)
     return json.dumps(
         {
             "rank": rank,
             "node": int(node_of(rank, layout.gpus_per_node)),
             "local_rank": int(local_rank(rank, layout.gpus_per_node)),
+            **(stands or {}),
             "dense": coordinates(layout.mesh, rank),
             "expert": None if layout.expert is None else coordinates(layout.expert, rank),
             "pipeline_before": ring and ring[0],

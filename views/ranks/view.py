@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
+
+import numpy as np
 
 from descriptions import PAGE, RUN, counted
 from formats.logs.ranks import named_ranks
@@ -23,7 +25,7 @@ from ..base.problems import leads_html
 from ..base.state import State, is_empty, parse_number
 from ..base.training import batch_of
 from ..groups.view import framed, ranges_text, ranks_text
-from ..hosts.inputs import placement_or_none
+from ..hosts.inputs import hosts_cell, hosts_head, placement_or_none
 from ..nodes.view import chips, same_groups
 
 SAMPLES = 4
@@ -33,8 +35,10 @@ SAMPLES = 4
 def ranks_html(context: Context) -> str:
     """The groups that the pasted ranks share, and the card of the pinned rank (0 if none is)."""
     layout, language = context.layout, context.language
-    card = _card(layout, context.known, language, placement_or_none(context))
-    return framed(context, _together(layout, context.state.ranks, language) + card, "ranks")
+    placement = placement_or_none(context)
+    card = _card(layout, context.known, language, placement)
+    together = _together(layout, context.state.ranks, language, placement)
+    return framed(context, together + card, "ranks")
 
 
 # -- one rank ------------------------------------------------------------------------------------
@@ -52,7 +56,7 @@ def _card(layout: Layout, state: State, language: str, placement: Placement | No
     title = PAGE["rank_title"][language].format(rank=chosen)
     return (
         f'<div class="intro"><h2>{escape(title)}</h2></div><dl class="rank">{facts}</dl>'
-        f"{_groups_table(layout, chosen, language)}"
+        f"{_groups_table(layout, chosen, language, placement)}"
     )
 
 
@@ -61,7 +65,7 @@ def _host(placement: Placement | None, rank: int, language: str) -> str:
     if placement is None:
         return ""
     text = RUN["rank_host"][language].format(
-        host=placement.host(rank), local=placement.local_rank(rank)
+        host=placement.host(rank), local=placement.device(rank)
     )
     places = "".join(f" · {place}" for place in placement.places(rank).values())
     return f"<dt>{RUN['host'][language]}</dt><dd>{escape(text + places)}</dd>"
@@ -159,24 +163,26 @@ def _neighbours(layout: Layout, rank: int, language: str) -> str:
     return escape(PAGE["rank_ring"][language].format(before=ring[0], after=ring[1]))
 
 
-def _groups_table(layout: Layout, rank: int, language: str) -> str:
+def _groups_table(layout: Layout, rank: int, language: str, placement: Placement | None) -> str:
     """Every group that the rank is in; names of the very same group share a row."""
     heads = "".join(
         f'<th scope="col">{escape(PAGE[name][language])}</th>'
         for name in ("column_kind", "column_group", "column_size", "column_peers", "column_nodes")
     )
+    heads += hosts_head(placement, language)
     rows = []
     for names, grouping in same_groups(layout.every.values()):
         ranks = grouping.members(rank)
         if not len(ranks):
             text = PAGE["card_none"][language].format(kind=grouping.name)
-            rows.append(f'<tr><th scope="row">{chips(names)}</th><td colspan="4">{text}</td></tr>')
+            rest = f'<td colspan="{4 + bool(placement)}">{text}</td>'
+            rows.append(f'<tr><th scope="row">{chips(names)}</th>{rest}</tr>')
             continue
-        nodes = int(nodes_spanned(ranks[None], layout.gpus_per_node)[0])
+        nodes = _spanned(layout, ranks, placement)
         rows.append(
             f'<tr><th scope="row">{chips(names)}</th><td>{grouping.index_of(rank)}</td>'
             f'<td>{len(ranks):,}</td><td class="ranks">{ranks_text(ranks)}</td>'
-            f"<td>{nodes}</td></tr>"
+            f"<td>{nodes}</td>{hosts_cell(placement, ranks)}</tr>"
         )
     return (
         f'<div class="scroll peers" tabindex="0"><table><thead><tr>{heads}</tr></thead>'
@@ -184,10 +190,17 @@ def _groups_table(layout: Layout, rank: int, language: str) -> str:
     )
 
 
+def _spanned(layout: Layout, ranks: np.ndarray | Sequence[int], placement: Placement | None) -> int:
+    """On how many machines ranks stand."""
+    if placement is not None:
+        return len(np.unique(placement.nodes[list(ranks)]))
+    return int(nodes_spanned([ranks], layout.gpus_per_node)[0])
+
+
 # -- some ranks ----------------------------------------------------------------------------------
 
 
-def _together(layout: Layout, ranks: Any, language: str) -> str:
+def _together(layout: Layout, ranks: Any, language: str, placement: Placement | None) -> str:
     """Which groups have all the pasted ranks, smallest first."""
     box = form.fields(form.area("ranks", ranks, language))
     title = f'<div class="intro"><h2>{PAGE["together_title"][language]}</h2>'
@@ -205,7 +218,7 @@ def _together(layout: Layout, ranks: Any, language: str) -> str:
     )
     return (
         f"{title}<p>{escape(understood)}</p><p>{_verdict(together, len(asked), language)}</p></div>"
-        f"{_shared_table(layout, together, len(asked), language)}"
+        f"{_shared_table(layout, together, language, placement)}"
         f"{_apart(apart, language)}"
     )
 
@@ -223,18 +236,21 @@ def _verdict(together: list[SharedGroups], asked: int, language: str) -> str:
     )
 
 
-def _shared_table(layout: Layout, together: list[SharedGroups], asked: int, language: str) -> str:
+def _shared_table(
+    layout: Layout, together: list[SharedGroups], language: str, placement: Placement | None
+) -> str:
     if not together:
         return ""
     heads = "".join(
         f'<th scope="col">{escape(PAGE[name][language])}</th>'
         for name in ("column_kind", "column_group", "column_size", "column_ranks", "column_nodes")
     )
+    heads += hosts_head(placement, language)
     rows = "".join(
         f'<tr><th scope="row">{chips(one.names)}</th>'
         f"<td>{', '.join(map(str, dict.fromkeys(one.indices)))}</td><td>{len(one.ranks):,}</td>"
         f'<td class="ranks">{ranks_text(one.ranks)}</td>'
-        f"<td>{int(nodes_spanned([one.ranks], layout.gpus_per_node)[0])}</td></tr>"
+        f"<td>{_spanned(layout, one.ranks, placement)}</td>{hosts_cell(placement, one.ranks)}</tr>"
         for one in together
     )
     return (
