@@ -144,7 +144,7 @@ OWN_PARAMETERS = {
     "pipeline_schedule": {
         "schedule": str,
         **dict.fromkeys(("p", "m", "v", "group_size"), int),
-        **dict.fromkeys(("t_f", "t_i", "t_w", "t_b", "t_pair", "t_send"), float),
+        **dict.fromkeys(("t_f", "t_i", "t_w", "t_b", "t_pair", "t_send", "w_share"), float),
         **dict.fromkeys(("ops", "trace"), bool),
     },
     "read_hosts": {"text": str, "racks": str},

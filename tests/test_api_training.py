@@ -217,6 +217,12 @@ def test_both_bubbles_are_the_published_ones(ask, p, m, v):
     assert "ops" not in found
 
 
+def test_zb_2p_has_the_rate_of_its_paper(ask):
+    times = {"t_f": 18.513, "t_i": 18.086, "t_w": 9.331, "t_send": 0.626, "w_share": 0.366}
+    found = ask("pipeline_schedule", schedule="zb-2p", p=8, m=32, ops=False, **times)
+    assert round(found["bubble_of_span"], 4) == 0.0039  # arXiv:2401.10241, Table 5
+
+
 def test_durations_are_of_a_whole_rank(ask):
     given = {"t_f": 2.0, "t_i": 3.0, "t_w": 1.0}
     found = ask("pipeline_schedule", schedule="interleaved", p=2, m=2, v=2, **given)

@@ -89,6 +89,7 @@ def test_alternatives_are_found_from_the_units_that_are_left():
 HEAVY = (
     ("zb-v", "zb-h2", 512, 970),
     ("1f1b", "", 1024, 488),
+    ("zb-2p", "", 64, 512),
     ("1f1b", "gpipe", 2, 125_000),
 )
 """Schedules whose ops are within what one may have, and too many for one request."""

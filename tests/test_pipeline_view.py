@@ -60,6 +60,8 @@ def refusals(page: str) -> list[str]:
 
 # --- What is shown ---
 
+SPAN = "Bubble, of the longest span of a rank (as zero bubble papers count)"
+
 
 def test_rows_are_the_real_ranks_of_the_chosen_pipeline_group():
     assert strips(view())[0]["ranks"] == [0, 4, 8, 12]
@@ -75,8 +77,13 @@ def test_defaults_are_1f1b_and_four_micro_batches_a_stage_or_what_the_model_says
     assert "m = 64 / (2 × dp 2) = 16." in text(page)
 
 
-def test_figures_stand_beside_their_closed_forms_with_both_bubbles():
+def test_figures_stand_beside_their_closed_forms_with_all_three_bubbles():
+    page = view(schedule="zb-2p", against="zb-h2", micro_batches="8")
+    assert row(page, "Bubble, of total time") == ["11.11 %", "11.11 %"]
+    assert row(page, SPAN) == ["0 %", "0 %"]
+    assert "占 rank 最长跨度的 0 %" in view("zh", schedule="zb-2p", micro_batches="8")
     page = view(schedule="1f1b", against="zb-h1", micro_batches="8")
+    assert row(page, SPAN) == ["27.27 %", "11.11 %"]
     assert row(page, "The step") == ["33", "27"]
     assert row(page, "Bubble, of ideal time") == ["37.5 %", "12.5 %"]
     assert row(page, "Bubble, of total time") == ["27.27 %", "11.11 %"]
@@ -102,6 +109,21 @@ def test_times_are_of_a_whole_rank_whatever_its_chunks():
     )
     busy = 8 * (2 + 6)
     assert row(page, "The step") == [f"{busy + 3 * 8 / 2:g}", f"{busy + 3 * 8}"]
+
+
+def test_zb_2p_is_found_for_the_times_and_the_memory_on_the_page():
+    # 2401.10241, Table 5, first row: 4.33 %; h = 2304, a = 24, s = 1024.
+    times = {"t_f": "18.522", "t_i": "18.086", "t_w": "9.337", "t_send": "0.601"}
+    known = {"schedule": "zb-2p", "micro_batches": "24", **times}
+    page = view(controls={"nodes": "8", "pp": "8"}, w_share="0.366", **known)
+    assert row(page, SPAN) == ["4.33 %"]
+    whole = view(controls={"nodes": "8", "pp": "8"}, **known)
+    assert row(whole, "Peak activations, in micro-batches of a rank&#x27;s layers") == [
+        "16 (min(m, 2p))"
+    ]
+    assert row(whole, SPAN) == ["10.15 %"]
+    refused = ["Share held for W must be a number from 0 to 1, not 2."]
+    assert refusals(view(w_share="2")) == refused
 
 
 def test_bytes_and_the_optimizer_are_told_where_they_are_given():

@@ -65,6 +65,15 @@ PIPELINE_CONTROLS: dict[str, Control] = {
         Text("Optimizer", "优化器"),
         Text("Time of its step on a rank.", "它在一个 rank 上一步的时间。"),
     ),
+    "w_share": Control(
+        Text("Share held for W", "为 W 保留的激活比例"),
+        Text(
+            "ZB-2p: the part of an activation that I does not free, 0 to 1. With FlashAttention "
+            "32/34, else 32h / (34h + 5as).",
+            "ZB-2p：I 之后仍保留的激活比例，0 到 1。用 FlashAttention 时为 32/34，"
+            "否则为 32h / (34h + 5as)。",
+        ),
+    ),
     "message": Control(
         Text("Size of a message, MB", "消息大小（MB）"),
         Text(
@@ -146,8 +155,9 @@ PIPELINE_PAGE: dict[str, Text] = {
     ),
     "pipeline_picture": Text(
         "{schedule} on {p} ranks with {m} micro-batches: the step takes {makespan}, idle {idle} of "
-        "it on average.",
-        "{schedule}，{p} 个 rank，{m} 个 micro-batch：一步用时 {makespan}，平均空闲 {idle}。",
+        "it on average and {span} of the longest span of a rank.",
+        "{schedule}，{p} 个 rank，{m} 个 micro-batch：一步用时 {makespan}，平均空闲 {idle}，"
+        "占 rank 最长跨度的 {span}。",
     ),
     "pipeline_memory": Text(
         "Activations held, {schedule}: at most {most} micro-batches of a rank's layers",
@@ -193,6 +203,10 @@ PIPELINE_PAGE: dict[str, Text] = {
     ),
     "pipeline_bubble_ideal": Text("Bubble, of ideal time", "气泡占理想时间"),
     "pipeline_bubble_total": Text("Bubble, of total time", "气泡占总时间"),
+    "pipeline_bubble_span": Text(
+        "Bubble, of the longest span of a rank (as zero bubble papers count)",
+        "气泡占 rank 的最长跨度（zero bubble 论文的口径）",
+    ),
     "pipeline_idle_rank": Text("Idle time of a rank in the step", "一步中 rank 的空闲时间"),
     "pipeline_idle_span": Text(
         "Idle between a rank's first and last op, at most", "rank 首末操作之间的空闲，至多"

@@ -84,6 +84,7 @@ CHANGED: dict[str, list[dict[str, str]]] = {
         {"schedule": "interleaved", "chunks": "3", "micro_batches": "32", "t_send": "0.25"},
         {"schedule": "zb-h1", "against": "zb-h2", "t_w": "0.5", "micro_batches": "16"},
         {"schedule": "zb-v", "micro_batches": "24", "message": "64"},
+        {"schedule": "zb-2p", "micro_batches": "24", "t_w": "0.6", "w_share": "0.5"},
         {"schedule": "dualpipe", "micro_batches": "32", "t_pair": "2.5"},
         {"schedule": "dualpipev", "micro_batches": "33", "pipe_group": "1"},
         {"schedule": "bfs", "chunks": "2", "micro_batches": "8", "t_optimizer": "1"},
@@ -275,7 +276,10 @@ OWN: dict[str, list[dict[str, Any]]] = {
         {"operation": "all_reduce", "root": 1},
     ],
     "pipeline_schedule": [
-        *({"schedule": one, "p": 4, "m": 8} for one in ("gpipe", "1f1b", "zb-h1", "zb-h2", "zb-v")),
+        *(
+            {"schedule": one, "p": 4, "m": 8}
+            for one in ("gpipe", "1f1b", "zb-h1", "zb-h2", "zb-2p", "zb-v")
+        ),
         *({"schedule": one, "p": 4, "m": 8, "v": 3} for one in ("interleaved", "bfs")),
         *({"schedule": one, "p": 4, "m": 10} for one in ("interleaved-zb", "dualpipe")),
         {"schedule": "dualpipev", "p": 4, "m": 10, "t_pair": 2.5, "t_send": 0.1},

@@ -123,6 +123,15 @@ _FORMS: dict[str, _Form] = {
         "min(m, 2p - 1)",
         lambda p, r, m, v: min(m, 2 * p - 1),
     ),
+    "zb-2p": _Form(
+        "0",
+        lambda p, v, t: 0.0,
+        "span",
+        "m ≥ 2p - 1, F = I = W",
+        lambda p, m, t: m >= 2 * p - 1 and t.are_equal,
+        "min(m, 2p)",
+        lambda p, r, m, v: min(m, 2 * p),
+    ),
     "zb-v": _Form(
         "0",
         lambda p, v, t: 0.0,

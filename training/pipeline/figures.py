@@ -1,9 +1,12 @@
 """What a timeline comes to: idle time, bubbles, activations held, messages.
 
-Two bubbles go by the same name, so both carry their denominator:
+Three bubbles go by the same name, so each carries its denominator:
 
-    of ideal    idle time / busy time              Megatron: (p - 1) / m for 1F1B
-    of total    idle time / (busy + idle time)     GPipe: (p - 1) / (m + p - 1)
+    of ideal    idle time / busy time                   Megatron: (p - 1) / m for 1F1B
+    of total    idle time / (busy + idle time)          GPipe: (p - 1) / (m + p - 1)
+    of span     the same of the rank that is at work    zero bubble: 0 for ZB-H2, where each
+                longest, from its own first op to       optimizer starts when its rank has ended
+                its own last
 
 An activation counts from the start of its forward to the end of its backward. Where the backward is
 split, part of it is free after I and the rest after W, so there are two counts.
@@ -51,6 +54,12 @@ class Figures:
     def bubble_of_total(self) -> float:
         """Idle time of all ranks over the whole step of all ranks."""
         return _ratio(self.idle.sum(), self.makespan * len(self.idle))
+
+    @property
+    def bubble_of_span(self) -> float:
+        """Idle time of the rank with the longest span over that span: 2401.10241's own rate."""
+        longest = self.span.argmax()
+        return _ratio(self.span_bubble[longest], self.span[longest])
 
     @property
     def span_bubble(self) -> np.ndarray:

@@ -8,7 +8,8 @@ Rules and sources, with the programs whose recorded runs the tests compare: GPip
 torchgpipe clock_cycles), 1F1B and interleaved (2104.04473; Megatron-LM pipeline_parallel/
 schedules.py), breadth-first (2211.05953; torch ScheduleLoopedBFS), ZB-H1, ZB-H2 and ZB-V
 (2401.10241; sail-sg, torch ScheduleZBVZeroBubble), interleaved zero bubble (torch
-ScheduleInterleavedZeroBubble), DualPipe and DualPipeV (2412.19437; deepseek-ai/DualPipe).
+ScheduleInterleavedZeroBubble), DualPipe and DualPipeV (2412.19437; deepseek-ai/DualPipe). ZB-2p
+has no rule: see `automatic`.
 """
 
 from __future__ import annotations

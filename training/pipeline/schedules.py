@@ -18,8 +18,10 @@ from groups.mesh import MAX_RANKS, whole_number
 from groups.stages.layers import MAX_LAYERS
 
 from . import orders
+from .automatic import TRIES, automatic
 from .plan import MOST_OPS, Plan, too_many_ops
 from .shape import Shape
+from .simulate import Durations
 
 MAX_MICRO_BATCHES = 1_000_000
 """Micro-batches that one step may have: far more than any job's."""
@@ -29,18 +31,19 @@ MAX_MICRO_BATCHES = 1_000_000
 class Schedule:
     """One schedule: its order, and what it demands.
 
-    order: the places of one rank. way: how stages lie on the ranks: "line", "loop", "V" or
-    "both ways".
+    order: the places of one rank; None where a scheduler finds them, see `automatic`. way: how
+    stages lie on the ranks: "line", "loop", "V" or "both ways".
     """
 
     name: str
     title: str
-    order: Callable[[Shape, int], np.ndarray]
+    order: Callable[[Shape, int], np.ndarray] | None
     way: str = "line"
     splits: bool = False  # a backward into I and W
     grouped: bool = False  # micro-batches go in groups of a chosen size
     least_m: int = 0  # micro-batches that each rank needs, in units of p
     even: bool = False  # p and m
+    limit: int = 0  # micro-batches that a rank may hold, in units of p, if the order is found
 
     @property
     def v(self) -> int | None:
@@ -59,6 +62,7 @@ SCHEDULES: dict[str, Schedule] = {
         Schedule("bfs", "Breadth-first", orders.breadth_first, "loop"),
         Schedule("zb-h1", "ZB-H1", orders.zb_h1, splits=True),
         Schedule("zb-h2", "ZB-H2", orders.zb_h2, splits=True),
+        Schedule("zb-2p", "ZB-2p", None, splits=True, limit=2),
         Schedule("zb-v", "ZB-V", orders.zb_v, "V", splits=True),
         Schedule(
             "interleaved-zb", "Interleaved zero bubble", orders.interleaved_zb, "loop", splits=True
@@ -72,13 +76,17 @@ SCHEDULES: dict[str, Schedule] = {
 
 @dataclass(frozen=True)
 class ScheduleSpec:
-    """A schedule with its sizes, as they were asked for; v or group_size None: what it takes."""
+    """A schedule with its sizes, as they were asked for; v or group_size None: what it takes.
+
+    w_share: the part of an activation that is held from I to W, where an order is found.
+    """
 
     name: str
     p: int
     m: int
     v: int | None = None
     group_size: int | None = None
+    w_share: float = 1.0
 
     @property
     def rule(self) -> Schedule:
@@ -111,6 +119,11 @@ class ScheduleSpec:
         return (3 if self.rule.splits else 2) * self.p * self.chunks * self.m
 
     @property
+    def num_tried(self) -> int:
+        """Ops of the orders that are tried, at most, where one is found."""
+        return TRIES * self.num_run if self.rule.limit else 0
+
+    @property
     def works(self) -> bool:
         return self.refusal() is None and self.num_ops <= MOST_OPS
 
@@ -134,13 +147,21 @@ class ScheduleSpec:
     def _works_with(self, name: str, size: int) -> bool:
         return with_changes(self, {name: size}).works
 
-    def plan(self) -> Plan:
-        """The ops of every rank."""
+    def plan(self, durations: Durations | None = None) -> Plan:
+        """The ops of every rank; an order that is found suits the durations."""
         v = self.chunks
         stages = self.p * v
         shape = Shape(self.p, self.m, v, self.group, stages)
         order = self.rule.order
-        return Plan(stages, self.m, tuple(order(shape, rank) for rank in range(self.p)))
+        if order is not None:
+            return Plan(stages, self.m, tuple(order(shape, rank) for rank in shape.ranks))
+        given = durations or Durations()
+        limit = self.rule.limit * self.p
+        return Plan(
+            stages,
+            self.m,
+            automatic(shape, given.table(stages), given.send, limit, self.w_share),
+        )
 
     def _refused_chunks(self) -> LayoutError | None:
         rule = self.rule

@@ -42,6 +42,10 @@ class Shape:
         return first + (second + 1) * 4 * self.m * self.stages
 
     @property
+    def ranks(self) -> range:
+        return range(self.p)
+
+    @property
     def all(self) -> np.ndarray:
         """The micro-batches: int64, shape (m,)."""
         return np.arange(self.m)

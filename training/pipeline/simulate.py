@@ -78,18 +78,18 @@ class Durations:
         return np.broadcast_to(np.array(numbers, dtype=float), (stages,))
 
 
-def check_duration(value: object, name: str) -> float:
-    """The value as a float, if it is a number from 0 to LONGEST.
+def check_duration(value: object, name: str, most: float = LONGEST) -> float:
+    """The value as a float, if it is a number from 0 to ``most``.
 
     Errors: LayoutError about the control ``name``.
     """
     is_number = isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
-    if not is_number or not 0 <= value <= LONGEST:  # type: ignore[operator]
+    if not is_number or not 0 <= value <= most:  # type: ignore[operator]
         raise LayoutError(
             "bad-duration",
-            f"{name} must be a number from 0 to {LONGEST:,.0f}, not {quoted(value)}",
+            f"{name} must be a number from 0 to {most:,.0f}, not {quoted(value)}",
             control=name,
-            facts={"control": name, "value": quoted(value), "most": int(LONGEST)},
+            facts={"control": name, "value": quoted(value), "most": int(most)},
         )
     return float(value)  # type: ignore[arg-type]
 

@@ -233,6 +233,7 @@ class State:
     t_pair: Any = _field("pipeline")  # F + B
     t_send: Any = _field("pipeline")  # 0
     t_optimizer: Any = _field("pipeline")  # 0
+    w_share: Any = _field("pipeline")  # 1
     message: Any = _field("pipeline")  # no bytes are shown
     first_layers: Any = _field("pipeline", "", "first")
     last_layers: Any = _field("pipeline", "", "last")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from formats.documents.trace import chrome_trace
@@ -35,6 +36,7 @@ def pipeline_schedule(
     t_b: float = 0.0,
     t_pair: float = 0.0,
     t_send: float = 0.0,
+    w_share: float = 1.0,
     ops: bool = True,
     trace: bool = False,
 ) -> str:
@@ -44,8 +46,8 @@ def pipeline_schedule(
     backward, I and W its halves for inputs and weights, "3F6&0B0" two that overlap. Times are in
     the unit of t_f; activations are counted in micro-batches of a whole rank.
 
-    Schedules are "gpipe", "1f1b", "interleaved", "bfs", "zb-h1", "zb-h2", "zb-v", "interleaved-zb",
-    "dualpipe" and "dualpipev".
+    Schedules are "gpipe", "1f1b", "interleaved", "bfs", "zb-h1", "zb-h2", "zb-2p", "zb-v",
+    "interleaved-zb", "dualpipe" and "dualpipev". The order of "zb-2p" is found for the times.
 
     Args:
         schedule: the order of the ops, such as "1f1b".
@@ -59,6 +61,7 @@ def pipeline_schedule(
         t_b: the same of a whole backward; 0: t_i + t_w.
         t_pair: the same of a forward and a backward that overlap; 0: one after the other.
         t_send: time of a message from one rank to another.
+        w_share: part of an activation that is held from I to W, for "zb-2p".
         ops: whether to list the ops; without them far longer schedules are answered.
         trace: whether to answer with a trace for Perfetto and Chrome instead, a unit as 1 ms.
     """
@@ -70,7 +73,10 @@ def pipeline_schedule(
         whole_number(group_size, "group_size", minimum=0) or None,
     )
     clock = clock_of(
-        State(t_f=t_f, t_i=t_i, t_w=t_w, t_b=stated(t_b), t_pair=stated(t_pair), t_send=t_send)
+        State(
+            **{"t_f": t_f, "t_i": t_i, "t_w": t_w, "t_send": t_send, "w_share": w_share},
+            **{"t_b": stated(t_b), "t_pair": stated(t_pair)},
+        )
     )
     require_choice("ops", ops, (False, True))
     require_choice("trace", trace, (False, True))
@@ -79,13 +85,14 @@ def pipeline_schedule(
     if asked.num_ops > MOST_OPS:
         raise too_many_ops(asked.num_ops).replace(alternatives=asked.alternatives("m"))
     spend_on([asked])
-    plan = asked.plan()
+    durations = clock.durations(1 / asked.chunks, None)
+    plan = replace(asked, w_share=clock.w_share).plan(durations)
     if (ops or trace) and len(plan.flat) > MOST_PLACES:
         refusal = too_large(len(plan.flat), "ops", MOST_PLACES, "ops")
         raise refusal.replace(
             alternatives=[{"ops": False, "trace": False} if trace else {"ops": False}]
         )
-    timeline = simulate(plan, clock.durations(plan.share, None))
+    timeline = simulate(plan, durations)
     if trace:
         return chrome_trace({asked.rule.title: timeline.rows()})
     return json.dumps(_answer(asked, timeline, ops))
@@ -103,6 +110,7 @@ def _answer(asked: ScheduleSpec, timeline: Timeline, with_ops: bool) -> dict[str
         "makespan": figures.makespan,
         "bubble_of_ideal": figures.bubble_of_ideal,
         "bubble_of_total": figures.bubble_of_total,
+        "bubble_of_span": figures.bubble_of_span,
         "ranks": _ranks(figures, timeline.plan.share),
     }
     if asked.rule.grouped:

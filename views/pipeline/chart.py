@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from html import escape
 
@@ -51,13 +51,14 @@ def shown_of(
     """A schedule with its durations, which follow the layers of the stages if that is asked."""
     is_weighed = stages is not None and follows_layers(state)
     weights = weights_of(stages, state) if is_weighed else None
-    return TimedSchedule(one, clock.durations(1 / one.chunks, weights))
+    asked = replace(one, w_share=clock.w_share)
+    return TimedSchedule(asked, clock.durations(1 / one.chunks, weights))
 
 
 @lru_cache(maxsize=4)
 def timed(shown: TimedSchedule) -> tuple[Timeline, Figures]:
     """A schedule's timeline and its figures."""
-    timeline = simulate(shown.asked.plan(), shown.durations)
+    timeline = simulate(shown.asked.plan(shown.durations), shown.durations)
     return timeline, figures_of(timeline)
 
 
@@ -158,6 +159,7 @@ def caption(one: TimedSchedule, figures: Figures, language: str) -> str:
         m=one.asked.m,
         makespan=amount(figures.makespan),
         idle=percent(figures.bubble_of_total),
+        span=percent(figures.bubble_of_span),
     )
 
 

@@ -38,6 +38,7 @@ def figures_html(
         row("pipeline_makespan", lambda one, f: amount(f.makespan)),
         row("pipeline_bubble_ideal", lambda one, f: percent(f.bubble_of_ideal)),
         row("pipeline_bubble_total", lambda one, f: percent(f.bubble_of_total)),
+        row("pipeline_bubble_span", lambda one, f: percent(f.bubble_of_span)),
         row("pipeline_idle_rank", lambda one, f: span(f.idle, language)),
         row("pipeline_idle_span", lambda one, f: amount(float(f.span_bubble.max()))),
         row("pipeline_closed", lambda one, f: _closed(one, f, clock, language)),

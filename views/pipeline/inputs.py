@@ -13,13 +13,13 @@ from groups.layout import Layout
 from groups.mesh import whole_number
 from training.pipeline import SCHEDULES, Durations, Times
 from training.pipeline.schedules import ScheduleSpec, checked
-from training.pipeline.simulate import check_duration
+from training.pipeline.simulate import LONGEST, check_duration
 
 from ..base.state import OF_MATHS, State, is_empty, parse_number, pinned_group
 from ..base.training import DEFAULT_VIRTUAL, batch_of
 
-UNITS = 2
-"""Units of work (groups.budget) of an op that is simulated, drawn and packed."""
+UNITS, TRIED = 2, 4
+"""Units of work (groups.budget) of an op that is simulated, drawn and packed; of one tried."""
 
 
 def follows_layers(state: State) -> bool:
@@ -29,12 +29,16 @@ def follows_layers(state: State) -> bool:
 
 @dataclass(frozen=True)
 class Clock:
-    """Times of a whole rank, in the unit that the reader has in mind."""
+    """Times of a whole rank, in the unit that the reader has in mind.
+
+    w_share: the part of an activation that is held from I to W.
+    """
 
     times: Times
     backward: float
     send: float
     optimizer: float
+    w_share: float
 
     def durations(self, share: float, weights: tuple[float, ...] | None) -> Durations:
         """Of one op of each stage: a stage has ``share`` of a rank, or its weight times that."""
@@ -88,16 +92,16 @@ def spend_on(schedules: Sequence[ScheduleSpec]) -> None:
         sizes = (m for m in range(most, 0, -1) if all(replace(o, m=m).works for o in schedules))
         return [{"m": m} for m in islice(sizes, 1)]
 
-    units = UNITS * sum(one.num_run for one in schedules)
+    units = sum(UNITS * one.num_run + TRIED * one.num_tried for one in schedules)
     spend(units, "ops", control="m", alternatives=fewer)
 
 
 def clock_of(state: State) -> Clock:
     """The durations, each a number from 0 up."""
 
-    def time(name: str, otherwise: float) -> float:
+    def time(name: str, otherwise: float, most: float = LONGEST) -> float:
         value = getattr(state, name)
-        return otherwise if is_empty(value) else check_duration(parse_number(value), name)
+        return otherwise if is_empty(value) else check_duration(parse_number(value), name, most)
 
     forward, for_input, for_weights = (time(name, 1.0) for name in ("t_f", "t_i", "t_w"))
     return Clock(
@@ -110,6 +114,7 @@ def clock_of(state: State) -> Clock:
         backward=time("t_b", for_input + for_weights),
         send=time("t_send", 0.0),
         optimizer=time("t_optimizer", 0.0),
+        w_share=time("w_share", 1.0, most=1.0),
     )
 
 

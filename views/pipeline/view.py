@@ -38,7 +38,7 @@ from .layers import Stage, layers_html, stages_of
 MOST_RANKS = 1_024
 """Ranks of the longest pipeline that is drawn."""
 
-TIMES = ("t_f", "t_b", "t_i", "t_w", "t_pair", "t_send", "t_optimizer", "message")
+TIMES = ("t_f", "t_b", "t_i", "t_w", "t_pair", "t_send", "t_optimizer", "w_share", "message")
 LAYERS = ("first_layers", "last_layers", "pipe_layout")
 
 
@@ -165,7 +165,8 @@ class _Page:
         return form.number(name, getattr(self.state, name), self.language, hint=hint)
 
     def _times(self) -> str:
-        hints = {"t_f": "1", "t_i": "1", "t_w": "1", "t_send": "0", "t_optimizer": "0"}
+        hints = dict.fromkeys(("t_f", "t_i", "t_w", "w_share"), "1")
+        hints |= {"t_send": "0", "t_optimizer": "0"}
         boxes = [self._number(name, hints.get(name, "")) for name in TIMES]
         is_open = any(not is_empty(getattr(self.state, name)) for name in TIMES)
         return (
