@@ -129,9 +129,9 @@ def test_only_the_documented_endpoints_are_public(server, named):
 
 SCHEMA = {int: "integer", str: "string", float: "number", bool: "boolean"}
 OWN_PARAMETERS = {
-    "process_groups": {"names": str},
-    "rank_table": {},
-    "rank_card": {"rank": int},
+    "process_groups": {"names": str, "hosts": str, "racks": str},
+    "rank_table": {"hosts": str, "racks": str},
+    "rank_card": {"rank": int, "hosts": str, "racks": str},
     "node_audit": {"hosts": str, "racks": str},
     "shared_by_ranks": {"ranks": str},
     "launch_command": {"target": str},
