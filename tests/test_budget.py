@@ -9,6 +9,7 @@ import struct
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
@@ -22,7 +23,7 @@ from training.memory.per_stage import Training
 from training.models import MODELS
 from training.pipeline import plan_of, simulate
 from training.pipeline.schedules import ScheduleSpec as Schedule
-from training.pipeline.simulate import ABREAST, Durations, _run, _run_abreast, needed_by
+from training.pipeline.simulate import ABREAST, Durations, _run, _run_abreast
 from training.search import SearchJob
 from training.search import quickest as rooms
 from training.search.space import step_for, valid_splits
@@ -133,7 +134,7 @@ def test_ranks_side_by_side_and_one_after_the_other_run_alike(name, send):
     plan = plan_of(name, p=ABREAST, m=4 * ABREAST)
     durations = Durations(forward=0.1, overlapped=0.7, send=send)
     found = simulate(plan, durations)
-    inputs = [needed_by(plan, ops) for ops in (plan.first, plan.second)]
+    inputs = [np.where(ops < 0, -1, plan.needed[ops]) for ops in (plan.first, plan.second)]
     rank = plan.rank_of_place
     waits = [part for one in inputs for part in (one, (rank[one] != rank) * send)]
     cost = found.end - found.start

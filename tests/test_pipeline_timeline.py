@@ -174,14 +174,26 @@ def test_many_ops_become_one_picture_that_is_exact():
     assert len(svg) < 10_000
     uri = re.search(r'href="data:image/png;base64,([^"]*)"', svg)
     pixels = np.array(Image.open(io.BytesIO(base64.b64decode(uri[1]))))
-    assert pixels.shape == (2 * 16, strip.ticks)
+    assert pixels.shape == (16, strip.ticks)
     boxes = strip.boxes
     for i in np.random.default_rng(0).integers(0, len(boxes.rank), 200).tolist():
-        own = pixels[2 * boxes.rank[i], boxes.start[i] : boxes.end[i]]
+        own = pixels[boxes.rank[i], boxes.start[i] : boxes.end[i]]
         value = 1 + 2 * strip.colour[i] + boxes.micro_batch[i] % 2
         assert (own == value).all()
     busy = (boxes.end - boxes.start).sum()
-    assert np.count_nonzero(pixels[::2]) == np.count_nonzero(pixels[1::2]) == busy
+    assert np.count_nonzero(pixels) == busy
+
+
+@pytest.mark.parametrize("weights", [0.0, 1e-4])
+def test_ops_shorter_than_a_pixel_leave_the_others_their_colours(weights):
+    timeline = simulate(plan_of("zb-h1", p=16, m=128), Durations(for_weights=weights))
+    (strip,) = strips_of([timeline], range(16))
+    boxes, pixels = strip.boxes, strip.pixels()
+    assert strip.is_picture
+    for i in np.flatnonzero(boxes.end > boxes.start).tolist():
+        own = pixels[boxes.rank[i], boxes.start[i] : boxes.end[i]]
+        assert (own == 1 + 2 * strip.colour[i] + boxes.micro_batch[i] % 2).all()
+    assert np.count_nonzero(pixels) == (boxes.end - boxes.start).sum()
 
 
 def test_pairs_share_their_rows_in_a_picture():

@@ -107,19 +107,23 @@ class Strip:
         return self.boxes.kind * MOST_SHADES + self.boxes.chunk % MOST_SHADES
 
     def pixels(self) -> np.ndarray:
-        """uint8, shape (2 * ranks, ticks): 0 idle, else 1 + 2 * colour + micro-batch % 2."""
+        """0 idle, else 1 + 2 * colour + micro-batch % 2: uint8, shape (rows, ticks).
+
+        One row a rank; two where ops run in pairs. Of ops shorter than a tick some have none.
+        """
         boxes = self.boxes
-        value = 1 + 2 * self.colour + boxes.micro_batch % 2
+        value = 1 + (2 * self.colour + (boxes.micro_batch & 1)).astype(np.uint8)
+        is_there, half = boxes.end > boxes.start, boxes.half
+        rows = [is_there & (half != 2), is_there & (half != 1)] if half.any() else [is_there]
         # What an op adds where it starts it takes away where it ends, so that sums along a row
         # are what is there; bytes that run over come back.
-        board = np.zeros((2 * len(self.ranks), self.ticks + 1), dtype=np.uint8)
-        for upper in (True, False):
-            shown = boxes.half != (2 if upper else 1)
-            row, change = 2 * boxes.rank[shown] + (not upper), value[shown].astype(np.uint8)
-            board[row, boxes.start[shown]] += change
-            board[row, boxes.end[shown]] -= change
-        np.cumsum(board, axis=1, dtype=np.uint8, out=board)
-        return board[:, :-1]
+        board = np.zeros((len(self.ranks), len(rows), self.ticks + 1), dtype=np.uint8)
+        for row, shown in enumerate(rows):
+            line, change = (boxes.rank * len(rows) + row) * (self.ticks + 1), value[shown]
+            board.reshape(-1)[(line + boxes.start)[shown]] = change
+            board.reshape(-1)[(line + boxes.end)[shown]] -= change
+        np.cumsum(board, axis=2, dtype=np.uint8, out=board)
+        return board[..., :-1].reshape(-1, self.ticks)
 
     def packed(self) -> bytes:
         """The ops for the page's script: zlib of uint16 arrays, each as differences.
@@ -165,7 +169,7 @@ def strips_of(
     found = []
     for timeline in timelines:
         boxes = _boxes(timeline, tick)
-        curves = (_curve(timeline, boxes, ticks, until) for until in ((B, W), (B, I)))
+        curves = _curves(timeline, boxes, ticks)
         found.append(Strip(tuple(ranks), ticks, tick, row, boxes, *curves))
     return found
 
@@ -189,30 +193,33 @@ def _boxes(timeline: Timeline, tick: float) -> Boxes:
     plan = timeline.plan
     ops, place = plan.ops
     kind, micro_batch, stage = plan.split(ops)
-    rank = plan.rank_of_place[place]
-    start, end = (
-        np.rint(at[place] / tick).astype(np.int64) for at in (timeline.start, timeline.end)
-    )
-    is_paired = (plan.second >= 0)[place]
-    is_second = np.diff(place, prepend=-1) == 0
+    rank, half = plan.rank_of_place, np.zeros(len(ops), dtype=np.int64)
+    start, end = (np.rint(at / tick).astype(np.int64) for at in (timeline.start, timeline.end))
+    if len(plan.paired):
+        half[1:] = 2 * (place[1:] == place[:-1])
+        half[:-1] += half[1:] // 2
+        rank, start, end = rank[place], start[place], end[place]
     # One stage a rank: the other one that a rank of DualPipe holds is of the other direction.
     chunk = (stage != rank).astype(np.int64) if plan.stages == plan.p else stage // plan.p
-    half = np.where(is_paired, 1 + is_second, 0)
     return Boxes(rank, start, end, kind, micro_batch, stage, chunk, half)
 
 
-def _curve(timeline: Timeline, boxes: Boxes, ticks: int, until: tuple[int, int]) -> np.ndarray:
-    """The most that is held on each part of the axis: float64, shape (ranks, parts)."""
-    p, share = timeline.plan.p, timeline.plan.share
-    taken, let_go = boxes.kind == F, np.isin(boxes.kind, until)
-    width = ticks + 1
-    change = sum(
-        sign * np.bincount(boxes.rank[which] * width + at[which], minlength=p * width)
-        for sign, which, at in ((1, taken, boxes.start), (-1, let_go, boxes.end))
-    )
-    held = np.cumsum(change.reshape(p, width), axis=1)[:, :ticks]
+def _curves(timeline: Timeline, boxes: Boxes, ticks: int) -> tuple[np.ndarray, np.ndarray]:
+    """The most that is held on each part of the axis, until W and until I: (ranks, parts) each."""
+    p, kind = timeline.plan.p, boxes.kind
     parts = min(COLUMNS, ticks, -(-PARTS // p))
-    return share * np.maximum.reduceat(held, np.arange(parts) * ticks // parts, axis=1)
+    row = boxes.rank * (ticks + 1)
+
+    def counted(which: np.ndarray, at: np.ndarray) -> np.ndarray:
+        return np.bincount((row + at)[which], minlength=p * (ticks + 1))
+
+    def most(change: np.ndarray) -> np.ndarray:
+        held = np.cumsum(change.reshape(p, ticks + 1), axis=1)[:, :ticks]
+        return timeline.plan.share * np.maximum.reduceat(held, np.arange(parts) * ticks // parts, 1)
+
+    taken = counted(kind == F, boxes.start) - counted(kind == B, boxes.end)
+    whole = most(taken - counted(kind == W, boxes.end))
+    return whole, most(taken - counted(kind == I, boxes.end)) if (kind == I).any() else whole
 
 
 def shade(kind: str, chunk: int) -> str:

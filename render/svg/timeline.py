@@ -209,6 +209,8 @@ def _area(held: np.ndarray, row: int, most: float) -> str:
 
 
 def level_steps(curve: np.ndarray, tall: int, most: float) -> tuple[list[int], np.ndarray]:
-    """The parts of the axis where a curve changes, and its height in pixels from there on."""
-    at = [0, *(np.flatnonzero(np.diff(curve)) + 1).tolist()]
-    return at, curve[at] / most * tall if most else np.zeros(len(at))
+    """The parts of the axis where a curve changes, and its height in pixels from there on, in
+    tenths: a change that nobody can see is none."""
+    levels = np.rint(10 * tall * curve / most) / 10 if most else np.zeros(len(curve))
+    at = [0, *(np.flatnonzero(np.diff(levels)) + 1).tolist()]
+    return at, levels[at]

@@ -20,7 +20,7 @@ import numpy as np
 
 from .plan import B, F, I, Plan, W
 from .schedules import ScheduleSpec, checked, plan_of
-from .simulate import Timeline, needed_by, simulate
+from .simulate import Timeline, simulate
 
 SETTLED = 4
 """Micro-batches, in units of p, after which each group of p more repeats the one before it."""
@@ -97,14 +97,14 @@ def held_of(plan: Plan, until: tuple[int, int]) -> np.ndarray:
 
     until: the kinds of op after whose end a chunk is let go.
     """
-    taken, let_go = np.zeros((2, len(plan.flat)), dtype=np.int64)
-    for ops in (plan.first, plan.second):
-        kind = np.where(ops >= 0, ops % 4, -1)
-        taken += kind == F
-        let_go += np.isin(kind, until)
-    held = np.cumsum(taken) - np.cumsum(let_go) + let_go
+    taken, let_go = np.eye(4, dtype=np.int64)[F], np.isin(np.arange(4), until).astype(np.int64)
+    change, gone = (taken - let_go)[plan.first & 3], let_go[plan.first & 3]
+    if len(plan.paired):
+        second = plan.second[plan.paired] & 3
+        change[plan.paired] += (taken - let_go)[second]
+        gone[plan.paired] += let_go[second]
     # Each rank lets go of all that it took, so the sums before it are equal.
-    return held
+    return np.cumsum(change) + gone
 
 
 def peaks_of(plan: Plan, until: tuple[int, int]) -> np.ndarray:
@@ -119,15 +119,12 @@ def sends_of(plan: Plan) -> tuple[np.ndarray, np.ndarray]:
     >>> [sent.tolist() for sent in sends_of(plan_of("1f1b", p=4, m=8))]
     [[8, 8, 8, 0], [0, 8, 8, 8]]
     """
-    ops, place = plan.ops
-    needed = needed_by(plan, ops)
-    rank = plan.rank_of_place
-    sender, receiver = rank[needed], rank[place]
-    crosses = (needed >= 0) & (sender != receiver)
-    forward = crosses & (ops % 4 == F)
+    rank = plan.rank_of_place[plan.where.reshape(plan.stages, plan.m, 4)[..., F]]
+    before, behind = rank[:-1], rank[1:]
+    crosses = before != behind
     return (
-        np.bincount(sender[forward], minlength=plan.p),
-        np.bincount(sender[crosses & ~forward], minlength=plan.p),
+        np.bincount(before[crosses], minlength=plan.p),
+        np.bincount(behind[crosses], minlength=plan.p),
     )
 
 

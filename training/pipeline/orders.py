@@ -83,17 +83,17 @@ def zb_v(shape: Shape, rank: int) -> np.ndarray:
     """
     p, total = shape.p, max(shape.m, 2 * shape.p - 1)
     with_new = total - (2 * p - 1 - rank)
-    word = [
-        *[F0] * (2 * (p - rank) - 1),
-        *[F1, F0] * rank,
-        *[F1, I1, W1] * (p - rank),
-        *[F0, I0, W0, F1, I1, W1] * with_new,
-        *[I0, W0, F1, I1, W1] * (total - p - with_new),
-        *[I0, I1] * rank,
-        *[I0, W0] * (p - rank),
-        *[W1] * rank,
-        *[W0] * rank,
-    ]
+    word = (
+        F0 * (2 * (p - rank) - 1)
+        + (F1 + F0) * rank
+        + (F1 + I1 + W1) * (p - rank)
+        + (F0 + I0 + W0 + F1 + I1 + W1) * with_new
+        + (I0 + W0 + F1 + I1 + W1) * (total - p - with_new)
+        + (I0 + I1) * rank
+        + (I0 + W0) * (p - rank)
+        + W1 * rank
+        + W0 * rank
+    )
     return _numbered(shape, ((rank, 0), (2 * p - 1 - rank, 0)), word)
 
 
@@ -198,37 +198,38 @@ def _both_ways(
     """The eight steps of DualPipe's ``step()``, for a rank ``near`` hops from the nearer end and
     ``far`` hops from where the two directions meet."""
     # Where they meet, the first pair would wait for itself: there its ops run one by one.
-    first = [F0, B1] if far == 0 else [_pair(F0, B1)]
+    first = F0 + B1 if far == 0 else _pair(F0, B1)
     # From the middle of these on, weights wait.
-    last = [B1, B0] * (near + 1)
-    last[near + 1 :] = ([I1, I0] * (near + 1))[near + 1 :]
-    word = [
-        *[F0] * (2 * far),
-        *[F0, F1] * (near + 1),
-        *[I1, OLDEST_W, F1] * far,
-        *[*first, _pair(F1, B0)],
-        *[_pair(F0, B1), _pair(F1, B0)] * (main - 1),
-        *[B1, _pair(F1, B0)] * far,
-        *last,
-        *[OLDEST_W, I0] * far,
-        *[OLDEST_W] * (near + 1),
-    ]
+    last = (B1 + B0) * (near + 1)
+    last = last[: near + 1] + ((I1 + I0) * (near + 1))[near + 1 :]
+    word = (
+        F0 * (2 * far)
+        + (F0 + F1) * (near + 1)
+        + (I1 + OLDEST_W + F1) * far
+        + first
+        + _pair(F1, B0)
+        + (_pair(F0, B1) + _pair(F1, B0)) * (main - 1)
+        + (B1 + _pair(F1, B0)) * far
+        + last
+        + (OLDEST_W + I0) * far
+        + OLDEST_W * (near + 1)
+    )
     return _numbered(shape, chunks, word, oldest_first=True)
 
 
 # The letters of a word: kind + 4 * chunk; a pair has its second letter, plus 1, times 8 more.
-F0, B0, I0, W0, F1, B1, I1, W1 = range(8)
+F0, B0, I0, W0, F1, B1, I1, W1 = (bytes([letter]) for letter in range(8))
 OLDEST_W = W0
 
 
-def _pair(first: int, second: int) -> int:
-    return first + 8 * (second + 1)
+def _pair(first: bytes, second: bytes) -> bytes:
+    return bytes([first[0] + 8 * (second[0] + 1)])
 
 
 def _numbered(
     shape: Shape,
     chunks: tuple[tuple[int, int], ...],
-    word: list[int],
+    word: bytes,
     oldest_first: bool = False,
 ) -> np.ndarray:
     """The places of a word: each chunk takes its micro-batches one after the other.
@@ -236,22 +237,23 @@ def _numbered(
     chunks: the stage of each chunk and its first micro-batch. The k-th W of a chunk is of its k-th
     I; with oldest_first, the k-th W of all is of the k-th I of all, whatever chunk its letter has.
     """
-    letters = np.array(word)
-    second = letters // 8 - 1
-    paired = np.flatnonzero(second >= 0)
-    single = np.insert(letters % 8, paired + 1, second[paired])
-    kind, chunk = single % 4, single // 4
+    letters = np.frombuffer(word, dtype=np.uint8).astype(np.int64)
+    paired = np.flatnonzero(letters >= 8)
+    single = np.insert(letters & 7, paired + 1, (letters[paired] >> 3) - 1)
+    kind, chunk = single & 3, single >> 2
+    forwards, inputs, weights = kind == F, kind == I, kind == W
+    backwards = inputs | (kind == B)
     if oldest_first:
-        chunk[kind == W] = chunk[kind == I]
+        chunk[weights] = chunk[inputs]
     stage, number = np.zeros((2, len(single)), dtype=np.int64)
-    for own, (its_stage, first) in enumerate(chunks):
-        stage[chunk == own] = its_stage
-        for which in (kind == F, (kind == B) | (kind == I)):
-            mine = np.flatnonzero(which & (chunk == own))
-            number[mine] = first + np.arange(len(mine))
-        number[(kind == W) & (chunk == own)] = number[(kind == I) & (chunk == own)]
+    for one, (its_stage, first) in enumerate(chunks):
+        own = chunk == one
+        stage[own] = its_stage
+        for which in (forwards & own, backwards & own):
+            number[which] = first + np.arange(np.count_nonzero(which))
+        number[weights & own] = number[inputs & own]
     op = kind + 4 * (number + shape.m * stage)
-    starts = np.arange(len(letters)) + np.searchsorted(paired, np.arange(len(letters)))
+    starts = np.delete(np.arange(len(single)), paired + 1 + np.arange(len(paired)))
     places = op[starts]
     places[paired] = shape.pair(places[paired], op[starts[paired] + 1])
     return places[number[starts] < shape.m]

@@ -80,24 +80,29 @@ class Plan:
     def rank_of_place(self) -> np.ndarray:
         return np.repeat(np.arange(self.p), np.diff(self.starts))
 
-    @property
+    @cached_property
     def first(self) -> np.ndarray:
         """The op of each place of `flat`, the first one of a pair."""
-        return self.flat % self.num_ops
+        return self.flat - (self.second + 1) * self.num_ops
 
-    @property
+    @cached_property
     def second(self) -> np.ndarray:
         """The second op of each place that is a pair, -1 elsewhere."""
         return self.flat // self.num_ops - 1
 
     @cached_property
+    def paired(self) -> np.ndarray:
+        """The places that are pairs."""
+        return np.flatnonzero(self.second >= 0)
+
+    @cached_property
     def ops(self) -> tuple[np.ndarray, np.ndarray]:
         """All ops one by one, in order, a pair as two, and the place of each."""
-        second = self.second
-        paired = np.flatnonzero(second >= 0)
-        ops = np.insert(self.first, paired + 1, second[paired])
-        place = np.insert(np.arange(len(self.flat)), paired + 1, paired)
-        return ops, place
+        place = np.arange(len(self.flat))
+        if not len(self.paired):
+            return self.first, place
+        ops = np.insert(self.first, self.paired + 1, self.second[self.paired])
+        return ops, np.insert(place, self.paired + 1, self.paired)
 
     @cached_property
     def where(self) -> np.ndarray:
@@ -107,9 +112,20 @@ class Plan:
         found[ops] = place
         return found
 
+    @cached_property
+    def needed(self) -> np.ndarray:
+        """The place of the op of another stage that each op waits for, by its number; else -1."""
+        where = self.where.reshape(self.stages, self.m, 4)
+        found = np.full_like(where, -1)
+        found[1:, :, F] = where[:-1, :, F]
+        found[:-1, :, B] = found[:-1, :, I] = np.maximum(where[1:, :, B], where[1:, :, I])
+        return found.ravel()
+
     def split(self, ops: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Kind, micro-batch and stage of ops by their numbers."""
-        return ops % 4, ops // 4 % self.m, ops // (4 * self.m)
+        rest = ops >> 2
+        stage = rest // self.m
+        return ops & 3, rest - stage * self.m, stage
 
     def order(self) -> list[list[str]]:
         """The ops of each rank as text."""

@@ -23,13 +23,16 @@ import numpy as np
 
 from groups.errors import LayoutError, quoted
 
-from .plan import B, F, I, Plan
+from .plan import Plan
 
 Duration = float | Sequence[float]
 """One number for all stages, or one for each stage."""
 
 ABREAST = 12
 """Ranks from which on it is quicker to run all side by side than one after the other."""
+
+TURNS = 16
+"""Turns of all ranks between two looks at whether they still get on."""
 
 LONGEST = 1e9
 """The longest duration that one op may have: beyond it, sums lose digits that are shown."""
@@ -139,38 +142,24 @@ def simulate(plan: Plan, durations: Durations | None = None) -> Timeline:
     durations = durations or Durations()
     cost = _costs(plan, durations.table(plan.stages))
     send = check_duration(durations.send, "send")
-    inputs = [needed_by(plan, plan.first), needed_by(plan, plan.second)]
     rank = plan.rank_of_place
-    # A wait of each place: for which place, and how long after its end.
-    waits = [(place, np.where(rank[place] == rank, 0.0, send)) for place in inputs]
+    waits = []  # of each place: for which place, and how long after its end
+    for ops in (plan.first, plan.second):
+        place = np.where(ops < 0, -1, plan.needed[ops])
+        waits += [place, send * (rank[place] != rank) if send else np.zeros(len(place))]
     run = _run_abreast if plan.p >= ABREAST else _run
-    return Timeline(plan, *run(plan.starts, cost, *waits[0], *waits[1]))
-
-
-def needed_by(plan: Plan, ops: np.ndarray) -> np.ndarray:
-    """The place of the op of another stage that each of ``ops`` waits for; -1 if there is none."""
-    kind, _, stage = plan.split(ops)
-    where, step = plan.where, 4 * plan.m
-    exists = ops >= 0
-    ahead = exists & (kind == F) & (stage > 0)
-    back = exists & ((kind == B) | (kind == I)) & (stage < plan.stages - 1)
-    found = np.full(len(ops), -1, dtype=np.int64)
-    found[ahead] = where[ops[ahead] - step]
-    whole = ops[back] - kind[back] + step
-    found[back] = np.maximum(where[whole + B], where[whole + I])
-    return found
+    return Timeline(plan, *run(plan.starts, cost, *waits))
 
 
 def _costs(plan: Plan, table: np.ndarray) -> np.ndarray:
     """How long each place takes: float64, shape (places,)."""
-    kind, _, stage = plan.split(plan.first)
-    cost = table[kind, stage]
-    second = plan.second
-    paired = second >= 0
-    other, _, behind = plan.split(second[paired])
-    both = cost[paired] + table[other, behind]
-    overlapped = table[4, stage[paired]]
-    cost[paired] = np.where(np.isnan(overlapped), both, overlapped)
+    of_op = np.repeat(table[:4].T, plan.m, axis=0).ravel()
+    cost = of_op[plan.first]
+    paired = plan.paired
+    if len(paired):
+        both = cost[paired] + of_op[plan.second[paired]]
+        overlapped = table[4, plan.first[paired] // (4 * plan.m)]
+        cost[paired] = np.where(np.isnan(overlapped), both, overlapped)
     return cost
 
 
@@ -183,36 +172,42 @@ def _run_abreast(
     second_after: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """As `_run`, all ranks side by side: in each turn every rank runs one place, if it can."""
-    places = len(cost)
-    # Behind the places: one that ran at once, for those that wait for nothing, and one that never
-    # runs, for ranks that are through.
-    never = places + 1
-    at_once = np.r_[np.full(places, np.nan), -np.inf, np.nan]
-    inputs = [np.r_[np.where(one < 0, places, one), never, never] for one in (first, second)]
-    afters = [np.r_[one, 0.0, 0.0] for one in (first_after, second_after)]
-    waits = [(one, after if after.any() else None) for one, after in zip(inputs, afters)]
-    waits = waits if (second >= 0).any() else waits[:1]
-    cost = np.r_[cost, 0.0, 0.0]
-    start, end = np.zeros(places), at_once
-    at, stop, clock = starts[:-1].copy(), starts[1:], np.zeros(len(starts) - 1)
-    ran = 0
-    while True:
-        now = clock
-        for needed, after in waits:
-            ready = end[needed[at]]
-            now = np.maximum(now, ready if after is None else ready + after[at])
-        (able,) = np.nonzero(now == now)  # the others wait for what has not run: not a number
-        if not len(able):
-            break
-        ran += len(able)
-        now, place = now[able], at[able]
-        start[place] = now
-        end[place] = clock[able] = now + cost[place]
-        place += 1
-        at[able] = np.where(place < stop[able], place, never)
-    if ran < places:
+    p, places = len(starts) - 1, len(cost)
+    # Behind each rank's places stands one that never runs, and behind all one that ran at once.
+    own = np.arange(places) + np.repeat(np.arange(p), np.diff(starts))
+    at, stop, at_once = starts[:-1] + np.arange(p), starts[1:] + np.arange(p), places + p
+    end = np.full(at_once + 1, np.nan)
+    end[at_once] = -np.inf
+    costs = np.full(at_once, np.nan)
+    costs[own] = cost
+    waits = []
+    for place, after in ((first, first_after), (second, second_after)):
+        if (place >= 0).any():
+            needed, later = np.full(at_once, at_once), np.zeros(at_once)
+            needed[own] = np.where(place < 0, at_once, own[place])
+            later[own] = after
+            waits.append((needed, later if after.any() else None))
+    clock = np.zeros(p)
+    moved = True
+    while moved:
+        before = at.copy()
+        for _ in range(TURNS):
+            now = clock
+            for needed, lag in waits:
+                ready = end[needed[at]]
+                now = np.maximum(now, ready if lag is None else ready + lag[at])
+            # Not a number for those that wait for what has not run.
+            end[at] = now = now + costs[at]
+            np.fmax(clock, now, out=clock)
+            np.add(at, 1, out=at, where=now == now)
+        moved = not np.array_equal(at, before)
+    if not np.array_equal(at, stop):
         raise _deadlock()
-    return start, end[:places]
+    start = np.fmax(end[own - 1], 0.0)
+    for needed, lag in waits:
+        ready = end[needed[own]]
+        start = np.maximum(start, ready if lag is None else ready + lag[own])
+    return start, end[own]
 
 
 def _run(
