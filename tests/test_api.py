@@ -7,12 +7,12 @@ import json
 
 import httpx
 import pytest
+from documents import ranks_json
 from endpoints import RefusedError
 from gradio_client import Client
 
 from descriptions import TYPES
 from formats.check.script import check_script
-from formats.documents.exports import ranks_json
 from groups import fit, rank_groups
 from groups.job import Job
 from groups.megatron.parallel_state import process_groups

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from documents import groups_csv, groups_json, ranks_csv, ranks_json
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cli.command import COMMANDS, run
 from cli.options import FIELDS, PROGRAM
-from formats.documents.exports import groups_csv, groups_json, ranks_csv, ranks_json
 from formats.documents.headings import groups_by_name
 from groups.conventions import CONVENTIONS, OWN
 from groups.job import Job

@@ -16,18 +16,15 @@ from typing import Any
 import numpy as np
 import pytest
 from cases import every
+from documents import groups_csv, groups_json, ranks_csv, ranks_json
 
 from cli.command import run
+from formats.documents.check import check_document
 from formats.documents.exports import (
-    check_document,
-    groups_csv,
     groups_csv_parts,
-    groups_json,
     groups_json_parts,
     groups_text_parts,
-    ranks_csv,
     ranks_csv_parts,
-    ranks_json,
     ranks_json_parts,
 )
 from formats.documents.headings import VERSION, groups_by_name, meshes
@@ -177,7 +174,7 @@ def test_a_name_without_groups_is_refused_with_the_nearest(name, cures):
     layout = Job(nodes=2, tp=2).layout()
     for write in (groups_json_parts, groups_csv_parts, groups_text_parts, ranks_csv_parts):
         with pytest.raises(LayoutError) as refusal:
-            write(layout, ["tp", name])  # before anything is written
+            next(write(layout, ["tp", name]))  # before anything is written
         assert refusal.value.code == "no-such-group"
         for cure in refusal.value.alternatives:
             assert groups_csv(layout, [cure["group"]])

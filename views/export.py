@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from descriptions import counted
-from formats.documents.exports import groups_json, ranks_csv
+from formats.documents.exports import groups_json_parts, ranks_csv_parts
 from groups import LayoutError
 from groups.budget import spend
 
@@ -28,11 +28,13 @@ TABLES: dict[str, tuple[str, Callable[[Context], str]]] = {
     "txt": ("text/plain", groups_text),
     "json": (
         "application/json",
-        lambda context: groups_json(context.layout, None, placement_or_none(context)),
+        lambda context: "".join(
+            groups_json_parts(context.layout, None, placement_or_none(context))
+        ),
     ),
     "ranks": (
         "text/csv",
-        lambda context: ranks_csv(context.layout, None, placement_or_none(context)),
+        lambda context: "".join(ranks_csv_parts(context.layout, None, placement_or_none(context))),
     ),
     "trace": ("application/json", pipeline_trace),
 }

@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import fields
-from itertools import chain
 from typing import Any
-
-import numpy as np
 
 from groups.errors import LayoutError, quoted
 from groups.job import Job
@@ -113,7 +110,8 @@ def _check_groups(document: dict[str, Any], found: Mapping[str, Mesh]) -> None:
         groups = _field(entry, "groups", list, place=place)
         spanned = _field(entry, "nodes_spanned", list, place=place)
         _check_ranks_of(groups, document["world_size"], f"{place}groups")
-        if spanned != _spans(groups, _nodes(document)):
+        nodes = _nodes(document)
+        if spanned != [len({nodes[rank] for rank in ranks}) for ranks in groups]:
             raise _bad(f"{place}nodes_spanned", spanned, "one number of nodes a group")
 
 
@@ -132,25 +130,15 @@ def _check_ranks_of(groups: list[Any], world: int, place: str) -> None:
             raise _bad(f"{place}[{index}]", ranks, "ranks that are in no other group of this name")
 
 
-def _nodes(document: dict[str, Any]) -> np.ndarray:
+def _nodes(document: dict[str, Any]) -> list[Any]:
     """The machine of every rank: by name where the document places them, else filled in order."""
     world = document["world_size"]
     if "placement" not in document:
-        return np.arange(world) // document["gpus_per_node"]
-    hosts = _field(_field(document, "placement", dict), "host", list, place="placement.")
+        return [rank // document["gpus_per_node"] for rank in range(world)]
+    hosts: list[Any] = _field(_field(document, "placement", dict), "host", list, place="placement.")
     if len(hosts) != world or not all(isinstance(host, str) for host in hosts):
         raise _bad("placement.host", hosts, "one name a rank")
-    return np.unique(hosts, return_inverse=True)[1].reshape(-1)
-
-
-def _spans(groups: list[list[int]], of_ranks: np.ndarray) -> list[int]:
-    if not groups:
-        return []
-    sizes = np.fromiter(map(len, groups), dtype=np.int64)
-    index = np.repeat(np.arange(len(groups)), sizes)
-    nodes = of_ranks[np.fromiter(chain.from_iterable(groups), dtype=np.int64)]
-    places = np.unique(index * MAX_RANKS + nodes)
-    return np.bincount(places // MAX_RANKS, minlength=len(groups)).tolist()
+    return hosts
 
 
 def _check_ranks(document: dict[str, Any], found: Mapping[str, Mesh]) -> None:

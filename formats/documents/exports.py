@@ -28,24 +28,7 @@ from groups.layout import Layout
 from groups.megatron.families import family
 from groups.placement import Placement
 
-from .check import check_document
 from .headings import GROUPS, OWN_PREFIX, RANKS, groups_by_name, heading, meshes, places
-
-__all__ = [
-    "check_document",
-    "groups_csv",
-    "groups_csv_parts",
-    "groups_json",
-    "groups_json_parts",
-    "groups_text_parts",
-    "opened",
-    "rank_columns",
-    "ranks_csv",
-    "ranks_csv_parts",
-    "ranks_json",
-    "ranks_json_parts",
-    "spend_on_groups",
-]
 
 BLOCK = 4096
 """Lines that are written as one part."""
@@ -57,35 +40,25 @@ LISTED, CELLS = 4, 8
 # -- groups --------------------------------------------------------------------------------------
 
 
-def groups_json(
-    layout: Layout, names: Iterable[str] | None = None, placement: Placement | None = None
-) -> str:
-    """All groups of these names, or of all: the document ``parallel-groups``.
-
-    >>> from groups.job import Job
-    >>> layout = Job(gpus_per_node=4, tp=2).layout()
-    >>> json.loads(groups_json(layout, ["dp"]))["groups"]["dp"]["groups"]
-    [[0, 2], [1, 3]]
-    """
-    return "".join(groups_json_parts(layout, names, placement))
-
-
-def groups_json_parts(
-    layout: Layout, names: Iterable[str] | None = None, placement: Placement | None = None
-) -> Iterator[str]:
-    """The document in parts; placement: also host and device of each rank ("placement")."""
-    return _groups_json(layout, groups_by_name(layout, names), placement)
-
-
 def spend_on_groups(chosen: Iterable[Grouping]) -> None:
     """Count the work of listing groups. Errors: LayoutError if that is too much."""
     ranks = sum(one.num_groups * one.size for one in chosen)
     spend(ranks // LISTED, "listed-ranks", control="nodes")
 
 
-def _groups_json(
-    layout: Layout, chosen: Mapping[str, Grouping], placement: Placement | None
+def groups_json_parts(
+    layout: Layout, names: Iterable[str] | None = None, placement: Placement | None = None
 ) -> Iterator[str]:
+    """All groups of these names, or of all: the document ``parallel-groups``.
+
+    placement: also host and device of each rank ("placement").
+
+    >>> from groups.job import Job
+    >>> text = "".join(groups_json_parts(Job(gpus_per_node=4, tp=2).layout(), ["dp"]))
+    >>> json.loads(text)["groups"]["dp"]["groups"]
+    [[0, 2], [1, 3]]
+    """
+    chosen = groups_by_name(layout, names)
     spend_on_groups(chosen.values())
     yield opened({**heading(layout, GROUPS), **_placed(placement)})
     yield '  "groups": {'
@@ -131,28 +104,20 @@ def _own_carries(layout: Layout, name: str) -> str:
     return next((own.carries for own in joined if OWN_PREFIX + own.name == name), "")
 
 
-def groups_csv(layout: Layout, names: Iterable[str] | None = None) -> str:
+def groups_csv_parts(
+    layout: Layout, names: Iterable[str] | None = None, placement: Placement | None = None
+) -> Iterator[str]:
     """One line a group: name, group, size, nodes_spanned, ranks (joined by spaces).
 
+    placement: also where the ranks of each group stand, as host:device.
+
     >>> from groups.job import Job
-    >>> print(groups_csv(Job(gpus_per_node=4, tp=2).layout(), ["tp"]), end="")
+    >>> print(*groups_csv_parts(Job(gpus_per_node=4, tp=2).layout(), ["tp"]), sep="", end="")
     name,group,size,nodes_spanned,ranks
     tp,0,2,1,0 1
     tp,1,2,1,2 3
     """
-    return "".join(groups_csv_parts(layout, names))
-
-
-def groups_csv_parts(
-    layout: Layout, names: Iterable[str] | None = None, placement: Placement | None = None
-) -> Iterator[str]:
-    """The table in parts; placement: also where the ranks of each group stand, as host:device."""
-    return _groups_csv(layout, groups_by_name(layout, names), placement)
-
-
-def _groups_csv(
-    layout: Layout, chosen: Mapping[str, Grouping], placement: Placement | None
-) -> Iterator[str]:
+    chosen = groups_by_name(layout, names)
     spend_on_groups(chosen.values())
     yield f"name,group,size,nodes_spanned,ranks{',hosts' if placement else ''}\n"
     for name, grouping in chosen.items():
@@ -204,48 +169,35 @@ def rank_columns(layout: Layout, names: Iterable[str] | None = None) -> dict[str
     return places(meshes(layout), layout.world_size, layout.gpus_per_node) | groups
 
 
-def ranks_json(
-    layout: Layout, names: Iterable[str] | None = None, placement: Placement | None = None
-) -> str:
-    """Every rank, where it stands, its groups by index: the document ``parallel-ranks``."""
-    return "".join(ranks_json_parts(layout, names, placement))
-
-
 def ranks_json_parts(
     layout: Layout, names: Iterable[str] | None = None, placement: Placement | None = None
 ) -> Iterator[str]:
-    """The document in parts; placement: also host and device of each rank ("placement")."""
-    return _ranks_json(layout, rank_columns(layout, names), _placed(placement))
+    """Every rank, where it stands, its groups by index: the document ``parallel-ranks``.
 
-
-def _ranks_json(
-    layout: Layout, columns: Mapping[str, np.ndarray], said: Mapping[str, Any]
-) -> Iterator[str]:
+    placement: also host and device of each rank ("placement").
+    """
+    columns, said = rank_columns(layout, names), _placed(placement)
     yield opened({**heading(layout, RANKS), **said, "columns": list(columns)})
     yield '  "ranks": [\n'
     yield from _listed(f"    [{', '.join(row)}]" for row in _cells(columns, empty="null"))
     yield "\n  ]\n}\n"
 
 
-def ranks_csv(
+def ranks_csv_parts(
     layout: Layout, names: Iterable[str] | None = None, placement: Placement | None = None
-) -> str:
+) -> Iterator[str]:
     """One line a rank; a group index is empty where the rank is in no such group.
 
+    placement: its nodes and local ranks, and columns with host and racks.
+
     >>> from groups.job import Job
-    >>> print(ranks_csv(Job(gpus_per_node=2, pp=2).layout(), ["pp", "pos-embd"]), end="")
+    >>> layout = Job(gpus_per_node=2, pp=2).layout()
+    >>> print(*ranks_csv_parts(layout, ["pp", "pos-embd"]), sep="", end="")
     ... # doctest: +NORMALIZE_WHITESPACE
     rank,node,local_rank,dense_tp,dense_cp,dense_dp,dense_pp,expert_etp,expert_ep,expert_edp,expert_pp,group_pp,group_pos-embd
     0,0,0,0,0,0,0,0,0,0,0,0,0
     1,0,1,0,0,0,1,0,0,0,1,0,
     """
-    return "".join(ranks_csv_parts(layout, names, placement))
-
-
-def ranks_csv_parts(
-    layout: Layout, names: Iterable[str] | None = None, placement: Placement | None = None
-) -> Iterator[str]:
-    """The table in parts; placement: its nodes and local ranks, and columns with host and racks."""
     columns = rank_columns(layout, names)
     if placement is None:
         lines = (",".join(row) + "\n" for row in _cells(columns, empty=""))

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from formats.documents.exports import groups_json, ranks_json
+from formats.documents.exports import groups_json_parts, ranks_json_parts
 from groups import LayoutError
 from groups.audit import spans_of
 from groups.budget import spend, within
@@ -96,7 +96,8 @@ def process_groups(layout: Layout, names: str = "", hosts: str = "", racks: str 
         racks: another text that says where they stand; empty: hosts.
         (the layout)
     """
-    return groups_json(layout, names_of(names), placement_from(layout, hosts, racks))
+    placement = placement_from(layout, hosts, racks)
+    return "".join(groups_json_parts(layout, names_of(names), placement))
 
 
 @endpoint
@@ -108,4 +109,4 @@ def rank_table(layout: Layout, hosts: str = "", racks: str = "") -> str:
         racks: another text that says where they stand; empty: hosts.
         (the layout)
     """
-    return ranks_json(layout, placement=placement_from(layout, hosts, racks))
+    return "".join(ranks_json_parts(layout, None, placement_from(layout, hosts, racks)))
