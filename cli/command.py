@@ -294,7 +294,7 @@ def _layout(asked: CommandLine) -> Iterator[str]:
 
 
 def _emit(asked: CommandLine) -> Iterator[str]:
-    from formats.launch.args import TARGETS, emit
+    from formats.launch import TARGETS, emit
 
     _text_only(asked, "emit")
     if len(asked.words) > 1:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from formats.documents.tables import Table
-from formats.launch.args import Parsed, parse
+from formats.launch import Parsed, parse
 from formats.launch.items import Item
 from texts.launch import note_text
 
@@ -19,17 +19,6 @@ from .options import FIELDS, CommandError, option
 
 SETTLED = ("given-twice", "contradiction", "two-frameworks")
 """What is wrong with launch flags where it is clear which of two words counts."""
-
-LEADS_TO = {
-    "world": ("nodes", "gpus_per_node"),
-    "tasks": ("nodes",),
-    "tasks_per_node": ("gpus_per_node",),
-    "single": ("nodes",),
-    "shard": ("nodes",),
-    "mapping": ("framework",),
-    "data_first": ("framework",),
-}
-"""Fields of a job that follow from what else launch flags say."""
 
 
 def job_from_flags(
@@ -63,10 +52,10 @@ def job_from_flags(
         what = where[0] if where else f"{file} does not say {', '.join(asked)}."
         raise CommandError(what + fix)
     for item in (*parsed.problems, *parsed.unresolved):
-        open_fields = [name for name in _fields_of(item) if name not in said]
+        is_open = item.sets in FIELDS and item.sets not in said
         is_broken = not item.sets and item in parsed.problems
-        if (open_fields or is_broken) and item.code not in SETTLED:
-            fix = f" Give {' and '.join(map(option, open_fields))}." if open_fields else ""
+        if (is_open or is_broken) and item.code not in SETTLED:
+            fix = f" Give {option(item.sets)}." if is_open else ""
             raise CommandError(_placed(file, item) + fix)
         if item.sets not in given:
             remarks.append(_placed(file, item))
@@ -76,11 +65,6 @@ def job_from_flags(
     job = {name: value for name, value in known.items() if name in FIELDS}
     model = {name: value for name, value in known.items() if name not in FIELDS}
     return job, model, remarks
-
-
-def _fields_of(item: Item) -> list[str]:
-    """The fields of a job that a word was to set."""
-    return [name for name in LEADS_TO.get(item.sets, (item.sets,)) if name in FIELDS]
 
 
 def _assumptions(parsed: Parsed, given: Collection[str]) -> Iterator[str]:

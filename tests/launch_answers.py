@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from formats.launch.args import Parsed, parse
+from formats.launch import Parsed, parse
 from formats.launch.flags import MODEL, TRAINING
 from groups.errors import LayoutError
 from groups.job import Job

@@ -28,7 +28,7 @@ from browser import (
 from seen import seen
 
 from descriptions import LAUNCH_NOTES, PAGE
-from formats.launch.args import emit, parse
+from formats.launch import emit, parse
 from groups import LayoutError
 from views.base.link import from_query, to_query
 from views.base.messages import sentence

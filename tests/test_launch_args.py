@@ -9,7 +9,7 @@ import pytest
 from cases import every
 from launch_answers import LISTS, TP, check_law, codes, only_problem, values
 
-from formats.launch.args import parse
+from formats.launch import parse
 from formats.launch.configs import form_of
 from formats.launch.flags import MODEL, NO_GROUP, NOT_DRAWN, OPTIONS, REMOVED, Row
 from formats.launch.keys import KEYS

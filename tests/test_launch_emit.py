@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from launch_answers import check_law, codes, values
 
-from formats.launch.args import TARGETS, emit, parse
+from formats.launch import TARGETS, emit, parse
 from formats.launch.flags import MODEL
 from groups.errors import LayoutError
 from groups.job import Job

@@ -11,7 +11,7 @@ import warnings
 import pytest
 from launch_answers import check_law
 
-from formats.launch.args import parse
+from formats.launch import parse
 from formats.launch.schemas import SCHEMAS
 from groups.errors import LayoutError
 

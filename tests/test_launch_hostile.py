@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from launch_answers import TP, check_law
 
-from formats.launch.args import MAX_TEXT, parse
+from formats.launch import MAX_TEXT, parse
 from groups.errors import LayoutError
 from texts.launch import LAUNCH_NOTES
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from launch_answers import TP, check_law, codes, only_problem, values
 
-from formats.launch.args import parse
+from formats.launch import parse
 from formats.launch.expand import Memory
 from formats.launch.shell import Shell
 from formats.launch.words import Source, calculate

@@ -17,7 +17,7 @@ import cli
 import formats.launch
 import groups
 import views.base
-from formats.launch.args import MAX_TEXT, parse
+from formats.launch import MAX_TEXT, parse
 from groups.budget import LIMIT, within
 from groups.errors import LayoutError
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from formats.launch.args import parse
+from formats.launch import parse
 from groups import LayoutError
 from groups.presets import PRESETS
 from training.models import model_of_preset

@@ -250,7 +250,7 @@ def note_text(
     label: the name of a field as the reader of the sentence knows it. refusal: how a layout's own
     refusal is said.
 
-    >>> from formats.launch.args import parse
+    >>> from formats.launch import parse
     >>> note_text(parse("--tensor-model-parallel-size eight").problems[0])
     '--tensor-model-parallel-size must be a whole number, not eight.'
     """

@@ -1,14 +1,67 @@
 """Launch commands and configurations of training frameworks: read into a job, written from one.
 
-`read_launch` is the face of the reader (`args`), `emit` writes. Nothing that is read is ever
-executed.
+    parse(text)   what the text says of a job: its values, what each word set, and what it leaves
+                  open; nothing in it is executed, and nothing is guessed
+    emit(job)     the options or the file that ask for a job (`emit`)
 
->>> found = read_launch("vllm serve some/model --tensor-parallel-size 4")
->>> found.framework.name, found.values["tp"], found.asks
-('vllm', 4, ())
+>>> parsed = parse("torchrun --nnodes 2 --nproc-per-node=8 train.py --tensor-model-parallel-size 4")
+>>> parsed.values
+{'nodes': 2, 'gpus_per_node': 8, 'tp': 4, 'framework': 'megatron'}
+>>> [note.facts for note in parsed.missing]
+[{'field': 'pp', 'assumed': 1}, {'field': 'cp', 'assumed': 1}, {'field': 'ep', 'assumed': 1}]
+>>> str(parsed.job().layout().mesh)
+'tp4-cp1-dp4-pp1'
+
+A value that cannot be stands in ``problems`` with its place:
+
+>>> text = "--tensor-model-parallel-size eight"
+>>> problem = parse(text).problems[0]
+>>> problem.code, text[problem.start : problem.end], (problem.line, problem.column)
+('bad-value', 'eight', (1, 30))
+
+What the words mean is data in `flags` and `schemas`, which names the sources; `shell` takes scripts
+apart, `configs` files, `recipes` Python; `meaning` puts it together.
 """
 
-from .args import Parsed, emit
-from .args import parse as read_launch
+from __future__ import annotations
 
-__all__ = ["Parsed", "emit", "read_launch"]
+from groups.budget import within
+from groups.errors import LayoutError, quoted
+
+from .emit import emit
+from .items import Guess, Item, Missing, Parsed, Run
+from .meaning import Meaning
+from .writers import TARGETS
+
+__all__ = ["TARGETS", "Guess", "Item", "Missing", "Parsed", "Run", "emit", "parse", "read_launch"]
+
+MAX_TEXT = 200_000
+"""Characters that a text may have."""
+
+
+def parse(text: str, run: str = "") -> Parsed:
+    """Read a launch command, a script, a file of a configuration, or a recipe in Python.
+
+    run: the name of one of ``runs``, where the text holds several.
+
+    Errors: LayoutError if it is no text or longer than MAX_TEXT; all else is in the answer.
+    """
+    if not isinstance(text, str):
+        raise LayoutError(
+            "not-a-text",
+            f"{quoted(text)} is not a text",
+            control="launch",
+            facts={"value": quoted(text)},
+        )
+    if len(text) > MAX_TEXT:
+        raise LayoutError(
+            "text-too-long",
+            f"the text has {len(text):,} characters, more than {MAX_TEXT:,}",
+            control="launch",
+            facts={"count": len(text), "limit": MAX_TEXT},
+        )
+    with within():
+        return Meaning(text, run).parsed()
+
+
+read_launch = parse

@@ -1,7 +1,7 @@
 """From the words of a text to what each of them says: options, overrides, keys, variables.
 
 A word says that a field is a value (`Said`), or it is ignored, unresolved or a problem, each with
-its place. What they come to together is worked out in `launch_args`.
+its place. What they come to together is worked out in `meaning`.
 """
 
 from __future__ import annotations

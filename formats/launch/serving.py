@@ -19,7 +19,7 @@ OF_SGLANG = {
 def served_groups(text: Parsed) -> dict[str, Grouping]:
     """The groups by name; none where the text starts no server or leaves its sizes open.
 
-    >>> from .args import parse
+    >>> from formats.launch import parse
     >>> found = served_groups(parse("vllm serve m -tp 4 -dp 2 --enable-expert-parallel"))
     >>> found["ep"].groups().tolist()
     [[0, 1, 2, 3, 4, 5, 6, 7]]

@@ -79,26 +79,14 @@ def _rows(mesh: Mesh) -> Iterator[tuple[str, Mesh, str]]:
             yield name, mesh, family.kind
 
 
-def process_groups(
-    world: int,
-    *,
-    tp: int = 1,
-    cp: int = 1,
-    pp: int = 1,
-    ep: int = 1,
-    etp: int | None = None,
-    order: str = ORDER,
-    num_distributed_optimizer_instances: int = 1,
-    hierarchical_context_parallel_sizes: Sequence[int] | None = None,
-    hybrid_context_parallel: bool = False,
-    **options: object,
-) -> dict[str, Groups]:
+def process_groups(world: int, **options: object) -> dict[str, Groups]:
     """All groups that Megatron creates, by name, in Megatron's order of groups and members.
 
-    Further options: embedding_stages (the pipeline stages that share the word embedding, counted
-    from the end if negative), virtual_pipeline_model_parallel_size, use_sharp and
-    sharp_enabled_group (checked, they change no group), gtp and egtp. intra-dist-opt is as Megatron
-    lists it; torch sorts the ranks of a group.
+    options: tp, cp, pp, ep, etp, order, num_distributed_optimizer_instances,
+    hierarchical_context_parallel_sizes, hybrid_context_parallel; embedding_stages (the pipeline
+    stages that share the word embedding, counted from the end if negative),
+    virtual_pipeline_model_parallel_size, use_sharp and sharp_enabled_group (checked, they change no
+    group), gtp and egtp. intra-dist-opt is as Megatron lists it; torch sorts the ranks of a group.
 
     >>> groups = process_groups(16, tp=2, pp=4)
     >>> groups["embd"].tolist()
@@ -109,19 +97,7 @@ def process_groups(
     Errors: as `grids`, and for instances or context parallel levels that do not divide. Merging any
     of a refusal's alternatives over the arguments succeeds.
     """
-    asked = {
-        "tp": tp,
-        "cp": cp,
-        "pp": pp,
-        "ep": ep,
-        "etp": etp,
-        "order": order,
-        "num_distributed_optimizer_instances": num_distributed_optimizer_instances,
-        "hierarchical_context_parallel_sizes": hierarchical_context_parallel_sizes,
-        "hybrid_context_parallel": hybrid_context_parallel,
-        **options,
-    }
-    return {name: grouping.groups() for name, grouping in checked_groupings(world, asked).items()}
+    return {name: one.groups() for name, one in checked_groupings(world, options).items()}
 
 
 _requested: Callable[..., dict[str, Grouping]] = groupings  # which says itself what is no argument

@@ -8,7 +8,7 @@ from typing import Any
 
 from descriptions import note_text
 from formats.check.script import check_script
-from formats.launch.args import TARGETS, Item, Parsed, emit, parse
+from formats.launch import TARGETS, Item, Parsed, emit, parse
 from formats.launch.serving import served_groups
 from groups.layout import Layout
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from descriptions import PAGE, TARGET_NAMES, counted, note_text
 from formats.check.script import check_script
-from formats.launch.args import TARGETS, Item, Missing, Parsed, Run, emit, parse
+from formats.launch import TARGETS, Item, Missing, Parsed, Run, emit, parse
 from formats.launch.flags import TRAINING
 from formats.launch.serving import served_groups
 from groups import LayoutError
