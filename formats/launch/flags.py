@@ -121,8 +121,7 @@ LEADS_TO = {
 def rows(speaks: str, table: str) -> dict[str, Row]:
     """Rows from lines of name, field, kind and rank."""
     found: dict[str, Row] = {}
-    for line in table.strip().splitlines():
-        cells = line.split()
+    for cells in filter(None, map(str.split, table.splitlines())):
         name, field, kind, rank = [*cells, *("size", "0")[len(cells) - 2 :]]
         found[name] = Row(field, kind, speaks, int(rank))
     return found

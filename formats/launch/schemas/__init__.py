@@ -1,17 +1,11 @@
-"""The frameworks whose files and commands have a table of fields of their own, a file each."""
+"""The frameworks whose files and commands have a table of fields of their own."""
 
 from __future__ import annotations
 
-from .nanotron import NANOTRON
-from .nemo_rl import NEMO_RL
-from .neox import NEOX
-from .primus import PRIMUS
-from .roll import ROLL
+from .reinforcement import NEMO_RL, ROLL, VERL
 from .schema import Schema
 from .serving import SGLANG, VLLM
-from .slime import SLIME
-from .torch_native import ACCELERATE, AXOLOTL, LLAMA_FACTORY, TORCHTUNE
-from .verl import VERL
+from .trainers import ACCELERATE, AXOLOTL, LLAMA_FACTORY, NANOTRON, NEOX, PRIMUS, SLIME, TORCHTUNE
 
 SCHEMAS: tuple[Schema, ...] = (
     *(VERL, NEMO_RL, ROLL, SLIME, PRIMUS, NANOTRON, VLLM, SGLANG),

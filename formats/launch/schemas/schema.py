@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..flags import Row, rows
 
@@ -27,21 +27,21 @@ class Schema:
 
     marks: what only this framework has: any of the tuples, all of whose words must be there. A
     word is the path of a key or its beginning, an option with its dashes, or a module. keys: by
-    path, dashes as underscores. roles: names and the sections whose ``role_keys`` are theirs; what
-    is asked for is the layout of one role. follows: of a role, another one whose values are its
-    own where it is silent. within: a section whose keys are as if they stood at the top, "*" for
-    any name. defaults: how the names of its own files begin, which say 1 of every size. known: the
-    options are all there are, Megatron's do not count. job_of: the framework of a Job by what is
-    stated and the role that is asked for.
+    path, dashes as underscores; tables may be texts for `rows`. roles: names and the sections whose
+    ``role_keys`` are theirs; what is asked for is the layout of one role. follows: of a role,
+    another one whose values are its own where it is silent. within: a section whose keys are as if
+    they stood at the top, "*" for any name. defaults: how the names of its own files begin, which
+    say 1 of every size. known: the options are all there are, Megatron's do not count. job_of: the
+    framework of a Job by what is stated and the role that is asked for.
     """
 
     name: str
     job: str  # the framework of a Job that numbers the ranks so
     marks: tuple[tuple[str, ...], ...]
-    keys: Mapping[str, Row] = field(default_factory=dict)
-    options: Mapping[str, Row] = field(default_factory=dict)
+    keys: Any = ""
+    options: Any = ""
     roles: Mapping[str, str] = field(default_factory=dict)
-    role_keys: Mapping[str, Row] = field(default_factory=dict)
+    role_keys: Any = ""
     chosen: Callable[[Mapping[str, str], Iterable[str]], str] = first_role
     job_of: Callable[[Mapping[str, str], str], str] | None = None
     follows: Mapping[str, str] = field(default_factory=dict)
@@ -49,6 +49,11 @@ class Schema:
     inherits: tuple[str, ...] = ("defaults",)
     defaults: tuple[str, ...] = ()
     known: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("keys", "options", "role_keys"):
+            if isinstance(getattr(self, name), str):
+                object.__setattr__(self, name, rows("", getattr(self, name)))
 
     @property
     def fields(self) -> frozenset[str]:
@@ -80,11 +85,6 @@ class Schema:
         return None
 
 
-def table(text: str) -> dict[str, Row]:
-    """Rows by name from lines of name, field, kind and rank."""
-    return rows("", text)
-
-
 MEGATRON_NAMES = """
     tensor_model_parallel_size            tp
     pipeline_model_parallel_size          pp
@@ -102,6 +102,6 @@ MEGATRON_NAMES = """
 """Megatron's names, as many frameworks keep them in a section of their own."""
 
 
-def under(section: str, text: str) -> dict[str, Row]:
+def under(section: str, names: str) -> str:
     """The same rows for keys inside a section."""
-    return {f"{section}.{name}": row for name, row in table(text).items()}
+    return "".join(f"{section}.{line.strip()}\n" for line in names.strip().splitlines())

@@ -9,14 +9,13 @@ Sources: vllm-project/vllm 0c175ae vllm/config/parallel.py and vllm/engine/arg_u
 
 from __future__ import annotations
 
-from .schema import Schema, table
+from .schema import Schema
 
 VLLM = Schema(
     "vllm",
     "vllm",
     (("vllm serve",), ("vllm.entrypoints",), ("vllm-openai",)),
-    options=table(
-        """
+    options="""
         tensor-parallel-size            tp
         -tp                             tp
         pipeline-parallel-size          pp
@@ -32,8 +31,7 @@ VLLM = Schema(
         nnodes                          nodes
         -n                              nodes
         max-model-len                   seq
-        """
-    ),
+        """,
     known=True,
 )
 
@@ -41,8 +39,7 @@ SGLANG = Schema(
     "sglang",
     "vllm",
     (("sglang.launch_server",), ("sglang serve",)),
-    options=table(
-        """
+    options="""
         tp-size                 tp
         tp                      tp
         tensor-parallel-size    tp
@@ -64,7 +61,6 @@ SGLANG = Schema(
         decode-context-parallel-size     dcp
         nnodes                  nodes
         context-length          seq
-        """
-    ),
+        """,
     known=True,
 )
