@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formats.launch.args import parse
+from formats.launch import parse
 from groups import LayoutError
 from training.clusters import CLUSTERS, GB, GIB
 from training.estimate import estimate_of
