@@ -10,29 +10,17 @@ variables.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
-from .expand import MAX_DEPTH, Memory, Variable
+from .expand import MAX_DEPTH, Variable
 from .words import CommandRun, Source, Word
-
-
-class Script(Memory):
-    """What a script says: the words of its commands, its variables, its here-documents."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.commands: list[list[Word]] = []
-        self.documents: list[Source] = []
-
-    def read(self, source: Source, depth: int = 0) -> None:
-        """Take in a text; depth: how many scripts it is inside of."""
-        raise NotImplementedError
 
 
 class ControlFlow:
     """The commands of one source one after the other, and which of them nobody decides here."""
 
-    def __init__(self, script: Script, depth: int) -> None:
-        self.script, self.depth = script, depth
+    def __init__(self, script: Any, depth: int) -> None:
+        self.script, self.depth = script, depth  # a Shell, and how many scripts it is inside of
         self.branches = 0  # of if and case
         self.tested = False  # the last command was a test, which && and || go by
         self.guarded = False  # by what stands before && or ||

@@ -62,10 +62,12 @@ class Variable:
 
 
 class Memory:
-    """What a script has given names, what went wrong in it, and how much was put in."""
+    """What a script says: its commands, variables and here-documents, and what went wrong in it."""
 
     def __init__(self) -> None:
         self.variables: dict[str, Variable] = {}
+        self.commands: list[list[Word]] = []
+        self.documents: list[Source] = []
         self.faults: list[Fault] = []
         self.spent = 0
 
@@ -98,31 +100,19 @@ class Expander:
     def inside(self, start: int, end: int, depth: int) -> Iterator[CommandRun]:
         """What stands between double quotes, or in a default: no words, only expansions."""
         at = start
-        for_quotes = depth > 0
-        pattern = _INSIDE
-        while at < end:
-            match = pattern.search(self.text, at, end)
-            if not match:
-                break
+        while match := _INSIDE.search(self.text, at, end):
             yield from self.source.part(at, match.start())
-            c, at = match[0], match.start()
-            if c == "\\":
-                follows = self.text[at + 1 : at + 2]
-                if follows == "\n":
-                    at += 2
-                elif follows in ('"', "$", "`", "\\"):
-                    yield from self.source.part(at + 1, at + 2)
-                    at += 2
-                else:
-                    yield from self.source.part(at, at + 1)
-                    at += 1
-            elif c == "$":
+            at = match.start()
+            follows = self.text[at + 1 : at + 2]
+            if match[0] == "$":
                 runs, at = self.expanded(at, end, depth)
                 yield from runs
-            elif c in "'\"" and for_quotes:
-                at += 1
+            elif match[0] == "\\" and follows in ('"', "$", "`", "\\", "\n"):
+                yield from self.source.part(at + 1, at + (1 if follows == "\n" else 2))
+                at += 2
             else:
-                yield from self.source.part(at, at + 1)
+                if match[0] == "\\" or not depth:  # in a default, quotes fall away
+                    yield from self.source.part(at, at + 1)
                 at += 1
         yield from self.source.part(at, end)
 
@@ -132,23 +122,20 @@ class Expander:
 
     def expanded(self, start: int, limit: int, depth: int) -> tuple[list[CommandRun], int]:
         """What the ``$...`` at start stands for, and where it ends."""
-        text = self.text
-        if text.startswith("$((", start):
-            close = self.source.closers.get(start)
-            if close is None or close >= limit or text[close - 1] != ")":
+        close = self.source.closers.get(start, limit)
+        is_closed = close < limit
+        if self.text.startswith("$((", start):
+            if not is_closed or self.text[close - 1] != ")":
                 return self.source.part(start, start + 1), start + 1
             return self._arithmetic(start, close + 1), close + 1
-        if text.startswith("$(", start):
-            close = self.source.closers.get(start)
-            if close is None or close >= limit:
-                return self.unknown(start, start + 2, "command"), start + 2
-            return self.unknown(start, close + 1, "command"), close + 1
-        if text.startswith("${", start):
-            close = self.source.closers.get(start)
-            if close is None or close >= limit:
+        if self.text.startswith("$(", start):
+            end = close + 1 if is_closed else start + 2
+            return self.unknown(start, end, "command"), end
+        if self.text.startswith("${", start):
+            if not is_closed:
                 return self.source.part(start, start + 2), start + 2
             return self._braced(start, close, depth), close + 1
-        name = _NAME.match(text, start + 1, limit)
+        name = _NAME.match(self.text, start + 1, limit)
         if not name:
             return self.source.part(start, start + 1), start + 1
         return self._value(name[0], start, name.end()), name.end()

@@ -24,15 +24,15 @@ from collections.abc import Sequence
 
 from groups.budget import spend
 
-from .commands import ControlFlow, Script
-from .expand import MAX_DEPTH, Expander
+from .commands import ControlFlow
+from .expand import MAX_DEPTH, Expander, Memory
 from .words import CommandRun, Source, Word, split
 
 STEP = 8
 """Units of work that a word costs, or a sign between words."""
 
 
-class Shell(Script):
+class Shell(Memory):
     """What a script says, once it is read."""
 
     def read(self, source: Source, depth: int = 0) -> None:

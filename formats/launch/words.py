@@ -11,12 +11,16 @@ some lines above is two runs, and the place of its value is that of the 8.
 
 from __future__ import annotations
 
+import ast
 import bisect
+import math
+import operator
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class CommandRun(NamedTuple):
@@ -181,52 +185,34 @@ def split(runs: Sequence[CommandRun], at: tuple[int, int]) -> list[Word]:
     return [Word(tuple(word), at) for word in words]
 
 
-_PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
-
-
 def calculate(tokens: Sequence[str]) -> int | None:
     """The value of whole numbers joined by + - * / % and parentheses, as the shell divides.
 
     >>> calculate("( 2 + 3 ) * 8 / 4".split()), calculate(["1", "/", "0"]), calculate(["1", "2"])
     (10, None, None)
     """
-    values: list[int] = []
-    waiting: list[str] = []
-    number_next = True
+    text = " ".join(str(int(token)) if token.isdigit() else token for token in tokens)
     try:
-        for token in tokens:
-            if number_next != (token.isdigit() or token == "("):
-                return None
-            if token.isdigit():
-                values.append(int(token))
-                number_next = False
-            elif token == "(":
-                waiting.append(token)
-            else:
-                rank = 0 if token == ")" else _PRECEDENCE[token]
-                while waiting and waiting[-1] != "(" and _PRECEDENCE[waiting[-1]] >= rank:
-                    _apply(values, waiting.pop())
-                if token == ")":
-                    waiting.pop()
-                else:
-                    waiting.append(token)
-                    number_next = True
-        while waiting:
-            _apply(values, waiting.pop())
-    except (IndexError, KeyError, ZeroDivisionError, OverflowError):
+        return _value(ast.parse(text, mode="eval").body)
+    except (SyntaxError, KeyError, ZeroDivisionError, OverflowError, RecursionError, MemoryError):
         return None
-    return values[0] if len(values) == 1 and abs(values[0]) < 10**15 else None
 
 
-def _apply(values: list[int], operator: str) -> None:
-    right, left = values.pop(), values.pop()
-    if operator in "+-":
-        found = left + right if operator == "+" else left - right
-    elif operator == "*":
-        found = left * right
-    else:  # towards zero, and the remainder has the sign of the left side
-        quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
-        found = quotient if operator == "/" else left - quotient * right
-    if abs(found) > 10**15:
+def _value(node: Any) -> int:
+    if isinstance(node, ast.Constant):
+        found = int(str(node.value))
+    else:  # a sign, a call or a tuple is none of the shell's
+        joins = _OPERATORS[type(getattr(node, "op", None))]
+        found = joins(_value(node.left), _value(node.right))
+    if abs(found) >= 10**15:
         raise OverflowError
-    values.append(found)
+    return found
+
+
+_OPERATORS: dict[Any, Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: lambda left, right: math.trunc(Fraction(left, right)),  # towards zero
+    ast.Mod: lambda left, right: left - right * math.trunc(Fraction(left, right)),
+}
