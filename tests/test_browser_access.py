@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from browser import PATIENCE, box, expect, next_frame, settle
 
-from descriptions import JOB, VIEWS
+from descriptions import CONTROLS, JOB, MEMORY, PAGE, VIEWS
 from views.base.resolve import resolve
 from views.base.state import State
 from views.groups.sentence import sentence_of
@@ -81,7 +81,7 @@ def test_a_grave_fault_would_be_seen(shared_page, axe):
 
 
 def test_the_picture_is_at_most_six_stops_away(open_page):
-    page = open_page()
+    page = open_page(started=False)
     page.keyboard.press("Tab")
     expect(page.locator(".skip")).to_be_focused()
     page.keyboard.press("Enter")
@@ -228,6 +228,68 @@ def test_a_frame_shows_the_picture_and_the_card_alone(open_page, server):
     assert whole.get_attribute("href").endswith("/?v=2&tp=4&rank=5")
 
 
+FRAMES = """window.frames_seen = [];
+const shown = (name) => {
+  const one = document.querySelector(name);
+  return one?.checkVisibility({ visibilityProperty: true }) ? one.textContent : null;
+};
+const look = () => {
+  const parts = ['#head h1', '#nav .subs [aria-current]', '#picture h2', '#chips .mono',
+    '#controls label'];
+  window.frames_seen.push(parts.map(shown));
+  const isThere = document.querySelector('.app[data-view]:not(.waiting)');
+  if (window.frames_seen.length < 2000 && !(isThere && (look.after = (look.after ?? 0) + 1) > 9))
+    requestAnimationFrame(look);
+  else window.frames_done = true;
+};
+requestAnimationFrame(look);"""
+"""What each frame shows from the very first on, until the page has been there for some."""
+
+
+def test_no_frame_shows_another_view_another_language_or_what_an_embedded_page_hides(
+    open_page, server
+):
+    page = open_page(locale="zh-CN", started=False)
+    page.add_init_script(FRAMES)
+    here = [
+        PAGE["title"]["zh"],
+        VIEWS["memory"]["zh"],
+        MEMORY["title"]["zh"],
+        "tp4 · dp4",
+        CONTROLS["preset"].label["zh"],
+    ]
+    for query, last in (
+        ("tp=4&pp=1&show=memory", here),
+        ("tp=4&pp=1&embed=1", [None, None, JOB["question"]["zh"].format(rank=0), None, None]),
+    ):
+        page.goto(f"{server}?v=2&{query}")
+        page.wait_for_function("window.frames_done")
+        frames = page.evaluate("window.frames_seen")
+        wrong = [one for one in frames if one not in (last, [None] * 5)]
+        assert wrong == []
+        assert frames[-1] == last
+
+
+def test_the_window_scrolls_not_a_box_within_it(open_page):
+    """Gradio's classes are not the page's: its own boxes keep their looks."""
+    page = open_page()
+    around = "e => { const all = []; while ((e = e.parentElement)) all.push(e); return all; }"
+    scrolls = page.locator("#main").evaluate(
+        f"e => ({around})(e).filter((one) => one !== document.documentElement && "
+        "['auto', 'scroll'].includes(getComputedStyle(one).overflowY)).map((one) => one.className)"
+    )
+    assert scrolls == []
+    assert page.evaluate("document.documentElement.scrollHeight > innerHeight")
+
+
+def test_a_rule_for_several_things_is_not_taken_apart(open_page):
+    """Gradio splits selectors at commas: what it makes of `:is(a, b)` must reach nothing."""
+    broken = r"""() => [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules])
+      .map((rule) => rule.selectorText ?? '')
+      .filter((text) => /:is\([^)]*\.gradio-container/.test(text))"""
+    assert open_page().evaluate(broken) == []
+
+
 def test_what_other_views_show_of_a_gpu_leads_to_its_groups_in_the_picture(shared_page):
     page = shared_page
     # A group of the table, a sender of the matrix, a GPU of the memory, a chip of the card.
@@ -244,6 +306,11 @@ def test_what_other_views_show_of_a_gpu_leads_to_its_groups_in_the_picture(share
     page.locator(".memory-grid [data-set]").nth(9).click()
     expect(page.locator(".picture")).to_have_attribute("data-view", "ranks")
     expect(box(page, "rank")).to_have_value("9")
+    # The bar of a stage, by its name and by Enter.
+    for lead in (lambda one: one.locator("button").click(), lambda one: one.press("Enter")):
+        open_state(page, view="memory", rank="")
+        lead(page.locator(".memory-row").nth(1))
+        expect(page.locator(".question")).to_have_text(JOB["question"]["en"].format(rank=8))
     open_state(page, rank="9")
     page.locator(".hero .card button.chip", has_text="pp").click()
     expect(page.locator(".picture")).to_have_attribute("data-view", "pipeline")

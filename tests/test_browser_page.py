@@ -6,6 +6,7 @@ import json
 import urllib.request
 
 import pytest
+from addresses import follow_link
 from browser import (
     box,
     cell,
@@ -313,6 +314,21 @@ def test_on_a_wide_window_the_kinds_stand_two_and_two(open_page):
     assert first["y"] == second["y"]
     assert second["x"] >= first["x"] + first["width"] - 1
     assert third["y"] >= first["y"] + first["height"] - 1
+    # And the pictures in one line, however long the texts above them are.
+    left, right = (page.locator(".kind svg.panel").nth(at).bounding_box() for at in (0, 1))
+    assert left["y"] == right["y"]
+
+
+def test_a_large_screen_is_used_to_its_right_edge(open_page):
+    """Three kinds beside each other, and the job larger, but still within the first screen."""
+    page = open_page(width=1920, height=1000)
+    kinds = [one.bounding_box() for one in page.locator(".kind").all()]
+    assert len({one["y"] for one in kinds}) == 1
+    assert kinds[-1]["x"] + kinds[-1]["width"] > 1800
+    for query in ("v=2", "v=2&nodes=2048&tp=8&pp=16", "v=2&ep=4"):
+        follow_link(page, query)
+        picture = page.locator("#picture svg.job").first.bounding_box()
+        assert picture["y"] + picture["height"] <= 1000, query
 
 
 @pytest.mark.parametrize(("width", "height"), [(1400, 900), (400, 800)])

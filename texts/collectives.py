@@ -79,7 +79,7 @@ COLLECTIVES_CONTROLS: dict[str, Control] = {
 """The inputs of the Collectives view."""
 
 COLLECTIVES_PAGE: dict[str, Text] = {
-    "collectives_title": Text("What a group does together", "一个组一起做什么"),
+    "collectives_title": Text("What does a group do together?", "一个组一起做什么？"),
     "collectives_body": Text(
         "Pick a group of this layout and an operation: the numbers that its ranks hold before and "
         "after, what moves between them, what it costs, and how it is done step by step.",

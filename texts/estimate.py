@@ -19,7 +19,7 @@ ESTIMATE: dict[str, Text] = {
     "more": Text("Parts and measured runs", "组成与实测"),
     "job": Text(
         "for a step of {model} on {gpus} GPUs ({cluster}), {batch} samples of {tokens} tokens.",
-        "：{model} 的一步，{gpus} 个 GPU（{cluster}），{batch} 个样本，每个 {tokens} 个 token。",
+        "这是 {model} 的一步，{gpus} 个 GPU（{cluster}），{batch} 个样本，每个 {tokens} 个 token。",
     ),
     "close": Text(
         "Public runs on such GPUs, with such models, are near.",

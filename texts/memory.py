@@ -145,7 +145,7 @@ MEMORY_CONTROLS: dict[str, Control] = {
 }
 
 MEMORY: dict[str, Text] = {
-    "title": Text("Memory of each GPU", "每个 GPU 的显存"),
+    "title": Text("Does it fit in memory?", "显存放得下吗？"),
     "body": Text(
         "Peak memory by pipeline stage: weights, gradients, optimizer states and activations. "
         "All ranks of a stage hold the same.",
@@ -316,8 +316,8 @@ MEMORY: dict[str, Text] = {
         "显示 {stages} 个阶段中的 {shown} 个，包括最满的和最后的。",
     ),
     "bars_hint": Text(
-        "Point at a bar or focus it to see its numbers below.",
-        "指向或聚焦一条，下方会显示它的数值。",
+        "Point at a bar to see its numbers below; its name leads to its GPUs in the picture.",
+        "指向一条，下方显示它的数值；单击名称，在图中查看它的 GPU。",
     ),
     "bar_label": Text("PP {stage}: {total}", "PP {stage}：{total}"),
     "bar_over": Text(

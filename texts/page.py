@@ -88,7 +88,7 @@ PAGE: dict[str, Text] = {
     "on": Text("on", "开启"),
     "off": Text("off", "关闭"),
     "empty": Text("(empty)", "（留空）"),
-    "nodes_title": Text("What stays in a node, what leaves it", "哪些组留在节点内，哪些跨节点"),
+    "nodes_title": Text("Which groups leave their node?", "哪些组跨出节点？"),
     "nodes_body": Text(
         "Every group of more than one rank, on nodes and on NVLink domains of other sizes. The bar "
         "is the share of groups that cross. Names in one row are the very same groups here.",
@@ -135,9 +135,7 @@ PAGE: dict[str, Text] = {
     "column_same": Text("Megatron's name", "Megatron 的名称"),
     "column_axes": Text("Axes", "轴"),
     "column_first": Text("Group of rank 0", "rank 0 所在的组"),
-    "versus_auto": Text(
-        "Megatron: its default order, or pp before dp", "Megatron：默认顺序，或 pp 先于 dp"
-    ),
+    "versus_auto": Text("Megatron's usual others", "Megatron 的常用顺序"),
     "strip": Text(
         "Against Megatron's default order ({order}), groups with other members: {kinds}.",
         "与 Megatron 的默认顺序（{order}）相比，成员不同的组：{kinds}。",
@@ -146,11 +144,15 @@ PAGE: dict[str, Text] = {
         "{kind} groups that leave their node: {before} there, {after} here.",
         "跨节点的 {kind} 组：默认顺序 {before} 个，此处 {after} 个。",
     ),
-    "moved_title": Text("What the order moves", "顺序改变了什么"),
+    "moved_title": Text("What would another order move?", "换一种顺序会改变什么？"),
+    "moved_body": Text(
+        "The same sizes under another framework or order: groups with other members, and how many "
+        "leave their node.",
+        "相同的大小换用另一种框架或顺序：哪些组的成员不同，又有多少组跨节点。",
+    ),
     "moved_some": Text(
-        "Against {before}, the groups have other members in {after} for: {kinds}. The same groups: "
-        "{same}.",
-        "与 {before} 相比，{after} 中成员不同的组：{kinds}。成员相同的组：{same}。",
+        "From {before} to {after}, groups with other members: {kinds}; with the same: {same}.",
+        "从 {before} 换成 {after}，成员改变的组：{kinds}；不变的组：{same}。",
     ),
     "moved_none": Text(
         "{before} and {after} make the very same groups of the kinds shown.",

@@ -109,7 +109,9 @@ PIPELINE_CONTROLS: dict[str, Control] = {
 }
 
 PIPELINE_PAGE: dict[str, Text] = {
-    "pipeline_title": Text("What a pipeline group does over time", "流水线组随时间做什么"),
+    "pipeline_title": Text(
+        "What does a pipeline do over time?", "流水线在一个训练步中何时做什么？"
+    ),
     "pipeline_body": Text(
         "One row is one rank of the chosen pipeline group, and time runs to the right. A box is "
         "one micro-batch in one stage; the number in it is the micro-batch. Where a row is empty, "

@@ -63,7 +63,7 @@ BESIDE: dict[str, Text] = {
 }
 
 TRAFFIC: dict[str, Text] = {
-    "title": Text("What each group sends in one step", "每种组在一步中的通信量"),
+    "title": Text("What does each group send in a step?", "每种组在一个训练步中发送多少？"),
     "body": Text(
         "Bytes follow from the model and the sizes; times are bytes over the speed of the links, "
         "with "
@@ -128,7 +128,7 @@ TRAFFIC: dict[str, Text] = {
     ),
     "left_out": Text("What this leaves out", "未计入的内容"),
     # -- search
-    "search_title": Text("Better layouts", "更好的布局"),
+    "search_title": Text("Which layouts are quicker?", "哪些布局更快？"),
     "search_body": Text(
         "Every valid layout of these {world} with this model and batch, each with the micro-batch, "
         "the virtual stages and the recomputation that suit it best; the quickest step first.",

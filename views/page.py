@@ -138,7 +138,7 @@ def chrome(language: str) -> dict[str, str]:
 
 def rank_html(language: str) -> str:
     """The box of the chosen GPU."""
-    return form.number("rank", "", language)
+    return form.number("rank", "", language, hint="0")
 
 
 @within()

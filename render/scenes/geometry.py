@@ -151,13 +151,14 @@ class PhysicalGrid:
 def physical_grid(world: int, gpus_per_node: int, across: int | None = None) -> PhysicalGrid:
     """Lay out nodes as tiles: ``across`` in a row, as in a panel, or as an overview.
 
-    An overview is about twice as wide as tall, and so is each of its tiles.
+    An overview is about twice as wide as tall, and so is each of its tiles; its rows are of equal
+    length where that can be, so that what is a node's multiple apart stands in a column.
     """
     nodes = -(-world // gpus_per_node)
     wide = node_columns(gpus_per_node) if across else _tile_columns(gpus_per_node)
     tall = -(-gpus_per_node // wide)
     ideal = max(1, round(math.sqrt(COMFORTABLE * nodes * tall / wide)))
-    across = across or min(nodes, ideal)
+    across = across or _nearest_divisor(nodes, 1.06 * ideal, near=1.45)
     columns, rows = across * wide, -(-nodes // across) * tall
     local = Fold(gpus_per_node, wide, 1, columns)
     node = Fold(nodes, across, wide, tall * columns)
@@ -251,9 +252,9 @@ def _folded(count: int, *, wide: float, tall: float) -> int:
     return _nearest_divisor(count, math.sqrt(COMFORTABLE * count * tall / wide))
 
 
-def _nearest_divisor(count: int, ideal: float) -> int:
+def _nearest_divisor(count: int, ideal: float, near: float = 2.5) -> int:
     """The divisor of ``count`` nearest to ``ideal`` by ratio, or ``ideal`` if none is near."""
     best = min(divisors(count), key=lambda d: abs(math.log(d / ideal)))
-    if 0.4 <= best / ideal <= 2.5:
+    if 1 / near <= best / ideal <= near:
         return best
     return min(count, max(1, round(ideal)))

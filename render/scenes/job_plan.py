@@ -28,7 +28,7 @@ WHOLE, TALL, HALF = (736.0, 420.0), (736.0, 560.0), (516.0, 420.0)
 """Room for a picture alone beside the card, for one of plain cells there, and for one of two side
 by side, in pixels."""
 
-LEFT, TOP = 78.0, 26.0
+LEFT, TOP = 88.0, 26.0
 """Room for the labels of the rows and of the columns of each band."""
 
 READABLE = 20.0

@@ -16,6 +16,9 @@ from ..scenes.job import SHADES, JobLine, JobPicture, Segment
 from ..scenes.job_plan import Label, Rectangle
 from .raster import palette_png
 
+MOST_LAYERS = 9
+"""Letters of a stage's layers up to which the word stands beside them."""
+
 GAP_ROOM = 4.0
 """Pixels that a plain cell needs to be parted from the next."""
 
@@ -40,7 +43,7 @@ def job_svg(
     look = "numbered" if picture.is_numbered else "plain"
     return (
         f'<svg class="job {look}" {_data(picture, kinds)} tabindex="0" role="group" '
-        f'viewBox="0 0 {width:.1f} {height:.1f}" style="max-width:{width:.0f}px" '
+        f'viewBox="0 0 {width:.1f} {height:.1f}" style="--width:{width:.0f}px" '
         f'aria-label="{escape(description)}">'
         f'{body}<path class="ends" d="{ends}"/><g class="rows">{labels}</g></svg>'
     )
@@ -65,8 +68,12 @@ def _data(picture: JobPicture, kinds: Sequence[int]) -> str:
 
 
 def _said(label: Label, picture: JobPicture, words: Mapping[str, str]) -> str:
-    layers = picture.layers[label.first] if label.name == "layers" else ""
-    return words[label.name].format(first=label.first, last=label.last, layers=layers)
+    if label.name != "layers":
+        return words[label.name].format(first=label.first, last=label.last)
+    layers = picture.layers[label.first]
+    if len(layers) > MOST_LAYERS:
+        return layers if layers.count(",") == 1 else f"{layers.split(',')[0]}, …"
+    return words[label.name].format(layers=layers)
 
 
 # -- numbered cells --------------------------------------------------------------------------------

@@ -35,10 +35,14 @@ def choice(name: str, value: object, options: Iterable[tuple[str, str]], languag
     return _field(name, f"<select {_marks(name)}>{items}</select>", language)
 
 
-def text(name: str, value: object, language: str, *, hint: str = "", sets: str = "") -> str:
+def text(
+    name: str, value: object, language: str, *, hint: str = "", sets: str = "", besides: str = ""
+) -> str:
     """A box for a short text; ``hint`` says what counts while it is empty, ``sets`` which field
-    of the state it is a way to set, if that is not called as its own words are."""
+    of the state it is a way to set, if that is not called as its own words are; ``besides`` which
+    values of that have a list of their own."""
     hinted = f' placeholder="{escape(hint)}"' if hint else ""
+    hinted += f' data-besides="{escape(besides)}"' if besides else ""
     box = (
         f'<input type="text" autocomplete="off" spellcheck="false" value="{escape(as_text(value))}"'
         f"{hinted} {_marks(name, sets or name)}>"

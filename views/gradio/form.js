@@ -20,7 +20,8 @@ function take(box) {
 function fill(box) {
   const name = box.dataset.field;
   if (typing.has(box) || !(name in shown)) return;
-  const value = shown[name];
+  // A box beside a list of choices is for what is none of them.
+  const value = box.dataset.besides?.split(' ').includes(shown[name]) ? '' : shown[name];
   if (box.type === 'checkbox') {
     box.checked = value === '1' || value === 'true';
   } else if (box.tagName === 'SELECT') {

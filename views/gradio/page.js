@@ -52,7 +52,7 @@ document.addEventListener('keydown', (event) => {
 // --- Tips: what an input or a word means, at the pointer, the focus or a touch --------------------
 const tip = element.querySelector('#tip');
 let owner = null;
-const tipOf = (node) => node?.closest?.('[data-tip], .column .size, .column .field');
+const tipOf = (node) => node?.closest?.('[data-tip], .size, .field');
 
 function textOf(one) {
   return one.dataset.tip ?? one.querySelector('.help')?.textContent ?? '';
@@ -68,7 +68,7 @@ function showTip(one) {
   if (!text) return;
   tip.textContent = text;
   const box = one.getBoundingClientRect();
-  const isBeside = box.right + 300 < innerWidth && one.closest('.column');
+  const isBeside = box.right + 300 < innerWidth && one.closest('#controls');
   tip.style.left = (isBeside ? box.right + 10 : Math.max(8, Math.min(box.left, innerWidth - 300))) + 'px';
   tip.style.top = (isBeside ? box.top : box.bottom + 6) + 'px';
 }

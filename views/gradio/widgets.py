@@ -48,10 +48,15 @@ def assets(name: str) -> list[Path]:
 
 
 def style_sheets() -> str:
-    """Everything the page looks like: the pictures, the page itself, single views."""
+    """Everything the page looks like: the pictures, the page itself, single views.
+
+    Gradio writes each rule a second time, under its own classes, and splits ``:is(a, b)`` at the
+    comma as it does so. Within one rule the style sheet stays whole, and is as strong as theirs.
+    """
     pictures = svg.style() + timeline_svg.style()
     sheets = (ROOM / "page.css", *assets("view.css"))
-    return pictures + "".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
+    whole = "".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
+    return f"{pictures}\n:root:root:root {{\n{whole}}}\n"
 
 
 def page(html: str, known: dict[str, Any], *functions: Callable[[Any], Awaitable[str]]) -> gr.HTML:

@@ -108,15 +108,22 @@ def _kinds(layout: Layout, visible: Sequence[Grouping], language: str, rank: int
     return f'{switch}<div class="kinds grey">{sections}</div>'
 
 
-def framed(context: Context, body: str, view: str, marked: Sequence[Grouping] | None = None) -> str:
+def framed(
+    context: Context,
+    body: str,
+    view: str,
+    marked: Sequence[Grouping] | None = None,
+    head: str = "",
+) -> str:
     """A view's body under the layout, with what the page's script needs to know.
 
-    marked: groups that overviews in the body mark, where they are not the layout's own; None for a
-    body without pictures, which needs no card of the GPU under the pointer.
+    head: what stands above the card of the GPU under the pointer. marked: groups that overviews in
+    the body mark, where they are not the layout's own; None for a body without pictures, which
+    needs no card.
     """
     data = mesh_data(context.layout, context.visible, marked or ())
     card = "" if marked is None else _card(context.layout, context.visible, context.language)
-    return _page(context.language, card + body, view, data)
+    return _page(context.language, head + card + body, view, data)
 
 
 def _page(language: str, body: str, view: str, data: dict) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from html import escape
 
 from descriptions import MEMORY
+from groups.layout import Layout
 from render.palette import PALETTE
 from training.memory.activations import layer_activations
 from training.memory.per_stage import PARTS, PRECISIONS, StageMemory, largest
@@ -35,13 +37,22 @@ MIDDLE = 50
 """Percent of the width from which on the line's label stands before it and not behind."""
 
 
-def bars_html(trained: Trained, stages: Sequence[StageMemory], language: str) -> str:
-    """One bar a stage under the line of the GPU's memory; the formula of the fullest below."""
+def bars_html(
+    trained: Trained, stages: Sequence[StageMemory], layout: Layout, language: str
+) -> str:
+    """One bar a stage under the line of the GPU's memory; the formula of the fullest below.
+
+    The name of a stage leads to its first GPU in the picture of the job, as Enter on its bar does.
+    """
     most = largest(tuple(stages))
     widest = max(most.total, trained.capacity) * 1.02
     shown = shown_stages(stages, most)
+    mesh = layout.mesh
+    stride = mesh.strides[mesh.names.index("pp")] if "pp" in mesh.names else 0
     rows = "".join(
-        _row(trained, stage, widest, stage is most, language) for stage in stages if stage in shown
+        _row(trained, stage, widest, stage is most, stage.stage * stride, language)
+        for stage in stages
+        if stage in shown
     )
     note = ""
     if len(shown) < len(stages):
@@ -78,7 +89,9 @@ def parts_of(stages: Sequence[StageMemory]) -> list[str]:
     return [part for part in PARTS if any(part in one.parts for one in stages)]
 
 
-def _row(trained: Trained, stage: StageMemory, widest: float, is_most: bool, language: str) -> str:
+def _row(
+    trained: Trained, stage: StageMemory, widest: float, is_most: bool, rank: int, language: str
+) -> str:
     segments = "".join(
         f'<span class="memory-{part}" style="width:{100 * number / widest:.2f}%"></span>'
         for part, number in stage.parts.items()
@@ -87,9 +100,12 @@ def _row(trained: Trained, stage: StageMemory, widest: float, is_most: bool, lan
     words = MEMORY["bar_over" if over else "bar_label"][language].format(
         stage=stage.stage, total=gib(stage.total)
     )
+    leads = escape(json.dumps({"view": "groups", "rank": str(rank)}))
     return (
         f'<div class="memory-row{over}{" chosen" if is_most else ""}" role="listitem" tabindex="0" '
-        f'aria-label="{escape(words)}"><span class="memory-name">PP {stage.stage}</span>'
+        f'aria-label="{escape(words)}"><span class="memory-name">'
+        f'<button type="button" class="opener" tabindex="-1" data-set="{leads}">PP {stage.stage}'
+        "</button></span>"
         f'<span class="memory-bar">{segments}</span>'
         f'<span class="memory-total">{gib(stage.total)}{" !" if over else ""}</span>'
         f'<template class="memory-told">{_told(trained, stage, language)}</template></div>'

@@ -15,6 +15,10 @@ function follow(event) {
   if (row) tell(row);
 }
 
+element.addEventListener('keydown', (event) => {
+  if (event.key === 'Enter' && event.target.matches('.memory-row')) event.target.querySelector('button').click();
+});
+
 for (const kind of ['pointerover', 'focusin', 'click']) element.addEventListener(kind, follow);
 
 // An update of the server's closes what only this browser knows to be open.

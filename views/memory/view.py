@@ -85,7 +85,7 @@ def _answer(context: Context) -> str:
         f"{verdict}{_notes(context)}"
         f"<h3>{escape(MEMORY['bars_title'][language])}</h3>"
         f'<p class="fine">{escape(MEMORY["bars_hint"][language])}</p>'
-        f"{bars_html(trained, stages, language)}"
+        f"{bars_html(trained, stages, layout, language)}"
         f"{host_html(trained, stages, layout, language)}"
         f"{grid_html(trained, stages, layout, language)}"
         f'<p class="fine">{escape(MEMORY["left_out"][language])}</p>'

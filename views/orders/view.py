@@ -24,6 +24,7 @@ from ..base.messages import refusal_line
 from ..base.names import megatrons_name
 from ..base.resolve import resolve
 from ..base.state import as_text
+from ..base.words import intro
 from ..groups.view import (
     PANEL_LIMIT,
     framed,
@@ -84,29 +85,32 @@ def orders_html(context: Context) -> str:
     try:
         other = other_layout(context, context.state.versus)
     except LayoutError as error:
-        body = inputs + _framework(layout, language) + refusal_line(error, language)
+        head = intro(PAGE["moved_title"][language], PAGE["moved_body"][language], language)
+        body = head + inputs + refusal_line(error, language) + _framework(layout, language)
         return framed(context, body, "orders")
     visible = by_megatrons_name(layout, context.visible)
     before = [other.every[name] for name in visible if name in other.every]
     rank = context.rank if layout.world_size > PANEL_LIMIT else 0  # else it is lit in the browser
-    body = _compared(layout, other, context.visible, language, rank)
-    return framed(context, inputs + body, "orders", before)
+    head, body = _compared(layout, other, context.visible, language, rank)
+    return framed(context, body, "orders", before, head=head + inputs)
 
 
 def _inputs(versus: Any, language: str) -> str:
     """What to compare with: a framework from the list, or an order that is typed."""
     named = [(convention.name, name) for name, convention in CONVENTIONS.items()]
-    is_named = as_text(versus) in (AUTO, *CONVENTIONS)
+    names = (AUTO, *CONVENTIONS)
+    own = "" if as_text(versus) in names else versus
     return form.fields(
         form.choice("versus", versus, [(PAGE["versus_auto"][language], AUTO), *named], language),
-        form.text("versus_order", "" if is_named else versus, language, sets="versus"),
+        form.text("versus_order", own, language, sets="versus", besides=" ".join(names)),
     )
 
 
 @lru_cache(maxsize=64)
 def _compared(
     layout: Layout, other: Layout, visible: tuple[Grouping, ...], language: str, rank: int
-) -> str:
+) -> tuple[str, str]:
+    """What stands above the card, and what below."""
     shown = by_megatrons_name(layout, visible)
     before = [other.every[name] for name in shown if name in other.every]
     found = moves(other.every, shown, layout.gpus_per_node)
@@ -116,12 +120,12 @@ def _compared(
         if layout.world_size <= PANEL_LIMIT
         else _overviews(layout, other, visible, before, titles, language, rank)
     )
-    return (
-        f"{_framework(layout, language)}"
+    head = (
         f'<div class="intro"><h2>{escape(PAGE["moved_title"][language])}</h2>'
         f"<p>{_summary(found, titles, language)}</p></div>"
-        f"{_table(found, layout, other, language)}{pictures}"
     )
+    table = _table(found, layout, other, language)
+    return head, f"{table}{pictures}{_framework(layout, language)}"
 
 
 def orders_pictures(context: Context) -> list[tuple[str, Any]]:
