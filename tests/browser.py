@@ -235,7 +235,7 @@ def expect_refusal(
     said = [sentence(error, language), buttons]
     if still is None:
         page.wait_for_function(
-            f"(said) => JSON.stringify(({READ})().slice(1, 3)) === said",
+            f"(said) => !questions && JSON.stringify(({READ})().slice(1, 3)) === said",
             arg=_json(said),
             timeout=PATIENCE,
         )
@@ -258,7 +258,7 @@ def _expect(page: Page, wanted: list[Any]) -> None:
     first = 0 if wanted[0] is not None else 1
     try:
         page.wait_for_function(
-            f"(wanted) => JSON.stringify(({READ})().slice({first})) === wanted",
+            f"(wanted) => !questions && JSON.stringify(({READ})().slice({first})) === wanted",
             arg=_json(wanted[first:]),
             timeout=PATIENCE,
         )
@@ -513,13 +513,15 @@ def values(page: Page) -> dict[str, str]:
 
 CONTRASTS = """(selector) => {
   const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
-  const parse = (colour) => {
+  const read = (colour) => {
     canvas.clearRect(0, 0, 1, 1);
     canvas.fillStyle = colour;
     canvas.fillRect(0, 0, 1, 1);
     const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
     return [r, g, b, a / 255];
   };
+  const known = {};
+  const parse = (colour) => [...(known[colour] ??= read(colour))];
   const over = (top, under) => {
     const mix = (i) => top[i] * top[3] + under[i] * (1 - top[3]);
     return [mix(0), mix(1), mix(2), 1];

@@ -84,12 +84,20 @@ def open_page(visitors: Visitors, request: pytest.FixtureRequest) -> Iterator[Ca
     assert not problems, "\n".join(problems)
 
 
+@pytest.fixture(scope="session")
+def sharers(server: str, browser: Any) -> Iterator[Visitors]:
+    """Who have a page to themselves for all tests of a file, one file after the other."""
+    everybody = Visitors(server, browser)
+    yield everybody
+    everybody.leave()
+
+
 @pytest.fixture(scope="module")
-def shared_page(server: str, browser: Any) -> Iterator[Any]:
+def shared_page(sharers: Visitors, request: pytest.FixtureRequest) -> Iterator[Any]:
     """One page for all tests of a file; each begins with a state that it opens in place."""
-    alone = Visitors(server, browser)
-    yield alone.open()
-    problems = alone.done(well=False)
+    failed = request.session.testsfailed
+    yield sharers.open()
+    problems = sharers.done(well=request.session.testsfailed == failed)
     assert not problems, "\n".join(problems)
 
 

@@ -188,7 +188,7 @@ def test_an_answer_that_arrives_while_somebody_types_leaves_the_text(open_page, 
     gate.opened.set()
     expect_layout(page, tp=4)
     assert box(page, "pp").input_value() == "1"
-    page.evaluate("clearInterval(window.typing)")
+    page.evaluate("clearInterval(typing); delete window.typing")
     box(page, "pp").press("Enter")
     expect_layout(page, tp=4, pp=1)
 

@@ -22,6 +22,10 @@ NOW = """() => {
   const fields = document.querySelectorAll('#page :is(input, select, textarea)');
   const plain = document.querySelector('#page').cloneNode(true);
   plain.querySelectorAll('[tabindex]').forEach((one) => one.removeAttribute('tabindex'));
+  for (const cell of plain.querySelectorAll('.c[role]')) {  // it has had the focus
+    cell.removeAttribute('role');
+    cell.removeAttribute('aria-label');
+  }
   return JSON.stringify([
     location.search, document.title, document.body.className, plain.innerHTML,
     [...fields].map((one) => [one.id, one.value, one.checked]),
