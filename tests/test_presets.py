@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,11 @@ from groups.conventions import CONVENTIONS
 from groups.megatron.grids import grids
 from groups.presets import LAYOUT, PRESETS, url_of
 from groups.stages.layers import stage_layers
+from training.clusters import CLUSTERS, GIB
 from training.models import FIELDS, SIZES, model_of_preset, said_of_preset
+from views.base.context import Context
+from views.base.resolve import from_preset, resolve
+from views.base.training import training_of_preset
 
 DATA = json.loads((Path(__file__).parent / "data" / "presets.json").read_text(encoding="utf-8"))
 FACTS = {fact["id"]: fact for fact in DATA["presets"]}
@@ -234,3 +239,69 @@ def test_a_preset_opens_the_model_that_its_name_says():
     wide = model_of_preset("megatron2021-fig16-91b")
     assert (wide.layers, wide.hidden, wide.heads, wide.ffn) == (32, 15360, 128, 61440)
     assert (wide.vocabulary, wide.sequence) == (51200, 2048)
+
+
+# -- how they were trained ------------------------------------------------------------------------
+
+
+def trained_as_published(name: str) -> Context:
+    state = replace(from_preset(name), **training_of_preset(name))
+    return Context(resolve(state), state)
+
+
+@every("name", PRESETS)
+def test_a_preset_trains_as_its_source_states(name):
+    stated = {} if name == "playground-16" else fact_of(name)["stated"]
+    said = training_of_preset(name)
+    gpu = stated.get("gpu") or stated.get("system", "").removeprefix("DGX-")
+    if gpu and (found := re.match(r"(A100|H100|H800|GB200|GB300)(?: (\d+)GB)?", gpu)):
+        assert found[1].lower() in said["cluster"]
+        size = found[2] or {"A100": "80", "H100": "80", "H800": "80"}.get(found[1])
+        if size:
+            assert CLUSTERS[said["cluster"]].memory == int(size) * GIB
+    if precision := stated.get("precision"):
+        assert said["products"] == precision.lower()
+    if stated.get("distributed_optimizer") or stated.get("zero") or "zero_stage" in stated:
+        assert said["zero"] == "1"
+    if "FSDP" in str(stated.get("data_parallel", "")) or stated.get("fsdp"):
+        assert said["zero"] == "3"
+    if "sequence_parallel" in stated:
+        assert said["sequence_parallel"] == "on"
+    if stated.get("rematerialization"):
+        assert said["recompute"] == "full"
+    if {"mfu_percent", "hfu_percent"} <= set(stated):  # a third more where all is computed again
+        more = stated["hfu_percent"] / stated["mfu_percent"]
+        assert said["recompute"] == ("full" if more > 1.3 else "selective")
+
+
+NOT_ALONE = {
+    "korthikanti-1t": "holds 63 GiB of tensors; kernels that fuse less are reckoned to need more",
+    "kimi-k2": "activations go to host memory too (arXiv:2507.20534 section 2.4.3)",
+    "mcore-guide-mixtral-8x7b": "a recommendation that states no sequence and no recomputation",
+}
+
+
+def test_published_layouts_fit_as_published_or_it_is_known_why_not():
+    wrong = set()
+    for name in PRESETS:
+        if model_of_preset(name):
+            context = trained_as_published(name)
+            if not context.trained.estimate(context.layout).fits:
+                wrong.add(name)
+    assert wrong == set(NOT_ALONE)
+
+
+STEPS = {
+    **{"korthikanti-22b": 1.10, "korthikanti-175b": 13.75, "korthikanti-530b": 37.83},
+    **{"korthikanti-1t": 71.49, "nemotron4-340b-1536": 10.3, "nemotron4-340b-3072": 10.3},
+    **{"nemotron4-340b-6144": 8.0, "mtnlg-530b-280": 60.1, "mtnlg-530b-350": 50.2},
+    **{"mtnlg-530b-420": 44.4},
+}
+"""Seconds of a step as printed."""
+
+
+@every("name", STEPS)
+def test_a_preset_as_published_takes_about_as_long_as_printed(name):
+    context = trained_as_published(name)
+    one = context.trained.estimate(context.layout)
+    assert one.low < STEPS[name] < one.high

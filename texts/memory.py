@@ -296,6 +296,7 @@ MEMORY: dict[str, Text] = {
         "BF16, FP32 gradients, BF16 moments", "BF16，FP32 梯度，BF16 动量"
     ),
     "precision_fp8-fp32": Text("FP8 weights, FP32 gradients", "FP8 权重，FP32 梯度"),
+    "precision_fp8-bf16": Text("FP8 weights, BF16 gradients", "FP8 权重，BF16 梯度"),
     "precision_fp8-fp32-bf16": Text(
         "FP8 weights, FP32 gradients, BF16 moments", "FP8 权重，FP32 梯度，BF16 动量"
     ),

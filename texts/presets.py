@@ -39,7 +39,10 @@ NOTES_ZH: dict[str, str] = {
         "原文未给出 dp：稠密权重为 2048 / 16，专家为 2。一个 ep 组跨 8 个节点。"
     ),
     "One model parallel group of 256 GPUs, not the whole job: any multiple of 32 nodes may "
-    "train.": ("这是一个 256 GPU 的模型并行组，而不是整个任务：32 个节点的任意倍数都可以训练。"),
+    "train. Activations go to host memory too, which is not counted here.": (
+        "这是一个 256 GPU 的模型并行组，而不是整个任务：32 个节点的任意倍数都可以训练。"
+        "激活也会放到主机内存，此处未计入。"
+    ),
     "Interleaved, but the number of chunks is not stated.": "使用交错调度，但未说明分成几块。",
     "etp is not stated, which is Megatron's etp = tp.": "未给出 etp，按 Megatron 即 etp = tp。",
     "The etp of this row is blank in the copy read; tp 8 would not fit, 1 does.": (

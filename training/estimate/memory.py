@@ -10,8 +10,7 @@ needed is weights + gradients in 16 bits + 16 bytes for each parameter whose sta
 told (BigScience: median error 4 %). With ZeRO-2 and 3, experts, 8-bit numbers or chunks, which few
 but fused kernels train, and where a request that tells everything has FlashAttention, it is
 allocated * PIECES + CONTEXT: FSDP runs whose micro-batches were chosen to fill a GPU are 93 to 95 %
-full by `allocated` (llm-foundry). Where nobody says the format of gradients, they are in 16 bits if
-those in 32 do not fit.
+full by `allocated` (llm-foundry). Formats that nobody says are LEAN, if wider ones lack room.
 
 Three BigScience runs that ran out of memory are not told so, and cannot be: another run of theirs
 with the same sizes and a larger micro-batch fitted (tp 4, pp 6, of 181 billion parameters with 4
@@ -27,6 +26,11 @@ from ..clusters import GIB
 from ..memory.activations import WIDE
 from ..memory.per_stage import PRECISIONS, StageMemory, memory_per_stage
 from .request import Request
+
+LEAN = {True: "bf16-bf16", False: "fp8-bf16"}
+"""What is taken where nobody says the formats and more does not fit: by whether products are in 16
+bits. Megatron-Bridge's recipes (perf_recipes at 067f987) sum gradients in 16 bits and, where
+products have 8, gather weights in 8."""
 
 ACTIVATIONS, BESIDE = 1.4, 5 * GIB
 PIECES, CONTEXT = 1.03, 1 * GIB
@@ -73,13 +77,15 @@ def fit_of(asked: Request) -> Fit:
     stages = memory_per_stage(asked.model, asked.split, training, room_of(capacity))
     most = max(stages, key=lambda one: one.on_host)
     host = asked.machine.host_of(asked.gpus_per_node) / min(asked.gpus, asked.gpus_per_node)
-    bits = 8 * PRECISIONS[training.precision].gradient
-    needed = max(_needed(asked, stage, bits) for stage in stages)
     fullest = max(stages, key=lambda one: one.total)
-    if not asked.is_told and fullest.total > capacity:
-        small = memory_per_stage(asked.model, asked.split, replace(training, precision="bf16-bf16"))
-        if needed <= capacity:
-            bits, fullest = 16, max(small, key=lambda one: one.total)
+    lean = stages
+    if not asked.is_told:
+        small = replace(training, precision=LEAN[asked.precision in WIDE])
+        lean = memory_per_stage(asked.model, asked.split, small, room_of(capacity))
+    needed = max(_needed(asked, stage) for stage in lean)
+    bits = 8 * PRECISIONS[training.precision].gradient
+    if lean is not stages and fullest.total > capacity >= needed:
+        bits, fullest = 16, max(lean, key=lambda one: one.total)
     return Fit(
         fullest.total,
         needed,
@@ -92,18 +98,15 @@ def fit_of(asked: Request) -> Fit:
     )
 
 
-def _needed(asked: Request, stage: StageMemory, bits: int) -> float:
+def _needed(asked: Request, stage: StageMemory) -> float:
     parts = stage.parts
-    precision = PRECISIONS[asked.training.precision]
-    gradients = parts.get("gradients", 0.0)
-    small = gradients if asked.is_told else gradients * 16 / bits
     if asked.training.zero >= 2:
         return stage.total * PIECES + CONTEXT
     is_fused = asked.is_told and asked.flash
     if is_fused or asked.precision not in WIDE or asked.model.experts or asked.split.vpp > 1:
-        return (stage.total - gradients + small) * PIECES + CONTEXT
-    states = parts.get("weights", 0.0) + small
-    states += parts.get("optimizer", 0.0) * 16 / precision.optimizer
+        return stage.total * PIECES + CONTEXT
+    states = parts.get("weights", 0.0) + parts.get("gradients", 0.0)
+    states += parts.get("optimizer", 0.0) * 16 / PRECISIONS[asked.training.precision].optimizer
     kept = parts.get("activations", 0.0) + parts.get("embedding", 0.0)
     kept += parts.get("recomputed", 0.0)
     rest = parts.get("output", 0.0) + parts.get("working", 0.0)

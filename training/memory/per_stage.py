@@ -73,12 +73,13 @@ PRECISIONS: dict[str, Precision] = {
     "fp32-fp32": Precision(4, 4, 8),
     "bf16-fp32-bf16": Precision(2, 4, 8),
     "fp8-fp32": Precision(1, 4, 12),
+    "fp8-bf16": Precision(1, 2, 12),
     "fp8-fp32-bf16": Precision(1, 4, 8),
 }
 """By the formats of weights and gradients: Megatron's table (docs/user-guide/features/
 dist_optimizer.md at d98e8a6, whose fp16 optimizer keeps a 32-bit copy of the gradient too), and
-the 16 bytes of arXiv:1910.02054. The last one keeps Adam's two moments in 16 bits, its copy of the
-weights in 32, as DeepSeek-V3 was trained (arXiv:2412.19437 section 3.3.2). fp8: one 8-bit copy of
+the 16 bytes of arXiv:1910.02054. With bf16 at the end Adam's two moments have 16 bits, the copy of
+the weights 32, as DeepSeek-V3 was trained (arXiv:2412.19437 section 3.3.2). fp8: one 8-bit copy of
 the weights that products read (Megatron's --fp8-param-gather); the optimizer's copy is in 32."""
 
 

@@ -273,7 +273,7 @@ class State:
     products: Any = _field("training")
     offload: Any = _field("training")
     sequence_parallel: Any = _field("training")
-    cluster: Any = _field("training", published=False)
+    cluster: Any = _field("training")
     spread: Any = _field("training")
     capacity: Any = _field("training", published=False)  # GiB of a GPU; empty: the cluster's
     # Whose data parallel group ZeRO is pictured for; empty: the pinned rank's, else 0's.

@@ -10,7 +10,6 @@ Batch(micro_batch=1, micro_batches=8, dp=4, is_given=False)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -154,32 +153,66 @@ def virtual_stages(state: State) -> int:
 
 # -- published layouts ---------------------------------------------------------------------------
 
-_SHARDED = {"zero": "1"}
-_PUBLISHED: Mapping[str, Mapping[str, str]] = {
-    "korthikanti-22b": {"sequence_parallel": "on"},
-    "korthikanti-175b": {"sequence_parallel": "on"},
-    "korthikanti-530b": {"sequence_parallel": "on"},
-    "korthikanti-1t": {"sequence_parallel": "on"},
-    "bloom-176b": _SHARDED,  # sharding in the manner of ZeRO-1 inside its bf16 optimizer
-    "glm-130b": {"schedule": "1f1b"},  # PipeDream-Flush
-    "deepseek-v3": {**_SHARDED, "schedule": "dualpipe"},
-    "kimi-k2": {**_SHARDED, "schedule": "interleaved"},
-    "nemotron4-340b-1536": _SHARDED,  # Megatron's distributed optimizer
-    "nemotron4-340b-3072": _SHARDED,
-    "nemotron4-340b-6144": _SHARDED,
-}
-"""How the sources of published layouts train (groups.presets names them), as far as they say."""
+_PUBLISHED = """
+megatron2021    cluster=dgx-a100 precision=fp16-fp16 zero=0 recompute=full
+korthikanti     cluster=dgx-a100 zero=0 recompute=selective flash=off sequence_parallel=on
+mtnlg           cluster=dgx-a100 precision=bf16-fp32 recompute=full
+bloom           cluster=dgx-a100 precision=bf16-fp32 zero=1 recompute=full
+glm-130b        cluster=dgx-a100-40gb recompute=full schedule=1f1b
+opt-175b        cluster=dgx-a100 zero=3
+palm-540b       zero=3 recompute=full
+llama3-405b     cluster=dgx-h100 precision=bf16-fp32 zero=2 recompute=none cp_algorithm=all_gather
+deepseek-v3     cluster=hgx-h800 precision=fp8-fp32-bf16 products=fp8 zero=1 recompute=partial
+deepseek-v3     schedule=dualpipe
+kimi-k2         cluster=hgx-h800 precision=bf16-fp32 zero=1 recompute=partial schedule=interleaved
+nemotron4       cluster=dgx-h100 zero=1
+falcon-180b     cluster=dgx-a100-40gb zero=1 flash=on
+folding         cluster=dgx-h100
+bridge          precision=fp8-bf16 products=mxfp8 zero=1
+bridge-deepseek recompute=partial
+"""
+"""How the sources of published layouts train, as far as they say; by the beginning of their ids
+(groups.published names the sources), all rows that fit one after the other.
+
+megatron2021: examples/academic_paper_scripts/sc21 at d98e8a6 (fp16, uniform checkpoints, DDP).
+korthikanti: Table 5's "present work". mtnlg: bf16; its TFLOP/s count the forward twice. bloom: its
+slurm file. glm-130b: HFU is 4/3 of MFU. opt-175b, palm-540b: fully sharded; PaLM rematerializes.
+llama3: arXiv:2407.21783 section 3.3.2 (no checkpoints at 8K, FP32 gradients, weights kept after
+the forward, all-gather of keys and values). deepseek-v3: arXiv:2412.19437 section 3.3. kimi-k2:
+arXiv:2507.20534 section 2.4. falcon: arXiv:2311.16867. bridge: perf_recipes at 067f987 (weights
+gathered in 8 bits, gradients in 16; of DeepSeek-V3 mla_up_proj is recomputed).
+"""
+
+_OLDER = ("megatron2021", "mtnlg", "bloom", "glm-130b", "opt-175b", "palm-540b")
+"""Trained before FlashAttention (arXiv:2205.14135) and sequence parallelism (arXiv:2205.05198)."""
+
+_SYSTEMS = {"h100": "dgx-h100", "gb200": "gb200-nvl72", "gb300": "gb300-nvl72"}
+"""The cluster of Megatron-Bridge's rows, which name it."""
+
+
+def _published(name: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for start, *said in map(str.split, _PUBLISHED.strip().splitlines()):
+        if name.startswith(start):
+            found |= dict(one.split("=") for one in said)
+    if name.startswith(_OLDER):
+        found |= {"flash": "off", "sequence_parallel": "off"}
+    for system, cluster in _SYSTEMS.items():
+        if f"-dgx-{system}-" in name:
+            found["cluster"] = cluster
+            found |= {"products": "fp8"} if system == "h100" else {}
+    return found
 
 
 def training_of_preset(name: str) -> dict[str, str]:
     """The fields of the model and its training that choosing a published layout sets.
 
-    >>> training_of_preset("deepseek-v3")
-    {'model': 'deepseek-v3', 'zero': '1', 'schedule': 'dualpipe'}
-    >>> training_of_preset("falcon-180b"), training_of_preset("playground-16")
-    ({'model': 'own'}, {})
+    >>> training_of_preset("nemotron4-340b-1536")
+    {'model': 'nemotron4-340b', 'cluster': 'dgx-h100', 'zero': '1'}
+    >>> training_of_preset("mcore-guide-llama-3-8b"), training_of_preset("playground-16")
+    ({'model': 'llama3-8b'}, {})
     """
     said = said_of_preset(name)
     model = said.name or ("" if name == "playground-16" else UNKNOWN)
-    fields = {"model": model, **said.changes, **_PUBLISHED.get(name, {})}
+    fields = {"model": model, **said.changes, **_published(name)}
     return {field: as_text(value) for field, value in fields.items() if value != ""}
