@@ -55,6 +55,7 @@ class Convention:
     basis: "executed" (its own code gave the groups in the tests), "read" or "not verified".
     unsettled: what the source leaves open; empty if nothing.
     remains: the axis that takes what remains, where it is not the first one that plays dp.
+    of_node: an axis that plays dp and fills a node; one where faster axes do not divide the node.
 
     >>> CONVENTIONS["torchtitan"].order, CONVENTIONS["llama3"].order
     ('tp-cp-ep-dp-pp', 'tp-cp-pp-dp')
@@ -69,6 +70,7 @@ class Convention:
     expert_axes: tuple[OwnAxis, ...] = ()  # empty if it has no second mesh for experts
     unsettled: str = ""
     remains: str = ""
+    of_node: str = ""
 
     @property
     def order(self) -> str:
@@ -278,10 +280,22 @@ CONVENTIONS: dict[str, Convention] = {
         name="Horovod",
         axes=_axes(local="dp", cross="dp"),
         groups=(OwnGroup("global", "local-cross", "gradients"),),
+        of_node="local",
         source="horovod/horovod 2626dc8 horovod/common/mpi/mpi_context.cc; 0.28.1 "
         "get_host_assignments",
         url="https://github.com/horovod/horovod/blob/master/horovod/runner/common/util/hosts.py",
         basis="executed",
+    ),
+    "tf-replicator": Convention(
+        name="TF-Replicator",
+        axes=_axes(device="tp", in_graph="dp", between_graph="dp"),
+        groups=(OwnGroup("replicas", "in_graph-between_graph", "gradients"),),
+        of_node="in_graph",
+        source="arXiv:1902.00465, abstract; tf.distribute, which took over its model",
+        url="https://arxiv.org/abs/1902.00465",
+        basis="read",
+        unsettled="The body of the paper was not at hand, and its abstract numbers no ranks: one "
+        "graph for each node, and the devices of a replica side by side, are taken here.",
     ),
     "pytorch-ddp": Convention(
         name="PyTorch DDP",

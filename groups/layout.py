@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -110,12 +111,14 @@ def _own_mesh(
     make: Callable[..., Mesh], axes: Sequence[OwnAxis], grid: Mesh, layout: Layout
 ) -> Mesh:
     """One of the framework's meshes with the sizes of ours; its data axis takes what remains."""
-    if "local" in {own.name for own in axes}:  # an axis of machines
-        return make(layout.world_size, local=layout.gpus_per_node)
     of_grid = {"tp": "etp"} if "etp" in grid.names else {}
     sizes = {
         own.name: grid.size(of_grid.get(own.axis, own.axis)) for own in axes if own.axis != "dp"
     }
+    of_node = CONVENTIONS[layout.framework].of_node
+    if of_node:
+        fitting, over = divmod(layout.gpus_per_node, math.prod(sizes.values()))
+        sizes[of_node] = 1 if over else fitting
     return make(layout.world_size, **sizes)
 
 

@@ -85,6 +85,7 @@ ORDERS = {
     "vllm": "tp-cp-pp-dp",
     "mesh-tensorflow": "tp-dp",
     "horovod": "dp",
+    "tf-replicator": "tp-dp",
     "pytorch-ddp": "dp",
     "gpipe": "pp",
     "fairscale": "tp-cp-pp-dp",

@@ -79,6 +79,8 @@ def own_groups(framework, layout):
         }
         if framework == "horovod":
             sizes = {"local": layout.gpus_per_node}
+        if framework == "tf-replicator":
+            sizes["in_graph"] = layout.gpus_per_node // sizes["device"]
         mesh = make(layout.world_size, **sizes)
         joined = [] if framework in MEGATRONS else convention.groups
         kinds = {name: name for name in mesh.names}
@@ -86,6 +88,18 @@ def own_groups(framework, layout):
         for name, kind in kinds.items():
             found.setdefault(name, rank_groups(mesh, kind))
     return found
+
+
+@every("tp", [1, 2, 8, 16])
+def test_replicas_in_a_graph_are_of_one_node_and_those_between_graphs_of_all(tp):
+    # arXiv:1902.00465: replication in a graph, and between the graphs of workers.
+    layout = seen(State(group_type="framework", framework="tf-replicator", nodes=4, tp=tp, pp=1))
+    own = {one.name: one.groups() for one in layout.shown}
+    assert {len(set(ranks // 8)) for ranks in own["in_graph"]} == {1}
+    assert own["in_graph"].shape[1] == max(1, 8 // tp)
+    assert {len(set(ranks // 8)) for ranks in own["between_graph"]} == {4 // max(1, tp // 8)}
+    assert own["replicas"].tolist() == layout.every["dp"].groups().tolist()
+    assert own["device"].tolist() == layout.every["tp"].groups().tolist()
 
 
 def test_a_name_that_megatron_has_for_another_group_is_not_taken_for_it():

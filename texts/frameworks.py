@@ -83,6 +83,12 @@ FRAMEWORKS: dict[str, Text] = {
         "只有数据并行：local 是同一节点内的 GPU，cross 连接各节点上相同的位置，"
         "global 是全部 rank。",
     ),
+    "tf-replicator": Text(
+        "A replica is the devices that one copy of the model runs on. In-graph, one process builds "
+        "a graph of several replicas; between graphs, every worker builds its own.",
+        "副本是一份模型所用的设备。图内复制：一个进程构建含多个副本的图；图间复制：每个 worker "
+        "各自构建图。",
+    ),
     "pytorch-ddp": Text(
         "One data group of all ranks; gradients are all-reduced in buckets while the backward "
         "pass runs.",
@@ -146,6 +152,11 @@ UNSETTLED: dict[str, Text] = {
         "axis is a separate rule.",
         "轴名及其顺序由用户决定；哪个张量维度切分到哪个轴是另一条规则。",
     ),
+    "tf-replicator": Text(
+        "the body of its paper was not at hand and the abstract numbers no ranks: one graph for "
+        "each node, and a replica's devices side by side, are taken here.",
+        "未能取得论文正文，摘要没有给出 rank 编号：此处假定每个节点一张图、副本的各设备相邻。",
+    ),
     "gpipe": Text(
         "GPipe and torchgpipe number the devices of one process, not ranks.",
         "GPipe 和 torchgpipe 编号的是同一进程内的设备，而不是 rank。",
@@ -193,6 +204,18 @@ OWN_GROUPS: dict[str, Text] = {
     "global": Text(
         "All ranks: the gradients of every one are averaged.",
         "全部 rank：对所有 rank 的梯度取平均。",
+    ),
+    "in_graph": Text(
+        "Replicas in one graph, those of a node: one process builds the graph for all of them.",
+        "同一张图内的副本，即同一节点的副本：由一个进程为它们构建图。",
+    ),
+    "between_graph": Text(
+        "Replicas with the same place in the graphs of all workers; each worker builds its own.",
+        "各 worker 的图中位置相同的副本；每个 worker 构建自己的图。",
+    ),
+    "replicas": Text(
+        "All replicas, in and between graphs: their gradients are averaged.",
+        "图内和图间的全部副本：对它们的梯度取平均。",
     ),
     "dp_replicate": Text(
         "Copies of the sharded model (HSDP); the page leaves it at 1.",
