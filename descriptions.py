@@ -11,91 +11,74 @@ from 0. Products have the multiplication sign: a pair of asterisks would turn in
 
 from __future__ import annotations
 
-from texts.controls import CONTROLS, DP_KINDS, SHORT_LABELS, VIEWS
-from texts.estimate import ESTIMATE
-from texts.frameworks import FRAMEWORKS, OWN_GROUPS, UNSETTLED
 from texts.hang import hang_sentence
 from texts.hosts import HOSTS_REMARKS, HOSTS_WORDS, LAUNCHER_NOTES, ORDER_REASONS
-from texts.job import JOB
 from texts.kinds import KINDS, kind_of
 from texts.launch import LAUNCH_NOTES, TARGET_NAMES, note_text
-from texts.memory import MEMORY
-from texts.operations import ALGORITHM_TEXTS, OPERATION_TEXTS
-from texts.page import HOW_TO_READ, HOW_TO_READ_LARGE, NOUNS, PAGE, counted
+from texts.page import NOUNS, PAGE, counted
 from texts.presets import NOTES_ZH
 from texts.refusals import REFUSALS, SPANS, WORK
-from texts.run import RUN
-from texts.shapes import GAPS, LANGUAGES, Control, GroupType, Kind, Link, Text, joined
-from texts.shell import SECTIONS, SHELL
-from texts.stories import ENTRIES, STORIES, TOUR, TOUR_WORDS
-from texts.traffic import (
-    BESIDE,
-    CLUSTER_NOTES,
-    CP_CHOICES,
-    LEFT_OUT,
-    PURPOSES,
-    REASONS,
-    SEARCH_LEFT_OUT,
-    TRAFFIC,
+from texts.shapes import (
+    GAPS,
+    LANGUAGES,
+    Control,
+    GroupType,
+    Kind,
+    Link,
+    OperationText,
+    Step,
+    Term,
+    Text,
+    catalogue,
+    joined,
+    words,
 )
 from texts.types import TYPES
-from texts.words import WORDS
 
-__all__ = [
-    "ALGORITHM_TEXTS",
-    "BESIDE",
-    "CLUSTER_NOTES",
-    "CONTROLS",
-    "CP_CHOICES",
-    "DP_KINDS",
-    "ENTRIES",
-    "ESTIMATE",
-    "FRAMEWORKS",
-    "GAPS",
-    "HOSTS_REMARKS",
-    "HOSTS_WORDS",
-    "HOW_TO_READ",
-    "HOW_TO_READ_LARGE",
-    "JOB",
-    "KINDS",
-    "LANGUAGES",
-    "LAUNCHER_NOTES",
-    "LAUNCH_NOTES",
-    "LEFT_OUT",
-    "MEMORY",
-    "NOTES_ZH",
-    "NOUNS",
-    "OPERATION_TEXTS",
-    "ORDER_REASONS",
-    "OWN_GROUPS",
-    "PAGE",
-    "PURPOSES",
-    "REASONS",
-    "REFUSALS",
-    "RUN",
-    "SEARCH_LEFT_OUT",
-    "SECTIONS",
-    "SHELL",
-    "SHORT_LABELS",
-    "SPANS",
-    "STORIES",
-    "TARGET_NAMES",
-    "TOUR",
-    "TOUR_WORDS",
-    "TRAFFIC",
-    "TYPES",
-    "UNSETTLED",
-    "VIEWS",
-    "WORDS",
-    "WORK",
-    "Control",
-    "GroupType",
-    "Kind",
-    "Link",
-    "Text",
-    "counted",
-    "hang_sentence",
-    "joined",
-    "kind_of",
-    "note_text",
-]
+CONTROLS: dict[str, Control] = {
+    name: Control(*texts)
+    for room in ("controls", "collectives", "run", "pipeline", "traffic", "memory")
+    for name, texts in catalogue(room)["CONTROLS"].items()
+}
+
+SHORT_LABELS = words("controls", "SHORT_LABELS")
+"""What a control is called on the button of a fix, where its label is long."""
+
+DP_KINDS = words("controls", "DP_KINDS")
+VIEWS = words("controls", "VIEWS")
+
+WORDS = tuple(Term(*texts) for texts in catalogue("words")["WORDS"].values())
+HOW_TO_READ, HOW_TO_READ_LARGE = words("page", "HOW_TO_READ").values()
+JOB = words("job", "JOB")
+SECTIONS, SHELL = words("shell", "SECTIONS"), words("shell", "SHELL")
+
+ENTRIES, STORIES = words("stories", "ENTRIES"), words("stories", "STORIES")
+TOUR_WORDS = words("stories", "TOUR_WORDS")
+TOUR = tuple(Step(query, text) for query, text in words("stories", "TOUR").items())
+
+FRAMEWORKS = words("frameworks", "FRAMEWORKS")
+"""What is special about a framework's names and order, by the id of its convention."""
+
+UNSETTLED = words("frameworks", "UNSETTLED")
+"""What a framework's source leaves open."""
+
+OWN_GROUPS = words("frameworks", "OWN_GROUPS")
+"""Groups of a framework that are none of Megatron's, by their own names."""
+
+OPERATION_TEXTS, ALGORITHM_TEXTS = (
+    {name: OperationText(*texts) for name, texts in section.items()}
+    for section in catalogue("operations").values()
+)
+"""By the names of training.collectives.operations and .algorithms."""
+
+ESTIMATE, MEMORY = words("estimate", "ESTIMATE"), words("memory", "MEMORY")
+RUN = words("run", "RUN")
+TRAFFIC, REASONS = words("traffic", "TRAFFIC"), words("traffic", "REASONS")
+PURPOSES, BESIDE = words("traffic", "PURPOSES"), words("traffic", "BESIDE")
+CP_CHOICES = words("traffic", "CP_CHOICES")
+
+CLUSTER_NOTES = words("traffic", "CLUSTER_NOTES")
+"""What is not settled about the numbers of a cluster."""
+
+LEFT_OUT = tuple(words("traffic", "LEFT_OUT").values())
+SEARCH_LEFT_OUT = tuple(words("traffic", "SEARCH_LEFT_OUT").values())

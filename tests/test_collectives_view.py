@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentences import CHINESE, texts_in
 
-from descriptions import ALGORITHM_TEXTS, CONTROLS, LANGUAGES, OPERATION_TEXTS, PAGE
+from descriptions import ALGORITHM_TEXTS, LANGUAGES, OPERATION_TEXTS, PAGE
 from groups import LayoutError
 from groups.conventions import CONVENTIONS
-from texts.collectives import COLLECTIVES_CONTROLS, COLLECTIVES_PAGE
+from texts.shapes import catalogue
 from training.collectives import walkthrough
 from training.collectives.algorithms import ALGORITHMS
 from training.collectives.operations import OPERATIONS
@@ -386,8 +386,7 @@ def test_every_framework_has_a_group_to_watch(framework):
 OWN_TEXTS = {
     where: text
     for name, root in (
-        ("PAGE", COLLECTIVES_PAGE),
-        ("CONTROLS", COLLECTIVES_CONTROLS),
+        *catalogue("collectives").items(),
         ("OPERATIONS", OPERATION_TEXTS),
         ("ALGORITHMS", ALGORITHM_TEXTS),
     )
@@ -419,14 +418,15 @@ def test_every_word_of_the_view_is_used():
     built |= {f"collectives_{one}" for one in
               ("title", "body", "forward", "backward", "back", "next", "play", "stop")}  # fmt: skip
     unused = {
-        name for name in COLLECTIVES_PAGE if f'"{name}"' not in code and f"'{name}'" not in code
+        name
+        for name in catalogue("collectives")["PAGE"]
+        if f'"{name}"' not in code and f"'{name}'" not in code
     }
     assert unused <= built
 
 
 def test_every_input_is_named_in_both_languages():
-    assert set(fields_of("collectives")) == set(COLLECTIVES_CONTROLS)
-    assert set(COLLECTIVES_CONTROLS) <= set(CONTROLS)
+    assert set(fields_of("collectives")) == set(catalogue("collectives")["CONTROLS"])
 
 
 @every("scheme", SCHEMES)

@@ -14,12 +14,13 @@ from cases import every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from descriptions import MEMORY
 from groups import LayoutError, coordinates
 from groups.conventions import CONVENTIONS
 from render.palette import PALETTE, contrast, ink
 from render.svg.heat import LEVELS, Heat, heat_svg, level_colours, levels
 from render.svg.shards import LOCAL, MOST, NONE, OWN, STALE, WHOLE, Shards, shards_svg
-from texts.memory import MEMORY, MEMORY_CONTROLS
+from texts.shapes import catalogue
 from training.memory.per_stage import PARTS, largest
 from views.base.context import Context
 from views.base.model import model_of
@@ -365,7 +366,7 @@ def test_both_languages_say_the_same_facts(name):
 
 
 def test_every_input_has_its_words():
-    assert set(MEMORY_CONTROLS) == set(fields_of("model", "training", "memory"))
+    assert set(catalogue("memory")["CONTROLS"]) == set(fields_of("model", "training", "memory"))
 
 
 def test_every_moment_and_part_has_its_words():

@@ -12,11 +12,18 @@ import numpy as np
 import pytest
 from cases import every
 
-from descriptions import LANGUAGES, REFUSALS
+from descriptions import (
+    BESIDE,
+    CLUSTER_NOTES,
+    CP_CHOICES,
+    LANGUAGES,
+    PURPOSES,
+    REASONS,
+    REFUSALS,
+)
 from groups import LayoutError
 from groups.conventions import CONVENTIONS
 from render.svg.matrix import DECADES, LEVELS, matrix_picture, matrix_svg
-from texts.traffic import BESIDE, CLUSTER_NOTES, CP_CHOICES, PURPOSES, REASONS
 from training.clusters import CLUSTERS
 from training.memory.per_stage import Training
 from training.models import MODELS

@@ -1,9 +1,17 @@
-"""What a text is: both languages of it, and what a choice, a kind or a control says."""
+"""What a text is: both languages of it, what a choice, a kind or a control says; the catalogues.
+
+A catalogue, NAME.txt, has sections; each record in them is a key and its texts. A text is English
+and Chinese on one line with a bar between, or a line of each; a line that is indented further goes
+on with the one above. Quotes keep spaces at the ends; a line with # is a remark.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 LANGUAGES: dict[str, str] = {"en": "English", "zh": "中文"}
 
@@ -71,3 +79,81 @@ class Control:
 
     label: Text
     help: Text
+
+
+@dataclass(frozen=True)
+class OperationText:
+    """An operation: what it does to the tensors of a group, and where training uses it.
+
+    An algorithm: its title, and what happens.
+    """
+
+    does: Text
+    used: Text
+
+
+@dataclass(frozen=True)
+class Term:
+    """A word as it is written (an expression for either language), and what it means."""
+
+    written: Text
+    tip: Text
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the tour: the link of a state, and two sentences about it."""
+
+    query: str
+    text: Text
+
+
+# -- catalogues ----------------------------------------------------------------------------------
+
+_HEAD = re.compile(r"#|\[(?P<section>\w+)\]|(?P<key>[^ ]*?):(?: |$)")
+
+
+@cache
+def catalogue(name: str) -> dict[str, dict[str, tuple[Text, ...]]]:
+    """The sections of a catalogue: the texts of each record by its key.
+
+    >>> catalogue("controls")["CONTROLS"]["nodes"][0]["zh"]
+    '节点数'
+    """
+    sections: dict[str, dict[str, list[list[str]]]] = {}
+    records: dict[str, list[list[str]]] = {}
+    record: list[list[str]] = []
+    source = (Path(__file__).parent / f"{name}.txt").read_text(encoding="utf-8")
+    for line in filter(None, source.splitlines()):
+        head = _HEAD.match(line)
+        if head is None:
+            if line.startswith(" " * 8):
+                record[-1].append(line.strip())
+            else:
+                record.append([line.strip()])
+        elif head["section"]:
+            records = sections.setdefault(head["section"], {})
+        elif head["key"] is not None:
+            rest = line[head.end() :]
+            record = records[head["key"]] = [[rest]] if rest else []
+    return {
+        section: {key: tuple(_texts(lines)) for key, lines in records.items()}
+        for section, records in sections.items()
+    }
+
+
+def _texts(lines: Iterable[list[str]]) -> Iterable[Text]:
+    rest = iter(lines)
+    for line in rest:
+        pair = line[0].split(" | ")
+        en, zh = pair if len(pair) == 2 else (" ".join(line), "".join(next(rest)))
+        yield Text(_bare(en), _bare(zh))
+
+
+def _bare(text: str) -> str:
+    return text[1:-1] if text[:1] == text[-1:] == '"' else text
+
+
+def words(name: str, section: str) -> dict[str, Text]:
+    """A section whose records are one text each."""
+    return {key: text for key, (text,) in catalogue(name)[section].items()}

@@ -68,7 +68,7 @@ class Crossings:
 
 @dataclass(frozen=True)
 class OrderReason:
-    """Why it is so, in words by its code (texts/hosts.py)."""
+    """Why it is so, in words by its code (texts/hosts.txt)."""
 
     code: str
     facts: Mapping[str, object]

@@ -34,7 +34,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Remark:
-    """Something to know beside the answer, in words by its code (texts/hosts.py)."""
+    """Something to know beside the answer, in words by its code (texts/hosts.txt)."""
 
     code: str
     facts: Mapping[str, Any] = field(default_factory=dict)

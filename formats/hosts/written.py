@@ -5,7 +5,7 @@
     rankfile         rank by rank: mpirun --map-by rankfile:file=rankfile
     torchrun         static rendezvous with --node-rank; c10d sorts machines by name (c10d_order)
 
-Notes on each are texts (texts/hosts.py, LAUNCHER_NOTES) under the same names.
+Notes on each are texts (texts/hosts.txt, LAUNCHER_NOTES) under the same names.
 """
 
 from __future__ import annotations

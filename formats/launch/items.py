@@ -1,4 +1,4 @@
-"""What was found in a launch command, word by word: codes and facts; texts/launch.py says them."""
+"""What was found in a launch command, word by word: codes and facts; texts/launch.txt says them."""
 
 from __future__ import annotations
 
