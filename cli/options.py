@@ -74,48 +74,46 @@ def options_parser() -> argparse.ArgumentParser:
     parser.color = False  # type: ignore[attr-defined]  # Pythons from 3.14 on colour their help
     parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
     layout = parser.add_argument_group("layout")
-    for name, help_text in SIZES.items():
-        layout.add_argument(option(name), metavar="N", dest=name, help=help_text)
-    layout.add_argument("--levels", metavar="NxN", help="hierarchical context parallel sizes")
+    for name in SIZES:
+        layout.add_argument(option(name), metavar="N", dest=name, help=SIZES[name])
+    _add(layout, "levels")
     layout.add_argument(
         "--hybrid", action=argparse.BooleanOptionalAction, help="hybrid context parallel groups"
     )
-    numbering = layout.add_mutually_exclusive_group()
-    numbering.add_argument(
-        "--framework", metavar="ID", help="whose order of ranks (megatron; see frameworks)"
-    )
-    numbering.add_argument(
-        "--order", help="an order of your own, fastest axis first, such as tp-cp-ep-dp-pp"
-    )
-    start = layout.add_mutually_exclusive_group()
-    start.add_argument("--preset", metavar="ID", help="begin with a published layout (see presets)")
-    start.add_argument(
-        "--args", metavar="FILE", help="begin with the launch flags in a file; - is standard input"
-    )
-    layout.add_argument(
-        "--run", metavar="NAME", help="the run or role of --args, where it holds several"
-    )
+    _add(layout.add_mutually_exclusive_group(), "framework", "order")
+    _add(layout.add_mutually_exclusive_group(), "preset", "args")
+    _add(layout, "run")
     machines = parser.add_argument_group("machines (rank, ranks, audit, share, order, slow)")
-    machines.add_argument(
-        "--hosts", metavar="FILE", help="host file, Slurm list or topology, cloud or fabric report"
-    )
-    machines.add_argument(
-        "--racks", metavar="FILE", help="where they stand, if another file says it (topology.conf)"
-    )
-    machines.add_argument(
-        "--objective", metavar="KINDS", help="what counts first (ep,tp+cp,dp,pp)", default=None
-    )
+    _add(machines, "hosts", "racks", "objective")
     machines.add_argument(
         "--worse", choices=("high", "low"), default="high", help="which numbers are slow (high)"
     )
     output = parser.add_argument_group("output")
     output.add_argument("--format", choices=("text", "json", "csv"), default="text")
-    output.add_argument(
-        "--domains", metavar="N,N", help="GPUs in a domain, for audit (a node, 4, 8, 16, 32, 72)"
-    )
+    _add(output, "domains")
     output.add_argument("-h", "--help", action="store_true", help="this text")
     return parser
 
+
+def _add(group: argparse._ActionsContainer, *names: str) -> None:
+    for name in names:
+        metavar, text = TEXTS[name]
+        group.add_argument(option(name), metavar=metavar, help=text)
+
+
+TEXTS = {
+    "levels": ("NxN", "hierarchical context parallel sizes"),
+    "framework": ("ID", "whose order of ranks (megatron; see frameworks)"),
+    "order": (None, "an order of your own, fastest axis first, such as tp-cp-ep-dp-pp"),
+    "preset": ("ID", "begin with a published layout (see presets)"),
+    "args": ("FILE", "begin with the launch flags in a file; - is standard input"),
+    "run": ("NAME", "the run or role of --args, where it holds several"),
+    "hosts": ("FILE", "host file, Slurm list or topology, cloud or fabric report"),
+    "racks": ("FILE", "where they stand, if another file says it (topology.conf)"),
+    "objective": ("KINDS", "what counts first (ep,tp+cp,dp,pp)"),
+    "domains": ("N,N", "GPUs in a domain, for audit (a node, 4, 8, 16, 32, 72)"),
+}
+"""Options of one text: what it is called, and what it says."""
 
 SIZES = {
     "nodes": "machines (1)",

@@ -51,15 +51,6 @@ def nodes_spanned(groups: ArrayLike, gpus_per_node: int) -> np.ndarray:
     return 1 + np.count_nonzero(steps, axis=-1)
 
 
-def groups_leaving_node(groups: ArrayLike, gpus_per_node: int) -> int:
-    """How many groups have members on more than one node.
-
-    >>> groups_leaving_node([[0, 1], [0, 8], [8, 15]], gpus_per_node=8)
-    1
-    """
-    return int(np.count_nonzero(nodes_spanned(groups, gpus_per_node) > 1))
-
-
 def _gpus_per_node(value: int) -> int:
     return whole_number(value, "gpus_per_node", maximum=MAX_RANKS)
 

@@ -30,11 +30,25 @@ from training.collectives.algorithms import (
     ring_reduce_scatter,
     second_tree_parents,
     tree_parents,
-    unloaded,
 )
 from training.collectives.cost import bus_factor, steps
 from training.collectives.operations import apply
+from training.collectives.pieces import joined
 from training.collectives.steps import Algorithm, Transfer, ports, run
+
+
+def unloaded(algorithm, slots, tensors):
+    """What every member has got, as `operations` has it; of a reduce, gather the root only."""
+    found = []
+    for place, own in enumerate(slots):
+        if algorithm.op in ("reduce", "gather") and place != algorithm.root:
+            found.append(tensors[place])
+        elif algorithm.op in ("reduce_scatter", "scatter"):
+            found.append(np.asarray(own[place]))
+        else:
+            found.append(joined(np.stack([np.asarray(slot) for slot in own[-algorithm.chunks :]])))
+    return found
+
 
 FACTS = json.loads(
     (Path(__file__).parent / "data" / "collectives.json").read_text(encoding="utf-8")

@@ -8,7 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groups import LayoutError, fit, parse_mesh, rank_groups
-from groups.placement import groups_leaving_node, local_rank, node_of, nodes_spanned
+from groups.placement import local_rank, node_of, nodes_spanned
+
+
+def groups_leaving_node(groups, gpus_per_node):
+    """How many groups have members on more than one node."""
+    return int(np.count_nonzero(nodes_spanned(groups, gpus_per_node) > 1))
+
 
 SIXTEEN = fit(16, order="tp-cp-dp-pp", tp=2, pp=2)
 

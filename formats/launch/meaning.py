@@ -52,19 +52,7 @@ class Meaning(Reading):
             self._assume(assumed, "framework", "megatron")
         else:
             self.missing.append(Missing("unknown-framework", {"form": self.form}))
-        has = CONVENTIONS[guess.job if guess else "megatron"]
-        axes = {own.axis for own in (*has.axes, *has.expert_axes)}
-        for name in AXES:
-            if name not in values and (name in axes or guess is None):
-                if self._may_be_any(name, guess, several):
-                    self._ask(name)
-                elif name in axes:
-                    self._assume(assumed, name, 1)
-        for item in self.configured:
-            if self.asks:
-                self.unresolved.append(item)
-            else:
-                self.ignored.append(replace(item, code="no-group"))
+        self._axes(values, assumed, guess, several)
         self._nodes(values, assumed)
         ordered = {name: values[name] for name in _ORDER if name in values}
         training = {name: stated[name].value for name in TRAINING if name in stated}
@@ -98,6 +86,28 @@ class Meaning(Reading):
                 self.said.append(Said("tp", int(item.value[:9]), found, row, ""))
 
     # -- what nobody says ------------------------------------------------------------------------
+
+    def _axes(
+        self,
+        values: Mapping[str, object],
+        assumed: dict[str, object],
+        guess: Guess | None,
+        several: bool,
+    ) -> None:
+        """What is asked for or assumed of the axes that the text does not state."""
+        has = CONVENTIONS[guess.job if guess else "megatron"]
+        axes = {own.axis for own in (*has.axes, *has.expert_axes)}
+        for name in AXES:
+            if name not in values and (name in axes or guess is None):
+                if self._may_be_any(name, guess, several):
+                    self._ask(name)
+                elif name in axes:
+                    self._assume(assumed, name, 1)
+        for item in self.configured:
+            if self.asks:
+                self.unresolved.append(item)
+            else:
+                self.ignored.append(replace(item, code="no-group"))
 
     def _is_unknown(self, several: bool) -> bool:
         """Whether the text may be of any framework."""

@@ -18,7 +18,7 @@ import numpy as np
 from groups.mesh import whole_number
 from groups.stages.holdings import sequence_chunks
 
-from .pieces import joined, pieces_of, place_of
+from .pieces import pieces_of, place_of
 from .steps import Algorithm, Slots, Step, Transfer
 
 MOST_MEMBERS = 64
@@ -326,26 +326,6 @@ def loaded(algorithm: Algorithm, tensors: Sequence[np.ndarray]) -> Slots[np.ndar
         if algorithm.op == "all_to_all":
             slots[place][algorithm.members + place] = slots[place][place]
     return slots
-
-
-def unloaded(
-    algorithm: Algorithm, slots: Slots[np.ndarray], tensors: Sequence[np.ndarray]
-) -> list[np.ndarray]:
-    """What every member has got, as `operations` has it; of a reduce, gather the root only.
-
-    >>> after = [[np.array([4]), None], [None, np.array([6])]]
-    >>> unloaded(ring_reduce_scatter(2), after, [])
-    [array([4]), array([6])]
-    """
-    found = []
-    for place, own in enumerate(slots):
-        if algorithm.op in ("reduce", "gather") and place != algorithm.root:
-            found.append(tensors[place])
-        elif algorithm.op in ("reduce_scatter", "scatter"):
-            found.append(np.asarray(own[place]))
-        else:
-            found.append(joined(np.stack([np.asarray(slot) for slot in own[-algorithm.chunks :]])))
-    return found
 
 
 # -- the causal balance of ring attention --------------------------------------------------------

@@ -54,12 +54,12 @@ class Operation:
     repeated: Operation | None = None
 
     def __repr__(self) -> str:
-        told = {
-            name: getattr(self, name)
+        said = (
+            f"{name}={getattr(self, name)!r}"
             for name, field in self.__dataclass_fields__.items()
             if name in ("forward", "backward") or getattr(self, name) != field.default
-        }
-        return f"Operation({', '.join(f'{name}={value!r}' for name, value in told.items())})"
+        )
+        return f"Operation({', '.join(said)})"
 
 
 MAPPINGS: dict[str, Operation] = {

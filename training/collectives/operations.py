@@ -93,15 +93,6 @@ def apply(
     >>> run("copy_to_tensor_model_parallel_region", [[6], [7]], [[0, 1]], direction="backward")
     [[13], [13]]
 
-    The backward of gather_from_tensor_model_parallel_region splits and does not sum, although the
-    adjoint of an all-gather sums (training.collectives.mappings says why):
-
-    >>> gradients = [[6, 6], [7, 7]]
-    >>> run("gather_from_tensor_model_parallel_region", gradients, [[0, 1]], direction="backward")
-    [[6], [7]]
-    >>> run("all_gather", gradients, [[0, 1]], direction="backward")
-    [[13], [13]]
-
     Errors: LayoutError for an unknown operation, direction or option; an operation without a
     backward; no tensors; a tensor that does not split, or has another shape than the others of its
     group; a rank that has no tensor; a rank that stands twice in the groups.
@@ -301,15 +292,15 @@ _UNSTACKED = (scatter, uneven_all_to_all, uneven_all_to_all_back)
 
 
 def _no_backward(op: str, options: Mapping[str, object]) -> LayoutError:
-    told = "".join(f" by {value}" for name, value in options.items() if name == "reduction")
+    op += "".join(f" by {value}" for name, value in options.items() if name == "reduction")
     return LayoutError(
         "no-backward",
-        f"{op}{told} has no backward here",
+        f"{op} has no backward here",
         why="a largest element has no linear backward, and Megatron's _reduce, _split and _gather "
         "are differentiated only inside its mappings",
         control="direction",
         alternatives=[{"direction": "forward"}],
-        facts={"operation": op + told},
+        facts={"operation": op},
     )
 
 
