@@ -8,14 +8,15 @@ from typing import Any
 
 from formats.documents.tables import Table
 from groups.errors import LayoutError, not_a_choice
+from groups.mesh import whole_number
 
-from .inputs import CommandLine, checked
+from .inputs import CommandLine, checked, number_of
 from .options import CommandError
 
 
 def order(asked: CommandLine) -> Iterator[str]:
     """The better order of the machines of --hosts for the layout: for a launcher, or explained."""
-    from formats.hosts.better import better_order
+    from formats.hosts.better import TIME, better_order
     from formats.hosts.distribution import even_slots
     from formats.hosts.written import FILES, launcher_files
 
@@ -43,7 +44,16 @@ def order(asked: CommandLine) -> Iterator[str]:
             },
         )
     objective = asked.options.objective
-    found = better_order(layout, hosts, *([] if objective is None else [objective]))
+    seconds = None
+    if asked.options.model is not None:
+        from training.estimate.waits import seconds_waited
+
+        batch = number_of(asked.options.global_batch or 0)
+        batch = whole_number(batch, "global_batch", minimum=0)
+        seconds = seconds_waited(
+            layout, asked.options.model, asked.options.cluster or "dgx-h100", batch
+        )
+    found = better_order(layout, hosts, objective or TIME, seconds)
     if asked.words:
         if asked.format != "text":
             raise CommandError("order for a launcher prints text only")
@@ -78,16 +88,24 @@ def _explained(found: Any) -> Table:
     from texts.hosts import ORDER_REASONS
 
     columns = ["kind", "groups", "leave_node", "racks_before", "racks_after", "least"]
-    rows = [
+    rows: list[list[Any]] = [
         [one.kind, one.groups, one.leave_node, one.before, one.after, one.least]
         for one in found.kinds
     ]  # fmt: skip
+    if found.costs:
+        columns += ["seconds_before", "seconds_after"]
+        for row, one in zip(rows, found.kinds):
+            each = found.costs.get(one.kind, 0.0)
+            row += [round(each * one.before, 6), round(each * one.after, 6)]
     reasons = [ORDER_REASONS[one.code].en.format(**one.facts) for one in found.reasons]
     reasons += [
         f"--{name} {value} keeps the {one.kind} groups in a {one.place}."
         for one in found.fixes
         for name, value in one.changes.items()
     ]
+    if found.costs:
+        waited = f"{found.cost_before:.3g} s of a step, in this order {found.cost:.3g} s"
+        reasons.insert(0, f"Waited for groups in several racks: {waited}.")
     return Table(
         "order",
         columns,
@@ -99,6 +117,8 @@ def _explained(found: Any) -> Table:
             "key": list(found.key),
             "key_before": list(found.key_before),
             "is_least": found.is_least,
+            "seconds": found.cost if found.costs else None,
+            "seconds_before": found.cost_before if found.costs else None,
             "segment": found.segment,
             "upper": [asdict(one) for one in found.upper],
             "reasons": reasons,

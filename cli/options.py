@@ -84,7 +84,7 @@ def options_parser() -> argparse.ArgumentParser:
     _add(layout.add_mutually_exclusive_group(), "preset", "args")
     _add(layout, "run")
     machines = parser.add_argument_group("machines (rank, ranks, audit, share, order, slow)")
-    _add(machines, "hosts", "racks", "objective")
+    _add(machines, "hosts", "racks", "objective", "model", "cluster", "global_batch")
     machines.add_argument(
         "--worse", choices=("high", "low"), default="high", help="which numbers are slow (high)"
     )
@@ -110,7 +110,10 @@ TEXTS = {
     "run": ("NAME", "the run or role of --args, where it holds several"),
     "hosts": ("FILE", "host file, Slurm list or topology, cloud or fabric report"),
     "racks": ("FILE", "where they stand, if another file says it (topology.conf)"),
-    "objective": ("KINDS", "what counts first (ep,tp+cp,dp,pp)"),
+    "objective": ("KINDS", "what counts first (time; ep,tp+cp,dp,pp)"),
+    "model": ("ID", "for order: whose waited time counts (llama3-70b ...)"),
+    "cluster": ("ID", "and on whose links (dgx-h100)"),
+    "global_batch": ("N", "and samples of a step"),
     "domains": ("N,N", "GPUs in a domain, for audit (a node, 4, 8, 16, 32, 72)"),
 }
 """Options of one text: what it is called, and what it says."""

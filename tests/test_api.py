@@ -148,7 +148,10 @@ OWN_PARAMETERS = {
         **dict.fromkeys(("ops", "trace"), bool),
     },
     "read_hosts": {"text": str, "racks": str},
-    "better_order": {"hosts": str, "racks": str, "objective": str},
+    "better_order": {
+        **dict.fromkeys(("hosts", "racks", "objective", "model", "cluster"), str),
+        "global_batch": int,
+    },
     "slow_groups": {"measurements": str, "worse": str, "hosts": str},
     "memory_per_rank": {"capacity": float, "cluster": str},
     "traffic_per_step": {"cluster": str, "cp_algorithm": str},

@@ -111,6 +111,27 @@ def test_what_cannot_be_answered_is_one_line(ask, command, said):
     assert said in err
 
 
+def test_an_order_says_what_a_step_of_a_model_waits_over_racks(ask):
+    """A kind's seconds are spread over its groups: none wait where none cross."""
+    job = JOB.replace("--ep 16", "--ep 8")
+    given = f"order --model mixtral-8x7b --hosts HOSTS --racks RACKS {job}"
+    found = json.loads(ask(f"{given} --format json")[1])
+    assert 0 < found["seconds"] < found["seconds_before"]
+    for name in ("before", "after"):
+        summed = sum(row[f"seconds_{name}"] for row in found["rows"])
+        told = found["seconds_before" if name == "before" else "seconds"]
+        assert summed == pytest.approx(told, abs=1e-5)
+        assert all(
+            (row[f"seconds_{name}"] > 0) <= (row[f"racks_{name}"] > 0) for row in found["rows"]
+        )
+    assert "Waited for groups in several racks" in ask(given)[1]
+    sizes = {"nodes": 4, "tp": 8, "pp": 2, "ep": 8, "etp": 1, "model": "mixtral-8x7b"}
+    served = json.loads(ENDPOINTS["better_order"](hosts=HOSTS, racks=RACKS, **sizes))
+    assert (served["seconds"], served["hosts"]) == (found["seconds"], found["hosts"])
+    assert "seconds" not in ask(f"order --hosts HOSTS --racks RACKS {job}")[1]
+    assert "'gpt9' is not a choice of model" in ask(given.replace("mixtral-8x7b", "gpt9"))[2]
+
+
 def test_the_endpoints_answer_the_same():
     read = json.loads(ENDPOINTS["read_hosts"](text=HOSTS, racks=RACKS))
     assert read["names"] == ["a0", "b0", "a1", "b1"]

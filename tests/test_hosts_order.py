@@ -13,10 +13,14 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from formats.hosts import best_order
+from formats.hosts.better import better_order
 from formats.hosts.crossings import key_of, kind_of
+from formats.hosts.order import KINDS as ORDER_KINDS
 from formats.hosts.order import OBJECTIVES
+from formats.hosts.values import Hosts, Level
 from formats.hosts.written import launcher_files
 from groups import LayoutError
+from groups.job import Job
 from groups.megatron import groupings, process_groups
 from texts.hosts import LAUNCHER_NOTES, ORDER_REASONS
 
@@ -159,6 +163,24 @@ def test_the_order_that_is_given_stays_where_none_is_better():
     assert found.names == tuple(racks)
     assert found.moved == 0
     assert found.reasons[0].code == "order-kept-best"
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.filter_too_much]
+)  # many sizes by chance make no layout
+@given(questions(), st.tuples(*[st.sampled_from([0.0, 0.1, 1.0, 7.0])] * 5))
+def test_no_order_waits_longer_than_the_one_that_was_given(question, waited):
+    racks, gpus, sizes = question
+    sizes = dict(sizes)
+    try:
+        job = Job(nodes=len(racks), gpus_per_node=gpus, framework="own", **sizes)
+        hosts = Hosts("table", tuple(racks), levels=(Level("rack", racks),))
+        found = better_order(job.layout(), hosts, seconds=dict(zip(ORDER_KINDS, waited)))
+    except LayoutError:
+        assume(False)
+    assert found.cost <= found.cost_before <= sum(waited) + 1e-9
+    if not any(waited):
+        assert found.key <= found.key_before
 
 
 def test_costs_can_weigh_otherwise_than_the_key():

@@ -19,9 +19,11 @@ from groups import LayoutError
 from groups.job import Job
 from views.base.context import Context
 from views.base.state import State
+from views.base.units import seconds_text
 from views.export import TABLES
 from views.groups.api import process_groups, rank_table
 from views.hosts.api import better_order as ordered
+from views.hosts.view import better_of
 from views.launch.api import cluster_check
 from views.nodes.api import node_audit
 from views.page import answer
@@ -40,7 +42,7 @@ JOB = {"nodes": 8, "tp": 8, "pp": 2, "ep": 16, "etp": 1}
 
 
 def seen(view: str, language: str = "en", **asked: object) -> str:
-    state = replace(State(**JOB), lang=language, view=view, **asked)
+    state = State(**{**JOB, "lang": language, "view": view, **asked})
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", answer(state).picture)).split())
 
 
@@ -81,6 +83,23 @@ def test_the_endpoint_gives_reasons_in_both_languages():
     assert found["upper"][0]["key"] == [0, 0, 0, 32]
     assert len(found["reasons"]) == len(found["reasons_zh"]) > 0
     assert not set(found["reasons"]) & set(found["reasons_zh"])
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_page_says_what_a_step_of_the_chosen_model_waits_over_racks(language):
+    """Two racks by turns: both tp groups' nodes of a stage are apart until the order is mended."""
+    racks = "host,rack\na,r0\nb,r1\nc,r0\nd,r1"
+    asked = {"nodes": 4, "tp": 16, "pp": 2, "ep": 1, "etp": "", "hosts": racks}
+    said = RUN["order_seconds"][language].split("{")[0]
+    named = seen("hosts", language, model="llama3-70b", **asked)
+    assert said in named
+    assert RUN["column_seconds_after"][language] in named
+    context = Context.of(State(**{**JOB, **asked, "model": "llama3-70b"}))
+    found = better_of(read_hosts(racks), context)
+    parts = context.trained.estimate(context.layout).parts
+    assert (found.cost_before, found.cost) == pytest.approx((parts["tp"], parts["pp"]))
+    assert seconds_text(found.cost_before) in named
+    assert said not in seen("hosts", language, **asked)
 
 
 # -- tables and files -----------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any
 
@@ -107,6 +107,7 @@ class BetterOrder:
     segment: int  # machines of one ep group: what Slurm's --segment takes
     upper: tuple[Upper, ...]  # the places above the racks, closest first
     objective: str
+    costs: Mapping[str, float] = field(default_factory=dict)  # of one group that crosses, by kind
 
 
 def best_order(
@@ -191,6 +192,9 @@ def order_for(
     kinds = tuple(
         _crossings(kind, given, found.racks, capacities) for level in levels for kind in level
     )
+    is_proved = found.is_proved or (
+        costs is not None and all(one.after == one.least for one in kinds if costs.get(one.kind))
+    )
     expert = every["ep"].mesh if "ep" in every else None
     members = expert.size("etp") * expert.size("ep") if expert else 1
     return BetterOrder(
@@ -199,16 +203,17 @@ def order_for(
         key_before=key_of(levels, given),
         names_before=hosts,
         kinds=kinds,
-        reasons=_reasons(kinds, capacities, found.is_proved, better == hosts),
+        reasons=_reasons(kinds, capacities, is_proved, better == hosts),
         fixes=(),
         moved=sum(one != other for one, other in zip(hosts, better)),
-        is_least=found.is_proved,
+        is_least=is_proved,
         cost=cost_of(weighed, found.racks),
         cost_before=cost_of(weighed, given),
         gpus_per_node=gpus_per_node,
         segment=max(1, -(-members // gpus_per_node)),
         upper=upper,
         objective=OBJECTIVES.get(objective, objective),
+        costs=costs or {},
     )
 
 

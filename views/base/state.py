@@ -203,7 +203,7 @@ class State:
     digest: Any = _pasted("hang")  # what files of a hang said (views/hang/digest.py)
     hosts: Any = _pasted("hosts")  # machines by name
     racks: Any = _pasted("hosts")  # where they stand, where another text says it
-    objective: Any = _field("hosts", "dp-first")
+    objective: Any = _field("hosts", "time")
     measures: Any = _pasted("hosts")  # a number for each rank
     worse: Any = _field("hosts", "high")
 

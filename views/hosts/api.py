@@ -16,7 +16,9 @@ from formats.hosts.values import Hosts
 from formats.hosts.written import launcher_files
 from formats.measurements import read_measurements, slow
 from groups.layout import Layout
+from groups.mesh import whole_number
 from groups.placement import Placement
+from training.estimate.waits import seconds_waited
 
 from ..base.endpoint import endpoint, require_text, serving
 
@@ -53,17 +55,32 @@ def read_hosts(text: str = "", racks: str = "") -> str:
 
 @endpoint
 def better_order(
-    layout: Layout, hosts: str = "", racks: str = "", objective: str = "dp-first"
+    layout: Layout,
+    hosts: str = "",
+    racks: str = "",
+    objective: str = "time",
+    model: str = "",
+    cluster: str = "dgx-h100",
+    global_batch: int = 0,
 ) -> str:
     """The order of machines under which fewest groups stand in several racks, as JSON.
 
     Args:
         hosts: the job's machines in their order, as /read_hosts takes them.
         racks: another text that says in which racks, switches or domains they stand; empty: hosts.
-        objective: what counts first, "dp-first", "pp-first" or levels such as "ep, tp+cp, dp, pp".
+        objective: what counts first: "time" (seconds of the model's step that are waited for groups
+            in several racks; without a model as "dp-first"), "dp-first", "pp-first" or levels such
+            as "ep, tp+cp, dp, pp".
+        model: a published model, such as "mixtral-8x7b"; empty: none, groups are counted alone.
+        cluster: whose links, such as "dgx-h100".
+        global_batch: samples of a step; 0: four micro-batches a pipeline stage.
         (the layout)
     """
-    found = order_of(layout, _read(hosts, racks), require_text("objective", objective))
+    seconds = None
+    if require_text("model", model):
+        whole_number(global_batch, "global_batch", minimum=0)
+        seconds = seconds_waited(layout, model, require_text("cluster", cluster), global_batch)
+    found = order_of(layout, _read(hosts, racks), require_text("objective", objective), seconds)
     return json.dumps(order_document(found))
 
 
@@ -104,6 +121,8 @@ def order_document(found: BetterOrder) -> dict[str, Any]:
         "key": found.key,
         "key_before": found.key_before,
         "objective": found.objective,
+        "seconds": found.cost if found.costs else None,
+        "seconds_before": found.cost_before if found.costs else None,
         "is_least": found.is_least,
         "segment": found.segment,
         "kinds": [vars(one) for one in found.kinds],

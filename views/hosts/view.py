@@ -7,7 +7,7 @@ from html import escape
 from itertools import chain, islice
 
 from descriptions import HOSTS_REMARKS, LAUNCHER_NOTES, ORDER_REASONS, PAGE, RUN, counted
-from formats.hosts.better import better_order
+from formats.hosts.better import TIME, better_order
 from formats.hosts.order import OBJECTIVES, BetterOrder
 from formats.hosts.placing import placement_of
 from formats.hosts.values import Hosts
@@ -23,6 +23,7 @@ from ..base.context import Context
 from ..base.messages import fix_label
 from ..base.problems import problem_html
 from ..base.state import State, is_empty, is_fix
+from ..base.units import seconds_text
 from ..groups.view import framed, ranges_text
 from ..launch.view import copyable
 from ..nodes.view import audit_row, chips, level_name, same_groups
@@ -44,7 +45,7 @@ def hosts_html(context: Context) -> str:
     except LayoutError as error:
         body = _refused(error, language)
     else:
-        body = _body(hosts, placement, layout, state, language)
+        body = _body(hosts, placement, context)
     return framed(
         context,
         f'<div class="intro"><h2>{RUN["hosts_title"][language]}</h2></div>'
@@ -77,13 +78,12 @@ def _refused(error: LayoutError, language: str) -> str:
 # -- what the text says --------------------------------------------------------------------------
 
 
-def _body(
-    hosts: Hosts | None, placement: Placement | None, layout: Layout, state: State, language: str
-) -> str:
+def _body(hosts: Hosts | None, placement: Placement | None, context: Context) -> str:
+    layout, language = context.layout, context.language
     if hosts is None or placement is None:
         return f'<p class="fine">{escape(RUN["hosts_empty"][language])}</p>'
     return (
-        f"{_said(hosts, placement, language)}{_order(hosts, layout, state, language)}"
+        f"{_said(hosts, placement, language)}{_order(hosts, context)}"
         f"{_audit(placement, layout, language)}{_list(hosts, placement, language)}"
     )
 
@@ -156,27 +156,34 @@ def _audit(placement: Placement, layout: Layout, language: str) -> str:
 # -- a better order ------------------------------------------------------------------------------
 
 
-def better_of(hosts: Hosts, layout: Layout, objective: object) -> BetterOrder:
-    """The best order for the layout.
+def better_of(hosts: Hosts, context: Context) -> BetterOrder:
+    """The best order for the layout, by the seconds of the model's step where one is chosen.
 
     Errors: as `formats.hosts.better.better_order`; and for an objective that the page has not.
     """
-    if not isinstance(objective, str) or objective not in OBJECTIVES:
-        raise not_a_choice("objective", objective, OBJECTIVES)
-    return better_order(layout, hosts, objective)
+    objective, known = context.state.objective, (TIME, *OBJECTIVES)
+    if not isinstance(objective, str) or objective not in known:
+        raise not_a_choice("objective", objective, known)
+    seconds = None
+    if not is_empty(context.state.model):
+        try:
+            seconds = context.trained.estimate(context.layout).parts
+        except LayoutError:  # views of the model say why
+            seconds = None
+    return better_order(context.layout, hosts, objective, seconds)
 
 
-def _order(hosts: Hosts, layout: Layout, state: State, language: str) -> str:
+def _order(hosts: Hosts, context: Context) -> str:
+    state, language = context.state, context.language
     choices = [
-        (RUN["objective_dp"][language], "dp-first"),
-        (RUN["objective_pp"][language], "pp-first"),
+        (RUN[f"objective_{name[:2]}"][language], name) for name in (TIME, "dp-first", "pp-first")
     ]
     title = f"<h3>{RUN['order_title'][language]}</h3>"
     if not hosts.racks:
         return f'{title}<p class="fine">{escape(RUN["order_needs_racks"][language])}</p>'
     box = form.fields(form.choice("objective", state.objective, choices, language))
     try:
-        found = better_of(hosts, layout, state.objective)
+        found = better_of(hosts, context)
     except LayoutError as error:
         return f"{title}{_refused(error, language)}{box}"
     is_kept = found.names == found.names_before
@@ -186,6 +193,12 @@ def _order(hosts: Hosts, layout: Layout, state: State, language: str) -> str:
         after=" · ".join(f"{one:,}" for one in found.key),
         objective=found.objective,
     )
+    if found.costs:
+        words += " " + RUN["order_seconds"][language].format(
+            model=context.trained.name,
+            before=seconds_text(found.cost_before),
+            after=seconds_text(found.cost),
+        )
     words += "".join(
         " "
         + RUN["order_above"][language].format(
@@ -243,7 +256,8 @@ def _machines(found: BetterOrder, hosts: Hosts, language: str) -> str:
 
 def _crossings(found: BetterOrder, language: str) -> str:
     """The groups of each kind in several racks, before and after, side by side."""
-    names = ("column_leave", "column_before", "column_after", "column_least")
+    names = ["column_leave", "column_before", "column_after", "column_least"]
+    names += ["column_seconds_before", "column_seconds_after"] if found.costs else []
     heads = [PAGE["column_group"][language], *(RUN[name][language] for name in names)]
     rows = []
     for one in found.kinds:
@@ -251,6 +265,11 @@ def _crossings(found: BetterOrder, language: str) -> str:
             _share(count, one.groups, language)
             for count in (one.leave_node, one.before, one.after, one.least)
         )
+        if found.costs:
+            each = found.costs.get(one.kind, 0.0)
+            cells += "".join(
+                f"<td>{seconds_text(each * count)}</td>" for count in (one.before, one.after)
+            )
         rows.append(f'<tr><th scope="row">{chips([one.kind])}</th>{cells}</tr>')
     return _table(heads, rows, "audit")
 

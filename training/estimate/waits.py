@@ -1,0 +1,50 @@
+"""What a step waits for each kind of group, of a model that is named."""
+
+from __future__ import annotations
+
+from groups.errors import not_a_choice
+from groups.layout import Layout
+
+from ..clusters import CLUSTERS
+from ..models import MODELS
+from .answer import estimate
+from .seconds import PARTS
+
+WAITED = tuple(name for name in PARTS if name in ("tp", "cp", "ep", "pp", "dp"))
+ROUNDS = 4
+"""Micro-batches of a pipeline stage where nobody says how many samples a step has."""
+
+
+def seconds_waited(
+    layout: Layout, model: str, cluster: str = "dgx-h100", global_batch: int = 0
+) -> dict[str, float]:
+    """Seconds of a step by kind, of a published model trained on a layout.
+
+    global_batch: samples of a step; 0: ROUNDS micro-batches of one for each pipeline stage.
+
+    >>> from groups.job import Job
+    >>> found = seconds_waited(Job(nodes=2, tp=8, pp=2).layout(), "llama3-8b")
+    >>> found["tp"] > found["pp"] > found["ep"] == 0.0
+    True
+
+    Errors: LayoutError for no such model or cluster, and for what does not go together.
+    """
+    for name, value, known in (("model", model, MODELS), ("cluster", cluster, CLUSTERS)):
+        if value not in known:
+            raise not_a_choice(name, value, known)
+    mesh = layout.mesh
+    shape = MODELS[model].model
+    expert = layout.expert if shape.experts else None
+    found = estimate(
+        shape,
+        cluster=cluster,
+        gpus=layout.world_size,
+        gpus_per_node=layout.gpus_per_node,
+        tp=mesh.size("tp"),
+        cp=mesh.size("cp"),
+        pp=mesh.size("pp"),
+        ep=expert.size("ep") if expert else 1,
+        etp=expert.size("etp") if expert else None,
+        global_batch=global_batch or ROUNDS * mesh.size("pp") * mesh.size("dp"),
+    )
+    return {name: found.parts[name] for name in WAITED}
