@@ -30,6 +30,7 @@ from views.base.trained import GIB, trained_of
 from views.memory.grid import stage_of_ranks
 from views.memory.view import memory_html
 from views.memory.zero import MOMENTS, sharing_group
+from views.page import answer
 
 CSS = (Path(__file__).parents[1] / "views" / "memory" / "view.css").read_text(encoding="utf-8")
 LANGUAGES = ("en", "zh")
@@ -154,10 +155,8 @@ def test_what_cannot_be_is_refused_with_cures_that_work(name, language):
 
 @every("language", LANGUAGES)
 def test_layers_that_do_not_divide_differ_by_one_and_the_page_says_so(language):
-    even, uneven = (
-        State(nodes=8, tp=8, pp=4, layers="128"),
-        State(nodes=8, tp=8, pp=4, layers="126"),
-    )
+    sizes = {"nodes": 8, "tp": 8, "pp": 4}
+    even, uneven = State(**sizes, layers="128"), State(**sizes, model="llama3-405b")
     said = MEMORY["note_nearly"][language].format(layers=126, stages=4)
     assert said in unescape(shown(uneven, language))
     assert said not in unescape(shown(replace(uneven, spread="nearly"), language))
@@ -165,6 +164,16 @@ def test_layers_that_do_not_divide_differ_by_one_and_the_page_says_so(language):
     assert [stage.parameters.layers for stage in problem.stages()] == [32, 32, 31, 31]
     problem = trained_of(resolve(even), even)
     assert problem.split.spread == "equal"
+
+
+def test_typed_layers_are_held_to_megatrons_rule_in_every_view_and_a_models_own_in_none():
+    """One law (views.base.model): a view that dealt them otherwise would show another job."""
+    typed, own = State(pp=4, nodes=2, layers="30"), State(pp=4, nodes=2, model="llama3-405b")
+    asked = ((typed, True), (own, False), (replace(typed, spread="nearly"), False))
+    for view in ("ranks", "pipeline", "memory", "traffic", "estimate", "search"):
+        for state, is_refused in asked:
+            shown_there = answer(replace(state, view=view)).picture
+            assert ("layers over 4 stages is not" in shown_there) == is_refused, (view, state)
 
 
 STRANGE = [

@@ -157,9 +157,12 @@ def trained_of(layout: Layout, state: State) -> Trained:
 
 
 def _spread(model: Model, split: Split, state: State) -> str:
-    """As asked; else equal where the layers divide, and nearly equal where they do not."""
+    """As asked; else equal, which typed layers are held to as Megatron holds them; a model's own
+    are nearly equal where the stages do not divide them (views.base.model)."""
     if not is_empty(state.spread):
         return one_of("spread", state.spread, SPREADS)
+    if not is_empty(state.layers):
+        return "equal"
     try:
         held_by_ranks(model, replace(split, spread="equal"))
     except LayoutError:
