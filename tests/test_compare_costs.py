@@ -9,12 +9,14 @@ from dataclasses import replace
 import pytest
 
 from descriptions import LANGUAGES, PAGE
-from views.base.link import to_query
+from views.base.link import from_query, to_query
 from views.base.resolve import resolve
 from views.base.state import State
 from views.base.trained import trained_of
 from views.compare.costs import ROWS, LayoutCost, cost_of
+from views.compare.view import PAIRS
 from views.page import answer
+from views.stories import query_of
 
 EIGHT = State(nodes=16, tp=4, pp=8, layers="80")
 FOUR = State(nodes=16, tp=8, pp=4, layers="80")
@@ -85,3 +87,22 @@ def test_a_layout_that_the_model_does_not_allow_says_why_in_place_of_its_costs()
     picture = compared(FOUR, kept)
     assert all(kept == said == "–" != now for _, kept, now, said in costs(picture))
     assert picture.count('role="alert"') == 1
+
+
+def test_every_ready_pair_shows_what_its_name_says():
+    """Something costs more and something less; and nothing that its name does not say differs."""
+    differ = {"pair_nodes": {"tp"}, "pair_order": {"framework"}, "pair_zero": {"pp", "zero"}}
+    for name, pair in PAIRS.items():
+        state = from_query(query_of(pair))
+        kept = from_query(pair["kept"])
+        changed = {
+            one
+            for one in (*differ[name], "micro_batch", "global_batch", "model", "nodes", "tp", "pp")
+            if str(getattr(state, one)) != str(getattr(kept, one))
+        }
+        assert changed == differ[name], name
+        told = " ".join(row[-1] for row in costs(answer(state).picture))
+        for word in ("cost_better", "cost_worse"):
+            assert PAGE[word]["en"].split(": ")[1] in told, (name, word)
+    step, *_ = costs(answer(from_query(query_of(PAIRS["pair_nodes"]))).picture)
+    assert "worse" in step[-1]

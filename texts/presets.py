@@ -40,7 +40,7 @@ NOTES_ZH: dict[str, str] = {
     ),
     "One model parallel group of 256 GPUs, not the whole job: any multiple of 32 nodes may "
     "train. Activations go to host memory too, which is not counted here.": (
-        "这是一个 256 GPU 的模型并行组，而不是整个任务：32 个节点的任意倍数都可以训练。"
+        "这是一个 256 GPU 的模型并行组，而不是整个作业：32 个节点的任意倍数都可以训练。"
         "激活也会放到主机内存，此处未计入。"
     ),
     "Interleaved, but the number of chunks is not stated.": "使用交错调度，但未说明分成几块。",

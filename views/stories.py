@@ -42,9 +42,10 @@ STATES: dict[str, dict[str, str]] = {
         "tp": "16",
         "pp": "1",
         "model": "gpt-18.4b",
+        "micro_batch": "4",
         "global_batch": "128",
         "view": "compare",
-        "kept": "v=2&tp=8&pp=1&model=gpt-18.4b",
+        "kept": "v=2&tp=8&pp=1&micro_batch=4&global_batch=128&model=gpt-18.4b",
     },
 }
 """What each story's link says, beside its published layout."""

@@ -24,7 +24,7 @@ WIDTH, HEIGHT, MARGIN = 1280.0, 720.0, 48.0
 TITLE, TEXT, LABEL, SMALL = 30.0, 18.0, 14.0, 12.0
 """Font sizes in pixels: title, sentence, of a picture, at the bottom."""
 
-LARGEST, READABLE = 2.0, 0.7
+LARGEST, READABLE = 2.6, 0.7
 """How far a picture may be enlarged, and made smaller so that more of them stand together."""
 
 APART = 28.0
@@ -56,7 +56,7 @@ def slide(told: Told, scenes: Sequence[Any], titles: Sequence[str], theme: str =
     made, page = blank(int(WIDTH), int(HEIGHT), look)
     words = [Words(MARGIN, MARGIN + TITLE * 0.8, told.title, TITLE, look.ink, bold=True)]
     y = MARGIN + TITLE + 12
-    for line in textwrap.wrap(told.sentence, 105)[:3]:
+    for line in textwrap.wrap(told.sentence, 122)[:3]:
         words.append(Words(MARGIN, y + TEXT, line, TEXT, look.ink))
         y += TEXT * 1.45
     bottom = HEIGHT - MARGIN * 0.75
@@ -139,12 +139,14 @@ def _place(
     factor = max(room.scale(scenes, columns), 0.02)
     wide, tall = _largest(scenes)
     words = []
+    taken = columns * (wide * factor + APART) - APART
+    left = max(MARGIN, (WIDTH - taken) / 2)  # what is narrower stands in the middle
     for number, (scene, title) in enumerate(zip(scenes, titles)):
         line, place = divmod(number, columns)
-        x = MARGIN + place * (wide * factor + APART)
+        x = left + place * (wide * factor + APART)
         y = room.top + line * (tall * factor + room.head + APART)
         if title:
-            letters = max(12, int(wide * factor / LABEL / 0.62))
+            letters = max(12, int(wide * factor / LABEL / 0.58))
             text = textwrap.shorten(title, letters, placeholder=" …")
             words.append(Words(x, y + LABEL, text, LABEL, LOOKS[theme].ink, bold=True))
         ax = canvas.axes(made, x, y + room.head, scene.width * factor, scene.height * factor)

@@ -32,8 +32,8 @@ from .costs import costs_html
 PAIRS: dict[str, dict[str, str]] = {
     "pair_nodes": STATES["cost"],
     "pair_order": {
-        **{"nodes": "8", "tp": "8", "pp": "4", "framework": "megatron-pp-dp", "view": "compare"},
-        "kept": "v=2&nodes=8&tp=8&pp=4",
+        **{"nodes": "4", "tp": "2", "pp": "4", "framework": "megatron-pp-dp", "view": "compare"},
+        "kept": "v=2&nodes=4&tp=2&pp=4",
     },
     "pair_zero": {
         **{"nodes": "4", "tp": "1", "pp": "1", "zero": "3", "view": "compare"},
