@@ -98,7 +98,11 @@ class CommandLine:
 
         if self.options.hosts is None:
             raise CommandError("say which machines there are: --hosts FILE")
-        hosts = read_hosts(self.text(self.options.hosts))
+        text = self.text(self.options.hosts)
+        for name in ("include", "exclude", "num_nodes", "num_gpus"):
+            if (value := getattr(self.options, name)) is not None:
+                text += f"\n--{name} {value!r}"
+        hosts = read_hosts(text)
         if self.options.racks is not None:
             hosts = hosts.with_places(read_hosts(self.text(self.options.racks)))
         self.remarks += [HOSTS_REMARKS[one.code].en.format(**one.facts) for one in hosts.remarks]

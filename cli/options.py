@@ -84,7 +84,19 @@ def options_parser() -> argparse.ArgumentParser:
     _add(layout.add_mutually_exclusive_group(), "preset", "args")
     _add(layout, "run")
     machines = parser.add_argument_group("machines (rank, ranks, audit, share, order, slow)")
-    _add(machines, "hosts", "racks", "objective", "model", "cluster", "global_batch")
+    _add(
+        machines,
+        "hosts",
+        "include",
+        "exclude",
+        "num_nodes",
+        "num_gpus",
+        "racks",
+        "objective",
+        "model",
+        "cluster",
+        "global_batch",
+    )
     machines.add_argument(
         "--worse", choices=("high", "low"), default="high", help="which numbers are slow (high)"
     )
@@ -109,6 +121,10 @@ TEXTS = {
     "args": ("FILE", "begin with the launch flags in a file; - is standard input"),
     "run": ("NAME", "the run or role of --args, where it holds several"),
     "hosts": ("FILE", "host file, Slurm list or topology, cloud or fabric report"),
+    "include": ("HOSTS", "of a DeepSpeed host file, as its launcher takes it (a@b:0,2)"),
+    "exclude": ("HOSTS", "the same, left out"),
+    "num_nodes": ("N", "its first hosts"),
+    "num_gpus": ("N", "the first GPUs of each"),
     "racks": ("FILE", "where they stand, if another file says it (topology.conf)"),
     "objective": ("KINDS", "what counts first (time; ep,tp+cp,dp,pp)"),
     "model": ("ID", "for order: whose waited time counts (llama3-70b ...)"),

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from formats.hosts import read_hosts
 from formats.hosts.distribution import c10d_order, even_slots, rank_hosts
-from formats.hosts.files import filter_hosts
-from formats.hosts.hostlist import compress_hostlist, expand_hostlist
+from formats.hosts.filters import filter_hosts
+from formats.hosts.hostlist import expand_hostlist
+from formats.hosts.placing import placement_of
 from formats.hosts.values import LONGEST_TEXT, Hosts
 from groups import LayoutError
 from texts.hosts import HOSTS_REMARKS
@@ -119,6 +120,58 @@ def test_filters_of_deepspeed_keep_the_order_of_the_host_file(name, option):
     found = filter_hosts(pool, **{option: SAMPLES[name]["text"]})
     assert {host: list(gpus) for host, gpus in found.devices.items()} == want["result"]
     assert refusal(SAMPLES[name]["text"]).code == "bad-host-filter"
+    lines = "".join(f"{host} slots={slots}\n" for host, slots in want["pool"].items())
+    pasted = (
+        f"{lines}PATH=/x deepspeed --{option}={SAMPLES[name]['text']} \\\n train.py --include x"
+    )
+    assert read_hosts(pasted).devices == found.devices
+
+
+TWO = "# pool\nb slots=4\na slots=4\n"
+
+
+@every(
+    "line, devices",
+    [
+        ("deepspeed --num_nodes 1 train.py", {"b": (0, 1, 2, 3)}),
+        ("deepspeed --num_gpus=2 train.py", {"b": (0, 1), "a": (0, 1)}),
+        ("--num_nodes 1 --num_gpus 6", {"b": tuple(range(6))}),  # runner.py: range(num_gpus)
+        ("-e b@a:1", {"a": (0, 2, 3)}),
+        ("deepspeed -i a:1@a:0 train.py", {"a": (0, 1)}),
+    ],
+)
+def test_a_line_of_deepspeeds_launcher_chooses_from_its_host_file(line, devices):
+    hosts = read_hosts(TWO + line)
+    assert (hosts.names, hosts.devices) == (tuple(devices), devices)
+    assert list(hosts.slots.values()) == [len(gpus) for gpus in devices.values()]
+    placement = placement_of(hosts, sum(map(len, devices.values())))
+    assert [*placement.where([0])] == [f"{hosts.names[0]}:{devices[hosts.names[0]][0]}"]
+
+
+def test_a_line_of_deepspeeds_launcher_may_say_nothing_of_hosts():
+    hosts = read_hosts(TWO + "deepspeed --launcher pdsh train.py -i a:1")
+    assert (hosts.names, hosts.devices) == (("b", "a"), {})
+    assert read_hosts("deepspeed slots=4\na slots=4").names == ("deepspeed", "a")
+
+
+@every(
+    "line, said",
+    [
+        ("-i a -e b", "give one of them"),
+        ("-i a --num_gpus 2", "leave --num_nodes and --num_gpus out"),
+        ("-e a@b", "it leaves no GPU"),
+        ("-i worker", "there is no host 'worker'"),
+        ("-i a:4", "a has the GPUs 0 to 3"),
+        ("--num_nodes 3", "there are 2 hosts"),
+        ("--num_gpus x", "a whole number"),
+        ("--num_gpus 0", "a whole number"),
+        ("deepspeed --include", "needs a value"),
+        ("deepspeed --include 'a", "a quote is open"),
+    ],
+)
+def test_a_filter_that_chooses_nothing_is_refused_with_what_to_write(line, said):
+    assert said in str(refusal(TWO + line))
+    assert refusal("deepspeed --include a:0 train.py").code == "bad-host-filter"
 
 
 def test_torchrun_sorts_machines_by_name_as_text():
@@ -149,17 +202,6 @@ def test_slots_are_read_however_they_are_written(text, slots):
 def test_a_host_list_expands_as_scontrol_says(name):
     assert expand_hostlist(SAMPLES[name]["text"]) == expected(name)["hosts"]
     assert list(sample(name).names) == expected(name)["hosts"]
-
-
-def test_a_host_list_is_written_as_scontrol_writes_it():
-    assert compress_hostlist(SAMPLES["l14"]["text"].split(",")) == expected("l14")["hostlist"]
-
-
-@law
-@given(st.lists(st.from_regex(r"[a-c]{1,2}-?[0-9]{0,3}", fullmatch=True), min_size=1, max_size=12))
-@example(["n1", "n2", "n2", "n10", "n09", "n008"])
-def test_a_written_host_list_names_the_same_hosts(names):
-    assert expand_hostlist(compress_hostlist(names)) == names
 
 
 def test_repeats_in_a_host_list_are_the_hosts_of_tasks():

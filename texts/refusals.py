@@ -134,7 +134,14 @@ REFUSALS: dict[str, str] = {
     "bad-host-document": "无法读取该文档：{what}。",
     "host-without-slots": "主机 {host} 没有槽位：不运行进程的主机请去掉。",
     "rank-missing": "文本中有 {count} 个 rank，却没有 rank {rank}。",
-    "bad-host-filter": "{value} 不是这些主机的筛选条件；写法例如 worker-0@worker-1:0,2。",
+    "bad-host-filter": "{value} 不是这些主机的筛选条件；写法例如 worker-0@worker-1:0,2，"
+    "并请一起给出主机文件。",
+    "host-filter-and-number": "{value}：DeepSpeed 不允许筛选条件与 --num_nodes、--num_gpus "
+    "同时使用。",
+    "host-filters-both": "{value}：--include 与 --exclude 只能给一个。",
+    "host-filter-empty": "{value} 没有留下任何 GPU。",
+    "host-filter-unknown": "{value}：主机文件中没有这台主机。",
+    "host-filter-gpus": "{value}：{host} 的 GPU 是 0 到 {last}。",
     "bad-tasks-per-node": "{value} 没有说明 {count} 台机器的任务数；三台机器的写法例如 8(x2),4。",
     "switches-in-a-ring": "交换机 {switch} 位于它自己之上。",
     "clique-not-said": "{value} 的 CliqueId 为 N/A，无法确定其 NVLink 域。",

@@ -22,6 +22,7 @@ from dataclasses import replace
 from groups.errors import LayoutError, quoted
 from groups.mesh import MAX_RANKS
 
+from .filters import bad_filter, is_filter
 from .hostlist import expand_hostlist, is_hostlist
 from .values import Hosts, Level, Remark, bad_line, host_twice, no_hosts, once
 
@@ -39,8 +40,6 @@ _BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@%-]*(?::[A-Fa-f0-9:.]*:[A-Fa-f0-9:.]*)?", re.ASCII)
 _COUNTED = re.compile(r"([^\s:=,]+):([0-9]{1,7})(?:\s+\S.*)?", re.ASCII)
 _PAIR = re.compile(r"(?<![A-Za-z_-])([A-Za-z_-]+)=(\S*)", re.ASCII)
-_PART = r"[\w.-]+(?::[0-9]+(?:,[0-9]+)*)?"
-_FILTER = re.compile(f"{_PART}(?:@{_PART})*", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,7}", re.ASCII)
 _RANK = re.compile(r"rank\s+([0-9]{1,9})\s*=\s*(\S+)(?:\s+slots?\s*=.*)?", re.ASCII | re.IGNORECASE)
 
@@ -71,8 +70,8 @@ def read_lines(text: str, form: str = "") -> Hosts:
     joined = " ".join(line for _, line in lines)
     if form == "deepspeed" or any("=" in line for _, line in lines):
         return _slot_lines(lines, form)
-    if _FILTER.fullmatch(joined) and re.search(r"@.*:|:.*[@,]", joined):
-        raise _bad_filter(joined, "DeepSpeed's filters choose from a host file: give that as well")
+    if is_filter(joined):
+        raise bad_filter(joined, "DeepSpeed's filters choose from a host file: give that as well")
     if is_hostlist(joined):
         return _listed(expand_hostlist(joined), "slurm-hostlist")
     if any("," in line for _, line in lines):
@@ -342,65 +341,3 @@ def _relative(host: str, given: Sequence[str], number: int) -> str:
         why = f"{host} counts the hosts of another list, which has {len(given)}: give that list"
         raise bad_line(host, number, "a rank file that names its hosts", why)
     return given[int(match[1])]
-
-
-# -- DeepSpeed's filters ---------------------------------------------------------------------------
-
-
-def filter_hosts(hosts: Hosts, include: str = "", exclude: str = "") -> Hosts:
-    """What DeepSpeed's --include or --exclude leaves: ``worker-0@worker-1:0,2``.
-
-    Hosts keep the order of the host file; `devices` are the GPUs that are left of each.
-
-    >>> two = Hosts("hostfile", ("a", "b"), {"a": 4, "b": 4})
-    >>> dict(filter_hosts(two, include="b:2,0@a:1").devices)
-    {'a': (1,), 'b': (0, 2)}
-
-    Errors: LayoutError for both at once, and for a host or GPU that is not there.
-    """
-    if include and exclude:
-        raise _bad_filter(exclude, "it does not go with --include: give one of them")
-    if not (include or exclude):
-        return hosts
-    asked = _filter_parts(include or exclude, hosts)
-    left: dict[str, tuple[int, ...]] = {}
-    for name in hosts.names:
-        every = tuple(range(hosts.slots[name] or 0))
-        named = asked.get(name)
-        if include:
-            kept = () if named is None else (named or every)
-        else:
-            kept = every if named is None else tuple(g for g in every if named and g not in named)
-        if kept:
-            left[name] = kept
-    if not left:
-        raise _bad_filter(exclude, "it leaves no GPU")
-    counts = {name: len(gpus) for name, gpus in left.items()}
-    levels = hosts.levels
-    bare = Hosts(hosts.form, tuple(left), counts, devices=left, remarks=hosts.remarks)
-    return bare.with_places(replace(hosts, levels=levels, remarks=()))
-
-
-def _filter_parts(text: str, hosts: Hosts) -> dict[str, tuple[int, ...]]:
-    """Host -> GPUs that are named, ascending; none named: all of them."""
-    found: dict[str, tuple[int, ...]] = {}
-    for part in text.strip().split("@"):
-        name, colon, listed = part.strip().partition(":")
-        if name not in hosts.names:
-            raise _bad_filter(part, f"there is no host {quoted(name)}")
-        gpus = [gpu.strip() for gpu in listed.split(",")] if colon else []
-        most = hosts.slots[name]
-        if not all(_NUMBER.fullmatch(gpu) and most and int(gpu) < most for gpu in gpus):
-            raise _bad_filter(part, f"{name} has the GPUs 0 to {(most or 0) - 1}")
-        found[name] = tuple(sorted({int(gpu) for gpu in gpus}))
-    return found
-
-
-def _bad_filter(part: str, why: str) -> LayoutError:
-    return LayoutError(
-        "bad-host-filter",
-        f"{quoted(part)} is no filter of these hosts",
-        why=why,
-        control="hosts",
-        facts={"value": quoted(part)},
-    )

@@ -1,4 +1,4 @@
-"""Slurm's host lists: ``n[1-3,7],gpu-a`` is read as Slurm reads it, and written.
+"""Slurm's host lists: ``n[1-3,7],gpu-a`` is read as Slurm reads it.
 
 A comma, a blank or a new line parts two items; a bracket holds numbers and ranges, kept in their
 order and as often as they are written; the width of a range's first number pads all of it:
@@ -137,38 +137,3 @@ def _bad(item: str, *, is_box: bool = False) -> LayoutError:
         control="hosts",
         facts={"value": quoted(_plain(item))},
     )
-
-
-# -- writing ---------------------------------------------------------------------------------------
-
-_NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", re.ASCII | re.DOTALL)
-
-
-def compress_hostlist(names: Iterable[str]) -> str:
-    """A host list that expands to these names in this order: `scontrol show hostlist`.
-
-    >>> compress_hostlist(["n01", "n02", "n03", "gpu-10", "gpu-2", "a"])
-    'n[01-03],gpu-[10,2],a'
-    """
-    runs: list[tuple[str, list[str]]] = []  # prefix and numbers; a name without a number has none
-    for name in names:
-        match = _NUMBERED.fullmatch(name)
-        prefix, number = (match[1], [match[2]]) if match else (name, [])
-        if runs and number and runs[-1][1] and runs[-1][0] == prefix:
-            runs[-1][1].append(match[2])  # type: ignore[index]
-        else:
-            runs.append((prefix, number))
-    return ",".join(_written(prefix, numbers) for prefix, numbers in runs)
-
-
-def _written(prefix: str, numbers: list[str]) -> str:
-    ranges: list[list[str]] = []
-    for number in numbers:
-        last = ranges[-1][-1] if ranges else ""
-        follows = bool(last) and int(number) == int(last) + 1
-        if follows and number == str(int(number)).zfill(len(ranges[-1][0])):
-            ranges[-1][1:] = [number]
-        else:
-            ranges.append([number])
-    text = ",".join("-".join(one) for one in ranges)
-    return f"{prefix}[{text}]" if len(numbers) > 1 else prefix + text

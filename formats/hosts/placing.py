@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from groups.errors import LayoutError
@@ -27,7 +29,8 @@ def placement_of(hosts: Hosts, world: int, gpus_per_node: int | None = None) -> 
     levels = {one.kind: one.of for one in hosts.levels}
     if len(hosts.ranks) == world:
         number = {name: at for at, name in enumerate(hosts.names)}
-        return Placement(hosts.names, np.array([number[name] for name in hosts.ranks]), levels)
+        nodes = np.array([number[name] for name in hosts.ranks])
+        return Placement(hosts.names, nodes, levels, hosts.devices)
     if hosts.ranks:
         total = len(hosts.ranks)
         raise LayoutError(
@@ -40,4 +43,5 @@ def placement_of(hosts: Hosts, world: int, gpus_per_node: int | None = None) -> 
     if unknown and gpus_per_node is None:
         raise slots_unknown(unknown)
     slots = [gpus_per_node if one is None else one for one in hosts.slots.values()]
-    return filled(hosts.names, [one or 0 for one in slots], world=world, levels=levels)
+    placement = filled(hosts.names, [one or 0 for one in slots], world=world, levels=levels)
+    return replace(placement, devices=hosts.devices)

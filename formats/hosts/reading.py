@@ -16,6 +16,7 @@ from groups.errors import LayoutError, not_a_choice, quoted
 from .clouds import is_paths, read_document, read_paths
 from .fabric import NAMELESS, is_fabric, read_fabric
 from .files import is_rankfile, is_table, read_lines, read_rankfile, read_table
+from .filters import bad_filter, chosen_hosts, launch_options
 from .node import Node, is_matrix, read_matrix, read_nccl
 from .slurm import (
     aliases,
@@ -54,6 +55,8 @@ def read_hosts(
     environment, topology.conf, topology.yaml, `scontrol show topology`, AWS, GCP and Kubernetes
     JSON or YAML, `nvidia-smi` fabric, `nvidia-smi topo -m` (`hosts.node`), lists and tables.
 
+    A line of DeepSpeed's launcher among them chooses from a host file (`filters`).
+
     form: "openmpi" or "deepspeed", where two launchers read one host file differently.
     topology: which of a topology.yaml. given: the hosts that ``+n0`` of a rank file counts.
 
@@ -64,7 +67,15 @@ def read_hosts(
     Errors: LayoutError for what is no such text, for a host named twice, for ranges that name more
     than MAX_HOSTS, for a text longer than LONGEST_TEXT.
     """
-    text = _clean(text)
+    text, options = launch_options(_clean(text))
+    if options:
+        if not text.strip():
+            raise bad_filter(
+                " ".join(f"--{name} {value}" for name, value in options.items()),
+                "DeepSpeed's filters choose from a host file: give that as well",
+            )
+        pool = read_hosts(text, form=form, topology=topology, given=given)
+        return chosen_hosts(pool, options)
     if form not in ("", *FORMS):
         raise not_a_choice("form", form, FORMS)
     if form:

@@ -1,0 +1,192 @@
+"""What DeepSpeed's launcher takes of a host file: --include, --exclude, --num_nodes, --num_gpus.
+
+    worker-0 slots=4
+    worker-1 slots=4
+    deepspeed --include worker-1:0,2 train.py       GPUs 0 and 2 of worker-1
+
+Hosts keep the order of the host file; a filter's GPUs are sorted. --num_nodes N takes the first N
+hosts, --num_gpus N the GPUs 0 to N-1 of each, whatever slots it has; neither goes with a filter.
+Source: deepspeedai/DeepSpeed, launcher/runner.py (parse_resource_filter, main).
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+
+from groups.errors import LayoutError, quoted
+from groups.mesh import MAX_RANKS
+
+from .values import Hosts
+
+OPTIONS = {
+    **dict.fromkeys(("-i", "--include"), "include"),
+    **dict.fromkeys(("-e", "--exclude"), "exclude"),
+    "--num_nodes": "num_nodes",
+    **dict.fromkeys(("--num_gpus", "--num_accelerators"), "num_gpus"),
+}
+"""The launcher's options about its host file."""
+
+_LAUNCH = re.compile(
+    r"^[ \t]*(?:(?:[A-Z_]{1,80}=\S{0,255}[ \t]{1,8}){0,16}(?:\S{0,255}/)?deepspeed"
+    r"(?=[ \t])(?=[^\n]*(?:[ \t]-|\.py))"
+    r"|(?:-i|-e|--include|--exclude|--num_nodes|--num_gpus|--num_accelerators)[ \t=])[^\n]*$",
+    re.MULTILINE,
+)
+_PART = r"[\w.-]+(?::[0-9]+(?:,[0-9]+)*)?"
+_FILTER = re.compile(f"{_PART}(?:@{_PART})*", re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,7}", re.ASCII)
+
+
+def is_filter(text: str) -> bool:
+    """Whether a text is a filter and nothing else."""
+    return bool(_FILTER.fullmatch(text) and re.search(r"@.*:|:.*[@,]", text))
+
+
+def launch_options(text: str) -> tuple[str, dict[str, str]]:
+    """A text without the lines of DeepSpeed's launcher, and what these say of the host file.
+
+    >>> launch_options("a slots=2\\ndeepspeed -e a:1 --master_port 29500 train.py --include x")
+    ('a slots=2\\n', {'exclude': 'a:1'})
+    """
+    if "deepspeed" not in text and not re.search(r"^\s*-", text, re.MULTILINE):
+        return text, {}
+    text = re.sub(r"\\[ \t]*\n", " ", text)
+    found: dict[str, str] = {}
+    for line in _LAUNCH.findall(text):
+        try:
+            words = shlex.split(line)
+        except ValueError:
+            raise bad_filter(line, "a quote is open") from None
+        for at, word in enumerate(words):
+            name, sign, value = word.partition("=")
+            if name.endswith(".py"):
+                break  # what follows is the script's
+            if name in OPTIONS:
+                found[OPTIONS[name]] = value if sign else "".join(words[at + 1 : at + 2])
+    return _LAUNCH.sub("", text), found
+
+
+def chosen_hosts(hosts: Hosts, options: Mapping[str, str]) -> Hosts:
+    """What the launcher takes of its host file.
+
+    >>> four = Hosts("hostfile", ("a", "b"), {"a": 4, "b": 4})
+    >>> chosen_hosts(four, {"num_nodes": "1", "num_gpus": "2"}).devices
+    {'a': (0, 1)}
+
+    Errors: LayoutError for filters beside one another or beside numbers, and as `filter_hosts`.
+    """
+    given = {name: value for name, value in options.items() if value}
+    empty = next((name for name in options if not options[name]), "")
+    if empty:
+        raise bad_filter(f"--{empty}", "it needs a value")
+    filters = given.keys() & {"include", "exclude"}
+    if filters and given.keys() - filters:
+        raise bad_filter(
+            " ".join(f"--{name} {value}" for name, value in given.items()),
+            "DeepSpeed takes filters or numbers: leave --num_nodes and --num_gpus out",
+            *({name: given[name]} for name in sorted(filters)),
+            code="host-filter-and-number",
+        )
+    if filters:
+        return filter_hosts(hosts, given.get("include", ""), given.get("exclude", ""))
+    nodes = _count(given.get("num_nodes"), "num_nodes", len(hosts.names))
+    gpus = _count(given.get("num_gpus"), "num_gpus", MAX_RANKS)
+    taken = {
+        name: tuple(range(gpus if gpus else hosts.slots[name] or 0))
+        for name in hosts.names[: nodes or len(hosts.names)]
+    }
+    return _left(hosts, taken)
+
+
+def _count(text: str | None, name: str, most: int) -> int:
+    """A number of the launcher's; 0 where it is not given."""
+    if text is None:
+        return 0
+    if not _NUMBER.fullmatch(text) or not 1 <= int(text) <= most:
+        limit = f"there are {most} hosts" if name == "num_nodes" else "a whole number, 1 or more"
+        raise bad_filter(f"--{name} {text}", limit, {name: most} if name == "num_nodes" else {})
+    return int(text)
+
+
+def filter_hosts(hosts: Hosts, include: str = "", exclude: str = "") -> Hosts:
+    """What DeepSpeed's --include or --exclude leaves: ``worker-0@worker-1:0,2``.
+
+    Hosts keep the order of the host file; `devices` are the GPUs that are left of each.
+
+    >>> two = Hosts("hostfile", ("a", "b"), {"a": 4, "b": 4})
+    >>> dict(filter_hosts(two, include="b:2,0@a:1").devices)
+    {'a': (1,), 'b': (0, 2)}
+
+    Errors: LayoutError for both at once, and for a host or GPU that is not there.
+    """
+    if include and exclude:
+        both = ({"include": include}, {"exclude": exclude})
+        raise bad_filter(
+            exclude,
+            "it does not go with --include: give one of them",
+            *both,
+            code="host-filters-both",
+        )
+    asked = _filter_parts(include or exclude, hosts)
+    left: dict[str, tuple[int, ...]] = {}
+    for name in hosts.names:
+        every = tuple(range(hosts.slots[name] or 0))
+        named = asked.get(name)
+        if include:
+            left[name] = () if named is None else (named or every)
+        else:
+            left[name] = every if named is None else tuple(g for g in every if g not in named)
+            left[name] = left[name] if named != () else ()
+    left = {name: gpus for name, gpus in left.items() if gpus}
+    if not left:
+        raise bad_filter(include or exclude, "it leaves no GPU", code="host-filter-empty")
+    return _left(hosts, left)
+
+
+def _left(hosts: Hosts, devices: Mapping[str, tuple[int, ...]]) -> Hosts:
+    """The machines with the GPUs that are left of each, standing where they stood."""
+    counts = {name: len(gpus) or hosts.slots[name] for name, gpus in devices.items()}
+    known = {name: gpus for name, gpus in devices.items() if gpus}
+    bare = Hosts(hosts.form, tuple(devices), counts, devices=known, remarks=hosts.remarks)
+    return bare.with_places(replace(hosts, remarks=()))
+
+
+def _filter_parts(text: str, hosts: Hosts) -> dict[str, tuple[int, ...]]:
+    """Host -> GPUs that are named, ascending; none named: all of them."""
+    found: dict[str, tuple[int, ...]] = {}
+    for part in text.strip().split("@"):
+        name, colon, listed = part.strip().partition(":")
+        if name not in hosts.names:
+            near = difflib.get_close_matches(name, hosts.names[:10_000], 2)
+            fixes = ({"host": one} for one in near)
+            why = f"there is no host {quoted(name)}"
+            raise bad_filter(part, why, *fixes, code="host-filter-unknown")
+        gpus = [gpu.strip() for gpu in listed.split(",")] if colon else []
+        most = hosts.slots[name]
+        if most is None:
+            raise bad_filter(part, f"nothing says how many GPUs {name} has: write {name} slots=N")
+        if not all(_NUMBER.fullmatch(gpu) and int(gpu) < most for gpu in gpus):
+            why = f"{name} has the GPUs 0 to {most - 1}"
+            raise bad_filter(part, why, code="host-filter-gpus", host=name, last=most - 1)
+        found[name] = tuple(sorted({*found.get(name, ()), *map(int, gpus)}))
+    return found
+
+
+def bad_filter(
+    part: str,
+    why: str,
+    *fixes: Mapping[str, object],
+    code: str = "bad-host-filter",
+    **facts: object,
+) -> LayoutError:
+    return LayoutError(
+        code,
+        f"{quoted(part)} is no filter of these hosts: {why}",
+        control="hosts",
+        alternatives=[dict(one) for one in fixes if one],
+        facts={"value": quoted(part), **facts},
+    )
