@@ -17,19 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Layout:
-    """What a job comes to; `Job.layout` makes it, and two of the same job are the same.
-
-    Attributes:
-        job: what was asked for.
-        mesh: the grid of dense layers.
-        expert: that of experts; None if the framework has none.
-        every: the groups by Megatron's names.
-    """
+    """What a job comes to; `Job.layout` makes it, and two of the same job are the same."""
 
     job: Job
-    mesh: Mesh = field(compare=False)
-    expert: Mesh | None = field(compare=False)
-    every: Mapping[str, Grouping] = field(compare=False, repr=False)
+    mesh: Mesh = field(compare=False)  # the grid of dense layers
+    expert: Mesh | None = field(compare=False)  # that of experts; None if the framework has none
+    every: Mapping[str, Grouping] = field(compare=False, repr=False)  # by Megatron's names
 
     @property
     def framework(self) -> str:

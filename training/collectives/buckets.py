@@ -84,22 +84,14 @@ def layer_tensors(hidden: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Task:
-    """Something that a lane does, after the tasks at the places ``after`` in the same list.
+    """Something that a lane does, after the tasks at the places ``after`` in the same list."""
 
-    Attributes:
-        lane: "compute" or "network"; a lane does one task at a time, in order.
-        what: "forward", "backward", "optimizer", or a collective of training.collectives.cost.
-        number: of the layer or of the bucket, from 0.
-        seconds: how long it takes.
-        size: bytes of the whole buffer, of a collective.
-    """
-
-    lane: str
-    what: str
-    number: int
+    lane: str  # "compute" or "network"; a lane does one task at a time, in order
+    what: str  # "forward", "backward", "optimizer", or a collective of training.collectives.cost
+    number: int  # of the layer or of the bucket, from 0
     seconds: float
     after: tuple[int, ...] = ()
-    size: float = 0.0
+    size: float = 0.0  # bytes of the whole buffer, of a collective
 
 
 @dataclass(frozen=True)
@@ -140,22 +132,14 @@ def exposed_seconds(events: Sequence[Event]) -> float:
 
 @dataclass(frozen=True)
 class BucketModel:
-    """What the timelines are about: equal layers, and a data parallel group.
-
-    Attributes:
-        layers, hidden: of a GPT-like model, by `layer_tensors`, all of it on every rank.
-        d: ranks of the data parallel group.
-        backward_seconds: of one layer; forward takes half of it.
-        bytes_per_second: of one rank, one way.
-        gradient_bytes, parameter_bytes: of an element, as it travels.
-    """
+    """Equal layers of a GPT-like model, all on every rank, and a data parallel group."""
 
     layers: int
-    hidden: int
-    d: int
-    backward_seconds: float
-    bytes_per_second: float
-    gradient_bytes: int = 4
+    hidden: int  # of a layer, by `layer_tensors`
+    d: int  # ranks of the data parallel group
+    backward_seconds: float  # of one layer; forward takes half of it
+    bytes_per_second: float  # of one rank, one way
+    gradient_bytes: int = 4  # of an element, as it travels
     parameter_bytes: int = 2
 
     @property

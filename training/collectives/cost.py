@@ -35,18 +35,12 @@ from .tensors import unknown_operation
 
 @dataclass(frozen=True)
 class Cost:
-    """One row of the table, by what goes round: so many shares of (n-1)/n S, or all of S.
+    """One row of the table, by what goes round: so many shares of (n-1)/n S, or all of S."""
 
-    Attributes:
-        shares: times that every rank sends (n-1)/n of the buffer.
-        wholes: times that the busiest rank sends all of it.
-        hops: steps for each of the n-1 other ranks; ``at_once`` if it is one step for all.
-    """
-
-    shares: int = 0
-    wholes: int = 0
-    hops: int = 0
-    at_once: bool = False
+    shares: int = 0  # times that every rank sends (n-1)/n of the buffer
+    wholes: int = 0  # times that the busiest rank sends all of it
+    hops: int = 0  # steps for each of the n-1 other ranks
+    at_once: bool = False  # it is one step for all
 
 
 _ONE_SHARE = Cost(shares=1, hops=1)

@@ -23,19 +23,14 @@ Slots = list[list[Item | None]]
 
 @dataclass(frozen=True)
 class Transfer:
-    """One message. Members are places in the group; ``chunk`` and ``into`` are slots.
-
-    Attributes:
-        adds: the receiver adds it to what it has; else it is stored.
-        gives: the sender has it no more.
-    """
+    """One message. Members are places in the group; ``chunk`` and ``into`` are slots."""
 
     sender: int
     receiver: int
     chunk: int
     into: int
-    adds: bool = False
-    gives: bool = False
+    adds: bool = False  # the receiver adds it to what it has; else it is stored
+    gives: bool = False  # the sender has it no more
 
 
 Step = tuple[Transfer, ...]
@@ -43,23 +38,15 @@ Step = tuple[Transfer, ...]
 
 @dataclass(frozen=True)
 class Algorithm:
-    """The steps of one collective in a group of so many members.
+    """The steps of one collective in a group of so many members."""
 
-    Attributes:
-        name: as in `algorithms`.
-        op: the collective that it does, as in training.collectives.cost; S is its whole buffer.
-        chunks: equal parts of S; a message is one of them.
-        slots: of each member; more than ``chunks`` where what is received stands apart.
-        root: the place of the root, where there is one.
-    """
-
-    name: str
-    op: str
+    name: str  # as in `algorithms`
+    op: str  # the collective that it does, as in training.collectives.cost; S is its whole buffer
     members: int
-    chunks: int
+    chunks: int  # equal parts of S; a message is one of them
     steps: tuple[Step, ...]
-    slots: int = 0
-    root: int = 0
+    slots: int = 0  # of each member; more than chunks where what is received stands apart
+    root: int = 0  # its place, where there is one
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "slots", self.slots or self.chunks)

@@ -23,24 +23,15 @@ Tensors = list[np.ndarray]
 
 @dataclass(frozen=True)
 class Example:
-    """One function of the walk-through, on the ranks of the world.
+    """One function of the walk-through, with a tensor for each rank of the world."""
 
-    Attributes:
-        op: as in training.collectives.operations.
-        before, after: the tensors of each rank, forward.
-        loss: what the backward pass starts from, in words of code; empty: it is not shown.
-        gradients: of the output, on each rank, as the loss makes them.
-        back: the gradients of the input x.
-        value: the loss itself on each rank, where the walk-through prints it.
-    """
-
-    op: str
+    op: str  # as in training.collectives.operations
     before: Tensors
     after: Tensors
-    loss: str = ""
-    gradients: Tensors | None = None
-    back: Tensors | None = None
-    value: Tensors | None = None
+    loss: str = ""  # what the backward pass starts from, in words of code; empty: it is not shown
+    gradients: Tensors | None = None  # of the output, as the loss makes them
+    back: Tensors | None = None  # the gradients of the input x
+    value: Tensors | None = None  # the loss itself, where the walk-through prints it
 
 
 def groups() -> np.ndarray:
