@@ -62,10 +62,12 @@ def run(argv: Sequence[str], stdin: TextIO, stdout: TextIO, stderr: TextIO) -> i
             stdout.write(parser.format_help())
             return 0
         options = parser.parse_intermixed_args(argv)
-        command, words = _command(options.words)
-        asked = CommandLine(options, words, stdin)
+        words = options.words
+        if not words or words[0] not in COMMANDS:
+            words = ["groups", *words]  # without a command, the words are names of groups
+        asked = CommandLine(options, words[1:], stdin)
         with within(LIMIT):
-            parts = COMMANDS[command](asked)
+            parts = COMMANDS[words[0]](asked)
             first = next(parts, "")  # what can be refused is refused before anything is written
     except (CommandError, LayoutError) as error:
         stderr.write(f"{PROGRAM}: {one_line(sentence(error))}\n")
@@ -74,13 +76,6 @@ def run(argv: Sequence[str], stdin: TextIO, stdout: TextIO, stderr: TextIO) -> i
     stdout.write(first)
     stdout.writelines(parts)
     return 0
-
-
-def _command(words: Sequence[str]) -> tuple[str, list[str]]:
-    """The command and its words; without a command, the words are names of groups."""
-    if words and words[0] in COMMANDS:
-        return words[0], list(words[1:])
-    return "groups", list(words)
 
 
 def _groups(asked: CommandLine) -> Iterator[str]:
@@ -279,7 +274,8 @@ def _crossing(one: Span) -> str:
 
 
 def _layout(asked: CommandLine) -> Iterator[str]:
-    _refuse_words(asked)
+    if asked.words:
+        raise CommandError(f"{quoted(asked.words[0])} says nothing to this command")
     layout = asked.layout()
     job, grids = layout.stated_job, meshes(layout)
     sizes = {name: getattr(job, name) for name in ("nodes", "gpus_per_node")}
@@ -356,11 +352,6 @@ def _found(
     words = [word.lower() for word in asked.words]
     found = [row for row in rows if all(w in " ".join(map(cell, row)).lower() for w in words)]
     return Table(title, columns, found).printed(asked.format)
-
-
-def _refuse_words(asked: CommandLine) -> None:
-    if asked.words:
-        raise CommandError(f"{quoted(asked.words[0])} says nothing to this command")
 
 
 COMMANDS: dict[str, Callable[[CommandLine], Iterator[str]]] = {

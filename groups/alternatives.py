@@ -55,21 +55,18 @@ def nearest_fits(
             changed
             for axes in combinations(names, count)
             if always.issubset(axes)
-            for changed in _changes(world, sizes, axes, exactly)
+            for room, left in [divmod(world, math.prod(sizes[n] for n in names if n not in axes))]
+            if not left
+            for changed in _fill(int(room), sizes, axes, exactly)
         ]
         if found:
-            nearest = sorted(found, key=lambda changed: _distance(sizes, changed))[:MOST]
+
+            def distance(change: Mapping[str, int]) -> float:
+                return sum(abs(math.log(value / sizes[name])) for name, value in change.items())
+
+            nearest = sorted(found, key=distance)[:MOST]
             return sorted(nearest, key=lambda c: [(names.index(n), v) for n, v in c.items()])
     return []
-
-
-def _changes(
-    world: int, sizes: Mapping[str, float], axes: tuple[str, ...], exactly: bool
-) -> Iterator[dict[str, int]]:
-    """Sizes of exactly these axes that fit."""
-    fixed = math.prod(size for name, size in sizes.items() if name not in axes)
-    if world % fixed == 0:
-        yield from _fill(world // int(fixed), sizes, axes, exactly)
 
 
 def _fill(
@@ -78,7 +75,9 @@ def _fill(
     """Any divisors for the first axes (near ones, if these are many), the nearest for the last."""
     name, *rest = axes
     if not rest:
-        last = (room,) if exactly else _around(divisors(room), sizes[name])
+        near = divisors(room)  # the nearest at or below the size, and the nearest above it
+        at = bisect_right(near, sizes[name])
+        last = (room,) if exactly else near[max(at - 1, 0) : at + 1]
         yield from ({name: size} for size in last)
         return
     for size in divisors(room) if len(rest) == 1 else _nearby(divisors(room), sizes[name]):
@@ -94,16 +93,6 @@ def _nearby(candidates: tuple[int, ...], value: float) -> set[int]:
     """The candidates nearest by ratio, and 1, with which the others always find room."""
     nearest = sorted(candidates, key=lambda size: abs(math.log(size / value)))
     return {1, *nearest[:NEARBY]}
-
-
-def _around(ascending: tuple[int, ...], value: float) -> tuple[int, ...]:
-    """The nearest candidate at or below ``value`` and the nearest above it."""
-    at = bisect_right(ascending, value)
-    return ascending[max(at - 1, 0) : at + 1]
-
-
-def _distance(sizes: Mapping[str, float], change: Mapping[str, int]) -> float:
-    return sum(abs(math.log(value / sizes[name])) for name, value in change.items())
 
 
 def nearest(value: int, works: Callable[[int], bool], *, maximum: int) -> list[int]:

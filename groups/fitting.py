@@ -103,7 +103,8 @@ class _Request:
         raise first.replace(alternatives=self.alternatives(near, change=refusals))
 
     def _does_not_divide(self, sizes: dict[str, int], product: int) -> LayoutError:
-        shown = {name: sizes[name] for name in _spoken_order(sizes)}
+        spoken = {"tp": 0, "pp": 1, "cp": 2}  # as people say them; any other axis after, as given
+        shown = {name: sizes[name] for name in sorted(sizes, key=lambda n: spoken.get(n, 3))}
         shown_product = " x ".join(f"{name} {size}" for name, size in shown.items())
         alternatives = self.alternatives(shown)
         return LayoutError(
@@ -172,8 +173,3 @@ def _near(size: object, world: int) -> float:
     if not size <= world:
         return world
     return 1 if size <= 1 else float(size)
-
-
-def _spoken_order(given: dict[str, int]) -> list[str]:
-    """tp, pp, cp first, as people say them; any other axis after, as given."""
-    return sorted(given, key=lambda name: {"tp": 0, "pp": 1, "cp": 2}.get(name, 3))

@@ -43,7 +43,9 @@ def moved_ranks(before: Grouping, after: Grouping) -> np.ndarray:
     index = after.index()
     sizes = np.bincount(index[index >= 0], minlength=1)
     moved = index >= 0  # a rank that joins a group has moved, unless its group was the same
-    for ranks in _rows(before.groups()):
+    groups = before.groups()
+    rows = [groups] if isinstance(groups, np.ndarray) else [np.array([one]) for one in groups]
+    for ranks in rows:
         there = index[ranks]
         same = (there == there[:, :1]).all(axis=1) & (there[:, 0] >= 0)
         same &= sizes[there[:, 0]] == ranks.shape[1]
@@ -66,10 +68,3 @@ def moves(
         for name, grouping in after.items()
         if name in before and grouping.size > 1
     ]
-
-
-def _rows(groups: np.ndarray | list[list[int]]) -> list[np.ndarray]:
-    """The groups as arrays of equal rows."""
-    if isinstance(groups, np.ndarray):
-        return [groups]
-    return [np.array([ranks]) for ranks in groups]

@@ -154,10 +154,12 @@ def filled(
     even = slots[0] if slots and len(set(slots)) == 1 else None
     facts = {"world": world, "hosts": len(hosts), "slots": total}
     fixes = [{"nodes": len(hosts), "gpus_per_node": even}] if even else []
+    have = "the host has" if len(hosts) == 1 else f"the {len(hosts)} hosts have"
+    needed = f"the layout needs {world} GPUs, and {have} {total}"
     if total < world:
         raise LayoutError(
             "too-few-hosts",
-            f"the layout needs {world} GPUs, and {_hosts(len(hosts))} {total}",
+            needed,
             control="hosts",
             alternatives=fixes,
             facts=facts,
@@ -165,23 +167,14 @@ def filled(
     nodes = np.repeat(np.arange(len(hosts)), slots)
     used = int(nodes[world - 1]) + 1
     if used < len(hosts):
+        spare, first = len(hosts) - used, quoted(hosts[used])
+        left = f"the host {first} is" if spare == 1 else f"{spare} hosts from {first} on are"
         raise LayoutError(
             "too-many-hosts-for-job",
-            f"the layout needs {world} GPUs, and {_hosts(len(hosts))} {total}: "
-            f"{_left(len(hosts) - used, hosts[used])}",
+            f"{needed}: {left} left over",
             why="leave out the hosts that the job does not use, or use them all",
             control="hosts",
             alternatives=fixes,
-            facts={**facts, "spare": len(hosts) - used},
+            facts={**facts, "spare": spare},
         )
     return Placement(tuple(hosts), nodes[:world], levels or {})
-
-
-def _hosts(count: int) -> str:
-    return "the host has" if count == 1 else f"the {count} hosts have"
-
-
-def _left(count: int, first: str) -> str:
-    if count == 1:
-        return f"the host {quoted(first)} is left over"
-    return f"{count} hosts from {quoted(first)} on are left over"

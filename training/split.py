@@ -180,18 +180,12 @@ def held_by_ranks(model: Model, split: Split) -> tuple[Held, ...]:
         raise error.replace(alternatives=[{"spread": "nearly"}, *kept]) from None
     found = []
     for rank in range(split.pp):
-        held = _stages_of(rank, split, len(stages))
+        both = [rank, len(stages) - 1 - rank]
+        held = [*range(rank, len(stages), split.pp)] if split.way == "loop" else both
         layers = [layer for stage in held for layer in stages[stage]]
         moe_layers = sum(layer >= first_moe for layer in layers)
         found.append(Held(len(layers), moe_layers, 0 in held, len(stages) - 1 in held))
     return tuple(found)
-
-
-def _stages_of(rank: int, split: Split, stages: int) -> tuple[int, ...]:
-    """The stages of the model on one pipeline rank."""
-    if split.way == "loop":
-        return tuple(range(rank, stages, split.pp))
-    return rank, stages - 1 - rank
 
 
 def _stages(layers: int, split: Split) -> list[list[int]]:

@@ -59,7 +59,7 @@ def check_script(
     """
     size = whole_number(megabytes, "megabytes", minimum=0, maximum=MAX_MEGABYTES)
     facts = [
-        *(f"# {_printable(line)}".rstrip() for line in job_text.splitlines()),
+        *(f"# {printable(line)}".rstrip() for line in job_text.splitlines()),
         f"TITLE = {json.dumps(_title(layout))}",
         f"WORLD_SIZE = {layout.world_size}",
         f"GPUS_PER_NODE = {layout.gpus_per_node}",
@@ -133,7 +133,7 @@ def _title(layout: Layout) -> str:
     return f"{layout.world_size} GPUs: {machines}, {name}, {layout.mesh}{experts}"
 
 
-def _printable(line: str) -> str:
+def printable(line: str) -> str:
     """Text that stays on its line and shows what it is: a pasted command may hold anything."""
     return "".join(c if c.isprintable() else " " for c in line)
 

@@ -14,7 +14,6 @@ not read: block scalars, and lines that TOML would not take.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import tomlkit
@@ -140,15 +139,11 @@ class _Yaml:
             if len(self.open) == MAX_DEPTH:
                 self.left.append(self._word(event))
                 return False
-            self._begin(event)
+            is_list, owner = isinstance(event, yaml.SequenceStartEvent), self._owner(event)
+            self.open.append(_Frame(is_list, owner, event.anchor, len(self.entries)))
         elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
             self._end()
         return True
-
-    def _begin(self, event: Any) -> None:
-        owner = self._owner(event)
-        is_list = isinstance(event, yaml.SequenceStartEvent)
-        self.open.append(_Frame(is_list, owner, event.anchor, len(self.entries)))
 
     def _owner(self, event: Any) -> Word | None:
         """The key that a value belongs to; its name joins the path."""
@@ -233,7 +228,7 @@ def _toml(source: Source) -> Read:
     entries: list[Entry] = []
     left: list[Word] = []
     section: tuple[str, ...] | None = ()
-    lines = list(_lines(source.text))
+    lines = [(match.start(), match[0]) for match in re.finditer("^.*", source.text, re.MULTILINE)]
     at = 0
     while at < len(lines):
         spend(STEP, "keys")
@@ -298,11 +293,3 @@ def _toml_words(source: Source, start: int, end: int, value: Any) -> list[Word] 
         stands = source.place(*place)
         words.append(Word((CommandRun(text, *stands),), stands))
     return words
-
-
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Every line with where it starts."""
-    start = 0
-    for line in text.split("\n"):
-        yield start, line
-        start += len(line) + 1

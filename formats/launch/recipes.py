@@ -161,7 +161,7 @@ class _Function:
 
     def _takes_over(self, call: ast.Call) -> None:
         """What a call without a value of a field begins with: a recipe from here or elsewhere."""
-        name = _dotted(call.func).rsplit(".", 1)[-1]
+        name = next(reversed(_attributes(call.func)), "")
         if name in self.module.functions and name != self.name:
             base = self.module.recipe(name)
             spend(STEP * len(base.entries), "statements")
@@ -229,10 +229,8 @@ def _literal(
         numbers = [side[0] for side in sides if side and type(side[0]) is int]
         if len(numbers) == 2 and max(map(abs, numbers)) < 10**9:
             one, other = numbers
-            if isinstance(node.op, ast.Mult):
-                return one * other, ""
-            if isinstance(node.op, ast.Add):
-                return one + other, ""
+            if isinstance(node.op, (ast.Mult, ast.Add)):
+                return (one * other if isinstance(node.op, ast.Mult) else one + other), ""
             return (one // other, "") if other else None
     return None
 
@@ -251,7 +249,3 @@ def _attributes(node: ast.expr) -> tuple[str, ...]:
         names.append(node.attr)
         node = node.value
     return (node.id, *reversed(names)) if isinstance(node, ast.Name) else ()
-
-
-def _dotted(node: ast.expr) -> str:
-    return ".".join(_attributes(node)) if not isinstance(node, ast.Name) else node.id

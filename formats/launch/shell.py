@@ -290,7 +290,7 @@ class _Reader(Expander):
             else:
                 self.runs += self.inside(start + 1, end, 0)
         else:
-            self._open(start, end + 1, "command")
+            self.runs += self.unknown(start, end + 1, "command")
         self.i = end + 1
 
     def _closing(self, quote: str, start: int) -> int:
@@ -353,9 +353,6 @@ class _Reader(Expander):
         self._splice(split(runs, self.source.place(start, self.i)))
         if runs and self.runs and runs[-1].text[-1:].isspace():
             self._end_word()
-
-    def _open(self, start: int, end: int, why: str) -> None:
-        self.runs += self.unknown(start, end, why)
 
 
 _CLOSING = {

@@ -27,7 +27,9 @@ def completed(order: str, sizes: Mapping[str, int]) -> list[str]:
     try:
         names = split_names(order, "order")
     except LayoutError as error:
-        quote = _key_error(order) if order else _unnamed(sizes)
+        larger = [name for name in APPENDED if sizes.get(name, 1) > 1]
+        unnamed = _not_specified(larger[0], sizes[larger[0]], "") if larger else ""
+        quote = _key_error(order) if order else unnamed  # of an order that is empty
         raise error.replace(alternatives=[{"order": mended(order)}], quote=quote) from None
     for name in names:
         if name not in (*APPENDED, GTP):
@@ -63,12 +65,6 @@ def _not_specified(name: str, size: int, order: str) -> str:
     return (
         f"The size of ({name}) is ({quoted(size)}), but you haven'tspecified the order ({order})."
     )
-
-
-def _unnamed(sizes: Mapping[str, int]) -> str:
-    """What Megatron says of an order that is empty."""
-    larger = [name for name in APPENDED if sizes.get(name, 1) > 1]
-    return _not_specified(larger[0], sizes[larger[0]], "") if larger else ""
 
 
 def mended(order: object) -> str:

@@ -107,11 +107,6 @@ ROLL = Schema(
 _MEGATRON = "actor_rollout_ref.actor.megatron."
 
 
-def _actor(stated: Mapping[str, str], roles: Iterable[str]) -> str:
-    """The actor, also where it says nothing: FSDP's has no sizes of its own."""
-    return "actor"
-
-
 def _verl_job(stated: Mapping[str, str], role: str) -> str:
     """A server; Megatron where its sizes or its trainer are asked for; else PyTorch's FSDP."""
     if role == "rollout":
@@ -156,7 +151,7 @@ VERL = Schema(
         expert_parallel_size               ep
         """,
     follows={"reference": "actor"},
-    chosen=_actor,
+    chosen=lambda stated, roles: "actor",  # also where it says nothing: FSDP's has no sizes
     defaults=("ppo_trainer", "ppo_megatron_trainer", "sft_trainer", "config"),
     job_of=_verl_job,
 )

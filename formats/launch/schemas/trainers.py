@@ -165,10 +165,6 @@ AXOLOTL = Schema(
 )
 
 
-def _factory_job(stated: Mapping[str, str], role: str) -> str:
-    return "megatron" if "tensor_model_parallel_size" in stated else "device-mesh"
-
-
 LLAMA_FACTORY = Schema(
     "llama-factory",
     "device-mesh",
@@ -178,12 +174,10 @@ LLAMA_FACTORY = Schema(
         per_device_train_batch_size  micro_batch
         cutoff_len                   seq
         """,
-    job_of=_factory_job,
+    job_of=lambda stated, role: (
+        "megatron" if "tensor_model_parallel_size" in stated else "device-mesh"
+    ),
 )
-
-
-def _accelerate_job(stated: Mapping[str, str], role: str) -> str:
-    return "megatron" if stated.get("distributed_type", "") == "MEGATRON_LM" else "device-mesh"
 
 
 ACCELERATE = Schema(
@@ -207,5 +201,7 @@ ACCELERATE = Schema(
         megatron_lm_config.megatron_lm_expert_model_parallel_size  ep
         megatron_lm_config.megatron_lm_context_parallel_size    cp
         """,
-    job_of=_accelerate_job,
+    job_of=lambda stated, role: (
+        "megatron" if stated.get("distributed_type", "") == "MEGATRON_LM" else "device-mesh"
+    ),
 )
