@@ -13,13 +13,15 @@ from cases import every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from descriptions import CONTROLS
+from descriptions import CONTROLS, ESTIMATE
 from groups import LayoutError
 from training.pipeline import SCHEDULES, Durations, plan_of, read_plan, schedule, simulate
 from training.pipeline.schedules import checked
 from views.base.context import Context
 from views.base.messages import sentence
 from views.base.state import State, fields_of
+from views.estimate.words import about
+from views.memory.view import memory_html
 from views.pipeline.layers import Stage, stage_numbers, stages_of, weights_of
 from views.pipeline.view import pipeline_html
 
@@ -50,8 +52,9 @@ def strips(page: str) -> list[dict]:
 
 
 def cures(page: str) -> list[dict]:
-    """What the buttons of refusals set, of the view or of the column."""
-    return [json.loads(html.unescape(found)) for found in re.findall(r'data-set="([^"]*)"', page)]
+    """What the buttons of refusals set, of the view or of the column; not those that lead on."""
+    found = [json.loads(html.unescape(one)) for one in re.findall(r'data-set="([^"]*)"', page)]
+    return [one for one in found if "view" not in one]
 
 
 def refusals(page: str) -> list[str]:
@@ -109,6 +112,17 @@ def test_times_are_of_a_whole_rank_whatever_its_chunks():
     )
     busy = 8 * (2 + 6)
     assert row(page, "The step") == [f"{busy + 3 * 8 / 2:g}", f"{busy + 3 * 8}"]
+
+
+@every("show", [memory_html, pipeline_html])
+def test_the_step_in_seconds_is_that_of_the_step_time_view(show):
+    context = Context.of(State(nodes=2, tp=2, pp=4, micro_batches="8"))
+    found = about(context.trained.estimate(context.layout))
+    assert ESTIMATE["step"]["en"].format(about=found) in text(show(context))
+    refused = Context.of(State(pp=4, schedule="dualpipe", micro_batches="3"))
+    assert "A step takes" not in text(show(refused))
+    said = "The picture counts time in units: one forward of a rank takes 2.5."
+    assert said in text(view(t_f="2.5"))
 
 
 def test_zb_2p_is_found_for_the_times_and_the_memory_on_the_page():

@@ -7,9 +7,11 @@ from html import escape
 from typing import Any
 
 from descriptions import ESTIMATE
+from groups import LayoutError
 from training.estimate import Estimate
 
 from ..base import form
+from ..base.context import Context
 
 KINDS = ("tp", "cp", "ep", "pp", "dp")
 """Parts of a step that are waits for a kind of group."""
@@ -45,6 +47,14 @@ def step_line(one: Estimate, language: str) -> str:
         words += " " * (language == "en") + ESTIMATE["far"][language].format(lacks=lacks)
     more = form.setter({"view": "estimate"}, ESTIMATE["more"][language])
     return f'<p class="step-line">{escape(words)} {more}</p>'
+
+
+def step_of(context: Context) -> str:
+    """`step_line` of what is trained; nothing where it is refused, which the view itself tells."""
+    try:
+        return step_line(context.trained.estimate(context.layout), context.language)
+    except LayoutError:
+        return ""
 
 
 def estimate_facts(one: Estimate) -> dict[str, Any]:

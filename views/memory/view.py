@@ -39,6 +39,7 @@ from ..base.state import State, is_empty
 from ..base.trained import Trained
 from ..base.words import intro
 from ..column import is_still
+from ..estimate.words import step_of
 from ..groups.view import framed
 from .bars import bars_html, gib, millions
 from .grid import grid_html
@@ -82,7 +83,7 @@ def _answer(context: Context) -> str:
         zero = _refusal(error, context)
     verdict = _verdict(context, stages)
     return (
-        f"{verdict}{_notes(context)}"
+        f"{verdict}{step_of(context)}{_notes(context)}"
         f"<h3>{escape(MEMORY['bars_title'][language])}</h3>"
         f'<p class="fine">{escape(MEMORY["bars_hint"][language])}</p>'
         f"{bars_html(trained, stages, layout, language)}"

@@ -10,7 +10,6 @@ from typing import Any
 from descriptions import PAGE, joined
 from groups import LayoutError
 from groups.alternatives import MOST, divisors
-from groups.layout import Layout
 from training.pipeline import SCHEDULES
 from training.pipeline.schedules import ScheduleSpec as Schedule
 
@@ -19,10 +18,11 @@ from ..base.context import Context
 from ..base.messages import fix_label
 from ..base.problems import problem_html
 from ..base.resolve import resolve
-from ..base.state import State, is_empty
+from ..base.state import is_empty
 from ..base.training import batch_of, schedule_name, with_micro_batches
+from ..estimate.words import step_of
 from ..groups.view import framed, ranges_text
-from .chart import chart_html, shown_of
+from .chart import amount, chart_html, shown_of
 from .figures import figures_html
 from .inputs import (
     Clock,
@@ -44,15 +44,16 @@ LAYERS = ("first_layers", "last_layers", "pipe_layout")
 
 def pipeline_html(context: Context) -> str:
     """The whole view as HTML; the pinned rank's pipeline is shown unless another is asked for."""
-    page = _Page(context.layout, context.known, context.language)
+    page = _Page(context)
     return framed(context, f'<div class="pipeline">{page.html()}</div>', "pipeline")
 
 
 class _Page:
     """One answer: the inputs are checked once, each refusal is kept for where it belongs."""
 
-    def __init__(self, layout: Layout, state: State, language: str) -> None:
-        self.layout, self.state, self.language = layout, state, language
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.layout, self.state, self.language = context.layout, context.known, context.language
         self.refusals: list[LayoutError] = []  # of the schedules and their sizes
         self.refused_times: list[LayoutError] = []
         self.refused_layers: list[LayoutError] = []
@@ -191,12 +192,13 @@ class _Page:
             return self._refused(refused)
         shown = tuple(shown_of(one, own, clock, self.state) for one, own in zip(schedules, stages))
         return (
-            f'<p class="pipeline-summary">{self._summary(schedules[0], ranks, number)}</p>'
+            f'<p class="pipeline-summary">{self._summary(schedules[0], ranks, number, clock)}</p>'
+            f"{step_of(self.context)}"
             f"{chart_html(shown, ranks, tuple(stages), self.language)}"
             f"{figures_html(shown, ranks, clock, message, self.language)}"
         )
 
-    def _summary(self, one: Schedule, ranks: tuple[int, ...], number: int) -> str:
+    def _summary(self, one: Schedule, ranks: tuple[int, ...], number: int, clock: Clock) -> str:
         groups = self.layout.every["pp"].num_groups
         said = [
             self.say("group_of", group=number, groups=f"{groups:,}", ranks=ranges_text(ranks)),
@@ -212,6 +214,7 @@ class _Page:
                 m=one.m,
             )
         )
+        said.append(self.say("units", forward=amount(clock.times.forward)))
         return joined(said, self.language)
 
     def _layers(
