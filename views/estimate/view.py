@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 
@@ -86,7 +87,7 @@ def _nearest(near: Sequence[Near], language: str) -> str:
     rows = "".join(
         f'<tr><th scope="row">{escape(each.run.model)}</th><td>{_layout(each)}</td>'
         f"<td>{each.run.asked['gpus']:,} × {escape(_gpu(each))}</td>"
-        f"<td>{escape(each.run.asked['precision'])}</td>"
+        f"<td>{escape(each.run.asked['precision'].upper())}</td>"
         f"<td>{seconds_text(each.run.seconds or 0)}</td>"
         f"<td>{escape(known[each.run.source]['name'])}</td></tr>"
         for each in near
@@ -97,7 +98,8 @@ def _nearest(near: Sequence[Near], language: str) -> str:
 
 
 def _gpu(near: Near) -> str:
-    return near.run.asked["cluster"].split("-", 1)[1 if "dgx" in near.run.asked["cluster"] else 0]
+    """The GPU of a run, which its cluster is named after: H100 of dgx-h100."""
+    return re.sub(r"^[dh]gx-|-nvl\d+$", "", near.run.asked["cluster"]).upper()
 
 
 def _layout(near: Near) -> str:
@@ -110,7 +112,8 @@ def _layout(near: Near) -> str:
 def _errors(language: str) -> str:
     """The error by source: of the fit, and with that kind of source left out of it."""
     rows = "".join(
-        f'<tr><th scope="row">{escape(row["group"])}</th><td>{row["runs"]}</td>'
+        f'<tr><th scope="row">{escape(_group(row["group"], language))}</th>'
+        f"<td>{int(row['runs']):,}</td>"
         + "".join(
             f"<td>{_percent(row[name])}</td>"
             for name in ("step", "step90", "cover", "unseen_step", "unseen_step90")
@@ -127,6 +130,12 @@ def _errors(language: str) -> str:
         + "".join(f"<li>{escape(part[language])}</li>" for part in LIMITS)
         + "</ul>"
     )
+
+
+def _group(name: str, language: str) -> str:
+    """The name of a source, which is the same in all languages, or of several."""
+    several = {"all": "group_all", "all but Playbook": "group_all_but"}.get(name)
+    return ESTIMATE[several][language] if several else name
 
 
 LIMITS = tuple(ESTIMATE[f"limit_{number}"] for number in range(1, 5))
