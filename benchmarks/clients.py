@@ -27,7 +27,7 @@ Update = tuple[float, str]
 
 
 def run(quick: bool, servers: Servers) -> Iterator[Table]:
-    seconds = 1.5 if quick else 8.0
+    seconds = 0.5 if quick else 8.0
     rows = []
     for name, kind in (("as served", "page"), ("nothing cached", "cold")):
         updates = _crowd(servers.running(kind), seconds)

@@ -20,7 +20,7 @@ VISIT = 50
 
 
 def run(quick: bool, servers: Servers) -> Iterator[Table | str]:
-    updates = 40 if quick else 1_000
+    updates = 8 if quick else 1_000
     with nullcontext(servers.running("page")) if quick else serving("page") as served:
         if rss(served.pid) is None:
             yield "memory: skipped, this system has no /proc"

@@ -40,7 +40,7 @@ def run(quick: bool, servers: Servers) -> Iterator[Table]:
     yield Table(
         "State to picture, server side, nothing cached",
         ("GPUs", "maths ms", "scene ms", "painting ms", "answer ms", "p95 ms", "aim ms", "bytes"),
-        [_row(CASES[world], AIMS.get(world, ""), 2 if quick else 25) for world in worlds],
+        [_row(CASES[world], AIMS.get(world, ""), 1 if quick else 25) for world in worlds],
         "maths, scene and painting are parts of answer, which also writes texts, table and list.",
     )
 

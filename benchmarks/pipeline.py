@@ -35,7 +35,7 @@ def run(quick: bool, servers: Servers) -> Iterator[Table]:
     yield Table(
         "Pipeline schedule to view, server side, nothing cached",
         ("schedule", "p", "m", "ops", *(f"{part} ms" for part in PARTS), "bytes"),
-        [_row(name, p, m, 2 if quick else 9) for p, m in SIZES for name in names],
+        [_row(name, p, m, 1 if quick else 9) for p, m in SIZES for name in names],
         "plan to painting are parts of view, which also writes texts and tables.",
     )
 

@@ -19,7 +19,7 @@ SIZES = [(tp, pp) for pp in (2, 4) for tp in (2, 4)]
 
 
 def run(quick: bool, servers: Servers) -> Iterator[Table]:
-    rounds = 4 if quick else 60
+    warm_up, rounds = (0, 1) if quick else (WARM_UP, 60)
     with ExitStack() as stack:
         clients = {
             name: PageClient(servers.running(kind))
@@ -33,14 +33,14 @@ def run(quick: bool, servers: Servers) -> Iterator[Table]:
         for client in clients.values():
             stack.callback(client.close)
         steps: dict[tuple[str, int], list[Step]] = {}
-        for turn in range(WARM_UP + rounds):
+        for turn in range(warm_up + rounds):
             tp, pp = SIZES[turn % len(SIZES)]
             taken = {(name, 0): clients[name].step(tp=turn % 64) for name in ("empty", "queued")}
             for world, nodes in WORLDS.items():
                 for name in ("seen", "new"):
                     step = clients[name].step(nodes=nodes, tp=tp, pp=pp)
                     taken[name, world] = step
-            if turn >= WARM_UP:
+            if turn >= warm_up:
                 for key, step in taken.items():
                     steps.setdefault(key, []).append(step)
     yield Table(

@@ -35,6 +35,9 @@ except ImportError:  # the `browser` fixture says so, by skipping or failing
     Error = TooLong = Exception  # type: ignore[assignment,misc]
     Locator = Page = expect = None  # type: ignore[assignment,misc]
 
+CHROMIUMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+"""By what names it is looked for: without windows around its pages it has a third less to do."""
+
 ARGS = [
     "--headless=new",
     "--no-sandbox",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 import pytest
-from browser import ARGS
+from browser import ARGS, CHROMIUMS
 from endpoints import Endpoints
 from hypothesis import settings
 from torch_jobs import TorchJobs
@@ -51,7 +51,7 @@ def browser() -> Iterator[Any]:
         from playwright.sync_api import sync_playwright
     except ImportError:
         _without("playwright")
-    found = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
+    found = (shutil.which(name) for name in CHROMIUMS)
     executable = os.environ.get("CHROMIUM") or next(filter(None, found), None)
     if executable is None:
         _without("Chromium")
