@@ -110,11 +110,12 @@ def _fills() -> list[str]:
 def _image(ax: Axes, chart: TimelineChart, look: Look) -> None:
     """All ops as one picture, some ticks a column."""
     strip, several = chart.strip, chart.ticks_a_part
-    colours = [rgb(look.ground)]
-    for fill in map(rgb, _fills()):
-        colours += [fill, tuple(round(DARKER * channel) for channel in fill)]
-    palette, pixels = np.array(colours, dtype=np.uint8), strip.pixels()
-    # A few rows at a time: three bytes for each tick of all of them would be a lot.
+    fills = np.array([rgb(fill) for fill in _fills()])
+    shades = np.stack([fills, np.rint(DARKER * fills)], axis=1).reshape(-1, 3)
+    # Opaque in so many words: matplotlib would add it in eight bytes a channel.
+    palette = np.pad([rgb(look.ground), *shades], ((0, 0), (0, 1)), constant_values=255)
+    palette, pixels = palette.astype(np.uint8), strip.pixels()
+    # A few rows at a time: four bytes for each tick of all of them would be a lot.
     rows = [_averaged(palette[part], several) for part in np.array_split(pixels, len(strip.ranks))]
     cells = np.concatenate(rows)
     columns = cells.shape[1]
@@ -124,7 +125,7 @@ def _image(ax: Axes, chart: TimelineChart, look: Look) -> None:
 
 
 def _averaged(cells: np.ndarray, several: int) -> np.ndarray:
-    """Columns in the mean colour of so many: uint8, shape (rows, fewer columns, 3)."""
+    """Columns in the mean colour of so many: uint8, shape (rows, fewer columns, 4)."""
     if several == 1:
         return cells
     starts = np.arange(0, cells.shape[1], several)

@@ -56,7 +56,7 @@ LABEL_ROOM = 12
 
 @dataclass(frozen=True, eq=False)
 class Boxes:
-    """The ops of one timeline, one entry each: int64 arrays in the order of ranks and time.
+    """The ops of one timeline, one entry each: int32 arrays in the order of ranks and time.
 
     start and end in ticks; chunk: of the rank, from 0; half: 0 alone, 1 and 2 the upper and the
     lower op of a pair.
@@ -154,6 +154,10 @@ PARTS = 64 * COLUMNS
 """Parts of all ranks' axes together: a curve of many ranks is drawn coarser."""
 
 
+TICKS_AT_ONCE = 2**17
+"""Ticks of so many ranks together are counted at once."""
+
+
 def strips_of(
     timelines: Sequence[Timeline], ranks: Sequence[int], most_ticks: int = MOST_TICKS
 ) -> list[Strip]:
@@ -169,8 +173,7 @@ def strips_of(
     found = []
     for timeline in timelines:
         boxes = _boxes(timeline, tick)
-        curves = _curves(timeline, boxes, ticks)
-        found.append(Strip(tuple(ranks), ticks, tick, row, boxes, *curves))
+        found.append(Strip(tuple(ranks), ticks, tick, row, boxes, *_curves(timeline, boxes, ticks)))
     return found
 
 
@@ -193,33 +196,35 @@ def _boxes(timeline: Timeline, tick: float) -> Boxes:
     plan = timeline.plan
     ops, place = plan.ops
     kind, micro_batch, stage = plan.split(ops)
-    rank, half = plan.rank_of_place, np.zeros(len(ops), dtype=np.int64)
-    start, end = (np.rint(at / tick).astype(np.int64) for at in (timeline.start, timeline.end))
+    rank, half = plan.rank_of_place, np.zeros(len(ops), dtype=np.int32)
+    start, end = (np.rint(at / tick).astype(np.int32) for at in (timeline.start, timeline.end))
     if len(plan.paired):
         half[1:] = 2 * (place[1:] == place[:-1])
         half[:-1] += half[1:] // 2
         rank, start, end = rank[place], start[place], end[place]
     # One stage a rank: the other one that a rank of DualPipe holds is of the other direction.
-    chunk = (stage != rank).astype(np.int64) if plan.stages == plan.p else stage // plan.p
+    chunk = (stage != rank).astype(np.int32) if plan.stages == plan.p else stage // plan.p
     return Boxes(rank, start, end, kind, micro_batch, stage, chunk, half)
 
 
-def _curves(timeline: Timeline, boxes: Boxes, ticks: int) -> tuple[np.ndarray, np.ndarray]:
-    """The most that is held on each part of the axis, until W and until I: (ranks, parts) each."""
-    p, kind = timeline.plan.p, boxes.kind
+def _curves(timeline: Timeline, boxes: Boxes, ticks: int) -> np.ndarray:
+    """The most held on each part of the axis, until W and until I: float64, (2, ranks, parts)."""
+    p = timeline.plan.p
     parts = min(COLUMNS, ticks, -(-PARTS // p))
-    row = boxes.rank * (ticks + 1)
-
-    def counted(which: np.ndarray, at: np.ndarray) -> np.ndarray:
-        return np.bincount((row + at)[which], minlength=p * (ticks + 1))
-
-    def most(change: np.ndarray) -> np.ndarray:
-        held = np.cumsum(change.reshape(p, ticks + 1), axis=1)[:, :ticks]
-        return timeline.plan.share * np.maximum.reduceat(held, np.arange(parts) * ticks // parts, 1)
-
-    taken = counted(kind == F, boxes.start) - counted(kind == B, boxes.end)
-    whole = most(taken - counted(kind == W, boxes.end))
-    return whole, most(taken - counted(kind == I, boxes.end)) if (kind == I).any() else whole
+    width, firsts = ticks + 1, np.arange(parts) * ticks // parts
+    found = []
+    # Some ranks at a time, so that what changes tick by tick stays small.
+    step = max(1, TICKS_AT_ONCE // width)
+    for low in range(0, p, step):
+        own = slice(*np.searchsorted(boxes.rank, (low, low + step)))
+        row, kind = (boxes.rank[own] - low) * width, boxes.kind[own]
+        taken, whole, *split = (
+            np.bincount((row + at[own])[kind == which], minlength=min(step, p - low) * width)
+            for which, at in ((F, boxes.start), (B, boxes.end), (W, boxes.end), (I, boxes.end))
+        )
+        held = (np.cumsum((taken - whole - gone).reshape(-1, width), axis=1) for gone in split)
+        found.append([np.maximum.reduceat(one[:, :ticks], firsts, axis=1) for one in held])
+    return timeline.plan.share * np.concatenate(found, axis=1)
 
 
 def shade(kind: str, chunk: int) -> str:

@@ -78,17 +78,17 @@ class Plan:
 
     @cached_property
     def rank_of_place(self) -> np.ndarray:
-        return np.repeat(np.arange(self.p), np.diff(self.starts))
+        return np.repeat(np.arange(self.p, dtype=np.int32), np.diff(self.starts))
 
     @cached_property
     def first(self) -> np.ndarray:
         """The op of each place of `flat`, the first one of a pair."""
-        return self.flat - (self.second + 1) * self.num_ops
+        return (self.flat % self.num_ops).astype(np.int32)
 
     @cached_property
     def second(self) -> np.ndarray:
         """The second op of each place that is a pair, -1 elsewhere."""
-        return self.flat // self.num_ops - 1
+        return (self.flat // self.num_ops - 1).astype(np.int32)
 
     @cached_property
     def paired(self) -> np.ndarray:
@@ -98,7 +98,7 @@ class Plan:
     @cached_property
     def ops(self) -> tuple[np.ndarray, np.ndarray]:
         """All ops one by one, in order, a pair as two, and the place of each."""
-        place = np.arange(len(self.flat))
+        place = np.arange(len(self.flat), dtype=np.int32)
         if not len(self.paired):
             return self.first, place
         ops = np.insert(self.first, self.paired + 1, self.second[self.paired])
@@ -108,7 +108,7 @@ class Plan:
     def where(self) -> np.ndarray:
         """The place of each op, by its number; -1 for an op that is not run."""
         ops, place = self.ops
-        found = np.full(self.num_ops, -1, dtype=np.int64)
+        found = np.full(self.num_ops, -1, dtype=np.int32)
         found[ops] = place
         return found
 

@@ -7,6 +7,7 @@ import numpy as np
 from descriptions import PAGE
 from formats.documents.trace import chrome_trace
 from groups import LayoutError
+from groups.budget import spend
 from render.scenes.charts import HELD, Entry, HeldChart, TimelineChart
 from render.scenes.timeline import PHASES, Strip, shade, strips_of
 
@@ -25,6 +26,9 @@ from .inputs import (
 )
 from .layers import stages_of
 from .view import MOST_RANKS
+
+TRACED = 4
+"""Units of work for an op of a trace."""
 
 
 def pipeline_pictures(context: Context) -> Pictures:
@@ -67,6 +71,7 @@ def pipeline_trace(context: Context) -> str:
         shown, ranks = _shown(context)
     except LayoutError as error:
         raise renamed(error) from None
+    spend(TRACED * sum(one.asked.num_run for one in shown), "ops", control="micro_batches")
     return chrome_trace({one.title: timed(one)[0].rows() for one in shown}, ranks)
 
 
