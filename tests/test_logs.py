@@ -12,6 +12,7 @@ import pytest
 
 from formats.logs import evidence, lines, names, nccl, read_log, recorder, steps, wrapping
 from groups import LayoutError
+from groups.megatron import groupings
 
 try:
     from re import _parser as parser
@@ -329,3 +330,58 @@ def test_too_much_evidence_is_refused():
     with pytest.raises(LayoutError) as refusal:
         read_log({"a": "x" * (32 * 2**20 + 1)})
     assert refusal.value.code == "too-much-evidence"
+
+
+# -- dumps that do not say who is in a group -----------------------------------------------------
+
+
+def old_dump(*calls: tuple[int, int, int, bool]) -> str:
+    """As version 1.1 writes it; calls: place among the rank's groups, name, number, ended."""
+    entries = [
+        {
+            "record_id": at, "pg_id": local, "process_group": [str(name), "undefined"],
+            "collective_seq_id": seq, "profiling_name": "nccl:all_reduce", "time_created_ns": at,
+            "state": "completed" if ended else "scheduled", "input_sizes": [[4]],
+            "output_sizes": [[4]], "input_dtypes": ["Float"], "output_dtypes": ["Float"],
+        }
+        for at, (local, name, seq, ended) in enumerate(calls)
+    ]  # fmt: skip
+    return json.dumps({"version": "1.1", "entries": entries})
+
+
+def old_job() -> dict[str, str]:
+    """Tp 4 on 8 ranks: tp groups are 1 and 2, dp groups 3 to 6; rank 5 never called in its tp."""
+    files = {}
+    for rank in range(8):
+        tp, dp = (1, 1 + rank // 4, 1, rank < 4), 3 + rank % 4
+        calls = [(2, dp, 1, True), *([tp] if rank != 5 else [])]
+        files[f"nccl_trace_rank_{rank}"] = old_dump(*calls, *([(2, dp, 2, False)] * (rank < 4)))
+    return files
+
+
+def test_members_that_dumps_do_not_say_are_those_of_the_layout_if_it_fits():
+    """Without rank 5's dump only members tell that it is the one of whom nothing is known."""
+    files = old_job()
+    assert read_log(files, groupings(8, tp=4)).missing == (5,)
+    del files["nccl_trace_rank_5"]
+    found = {
+        name: (log.missing, log.diagnosis.suspects, [note.code for note in log.notes])
+        for name, made in [("none", None), ("tp 4", 4), ("tp 2", 2)]
+        for log in [read_log(files, made and groupings(8, tp=made))]
+    }
+    assert found["tp 4"] == ((), (5,), ["members-assumed"])
+    assert found["none"][::2] == found["tp 2"][::2] == ((), ["members-open"])
+
+
+def test_a_layout_of_other_ranks_says_nothing_of_members():
+    for world, tp in ((16, 4), (4, 4)):
+        log = read_log(old_job(), groupings(world, tp=tp))
+        assert "members-assumed" not in [note.code for note in log.notes]
+
+
+def test_a_group_of_which_no_description_tells_must_once_have_been_called_by_all():
+    """Two ranks that call can be all of a group, or a part of tp."""
+    files = {f"nccl_trace_rank_{rank}": old_dump((1, 1, 1, False)) for rank in (0, 1)}
+    files |= {f"nccl_trace_rank_{rank}": old_dump() for rank in (2, 3)}
+    log = read_log(files, groupings(4, tp=4))
+    assert "members-assumed" not in [note.code for note in log.notes]

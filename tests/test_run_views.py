@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_logs import old_job
 
 from descriptions import RUN
 from formats.logs import read_log
@@ -67,6 +68,19 @@ def test_dropped_dumps_name_the_culprit(folder, suffix):
     assert log.diagnosis == read_log(dumps_of(folder, suffix)).diagnosis
     assert log.diagnosis.culprits, truth
     assert all(f"GPU {rank}" in page for rank in log.diagnosis.culprits)
+
+
+def test_files_that_name_no_members_are_read_with_the_layout_on_screen():
+    files = {name: text.encode() for name, text in old_job().items()}
+    del files["nccl_trace_rank_5"]
+    said = {}
+    for tp in (4, 2):
+        job = {"nodes": 1, "gpus_per_node": 8, "tp": tp, "pp": 1, "junk": 3}
+        head, _, rest = sent(files).partition(b"\n")
+        body = json.dumps({**json.loads(head), "job": job}).encode() + b"\n" + rest
+        log = log_of(json.loads(json.loads(evidence(body))["digest"])["log"])
+        said[tp] = (log.diagnosis.suspects, [note.code for note in log.notes])
+    assert said == {4: ((5,), ["members-assumed"]), 2: ((), ["members-open"])}
 
 
 def test_a_digest_holds_all_that_is_said_of_every_item():

@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 
 from groups.grouping import Grouping
 
+from .assumed import members_by_layout
 from .counters import diagnosis_of_stalls
 from .diagnosis import diagnosis_of
 from .evidence import Evidence, read_files
 from .job import LoggedJob, job_of
-from .matching import members_by_layout
-from .model import Diagnosis, Log, Stall
+from .model import Diagnosis, Log, ProcessGroup, Stall
 from .names import WORLD
 from .reading import LogReading, Named
 from .recorder import Dump
@@ -38,16 +38,21 @@ def read_log(evidence: Evidence, groupings: Mapping[str, Grouping] | None = None
     """
     reading, dumps = read_files(evidence)
     job = job_of(dumps)
-    if groupings and (members := members_by_layout(job, groupings)):
-        job = job_of(dumps, members)
-    return _log(reading, dumps, job)
+    kinds: dict[str, str] = {}
+    if groupings:
+        members, kinds = members_by_layout(job, groupings)
+        job = job_of(dumps, members) if members else job
+    return _log(reading, dumps, job, kinds)
 
 
-def _log(reading: LogReading, dumps: Sequence[Dump], job: LoggedJob) -> Log:
+def _log(
+    reading: LogReading, dumps: Sequence[Dump], job: LoggedJob, assumed: Mapping[str, str]
+) -> Log:
     _add_dumps(reading, dumps, job)
     kinds = {key: named.kind for key, named in reading.groups.items()}
     stalls = tuple(Stall(*one) for one in reading.stalls)
     diagnosis = diagnosis_of(job)
+    _say_members(reading, [wait.group for wait in diagnosis.waits], assumed)
     if not diagnosis.waits:
         diagnosis = diagnosis_of_stalls(stalls, kinds, reading.relayed)
     ambiguous = _settle_bare(reading)
@@ -88,6 +93,18 @@ def _add_dumps(reading: LogReading, dumps: Sequence[Dump], job: LoggedJob) -> No
             reading.note("dump-without-rank", file=dump.file)
         if dump.dropped:
             reading.note("entries-unreadable", file=dump.file, count=dump.dropped)
+
+
+def _say_members(
+    reading: LogReading, stuck: Sequence[ProcessGroup], assumed: Mapping[str, str]
+) -> None:
+    """Whose members the layout says, and whose nobody does."""
+    taken = {assumed[one.name] for one in stuck if one.name in assumed}
+    left = {one.key for one in stuck if not one.complete and one.kind != WORLD}
+    if taken:
+        reading.note("members-assumed", kinds=", ".join(sorted(taken)))
+    if left:
+        reading.note("members-open", groups=", ".join(sorted(left)[:8]), count=len(left))
 
 
 def _settle_bare(reading: LogReading) -> set[int]:

@@ -18,7 +18,6 @@ from groups.grouping import Grouping
 from groups.megatron import groupings
 
 from .counters import joined
-from .job import LoggedJob
 from .model import Log
 from .names import WORLD
 
@@ -187,17 +186,3 @@ def _fitting(claims: list[Claim], world: int, sizes: Mapping[str, Any]) -> Itera
             continue
         if all(_matched(claim, made, world).agrees is not False for claim in claims):
             yield candidate
-
-
-def members_by_layout(job: LoggedJob, made: Mapping[str, Grouping]) -> dict[str, tuple[int, ...]]:
-    """Members of groups whose dumps do not say them: those of the layout, by kind and callers."""
-    found: dict[str, tuple[int, ...]] = {}
-    for (name, _), group in job.groups.items():
-        grouping = made.get(group.group.kind or "")
-        callers = group.group.members
-        if group.group.complete or grouping is None or callers[-1] >= grouping.world_size:
-            continue
-        indices = {grouping.index_of(rank) for rank in callers}
-        if len(indices) == 1 and None not in indices:
-            found[name] = tuple(sorted(int(rank) for rank in grouping.members(callers[0])))
-    return found

@@ -13,7 +13,8 @@ async function sendFiles(files) {
   if (!list.length) return;
   if (list.reduce((sum, file) => sum + file.size, 0) > MOST_BYTES) return tellFiles('large');
   tellFiles('reading');
-  const head = { lang: state.lang, files: list.map((file) => [file.webkitRelativePath || file.name, file.size]) };
+  const job = { ...state, evidence: '', digest: '', hosts: '', racks: '', measures: '', paste: '' };
+  const head = { lang: state.lang, job, files: list.map((file) => [file.webkitRelativePath || file.name, file.size]) };
   const root = window.gradio_config?.root ?? '';
   let answer;
   try {
