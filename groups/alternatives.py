@@ -134,6 +134,20 @@ def not_a_multiple(
     )
 
 
+def works(attempt: Callable[..., object], *values: object, **named: object) -> bool:
+    """Whether something is answered and not refused: how alternatives are tried.
+
+    >>> from .mesh import Axis
+    >>> works(Axis, "tp", 2), works(Axis, "tp", size=0)
+    (True, False)
+    """
+    try:
+        attempt(*values, **named)
+    except LayoutError:
+        return False
+    return True
+
+
 def with_changes(value: Value, changes: Mapping[str, object]) -> Value:
     """A dataclass with some of its fields changed, as an alternative that is tried.
 

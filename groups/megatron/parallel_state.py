@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ..alternatives import MOST, divisors
+from ..alternatives import MOST, divisors, works
 from ..errors import LayoutError, quoted
 from ..grouping import Grouping, Groups
 from ..mesh import MAX_RANKS, Mesh, whole_number
@@ -118,7 +118,8 @@ def checked_groupings(world: int, asked: Mapping[str, object]) -> dict[str, Grou
         pp_last = {"order": mended(asked.get("order"))}
         ordered = [{**fix, **pp_last} for fix in (*error.alternatives, *unasked)]
         for fixes in (error.alternatives, unasked, ordered):
-            working = [fix for fix in fixes if _works(world, {**asked, **fix})][:MOST]
+            tried = [(fix, {"world": world, **asked, **fix}) for fix in fixes]
+            working = [fix for fix, options in tried if works(_requested, **options)][:MOST]
             if working:
                 break
         raise error.replace(alternatives=working) from None
@@ -136,14 +137,6 @@ DEFAULTS: dict[str, object] = {
     "sharp_enabled_group": None,
 }
 """The arguments of `process_groups` that are left out."""
-
-
-def _works(world: int, asked: Mapping[str, object]) -> bool:
-    try:
-        _requested(**{"world": world, **asked})
-    except LayoutError:
-        return False
-    return True
 
 
 # -- groups that are cut out of others -----------------------------------------------------------

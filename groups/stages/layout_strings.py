@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..alternatives import MOST, divisors, whole_sizes
+from ..alternatives import MOST, divisors, whole_sizes, works
 from ..errors import LayoutError, quoted
 from ..mesh import MAX_RANKS, whole_number
 from .layers import MAX_LAYERS, StageLayers, needs_stages, numbered
@@ -254,15 +254,9 @@ def _fixes(parts: Stages, sizes: dict[str, int]) -> list[dict[str, int]]:
         {"vpp": len(parts) // sizes["pp"]},
         *({"pp": pp} for pp in near_pp),
     ]
-    return [change for change in candidates if _works(parts, {**sizes, **change})][:MOST]
-
-
-def _works(parts: Stages, sizes: dict[str, int]) -> bool:
-    try:
-        _checked(parts, **sizes)
-    except LayoutError:
-        return False
-    return min(sizes["layers"], sizes.get("vpp", 1)) > 0
+    changed = [(change, {**sizes, **change}) for change in candidates]
+    possible = [(change, one) for change, one in changed if one["layers"] and one.get("vpp", 1)]
+    return [change for change, one in possible if works(_checked, parts, **one)][:MOST]
 
 
 def _written_out(pattern: re.Pattern[str], text: str) -> str:

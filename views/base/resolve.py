@@ -9,7 +9,7 @@ from typing import Any
 
 from descriptions import DP_KINDS, TYPES
 from groups import MAX_RANKS, LayoutError, Mesh
-from groups.alternatives import MOST
+from groups.alternatives import MOST, works
 from groups.conventions import CONVENTIONS, OWN
 from groups.errors import quoted
 from groups.job import Job
@@ -79,16 +79,8 @@ def _with_working_fixes(error: LayoutError, state: State) -> LayoutError:
     if error.code == "does-not-divide":
         nodes_too = _machine_fixes(state, "nodes", parse_number(state.nodes))
     tries = (*error.alternatives, *nodes_too)
-    works = [fix for fix in tries if _resolves(state.changed(fix))]
-    return error.replace(alternatives=works[:MOST])
-
-
-def _resolves(state: State) -> bool:
-    try:
-        _resolve(state)
-    except LayoutError:
-        return False
-    return True
+    working = [fix for fix in tries if works(_resolve, state.changed(fix))]
+    return error.replace(alternatives=working[:MOST])
 
 
 def _resolve(state: State) -> Layout:
