@@ -219,3 +219,33 @@ def test_a_size_that_is_none_is_refused(megabytes, code):
     with pytest.raises(LayoutError) as caught:
         check_script(PLAIN, megabytes=megabytes)
     assert (caught.value.code, caught.value.control) == (code, "megabytes")
+
+
+def test_the_script_says_where_reality_differs():
+    script = loaded(check_script(Job(nodes=2, tp=2, pp=2).layout()))
+    assert script.host_differences([("a.lan", 0), ("c", 0), ("c", 1)], [("a", 1), ("b", 2)]) == [
+        "ranks 1, 2 of b found on c"
+    ]
+    assert script.host_differences([("a", 0)], []) == []
+    swapped = [("a", 0), ("b", 0), ("a", 1), ("b", 1)]
+    assert script.placement_differences(sorted(swapped), 2) == []
+    assert script.placement_differences(swapped, 2) == [
+        "rank 1 belongs on node 0 (a) but stands on b, which is node 1",
+        "rank 2 belongs on node 1 (b) but stands on a, which is node 0",
+        "rank 1 has local rank 0 instead of 1",
+        "rank 2 has local rank 1 instead of 0",
+    ]
+    sums = [[2, 1, 1], [2, 1, 1], [2, 5, 13], [0, 0, 0]]
+    assert script.sums([2, 3]) == sums[2]
+    assert script.sum_differences("tp", [[0, 1], [2, 3]], sums) == [
+        "tp group 1 (ranks 2, 3) must come to [2, 5, 13], but rank 3 got [0, 0, 0]"
+    ]
+    assert script.told(range(0, 18, 2)) == "ranks 0, 2, 4, 6, 8, 10 ... 16 (9 of them)"
+
+
+def test_the_script_reckons_bandwidth_as_nccl_tests():
+    script = loaded(check_script(Job(nodes=2, tp=2, pp=2).layout()))
+    seconds = [1.0, 2.0, 4.0, 4.0]
+    assert script.bus_bandwidths("all-reduce", [[0, 1], [2, 3]], seconds, 8 * 10**9) == [4.0, 2.0]
+    assert script.buffer_size("all-reduce", 3, 1) == 1_000_000
+    assert script.buffer_size("all-to-all", 3, 1) == 999_996

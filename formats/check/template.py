@@ -87,17 +87,7 @@ TELLERS = 4  # members of a group that hangs that say so
 
 
 def groups_of(kind):
-    """The ranks of every group, in the order in which all ranks make them.
-
-    >>> groups_of(Kind("dp", "tp2-dp4-pp2", "dp"))
-    [[0, 2, 4, 6], [1, 3, 5, 7], [8, 10, 12, 14], [9, 11, 13, 15]]
-    >>> groups_of(Kind("ends", "tp2-dp4", "dp", places=(0, 3)))
-    [[0, 6], [1, 7]]
-    >>> groups_of(Kind("far", "tp2-dp4", "dp", length=2, stride=2))
-    [[0, 4], [2, 6], [1, 5], [3, 7]]
-    >>> groups_of(Kind("pairs", "tp2-dp4", "tp", joined=2))
-    [[0, 1, 2, 3], [4, 5, 6, 7]]
-    """
+    """The ranks of every group, in the order in which all ranks make them."""
     swept, fixed = [], []  # (stride in ranks, size) of each axis
     stride = 1
     for name, size in re.findall(r"([a-z_]+)([0-9]+)", kind.grid):
@@ -130,11 +120,7 @@ def offsets(axes):
 
 
 def sums(ranks):
-    """What all-reducing 1, the rank and its square must come to; exact in 64 bits.
-
-    >>> sums([0, 3]), sums([1, 2])
-    ([2, 3, 9], [2, 3, 5])
-    """
+    """What all-reducing 1, the rank and its square must come to; exact in 64 bits."""
     return [len(ranks), sum(ranks), sum(rank * rank for rank in ranks)]
 
 
@@ -145,11 +131,6 @@ def host_differences(seen, hosts):
     """Sentences about the ranks on other hosts than were named; seen: (host, local rank) of each.
 
     Names count up to their first dot.
-
-    >>> host_differences([("a.lan", 0), ("c", 0), ("c", 1)], [("a", 1), ("b", 2)])
-    ['ranks 1, 2 of b found on c']
-    >>> host_differences([("a", 0)], [])
-    []
     """
     wanted = [name for name, count in hosts for _ in range(count)]
     elsewhere = {}
@@ -163,15 +144,6 @@ def placement_differences(seen, gpus_per_node):
     """Sentences about the ranks that stand elsewhere; seen: (host, local rank) of each rank.
 
     A node is taken to be the host on which most of its ranks stand and that no node before it is.
-
-    >>> placement_differences([("a", 0), ("a", 1), ("b", 0), ("b", 1)], 2)
-    []
-    >>> for line in placement_differences([("a", 0), ("b", 0), ("a", 1), ("b", 1)], 2):
-    ...     print(line)
-    rank 1 belongs on node 0 (a) but stands on b, which is node 1
-    rank 2 belongs on node 1 (b) but stands on a, which is node 0
-    rank 1 has local rank 0 instead of 1
-    rank 2 has local rank 1 instead of 0
     """
     host_of, node_of = {}, {}
     for node in range(len(seen) // gpus_per_node):
@@ -204,11 +176,7 @@ def placement_differences(seen, gpus_per_node):
 
 
 def sum_differences(name, groups, found):
-    """Sentences about the groups whose sums are others; found: the sums of each rank.
-
-    >>> sum_differences("tp", [[0, 1], [2, 3]], [[2, 1, 1], [2, 1, 1], [2, 5, 13], [0, 0, 0]])
-    ['tp group 1 (ranks 2, 3) must come to [2, 5, 13], but rank 3 got [0, 0, 0]']
-    """
+    """Sentences about the groups whose sums are others; found: the sums of each rank."""
     lines = []
     outside = set(range(len(found)))
     for number, ranks in enumerate(groups):
@@ -229,10 +197,7 @@ def sum_differences(name, groups, found):
 
 
 def told(ranks):
-    """
-    >>> told([3]), told(range(0, 18, 2))
-    ('rank 3', 'ranks 0, 2, 4, 6, 8, 10 ... 16 (9 of them)')
-    """
+    """The ranks in words: rank 3; ranks 0, 2, 4, 6, 8, 10 ... 16 (9 of them)."""
     return ("rank " if len(ranks) == 1 else "ranks ") + few(ranks)
 
 
@@ -263,9 +228,6 @@ def bus_bandwidths(operation, groups, seconds, size):
     """GB/s (10**9 bytes) of each group; seconds: of each rank; size: bytes of a rank's buffer.
 
     A group is done when its last member is.
-
-    >>> bus_bandwidths("all-reduce", [[0, 1], [2, 3]], [1.0, 2.0, 4.0, 4.0], 8 * 10**9)
-    [4.0, 2.0]
     """
     share = SHARE[operation]
     last = (max(seconds[rank] for rank in ranks) for ranks in groups)
@@ -431,11 +393,7 @@ class Cluster:
 
 
 def buffer_size(operation, ranks, megabytes):
-    """Bytes of a rank's buffer: of numbers of 4 bytes, for all-to-all in equal parts for all ranks.
-
-    >>> buffer_size("all-reduce", 3, 1), buffer_size("all-to-all", 3, 1)
-    (1000000, 999996)
-    """
+    """Bytes of a rank's buffer: numbers of 4 bytes, for all-to-all in equal parts for all ranks."""
     parts = ranks if operation == "all-to-all" else 1
     return max(int(megabytes * 10**6) // 4 // parts, 1) * parts * 4
 
