@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import socket
@@ -22,6 +23,12 @@ pytest.register_assert_rewrite("launch_answers", "pages")
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
+
+
+def pytest_collection_finish() -> None:
+    """What has been collected stays: nobody need look through it for garbage, test after test."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -188,9 +188,13 @@ def test_a_domain_is_a_whole_number_from_1_up(domain, name):
 
 def moved_plainly(before: Grouping, after: Grouping) -> list[bool]:
     """Whether the set of ranks that a rank is together with is another one."""
+    sets: dict[frozenset[int], int] = {}  # of equal sets one: large ones are compared once
     one, other = (
-        {rank: frozenset(ranks) for ranks in lists(grouping) for rank in ranks}
-        for grouping in (before, after)
+        {rank: number for ranks, number in numbered for rank in ranks}
+        for numbered in (
+            [(ranks, sets.setdefault(frozenset(ranks), len(sets))) for ranks in lists(grouping)]
+            for grouping in (before, after)
+        )
     )
     return [one.get(rank) != other.get(rank) for rank in range(before.world_size)]
 

@@ -77,7 +77,9 @@ def test_every_other_setting_is_refused_with_fixes_that_work(group_type):
         assert 1 <= len(alternatives) <= 3
         assert buttons == [fix_label(alternative, "en") for alternative in alternatives]
         mended |= {controls.changed(alternative) for alternative in alternatives}
-    for controls in mended:
+    # What the original has itself is drawn above, group by group.
+    drawn = {State(group_type=group_type, tp=tp, pp=pp, cp=cp) for tp, pp, cp in VALID}
+    for controls in mended - drawn:
         assert answer(controls).picture is not None
 
 
