@@ -56,20 +56,46 @@ ROWS: tuple[tuple[str, Training, str], ...] = (
 BATCHES = {"deepseek-v3": 15_360, "mcore-guide-mixtral-8x22b": 256}
 """Samples of a step where the layout's source does not say: arXiv:2412.19437 section 4.2."""
 
-WHY: Mapping[str, str] = {
-    "megatron2021-18.4b": "its tp was the node's size by rule (arXiv:2104.04473 section 3.2); "
-    "tp 2 and chunks wait less, and full recomputation leaves room for both",
-    "megatron2021-39.1b": "its tp was the node's size by rule (arXiv:2104.04473 section 3.2); "
-    "tp 2 and 4 with more stages wait less for tp than their bubble costs",
-    "mcore-guide-mixtral-8x22b": "a recommendation, not a run, that cuts experts by tp 4; whole "
-    "experts spread by ep wait less, as MoE Parallel Folding found",
-    "bridge-qwen3_235b_a22b-dgx-h100-256": "its ep of 32 leaves the node, where its software hides "
-    "the exchange behind computation by a flag that the estimate does not know",
-    "bridge-qwen3_235b_a22b-dgx-gb200-256": "within 5 % of layouts with fewer stages, which leave "
-    "less memory free",
-    "bridge-qwen3_235b_a22b-dgx-gb300-256": "within 7 % of layouts with fewer stages, which leave "
-    "less memory free",
+BRIDGE = "NVIDIA-NeMo/Megatron-Bridge 067f987 src/megatron/bridge/perf_recipes/qwen"
+"""Where the recipes stand of what that repository's docs/performance-summary.md reports."""
+
+WHY: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "megatron2021-18.4b": (
+        ("tp",),
+        "its tp was the node's size by rule (arXiv:2104.04473 section 3.2); tp 2 with stages and "
+        "chunks saves more waiting for tp than its bubble costs",
+    ),
+    "megatron2021-39.1b": (
+        ("tp",),
+        "its tp was the node's size by rule (arXiv:2104.04473 section 3.2); tp 2 with more stages "
+        "saves more waiting for tp than its bubble costs",
+    ),
+    "mcore-guide-mixtral-8x22b": (
+        ("tp", "ep"),
+        "a recommendation, not a run, that cuts experts by tp 4; whole experts spread by ep wait "
+        "less, as MoE Parallel Folding found",
+    ),
+    "bridge-qwen3_235b_a22b-dgx-h100-256": (
+        ("ep",),
+        "its ep of 32 leaves the node: half of its step waits for it, as run 40 of 80 s. Its "
+        "recipe overlaps that exchange (overlap_moe_expert_parallel_comm), yet 77 s were measured. "
+        "Nobody published a run with ep 8 in the node, as on B300, nor why not",
+    ),
+    "bridge-qwen3_235b_a22b-dgx-gb200-256": (
+        ("compute", "bubble", "pp"),
+        "within 5 % of layouts with fewer stages, which fill 84 to 94 % of the memory, it 54 % as "
+        "run. Graphs of whole iterations, which its recipe takes, hold buffers that the estimate "
+        "does not count; whether they decided is not said",
+    ),
+    "bridge-qwen3_235b_a22b-dgx-gb300-256": (
+        ("compute", "bubble", "pp"),
+        "within 7 % of layouts with fewer stages, which fill 66 to 89 % of the memory, it 58 % as "
+        "run. Graphs of whole iterations, which its recipe takes, hold buffers that the estimate "
+        "does not count; whether they decided is not said",
+    ),
 }
+"""Parts of the estimate in which a layout loses to the first all that it loses, and the reason in
+words. What runs set is in their recipes, see BRIDGE."""
 
 
 @dataclass(frozen=True)
@@ -135,5 +161,5 @@ def run(quick: bool, servers: Servers) -> Iterator[Table]:
 def _row(one: Placed) -> tuple[str, ...]:
     place = str(one.place) if one.place else f"> {MOST}"
     behind = f"{100 * one.behind:.1f} %" if one.own else "–"
-    why = "" if 0 < one.place <= FIRST else WHY.get(one.name, "?")
+    why = "" if 0 < one.place <= FIRST else WHY.get(one.name, ((), "?"))[1]
     return one.name, place, str(len(one.found.seconds)), behind, why

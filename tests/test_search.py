@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from benchmarks.published import FIRST, WHY, everything
 from groups.megatron.parallel_state import grids
 from training.estimate import Estimate, estimate_of
+from training.estimate.memory import fit_of
 from training.memory.activations import RECOMPUTE
 from training.memory.per_stage import Training
 from training.model import Model
@@ -212,12 +213,31 @@ def test_a_layout_knows_its_place_among_all():
 # -- published layouts ---------------------------------------------------------------------------
 
 
+AS_RUN = (
+    # micro-batch, chunks, share of memory that the sentence says
+    ("bridge-qwen3_235b_a22b-dgx-gb200-256", 1, 3, 0.54),
+    ("bridge-qwen3_235b_a22b-dgx-gb300-256", 2, 12, 0.58),
+)
+
+
 def test_published_layouts_are_among_the_first_of_their_own_search_or_a_sentence_says_why_not():
     told = {one.name: one for one in everything()}
     assert len(told) >= 30
     late = {name for name, one in told.items() if not 0 < one.place <= FIRST}
     assert late == set(WHY), {name: told[name].place for name in late ^ set(WHY)}
     assert len(late) <= len(told) / 5
+    for name, (parts, _) in WHY.items():  # the parts that are named are those that cost it
+        first, own = told[name].found.best[0], told[name].own
+        lost = sum(own.parts[part] - first.parts[part] for part in parts)
+        assert lost >= own.seconds - first.seconds, name
+    for name, size, vpp, most in AS_RUN:
+        one = told[name]
+        split = replace(one.own.request.split, vpp=vpp, account=True, spread="equal")
+        training = replace(one.own.request.training, micro_batch=size, recompute="none")
+        run = fit_of(replace(one.own.request, split=split, training=training)).needed
+        assert run / one.own.request.machine.memory == pytest.approx(most, abs=0.01)
+        ahead = [fit_of(other.request).needed for other in one.found.best[:FIRST]]
+        assert min(ahead) > 1.1 * run
 
 
 def test_what_runs_on_eighty_gigabytes_does_not_fit_into_sixteen():
