@@ -189,7 +189,7 @@ def test_bytes_steps_and_bus_factor_are_told():
     assert "2(n − 1)/n · S = 1.50 GB" in page  # noqa: RUF001
     assert "2(n − 1) = 6" in page  # noqa: RUF001
     assert "Bus factor 1.5" in page
-    assert "At least 15.0 ms" in page
+    assert "At full link speed 15.0 ms" in page
 
 
 @every("group, speed", [("tp", "450 GB/s"), ("pp", "50 GB/s")])

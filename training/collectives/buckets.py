@@ -147,7 +147,7 @@ class BucketModel:
         return sum(layer_tensors(self.hidden))
 
     def seconds(self, op: str, size: float) -> float:
-        """The bandwidth bound of a collective on a buffer of ``size`` bytes."""
+        """Seconds at link speed of a collective on a buffer of ``size`` bytes."""
         return least_seconds(op, self.d, size, self.bytes_per_second)
 
 

@@ -102,7 +102,7 @@ def steps(op: str, n: int) -> int:
 
 
 def least_seconds(op: str, n: int, buffer_bytes: float, bytes_per_second: float) -> float:
-    """The bandwidth bound in seconds: no algorithm is faster over links of this speed, one way.
+    """Seconds at link speed, one way; less only where switches add or copy on the way.
 
     >>> least_seconds("all_reduce", 8, 1e9, bytes_per_second=450e9) * 1e3  # milliseconds
     3.888888888888889

@@ -10,7 +10,7 @@ A group of n members, each sending B bytes, in members' order:
 
 A domain's members send through their own network cards, all at once: where j members stand in a
 domain and o of the ring's links leave it, each card carries o B / j (as with the several rings that
-NCCL makes). So the lower bounds on time are
+NCCL makes). So the times at link speed are
 
     ring        max(B / nvlink, o B / j / nic)     the second over all domains
     pairwise    max(inside B / nvlink, outside B / nic)    inside + outside = 1, of one member
@@ -59,7 +59,7 @@ class Reach:
         return self.ring if pattern == RING else self.pairs
 
     def seconds(self, pattern: str, sent: float, nvlink: float, nic: float) -> float:
-        """The lower bound for ``sent`` bytes of each member, ring or pairwise, in seconds.
+        """Seconds at link speed for ``sent`` bytes of each member, ring or pairwise.
 
         >>> from groups import parse_mesh
         >>> one = reach(Grouping("dp", parse_mesh("dp16"), "dp"), domain=8)
