@@ -14,6 +14,7 @@ from training.clusters import CLUSTERS
 from training.estimate import Estimate, estimate, nearest, runs, sources
 from training.estimate.constants import FAMILIES, fitted
 from training.estimate.errors import answered, error_table, spearman
+from training.estimate.runs import MeasuredRun, is_nanotron
 from training.estimate.seconds import PARTS
 from training.estimate.work import Products, collective, exchange
 from training.memory.activations import PRODUCTS
@@ -193,6 +194,53 @@ def test_allocated_peaks_of_megatron_are_within_two_percent():
 def test_what_does_not_fit_is_said_not_to_fit():
     assert not asked(tp=1, pp=1, gpus=64).fits
     assert asked(tp=8, pp=8, gpus=64, cluster="dgx-h200").fits
+
+
+# Layouts that ran with a smaller micro-batch failed for want of memory, whatever their logs say.
+def _sure_failures() -> list[MeasuredRun]:
+    nanotron = [run for run in runs() if is_nanotron(run)]
+    ran: dict[tuple, list[int]] = {}
+    for run in nanotron:
+        if run.status == "ok":
+            ran.setdefault(_but_batch(run), []).append(run.asked["micro_batch"])
+    return [
+        run
+        for run in nanotron
+        if run.status != "ok"
+        and max(ran.get(_but_batch(run), [1 << 60])) < run.asked["micro_batch"]
+    ]
+
+
+def _but_batch(run: MeasuredRun) -> tuple:
+    return (run.model, *(value for name, value in run.asked.items() if name != "micro_batch"))
+
+
+def _fits(run: MeasuredRun, **changes: int) -> bool:
+    return estimate(run.shape, **{**run.asked, **changes}).fits
+
+
+def test_failures_for_want_of_memory_are_told_and_good_runs_are_not_lost():
+    failures = _sure_failures()
+    assert len(failures) > 340
+    assert sum(not _fits(run) for run in failures) >= 0.88 * len(failures)
+    for group, most in (
+        ("Playbook", 0.02),
+        ("BigScience", 0.03),
+        ("Bridge", 0.11),
+        ("Mosaic", 0.02),
+    ):
+        good = [run for run in runs() if run.group.startswith(group) and run.status == "ok"]
+        assert sum(not _fits(run) for run in good) <= most * len(good), group
+
+
+def test_a_run_that_fills_its_gpu_does_not_fit_with_twice_the_micro_batch():
+    full = [run for run in runs() if run.status == "ok" and run.memory and run.memory > 60]
+    full = [run for run in full if is_nanotron(run)]
+    twice = [
+        {name: 2 * run.asked[name] for name in ("micro_batch", "global_batch")} for run in full
+    ]
+    told = [not _fits(run, **changes) for run, changes in zip(full, twice)]
+    assert sum(told) >= 0.85 * len(told) > 40
 
 
 def test_gradients_are_in_16_bits_only_where_in_32_they_do_not_fit():

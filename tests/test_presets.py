@@ -278,6 +278,7 @@ NOT_ALONE = {
     "korthikanti-1t": "holds 63 GiB of tensors; kernels that fuse less are reckoned to need more",
     "kimi-k2": "activations go to host memory too (arXiv:2507.20534 section 2.4.3)",
     "mcore-guide-mixtral-8x7b": "a recommendation that states no sequence and no recomputation",
+    "mcore-guide-llama-3-8b": "the same",
 }
 
 

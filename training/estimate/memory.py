@@ -5,17 +5,18 @@
                 copy of a rank's share of the gradients, memory in pieces too small to use,
                 buffers of NCCL and of CUDA itself
 
-needed is weights + gradients in 16 bits + 16 bytes for each parameter whose state a rank holds
-+ activations * ACTIVATIONS + logits + BESIDE. Its numbers are of 52 runs whose memory nvidia-smi
-told (BigScience: median error 4 %). With ZeRO-2 and 3, experts, 8-bit numbers or chunks, which few
-but fused kernels train, and where a request that tells everything has FlashAttention, it is
-allocated * PIECES + CONTEXT: FSDP runs whose micro-batches were chosen to fill a GPU are 93 to 95 %
-full by `allocated` (llm-foundry). Formats that nobody says are LEAN, if wider ones lack room.
+needed is allocated * PIECES + CONTEXT with ZeRO-2 and 3, experts, 8-bit numbers or chunks, which
+few but fused kernels train, and where a request that tells everything has FlashAttention: FSDP runs
+whose micro-batches were chosen to fill a GPU are 93 to 95 % full by `allocated` (llm-foundry). For
+all others it is the sum of UNFUSED: fitted to 1,013 runs whose memory nvidia-smi or torch told
+(nanotron, BigScience), and better on each of their models when fitted to the others alone
+(`python -m benchmarks.fit_memory`). Formats that nobody says are LEAN, if wider ones lack room.
 
-Three BigScience runs that ran out of memory are not told so, and cannot be: another run of theirs
-with the same sizes and a larger micro-batch fitted (tp 4, pp 6, of 181 billion parameters with 4
-samples; of 184 billion with 1 it failed). Between them gradients began to be summed in 32 bits
-beside those in 16, which no setting says.
+Of those sources' good runs 2 % are said not to fit; of nanotron's failures 83 % are told, and some
+failed for want of something else. Three BigScience runs that ran out of memory are not told so, and
+cannot be: another run of theirs with the same sizes and a larger micro-batch fitted (tp 4, pp 6, of
+181 billion parameters with 4 samples; of 184 billion with 1 it failed). Between them gradients
+began to be summed in 32 bits beside those in 16, which no setting says.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from dataclasses import dataclass, replace
 from ..clusters import GIB
 from ..memory.activations import WIDE
 from ..memory.per_stage import PRECISIONS, StageMemory, memory_per_stage
+from ..split import padded_vocabulary
 from .request import Request
 
 LEAN = {True: "bf16-bf16", False: "fp8-bf16"}
@@ -32,8 +34,24 @@ LEAN = {True: "bf16-bf16", False: "fp8-bf16"}
 bits. Megatron-Bridge's recipes (perf_recipes at 067f987) sum gradients in 16 bits and, where
 products have 8, gather weights in 8."""
 
-ACTIVATIONS, BESIDE = 1.4, 5 * GIB
+UNFUSED = {
+    "weights": 1.0,
+    "gradients": 1.67,  # beside those in 16 bits their sums in 32, whole or of the rank's share
+    "states": 17.3,  # bytes a parameter whose state a rank holds: 12, its gradient in 32 bits, more
+    "kept": 1.34,  # of activations: kernels that keep what Megatron's do not
+    "gated": 0.54,  # and of models with gated MLPs, whose norms and rotations are apart too
+    "logits": 8.5,  # bytes each: in 16 bits, in 32, and their exponentials
+    "rest": 1.0,
+    "beside": 1.11 * GIB,  # NCCL's buffers, the CUDA context
+}
+"""How much of each of `unfused_terms` a GPU needs."""
+
 PIECES, CONTEXT = 1.03, 1 * GIB
+
+USABLE, CLOSE = 0.99, 0.9
+"""Shares of a GPU's memory: what programs get of it (of 80 GiB 79.35: CUDA's deviceQuery on A100),
+and from where on it is close: of nanotron's runs that needed 90 to 99 % of it, and whose fate shows
+that it was memory, 27 of 42 failed."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +107,7 @@ def fit_of(asked: Request) -> Fit:
     return Fit(
         fullest.total,
         needed,
-        needed <= capacity and not most.on_host > host > 0,
+        needed <= USABLE * capacity and not most.on_host > host > 0,
         bits,
         fullest.stage,
         dict(fullest.parts),
@@ -99,15 +117,33 @@ def fit_of(asked: Request) -> Fit:
 
 
 def _needed(asked: Request, stage: StageMemory) -> float:
-    parts = stage.parts
     if asked.training.zero >= 2:
         return stage.total * PIECES + CONTEXT
     is_fused = asked.is_told and asked.flash
     if is_fused or asked.precision not in WIDE or asked.model.experts or asked.split.vpp > 1:
         return stage.total * PIECES + CONTEXT
-    states = parts.get("weights", 0.0) + parts.get("gradients", 0.0)
-    states += parts.get("optimizer", 0.0) * 16 / PRECISIONS[asked.training.precision].optimizer
-    kept = parts.get("activations", 0.0) + parts.get("embedding", 0.0)
-    kept += parts.get("recomputed", 0.0)
-    rest = parts.get("output", 0.0) + parts.get("working", 0.0)
-    return states + ACTIVATIONS * kept + rest + BESIDE
+    terms = unfused_terms(asked, stage)
+    if asked.is_told:  # the format of gradients too
+        terms["gradients"] /= UNFUSED["gradients"]
+    return sum(UNFUSED[name] * size for name, size in terms.items())
+
+
+def unfused_terms(asked: Request, stage: StageMemory) -> dict[str, float]:
+    """What a stage holds, by the constants of UNFUSED: bytes, parameters, logits, and one."""
+    parts = stage.parts
+    kept = sum(parts.get(name, 0.0) for name in ("activations", "embedding", "recomputed"))
+    logits, rest = 0.0, parts.get("output", 0.0) + parts.get("working", 0.0)
+    if stage.parameters.held.is_last:
+        rows = padded_vocabulary(asked.model.vocabulary, asked.split.tp) / asked.split.tp
+        logits = asked.tokens * rows
+        rest = parts.get("output", 0.0) - 4 * logits
+    return {
+        "weights": parts.get("weights", 0.0),
+        "gradients": parts.get("gradients", 0.0),
+        "states": parts.get("optimizer", 0.0) / PRECISIONS[asked.training.precision].optimizer,
+        "kept": kept,
+        "gated": kept * asked.model.gated,
+        "logits": logits,
+        "rest": rest,
+        "beside": 1.0,
+    }

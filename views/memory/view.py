@@ -9,7 +9,7 @@ from typing import Any
 
 from descriptions import MEMORY, PAGE
 from groups import LayoutError
-from training.estimate.memory import fit_of
+from training.estimate.memory import CLOSE, USABLE, fit_of
 from training.memory.per_stage import StageMemory, largest
 from training.model import BIASES
 from training.models import MODELS
@@ -173,14 +173,18 @@ def _verdict(context: Context, stages: Sequence[StageMemory]) -> str:
     trained, language = context.trained, context.language
     most, fit = largest(tuple(stages)), fit_of(trained.request(context.layout))
     over = [one for one in stages if one.total > trained.capacity]
-    code = "verdict_over" if over else "verdict_fits" if fit.fits else "verdict_tight"
+    full = fit.needed / trained.capacity
+    code = "verdict_close" if full > CLOSE else "verdict_fits"
+    if not fit.fits:
+        code = "verdict_over" if over else "verdict_tight" if full > USABLE else "verdict_host"
     words = MEMORY[code][language].format(
         stage=most.stage,
         total=gib(most.total),
         needed=gib(fit.needed),
         capacity=gib(trained.capacity),
         missing=gib(most.total - trained.capacity),
-        share=f"{100 * fit.needed / trained.capacity:.0f}",
+        share=f"{100 * full:.0f}",
+        host=gib(fit.host * context.layout.gpus_per_node),
         count=len(over),
         stages=len(stages),
     )

@@ -1,0 +1,119 @@
+"""Fit what a GPU needs where kernels fuse less: `python -m benchmarks.fit_memory` prints UNFUSED.
+
+Of runs whose memory was told (BigScience's by nvidia-smi, nanotron's by torch) the logarithm of
+needed over measured is made small, an error beyond NEAR counting by its size; each constant is
+drawn to what physics suggests (PRIOR: a value, and how far in logarithms it may well be). Runs that
+fill a GPU weigh most, and a source as the 0.3th power of its runs. Then the same with each source,
+and each of nanotron's models, left out: the error there, and what is told of those that failed and
+that ran.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from groups.errors import LayoutError
+from training.clusters import GIB
+from training.estimate.memory import LEAN, UNFUSED, unfused_terms
+from training.estimate.request import request_of
+from training.estimate.runs import MeasuredRun, runs
+from training.memory.per_stage import memory_per_stage
+
+from .fit_estimate import descend
+
+SOURCES = ("BigScience", "Playbook")
+PRIOR = {
+    **{"weights": (1.0, 0.02), "gradients": (1.0, 0.3), "states": (16.0, 0.1)},
+    **{"kept": (1.3, 0.2), "gated": (0.4, 0.5), "logits": (10.0, 0.2), "rest": (1.0, 0.02)},
+    "beside": (3 * GIB, 0.5),
+}
+NEAR, FULL = 0.1, 40.0
+"""Error from which on it counts by its size; GiB from which on a run weighs in full."""
+
+
+@dataclass(frozen=True)
+class Case:
+    run: MeasuredRun
+    terms: np.ndarray  # stages, constants
+    capacity: float
+
+    def needed(self, constants: np.ndarray) -> float:
+        return float((self.terms @ constants).max())
+
+
+def cases() -> Iterator[Case]:
+    """The runs of sources that told memory, those that failed among them."""
+    for run in runs():
+        if run.group in SOURCES:
+            try:
+                asked = request_of(run.shape, **run.asked)
+                training = replace(asked.training, precision=LEAN[True])
+                stages = memory_per_stage(asked.model, asked.split, training)
+            except LayoutError:
+                continue
+            asked = replace(asked, training=training)
+            terms = [[unfused_terms(asked, one)[name] for name in PRIOR] for one in stages]
+            yield Case(run, np.array(terms), asked.bytes_of_gpu)
+
+
+def errors(several: Sequence[Case], constants: np.ndarray) -> np.ndarray:
+    pairs = ((one.needed(constants), one.run.memory or 0.0) for one in several)
+    return np.array([np.log(needed / (memory * GIB)) for needed, memory in pairs])
+
+
+def fit(several: Sequence[Case]) -> np.ndarray:
+    """The constants, in the order of PRIOR."""
+    values, widths = map(np.array, zip(*PRIOR.values()))
+    counts = Counter(one.run.group for one in several)
+    weights = np.array(
+        [min(1.0, (one.run.memory or 0) / FULL) / counts[one.run.group] ** 0.7 for one in several]
+    )
+    weights *= len(several) / weights.sum()
+
+    def found(moved: np.ndarray) -> np.ndarray:
+        return errors(several, values * np.exp(moved))
+
+    constants: np.ndarray = values * np.exp(descend(found, widths, weights, near=NEAR, steps=30))
+    return constants
+
+
+def told(several: Sequence[Case], constants: np.ndarray) -> str:
+    """The error of those that told memory; failures told, and good runs refused."""
+    off = abs(errors([one for one in several if one.run.memory], constants))
+    bad, good = (
+        [one.needed(constants) > one.capacity for one in several if (one.run.status == "ok") == ran]
+        for ran in (False, True)
+    )
+    caught, lost = (100 * float(np.mean(over)) for over in (bad, good))
+    return (
+        f"error {100 * np.median(off):.0f} % (p90 {100 * np.quantile(off, 0.9):.0f}), {caught:.0f} "
+        f"% of {len(bad)} failures told, {lost:.1f} % of {len(good)} good runs lost"
+    )
+
+
+def main() -> None:
+    every = list(cases())
+    measured = [one for one in every if one.run.status == "ok" and one.run.memory]
+    now = np.array([UNFUSED[name] for name in PRIOR])
+    constants = fit(measured)
+    for name, value in zip(PRIOR, constants):
+        print(f"{name:10s} {value / GIB if name == 'beside' else value:6.2f}")
+    models = sorted({one.run.model for one in every if one.run.group == "Playbook"})
+    wanted: list[tuple[str, Callable[[Case], bool]]] = [
+        *((name, lambda one, name=name: one.run.group == name) for name in SOURCES),
+        *((name, lambda one, name=name: one.run.model == name) for name in models),
+    ]  # type: ignore[misc]
+    for name, is_out in wanted:
+        out, rest = (
+            [one for one in every if is_out(one)],
+            [one for one in measured if not is_out(one)],
+        )
+        print(f"{name}\n  UNFUSED:  {told(out, now)}\n  left out: {told(out, fit(rest))}")
+
+
+if __name__ == "__main__":
+    main()
