@@ -21,6 +21,7 @@ the manuals of torchrun, Slurm's srun and sbatch, and Open MPI's mpirun.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from groups.mesh import MAX_RANKS
@@ -127,132 +128,130 @@ def rows(speaks: str, table: str) -> dict[str, Row]:
     return found
 
 
+def blocks(text: str) -> Iterator[tuple[dict[str, Row], tuple[str, ...]]]:
+    """Rows under lines of ``[who alone has them | where they mean that]``; a dash is the top."""
+    for head, table in re.findall(r"\[(.*)\]\n([^\[]*)", text):
+        speaks, _, where = head.partition("|")
+        yield rows(speaks.strip(), table), tuple(name.strip("-") for name in where.split())
+
+
 def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-OPTIONS: dict[str, Row] = {
-    **rows(
-        "megatron",
-        """
-        tensor-model-parallel-size                       tp
-        pipeline-model-parallel-size                     pp
-        context-parallel-size                            cp
-        expert-model-parallel-size                       ep
-        expert-tensor-parallel-size                      etp
-        hierarchical-context-parallel-sizes              levels      sizes
-        hybrid-context-parallel                          hybrid      switch
-        num-distributed-optimizer-instances              instances
-        use-tp-pp-dp-mapping                             mapping     switch
-        num-virtual-stages-per-pipeline-rank             vpp
-        num-layers-per-virtual-pipeline-stage            chunk
-        pipeline-model-parallel-layout                   layout      layout
-        decoder-first-pipeline-num-layers                first
-        decoder-last-pipeline-num-layers                 last
-        account-for-embedding-in-pipeline-split          embedding   switch
-        account-for-loss-in-pipeline-split               loss        switch
-        mtp-num-layers                                   mtp         count
-        """,
-    ),
-    **rows(
-        "deepspeed",
-        """
-        deepspeed                                        deepspeed   switch
-        deepspeed-config                                 deepspeed   text
-        moe-expert-parallel-size                         ep
-        pp-partition-method                              account     partition
-        """,
-    ),
-    **rows(
-        "",
-        """
-        num-layers                                       layers
-        num-experts                                      experts
-        hidden-size                                      hidden
-        ffn-hidden-size                                  ffn
-        num-attention-heads                              heads
-        num-query-groups                                 kv_heads
-        kv-channels                                      head_dim
-        padded-vocab-size                                vocabulary
-        moe-router-topk                                  top_k
-        moe-ffn-hidden-size                              expert_ffn
-        untie-embeddings-and-output-weights              tied        off
-        sequence-parallel                                sequence_parallel  switch
-        use-distributed-optimizer                        distributed_optimizer  switch
-        use-flash-attn                                   flash       switch
-        zero-stage                                       zero        count
-        recompute-granularity                            recompute   word
-        recompute-method                                 recompute_method  word
-        recompute-num-layers                             recompute_layers
-        optimizer-cpu-offload                            offload     switch
-        optimizer-offload-fraction                       offload_fraction  word
-        bf16                                             bf16        switch
-        fp16                                             fp16        switch
-        micro-batch-size                                 micro_batch
-        global-batch-size                                global_batch
-        seq-length                                       seq
-        nnodes                                           nodes       nodes
-        num-nodes                                        nodes
-        nodes                                            nodes       nodes      1
-        standalone                                       single      switch
-        nproc-per-node                                   gpus_per_node  devices
-        num-gpus                                         gpus_per_node
-        num-accelerators                                 gpus_per_node
-        gpus-per-node                                    gpus_per_node  gres    1
-        gres                                             gpus_per_node  gres    1
-        npernode                                         gpus_per_node  size    1
-        ntasks-per-node                                  tasks_per_node  size   2
-        ntasks                                           tasks       size       2
-        world-size                                       world
-        """,
-    ),
-}
+_OPTIONS = """
+[megatron]
+    tensor-model-parallel-size               tp
+    pipeline-model-parallel-size             pp
+    context-parallel-size                    cp
+    expert-model-parallel-size               ep
+    expert-tensor-parallel-size              etp
+    hierarchical-context-parallel-sizes      levels     sizes
+    hybrid-context-parallel                  hybrid     switch
+    num-distributed-optimizer-instances      instances
+    use-tp-pp-dp-mapping                     mapping    switch
+    num-virtual-stages-per-pipeline-rank     vpp
+    num-layers-per-virtual-pipeline-stage    chunk
+    pipeline-model-parallel-layout           layout     layout
+    decoder-first-pipeline-num-layers        first
+    decoder-last-pipeline-num-layers         last
+    account-for-embedding-in-pipeline-split  embedding  switch
+    account-for-loss-in-pipeline-split       loss       switch
+    mtp-num-layers                           mtp        count
+[deepspeed]
+    deepspeed                 deepspeed  switch
+    deepspeed-config          deepspeed  text
+    moe-expert-parallel-size  ep
+    pp-partition-method       account    partition
+[]
+    num-layers                           layers
+    num-experts                          experts
+    hidden-size                          hidden
+    ffn-hidden-size                      ffn
+    num-attention-heads                  heads
+    num-query-groups                     kv_heads
+    kv-channels                          head_dim
+    padded-vocab-size                    vocabulary
+    moe-router-topk                      top_k
+    moe-ffn-hidden-size                  expert_ffn
+    untie-embeddings-and-output-weights  tied                   off
+    sequence-parallel                    sequence_parallel      switch
+    use-distributed-optimizer            distributed_optimizer  switch
+    use-flash-attn                       flash                  switch
+    zero-stage                           zero                   count
+    recompute-granularity                recompute              word
+    recompute-method                     recompute_method       word
+    recompute-num-layers                 recompute_layers
+    optimizer-cpu-offload                offload                switch
+    optimizer-offload-fraction           offload_fraction       word
+    bf16                                 bf16                   switch
+    fp16                                 fp16                   switch
+    micro-batch-size                     micro_batch
+    global-batch-size                    global_batch
+    seq-length                           seq
+    nnodes                               nodes                  nodes
+    num-nodes                            nodes
+    nodes                                nodes                  nodes  1
+    standalone                           single                 switch
+    nproc-per-node                       gpus_per_node          devices
+    num-gpus                             gpus_per_node
+    num-accelerators                     gpus_per_node
+    gpus-per-node                        gpus_per_node          gres  1
+    gres                                 gpus_per_node          gres  1
+    npernode                             gpus_per_node          size  1
+    ntasks-per-node                      tasks_per_node         size  2
+    ntasks                               tasks                  size  2
+    world-size                           world
+"""
+OPTIONS = {name: row for table, _ in blocks(_OPTIONS) for name, row in table.items()}
 """Options by their name without leading dashes."""
 
-SHORT: dict[str, dict[str, Row]] = {
-    "slurm": {
-        "-N": Row("nodes", "nodes", rank=2),
-        "--nodes": Row("nodes", "nodes", rank=2),
-        "-n": OPTIONS["ntasks"],
-        "-G": Row("world", "gres"),
-        "--gpus": Row("world", "gres"),
-    },
-    "sbatch": {
-        "-N": OPTIONS["nodes"],
-        "-n": OPTIONS["ntasks"],
-        "-G": Row("world", "gres"),
-        "--gpus": Row("world", "gres"),
-    },
-    "ray": {"--num-gpus": Row("gpus_per_node", rank=2), "--num_gpus": Row("gpus_per_node", rank=2)},
-    "accelerate": {
-        "--num_processes": Row("world"),
-        "--num-processes": Row("world"),
-        "--num_machines": OPTIONS["num-nodes"],
-        "--num-machines": OPTIONS["num-nodes"],
-    },
-    "bridge": {
-        **dict.fromkeys(
-            ("-tp", "--tensor_model_parallel_size"), OPTIONS["tensor-model-parallel-size"]
-        ),
-        **dict.fromkeys(("-pp",), OPTIONS["pipeline-model-parallel-size"]),
-        **dict.fromkeys(("-cp",), OPTIONS["context-parallel-size"]),
-        **dict.fromkeys(("-ep",), OPTIONS["expert-model-parallel-size"]),
-        **dict.fromkeys(("-et",), OPTIONS["expert-tensor-parallel-size"]),
-        **dict.fromkeys(("-vp",), OPTIONS["num-virtual-stages-per-pipeline-rank"]),
-        **dict.fromkeys(("-mb",), OPTIONS["micro-batch-size"]),
-        **dict.fromkeys(("-gb",), OPTIONS["global-batch-size"]),
-        **dict.fromkeys(("-ng", "--num_gpus", "--num-gpus"), Row("world")),
-        **dict.fromkeys(("-gn",), OPTIONS["gpus-per-node"]),
-    },
-    "mpi": {
-        "-np": OPTIONS["world-size"],
-        "-n": OPTIONS["world-size"],
-        "--np": OPTIONS["world-size"],
-        "-N": OPTIONS["npernode"],
-        "-npernode": OPTIONS["npernode"],
-        "-ppn": OPTIONS["npernode"],
-    },
-}
+_SHORT = """
+[| slurm]
+    -N       nodes  nodes  2
+    --nodes  nodes  nodes  2
+    -n       tasks  size  2
+    -G       world  gres
+    --gpus   world  gres
+[| sbatch]
+    -N      nodes  nodes  1
+    -n      tasks  size  2
+    -G      world  gres
+    --gpus  world  gres
+[| ray]
+    --num-gpus  gpus_per_node  size  2
+    --num_gpus  gpus_per_node  size  2
+[| accelerate]
+    --num_processes  world
+    --num-processes  world
+    --num_machines   nodes
+    --num-machines   nodes
+[megatron | bridge]
+    -tp                           tp
+    --tensor_model_parallel_size  tp
+    -pp                           pp
+    -cp                           cp
+    -ep                           ep
+    -et                           etp
+    -vp                           vpp
+[| bridge]
+    -mb         micro_batch
+    -gb         global_batch
+    -ng         world
+    --num_gpus  world
+    --num-gpus  world
+    -gn         gpus_per_node  gres  1
+[| mpi]
+    -np        world
+    -n         world
+    --np       world
+    -N         gpus_per_node  size  1
+    -npernode  gpus_per_node  size  1
+    -ppn       gpus_per_node  size  1
+"""
+SHORT: dict[str, dict[str, Row]] = {}
+for _table, (_launcher,) in blocks(_SHORT):
+    SHORT.setdefault(_launcher, {}).update(_table)
 """Short options, which are a launcher's own."""
 
 LAUNCHERS = {
@@ -290,49 +289,38 @@ REMOVED = {
 }
 """Options of Megatron that it refuses, and what it says to use."""
 
-NOT_DRAWN = frozenset(
-    {
-        "tensor-parallel-num-weight-shards",
-        "expert-tensor-parallel-num-weight-shards",
-        "ds-sequence-parallel-size",
-        "pipeline-model-parallel-split-rank",
-        "encoder-tensor-model-parallel-size",
-        "encoder-pipeline-model-parallel-size",
-        "encoder-context-parallel-size",
-        "sequence-parallel-size",
-        "ulysses-degree",
-        "ulysses-sequence-parallel-size",
-        "zero-hpz-partition-size",
-        "mics-shard-size",
-        "eval-context-parallel-size",
-    }
+NOT_DRAWN = _names(
+    """
+    tensor-parallel-num-weight-shards expert-tensor-parallel-num-weight-shards
+    ds-sequence-parallel-size pipeline-model-parallel-split-rank encoder-tensor-model-parallel-size
+    encoder-pipeline-model-parallel-size encoder-context-parallel-size sequence-parallel-size
+    ulysses-degree ulysses-sequence-parallel-size zero-hpz-partition-size mics-shard-size
+    eval-context-parallel-size
+    """
 )
 """Options and keys that change groups in ways that `Job` does not ask for."""
 
 NO_GROUP = _names(
     """
-      use-sharp fake-process-group create-all-gather-group
-     cp-comm-type
+    use-sharp fake-process-group create-all-gather-group cp-comm-type
     microbatch-group-size-per-virtual-pipeline-stage no-overlap-p2p-communication
     disable-gloo-process-groups pipeline-model-parallel-comm-backend sharp-enabled-group
     nccl-communicator-config-path high-priority-stream-groups distributed-backend
-    distributed-timeout-minutes   
-    group-query-attention   max-position-embeddings
+    distributed-timeout-minutes group-query-attention max-position-embeddings
     position-embedding-type rotary-base rotary-percent no-position-embedding normalization
     norm-epsilon swiglu squared-relu disable-bias-linear attention-backend attention-dropout
     hidden-dropout attention-softmax-in-fp32 make-vocab-size-divisible-by use-mcore-models
-     transformer-impl spec init-method-std no-masked-softmax-fusion
-    no-bias-gelu-fusion no-rope-fusion rampup-batch-size train-iters train-samples train-tokens
-    exit-interval exit-duration-in-mins recompute-activations  
-     recompute-modules checkpoint-activations lr min-lr lr-decay-style
-    lr-decay-iters lr-decay-samples lr-warmup-iters lr-warmup-samples lr-warmup-fraction
-    lr-wsd-decay-style lr-wsd-decay-iters clip-grad weight-decay adam-beta1 adam-beta2 adam-eps seed
-    loss-scale initial-loss-scale hysteresis   fp8-format fp8-recipe fp8-margin params-dtype
-    accumulate-allreduce-grads-in-fp32 overlap-grad-reduce overlap-param-gather tp-comm-overlap
-    ddp-bucket-size use-megatron-fsdp data-parallel-sharding-strategy use-torch-fsdp2
-    use-torch-optimizer-for-cpu-offload
+    transformer-impl spec init-method-std no-masked-softmax-fusion no-bias-gelu-fusion
+    no-rope-fusion rampup-batch-size train-iters train-samples train-tokens exit-interval
+    exit-duration-in-mins recompute-activations recompute-modules checkpoint-activations lr min-lr
+    lr-decay-style lr-decay-iters lr-decay-samples lr-warmup-iters lr-warmup-samples
+    lr-warmup-fraction lr-wsd-decay-style lr-wsd-decay-iters clip-grad weight-decay adam-beta1
+    adam-beta2 adam-eps seed loss-scale initial-loss-scale hysteresis fp8-format fp8-recipe
+    fp8-margin params-dtype accumulate-allreduce-grads-in-fp32 overlap-grad-reduce
+    overlap-param-gather tp-comm-overlap ddp-bucket-size use-megatron-fsdp
+    data-parallel-sharding-strategy use-torch-fsdp2 use-torch-optimizer-for-cpu-offload
     moe-router-load-balancing-type moe-aux-loss-coeff moe-grouped-gemm moe-token-dispatcher-type
-    moe-permute-fusion moe-router-fusion moe-router-dtype  moe-layer-freq
+    moe-permute-fusion moe-router-fusion moe-router-dtype moe-layer-freq
     moe-shared-expert-intermediate-size moe-router-score-function moe-router-num-groups
     moe-router-group-topk moe-expert-capacity-factor moe-flex-dispatcher-backend
     moe-router-pre-softmax moe-enable-deepep moe-router-force-load-balancing moe-z-loss-coeff
@@ -349,17 +337,16 @@ NO_GROUP = _names(
     log-memory-to-tensorboard master-addr master-port node-rank rdzv-id rdzv-backend rdzv-endpoint
     rdzv-conf max-restarts monitor-interval tee redirects log-dir role local-addr local-ranks-filter
     start-method run-path no-python hostfile include exclude launcher launcher-args no-ssh module
-     deepspeed-activation-checkpointing no-pipeline-parallel create-moe-param-group
-     job-name partition account time output error exclusive mem cpus-per-task
-    constraint qos reservation dependency container-image container-mounts container-workdir mpi
-    label wait kill-on-bad-exit export jobid comment mail-type mail-user hint overlap open-mode
-    signal cpu-bind nodelist requeue no-requeue get-user-env zero-optimization gradient-clipping
-    gradient-accumulation-steps steps-per-print wall-clock-breakdown scheduler
-    activation-checkpointing communication-data-type zero-allow-untested-optimizer
-    prescale-gradients flops-profiler aio amp stage enabled fsdp-reshard-after-forward
-    pipeline-parallel-schedule pipeline-parallel-layers-per-stage enable-async-tensor-parallel
-    enable-sequence-parallel disable-loss-parallel context-parallel-rotate-method recipe mode
-    dataset config optimizer
+    deepspeed-activation-checkpointing no-pipeline-parallel create-moe-param-group job-name
+    partition account time output error exclusive mem cpus-per-task constraint qos reservation
+    dependency container-image container-mounts container-workdir mpi label wait kill-on-bad-exit
+    export jobid comment mail-type mail-user hint overlap open-mode signal cpu-bind nodelist requeue
+    no-requeue get-user-env zero-optimization gradient-clipping gradient-accumulation-steps
+    steps-per-print wall-clock-breakdown scheduler activation-checkpointing communication-data-type
+    zero-allow-untested-optimizer prescale-gradients flops-profiler aio amp stage enabled
+    fsdp-reshard-after-forward pipeline-parallel-schedule pipeline-parallel-layers-per-stage
+    enable-async-tensor-parallel enable-sequence-parallel disable-loss-parallel
+    context-parallel-rotate-method recipe mode dataset config optimizer
     """
 )
 """Options and keys that are known and shape no group and no layer."""
