@@ -65,44 +65,44 @@ def run(argv: Sequence[str], stdin: TextIO, stdout: TextIO, stderr: TextIO) -> i
         words = options.words
         if not words or words[0] not in COMMANDS:
             words = ["groups", *words]  # without a command, the words are names of groups
-        asked = CommandLine(options, words[1:], stdin)
+        inputs = CommandLine(options, words[1:], stdin)
         with within(LIMIT):
-            parts = COMMANDS[words[0]](asked)
+            parts = COMMANDS[words[0]](inputs)
             first = next(parts, "")  # what can be refused is refused before anything is written
     except (CommandError, LayoutError) as error:
         stderr.write(f"{PROGRAM}: {one_line(sentence(error))}\n")
         return 2
-    stderr.writelines(f"{PROGRAM}: {one_line(remark)}\n" for remark in asked.remarks)
+    stderr.writelines(f"{PROGRAM}: {one_line(remark)}\n" for remark in inputs.remarks)
     stdout.write(first)
     stdout.writelines(parts)
     return 0
 
 
-def _groups(asked: CommandLine) -> Iterator[str]:
-    layout = _with_names(asked)
+def _groups(inputs: CommandLine) -> Iterator[str]:
+    layout = _with_names(inputs)
     parts = {"json": groups_json_parts, "csv": groups_csv_parts, "text": groups_text_parts}
-    return parts[asked.format](layout, asked.names, asked.placement(layout))
+    return parts[inputs.format](layout, inputs.names, inputs.placement(layout))
 
 
-def _with_names(asked: CommandLine) -> Layout:
+def _with_names(inputs: CommandLine) -> Layout:
     """The layout; a remark where a name of Megatron's is used for other groups by the framework."""
-    layout = asked.layout()
+    layout = inputs.layout()
     every = groups_by_name(layout)
-    for name in asked.names or ():
+    for name in inputs.names or ():
         own = every.get(OWN_PREFIX + name)
         if name in every and own is not None and own.spread != every[name].spread:
             framework = framework_name(layout.framework)
-            asked.remarks.append(f"{name} is Megatron's; what {framework} names so is {own.name}")
+            inputs.remarks.append(f"{name} is Megatron's; what {framework} names so is {own.name}")
     return layout
 
 
-def _ranks(asked: CommandLine) -> Iterator[str]:
-    layout = _with_names(asked)
-    placement = asked.placement(layout)
-    if asked.format == "text":
-        return _ranks_text(layout, asked.names or (), placement)
+def _ranks(inputs: CommandLine) -> Iterator[str]:
+    layout = _with_names(inputs)
+    placement = inputs.placement(layout)
+    if inputs.format == "text":
+        return _ranks_text(layout, inputs.names or (), placement)
     parts = {"json": ranks_json_parts, "csv": ranks_csv_parts}
-    return parts[asked.format](layout, asked.names, placement)
+    return parts[inputs.format](layout, inputs.names, placement)
 
 
 def _ranks_text(layout: Layout, names: Iterable[str], placement: Placement | None) -> Iterator[str]:
@@ -121,11 +121,11 @@ def _ranks_text(layout: Layout, names: Iterable[str], placement: Placement | Non
         yield "  ".join(text.rjust(width) for text, width in zip(texts, widths)) + "\n"
 
 
-def _rank(asked: CommandLine) -> Iterator[str]:
-    if len(asked.words) != 1:
+def _rank(inputs: CommandLine) -> Iterator[str]:
+    if len(inputs.words) != 1:
         raise CommandError("rank takes one rank, such as rank 5")
-    layout = asked.layout()
-    rank = require_rank(layout.mesh, number_of(asked.words[0]))
+    layout = inputs.layout()
+    rank = require_rank(layout.mesh, number_of(inputs.words[0]))
     node, local = (
         int(node_of(rank, layout.gpus_per_node)),
         int(local_rank(rank, layout.gpus_per_node)),
@@ -134,7 +134,7 @@ def _rank(asked: CommandLine) -> Iterator[str]:
     ring = layout.every["pp"].neighbours(rank) if layout.every["pp"].size > 1 else None
     together, apart = shared_groups(groups_by_name(layout).values(), [rank])
     lines = [f"rank {rank} of {layout.world_size}: node {node}, GPU {local}"]
-    placement = asked.placement(layout)
+    placement = inputs.placement(layout)
     stands: dict[str, Any] = {}
     if placement is not None:
         stands = {"host": placement.host(rank), **placement.places(rank)}
@@ -148,7 +148,7 @@ def _rank(asked: CommandLine) -> Iterator[str]:
     none = [one.name for one in apart]
     return Table(
         "rank",
-        *_shared_rows(asked, layout, together),
+        *_shared_rows(inputs, layout, together),
         layout=layout,
         fields={
             "rank": rank,
@@ -161,14 +161,14 @@ def _rank(asked: CommandLine) -> Iterator[str]:
         },
         before=lines,
         after=[f"in none of: {' '.join(none)}"] if none else [],
-    ).printed(asked.format)
+    ).printed(inputs.format)
 
 
-def _share(asked: CommandLine) -> Iterator[str]:
-    if not asked.words:
+def _share(inputs: CommandLine) -> Iterator[str]:
+    if not inputs.words:
         raise CommandError("share takes ranks, such as share 3,11 or share 16-23, or - for a log")
-    layout = asked.layout()
-    text = asked.text("-") if asked.words == ["-"] else " ".join(asked.words)
+    layout = inputs.layout()
+    text = inputs.text("-") if inputs.words == ["-"] else " ".join(inputs.words)
     ranks, log = named_ranks(text, layout.world_size, longest=MOST_BYTES)
     account = _account(log, layout) if log else []
     groups = [one for one in groups_by_name(layout).values() if one.size > 1]
@@ -176,7 +176,7 @@ def _share(asked: CommandLine) -> Iterator[str]:
     parted = ", ".join(f"{one.name} ({one.groups})" for one in apart)
     return Table(
         "share",
-        *_shared_rows(asked, layout, together),
+        *_shared_rows(inputs, layout, together),
         layout=layout,
         fields={
             "ranks": list(ranks),
@@ -185,7 +185,7 @@ def _share(asked: CommandLine) -> Iterator[str]:
         },
         before=[*account, *([] if together else ["no group has all of these ranks"])],
         after=[f"not together in (groups they are in): {parted}"] if apart else [],
-    ).printed(asked.format)
+    ).printed(inputs.format)
 
 
 def _account(log: Log, layout: Layout) -> list[str]:
@@ -208,13 +208,13 @@ def _log_fields(log: Log, account: list[str]) -> dict[str, Any]:
 
 
 def _shared_rows(
-    asked: CommandLine, layout: Layout, together: Iterable[SharedGroups]
+    inputs: CommandLine, layout: Layout, together: Iterable[SharedGroups]
 ) -> tuple[list[str], list[list[Any]]]:
     """Columns and rows; in text, an index that all names of a group have stands once."""
-    placement = asked.placement(layout)
+    placement = inputs.placement(layout)
     rows: list[list[Any]] = []
     for one in together:
-        indices = list(dict.fromkeys(one.indices)) if asked.format == "text" else [*one.indices]
+        indices = list(dict.fromkeys(one.indices)) if inputs.format == "text" else [*one.indices]
         members = list(one.ranks)
         spanned = int(nodes_spanned([members], layout.gpus_per_node)[0])
         hosts = []
@@ -226,15 +226,15 @@ def _shared_rows(
     return ["names", "indices", "size", "nodes_spanned", *named, "ranks"], rows
 
 
-def _audit(asked: CommandLine) -> Iterator[str]:
-    layout = _with_names(asked)
-    domains = _domains(asked, layout)
-    placement = asked.placement(layout)
+def _audit(inputs: CommandLine) -> Iterator[str]:
+    layout = _with_names(inputs)
+    domains = _domains(inputs, layout)
+    placement = inputs.placement(layout)
     levels = {}
     if placement is not None:
         levels = {kind: placement.of_ranks(kind) for kind in ("node", *placement.levels)}
-    found = audit(groups_by_name(layout, asked.names).values(), domains, levels)
-    if asked.format == "text":
+    found = audit(groups_by_name(layout, inputs.names).values(), domains, levels)
+    if inputs.format == "text":
         return _audit_text(found, [*map(str, domains), *levels])
     columns = ["name", "size", "groups", "domain", "crossing", "most", "slow"]
     columns += ["level"] * bool(levels)
@@ -244,15 +244,15 @@ def _audit(asked: CommandLine) -> Iterator[str]:
         for row in found
         for one in row
     ]
-    return Table("audit", columns, rows, layout=layout).printed(asked.format)
+    return Table("audit", columns, rows, layout=layout).printed(inputs.format)
 
 
-def _domains(asked: CommandLine, layout: Layout) -> list[int]:
+def _domains(inputs: CommandLine, layout: Layout) -> list[int]:
     """The sizes of domains that are asked for; else a node and those that the world fills."""
-    if asked.options.domains is None:
+    if inputs.options.domains is None:
         usual = (size for size in DOMAINS if size <= layout.world_size)
         return sorted({layout.gpus_per_node, *usual})
-    sizes = map(number_of, asked.options.domains.split(","))
+    sizes = map(number_of, inputs.options.domains.split(","))
     return [whole_number(size, "domains", maximum=MAX_RANKS) for size in sizes]
 
 
@@ -273,10 +273,10 @@ def _crossing(one: Span) -> str:
     return f"{one.crossing} ({one.most}){' !' if one.is_slow else ''}"
 
 
-def _layout(asked: CommandLine) -> Iterator[str]:
-    if asked.words:
-        raise CommandError(f"{quoted(asked.words[0])} says nothing to this command")
-    layout = asked.layout()
+def _layout(inputs: CommandLine) -> Iterator[str]:
+    if inputs.words:
+        raise CommandError(f"{quoted(inputs.words[0])} says nothing to this command")
+    layout = inputs.layout()
     job, grids = layout.stated_job, meshes(layout)
     sizes = {name: getattr(job, name) for name in ("nodes", "gpus_per_node")}
     sizes |= {"world_size": layout.world_size}
@@ -286,50 +286,50 @@ def _layout(asked: CommandLine) -> Iterator[str]:
     rows["groups"] = " ".join(groups_by_name(layout))
     columns = ["name", "value"]
     table = [[name, value if type(value) is int else str(value)] for name, value in rows.items()]
-    return Table("layout", columns, table, layout=layout).printed(asked.format)
+    return Table("layout", columns, table, layout=layout).printed(inputs.format)
 
 
-def _emit(asked: CommandLine) -> Iterator[str]:
+def _emit(inputs: CommandLine) -> Iterator[str]:
     from formats.launch import TARGETS, emit
 
-    _text_only(asked, "emit")
-    if len(asked.words) > 1:
+    _text_only(inputs, "emit")
+    if len(inputs.words) > 1:
         raise CommandError("emit takes one framework, such as emit torchtitan")
-    job, model = asked.wanted()
+    job, model = inputs.wanted()
     checked(job)
     likely = job.framework if job.framework in TARGETS else "megatron"
-    yield emit(job, model, asked.words[0] if asked.words else likely).rstrip("\n") + "\n"
+    yield emit(job, model, inputs.words[0] if inputs.words else likely).rstrip("\n") + "\n"
 
 
-def _serve(asked: CommandLine) -> Iterator[str]:
+def _serve(inputs: CommandLine) -> Iterator[str]:
     from .launch import served  # a large room that few commands enter
 
-    return served(asked)
+    return served(inputs)
 
 
-def _text_only(asked: CommandLine, command: str) -> None:
-    if asked.format != "text":
+def _text_only(inputs: CommandLine, command: str) -> None:
+    if inputs.format != "text":
         raise CommandError(f"{command} prints text only")
 
 
-def _check(asked: CommandLine) -> Iterator[str]:
-    if len(asked.words) != 1:
+def _check(inputs: CommandLine) -> Iterator[str]:
+    if len(inputs.words) != 1:
         raise CommandError("check takes one file, or - for standard input")
-    _text_only(asked, "check")
-    document = check_document(asked.text(asked.words[0]))
+    _text_only(inputs, "check")
+    document = check_document(inputs.text(inputs.words[0]))
     what = f"{document['schema']} version {document['version']}"
     yield f"{what}: {document['world_size']} ranks\n"
 
 
-def _presets(asked: CommandLine) -> Iterator[str]:
+def _presets(inputs: CommandLine) -> Iterator[str]:
     columns = ["nodes", "gpus_per_node", "tp", "cp", "dp", "pp", "ep", "etp", "framework", "name"]
     rows = [
         [key, *(getattr(preset, column) for column in columns)] for key, preset in PRESETS.items()
     ]
-    return _found("presets", asked, ["id", *columns], rows)
+    return _found("presets", inputs, ["id", *columns], rows)
 
 
-def _frameworks(asked: CommandLine) -> Iterator[str]:
+def _frameworks(inputs: CommandLine) -> Iterator[str]:
     columns = ["id", "order", "axes", "expert_axes", "basis", "name"]
     rows = [
         [
@@ -342,16 +342,16 @@ def _frameworks(asked: CommandLine) -> Iterator[str]:
         ]
         for key, one in CONVENTIONS.items()
     ]
-    return _found("frameworks", asked, columns, rows)
+    return _found("frameworks", inputs, columns, rows)
 
 
 def _found(
-    title: str, asked: CommandLine, columns: Sequence[str], rows: Iterable[Sequence[Any]]
+    title: str, inputs: CommandLine, columns: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> Iterator[str]:
     """The rows that have all the words, in any case."""
-    words = [word.lower() for word in asked.words]
+    words = [word.lower() for word in inputs.words]
     found = [row for row in rows if all(w in " ".join(map(cell, row)).lower() for w in words)]
-    return Table(title, columns, found).printed(asked.format)
+    return Table(title, columns, found).printed(inputs.format)
 
 
 COMMANDS: dict[str, Callable[[CommandLine], Iterator[str]]] = {

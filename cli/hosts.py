@@ -14,19 +14,19 @@ from .inputs import CommandLine, checked, number_of
 from .options import CommandError
 
 
-def order(asked: CommandLine) -> Iterator[str]:
+def order(inputs: CommandLine) -> Iterator[str]:
     """The better order of the machines of --hosts for the layout: for a launcher, or explained."""
     from formats.hosts.better import TIME, better_order
     from formats.hosts.distribution import even_slots
     from formats.hosts.written import FILES, launcher_files
 
-    if len(asked.words) > 1:
+    if len(inputs.words) > 1:
         raise CommandError("order takes one launcher, such as order slurm")
-    if asked.words and asked.words[0] not in FILES:
-        raise not_a_choice("launcher", asked.words[0], FILES)
-    job, _ = asked.wanted()
+    if inputs.words and inputs.words[0] not in FILES:
+        raise not_a_choice("launcher", inputs.words[0], FILES)
+    job, _ = inputs.wanted()
     layout = checked(job)
-    hosts = asked.hosts()
+    hosts = inputs.hosts()
     each = even_slots(hosts, layout.gpus_per_node)
     total = len(hosts.names) * each
     if each != layout.gpus_per_node or total != layout.world_size:
@@ -43,34 +43,34 @@ def order(asked: CommandLine) -> Iterator[str]:
                 "spare": 0,
             },
         )
-    objective = asked.options.objective
+    objective = inputs.options.objective
     seconds = None
-    if asked.options.model is not None:
+    if inputs.options.model is not None:
         from training.estimate.waits import seconds_waited
 
-        batch = number_of(asked.options.global_batch or 0)
+        batch = number_of(inputs.options.global_batch or 0)
         batch = whole_number(batch, "global_batch", minimum=0)
         seconds = seconds_waited(
-            layout, asked.options.model, asked.options.cluster or "dgx-h100", batch
+            layout, inputs.options.model, inputs.options.cluster or "dgx-h100", batch
         )
     found = better_order(layout, hosts, objective or TIME, seconds)
-    if asked.words:
-        if asked.format != "text":
+    if inputs.words:
+        if inputs.format != "text":
             raise CommandError("order for a launcher prints text only")
-        return iter([launcher_files(found.names, each)[asked.words[0]]])
-    return _explained(found).printed(asked.format)
+        return iter([launcher_files(found.names, each)[inputs.words[0]]])
+    return _explained(found).printed(inputs.format)
 
 
-def slow_ranks(asked: CommandLine) -> Iterator[str]:
+def slow_ranks(inputs: CommandLine) -> Iterator[str]:
     """The ranks, groups and stages whose measured numbers stand out."""
     from formats.measurements import read_measurements, slow
 
-    if len(asked.words) != 1:
+    if len(inputs.words) != 1:
         raise CommandError("slow takes one file of measurements, or - for standard input")
-    layout = asked.layout()
-    text = asked.text(asked.words[0])
-    values = read_measurements(text, layout.world_size, asked.placement(layout))
-    found = slow(values, layout.every, worse=asked.options.worse)
+    layout = inputs.layout()
+    text = inputs.text(inputs.words[0])
+    values = read_measurements(text, layout.world_size, inputs.placement(layout))
+    found = slow(values, layout.every, worse=inputs.options.worse)
     rows = [
         [list(one.names), list(one.indices), one.value, one.times, list(one.ranks)] for one in found
     ]
@@ -80,7 +80,7 @@ def slow_ranks(asked: CommandLine) -> Iterator[str]:
         rows,
         layout=layout,
         before=[] if found else ["no rank, group or stage stands out"],
-    ).printed(asked.format)
+    ).printed(inputs.format)
 
 
 def _explained(found: Any) -> Table:

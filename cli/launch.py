@@ -41,15 +41,15 @@ def job_from_flags(
         raise CommandError(f"nothing in {file} says how a job is laid out")
     said = {*given, *(set(parsed.values) - {"framework"})}  # its order of ranks is open even so
     remarks = []
-    asked = [name for name in parsed.asks if name not in given]
-    if asked and parsed.runs and not parsed.run:
+    lacking = [name for name in parsed.asks if name not in given]
+    if lacking and parsed.runs and not parsed.run:
         names = ", ".join(one.name for one in parsed.runs)
         raise CommandError(f"{file} holds {len(parsed.runs)} runs: give --run, one of {names}")
-    if asked:
-        fix = f" Give {' and '.join(map(option, asked))}."
+    if lacking:
+        fix = f" Give {' and '.join(map(option, lacking))}."
         notes = (*parsed.problems, *parsed.unresolved)
-        where = [_placed(file, item) for item in notes if item.sets in ("", *asked)]
-        what = where[0] if where else f"{file} does not say {', '.join(asked)}."
+        where = [_placed(file, item) for item in notes if item.sets in ("", *lacking)]
+        what = where[0] if where else f"{file} does not say {', '.join(lacking)}."
         raise CommandError(what + fix)
     for item in (*parsed.problems, *parsed.unresolved):
         is_open = item.sets in FIELDS and item.sets not in said
@@ -79,13 +79,13 @@ def _placed(file: str, item: Item) -> str:
     return f"{file}:{item.line}:{item.column}: {note_text(item)}"
 
 
-def served(asked: CommandLine) -> Iterator[str]:
+def served(inputs: CommandLine) -> Iterator[str]:
     """The groups of the server that a vLLM or SGLang command starts, in its own order of ranks."""
     from formats.launch.serving import served_groups
 
-    if len(asked.words) != 1:
+    if len(inputs.words) != 1:
         raise CommandError("serve takes one file, or - for standard input")
-    groups = served_groups(parse(asked.text(asked.words[0]), asked.options.run or ""))
+    groups = served_groups(parse(inputs.text(inputs.words[0]), inputs.options.run or ""))
     if not groups:
         raise CommandError("the text starts no vLLM or SGLang server, or leaves its sizes open")
     rows = [
@@ -93,4 +93,4 @@ def served(asked: CommandLine) -> Iterator[str]:
         for name, one in groups.items()
         for index, ranks in enumerate(one.groups())
     ]
-    return Table("served", ["name", "index", "ranks"], rows).printed(asked.format)
+    return Table("served", ["name", "index", "ranks"], rows).printed(inputs.format)

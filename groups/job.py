@@ -79,15 +79,15 @@ class Job:
     def _refuse_megatrons_options(self, convention: Convention) -> None:
         """Options that only Megatron has: ignoring them would show another job than was asked."""
         given = {"instances": self.instances != 1, "levels": bool(self.levels)}
-        asked = [name for name, is_given in {**given, "hybrid": self.hybrid}.items() if is_given]
-        if asked:
-            unasked = {"instances": 1, "levels": None, "hybrid": False}
+        options = [name for name, is_given in {**given, "hybrid": self.hybrid}.items() if is_given]
+        if options:
+            silent = {"instances": 1, "levels": None, "hybrid": False}
             raise LayoutError(
                 "framework-has-no-option",
-                f"{convention.name} has no {' and no '.join(asked)}",
-                control=asked[0],
-                alternatives=[{name: unasked[name] for name in asked}, {"framework": "megatron"}],
-                facts={"framework": convention.name, "option": ", ".join(asked)},
+                f"{convention.name} has no {' and no '.join(options)}",
+                control=options[0],
+                alternatives=[{name: silent[name] for name in options}, {"framework": "megatron"}],
+                facts={"framework": convention.name, "option": ", ".join(options)},
             )
 
     def _with_experts(

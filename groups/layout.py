@@ -92,10 +92,10 @@ def own_groupings(layout: Layout) -> list[Grouping]:
     if convention.expert_axes and layout.expert is not None:
         make, axes = convention.expert_mesh, convention.expert_axes
         meshes["expert"] = _own_mesh(make, axes, layout.expert, layout)
-    asked = [(name, grid, name) for grid, mesh in meshes.items() for name in mesh.names]
-    asked += [(own.name, own.grid, own.kind) for own in convention.groups if own.grid in meshes]
+    requests = [(name, grid, name) for grid, mesh in meshes.items() for name in mesh.names]
+    requests += [(own.name, own.grid, own.kind) for own in convention.groups if own.grid in meshes]
     found: dict[str, Grouping] = {}
-    for name, grid, kind in asked:
+    for name, grid, kind in requests:
         found.setdefault(name, Grouping(name, meshes[grid], kind))
     return list(found.values())
 

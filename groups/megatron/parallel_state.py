@@ -103,7 +103,7 @@ def process_groups(world: int, **options: object) -> dict[str, Groups]:
 _requested: Callable[..., dict[str, Grouping]] = groupings  # which says itself what is no argument
 
 
-def checked_groupings(world: int, asked: Mapping[str, object]) -> dict[str, Grouping]:
+def checked_groupings(world: int, given: Mapping[str, object]) -> dict[str, Grouping]:
     """`groupings` whose refusals offer only alternatives that work.
 
     A fix for one rule may break another, so each alternative is tried before it is offered. Where
@@ -111,14 +111,14 @@ def checked_groupings(world: int, asked: Mapping[str, object]) -> dict[str, Grou
     pp last in the order.
     """
     try:
-        return _requested(world=world, **asked)
+        return _requested(world=world, **given)
     except LayoutError as error:
         names = dict.fromkeys([error.control, "tp", "cp", "pp", "ep", "etp"])
-        unasked = [{name: DEFAULTS[name]} for name in names if name in DEFAULTS]
-        pp_last = {"order": mended(asked.get("order"))}
-        ordered = [{**fix, **pp_last} for fix in (*error.alternatives, *unasked)]
-        for fixes in (error.alternatives, unasked, ordered):
-            tried = [(fix, {"world": world, **asked, **fix}) for fix in fixes]
+        defaults = [{name: DEFAULTS[name]} for name in names if name in DEFAULTS]
+        pp_last = {"order": mended(given.get("order"))}
+        ordered = [{**fix, **pp_last} for fix in (*error.alternatives, *defaults)]
+        for fixes in (error.alternatives, defaults, ordered):
+            tried = [(fix, {"world": world, **given, **fix}) for fix in fixes]
             working = [fix for fix, options in tried if works(_requested, **options)][:MOST]
             if working:
                 break
@@ -175,16 +175,16 @@ def _optimizer_instances(found: Mapping[str, Grouping], instances: int) -> dict[
     for grouping, label in ((data, "Data"), (expert_data, "Expert data")):
         if grouping.size % instances:
             both = divisors(math.gcd(data.size, expert_data.size))
-            asked = quoted(instances)
+            count = quoted(instances)
             below = [n for n in both if n < instances][-1:]
             above = [n for n in both if n > instances][:1]
             raise LayoutError(
                 "instances-do-not-divide",
-                f"{asked} optimizer instances do not divide the {grouping.size} ranks of a "
+                f"{count} optimizer instances do not divide the {grouping.size} ranks of a "
                 f"{grouping.name} group",
                 control=control,
                 alternatives=[{control: n} for n in below + above],
-                facts={"instances": asked, "size": grouping.size, "group": grouping.name},
+                facts={"instances": count, "size": grouping.size, "group": grouping.name},
                 quote=f"{label} parallel size should be divisible by partial DistOpt shard factor",
             )
     experts = found["tp-ep-pp"]

@@ -73,10 +73,9 @@ def apply(
 ) -> list[np.ndarray]:
     """Every group runs the operation on its own tensors; a rank in no group keeps its tensor.
 
-    ``tensors`` has one array for each rank of the world; ``groups`` is an array of shape
-    (num_groups, group_size), as rank_groups gives it, or a list of lists of ranks, which may differ
-    in size. With ``direction="backward"`` the tensors are gradients of the output and the results
-    are gradients of the input. Options:
+    ``tensors`` has one array for each rank of the world; ``groups`` is what rank_groups gives, or
+    lists of ranks, which may differ in size. With ``direction="backward"`` the tensors are
+    gradients of the output and the results are gradients of the input. Options:
 
         dim        of reduce_scatter, all_gather, gather, scatter and split: 0 unless given
         root       of broadcast, reduce, gather and scatter: its place in the group, 0 unless given
