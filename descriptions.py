@@ -11,7 +11,7 @@ from 0. Products have the multiplication sign: a pair of asterisks would turn in
 
 from __future__ import annotations
 
-from texts.hang import hang_sentence
+from texts.hang import close_up, hang_sentence
 from texts.hosts import HOSTS_REMARKS, HOSTS_WORDS, LAUNCHER_NOTES, ORDER_REASONS
 from texts.kinds import KINDS, kind_of
 from texts.launch import LAUNCH_NOTES, TARGET_NAMES, note_text

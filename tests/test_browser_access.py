@@ -242,7 +242,8 @@ def test_a_frame_shows_the_picture_and_the_card_alone(open_page, server):
 FRAMES = """window.frames_seen = [];
 const shown = (name) => {
   const one = document.querySelector(name);
-  return one?.checkVisibility({ visibilityProperty: true }) ? one.textContent : null;
+  const isSeen = one?.checkVisibility({ visibilityProperty: true, opacityProperty: true });
+  return isSeen ? one.textContent : null;
 };
 const look = () => {
   const parts = ['#head h1', '#nav .subs [aria-current]', '#picture h2', '#chips .mono',
@@ -274,7 +275,7 @@ def test_no_frame_shows_another_view_another_language_or_what_an_embedded_page_h
         ("tp=4&pp=1&embed=1", [None, None, JOB["question"]["zh"].format(rank=0), None, None]),
     ):
         page.goto(f"{server}?v=2&{query}")
-        page.wait_for_function("window.frames_done")
+        page.wait_for_function("window.frames_done", polling=50)
         frames = page.evaluate("window.frames_seen")
         wrong = [one for one in frames if one not in (last, [None] * 5)]
         assert wrong == []

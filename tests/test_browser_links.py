@@ -128,6 +128,10 @@ def test_a_bad_link_is_said_and_one_to_a_refused_layout_is_mended_in_one_click(o
     mended = asked.changed(error.alternatives[0])
     expect_layout(page, mended)
     assert expect_address(page, mended).endswith("layers=many")
+    # What is still shown is in the view and the language of the link.
+    visit(page, "?v=2&tp=3&show=nodes&lang=zh")
+    expect(page.locator(".picture[data-view=nodes][lang=zh]")).to_be_visible()
+    expect(page.locator("#status .refusal")).to_be_visible()
 
 
 # --- Launch ---------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,7 +30,16 @@ def hang_sentence(code: str, facts: Mapping[str, Any], language: str) -> str:
     """
     text = HANG[code] if code in HANG else HANG_NOTES[code]
     told = {name: _told(value, language) for name, value in facts.items()}
-    return text[language].format(**{"place": _place(facts, language), **told})
+    return close_up(text[language].format(**{"place": _place(facts, language), **told}))
+
+
+def close_up(text: str) -> str:
+    """Chinese words in place of a Latin one stand without spaces.
+
+    >>> close_up("第 7 次 操作 时"), close_up("第 7 次 all_reduce 时")
+    ('第 7 次操作时', '第 7 次 all_reduce 时')
+    """
+    return re.sub(" ?操作 ?", "操作", text)
 
 
 def _place(facts: Mapping[str, Any], language: str) -> str:

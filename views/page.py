@@ -8,7 +8,7 @@ only with another language.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
@@ -89,11 +89,17 @@ def draw(sent: Any) -> str:
     """The regions of the page for a state, as JSON: {"regions": {id: HTML}, ...}.
 
     A bad link is told, and shows the page as it starts: ``state`` says so to the browser. A refused
-    layout leaves the last picture where it is, dimmed by the style sheet.
+    layout leaves the last picture where it is, dimmed by the style sheet; where that is of another
+    view or language, the first layout's stands for it.
     """
-    state, notice = _opened(from_sent(sent), link_of(sent))
+    link = link_of(sent)
+    state, notice = _opened(from_sent(sent), link)
     language, view = state.language, view_of(state)
+    is_new = parsed(sent).get("words") != language
     shown = answer(state)
+    if shown.picture is None and (is_new or link is not None):
+        first = answer(State(lang=language, view=view))
+        shown = replace(shown, picture=first.picture, details=first.details)
     regions = {
         "chips": shown.chips,
         "nav": nav_html(view, language),
@@ -105,7 +111,7 @@ def draw(sent: Any) -> str:
     }
     if notice is not None:
         regions["notice"] = notice
-    if parsed(sent).get("words") != language:
+    if is_new:
         regions |= chrome(language)
     told: dict[str, Any] = {name: html for name, html in regions.items() if html is not None}
     answered: dict[str, Any] = {"regions": told, "language": language}

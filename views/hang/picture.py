@@ -88,7 +88,11 @@ def heat_of_chain(chain: Chain, layout: Layout, language: str) -> Heat:
         (
             (part == FREE, part),
             COLOURS[part],
-            f"{MARKS[part]} {_part(part, language)}: {counted(count, 'gpu', language)}".strip(),
+            RUN["chain_part"][language]
+            .format(
+                part=f"{MARKS[part]} {_part(part, language)}", count=counted(count, "gpu", language)
+            )
+            .strip(),
         )
         for part, count in zip(parts.tolist(), counts.tolist())
     ]

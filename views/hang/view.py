@@ -8,7 +8,7 @@ from dataclasses import replace
 from html import escape
 from typing import Any
 
-from descriptions import RUN, counted, hang_sentence
+from descriptions import RUN, close_up, counted, hang_sentence
 from formats.logs import Log, read_log
 from formats.logs.account import account_of
 from formats.logs.matching import Match, Matched, match_layout
@@ -203,7 +203,7 @@ def _hops(hops: Sequence[Hop], language: str) -> str:
                 waiting=counted(len(wait.waiting), "gpu", language),
                 through=ranges_text(list(hop.through)[:64]),
             )
-            items.append(f"<li><b>{place}</b> {escape(words)}</li>")
+            items.append(f"<li><b>{place}</b> {escape(close_up(words))}</li>")
         rest = len(hop.waits) - (8 if place else 4)
         if rest > 0:
             words = RUN["more_rows"][language].format(count=f"{rest:,}")
