@@ -31,7 +31,7 @@ from groups.errors import quoted
 from . import steps
 from .nccl import NCCL_LINE, find_nccl, find_report_line
 from .reading import LogReading
-from .shapes import NOTHING, Part, Shape
+from .shapes import NOTHING, LineShape, Part
 from .wrapping import unwrapped
 
 MOST_WORK = 3_000_000
@@ -131,7 +131,7 @@ def read_lines(text: str, reading: LogReading) -> None:
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     reading.begin_text()
-    shapes: dict[tuple[str, bool] | str, Shape] = {}
+    shapes: dict[tuple[str, bool] | str, LineShape] = {}
     after_source, left = False, MOST_WORK
     for line, zeros in _lines(unwrapped(text)):
         key = (zeros, True) if after_source else zeros
@@ -162,7 +162,7 @@ def _lines(text: str) -> Iterator[tuple[str, str]]:
         at = len(text) if end < 0 else end + 1
 
 
-def shape_of(zeros: str, after_source: bool) -> Shape:
+def shape_of(zeros: str, after_source: bool) -> LineShape:
     """What to do with lines of a shape; after_source: below a line of a Python file's name."""
     found = Part(zeros)
     work = 10
@@ -174,7 +174,7 @@ def shape_of(zeros: str, after_source: bool) -> Shape:
     steps = (
         (step, given, tuple(slice(*span) for span in spans)) for step, given, spans in found.steps
     )
-    return Shape(tuple(steps), work, cost, is_source)
+    return LineShape(tuple(steps), work, cost, is_source)
 
 
 def _parts(line: Part) -> Iterator[Part]:

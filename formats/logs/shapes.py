@@ -20,7 +20,7 @@ Step = Callable[..., None]
 """A function of `steps`."""
 
 
-class Shape(NamedTuple):
+class LineShape(NamedTuple):
     """What to do with a line, and the work of it.
 
     steps: each a function of `steps`, its first arguments, and where the others stand in the line.
