@@ -11,7 +11,7 @@ import itertools
 import numpy as np
 import pytest
 from cases import every
-from colours import colour
+from colours import lab, least_apart
 
 from groups import LayoutError, fit, group_index
 from groups.grouping import plain
@@ -33,28 +33,18 @@ from render.scenes import groups as scene
 
 THEMES = ("light", "dark")
 DEFICIENCIES = ("Deuteranomaly", "Protanomaly")
-SRGB = colour.RGB_COLOURSPACES["sRGB"]
-
-
-def lab(colours, deficiency=None) -> np.ndarray:
-    """CIE Lab of sRGB colours as seen by normal or colour-blind (severity 1) eyes."""
-    linear = SRGB.cctf_decoding(np.array([palette.rgb(c) for c in colours]) / 255)
-    if deficiency:
-        seen = colour.blindness.matrix_cvd_Machado2009(deficiency, 1.0)
-        linear = np.clip(linear @ seen.T, 0, 1)
-    return colour.XYZ_to_Lab(linear @ SRGB.matrix_RGB_to_XYZ.T, SRGB.whitepoint)
 
 
 def nearest(colours, deficiency=None) -> float:
     """The smallest CIEDE2000 between any two of the colours."""
     one, other = zip(*itertools.combinations(lab(colours, deficiency), 2))
-    return float(colour.delta_E(np.array(one), np.array(other), method="CIE 2000").min())
+    return least_apart(np.array(one), np.array(other))
 
 
 def next_to_each_other(colours, deficiency=None) -> float:
     """The smallest CIEDE2000 between a colour and the one after it, the last before the first."""
     seen = lab(colours, deficiency)
-    return float(colour.delta_E(seen, np.roll(seen, -1, axis=0), method="CIE 2000").min())
+    return least_apart(seen, np.roll(seen, -1, axis=0))
 
 
 # -- the measure itself --------------------------------------------------------------------------

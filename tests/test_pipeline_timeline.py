@@ -11,7 +11,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from colours import colour
+from colours import lab, least_apart
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
@@ -228,16 +228,9 @@ def test_steps_of_the_axis_are_round_and_leave_room(least):
 
 # --- Colours ---
 
-SRGB = colour.RGB_COLOURSPACES["sRGB"]
-
 
 def distance(one: str, other: str, deficiency: str | None) -> float:
-    linear = SRGB.cctf_decoding(np.array([palette.rgb(c) for c in (one, other)]) / 255)
-    if deficiency:
-        seen = colour.blindness.matrix_cvd_Machado2009(deficiency, 1.0)
-        linear = np.clip(linear @ seen.T, 0, 1)
-    first, second = colour.XYZ_to_Lab(linear @ SRGB.matrix_RGB_to_XYZ.T, SRGB.whitepoint)
-    return float(colour.delta_E(first, second, method="CIE 2000"))
+    return least_apart(*lab((one, other), deficiency))
 
 
 @pytest.mark.parametrize(
