@@ -187,7 +187,13 @@ def test_where_nothing_fits_it_says_so():
 
 
 def test_every_option_of_the_layout_on_screen_is_carried_to_every_other():
-    carried = {"zero": "2", "flash": "off", "products": "fp8", "precision": "bf16-bf16"}
+    carried = {
+        "zero": "2",
+        "flash": "off",
+        "offload": "optimizer",
+        "products": "fp8",
+        "precision": "bf16-bf16",
+    }
     found, current = found_of(replace(SMALL, **carried))
     told = {
         (one.zero, one.flash, one.products, one.precision, one.sequence_parallel)
