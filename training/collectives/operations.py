@@ -30,14 +30,7 @@ from numpy.typing import ArrayLike
 
 from groups.errors import LayoutError, not_a_choice, quoted
 
-from .exchange import (
-    all_to_all,
-    send_recv,
-    send_recv_back,
-    tokens_all_to_all,
-    uneven_all_to_all,
-    uneven_all_to_all_back,
-)
+from . import exchange
 from .mappings import FIRST, MAPPINGS, Operation
 from .pieces import joined, pieces_of, place_of
 from .tensors import arrays_of, groups_of, stacked_of, unknown_operation
@@ -56,6 +49,8 @@ COLLECTIVES: dict[str, Operation] = {
 }
 """The collectives by name. In gradients only the root counts where the others get nothing (reduce,
 gather) or give nothing (broadcast, scatter)."""
+
+_UNEVEN = Operation("uneven_all_to_all", "uneven_all_to_all_back", options=("splits",))
 
 OPERATIONS: dict[str, Operation] = {**COLLECTIVES, **MAPPINGS}
 """Everything that :func:`apply` does, by name."""
@@ -143,7 +138,7 @@ def operation_of(op: str, **options: object) -> Operation:
     if operation.repeated and not options.get("tensor_parallel_output_grad", True):
         return operation.repeated
     if "splits" in options:
-        return Operation("uneven_all_to_all", "uneven_all_to_all_back", options=("splits",))
+        return _UNEVEN
     return operation
 
 
@@ -261,32 +256,16 @@ def split(stacked: np.ndarray, dim: int = 0) -> np.ndarray:
 
 
 _FUNCTIONS: dict[str, Callable[..., Iterable[np.ndarray]]] = {
-    function.__name__: function
-    for function in (
-        keep,
-        all_reduce,
-        reduce_scatter,
-        all_gather,
-        broadcast,
-        reduce,
-        sum_at_root,
-        gather,
-        scatter,
-        join_at_root,
-        split,
-        all_to_all,
-        tokens_all_to_all,
-        uneven_all_to_all,
-        uneven_all_to_all_back,
-        send_recv,
-        send_recv_back,
-    )
+    name: function
+    for name, function in {**vars(exchange), **globals()}.items()
+    if any(name in (one.forward, one.backward) for one in (*OPERATIONS.values(), _UNEVEN))
 }
+"""What the rows name, of this file and of `exchange`."""
 
 _KEYWORDS = ("root", "reduction", "to", "splits")
 """Options that the functions take as they are."""
 
-_UNSTACKED = (scatter, uneven_all_to_all, uneven_all_to_all_back)
+_UNSTACKED = (scatter, exchange.uneven_all_to_all, exchange.uneven_all_to_all_back)
 """Functions of tensors that need not have one shape: a scatter reads the root's alone."""
 
 
