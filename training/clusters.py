@@ -19,7 +19,10 @@ Zay (4 Omni-Path links a node), TPU v4 and TPU7x (a torus).
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 GB, GIB = 1e9, 2**30
 """Bytes: links are given in gigabytes a second, memory in gibibytes."""
@@ -78,99 +81,34 @@ class Cluster:
         return 2 ** (self.rack.bit_length() - 1)
 
 
-_LINKS = "stas00/ml-engineering 744d01e network/README.md"
-_GPUS = "stas00/ml-engineering 744d01e compute/accelerator/README.md"
-
-_TABLE = """
-id            name             nvlink nic memory rack  bf16   fp8   fp4   hbm reached link host
-dgx-a100      DGX_A100,_80_GB     300  25     80    0   312     0     0  2000   0.869   31 2000
-dgx-a100-40gb DGX_A100,_40_GB     300  25     40    0   312     0     0  1555   0.869   31 1000
-dgx-h100      DGX_H100            450  50     80    0   989  1979     0  3350   0.803   63 2000
-dgx-h200      DGX_H200            450  50    141    0   989  1979     0  4800   0.803   63 2000
-hgx-h800      HGX_H800            200  50     80    0   989  1979     0  3350   0.803   63    0
-dgx-b200      DGX_B200            900  50    180    0  2250  4500  9000  8000   0.776   63 2000
-dgx-b300      DGX_B300            900 100    288    0  2250  4500 12600  8000   0.786   63 2000
-gb200-nvl72   GB200_NVL72         900  50    186   72  2500  5000 10000  8000   0.729  225  960
-gb300-nvl72   GB300_NVL72         900 100    288   72  2500  5000 15000  8000   0.729  225  960
-"""
-"""GB/s one way of NVLink and of a GPU's network card, GiB, GPUs of a rack, TFLOP/s by format, GB/s
-of memory, the share of bf16's peak that products of matrices reach, GB/s one way to the host, GB of
-its memory (a node's)."""
-
-LINKS_TO_HOST = (
-    f"{_LINKS} (one way PCIe 4 x16 31, PCIe 5 x16 63 GB/s; NVLink-C2C 450 GB/s, of two GPUs)",
-    "NVIDIA's data sheets (DGX A100, H100, H200, B200, B300: 2 TB, A100 of 40 GB: 1 TB; GB200 and "
-    "GB300: 480 GB a Grace, two of them beside four GPUs)",
-)
-"""Where the last two columns are from."""
-
-_SOURCES: dict[str, tuple[str, ...]] = {
-    "dgx-a100": (
-        "arXiv:2104.04473 section 5 (8 x 200 Gb/s HDR a node, 312 teraFLOP/s)",
-        f"{_LINKS} (NVLink 3: 300 GB/s one way)",
-        f"{_GPUS} (2.00 TB/s; 271 TFLOP/s measured)",
-    ),
-    "dgx-a100-40gb": (
-        "arXiv:2104.04473 section 5 (8 x 200 Gb/s HDR a node, 312 teraFLOP/s)",
-        f"{_LINKS} (NVLink 3: 300 GB/s one way)",
-        "NVIDIA A100 40GB data sheet (40 GB, 1,555 GB/s)",
-        f"{_GPUS} (271 TFLOP/s measured on A100 SXM)",
-    ),
-    "dgx-h100": (
-        "arXiv:2406.11704 section 2.3 (450 GB/s each way, 8 x 400 Gb/s a node, 989 TFLOP/s)",
-        "mlcommons/inference_results_v3.1 closed/Dell/systems/XE9680_H100_SXM_80GBx8_TRT.json"
-        " (80 GB)",
-        f"{_GPUS} (fp8 1,979 TFLOP/s, 3.35 TB/s; 794 TFLOP/s measured in bf16)",
-    ),
-    "dgx-h200": (
-        f"{_LINKS} (NVLink 4: 450 GB/s one way, 8 x 400 Gb/s a node)",
-        f"{_GPUS} (989 and 1,979 TFLOP/s, 141 GB, 4.8 TB/s; products as on H100)",
-    ),
-    "hgx-h800": (
-        "arXiv:2505.09343 (NVLink 400 GB/s both ways, eight 400G network cards a node)",
-        f"{_GPUS} (H100 SXM, whose chip it is: fp8 1,979 TFLOP/s, 3.35 TB/s)",
-    ),
-    "dgx-b200": (
-        f"{_LINKS} (NVLink 5: 900 GB/s one way, 8 x 400 Gb/s a node)",
-        f"{_GPUS} (2,250, 4,500 and 9,000 TFLOP/s, 180 GB, 8 TB/s; 1,745 measured in bf16)",
-    ),
-    "dgx-b300": (
-        f"{_LINKS} (NVLink 5: 900 GB/s one way, 8 x 800 Gb/s a node)",
-        f"{_GPUS} (2,250, 4,500 and 12,600 TFLOP/s, 288 GB, 8 TB/s; 1,769 measured in bf16)",
-    ),
-    "gb200-nvl72": (
-        f"{_LINKS} (NVLink 5, 900 GB/s one way, 72 GPUs)",
-        "mlcommons/inference_results_v6.1 closed/Crusoe/systems/"
-        "GB200-NVL72_GB200-186GB_aarch64x16_Dynamo.json (186 GB, one network card a GPU)",
-        f"{_GPUS} (2,500, 5,000 and 10,000 TFLOP/s, 8 TB/s; 1,822 measured in bf16)",
-    ),
-    "gb300-nvl72": (
-        f"{_LINKS} (NVLink 5, 900 GB/s one way, 72 GPUs; ConnectX-8: 800 Gb/s)",
-        f"{_GPUS} (2,500, 5,000 and 15,000 TFLOP/s; memory as of B300; products as on GB200)",
-    ),
+_READMES = "stas00/ml-engineering 744d01e"
+_UNITS: dict[str, float] = {
+    **dict.fromkeys(("nvlink", "nic", "hbm", "link", "host"), GB),
+    **dict.fromkeys(("peak", "fp8", "fp4"), 1e12),
+    **{"memory": GIB, "rack": 1, "reached": 1.0},
 }
+"""What the columns of clusters.txt count."""
 
 
-def _cluster(row: str) -> tuple[str, Cluster]:
-    key, name, *numbers = row.split()
-    nvlink, nic, memory, rack, bf16, fp8, fp4, hbm, reached, link, host = map(float, numbers)
-    return key, Cluster(
-        name=name.replace("_", " "),
-        nvlink=nvlink * GB,
-        nic=nic * GB,
-        memory=int(memory) * GIB,
-        peak=bf16 * 1e12,
-        source=_SOURCES[key],
-        rack=int(rack),
-        fp8=fp8 * 1e12,
-        fp4=fp4 * 1e12,
-        hbm=hbm * GB,
-        reached=reached,
-        link=link * GB,
-        host=host * GB,
-    )
+def _clusters(text: str) -> Iterator[tuple[str, Cluster]]:
+    header, *blocks = re.split(r"\n(?=\S)", text.strip())
+    make: Callable[..., Cluster] = Cluster
+    for row, *sources in map(str.splitlines, blocks):
+        key, name, *cells = re.split("  +", row)
+        sizes = {}
+        for column, cell in zip(header.split()[2:], cells):
+            unit = _UNITS[column]
+            sizes[column] = type(unit)(cell) * unit
+        source = (
+            line.strip()
+            .replace("LINKS", f"{_READMES} network/README.md")
+            .replace("GPUS", f"{_READMES} compute/accelerator/README.md")
+            for line in sources
+        )
+        yield key, make(name=name, source=tuple(source), **sizes)
 
 
-CLUSTERS: dict[str, Cluster] = dict(map(_cluster, _TABLE.strip().splitlines()[1:]))
+_TEXT = Path(__file__).with_name("clusters.txt").read_text(encoding="utf-8")
+CLUSTERS: dict[str, Cluster] = dict(_clusters(_TEXT.partition("\n\n\n")[2]))
 """Every cluster by a stable id. The machines of Llama 3 405B are as DGX H100, with RoCE in place of
 InfiniBand, and their top network layer carries 1/7 (arXiv:2407.21783 section 3.3.1)."""
