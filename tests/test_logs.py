@@ -236,6 +236,54 @@ def test_lines_of_one_length_are_not_one_line_that_a_terminal_cut():
     assert (log.ranks, log.local_ranks) == ((0, 1, 2, 3), (3,))
 
 
+HEAD = "[rank{}]:[E515 18:36:47.3 ProcessGroupNCCL.cpp:1937] "
+RELAY = (
+    HEAD.format(21) + "[PG ID 0 PG GUID 0(default_pg) Rank 21] Received a dump signal due to a "
+    "collective timeout from  rank 20. Last enqueued NCCL work: 5, last completed NCCL work: 5.\n"
+)
+
+
+def desync(rank: int, place: int) -> str:
+    """As PyTorch 2.6 and newer print it: the group is named by the next line of the rank."""
+    return (
+        HEAD.format(rank) + f"Rank {place}\n\t - [{place}] Timeout at collective: ALLREDUCE, #315\n"
+        "\t - To our best knowledge, the lagging/dead/mismatched ranks that caused the desync "
+        "are:\n"
+        "\t   [7] finished collective #182, but didn't join collective #183 (count from 1)\n"
+        "\t - Snapshot of ranks' latest states:\n\t   #315 started ranks:\n"
+        "\t     [0, 1, 2] started ALLREDUCE\n"
+    )
+
+
+def test_a_report_of_a_desync_is_of_the_group_that_its_process_names_next():
+    of_all = read_log(desync(0, 0) + status(0, "0(default_pg)", 0, 315, 241))
+    assert (of_all.ranks, of_all.missing) == ((0, 1, 2, 7), (7,))
+    for text in (RELAY + desync(20, 4), desync(20, 4) + RELAY):
+        log = read_log(text + status(20, TP, 4, 315, 241))
+        assert (log.ranks, log.missing) == ((20, 21), ())
+        assert set(log.group_ranks) == {0, 1, 2, 4, 7}
+        assert "missing-in-group" in [note.code for note in log.notes]
+    alone = read_log(desync(20, 4))
+    assert (alone.missing, alone.ambiguous_ranks) == ((), (0, 1, 2, 4, 7))
+
+
+PLACES = {
+    "[rank9]: RuntimeError: NCCL communicator was aborted on rank 1. Original reason for failure "
+    "was: [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)": (9,),
+    "[rank9]: [1] is setting up NCCL communicator and retreiving ncclUniqueId from [0]": (9,),
+    "[rank17]: expected rank 1 of tensor model parallel group, pipeline rank 3, data rank: 2": (
+        17,
+    ),
+    "LoRA rank 16, low rank 8, matrix rank: 32, adapter rank=64": (),
+    "[default] Worker group FAILED; group_rank=3 global_ranks=[24, 25] role_ranks=[1]": (24, 25),
+}
+
+
+def test_places_in_groups_and_ranks_of_matrices_are_no_ranks_of_the_job():
+    found = {text: read_log(text).ranks for text in PLACES}
+    assert found == PLACES
+
+
 NO_RANKS = [
     "2026-11-22 03:00:01 step 12 loss 1.5 port 29500 pid 4711 cuda:3",
     "local_rank: 3 node_rank=1 group_rank=2 machine rank 4",

@@ -20,7 +20,7 @@ from .model import Diagnosis, Party, ProcessGroup, Stall, Wait
 from .names import WORLD
 
 _UNEVEN = ("COALESCED", "ALLTOALL", "GATHER", "SCATTER")
-_PAIRS = ("SEND", "RECV", "COALESCED")
+_PAIRS = {"SEND", "RECV", "COALESCED"}
 _ENOUGH = 3
 """Ranks that called the same before one that differs is called the odd one."""
 
@@ -111,7 +111,8 @@ def _wait(group: ProcessGroup, lines: list[Stall]) -> Wait | None:
     for one in lines:
         if one.rank is not None and one.last_enqueued is not None:
             enqueued[one.rank] = max(one.last_enqueued, enqueued.get(one.rank, -1))
-    is_pairs = group.kind == "pp" or any(one.op in _PAIRS for one in lines)
+    sends = {"SEND", "RECV"} if group.kind else _PAIRS  # all-gathers can be coalesced too
+    is_pairs = group.kind == "pp" or any(one.op in sends for one in lines)
     absent = set() if is_pairs else {rank for rank, last in enqueued.items() if last < seq}
     called: dict[tuple[str, str], set[int]] = defaultdict(set)
     for one in lines:

@@ -76,6 +76,9 @@ _LAUNCHER = (
 )
 """What a line must have that a launcher wrote; plain texts are found far quicker than a pattern."""
 
+_IN_GROUP = re.compile(
+    r"NCCL communicator was aborted on rank (\d{1,7})|\.cpp:\d{1,5}\] Rank (\d{1,7})\s{0,8}$"
+)
 _PRINTS = re.compile(r"\[(?:RANK|rank:|Rank:) ?(\d{1,7})\]")
 _MISMATCH = re.compile(
     r"between collectives on ranks\. Rank (\d{1,7}) is running collective: "
@@ -87,7 +90,8 @@ _MISMATCH_OTHER = re.compile(
 )
 _SHAPE = re.compile(r"TensorShape=\[([\d, ]{0,200})\]")
 _SETTING_UP = re.compile(
-    r"\[(\d{1,7})\] is setting up NCCL communicator and retrieving \w{1,20} from \[(\d{1,7})\]"
+    r"\[(\d{1,7})\] is setting up NCCL communicator and retr(?:ie|ei)ving \w{1,20} from "
+    r"\[(\d{1,7})\]"
 )
 _BARRIER_FAILED = re.compile(r"\bRanks? ([\d, ]{1,60000}?) ?failed to pass monitoredBarrier")
 _BARRIER_REACHED = re.compile(r"\bRank (\d{1,7}) successfully reached monitoredBarrier")
@@ -107,10 +111,13 @@ _GROUP_INFO = re.compile(r"group info: (\S{1,200})")
 _SEQUENCE = re.compile(r"(?:sequence number: |^Collective )(\d{1,20})")
 _COLLECTIVE = re.compile(r"collective: \w{2,8}:(\w{1,60})")
 _MENTION = re.compile(r"(?:[Rr]ank|RANK) ?(?:[:=#] ?)?(\d{1,7})\b(?!\.\d)")
+_OF_GROUP = re.compile(r" (?:of|in|within) (?:the |its )?(?:[\w-]{1,40} ){0,4}group\b")
 _MENTIONS = re.compile(r"(?:[Rr]anks|RANKS) ?[:=]? ?[\[{(]([\d, ]{1,60000})[\]})]")
 _QUALIFIED = re.compile(
-    r"(?:^|[\W_])(?:(local|node|machine|host|role|device|group_?|gpu|numa|intra.node|inter.node)"
-    r"|(?:tp|pp|dp|cp|ep|etp|edp|mp|sp|comm|communicator|ulysses|parallel|stage|shard|sub_?group))"
+    r"(?:^|[\W_])(?:(local|node|machine|host|role|device|group_?|gpu|numa|intra.node|inter.node"
+    r"|lora|low|adapter|matrix|svd)"
+    r"|(?:tp|pp|dp|cp|ep|etp|edp|mp|sp|comm|communicator|ulysses|parallel|stage|shard|sub_?group"
+    r"|tensor|pipeline|data|context|expert|model))"
     r"[ _.-]{0,2}$",
     re.IGNORECASE,
 )
@@ -200,6 +207,8 @@ def _find(part: Part, after_source: bool) -> None:
     if (has_rank or text[:1] == "#") and _has(text, _REPORT, "#") and find_report_line(part):
         return
     whole = text
+    if "aborted on rank" in text or "] Rank " in text[-20:]:
+        _find_in_group(part)
     if _has(text, ("[PG ", "[Rank ", "SeqNum=", "nqueued", "watchdog at work")):
         _find_c10d(part)
     if _has(text, _LAUNCHER) or text[:6] == "[0000-":
@@ -240,6 +249,16 @@ def _find_c10d(part: Part) -> None:
         spans = [part.span(work, place) for place in range(1, 6)]
         spans += [part.span(match, 1) for match in matches]
         part.add(steps.work, part.rank, *spans, given=(in_group, "dump signal" in part.text))
+
+
+def _find_in_group(part: Part) -> None:
+    """Numbers that c10d prints without brackets, and that are places in a group as well."""
+    for place in part.found(_IN_GROUP):
+        if part.rank == NOTHING:
+            part.add(steps.bare, place)
+        else:
+            part.add(steps.places_beside, part.rank, place)
+    part.take(_IN_GROUP)
 
 
 def _find_bare(part: Part, in_group: bool, work: re.Match[str] | None) -> None:
@@ -367,7 +386,7 @@ def _find_mentions(part: Part, after_source: bool) -> None:
             ranks.append(part.span(match, 1))
         elif qualified and qualified[1]:
             continue
-        elif qualified:
+        elif qualified or _OF_GROUP.match(text, match.end()):
             places.append(part.span(match, 1))
         elif not lead.endswith("_"):
             ranks.append(part.span(match, 1))

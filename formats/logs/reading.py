@@ -52,6 +52,8 @@ class LogReading:
     barriers_in_groups: bool = False  # a line has said that each group has its own
     # where the reading stands
     current: Printed | None = None
+    speaker: int | None = None  # the rank that headed the last line with a head
+    reports: dict[int, list[tuple[bool, tuple[int, ...]]]] = field(default_factory=dict)
     block: int | None = None  # the rank of the launcher's block that is being read
     host: str | None = None
     communicator: str | None = None
@@ -63,6 +65,7 @@ class LogReading:
 
     def begin_text(self) -> None:
         self.current = self.block = self.host = self.communicator = self.recorded = None
+        self.speaker = None
 
     def note(self, code: str, **facts: object) -> None:
         said = f"{code}{facts}"
@@ -106,6 +109,13 @@ class LogReading:
             self.relayed.add(rank)
         if len(self.stalls) < MOST_STALLS:
             self.stalls[(rank, place, key, guid, seq, op, *rest)] = None
+
+    def unsettled(self, absent: bool, found: Iterable[int]) -> None:
+        """Numbers of a report of a group that no line names."""
+        for number in found:
+            self.bare_works.setdefault(number, set())
+        if absent:
+            self.maybe_missing.update(found)
 
     def absent(self, ranks: Iterable[int], op: str | None) -> None:
         for rank in ranks:

@@ -33,7 +33,8 @@ def head(reading: LogReading, rank: str) -> None:
     """``[rank9]:`` of PyTorch 2.2 or newer: the global rank."""
     reading.ranks.add(int(rank))
     reading.ranks_by_head = True
-    reading.block = None
+    reading.block = reading.current = None
+    reading.speaker = int(rank)
 
 
 def ranks(reading: LogReading, *numbers: str) -> None:
@@ -74,6 +75,9 @@ def printed(reading: LogReading, rank: str, body: str, number: str) -> None:
         group = reading.printed_as[body] = reading.named(*_group(body))
     place = int(number)
     reading.current = Printed(group, place)
+    if rank and (reports := reading.reports.pop(int(rank), None)):
+        for absent, found in reports:
+            _in_group(reading, group, absent, found)
     if not group.is_world:
         reading.group_ranks.add(place)
     elif not rank:
@@ -192,21 +196,25 @@ def store_barrier(reading: LogReading, rank: str, world: str, arrived: str) -> N
 
 
 def in_current_group(reading: LogReading, absent: bool, numbers: str) -> None:
-    """Numbers of a report that was printed for the group of the line before."""
+    """Numbers of a report: of the group of the line before, or of its process's next line."""
     found = reading.listed(numbers)
-    if reading.current and not reading.current.group.is_world:
+    if reading.current:
+        _in_group(reading, reading.current.group, absent, found)
+    elif reading.speaker is not None:
+        reading.reports.setdefault(reading.speaker, []).append((absent, found))
+    else:
+        reading.unsettled(absent, found)
+
+
+def _in_group(reading: LogReading, group: Named, absent: bool, found: tuple[int, ...]) -> None:
+    if not group.is_world:
         reading.group_ranks.update(found)
         if absent:
-            reading.note("missing-in-group", ranks=found, group=reading.current.group.key)
-    elif reading.current:
+            reading.note("missing-in-group", ranks=found, group=group.key)
+    else:
         reading.ranks.update(found)
         if absent:
             reading.absent(found, None)
-    else:
-        for number in found:
-            reading.bare_works.setdefault(number, set())
-        if absent:
-            reading.maybe_missing.update(found)
 
 
 def mismatch(reading: LogReading, sides: int, rank: str, printer: str, *rest: str) -> None:
