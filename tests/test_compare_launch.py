@@ -10,6 +10,7 @@ import string
 from dataclasses import replace
 from pathlib import Path
 
+import markupsafe
 import pytest
 from cases import every
 from seen import seen
@@ -512,7 +513,7 @@ def test_each_framework_says_the_layout_or_why_it_cannot(controls, language):
     for target, body in zip(TARGETS, found.values(), strict=True):
         text = command_or_refusal(controls, target)
         if isinstance(text, LayoutError):
-            assert body == f"<p>{html.escape(sentence(text, language))}</p>"
+            assert body == f"<p>{markupsafe.escape(sentence(text, language))}</p>"
             continue
         (shown,) = re.findall(r'<pre tabindex="0">(.*?)</pre>', body, re.DOTALL)
         assert html.unescape(shown) == text
@@ -539,9 +540,9 @@ def test_a_command_of_megatrons_makes_the_very_same_groups():
 
 def test_a_framework_without_words_for_the_layout_says_for_what():
     english = sections(launched(State(pp=2)))
-    assert english["DeepSpeed"] == ("<p>DeepSpeed&#x27;s configuration has no words for pp 2.</p>")
+    assert english["DeepSpeed"] == ("<p>DeepSpeed&#39;s configuration has no words for pp 2.</p>")
     chinese = sections(launched(State(pp=2), "", "zh"))
-    assert "<p>DeepSpeed&#x27;s configuration 无法表达 pp 2。</p>" in chinese["DeepSpeed"]
+    assert "<p>DeepSpeed&#39;s configuration 无法表达 pp 2。</p>" in chinese["DeepSpeed"]
     own = sections(launched(State(framework="own", order="dp-tp-cp-ep-pp")))
     assert own["Megatron-LM"] == "<p>Megatron-LM has no words for the order dp-tp-cp-ep-pp.</p>"
 

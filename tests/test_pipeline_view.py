@@ -131,7 +131,7 @@ def test_zb_2p_is_found_for_the_times_and_the_memory_on_the_page():
     known = {"schedule": "zb-2p", "micro_batches": "24", **times}
     page = view(controls={"nodes": "8", "pp": "8"}, w_share="0.366", **known)
     assert row(page, SPAN) == ["4.33 %"]
-    peak = "Peak activations, in micro-batches of a rank&#x27;s layers"
+    peak = "Peak activations, in micro-batches of a rank&#39;s layers"
     assert row(page, peak) == ["20 to 24"]  # W holds 0.366 of one: no more than 2p = 16 in all
     whole = view(controls={"nodes": "8", "pp": "8"}, **known)
     assert row(whole, peak) == ["16 (min(m, 2p))"]

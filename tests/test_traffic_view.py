@@ -153,8 +153,8 @@ def test_one_gpu_sends_nothing():
 def test_the_layout_on_screen_stands_once_in_its_place():
     found, current = found_of(SMALL)
     page = html("search")
-    assert page.count("<tr class=current>") == page.count(">your layout<") == 1
-    place = found_in(page, r'<tr class=current><th scope="row">([^<]+)<')
+    assert page.count('<tr class="current">') == page.count(">your layout<") == 1
+    place = found_in(page, r'<tr class="current"><th scope="row">([^<]+)<')
     assert place == [str(found.place(current.seconds))]
     steps = found_in(page, r'Step about">([\d.]+ m?s) ')
     assert len(steps) == 11
@@ -164,8 +164,8 @@ def test_a_layout_that_is_among_the_best_keeps_its_number():
     best = from_query(found_in(html("search"), r'data-query="([^"]*)"')[0])
     page = html("search", best)
     assert page.count("<tr ") + page.count("<tr>") == 11  # heads and ten layouts
-    current = page[page.index("<tr class=current>") :]
-    assert re.match(r'<tr class=current><th scope="row">1<small>your layout', current)
+    current = page[page.index('<tr class="current">') :]
+    assert re.match(r'<tr class="current"><th scope="row">1<small>your layout', current)
 
 
 @every("state", [SMALL, EXPERTS], ids=["dense", "experts"])

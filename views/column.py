@@ -13,6 +13,8 @@ from functools import cache
 from html import escape
 from typing import Any
 
+from markupsafe import Markup
+
 from descriptions import (
     CONTROLS,
     DP_KINDS,
@@ -37,6 +39,7 @@ from training.models import MODELS
 from training.pipeline import SCHEDULES
 
 from .base import form
+from .base.html import button, outside, tag, together
 from .base.messages import refusal_html
 from .base.model import ON_OFF
 from .base.resolve import from_preset, resolve
@@ -71,45 +74,42 @@ MORE = (
 # -- what stays until the language changes -------------------------------------------------------
 
 
-def column_html(language: str) -> str:
+def column_html(language: str) -> Markup:
     """All inputs, with the first state's values; the page's script puts in what the state says."""
     start = State()
 
-    def text(name: str) -> str:
+    def text(name: str) -> Markup:
         return form.text(name, getattr(start, name), language)
 
     groups = _choice("group_type", [(one.title[language], key) for key, one in TYPES.items()],
                      language)  # fmt: skip
     kinds = _choice("dp_kind", [(one[language], key) for key, one in DP_KINDS.items()], language)
-    return (
-        f"{_presets(language)}"
-        f"{''.join(_size(name, language) for name in ('nodes', 'gpus_per_node', 'tp', 'pp', 'cp'))}"
-        '<div id="derived"></div>'
-        + _fold("groups", groups + kinds + _groups_box(language), language)
-        + _fold("experts", _size("ep", language) + text("etp"), language)
-        + _fold(
-            "order",
-            _choice("framework", framework_choices(language), language)
-            + text("order")
-            + text("instances")
-            + text("levels")
-            + form.check("hybrid", "", language),
-            language,
-        )
-        + _fold("model", _model(language), language)
+    order = (
+        _choice("framework", framework_choices(language), language),
+        *(text(name) for name in ("order", "instances", "levels")),
+        form.check("hybrid", "", language),
+    )
+    return together(
+        _presets(language),
+        *(_size(name, language) for name in ("nodes", "gpus_per_node", "tp", "pp", "cp")),
+        tag("div", id="derived"),
+        _fold("groups", language, groups, kinds, _groups_box(language)),
+        _fold("experts", language, _size("ep", language), text("etp")),
+        _fold("order", language, *order),
+        _fold("model", language, *_model(language)),
     )
 
 
-def _model(language: str) -> str:
+def _model(language: str) -> list[Markup]:
     """The model, its batch and how it is trained: what every view of a step counts with."""
 
-    def number(*names: str) -> str:
-        return "".join(form.number(name, "", language) for name in names)
+    def number(*names: str) -> list[Markup]:
+        return [form.number(name, "", language) for name in names]
 
-    def choice(name: str, start: str, options: Iterable[tuple[str, str]]) -> str:
+    def choice(name: str, start: str, options: Iterable[tuple[str, str]]) -> Markup:
         return form.choice(name, "", [(start, ""), *options], language)
 
-    def training(name: str, values: Iterable[str], prefix: str = "") -> str:
+    def training(name: str, values: Iterable[str], prefix: str = "") -> Markup:
         """A choice of which one counts where nothing is chosen."""
         options = [(MEMORY[prefix + value][language], value) for value in values]
         start = next(label for label, value in options if value == DEFAULTS[name])
@@ -119,57 +119,48 @@ def _model(language: str) -> str:
     models.append((MEMORY["own_model"][language], UNKNOWN))
     clusters = [(one.name, name) for name, one in CLUSTERS.items()]
     cluster = CLUSTERS[DEFAULTS["cluster"]].name
-    return (
-        choice("model", MEMORY["by_sizes"][language], models)
-        + form.text("layers", "", language)
-        + number("hidden", "heads", "kv_heads", "ffn", "vocabulary", "sequence")
-        + number("experts", "top_k", "micro_batch", "global_batch", "micro_batches", "vpp")
-        + choice(
-            "schedule",
-            MEMORY["by_vpp"][language],
-            [(rule.title, name) for name, rule in SCHEDULES.items()],
-        )
-        + training("precision", PRECISIONS, "precision_")
-        + training("zero", ("0", "1", "2", "3"), "zero_")
-        + training("recompute", RECOMPUTE, "recompute_")
-        + training("flash", ON_OFF)
-        + training("products", PRODUCTS, "products_")
-        + training("offload", OFFLOAD, "offload_")
-        + training("sequence_parallel", ON_OFF)
-        + choice("cluster", MEMORY["by_default"][language].format(name=cluster), clusters)
-        + number("capacity")
-        + form.check("account", "", language)
-    )
+    schedules = [(rule.title, name) for name, rule in SCHEDULES.items()]
+    return [
+        choice("model", MEMORY["by_sizes"][language], models),
+        form.text("layers", "", language),
+        *number("hidden", "heads", "kv_heads", "ffn", "vocabulary", "sequence"),
+        *number("experts", "top_k", "micro_batch", "global_batch", "micro_batches", "vpp"),
+        choice("schedule", MEMORY["by_vpp"][language], schedules),
+        training("precision", PRECISIONS, "precision_"),
+        training("zero", ("0", "1", "2", "3"), "zero_"),
+        training("recompute", RECOMPUTE, "recompute_"),
+        training("flash", ON_OFF),
+        training("products", PRODUCTS, "products_"),
+        training("offload", OFFLOAD, "offload_"),
+        training("sequence_parallel", ON_OFF),
+        choice("cluster", MEMORY["by_default"][language].format(name=cluster), clusters),
+        *number("capacity"),
+        form.check("account", "", language),
+    ]
 
 
-def _presets(language: str) -> str:
+def _presets(language: str) -> Markup:
     families: dict[str, list[str]] = {}
     for name in PRESETS:
         families.setdefault(_family(name), []).append(name)
-    groups = "".join(
-        f'<optgroup label="{escape(SHELL[f"family_{family}"][language])}">'
-        f"{''.join(_preset_option(name, language) for name in families[family])}</optgroup>"
-        for family in (*FAMILY_OF, "other")
+    offered = [tag("option", SHELL["own_layout"][language], value="")]
+    for family in (*FAMILY_OF, "other"):
+        options = (_preset_option(name, language) for name in families[family])
+        offered.append(tag("optgroup", *options, label=SHELL[f"family_{family}"][language]))
+    chips = []
+    for name in FAMOUS:
+        tab = -1 if chips else None  # all of a set of choices but one are reached by arrow keys
+        short = PRESETS[name].name.split(",")[0]
+        chips.append(button(short, class_="pill", tabindex=tab, data_preset=name))
+    label, box = CONTROLS["preset"].label[language], "field-preset"
+    count = tag("small", SHELL["published"][language].format(count=len(PRESETS)))
+    return tag(
+        "div",
+        tag("div", tag("label", label, for_=box), count, class_="head"),
+        tag("select", *offered, id=box, data_field="preset", data_presets=True),
+        tag("div", *chips, class_="pills", role="group", aria_label=label),
+        class_="field preset",
     )
-    chips = "".join(
-        f'<button type="button" class="pill"{_not_first(name)} data-preset="{name}">'
-        f"{escape(_short_name(name))}</button>"
-        for name in FAMOUS
-    )
-    label, count = CONTROLS["preset"].label[language], SHELL["published"][language]
-    return (
-        '<div class="field preset"><div class="head">'
-        f'<label for="field-preset">{escape(label)}</label>'
-        f"<small>{count.format(count=len(PRESETS))}</small></div>"
-        f'<select id="field-preset" data-field="preset" data-presets>'
-        f'<option value="">{escape(SHELL["own_layout"][language])}</option>{groups}</select>'
-        f'<div class="pills" role="group" aria-label="{escape(label)}">{chips}</div></div>'
-    )
-
-
-def _not_first(name: str) -> str:
-    """All of a set of choices but one are reached by arrow keys."""
-    return "" if name == FAMOUS[0] else ' tabindex="-1"'
 
 
 def _family(name: str) -> str:
@@ -179,14 +170,10 @@ def _family(name: str) -> str:
     return "other"
 
 
-def _preset_option(name: str, language: str) -> str:
+def _preset_option(name: str, language: str) -> Markup:
     preset = PRESETS[name]
     label = f"{preset.name} · {counted(preset.world_size, 'gpu', language)}"
-    return f'<option value="{name}">{escape(label)}</option>'
-
-
-def _short_name(name: str) -> str:
-    return PRESETS[name].name.split(",")[0]
+    return tag("option", label, value=name)
 
 
 @cache
@@ -208,38 +195,42 @@ def preset_states() -> Mapping[str, Mapping[str, str]]:
     }
 
 
-def _size(name: str, language: str) -> str:
+def _size(name: str, language: str) -> Markup:
     """A slider that stops at sizes that work, with a box that takes anything."""
-    label = escape(SHELL[f"size_{name}"][language])
-    slider = escape(SHELL["slider"][language].format(label=SHELL[f"size_{name}"][language]))
-    return (
-        f'<div class="size" data-size="{name}"><div class="head">'
-        f'<label for="field-{name}">{label}</label>'
-        f'<input type="text" inputmode="numeric" autocomplete="off" spellcheck="false" '
-        f'id="field-{name}" data-field="{name}" aria-describedby="field-{name}-help"></div>'
-        f'<div class="track"><input type="range" min="0" step="1" aria-label="{slider}">'
-        f'<span class="ticks" aria-hidden="true"></span></div>'
-        f'<p class="help" id="field-{name}-help">{escape(CONTROLS[name].help[language])}</p></div>'
+    label, box = SHELL[f"size_{name}"][language], f"field-{name}"
+    typed = {"type": "text", "inputmode": "numeric", "autocomplete": "off", "spellcheck": "false"}
+    typed |= {"id": box, "data_field": name, "aria_describedby": f"{box}-help"}
+    slider = SHELL["slider"][language].format(label=label)
+    return tag(
+        "div",
+        tag("div", tag("label", label, for_=box), tag("input", **typed), class_="head"),
+        tag(
+            "div",
+            tag("input", type="range", min=0, step=1, aria_label=slider),
+            tag("span", class_="ticks", aria_hidden="true"),
+            class_="track",
+        ),
+        tag("p", CONTROLS[name].help[language], class_="help", id=f"{box}-help"),
+        class_="size",
+        data_size=name,
     )
 
 
-def _choice(name: str, options: Iterable[tuple[str, str]], language: str) -> str:
+def _choice(name: str, options: Iterable[tuple[str, str]], language: str) -> Markup:
     return form.choice(name, getattr(State(), name), options, language)
 
 
-def _groups_box(language: str) -> str:
+def _groups_box(language: str) -> Markup:
     """Names of groups, typed or picked one after the other."""
-    offered = "".join(f'<option value="{name}"></option>' for name in MORE)
-    box = form.text("more", "", language).replace("<input ", '<input list="all-groups" ', 1)
-    return f'{box}<datalist id="all-groups">{offered}</datalist>'
+    offered = (tag("option", value=name) for name in MORE)
+    box = form.text("more", "", language, list="all-groups")
+    return together(box, tag("datalist", *offered, id="all-groups"))
 
 
-def _fold(name: str, inputs: str, language: str) -> str:
-    words = escape(SHELL[f"fold_{name}"][language])
-    return (
-        f'<details class="fold" id="fold-{name}"><summary>{words}</summary>'
-        f'<div class="inside">{inputs}</div></details>'
-    )
+def _fold(name: str, language: str, *inputs: Markup) -> Markup:
+    title = tag("summary", SHELL[f"fold_{name}"][language])
+    body = tag("div", *inputs, class_="inside")
+    return tag("details", title, body, class_="fold", id=f"fold-{name}")
 
 
 def framework_choices(language: str) -> list[tuple[str, str]]:
@@ -292,10 +283,8 @@ def _remaining(label: str, words: str, layout: Layout, result: int, language: st
 
 
 def _row(label: str, how: str, size: str, language: str, told: str = "") -> str:
-    return (
-        f'<p class="remains" title="{escape(told)}"><b>{escape(SHELL[label][language])}</b>'
-        f"<span>{how}<strong>{size}</strong></span></p>"
-    )
+    result = tag("span", how, tag("strong", size))
+    return tag("p", tag("b", SHELL[label][language]), result, class_="remains", title=told)
 
 
 def refused_html(error: LayoutError, language: str) -> str:
@@ -305,10 +294,8 @@ def refused_html(error: LayoutError, language: str) -> str:
 
 def notice_html(text: str, language: str) -> str:
     """A message that a reader can close."""
-    return (
-        f'<div class="refusal" role="alert"><p>{escape(text)}</p><button type="button" '
-        f"data-close>{PAGE['close'][language]}</button></div>"
-    )
+    close = button(PAGE["close"][language], data_close=True)
+    return tag("div", tag("p", text), close, class_="refusal", role="alert")
 
 
 def slider_stops(state: State, world: int | None) -> dict[str, list[int]]:
@@ -380,18 +367,17 @@ def source_html(state: State, language: str) -> str:
     if not is_still(name, state):
         return ""
     preset = PRESETS[name]
-    source = escape("; ".join(preset.source))
+    source: str = "; ".join(preset.source)
     if preset.url:
-        link = f'<a href="{escape(preset.url)}" target="_blank" rel="noopener noreferrer">'
-        source = f"{link}{source}</a>"
+        source = outside(preset.url, source)
     derived = (
         PAGE["preset_derived"][language].format(names=", ".join(preset.derived))
         if preset.derived
         else PAGE["preset_stated"][language]
     )
     words = NOTES_ZH[preset.note] if preset.note and language == "zh" else preset.note
-    note = f"<p>{escape(words)}</p>" if words else ""
-    return f'<div class="source"><p>{source}</p><p>{escape(derived)}</p>{note}</div>'
+    lines = (tag("p", line) for line in (source, derived, words) if line)
+    return tag("div", *lines, class_="source")
 
 
 OF_GROUPS = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp", "framework")
@@ -409,8 +395,15 @@ def is_still(preset: Any, state: State) -> bool:
 
 def language_choices(language: str) -> str:
     """The buttons of the header that change the language."""
-    return "".join(
-        f'<button type="button" tabindex="-1" data-set="{escape(json.dumps({"lang": code}))}" '
-        f'lang="{code}" aria-pressed="{str(code == language).lower()}">{name}</button>'
-        for code, name in {**LANGUAGES, "en": "EN"}.items()
+    return together(
+        *(
+            button(
+                name,
+                tabindex=-1,
+                data_set={"lang": code},
+                lang=code,
+                aria_pressed=str(code == language).lower(),
+            )
+            for code, name in {**LANGUAGES, "en": "EN"}.items()
+        )
     )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from html import escape
+from markupsafe import Markup
 
 from descriptions import PAGE, SECTIONS, SHELL, VIEWS
 from groups import LayoutError
 
 from .all import SECTIONS as PLACES
 from .base.context import Context
+from .base.html import button, tag, together
 from .base.model import model_name, model_of
 from .base.resolve import sizes_text
 from .base.training import batch_of
@@ -17,44 +17,44 @@ from .column import language_choices
 from .stories import examples_html
 
 
-def head_html(language: str) -> str:
+def head_html(language: str) -> Markup:
     """The header; its chips come with every answer."""
-    label = escape(SHELL["tools"][language])
-    return (
-        f'<h1>{escape(PAGE["title"][language])}</h1><div id="chips"></div>'
-        f'<div class="right" role="toolbar" aria-label="{label}">{examples_html(language)}'
-        f"{_paste_button(language)}"
-        f'<span class="languages" role="group" aria-label="Language / 语言">'
-        f"{language_choices(language)}</span>"
-        f'<button type="button" tabindex="-1" class="primary" data-copy-link '
-        f'data-done="{escape(PAGE["copied"][language])}">{escape(SHELL["copy_link"][language])}'
-        "</button></div>"
-    )
-
-
-def _paste_button(language: str) -> str:
-    """To the box for a launch script, which has the focus then."""
-    changes = escape(json.dumps({"view": "launch"}))
-    return (
-        f'<button type="button" tabindex="-1" class="paste" data-set="{changes}" '
-        f'data-leads="field-paste">{escape(SHELL["paste_script"][language])}</button>'
+    leads = {
+        "data_set": {"view": "launch"},
+        "data_leads": "field-paste",
+    }  # which has the focus then
+    copies = {"data_copy_link": True, "data_done": PAGE["copied"][language]}
+    words = {"role": "group", "aria_label": "Language / 语言"}
+    return together(
+        tag("h1", PAGE["title"][language]),
+        tag("div", id="chips"),
+        tag(
+            "div",
+            examples_html(language),
+            button(SHELL["paste_script"][language], tabindex=-1, class_="paste", **leads),
+            tag("span", language_choices(language), class_="languages", **words),
+            button(SHELL["copy_link"][language], tabindex=-1, class_="primary", **copies),
+            class_="right",
+            role="toolbar",
+            aria_label=SHELL["tools"][language],
+        ),
     )
 
 
 def chips_html(context: Context | None, language: str) -> str:
     """The job in chips; a click leads to the inputs that say it."""
     if context is None:
-        return f'<span class="chip-job none">{escape(SHELL["no_layout"][language])}</span>'
+        return tag("span", SHELL["no_layout"][language], class_="chip-job none")
     layout = context.layout
     machines = SHELL["gpus_chip"][language].format(
         world=f"{layout.world_size:,}", nodes=f"{layout.nodes:,}", gpus=f"{layout.gpus_per_node:,}"
     )
-    model = _model_chip(context, language)
-    return (
-        f'<div role="group" aria-label="{escape(SHELL["job"][language])}">'
-        f"{_chip('nodes', machines)}{_chip('tp', sizes_text(layout), 'mono')}"
-        f"{_chip('model', model)}</div>"
+    chips = (
+        _chip("nodes", machines),
+        _chip("tp", sizes_text(layout), "mono"),
+        _chip("model", _model_chip(context, language)),
     )
+    return tag("div", *chips, role="group", aria_label=SHELL["job"][language])
 
 
 def _model_chip(context: Context, language: str) -> str:
@@ -70,36 +70,28 @@ def _model_chip(context: Context, language: str) -> str:
     )
 
 
-def _chip(field: str, text: str, kind: str = "") -> str:
-    tab = "" if field == "nodes" else ' tabindex="-1"'
-    return (
-        f'<button type="button" class="chip-job {kind}"{tab} data-leads="field-{field}">'
-        f"{escape(text)}</button>"
-    )
+def _chip(field: str, text: str, kind: str = "") -> Markup:
+    tab = None if field == "nodes" else -1
+    return button(text, class_=f"chip-job {kind}", tabindex=tab, data_leads=f"field-{field}")
 
 
 def nav_html(view: str, language: str) -> str:
     """The sections in one row, and the views of the one that is shown."""
     here = next(name for name, views in PLACES.items() if view in views)
-    sections = "".join(
+    sections = (
         _place({"view": views[0]}, SECTIONS[name][language], name == here)
         for name, views in PLACES.items()
     )
-    views = "".join(
-        _place({"view": name}, VIEWS[name][language], name == view) for name in PLACES[here]
-    )
-    return (
-        f'<div class="sections" role="group" aria-label="{escape(SHELL["sections"][language])}">'
-        f"{sections}</div>"
-        f'<div class="subs" role="group" aria-label="{escape(SHELL["views"][language])}">{views}'
-        "</div>"
+    views = (_place({"view": one}, VIEWS[one][language], one == view) for one in PLACES[here])
+    labels = {"sections": SHELL["sections"][language], "subs": SHELL["views"][language]}
+    return together(
+        *(
+            tag("div", *places, class_=kind, role="group", aria_label=labels[kind])
+            for kind, places in (("sections", sections), ("subs", views))
+        )
     )
 
 
 def _place(changes: dict[str, str], label: str, is_here: bool) -> str:
-    current = ' aria-current="page"' if is_here else ""
-    tab = "0" if is_here else "-1"
-    return (
-        f'<button type="button" tabindex="{tab}" data-set="{escape(json.dumps(changes))}"'
-        f"{current}>{escape(label)}</button>"
-    )
+    current, tab = ("page", 0) if is_here else (None, -1)
+    return button(label, tabindex=tab, data_set=changes, aria_current=current)

@@ -19,6 +19,7 @@ from groups.budget import spend, within
 from .all import VIEWS, view_of
 from .base import form
 from .base.context import Context
+from .base.html import button, fold, tag, together
 from .base.link import (
     STARTS,
     aliases_of_links,
@@ -176,29 +177,20 @@ def tools_html(view: str, language: str) -> str:
     pictures = [("save_slide", [(form, form.removeprefix("slide-")) for form in SLIDES])]
     if VIEWS[view].pictures:
         pictures.append(("save_picture", [(form, form) for form in PICTURES]))
-    rows = "".join(
-        f'<p role="group" aria-label="{escape(SHELL[words][language])}">'
-        f"<span>{escape(SHELL[words][language])}</span>"
-        + "".join(_save_button(form, label.upper()) for form, label in forms)
-        + "</p>"
-        for words, forms in pictures
-    )
-    items = "".join(
-        _save_button(one, PAGE[f"download_{one}"][language]) for one in VIEWS[view].files
-    )
-    return (
-        f'<details class="menu"><summary>{escape(SHELL["save"][language])}</summary>'
-        f'<div class="items">{rows}{items}</div></details>'
-    )
+    rows = []
+    for words, forms in pictures:
+        title = SHELL[words][language]
+        saves = (_save_button(form, label.upper()) for form, label in forms)
+        rows.append(tag("p", tag("span", title), *saves, role="group", aria_label=title))
+    rows += [_save_button(one, PAGE[f"download_{one}"][language]) for one in VIEWS[view].files]
+    return fold(SHELL["save"][language], tag("div", *rows, class_="items"), kind="menu")
 
 
 def _save_button(form: str, label: str) -> str:
-    return f'<button type="button" data-save="{form}">{escape(label)}</button>'
+    return button(label, data_save=form)
 
 
-TOUR_BUTTONS = "".join(
-    f'<button type="button" data-tour="{name}"></button>' for name in ("back", "next", "leave")
-)
+TOUR_BUTTONS = together(*(button("", data_tour=name) for name in ("back", "next", "leave")))
 
 
 def first_html(language: str = "en") -> str:

@@ -5,14 +5,13 @@ A story is a link; what no link holds (a hang's evidence, machines by name) it b
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from html import escape
 from typing import Any
 from urllib.parse import quote
 
 from descriptions import ENTRIES, LANGUAGES, SHELL, STORIES, TOUR, TOUR_WORDS
 
+from .base.html import button, fold, tag
 from .base.link import VERSION
 from .base.state import FIELDS
 from .column import preset_states
@@ -70,31 +69,23 @@ def query_of(state: Mapping[str, str]) -> str:
 
 def examples_html(language: str) -> str:
     """The menu of stories."""
-    items = "".join(_story(name, language) for name in STORIES)
-    return (
-        f'<details class="menu"><summary>{escape(SHELL["examples"][language])}</summary>'
-        f'<div class="items">{items}</div></details>'
-    )
+    items = tag("div", *(_story(name, language) for name in STORIES), class_="items")
+    return fold(SHELL["examples"][language], items, kind="menu")
 
 
 def _story(name: str, language: str) -> str:
-    query = escape(query_of(STATES[name]))
-    brings = f' data-with="{escape(json.dumps(BRINGS[name]))}"' if name in BRINGS else ""
-    return f'<a href="?{query}" data-query="{query}"{brings}>{escape(STORIES[name][language])}</a>'
+    query, label = query_of(STATES[name]), STORIES[name][language]
+    return tag("a", label, href=f"?{query}", data_query=query, data_with=BRINGS.get(name))
 
 
 def entries_html(language: str) -> str:
     """Three ways in, a line each; two lead on to the box that takes what is pasted."""
-    tour = escape(ENTRIES["tour"][language])
-    buttons = f'<button type="button" data-tour="start">{tour}</button>'
+    buttons = [button(ENTRIES["tour"][language], data_tour="start")]
     for view, box in (("hang", "evidence"), ("launch", "paste")):
-        changes = escape(json.dumps({"view": view}))
-        buttons += (
-            f'<button type="button" tabindex="-1" data-set="{changes}" data-leads="field-{box}">'
-            f"{escape(ENTRIES[view][language])}</button>"
-        )
-    label = escape(ENTRIES["entries"][language])
-    return f'<div class="ways" role="group" aria-label="{label}">{buttons}</div>'
+        leads = {"data_set": {"view": view}, "data_leads": f"field-{box}"}
+        buttons.append(button(ENTRIES[view][language], tabindex=-1, **leads))
+    label = ENTRIES["entries"][language]
+    return tag("div", *buttons, class_="ways", role="group", aria_label=label)
 
 
 def tour_data() -> dict[str, Any]:

@@ -11,96 +11,96 @@ True
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
-from html import escape
 from typing import Any
 
-from descriptions import CONTROLS
+from markupsafe import Markup
 
+from descriptions import CONTROLS, PAGE
+
+from .html import button, tag, together
 from .state import as_text, merged
 
 
-def choice(name: str, value: object, options: Iterable[tuple[str, str]], language: str) -> str:
+def choice(name: str, value: object, options: Iterable[tuple[str, str]], language: str) -> Markup:
     """A list of options, each a label and its value; a value that is none of them is shown too."""
     offered = list(options)
     chosen = as_text(value)
     if chosen not in {own for _, own in offered}:
         offered.append((chosen, chosen))
-    items = "".join(
-        f'<option value="{escape(own)}"{" selected" if own == chosen else ""}>'
-        f"{escape(label)}</option>"
-        for label, own in offered
-    )
-    return _field(name, f"<select {_marks(name)}>{items}</select>", language)
+    items = (tag("option", label, value=own, selected=own == chosen) for label, own in offered)
+    return _field(name, tag("select", *items, **_marks(name)), language)
 
 
 def text(
-    name: str, value: object, language: str, *, hint: str = "", sets: str = "", besides: str = ""
-) -> str:
+    name: str,
+    value: object,
+    language: str,
+    *,
+    hint: str = "",
+    sets: str = "",
+    besides: str = "",
+    **marks: object,
+) -> Markup:
     """A box for a short text; ``hint`` says what counts while it is empty, ``sets`` which field
     of the state it is a way to set, if that is not called as its own words are; ``besides`` which
     values of that have a list of their own."""
-    hinted = f' placeholder="{escape(hint)}"' if hint else ""
-    hinted += f' data-besides="{escape(besides)}"' if besides else ""
-    box = (
-        f'<input type="text" autocomplete="off" spellcheck="false" value="{escape(as_text(value))}"'
-        f"{hinted} {_marks(name, sets or name)}>"
-    )
-    return _field(name, box, language)
+    marks |= {"type": "text", "autocomplete": "off", "spellcheck": "false"}
+    marks |= {"value": as_text(value), "placeholder": hint or None, "data_besides": besides or None}
+    return _field(name, tag("input", **marks, **_marks(name, sets)), language)
 
 
-def number(name: str, value: object, language: str, *, hint: str = "") -> str:
+def number(name: str, value: object, language: str, *, hint: str = "") -> Markup:
     """A box for a number; what is no number is refused in words, not by the box."""
-    return text(name, value, language, hint=hint).replace(
-        "<input ", '<input inputmode="decimal" ', 1
-    )
+    return text(name, value, language, hint=hint, inputmode="decimal")
 
 
-def area(name: str, value: object, language: str, *, rows: int = 2) -> str:
+def area(name: str, value: object, language: str, *, rows: int = 2) -> Markup:
     """A box for several lines of text."""
-    box = (
-        f'<textarea rows="{rows}" spellcheck="false" {_marks(name)}>\n{escape(as_text(value))}'
-        "</textarea>"
-    )
+    said = f"\n{as_text(value)}"
+    box = tag("textarea", said, rows=rows, spellcheck="false", **_marks(name))
     return _field(name, box, language, "field wide")
 
 
-def check(name: str, value: object, language: str) -> str:
+def check(name: str, value: object, language: str) -> Markup:
     """A box to tick; its value is "1" or ""."""
-    ticked = " checked" if value in (True, "1") else ""
-    box = f'<input type="checkbox"{ticked} {_marks(name)}>'
+    box = tag("input", type="checkbox", checked=value in (True, "1"), **_marks(name))
     return _field(name, box, language, "field tick")
 
 
-def fields(*inputs: str) -> str:
+def fields(*inputs: str) -> Markup:
     """Inputs, and buttons for them, side by side, as many in a line as fit."""
-    return f'<div class="fields">{"".join(inputs)}</div>'
+    return tag("div", Markup("".join(inputs)), class_="fields")
 
 
-def setter(changes: Mapping[str, Any], label: str) -> str:
+def setter(changes: Mapping[str, Any], label: str) -> Markup:
     """A button that sets fields of views, or controls of the layout, such as a fix of a refusal.
 
     The page's script sets them.
     """
     said = {name: as_text(value) for name, value in merged(changes).items()}
-    marks = f'data-set="{escape(json.dumps(said))}"'
-    return f'<button type="button" class="fix" {marks}>{escape(label)}</button>'
+    return button(label, class_="fix", data_set=said)
 
 
-def opener(query: str, label: str) -> str:
+def copyable(text: str, language: str, words: str = "copy_text") -> Markup:
+    """A text with a button that copies it, which says the words of PAGE."""
+    done = PAGE["copied"][language]
+    copies = button(PAGE[words][language], class_="copy", data_done=done)
+    return together(copies, tag("pre", text, tabindex=0))
+
+
+def opener(query: str, label: str) -> Markup:
     """A link to another state of the page, opened in place; `query` is from link.to_query."""
-    query = escape(query)
-    return f'<a class="opener" href="?{query}" data-query="{query}">{escape(label)}</a>'
+    return tag("a", label, class_="opener", href=f"?{query}", data_query=query)
 
 
-def _marks(name: str, sets: str = "") -> str:
-    return f'id="field-{name}" data-field="{sets or name}" aria-describedby="field-{name}-help"'
+def _marks(name: str, sets: str = "") -> dict[str, str]:
+    box = f"field-{name}"
+    return {"id": box, "data_field": sets or name, "aria_describedby": f"{box}-help"}
 
 
-def _field(name: str, box: str, language: str, kind: str = "field") -> str:
-    words: Any = CONTROLS[name]
-    return (
-        f'<div class="{kind}"><label for="field-{name}">{escape(words.label[language])}</label>'
-        f'{box}<p class="help" id="field-{name}-help">{escape(words.help[language])}</p></div>'
-    )
+def _field(name: str, box: Markup, language: str, kind: str = "field") -> Markup:
+    words = CONTROLS[name]
+    label = tag("label", words.label[language], for_=f"field-{name}")
+    said = tag("p", words.help[language], class_="help", id=f"field-{name}-help")
+    return tag("div", label, box, said, class_=kind)

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from html import escape
+from markupsafe import Markup
 
 from descriptions import PAGE
 
+from .html import button, together
 
-def player_buttons(back: str, on: str, language: str) -> str:
+
+def player_buttons(back: str, on: str, language: str) -> Markup:
     """``back`` and ``on`` are the words of PAGE for one step; a view's script does the rest.
 
     >>> "data-play=" in player_buttons("pipeline_back", "pipeline_on", "en")
     True
     """
-    play, stop = (escape(PAGE[name][language]) for name in ("play", "stop"))
-    return (
-        f"{_step('back', '←', back, language)}"
-        f'<button type="button" data-play="play" data-start="{play}" data-stop="{stop}">{play}'
-        f"</button>{_step('on', '→', on, language)}"
+    play, stop = (PAGE[name][language] for name in ("play", "stop"))
+    return together(
+        _step("back", "←", PAGE[back][language]),
+        button(play, data_play="play", data_start=play, data_stop=stop),
+        _step("on", "→", PAGE[on][language]),
     )
 
 
-def _step(way: str, sign: str, words: str, language: str) -> str:
-    label = escape(PAGE[words][language])
-    return (
-        f'<button type="button" data-play="{way}" aria-label="{label}" title="{label}">{sign}'
-        "</button>"
-    )
+def _step(direction: str, sign: str, label: str) -> Markup:
+    return button(sign, data_play=direction, aria_label=label, title=label)

@@ -6,10 +6,13 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
+from markupsafe import Markup
+
 from descriptions import PAGE
 from groups import LayoutError
 
 from .form import setter
+from .html import button
 from .messages import control_label, fix_label, missing_fields, quote_of, sentence
 
 Fixes = Iterable[tuple[Mapping[str, Any], str]]
@@ -30,9 +33,9 @@ def problem_html(error: LayoutError, language: str, fixes: Fixes | None = None) 
     return _box(said, fixes, language, f' data-control="{escape(error.control or "")}"')
 
 
-def leads_html(field: str, text: str) -> str:
+def leads_html(field: str, text: str) -> Markup:
     """A button that opens the fold of an input and goes there."""
-    return f'<button type="button" class="fix" data-leads="field-{field}">{escape(text)}</button>'
+    return button(text, class_="fix", data_leads=f"field-{field}")
 
 
 def said_html(text: str, fixes: Fixes, language: str) -> str:

@@ -6,15 +6,19 @@ import re
 from functools import cache
 from html import escape
 
+from markupsafe import Markup
+
 from descriptions import LANGUAGES, WORDS
 
+from .html import button, heading, tag
 
-def intro(title: str, text: str, language: str) -> str:
+
+def intro(title: str, text: str, language: str) -> Markup:
     """What a view asks and how it answers: a heading and a paragraph."""
-    return f'<div class="intro"><h2>{escape(title)}</h2><p>{explained(text, language)}</p></div>'
+    return heading(title, tag("p", explained(text, language)))
 
 
-def explained(text: str, language: str, told: set[int] | None = None) -> str:
+def explained(text: str, language: str, told: set[int] | None = None) -> Markup:
     """A text as HTML, each of its words explained once.
 
     told: numbers of the words that were explained before, to which those of the text are added.
@@ -30,10 +34,10 @@ def explained(text: str, language: str, told: set[int] | None = None) -> str:
         if number in told:
             return found[0]
         told.add(number)
-        tip = escape(WORDS[number].tip[language])
-        return f'<button type="button" class="word" data-tip="{tip}">{found[0]}</button>'
+        tip = WORDS[number].tip[language]
+        return button(Markup(found[0]), class_="word", data_tip=tip)
 
-    return _pattern(language).sub(marked, escape(text, quote=False))
+    return Markup(_pattern(language).sub(marked, escape(text, quote=False)))
 
 
 @cache

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from html import escape
 
 import numpy as np
+from markupsafe import Markup
 
 from descriptions import PAGE
 from training.collectives.walkthrough import Example, examples
 
 from ..base.form import opener, setter
+from ..base.html import fold, table, tag, together
 from ..base.link import to_query
 from ..base.state import State
 
@@ -21,23 +22,20 @@ SHOWN = (6, 7)
 @lru_cache(maxsize=2)
 def walkthrough_html(language: str) -> str:
     """A table: function, forward and backward on ranks 6 and 7."""
-    heads = "".join(
-        f'<th scope="col">{escape(PAGE[name][language])}</th>'
-        for name in ("collectives_function", "collectives_forward_of", "collectives_backward_of")
-    )
-    rows = "".join(_row(example, language) for example in examples())
+    names = ("collectives_function", "collectives_forward_of", "collectives_backward_of")
+    heads = (PAGE[name][language] for name in names)
     query = to_query(State(nodes=1, tp=2, pp=2, view="collectives", lang=language))
     open_it = opener(query, PAGE["collectives_walk_open"][language])
-    return (
-        f'<details class="collectives-walk" open><summary>'
-        f"{escape(PAGE['collectives_walk'][language])}</summary>"
-        f"<p>{escape(PAGE['collectives_walk_body'][language])} {open_it}</p>"
-        f'<div class="scroll" tabindex="0"><table><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div></details>"
+    return fold(
+        PAGE["collectives_walk"][language],
+        tag("p", PAGE["collectives_walk_body"][language], " ", open_it),
+        table(heads, (_row(example, language) for example in examples())),
+        kind="collectives-walk",
+        is_open=True,
     )
 
 
-def _row(example: Example, language: str) -> str:
+def _row(example: Example, language: str) -> tuple[object, ...]:
     watch = setter(
         {
             "collective": example.op,
@@ -50,25 +48,22 @@ def _row(example: Example, language: str) -> str:
         },
         PAGE["collectives_watch"][language],
     )
+    loss, line = PAGE["collectives_loss"][language], Markup("<br>")
     forward = _change(example.before, example.after)
     if example.value is not None:
         losses = ", ".join(_tensor(example.value[rank]) for rank in SHOWN)
-        forward += f"<br>{escape(PAGE['collectives_loss'][language])}: <code>{losses}</code>"
-    back = f"<i>{escape(PAGE['collectives_forward_only'][language])}</i>"
+        forward = together(forward, line, f"{loss}: ", tag("code", losses))
+    back = tag("i", PAGE["collectives_forward_only"][language])
     if example.gradients is not None and example.back is not None:
-        back = (
-            f"{escape(PAGE['collectives_loss'][language])} = <code>{escape(example.loss)}</code>"
-            f"<br>{_change(example.gradients, example.back)}"
-        )
-    return (
-        f'<tr><th scope="row"><code>{escape(example.op)}</code><br>{watch}</th>'
-        f"<td>{forward}</td><td>{back}</td></tr>"
-    )
+        change = _change(example.gradients, example.back)
+        back = together(f"{loss} = ", tag("code", example.loss), line, change)
+    return together(tag("code", example.op), line, watch), forward, back
 
 
-def _change(before: list[np.ndarray], after: list[np.ndarray]) -> str:
-    return "<br>".join(
-        f"{rank}: <code>{_tensor(before[rank])} → {_tensor(after[rank])}</code>" for rank in SHOWN
+def _change(before: list[np.ndarray], after: list[np.ndarray]) -> Markup:
+    return Markup("<br>").join(
+        together(f"{rank}: ", tag("code", f"{_tensor(before[rank])} → {_tensor(after[rank])}"))
+        for rank in SHOWN
     )
 
 

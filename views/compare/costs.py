@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from html import escape
 from typing import Any
 
 from descriptions import PAGE
@@ -16,9 +15,9 @@ from groups.layout import Layout
 from training.estimate import Estimate
 
 from ..base.context import Context
+from ..base.html import heading, table, tag
 from ..base.messages import refusal_line
 from ..base.state import is_empty
-from ..base.tables import table
 from ..base.trained import Trained
 from ..base.units import bytes_text, seconds_text
 from ..estimate.words import KINDS, about
@@ -87,11 +86,9 @@ def costs_html(before: Context, now: Context) -> str:
     said = "" if trained is None else _what(trained, language)
     once = {error.what: error for error in problems}.values()
     refused = "".join(refusal_line(error, language) for error in once)
-    heads = ("column_cost", "column_kept", "column_now", "column_difference")
-    return (
-        f'<div class="intro"><h2>{escape(PAGE["cost_title"][language])}</h2>'
-        f"<p>{escape(said)}</p></div>{table(heads, rows, language, 'costs')}{refused}"
-    )
+    heads = (PAGE[f"column_{name}"][language] for name in ("cost", "kept", "now", "difference"))
+    head = heading(PAGE["cost_title"][language], tag("p", said))
+    return f"{head}{table(heads, rows, 'costs')}{refused}"
 
 
 def _difference(name: str, kept: LayoutCost | None, now: LayoutCost | None, language: str) -> str:

@@ -9,6 +9,8 @@ from html import escape
 from typing import Any
 from urllib.parse import urlsplit
 
+from markupsafe import Markup
+
 from descriptions import PAGE, counted
 from groups import LayoutError
 from groups.audit import span
@@ -20,11 +22,11 @@ from render.svg import groups as svg
 
 from ..base import form
 from ..base.context import Context
+from ..base.html import heading, table, tag
 from ..base.link import from_query, to_query
 from ..base.messages import control_label, refusal_line
 from ..base.resolve import sizes_text
 from ..base.state import State, fields_of, is_empty
-from ..base.tables import table
 from ..groups.view import PANEL_LIMIT, framed
 from ..stories import STATES, query_of
 from .costs import costs_html
@@ -82,23 +84,23 @@ def compare_html(context: Context) -> str:
         form.text("kept", kept, language),
         form.setter({"kept": kept_now}, PAGE["keep"][language]),
     )
-    title = f'<div class="intro"><h2>{PAGE["compare_title"][language]}</h2>'
+    title = PAGE["compare_title"][language]
     if is_empty(kept):
         pairs = " ".join(
             form.opener(query_of(pair), PAGE[name][language]) for name, pair in PAIRS.items()
         )
-        said = f"<p>{PAGE['compare_empty'][language]}</p></div>"
-        body = f'{title}{said}{inputs}<p class="openers">{pairs}</p>'
+        head = heading(title, tag("p", PAGE["compare_empty"][language]))
+        body = f'{head}{inputs}<p class="openers">{pairs}</p>'
         return framed(context, body, "compare")
     try:
         before = kept_context(context)
     except LayoutError as error:
-        body = f"{title}</div>{inputs}{refusal_line(error, language)}"
+        body = f"{heading(title)}{inputs}{refusal_line(error, language)}"
         return framed(context, body, "compare")
+    lines = (_line(before.layout, "kept", language), _line(context.layout, "now", language))
     return framed(
         context,
-        f"{title}<p>{escape(_line(before.layout, 'kept', language))}<br>"
-        f"{escape(_line(context.layout, 'now', language))}</p></div>{inputs}"
+        f"{heading(title, tag('p', Markup('<br>').join(lines)))}{inputs}"
         f"{_sizes(before, context)}{costs_html(before, context)}"
         f"{_groups(before.layout, context.layout, names_of(context), language)}",
         "compare",
@@ -135,8 +137,8 @@ def _sizes(before: Context, after: Context) -> str:
     ]
     if not rows:
         return f"<p>{escape(PAGE['compare_same'][language])}</p>"
-    heads = ("column_setting", "column_kept", "column_now")
-    return table(heads, rows, language, "sizes")
+    heads = (PAGE[name][language] for name in ("column_setting", "column_kept", "column_now"))
+    return table(heads, rows, "sizes")
 
 
 def _said(value: Any) -> str:
@@ -175,11 +177,9 @@ def _groups(before: Layout, after: Layout, shown: tuple[str, ...], language: str
                 _leaving(other, after),
             )
         )
-    heads = (
-        *("column_kind", "column_kept", "column_now", "column_moved"),
-        *("column_leaving_kept", "column_leaving_now"),
-    )
-    return table(heads, rows, language, "moves") + _pictures(before, after, shown, language)
+    names = ("kind", "kept", "now", "moved", "leaving_kept", "leaving_now")
+    heads = (PAGE[f"column_{name}"][language] for name in names)
+    return f"{table(heads, rows, 'moves')}{_pictures(before, after, shown, language)}"
 
 
 def _shape(grouping: Grouping | None, language: str) -> str:

@@ -6,11 +6,14 @@ import re
 from collections.abc import Sequence
 from html import escape
 
+from markupsafe import Markup
+
 from descriptions import ESTIMATE, TRAFFIC
 from groups import LayoutError
 from training.estimate import Estimate, Near, error_table, sources
 
 from ..base.context import Context
+from ..base.html import table, tag, together
 from ..base.units import seconds_text
 from ..base.words import intro
 from ..groups.view import framed
@@ -63,38 +66,39 @@ def _answer(one: Estimate, model: str, language: str) -> str:
     )
 
 
-def parts_html(one: Estimate, language: str) -> str:
+def parts_html(one: Estimate, language: str) -> Markup:
     """What a step is made of: a row a part, the longest first."""
-    rows = "".join(
-        f'<tr><th scope="row">{_part(name, language)}</th><td>{seconds_text(seconds)}</td>'
-        f"<td>{100 * seconds / one.seconds:.1f} %"
-        f'<span class="part-bar"><span style="width:{100 * seconds / one.seconds:.1f}%"></span>'
-        "</span></td></tr>"
-        for name, seconds in sorted(one.parts.items(), key=lambda item: -item[1])
-        if seconds >= 0.0005 * one.seconds
-    )
-    heads = ("part", "seconds", "share")
-    return _table(heads, rows, "parts", language)
+    rows = []
+    for name, seconds in sorted(one.parts.items(), key=lambda item: -item[1]):
+        share = f"{100 * seconds / one.seconds:.1f}"
+        if seconds >= 0.0005 * one.seconds:
+            bar = tag("span", tag("span", style=f"width:{share}%"), class_="part-bar")
+            part = _part(name, language)
+            rows.append((part, seconds_text(seconds), together(f"{share} %", bar)))
+    return table(_heads("part seconds share", language), rows, "estimate-parts")
 
 
-def _part(name: str, language: str) -> str:
-    words = escape(ESTIMATE[f"part_{'waits' if name in KINDS else name}"][language])
-    return f"{words} {chips([name])}" if name in KINDS else words
+def _part(name: str, language: str) -> Markup:
+    words = ESTIMATE[f"part_{'waits' if name in KINDS else name}"][language]
+    return together(words, " ", chips([name])) if name in KINDS else together(words)
 
 
-def _nearest(near: Sequence[Near], language: str) -> str:
+def _nearest(near: Sequence[Near], language: str) -> Markup:
     known = sources()
-    rows = "".join(
-        f'<tr><th scope="row">{escape(each.run.model)}</th><td>{_layout(each)}</td>'
-        f"<td>{each.run.asked['gpus']:,} × {escape(_gpu(each))}</td>"
-        f"<td>{escape(each.run.asked['precision'].upper())}</td>"
-        f"<td>{seconds_text(each.run.seconds or 0)}</td>"
-        f"<td>{escape(known[each.run.source]['name'])}</td></tr>"
+    rows = (
+        (
+            each.run.model,
+            _layout(each),
+            f"{each.run.asked['gpus']:,} × {_gpu(each)}",
+            each.run.asked["precision"].upper(),
+            seconds_text(each.run.seconds or 0),
+            known[each.run.source]["name"],
+        )
         for each in near
     )
-    heads = ("model", "layout", "gpus", "numbers", "measured", "source")
-    title = escape(ESTIMATE["nearest_title"][language])
-    return f"<h3>{title}</h3>{_table(heads, rows, 'nearest', language)}"
+    heads = _heads("model layout gpus numbers measured source", language)
+    title = tag("h3", ESTIMATE["nearest_title"][language])
+    return together(title, table(heads, rows, "estimate-nearest"))
 
 
 def _gpu(near: Near) -> str:
@@ -106,29 +110,23 @@ def _layout(near: Near) -> str:
     asked = near.run.asked
     sizes = {name: asked[name] for name in ("tp", "cp", "pp", "vpp", "ep")}  # type: ignore[literal-required]
     told = " ".join(f"{name}{size}" for name, size in sizes.items() if size > 1) or "dp"
-    return escape(f"{told} · {asked['global_batch']:,} × {asked['sequence']:,}")
+    return f"{told} · {asked['global_batch']:,} × {asked['sequence']:,}"
 
 
-def _errors(language: str) -> str:
+def _errors(language: str) -> Markup:
     """The error by source: of the fit, and with that kind of source left out of it."""
-    rows = "".join(
-        f'<tr><th scope="row">{escape(_group(row["group"], language))}</th>'
-        f"<td>{int(row['runs']):,}</td>"
-        + "".join(
-            f"<td>{_percent(row[name])}</td>"
-            for name in ("step", "step90", "cover", "unseen_step", "unseen_step90")
-        )
-        + "</tr>"
-        for row in error_table()
-    )
-    heads = ("group", "runs", "error", "error90", "cover", "unseen", "unseen90")
-    return (
-        f"<h3>{escape(ESTIMATE['errors_title'][language])}</h3>"
-        f"<p>{escape(ESTIMATE['errors_body'][language])}</p>"
-        f"{_table(heads, rows, 'errors', language)}"
-        f"<h3>{escape(TRAFFIC['left_out'][language])}</h3><ul>"
-        + "".join(f"<li>{escape(part[language])}</li>" for part in LIMITS)
-        + "</ul>"
+    shares = ("step", "step90", "cover", "unseen_step", "unseen_step90")
+    rows = []
+    for row in error_table():
+        runs = f"{int(row['runs']):,}"
+        rows.append((_group(row["group"], language), runs, *(_percent(row[n]) for n in shares)))
+    heads = _heads("group runs error error90 cover unseen unseen90", language)
+    return together(
+        tag("h3", ESTIMATE["errors_title"][language]),
+        tag("p", ESTIMATE["errors_body"][language]),
+        table(heads, rows, "estimate-errors"),
+        tag("h3", TRAFFIC["left_out"][language]),
+        tag("ul", *(tag("li", part[language]) for part in LIMITS)),
     )
 
 
@@ -145,11 +143,5 @@ def _percent(text: str) -> str:
     return f"{100 * float(text):.0f} %" if text else "–"
 
 
-def _table(heads: Sequence[str], rows: str, name: str, language: str) -> str:
-    cells = "".join(
-        f'<th scope="col">{escape(ESTIMATE[f"column_{head}"][language])}</th>' for head in heads
-    )
-    return (
-        f'<div class="scroll estimate-{name}" tabindex="0"><table><thead><tr>{cells}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>"
-    )
+def _heads(names: str, language: str) -> list[str]:
+    return [ESTIMATE[f"column_{name}"][language] for name in names.split()]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Sequence
 from functools import lru_cache
-from html import escape
+
+from markupsafe import Markup
 
 from descriptions import PAGE
 from formats.documents.exports import spanned, spend_on_groups
@@ -16,6 +16,8 @@ from groups.layout import Layout
 from groups.placement import Placement
 
 from ..base.context import Context
+from ..base.form import copyable
+from ..base.html import button, cell, fold, row, table, tag, together
 from ..hosts.inputs import hosts_cell, hosts_head, placement_or_none
 from .view import ranks_text
 
@@ -49,36 +51,25 @@ def _details(
         spans = spanned(layout, grouping, placement)[:ROWS]
         most = max(most, len(groups))
         for index, (ranks, nodes) in enumerate(zip(groups[:ROWS], spans)):
-            rows.append(
-                f"<tr><td>{kind}</td><td>{_lead(ranks, index)}</td>"
-                f'<td class="ranks">{ranks_text(ranks)}</td>'
-                f"<td>{nodes}</td>{hosts_cell(placement, ranks)}</tr>"
-            )
+            listed = cell(ranks_text(ranks), class_="ranks")
+            lead = _lead(ranks, index)
+            rows.append(row(cell(kind), lead, listed, nodes, *hosts_cell(placement, ranks)))
             lines.append(f"{kind} group {index}: [{ranks_text(ranks, MEMBERS)}]")
-    heads = "".join(
-        f'<th scope="col">{escape(PAGE[f"column_{name}"][language])}</th>'
-        for name in ("kind", "group", "ranks", "nodes")
-    )
+    heads = [PAGE[f"column_{name}"][language] for name in ("kind", "group", "ranks", "nodes")]
     heads += hosts_head(placement, language)
     more = PAGE["more_rows"][language].format(shown=ROWS, total=f"{most:,}") if most > ROWS else ""
-    note = f'<p class="more">{escape(more)}</p>' if more else ""
-    return (
-        f'<details class="groups" open><summary>{PAGE["group_table"][language]}</summary>{note}'
-        f'<div class="scroll" tabindex="0"><table><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div></details>"
-        f'<details class="list"><summary>{PAGE["list"][language]}</summary>{note}'
-        f'<button type="button" class="copy" data-done="{PAGE["copied"][language]}">'
-        f"{PAGE['copy'][language]}</button>"
-        f'<pre tabindex="0">{chr(10).join(lines)}</pre></details>'
+    note = tag("p", more, class_="more") if more else ""
+    listed = table(heads, rows)
+    copied = copyable("\n".join(lines), language, "copy")
+    return together(
+        fold(PAGE["group_table"][language], note, listed, kind="groups", is_open=True),
+        fold(PAGE["list"][language], note, copied, kind="list"),
     )
 
 
-def _lead(ranks: Sequence[int], index: int) -> str:
+def _lead(ranks: Sequence[int], index: int) -> Markup:
     """A group by its index, which a click shows in the picture: arrow keys reach it there."""
-    changes = escape(json.dumps({"rank": str(ranks[0])}))
-    return (
-        f'<button type="button" class="opener" tabindex="-1" data-set="{changes}">{index}</button>'
-    )
+    return button(index, class_="opener", tabindex=-1, data_set={"rank": str(ranks[0])})
 
 
 def groups_text(context: Context) -> str:

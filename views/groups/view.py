@@ -123,7 +123,7 @@ def framed(
     """
     data = mesh_data(context.layout, context.visible, marked or ())
     card = "" if marked is None else _card(context.layout, context.visible, context.language)
-    return _page(context.language, head + card + body, view, data)
+    return _page(context.language, f"{head}{card}{body}", view, data)
 
 
 def _page(language: str, body: str, view: str, data: dict) -> str:

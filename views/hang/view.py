@@ -22,6 +22,7 @@ from render.svg.heat import Heat
 
 from ..base import form
 from ..base.context import Context
+from ..base.html import cell, fold, heading, table, tag, together
 from ..base.messages import fix_label
 from ..base.problems import problem_html
 from ..base.state import State, is_empty
@@ -40,8 +41,7 @@ def hang_html(context: Context) -> str:
     state, language = context.state, context.language
     return framed(
         context,
-        f'<div class="intro"><h2>{RUN["hang_title"][language]}</h2></div>'
-        f"{_answer(context)}{_ways_in(state, language)}",
+        f"{heading(RUN['hang_title'][language])}{_answer(context)}{_ways_in(state, language)}",
         "hang",
     )
 
@@ -203,15 +203,12 @@ def _hops(hops: Sequence[Hop], language: str) -> str:
                 waiting=counted(len(wait.waiting), "gpu", language),
                 through=ranges_text(list(hop.through)[:64]),
             )
-            items.append(f"<li><b>{place}</b> {escape(close_up(words))}</li>")
+            items.append(tag("li", tag("b", place), " ", close_up(words)))
         rest = len(hop.waits) - (8 if place else 4)
         if rest > 0:
             words = RUN["more_rows"][language].format(count=f"{rest:,}")
-            items.append(f"<li><b>{place}</b> {escape(words)}</li>")
-    return (
-        f'<details class="own" open><summary>{RUN["hops_title"][language]}</summary>'
-        f'<ol class="hops">{"".join(items)}</ol></details>'
-    )
+            items.append(tag("li", tag("b", place), " ", words))
+    return fold(RUN["hops_title"][language], tag("ol", *items, class_="hops"), is_open=True)
 
 
 # -- the evidence beside the layout --------------------------------------------------------------
@@ -320,23 +317,20 @@ def _groups(match: Match | None, layout: Layout, language: str) -> str:
     once = {(row.claim.key, row.index, row.agrees): row for row in match.rows}
     rows = sorted(once.values(), key=lambda row: order[row.agrees])
     fits = {True: "fits_yes", False: "fits_no", None: "fits_unknown"}
-    body = "".join(
-        f'<tr><th scope="row"><code>{escape(row.claim.key[:80])}</code></th>'
-        f"<td>{chips(row.names) if row.names else '–'}"
-        f"{'' if row.index is None else f' {row.index}'}</td>"
-        f'<td class="ranks">{ranks_text(row.claim.members or row.members)}</td>'
-        f"<td>{RUN[fits[row.agrees]][language]}</td></tr>"
-        for row in rows[:ROWS]
+    body = (
+        (
+            tag("code", one.claim.key[:80]),
+            together(chips(one.names) or "–", "" if one.index is None else f" {one.index}"),
+            cell(ranks_text(one.claim.members or one.members), class_="ranks"),
+            RUN[fits[one.agrees]][language],
+        )
+        for one in rows[:ROWS]
     )
-    heads = (RUN["column_printed"], RUN["column_here"], RUN["column_gpus"], RUN["column_fits"])
-    head = "".join(f'<th scope="col">{one[language]}</th>' for one in heads)
+    heads = (RUN[f"column_{name}"][language] for name in ("printed", "here", "gpus", "fits"))
     rest = len(rows) - ROWS
     more = RUN["more_rows"][language].format(count=f"{rest:,}") if rest > 0 else ""
-    return (
-        f'<details class="own" open><summary>{RUN["log_groups_title"][language]} ({len(rows):,})'
-        '</summary><div class="scroll" tabindex="0"><table>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{more}</details>"
-    )
+    title = f"{RUN['log_groups_title'][language]} ({len(rows):,})"
+    return fold(title, table(heads, body), more, is_open=True)
 
 
 def _untold(log: Log, language: str) -> str:
@@ -350,8 +344,5 @@ def _untold(log: Log, language: str) -> str:
             told.append(RUN[words][language].format(ranks=ranges_text(list(numbers)[:64])))
     if not told:
         return ""
-    items = "".join(f"<li>{escape(one)}</li>" for one in told)
-    return (
-        f'<details class="own" open><summary>{RUN["unknown_title"][language]} ({len(told)})'
-        f"</summary><ul>{items}</ul></details>"
-    )
+    items = tag("ul", *(tag("li", one) for one in told))
+    return fold(f"{RUN['unknown_title'][language]} ({len(told)})", items, is_open=True)

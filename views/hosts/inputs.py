@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from itertools import groupby
 
 import numpy as np
@@ -16,6 +15,7 @@ from groups import LayoutError
 from groups.placement import Placement
 
 from ..base.context import Context
+from ..base.html import TableCell, cell
 from ..base.state import State, is_empty
 from ..groups.view import ranges_text
 
@@ -44,16 +44,16 @@ def placement_or_none(context: Context) -> Placement | None:
         return None
 
 
-def hosts_head(placement: Placement | None, language: str) -> str:
+def hosts_head(placement: Placement | None, language: str) -> list[str]:
     """The heading of a table's last column, where machines are named; else nothing."""
-    return f'<th scope="col">{RUN["column_hosts"][language]}</th>' if placement else ""
+    return [RUN["column_hosts"][language]] if placement else []
 
 
-def hosts_cell(placement: Placement | None, ranks: np.ndarray | Sequence[int]) -> str:
+def hosts_cell(placement: Placement | None, ranks: np.ndarray | Sequence[int]) -> list[TableCell]:
     """The machines and devices of a group's ranks."""
     if placement is None:
-        return ""
+        return []
     runs = groupby(map(int, ranks[:MOST_PLACED]), placement.host)
     told = [f"{host}: {ranges_text([placement.device(one) for one in of])}" for host, of in runs]
     told += ["…"] if len(ranks) > MOST_PLACED else []
-    return f'<td class="ranks">{escape("; ".join(told))}</td>'
+    return [cell("; ".join(told), class_="ranks")]

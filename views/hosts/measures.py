@@ -38,7 +38,7 @@ def measures_html(layout: Layout, state: State, placement: Placement | None, lan
     )
     title = f"<h3>{RUN['measures_title'][language]}</h3>"
     if is_empty(state.measures):
-        return title + box
+        return f"{title}{box}"
     try:
         values = read_measurements(state.measures, layout.world_size, placement)
         found = slow(values, layout.every, worse=state.worse)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from html import escape
 from itertools import chain, islice
+
+from markupsafe import Markup
 
 from descriptions import HOSTS_REMARKS, LAUNCHER_NOTES, ORDER_REASONS, PAGE, RUN, counted
 from formats.hosts.better import TIME, better_order
@@ -20,13 +21,13 @@ from groups.placement import Placement
 
 from ..base import form
 from ..base.context import Context
+from ..base.html import fold, heading, table, tag, together
 from ..base.messages import fix_label
 from ..base.problems import problem_html
 from ..base.state import State, is_empty, is_fix
 from ..base.units import seconds_text
 from ..groups.view import framed, ranges_text
-from ..launch.view import copyable
-from ..nodes.view import audit_row, chips, level_name, same_groups
+from ..nodes.view import audit_row, chips, level_name, same_groups, share_bar
 from .inputs import hosts_of
 from .measures import measures_html
 
@@ -48,7 +49,7 @@ def hosts_html(context: Context) -> str:
         body = _body(hosts, placement, context)
     return framed(
         context,
-        f'<div class="intro"><h2>{RUN["hosts_title"][language]}</h2></div>'
+        f"{heading(RUN['hosts_title'][language])}"
         f"{body}{_inputs(layout, state, language)}"
         f"{measures_html(layout, state, placement, language)}",
         "hosts",
@@ -59,7 +60,7 @@ def _inputs(layout: Layout, state: State, language: str) -> str:
     boxes = [form.area(name, getattr(state, name), language, rows=5) for name in ("hosts", "racks")]
     names, racks = example_of(layout)
     example = form.setter({"hosts": names, "racks": racks}, RUN["hosts_example"][language])
-    return form.fields(*boxes) + (f"<p>{example}</p>" if is_empty(state.hosts) else "")
+    return together(form.fields(*boxes), tag("p", example) if is_empty(state.hosts) else "")
 
 
 def example_of(layout: Layout) -> tuple[str, str]:
@@ -119,26 +120,12 @@ def _list(hosts: Hosts, placement: Placement, language: str) -> str:
     heads += [level_name(kind, language) for kind in placement.levels]
     rows = []
     for node, host in enumerate(placement.hosts[:ROWS]):
-        slots = hosts.slots[host]
-        cells = [ranges_text(ranks.get(node, []))]
-        cells += [RUN["slots_unsaid"][language] if slots is None else str(slots)]
-        cells += [of.get(host, "–") for of in placement.levels.values()]
-        told = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
-        rows.append(f'<tr><th scope="row"><code>{escape(host)}</code></th>{told}</tr>')
+        slots = RUN["slots_unsaid"][language] if hosts.slots[host] is None else hosts.slots[host]
+        places = (of.get(host, "–") for of in placement.levels.values())
+        rows.append((tag("code", host), ranges_text(ranks.get(node, [])), slots, *places))
     rest = len(placement.hosts) - ROWS
     more = RUN["more_rows"][language].format(count=f"{rest:,}") if rest > 0 else ""
-    return (
-        f'<details class="own"><summary>{RUN["hosts_list"][language]}</summary>'
-        f"{_table(heads, rows)}{more}</details>"
-    )
-
-
-def _table(heads: Sequence[str], rows: Sequence[str], kind: str = "") -> str:
-    head = "".join(f'<th scope="col">{escape(one)}</th>' for one in heads)
-    return (
-        f'<div class="scroll {kind}" tabindex="0"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
-    )
+    return fold(RUN["hosts_list"][language], table(heads, rows), more)
 
 
 def _audit(placement: Placement, layout: Layout, language: str) -> str:
@@ -150,7 +137,7 @@ def _audit(placement: Placement, layout: Layout, language: str) -> str:
     ]
     heads = [PAGE["column_group"][language], RUN["column_group_size"][language]]
     heads += [level_name(kind, language) for kind in levels]
-    return f"<h3>{RUN['hosts_audit'][language]}</h3>{_table(heads, rows, 'audit')}"
+    return f"<h3>{RUN['hosts_audit'][language]}</h3>{table(heads, rows, 'audit')}"
 
 
 # -- a better order ------------------------------------------------------------------------------
@@ -261,28 +248,21 @@ def _crossings(found: BetterOrder, language: str) -> str:
     heads = [PAGE["column_group"][language], *(RUN[name][language] for name in names)]
     rows = []
     for one in found.kinds:
-        cells = "".join(
-            _share(count, one.groups, language)
-            for count in (one.leave_node, one.before, one.after, one.least)
-        )
+        counts = (one.leave_node, one.before, one.after, one.least)
+        cells: list[object] = [_share(count, one.groups, language) for count in counts]
         if found.costs:
             each = found.costs.get(one.kind, 0.0)
-            cells += "".join(
-                f"<td>{seconds_text(each * count)}</td>" for count in (one.before, one.after)
-            )
-        rows.append(f'<tr><th scope="row">{chips([one.kind])}</th>{cells}</tr>')
-    return _table(heads, rows, "audit")
+            cells += [seconds_text(each * count) for count in (one.before, one.after)]
+        rows.append((chips([one.kind]), *cells))
+    return table(heads, rows, "audit")
 
 
-def _share(count: int, groups: int, language: str) -> str:
+def _share(count: int, groups: int, language: str) -> Markup:
     text = RUN["of_groups"][language].format(count=f"{count:,}", groups=f"{groups:,}")
-    return (
-        f'<td><span class="bar" style="--share:{100 * count / max(1, groups):.1f}%"></span>'
-        f"{escape(text)}</td>"
-    )
+    return together(share_bar(count / max(1, groups)), text)
 
 
-def _files(found: BetterOrder, language: str) -> str:
+def _files(found: BetterOrder, language: str) -> Markup:
     """What each launcher obeys, to be copied, with what to know of it."""
     texts = launcher_files(found.names, found.gpus_per_node)
     parts = []
@@ -290,8 +270,6 @@ def _files(found: BetterOrder, language: str) -> str:
         lines = texts[name].splitlines(keepends=True)
         text = "".join(chain(lines[:20_000], ["...\n"] if len(lines) > 20_000 else []))
         note = LAUNCHER_NOTES["openmpi" if name == "rankfile" else name][language]
-        parts.append(
-            f'<details class="own"><summary>{RUN[f"file_{name}"][language]}</summary>'
-            f'<p class="fine">{escape(note)}</p>{copyable(text, language)}</details>'
-        )
-    return f"<h3>{RUN['order_files'][language]}</h3>{''.join(parts)}"
+        said = tag("p", note, class_="fine")
+        parts.append(fold(RUN[f"file_{name}"][language], said, form.copyable(text, language)))
+    return together(tag("h3", RUN["order_files"][language]), *parts)

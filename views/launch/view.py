@@ -8,6 +8,8 @@ from functools import lru_cache
 from html import escape
 from typing import Any
 
+from markupsafe import Markup
+
 from descriptions import PAGE, TARGET_NAMES, counted, note_text
 from formats.check.script import check_script
 from formats.launch import TARGETS, Item, Missing, Parsed, Run, emit, parse
@@ -25,6 +27,7 @@ from training.models import MODELS
 
 from ..base import form
 from ..base.context import Context
+from ..base.html import cell, fold, heading, row, table, tag, together
 from ..base.messages import control_label, refusal_line, sentence
 from ..base.resolve import MODEL, resolve, sizes_text
 from ..base.state import State, as_text, fields_of, is_empty, parse_number
@@ -108,7 +111,6 @@ def _served(text: Parsed, language: str) -> str:
     if not groups:
         return ""
     heads = [PAGE[name][language] for name in ("served_group", "served_size", "served_ranks")]
-    head = "".join(f'<th scope="col">{escape(one)}</th>' for one in heads)
     rows = []
     for name, one in groups.items():
         if one.size == 1:
@@ -116,17 +118,10 @@ def _served(text: Parsed, language: str) -> str:
         first = [one.members(int(rank)) for rank in one.firsts()[:SHOWN_GROUPS]]
         listed = " · ".join(ranges_text([int(rank) for rank in ranks]) for ranks in first)
         rest = " …" if one.num_groups > SHOWN_GROUPS else ""
-        rows.append(
-            f'<tr><th scope="row"><code>{name}</code></th><td>{one.num_groups} × {one.size}</td>'
-            f"<td>{escape(listed)}{rest}</td></tr>"
-        )
+        rows.append((tag("code", name), f"{one.num_groups} × {one.size}", listed + rest))
     if not rows:
         return ""
-    return (
-        f"<h3>{PAGE['served_title'][language]}</h3>"
-        f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
-    )
+    return together(tag("h3", PAGE["served_title"][language]), table(heads, rows))
 
 
 SHOWN_GROUPS = 8
@@ -368,15 +363,9 @@ def _items(
 ) -> str:
     if not items:
         return ""
-    rows = "".join(
-        f"<tr><td><code>{escape(name)}</code></td><td>{escape(value)}</td></tr>"
-        for name, value in items[:SHOWN_ITEMS]
-    )
-    state = " open" if is_open else ""
-    return (
-        f'<details class="own"{state}><summary>{PAGE[title][language]} ({len(items)})</summary>'
-        f'<div class="scroll"><table><tbody>{rows}</tbody></table></div></details>'
-    )
+    rows = (row(cell(tag("code", name)), value) for name, value in items[:SHOWN_ITEMS])
+    shown = tag("div", tag("table", tag("tbody", *rows)), class_="scroll")
+    return fold(f"{PAGE[title][language]} ({len(items)})", shown, is_open=is_open)
 
 
 # -- the layout as a command ---------------------------------------------------------------------
@@ -388,10 +377,8 @@ def _commands(layout: Layout, state: State, language: str) -> str:
         blocks = "".join(_command(job, model, name, language) for name in TARGETS)
     except LayoutError as error:
         blocks = refusal_line(error, language)
-    return (
-        f'<div class="intro"><h2>{PAGE["emit_title"][language]}</h2>'
-        f"<p>{PAGE['emit_body'][language]}</p></div>{blocks}"
-    )
+    said = tag("p", PAGE["emit_body"][language])
+    return f"{heading(PAGE['emit_title'][language], said)}{blocks}"
 
 
 def _model(state: State) -> dict[str, Any]:
@@ -406,24 +393,14 @@ def _model(state: State) -> dict[str, Any]:
     return {**model, "account": True} if state.account is True else model
 
 
-def _command(job: Job, model: dict[str, Any], framework: str, language: str) -> str:
+def _command(job: Job, model: dict[str, Any], framework: str, language: str) -> Markup:
     """One framework's command to copy, or why it cannot say this layout."""
-    title = f"<h3>{escape(TARGET_NAMES[framework][language])}</h3>"
     try:
-        text = emit(job, model, framework)
+        body = form.copyable(emit(job, model, framework), language)
     except LayoutError as error:
-        return (
-            f'<section class="command">{title}<p>{escape(sentence(error, language))}</p></section>'
-        )
-    return f'<section class="command">{title}{copyable(text, language)}</section>'
-
-
-def copyable(text: str, language: str) -> str:
-    """A text with a button that copies it."""
-    return (
-        f'<button type="button" class="copy" data-done="{PAGE["copied"][language]}">'
-        f'{PAGE["copy_text"][language]}</button><pre tabindex="0">{escape(text)}</pre>'
-    )
+        body = tag("p", sentence(error, language))
+    title = tag("h3", TARGET_NAMES[framework][language])
+    return tag("section", title, body, class_="command")
 
 
 # -- the check -----------------------------------------------------------------------------------
@@ -432,11 +409,9 @@ def copyable(text: str, language: str) -> str:
 def _check(layout: Layout, placement: Placement | None, language: str) -> str:
     """The script, for the machines that the Hosts view names."""
     text = _plain_check(layout) if placement is None else check_text(layout, placement)
-    return (
-        f'<div class="intro"><h2>{PAGE["check_title"][language]}</h2>'
-        f"<p>{PAGE['check_body'][language]}</p></div>"
-        f'<details class="own"><summary>{PAGE["check_show"][language]}</summary>'
-        f"{copyable(text, language)}</details>"
+    return together(
+        heading(PAGE["check_title"][language], tag("p", PAGE["check_body"][language])),
+        fold(PAGE["check_show"][language], form.copyable(text, language)),
     )
 
 

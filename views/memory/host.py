@@ -11,6 +11,7 @@ from groups.layout import Layout
 from training.memory.host import UPDATE
 from training.memory.per_stage import StageMemory
 
+from ..base.html import table
 from ..base.trained import Trained
 from ..base.units import bytes_text, seconds_text
 from .bars import gib
@@ -26,27 +27,19 @@ def host_html(
         return ""
     most, count = most_on_host(stages), min(layout.gpus_per_node, layout.world_size)
     words = {key: MEMORY[f"host_{key}"][language] for key in ("stage", "gpu", "rank", "node")}
-    heads = "".join(
-        f'<th scope="col">{escape(words[key].format(stage=most.stage, count=count))}</th>'
-        for key in words
-    )
+    heads = (words[key].format(stage=most.stage, count=count) for key in words)
     rows = [
         (MEMORY[f"part_{name}"][language], most.parts.get(name, 0.0), most.host.get(name, 0.0))
         for name in STATES
     ]
     rows.append((MEMORY["kinds_sum"][language], most.total, most.on_host))
-    body = "".join(
-        f'<tr><th scope="row">{escape(name)}</th><td>{gib(gpu)}</td><td>{gib(host)}</td>'
-        f"<td>{gib(host * count)}</td></tr>"
-        for name, gpu, host in rows
-    )
+    body = ((name, gib(gpu), gib(host), gib(host * count)) for name, gpu, host in rows)
     has = trained.cluster.host_of(layout.gpus_per_node)
     said = MEMORY["host_over" if most.on_host * count > has else "host_of"][language]
     note = f"<p>{escape(said.format(host=gib(has)))}</p>" if has else ""
     return (
         f"<h3>{escape(MEMORY['host_title'][language])}</h3>"
-        '<div class="memory-scroll memory-zero" tabindex="0"><table>'
-        f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
+        f"{table(heads, body, 'memory-zero', 'memory-scroll')}"
         f"{note}{crossing_html(trained, layout, language)}"
     )
 

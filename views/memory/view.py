@@ -24,6 +24,7 @@ from training.split import SPREADS, padded_vocabulary
 from ..base import form
 from ..base.context import Context
 from ..base.fixes import Changes, fixes_of
+from ..base.html import table, tag, together
 from ..base.messages import control_label
 from ..base.model import (
     FLAGS,
@@ -265,24 +266,14 @@ def _kinds(trained: Trained, stages: Sequence[StageMemory], language: str) -> st
     whole = parameters_by_kind(trained.model)
     most = largest(tuple(stages))
     own = most.parameters.by_kind
-    rows = [(kind, whole.get(kind, 0), own.get(kind, 0)) for kind in KINDS]
-    body = "".join(
-        f'<tr><th scope="row">{escape(MEMORY[f"kind_{kind}"][language])}</th>'
-        f"<td>{millions(all_)}</td><td>{millions(one) if one else '–'}</td></tr>"
-        for kind, all_, one in rows
-        if all_ or one
-    )
-    total = (
-        f'<tr><th scope="row">{escape(MEMORY["kinds_sum"][language])}</th>'
-        f"<td><b>{millions(sum(whole.values()))}</b></td><td><b>{millions(sum(own.values()))}</b>"
-        "</td></tr>"
-    )
-    rank = MEMORY["kinds_rank"][language].format(stage=most.stage)
-    return (
-        f"<h3>{escape(MEMORY['kinds_title'][language])}</h3>"
-        '<div class="memory-scroll memory-kinds" tabindex="0"><table><thead><tr>'
-        f'<th scope="col">{escape(MEMORY["kinds_column"][language])}</th>'
-        f'<th scope="col">{escape(MEMORY["kinds_model"][language])}</th>'
-        f'<th scope="col">{escape(rank)}</th></tr></thead>'
-        f"<tbody>{body}{total}</tbody></table></div>"
-    )
+    rows: list[tuple[object, ...]] = [
+        (MEMORY[f"kind_{kind}"][language], millions(whole.get(kind, 0)), millions(n) if n else "–")
+        for kind in KINDS
+        if (n := own.get(kind, 0)) or whole.get(kind, 0)
+    ]
+    sums = (tag("b", millions(sum(numbers.values()))) for numbers in (whole, own))
+    rows.append((MEMORY["kinds_sum"][language], *sums))
+    heads = [MEMORY["kinds_column"][language], MEMORY["kinds_model"][language]]
+    heads.append(MEMORY["kinds_rank"][language].format(stage=most.stage))
+    title = tag("h3", MEMORY["kinds_title"][language])
+    return together(title, table(heads, rows, "memory-kinds", "memory-scroll"))

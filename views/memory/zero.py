@@ -17,6 +17,7 @@ from training.memory.per_stage import StageMemory, memory_per_stage
 
 from ..base.context import Context
 from ..base.form import setter
+from ..base.html import row, table, tag
 from ..base.state import is_empty, parse_number
 from ..base.trained import Trained
 from ..groups.view import ranks_text
@@ -139,9 +140,9 @@ def _who(
 def _table(trained: Trained, stage: StageMemory, language: str) -> str:
     """Bytes of one rank under every stage; its name chooses it."""
     names = ("weights", "gradients", "optimizer")
-    heads = "".join(
-        f'<th scope="col">{escape(MEMORY[f"part_{name}"][language])}</th>' for name in names
-    )
+    heads = [MEMORY["zero_column"][language]]
+    heads += [MEMORY[f"part_{name}"][language] for name in names]
+    heads += [MEMORY["zero_sum"][language]]
     rows = []
     for zero in MOMENTS:
         offload = trained.training.offload
@@ -150,18 +151,12 @@ def _table(trained: Trained, stage: StageMemory, language: str) -> str:
         room = room_of(trained.capacity)
         parts = memory_per_stage(trained.model, trained.split, training, room)[stage.stage].parts
         sizes = [parts.get(name, 0.0) for name in names]
-        cells = "".join(f"<td>{gib(size)}</td>" for size in sizes)
-        total = gib(sum(sizes))
         is_chosen = zero == trained.training.zero
-        mark = ' aria-current="true"' if is_chosen else ""
         button = setter({"zero": zero}, MEMORY[f"zero_{zero}"][language])
-        rows.append(f'<tr{mark}><th scope="row">{button}</th>{cells}<td><b>{total}</b></td></tr>')
-    return (
-        '<div class="memory-scroll memory-zero" tabindex="0"><table><thead><tr>'
-        f'<th scope="col">{escape(MEMORY["zero_column"][language])}</th>{heads}'
-        f'<th scope="col">{escape(MEMORY["zero_sum"][language])}</th></tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
-    )
+        total = tag("b", gib(sum(sizes)))
+        current = "true" if is_chosen else None
+        rows.append(row(button, *map(gib, sizes), total, aria_current=current))
+    return table(heads, rows, "memory-zero", "memory-scroll")
 
 
 def _key(language: str) -> str:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from html import escape
 
 import numpy as np
+from markupsafe import Markup
 
 from descriptions import HOSTS_WORDS, PAGE, RUN, counted
 from groups.audit import DOMAINS, Span, span
@@ -17,6 +18,7 @@ from groups.placement import Placement
 from render.palette import own_tone
 
 from ..base.context import Context
+from ..base.html import TableCell, cell, row, table, tag
 from ..base.words import intro
 from ..groups.view import framed
 from ..hosts.inputs import placement_or_none
@@ -59,28 +61,21 @@ def _audit(
     note: str,
 ) -> str:
     """The table: a column for each size of domain, and for each kind of place that is named."""
-    table = [
+    found = [
         (names, [replace(span(one, of), domain=domain) for domain, of in domains], one)
         for names, one in same_groups(layout.every.values())
     ]
-    heads = "".join(
-        f'<th scope="col">{escape(head)}</th>'
-        for head in (
-            *(_domain_name(domain, layout, language) for domain, _ in domains),
-            *(level_name(kind, language) for kind, _ in places),
-        )
-    )
-    body = "".join(
+    heads = [PAGE[name][language] for name in ("column_kind", "column_size")]
+    heads += [_domain_name(domain, layout, language) for domain, _ in domains]
+    heads += [level_name(kind, language) for kind, _ in places]
+    rows = (
         audit_row(names, [*spans, *(span(one, of, kind) for kind, of in places)], language)
-        for names, spans, one in table
+        for names, spans, one in found
     )
     return (
         f"{intro(PAGE['nodes_title'][language], PAGE['nodes_body'][language], language)}"
-        f"{note}{_warnings([(names, spans) for names, spans, _ in table], layout, language)}"
-        f'<div class="scroll audit" tabindex="0"><table><thead><tr>'
-        f'<th scope="col">{PAGE["column_kind"][language]}</th>'
-        f'<th scope="col">{PAGE["column_size"][language]}</th>{heads}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
+        f"{note}{_warnings([(names, spans) for names, spans, _ in found], layout, language)}"
+        f"{table(heads, rows, 'audit')}"
     )
 
 
@@ -109,24 +104,27 @@ def level_name(kind: str, language: str) -> str:
     return HOSTS_WORDS[kind][language] if kind in HOSTS_WORDS else kind
 
 
-def chips(names: Iterable[str]) -> str:
+def chips(names: Iterable[str]) -> Markup:
     """The names of one group, each in its own tone."""
-    return " ".join(
-        f'<span class="chip t-{own_tone(name) or "tp"}">{escape(name)}</span>' for name in names
+    return Markup(" ").join(
+        tag("span", name, class_=f"chip t-{own_tone(name) or 'tp'}") for name in names
     )
 
 
-def audit_row(names: tuple[str, ...], spans: list[Span], language: str) -> str:
+def audit_row(names: tuple[str, ...], spans: list[Span], language: str) -> Markup:
     """How the groups of some names stand on each kind of domain."""
-    cells = "".join(_cell(names, one, language) for one in spans)
-    groups = counted(spans[0].groups, "group", language)
-    size = f"<td>{spans[0].size:,}<br><small>{groups}</small></td>"
-    return f'<tr><th scope="row">{chips(names)}</th>{size}{cells}</tr>'
+    groups = tag("small", counted(spans[0].groups, "group", language))
+    size = cell(f"{spans[0].size:,}", Markup("<br>"), groups)
+    return row(chips(names), size, *(_cell(names, one, language) for one in spans))
 
 
-def _cell(names: tuple[str, ...], one: Span, language: str) -> str:
+def share_bar(share: float) -> Markup:
+    """The share of groups that cross, as a bar."""
+    return tag("span", class_="bar", style=f"--share:{100 * share:.1f}%")
+
+
+def _cell(names: tuple[str, ...], one: Span, language: str) -> TableCell:
     """A bar of the share that crosses, and the same in words."""
-    share = 100 * one.crossing / one.groups
     if not one.crossing:
         text = PAGE["audit_stay"][language]
     else:
@@ -136,10 +134,7 @@ def _cell(names: tuple[str, ...], one: Span, language: str) -> str:
         )
     slow = " slow" if is_slow(names, one) else ""
     state = "cross" if one.crossing else "stay"
-    return (
-        f'<td class="{state}{slow}"><span class="bar" style="--share:{share:.1f}%"></span>'
-        f"{escape(text)}</td>"
-    )
+    return cell(share_bar(one.crossing / one.groups), text, class_=state + slow)
 
 
 def is_slow(names: Iterable[str], one: Span) -> bool:

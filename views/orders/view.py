@@ -8,6 +8,8 @@ from functools import lru_cache
 from html import escape
 from typing import Any
 
+from markupsafe import Markup
+
 from descriptions import FRAMEWORKS, OWN_GROUPS, PAGE, UNSETTLED, counted
 from groups import LayoutError
 from groups.conventions import CONVENTIONS, MEGATRONS, OWN
@@ -20,6 +22,7 @@ from render.svg import groups as svg
 
 from ..base import form
 from ..base.context import Context
+from ..base.html import cell, fold, heading, outside, row, table, tag, together
 from ..base.messages import refusal_line
 from ..base.names import megatrons_name
 from ..base.resolve import resolve
@@ -86,13 +89,13 @@ def orders_html(context: Context) -> str:
         other = other_layout(context, context.state.versus)
     except LayoutError as error:
         head = intro(PAGE["moved_title"][language], PAGE["moved_body"][language], language)
-        body = head + inputs + refusal_line(error, language) + _framework(layout, language)
+        body = f"{head}{inputs}{refusal_line(error, language)}{_framework(layout, language)}"
         return framed(context, body, "orders")
     visible = by_megatrons_name(layout, context.visible)
     before = [other.every[name] for name in visible if name in other.every]
     rank = context.rank if layout.world_size > PANEL_LIMIT else 0  # else it is lit in the browser
     head, body = _compared(layout, other, context.visible, language, rank)
-    return framed(context, body, "orders", before, head=head + inputs)
+    return framed(context, body, "orders", before, head=f"{head}{inputs}")
 
 
 def _inputs(versus: Any, language: str) -> str:
@@ -120,12 +123,8 @@ def _compared(
         if layout.world_size <= PANEL_LIMIT
         else _overviews(layout, other, visible, before, titles, language, rank)
     )
-    head = (
-        f'<div class="intro"><h2>{escape(PAGE["moved_title"][language])}</h2>'
-        f"<p>{_summary(found, titles, language)}</p></div>"
-    )
-    table = _table(found, layout, other, language)
-    return head, f"{table}{pictures}{_framework(layout, language)}"
+    head = heading(PAGE["moved_title"][language], tag("p", _summary(found, titles, language)))
+    return head, f"{_table(found, layout, other, language)}{pictures}{_framework(layout, language)}"
 
 
 def orders_pictures(context: Context) -> list[tuple[str, Any]]:
@@ -200,46 +199,33 @@ def strip_html(context: Context, other: Layout) -> str:
 def _framework(layout: Layout, language: str) -> str:
     """How the layout's framework names and numbers, from which source, and what is open."""
     if layout.framework == OWN:
-        return (
-            f'<div class="intro"><h2>{escape(_title(layout, language))}</h2>'
-            f"<p>{escape(PAGE['own_order_note'][language])}</p></div>"
-        )
+        return heading(_title(layout, language), tag("p", PAGE["own_order_note"][language]))
     convention = CONVENTIONS[layout.framework]
     unsettled = UNSETTLED.get(layout.framework)
-    left_open = (
-        f"<p>{escape(PAGE['framework_open'][language].format(what=unsettled[language]))}</p>"
-        if unsettled
-        else ""
-    )
+    notes = [tag("p", FRAMEWORKS[layout.framework][language])]
+    if unsettled:
+        left_open = PAGE["framework_open"][language].format(what=unsettled[language])
+        notes.append(tag("p", left_open))
     basis = PAGE[f"basis_{convention.basis}"][language]
-    rows = "".join(_own_row(layout, one, language) for one in own_groupings(layout))
-    heads = "".join(
-        f'<th scope="col">{escape(PAGE[name][language])}</th>'
-        for name in ("column_name", "column_same", "column_axes", "column_first")
-    )
-    return (
-        f'<div class="intro"><h2>{escape(_title(layout, language))}</h2>'
-        f"<p>{escape(FRAMEWORKS[layout.framework][language])}</p>{left_open}"
-        f'<p class="source"><a href="{escape(convention.url)}" target="_blank" '
-        f'rel="noopener noreferrer">{escape(convention.source)}</a> ({basis})</p></div>'
-        f'<details class="own"><summary>{PAGE["own_names"][language]}</summary>'
-        f'<div class="scroll" tabindex="0"><table><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div></details>"
+    link = outside(convention.url, convention.source)
+    source = tag("p", link, f" ({basis})", class_="source")
+    rows = (_own_row(layout, one, language) for one in own_groupings(layout))
+    heads = (PAGE[f"column_{name}"][language] for name in ("name", "same", "axes", "first"))
+    return together(
+        heading(_title(layout, language), *notes, source),
+        fold(PAGE["own_names"][language], table(heads, rows)),
     )
 
 
-def _own_row(layout: Layout, grouping: Grouping, language: str) -> str:
+def _own_row(layout: Layout, grouping: Grouping, language: str) -> Markup:
     is_megatrons = layout.every.get(grouping.name) == grouping
     same = grouping.name if is_megatrons else megatrons_name(layout, grouping)
     words = same or OWN_GROUPS.get(grouping.name, PAGE["own_none"])[language].format(
         axes=" × ".join(grouping.axes)
     )
     first = ranks_text(grouping.members(0), most=8)
-    return (
-        f"<tr><td><code>{escape(grouping.name)}</code></td><td>{escape(words)}</td>"
-        f"<td>{escape(' × '.join(grouping.axes))}</td>"
-        f'<td class="ranks">{first}</td></tr>'
-    )
+    axes = " × ".join(grouping.axes)
+    return row(cell(tag("code", grouping.name)), words, axes, cell(first, class_="ranks"))
 
 
 # -- what moved ----------------------------------------------------------------------------------
@@ -248,44 +234,28 @@ def _own_row(layout: Layout, grouping: Grouping, language: str) -> str:
 def _summary(found: list[Move], titles: list[str], language: str) -> str:
     moved = [one.name for one in found if one.ranks]
     words = "moved_some" if moved else "moved_none"
-    return escape(
-        PAGE[words][language].format(
-            before=titles[0],
-            after=titles[1],
-            kinds=", ".join(moved),
-            same=", ".join(one.name for one in found if not one.ranks) or PAGE["none"][language],
-        )
+    return PAGE[words][language].format(
+        before=titles[0],
+        after=titles[1],
+        kinds=", ".join(moved),
+        same=", ".join(one.name for one in found if not one.ranks) or PAGE["none"][language],
     )
 
 
-def _table(found: list[Move], layout: Layout, other: Layout, language: str) -> str:
-    heads = "".join(
-        f'<th scope="col">{escape(text)}</th>'
-        for text in (
-            PAGE["column_kind"][language],
-            PAGE["column_moved"][language],
-            PAGE["column_leaving"][language].format(order=other.order),
-            PAGE["column_leaving"][language].format(order=layout.order),
-        )
-    )
-    rows = "".join(_move_row(one, language) for one in found)
-    return (
-        f'<div class="scroll moves" tabindex="0"><table><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>"
-    )
+def _table(found: list[Move], layout: Layout, other: Layout, language: str) -> Markup:
+    leaving = (PAGE["column_leaving"][language].format(order=one.order) for one in (other, layout))
+    heads = (PAGE["column_kind"][language], PAGE["column_moved"][language], *leaving)
+    return table(heads, (_move_row(one, language) for one in found), "moves")
 
 
-def _move_row(one: Move, language: str) -> str:
-    moved = counted(one.ranks, "rank", language)
+def _move_row(one: Move, language: str) -> Markup:
+    moved = together(counted(one.ranks, "rank", language))
     if 0 < one.ranks < len(one.moved):
         ranks = one.moved.nonzero()[0][:4096].tolist()
-        moved += f" <small>{ranges_text(ranks, SHOWN_RANKS)}</small>"
-    worse = " slow" if one.crossing_after > one.crossing_before else ""
-    return (
-        f'<tr><th scope="row">{escape(one.name)}</th><td>{moved}</td>'
-        f"<td>{one.crossing_before:,} / {one.groups:,}</td>"
-        f'<td class="{worse.strip()}">{one.crossing_after:,} / {one.groups:,}</td></tr>'
-    )
+        moved = together(moved, " ", tag("small", ranges_text(ranks, SHOWN_RANKS)))
+    before, after = (f"{n:,} / {one.groups:,}" for n in (one.crossing_before, one.crossing_after))
+    slow = "slow" if one.crossing_after > one.crossing_before else ""
+    return row(one.name, moved, before, cell(after, class_=slow))
 
 
 def _panels(

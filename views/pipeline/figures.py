@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from html import escape
 
 import numpy as np
+from markupsafe import Markup
 
 from descriptions import PAGE
 from training.pipeline import Figures, closed_form
 
+from ..base.html import fold, table, tag, together
 from ..groups.view import ranges_text
 from .chart import TimedSchedule, amount, percent, timed
 from .inputs import Clock
-from .layers import stage_numbers
+from .layers import rank_name, stage_numbers
 
 CLOSE = 1e-6
 """Difference, of the larger, below which two times are the same."""
@@ -29,11 +30,10 @@ def figures_html(
     """What each schedule comes to, side by side; then its ranks one by one."""
     found = [(one, timed(one)[1]) for one in shown]
 
-    def row(word: str, cell: Callable[[TimedSchedule, Figures], str]) -> str:
-        cells = "".join(f"<td>{escape(cell(one, figures))}</td>" for one, figures in found)
-        return f'<tr><th scope="row">{escape(PAGE[word][language])}</th>{cells}</tr>'
+    def row(word: str, cell: Callable[[TimedSchedule, Figures], str]) -> list[str]:
+        return [PAGE[word][language], *(cell(one, figures) for one, figures in found)]
 
-    heads = "".join(f'<th scope="col">{escape(one.title)}</th>' for one, _ in found)
+    heads = [PAGE["pipeline_figure"][language], *(one.title for one, _ in found)]
     rows = [
         row("pipeline_makespan", lambda one, f: amount(f.makespan)),
         row("pipeline_bubble_ideal", lambda one, f: percent(f.bubble_of_ideal)),
@@ -51,14 +51,11 @@ def figures_html(
             "pipeline_without_sync", lambda one, f: amount(float(f.span.max()) + clock.optimizer)
         )
         rows[1:1] = [late, own]
-    head = escape(PAGE["pipeline_figure"][language])
-    table = (
-        '<div class="scroll pipeline-figures" tabindex="0"><table><thead><tr>'
-        f'<th scope="col">{head}</th>{heads}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    return together(
+        tag("h3", PAGE["pipeline_figures"][language]),
+        table(heads, rows, "pipeline-figures"),
+        *(_rank_by_rank(one, f, ranks, message, language) for one, f in found),
     )
-    each = "".join(_rank_by_rank(one, f, ranks, message, language) for one, f in found)
-    return f"<h3>{escape(PAGE['pipeline_figures'][language])}</h3>{table}{each}"
 
 
 def span(values: np.ndarray, language: str) -> str:
@@ -108,7 +105,7 @@ def _sends(figures: Figures, message: float | None, language: str) -> str:
 
 def _rank_by_rank(
     one: TimedSchedule, figures: Figures, ranks: Sequence[int], message: float | None, language: str
-) -> str:
+) -> Markup:
     share = one.asked.p / timed(one)[0].plan.stages
     sends = figures.activation_sends + figures.gradient_sends
     columns = [
@@ -123,22 +120,14 @@ def _rank_by_rank(
     ]
     if message is not None:
         columns.append(("sent", [f"{amount(b)} GB" for b in (sends * message / 1e9).tolist()]))
-    heads = "".join(
-        f'<th scope="col">{escape(PAGE[f"pipeline_column_{name}"][language])}</th>'
-        for name in ("rank", *(name for name, _ in columns))
-    )
-    rows = "".join(
-        f'<tr><th scope="row">{rank} <small>pp {place}</small></th>'
-        + "".join(f"<td>{escape(texts[place])}</td>" for _, texts in columns)
-        + "</tr>"
+    names = ("rank", *(name for name, _ in columns))
+    heads = (PAGE[f"pipeline_column_{name}"][language] for name in names)
+    rows = (
+        (rank_name(rank, place), *(texts[place] for _, texts in columns))
         for place, rank in enumerate(ranks)
     )
     title = f"{PAGE['pipeline_per_rank'][language]}: {one.title}"
-    return (
-        f"<details><summary>{escape(title)}</summary>"
-        '<div class="scroll pipeline-figures" tabindex="0"><table>'
-        f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div></details>"
-    )
+    return fold(title, table(heads, rows, "pipeline-figures"), kind="")
 
 
 def _amounts(values: np.ndarray) -> list[str]:

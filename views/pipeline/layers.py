@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
+from markupsafe import Markup
+
 from descriptions import PAGE
 from groups.stages.layout_strings import parse_layout, stage_layers_of_layout, stages_of_layout
 from training.pipeline import SCHEDULES
 from training.pipeline.schedules import ScheduleSpec
 
+from ..base.html import TableCell, cell, table, tag, together
 from ..base.model import layers_by_stage
 from ..base.problems import leads_html
 from ..base.state import State, is_empty, parse_number
@@ -106,22 +109,22 @@ def layers_html(
     way = SCHEDULES[schedule.name].way
     columns = stage_numbers(schedule)
     word = "pipeline_direction" if way == "both ways" else "pipeline_chunk"
-    heads = "".join(
-        f'<th scope="col">{escape(PAGE[word][language].format(chunk=chunk))}</th>'
-        for chunk in range(len(columns[0]))
+    heads = [PAGE["pipeline_column_rank"][language]]
+    heads += [PAGE[word][language].format(chunk=chunk) for chunk in range(len(columns[0]))]
+    rows = (
+        (
+            rank_name(rank, place),
+            *(_cell(n, chunk, stages, language) for chunk, n in enumerate(own)),
+        )
+        for place, (rank, own) in enumerate(zip(ranks, columns))
     )
-    rows = "".join(
-        f'<tr><th scope="row">{rank} <small>pp {place}</small></th>'
-        + "".join(_cell(number, chunk, stages, language) for chunk, number in enumerate(row))
-        + "</tr>"
-        for place, (rank, row) in enumerate(zip(ranks, columns))
-    )
-    head = escape(PAGE["pipeline_column_rank"][language])
-    return (
-        f"{_notes(schedule, stages, state, language)}"
-        '<div class="scroll pipeline-layers" tabindex="0"><table><thead><tr>'
-        f'<th scope="col">{head}</th>{heads}</tr></thead><tbody>{rows}</tbody></table></div>'
-    )
+    notes = _notes(schedule, stages, state, language)
+    return f"{notes}{table(heads, rows, 'pipeline-layers')}"
+
+
+def rank_name(rank: int, place: int) -> Markup:
+    """A rank of the pipeline as the head of a row."""
+    return together(f"{rank} ", tag("small", f"pp {place}"))
 
 
 def stage_numbers(schedule: ScheduleSpec) -> list[list[int]]:
@@ -134,22 +137,14 @@ def stage_numbers(schedule: ScheduleSpec) -> list[list[int]]:
     return [[chunk * p + rank for chunk in range(schedule.chunks)] for rank in range(p)]
 
 
-def _cell(number: int, chunk: int, stages: tuple[Stage, ...] | None, language: str) -> str:
-    stage = PAGE["pipeline_stage"][language].format(stage=number)
-    if stages is None:
-        held, kind = "", ""
-    else:
-        text = stages[number].text
-        held, kind = (
-            (text, "")
-            if stages[number].layers
-            else (
-                f"{text} {PAGE['pipeline_empty'][language]}".strip(),
-                ' class="pipeline-empty"',
-            )
-        )
-    shade = f'<i class="op-f{min(chunk, 7)}"></i>'
-    return f"<td{kind}>{shade}<small>{escape(stage)}</small> {escape(held)}</td>"
+def _cell(number: int, chunk: int, stages: tuple[Stage, ...] | None, language: str) -> TableCell:
+    stage = tag("small", PAGE["pipeline_stage"][language].format(stage=number))
+    held = "" if stages is None else stages[number].text
+    is_empty_stage = stages is not None and not stages[number].layers
+    if is_empty_stage:
+        held = f"{held} {PAGE['pipeline_empty'][language]}".strip()
+    shade = tag("i", class_=f"op-f{min(chunk, 7)}")
+    return cell(shade, stage, " ", held, class_="pipeline-empty" if is_empty_stage else None)
 
 
 def _notes(

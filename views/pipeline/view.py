@@ -63,19 +63,21 @@ class _Page:
         intro = words.intro(title, body, self.language)
         p = self.layout.every["pp"].size
         if p == 1:
-            return intro + self._without(self.say("none"))
+            return f"{intro}{self._without(self.say('none'))}"
         if p > MOST_RANKS:
-            return intro + self._without(self.say("long", p=f"{p:,}", most=f"{MOST_RANKS:,}"))
+            long = self.say("long", p=f"{p:,}", most=f"{MOST_RANKS:,}")
+            return f"{intro}{self._without(long)}"
         schedules = self._schedules()
         clock = tried(self.refused_times, lambda: clock_of(self.state))
         message = tried(self.refused_times, lambda: message_bytes(self.state))
         group = tried(self.refusals, lambda: group_of(self.layout, self.state))
         stages = [self._stages(one) for one in schedules]
         number, ranks = group or self._pinned
-        inputs = self._inputs(schedules) + self._refused(self.refusals)
-        times = self._times() + self._refused(self.refused_times)
+        inputs = f"{self._inputs(schedules)}{self._refused(self.refusals)}"
+        times = f"{self._times()}{self._refused(self.refused_times)}"
         drawn = self._drawn(schedules, clock, stages, ranks, number, message)
-        return intro + inputs + times + drawn + self._layers(schedules, stages, ranks)
+        layers = self._layers(schedules, stages, ranks)
+        return f"{intro}{inputs}{times}{drawn}{layers}"
 
     def say(self, word: str, **facts: Any) -> str:
         return escape(PAGE[f"pipeline_{word}"][self.language].format(**facts))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from descriptions import PAGE, RUN, counted
 from formats.logs.ranks import named_ranks
@@ -19,6 +20,7 @@ from groups.stages.holdings import local_experts, samples_of, sequence_chunks
 
 from ..base import form
 from ..base.context import Context
+from ..base.html import cell, row, table
 from ..base.messages import sentence
 from ..base.model import layers_by_stage
 from ..base.problems import leads_html
@@ -38,7 +40,7 @@ def ranks_html(context: Context) -> str:
     placement = placement_or_none(context)
     card = _card(layout, context.known, language, placement)
     together = _together(layout, context.state.ranks, language, placement)
-    return framed(context, together + card, "ranks")
+    return framed(context, f"{together}{card}", "ranks")
 
 
 # -- one rank ------------------------------------------------------------------------------------
@@ -165,29 +167,34 @@ def _neighbours(layout: Layout, rank: int, language: str) -> str:
 
 def _groups_table(layout: Layout, rank: int, language: str, placement: Placement | None) -> str:
     """Every group that the rank is in; names of the very same group share a row."""
-    heads = "".join(
-        f'<th scope="col">{escape(PAGE[name][language])}</th>'
-        for name in ("column_kind", "column_group", "column_size", "column_peers", "column_nodes")
-    )
-    heads += hosts_head(placement, language)
+    heads = _heads("peers", placement, language)
     rows = []
     for names, grouping in same_groups(layout.every.values()):
         ranks = grouping.members(rank)
         if not len(ranks):
             text = PAGE["card_none"][language].format(kind=grouping.name)
-            rest = f'<td colspan="{4 + bool(placement)}">{text}</td>'
-            rows.append(f'<tr><th scope="row">{chips(names)}</th>{rest}</tr>')
+            rows.append(row(chips(names), cell(text, colspan=4 + bool(placement))))
             continue
-        nodes = _spanned(layout, ranks, placement)
-        rows.append(
-            f'<tr><th scope="row">{chips(names)}</th><td>{grouping.index_of(rank)}</td>'
-            f'<td>{len(ranks):,}</td><td class="ranks">{ranks_text(ranks)}</td>'
-            f"<td>{nodes}</td>{hosts_cell(placement, ranks)}</tr>"
-        )
-    return (
-        f'<div class="scroll peers" tabindex="0"><table><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
-    )
+        rows.append(_group_row(layout, names, grouping.index_of(rank), ranks, placement))
+    return table(heads, rows, "peers")
+
+
+def _heads(members: str, placement: Placement | None, language: str) -> list[str]:
+    names = ("kind", "group", "size", members, "nodes")
+    return [*(PAGE[f"column_{name}"][language] for name in names), *hosts_head(placement, language)]
+
+
+def _group_row(
+    layout: Layout,
+    names: Iterable[str],
+    index: object,
+    ranks: np.ndarray | Sequence[int],
+    placement: Placement | None,
+) -> Markup:
+    listed = cell(ranks_text(ranks), class_="ranks")
+    nodes = _spanned(layout, ranks, placement)
+    hosts = hosts_cell(placement, ranks)
+    return row(chips(names), index, f"{len(ranks):,}", listed, nodes, *hosts)
 
 
 def _spanned(layout: Layout, ranks: np.ndarray | Sequence[int], placement: Placement | None) -> int:
@@ -241,22 +248,13 @@ def _shared_table(
 ) -> str:
     if not together:
         return ""
-    heads = "".join(
-        f'<th scope="col">{escape(PAGE[name][language])}</th>'
-        for name in ("column_kind", "column_group", "column_size", "column_ranks", "column_nodes")
-    )
-    heads += hosts_head(placement, language)
-    rows = "".join(
-        f'<tr><th scope="row">{chips(one.names)}</th>'
-        f"<td>{', '.join(map(str, dict.fromkeys(one.indices)))}</td><td>{len(one.ranks):,}</td>"
-        f'<td class="ranks">{ranks_text(one.ranks)}</td>'
-        f"<td>{_spanned(layout, one.ranks, placement)}</td>{hosts_cell(placement, one.ranks)}</tr>"
+    rows = (
+        _group_row(
+            layout, one.names, ", ".join(map(str, dict.fromkeys(one.indices))), one.ranks, placement
+        )
         for one in together
     )
-    return (
-        f'<div class="scroll shared" tabindex="0"><table><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>"
-    )
+    return table(_heads("ranks", placement, language), rows, "shared")
 
 
 def _apart(apart: list[SplitGroups], language: str) -> str:

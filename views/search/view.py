@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from markupsafe import Markup
+
 from descriptions import MEMORY, REASONS, SEARCH_LEFT_OUT, TRAFFIC, counted, joined
 from groups import LayoutError
 from training.estimate import Estimate
@@ -21,6 +23,7 @@ from training.search import (
 
 from ..base import form
 from ..base.context import Context
+from ..base.html import cell, row, table, tag, together
 from ..base.messages import sentence
 from ..base.problems import said_html
 from ..base.resolve import resolve
@@ -70,14 +73,11 @@ def _answer(context: Context) -> str:
     rows = _rows(job, found, current, context)
     if refusal:
         said += f'<p class="refusal line" role="alert">{escape(refusal)}</p>'
-    heads = "".join(
-        f'<th scope="col">{escape(TRAFFIC[f"column_{name}"][language])}</th>'
-        for name in ("place", "layout", "step", "memory", "reasons")
-    )
+    names = ("place", "layout", "step", "memory", "reasons")
+    heads = (TRAFFIC[f"column_{name}"][language] for name in names)
     facts = {"least": f"{LEAST_TOKENS:,}", "samples": str(MOST_SAMPLES)}
     return (
-        f'{said}<div class="scroll search-table" tabindex="0"><table><thead><tr>{heads}</tr>'
-        f"</thead><tbody>{rows}</tbody></table></div>{_key(language)}"
+        f"{said}{table(heads, rows, 'search-table')}{_key(language)}"
         f"{left_out_html(SEARCH_LEFT_OUT, language, **facts)}"
     )
 
@@ -112,7 +112,9 @@ def _job(job: SearchJob, found: SearchResult, trained: Trained, language: str) -
 # -- the table -----------------------------------------------------------------------------------
 
 
-def _rows(job: SearchJob, found: SearchResult, current: Estimate | None, context: Context) -> str:
+def _rows(
+    job: SearchJob, found: SearchResult, current: Estimate | None, context: Context
+) -> list[Markup]:
     """The best layouts with the one on screen in its place: behind them all if it is not there."""
     language = context.language
     shown = [(str(place), one) for place, one in enumerate(found.best, 1)]
@@ -126,10 +128,10 @@ def _rows(job: SearchJob, found: SearchResult, current: Estimate | None, context
         is_current = current is not None and _is_same(one, current)
         reasons = alone(one) if is_current or current is None else compared(one, current)
         sizes, rest = _name(one, job, language)
-        name = escape(sizes) if is_current else _opener(one, sizes, context)
-        name += f"<small>{escape(rest)}</small>"
+        shown_as = sizes if is_current else _opener(one, sizes, context)
+        name = together(shown_as, tag("small", rest))
         rows.append(_row(place, name, one, longest, reasons, is_current, language))
-    return "".join(rows)
+    return rows
 
 
 def _is_same(one: Estimate, other: Estimate) -> bool:
@@ -147,42 +149,38 @@ def _is_before(one: Estimate, other: Estimate) -> bool:
 
 def _row(
     place: str,
-    name: str,
+    name: Markup,
     one: Estimate,
     longest: float,
     reasons: Sequence[Reason],
     is_current: bool,
     language: str,
-) -> str:
+) -> Markup:
     parts = [(part, sum(one.parts[name] for name in names)) for part, names in PARTS.items()]
     parts.append(("rest", one.seconds - sum(seconds for _, seconds in parts)))
     title = ", ".join(
         f"{TRAFFIC[f'part_{part}'][language]} {seconds_text(seconds)}" for part, seconds in parts
     )
-    bar = "".join(
-        f'<span class="search-{part}" style="width:{100 * seconds / longest:.1f}%"></span>'
+    shares = (
+        tag("span", class_=f"search-{part}", style=f"width:{100 * seconds / longest:.1f}%")
         for part, seconds in parts
     )
+    bar = tag("span", *shares, class_="search-bar", role="img", aria_label=title, title=title)
     held = gib(one.fit.needed)
     if not one.fits:
-        words = TRAFFIC["over_memory"][language].format(memory=held)
-        held = f'<span class="over">{escape(words)}</span>'
-    stage = TRAFFIC["stage"][language].format(stage=one.fit.stage)
-    mark = f"<small>{escape(TRAFFIC['on_screen'][language])}</small>" if is_current else ""
-    items = "".join(f"<li>{escape(reason_text(reason, language))}</li>" for reason in reasons)
-    return (
-        f'<tr{" class=current" if is_current else ""}><th scope="row">{escape(place)}{mark}</th>'
-        f'<td class="search-name">{name}</td>{_cell("step", language)}{escape(about_step(one))}'
-        f'<span class="search-bar" role="img" aria-label="{escape(title)}" '
-        f'title="{escape(title)}">{bar}</span></td>'
-        f"{_cell('memory', language)}{held} <small>{escape(stage)}</small></td>"
-        f'<td class="search-why"><ul>{items}</ul></td></tr>'
+        held = tag("span", TRAFFIC["over_memory"][language].format(memory=held), class_="over")
+    stage = tag("small", TRAFFIC["stage"][language].format(stage=one.fit.stage))
+    items = (tag("li", reason_text(reason, language)) for reason in reasons)
+    # On a phone a cell says which column it is of.
+    labels = {name: TRAFFIC[f"column_{name}"][language] for name in ("step", "memory")}
+    return row(
+        together(place, tag("small", TRAFFIC["on_screen"][language]) if is_current else ""),
+        cell(name, class_="search-name"),
+        cell(about_step(one), bar, data_label=labels["step"]),
+        cell(held, " ", stage, data_label=labels["memory"]),
+        cell(tag("ul", *items), class_="search-why"),
+        class_="current" if is_current else None,
     )
-
-
-def _cell(column: str, language: str) -> str:
-    """The start of a cell that, on a phone, says which column it is of."""
-    return f'<td data-label="{escape(TRAFFIC[f"column_{column}"][language])}">'
 
 
 def _name(one: Estimate, job: SearchJob, language: str) -> tuple[str, str]:
@@ -224,7 +222,7 @@ def _opener(one: Estimate, name: str, context: Context) -> str:
     try:
         resolve(context.state.changed(changes))
     except LayoutError:
-        return escape(name)
+        return name
     return form.opener(context.link(changes), name)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 
 import numpy as np
+from markupsafe import Markup
 
 from descriptions import BESIDE, CLUSTER_NOTES, LEFT_OUT, PURPOSES, TRAFFIC, Text, counted
 from groups import LayoutError
@@ -17,6 +18,7 @@ from training.traffic.matrix import Matrix, matrix
 from training.traffic.per_step import Traffic, traffic
 
 from ..base.context import Context
+from ..base.html import fold, row, table, tag, together
 from ..base.trained import Trained
 from ..base.units import bytes_text, seconds_text
 from ..base.words import intro
@@ -109,74 +111,62 @@ def _job(layout: Layout, trained: Trained, language: str) -> str:
 def _kinds(rows: Sequence[Traffic], language: str) -> str:
     """One line a kind, that with the longest transfers first."""
     by_kind: dict[str, list[Traffic]] = {}
-    for row in rows:
-        by_kind.setdefault(row.kind, []).append(row)
-    took = {kind: sum(row.seconds for row in own) for kind, own in by_kind.items()}
+    for one in rows:
+        by_kind.setdefault(one.kind, []).append(one)
+    took = {kind: sum(one.seconds for one in own) for kind, own in by_kind.items()}
     most = max(took.values())
-    heads = ("kind", "size", "sent", "total", "across", "seconds")
-    body = "".join(
+    body = [
         _kind(by_kind[kind], took[kind], most, language)
         for kind in sorted(took, key=lambda kind: -took[kind])
-    )
+    ]
     total, across = sum(row.total for row in rows), sum(row.across for row in rows)
-    body += (
-        f'<tr class="traffic-sum"><th scope="row">{escape(TRAFFIC["sum"][language])}</th><td></td>'
-        f"<td></td><td>{bytes_text(total)}</td><td>{_across(total, across, language)}</td>"
-        f"<td>{seconds_text(sum(took.values()))}</td></tr>"
-    )
-    return _table(heads, body, language)
+    sums = ("", "", bytes_text(total), _across(total, across, language))
+    seconds = seconds_text(sum(took.values()))
+    body.append(row(TRAFFIC["sum"][language], *sums, seconds, class_="traffic-sum"))
+    return _table("kind size sent total across seconds", body, language)
 
 
-def _kind(rows: Sequence[Traffic], seconds: float, most: float, language: str) -> str:
+def _kind(rows: Sequence[Traffic], seconds: float, most: float, language: str) -> Markup:
     total, across = sum(row.total for row in rows), sum(row.across for row in rows)
-    bar = (
-        f'<span class="traffic-bar"><span style="width:{100 * seconds / (most or 1):.1f}%"></span>'
-        "</span>"
-    )
-    return (
-        f'<tr><th scope="row">{chips([rows[0].kind])}</th><td>{rows[0].size:,}</td>'
-        f"<td>{bytes_text(max(map(sum, zip(*(row.by_stage for row in rows))), default=0))}</td>"
-        f"<td>{bytes_text(total)}</td><td>{_across(total, across, language)}</td>"
-        f"<td>{seconds_text(seconds)}{bar}</td></tr>"
+    share = tag("span", style=f"width:{100 * seconds / (most or 1):.1f}%")
+    return row(
+        chips([rows[0].kind]),
+        f"{rows[0].size:,}",
+        bytes_text(max(map(sum, zip(*(one.by_stage for one in rows))), default=0)),
+        bytes_text(total),
+        _across(total, across, language),
+        together(seconds_text(seconds), tag("span", share, class_="traffic-bar")),
     )
 
 
 def _across(total: float, across: float, language: str) -> str:
     """Bytes that leave NVLink domains, and their share."""
     if not across:
-        return escape(TRAFFIC["all_inside"][language])
-    return f"{bytes_text(across)} <small>({100 * across / total:.0f} %)</small>"
+        return TRAFFIC["all_inside"][language]
+    return together(bytes_text(across), " ", tag("small", f"({100 * across / total:.0f} %)"))
 
 
 def _every(rows: Sequence[Traffic], language: str) -> str:
     """Every transfer, folded."""
-    heads = (
-        *("kind", "purpose", "operation", "count", "buffer", "sent"),
-        *("across", "seconds", "beside"),
+    heads = "kind purpose operation count buffer sent across seconds beside"
+    body = (
+        (
+            chips([one.kind]),
+            PURPOSES[one.what][language],
+            tag("code", one.operation),
+            f"{one.count:,g}",
+            *(bytes_text(one.buffer), bytes_text(one.sent)),
+            *(_across(one.total, one.across, language), seconds_text(one.seconds)),
+            BESIDE[one.beside][language],
+        )
+        for one in rows
     )
-    body = "".join(
-        f'<tr><th scope="row">{chips([row.kind])}</th>'
-        f"<td>{escape(PURPOSES[row.what][language])}</td>"
-        f"<td><code>{row.operation}</code></td><td>{row.count:,g}</td>"
-        f"<td>{bytes_text(row.buffer)}</td><td>{bytes_text(row.sent)}</td>"
-        f"<td>{_across(row.total, row.across, language)}</td><td>{seconds_text(row.seconds)}</td>"
-        f"<td>{escape(BESIDE[row.beside][language])}</td></tr>"
-        for row in rows
-    )
-    return (
-        f"<details><summary>{escape(TRAFFIC['every'][language])}</summary>"
-        f"{_table(heads, body, language)}</details>"
-    )
+    return fold(TRAFFIC["every"][language], _table(heads, body, language), kind="")
 
 
-def _table(heads: Sequence[str], body: str, language: str) -> str:
-    cells = "".join(
-        f'<th scope="col">{escape(TRAFFIC[f"column_{head}"][language])}</th>' for head in heads
-    )
-    return (
-        f'<div class="scroll traffic-table" tabindex="0"><table><thead><tr>{cells}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )
+def _table(heads: str, rows: Iterable[Sequence[object]], language: str) -> Markup:
+    words = (TRAFFIC[f"column_{head}"][language] for head in heads.split())
+    return table(words, rows, "traffic-table")
 
 
 # -- who sends to whom ---------------------------------------------------------------------------

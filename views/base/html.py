@@ -1,0 +1,88 @@
+"""HTML as elements: whatever is no markup is text, and is escaped.
+
+>>> tag("p", "a < b ", tag("b", "c"), class_="fine", data_set={"tp": 2})
+Markup('<p class="fine" data-set="{&#34;tp&#34;: 2}">a &lt; b <b>c</b></p>')
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+from markupsafe import Markup, escape
+
+
+def tag(name: str, *children: object, **attributes: object) -> Markup:
+    """An element.
+
+    Underscores of an attribute are dashes, save one at its end; True is an attribute without a
+    value, None and False are none, and what is data is JSON.
+    """
+    start = f"<{name}{_marks(attributes)}>"
+    return Markup(start if name == "input" else f"{start}{together(*children)}</{name}>")
+
+
+def button(label: object, **attributes: object) -> Markup:
+    return tag("button", label, type="button", **attributes)
+
+
+def together(*parts: object) -> Markup:
+    """Parts one after the other."""
+    return Markup("").join(parts)
+
+
+def _marks(attributes: dict[str, object]) -> str:
+    found = []
+    for name, value in attributes.items():
+        name = name.rstrip("_").replace("_", "-")
+        if isinstance(value, dict):
+            value = json.dumps(value)
+        if value is True:
+            found.append(f" {name}")
+        elif value is not None and value is not False:
+            found.append(f' {name}="{escape(value)}"')
+    return "".join(found)
+
+
+class TableCell(Markup):
+    """A cell of a table that is made already, with marks of its own."""
+
+
+def cell(*children: object, **attributes: object) -> TableCell:
+    return TableCell(tag("td", *children, **attributes))
+
+
+def row(first: object, *cells: object, **attributes: object) -> Markup:
+    """A row of a table, its first cell the head of it."""
+    head = first if isinstance(first, TableCell) else tag("th", first, scope="row")
+    rest = (one if isinstance(one, TableCell) else cell(one) for one in cells)
+    return tag("tr", head, *rest, **attributes)
+
+
+def table(
+    heads: Iterable[object], rows: Iterable[Sequence[object]], kind: str = "", box: str = "scroll"
+) -> Markup:
+    """Rows under their heads; a row is its cells, or made by `row`. A wide one scrolls in its box.
+
+    >>> "<td>b &lt; c</td>" in table(["a", "b"], [[1, "b < c"]], "peers")
+    True
+    """
+    head = tag("tr", *(tag("th", one, scope="col") for one in heads))
+    body = (one if isinstance(one, Markup) else row(*one) for one in rows)
+    shown = tag("table", tag("thead", head), tag("tbody", *body))
+    return tag("div", shown, class_=f"{box} {kind}".strip(), tabindex=0)
+
+
+def outside(url: str, title: object) -> Markup:
+    """A link to another site."""
+    return tag("a", title, href=url, target="_blank", rel="noopener noreferrer")
+
+
+def fold(title: object, *body: object, kind: str = "own", is_open: bool = False) -> Markup:
+    """What stands under a title that opens it."""
+    return tag("details", tag("summary", title), *body, class_=kind or None, open=is_open)
+
+
+def heading(title: object, *body: object) -> Markup:
+    """What a view, or a part of one, asks, and what is said to that."""
+    return tag("div", tag("h2", title), *body, class_="intro")
