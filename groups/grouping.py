@@ -14,6 +14,7 @@ so one small value says everything, to the maths, to the pictures and to the pag
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -46,7 +47,7 @@ class Grouping:
     places: tuple[int, ...] = ()  # that take part; empty: all
     joined: int = 1
 
-    @property
+    @cached_property
     def axes(self) -> tuple[str, ...]:
         return self.mesh.axes_of(self.kind)
 
@@ -54,7 +55,7 @@ class Grouping:
     def world_size(self) -> int:
         return self.mesh.world_size
 
-    @property
+    @cached_property
     def whole(self) -> int:
         """Ranks of one group of the kind, before it is cut, thinned or joined."""
         size = 1

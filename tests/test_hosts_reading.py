@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -505,3 +506,31 @@ def test_any_text_is_hosts_or_a_refusal(text):
     assert len(set(hosts.names)) == len(hosts.names)
     for one in hosts.remarks:
         HOSTS_REMARKS[one.code]["zh"].format(**one.facts)
+
+
+LONG = 100_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(begin + (piece * LONG)[:LONG] + end, id=f"{begin[:16]!r}, {piece[:8]!r}")
+        for begin, piece, end in (
+            *(
+                (begin, " ", "b")
+                for begin in ("a", "a = 1\nc", "GPU0", "SwitchName=s0 Nodes=b", "\\")
+            ),
+            *(("Clique Id : 1\nab", piece, "!") for piece in (" ", "a ")),
+            *((begin, "\n", "x") for begin in ("-H deepspeed", "a slots=8", "SLURM_NODELIST=a")),
+            *(("a", run + "x", "") for run in (99 * "\n", 99 * " ", 50 * " \t", 99 * " " + "\n")),
+            *(("", piece, "") for piece in ("<!--", "a\t", "a[1-9]", "a: /", "SLURM_X=1\n", "-w ")),
+            ("<?xml version='1.0'?><system>-->", "<!--", ""),
+            ("GPU0 X\nNIC0", " ", "x"),
+            ("a\n*/", "/*", ""),
+        )
+    ],
+)
+def test_no_text_costs_more_than_its_length(text):
+    """Each ends at once; an expression that tries again from every place would take minutes."""
+    with suppress(LayoutError):
+        assert read_hosts(text).names

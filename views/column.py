@@ -253,7 +253,7 @@ def derived_html(layout: Layout | None, state: State, language: str) -> str:
             edp = expert.size("edp")
             rows.append(_remaining("size_edp", "derived_experts", layout, edp, language))
         source = source_html(state, language)
-    world = world_of(state)
+    world = world_of(state) if layout is None else layout.world_size
     stops = escape(json.dumps(slider_stops(state, world), separators=(",", ":")))
     shown = "".join(
         f" data-{mark}"

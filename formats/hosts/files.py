@@ -53,7 +53,9 @@ def lines_of(text: str) -> Lines:
     >>> lines_of("# nodes\\n\\n a  # the first\\nb")
     [(3, 'a'), (4, 'b')]
     """
-    text = _BLOCK_COMMENT.sub(lambda match: "\n" * match[0].count("\n"), text)
+    commented = text.rfind("*/") + 2  # behind the last end, each beginning would look for one
+    head = _BLOCK_COMMENT.sub(lambda match: "\n" * match[0].count("\n"), text[:commented])
+    text = head + text[commented:]
     lines = enumerate(_COMMENT.sub("", text).splitlines(), 1)
     return [(number, line.strip()) for number, line in lines if line.strip()]
 

@@ -52,7 +52,7 @@ def launch_options(text: str) -> tuple[str, dict[str, str]]:
     >>> launch_options("a slots=2\\ndeepspeed -e a:1 --master_port 29500 train.py --include x")
     ('a slots=2\\n', {'exclude': 'a:1'})
     """
-    if "deepspeed" not in text and not re.search(r"^\s*-", text, re.MULTILINE):
+    if "deepspeed" not in text and not re.search(r"^[ \t]*-", text, re.MULTILINE):
         return text, {}
     text = re.sub(r"\\[ \t]*\n", " ", text)
     found: dict[str, str] = {}

@@ -18,7 +18,7 @@ from .values import bad_document
 NEAR = ("PIX", "PXB", "PHB", "NODE", "SYS")
 """From one bridge to the whole machine."""
 
-_LEGEND = re.compile(r"^\s*(NIC[0-9]+)\s*:\s*(\S+)\s*$", re.MULTILINE)
+_LEGEND = re.compile(r"^[ \t]*(NIC[0-9]+)[ \t]*:[ \t]*(\S+)[ \t\r]*$", re.MULTILINE)
 _DEVICE = re.compile(r"GPU[0-9]+|NIC[0-9]+|[a-z]\w*_[0-9]+|ib[0-9]+|eth[0-9]+|ens\w+|rocep\w+")
 
 
@@ -98,7 +98,9 @@ def read_nccl(text: str) -> Node:
 
     Errors: LayoutError for what is no such file; a document type is refused unread.
     """
-    if "<!" in re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL):
+    commented = text.rfind("-->") + 3  # behind the last end, each beginning would look for one
+    rest = re.sub(r"<!--.*?-->", "", text[:commented], flags=re.DOTALL) + text[commented:]
+    if "<!" in rest:
         raise bad_document("an XML with a document type is not read")
     try:
         root = ElementTree.fromstring(text)

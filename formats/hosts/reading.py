@@ -41,6 +41,7 @@ WORK_OF_A_WORD = 10
 """Units of a request's budget that reading one word may cost."""
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_LONG_SPACE = re.compile(r"(\s{100})\s+")
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 _YAML = re.compile(r"^[ \t]*(?:- +)?[\w./-]+:(?:\s|$)|^[ \t]*- \S", re.MULTILINE)
 _OPTION = re.compile(r"(?:^|\s)(?:--?host|-H|--?hosts|-w|--nodelist)(?:\s+|=)([^\s-]\S*)", re.ASCII)
@@ -113,6 +114,8 @@ def _clean(text: Any) -> str:
     text = _ESCAPE.sub("", text.replace("\ufeff", "").replace("\0", "")).strip("\r\n")
     if not text.strip():
         raise no_hosts()
+    # Nobody writes more, and an expression that begins with spaces would try from each of them.
+    text = _LONG_SPACE.sub(r"\1", text)
     return text if text[0] in "\t " and is_matrix(text) else text.strip()
 
 

@@ -32,7 +32,8 @@ _SIZES = re.compile(r"\bBlockSizes?\s*=\s*([0-9,]+)\s*$", re.IGNORECASE)
 _ALIAS = re.compile(r"^\s*#\s*([\w.-]+)\s*=\s*([\w.-]+)\s*$")
 _TASKS = re.compile(r"([0-9]{1,7})(?:\(x([0-9]{1,7})\))?", re.ASCII)
 _VARIABLE = re.compile(
-    r"^\s*(?:export\s+|\w[\w.-]*:\s*)?(SLURM_[A-Z_]+)\s*=\s*[\"']?([^\"'\n]*)[\"']?", re.M
+    r"^[ \t]*(?:export[ \t]+|\w[\w.-]*:[ \t]*)?(SLURM_[A-Z_]+)[ \t]*=[ \t]*[\"']?([^\"'\n]*)[\"']?",
+    re.MULTILINE,
 )
 
 
@@ -217,7 +218,7 @@ def _list(value: Any) -> list[str]:
 
 
 def is_environment(text: str) -> bool:
-    return any(name in _variables(text) for name in (*_NODELISTS, "SLURM_TOPOLOGY_ADDR"))
+    return not {*_NODELISTS, "SLURM_TOPOLOGY_ADDR"}.isdisjoint(_variables(text))
 
 
 _NODELISTS = ("SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURM_STEP_NODELIST")

@@ -129,11 +129,13 @@ def bad_line(line: str, number: int, form: str, why: str = "") -> LayoutError:
 
 
 def too_many_hosts(count: int, value: object) -> LayoutError:
+    many = count if count < 10**15 else quoted(count)
     return LayoutError(
         "too-many-hosts",
-        f"{quoted(value)} names {count:,} machines, more than {MAX_HOSTS:,}",
+        f"{quoted(value)} names {many if many != count else f'{count:,}'} machines, "
+        f"more than {MAX_HOSTS:,}",
         control="hosts",
-        facts={"value": quoted(value), "count": count, "limit": MAX_HOSTS},
+        facts={"value": quoted(value), "count": many, "limit": MAX_HOSTS},
     )
 
 
