@@ -269,7 +269,6 @@ def test_an_overview_has_the_stage_s_grey_or_the_kind_s_colour_in_every_cell(ove
 @pytest.mark.parametrize("theme", THEMES)
 def test_the_page_shows_in_the_gaps_of_an_overview(theme):
     overview = OVERVIEWS[1]
-    assert overview.has_gaps
     picture = alone(drawing.draw_overview, overview, theme)
     y = int(4 * (overview.top + 0.5 * overview.cell))
     for column in (1, 2, 8, 16):

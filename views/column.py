@@ -74,6 +74,7 @@ MORE = (
 # -- what stays until the language changes -------------------------------------------------------
 
 
+@cache
 def column_html(language: str) -> Markup:
     """All inputs, with the first state's values; the page's script puts in what the state says."""
     start = State()

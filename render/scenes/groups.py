@@ -148,10 +148,6 @@ class Overview:
         return self.top + self.grid.rows * self.cell
 
     @property
-    def has_gaps(self) -> bool:
-        return self.cell >= COLOUR
-
-    @property
     def num_shades(self) -> int:
         return min(self.num_stages, MOST_SHADES)
 

@@ -7,10 +7,11 @@ of a layout in its place, so that each endpoint's schema names all that it takes
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 
 from groups import LayoutError
 from groups.budget import spend, within
@@ -21,6 +22,8 @@ from groups.layout import Layout
 from groups.mesh import whole_number
 
 from .state import OF_MATHS
+
+Found = TypeVar("Found")
 
 MOST_SERVED = 131_072
 """GPUs that one answer may be about: its text is some 20 MB then."""
@@ -148,6 +151,18 @@ def require_text(name: str, value: Any) -> str:
         control=name,
         facts={"value": quoted(value)},
     )
+
+
+def read_json(text: str, kind: type[Found], code: str, said: str, control: str) -> Found:
+    """The value of a JSON text, if it is of this kind; said: what the text should have been."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if isinstance(found, kind):
+        return found
+    facts = {"value": quoted(text)}
+    raise LayoutError(code, f"{quoted(text)} is not {said}", control=control, facts=facts)
 
 
 def names_of(names: Any) -> list[str] | None:

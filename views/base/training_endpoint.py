@@ -5,13 +5,12 @@ They are those of the page's fields, under the names that these had in its first
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from groups import LayoutError
-from groups.errors import not_a_choice, quoted
+from groups.errors import not_a_choice
 from groups.mesh import whole_number
 from training.memory.per_stage import Training
 from training.model import require_choice
@@ -20,7 +19,7 @@ from training.parameters import active_parameters, total_parameters
 from training.pipeline.in_flight import SCHEDULES
 
 from .context import Context
-from .endpoint import LAYOUT, Shared, layout_of, require_text, serving
+from .endpoint import LAYOUT, Shared, layout_of, read_json, require_text, serving
 from .fixes import fixes_of_training
 from .model import FLAGS, OF_COLUMN, SIZES
 from .state import State
@@ -99,25 +98,14 @@ def _switch(is_on: bool) -> str:
 
 def _changes(text: Any) -> dict[str, Any]:
     """The fields of a model that are typed over its preset, as the page has them."""
-    require_text("changes", text)
-    try:
-        given = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        given = None
-    if not isinstance(given, dict):
-        raise LayoutError(
-            "not-an-object",
-            f"{quoted(text)} is not a JSON object",
-            control="changes",
-            facts={"value": quoted(text)},
-        )
+    text = require_text("changes", text) or "{}"
+    given = read_json(text, dict, "not-an-object", "a JSON object", "changes")
     known = (*OF_COLUMN, *SIZES, *FLAGS, "biases")
     for name in given:
         if name not in known:
             raise not_a_choice("changes", name, known)
-    switches = {True: "on", False: "off"}
     return {
-        name: switches[value] if name in FLAGS and isinstance(value, bool) else value
+        name: _switch(value) if name in FLAGS and isinstance(value, bool) else value
         for name, value in given.items()
     }
 

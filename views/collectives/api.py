@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from groups import LayoutError
-from groups.errors import not_a_choice, quoted
+from groups.errors import not_a_choice
 from groups.layout import Layout
 from training.collectives.algorithms import MOST_MEMBERS, algorithm_of
 from training.collectives.cost import bus_factor, bytes_per_rank, least_seconds, steps
@@ -18,7 +18,7 @@ from training.collectives.operations import apply, operation_of
 from training.collectives.pieces import place_of
 from training.collectives.tensors import arrays_of
 
-from ..base.endpoint import endpoint, require_text, stated, too_large
+from ..base.endpoint import endpoint, read_json, require_text, stated, too_large
 from ..base.state import State
 from .inputs import (
     CollectiveSpec,
@@ -207,18 +207,8 @@ def _read(text: str, world: int) -> Tensors:
             control="tensors",
             facts={"count": len(text), "limit": MOST_TEXT},
         )
-    try:
-        given = json.loads(text)
-    except (ValueError, RecursionError):
-        given = None
-    if not isinstance(given, list):
-        raise LayoutError(
-            "not-tensors",
-            f"{quoted(text)} is not a JSON list with the tensor of each rank",
-            control="tensors",
-            facts={"value": quoted(text)},
-        )
-    found = arrays_of(given)
+    said = "a JSON list with the tensor of each rank"
+    found = arrays_of(read_json(text, list, "not-tensors", said, "tensors"))
     if len(found) != world:
         raise LayoutError(
             "not-one-per-rank",
