@@ -89,8 +89,8 @@ class Meaning(Reading):
 
     def _axes(
         self,
-        values: Mapping[str, object],
-        assumed: dict[str, object],
+        values: Mapping[str, Any],
+        assumed: dict[str, Any],
         guess: Guess | None,
         several: bool,
     ) -> None:
@@ -144,7 +144,7 @@ class Meaning(Reading):
             item for item in understood if item.name != "--ntasks-per-node" or item.value != "1"
         ]
 
-    def _assume(self, assumed: dict[str, object], name: str, value: object) -> None:
+    def _assume(self, assumed: dict[str, Any], name: str, value: object) -> None:
         assumed[name] = value
         code = "default" if name != "framework" else "framework-assumed"
         self.missing.append(Missing(code, {"field": name, "assumed": value}))
@@ -225,9 +225,9 @@ class Meaning(Reading):
             else:
                 self.ignored.append(replace(item, code="unknown", facts={}))
 
-    def _layout(self, stated: Mapping[str, Said]) -> dict[str, object]:
+    def _layout(self, stated: Mapping[str, Said]) -> dict[str, Any]:
         """The values of Job's and the model's own fields, and what follows from the others."""
-        values: dict[str, object] = {}
+        values: dict[str, Any] = {}
         for name, said in stated.items():
             if name in _ORDER and said.value != -1:
                 values[name] = said.value
@@ -236,16 +236,17 @@ class Meaning(Reading):
         for name in ("tp", "pp"):
             if values.get(name) == 0:
                 values[name] = 1  # DeepSpeed's and gpt-neox's "off"
-        accumulation, replicas = stated.get("accumulation"), stated.get("shard")
-        if accumulation and replicas and isinstance(values.get("micro_batch"), int):
-            batch = int(str(values["micro_batch"])) * accumulation.value * replicas.value
+        if "micro_batch" in values and {"accumulation", "shard"} <= {*stated}:
+            batch = values["micro_batch"] * stated["accumulation"].value * stated["shard"].value
             values.setdefault("global_batch", batch)
-        self._account(stated, values)
-        self._layers(stated, values)
-        if "local_batch" in stated:
-            said = stated["local_batch"]
-            if values.get("pp", 1) == 1:
-                values.setdefault("micro_batch", said.value)
+        ends = [stated[n] for n in ("embedding", "loss") if n in stated and stated[n].value]
+        if len(ends) == 2:  # counted as a layer each, both or none
+            values["account"] = True
+        elif ends:
+            self.ignored.append(replace(ends[0].item, code="only-one-accounted", sets=""))
+        self._layers(stated, values, len(ends))
+        if "local_batch" in stated and values.get("pp", 1) == 1:
+            values.setdefault("micro_batch", stated["local_batch"].value)
         sequence = stated.get("seq")
         for tokens, name in (("micro_tokens", "micro_batch"), ("step_tokens", "global_batch")):
             said = stated.get(tokens)
@@ -256,16 +257,7 @@ class Meaning(Reading):
             self.ignored.append(replace(replicate.item, code="not-drawn", sets=""))
         return values
 
-    def _account(self, stated: Mapping[str, Said], values: dict[str, object]) -> None:
-        """Embedding and loss are counted as a layer each, both or none."""
-        given = [stated[name] for name in ("embedding", "loss") if name in stated]
-        on = [said for said in given if said.value]
-        if len(on) == 2:
-            values["account"] = True
-        elif on:
-            self.ignored.append(replace(on[0].item, code="only-one-accounted", sets=""))
-
-    def _layers(self, stated: Mapping[str, Said], values: dict[str, object]) -> None:
+    def _layers(self, stated: Mapping[str, Said], values: dict[str, Any], accounted: int) -> None:
         """Layers from their number or a layout; chunks from how many layers one has."""
         layout, count = stated.get("layout"), stated.get("layers")
         if layout:
@@ -281,14 +273,10 @@ class Meaning(Reading):
         chunk = stated.get("chunk")
         if not chunk:
             return
-        pp = values.get("pp", 1)
-        accounted = sum(
-            1 for name in ("embedding", "loss") if name in stated and stated[name].value
-        )
         if count is None:
             self._differs(chunk, "needs-layers", 0)
             return
-        vpp, left = divmod(count.value + accounted, int(str(pp)) * chunk.value)
+        vpp, left = divmod(count.value + accounted, values.get("pp", 1) * chunk.value)
         if left or not vpp:
             self._differs(chunk, "chunks-do-not-fit", count.value)
         elif "vpp" in values and values["vpp"] != vpp:
@@ -299,9 +287,9 @@ class Meaning(Reading):
     def _differs(self, said: Said, code: str, count: int) -> None:
         self.problems.append(replace(said.item, code=code, facts={"count": count}))
 
-    def _machines(self, stated: Mapping[str, Said], values: dict[str, object]) -> dict[str, object]:
+    def _machines(self, stated: Mapping[str, Said], values: dict[str, Any]) -> dict[str, Any]:
         """Nodes and GPUs per node, where the text gives them by other names."""
-        assumed: dict[str, object] = {}
+        assumed: dict[str, Any] = {}
         tasks = stated.get("tasks_per_node")
         if "gpus_per_node" not in values and tasks and tasks.value > 1:
             values["gpus_per_node"] = tasks.value
@@ -318,12 +306,12 @@ class Meaning(Reading):
             return assumed
         nodes, gpus = values.get("nodes"), values.get("gpus_per_node")
         if nodes and gpus:
-            product = int(str(nodes)) * int(str(gpus))
+            product = nodes * gpus
             counts_nodes = bool(world) and world.row.rank == VARIABLE_RANK and size == nodes
             if world and world.field == "world" and size != product and not counts_nodes:
                 self._differs(world, "world-differs", product)
         elif nodes or gpus:
-            known = int(str(nodes or gpus))
+            known = nodes or gpus
             if size % known == 0:
                 values["gpus_per_node" if nodes else "nodes"] = size // known
             elif world:
@@ -339,7 +327,7 @@ class Meaning(Reading):
         return assumed
 
     def _world_of_degrees(
-        self, stated: Mapping[str, Said], values: Mapping[str, object]
+        self, stated: Mapping[str, Said], values: Mapping[str, Any]
     ) -> int | None:
         """Torchtitan's degrees fill the world, unless one is left to be what remains."""
         shard = stated.get("shard")
@@ -348,24 +336,24 @@ class Meaning(Reading):
         if not shard or shard.value == -1:
             return None
         replicate = stated.get("replicate")
-        size = math.prod(int(str(values.get(name, 1))) for name in ("tp", "cp", "pp"))
+        size = math.prod(values.get(name, 1) for name in ("tp", "cp", "pp"))
         size *= shard.value * (replicate.value if replicate else 1)
         nodes, gpus = values.get("nodes"), values.get("gpus_per_node")
-        if nodes and gpus and int(str(nodes)) * int(str(gpus)) != size:
+        if nodes and gpus and nodes * gpus != size:
             self._differs(shard, "degrees-differ", size)
         return size if size <= limit_of("world") else None
 
-    def _world_served(self, stated: Mapping[str, Said], values: Mapping[str, object]) -> int | None:
+    def _world_served(self, stated: Mapping[str, Said], values: Mapping[str, Any]) -> int | None:
         """The GPUs of a server: its sizes fill them, but attention's dp lies inside tp."""
         if not any(name in values for name in AXES):
             return None
         names = ["tp", "pp", "cp"] if "vllm" in self.schemas else ["tp", "pp"]
-        size = math.prod(int(str(values.get(name, 1))) for name in names)
+        size = math.prod(values.get(name, 1) for name in names)
         inside = "dp_attention" in stated and stated["dp_attention"].value
         replicas = stated.get("dp_served")
         return size * (replicas.value if replicas and not inside else 1)
 
-    def _nodes(self, values: Mapping[str, object], assumed: dict[str, object]) -> None:
+    def _nodes(self, values: Mapping[str, Any], assumed: dict[str, Any]) -> None:
         """The fewest nodes that hold the sizes, where the text does not say how many there are."""
         known = {**assumed, **values}
         if self.asks:
@@ -379,8 +367,8 @@ class Meaning(Reading):
         if "nodes" in known:
             return
         names = ("tp", "pp", "cp", "ep", "gpus_per_node")
-        sizes = {name: int(str(known.get(name, 1))) for name in names}
-        etp = int(str(known.get("etp", sizes["tp"])))
+        sizes = {name: known.get(name, 1) for name in names}
+        etp = known.get("etp", sizes["tp"])
         dense = sizes["tp"] * sizes["cp"] * sizes["pp"]
         expert = etp * sizes["ep"] * sizes["pp"]
         world = math.lcm(dense, expert if sizes["ep"] > 1 else 1, sizes["gpus_per_node"])
