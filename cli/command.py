@@ -10,6 +10,7 @@ it prints in parts. What goes wrong is one line: a LayoutError with its fixes as
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, TextIO
 
 from formats.documents.check import check_document
@@ -23,10 +24,11 @@ from formats.documents.exports import (
 )
 from formats.documents.headings import OWN_PREFIX, groups_by_name, meshes
 from formats.documents.tables import Table, cell
+from formats.logs import read_log
 from formats.logs.account import log_notes
 from formats.logs.evidence import MOST_BYTES
 from formats.logs.model import Log
-from formats.logs.ranks import named_ranks
+from formats.logs.ranks import named_ranks, ranks_of
 from groups import budget
 from groups.audit import DOMAINS, Span, audit
 from groups.budget import within
@@ -168,9 +170,13 @@ def _share(inputs: CommandLine) -> Iterator[str]:
     if not inputs.words:
         raise CommandError("share takes ranks, such as share 3,11 or share 16-23, or - for a log")
     layout = inputs.layout()
-    text = inputs.text("-") if inputs.words == ["-"] else " ".join(inputs.words)
-    ranks, log = named_ranks(text, layout.world_size, longest=MOST_BYTES)
-    account = _account(log, layout) if log else []
+    if (files := inputs.files()) is not None:
+        log: Log | None = read_log(files, layout.every)
+        ranks = ranks_of(log, layout.world_size)
+    else:
+        text = inputs.text("-") if inputs.words == ["-"] else " ".join(inputs.words)
+        ranks, log = named_ranks(text, layout.world_size, longest=MOST_BYTES)
+    account = _account(log, layout, inputs.placement(layout)) if log else []
     groups = [one for one in groups_by_name(layout).values() if one.size > 1]
     together, apart = shared_groups(groups, ranks)
     parted = ", ".join(f"{one.name} ({one.groups})" for one in apart)
@@ -188,10 +194,13 @@ def _share(inputs: CommandLine) -> Iterator[str]:
     ).printed(inputs.format)
 
 
-def _account(log: Log, layout: Layout) -> list[str]:
+def _account(log: Log, layout: Layout, placement: Placement | None) -> list[str]:
     """Who is missing and what waits, in sentences, and what the reader must know of the log."""
     from texts.hang import hang_sentence  # the other commands do without the texts
 
+    if placement is not None:
+        named = (rank for rank in log.missing if rank < placement.world_size)
+        log = replace(log, hosts={**{rank: placement.host(rank) for rank in named}, **log.hosts})
     notes = log_notes(log, layout.every, layout.gpus_per_node)
     return [hang_sentence(note.code, note.facts, "en") for note in notes]
 

@@ -7,8 +7,10 @@ import difflib
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, TextIO
 
+from formats.logs.evidence import MOST_BYTES, MOST_FILES, too_much_evidence
 from groups.conventions import CONVENTIONS, OWN
 from groups.errors import LayoutError, quoted
 from groups.job import Job
@@ -107,6 +109,25 @@ class CommandLine:
             hosts = hosts.with_places(read_hosts(self.text(self.options.racks)))
         self.remarks += [HOSTS_REMARKS[one.code].en.format(**one.facts) for one in hosts.remarks]
         return hosts
+
+    def files(self) -> dict[str, bytes] | None:
+        """The bytes of the files and folders that all words name; None where one names none.
+
+        Errors: LayoutError for more than a log's reader takes.
+        """
+        named = [Path(word) for word in self.words]
+        if not named or not all(one.exists() for one in named):
+            return None
+        listed = [
+            file for one in named for file in (sorted(one.iterdir()) if one.is_dir() else [one])
+        ]
+        listed = [file for file in listed if file.is_file()]
+        if sum(file.stat().st_size for file in listed) > MOST_BYTES or len(listed) > MOST_FILES:
+            raise too_much_evidence()
+        try:
+            return {str(file): file.read_bytes() for file in listed}
+        except OSError as error:
+            raise CommandError(f"cannot read {error.filename}: {error.strerror}") from None
 
     def text(self, path: str) -> str:
         """What is in a file, or in standard input for a dash."""

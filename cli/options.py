@@ -21,7 +21,8 @@ commands:
   ranks [NAME ...]      node, GPU and coordinates of every rank, and the index of its groups
   rank N                one rank: its place, its groups and peers, its pipeline neighbours
   share RANKS           the groups that all of these ranks are in, smallest first: 3,11 or 16-23;
-                        - reads a log or a list from standard input
+                        - reads a log or a list from standard input; files and folders of
+                        logs and Flight Recorder dumps say who is missing
   audit [NAME ...]      how many groups leave a node or an NVLink domain (--domains)
   order [LAUNCHER]      a better order of the machines of --hosts, for slurm, openmpi, rankfile or
                         torchrun; without a word what it changes, and why

@@ -84,6 +84,19 @@ def test_the_command_says_who_is_missing_and_what_waits():
     assert (answer["ranks"], answer["missing"], answer["group_ranks"]) == ([8, 9], [8], [0, 1])
 
 
+def test_the_command_reads_a_folder_of_dumps_and_says_hosts(tmp_path):
+    folder = Path(__file__).parent / "data" / "hang" / "dumps" / "a_missing_rank2"
+    for file in folder.glob("nccl_trace_rank_?"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "hosts").write_text("gpu-00 slots=4")
+    dumps = sorted(map(str, tmp_path.glob("nccl*")))
+    job = ("--gpus-per-node", "4", "--tp", "2", "--hosts", str(tmp_path / "hosts"))
+    for words in (dumps, [str(folder)]):
+        out, err = io.StringIO(), io.StringIO()
+        assert run(["share", *words, *job], io.StringIO(), out, err) == 0, err.getvalue()
+        assert out.getvalue().startswith("GPU 2 (host gpu-00, device 2) never entered")
+
+
 def test_every_note_has_its_sentence_in_both_languages():
     """All codes that the code names, with the facts that it gives them."""
     source = "".join(file.read_text() for file in Path(account.__file__).parent.glob("*.py"))

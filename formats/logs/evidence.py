@@ -59,15 +59,19 @@ def _check(files: Mapping[str, Content]) -> None:
     if not all(isinstance(one, (str, bytes)) for one in files.values()):
         raise LayoutError("no-evidence", "a log is text, or the bytes of a file", control="log")
     if len(files) > MOST_FILES or sum(map(len, files.values())) > MOST_BYTES:
-        raise LayoutError(
-            "too-much-evidence",
-            f"more than {MOST_BYTES // 2**20} MB or {MOST_FILES:,} files",
-            why="send the dumps of the group that hangs, or the lines around the first timeout",
-            control="log",
-            facts={"megabytes": MOST_BYTES // 2**20, "files": MOST_FILES},
-        )
+        raise too_much_evidence()
     if not files:
         raise LayoutError("no-evidence", "there is no log to read", control="log")
+
+
+def too_much_evidence() -> LayoutError:
+    return LayoutError(
+        "too-much-evidence",
+        f"more than {MOST_BYTES // 2**20} MB or {MOST_FILES:,} files",
+        why="send the dumps of the group that hangs, or the lines around the first timeout",
+        control="log",
+        facts={"megabytes": MOST_BYTES // 2**20, "files": MOST_FILES},
+    )
 
 
 def _document(content: Content) -> Any:

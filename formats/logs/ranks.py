@@ -25,11 +25,18 @@ def named_ranks(
     if not isinstance(text, str) or len(text) > longest:
         raise bad_ranks(text)
     log = read_log(text)
+    if log.ranks or log.group_ranks or log.ambiguous_ranks:
+        return ranks_of(log, world_size), log
+    return parse_ranks(text, world_size), None
+
+
+def ranks_of(log: Log, world_size: int) -> tuple[int, ...]:
+    """The ranks of the job that a log names. Errors: as `named_ranks`."""
     if log.ranks:
         if len(log.ranks) > MOST_RANKS:
             parse_ranks(" ".join(map(str, log.ranks)), world_size)  # refuses
         require_ranks(log.ranks[-1], world_size)
-        return log.ranks, log
+        return log.ranks
     numbers = sorted({*log.group_ranks, *log.ambiguous_ranks})
     if numbers:
         listed = ", ".join(map(str, numbers[:16]))
@@ -40,4 +47,4 @@ def named_ranks(
             control="ranks",
             facts={"ranks": listed},
         )
-    return parse_ranks(text, world_size), None
+    raise bad_ranks("the files")
