@@ -10,6 +10,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+from itertools import product
 
 import pytest
 
@@ -118,6 +119,9 @@ PIECES = (
 )
 
 
+BEGINNINGS = ("[", "[a", "$((1", "a:", "(a", "-", '"')
+"""After these, one kind of letter over and over."""
+
 SEARCHES = ("search", "finditer", "findall", "sub", "split")
 
 
@@ -145,9 +149,10 @@ def test_no_expression_backtracks():
     """Each ends on 200,000 characters of any kind; one that backtracks would not in hours."""
     every = expressions()
     assert len(every) > 20
+    pieces = [("", piece) for piece in PIECES] + list(product(BEGINNINGS, " \ta"))
     for _, pattern, searches in every:
-        for piece in PIECES:
-            text = (piece * (MAX_TEXT // len(piece) + 1))[:MAX_TEXT] + "\0"
+        for begin, piece in pieces:
+            text = begin + (piece * (MAX_TEXT // len(piece) + 1))[:MAX_TEXT] + "\0"
             pattern.match(text)
             if searches:
                 for _ in pattern.finditer(text):

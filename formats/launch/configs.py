@@ -217,7 +217,7 @@ class _Yaml:
 
 # -- TOML ----------------------------------------------------------------------------------------
 
-_HEADER = re.compile(r"\[[ \t]*([A-Za-z0-9_. \t\"'-]+)\][ \t]*(?:#.*)?$")
+_HEADER = re.compile(r"\[([A-Za-z0-9_. \t\"'-]+)\][ \t]*(?:#.*)?$")
 _STANDS_FOR = re.compile(r"(?:\$|<)\S{1,60}$")
 MOST_LINES = 40
 """Lines that one value may go over."""

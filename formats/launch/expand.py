@@ -31,7 +31,7 @@ MAX_DEPTH = 4
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-]")
 _DEFAULT = re.compile(r":?[-=]")
 _INSIDE = re.compile(r"[\\$'\"]")
-_ARITHMETIC = re.compile(r"\s*(?:([0-9]+|[-+*/%()])|\$?\{?([A-Za-z_][A-Za-z0-9_]*)\}?|(\S))\s*")
+_ARITHMETIC = re.compile(r"([0-9]+|[-+*/%()])|\$?\{?([A-Za-z_][A-Za-z0-9_]*)\}?|(\S)")
 
 
 class Fault(NamedTuple):
