@@ -90,15 +90,15 @@ def draw(sent: Any) -> str:
     """The regions of the page for a state, as JSON: {"regions": {id: HTML}, ...}.
 
     A bad link is told, and shows the page as it starts: ``state`` says so to the browser. A refused
-    layout leaves the last picture where it is, dimmed by the style sheet; where that is of another
-    view or language, the first layout's stands for it.
+    layout leaves the last picture where it is, dimmed by the style sheet; for a link there is none,
+    and the first layout's stands for it, in the link's view and language.
     """
     link = link_of(sent)
     state, notice = _opened(from_sent(sent), link)
     language, view = state.language, view_of(state)
     is_new = parsed(sent).get("words") != language
     shown = answer(state)
-    if shown.picture is None and (is_new or link is not None):
+    if shown.picture is None and link is not None:
         first = answer(State(lang=language, view=view))
         shown = replace(shown, picture=first.picture, details=first.details)
     regions = {
