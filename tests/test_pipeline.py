@@ -330,22 +330,37 @@ def test_a_plan_is_read_back_from_its_text(case):
     assert (again.p, again.stages, again.m) == (plan.p, plan.stages, plan.m)
 
 
+def check_closed_form(form, plan, times):
+    given = (times.forward, times.backward, times.for_input, times.for_weights, times.pair)
+    found = figures_of(simulate(plan, Durations(*(plan.share * time for time in given))))
+    idle = {"step": found.idle, "most": [found.idle.max()], "span": [found.span_bubble.max()]}
+    assert np.allclose(idle[form.sense], form.idle)
+    assert (found.peak * plan.share).tolist() == pytest.approx(list(form.peaks))
+
+
 @settings(deadline=None, max_examples=100)
 @given(plans(), st.integers(1, 6), st.integers(1, 6), st.integers(0, 6), st.integers(0, 12))
 def test_closed_forms_hold_where_they_say_so(case, forward, for_input, for_weights, saved):
     name, plan = case
-    v = plan.stages // plan.p
-    whole = for_input + for_weights
+    v, whole = plan.stages // plan.p, for_input + for_weights
     pair = max(forward, whole, forward + whole - saved)
-    form = closed_form(name, plan.p, plan.m, v, Times(forward, for_input, for_weights, pair))
+    times = Times(forward, for_input, for_weights, pair)
+    form = closed_form(name, plan.p, plan.m, v, times)
     assume(form is not None and form.holds)
     if name == "interleaved":
         assume(plan.order() == schedule(name, plan.p, plan.m, v))
-    times = (forward, whole, for_input, for_weights, pair)
-    found = figures_of(simulate(plan, Durations(*(plan.share * time for time in times))))
-    idle = {"step": found.idle, "most": [found.idle.max()], "span": [found.span_bubble.max()]}
-    assert np.allclose(idle[form.sense], form.idle)
-    assert (found.peak * plan.share).tolist() == pytest.approx(list(form.peaks))
+    check_closed_form(form, plan, times)
+
+
+def test_every_closed_form_holds_for_four_ranks_and_equal_times():
+    held = set()
+    for name, rule in SCHEDULES.items():
+        plan = plan_of(name, 4, 16, rule.v or 3)
+        form = closed_form(name, 4, 16, plan.stages // 4)
+        if form is not None and form.holds:
+            check_closed_form(form, plan, Times())
+            held.add(name)
+    assert held == {*SCHEDULES} - {"interleaved-zb"}
 
 
 @settings(deadline=None, max_examples=100)
