@@ -14,6 +14,7 @@ import pytest
 from gradio.utils import get_upload_folder
 
 import app
+from views.server import guard
 from views.server.guard import LARGEST_BODY, LARGEST_EVIDENCE
 
 API = "gradio_api/"
@@ -77,6 +78,16 @@ def test_the_largest_body_is_taken(server):
     body = json.dumps(draw())
     assert post(server, "component_server", body.ljust(LARGEST_BODY)).status_code == 200
     assert post(server, "component_server", body.ljust(LARGEST_BODY + 1)).status_code == 413
+
+
+def test_a_body_that_never_ends_is_not_waited_for(server, monkeypatch):
+    monkeypatch.setattr(guard, "LONGEST_WAIT", 0.05)
+    connection = http.client.HTTPConnection(urlsplit(server).netloc, timeout=60)
+    connection.putrequest("POST", f"/{API}component_server")
+    connection.putheader("Content-Length", "100")
+    connection.endheaders(b"{")
+    assert connection.getresponse().status == 408
+    connection.close()
 
 
 @pytest.mark.parametrize("path", UPLOADS)

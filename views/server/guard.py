@@ -35,9 +35,10 @@ that Gradio would take is refused: files (upload, process_recording), a log-in."
 EVIDENCE = API + "evidence"
 LARGEST_EVIDENCE = 34_000_000
 """The one exception: files of a hang (views/hang/files.py), 32 MB and their names, in one body that
-is read in memory; of one visitor after the other, each within LONGEST_EVIDENCE seconds."""
+is read in memory; of one visitor after the other."""
 
-LONGEST_EVIDENCE = 60.0
+LONGEST_WAIT = 60.0
+"""Seconds in which a body must be there: one that comes byte by byte would be held for ever."""
 
 USED = ("data", "fn_index", "session_hash", "trigger_id")
 """What of an event's body is passed on; what else Gradio would read, the page has no use for."""
@@ -116,10 +117,8 @@ class Guard:
             raise RefusedError(503, "The server is reading other files: try again in a moment.")
         self._takes_files = True
         try:
-            body = await asyncio.wait_for(_body(scope, receive, LARGEST_EVIDENCE), LONGEST_EVIDENCE)
+            body = await _body(scope, receive, LARGEST_EVIDENCE)
             return await _page_function(scope["app"].get_blocks(), "evidence")(body)
-        except asyncio.TimeoutError:
-            raise RefusedError(408, "The files took too long to arrive.") from None
         finally:
             self._takes_files = False
 
@@ -148,7 +147,7 @@ class _Answer:
             return
         body = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-        if status == 413:  # what is still to come is not waited for
+        if status in (408, 413):  # what is still to come is not waited for
             headers.append((b"connection", b"close"))
         await self.send({"type": "http.response.start", "status": status, "headers": headers})
         await self.send({"type": "http.response.body", "body": body})
@@ -188,10 +187,18 @@ def _limit(path: str) -> int:
 
 
 async def _body(scope: Scope, receive: Callable, limit: int) -> bytes:
-    """All that is sent, counted while it arrives.
+    """All that is sent, where it arrives in time.
 
-    Errors: RefusedError where it is, or says that it is, too large; GoneError.
+    Errors: RefusedError where it does not, or is, or says that it is, too large; GoneError.
     """
+    try:
+        return await asyncio.wait_for(_received(scope, receive, limit), LONGEST_WAIT)
+    except asyncio.TimeoutError:
+        raise RefusedError(408, "The request took too long to arrive.") from None
+
+
+async def _received(scope: Scope, receive: Callable, limit: int) -> bytes:
+    """All that is sent, counted while it arrives."""
     refused = RefusedError(413, f"A request may have {limit:,} bytes at most.")
     said = dict(scope["headers"]).get(b"content-length", b"0")
     if not said.isdigit() or len(said) > 20 or int(said) > limit:
