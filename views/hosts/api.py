@@ -68,9 +68,7 @@ def better_order(
     Args:
         hosts: the job's machines in their order, as /read_hosts takes them.
         racks: another text that says in which racks, switches or domains they stand; empty: hosts.
-        objective: what counts first: "time" (seconds of the model's step that are waited for groups
-            in several racks; without a model as "dp-first"), "dp-first", "pp-first" or levels such
-            as "ep, tp+cp, dp, pp".
+        objective: "time" (of a model's step), "dp-first", "pp-first" or as "ep, tp+cp, dp, pp".
         model: a published model, such as "mixtral-8x7b"; empty: none, groups are counted alone.
         cluster: whose links, such as "dgx-h100".
         global_batch: samples of a step; 0: four micro-batches a pipeline stage.
