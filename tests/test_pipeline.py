@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from groups import LayoutError
@@ -299,9 +299,10 @@ def test_no_op_starts_before_its_inputs_and_no_rank_does_two_things_at_once(case
     st.integers(1, 6),
     st.integers(1, 20),
     st.lists(DURATION, min_size=4, max_size=4),
-    st.integers(1, 2),
+    st.sampled_from([1, 1.5, 2]),
     st.sampled_from([0.0, 0.3, 0.5, 1.0]),
 )
+@example(3, 60, [1, 1, 0, 1], 1.5, 1.0)
 def test_a_found_order_runs_everything_within_its_memory(p, m, costs, limit, w_share):
     *times, send = map(float, costs)
     table = Durations(times[0], 0.0, *times[1:]).table(p)

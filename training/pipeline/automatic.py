@@ -160,7 +160,7 @@ class _Try:
         more, back = [0] * shape.p, -math.inf
         for rank in reversed(shape.ranks):
             clock, ready = self.clock[rank], back + self.send
-            most = min(self.limit, shape.m) - 1
+            most = min(math.floor(self.limit), shape.m) - 1
             while more[rank] < most and (
                 clock < ready if self.late else clock + forward[rank] <= ready
             ):
