@@ -92,10 +92,10 @@ def test_patrickstar_trains_18_billion_where_deepspeed_does_not():
 @pytest.mark.parametrize(
     ("offload", "zero", "recompute", "m", "bytes_each"),
     [
-        ("optimizer", 2, "none", 1, 4),  # ZeRO-Offload section 3: 2 down and 2 up
+        ("optimizer", 2, "none", 1, 4),  # ZeRO-Offload: 2 down and 2 up
         ("optimizer", 1, "none", 8, 4),  # Megatron: once a step
         ("optimizer", 2, "none", 8, 32),  # DeepSpeed adds up on the GPU: 16 down, 14 + 2 up
-        ("parameters", 3, "full", 1, 8),  # ZeRO-Infinity section 4.1: 4 x 2 bytes
+        ("parameters", 3, "full", 1, 8),  # ZeRO-Infinity: 4 x 2 bytes
     ],
 )
 def test_what_crosses_in_a_step(offload, zero, recompute, m, bytes_each):

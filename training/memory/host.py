@@ -4,9 +4,9 @@ Of P parameters that a rank updates (its share under ZeRO), with w, g and K byte
 the gradient and the optimizer's state of each, and m micro-batches:
 
     optimizer    K P, with ZeRO-2 and 3 also g P, are the host's, whose CPUs update (ZeRO-Offload,
-                 arXiv:2101.06840 section 3; Megatron's --optimizer-cpu-offload keeps the gradients)
+                 arXiv:2101.06840; Megatron's --optimizer-cpu-offload keeps the gradients)
     parameters   w P too: a layer's weights come up when they are used (ZeRO-3; ZeRO-Infinity,
-                 arXiv:2104.07857 section 5.1)
+                 arXiv:2104.07857)
     chunks       gradients take the place of weights, so w P + K P in chunks, of which the GPU holds
                  as many as it has room for, weights before the optimizer's state (PatrickStar,
                  arXiv:2108.05818: 14 bytes a parameter)
@@ -18,7 +18,7 @@ the gradient and the optimizer's state of each, and m micro-batches:
             times w P m, and not after the update
 
 In 16 bits and with one micro-batch that is ZeRO-Offload's 4 bytes a parameter, and ZeRO-Infinity's
-8 with recomputation (its section 4.1).
+8 with recomputation.
 
 >>> moved(("optimizer", 2), {"weights": 2.0, "gradients": 2.0, "optimizer": 12.0})
 {'gradients': 2.0, 'optimizer': 12.0}
