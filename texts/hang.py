@@ -15,6 +15,9 @@ HANG = words("hang", "HANG")
 HANG_NOTES = words("hang", "HANG_NOTES")
 """By the code of a note of a log: what the reader must know."""
 
+OPERATION = words("run", "RUN")["operation"]
+"""What an operation is called that no line names."""
+
 
 def hang_sentence(code: str, facts: Mapping[str, Any], language: str) -> str:
     """The sentence of a note, with its facts.
@@ -23,6 +26,8 @@ def hang_sentence(code: str, facts: Mapping[str, Any], language: str) -> str:
     ...          "kind": "tp"}
     >>> hang_sentence("never-entered", facts, "en")
     'GPU 37 (host gpu-04, device 5) never entered all_reduce 4,812 of its tp group.'
+    >>> hang_sentence("never-entered", {"rank": 37, "op": "", "seq": 4812, "kind": "tp"}, "en")
+    'GPU 37 never entered operation 4,812 of its tp group.'
     >>> hang_sentence("waits-here", {"count": 7}, "zh")
     '另有 7 个 GPU 在那里等待。'
 
@@ -30,6 +35,7 @@ def hang_sentence(code: str, facts: Mapping[str, Any], language: str) -> str:
     """
     text = HANG[code] if code in HANG else HANG_NOTES[code]
     told = {name: _told(value, language) for name, value in facts.items()}
+    told["op"] = told.get("op") or OPERATION[language]
     return close_up(text[language].format(**{"place": _place(facts, language), **told}))
 
 

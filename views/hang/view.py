@@ -171,15 +171,10 @@ def _verdict(log: Log, layout: Layout, every: Mapping[str, Grouping], language: 
 
 def _told(log: Log, layout: Layout, every: Mapping[str, Grouping], language: str) -> str:
     notes = account_of(log, every, layout.gpus_per_node if every else None)
-    told = [hang_sentence(note.code, _named(note.facts, language), language) for note in notes]
+    told = [hang_sentence(note.code, note.facts, language) for note in notes]
     if not told:
         told = [RUN["hang_no_verdict" if log.ranks else "hang_nothing"][language]]
     return (" " if language == "en" else "").join(told)
-
-
-def _named(facts: Mapping[str, object], language: str) -> dict[str, object]:
-    """Facts of a sentence; an operation that no line names is called one."""
-    return {**facts, "op": facts.get("op") or RUN["operation"][language]}
 
 
 def _chain(log: Log, layout: Layout, every: Mapping[str, Grouping], language: str) -> str:
