@@ -122,6 +122,17 @@ def alternative_text(alternative: Mapping[str, object]) -> str:
     return " with ".join(f"{name} {value}" for name, value in alternative.items())
 
 
+def require_length(text: str, limit: int, control: str) -> None:
+    """Errors: LayoutError about the control for a text of more characters than the limit."""
+    if len(text) > limit:
+        raise LayoutError(
+            "text-too-long",
+            f"the text has {len(text):,} characters, more than {limit:,}",
+            control=control,
+            facts={"count": len(text), "limit": limit},
+        )
+
+
 def quoted(value: object, limit: int = 40) -> str:
     """The input as it was given, cut to a length that fits in a sentence.
 

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from groups.budget import spend
-from groups.errors import LayoutError, not_a_choice, quoted
+from groups.errors import LayoutError, not_a_choice, quoted, require_length
 
 from .clouds import is_paths, read_document, read_paths
 from .fabric import NAMELESS, is_fabric, read_fabric
@@ -102,13 +102,7 @@ def _clean(text: Any) -> str:
             control="hosts",
             facts={"value": quoted(text)},
         )
-    if len(text) > LONGEST_TEXT:
-        raise LayoutError(
-            "text-too-long",
-            f"the text has {len(text):,} characters, more than {LONGEST_TEXT:,}",
-            control="hosts",
-            facts={"count": len(text), "limit": LONGEST_TEXT},
-        )
+    require_length(text, LONGEST_TEXT, "hosts")
     words = len(text.replace(",", " ").split())
     spend(WORK_OF_A_WORD * words + len(text) // 20, "words", control="hosts")
     text = _ESCAPE.sub("", text.replace("\ufeff", "").replace("\0", "")).strip("\r\n")

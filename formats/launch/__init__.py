@@ -26,7 +26,7 @@ apart, `configs` files, `recipes` Python; `meaning` puts it together.
 from __future__ import annotations
 
 from groups.budget import within
-from groups.errors import LayoutError, quoted
+from groups.errors import LayoutError, quoted, require_length
 
 from .emit import emit
 from .items import Guess, Item, Missing, Parsed, Run
@@ -53,13 +53,7 @@ def parse(text: str, run: str = "") -> Parsed:
             control="launch",
             facts={"value": quoted(text)},
         )
-    if len(text) > MAX_TEXT:
-        raise LayoutError(
-            "text-too-long",
-            f"the text has {len(text):,} characters, more than {MAX_TEXT:,}",
-            control="launch",
-            facts={"count": len(text), "limit": MAX_TEXT},
-        )
+    require_length(text, MAX_TEXT, "launch")
     with within():
         return Meaning(text, run).parsed()
 

@@ -39,9 +39,6 @@ from .activations import (
 )
 from .host import OFFLOAD, Crossing, crossing, moved, require_offload
 
-STAGES = (0, 1, 2, 3)
-"""Stages of ZeRO, and nothing sharded."""
-
 PARTS = (
     *("weights", "copies", "gradients", "optimizer", "gathered"),
     *("activations", "embedding", "output", "recomputed", "working"),

@@ -13,7 +13,7 @@ from groups.layout import Layout
 from .link import to_query
 from .model import with_model
 from .resolve import resolve
-from .state import State, pinned_rank, rank_or_none
+from .state import State, pinned_rank
 from .trained import Trained, trained_of
 from .visible import visible_groups
 
@@ -61,11 +61,6 @@ class Context:
     def rank(self) -> int:
         """The chosen rank; 0 where none is."""
         return pinned_rank(self.layout.world_size, self.state.rank)
-
-    @property
-    def pin(self) -> int | None:
-        """The chosen rank as it was typed; None where none is."""
-        return rank_or_none(self.state.rank)
 
     def link(self, changes: Mapping[str, Any]) -> str:
         """The query of the same page with some fields changed."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from groups import LayoutError
-from groups.errors import not_a_choice
+from groups.errors import not_a_choice, require_length
 from groups.layout import Layout
 from training.collectives.algorithms import MOST_MEMBERS, algorithm_of
 from training.collectives.cost import bus_factor, bytes_per_rank, least_seconds, steps
@@ -200,13 +200,7 @@ def _filled(watched: CollectiveSpec, like: Tensors) -> Tensors:
 
 def _read(text: str, world: int) -> Tensors:
     """The tensor of each rank, from JSON."""
-    if len(text) > MOST_TEXT:
-        raise LayoutError(
-            "text-too-long",
-            f"the text has {len(text):,} characters, more than {MOST_TEXT:,}",
-            control="tensors",
-            facts={"count": len(text), "limit": MOST_TEXT},
-        )
+    require_length(text, MOST_TEXT, "tensors")
     said = "a JSON list with the tensor of each rank"
     found = arrays_of(read_json(text, list, "not-tensors", said, "tensors"))
     if len(found) != world:

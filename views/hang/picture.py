@@ -16,9 +16,6 @@ from groups.layout import Layout
 from render.palette import ink
 from render.svg.heat import Heat, heat_svg
 
-HOPS = 2
-"""Hops with a colour of their own; later ones share the next."""
-
 COLOURS = ("#e5e7eb", "#8d1c44", "#c2410c", "#f59e0b", "#fbbf24", "#fcd34d", "#fde68a", "#fef3c7")
 MARKS = (" ", "✕", "?", "0", "1", "2", "3+", "…")
 """By part: nothing known, culprit, suspect, first group, hops, those that wait in the end."""
