@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from pages import to_sent
 
 import app
 from cli.command import run
@@ -27,7 +28,6 @@ from training.pipeline.simulate import ABREAST, Durations, _run, _run_abreast
 from training.search import SearchJob
 from training.search import quickest as rooms
 from training.search.space import step_for, valid_splits
-from views.base.link import to_sent
 from views.base.messages import sentence
 from views.base.state import State
 from views.groups.api import layout, process_groups

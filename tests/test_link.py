@@ -12,6 +12,7 @@ import pytest
 from cases import every
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from pages import to_sent
 from seen import seen
 
 from descriptions import DP_KINDS, LANGUAGES, TYPES, VIEWS
@@ -25,7 +26,6 @@ from views.base.link import (
     from_query,
     from_sent,
     to_query,
-    to_sent,
 )
 from views.base.messages import sentence
 from views.base.resolve import from_preset

@@ -140,15 +140,6 @@ def _bad(part: object) -> LayoutError:
 # -- what the page sends -------------------------------------------------------------------------
 
 
-def to_sent(state: State) -> str:
-    """The state as the page holds it between two drawings.
-
-    >>> from_sent(to_sent(State(tp=4, lang="zh"))) == State(tp=4, lang="zh")
-    True
-    """
-    return json.dumps(vars(state))
-
-
 def from_sent(sent: object) -> State:
     """The state that a page sent; a name it lacks is as at the start, and other names are ignored.
 
