@@ -31,6 +31,14 @@ KINDS = "FBIW"
 
 F, B, I, W = range(4)  # noqa: E741 - the letters of every paper on the subject
 
+WAITS = {
+    F: ((F, -1),),
+    B: ((B, 1), (I, 1), (F, 0)),
+    I: ((B, 1), (I, 1), (F, 0)),
+    W: ((I, 0),),
+}
+"""What an op of each kind waits for: of these (kind, stages away) the first that is run."""
+
 MOST_OPS = 2_000_000
 """Ops that one schedule may have: 64 stages times 512 micro-batches have 65,536 of each kind."""
 
@@ -117,8 +125,14 @@ class Plan:
         """The place of the op of another stage that each op waits for, by its number; else -1."""
         where = self.where.reshape(self.stages, self.m, 4)
         found = np.full_like(where, -1)
-        found[1:, :, F] = where[:-1, :, F]
-        found[:-1, :, B] = found[:-1, :, I] = np.maximum(where[1:, :, B], where[1:, :, I])
+        for kind, inputs in WAITS.items():
+            for other, away in inputs:
+                if away:
+                    stages, others = slice(-away, None), slice(away)
+                    if away > 0:
+                        stages, others = slice(-away), slice(away, None)
+                    one = found[stages, :, kind]
+                    np.maximum(one, where[others, :, other], out=one)
         return found.ravel()
 
     def split(self, ops: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

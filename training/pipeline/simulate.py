@@ -3,10 +3,8 @@
 A rank runs its ops in their order, each as soon as the one before it has ended and its input is
 there:
 
-    F of stage s        waits for F of stage s - 1
-    B or I of stage s   waits for B or I of stage s + 1 (and for its own F)
-    W of stage s        waits for its own I
-    a pair              waits for what both of its ops wait for
+    an op     waits for one other, as WAITS has it
+    a pair    waits for what both of its ops wait for
 
 An input from another rank is there ``send`` after it was made. Own ops stand earlier in the order,
 so they are no wait. Times are in any one unit; the first op starts at 0.

@@ -13,6 +13,7 @@ from descriptions import PAGE
 from render.scenes.timeline import PHASES, Strip, strips_of
 from render.svg.timeline import AXIS, memory_svg, strip_svg
 from training.pipeline import Durations, Figures, Timeline, figures_of, simulate
+from training.pipeline.plan import WAITS
 from training.pipeline.schedules import ScheduleSpec
 
 from ..base.player import player_buttons
@@ -91,7 +92,7 @@ def chart_html(
     }
     return (
         f'<div class="pipeline-views" data-strips="{_attribute(data)}" '
-        f'data-words="{_attribute(words)}">'
+        f'data-words="{_attribute(words)}" data-waits="{_attribute(list(WAITS.values()))}">'
         f"{_toolbar(strips[0], language)}{_legend(shown, language)}"
         f'<p class="pipeline-card" role="status">{escape(words["idle"])}</p>'
         '<div class="pipeline-chart"><div class="pipeline-ranks">'

@@ -6,6 +6,7 @@ let root = null;
 let given = ''; // the strips as they were sent
 let strips = [];
 let words = {};
+let waits = [];
 let chosen = null; // { strip, op } under the pointer or the keys
 let cursor = 0; // ticks
 let zoom = 0; // power of two
@@ -25,6 +26,7 @@ function read() {
     return;
   }
   words = JSON.parse(root.dataset.words);
+  waits = JSON.parse(root.dataset.waits);
   if (root.dataset.strips !== given) {
     stop();
     given = root.dataset.strips;
@@ -38,7 +40,7 @@ function read() {
   apply();
 }
 
-// As render/timeline.py packs them: counts of each rank, then five columns of differences.
+// As render/scenes/timeline.py packs them: counts of each rank, then five columns of differences.
 async function unpack(strip, asked) {
   const bytes = Uint8Array.from(atob(strip.ops), (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
@@ -95,29 +97,24 @@ function runningAt(strip, rank, tick, lower) {
   return halfOf(strip, found) === 2 && !lower ? found - 1 : found;
 }
 
-// --- What waits for what: as training/pipeline/simulate.py -----------------------------------------
+// --- What waits for what: of each kind, the first of [kind, stages away] that is run ----------------
 
 const opOf = (strip, kind, micro, stage) =>
   stage < 0 || stage >= strip.stages ? -1 : strip.where[kind + 4 * (micro + strip.m * stage)];
-const backOf = (strip, micro, stage) =>
-  Math.max(opOf(strip, 1, micro, stage), opOf(strip, 2, micro, stage));
 
 function needsOf(strip, i) {
-  const [kind, micro, stage] = [kindOf(strip, i), strip.micro[i], strip.stage[i]];
-  if (kind === 0) return [opOf(strip, 0, micro, stage - 1)].filter((op) => op >= 0);
-  if (kind === 3) return [opOf(strip, 2, micro, stage)];
-  const next = backOf(strip, micro, stage + 1);
-  return [next >= 0 ? next : opOf(strip, 0, micro, stage)];
+  const inputs = waits[kindOf(strip, i)];
+  const ops = inputs.map(([kind, away]) => opOf(strip, kind, strip.micro[i], strip.stage[i] + away));
+  return ops.filter((op) => op >= 0).slice(0, 1);
 }
 
 function feedsOf(strip, i) {
-  const [kind, micro, stage] = [kindOf(strip, i), strip.micro[i], strip.stage[i]];
-  if (kind === 3) return [];
-  const next = opOf(strip, 0, micro, stage + 1);
-  if (kind === 0) return [next >= 0 ? next : backOf(strip, micro, stage)];
-  const before = backOf(strip, micro, stage - 1);
-  const weights = kind === 2 ? opOf(strip, 3, micro, stage) : -1;
-  return [before, weights].filter((op) => op >= 0);
+  const ops = waits.flatMap((inputs, kind) =>
+    inputs
+      .filter(([other]) => other === kindOf(strip, i))
+      .map(([, away]) => opOf(strip, kind, strip.micro[i], strip.stage[i] - away)),
+  );
+  return ops.filter((op) => op >= 0 && needsOf(strip, op)[0] === i);
 }
 
 const partnerOf = (strip, i) => [i, i + 1, i - 1][halfOf(strip, i)];
@@ -252,7 +249,7 @@ function fitNumbers() {
 
 // A picture of many ops has no numbers of its own: the ops in sight get them once they are wide.
 const MOST_NUMBERS = 4000;
-const DIGIT = 6.4; // as in render/timeline_svg.py
+const DIGIT = 6.4; // as in render/svg/timeline.py
 const MARGIN = 3;
 
 function numberPicture(svg, width) {
