@@ -1,6 +1,6 @@
 """The files and commands of many frameworks: what each says, and what it leaves to be asked for.
 
-The texts are written here after the schemas that formats/launch/schemas/ cites.
+The texts are written here after the schemas that formats/launch/tables/schemas.txt cites.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ A value that cannot be stands in ``problems`` with its place:
 >>> problem.code, text[problem.start : problem.end], (problem.line, problem.column)
 ('bad-value', 'eight', (1, 30))
 
-What the words mean is data in `flags` and `schemas`, which names the sources; `shell` takes scripts
+What the words mean is data in tables/, which name the sources; `shell` takes scripts
 apart, `configs` files, `recipes` Python; `meaning` puts it together.
 """
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .expand import MAX_DEPTH, Variable
+from .flags import SLURM
 from .words import CommandRun, Source, Word
 
 
@@ -147,12 +148,3 @@ KEYWORDS = {
     **dict.fromkeys(("{", "}", "!", "time", "function"), 0),
 }
 """Words of the shell's own, and by how many undecided branches each goes deeper."""
-
-SLURM = {
-    "SLURM_NNODES": ("-N", "--nodes"),
-    "SLURM_JOB_NUM_NODES": ("-N", "--nodes"),
-    "SLURM_NTASKS": ("-n", "--ntasks"),
-    "SLURM_NTASKS_PER_NODE": ("--ntasks-per-node",),
-    "SLURM_GPUS_PER_NODE": ("--gpus-per-node",),
-}
-"""Variables that Slurm sets, and the options that say what to."""

@@ -59,27 +59,6 @@ SHORT_SIZES = ("-tp", "-pp", "-cp", "-ep", "-dp")
 TWO_WORDS = ("vllm", "sglang", "tune", "axolotl")
 """Programs that are known together with the word behind them."""
 
-INHERITS = ("defaults", "extends", "bases", "_base_", "base_config", "includes")
-"""Keys that take over what other files say, where no table knows better."""
-
-BRIDGE_SCRIPTS = ("run_recipe.py", "setup_experiment.py", "run_script.py")
-"""Megatron-Bridge's scripts, which have short options of their own."""
-
-CONFIGURING = (
-    *("config", "config-file", "config-name", "config-path", "yaml-cfg", "recipe"),
-    "job.config-file",
-)
-"""Options that name a file or a recipe which the command begins with."""
-
-CONFIGURED = ("llamafactory-cli", "axolotl", "swift", "megatron")
-"""Programs whose word of a file is one."""
-
-MACHINE_SCRIPTS = (
-    *("activate", "env", "conda", "venv", "bashrc", "profile", "setup", "start", "module"),
-    *("modules", "cshrc", "credentials", "secret", "token", "util", "common.sh", "init.sh"),
-)
-"""Parts of the names of scripts that prepare a machine and say nothing of a job."""
-
 
 def is_known(plain: str) -> bool:
     return plain in NO_GROUP or plain.removeprefix("no-") in NO_GROUP

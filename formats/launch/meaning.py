@@ -188,7 +188,7 @@ class Meaning(Reading):
         if own:
             schema, item = self.schemas[own], first[own]
             self._refuse_removed(first)
-            job = schema.job_of(self.stated, role) if schema.job_of else schema.job
+            job = schema.job_of(self.stated, role)
             return Guess(own, job, item.name, item.start, item.end)
         if "deepspeed" in first and "megatron" in first:
             ep = stated.get("ep")

@@ -13,10 +13,17 @@ from groups.budget import spend
 
 from .configs import Entry, form_of, read_file
 from .flags import (
+    BRIDGE_SCRIPTS,
+    CONFIGURED,
+    CONFIGURING,
+    INHERITS,
+    KEYS,
     LAUNCHERS,
+    MACHINE_SCRIPTS,
     NOT_DRAWN,
     QUIET,
     REMOVED,
+    SECTIONS_OF,
     SHORT,
     VARIABLE_RANK,
     VARIABLES,
@@ -24,13 +31,7 @@ from .flags import (
     names_a_size,
 )
 from .items import Item
-from .keys import KEYS, SECTIONS_OF
 from .marks import (
-    BRIDGE_SCRIPTS,
-    CONFIGURED,
-    CONFIGURING,
-    INHERITS,
-    MACHINE_SCRIPTS,
     REFERENCE,
     SHORT_SIZES,
     beginnings,

@@ -1,0 +1,209 @@
+"""What the files and commands of one framework say of a layout: its part of tables/schemas.txt.
+
+Reinforcement learning has jobs of several layouts, one a role; a function then says which one is
+asked for where the user does not, and which framework of a Job numbers its ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .flags import OPTIONS, Row, rows, table
+
+Stated = Mapping[str, str]
+"""Texts of single values, by path or option."""
+
+
+class OptionMeaning(NamedTuple):
+    """What a key sets, and for which role; a role is one of several layouts of a job."""
+
+    row: Row
+    role: str = ""
+
+
+@dataclass(frozen=True)
+class Schema:
+    """One framework's keys and options.
+
+    job: the framework of a Job that numbers the ranks so. marks: what only this framework has: any
+    of the sets, all of whose words must be there. A word is the path of a key or its beginning, an
+    option with its dashes, or a module. keys: by path, dashes as underscores. roles: names and the
+    sections whose ``role_keys`` are theirs; what is asked for is the layout of one role. follows:
+    of a role, another one whose values are its own where it is silent. within: a section whose keys
+    are as if they stood at the top, "*" for any name. inherits: keys that take over what other
+    files say. defaults: how the names of its own files begin, which say 1 of every size. known: the
+    options are all there are, Megatron's do not count.
+    """
+
+    name: str
+    job: str
+    marks: Sequence[frozenset[str]]
+    roles: Mapping[str, str]
+    follows: Mapping[str, str]
+    keys: Mapping[str, Row]
+    options: Mapping[str, Row]
+    role_keys: Mapping[str, Row]
+    within: Sequence[str]
+    inherits: Sequence[str]
+    defaults: tuple[str, ...]
+    known: bool
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """What the table can say; a file that is named elsewhere can say no more."""
+        tables = (self.keys, self.options, self.role_keys)
+        return frozenset(row.field for rows in tables for row in rows.values())
+
+    def is_meant(self, words: frozenset[str] | set[str]) -> bool:
+        return any(mark <= words for mark in self.marks)
+
+    def chosen(self, stated: Stated, roles: Iterable[str]) -> str:
+        """The role that is asked for if nobody says which; the first one is what is trained."""
+        return _CHOSEN[self.name](stated, roles) if self.name in _CHOSEN else next(iter(roles), "")
+
+    def job_of(self, stated: Stated, role: str) -> str:
+        """The framework of a Job, by what is stated and the role that is asked for."""
+        if self.name not in _JOB_OF:
+            return self.job
+        return _JOB_OF[self.name](stated, role or self.chosen(stated, self.roles))
+
+    def meaning(self, path: tuple[str, ...]) -> OptionMeaning | None:
+        """What a key sets; None if the table does not have it."""
+        plain = [part.replace("-", "_") for part in path]
+        size = len(self.within)
+        if len(plain) > size and all(own in ("*", part) for own, part in zip(self.within, plain)):
+            plain = plain[size:]
+        dotted = ".".join(plain)
+        if dotted in self.keys:
+            return OptionMeaning(self.keys[dotted])
+        for role, section in self.roles.items():
+            row = self.role_keys.get(dotted.removeprefix(f"{section}."))
+            if row and dotted.startswith(f"{section}."):
+                return OptionMeaning(row, role)
+        return None
+
+
+# -- what a table leaves to a function -----------------------------------------------------------
+
+
+def _nemo_chosen(stated: Stated, roles: Iterable[str]) -> str:
+    """The back end that is on; none where the file leaves that to the one it inherits from."""
+    on = {role: stated.get(f"policy.{role}_cfg.enabled", "") for role in ("megatron", "dtensor")}
+    if on["megatron"] == "true":
+        return "megatron"
+    return "dtensor" if on["megatron"] == "false" or on["dtensor"] == "true" else ""
+
+
+def _nemo_job(stated: Stated, role: str) -> str:
+    return {"dtensor": "device-mesh", "generation": "vllm"}.get(role, "megatron")
+
+
+def _roll_chosen(stated: Stated, roles: Iterable[str]) -> str:
+    """The first role that trains and has a strategy."""
+    names = (role for role in roles if f"{role}.strategy_args.strategy_name" in stated)
+    return next(names, "actor_train")
+
+
+def _roll_job(stated: Stated, role: str) -> str:
+    strategy = stated.get(f"{role}.strategy_args.strategy_name", "megatron")
+    if strategy in ("vllm", "sglang"):
+        return "vllm"
+    return "megatron" if strategy.startswith("megatron") else "device-mesh"
+
+
+def _verl_job(stated: Stated, role: str) -> str:
+    """A server; Megatron where its sizes or its trainer are asked for; else PyTorch's FSDP."""
+    if role == "rollout":
+        return "vllm"
+    actor = "actor_rollout_ref.actor"
+    section = "critic" if role == "critic" else actor
+    strategy = stated.get(f"{section}.strategy", "")
+    if strategy.startswith("fsdp"):
+        return "device-mesh"
+    named = any("megatron" in stated.get(name, "") for name in ("--config-name", "model_engine"))
+    asked = any(path.startswith((f"{actor}.megatron.", f"{section}.megatron.")) for path in stated)
+    return "megatron" if strategy == "megatron" or named or asked else "device-mesh"
+
+
+def _primus_job(stated: Stated, role: str) -> str:
+    names = (value for path, value in stated.items() if path.endswith(".framework"))
+    return "torchtitan" if "torchtitan" in names else "megatron"
+
+
+def _nanotron_job(stated: Stated, role: str) -> str:
+    experts = stated.get("parallelism.expert_parallel_size", "1")
+    return "nanotron" if experts in ("1", "null") else "nanotron-moe"
+
+
+def _llama_factory_job(stated: Stated, role: str) -> str:
+    return "megatron" if "tensor_model_parallel_size" in stated else "device-mesh"
+
+
+def _accelerate_job(stated: Stated, role: str) -> str:
+    is_megatron = stated.get("distributed_type", "") == "MEGATRON_LM"
+    return "megatron" if is_megatron else "device-mesh"
+
+
+_CHOSEN: dict[str, Callable[[Stated, Iterable[str]], str]] = {
+    "nemo-rl": _nemo_chosen,
+    "roll": _roll_chosen,
+    "verl": lambda stated, roles: "actor",  # also where it says nothing: FSDP's has no sizes
+}
+
+_JOB_OF: dict[str, Callable[[Stated, str], str]] = {
+    "nemo-rl": _nemo_job,
+    "roll": _roll_job,
+    "verl": _verl_job,
+    "primus": _primus_job,
+    "nanotron": _nanotron_job,
+    "llama-factory": _llama_factory_job,
+    "accelerate": _accelerate_job,
+}
+
+
+# -- the tables ----------------------------------------------------------------------------------
+
+
+def _schemas() -> Iterator[Schema]:
+    sections = dict(table("schemas"))
+    shared = {
+        "MEGATRON": rows(sections.pop("MEGATRON")),
+        "OPTIONS": {name.replace("-", "_"): row for name, row in OPTIONS.items()},
+    }
+    for name in (head for head in sections if " " not in head):
+        facts: dict[str, list[list[str]]] = {}
+        for fact, *words in sections[name]:
+            facts.setdefault(fact, []).append(words)
+        yield Schema(
+            name,
+            facts["job"][0][0],
+            [frozenset(" ".join(words).split(" + ")) for words in facts["mark"]],
+            {words[0]: words[-1] for words in facts.get("role", [])},
+            dict(facts.get("follows", [])),
+            *(
+                _rows(sections.get(f"{name} {kind}", []), shared)
+                for kind in ("keys", "options", "role_keys")
+            ),
+            within=facts.get("within", [[]])[0],
+            inherits=facts.get("inherits", [["defaults"]])[0],
+            defaults=tuple(facts.get("defaults", [[]])[0]),
+            known="known" in facts,
+        )
+
+
+def _rows(lines: list[list[str]], shared: Mapping[str, Mapping[str, Row]]) -> dict[str, Row]:
+    """The rows of a table, and of those that stand under a section of it."""
+    taken = [(cells[0][:-1], shared[cells[1]]) for cells in lines if cells[0].endswith("*")]
+    found = {under + name: row for under, names in taken for name, row in names.items()}
+    return found | rows(cells for cells in lines if not cells[0].endswith("*"))
+
+
+SCHEMAS = tuple(_schemas())
+"""In the order in which they are tried."""
+
+
+def schema_of(words: set[str]) -> Schema | None:
+    """The framework that some of the words belong to alone."""
+    return next((schema for schema in SCHEMAS if schema.is_meant(words)), None)
