@@ -48,11 +48,8 @@ def emit(job: Job, model: Mapping[str, Any] | None = None, framework: str = "meg
         raise not_a_choice("framework", framework, TARGETS)
     target = TARGETS[framework]
     given = _given(model or {})
-    written = target.write(_as_made(job, target), given)
-    # torchtitan counts tokens since 0.3, and only with a sequence.
-    no_tokens = framework == "torchtitan-main" and "seq" not in given
-    of_model = () if no_tokens else target.of_model
-    unsaid = [name for name in MODEL if name in given and name not in of_model]
+    written, said = target.written(_as_made(job, target), given)
+    unsaid = [name for name in MODEL if name in given and name not in said]
     if not unsaid:
         return written
     listed = ", ".join(f"{name} {quoted(given[name])}" for name in unsaid)
