@@ -13,9 +13,10 @@ from time import perf_counter
 
 import numpy as np
 
-from training.estimate.errors import Answered, ErrorFigures, answered, error_table, figures
+from training.estimate import error_table
 from training.estimate.runs import DATA, is_nanotron, runs
 
+from .estimate_errors import Answered, ErrorFigures, answered, figures
 from .page_client import Servers
 from .timing import Table
 

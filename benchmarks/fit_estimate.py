@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 
 from training.estimate.constants import FAMILIES, constants_of, fitted
-from training.estimate.errors import answered
 from training.estimate.memory import fit_of
 from training.estimate.request import Request, request_of
 from training.estimate.runs import DATA, MeasuredRun, is_nanotron, runs
@@ -32,6 +31,7 @@ from training.estimate.seconds import decided, stall_seconds, step_seconds
 from training.estimate.work import Work, work_of
 
 from .estimate import write
+from .estimate_errors import answered
 
 # value, width: how far (in logarithms) it may well be from the value
 SHARED = {

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.estimate import GOALS, parts_of
+from benchmarks.estimate_errors import answered, spearman
 from groups import LayoutError
 from training.clusters import CLUSTERS
-from training.estimate import Estimate, estimate, nearest, runs, sources
+from training.estimate import Estimate, error_table, estimate, nearest, runs, sources
 from training.estimate.constants import FAMILIES, fitted
-from training.estimate.errors import answered, error_table, spearman
 from training.estimate.runs import MeasuredRun, is_nanotron
 from training.estimate.seconds import PARTS
 from training.estimate.work import Products, collective, exchange

@@ -14,10 +14,9 @@ from __future__ import annotations
 
 from .answer import Estimate, estimate, estimate_of
 from .constants import SOFTWARE
-from .errors import error_table
 from .near import Near, nearest
 from .request import Request
-from .runs import MeasuredRun, runs, sources
+from .runs import MeasuredRun, error_table, runs, sources
 
 __all__ = [
     "SOFTWARE",

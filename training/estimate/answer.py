@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from groups.errors import not_a_choice
 
@@ -10,9 +11,12 @@ from ..model import Model
 from .constants import FAMILIES, SOFTWARE, constants_of, fitted, software_of
 from .memory import Fit, fit_of
 from .near import Near, lacks, nearest
-from .request import Request, request_of
+from .request import Arguments, Request, request_of
 from .seconds import decided, stall_seconds, step_seconds
 from .work import work_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 FAR = 1.25
 """How much wider, each way, an interval is for each thing that no public run is near in."""
@@ -64,35 +68,21 @@ class Estimate:
         return nearest(self.request, most, self.software)
 
 
-def estimate(
-    model: Model,
-    *,
-    cluster: str = "dgx-h100",
-    gpus: int = 64,
-    gpus_per_node: int = 8,
-    tp: int = 8,
-    pp: int = 1,
-    cp: int = 1,
-    ep: int = 1,
-    etp: int | None = None,
-    vpp: int = 1,
-    micro_batch: int = 1,
-    global_batch: int = 256,
-    sequence: int = 4096,
-    precision: str = "bf16",
-    zero: int = 1,
-    recompute: str = "none",
-    flash: bool = True,
-    sequence_parallel: bool = True,
-    software: str = "",
-) -> Estimate:
+def estimate(model: Model, *, software: str = "", **arguments: Unpack[Arguments]) -> Estimate:
     """The time of a step and the memory it needs, from constants that public runs were fitted to.
 
-    ``precision``: of the layers' matrix products. ``flash``: attention as one kernel. Runs without
-    it are taken to train with dropout, as those of its time did. ``software``: whose constants;
-    empty: of what public runs like this one ran on. Layers that pp x vpp does not divide are dealt
-    out unevenly. What overlaps: gradients and parameters as Megatron's flags have it, the rest by
-    what the fit found exposed.
+        cluster "dgx-h100", gpus 64, gpus_per_node 8     the machine
+        tp 8, pp 1, cp 1, ep 1, etp None, vpp 1          sizes; layers that pp x vpp does not divide
+                                                         are dealt out unevenly
+        micro_batch 1, global_batch 256, sequence 4096   the batch
+        precision "bf16"                                 of the layers' matrix products
+        zero 1, recompute "none", sequence_parallel True
+        flash True    attention as one kernel; runs without it are taken to train with dropout, as
+                      those of its time did
+        software ""   whose constants; empty: of what public runs like this one ran on
+
+    What overlaps: gradients and parameters as Megatron's flags have it, the rest by what the fit
+    found exposed.
 
     >>> from training.models import MODELS
     >>> e = estimate(MODELS["gpt3-175b"].model, cluster="dgx-a100", gpus=64, pp=8, vpp=3,
@@ -102,26 +92,7 @@ def estimate(
 
     Errors: LayoutError for what does not go together.
     """
-    asked = request_of(
-        model,
-        cluster=cluster,
-        gpus=gpus,
-        gpus_per_node=gpus_per_node,
-        tp=tp,
-        pp=pp,
-        cp=cp,
-        ep=ep,
-        etp=etp,
-        vpp=vpp,
-        micro_batch=micro_batch,
-        global_batch=global_batch,
-        sequence=sequence,
-        precision=precision,
-        zero=zero,
-        recompute=recompute,
-        flash=flash,
-        sequence_parallel=sequence_parallel,
-    )
+    asked = request_of(model, **arguments)
     if software not in ("", *SOFTWARE):
         raise not_a_choice("software", software, SOFTWARE)
     return estimate_of(asked, software or software_of(asked))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypedDict
 
 from groups.alternatives import not_a_multiple
 from groups.errors import LayoutError, not_a_choice
@@ -15,6 +16,41 @@ from ..memory.activations import PRODUCTS, WIDE
 from ..model import MAX_SIZE, Model
 from ..split import Split, with_kv_copies
 from ..traffic.demands import require
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class Arguments(TypedDict, total=False):
+    """What `estimate` is asked beside the model."""
+
+    cluster: str
+    gpus: int
+    gpus_per_node: int
+    tp: int
+    pp: int
+    cp: int
+    ep: int
+    etp: int | None
+    vpp: int
+    micro_batch: int
+    global_batch: int
+    sequence: int
+    precision: str
+    zero: int
+    recompute: str
+    flash: bool
+    sequence_parallel: bool
+
+
+DEFAULTS: Arguments = {
+    **{"cluster": "dgx-h100", "gpus": 64, "gpus_per_node": 8},
+    **{"tp": 8, "pp": 1, "cp": 1, "ep": 1, "etp": None, "vpp": 1},
+    **{"micro_batch": 1, "global_batch": 256, "sequence": 4096},
+    **{"precision": "bf16", "zero": 1, "recompute": "none"},
+    **{"flash": True, "sequence_parallel": True},
+}
+"""What is taken where nobody says it."""
 
 DENSE, EXPERT = ("tp", "cp", "dp", "pp"), ("etp", "ep", "edp", "pp")
 """Megatron's orders of axes, fastest first."""
@@ -92,89 +128,66 @@ class Request:
         return self.training.micro_batch * self.model.sequence / self.split.cp
 
 
-def request_of(
-    model: Model,
-    *,
-    cluster: str,
-    gpus: int,
-    gpus_per_node: int,
-    tp: int,
-    pp: int,
-    cp: int,
-    ep: int,
-    etp: int | None,
-    vpp: int,
-    micro_batch: int,
-    global_batch: int,
-    sequence: int,
-    precision: str,
-    zero: int,
-    recompute: str,
-    flash: bool,
-    sequence_parallel: bool,
-) -> Request:
+def request_of(model: Model, **arguments: Unpack[Arguments]) -> Request:
     """The request, or a refusal that names what does not go together."""
-    texts = {"cluster": (cluster, tuple(CLUSTERS)), "precision": (precision, PRODUCTS)}
-    for name, (text, choices) in texts.items():
+    strange = ", ".join(arguments.keys() - DEFAULTS.keys())
+    if strange:
+        raise TypeError(f"an estimate has no argument {strange}")
+    asked: Arguments = {**DEFAULTS, **arguments}
+    cluster, precision, sequence = asked["cluster"], asked["precision"], asked["sequence"]
+    for name, text, choices in (
+        ("cluster", cluster, tuple(CLUSTERS)),
+        ("precision", precision, PRODUCTS),
+    ):
         if not isinstance(text, str) or text not in choices:
             raise not_a_choice(name, text, choices)
-    numbers = {"gpus": gpus, "gpus_per_node": gpus_per_node, "tp": tp, "pp": pp, "cp": cp, "ep": ep}
-    for name, number in numbers.items():
-        whole_number(number, name, maximum=MAX_RANKS)
+    numbers: dict[str, object] = dict(asked)
+    for name in ("gpus", "gpus_per_node", "tp", "pp", "cp", "ep"):
+        whole_number(numbers[name], name, maximum=MAX_RANKS)
+    gpus, global_batch, micro_batch = asked["gpus"], asked["global_batch"], asked["micro_batch"]
     whole_number(global_batch, "global_batch", maximum=MAX_SIZE)
     if whole_number(sequence, "sequence", maximum=MAX_SIZE) != model.sequence:
         model = replace(model, sequence=sequence)
-    model = with_kv_copies(model, tp)
+    model = with_kv_copies(model, asked["tp"])
     require_numbers(cluster, precision)
-    dp, left = divmod(gpus, tp * pp * cp)
+    by = {"tp": asked["tp"], "pp": asked["pp"], "cp": asked["cp"]}
+    dp, left = divmod(gpus, math.prod(by.values()))
     if left:
-        by = {"tp": tp, "pp": pp, "cp": cp}
         raise not_a_multiple("gpus", gpus, by, maximum=MAX_RANKS)
     micro_batches, left = divmod(global_batch, whole_number(micro_batch, "micro_batch") * dp)
     if left or not micro_batches:
         by = {"micro_batch": micro_batch, "dp": dp}
         raise not_a_multiple("global_batch", global_batch, by, maximum=MAX_SIZE)
-    split = _dealt(model, tp, pp, cp, dp, ep, etp, vpp)
+    split = _dealt(model, asked, dp)
     training = Training(
         micro_batch=micro_batch,
         micro_batches=micro_batches,
         schedule="interleaved" if split.vpp > 1 else "1f1b",
-        zero=zero,
-        recompute=recompute,
-        sequence_parallel=sequence_parallel,
-        flash=flash,
-        dropout=not flash,
+        zero=asked["zero"],
+        recompute=asked["recompute"],
+        sequence_parallel=asked["sequence_parallel"],
+        flash=asked["flash"],
+        dropout=not asked["flash"],
         products=precision,
     )
     require(model, split, training)
-    flat = (model, cluster, gpus, gpus_per_node, split, training)
-    return Request(*flat, global_batch)
+    return Request(model, cluster, gpus, asked["gpus_per_node"], split, training, global_batch)
 
 
-def _dealt(
-    model: Model, tp: int, pp: int, cp: int, dp: int, ep: int, etp: int | None, vpp: int
-) -> Split:
+def _dealt(model: Model, asked: Arguments, dp: int) -> Split:
     """Layers that pp x vpp does not divide are dealt out one more here, one less there.
 
     Where two layers more would divide, embedding and loss take a layer's place each, as Megatron's
     --account-for-embedding-in-pipeline-split has it.
     """
-    stages = pp * (whole_number(vpp, "vpp") if pp > 1 else 1)
-    even = model.layers % stages == 0
-    account = not even and (model.layers + 2) % stages == 0
+    tp, pp, ep, etp = asked["tp"], asked["pp"], asked["ep"], asked["etp"]
+    vpp = whole_number(asked["vpp"], "vpp") if pp > 1 else 1
+    even = model.layers % (pp * vpp) == 0
+    account = not even and (model.layers + 2) % (pp * vpp) == 0
     if etp is None:
         etp = 1 if ep > 1 else tp
-    return Split(
-        tp=tp,
-        pp=pp,
-        cp=cp,
-        dp=dp,
-        ep=ep,
-        etp=etp,
-        vpp=vpp if pp > 1 else 1,
-        account=account,
-        spread="equal" if even or account else "nearly",
-    )
+    spread = "equal" if even or account else "nearly"
+    return Split(tp, asked["cp"], pp, dp, ep, etp, 0, vpp, account, spread)
 
 
 def require_numbers(cluster: str, precision: str) -> None:

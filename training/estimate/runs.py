@@ -11,33 +11,12 @@ import json
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import cast
 
 from ..model import Model
+from .request import DEFAULTS, Arguments
 
 DATA = Path(__file__).parent / "data"
-
-
-class Arguments(TypedDict):
-    """What `estimate` is asked beside the model."""
-
-    cluster: str
-    gpus: int
-    gpus_per_node: int
-    tp: int
-    pp: int
-    cp: int
-    ep: int
-    etp: int | None
-    vpp: int
-    micro_batch: int
-    global_batch: int
-    sequence: int
-    precision: str
-    zero: int
-    recompute: str
-    flash: bool
-    sequence_parallel: bool
 
 
 @dataclass(frozen=True)
@@ -92,8 +71,7 @@ def runs() -> tuple[MeasuredRun, ...]:
     >>> one.model, one.asked["cluster"], one.asked["gpus"], one.seconds
     ('DeepSeekV3', 'gb300-nvl72', 256, 10.422)
     """
-    with (DATA / "runs.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(_run(row) for row in csv.DictReader(file))
+    return tuple(_run(row) for row in _rows("runs.csv"))
 
 
 def is_nanotron(run: MeasuredRun) -> bool:
@@ -104,36 +82,40 @@ def is_nanotron(run: MeasuredRun) -> bool:
 @lru_cache(maxsize=1)
 def sources() -> dict[str, dict[str, str]]:
     """By number: name, where it stands (with commit), licence."""
-    with (DATA / "sources.csv").open(encoding="utf-8", newline="") as file:
-        return {row["source"]: row for row in csv.DictReader(file)}
+    return {row["source"]: row for row in _rows("sources.csv")}
+
+
+@lru_cache(maxsize=1)
+def error_table() -> tuple[dict[str, str], ...]:
+    """data/errors.csv: the errors by group of runs, as the fit found them and with each left out.
+
+    >>> {"group", "runs", "step", "cover", "unseen_step"} <= set(error_table()[0])
+    True
+    """
+    return tuple(_rows("errors.csv"))
+
+
+def _rows(file: str) -> list[dict[str, str]]:
+    with (DATA / file).open(encoding="utf-8", newline="") as text:
+        return list(csv.DictReader(text))
+
+
+def _argument(name: str, cell: str) -> object:
+    if name in ("cluster", "precision", "recompute"):
+        return cell
+    if name in ("flash", "sequence_parallel"):
+        return cell == "1"
+    return int(cell) if cell else None
 
 
 def _run(row: dict[str, str]) -> MeasuredRun:
-    asked = Arguments(
-        cluster=row["cluster"],
-        gpus=int(row["gpus"]),
-        gpus_per_node=int(row["gpus_per_node"]),
-        tp=int(row["tp"]),
-        pp=int(row["pp"]),
-        cp=int(row["cp"]),
-        ep=int(row["ep"]),
-        etp=int(row["etp"]) if row["etp"] else None,
-        vpp=int(row["vpp"]),
-        micro_batch=int(row["micro_batch"]),
-        global_batch=int(row["global_batch"]),
-        sequence=int(row["sequence"]),
-        precision=row["precision"],
-        zero=int(row["zero"]),
-        recompute=row["recompute"],
-        flash=row["flash"] == "1",
-        sequence_parallel=row["sequence_parallel"] == "1",
-    )
+    asked = {name: _argument(name, row[name]) for name in DEFAULTS}
     return MeasuredRun(
         group=row["group"],
         source=row["source"],
         line=row["line"],
         model=row["model"],
-        asked=asked,
+        asked=cast("Arguments", asked),
         status=row["status"],
         seconds=float(row["seconds"]) if row["seconds"] else None,
         memory=float(row["memory_gib"]) if row["memory_gib"] else None,

@@ -12,19 +12,15 @@ oom     of sources that say which runs lacked memory: share told right; of those
 
 from __future__ import annotations
 
-import csv
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
 from groups.errors import LayoutError
-
-from .answer import Estimate, estimate
-from .runs import DATA, MeasuredRun
+from training.estimate import Estimate, MeasuredRun, estimate
 
 SET = 4
 """Runs that a set needs for its order to say anything."""
@@ -170,14 +166,3 @@ def _mean(values: Sequence[bool]) -> float:
 
 def _quantile(values: Sequence[float] | np.ndarray, share: float) -> float:
     return float(np.quantile(values, share)) if len(values) else math.nan
-
-
-@lru_cache(maxsize=1)
-def error_table() -> tuple[dict[str, str], ...]:
-    """data/errors.csv: the errors by group of runs, as the fit found them and with each left out.
-
-    >>> {"group", "runs", "step", "cover", "unseen_step"} <= set(error_table()[0])
-    True
-    """
-    with (DATA / "errors.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(csv.DictReader(file))
