@@ -16,7 +16,8 @@ anyway. All eight orders are made, and the one whose longest span is shortest is
 from __future__ import annotations
 
 import math
-from itertools import product
+from collections.abc import Iterable
+from itertools import accumulate, product
 
 import numpy as np
 
@@ -44,22 +45,27 @@ def automatic(
     longest = max(float(times[[F, I, W]].max()), send)
     # Whole numbers, so that equal sums of decimal times are equal.
     unit = 10.0 ** (math.ceil(math.log10(longest)) - DIGITS) if longest else 1.0
-    costs = np.rint(times / unit).tolist()
-    busy = max(shape.m * (costs[F][rank] + costs[I][rank] + costs[W][rank]) for rank in shape.ranks)
-    tries = []
+    costs, send = np.rint(times / unit), round(send / unit)
+    busy = shape.m * costs[[F, I, W]].sum(axis=0)
+    best, shortest = None, math.inf
     for choices in product((False, True), (True, False), (True, False)):
-        tries.append(_Try(shape, costs, round(send / unit), limit, w_share, *choices))
-        tries[-1].run()
-        if tries[-1].span <= busy:  # none can be shorter
+        found = _Try(shape, costs.tolist(), send, limit, w_share, busy.tolist(), *choices)
+        found.run(shortest)
+        if found.span < shortest:
+            best, shortest = found, found.span
+        if shortest <= busy.max():  # none can be shorter
             break
-    return tuple(map(np.array, min(tries, key=lambda one: one.span).order))
+    return best.places() if best else ()
 
 
 class _Try:
     """One order in the making: what each rank has run, until when, and how long it was idle.
 
-    late, skip, greedy: the three choices. ends: of each rank's F and of its I, one by one. worst:
-    the idle time of the rank that is idle most, after its first op.
+    late, skip, greedy: the three choices. words: the kinds of each rank's ops, in order. inputs:
+    when the input of each of a rank's F is made. ran, weights: the F and the W of each rank; done:
+    the I of all, one in each round. idle: of each rank, after its first op; worst: of the rank that
+    is idle most. span: the longest time from a rank's own first op to its own last, if nobody is
+    idle any more.
     """
 
     def __init__(
@@ -69,94 +75,46 @@ class _Try:
         send: float,
         limit: float,
         w_share: float,
+        busy: list[float],
         late: bool,
         skip: bool,
         greedy: bool,
     ) -> None:
         self.shape, self.costs, self.send = shape, costs, send
-        self.limit, self.w_share = limit, w_share
+        self.limit, self.w_share, self.busy = limit, w_share, busy
         self.late, self.skip, self.greedy = late, skip, greedy
-        self.order: list[list[int]] = [[] for _ in shape.ranks]
-        self.ends: dict[int, list[list[float]]] = {k: [[] for _ in shape.ranks] for k in (F, I)}
-        self.ran = {kind: [0] * shape.p for kind in (F, I, W)}
-        self.clock, self.idle, self.first = ([0.0] * shape.p for _ in range(3))
-        self.worst = 0.0
+        self.words = [bytearray() for _ in shape.ranks]
+        self.inputs: list[list[float]] = [[-math.inf] * shape.m, *([] for _ in shape.ranks)]
+        self.ran, self.weights, self.done = [0] * shape.p, [0] * shape.p, 0
+        self.clock, self.idle = ([0.0] * shape.p for _ in range(2))
+        self.worst, self.span = 0.0, max(busy)
 
-    @property
-    def span(self) -> float:
-        """The longest time from a rank's own first op to its own last."""
-        return max(end - start for end, start in zip(self.clock, self.first))
+    def places(self) -> tuple[np.ndarray, ...]:
+        """The words as places: each kind takes its micro-batches one after the other."""
+        found = []
+        for rank, word in enumerate(self.words):
+            kinds = np.frombuffer(word, dtype=np.uint8)
+            number = np.empty(len(kinds), dtype=np.int64)
+            for kind in (F, I, W):
+                number[kinds == kind] = self.shape.all
+            found.append(kinds + 4 * (number + self.shape.m * rank))
+        return tuple(found)
 
-    def run(self) -> None:
-        ranks = self.shape.ranks
+    def run(self, shortest: float) -> None:
+        """The whole order, or its beginning if its span does not come below the shortest."""
         self._warm_up()
-        for number in range(self.shape.m):
-            for rank in self._forwards() if number else ():
-                self._put_weights(rank, self._weights_for_room(rank))
-                self._put(rank, F)
-            for rank in reversed(ranks):
-                self._put(rank, I)
-        for rank in ranks:
+        while self.done < self.shape.m and self.span < shortest:
+            if self.done:
+                self._forwards(range(self._first_forward(), self.shape.p))
+            self._backwards()
+        for rank in self.shape.ranks:
             self._put_weights(rank, self._waiting(rank))
-
-    def _put(self, rank: int, kind: int) -> None:
-        """W until the input of a rank's next F or I is there, and then that op."""
-        ready = self._ready(rank, kind)
-        if ready > self.clock[rank]:
-            self._fill(rank, ready)
-        if rank == 0 and kind == I and self.ran[F][0] == self.shape.m:  # nobody waits for its I
-            self._put_weights(0, self._waiting(0))
-        clock, order = self.clock[rank], self.order[rank]
-        if not order:
-            self.first[rank] = clock = max(clock, ready)
-        elif ready > clock:
-            self.idle[rank] += ready - clock
-            self.worst = max(self.worst, self.idle[rank])
-            clock = ready
-        self.clock[rank] = clock = clock + self.costs[kind][rank]
-        ends = self.ends[kind][rank]
-        order.append(kind + 4 * (len(ends) + self.shape.m * rank))
-        ends.append(clock)
-        self.ran[kind][rank] += 1
-
-    def _put_weights(self, rank: int, count: int) -> None:
-        for _ in range(count):
-            self.order[rank].append(W + 4 * (self.ran[W][rank] + self.shape.m * rank))
-            self.clock[rank] += self.costs[W][rank]
-            self.ran[W][rank] += 1
-
-    def _ready(self, rank: int, kind: int) -> float:
-        """When the input of a rank's next F or I is there."""
-        sender = rank - 1 if kind == F else rank + 1
-        if not 0 <= sender < self.shape.p:
-            return -math.inf
-        return self.ends[kind][sender][self.ran[kind][rank]] + self.send
-
-    def _waiting(self, rank: int) -> int:
-        """W that a rank could run."""
-        return self.ran[I][rank] - self.ran[W][rank]
-
-    def _weights_for_room(self, rank: int) -> int:
-        """W that have to run before memory holds one more F."""
-        held = self.ran[F][rank] - self.ran[I][rank] + self.w_share * self._waiting(rank)
-        over = held + 1 - self.limit - ROUNDING
-        return math.ceil(over / self.w_share) if over > 0 < self.w_share else 0
-
-    def _fill(self, rank: int, ready: float) -> None:
-        """W until an input is there."""
-        while self._waiting(rank) and self.clock[rank] < ready:
-            gap = ready - self.clock[rank]
-            fits = self.costs[W][rank] <= gap
-            if fits or self.greedy or gap > self.worst - self.idle[rank]:
-                self._put_weights(rank, 1)
-            if not fits:
-                break
 
     def _warm_up(self) -> None:
         """The first F of every rank, and those that end before its first I."""
         shape, forward = self.shape, self.costs[F]
-        for rank in shape.ranks:
-            self._put(rank, F)
+        self.clock = list(accumulate((one + self.send for one in forward[:-1]), initial=0.0))
+        self._forwards(shape.ranks)
         more, back = [0] * shape.p, -math.inf
         for rank in reversed(shape.ranks):
             clock, ready = self.clock[rank], back + self.send
@@ -171,28 +129,80 @@ class _Try:
             if rank:
                 ahead = more[rank - 1]
                 more[rank] = min(more[rank], ahead if ahead == shape.m - 1 else max(ahead - 1, 0))
-            for _ in range(more[rank]):
-                self._put(rank, F)
+        self._forwards(rank for rank in shape.ranks for _ in range(more[rank]))
 
-    def _forwards(self) -> list[int]:
-        """The ranks that run one more F in a round: up to the last, or none."""
-        found: list[int] = []
+    def _forwards(self, ranks: Iterable[int]) -> None:
+        """One F of each of these ranks, after the W that it waits for or that have to make room."""
+        ran, weights, clocks, costs = self.ran, self.weights, self.clock, self.costs[F]
+        inputs, words, send, full = self.inputs, self.words, self.send, math.floor(self.limit)
+        for rank in ranks:
+            if ran[rank] - weights[rank] >= full:
+                self._put_weights(rank, self._weights_for_room(rank))
+            ready, clock = inputs[rank][ran[rank]] + send, clocks[rank]
+            if ready > clock:
+                clock = self._wait(rank, ready)
+            clocks[rank] = clock = clock + costs[rank]
+            inputs[rank + 1].append(clock)
+            ran[rank] += 1
+            words[rank].append(F)
+
+    def _backwards(self) -> None:
+        """One I of each rank, from the last to the first."""
+        clocks, costs, words = self.clock, self.costs[I], self.words
+        if self.ran[0] == self.shape.m:  # nobody waits for the first rank's I
+            self._put_weights(0, self._waiting(0))
+        ready = -math.inf
         for rank in reversed(self.shape.ranks):
-            if not self._runs_forward(rank):
-                break
-            found.insert(0, rank)
-        return found
+            clock = clocks[rank]
+            if ready > clock:
+                clock = self._wait(rank, ready)
+            clocks[rank] = clock = clock + costs[rank]
+            ready = clock + self.send
+            words[rank].append(I)
+        self.done += 1
 
-    def _runs_forward(self, rank: int) -> bool:
-        """Whether a rank has an F left that it should not leave out."""
-        ran, after = self.ran[F], rank + 1
-        if ran[rank] == self.shape.m:
-            return False
-        if not self.skip or after == self.shape.p or ran[rank] < ran[after] + 2:
-            return True
-        clock, costs = self.clock[rank], self.costs
-        until = self.clock[after] + costs[F][after] + costs[I][after] + self.send
-        weights = self._weights_for_room(rank) * costs[W][rank]
-        if clock + weights + costs[F][rank] <= until:
-            return clock < until
-        return clock < until and until - clock > self.worst - self.idle[rank]
+    def _put_weights(self, rank: int, count: int) -> None:
+        self.words[rank] += bytes([W]) * count
+        self.clock[rank] += count * self.costs[W][rank]
+        self.weights[rank] += count
+
+    def _waiting(self, rank: int) -> int:
+        """W that a rank could run."""
+        return self.done - self.weights[rank]
+
+    def _weights_for_room(self, rank: int) -> int:
+        """W that have to run before memory holds one more F."""
+        held = self.ran[rank] - self.done + self.w_share * self._waiting(rank)
+        over = held + 1 - self.limit - ROUNDING
+        return math.ceil(over / self.w_share) if over > 0 < self.w_share else 0
+
+    def _wait(self, rank: int, ready: float) -> float:
+        """A rank's clock when an input is there: W until then, as far as they go, and idle."""
+        cost, waiting, gap = self.costs[W][rank], self._waiting(rank), ready - self.clock[rank]
+        if waiting:
+            count = min(waiting, int(gap // cost)) if cost else waiting
+            gap -= count * cost
+            if count < waiting and gap and (self.greedy or gap > self.worst - self.idle[rank]):
+                count, gap = count + 1, gap - cost
+            self._put_weights(rank, count)
+        if gap > 0:
+            self.idle[rank] += gap
+            self.worst = max(self.worst, self.idle[rank])
+            self.span = max(self.span, self.busy[rank] + self.idle[rank])
+        return max(ready, self.clock[rank])
+
+    def _first_forward(self) -> int:
+        """The first of the ranks that run one more F in a round: from it on, all have one left and
+        should not leave it out."""
+        ran, clock, costs, last = self.ran, self.clock, self.costs, self.shape.p - 1
+        for rank in reversed(self.shape.ranks):
+            if ran[rank] == self.shape.m:
+                return rank + 1
+            if self.skip and rank < last and ran[rank] >= ran[rank + 1] + 2:
+                until = clock[rank + 1] + costs[F][rank + 1] + costs[I][rank + 1] + self.send
+                gap = until - clock[rank]
+                if gap <= self.worst - self.idle[rank] and (
+                    gap <= 0 or gap < costs[F][rank] + costs[W][rank] * self._weights_for_room(rank)
+                ):
+                    return rank + 1
+        return 0
