@@ -17,7 +17,7 @@ from .options import CommandError
 def order(inputs: CommandLine) -> Iterator[str]:
     """The better order of the machines of --hosts for the layout: for a launcher, or explained."""
     from formats.hosts.better import TIME, better_order
-    from formats.hosts.distribution import even_slots
+    from formats.hosts.placing import even_slots
     from formats.hosts.written import FILES, launcher_files
 
     if len(inputs.words) > 1:

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from formats.hosts import best_order
+from formats.hosts import best_order, read_hosts
 from formats.hosts.better import better_order
 from formats.hosts.crossings import key_of, kind_of
 from formats.hosts.order import KINDS as ORDER_KINDS
 from formats.hosts.order import OBJECTIVES
+from formats.hosts.placing import placement_of
 from formats.hosts.values import Hosts, Level
 from formats.hosts.written import launcher_files
 from groups import LayoutError
@@ -244,15 +245,13 @@ def test_objectives_may_be_written_out():
 
 def test_an_order_is_written_as_each_launcher_obeys_it():
     """The written files, read back, put every rank on the machine of the order."""
-    from formats.hosts import read_hosts
-    from formats.hosts.distribution import rank_hosts
-
     names = ["gpu-2", "gpu-10", "gpu-1"]
-    ranks = tuple(name for name in names for _ in range(4))
+    ranks = [name for name in names for _ in range(4)]
     files = launcher_files(names, 4)
     for name in ("slurm", "openmpi", "rankfile"):
-        assert rank_hosts(read_hosts(files[name])) == ranks, name
+        placement = placement_of(read_hosts(files[name]), 12)
+        assert [placement.host(rank) for rank in range(12)] == ranks, name
     assert [line.split(":")[0] for line in files["torchrun"].splitlines()[2:]] == names
     assert "c10d" in files["torchrun"]
-    assert "c10d" not in launcher_files(["a", "b"], 4)["torchrun"]
+    assert "c10d" not in launcher_files(["node66", "node7", "node70", "node8"], 4)["torchrun"]
     assert {"slurm", "openmpi", "torchrun"} <= set(LAUNCHER_NOTES)

@@ -13,10 +13,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from formats.hosts import read_hosts
-from formats.hosts.distribution import c10d_order, even_slots, rank_hosts
 from formats.hosts.filters import filter_hosts
 from formats.hosts.hostlist import expand_hostlist
-from formats.hosts.placing import placement_of
+from formats.hosts.placing import even_slots, placement_of
 from formats.hosts.values import LONGEST_TEXT, Hosts
 from groups import LayoutError
 from texts.hosts import HOSTS_REMARKS
@@ -28,18 +27,25 @@ SAMPLES = {one["id"]: one for one in map(json.loads, DATA.read_text(encoding="ut
 law = settings(max_examples=80, deadline=None)
 
 
-def sample(name: str, **options) -> Hosts:
-    return read_hosts(SAMPLES[name]["text"], **options)
+def sample(name: str) -> Hosts:
+    return read_hosts(SAMPLES[name]["text"])
 
 
 def expected(name: str) -> dict:
     return SAMPLES[name]["expected"]
 
 
-def refusal(text, **options) -> LayoutError:
+def refusal(text) -> LayoutError:
     with pytest.raises(LayoutError) as caught:
-        read_hosts(text, **options)
+        read_hosts(text)
     return caught.value
+
+
+def rank_hosts(hosts: Hosts) -> list[str]:
+    """The machine of every rank, all slots taken."""
+    world = len(hosts.ranks) or sum(slots or 0 for slots in hosts.slots.values())
+    placement = placement_of(hosts, world)
+    return [placement.host(rank) for rank in range(world)]
 
 
 def members(places: dict[str, str]) -> dict[str, list[str]]:
@@ -61,7 +67,6 @@ def remarks(hosts: Hosts) -> list[str]:
 def test_hosts_and_slots_of_a_host_file(name):
     hosts = sample(name)
     assert [[host, hosts.slots[host]] for host in hosts.names] == expected(name)["hosts"]
-    assert hosts.max_slots == expected(name).get("max_slots", hosts.max_slots)
 
 
 @every("name", ["h17", "h18", "h19", "h21", "h22"])
@@ -72,31 +77,21 @@ def test_names_alone_keep_their_order_and_say_no_slots(name):
     assert set(hosts.slots.values()) == {None}
 
 
-def test_ranks_by_slot_and_by_node_of_open_mpi():
-    for name, by in (("h01", "slot"), ("h02", "node")):
-        want = expected(name)
-        assert list(rank_hosts(sample(name), want["n"], by)) == want["rank_host"]
-    for by in ("slot", "node"):
-        ranks = rank_hosts(sample("h07"), 6, by)
-        where = {
-            host: [r for r, at in enumerate(ranks) if at == host] for host in ("aa", "bb", "cc")
-        }
-        assert where == expected("h07")[by]
-
-
-def test_ppr_puts_so_many_on_each_host():
-    assert rank_hosts(sample("h07"), by="ppr:2:node") == ("aa", "aa", "bb", "bb", "cc", "cc")
-
-
 @every("name", ["h05", "h06", "h11", "h16", "h08", "h10", "h20"])
 def test_the_host_of_every_rank(name):
-    assert list(rank_hosts(sample(name))) == expected(name)["rank_host"]
+    assert rank_hosts(sample(name)) == expected(name)["rank_host"]
 
 
-def test_a_rank_file_that_counts_other_hosts_needs_them():
-    assert refusal(SAMPLES["h09"]["text"]).code == "bad-host-line"
-    hosts = sample("h09", given=expected("h09")["hosts_given"])
-    assert list(hosts.ranks) == expected("h09")["rank_host"]
+def test_open_mpi_fills_a_host_before_the_next():
+    placement = rank_hosts(sample("h07"))[:6]
+    where = {
+        host: [r for r, at in enumerate(placement) if at == host] for host in ("aa", "bb", "cc")
+    }
+    assert where == expected("h07")["slot"]
+
+
+def test_a_rank_file_that_counts_other_hosts_is_refused():
+    assert "write their names" in refusal(SAMPLES["h09"]["text"]).why
 
 
 def test_a_list_of_tasks_has_a_host_once_with_its_tasks():
@@ -106,12 +101,12 @@ def test_a_list_of_tasks_has_a_host_once_with_its_tasks():
     assert remarks(hosts) == ["one-line-a-task"]
 
 
-def test_deepspeed_and_open_mpi_differ_about_a_host_named_twice():
-    assert refusal(SAMPLES["h12"]["text"]).code == "host-twice"
-    hosts = sample("h12", form="openmpi")
-    assert dict(hosts.slots) == {"worker-1": 3, "worker-2": 1}
+def test_a_host_named_twice_is_refused_in_a_file_and_a_slot_more_for_mpirun():
+    error = refusal(SAMPLES["h12"]["text"])
+    assert (error.code, error.alternatives) == ("host-twice", ())
+    hosts = read_hosts("mpirun --host a:2,b,a -np 4 x")
+    assert dict(hosts.slots) == {"a": 3, "b": 1}
     assert remarks(hosts) == ["slots-added"]
-    assert refusal(SAMPLES["h13"]["text"], form="deepspeed").code == "bad-host-line"
 
 
 @every("name, option", [("h14", "include"), ("h15", "exclude")])
@@ -175,11 +170,6 @@ def test_a_filter_that_chooses_nothing_is_refused_with_what_to_write(line, said)
     assert refusal("deepspeed --include a:0 train.py").code == "bad-host-filter"
 
 
-def test_torchrun_sorts_machines_by_name_as_text():
-    for name in ("h21", "h22"):
-        assert c10d_order(sample(name).names) == expected(name)["node_rank_order"]
-
-
 @every(
     "text, slots",
     [
@@ -228,27 +218,26 @@ def test_a_host_list_that_explodes_or_is_none_is_refused(text, code):
     assert refusal(text).code == code
 
 
-def test_counts_and_orders_of_srun():
-    def hosts(slots):
-        return Hosts("list", tuple(slots), slots)
-
-    three = hosts({"n0": 2, "n1": 2, "n2": 2})
-    assert list(rank_hosts(three, 4, "block")) == expected("d01")["rank_host"]
-    for name, tasks, slots in (("d03", 21, 8), ("d04", 16, 8)):
-        want = expected(name)
-        ranks = rank_hosts(hosts(dict.fromkeys(want["nodes"], slots)), tasks, "plane=4")
-        assert {h: [r for r, at in enumerate(ranks) if at == h] for h in want["nodes"]} == want[
-            "tasks"
-        ]
+def dealt(names, slots, way: str) -> str:
+    tasks = ",".join(map(str, slots))
+    text = f"SLURM_JOB_NODELIST={names}\nSLURM_TASKS_PER_NODE={tasks}\nSLURM_DISTRIBUTION={way}"
+    return rank_hosts(read_hosts(text))
 
 
-def test_cyclic_passes_full_nodes_and_then_oversubscribes():
-    """slurm_step_layout.c, _task_layout_cyclic: nodes of 4, 2, 4, 2 processors.
+@every("name", ["d03", "d04"])
+def test_a_plane_of_srun_gives_so_many_tasks_in_turn(name):
+    want = expected(name)["tasks"]
+    names, slots = ",".join(want), map(len, want.values())
+    ranks = dealt(names, slots, "plane\nSLURM_DIST_PLANESIZE=4")
+    assert {host: [r for r, at in enumerate(ranks) if at == host] for host in want} == want
 
-    0 1 2 3 / 4 5 6 7 / 8 . 9 . / 10 . 11 . / 12 13 14 15
+
+def test_cyclic_passes_full_nodes():
+    """slurm_step_layout.c, _task_layout_cyclic: nodes of 4, 2, 4, 2 tasks.
+
+    0 1 2 3 / 4 5 6 7 / 8 . 9 . / 10 . 11 .
     """
-    four = Hosts("list", ("a", "b", "c", "d"), {"a": 4, "b": 2, "c": 4, "d": 2})
-    assert "".join(rank_hosts(four, 16, "cyclic")) == "abcdabcdacacabcd"
+    assert "".join(dealt("a,b,c,d", (4, 2, 4, 2), "cyclic")) == "abcdabcdacac"
 
 
 def test_the_environment_of_a_job():
@@ -284,7 +273,6 @@ def test_leaf_switches_and_those_above(name):
 def test_blocks_of_slurm(name):
     hosts = sample(name)
     assert members(hosts.racks) == expected(name)["blocks"]
-    assert list(hosts.block_sizes) == expected(name).get("block_sizes", [])
     assert hosts.names == tuple(host for one in expected(name)["blocks"].values() for host in one)
 
 
@@ -308,14 +296,14 @@ def test_lines_with_a_prefix_of_a_log_are_topology_all_the_same():
     assert read_hosts(text).racks == sample("t05").racks
 
 
-def test_the_default_topology_of_a_yaml_or_the_one_that_is_named():
+def test_the_default_topology_of_a_yaml_is_read_and_the_others_said():
     want = expected("t03")
     assert members(sample("t03").racks) == want["topo1"]["leaf"]
-    blocks = sample("t03", topology="topo2")
-    assert members(blocks.racks) == want["topo2"]["blocks"]
-    assert list(blocks.block_sizes) == want["topo2"]["block_sizes"]
-    assert refusal(SAMPLES["t03"]["text"], topology="topo9").code == "not-a-choice"
-    assert refusal(SAMPLES["t03"]["text"], topology="topo3").code == "bad-host-document"
+    assert remarks(sample("t03")) == ["other-topologies"]
+    second = "- topology: topo2" + SAMPLES["t03"]["text"].split("topo2", 1)[1]
+    found = re.sub("(?ms)^- topology: topo3.*", "", second)
+    assert members(read_hosts(found).racks) == want["topo2"]["blocks"]
+    assert refusal("- topology: flat\n  flat: true").code == "bad-host-document"
 
 
 def test_switches_that_stand_above_themselves_are_refused():

@@ -9,9 +9,8 @@ from typing import Any
 from groups.conventions import MEGATRONS
 from groups.layout import Layout
 
-from .distribution import even_slots
 from .order import KINDS, BetterOrder, best_order, order_for
-from .placing import placement_of
+from .placing import even_slots, placement_of
 from .values import Hosts
 
 TIME = "time"

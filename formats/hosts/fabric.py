@@ -15,11 +15,11 @@ pkg/accelerator/nvidia_smi.go; meta-pytorch/torchcomms #936, #1385, #3612; NVIDI
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from groups.errors import LayoutError, quoted
+from groups.errors import quoted
 
-from .values import Hosts, Level, Remark, once
+from .values import Hosts, Level, Remark, once, refusal
 
 NAMELESS = "node-0"
 """What a machine is called whose text does not name it."""
@@ -37,14 +37,16 @@ _ROW = re.compile(
 )
 _HEADING = re.compile(r"^(?:\S+:\s+)?fabric\.", re.IGNORECASE)
 
+Gpus = dict[str, list[dict[str, str]]]
+"""What is said of each GPU of each machine."""
+
 
 def is_fabric(text: str) -> bool:
-    return bool(re.search(r"Clique\s?Id\s*:|Cluster\s?UUID\s*:", text, re.IGNORECASE)) or is_rows(
-        text
-    )
+    said = re.search(r"Clique\s?Id\s*:|Cluster\s?UUID\s*:", text, re.IGNORECASE)
+    return bool(said) or _is_table(text)
 
 
-def is_rows(text: str) -> bool:
+def _is_table(text: str) -> bool:
     """Whether every line is a ClusterUUID and a CliqueId, or their heading."""
     lines = [line for line in text.splitlines() if line.strip()]
     rows = [line for line in lines if not _HEADING.match(line)]
@@ -59,13 +61,20 @@ def read_fabric(text: str) -> Hosts:
 
     Errors: LayoutError where the GPUs of one machine stand in different places.
     """
-    records = _rows(text) if is_rows(text) else _fields(text)
+    records = _rows(text) if _is_table(text) else _fields(text)
     partition, domain = {}, {}
     remarks = []
     for host, gpus in records.items():
         places = {_place(gpu) for gpu in gpus}
         if len(places) > 1:
-            raise _differ(host, places)
+            named = sorted(f"{uuid}.{clique}" if uuid else "none" for uuid, clique, _ in places)
+            raise refusal(
+                "fabric-differs",
+                "the GPUs of {host} stand in different NVLink domains: {places}",
+                "all GPUs of a machine must have one ClusterUUID and one CliqueId",
+                host=quoted(host),
+                places=" and ".join(named)[:200],
+            )
         uuid, clique, why = places.pop()
         if why:
             remarks.append(Remark(why, {"host": host}))
@@ -80,9 +89,9 @@ def read_fabric(text: str) -> Hosts:
     return Hosts("nvidia-fabric", once(records), levels=found, remarks=tuple(remarks))
 
 
-def _fields(text: str) -> dict[str, list[dict[str, str]]]:
-    """What is said of each GPU of each machine; State and Status count under Fabric alone."""
-    found: dict[str, list[dict[str, str]]] = {}
+def _fields(text: str) -> Gpus:
+    """Fields a line each; State and Status count under Fabric alone."""
+    found: Gpus = {}
     in_fabric = False
     for line in text.splitlines():
         match = _FIELD.match(line)
@@ -100,20 +109,20 @@ def _fields(text: str) -> dict[str, list[dict[str, str]]]:
     return found
 
 
-def _rows(text: str) -> dict[str, list[dict[str, str]]]:
-    found: dict[str, list[dict[str, str]]] = {}
+def _rows(text: str) -> Gpus:
+    """A GPU a line."""
+    found: Gpus = {}
     for line in text.splitlines():
         match = None if _HEADING.match(line) else _ROW.match(line)
         if match is None:
             continue
         uuid, clique = (match[key].strip("[]") for key in ("uuid", "clique"))
         if clique == "N/A" != uuid:
-            raise LayoutError(
+            raise refusal(
                 "clique-not-said",
-                f"the CliqueId of {quoted(uuid)} is N/A",
-                why="a domain is told by its ClusterUUID and its CliqueId together",
-                control="hosts",
-                facts={"value": quoted(uuid)},
+                "the CliqueId of {value} is N/A",
+                "a domain is told by its ClusterUUID and its CliqueId together",
+                value=quoted(uuid),
             )
         gpus = found.setdefault(match["host"] or NAMELESS, [])
         gpus.append({"clusteruuid": uuid, "cliqueid": clique})
@@ -128,16 +137,3 @@ def _place(gpu: Mapping[str, str]) -> tuple[str, str, str]:
     if not uuid or uuid == "N/A" or not uuid.strip("0-"):
         return "", "", "no-domain"
     return uuid, "" if clique == "N/A" else clique, ""
-
-
-def _differ(host: str, places: Iterable[tuple[str, str, str]]) -> LayoutError:
-    listed = " and ".join(
-        sorted(f"{uuid}.{clique}" if uuid else "none" for uuid, clique, _ in places)
-    )
-    return LayoutError(
-        "fabric-differs",
-        f"the GPUs of {quoted(host)} stand in different NVLink domains: {listed[:200]}",
-        why="all GPUs of a machine must have one ClusterUUID and one CliqueId",
-        control="hosts",
-        facts={"host": quoted(host), "places": listed[:200]},
-    )

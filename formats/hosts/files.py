@@ -16,21 +16,31 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from groups.errors import LayoutError, quoted
+from groups.errors import quoted
 from groups.mesh import MAX_RANKS
 
 from .filters import bad_filter, is_filter
 from .hostlist import expand_hostlist, is_hostlist
-from .values import Hosts, Level, Remark, bad_line, host_twice, no_hosts, once
+from .values import (
+    Hosts,
+    Level,
+    Remark,
+    bad_line,
+    host_twice,
+    no_hosts,
+    once,
+    refusal,
+    too_many_ranks,
+)
 
 SLOTS = ("slots", "count", "cpu")
 MAX_SLOTS = tuple(
     f"{first}{dash}{second}"
     for dash in "-_"
-    for word in ("slots", "count", "cpu")
+    for word in SLOTS
     for first, second in ((word, "max"), ("max", word))
 )
 """Keys of a host file: hostfile_lex.l of PRRTE."""
@@ -60,29 +70,30 @@ def lines_of(text: str) -> Lines:
     return [(number, line.strip()) for number, line in lines if line.strip()]
 
 
-def read_lines(text: str, form: str = "") -> Hosts:
-    """A host file or list of any of these forms.
-
-    form: "openmpi" adds up the slots of a host that is named twice; "deepspeed" refuses a line
-    without slots; empty: what the lines look like.
-    """
+def read_lines(text: str) -> Hosts:
+    """A host file or list of any of these forms: what its lines look like."""
     lines = [(number, re.sub(r"\s*=\s*", "=", line)) for number, line in lines_of(text)]
     if not lines:
         raise no_hosts()
     joined = " ".join(line for _, line in lines)
-    if form == "deepspeed" or any("=" in line for _, line in lines):
-        return _slot_lines(lines, form)
+    if "=" in joined:
+        return _slot_lines(lines)
     if is_filter(joined):
         raise bad_filter(joined, "DeepSpeed's filters choose from a host file: give that as well")
     if is_hostlist(joined):
         return _listed(expand_hostlist(joined), "slurm-hostlist")
-    if any("," in line for _, line in lines):
-        return _host_option(lines)
-    if any(_is_counted(line) for _, line in lines):
-        return _counted_lines(lines)
+    if "," in joined:
+        items = [(n, item) for n, line in lines for item in re.split(r"[,\s]+", line) if item]
+        if not items:
+            raise no_hosts()
+        if any(_slots_of(item) for _, item in items):  # mpirun --host: named again, a slot more
+            return _counted(items, "openmpi-host")
+        return _listed([_host(item, number) for number, item in items], "host-list")
+    if any(_slots_of(line) for _, line in lines):
+        return _counted(lines, "mpich-hostfile")
     words = [(number, line.split()) for number, line in lines]
     if all(len(row) == 2 and _NUMBER.fullmatch(row[1]) for _, row in words):
-        return _summed(((n, row[0], int(row[1])) for n, row in words), "hostfile", form)
+        return _summed(((row[0], int(row[1])) for _, row in words), "hostfile")
     if len(words) > 1 and all(len(row) == 2 for _, row in words):
         return _two_columns(words)
     names = [_host(name, number) for number, row in words for name in row]
@@ -99,10 +110,9 @@ def _host(name: str, number: int) -> str:
 # -- names with slots ------------------------------------------------------------------------------
 
 
-def _slot_lines(lines: Lines, form: str) -> Hosts:
+def _slot_lines(lines: Lines) -> Hosts:
     """``host slots=N max_slots=M``, keys in any order; what follows them says nothing."""
     found = []
-    limits: dict[str, int] = {}
     for number, line in lines:
         name, _, rest = line.partition(" ")
         pairs = {key.lower(): value for key, value in _PAIR.findall(rest)}
@@ -110,113 +120,75 @@ def _slot_lines(lines: Lines, form: str) -> Hosts:
         limit = _key(pairs, MAX_SLOTS, line, number)
         if rest and not pairs:
             raise bad_line(line, number, "hosts with slots=N", "write slots=N after the name")
-        if form == "deepspeed" and slots is None:
-            raise bad_line(line, number, "DeepSpeed's hostfile", "each line needs slots=N")
-        if limit is not None:
-            limits[name] = limit
         if slots is not None and limit is not None and slots > limit:
             raise bad_line(line, number, "hosts with slots=N", "slots are more than max_slots")
-        found.append((number, _host(name, number), limit if slots is None else slots))
-    return replace(_summed(found, "hostfile", form), max_slots=limits)
+        found.append((_host(name, number), limit if slots is None else slots))
+    return _summed(found, "hostfile")
 
 
 def _key(pairs: Mapping[str, str], keys: Sequence[str], line: str, number: int) -> int | None:
     """The number of the first of these keys that a line has."""
-    for key in keys:
-        if key in pairs:
-            if not _NUMBER.fullmatch(pairs[key]):
-                raise bad_line(line, number, "hosts with slots=N", f"{key} takes a whole number")
-            return int(pairs[key])
-    return None
+    key = next((key for key in keys if key in pairs), "")
+    if key and not _NUMBER.fullmatch(pairs[key]):
+        raise bad_line(line, number, "hosts with slots=N", f"{key} takes a whole number")
+    return int(pairs[key]) if key else None
 
 
-def _is_counted(line: str) -> bool:
-    match = _COUNTED.fullmatch(line)
-    return bool(match) and bool(_HOST.fullmatch(match[1]))  # type: ignore[index]
+def _slots_of(item: str) -> tuple[str, int] | None:
+    """``host:N``: the host and its slots."""
+    match = _COUNTED.fullmatch(item)
+    return (match[1], int(match[2])) if match and _HOST.fullmatch(match[1]) else None
 
 
-def _counted_lines(lines: Lines) -> Hosts:
-    """``host:N``, one slot where no number stands: MPICH's Hydra."""
-    found = []
-    for number, line in lines:
-        match = _COUNTED.fullmatch(line)
-        name, slots = (match[1], int(match[2])) if match else (line.split()[0], 1)
-        found.append((number, _host(name, number), slots))
-    return _summed(found, "mpich-hostfile", "")
-
-
-def _host_option(lines: Lines) -> Hosts:
-    """``a,b:2,c:3``: Open MPI's --host, where a host once more is a slot more; or names alone."""
-    items = [
-        (number, item)
-        for number, line in lines
-        for item in re.split(r"[,\s]+", line)
-        if item
-    ]  # fmt: skip
-    if not items:
-        raise no_hosts()
-    if not any(_is_counted(item) for _, item in items):
-        return _listed([_host(item, number) for number, item in items], "host-list")
+def _counted(items: Lines, form: str) -> Hosts:
+    """``host:N``, one slot where no number stands."""
     found = []
     for number, item in items:
         match = _COUNTED.fullmatch(item)
-        name, slots = (match[1], int(match[2])) if match else (item, 1)
-        found.append((number, _host(name, number), slots))
-    return _summed(found, "openmpi-host", "openmpi")
+        name, slots = (match[1], int(match[2])) if match else (item.split()[0], 1)
+        found.append((_host(name, number), slots))
+    return _summed(found, form, adds=form == "openmpi-host")
 
 
-def _summed(rows: Iterable[tuple[int, str, int | None]], form: str, dialect: str) -> Hosts:
+def _summed(rows: Iterable[tuple[str, int | None]], form: str, adds: bool = False) -> Hosts:
     """Hosts with slots; a host that is named twice is refused, or added up where that is the law.
 
     Errors: LayoutError for a host named twice, no slots at all, or more than MAX_RANKS.
     """
     slots: dict[str, int | None] = {}
     again = []
-    for _, name, count in rows:
+    for name, count in rows:
         if name in slots:
-            if dialect != "openmpi":
+            if not adds:
                 why = "DeepSpeed refuses that, Open MPI adds the slots up: keep one line for each"
                 raise host_twice(name, why)
             again.append(name)
             count = (slots[name] or 0) + (count or 0)
         slots[name] = count
-    empty = [name for name, count in slots.items() if count == 0]
-    if empty:
-        raise LayoutError(
-            "host-without-slots",
-            f"the host {quoted(empty[0])} has no slots",
-            why="leave out a host that runs nothing",
-            control="hosts",
-            facts={"host": quoted(empty[0])},
-        )
-    _require_ranks(sum(count or 0 for count in slots.values()))
+    empty = next((name for name, count in slots.items() if count == 0), None)
+    if empty is not None:
+        why = "leave out a host that runs nothing"
+        raise refusal("host-without-slots", "the host {host} has no slots", why, host=quoted(empty))
+    total = sum(count or 0 for count in slots.values())
+    if total > MAX_RANKS:
+        raise too_many_ranks(total)
     remarks = (Remark("slots-added", {"host": again[0]}),) if again else ()
     return Hosts(form, once(slots), slots, remarks=remarks)
 
 
-def _require_ranks(count: int) -> None:
-    if count > MAX_RANKS:
-        raise LayoutError(
-            "too-many-ranks",
-            f"{count:,} ranks are more than {MAX_RANKS:,}",
-            control="hosts",
-            facts={"ranks": count, "limit": MAX_RANKS},
-        )
-
-
 def _listed(names: Sequence[str], form: str) -> Hosts:
     """Names alone; where one stands more than once, it is the machine of one rank each time."""
-    counts = Counter(names)
-    if len(counts) == len(names):
+    if len(set(names)) == len(names):
         return Hosts(form, once(names))
-    _require_ranks(len(names))
-    return Hosts(
-        "task-list",
-        once(names),
-        dict(counts),
-        ranks=tuple(names),
-        remarks=(Remark("one-line-a-task", {"tasks": len(names), "hosts": len(counts)}),),
-    )
+    facts = {"tasks": len(names), "hosts": len(set(names))}
+    return _by_rank(names, "task-list", Remark("one-line-a-task", facts))
+
+
+def _by_rank(ranks: Sequence[str], form: str, *remarks: Remark) -> Hosts:
+    """The machine of every rank."""
+    if len(ranks) > MAX_RANKS:
+        raise too_many_ranks(len(ranks))
+    return Hosts(form, once(ranks), dict(Counter(ranks)), ranks=tuple(ranks), remarks=remarks)
 
 
 # -- names with racks ------------------------------------------------------------------------------
@@ -238,11 +210,14 @@ HEADINGS = {
     "host": ("host", "hostname", "node", "name", "nodename", "instance"),
     "slots": ("slots", "gpus", "gpus_per_node", "nproc"),
     "rack": ("rack",),
-    "block": ("block",),
     "switch": ("switch", "leaf", "tor", "psw"),
+    "block": ("block",),
     "domain": ("domain", "nvlink_domain", "nvlink", "clusteruuid"),
 }
-"""What columns of a CSV may be called; rack, block, switch and domain are levels."""
+"""What columns of a CSV and keys of a JSON may be called."""
+
+COLUMNS = {word: key for key, words in HEADINGS.items() for word in words}
+LEVELS = tuple(HEADINGS)[2:]
 
 
 def is_table(text: str) -> bool:
@@ -255,8 +230,7 @@ def is_table(text: str) -> bool:
 def _columns(heading: str) -> list[str]:
     """The columns by their names in HEADINGS; the others as they are."""
     names = [name.strip().strip('"').lower() for name in re.split(r"[,;\t]", heading)]
-    known = {word: key for key, words in HEADINGS.items() for word in words}
-    return [known.get(name, f"({name})") for name in names] if len(names) > 1 else []
+    return [COLUMNS.get(name, f"({name})") for name in names] if len(names) > 1 else []
 
 
 def read_table(text: str) -> Hosts:
@@ -280,36 +254,32 @@ def read_table(text: str) -> Hosts:
         slots = row.get("slots") or None
         if slots and not _NUMBER.fullmatch(slots):
             raise bad_line(line, number, "hosts in columns", "slots are a whole number")
-        rows.append((number, host, int(slots) if slots else None))
-        for kind in ("rack", "switch", "block", "domain"):
+        rows.append((host, int(slots) if slots else None))
+        for kind in LEVELS:
             if row.get(kind):
                 levels.setdefault(kind, {})[host] = row[kind]
     if not rows:
         raise no_hosts()
     found = tuple(Level(kind, levels[kind]) for kind in columns if kind in levels)
-    return replace(_summed(rows, "table", ""), levels=found)
+    return replace(_summed(rows, "table"), levels=found)
 
 
 # -- rank by rank ----------------------------------------------------------------------------------
 
 
 def is_rankfile(text: str) -> bool:
-    return bool(re.match(r"rank\s+[0-9]+\s*=", next(iter(_words(text)), ""), re.IGNORECASE))
+    first = next((line for _, line in lines_of(text)), "")
+    return bool(re.match(r"rank\s+[0-9]+\s*=", first, re.IGNORECASE))
 
 
-def _words(text: str) -> Iterator[str]:
-    return (line for _, line in lines_of(text))
-
-
-def read_rankfile(text: str, given: Sequence[str] = ()) -> Hosts:
+def read_rankfile(text: str) -> Hosts:
     """``rank N=HOST slot=...``: a line a rank, in any order.
-
-    given: the hosts that ``+nX`` counts, from 0.
 
     >>> read_rankfile("rank 1=b slot=0\\nrank 0=a slot=0\\nrank 2=b slot=1").ranks
     ('a', 'b', 'b')
 
-    Errors: LayoutError for a line of another form, a rank that stands twice or is missing.
+    Errors: LayoutError for a line of another form, a rank that stands twice or is missing, a host
+    by its number in another list (``+n0``).
     """
     found: dict[int, str] = {}
     for number, line in lines_of(text):
@@ -319,27 +289,15 @@ def read_rankfile(text: str, given: Sequence[str] = ()) -> Hosts:
         rank = int(match[1])
         if rank in found:
             raise bad_line(line, number, "a rank file", f"rank {rank} stands twice")
-        found[rank] = _relative(match[2], given, number)
-    _require_ranks(len(found))
+        if re.fullmatch(r"\+n[0-9]{1,7}", match[2], re.ASCII):
+            why = f"{match[2]} counts the hosts of another list: write their names"
+            raise bad_line(match[2], number, "a rank file that names its hosts", why)
+        found[rank] = _host(match[2], number)
+    if len(found) > MAX_RANKS:
+        raise too_many_ranks(len(found))
     missing = next((rank for rank in range(len(found)) if rank not in found), None)
     if missing is not None:
-        raise LayoutError(
-            "rank-missing",
-            f"the text says nothing of rank {missing}",
-            why=f"its {len(found)} ranks must be those from 0 to {len(found) - 1}",
-            control="hosts",
-            facts={"rank": missing, "count": len(found)},
-        )
-    ranks = tuple(found[rank] for rank in range(len(found)))
-    return Hosts("rankfile", once(ranks), dict(Counter(ranks)), ranks=ranks)
-
-
-def _relative(host: str, given: Sequence[str], number: int) -> str:
-    """The host, or the one that ``+nX`` stands for."""
-    match = re.fullmatch(r"\+n([0-9]{1,7})", host, re.ASCII)
-    if not match:
-        return _host(host, number)
-    if int(match[1]) >= len(given):
-        why = f"{host} counts the hosts of another list, which has {len(given)}: give that list"
-        raise bad_line(host, number, "a rank file that names its hosts", why)
-    return given[int(match[1])]
+        why = f"its {len(found)} ranks must be those from 0 to {len(found) - 1}"
+        said = "the text says nothing of rank {rank}"
+        raise refusal("rank-missing", said, why, rank=missing, count=len(found))
+    return _by_rank([found[rank] for rank in range(len(found))], "rankfile")

@@ -79,34 +79,36 @@ def chosen_hosts(hosts: Hosts, options: Mapping[str, str]) -> Hosts:
 
     Errors: LayoutError for filters beside one another or beside numbers, and as `filter_hosts`.
     """
-    given = {name: value for name, value in options.items() if value}
-    empty = next((name for name in options if not options[name]), "")
+    empty = next((name for name, value in options.items() if not value), "")
     if empty:
         raise bad_filter(f"--{empty}", "it needs a value")
-    filters = given.keys() & {"include", "exclude"}
-    if filters and given.keys() - filters:
+    filters = options.keys() & {"include", "exclude"}
+    if filters and options.keys() - filters:
         raise bad_filter(
-            " ".join(f"--{name} {value}" for name, value in given.items()),
+            written(options),
             "DeepSpeed takes filters or numbers: leave --num_nodes and --num_gpus out",
-            *({name: given[name]} for name in sorted(filters)),
+            *({name: options[name]} for name in sorted(filters)),
             code="host-filter-and-number",
         )
     if filters:
-        return filter_hosts(hosts, given.get("include", ""), given.get("exclude", ""))
-    nodes = _count(given.get("num_nodes"), "num_nodes", len(hosts.names))
-    gpus = _count(given.get("num_gpus"), "num_gpus", MAX_RANKS)
+        return filter_hosts(hosts, options.get("include", ""), options.get("exclude", ""))
+    nodes = _count(options, "num_nodes", len(hosts.names))
+    gpus = _count(options, "num_gpus", MAX_RANKS)
     taken = {
-        name: tuple(range(gpus if gpus else hosts.slots[name] or 0))
+        name: tuple(range(gpus or hosts.slots[name] or 0))
         for name in hosts.names[: nodes or len(hosts.names)]
     }
     return _left(hosts, taken)
 
 
-def _count(text: str | None, name: str, most: int) -> int:
+def written(options: Mapping[str, str]) -> str:
+    return " ".join(f"--{name} {value}" for name, value in options.items())
+
+
+def _count(options: Mapping[str, str], name: str, most: int) -> int:
     """A number of the launcher's; 0 where it is not given."""
-    if text is None:
-        return 0
-    if not _NUMBER.fullmatch(text) or not 1 <= int(text) <= most:
+    text = options.get(name, "0")
+    if name in options and not (_NUMBER.fullmatch(text) and 1 <= int(text) <= most):
         limit = f"there are {most} hosts" if name == "num_nodes" else "a whole number, 1 or more"
         raise bad_filter(f"--{name} {text}", limit, {name: most} if name == "num_nodes" else {})
     return int(text)
@@ -124,24 +126,18 @@ def filter_hosts(hosts: Hosts, include: str = "", exclude: str = "") -> Hosts:
     Errors: LayoutError for both at once, and for a host or GPU that is not there.
     """
     if include and exclude:
+        why = "it does not go with --include: give one of them"
         both = ({"include": include}, {"exclude": exclude})
-        raise bad_filter(
-            exclude,
-            "it does not go with --include: give one of them",
-            *both,
-            code="host-filters-both",
-        )
+        raise bad_filter(exclude, why, *both, code="host-filters-both")
     asked = _filter_parts(include or exclude, hosts)
     left: dict[str, tuple[int, ...]] = {}
     for name in hosts.names:
         every = tuple(range(hosts.slots[name] or 0))
         named = asked.get(name)
-        if include:
-            left[name] = () if named is None else (named or every)
-        else:
-            left[name] = every if named is None else tuple(g for g in every if g not in named)
-            left[name] = left[name] if named != () else ()
-    left = {name: gpus for name, gpus in left.items() if gpus}
+        chosen = every if named == () else named or ()
+        gpus = chosen if include else tuple(gpu for gpu in every if gpu not in chosen)
+        if gpus:
+            left[name] = gpus
     if not left:
         raise bad_filter(include or exclude, "it leaves no GPU", code="host-filter-empty")
     return _left(hosts, left)

@@ -20,7 +20,7 @@ from math import prod
 from groups.budget import spend
 from groups.errors import LayoutError, quoted
 
-from .values import MAX_HOSTS, too_many_hosts
+from .values import MAX_HOSTS, refusal, too_many_hosts
 
 MAX_RANGE = 65_536
 """Machines that one range may name: hostlist.c, MAX_RANGE."""
@@ -65,18 +65,16 @@ def is_hostlist(text: str) -> bool:
 
 
 def _items(text: str) -> Iterator[str]:
-    """The items of a list: separators inside brackets do not part them."""
+    """The items of a list: separators inside brackets do not part them.
+
+    Errors: LayoutError for what is no name with brackets: an open one, a strange character.
+    """
     shielded = _BRACKET.sub(lambda match: re.sub(r"[,\s]+", ";", match[0]), text)
     for item in _PARTED.split(shielded):
         if item:
-            _require_item(item)
+            if not _NAME.fullmatch(_BRACKET.sub("", item)):
+                raise _bad(item)
             yield item
-
-
-def _require_item(item: str) -> None:
-    """Refuse what is no name with brackets: an open one, a nested one, a strange character."""
-    if not _NAME.fullmatch(_BRACKET.sub("", item)):
-        raise _bad(item)
 
 
 def _numbers(body: str, item: str) -> list[tuple[int, int, int]]:
@@ -90,16 +88,8 @@ def _numbers(body: str, item: str) -> list[tuple[int, int, int]]:
         if last < first:
             raise _bad(item)
         if last - first >= MAX_RANGE:
-            raise LayoutError(
-                "too-many-hosts",
-                f"{quoted(_plain(item))} names {last - first + 1:,} machines, "
-                f"more than {MAX_RANGE:,}",
-                why="Slurm takes no longer range: write several of them",
-                control="hosts",
-                facts={
-                    "value": quoted(_plain(item)), "count": last - first + 1, "limit": MAX_RANGE,
-                },
-            )  # fmt: skip
+            why = "Slurm takes no longer range: write several of them"
+            raise too_many_hosts(last - first + 1, _plain(item), MAX_RANGE, why)
         found.append((first, last, len(match[1])))
     return found
 
@@ -130,10 +120,4 @@ def _bad(item: str, *, is_box: bool = False) -> LayoutError:
     why = "write names with numbers and ranges in brackets, such as n[1-4,7]"
     if is_box:
         why = "boxes such as [000x133] belong to machines of several dimensions"
-    return LayoutError(
-        "bad-hostlist",
-        f"{quoted(_plain(item))} is not a host list",
-        why=why,
-        control="hosts",
-        facts={"value": quoted(_plain(item))},
-    )
+    return refusal("bad-hostlist", "{value} is not a host list", why, value=quoted(_plain(item)))

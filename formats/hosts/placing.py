@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from groups.errors import LayoutError
+from groups.errors import quoted
 from groups.placement import Placement, filled
 
-from .distribution import slots_unknown
-from .values import Hosts
+from .values import Hosts, refusal, slots_unknown
 
 
 def placement_of(hosts: Hosts, world: int, gpus_per_node: int | None = None) -> Placement:
@@ -27,21 +26,40 @@ def placement_of(hosts: Hosts, world: int, gpus_per_node: int | None = None) -> 
     Errors: LayoutError for machines too few or too many, and for slots that nobody says.
     """
     levels = {one.kind: one.of for one in hosts.levels}
-    if len(hosts.ranks) == world:
+    total = len(hosts.ranks)
+    if total == world:
         number = {name: at for at, name in enumerate(hosts.names)}
         nodes = np.array([number[name] for name in hosts.ranks])
         return Placement(hosts.names, nodes, levels, hosts.devices)
     if hosts.ranks:
-        total = len(hosts.ranks)
-        raise LayoutError(
+        raise refusal(
             "too-few-hosts" if total < world else "too-many-hosts-for-job",
-            f"the layout needs {world} GPUs, and the text places {total} ranks",
-            control="hosts",
-            facts={"world": world, "hosts": len(hosts.names), "slots": total, "spare": 0},
-        )
+            "the layout needs {world} GPUs, and the text places {slots} ranks",
+            world=world, hosts=len(hosts.names), slots=total, spare=0,
+        )  # fmt: skip
     unknown = [name for name, slots in hosts.slots.items() if slots is None]
     if unknown and gpus_per_node is None:
         raise slots_unknown(unknown)
     slots = [gpus_per_node if one is None else one for one in hosts.slots.values()]
     placement = filled(hosts.names, [one or 0 for one in slots], world=world, levels=levels)
     return replace(placement, devices=hosts.devices)
+
+
+def even_slots(hosts: Hosts, gpus_per_node: int | None = None) -> int:
+    """GPUs of every machine, where all have as many; what the text leaves open is as said.
+
+    Errors: LayoutError for machines with different numbers, and where nobody says any.
+    """
+    said = {name: slots for name, slots in hosts.slots.items() if slots is not None}
+    least, most = min(said.values(), default=gpus_per_node), max(said.values(), default=0)
+    if least is None:
+        raise slots_unknown(hosts.names)
+    if said and least < most:
+        few = next(name for name, slots in said.items() if slots < most)
+        raise refusal(
+            "uneven-slots", "the host {host} has {slots} slots, others have {most}",
+            "groups of a mesh lie alike on all nodes only where each has as many GPUs",
+            {"gpus_per_node": least},
+            host=quoted(few), slots=said[few], most=most, least=least,
+        )  # fmt: skip
+    return least

@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
 import yaml
 
 from groups.budget import spend
-from groups.errors import LayoutError, not_a_choice, quoted, require_length
+from groups.errors import quoted, require_length
 
 from .clouds import is_paths, read_document, read_paths
 from .fabric import NAMELESS, is_fabric, read_fabric
 from .files import is_rankfile, is_table, read_lines, read_rankfile, read_table
-from .filters import bad_filter, chosen_hosts, launch_options
+from .filters import bad_filter, chosen_hosts, launch_options, written
 from .node import Node, is_matrix, read_matrix, read_nccl
-from .slurm import (
-    aliases,
-    is_environment,
-    is_topology,
-    read_environment,
-    read_topology,
-)
-from .values import LONGEST_TEXT, Hosts, Level, Remark, bad_document, no_hosts
-
-FORMS = ("openmpi", "deepspeed")
-"""Whose law counts where a host file does not tell: what a host named twice means."""
+from .slurm import is_environment, is_topology, read_environment, read_topology
+from .values import LONGEST_TEXT, Hosts, Remark, bad_document, no_hosts, refusal
 
 LONGEST_YAML = 300_000
 MOST_BRACKETS = 5_000
@@ -47,9 +37,7 @@ _YAML = re.compile(r"^[ \t]*(?:- +)?[\w./-]+:(?:\s|$)|^[ \t]*- \S", re.MULTILINE
 _OPTION = re.compile(r"(?:^|\s)(?:--?host|-H|--?hosts|-w|--nodelist)(?:\s+|=)([^\s-]\S*)", re.ASCII)
 
 
-def read_hosts(
-    text: str, *, form: str = "", topology: str = "", given: Sequence[str] = ()
-) -> Hosts:
+def read_hosts(text: str) -> Hosts:
     """The machines that a text names, in rank order, with slots and racks where it says them.
 
     Host files (Open MPI, DeepSpeed, MPICH), rank files, Slurm host lists, a job's SLURM_*
@@ -57,9 +45,6 @@ def read_hosts(
     JSON or YAML, `nvidia-smi` fabric, `nvidia-smi topo -m` (`hosts.node`), lists and tables.
 
     A line of DeepSpeed's launcher among them chooses from a host file (`filters`).
-
-    form: "openmpi" or "deepspeed", where two launchers read one host file differently.
-    topology: which of a topology.yaml. given: the hosts that ``+n0`` of a rank file counts.
 
     >>> hosts = read_hosts("node0 slots=8\\nnode1 slots=8")
     >>> hosts.names, hosts.racks, hosts.slots
@@ -71,20 +56,13 @@ def read_hosts(
     text, options = launch_options(_clean(text))
     if options:
         if not text.strip():
-            raise bad_filter(
-                " ".join(f"--{name} {value}" for name, value in options.items()),
-                "DeepSpeed's filters choose from a host file: give that as well",
-            )
-        pool = read_hosts(text, form=form, topology=topology, given=given)
-        return chosen_hosts(pool, options)
-    if form not in ("", *FORMS):
-        raise not_a_choice("form", form, FORMS)
-    if form:
-        return read_lines(text, form)
+            why = "DeepSpeed's filters choose from a host file: give that as well"
+            raise bad_filter(written(options), why)
+        return chosen_hosts(read_hosts(text), options)
     if is_rankfile(text):
-        return read_rankfile(text, given)
+        return read_rankfile(text)
     if text[:1] in "{[" or _is_yaml(text):
-        return read_document(_loaded(text), topology)
+        return read_document(_loaded(text))
     is_long = _has_long_lines(text)
     for fits, read, takes_long_lines in READERS:
         if (takes_long_lines or not is_long) and fits(text):
@@ -96,12 +74,8 @@ def read_hosts(
 def _clean(text: Any) -> str:
     """The text without terminal colours and marks. Errors: LayoutError for no text or too long."""
     if not isinstance(text, str):
-        raise LayoutError(
-            "not-a-text",
-            f"hosts must be a text: {quoted(text)} is not a text",
-            control="hosts",
-            facts={"value": quoted(text)},
-        )
+        said = "hosts must be a text: {value} is not a text"
+        raise refusal("not-a-text", said, value=quoted(text))
     require_length(text, LONGEST_TEXT, "hosts")
     words = len(text.replace(",", " ").split())
     spend(WORK_OF_A_WORD * words + len(text) // 20, "words", control="hosts")
@@ -148,17 +122,6 @@ def _loaded(text: str) -> Any:
     return documents[0] if len(documents) == 1 else documents
 
 
-def _topology(text: str) -> Hosts:
-    """A topology, with the NVLink domains that comments name above the blocks."""
-    hosts = read_topology(text)
-    domain = aliases(text)
-    blocks = hosts.level("block")
-    found = {host: domain[block] for host, block in blocks.items() if block in domain}
-    if not found:
-        return hosts
-    return replace(hosts, levels=(*hosts.levels, Level("domain", found)))
-
-
 def _node(read: Callable[[str], Node]) -> Callable[[str], Hosts]:
     """A reader of one machine's inside as one of hosts: it does not say the machine's name."""
 
@@ -172,7 +135,7 @@ def _node(read: Callable[[str], Node]) -> Callable[[str], Hosts]:
 
 READERS: tuple[tuple[Callable[[str], bool], Callable[[str], Hosts], bool], ...] = (
     (lambda text: text.startswith("<"), _node(read_nccl), True),
-    (is_topology, _topology, True),
+    (is_topology, read_topology, True),
     (is_environment, read_environment, True),
     (is_matrix, _node(read_matrix), False),
     (is_fabric, read_fabric, False),

@@ -4,37 +4,51 @@ environment.
     SwitchName=s0 Nodes=n[0-5]        a leaf switch: the level "switch" of its machines
     SwitchName=s3 Switches=s[0-2]     a switch above: "switch-1", "switch-2" ... farther off
     BlockName=b1 Nodes=n[1-18]        a block: by custom one NVLink domain
-    BlockSizes=18,36                  planning sizes, no counts
 
 `scontrol show topology` has the same words a line, with the nodes of every level and with blocks
 that only join others (AggregatedBlock), which are no domains. Lines may have a log's prefix.
 Sources: SchedMD/slurm doc/man/man5/topology.conf.5 and topology.yaml.5, srun(1),
-src/plugins/topology/block/topology_block.c.
+src/common/slurm_step_layout.c, src/plugins/topology/block/topology_block.c.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from groups.errors import LayoutError, not_a_choice, quoted
+from groups.mesh import MAX_RANKS, whole_number
 
-from .distribution import rank_hosts
 from .hostlist import expand_hostlist
-from .values import Hosts, Level, Remark, bad_document, bad_line, no_hosts, once
+from .values import (
+    Hosts,
+    Level,
+    Remark,
+    bad_document,
+    bad_line,
+    hosts_in_places,
+    no_hosts,
+    once,
+    refusal,
+    slots_unknown,
+    upwards,
+)
 
 _ENTRY = re.compile(r"\b(SwitchName|BlockName|RingName)\s*=", re.IGNORECASE)
 _PAIR = re.compile(r"\b([A-Za-z]+)\s*=\s*(?![A-Za-z]+\s*=)(\S*)")
 _AGGREGATED = re.compile(r"\bAggregatedBlock\s*=", re.IGNORECASE)
-_SIZES = re.compile(r"\bBlockSizes?\s*=\s*([0-9,]+)\s*$", re.IGNORECASE)
 _ALIAS = re.compile(r"^\s*#\s*([\w.-]+)\s*=\s*([\w.-]+)\s*$")
 _TASKS = re.compile(r"([0-9]{1,7})(?:\(x([0-9]{1,7})\))?", re.ASCII)
 _VARIABLE = re.compile(
     r"^[ \t]*(?:export[ \t]+|\w[\w.-]*:[ \t]*)?(SLURM_[A-Z_]+)[ \t]*=[ \t]*[\"']?([^\"'\n]*)[\"']?",
     re.MULTILINE,
 )
+_NAMES = {"switchname": "switch", "blockname": "block", "ringname": "switch"}
+"""What an entry begins with, and its kind: a ring counts as a switch of its machines."""
+
+# -- topologies ------------------------------------------------------------------------------------
 
 
 def is_topology(text: str) -> bool:
@@ -44,6 +58,8 @@ def is_topology(text: str) -> bool:
 def read_topology(text: str) -> Hosts:
     """topology.conf or the output of `scontrol show topology`, of a tree or of blocks.
 
+    A comment such as ``# rack11=nvl-1`` above a block is topograph's: its NVLink domain.
+
     >>> hosts = read_topology("SwitchName=s0 Nodes=a,b\\nSwitchName=top Switches=s0")
     >>> [(one.kind, dict(one.of)) for one in hosts.levels]
     [('switch', {'a': 's0', 'b': 's0'}), ('switch-1', {'a': 'top', 'b': 'top'})]
@@ -52,105 +68,63 @@ def read_topology(text: str) -> Hosts:
     """
     leaves: dict[str, dict[str, list[str]]] = {"switch": {}, "block": {}}
     parent: dict[str, str] = {}
-    sizes: tuple[int, ...] = ()
     remarks = []
     for number, line in enumerate(text.splitlines(), 1):
         line = line.split("#", 1)[0]
         entry = _ENTRY.search(line)
-        if entry is None or _AGGREGATED.search(line):
-            if _AGGREGATED.search(line):
-                remarks.append(Remark("aggregated-left-out", {"line": number}))
+        if _AGGREGATED.search(line):
+            remarks.append(Remark("aggregated-left-out", {"line": number}))
+        elif entry:
+            said = {key.lower(): value for key, value in _PAIR.findall(line[entry.start() :])}
+            key = next((key for key in _NAMES if said.get(key)), "")
+            if not key:
+                raise bad_line(line, number, "Slurm's topology", "the entry has no name")
+            name, kind = said[key], _NAMES[key]
+            if said.get("switches"):
+                parent |= dict.fromkeys(expand_hostlist(said["switches"]), name)
             else:
-                sizes = _sizes(line) or sizes
-            continue
-        said = {key.lower(): value for key, value in _PAIR.findall(line[entry.start() :])}
-        name, kind = _named(said, line, number)
-        if said.get("switches"):
-            parent |= dict.fromkeys(expand_hostlist(said["switches"]), name)
-        else:
-            leaves[kind].setdefault(name, []).extend(expand_hostlist(said.get("nodes", "")))
+                leaves[kind].setdefault(name, []).extend(expand_hostlist(said.get("nodes", "")))
     kind = "block" if leaves["block"] else "switch"
-    found = _levels(kind, leaves[kind], parent)
-    twice = _stand_twice(leaves[kind])
-    return _hosts(f"slurm-{'block' if kind == 'block' else 'tree'}", found, sizes, remarks + twice)
+    hosts = _under(kind, leaves[kind], parent, remarks)
+    domain = dict(match.groups() for match in map(_ALIAS.match, text.splitlines()) if match)
+    blocks = hosts.level("block")
+    found = {host: domain[block] for host, block in blocks.items() if block in domain}
+    return replace(hosts, levels=(*hosts.levels, Level("domain", found))) if found else hosts
 
 
-def _named(said: Mapping[str, str], line: str, number: int) -> tuple[str, str]:
-    """The name of an entry and its kind; a ring counts as a switch of its machines."""
-    for key, kind in (("switchname", "switch"), ("blockname", "block"), ("ringname", "switch")):
-        if said.get(key):
-            return said[key], kind
-    raise bad_line(line, number, "Slurm's topology", "the entry has no name")
-
-
-def _sizes(line: str) -> tuple[int, ...]:
-    match = _SIZES.search(line.strip())
-    return tuple(int(part) for part in match[1].split(",") if part) if match else ()
-
-
-def _levels(
-    kind: str, leaves: Mapping[str, Iterable[str]], parent: Mapping[str, str]
-) -> tuple[Level, ...]:
-    """The level of the leaves and those above, the closest first; a machine's first leaf counts."""
-    path: dict[str, list[str]] = {}
-    for leaf in leaves:
-        above = [leaf]
-        while (switch := parent.get(above[-1])) is not None:
-            if switch in above:
-                raise LayoutError(
-                    "switches-in-a-ring",
-                    f"the switch {quoted(switch)} stands above itself",
-                    control="hosts",
-                    facts={"switch": quoted(switch)},
-                )
-            above.append(switch)
-        path[leaf] = above
-    place: dict[str, list[str]] = {}
-    for leaf, hosts in leaves.items():
-        for host in hosts:
-            place.setdefault(host, path[leaf])
-    depth = max(map(len, path.values()), default=0)
-    return tuple(
-        Level(
-            f"{kind}-{height}" if height else kind,
-            {host: above[height] for host, above in place.items() if len(above) > height},
-        )
-        for height in range(depth)
-    )
-
-
-def _stand_twice(leaves: Mapping[str, Iterable[str]]) -> list[Remark]:
-    """Machines that stand under two leaves, as they do in real files."""
+def _under(
+    kind: str,
+    leaves: Mapping[str, Iterable[str]],
+    parent: Mapping[str, str],
+    remarks: Iterable[Remark],
+) -> Hosts:
+    """Machines under their leaves and what is above; the first leaf of a machine counts."""
+    path = {leaf: _path(leaf, parent) for leaf in leaves}
     first: dict[str, str] = {}
-    found = []
+    twice = []
     for leaf, hosts in leaves.items():
         for host in hosts:
             if first.setdefault(host, leaf) != leaf:
                 facts = {"host": host, "first": first[host], "second": leaf}
-                found.append(Remark("host-in-two", facts))
-    return found
+                twice.append(Remark("host-in-two", facts))
+    rows = ((host, upwards(kind, path[leaf])) for host, leaf in first.items())
+    return hosts_in_places(
+        "slurm-block" if kind == "block" else "slurm-tree", rows, *remarks, *twice
+    )
 
 
-def _hosts(
-    form: str, levels: tuple[Level, ...], sizes: tuple[int, ...], remarks: Iterable[Remark]
-) -> Hosts:
-    names = once(levels[0].of) if levels else ()
-    if not names:
-        raise no_hosts()
-    levels = tuple(one for one in levels if one.of)
-    return Hosts(form, names, levels=levels, block_sizes=sizes, remarks=tuple(remarks))
-
-
-def aliases(text: str) -> dict[str, str]:
-    """Block -> the NVLink domain that topograph writes in a comment above it.
-
-    >>> aliases("# rack11=nvl-1-1\\nBlockName=rack11 Nodes=a")
-    {'rack11': 'nvl-1-1'}
-    """
-    return {match[1]: match[2] for match in map(_ALIAS.match, text.splitlines()) if match}
-
-
-# -- topology.yaml ---------------------------------------------------------------------------------
+def _path(leaf: str, parent: Mapping[str, str]) -> list[str]:
+    """A leaf and the switches above it."""
+    path = [leaf]
+    while (switch := parent.get(path[-1])) is not None:
+        if switch in path:
+            raise refusal(
+                "switches-in-a-ring",
+                "the switch {switch} stands above itself",
+                switch=quoted(switch),
+            )
+        path.append(switch)
+    return path
 
 
 def is_yaml_topology(document: Any) -> bool:
@@ -159,69 +133,53 @@ def is_yaml_topology(document: Any) -> bool:
     )
 
 
-def read_yaml_topology(document: list[Any], chosen: str = "") -> Hosts:
-    """One topology of a topology.yaml: the one that is named, else the cluster's default.
+def read_yaml_topology(document: list[Any]) -> Hosts:
+    """The cluster's default topology of a topology.yaml, else its first.
 
-    Errors: LayoutError for a name that is none of them, and for a kind that is not read.
+    Errors: LayoutError for a kind that is not read.
     """
     entries = {str(one["topology"]): one for one in document if _has(one, "topology")}
-    default = next((name for name, one in entries.items() if one.get("cluster_default")), "")
-    name = chosen or default or next(iter(entries))
-    if name not in entries:
-        raise not_a_choice("topology", name, entries, [{"topology": one} for one in entries])
-    others = [one for one in entries if one != name]
-    remarks = [Remark("other-topologies", {"name": name, "others": ", ".join(others)})]
-    return _yaml_hosts(entries[name], remarks if others else [])
-
-
-def _yaml_hosts(entry: Mapping[str, Any], remarks: list[Remark]) -> Hosts:
-    if isinstance(entry.get("tree"), dict):
-        leaves: dict[str, list[str]] = {}
-        parent: dict[str, str] = {}
-        for one in _rows(entry["tree"], "switches", "switch"):
-            if one.get("children"):
-                parent |= dict.fromkeys(_list(one["children"]), str(one["switch"]))
-            else:
-                leaves[str(one["switch"])] = _list(one.get("nodes") or "")
-        levels = _levels("switch", leaves, parent)
-        return _hosts("slurm-tree", levels, (), remarks + _stand_twice(leaves))
-    if isinstance(entry.get("block"), dict):
-        blocks = {
-            str(one["block"]): _list(one.get("nodes") or "")
-            for one in _rows(entry["block"], "blocks", "block")
-        }
-        said = entry["block"].get("block_sizes") or ()
-        sizes = tuple(size for size in said if isinstance(size, int))
-        levels = _levels("block", blocks, {})
-        return _hosts("slurm-block", levels, sizes, remarks + _stand_twice(blocks))
+    name = next((name for name, one in entries.items() if one.get("cluster_default")), "")
+    name = name or next(iter(entries))
+    others = ", ".join(one for one in entries if one != name)
+    remarks = [Remark("other-topologies", {"name": name, "others": others})] if others else []
+    for key, rows, kind in (("tree", "switches", "switch"), ("block", "blocks", "block")):
+        if isinstance(entries[name].get(key), dict):
+            parent: dict[str, str] = {}
+            leaves: dict[str, list[str]] = {}
+            for one in _rows(entries[name][key], rows, kind):
+                if kind == "switch" and one.get("children"):
+                    parent |= dict.fromkeys(hosts_of_lists(one["children"]), str(one[kind]))
+                else:
+                    leaves[str(one[kind])] = hosts_of_lists(one.get("nodes") or "")
+            return _under(kind, leaves, parent, remarks)
     raise bad_document("of topologies, trees and blocks are read, and this is neither")
 
 
-def _rows(value: Mapping[str, Any], key: str, name: str) -> Iterator[dict[str, Any]]:
+def _rows(value: Mapping[str, Any], key: str, name: str) -> list[dict[str, Any]]:
     rows = value.get(key)
     if not isinstance(rows, list) or not all(_has(one, name) for one in rows):
         raise bad_document(f"{key} must be a list whose entries have {name}")
-    yield from rows
+    return rows
 
 
 def _has(value: Any, key: str) -> bool:
     return isinstance(value, dict) and isinstance(value.get(key), (str, int))
 
 
-def _list(value: Any) -> list[str]:
-    """A host list, or a list of them."""
+def hosts_of_lists(value: Any) -> list[str]:
+    """The machines of a host list, or of a list of them."""
     parts = value if isinstance(value, list) else [value]
     return [host for part in parts for host in expand_hostlist(str(part))]
 
 
 # -- a job's environment ---------------------------------------------------------------------------
 
+_NODELISTS = ("SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURM_STEP_NODELIST")
+
 
 def is_environment(text: str) -> bool:
     return not {*_NODELISTS, "SLURM_TOPOLOGY_ADDR"}.isdisjoint(_variables(text))
-
-
-_NODELISTS = ("SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURM_STEP_NODELIST")
 
 
 def _variables(text: str) -> dict[str, str]:
@@ -249,35 +207,63 @@ def read_environment(text: str) -> Hosts:
     if not names:
         raise no_hosts()
     hosts = Hosts("slurm-environment", names, dict(zip(names, counts)), levels)
-    way = _distribution(said)
-    return hosts if way == "block" else replace(hosts, ranks=rank_hosts(hosts, by=way))
+    plane = _plane(said)
+    return replace(hosts, ranks=_dealt(hosts, plane)) if plane else hosts
 
 
-def _distribution(said: Mapping[str, str]) -> str:
-    """How the tasks were dealt over the machines: what stands before the first colon.
+def _plane(said: Mapping[str, str]) -> int:
+    """Tasks that a machine gets in turn (1: cyclic), by what stands before the first colon; 0 where
+    machines are filled one after the other.
 
     Errors: LayoutError for "arbitrary", whose order stands in a file, and for a plane of no size.
     """
-    way = said.get("SLURM_DISTRIBUTION", "").lower().split(":")[0].split(",")[0]
-    if way == "plane":
-        way = f"plane={said.get('SLURM_DIST_PLANESIZE', '')}"
-    if way in ("", "block", "unknown"):
-        return "block"
-    if way == "cyclic" or re.fullmatch(r"plane=[0-9]{1,7}", way):
-        return way
-    raise not_a_choice("SLURM_DISTRIBUTION", way, ("block", "cyclic", "plane with its size"))
+    name = said.get("SLURM_DISTRIBUTION", "").lower().split(":")[0].split(",")[0]
+    size = said.get("SLURM_DIST_PLANESIZE", "")
+    if name in ("", "block", "unknown"):
+        return 0
+    if name == "cyclic":
+        return 1
+    if name == "plane" and re.fullmatch(r"[0-9]{1,7}", size):
+        return whole_number(int(size), "plane")
+    name = f"plane={size}" if name == "plane" else name
+    raise not_a_choice("SLURM_DISTRIBUTION", name, ("block", "cyclic", "plane with its size"))
+
+
+def _dealt(hosts: Hosts, plane: int) -> tuple[str, ...]:
+    """The machine of each task: so many a machine in turn, full machines are passed."""
+    unknown = [name for name, slots in hosts.slots.items() if slots is None]
+    if unknown:
+        raise slots_unknown(unknown)
+    left = [(name, slots or 0) for name, slots in hosts.slots.items()]
+    whole_number(sum(slots for _, slots in left), "slots", minimum=0, maximum=MAX_RANKS)
+    ranks: list[str] = []
+    while left:
+        for name, room in left:
+            ranks += [name] * min(plane, room)
+        left = [(name, room - plane) for name, room in left if room > plane]
+    return tuple(ranks)
 
 
 def _addresses(text: str, pattern: str | None) -> tuple[Level, ...]:
     """The levels of every machine whose address the text has, each in its own line."""
     found: dict[str, dict[str, str]] = {}
     for name, value in _VARIABLE.findall(text):
-        for level in _address(value.strip(), pattern) if name == "SLURM_TOPOLOGY_ADDR" else ():
-            found.setdefault(level.kind, {}).update(level.of)
+        if name == "SLURM_TOPOLOGY_ADDR":
+            for host, kind, place in _address(value.strip(), pattern):
+                found.setdefault(kind, {})[host] = place
     return tuple(Level(kind, of) for kind, of in found.items())
 
 
-def _tasks(text: str, hosts: int) -> list[int]:
+def _address(address: str, pattern: str | None) -> Iterator[tuple[str, str, str]]:
+    """``s3.s0.dev2`` with ``switch.switch.node``: host, kind and place, the closest first."""
+    *places, host = address.split(".")
+    kinds = pattern.split(".") if pattern else ["switch"] * len(places) + ["node"]
+    if address and len(kinds) == len(places) + 1 and kinds[-1] == "node":
+        for height, (kind, place) in enumerate(zip(kinds[-2::-1], reversed(places))):
+            yield host, f"{kind}-{height}" if height else kind, place
+
+
+def _tasks(text: str, hosts: int) -> Sequence[int]:
     """``8(x2),4`` as a number for each machine."""
     counts: list[int] = []
     for part in text.split(","):
@@ -291,23 +277,8 @@ def _tasks(text: str, hosts: int) -> list[int]:
 
 
 def _bad_tasks(text: str, hosts: int) -> LayoutError:
-    return LayoutError(
-        "bad-tasks-per-node",
-        f"{quoted(text)} does not say the tasks of {hosts} machines",
-        why="SLURM_TASKS_PER_NODE has a number for each machine, such as 8(x2),4",
-        control="hosts",
-        facts={"value": quoted(text), "count": hosts},
-    )
-
-
-def _address(address: str, pattern: str | None) -> tuple[Level, ...]:
-    """``s3.s0.dev2`` with ``switch.switch.node``: from the root to the machine."""
-    parts = address.split(".")
-    kinds = (pattern or ".".join(["switch"] * (len(parts) - 1) + ["node"])).split(".")
-    if not address or len(kinds) != len(parts) or kinds[-1] != "node":
-        return ()
-    above = list(zip(kinds, parts))[-2::-1]
-    return tuple(
-        Level(kind if height == 0 else f"{kind}-{height}", {parts[-1]: place})
-        for height, (kind, place) in enumerate(above)
-    )
+    return refusal(
+        "bad-tasks-per-node", "{value} does not say the tasks of {count} machines",
+        "SLURM_TASKS_PER_NODE has a number for each machine, such as 8(x2),4",
+        value=quoted(text), count=hosts,
+    )  # fmt: skip

@@ -7,11 +7,13 @@ that it does not say are None, and what a reader should know beside the answer i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from groups.errors import LayoutError, quoted
+from groups.mesh import MAX_RANKS
 
 MAX_HOSTS = 131_072
 """Machines that one text may name: a million GPUs, eight to a machine."""
@@ -46,8 +48,7 @@ class Hosts:
 
     names: in rank order, each once. slots: processes of each, None where the text does not say.
     levels: closest first. ranks: the machine of every rank, where the text says it rank by rank.
-    max_slots: where a host file limits them. devices: GPUs of each that a filter leaves. node: what
-    stands inside a machine, where that is what the text says.
+    devices: GPUs of each that a filter leaves. node: the inside of one, where the text is that.
 
     >>> hosts = Hosts("plain", ("a", "b"), levels=(Level("rack", {"a": "r0", "b": "r1"}),))
     >>> hosts.names, hosts.racks, hosts.slots
@@ -59,9 +60,7 @@ class Hosts:
     slots: Mapping[str, int | None] = field(default_factory=dict)
     levels: tuple[Level, ...] = ()
     ranks: tuple[str, ...] = ()
-    max_slots: Mapping[str, int] = field(default_factory=dict)
     devices: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    block_sizes: tuple[int, ...] = ()  # planning sizes of Slurm, in machines
     remarks: tuple[Remark, ...] = ()
     node: Any = None  # a `node.Node`
 
@@ -117,55 +116,60 @@ class Hosts:
 # -- refusals --------------------------------------------------------------------------------------
 
 
+def refusal(
+    code: str, what: str, why: str = "", /, *fixes: Mapping[str, object], control: str = "hosts",
+    **facts: object,
+) -> LayoutError:  # fmt: skip
+    """A refusal whose sentence names its facts, as ``"the host {host} is named twice"``."""
+    return LayoutError(
+        code, what.format(**facts), why=why, control=control, alternatives=fixes, facts=facts
+    )
+
+
 def bad_line(line: str, number: int, form: str, why: str = "") -> LayoutError:
     """A line that does not fit the form that the text has."""
-    return LayoutError(
-        "bad-host-line",
-        f"line {number} {quoted(line.strip())} does not fit a text of {form}",
-        why=why,
-        control="hosts",
-        facts={"line": number, "value": quoted(line.strip()), "form": form},
-    )
+    return refusal(
+        "bad-host-line", "line {line} {value} does not fit a text of {form}", why,
+        line=number, value=quoted(line.strip()), form=form,
+    )  # fmt: skip
 
 
-def too_many_hosts(count: int, value: object) -> LayoutError:
-    many = count if count < 10**15 else quoted(count)
-    return LayoutError(
-        "too-many-hosts",
-        f"{quoted(value)} names {many if many != count else f'{count:,}'} machines, "
-        f"more than {MAX_HOSTS:,}",
-        control="hosts",
-        facts={"value": quoted(value), "count": many, "limit": MAX_HOSTS},
-    )
+def too_many_hosts(count: int, value: object, limit: int = MAX_HOSTS, why: str = "") -> LayoutError:
+    named = f"{count:,}" if count < 10**15 else quoted(count)
+    return refusal(
+        "too-many-hosts", f"{{value}} names {named} machines, more than {{limit:,}}", why,
+        value=quoted(value), count=count if count < 10**15 else named, limit=limit,
+    )  # fmt: skip
 
 
 def host_twice(host: str, why: str) -> LayoutError:
-    return LayoutError(
-        "host-twice",
-        f"the host {quoted(host)} is named twice",
-        why=why,
-        control="hosts",
-        alternatives=[{"form": "openmpi"}],
-        facts={"host": quoted(host)},
-    )
+    return refusal("host-twice", "the host {host} is named twice", why, host=quoted(host))
 
 
-def no_hosts(what: str = "a host") -> LayoutError:
-    return LayoutError(
-        "no-hosts",
-        f"the text names no {what.removeprefix('a ')}",
-        why="paste a host file, a Slurm host list or topology, or what a cloud says of its nodes",
-        control="hosts",
-    )
+def no_hosts() -> LayoutError:
+    why = "paste a host file, a Slurm host list or topology, or what a cloud says of its nodes"
+    return refusal("no-hosts", "the text names no host", why)
 
 
 def bad_document(what: str) -> LayoutError:
-    return LayoutError(
-        "bad-host-document",
-        f"the document cannot be read: {what}",
-        control="hosts",
-        facts={"what": what},
+    return refusal("bad-host-document", "the document cannot be read: {what}", what=what)
+
+
+def too_many_ranks(count: int) -> LayoutError:
+    return refusal(
+        "too-many-ranks", "{ranks:,} ranks are more than {limit:,}", ranks=count, limit=MAX_RANKS
     )
+
+
+def slots_unknown(names: Sequence[str]) -> LayoutError:
+    return refusal(
+        "slots-unknown", "the text does not say how many GPUs {host} has",
+        "write slots=N beside its name, or say GPUs per node",
+        control="gpus_per_node", host=quoted(names[0]), count=len(names),
+    )  # fmt: skip
+
+
+# -- machines from rows ----------------------------------------------------------------------------
 
 
 def once(names: Iterable[str]) -> tuple[str, ...]:
@@ -174,3 +178,41 @@ def once(names: Iterable[str]) -> tuple[str, ...]:
     if len(found) > MAX_HOSTS:
         raise too_many_hosts(len(found), found[0])
     return found
+
+
+def hosts_in_places(
+    form: str, rows: Iterable[tuple[str, Mapping[str, str]]], *remarks: Remark, **fields: Any
+) -> Hosts:
+    """Machines with the places of each by kind; levels stand closest first.
+
+    Errors: LayoutError for no machine, and for one that has two rows.
+    """
+    names: list[str] = []
+    levels: dict[str, dict[str, str]] = {}
+    for name, places in rows:
+        names.append(name)
+        for kind, place in places.items():
+            levels.setdefault(kind, {})[name] = place
+    if not names:
+        raise no_hosts()
+    if len(set(names)) < len(names):
+        raise host_twice(Counter(names).most_common(1)[0][0], "keep one entry for each host")
+    found = tuple(Level(kind, levels[kind]) for kind in sorted(levels, key=_distance))
+    return Hosts(form, once(names), levels=found, remarks=remarks, **fields)
+
+
+def _distance(kind: str) -> tuple[int, str]:
+    """How far a level is from the machine: an NVLink domain, a rack, a switch, those above."""
+    base, _, height = ("", "", "9") if kind == "cluster" else kind.partition("-")
+    near = ("partition", "domain", "subblock", "rack", "block", "switch")
+    far = 10 * int(height) if height else 0
+    return (near.index(base) if base in near else len(near)) + far, kind
+
+
+def upwards(kind: str, places: Iterable[str]) -> dict[str, str]:
+    """The closest place and those above it.
+
+    >>> upwards("switch", ["leaf", "spine"])
+    {'switch': 'leaf', 'switch-1': 'spine'}
+    """
+    return {f"{kind}-{height}" if height else kind: place for height, place in enumerate(places)}
