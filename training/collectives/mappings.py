@@ -33,8 +33,9 @@ FIRST, LAST = 0, -1
 class Operation:
     """One row: the functions of `operations` that run on the tensors of one group.
 
-    >>> MAPPINGS["scatter_to_tensor_model_parallel_region"]
-    Operation(forward='split', backward='all_gather', dims=(-1,), replicated='input')
+    >>> scatter = MAPPINGS["scatter_to_tensor_model_parallel_region"]
+    >>> scatter.forward, scatter.backward, scatter.dims, scatter.replicated
+    ('split', 'all_gather', (-1,), 'input')
 
     Attributes:
         forward, backward: names of functions; an empty backward: there is none.
@@ -53,14 +54,6 @@ class Operation:
     options: tuple[str, ...] = ()
     repeated: Operation | None = None
 
-    def __repr__(self) -> str:
-        said = (
-            f"{name}={getattr(self, name)!r}"
-            for name, field in self.__dataclass_fields__.items()
-            if name in ("forward", "backward") or getattr(self, name) != field.default
-        )
-        return f"Operation({', '.join(said)})"
-
 
 MAPPINGS: dict[str, Operation] = {
     # What the mappings are made of; Megatron never differentiates these three themselves.
@@ -68,17 +61,11 @@ MAPPINGS: dict[str, Operation] = {
     "_split": Operation("split", "", (LAST,)),
     "_gather": Operation("all_gather", "", (LAST,)),
     # Tensor parallelism: the hidden dim is the last.
-    "copy_to_tensor_model_parallel_region": Operation("keep", "all_reduce", replicated="input"),
-    "reduce_from_tensor_model_parallel_region": Operation(
-        "all_reduce", "keep", replicated="output"
-    ),
+    "copy_to_tensor_model_parallel_region": Operation("keep", "all_reduce", (), "input"),
+    "reduce_from_tensor_model_parallel_region": Operation("all_reduce", "keep", (), "output"),
     # Its docstring in Megatron says reduce-scatter; the code splits.
-    "scatter_to_tensor_model_parallel_region": Operation(
-        "split", "all_gather", (LAST,), replicated="input"
-    ),
-    "gather_from_tensor_model_parallel_region": Operation(
-        "all_gather", "split", (LAST,), replicated="output"
-    ),
+    "scatter_to_tensor_model_parallel_region": Operation("split", "all_gather", (LAST,), "input"),
+    "gather_from_tensor_model_parallel_region": Operation("all_gather", "split", (LAST,), "output"),
     "all_gather_last_dim_from_tensor_parallel_region": Operation(
         "all_gather", "reduce_scatter", (LAST,)
     ),
@@ -86,15 +73,13 @@ MAPPINGS: dict[str, Operation] = {
         "reduce_scatter", "all_gather", (LAST,)
     ),
     # Sequence parallelism: the sequence dim is the first.
-    "scatter_to_sequence_parallel_region": Operation(
-        "split", "all_gather", (FIRST,), replicated="input"
-    ),
+    "scatter_to_sequence_parallel_region": Operation("split", "all_gather", (FIRST,), "input"),
     "gather_from_sequence_parallel_region": Operation(
         "all_gather",
         "reduce_scatter",
         (FIRST,),
         options=("tensor_parallel_output_grad",),
-        repeated=Operation("all_gather", "split", (FIRST,), replicated="output"),
+        repeated=Operation("all_gather", "split", (FIRST,), "output"),
     ),
     "reduce_scatter_to_sequence_parallel_region": Operation(
         "reduce_scatter", "all_gather", (FIRST,)

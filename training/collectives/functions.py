@@ -1,36 +1,106 @@
-"""Exchanges: every member sends something of its own to others, and nothing is added up.
+"""What an operation does to the *stacked* tensors of one group.
 
-    send_recv      member i sends its whole tensor to the member at place to[i]
-    all_to_all     member i gets piece i of every member, joined in order of members
-    uneven_all_to_all   the same with splits[i][j] rows from member i to member j
+Entry i of them is the tensor of the member at place i. Which of these functions are the two halves
+of an operation, `operations` and `mappings` say.
 
-Their backwards send the gradients back the way the tensors came. The functions work on the tensors
-of one group, as those of training.collectives.operations do.
+>>> two = np.array([[1, 2], [3, 4]])
+>>> reduce(two).tolist(), sum_at_root(two).tolist(), join_at_root(two).tolist()
+([[4, 6], [3, 4]], [[4, 6], [0, 0]], [[1, 2, 3, 4], [0, 0, 0, 0]])
+>>> all_reduce(two, reduction="max").tolist(), split(two).tolist(), all_to_all(two).tolist()
+([[3, 4], [3, 4]], [[1], [4]], [[1, 3], [2, 4]])
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from groups.errors import LayoutError, quoted
 from groups.mesh import whole_number
 
-from .pieces import dim_of, joined, pieces_of
+from ..model import require_choice
+from .pieces import dim_of, joined, pieces_of, place_of
 
 To = Sequence[int | None]
 """The place that each member sends to, in order of places; None for one that sends nothing."""
+
+REDUCTIONS: dict[str, Callable[..., np.ndarray]] = {"sum": np.sum, "mean": np.mean, "max": np.max}
+
+
+def keep(stacked: np.ndarray) -> np.ndarray:
+    """The half of a mapping in which nothing happens."""
+    return stacked
+
+
+def all_reduce(stacked: np.ndarray, reduction: str = "sum") -> np.ndarray:
+    """Every member gets the sum of all tensors; or their mean or largest, element by element."""
+    require_choice("reduction", reduction, tuple(REDUCTIONS))
+    return np.broadcast_to(REDUCTIONS[reduction](stacked, axis=0), stacked.shape)
+
+
+def reduce_scatter(stacked: np.ndarray, dim: int = 0) -> np.ndarray:
+    """Member i gets piece i of the sum: the first half of an all-reduce."""
+    return pieces_of(np.sum(stacked, axis=0), len(stacked), dim)
+
+
+def all_gather(stacked: np.ndarray, dim: int = 0) -> np.ndarray:
+    """Every member gets all tensors joined in their order: the second half of an all-reduce."""
+    whole = joined(stacked, dim)
+    return np.broadcast_to(whole, (len(stacked), *whole.shape))
+
+
+def broadcast(stacked: np.ndarray, root: int = 0) -> np.ndarray:
+    """Every member gets the tensor of the root."""
+    return np.broadcast_to(stacked[place_of(root, len(stacked))], stacked.shape)
+
+
+def reduce(stacked: np.ndarray, root: int = 0) -> np.ndarray:
+    """The root gets the sum; the others keep their tensors."""
+    at = place_of(root, len(stacked))
+    return np.stack([np.sum(stacked, axis=0) if i == at else x for i, x in enumerate(stacked)])
+
+
+def gather(stacked: np.ndarray, dim: int = 0, root: int = 0) -> list[np.ndarray]:
+    """The root gets all tensors joined in order of members; the others keep theirs."""
+    at = place_of(root, len(stacked))
+    return [joined(stacked, dim) if i == at else x for i, x in enumerate(stacked)]
+
+
+def scatter(tensors: Sequence[np.ndarray], dim: int = 0, root: int = 0) -> np.ndarray:
+    """Member i gets piece i of the root's tensor; what the others hold is not read."""
+    return pieces_of(tensors[place_of(root, len(tensors))], len(tensors), dim)
+
+
+def split(stacked: np.ndarray, dim: int = 0) -> np.ndarray:
+    """Member i keeps piece i of its own tensor; nothing moves."""
+    return np.stack([pieces_of(x, len(stacked), dim)[i] for i, x in enumerate(stacked)])
+
+
+def sum_at_root(stacked: np.ndarray, root: int = 0) -> np.ndarray:
+    """The root gets the sum, the others zeros: the backward of broadcast, which ignored theirs."""
+    return _with_zeros(np.sum(stacked, axis=0), len(stacked), root)
+
+
+def join_at_root(stacked: np.ndarray, dim: int = 0, root: int = 0) -> np.ndarray:
+    """The root gets all tensors joined, the others zeros of that shape: the backward of scatter."""
+    return _with_zeros(joined(stacked, dim), len(stacked), root)
+
+
+def _with_zeros(result: np.ndarray, members: int, root: int) -> np.ndarray:
+    at_root = np.zeros_like(result, shape=(members, *result.shape))
+    at_root[place_of(root, members)] = result
+    return at_root
+
+
+# -- exchanges: every member sends something of its own to others, and nothing is added up ---------
 
 
 def all_to_all(stacked: np.ndarray, cut: int = 0, join: int = 0) -> np.ndarray:
     """Member i gets piece i of every member, joined in order of members.
 
     Tensors are cut along one dim and joined along another, or the same; the inverse swaps the two.
-
-    >>> all_to_all(np.array([[1, 2], [3, 4]])).tolist()
-    [[1, 3], [2, 4]]
     """
     pieces = np.stack([pieces_of(x, len(stacked), cut) for x in stacked])  # [from, to, ...]
     return np.stack([joined(pieces[:, i], join) for i in range(len(stacked))])
@@ -73,12 +143,7 @@ def uneven_all_to_all(
 def uneven_all_to_all_back(
     gradients: Sequence[np.ndarray], splits: Sequence[Sequence[int]]
 ) -> list[np.ndarray]:
-    """The backward of uneven_all_to_all: the same with what is sent and received swapped.
-
-    >>> back = [np.array([1, 4]), np.array([2, 3])]
-    >>> [got.tolist() for got in uneven_all_to_all_back(back, [[1, 2], [1, 0]])]
-    [[1, 2, 3], [4]]
-    """
+    """Its backward: the same with what is sent and received swapped."""
     square = _square(splits, len(gradients))
     return uneven_all_to_all(gradients, [list(column) for column in zip(*square)])
 
@@ -88,8 +153,6 @@ def send_recv(stacked: np.ndarray, to: To | None = None) -> np.ndarray:
 
     Unless ``to`` says otherwise, everyone sends to the next round the ring.
 
-    >>> send_recv(np.array([[1], [2], [3]])).tolist()
-    [[3], [1], [2]]
     >>> send_recv(np.array([[1], [2], [3]]), to=(1, 2, None)).tolist()  # a pipeline's forward
     [[1], [1], [2]]
 
@@ -103,7 +166,7 @@ def send_recv(stacked: np.ndarray, to: To | None = None) -> np.ndarray:
 
 
 def send_recv_back(gradients: np.ndarray, to: To | None = None) -> np.ndarray:
-    """The backward of send_recv: member i gets the gradient of what it sent.
+    """Its backward: member i gets the gradient of what it sent.
 
     Who had received nothing, and so kept its own tensor, has the gradient of that besides.
 
