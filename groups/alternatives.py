@@ -11,6 +11,7 @@ from itertools import combinations
 from typing import TypeVar
 
 from .errors import LayoutError
+from .mesh import whole_number
 
 Value = TypeVar("Value")
 
@@ -146,6 +147,28 @@ def works(attempt: Callable[..., object], *values: object, **named: object) -> b
     except LayoutError:
         return False
     return True
+
+
+def in_ranges(
+    given: Mapping[str, object], limits: Mapping[str, tuple[int, int | None]]
+) -> tuple[dict[str, int], list[LayoutError]]:
+    """Sizes as ints, moved into their ranges where they are beyond, and the refusals of those.
+
+    limits: least and largest, where it is not from 1 up. What is no number is no size.
+
+    >>> in_ranges({"tp": 2, "pp": 9, "cp": 0.5}, {"pp": (1, 8)})[0]
+    {'tp': 2, 'pp': 8}
+    """
+    sizes, refusals = {}, []
+    for name, size in given.items():
+        minimum, maximum = limits.get(name, (1, None))
+        try:
+            sizes[name] = whole_number(size, name, minimum=minimum, maximum=maximum)
+        except LayoutError as error:
+            refusals.append(error)
+            for nearest in error.alternatives:
+                sizes |= whole_sizes(nearest)
+    return sizes, refusals
 
 
 def with_changes(value: Value, changes: Mapping[str, object]) -> Value:

@@ -10,7 +10,7 @@ from numbers import Real
 
 import numpy as np
 
-from .alternatives import nearest_fits
+from .alternatives import in_ranges, nearest_fits
 from .errors import LayoutError, quoted
 from .mesh import DEFAULT_ORDER, MAX_RANKS, Axis, Mesh, split_names, whole_number
 
@@ -88,12 +88,8 @@ class _Request:
 
     def _refuse_bad_sizes(self) -> None:
         """As whole_number of each size, but with the nearest sizes that would fit this world."""
-        refusals = {}
-        for name, size in self.sizes.items():
-            try:
-                whole_number(size, name, maximum=self.world)
-            except LayoutError as error:
-                refusals[name] = error
+        limits = dict.fromkeys(self.sizes, (1, self.world))
+        refusals = {error.control or "": error for error in in_ranges(self.sizes, limits)[1]}
         if not refusals:
             return
         near = {

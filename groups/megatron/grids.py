@@ -17,10 +17,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ..alternatives import nearest_fits
+from ..alternatives import in_ranges, nearest_fits
 from ..errors import LayoutError, quoted
 from ..fitting import fit
-from ..mesh import MAX_RANKS, Axis, Mesh, whole_number
+from ..mesh import MAX_RANKS, Axis, Mesh
 from ..ranks import rank_groups
 from .order import GTP, ORDER, completed, left_out, with_gtp
 
@@ -50,7 +50,10 @@ def grids(
     unknown axes, sizes below 1); ``quote`` is Megatron's own message where it has one.
     """
     given = {"tp": tp, "cp": cp, "pp": pp, "ep": ep, "gtp": gtp, "egtp": egtp}
-    sizes = _whole_sizes(given if etp is None else {**given, "etp": etp})
+    sizes, refusals = in_ranges(given if etp is None else {**given, "etp": etp}, {})
+    if refusals:
+        ones = {error.control or "": 1 for error in refusals}
+        raise refusals[0].replace(alternatives=[ones])
     sizes.setdefault("etp", sizes["tp"])
     names = completed(order, sizes)
     dense_names, expert_names = with_gtp(names, sizes)
@@ -80,19 +83,6 @@ def expert_grid(mesh: Mesh) -> Mesh:
     own = {"tp": "etp", "dp": "edp"}
     axes = (Axis(own.get(axis.name, axis.name), axis.size) for axis in mesh.axes)
     return Mesh(tuple(axis for axis in axes if axis.name != "cp"))
-
-
-def _whole_sizes(given: Mapping[str, object]) -> dict[str, int]:
-    """Each size as an int; a refusal offers 1 for all that are none."""
-    sizes, refusals = {}, {}
-    for name, size in given.items():
-        try:
-            sizes[name] = whole_number(size, name)
-        except LayoutError as error:
-            refusals[name] = error
-    if refusals:
-        raise next(iter(refusals.values())).replace(alternatives=[dict.fromkeys(refusals, 1)])
-    return sizes
 
 
 OWN_NAMES = {"etp": "tp", "gtp": GTP, "egtp": GTP}

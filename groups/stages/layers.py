@@ -12,9 +12,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..alternatives import MOST, nearest, not_a_multiple, whole_sizes, with_changes
+from ..alternatives import MOST, in_ranges, nearest, not_a_multiple, with_changes
 from ..errors import LayoutError
-from ..mesh import MAX_RANKS, whole_number
+from ..mesh import MAX_RANKS
 
 MAX_LAYERS = 10_000
 """Layers that one model may have: some fifty times the deepest that are trained."""
@@ -91,16 +91,8 @@ def _in_range(given: Mapping[str, object], embedding: bool, loss: bool) -> _Spli
 
     Its fix is the nearest size that also fits the others.
     """
-    sizes: dict[str, int] = {}
-    refusals = []
-    for name, size in given.items():
-        try:
-            limit = MAX_RANKS if name == "pp" else MAX_LAYERS
-            sizes[name] = whole_number(size, name, maximum=limit)
-        except LayoutError as error:
-            refusals.append(error)
-            for alternative in error.alternatives:
-                sizes |= whole_sizes(alternative)
+    limits = {name: (1, MAX_RANKS if name == "pp" else MAX_LAYERS) for name in given}
+    sizes, refusals = in_ranges(given, limits)
     if not refusals:
         return _Split(embedding, loss, **sizes)
     fixes: list[dict[str, int]] = []

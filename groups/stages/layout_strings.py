@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..alternatives import MOST, divisors, whole_sizes, works
+from ..alternatives import MOST, divisors, in_ranges, works
 from ..errors import LayoutError, quoted
 from ..mesh import MAX_RANKS, whole_number
 from .layers import MAX_LAYERS, StageLayers, needs_stages, numbered
@@ -36,6 +36,13 @@ MTP_RULE = (
     "the layers of multi-token prediction stand together after all decoder layers, in the last "
     "chunk of one rank"
 )
+
+_LIMITS: dict[str, tuple[int, int | None]] = {
+    "layers": (1, MAX_LAYERS),
+    "pp": (1, MAX_RANKS),
+    "vpp": (1, MAX_LAYERS),
+    "mtp": (0, MAX_LAYERS),
+}
 
 Stages = Sequence[Sequence[str]]
 
@@ -100,33 +107,17 @@ def stage_layers_of_layout(
     Errors: LayoutError where Megatron refuses or would lose layers; ``quote`` is its message.
     """
     parts = parse_layout(layout) if isinstance(layout, str) else _named(layout)
-    sizes, refusal = _whole({"layers": layers, "pp": pp, "vpp": vpp, "mtp": mtp})
-    if refusal:
-        fixes = _fixes(parts, sizes) if refusal.control in sizes else []
-        own = [change for change in fixes if refusal.control in change]
-        raise refusal.replace(alternatives=own)
+    given = {"layers": layers, "pp": pp, **({} if vpp is None else {"vpp": vpp}), "mtp": mtp}
+    sizes, refusals = in_ranges(given, _LIMITS)
+    if refusals:
+        control = refusals[0].control
+        fixes = _fixes(parts, sizes) if control in sizes else []
+        raise refusals[0].replace(alternatives=[change for change in fixes if control in change])
     try:
         stages = _checked(parts, **sizes)
     except LayoutError as error:
         raise error.replace(alternatives=_fixes(parts, sizes)) from None
     return numbered([[chunk.count("decoder") for chunk in stage] for stage in stages])
-
-
-def _whole(given: dict[str, int | None]) -> tuple[dict[str, int], LayoutError | None]:
-    """The sizes that are given, each in its range or moved into it, and the first refusal."""
-    sizes: dict[str, int] = {}
-    refusal = None
-    for name, size in given.items():
-        if name == "vpp" and size is None:
-            continue
-        minimum, maximum = int(name != "mtp"), MAX_RANKS if name == "pp" else MAX_LAYERS
-        try:
-            sizes[name] = whole_number(size, name, minimum=minimum, maximum=maximum)
-        except LayoutError as error:
-            refusal = refusal or error
-            for nearest in error.alternatives:
-                sizes |= whole_sizes(nearest)
-    return sizes, refusal
 
 
 def _checked(
