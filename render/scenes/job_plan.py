@@ -1,7 +1,8 @@
 """Where every GPU stands in the picture of the job, and how large: a mesh folded to fit a room.
 
 Where a cell is is a sum over the coordinates of its rank, each axis folded at most once, so a
-handful of numbers says it for any world, here and in the page's own script (gradio/picture.js):
+handful of numbers says it for any world, here and in the page's script
+(views/gradio/picture/places.js):
 
     x = left + sum((c % period) * dx + (c // period) * jump_x),  c = coordinate along an axis
 

@@ -101,7 +101,13 @@ def overview_svg(overview: Overview, description: str, kinds: Sequence[int] = ()
 
     kinds: the numbers under which the page's script knows the kinds that it marks here.
     """
-    width, height = overview.grid.columns * overview.cell, overview.grid.rows * overview.cell
+    columns, cell = overview.grid.columns, overview.cell
+    width, height = columns * cell, overview.grid.rows * cell
+
+    def way(places: int) -> tuple[float, float]:
+        """Pixels across and down of a step of so many places."""
+        return places % columns * cell, places // columns * cell
+
     box = (
         f'x="{overview.left:g}" y="{overview.top:g}" width="{width:g}" height="{height:g}" '
         'preserveAspectRatio="none"'
@@ -110,16 +116,19 @@ def overview_svg(overview: Overview, description: str, kinds: Sequence[int] = ()
         f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}">{text}</text>'
         for x, y, anchor, text in overview.labels
     )
-    fold = ";".join(f"{f.size},{f.period},{f.step},{f.jump}" for f in overview.grid.folds)
+    fold = ";".join(
+        ",".join(f"{value:.9g}" for value in (one.size, one.period, *way(one.step), *way(one.jump)))
+        for one in overview.grid.folds
+    )
     swell = ",".join(str(overview.swell(size)) for _, size in overview.sizes)
     row, column = divmod(int(overview.place[overview.rank]), overview.grid.columns)
     base = palette_png(overview.base_pixels(), _greys(overview))
     marks = palette_png(overview.mark_pixels(), _kinds(overview))
     return (
-        f'<svg class="overview" data-view="{overview.view}" data-columns="{overview.grid.columns}" '
-        f'data-rows="{overview.grid.rows}" data-fold="{fold}" data-swell="{swell}" '
+        f'<svg class="overview" data-view="{overview.view}" '
+        f'data-fold="{fold}" data-swell="{swell}" '
         f'data-kinds="{",".join(map(str, kinds))}" '
-        f'data-cell="{overview.cell:g}" data-left="{overview.left:g}" '
+        f'data-cell="{cell:.9g},{cell:.9g}" data-left="{overview.left:g}" '
         f'data-top="{overview.top:g}" role="group" '
         f'viewBox="0 0 {overview.width + 2:g} {overview.height + 2:g}" '
         f'style="max-width:{1.25 * overview.width:g}px" '
