@@ -321,7 +321,7 @@ CARD = """() => {
     pinned: text('.gpu i') ?? document.querySelector('.hero .hint.kept')?.textContent ?? null,
     groups: [...told.querySelectorAll('p:not(.gpu)')].map((p) => [
       p.querySelector('.chip').textContent,
-      [...p.querySelectorAll('.peers')].map((one) => one.textContent).join(' '),
+      [...p.querySelectorAll('.peers')].map((one) => one.textContent).join(', '),
       p.querySelector('.quiet, .crosses').textContent,
       p.querySelector('.index')?.textContent ?? '',
     ]),

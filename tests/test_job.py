@@ -197,7 +197,7 @@ def test_a_rank_that_is_not_there_is_refused():
 
 
 def test_the_page_s_script_gets_every_place_as_folds():
-    """What gradio/picture.js sums up from data-fold is where the cells are."""
+    """What gradio/picture/places.js sums up from data-fold is where the cells are."""
     for text in MESHES:
         drawn = picture(text, room=TALL)
         svg = job_svg(drawn, label_words(False, "en"), "described")

@@ -250,17 +250,18 @@ def test_more_stages_than_greys_share_them_in_order():
 
 
 def test_the_script_finds_every_rank_from_the_fold_alone():
-    """By cell = sum((c % period) * step + (c // period) * jump), fastest axis first."""
+    """By sum((c % period) * step + (c // period) * jump), across and down, fastest axis first."""
     for overview in scene.overviews(BIG, plains(BIG, *KINDS), 8, 0):
         picture = ET.fromstring(svg.overview_svg(overview, ""))
-        folds = [tuple(map(int, f.split(","))) for f in picture.get("data-fold").split(";")]
+        folds = [tuple(map(float, f.split(","))) for f in picture.get("data-fold").split(";")]
         for rank in (0, 1, 9, 300, 1023):
-            left, cell = rank, 0
-            for size, period, step, jump in folds:
+            left, x, y = rank, 0.0, 0.0
+            for size, period, dx, dy, jump_x, jump_y in folds:
                 left, c = divmod(left, size)
-                cell += (c % period) * step + (c // period) * jump
-            assert cell == overview.place[rank]
-        assert int(picture.get("data-columns")) == overview.grid.columns
+                x += c % period * dx + c // period * jump_x
+                y += c % period * dy + c // period * jump_y
+            row, column = divmod(int(overview.place[rank]), overview.grid.columns)
+            assert (x, y) == pytest.approx((column * overview.cell, row * overview.cell))
 
 
 def test_the_ring_is_round_the_chosen_rank():

@@ -28,6 +28,9 @@ ROOM = Path(__file__).parent
 SCRIPTS = ("paint.js", "state.js", "form.js", "sizes.js", "tour.js")
 """What the page is run by, in this order; page.js starts it."""
 
+PICTURE = tuple(f"picture/{name}.js" for name in ("ranks", "places", "marks", "told", "picture"))
+"""What lights up the groups of a GPU."""
+
 
 def script(*names: str | Path) -> str:
     """Some of the page's scripts, one after the other."""
@@ -36,8 +39,8 @@ def script(*names: str | Path) -> str:
 
 def page_script() -> str:
     """All scripts as Gradio wants them: the body of one function; each view's has its own names."""
-    own = ("picture.js", *assets("view.js"))
-    views = "".join(f"((watch) => {{\n{script(name)}}})(whenDrawn);\n" for name in own)
+    own = (PICTURE, *((name,) for name in assets("view.js")))
+    views = "".join(f"((watch) => {{\n{script(*names)}}})(whenDrawn);\n" for names in own)
     drawn = "const whenDrawn = (_, then) => document.addEventListener('drawn', then);\n"
     return script(*SCRIPTS) + drawn + views + script("page.js")
 

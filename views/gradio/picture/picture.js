@@ -1,0 +1,180 @@
+// Lights up the groups of the GPU under the pointer, the focus or the pin, in every picture at once
+// and without the server.
+let mesh, card, grids, kinds;
+let panels = []; // of one kind each
+let views = []; // the job, its nodes
+let hovered = null;
+let pinned = null;
+let frame = 0;
+
+// --- Reading what the server sent -----------------------------------------------------------------
+
+// Pictures of another layout beside this one stay as they are: their GPUs are not this one's.
+const isAlive = (svg) => !svg.closest('.still');
+
+function read() {
+  const picture = element.querySelector('.picture');
+  if (!picture) return;
+  mesh = JSON.parse(picture.dataset.mesh);
+  card = JSON.parse(picture.dataset.words);
+  grids = mesh.grids.map(withStrides);
+  kinds = mesh.kinds.map(([name, tone, grid, names, length, stride, places, joined]) => ({
+    name, tone, axes: grids[grid], names, length, stride, places, joined,
+  }));
+  const all = [...element.querySelectorAll('svg.panel')];
+  panels = all.filter(isAlive).map((svg) => ({ svg, cells: [...svg.querySelectorAll('.c')] }));
+  views = [...element.querySelectorAll('svg.job, svg.overview')].filter(isAlive).map(readView);
+  views.forEach(({ svg }) => svg.setAttribute('tabindex', '0'));
+  panels.forEach(({ svg, cells }) => {
+    cells.forEach((cell) => cell.removeAttribute('tabindex'));
+    const first = cells[inside(pinned) ? pinned : 0];
+    if (first) prepare(first);
+    svg.classList.remove('lit');
+  });
+  density.disconnect();
+  all.forEach((svg) => density.observe(svg));
+  reserve();
+  light();
+}
+
+function withStrides(axes) {
+  let stride = 1;
+  return axes.map(([name, size]) => {
+    const axis = { name, size, stride };
+    stride *= size;
+    return axis;
+  });
+}
+
+// Pictures shrink with the page: a text that would be too small to read is left out. The observer
+// is told sizes after layout; asking for them would make the browser lay out twice.
+const READABLE = 7.5; // pixels
+const density = new ResizeObserver((entries) => entries.forEach(thin));
+function thin({ target, contentRect }) {
+  const scale = contentRect.width / target.viewBox.baseVal.width;
+  const lost = (size) => size > 0 && size * scale < READABLE;
+  target.classList.toggle('no-index', lost(Number(target.dataset.indexSize)));
+  target.classList.toggle('no-rank', lost(Number(target.dataset.rankSize)));
+}
+
+// --- The chosen GPU -------------------------------------------------------------------------------
+
+const inside = (rank) => rank !== null && rank < mesh.world;
+
+function chosen() {
+  if (inside(hovered)) return hovered;
+  return inside(pinned) ? pinned : null;
+}
+
+// One GPU is always told of.
+const active = () => chosen() ?? 0;
+
+function light() {
+  cancelAnimationFrame(frame);
+  frame = requestAnimationFrame(() => {
+    const rank = active();
+    panels.forEach((panel) => lightPanel(panel, chosen()));
+    views.forEach((view) => (view.cells.length ? markCells : markPixels)(view, rank));
+    ask(rank);
+    tell(rank);
+  });
+}
+
+function hover(rank) {
+  if (rank === hovered) return;
+  hovered = rank;
+  light();
+}
+
+function pin(rank) {
+  pinned = rank;
+  light();
+  document.dispatchEvent(new CustomEvent('pin', { detail: { rank: rank === null ? '' : String(rank) } }));
+}
+
+function prepare(cell) {
+  const panel = cell.closest('svg');
+  panel.querySelector('.c[tabindex="0"]')?.setAttribute('tabindex', '-1');
+  const rank = Number(cell.dataset.r);
+  const kind = panel.dataset.kind;
+  cell.setAttribute('tabindex', '0');
+  cell.setAttribute('role', 'button');
+  const named = cell.dataset.g === '' ? card.none : card.group;
+  const group = filled(named, { kind, index: cell.dataset.g });
+  cell.setAttribute('aria-label', filled(card.gpu, { rank }) + ', ' + group);
+}
+
+// --- What people do -------------------------------------------------------------------------------
+
+function rankOf(event) {
+  if (event.target.closest?.('.still')) return null;
+  const cell = event.target.closest?.('.c, .j');
+  if (cell) return Number(cell.dataset.r);
+  const svg = event.target.closest?.('svg.job.plain, svg.overview');
+  const view = svg && views.find((one) => one.svg === svg);
+  return view ? rankUnder(view, event) : null;
+}
+
+function onKey(event) {
+  if (event.key === 'Escape') {
+    hovered = null;
+    pin(null);
+    return;
+  }
+  const cell = event.target.closest?.('.c');
+  const view = views.find((one) => one.svg === event.target);
+  if (!cell && !view) return;
+  const step = STEPS[event.key];
+  if (event.key === 'Enter' || event.key === ' ') {
+    const rank = cell ? Number(cell.dataset.r) : active();
+    pin(rank === pinned ? null : rank);
+  } else if (step && cell) {
+    const next = neighbour(cell, step);
+    if (next) {
+      prepare(next);
+      next.focus();
+    }
+  } else if (step) {
+    hover(rankBeside(view, active(), step) ?? hovered);
+  } else {
+    return;
+  }
+  event.preventDefault();
+}
+
+element.addEventListener('pointermove', (event) => {
+  if (event.pointerType !== 'touch') hover(rankOf(event));
+});
+element.addEventListener('pointerleave', () => hover(null));
+element.addEventListener('focusin', (event) => {
+  const cell = event.target.closest?.('.c');
+  if (cell && event.target.matches(':focus-visible')) hover(Number(cell.dataset.r));
+});
+element.addEventListener('focusout', () => hover(null));
+element.addEventListener('click', (event) => {
+  const rank = rankOf(event);
+  if (rank === null) return;
+  hovered = null;
+  pin(rank === pinned ? null : rank);
+});
+document.addEventListener('keydown', (event) => {
+  const here = element.contains(event.target);
+  // Esc anywhere lets a pin go, unless it closes a list.
+  const elsewhere = event.key === 'Escape' && !event.target.closest('[role=combobox], [role=listbox]');
+  if (here || (elsewhere && pinned !== null)) onKey(event);
+});
+// A rank that was typed, or that a link has: pinned if there is such a GPU, said in words if there
+// is none.
+function takeRank(event) {
+  if (!event.target.closest?.('#rank')) return;
+  const text = event.target.value.trim();
+  if (event.type === 'input') hovered = null;
+  if (/^[0-9]{1,12}$/.test(text)) pinned = Number(text);
+  else if (text === '') pinned = null;
+  else return;
+  light();
+}
+document.addEventListener('input', takeRank);
+document.addEventListener('filled', takeRank);
+new MutationObserver(light).observe(document.body, { attributes: true, attributeFilter: ['class'] });
+watch('value', read);

@@ -1,0 +1,157 @@
+// What is told of a rank: the sentence, as views/groups/sentence.py has it, and the card.
+
+const filled = (text, facts) => text.replace(/\{(\w+)\}/g, (_, name) => facts[name]);
+
+const FEW = 4;
+
+function listed(words, last = card.and) {
+  return words.length < 2 ? words.join('') : words.slice(0, -1).join(card.comma) + last + words.at(-1);
+}
+
+function gpusOf(ranks, nodes) {
+  if (ranks.length === 1) return filled(card.one, { rank: ranks[0] });
+  if (ranks.length <= FEW) return filled(card.few, { ranks: listed(ranks.map(String)) });
+  const count = ranks.length.toLocaleString('en');
+  return filled(nodes > 1 ? card.many_nodes : card.many, { count, nodes: nodes.toLocaleString('en') });
+}
+
+const ordered = (kind, rank) => members(kind, rank).sort((a, b) => a - b);
+const nodesOf = (ranks) => new Set(ranks.map((one) => Math.floor(one / mesh.gpusPerNode))).size;
+
+function clauseOf(role, ranks, rank, nodes) {
+  if (role !== 'pp') {
+    return filled(card['says_' + role], { gpus: gpusOf(ranks.filter((one) => one !== rank), nodes) });
+  }
+  const at = ranks.indexOf(rank);
+  const place = at === 0 ? 'first' : at === ranks.length - 1 ? 'last' : 'middle';
+  const [before, after] = [at - 1, at + 1].map((one) => filled(card.one, { rank: ranks[one] }));
+  return filled(card['says_' + place], { before, after });
+}
+
+function leavingOf(names) {
+  if (!names.length) return card.says_none;
+  if (names.length === 1 && mesh.spoken.length > 1) return filled(card.says_only, { name: names[0] });
+  if (names.length === mesh.spoken.length) return card.says_all;
+  return filled(card.says_some, { names: listed(names, card.and_names) });
+}
+
+function sentenceOf(rank) {
+  const leaving = [];
+  const clauses = mesh.spoken.map(([role, number]) => {
+    const ranks = ordered(kinds[number], rank);
+    const nodes = nodesOf(ranks);
+    if (nodes > 1) leaving.push(card['name_' + role]);
+    return clauseOf(role, ranks, rank, nodes).trim();
+  });
+  if (!clauses.length) return filled(card.says, { clauses: card.says_alone });
+  const last = clauses.length === 2 ? card.last_of_two : card.last;
+  const all = clauses.length < 2 ? clauses[0] : clauses.slice(0, -1).join(card.then) + last + clauses.at(-1);
+  return [filled(card.says, { clauses: all }), leavingOf(leaving)].join(card.gap);
+}
+
+function ask(rank) {
+  const title = element.querySelector('.question');
+  if (!title) return;
+  const said = { '.question': filled(card.question, { rank }), '.answer': sentenceOf(rank) };
+  for (const [name, text] of Object.entries(said)) {
+    const place = element.querySelector(name);
+    if (place.textContent !== text) place.textContent = text;
+  }
+}
+
+// --- The card -------------------------------------------------------------------------------------
+
+const MOST = 8;
+
+function line(parts) {
+  const p = document.createElement('p');
+  for (const [tag, text, name, data, after = ' '] of parts) {
+    const part = document.createElement(tag);
+    part.textContent = text;
+    if (data) Object.assign(part.dataset, data);
+    if (name) part.className = name;
+    p.append(part, after);
+  }
+  return p;
+}
+
+function tell(rank) {
+  const place = element.querySelector('.told');
+  if (!place) return;
+  const told = cardOf(rank);
+  if (pinned !== null && !inside(pinned)) {
+    told.unshift(line([['b', filled(card.norank, { rank: pinned, last: mesh.world - 1 })]]));
+  }
+  place.replaceChildren(...told);
+  const hint = element.querySelector('.hero .hint');
+  if (!hint) return;
+  hint.textContent = rank === pinned ? card.pinned : card.hint;
+  hint.classList.toggle('kept', rank === pinned);
+}
+
+// The longest that sentence and card come to stands unseen in the same place, so that nothing below
+// them moves; measuring it would make the browser lay out once more.
+function reserve() {
+  const hero = element.querySelector('.hero');
+  const card = hero?.querySelector('.card');
+  if (!card) return;
+  const last = mesh.world - 1;
+  const middle = Math.floor(last / 2);
+  const longest = [middle, last].map(sentenceOf).sort((a, b) => b.length - a.length)[0];
+  twinIn(hero).textContent = longest;
+  // Nothing in it can be pressed.
+  twinIn(card).innerHTML = cardOf(last).map((one) => one.outerHTML.replaceAll('button', 'span')).join('');
+}
+
+function twinIn(parent) {
+  const there = parent.querySelector(':scope > .twin');
+  if (there) return there;
+  const twin = document.createElement('div');
+  twin.className = 'twin';
+  twin.setAttribute('aria-hidden', 'true');
+  parent.append(twin);
+  return twin;
+}
+
+function placesOf(rank) {
+  const node = Math.floor(rank / mesh.gpusPerNode);
+  const at = coordinates(grids[0], rank);
+  const found = [filled(card.place, { node, local: rank % mesh.gpusPerNode })];
+  found.push(filled(card.stage, { stage: at.pp ?? 0 }));
+  if (mesh.layers.length) found.push(filled(card.layers, { layers: mesh.layers[at.pp ?? 0] }));
+  return found.join(' · ');
+}
+
+// The members of a group, the rank itself in bold; of a large one, how many they are.
+function peersOf(ranks, rank) {
+  if (ranks.length > MOST) return [['span', filled(card.of, { count: ranks.length.toLocaleString('en') }), 'peers']];
+  const after = (i) => (i < ranks.length - 1 ? ', ' : ' ');
+  return ranks.map((one, i) => [one === rank ? 'b' : 'span', one, 'peers', null, after(i)]);
+}
+
+// To the view that shows what a group does: a pipeline over time, another one number by number.
+function leadOf(kind, rank) {
+  const there = kind.name === 'pp' ? { view: 'pipeline' } : { view: 'collectives', collective_group: kind.name };
+  return { set: JSON.stringify({ ...there, rank: String(rank) }), tip: card.lead };
+}
+
+function cardOf(rank) {
+  const head = [['b', filled(card.gpu, { rank })], ['span', placesOf(rank), 'quiet']];
+  if (rank === pinned && !element.querySelector('.hero .hint')) head.push(['i', card.pinned]);
+  const groups = kinds.slice(0, mesh.told).map((kind) => {
+    const chip = ['button', kind.name, 'chip t-' + kind.tone, leadOf(kind, rank)];
+    const ranks = ordered(kind, rank);
+    if (!ranks.length) return line([chip, ['span', card.in_none, 'quiet']]);
+    const nodes = nodesOf(ranks);
+    const where = nodes > 1 ? filled(card.crosses, { nodes: nodes.toLocaleString('en') }) : card.stays;
+    return line([
+      chip,
+      ...peersOf(ranks, rank),
+      ['span', where, nodes > 1 ? 'crosses' : 'quiet'],
+      ['span', filled(card.group, { kind: '', index: groupIndex(kind, rank) }).trim(), 'index'],
+    ]);
+  });
+  const first = line(head);
+  first.className = 'gpu';
+  return [first, ...groups];
+}
