@@ -36,7 +36,7 @@ from groups.conventions import CONVENTIONS
 from groups.errors import LayoutError, quoted
 from groups.layout import Layout, framework_name
 from groups.mesh import MAX_RANKS, whole_number
-from groups.placement import Placement, local_rank, node_of, nodes_spanned
+from groups.placement import Placement, nodes_spanned
 from groups.presets import PRESETS
 from groups.ranks import coordinates, require_rank
 from groups.sharing import SharedGroups, shared_groups
@@ -68,8 +68,10 @@ def run(argv: Sequence[str], stdin: TextIO, stdout: TextIO, stderr: TextIO) -> i
         if not words or words[0] not in COMMANDS:
             words = ["groups", *words]  # without a command, the words are names of groups
         inputs = CommandLine(options, words[1:], stdin)
+        _require_words(words[0], inputs)
         with within(LIMIT):
-            parts = COMMANDS[words[0]](inputs)
+            answer = COMMANDS[words[0]](inputs)
+            parts = answer.printed(inputs.format) if isinstance(answer, Table) else answer
             first = next(parts, "")  # what can be refused is refused before anything is written
     except (CommandError, LayoutError) as error:
         stderr.write(f"{PROGRAM}: {one_line(sentence(error))}\n")
@@ -78,6 +80,28 @@ def run(argv: Sequence[str], stdin: TextIO, stdout: TextIO, stderr: TextIO) -> i
     stdout.write(first)
     stdout.writelines(parts)
     return 0
+
+
+def _require_words(command: str, inputs: CommandLine) -> None:
+    least, most, what = _TAKES.get(command, (0, None, ""))
+    if len(inputs.words) < least or (most is not None and len(inputs.words) > most):
+        raise CommandError(f"{command} takes {what}")
+    if command in _TEXT_ONLY and inputs.format != "text":
+        raise CommandError(f"{command} prints text only")
+
+
+_TAKES = {
+    "rank": (1, 1, "one rank, such as rank 5"),
+    "share": (1, None, "ranks, such as share 3,11 or share 16-23, or - for a log"),
+    "order": (0, 1, "one launcher, such as order slurm"),
+    "slow": (1, 1, "one file of measurements, or - for standard input"),
+    "serve": (1, 1, "one file, or - for standard input"),
+    "emit": (0, 1, "one framework, such as emit torchtitan"),
+    "check": (1, 1, "one file, or - for standard input"),
+}
+"""The fewest and the most words of a command, and what they are."""
+
+_TEXT_ONLY = ("emit", "check")
 
 
 def _groups(inputs: CommandLine) -> Iterator[str]:
@@ -123,15 +147,10 @@ def _ranks_text(layout: Layout, names: Iterable[str], placement: Placement | Non
         yield "  ".join(text.rjust(width) for text, width in zip(texts, widths)) + "\n"
 
 
-def _rank(inputs: CommandLine) -> Iterator[str]:
-    if len(inputs.words) != 1:
-        raise CommandError("rank takes one rank, such as rank 5")
+def _rank(inputs: CommandLine) -> Table:
     layout = inputs.layout()
     rank = require_rank(layout.mesh, number_of(inputs.words[0]))
-    node, local = (
-        int(node_of(rank, layout.gpus_per_node)),
-        int(local_rank(rank, layout.gpus_per_node)),
-    )
+    node, local = divmod(rank, layout.gpus_per_node)
     places = {name: coordinates(mesh, rank) for name, mesh in meshes(layout).items()}
     ring = layout.every["pp"].neighbours(rank) if layout.every["pp"].size > 1 else None
     together, apart = shared_groups(groups_by_name(layout).values(), [rank])
@@ -163,12 +182,10 @@ def _rank(inputs: CommandLine) -> Iterator[str]:
         },
         before=lines,
         after=[f"in none of: {' '.join(none)}"] if none else [],
-    ).printed(inputs.format)
+    )
 
 
-def _share(inputs: CommandLine) -> Iterator[str]:
-    if not inputs.words:
-        raise CommandError("share takes ranks, such as share 3,11 or share 16-23, or - for a log")
+def _share(inputs: CommandLine) -> Table:
     layout = inputs.layout()
     if (files := inputs.files()) is not None:
         log: Log | None = read_log(files, layout.every)
@@ -191,7 +208,7 @@ def _share(inputs: CommandLine) -> Iterator[str]:
         },
         before=[*account, *([] if together else ["no group has all of these ranks"])],
         after=[f"not together in (groups they are in): {parted}"] if apart else [],
-    ).printed(inputs.format)
+    )
 
 
 def _account(log: Log, layout: Layout, placement: Placement | None) -> list[str]:
@@ -235,7 +252,7 @@ def _shared_rows(
     return ["names", "indices", "size", "nodes_spanned", *named, "ranks"], rows
 
 
-def _audit(inputs: CommandLine) -> Iterator[str]:
+def _audit(inputs: CommandLine) -> Table:
     layout = _with_names(inputs)
     domains = _domains(inputs, layout)
     placement = inputs.placement(layout)
@@ -253,7 +270,7 @@ def _audit(inputs: CommandLine) -> Iterator[str]:
         for row in found
         for one in row
     ]
-    return Table("audit", columns, rows, layout=layout).printed(inputs.format)
+    return Table("audit", columns, rows, layout=layout)
 
 
 def _domains(inputs: CommandLine, layout: Layout) -> list[int]:
@@ -265,7 +282,7 @@ def _domains(inputs: CommandLine, layout: Layout) -> list[int]:
     return [whole_number(size, "domains", maximum=MAX_RANKS) for size in sizes]
 
 
-def _audit_text(found: Iterable[Sequence[Span]], domains: Sequence[str]) -> Iterator[str]:
+def _audit_text(found: Iterable[Sequence[Span]], domains: Sequence[str]) -> Table:
     """A row a name and a column a domain: JSON and CSV have a row for each of these cells."""
     columns = ["name", "size", "groups", *domains]
     rows = [[row[0].name, row[0].size, row[0].groups, *map(_crossing, row)] for row in found]
@@ -273,7 +290,7 @@ def _audit_text(found: Iterable[Sequence[Span]], domains: Sequence[str]) -> Iter
         "groups that leave a domain of so many GPUs (domains that the widest is on)",
         "! the next layer waits for these groups",
     ]
-    return Table("audit", columns, rows, before=before).printed("text")
+    return Table("audit", columns, rows, before=before)
 
 
 def _crossing(one: Span) -> str:
@@ -282,7 +299,7 @@ def _crossing(one: Span) -> str:
     return f"{one.crossing} ({one.most}){' !' if one.is_slow else ''}"
 
 
-def _layout(inputs: CommandLine) -> Iterator[str]:
+def _layout(inputs: CommandLine) -> Table:
     if inputs.words:
         raise CommandError(f"{quoted(inputs.words[0])} says nothing to this command")
     layout = inputs.layout()
@@ -295,42 +312,31 @@ def _layout(inputs: CommandLine) -> Iterator[str]:
     rows["groups"] = " ".join(groups_by_name(layout))
     columns = ["name", "value"]
     table = [[name, value if type(value) is int else str(value)] for name, value in rows.items()]
-    return Table("layout", columns, table, layout=layout).printed(inputs.format)
+    return Table("layout", columns, table, layout=layout)
 
 
 def _emit(inputs: CommandLine) -> Iterator[str]:
     from formats.launch import TARGETS, emit
 
-    _text_only(inputs, "emit")
-    if len(inputs.words) > 1:
-        raise CommandError("emit takes one framework, such as emit torchtitan")
     job, model = inputs.wanted()
     checked(job)
     likely = job.framework if job.framework in TARGETS else "megatron"
     yield emit(job, model, inputs.words[0] if inputs.words else likely).rstrip("\n") + "\n"
 
 
-def _serve(inputs: CommandLine) -> Iterator[str]:
+def _serve(inputs: CommandLine) -> Table:
     from .launch import served  # a large room that few commands enter
 
     return served(inputs)
 
 
-def _text_only(inputs: CommandLine, command: str) -> None:
-    if inputs.format != "text":
-        raise CommandError(f"{command} prints text only")
-
-
 def _check(inputs: CommandLine) -> Iterator[str]:
-    if len(inputs.words) != 1:
-        raise CommandError("check takes one file, or - for standard input")
-    _text_only(inputs, "check")
     document = check_document(inputs.text(inputs.words[0]))
     what = f"{document['schema']} version {document['version']}"
     yield f"{what}: {document['world_size']} ranks\n"
 
 
-def _presets(inputs: CommandLine) -> Iterator[str]:
+def _presets(inputs: CommandLine) -> Table:
     columns = ["nodes", "gpus_per_node", "tp", "cp", "dp", "pp", "ep", "etp", "framework", "name"]
     rows = [
         [key, *(getattr(preset, column) for column in columns)] for key, preset in PRESETS.items()
@@ -338,7 +344,7 @@ def _presets(inputs: CommandLine) -> Iterator[str]:
     return _found("presets", inputs, ["id", *columns], rows)
 
 
-def _frameworks(inputs: CommandLine) -> Iterator[str]:
+def _frameworks(inputs: CommandLine) -> Table:
     columns = ["id", "order", "axes", "expert_axes", "basis", "name"]
     rows = [
         [
@@ -356,14 +362,14 @@ def _frameworks(inputs: CommandLine) -> Iterator[str]:
 
 def _found(
     title: str, inputs: CommandLine, columns: Sequence[str], rows: Iterable[Sequence[Any]]
-) -> Iterator[str]:
+) -> Table:
     """The rows that have all the words, in any case."""
     words = [word.lower() for word in inputs.words]
     found = [row for row in rows if all(w in " ".join(map(cell, row)).lower() for w in words)]
-    return Table(title, columns, found).printed(inputs.format)
+    return Table(title, columns, found)
 
 
-COMMANDS: dict[str, Callable[[CommandLine], Iterator[str]]] = {
+COMMANDS: dict[str, Callable[[CommandLine], Iterator[str] | Table]] = {
     "groups": _groups,
     "ranks": _ranks,
     "rank": _rank,

@@ -14,14 +14,12 @@ from .inputs import CommandLine, checked, number_of
 from .options import CommandError
 
 
-def order(inputs: CommandLine) -> Iterator[str]:
+def order(inputs: CommandLine) -> Iterator[str] | Table:
     """The better order of the machines of --hosts for the layout: for a launcher, or explained."""
     from formats.hosts.better import TIME, better_order
     from formats.hosts.placing import even_slots
     from formats.hosts.written import FILES, launcher_files
 
-    if len(inputs.words) > 1:
-        raise CommandError("order takes one launcher, such as order slurm")
     if inputs.words and inputs.words[0] not in FILES:
         raise not_a_choice("launcher", inputs.words[0], FILES)
     job, _ = inputs.wanted()
@@ -58,15 +56,13 @@ def order(inputs: CommandLine) -> Iterator[str]:
         if inputs.format != "text":
             raise CommandError("order for a launcher prints text only")
         return iter([launcher_files(found.names, each)[inputs.words[0]]])
-    return _explained(found).printed(inputs.format)
+    return _explained(found)
 
 
-def slow_ranks(inputs: CommandLine) -> Iterator[str]:
+def slow_ranks(inputs: CommandLine) -> Table:
     """The ranks, groups and stages whose measured numbers stand out."""
     from formats.measurements import read_measurements, slow
 
-    if len(inputs.words) != 1:
-        raise CommandError("slow takes one file of measurements, or - for standard input")
     layout = inputs.layout()
     text = inputs.text(inputs.words[0])
     values = read_measurements(text, layout.world_size, inputs.placement(layout))
@@ -80,7 +76,7 @@ def slow_ranks(inputs: CommandLine) -> Iterator[str]:
         rows,
         layout=layout,
         before=[] if found else ["no rank, group or stage stands out"],
-    ).printed(inputs.format)
+    )
 
 
 def _explained(found: Any) -> Table:

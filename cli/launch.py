@@ -79,12 +79,10 @@ def _placed(file: str, item: Item) -> str:
     return f"{file}:{item.line}:{item.column}: {note_text(item)}"
 
 
-def served(inputs: CommandLine) -> Iterator[str]:
+def served(inputs: CommandLine) -> Table:
     """The groups of the server that a vLLM or SGLang command starts, in its own order of ranks."""
     from formats.launch.serving import served_groups
 
-    if len(inputs.words) != 1:
-        raise CommandError("serve takes one file, or - for standard input")
     groups = served_groups(parse(inputs.text(inputs.words[0]), inputs.options.run or ""))
     if not groups:
         raise CommandError("the text starts no vLLM or SGLang server, or leaves its sizes open")
@@ -93,4 +91,4 @@ def served(inputs: CommandLine) -> Iterator[str]:
         for name, one in groups.items()
         for index, ranks in enumerate(one.groups())
     ]
-    return Table("served", ["name", "index", "ranks"], rows).printed(inputs.format)
+    return Table("served", ["name", "index", "ranks"], rows)
