@@ -90,15 +90,6 @@ WATCHED = """() => {
   let later = 0;
   Date.now = () => now() + later;
   window.pass = (time) => { later += time; };
-  // Gradio's sign that the page loads asks for frames long after it is gone, by the function that
-  // it found at its start; all others ask the window.
-  const frame = window.requestAnimationFrame;
-  let isThere = false;
-  window.requestAnimationFrame = (then) => (isThere ? 0 : frame(then));
-  document.addEventListener('drawn', () => {
-    isThere = true;
-    window.requestAnimationFrame = frame;
-  }, {once: true});
   const ask = window.fetch;
   window.questions = 0;
   window.fetch = async (what, options) => {

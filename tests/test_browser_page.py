@@ -382,3 +382,18 @@ def test_the_page_s_api_is_the_named_endpoints_alone(server):
         info = json.load(answer)
     assert list(info["named_endpoints"]) == [f"/{name}" for name in ENDPOINTS]
     assert not info["unnamed_endpoints"]
+
+
+FRAMES = """() => new Promise((go) => {
+  const first = requestAnimationFrame(() => {});
+  setTimeout(() => go(requestAnimationFrame(() => {}) - first - 1), 1000);
+})"""
+"""How many frames anything in the page asks for in a second: they are numbered in a row."""
+
+
+def test_a_page_that_nobody_uses_asks_for_no_frames(open_page):
+    page = open_page()
+    for view in ("groups", "pipeline"):
+        show(page, view)
+        settle(page)
+        assert page.evaluate(FRAMES) == 0, view
