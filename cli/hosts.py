@@ -16,7 +16,7 @@ from .options import CommandError
 
 def order(inputs: CommandLine) -> Iterator[str] | Table:
     """The better order of the machines of --hosts for the layout: for a launcher, or explained."""
-    from formats.hosts.better import TIME, better_order
+    from formats.hosts.order import TIME, better_order
     from formats.hosts.placing import even_slots
     from formats.hosts.written import FILES, launcher_files
 

@@ -13,10 +13,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from formats.hosts import best_order, read_hosts
-from formats.hosts.better import better_order
 from formats.hosts.crossings import key_of, kind_of
 from formats.hosts.order import KINDS as ORDER_KINDS
-from formats.hosts.order import OBJECTIVES
+from formats.hosts.order import OBJECTIVES, better_order
 from formats.hosts.placing import placement_of
 from formats.hosts.values import Hosts, Level
 from formats.hosts.written import launcher_files

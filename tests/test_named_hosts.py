@@ -13,7 +13,7 @@ from descriptions import RUN
 from formats.check.script import check_script
 from formats.documents.check import check_document
 from formats.hosts import read_hosts
-from formats.hosts.better import better_order
+from formats.hosts.order import better_order
 from formats.hosts.placing import placement_of
 from groups import LayoutError
 from groups.job import Job

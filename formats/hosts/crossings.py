@@ -46,10 +46,7 @@ class KindCrossings:
 
     def crossing(self, racks: np.ndarray) -> int:
         """Groups in more than one rack; racks: one of each place."""
-        if not len(self.sets):
-            return 0
-        found = racks[self.sets]
-        return int(self.weights[(found != found[:, :1]).any(axis=1)].sum())
+        return int(self.weights[self.crosses(racks)].sum())
 
     def crosses(self, racks: np.ndarray) -> np.ndarray:
         """Which sets stand in more than one rack."""
@@ -152,27 +149,13 @@ def is_least(levels: Levels, key: Sequence[int], capacities: Sequence[int]) -> b
 
 def joined(block: np.ndarray, sets: np.ndarray) -> np.ndarray:
     """The blocks after those that a set touches have become one, numbered from 0."""
-    if not len(sets):
-        return block
-    found, is_first = touched(block, sets)
-    if len(np.unique(found[is_first])) == is_first.sum():  # each block in one set
-        merged = np.arange(int(block.max()) + 1)
-        merged[found] = found[:, :1]
-        return np.unique(merged[block], return_inverse=True)[1].reshape(-1)
-    parent = list(range(int(block.max()) + 1))
-
-    def root(one: int) -> int:
-        while parent[one] != one:
-            parent[one] = parent[parent[one]]
-            one = parent[one]
-        return one
-
-    for row in block[sets].tolist():
-        first = root(row[0])
-        for other in row[1:]:
-            parent[root(other)] = first
-    roots = np.array([root(one) for one in range(len(parent))])
-    return np.unique(roots[block], return_inverse=True)[1].reshape(-1)
+    rows = block[sets]
+    label, before = np.arange(int(block.max()) + 1), None
+    while before is None or (label != before).any():  # the least number spreads
+        before = label.copy()
+        np.minimum.at(label, rows, label[rows].min(axis=1, keepdims=True))
+        label = label[label]
+    return np.unique(label[block], return_inverse=True)[1].reshape(-1)
 
 
 def weigh(levels: Levels, costs: Mapping[str, float]) -> list[tuple[KindCrossings, float]]:

@@ -26,21 +26,26 @@ import numpy as np
 
 from groups.alternatives import divisors
 from groups.budget import spend
+from groups.conventions import MEGATRONS
 from groups.errors import LayoutError, quoted
 from groups.grouping import Grouping
+from groups.layout import Layout
 from groups.megatron import groupings
 from groups.mesh import MAX_RANKS, whole_number
 
 from .crossings import KindCrossings, cost_of, key_of, kind_of, least, weigh
+from .placing import even_slots, placement_of
 from .search import search
 from .upper import Upper, arranged
-from .values import Level
+from .values import Hosts, Level, Remark, host_twice, refusal
 
 KINDS = ("ep", "tp", "cp", "dp", "pp")
 
 OBJECTIVES = {"dp-first": "ep, tp+cp, dp, pp", "pp-first": "ep, tp+cp, pp, dp"}
 """Objectives by a short name; the first counts where none is said."""
 
+TIME = "time"
+"""The objective of seconds, where somebody says them; else of counts."""
 
 MOST_ORDERED = 8192
 """Machines that are put in order: 65,536 GPUs, eight to a machine."""
@@ -67,14 +72,6 @@ class Crossings:
 
 
 @dataclass(frozen=True)
-class OrderReason:
-    """Why it is so, in words by its code (texts/hosts.txt)."""
-
-    code: str
-    facts: Mapping[str, object]
-
-
-@dataclass(frozen=True)
 class LayoutFix:
     """Sizes of the layout under which no group of a kind leaves its node, or its rack."""
 
@@ -89,7 +86,7 @@ class BetterOrder:
 
     key, key_before: groups in more than one rack, a number for each level of the objective.
     is_least: whether it is proved that no order has a smaller key. cost, cost_before: by the
-    caller's costs, 0 where there are none.
+    caller's costs, 0 where there are none. reasons: why it is so (texts/hosts.txt, ORDER_REASONS).
     """
 
     names: tuple[str, ...]
@@ -97,7 +94,7 @@ class BetterOrder:
     key_before: tuple[int, ...]
     names_before: tuple[str, ...]
     kinds: tuple[Crossings, ...]
-    reasons: tuple[OrderReason, ...]
+    reasons: tuple[Remark, ...]
     fixes: tuple[LayoutFix, ...]
     moved: int  # machines that stand at another place than before
     is_least: bool
@@ -145,15 +142,8 @@ def best_order(
     world = whole_number(count * gpus_per_node, "hosts", maximum=MAX_RANKS)
     sizes: dict[str, Any] = {"tp": tp, "cp": cp, "pp": pp, "ep": ep, "etp": etp}
     every = groupings(world, **sizes, order=order)
-    found = order_for(
-        every,
-        names,
-        racks,
-        gpus_per_node=gpus_per_node,
-        objective=objective,
-        costs=costs,
-        above=above,
-    )
+    options: dict[str, Any] = {"objective": objective, "costs": costs, "above": above}
+    found = order_for(every, names, racks, gpus_per_node=gpus_per_node, **options)
     largest = Counter(str(racks[name]) for name in names).most_common(1)[0][1]
     return replace(found, fixes=_fixes(found.kinds, world, gpus_per_node, largest, order, sizes))
 
@@ -173,8 +163,7 @@ def order_for(
     every: groupings by Megatron's names, as `Layout.every` has them.
     """
     hosts = _require_hosts(names, racks)
-    named = tuple(dict.fromkeys(str(racks[host]) for host in hosts))
-    number = {rack: at for at, rack in enumerate(named)}
+    number = {rack: at for at, rack in enumerate(dict.fromkeys(str(racks[one]) for one in hosts))}
     given = np.array([number[str(racks[host])] for host in hosts])
     levels = [
         [kind_of(every[kind], gpus_per_node) for kind in level if kind in every]
@@ -203,7 +192,7 @@ def order_for(
         key_before=key_of(levels, given),
         names_before=hosts,
         kinds=kinds,
-        reasons=_reasons(kinds, capacities, is_proved, better == hosts),
+        reasons=_reasons(kinds, max(capacities), is_proved, better == hosts),
         fixes=(),
         moved=sum(one != other for one, other in zip(hosts, better)),
         is_least=is_proved,
@@ -217,6 +206,43 @@ def order_for(
     )
 
 
+def better_order(
+    layout: Layout,
+    hosts: Hosts,
+    objective: str = TIME,
+    seconds: Mapping[str, float] | None = None,
+) -> BetterOrder:
+    """The same for a job and the machines of a text, with what their racks stand in.
+
+    seconds: of a step that are waited for each kind, as `training.estimate` has them: a kind's are
+    spread over its groups evenly, and an order costs those of groups that cross.
+
+    With other layouts, where the order of ranks is Megatron's. Errors: as `best_order`; LayoutError
+    for machines that are not as many as the job needs, and with uneven slots.
+    """
+    slots = even_slots(hosts, layout.gpus_per_node)
+    placement_of(hosts, layout.world_size, slots)
+    costs = {
+        kind: seconds[kind] / layout.every[kind].num_groups
+        for kind in KINDS
+        if seconds and seconds.get(kind) and kind in layout.every
+    }
+    options: dict[str, Any] = {"gpus_per_node": slots, "above": hosts.above_racks}
+    options["objective"] = "dp-first" if objective == TIME else objective
+    options["costs"] = costs if objective == TIME and costs else None
+    if layout.expert is None or layout.framework not in MEGATRONS:
+        found = order_for(layout.every, hosts.names, hosts.racks, **options)
+    else:
+        job = layout.stated_job
+        sizes = {name: getattr(job, name) for name in ("tp", "cp", "pp", "ep", "etp", "order")}
+        found = best_order(hosts.names, hosts.racks, **options, **sizes)
+    before, after = (
+        sum(costs.get(one.kind, 0.0) * getattr(one, when) for one in found.kinds)
+        for when in ("before", "after")
+    )
+    return replace(found, costs=costs, cost=after, cost_before=before)
+
+
 # -- what is asked ---------------------------------------------------------------------------------
 
 
@@ -224,35 +250,27 @@ def _require_hosts(names: Sequence[str], racks: Mapping[str, str]) -> tuple[str,
     """The names, each once and each in a rack."""
     hosts = tuple(names)
     if not hosts:
-        raise LayoutError("no-hosts", "there are no hosts to order", control="hosts")
+        raise refusal("no-hosts", "there are no hosts to order")
     if len(hosts) > MOST_ORDERED:
-        raise LayoutError(
+        raise refusal(
             "too-many-to-order",
-            f"{len(hosts):,} hosts are more than the {MOST_ORDERED:,} that are put in order",
-            why="order each pod or each pipeline stage of the cluster by itself",
-            control="hosts",
-            facts={"count": len(hosts), "limit": MOST_ORDERED},
-        )
+            "{count:,} hosts are more than the {limit:,} that are put in order",
+            "order each pod or each pipeline stage of the cluster by itself",
+            count=len(hosts), limit=MOST_ORDERED,
+        )  # fmt: skip
     spend(len(hosts) * WORK_OF_A_HOST, "hosts", control="hosts")
-    again = [host for host, count in Counter(hosts).items() if count > 1]
-    if again:
-        raise LayoutError(
-            "host-twice",
-            f"the host {quoted(again[0])} is named twice",
-            why="an order has each host once",
-            control="hosts",
-            facts={"host": quoted(again[0])},
-        )
+    ((host, count),) = Counter(hosts).most_common(1)
+    if count > 1:
+        raise host_twice(host, "an order has each host once")
     nowhere = [host for host in hosts if not racks.get(host)]
     if nowhere:
-        raise LayoutError(
+        raise refusal(
             "host-without-rack",
-            f"nothing says in which rack the host {quoted(nowhere[0])} stands",
-            why=f"{len(nowhere)} of {len(hosts)} hosts are in no rack: say where, or leave them "
+            "nothing says in which rack the host {host} stands",
+            f"{len(nowhere)} of {len(hosts)} hosts are in no rack: say where, or leave them "
             "out of the job",
-            control="hosts",
-            facts={"host": quoted(nowhere[0]), "count": len(nowhere), "hosts": len(hosts)},
-        )
+            host=quoted(nowhere[0]), count=len(nowhere), hosts=len(hosts),
+        )  # fmt: skip
     return hosts
 
 
@@ -266,15 +284,13 @@ def _levels(objective: str) -> list[list[str]]:
     levels = [part.split("+") for part in re.sub(r"\s*\+\s*", "+", text).replace(",", " ").split()]
     named = [kind for level in levels for kind in level]
     if not named or len(set(named)) < len(named) or not set(named) <= set(KINDS):
-        raise LayoutError(
+        raise refusal(
             "bad-objective",
-            f"{quoted(objective)} is no objective: write kinds in levels, such as "
-            f"{OBJECTIVES['dp-first']!r}",
-            why=f"each of {', '.join(KINDS)} may stand once",
-            control="objective",
-            alternatives=[{"objective": name} for name in OBJECTIVES],
-            facts={"value": quoted(objective)},
-        )
+            f"{{value}} is no objective: write kinds in levels, such as {OBJECTIVES['dp-first']!r}",
+            f"each of {', '.join(KINDS)} may stand once",
+            *({"objective": name} for name in OBJECTIVES),
+            control="objective", value=quoted(objective),
+        )  # fmt: skip
     return levels
 
 
@@ -282,13 +298,12 @@ def _require_costs(costs: Mapping[str, float]) -> Mapping[str, float]:
     for kind, cost in costs.items():
         is_number = isinstance(cost, (int, float)) and not isinstance(cost, bool)
         if kind not in KINDS or not is_number or not isfinite(cost) or cost < 0:
-            raise LayoutError(
+            raise refusal(
                 "bad-cost",
-                f"{quoted(cost)} is no cost of {quoted(kind)}: a number from 0 up for a kind",
-                why=f"kinds are {', '.join(KINDS)}",
-                control="costs",
-                facts={"kind": quoted(kind), "value": quoted(cost)},
-            )
+                "{value} is no cost of {kind}: a number from 0 up for a kind",
+                f"kinds are {', '.join(KINDS)}",
+                control="costs", kind=quoted(kind), value=quoted(cost),
+            )  # fmt: skip
     return costs
 
 
@@ -302,7 +317,7 @@ def _crossings(
         kind=kind.name,
         groups=kind.groups,
         leave_node=kind.leave_node,
-        largest=int(kind.sizes.max(initial=1)),
+        largest=_widest(kind),
         before=kind.crossing(before),
         after=kind.crossing(after),
         least=least(kind, capacities),
@@ -310,30 +325,25 @@ def _crossings(
 
 
 def _reasons(
-    kinds: Sequence[Crossings], capacities: Sequence[int], is_proved: bool, is_given: bool
-) -> tuple[OrderReason, ...]:
+    kinds: Sequence[Crossings], largest: int, is_proved: bool, is_given: bool
+) -> tuple[Remark, ...]:
     """What the order mends, what it gives up for that, and what no order mends."""
-    found = []
-    largest = max(capacities)
-    if is_given:
-        found.append(OrderReason("order-kept-best" if is_proved else "order-kept", {}))
+    found = [Remark("order-kept-best" if is_proved else "order-kept")] if is_given else []
     for one in kinds:
+        codes = {
+            "fewer-cross": one.after < one.before,
+            "more-cross": one.after > one.before,
+            "larger-than-racks": one.largest > largest,
+            "racks-hold-no-more": one.largest <= largest and 0 < one.after == one.least,
+            "leaves-node": one.leave_node and one.kind in ("tp", "cp", "ep"),
+        }
         facts = {
             "kind": one.kind, "groups": one.groups, "before": one.before, "after": one.after,
             "nodes": one.largest, "rack": largest, "least": one.least, "leave": one.leave_node,
         }  # fmt: skip
-        if one.after < one.before:
-            found.append(OrderReason("fewer-cross", facts))
-        elif one.after > one.before:
-            found.append(OrderReason("more-cross", facts))
-        if one.largest > largest:
-            found.append(OrderReason("larger-than-racks", facts))
-        elif one.after and one.after == one.least:
-            found.append(OrderReason("racks-hold-no-more", facts))
-        if one.leave_node and one.kind in ("tp", "cp", "ep"):
-            found.append(OrderReason("leaves-node", facts))
+        found += [Remark(code, facts) for code, is_so in codes.items() if is_so]
     if not is_given and is_proved:
-        found.append(OrderReason("proved-least", {}))
+        found.append(Remark("proved-least"))
     return tuple(found)
 
 
@@ -341,40 +351,29 @@ def _fixes(
     kinds: Sequence[Crossings], world: int, gpus_per_node: int, largest: int, order: str,
     sizes: Mapping[str, Any],
 ) -> tuple[LayoutFix, ...]:  # fmt: skip
-    """For kinds that are waited for and leave a node or every rack: the nearest size that stays."""
+    """For kinds that are waited for and leave a node or every rack: the nearest size that stays.
+
+    That is the largest smaller size whose groups stand on so few nodes; etp 1 before that.
+    """
     found = []
     for one in kinds:
-        if one.kind not in ("tp", "cp", "ep"):
-            continue
-        places = []
-        if one.leave_node:
-            places.append(("node", 1))
-        if one.largest > largest:
-            places.append(("rack", largest))
+        size = int(sizes[one.kind] or 1) if one.kind in ("tp", "cp", "ep") else 1
+        tries: list[dict[str, int]] = [{"etp": 1}] if one.kind == "ep" else []
+        tries += [{one.kind: smaller} for smaller in reversed(divisors(size)) if smaller < size]
+        places = [("node", 1)] if one.leave_node else []
+        places += [("rack", largest)] if one.largest > largest else []
         for place, nodes in places:
-            changes = _staying(one.kind, nodes, world, gpus_per_node, order, sizes)
-            if changes:
-                found.append(LayoutFix(one.kind, place, changes))
+            for changes in tries:
+                try:
+                    every = groupings(world, **{**sizes, **changes}, order=order)
+                except LayoutError:
+                    continue
+                if _widest(kind_of(every[one.kind], gpus_per_node)) <= nodes:
+                    found.append(LayoutFix(one.kind, place, changes))
+                    break
     return tuple(found)
 
 
-def _staying(
-    kind: str, nodes: int, world: int, gpus_per_node: int, order: str,
-    sizes: Mapping[str, Any],
-) -> dict[str, int]:  # fmt: skip
-    """The largest smaller size of a kind whose groups stand on so many nodes; etp 1 before that."""
-    size = int(sizes[kind] or 1)
-    tries: list[dict[str, int]] = [{"etp": 1}] if kind == "ep" else []
-    tries += [{kind: smaller} for smaller in reversed(divisors(size)) if smaller < size]
-    for changes in tries:
-        try:
-            every = groupings(world, **{**sizes, **changes}, order=order)
-        except LayoutError:
-            continue
-        if _widest(every[kind], gpus_per_node) <= nodes:
-            return changes
-    return {}
-
-
-def _widest(grouping: Grouping, gpus_per_node: int) -> int:
-    return int(kind_of(grouping, gpus_per_node).sizes.max(initial=1))
+def _widest(kind: KindCrossings) -> int:
+    """Nodes of the largest group."""
+    return int(kind.sizes.max(initial=1))

@@ -112,19 +112,19 @@ def _tree(order: Sequence[KindCrossings], places: int, largest: int) -> Tree:
         block = tree[-1]
         size = np.bincount(block)
         rows, is_first = touched(block, kind.sets)
-        taken = np.zeros(len(size), dtype=bool)
-        merged = np.arange(len(size))
         fits = ((size[rows] * is_first).sum(axis=1) <= largest) & (is_first.sum(axis=1) > 1)
         rows, is_first = rows[fits], is_first[fits]
-        if len(np.unique(rows[is_first])) == is_first.sum():  # each block in one set
-            merged[rows] = rows[:, :1]
-            taken[rows] = True
-        else:
-            for row in rows:
+        if len(np.unique(rows[is_first])) < is_first.sum():  # a block in two sets: the first's
+            taken = np.zeros(len(size), dtype=bool)
+            whole = []
+            for at, row in enumerate(rows):
                 if not taken[row].any():
                     taken[row] = True
-                    merged[row] = row[0]
-        if taken.any():
+                    whole.append(at)
+            rows = rows[whole]
+        if len(rows):
+            merged = np.arange(len(size))
+            merged[rows] = rows[:, :1]
             tree.append(np.unique(merged[block], return_inverse=True)[1].reshape(-1))
     return tree
 
@@ -217,10 +217,9 @@ def _every_pattern(
     branch whose key so far is no smaller than the best leads to nothing better.
     """
     places = sum(capacities)
-    edges = _edges(levels, places)
-    racks, left = [-1] * places, list(capacities)
-    key = [0] * len(levels)
-    crosses = [False] * sum(len(kind.sets) for level in levels for kind in level)
+    if places > MOST_PLACES:
+        return None, False
+    edges, racks, left = _edges(levels, places), [-1] * places, list(capacities)
     found: list[int] | None = None
     budget = MOST_BRANCHES
 
@@ -234,34 +233,29 @@ def _every_pattern(
             if is_new:
                 untouched.add(room)
 
-    def fill(place: int) -> None:
+    def fill(place: int, key: tuple[int, ...], crosses: int) -> None:
+        """crosses: a bit for each set that is in two racks already."""
         nonlocal best, found, budget
         if place == places:
-            best, found = tuple(key), list(racks)
+            best, found = key, list(racks)
             return
         for rack in choices():
             budget -= 1
             if budget < 0:
                 return
-            changed = []
-            for number, first, level, weight in edges[place]:
-                if not crosses[number] and racks[first] != rack:
-                    crosses[number] = True
-                    key[level] += weight
-                    changed.append((number, level, weight))
-            if tuple(key) < best:
+            counts, crossing = list(key), crosses
+            for bit, first, level, weight in edges[place]:
+                if racks[first] != rack and not crossing & bit:
+                    crossing |= bit
+                    counts[level] += weight
+            if tuple(counts) < best:
                 racks[place] = rack
                 left[rack] -= 1
-                fill(place + 1)
+                fill(place + 1, tuple(counts), crossing)
                 left[rack] += 1
-            for number, level, weight in changed:
-                crosses[number] = False
-                key[level] -= weight
 
-    if places <= MOST_PLACES:
-        fill(0)
-        return (None if found is None else np.array(found)), budget >= 0
-    return None, False
+    fill(0, (0,) * len(levels), 0)
+    return (None if found is None else np.array(found)), budget >= 0
 
 
 MOST_PLACES = 64
@@ -269,14 +263,14 @@ MOST_PLACES = 64
 
 
 def _edges(levels: Levels, places: int) -> list[list[tuple[int, int, int, int]]]:
-    """For each place the sets that it is a later member of: number, first place, level, weight."""
+    """For each place the sets that it is a later member of: bit, first place, level, weight."""
     found: list[list[tuple[int, int, int, int]]] = [[] for _ in range(places)]
-    number = 0
+    bit = 1
     for depth, level in enumerate(levels):
         for kind in level:
             for row, weight in zip(kind.sets.tolist(), kind.weights.tolist()):
                 for place in row:
                     if place != row[0]:
-                        found[place].append((number, row[0], depth, weight))
-                number += 1
+                        found[place].append((bit, row[0], depth, weight))
+                bit <<= 1
     return found

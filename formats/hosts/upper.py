@@ -74,24 +74,20 @@ def _placed(
 
     Each rack takes the places that begin where it began; with parents, those of one stand together.
     """
+    before, after = (list(dict.fromkeys(racks.tolist())) for racks in (given, found))
+    first: dict[tuple[str, ...], int] = {}  # the number of each place above, as they first come
+    above = {
+        rack: [
+            first.setdefault(parents[rack][: depth + 1], len(first))
+            for depth in range(len(parents.get(rack, ())))
+        ]
+        for rack in before
+    }
     sizes = np.bincount(given)
-    first: dict[tuple[str, ...], int] = {}
-    for rack in dict.fromkeys(given.tolist()):
-        whole = parents.get(rack, ())
-        for depth in range(1, len(whole) + 1):
-            first.setdefault(whole[:depth], len(first))
     stands: dict[int, int] = {}
     for size in set(sizes.tolist()):
-        alike = set(np.flatnonzero(sizes == size).tolist())
-        before = [rack for rack in dict.fromkeys(given.tolist()) if rack in alike]
-        if parents:
-            before.sort(
-                key=lambda rack: [
-                    first[parents[rack][:depth]] for depth in range(1, len(parents[rack]) + 1)
-                ]
-            )
-        after = [rack for rack in dict.fromkeys(found.tolist()) if rack in alike]
-        stands |= dict(zip(after, before))
+        alike = sorted((rack for rack in before if sizes[rack] == size), key=above.__getitem__)
+        stands |= zip((rack for rack in after if sizes[rack] == size), alike)
     inside: dict[int, list[str]] = {}
     for host, rack in zip(hosts, given.tolist()):
         inside.setdefault(rack, []).append(host)

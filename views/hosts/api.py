@@ -9,8 +9,8 @@ import numpy as np
 
 from descriptions import HOSTS_REMARKS, ORDER_REASONS
 from formats.hosts import read_hosts as hosts_of
-from formats.hosts.better import better_order as order_of
 from formats.hosts.order import BetterOrder
+from formats.hosts.order import better_order as order_of
 from formats.hosts.placing import placement_of
 from formats.hosts.values import Hosts
 from formats.hosts.written import launcher_files

@@ -8,8 +8,7 @@ from itertools import chain, islice
 from markupsafe import Markup
 
 from descriptions import HOSTS_REMARKS, LAUNCHER_NOTES, ORDER_REASONS, PAGE, RUN, counted
-from formats.hosts.better import TIME, better_order
-from formats.hosts.order import OBJECTIVES, BetterOrder
+from formats.hosts.order import OBJECTIVES, TIME, BetterOrder, better_order
 from formats.hosts.placing import placement_of
 from formats.hosts.values import Hosts
 from formats.hosts.written import FILES, launcher_files
