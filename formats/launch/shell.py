@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from groups.budget import spend
 
@@ -79,37 +79,13 @@ class _Reader(Expander):
             if plain and (self.begun is not None or plain[0][0] != "#"):
                 self._take(self.i, plain.end())
             else:
-                self._step(self.text[self.i])
+                is_redirect = self.text.startswith("&>", self.i)
+                _STEPS.get(">" if is_redirect else self.text[self.i], _Reader._blank)(self)
         self._end_command()
         if self.array:
-            self.shell.fault(
-                "unclosed", self.source.place(self.array[2], self.array[2] + 1), sign="("
-            )
+            start = self.array[2]
+            self.shell.fault("unclosed", self.source.place(start, start + 1), sign="(")
             self._end_array()
-
-    def _step(self, c: str) -> None:
-        if blank := _SPACES.match(self.text, self.i):
-            self._end_word()
-            self.i = blank.end()
-        elif c == "\n":
-            self._newline()
-        elif c == "\\":
-            self._backslash()
-        elif c == "#":
-            self._comment()
-        elif c in "'\"`":
-            self._quote(c)
-        elif c == "$":
-            self._dollar()
-        elif c in "<>" or self.text.startswith("&>", self.i):
-            self._redirect()
-        elif c in ";&|":
-            self._operator()
-        elif c in "()":
-            self._paren(c)
-        else:
-            self._end_word()  # a space that is none of the shell's
-            self.i += 1
 
     # -- words -----------------------------------------------------------------------------------
 
@@ -144,6 +120,11 @@ class _Reader(Expander):
 
     # -- between words ---------------------------------------------------------------------------
 
+    def _blank(self) -> None:
+        blank = _SPACES.match(self.text, self.i)
+        self._end_word()
+        self.i = blank.end() if blank else self.i + 1  # a space that is none of the shell's
+
     def _newline(self) -> None:
         self._end_word()
         self.i += 1
@@ -173,12 +154,10 @@ class _Reader(Expander):
         assert line is not None
         slurm = _SBATCH.match(self.text, self.i)
         if slurm and not self.words and not self.array:
-            inner = _Reader(
-                self.shell, Source(self.source.part(slurm.end(), line.end())), MAX_DEPTH
-            )
-            inner.words = [
-                Word((CommandRun("sbatch", *self.source.place(self.i, self.i + 7)),), (0, 0))
-            ]
+            rest = Source(self.source.part(slurm.end(), line.end()))
+            inner = _Reader(self.shell, rest, MAX_DEPTH)
+            sbatch = CommandRun("sbatch", *self.source.place(self.i, self.i + 7))
+            inner.words = [Word((sbatch,), (0, 0))]
             inner.read()
         self.i = line.end()
 
@@ -188,25 +167,27 @@ class _Reader(Expander):
         if operator not in ("&&", "||"):
             operator = operator[0]
         self.i += len(operator)
-        if self.array:
-            return
-        self._end_command(operator)
+        if not self.array:
+            self._end_command(operator)
 
-    def _paren(self, c: str) -> None:
-        opens = None
-        if c == "(" and len(self.runs) == 1 and not self.array and self._assigns(self.runs):
-            opens = _ASSIGNMENT.fullmatch(self.runs[0].text)
-        if opens:
-            self.array = (opens[1], bool(opens[2]), self.i, self.words)
+    def _open(self) -> None:
+        """``(``: of an array behind NAME=, else of commands of their own."""
+        match = self._assigns(self.runs) if len(self.runs) == 1 and not self.array else None
+        if match and match.end() == len(self.runs[0].text):
+            self.array = (match[1], bool(match[2]), self.i, self.words)
             self.words, self.runs, self.begun = [], [], None
-        elif c == ")" and self.array:
-            self._end_word()
-            self._end_array()
         elif self.array:
             self._take(self.i, self.i + 1)
             return
         else:
-            self._end_word()
+            self._end_command()
+        self.i += 1
+
+    def _close(self) -> None:
+        self._end_word()
+        if self.array:
+            self._end_array()
+        else:
             self._end_command()
         self.i += 1
 
@@ -239,9 +220,8 @@ class _Reader(Expander):
         starts = self.source.lines.get(delimiter, [])
         at = bisect.bisect_left(starts, self.i)
         if at == len(starts):
-            self.shell.fault(
-                "unclosed", self.source.place(self.i - 1, self.i), sign=f"<<{delimiter}"
-            )
+            place = self.source.place(self.i - 1, self.i)
+            self.shell.fault("unclosed", place, sign=f"<<{delimiter}")
             return
         end = starts[at]
         runs = self.source.part(self.i, end) if quoted else list(self.inside(self.i, end, 0))
@@ -267,8 +247,8 @@ class _Reader(Expander):
 
     # -- quotes and expansions -------------------------------------------------------------------
 
-    def _quote(self, quote: str) -> None:
-        start = self.i
+    def _quote(self) -> None:
+        start, quote = self.i, self.text[self.i]
         end = self._closing(quote, start + 1)
         if end < 0:
             if quote not in self.no_more:
@@ -282,10 +262,8 @@ class _Reader(Expander):
         if quote == "'":
             self.runs += self.source.part(start + 1, end)
         elif quote == '"':
-            if (
-                '"${' in self.text[start : start + 3]
-                and (words := self._array_words(start + 1, end)) is not None
-            ):
+            words = self._array_words(start + 1, end)
+            if words is not None:
                 self._splice(words)
             else:
                 self.runs += self.inside(start + 1, end, 0)
@@ -360,3 +338,12 @@ _CLOSING = {
     "`": re.compile(r"\\.|`", re.DOTALL),
 }
 _ARRAY = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\[[@*]\]\}")
+
+_STEPS: dict[str, Callable[[_Reader], None]] = {
+    **dict.fromkeys("'\"`", _Reader._quote),
+    **dict.fromkeys("<>", _Reader._redirect),
+    **dict.fromkeys(";&|", _Reader._operator),
+    **{"(": _Reader._open, ")": _Reader._close, "$": _Reader._dollar, "#": _Reader._comment},
+    **{"\n": _Reader._newline, "\\": _Reader._backslash},
+}
+"""What is done at a sign; everything else ends a word."""

@@ -161,28 +161,10 @@ class Source:
 
 def split(runs: Sequence[CommandRun], at: tuple[int, int]) -> list[Word]:
     """The words of an unquoted value: what could not be worked out is never cut."""
-    words: list[list[CommandRun]] = []
-    joined = False
-    for run in runs:
-        if run.why and run.why != "condition":
-            if joined and words:
-                words[-1].append(run)
-            else:
-                words.append([run])
-            joined = True
-            continue
-        end = 0
-        for match in re.finditer(r"\S+", run.text):
-            part = list(sliced([run], match.start(), match.end()))
-            if match.start() == 0 and joined and words:
-                words[-1] += part
-            else:
-                words.append(part)
-            end = match.end()
-            joined = True
-        if end < len(run.text):
-            joined = False
-    return [Word(tuple(word), at) for word in words]
+    source = Source(runs)
+    is_open = (run.why not in ("", "condition") for run in source.runs)
+    cut = "".join("$" * len(r.text) if o else r.text for r, o in zip(source.runs, is_open))
+    return [Word(tuple(source.part(*one.span())), at) for one in re.finditer(r"\S+", cut)]
 
 
 def calculate(tokens: Sequence[str]) -> int | None:
