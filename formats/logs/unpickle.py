@@ -12,6 +12,7 @@ Instructions as in CPython's Lib/pickletools.py (protocols 0 to 5). PyTorch writ
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Any
 
 MOST_INSTRUCTIONS = 12_000_000
@@ -80,7 +81,12 @@ class _Machine:
                 return self.result()
             else:
                 self.at = at + 1
-                _INSTRUCTIONS.get(code, _refuse)(self)
+                if value := _VALUES.get(code):
+                    push(value(self))
+                elif step := _STEPS.get(code):
+                    step(self)
+                else:
+                    raise BadPickleError(f"instruction {chr(code)!r}")
         raise BadPickleError("too many instructions")
 
     def result(self) -> Any:
@@ -90,7 +96,7 @@ class _Machine:
         return value
 
     def take(self, length: int) -> bytes:
-        if length < 0 or self.at + length > len(self.data):
+        if self.at + length > len(self.data):
             raise BadPickleError("ends before its end")
         part = self.data[self.at : self.at + length]
         self.at += length
@@ -99,185 +105,115 @@ class _Machine:
     def number(self, length: int, signed: bool = False) -> int:
         return int.from_bytes(self.take(length), "little", signed=signed)
 
-    def line(self) -> str:
+    def line(self, longest: int = 100_000) -> str:
         end = self.data.index(b"\n", self.at, self.at + 100_000)
         part = self.data[self.at : end]
         self.at = end + 1
-        return part.decode("latin-1")
+        return part.decode("latin-1")[:longest]
 
     def to_mark(self) -> list[Any]:
         """Everything above the newest mark, taken off the stack with it."""
-        start = self.marks.pop()
+        return self.last(len(self.stack) - self.marks.pop())
+
+    def last(self, count: int) -> list[Any]:
+        """The last values, taken off the stack."""
+        start = len(self.stack) - count
+        if start < 0:
+            raise BadPickleError("values are missing")
         values = self.stack[start:]
         del self.stack[start:]
         return values
 
+    def text(self, length_bytes: int) -> str:
+        return self.take(self.number(length_bytes)).decode("utf-8", "surrogatepass")
+
+    def long(self, length_bytes: int) -> int:
+        length = self.number(length_bytes)
+        if length > LONGEST_INTEGER:
+            raise BadPickleError("an integer that is too long")
+        return self.number(length, signed=True)
+
+    def decimal(self) -> int | bool:
+        text = self.line().rstrip("L")
+        if len(text) > 2 * LONGEST_INTEGER:
+            raise BadPickleError("an integer that is too long")
+        return {"00": False, "01": True}.get(text, int(text))
+
+    def mark(self) -> None:
+        if len(self.marks) >= DEEPEST:
+            raise BadPickleError("nested too deeply")
+        self.marks.append(len(self.stack))
+
+    def pop(self) -> None:
+        if self.marks and self.marks[-1] == len(self.stack):
+            self.marks.pop()
+        else:
+            self.stack.pop()
+
+    def extend(self, values: list[Any]) -> None:
+        """Put values into the list on top of the stack."""
+        if type(self.stack[-1]) is not list:
+            raise BadPickleError("items without a list")
+        self.stack[-1].extend(values)
+
     def fill(self, values: list[Any]) -> None:
         """Put keys and values into the dict on top of the stack."""
-        into = self.stack[-1]
-        if type(into) is not dict or len(values) % 2:
+        if type(self.stack[-1]) is not dict or len(values) % 2:
             raise BadPickleError("items without a dict")
         for key in values[::2]:
             if type(key) is not str:
                 raise BadPickleError("a key that is no text")
-        into.update(zip(values[::2], values[1::2], strict=True))
+        self.stack[-1].update(zip(values[::2], values[1::2], strict=True))
+
+    def put(self, number: int) -> None:
+        self.memo[number] = self.stack[-1]
+
+    def filled(self) -> None:
+        values = self.to_mark()
+        self.stack.append({})
+        self.fill(values)
 
 
-def _refuse(machine: _Machine) -> None:
-    code = chr(machine.data[machine.at - 1])
-    raise BadPickleError(f"instruction {code!r}")
+_VALUES: dict[int, Callable[[_Machine], Any]] = {
+    ord("N"): lambda m: None,
+    0x88: lambda m: True,
+    0x89: lambda m: False,
+    ord("I"): _Machine.decimal,
+    ord("L"): _Machine.decimal,
+    ord("J"): lambda m: m.number(4, signed=True),
+    ord("M"): lambda m: m.number(2),
+    0x8A: lambda m: m.long(1),
+    0x8B: lambda m: m.long(4),
+    ord("F"): lambda m: float(m.line(40)),
+    ord("G"): lambda m: struct.unpack(">d", m.take(8))[0],
+    ord("V"): lambda m: m.line().encode("latin-1").decode("raw_unicode_escape"),
+    ord("X"): lambda m: m.text(4),
+    0x8C: lambda m: m.text(1),
+    0x8D: lambda m: m.text(8),
+    ord("]"): lambda m: [],
+    ord("}"): lambda m: {},
+    ord(")"): lambda m: (),
+    ord("l"): _Machine.to_mark,
+    ord("t"): lambda m: tuple(m.to_mark()),
+    0x85: lambda m: tuple(m.last(1)),
+    0x86: lambda m: tuple(m.last(2)),
+    0x87: lambda m: tuple(m.last(3)),
+    ord("g"): lambda m: m.memo[int(m.line(12))],
+}
+"""Instructions that put a value on the stack."""
 
-
-def _mark(machine: _Machine) -> None:
-    if len(machine.marks) >= DEEPEST:
-        raise BadPickleError("nested too deeply")
-    machine.marks.append(len(machine.stack))
-
-
-def _append(machine: _Machine, values: list[Any]) -> None:
-    into = machine.stack[-1]
-    if type(into) is not list:
-        raise BadPickleError("items without a list")
-    into.extend(values)
-
-
-def _appends(machine: _Machine) -> None:
-    values = machine.to_mark()
-    _append(machine, values)
-
-
-def _append_one(machine: _Machine) -> None:
-    value = machine.stack.pop()
-    _append(machine, [value])
-
-
-def _setitems(machine: _Machine) -> None:
-    values = machine.to_mark()
-    machine.fill(values)
-
-
-def _setitem(machine: _Machine) -> None:
-    value, key = machine.stack.pop(), machine.stack.pop()
-    machine.fill([key, value])
-
-
-def _dict(machine: _Machine) -> None:
-    values = machine.to_mark()
-    machine.stack.append({})
-    machine.fill(values)
-
-
-def _tuple(count: int) -> Any:
-    def pushed(machine: _Machine) -> None:
-        values = machine.stack[-count:]
-        if len(values) != count:
-            raise BadPickleError("a tuple without its values")
-        del machine.stack[-count:]
-        machine.stack.append(tuple(values))
-
-    return pushed
-
-
-def _text(length_bytes: int) -> Any:
-    def pushed(machine: _Machine) -> None:
-        part = machine.take(machine.number(length_bytes))
-        machine.stack.append(part.decode("utf-8", "surrogatepass"))
-
-    return pushed
-
-
-def _long(length_bytes: int) -> Any:
-    def pushed(machine: _Machine) -> None:
-        length = machine.number(length_bytes)
-        if length > LONGEST_INTEGER:
-            raise BadPickleError("an integer that is too long")
-        machine.stack.append(machine.number(length, signed=True))
-
-    return pushed
-
-
-def _int_line(machine: _Machine) -> None:
-    text = machine.line().rstrip("L")
-    if len(text) > 2 * LONGEST_INTEGER:
-        raise BadPickleError("an integer that is too long")
-    machine.stack.append({"00": False, "01": True}.get(text, int(text)))
-
-
-def _pop(machine: _Machine) -> None:
-    if machine.marks and machine.marks[-1] == len(machine.stack):
-        machine.marks.pop()
-    else:
-        machine.stack.pop()
-
-
-def _skip(count: int) -> Any:
-    return lambda machine: machine.take(count)
-
-
-def _push(value: Any) -> Any:
-    return lambda machine: machine.stack.append(value)
-
-
-def _get(machine: _Machine) -> None:
-    machine.stack.append(machine.memo[int(machine.line()[:12])])
-
-
-def _put(machine: _Machine) -> None:
-    machine.memo[int(machine.line()[:12])] = machine.stack[-1]
-
-
-def _long_put(machine: _Machine) -> None:
-    machine.memo[machine.number(4)] = machine.stack[-1]
-
-
-def _memoize(machine: _Machine) -> None:
-    machine.memo[len(machine.memo)] = machine.stack[-1]
-
-
-def _unicode_line(machine: _Machine) -> None:
-    machine.stack.append(machine.line().encode("latin-1").decode("raw_unicode_escape"))
-
-
-_INSTRUCTIONS: dict[int, Any] = {
-    ord(code): instruction
-    for code, instruction in {
-        "\x80": _skip(1),  # PROTO
-        "\x95": _skip(8),  # FRAME
-        "(": _mark,
-        "0": _pop,
-        "1": lambda machine: machine.to_mark(),  # POP_MARK
-        "N": _push(None),
-        "\x88": _push(True),
-        "\x89": _push(False),
-        "I": _int_line,
-        "L": _int_line,
-        "J": lambda machine: machine.stack.append(machine.number(4, signed=True)),
-        "M": lambda machine: machine.stack.append(machine.number(2)),
-        "\x8a": _long(1),
-        "\x8b": _long(4),
-        "F": lambda machine: machine.stack.append(float(machine.line()[:40])),
-        "G": lambda machine: machine.stack.append(struct.unpack(">d", machine.take(8))[0]),
-        "V": _unicode_line,
-        "X": _text(4),
-        "\x8c": _text(1),
-        "\x8d": _text(8),
-        "]": lambda machine: machine.stack.append([]),
-        "l": lambda machine: machine.stack.append(machine.to_mark()),
-        "a": _append_one,
-        "e": _appends,
-        "}": lambda machine: machine.stack.append({}),
-        "d": _dict,
-        "s": _setitem,
-        "u": _setitems,
-        ")": _push(()),
-        "t": lambda machine: machine.stack.append(tuple(machine.to_mark())),
-        "\x85": _tuple(1),
-        "\x86": _tuple(2),
-        "\x87": _tuple(3),
-        "q": lambda machine: None,  # BINPUT: in the loop
-        "r": _long_put,
-        "p": _put,
-        "g": _get,
-        "\x94": _memoize,
-    }.items()
+_STEPS: dict[int, Callable[[_Machine], object]] = {
+    0x80: lambda m: m.take(1),  # PROTO
+    0x95: lambda m: m.take(8),  # FRAME
+    ord("("): _Machine.mark,
+    ord("0"): _Machine.pop,
+    ord("1"): _Machine.to_mark,  # POP_MARK
+    ord("a"): lambda m: m.extend([m.stack.pop()]),
+    ord("e"): lambda m: m.extend(m.to_mark()),
+    ord("d"): _Machine.filled,
+    ord("s"): lambda m: m.fill(m.last(2)),
+    ord("u"): lambda m: m.fill(m.to_mark()),
+    ord("r"): lambda m: m.put(m.number(4)),
+    ord("p"): lambda m: m.put(int(m.line(12))),
+    0x94: lambda m: m.put(len(m.memo)),  # MEMOIZE
 }
