@@ -35,7 +35,8 @@ from views.base.messages import sentence
 from views.base.resolve import from_preset, resolve
 from views.base.state import State
 from views.column import preset_states
-from views.launch.view import check_text, with_pasted
+from views.launch.inputs import with_pasted
+from views.launch.view import check_text
 
 pytestmark = pytest.mark.browser
 

@@ -18,8 +18,8 @@ from training.pipeline import Durations, figures_of, plan_of, simulate
 from views.base.messages import fix_label, sentence
 from views.base.resolve import resolve
 from views.base.state import State
+from views.base.units import ranges_text
 from views.collectives.inputs import resolve_inputs
-from views.groups.view import ranges_text
 from views.pipeline.chart import amount, percent
 from views.pipeline.inputs import schedule_of
 

@@ -29,7 +29,8 @@ from views.base.messages import sentence
 from views.base.resolve import MODEL, from_preset
 from views.base.state import State, parse_number
 from views.compare.view import kept_context
-from views.launch.view import ASKED, SHOWN_ITEMS, check_text, counts_as, read_pasted, with_pasted
+from views.launch.inputs import read_pasted, with_pasted
+from views.launch.view import ASKED, SHOWN_ITEMS, check_text, counts_as
 from views.page import answer
 
 DATA = Path(__file__).parent / "data" / "launch_commands.json"

@@ -25,7 +25,7 @@ from training.split import Split
 from views.base.context import Context
 from views.base.resolve import resolve
 from views.base.state import State
-from views.launch.view import training_stated
+from views.launch.inputs import training_stated
 from views.memory.view import memory_html
 from views.traffic.view import traffic_html
 

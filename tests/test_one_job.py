@@ -17,7 +17,7 @@ from views.base.state import FIELDS, State, fields_of
 from views.base.trained import DEFAULTS, trained_of
 from views.base.training import batch_of, virtual_stages
 from views.column import column_html, preset_states
-from views.launch.view import stated, training_stated
+from views.launch.inputs import stated, training_stated
 from views.pipeline.api import pipeline_schedule
 from views.pipeline.inputs import schedule_of
 

@@ -6,11 +6,9 @@ No input is a component of Gradio's: all of them, and everything else on the pag
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping
 from functools import cache
-from html import escape
 from typing import Any
 
 from markupsafe import Markup
@@ -40,7 +38,6 @@ from training.pipeline import SCHEDULES
 
 from .base import form
 from .base.html import button, outside, tag, together
-from .base.messages import refusal_html
 from .base.model import ON_OFF
 from .base.resolve import from_preset, resolve
 from .base.state import State, as_text, is_empty, parse_number
@@ -77,26 +74,30 @@ MORE = (
 @cache
 def column_html(language: str) -> Markup:
     """All inputs, with the first state's values; the page's script puts in what the state says."""
+    types = [(one.title[language], key) for key, one in TYPES.items()]
+    kinds = [(one[language], key) for key, one in DP_KINDS.items()]
+    frameworks = [(convention.name, name) for name, convention in CONVENTIONS.items()]
+    frameworks.append((PAGE["own_order"][language], OWN))
     start = State()
-
-    def text(name: str) -> Markup:
-        return form.text(name, getattr(start, name), language)
-
-    groups = _choice("group_type", [(one.title[language], key) for key, one in TYPES.items()],
-                     language)  # fmt: skip
-    kinds = _choice("dp_kind", [(one[language], key) for key, one in DP_KINDS.items()], language)
-    order = (
-        _choice("framework", framework_choices(language), language),
-        *(text(name) for name in ("order", "instances", "levels")),
-        form.check("hybrid", "", language),
+    order, instances, levels, etp = (
+        form.text(name, getattr(start, name), language)
+        for name in ("order", "instances", "levels", "etp")
     )
+    choices = (
+        _choice("group_type", types, language),
+        _choice("dp_kind", kinds, language),
+        form.text("more", "", language, list="all-groups"),
+        tag("datalist", *(tag("option", value=name) for name in MORE), id="all-groups"),
+    )
+    framework = _choice("framework", frameworks, language)
+    hybrid = form.check("hybrid", "", language)
     return together(
         _presets(language),
         *(_size(name, language) for name in ("nodes", "gpus_per_node", "tp", "pp", "cp")),
         tag("div", id="derived"),
-        _fold("groups", language, groups, kinds, _groups_box(language)),
-        _fold("experts", language, _size("ep", language), text("etp")),
-        _fold("order", language, *order),
+        _fold("groups", language, *choices),
+        _fold("experts", language, _size("ep", language), etp),
+        _fold("order", language, framework, order, instances, levels, hybrid),
         _fold("model", language, *_model(language)),
     )
 
@@ -221,30 +222,18 @@ def _choice(name: str, options: Iterable[tuple[str, str]], language: str) -> Mar
     return form.choice(name, getattr(State(), name), options, language)
 
 
-def _groups_box(language: str) -> Markup:
-    """Names of groups, typed or picked one after the other."""
-    offered = (tag("option", value=name) for name in MORE)
-    box = form.text("more", "", language, list="all-groups")
-    return together(box, tag("datalist", *offered, id="all-groups"))
-
-
 def _fold(name: str, language: str, *inputs: Markup) -> Markup:
     title = tag("summary", SHELL[f"fold_{name}"][language])
     body = tag("div", *inputs, class_="inside")
     return tag("details", title, body, class_="fold", id=f"fold-{name}")
 
 
-def framework_choices(language: str) -> list[tuple[str, str]]:
-    named = [(convention.name, name) for name, convention in CONVENTIONS.items()]
-    return [*named, (PAGE["own_order"][language], OWN)]
-
-
 # -- what every answer brings anew ---------------------------------------------------------------
 
 
-def derived_html(layout: Layout | None, state: State, language: str) -> str:
+def derived_html(layout: Layout | None, state: State, language: str) -> Markup:
     """What remains of the sizes, where the sliders stop, and the source of a published layout."""
-    rows, source = [], ""
+    rows, source = [], Markup()
     if layout is None:  # the row stays, so that nothing moves under the hand
         rows.append(_row("size_dp", "", "–", language))
     else:
@@ -255,22 +244,19 @@ def derived_html(layout: Layout | None, state: State, language: str) -> str:
             rows.append(_remaining("size_edp", "derived_experts", layout, edp, language))
         source = source_html(state, language)
     world = world_of(state) if layout is None else layout.world_size
-    stops = escape(json.dumps(slider_stops(state, world), separators=(",", ":")))
-    shown = "".join(
-        f" data-{mark}"
-        for mark, is_shown in (
-            ("choose-dp", has_two_dp_kinds(state.group_type)),
-            ("own-order", state.framework == OWN),
-        )
-        if is_shown
-    )
-    return (
-        f'<div class="derived" data-world="{world or ""}" data-stops="{stops}"{shown}>'
-        f"{''.join(rows)}{source}</div>"
+    return tag(
+        "div",
+        *rows,
+        source,
+        class_="derived",
+        data_world=world or "",
+        data_stops=slider_stops(state, world),
+        data_choose_dp=has_two_dp_kinds(state.group_type),
+        data_own_order=state.framework == OWN,
     )
 
 
-def _remaining(label: str, words: str, layout: Layout, result: int, language: str) -> str:
+def _remaining(label: str, words: str, layout: Layout, result: int, language: str) -> Markup:
     """How a size is what remains: "Data (DP)   16 / (2·2·1) = 4"."""
     mesh, expert = layout.mesh, layout.expert or layout.mesh
     grid = mesh if words == "derived" else expert
@@ -283,17 +269,12 @@ def _remaining(label: str, words: str, layout: Layout, result: int, language: st
     return _row(label, how, f"{result:,}", language, told)
 
 
-def _row(label: str, how: str, size: str, language: str, told: str = "") -> str:
+def _row(label: str, how: str, size: str, language: str, told: str = "") -> Markup:
     result = tag("span", how, tag("strong", size))
     return tag("p", tag("b", SHELL[label][language]), result, class_="remains", title=told)
 
 
-def refused_html(error: LayoutError, language: str) -> str:
-    """The place of refusals above the picture: what is wrong, and the way out."""
-    return refusal_html(error, language)
-
-
-def notice_html(text: str, language: str) -> str:
+def notice_html(text: str, language: str) -> Markup:
     """A message that a reader can close."""
     close = button(PAGE["close"][language], data_close=True)
     return tag("div", tag("p", text), close, class_="refusal", role="alert")
@@ -362,22 +343,19 @@ def world_of(state: State) -> int | None:
         return None
 
 
-def source_html(state: State, language: str) -> str:
+def source_html(state: State, language: str) -> Markup:
     """Where a published layout comes from, and what of it is derived; nothing for another one."""
     name = state.preset
     if not is_still(name, state):
-        return ""
+        return Markup()
     preset = PRESETS[name]
-    source: str = "; ".join(preset.source)
+    source: object = "; ".join(preset.source)
     if preset.url:
         source = outside(preset.url, source)
-    derived = (
-        PAGE["preset_derived"][language].format(names=", ".join(preset.derived))
-        if preset.derived
-        else PAGE["preset_stated"][language]
-    )
-    words = NOTES_ZH[preset.note] if preset.note and language == "zh" else preset.note
-    lines = (tag("p", line) for line in (source, derived, words) if line)
+    words = "preset_derived" if preset.derived else "preset_stated"
+    derived = PAGE[words][language].format(names=", ".join(preset.derived))
+    note = NOTES_ZH[preset.note] if preset.note and language == "zh" else preset.note
+    lines = (tag("p", line) for line in (source, derived, note) if line)
     return tag("div", *lines, class_="source")
 
 
@@ -394,17 +372,16 @@ def is_still(preset: Any, state: State) -> bool:
     )
 
 
-def language_choices(language: str) -> str:
+def language_choices(language: str) -> Markup:
     """The buttons of the header that change the language."""
-    return together(
-        *(
-            button(
-                name,
-                tabindex=-1,
-                data_set={"lang": code},
-                lang=code,
-                aria_pressed=str(code == language).lower(),
-            )
-            for code, name in {**LANGUAGES, "en": "EN"}.items()
+    buttons = (
+        button(
+            name,
+            tabindex=-1,
+            data_set={"lang": code},
+            lang=code,
+            aria_pressed=str(code == language).lower(),
         )
+        for code, name in {**LANGUAGES, "en": "EN"}.items()
     )
+    return together(*buttons)

@@ -8,9 +8,11 @@ only with another language.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from html import escape
 from typing import Any
+
+from markupsafe import Markup
 
 from descriptions import LANGUAGES, PAGE, SHELL
 from groups import LayoutError
@@ -19,7 +21,7 @@ from groups.budget import spend, within
 from .all import VIEWS, view_of
 from .base import form
 from .base.context import Context
-from .base.html import button, fold, tag, together
+from .base.html import button, fold, tag
 from .base.link import (
     STARTS,
     aliases_of_links,
@@ -30,9 +32,9 @@ from .base.link import (
     parsed,
 )
 from .base.messages import sentence
-from .base.problems import problem_html
+from .base.problems import problem_html, refusal_html
 from .base.state import UNLINKED, State
-from .column import column_html, derived_html, notice_html, preset_states, refused_html
+from .column import column_html, derived_html, notice_html, preset_states
 from .export import PICTURES, SLIDES, TABLES, download
 from .head import chips_html, head_html, nav_html
 from .stories import entries_html, tour_data
@@ -45,11 +47,11 @@ MANY = 131_072
 class Answer:
     """What the page shows for a state; no picture and no details for a refusal."""
 
-    chips: str
-    derived: str
+    chips: Markup
+    derived: Markup
     status: str
-    picture: str | None
-    details: str | None
+    picture: Markup | None
+    details: Markup | None
 
 
 @within()
@@ -66,7 +68,7 @@ def answer(state: State) -> Answer:
         spend(world // 8 if world > MANY else 0, "ranks")
     except LayoutError as error:
         derived = derived_html(None, state, language)
-        refused = refused_html(error, language)
+        refused = refusal_html(error, language)
         return Answer(chips_html(None, language), derived, refused, None, None)
     view = VIEWS[view_of(state)]
     try:
@@ -143,7 +145,7 @@ def chrome(language: str) -> dict[str, str]:
     }
 
 
-def rank_html(language: str) -> str:
+def rank_html(language: str) -> Markup:
     """The box of the chosen GPU."""
     return form.number("rank", "", language, hint="0")
 
@@ -172,7 +174,7 @@ def printable(text: object) -> str:
     return "".join(one for one in text if one.isprintable()) if isinstance(text, str) else ""
 
 
-def tools_html(view: str, language: str) -> str:
+def tools_html(view: str, language: str) -> Markup:
     """The one menu of files: the slide, the picture as it is, what programs read."""
     pictures = [("save_slide", [(form, form.removeprefix("slide-")) for form in SLIDES])]
     if VIEWS[view].pictures:
@@ -180,43 +182,51 @@ def tools_html(view: str, language: str) -> str:
     rows = []
     for words, forms in pictures:
         title = SHELL[words][language]
-        saves = (_save_button(form, label.upper()) for form, label in forms)
+        saves = (button(label.upper(), data_save=form) for form, label in forms)
         rows.append(tag("p", tag("span", title), *saves, role="group", aria_label=title))
-    rows += [_save_button(one, PAGE[f"download_{one}"][language]) for one in VIEWS[view].files]
+    files = ((one, PAGE[f"download_{one}"][language]) for one in VIEWS[view].files)
+    rows += [button(label, data_save=one) for one, label in files]
     return fold(SHELL["save"][language], tag("div", *rows, class_="items"), kind="menu")
 
 
-def _save_button(form: str, label: str) -> str:
-    return button(label, data_save=form)
-
-
-TOUR_BUTTONS = together(*(button("", data_tour=name) for name in ("back", "next", "leave")))
-
-
-def first_html(language: str = "en") -> str:
+def first_html(language: str = "en") -> Markup:
     """The page as it is sent first: everything in place, with the first state drawn."""
     first = answer(State(lang=language))
-    skip = escape(SHELL["skip"][language])
-    return (
-        (
-            f'<div class="app waiting" lang="{language}" data-view="groups">'
-            f'<a class="skip" href="#main">{skip}</a>'
-            f'<header id="head">{head_html(language)}</header>'
-            f'<nav id="nav">{nav_html("groups", language)}</nav>'
-            f'<div id="page"><aside id="controls" class="column">{column_html(language)}</aside>'
-            '<main id="main" tabindex="-1"><div id="notice"></div><div id="status"></div>'
-            '<section id="tour" hidden><p aria-live="polite"></p><div><small></small>'
-            f"{TOUR_BUTTONS}</div></section>"
-            f'<div class="bar"><div id="entries">{entries_html(language)}</div>'
-            f'<div id="rank">{rank_html(language)}</div>'
-            f'<div id="tools">{tools_html("groups", language)}</div></div>'
-            f'<div id="picture">{first.picture}</div><div id="details">{first.details}</div></main>'
-            '<p id="whole"><a target="_blank" rel="noopener"></a></p>'
-            '</div><p id="hint" role="status"></p><div id="tip" role="tooltip" hidden></div></div>'
-        )
-        .replace('<div id="derived"></div>', f'<div id="derived">{first.derived}</div>')
-        .replace('<div id="chips"></div>', f'<div id="chips">{first.chips}</div>')
+    page = (
+        tag("a", SHELL["skip"][language], class_="skip", href="#main"),
+        tag("header", head_html(language), id="head"),
+        tag("nav", nav_html("groups", language), id="nav"),
+        tag(
+            "div",
+            tag("aside", column_html(language), id="controls", class_="column"),
+            tag("main", *_main(first, language), id="main", tabindex=-1),
+            tag("p", tag("a", target="_blank", rel="noopener"), id="whole"),
+            id="page",
+        ),
+        tag("p", id="hint", role="status"),
+        tag("div", id="tip", role="tooltip", hidden=True),
     )
+    whole = tag("div", *page, class_="app waiting", lang=language, data_view="groups")
+    for name, html in (("derived", first.derived), ("chips", first.chips)):
+        whole = whole.replace(tag("div", id=name), tag("div", html, id=name))
+    return whole
+
+
+def _main(first: Answer, language: str) -> Iterator[Markup]:
+    """What stands beside the column."""
+    yield tag("div", id="notice")
+    yield tag("div", id="status")
+    steps = (button("", data_tour=name) for name in ("back", "next", "leave"))
+    told = (tag("p", aria_live="polite"), tag("div", tag("small"), *steps))
+    yield tag("section", *told, id="tour", hidden=True)
+    bar = {
+        "entries": entries_html(language),
+        "rank": rank_html(language),
+        "tools": tools_html("groups", language),
+    }
+    yield tag("div", *(tag("div", html, id=name) for name, html in bar.items()), class_="bar")
+    yield tag("div", first.picture, id="picture")
+    yield tag("div", first.details, id="details")
 
 
 def script_data() -> dict[str, Any]:

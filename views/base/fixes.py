@@ -1,34 +1,41 @@
-"""Changes with which a refused training was tried, and is none any more."""
+"""Changes with which a refused training, or one that does not fit, was tried and works."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
+
+from markupsafe import Markup
 
 from groups import LayoutError
 from groups.alternatives import MOST
 from training.estimate.memory import Fit, fit_of
 
 from .context import Context
+from .problems import problem_html
 from .resolve import resolve
 from .state import OF_GROUPS, is_fix, merged
 from .trained import trained_of
-from .training import (
-    with_micro_batches,
-)
+from .training import with_micro_batches
 
 Changes = dict[str, Any]
-"""Changes of the state that were tried and work."""
+"""Changes of the state."""
+
+
+def training_refused_html(error: LayoutError, context: Context) -> Markup:
+    """A refusal of what is trained, with the changes that work."""
+    return problem_html(error, context.language, fixes_of(error, context))
 
 
 def fixes_of(error: LayoutError, context: Context) -> list[Changes]:
     """The alternatives of a refusal that really work, here."""
-    found = []
-    for alternative in error.alternatives:
-        changes = _in_fields(alternative, context)
-        if changes and fit_after(changes, context):
-            found.append(changes)
-    return found[:MOST]
+    if error.control == "cp_algorithm":
+        return [dict(changes) for changes in error.alternatives]
+    if error.code == "experts-need-sequence-parallel":
+        return [{"sequence_parallel": "on"}]
+    tries = (_in_fields(alternative, context) for alternative in error.alternatives)
+    return [changes for changes in tries if changes and fit_after(changes, context)][:MOST]
 
 
 def _in_fields(alternative: Mapping[str, Any], context: Context) -> Changes:
@@ -56,10 +63,32 @@ def fit_after(changes: Changes, context: Context) -> Fit | None:
         return None
 
 
-def fixes_of_training(error: LayoutError, context: Context) -> list[Changes]:
-    """The changes with which a refused trained was tried and is none any more."""
-    if error.control == "cp_algorithm":
-        return [dict(changes) for changes in error.alternatives]
-    if error.code == "experts-need-sequence-parallel":
-        return [{"sequence_parallel": "on"}]
-    return fixes_of(error, context)
+def fixes_to_fit(context: Context) -> list[tuple[Changes, float]]:
+    """Changes after which the fullest rank fits, with what it needs then; the mildest first."""
+    tried = ((changes, fit_after(changes, context)) for changes in _milder(context))
+    fitting = ((changes, fit.needed) for changes, fit in tried if fit and fit.fits)
+    return list(islice(fitting, MOST))
+
+
+def _milder(context: Context) -> Iterator[Changes]:
+    """What takes less memory, the mildest first."""
+    training, split = context.trained.training, context.trained.split
+    if split.tp > 1 and not training.sequence_parallel:
+        yield {"sequence_parallel": "on"}
+    yield from ({"zero": zero} for zero in range(training.zero + 1, 3))
+    if training.micro_batch > 1:
+        yield {"micro_batch": 1}
+    if not training.flash:
+        yield {"flash": "on"}
+        if training.recompute == "none":
+            yield {"recompute": "selective"}
+    if training.recompute in ("none", "selective"):
+        yield {"recompute": "partial"}
+    yield {"recompute": "full"}
+    yield from ({name: 2 * getattr(split, name)} for name in ("tp", "pp", "ep", "cp"))
+    if training.zero and training.offload == "none":
+        yield {"offload": "optimizer"}
+    if training.zero < 3:
+        yield {"zero": 3}
+        yield {"zero": 3, "recompute": "full"}
+    yield {"tp": 2 * split.tp, "pp": 2 * split.pp}

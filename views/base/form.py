@@ -68,7 +68,7 @@ def check(name: str, value: object, language: str) -> Markup:
     return _field(name, box, language, "field tick")
 
 
-def fields(*inputs: str) -> Markup:
+def fields(*inputs: object) -> Markup:
     """Inputs, and buttons for them, side by side, as many in a line as fit."""
     return tag("div", Markup("".join(inputs)), class_="fields")
 

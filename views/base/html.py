@@ -1,7 +1,7 @@
 """HTML as elements: whatever is no markup is text, and is escaped.
 
 >>> tag("p", "a < b ", tag("b", "c"), class_="fine", data_set={"tp": 2})
-Markup('<p class="fine" data-set="{&#34;tp&#34;: 2}">a &lt; b <b>c</b></p>')
+Markup('<p class="fine" data-set="{&#34;tp&#34;:2}">a &lt; b <b>c</b></p>')
 """
 
 from __future__ import annotations
@@ -19,11 +19,33 @@ def tag(name: str, *children: object, **attributes: object) -> Markup:
     value, None and False are none, and what is data is JSON.
     """
     start = f"<{name}{_marks(attributes)}>"
-    return Markup(start if name == "input" else f"{start}{together(*children)}</{name}>")
+    return Markup(
+        start if name in ("input", "img", "br") else f"{start}{together(*children)}</{name}>"
+    )
 
 
 def button(label: object, **attributes: object) -> Markup:
     return tag("button", label, type="button", **attributes)
+
+
+def fine(*children: object) -> Markup:
+    """What is said beside the matter, in small."""
+    return tag("p", *children, class_="fine")
+
+
+def chip(name: str, kind: str = "") -> Markup:
+    """The name of a kind of group; ``kind``: the class of its tone, where no parent has it."""
+    return tag("span", name, class_=f"chip {kind}".strip())
+
+
+def figure(caption: object, drawn: str) -> Markup:
+    """A picture as SVG under what it is called."""
+    return tag("figure", tag("figcaption", caption), Markup(drawn))
+
+
+def scrolling(kind: str, *children: object) -> Markup:
+    """A box that is scrolled where what it holds is wider, by the keyboard too."""
+    return tag("div", *children, class_=kind, tabindex=0)
 
 
 def together(*parts: object) -> Markup:
@@ -35,8 +57,8 @@ def _marks(attributes: dict[str, object]) -> str:
     found = []
     for name, value in attributes.items():
         name = name.rstrip("_").replace("_", "-")
-        if isinstance(value, dict):
-            value = json.dumps(value)
+        if isinstance(value, (dict, list)):
+            value = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         if value is True:
             found.append(f" {name}")
         elif value is not None and value is not False:

@@ -1,18 +1,29 @@
-"""LayoutError -> the sentence and the buttons that stand beside the controls."""
+"""LayoutError -> the sentence, and what its fixes are called."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
-from html import escape
 from typing import Any
 
-from descriptions import CONTROLS, PAGE, REFUSALS, SHORT_LABELS, SPANS, TYPES, WORK
+from descriptions import (
+    CONTROLS,
+    CP_CHOICES,
+    MEMORY,
+    PAGE,
+    REFUSALS,
+    SHORT_LABELS,
+    SPANS,
+    TYPES,
+    WORK,
+    Text,
+)
 from groups import LayoutError
 from groups.conventions import CONVENTIONS
+from training.clusters import CLUSTERS
+from training.pipeline import SCHEDULES
 
-from . import form
 from .state import OF_MATHS
 
 SHORT = ("tp", "pp", "cp", "dp", "ep", "etp", "edp", "vpp")
@@ -80,60 +91,43 @@ def control_label(control: str, language: str) -> str:
     return CONTROLS[control].label[language]
 
 
-def refusal_html(error: LayoutError, language: str) -> str:
-    """An alert: the sentence, one button a fix, Megatron's words, and what the picture is."""
-    buttons = "".join(form.setter(fix, fix_label(fix, language)) for fix in error.alternatives)
-    fixes = f'<p class="fixes"><span>{PAGE["try"][language]}</span>{buttons}</p>' if buttons else ""
-    quote = (
-        f'<p class="quote">{PAGE["megatron_says"][language]} <code>{escape(error.quote)}</code></p>'
-        if error.quote
-        else ""
-    )
-    control = OF_MATHS.get(error.control or "", error.control or "")
-    return (
-        f'<div class="refusal" role="alert" data-control="{escape(control)}">'
-        f"<p>{escape(sentence(error, language))}</p>{fixes}{quote}"
-        f'<p class="still">{PAGE["still_shown"][language]}</p></div>'
-    )
-
-
-def refusal_line(error: LayoutError, language: str) -> str:
-    """A refusal inside a view, without fixes: the sentence, and Megatron's words if there are any.
-
-    >>> refusal_line(LayoutError("no-axes", "a mesh", quote="KeyError: 'x'"), "en")[:38]
-    '<p class="refusal line" role="alert">A'
-    """
-    said = escape(sentence(error, language)) + quote_of(error, language)
-    return f'<p class="refusal line" role="alert">{said}</p>'
-
-
-def quote_of(error: LayoutError, language: str) -> str:
-    """What Megatron says itself, if it does, to stand behind the sentence."""
-    if not error.quote:
-        return ""
-    return f" {PAGE['megatron_says'][language]} <code>{escape(error.quote)}</code>"
-
-
 def fix_label(fix: Mapping[str, Any], language: str) -> str:
-    """
+    """A change as its button says it; what it empties goes without saying beside what it sets.
+
     >>> fix_label({"tp": 2, "pp": 4}, "en"), fix_label({"nodes": 3}, "en")
     ('tp 2, pp 4', 'Nodes 3')
+    >>> fix_label({"zero": 1, "schedule": ""}, "en")
+    'ZeRO stage: 1: optimizer'
     """
-    return ", ".join(
-        f"{_short(name, language)} {_value(OF_MATHS.get(name, name), value, language)}"
-        for name, value in fix.items()
-    )
+    named = {OF_MATHS.get(name, name): value for name, value in fix.items()}
+    sets = {name: value for name, value in named.items() if value not in ("", None, ())}
+    return ", ".join(change_label(name, value, language) for name, value in (sets or named).items())
 
 
-def _short(name: str, language: str) -> str:
-    short = SHORT_LABELS.get(OF_MATHS.get(name, name))
-    return short[language] if short else control_label(name, language)
+def change_label(name: str, value: Any, language: str) -> str:
+    """A field with its new value, as the page writes both."""
+    short = SHORT_LABELS.get(name)
+    label = short[language] if short else control_label(name, language)
+    words = _choice_words(name, value)
+    if words:
+        return MEMORY["change"][language].format(name=label, value=words[language])
+    return f"{label} {_value(name, value, language)}"
+
+
+def _choice_words(name: str, value: Any) -> Text | None:
+    """What a choice of the model's training is called."""
+    if name == "cp_algorithm":
+        return CP_CHOICES.get(value)
+    return MEMORY.get(f"{name}_{value}") or (MEMORY[value] if value in ("on", "off") else None)
 
 
 def _value(control: str, value: Any, language: str) -> str:
     """A control's value as the page shows it."""
-    if control == "framework":
-        return CONVENTIONS[value].name
+    names: Mapping[str, Any] = {"framework": CONVENTIONS, "cluster": CLUSTERS}.get(control, {})
+    if value in names:
+        return str(names[value].name)
+    if control in ("schedule", "against") and value in SCHEDULES:
+        return SCHEDULES[value].title
     if control == "group_type":
         return TYPES[value].title[language]
     if isinstance(value, bool):

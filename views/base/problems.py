@@ -1,10 +1,9 @@
-"""What is wrong with an input of a view: the sentence, and buttons that mend it, in one box."""
+"""What is wrong with an input: the sentence, and buttons that mend it, in one box."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from html import escape
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from markupsafe import Markup
 
@@ -12,25 +11,65 @@ from descriptions import PAGE
 from groups import LayoutError
 
 from .form import setter
-from .html import button
-from .messages import control_label, fix_label, missing_fields, quote_of, sentence
+from .html import button, tag, together
+from .messages import control_label, fix_label, missing_fields, sentence
+from .state import OF_MATHS
 
-Fixes = Iterable[tuple[Mapping[str, Any], str]]
-"""Changes of the view's inputs or of the column, each with the label of its button."""
+Result = TypeVar("Result")
+Changes = Mapping[str, Any]
+"""Changes of a view's inputs or of the column."""
 
 
-def problem_html(error: LayoutError, language: str, fixes: Fixes | None = None) -> str:
-    """A refusal; without ``fixes`` its alternatives set the fields that they name.
+def tried(refusals: list[LayoutError], work: Callable[[], Result]) -> Result | None:
+    """What ``work`` comes to; a refusal is noted, under the name that the page has for it."""
+    try:
+        return work()
+    except LayoutError as error:
+        refusals.append(error.renamed(OF_MATHS))
+        return None
+
+
+def once(errors: Iterable[LayoutError]) -> list[LayoutError]:
+    """What is refused twice alike is said once."""
+    return list({error.what: error for error in errors}.values())
+
+
+def refusal_html(error: LayoutError, language: str) -> Markup:
+    """A layout that cannot be: Megatron's words have a line, and the last picture still stands."""
+    quote = tag("p", _megatron(error, language), class_="quote") if error.quote else ""
+    still = tag("p", PAGE["still_shown"][language], class_="still")
+    said, fixes = sentence(error, language), _labelled(error.alternatives, language)
+    return _box(said, fixes, language, quote, still, control=error.control)
+
+
+def problem_html(
+    error: LayoutError, language: str, fixes: Iterable[Changes] | None = None
+) -> Markup:
+    """A refusal inside a view; without ``fixes`` its alternatives set the fields that they name.
 
     The page's script marks the box that it is about.
     """
-    if fixes is None:
-        fixes = [(change, fix_label(change, language)) for change in error.alternatives]
-    said = escape(sentence(error, language)) + quote_of(error, language)
-    said += "".join(
-        " " + leads_html(name, control_label(name, language)) for name in missing_fields(error)
+    leads = (
+        together(" ", leads_html(name, control_label(name, language)))
+        for name in missing_fields(error)
     )
-    return _box(said, fixes, language, f' data-control="{escape(error.control or "")}"')
+    labelled = _labelled(error.alternatives if fixes is None else fixes, language)
+    said = together(_told(error, language), *leads)
+    return _box(said, labelled, language, control=error.control)
+
+
+def refusal_line(error: LayoutError, language: str) -> Markup:
+    """A refusal inside a view, without fixes.
+
+    >>> refusal_line(LayoutError("no-axes", "a mesh", quote="KeyError: 'x'"), "en")[:38]
+    '<p class="refusal line" role="alert">A'
+    """
+    return tag("p", _told(error, language), class_="refusal line", role="alert")
+
+
+def said_html(text: str, fixes: Iterable[tuple[Changes, str]], language: str) -> Markup:
+    """A sentence that is no refusal, with changes and the labels of their buttons."""
+    return _box(text, fixes, language)
 
 
 def leads_html(field: str, text: str) -> Markup:
@@ -38,12 +77,29 @@ def leads_html(field: str, text: str) -> Markup:
     return button(text, class_="fix", data_leads=f"field-{field}")
 
 
-def said_html(text: str, fixes: Fixes, language: str) -> str:
-    """The same of a sentence that is no refusal."""
-    return _box(escape(text), fixes, language)
+def _told(error: LayoutError, language: str) -> Markup:
+    """The sentence, and what Megatron says itself, if it does."""
+    quote = together(" ", _megatron(error, language)) if error.quote else ""
+    return together(sentence(error, language), quote)
 
 
-def _box(said: str, fixes: Fixes, language: str, marks: str = "") -> str:
-    buttons = "".join(setter(change, label) for change, label in fixes)
-    tries = f'<p class="fixes"><span>{PAGE["try"][language]}</span>{buttons}</p>' if buttons else ""
-    return f'<div class="refusal" role="alert"{marks}><p>{said}</p>{tries}</div>'
+def _megatron(error: LayoutError, language: str) -> Markup:
+    return together(PAGE["megatron_says"][language], " ", tag("code", error.quote))
+
+
+def _labelled(fixes: Iterable[Changes], language: str) -> list[tuple[Changes, str]]:
+    return [(fix, fix_label(fix, language)) for fix in fixes]
+
+
+def _box(
+    said: object,
+    fixes: Iterable[tuple[Changes, str]],
+    language: str,
+    *more: object,
+    control: str | None = None,
+) -> Markup:
+    buttons = [setter(change, label) for change, label in fixes]
+    tries = tag("p", tag("span", PAGE["try"][language]), *buttons, class_="fixes")
+    about = None if control is None else OF_MATHS.get(control, control)
+    shown = (tag("p", said), tries if buttons else "", *more)
+    return tag("div", *shown, class_="refusal", role="alert", data_control=about)

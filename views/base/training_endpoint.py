@@ -20,7 +20,7 @@ from training.pipeline.in_flight import SCHEDULES
 
 from .context import Context
 from .endpoint import LAYOUT, Shared, layout_of, read_json, require_text, serving
-from .fixes import fixes_of_training
+from .fixes import fixes_of
 from .model import FLAGS, OF_COLUMN, SIZES
 from .state import State
 from .trained import Trained, trained_of
@@ -115,7 +115,7 @@ def answered(context: Context, work: Callable[[], Found]) -> Found:
     try:
         return work()
     except LayoutError as error:
-        ways = fixes_of_training(error, context)
+        ways = fixes_of(error, context)
         fixes = [_renamed(changes) for changes in ways]
         raise error.renamed(PARAMETERS).replace(alternatives=fixes) from None
 

@@ -1,6 +1,11 @@
-"""Bytes and seconds as a person reads them: three digits and a unit. 1 GB is 1e9 bytes."""
+"""Bytes, seconds and ranks as a person reads them. 1 GB is 1e9 bytes."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+import numpy as np
 
 BYTES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
@@ -31,3 +36,34 @@ def seconds_text(seconds: float) -> str:
 def _three(number: float) -> str:
     """A number in three digits, more where it has more before the point."""
     return f"{number:,.{0 if number >= 99.95 else 1 if number >= 9.995 else 2}f}"
+
+
+def ranks_text(ranks: np.ndarray | Sequence[int], most: int = 24) -> str:
+    """Ranks in one line, the middle left out where there are too many.
+
+    >>> ranks_text(np.arange(4)), ranks_text(np.arange(100), most=6)
+    ('0, 1, 2, 3', '0, 1, 2, … 97, 98, 99')
+    """
+    if len(ranks) <= most:
+        return _joined(ranks)
+    half = most // 2
+    return f"{_joined(ranks[:half])}, … {_joined(ranks[-half:])}"
+
+
+def _joined(ranks: np.ndarray | Sequence[int]) -> str:
+    return ", ".join(map(str, ranks.tolist() if isinstance(ranks, np.ndarray) else ranks))
+
+
+def ranges_text(ranks: Sequence[int], most: int = 24) -> str:
+    """Ranks in one line, neighbours as ranges.
+
+    >>> ranges_text([0, 1, 2, 3, 8, 10, 11])
+    '0-3, 8, 10-11'
+    """
+    runs = []
+    for _, run in groupby(enumerate(ranks), key=lambda pair: pair[1] - pair[0]):
+        members = [rank for _, rank in run]
+        runs.append(str(members[0]) if len(members) == 1 else f"{members[0]}-{members[-1]}")
+    if len(runs) <= most:
+        return ", ".join(runs)
+    return ", ".join(runs[: most // 2]) + ", … " + ", ".join(runs[-most // 2 :])

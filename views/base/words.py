@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from functools import cache
 from html import escape
 
 from markupsafe import Markup
 
-from descriptions import LANGUAGES, WORDS
+from descriptions import LANGUAGES, WORDS, Text
 
 from .html import button, heading, tag
+
+
+def saying(words: Mapping[str, Text], language: str) -> Callable[..., str]:
+    """The texts of a catalogue in one language, by name, with their facts.
+
+    >>> say = saying({"two": Text("{name} and {more}", "")}, "en")
+    >>> say("two", name="tp", more="dp")
+    'tp and dp'
+    """
+
+    def say(name: str, /, **facts: object) -> str:
+        text = words[name][language]
+        return text.format(**facts) if facts else text
+
+    return say
 
 
 def intro(title: str, text: str, language: str) -> Markup:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from html import escape
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from descriptions import PAGE, counted, joined
 from groups import LayoutError
-from groups.errors import quoted
 from groups.layout import Layout
 from groups.mesh import whole_number
 from render.svg.lanes import LaneBar, lanes_svg
@@ -28,9 +27,11 @@ from training.collectives.buckets import (
 from training.collectives.cost import bytes_per_rank
 
 from ..base.form import choice, fields, number
+from ..base.html import scrolling, tag
 from ..base.problems import problem_html
-from ..base.state import State, is_empty, parse_number
+from ..base.state import State, is_empty, parse_number, require_choice
 from ..base.units import bytes_text, seconds_text
+from ..base.words import saying
 from .inputs import ranks_of, speed
 
 SCHEMES: dict[str, Callable[[BucketModel], list[Task]]] = {
@@ -46,10 +47,10 @@ MOST = {"bucket_layers": 128, "bucket_hidden": 65_536, "bucket_ms": 100_000}
 """Layers that one rank holds, their hidden size, and milliseconds of backward for one of them."""
 
 
-def buckets_html(layout: Layout, state: State, language: str) -> str:
+def buckets_html(layout: Layout, state: State, language: str) -> Markup:
     """The timeline of one step of the group that reduces dense gradients.
 
-    Of ``asked`` the bandwidth has been checked; what is wrong with the others is told here.
+    Of ``state`` the bandwidth has been checked; what is wrong with the others is told here.
     """
     name = "dp-cp" if "dp-cp" in layout.every else "dp"
     ranks = ranks_of(layout.every[name], 0) if name in layout.every else np.array([0])
@@ -62,7 +63,8 @@ def buckets_html(layout: Layout, state: State, language: str) -> str:
         bytes_per_second=speed(layout, ranks, state.collective_gbs),
     )
     events = timed(SCHEMES[scheme](model))
-    offered = [(PAGE[f"buckets_{one}"][language], one) for one in SCHEMES]
+    say = saying(PAGE, language)
+    offered = [(say(f"buckets_{one}"), one) for one in SCHEMES]
     boxes = fields(
         choice("bucket_scheme", state.bucket_scheme or "ddp", offered, language),
         *(
@@ -70,14 +72,17 @@ def buckets_html(layout: Layout, state: State, language: str) -> str:
             for field in DEFAULTS
         ),
     )
-    return (
-        f'<div class="collectives-buckets"><h3>{PAGE["buckets_title"][language]}</h3>'
-        f"<p>{escape(PAGE['buckets_body'][language])}</p>{boxes}"
-        f"{''.join(problem_html(error, language) for error in problems)}"
-        f"<p>{escape(_told(events, model, name, scheme, language))}</p>"
-        f"{_legend(events, language)}"
-        f'<div class="collectives-scroll" tabindex="0">{_picture(events, language)}</div>'
-        f'<p class="collectives-note">{escape(PAGE["buckets_model"][language])}</p></div>'
+    return tag(
+        "div",
+        tag("h3", say("buckets_title")),
+        tag("p", say("buckets_body")),
+        boxes,
+        *(problem_html(error, language) for error in problems),
+        tag("p", _told(events, model, name, scheme, language)),
+        _legend(events, language),
+        scrolling("collectives-scroll", Markup(_picture(events, language))),
+        tag("p", say("buckets_model"), class_="collectives-note"),
+        class_="collectives-buckets",
     )
 
 
@@ -91,17 +96,10 @@ def _read(state: State) -> tuple[dict[str, float], str, list[LayoutError]]:
         except LayoutError as error:
             problems.append(error)
             numbers[field] = default
-    scheme = state.bucket_scheme or "ddp"
-    if not isinstance(scheme, str) or scheme not in SCHEMES:
-        problems.append(
-            LayoutError(
-                "not-offered",
-                f"bucket_scheme does not offer {quoted(scheme)}",
-                control="bucket_scheme",
-                alternatives=[{"bucket_scheme": "ddp"}],  # type: ignore[dict-item]
-                facts={"value": quoted(scheme), "control": "bucket_scheme"},
-            )
-        )
+    try:
+        scheme = require_choice("bucket_scheme", state.bucket_scheme or "ddp", SCHEMES)
+    except LayoutError as error:
+        problems.append(error.replace(alternatives=[{"bucket_scheme": "ddp"}]))
         scheme = "ddp"
     return numbers, scheme, problems
 
@@ -116,11 +114,13 @@ def _told(
     events: Sequence[Event], model: BucketModel, name: str, scheme: str, language: str
 ) -> str:
     """How much travels, in how many pieces, and how much of it is not hidden."""
+    say = saying(PAGE, language)
     moved = [event.task for event in events if event.task.lane == "network"]
     sent = sum(bytes_per_rank(task.what, model.d, task.size) for task in moved)
     parts = [
-        PAGE[f"buckets_about_{scheme}"][language],
-        PAGE["buckets_told"][language].format(
+        say(f"buckets_about_{scheme}"),
+        say(
+            "buckets_told",
             kind=name,
             ranks=counted(model.d, "rank", language),
             messages=len(moved),
@@ -129,34 +129,31 @@ def _told(
             total=seconds_text(max(event.end for event in events)),
         ),
     ]
-    if model.d == 1:
-        parts.append(PAGE["buckets_alone"][language])
-    return joined(parts, language)
+    return joined([*parts, say("buckets_alone")] if model.d == 1 else parts, language)
 
 
-def _legend(events: Sequence[Event], language: str) -> str:
+def _legend(events: Sequence[Event], language: str) -> Markup:
     whats = dict.fromkeys(event.task.what for event in events if event.end > event.start)
-    items = "".join(
-        f'<li class="bar {what}"><i></i>{escape(PAGE[f"buckets_{what}"][language])}</li>'
+    items = (
+        tag("li", tag("i"), PAGE[f"buckets_{what}"][language], class_=f"bar {what}")
         for what in whats
     )
-    return f'<ul class="collectives-legend">{items}</ul>'
+    return tag("ul", *items, class_="collectives-legend")
 
 
 def _picture(events: Sequence[Event], language: str) -> str:
-    lanes = {"compute": 0, "network": 1}
+    """Two lanes; computation of one kind and number that goes on without a gap is one bar."""
     bars: list[LaneBar] = []
+    last: dict[str, int] = {}  # of each lane, its last bar
     for event in events:
         task = event.task
-        bar = LaneBar(lanes[task.lane], task.what, task.number, event.start, event.end)
-        last = next((one for one in reversed(bars) if one.lane == bar.lane), None)
-        joins = (
-            task.lane == "compute"
-            and last is not None
-            and (last.what, last.number, last.end) == (bar.what, bar.number, bar.start)
-        )
-        if joins and last is not None:
-            bars[bars.index(last)] = replace(last, end=bar.end)
+        lane = ("compute", "network").index(task.lane)
+        bar = LaneBar(lane, task.what, task.number, event.start, event.end)
+        before = bars[last[task.lane]] if task.lane in last else bar
+        joins = (before.what, before.number, before.end) == (bar.what, bar.number, bar.start)
+        if lane == 0 and joins and before is not bar:
+            bars[last[task.lane]] = replace(before, end=bar.end)
         else:
+            last[task.lane] = len(bars)
             bars.append(bar)
-    return lanes_svg(bars, len(lanes), 1e-3, PAGE["buckets_picture"][language])
+    return lanes_svg(bars, 2, 1e-3, PAGE["buckets_picture"][language])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from html import escape
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from descriptions import ALGORITHM_TEXTS, PAGE
 from groups.stages.holdings import sequence_chunks
@@ -17,17 +16,20 @@ from training.collectives.algorithms import algorithm_of, attended, loaded
 from training.collectives.cost import bus_factor
 from training.collectives.steps import Algorithm, Port, Slots, ports, run
 
+from ..base.html import scrolling, table, tag, together
 from ..base.player import player_buttons
 from ..base.units import bytes_text, seconds_text
+from ..base.words import saying
 from .inputs import MOST_STEPPED, CollectiveSpec, filled
 
 
-def steps_html(watched: CollectiveSpec, inputs: str, language: str) -> str:
+def steps_html(watched: CollectiveSpec, inputs: Markup, language: str) -> Markup:
     """The algorithm that does what is watched, in a group of at most MOST_STEPPED members."""
-    title = f"<h3>{PAGE['collectives_steps'][language]}</h3>{inputs}"
+    say = saying(PAGE, language)
+    title = tag("h3", say("collectives_steps"))
     if not watched.algorithm:
-        said = escape(PAGE["collectives_no_steps"][language])
-        return f'<div class="collectives-steps-none">{title}<p>{said}</p></div>'
+        none = tag("p", say("collectives_no_steps"))
+        return tag("div", title, inputs, none, class_="collectives-steps-none")
     ranks = watched.members[:MOST_STEPPED]
     root = watched.root if watched.root < len(ranks) else 0
     algorithm = algorithm_of(watched.algorithm, len(ranks), root)
@@ -35,38 +37,46 @@ def steps_html(watched: CollectiveSpec, inputs: str, language: str) -> str:
     states = _states(watched, algorithm)
     told = _told(watched, algorithm, ranks, language)
     longest = max((len(c.text) for state in states for row in state for c in row if c), default=1)
-    description = PAGE["collectives_steps_picture"][language].format(
-        name=words.does[language], ranks=", ".join(map(str, ranks))
-    )
-    svg = slots_svg(ranks, states[0], _heads(algorithm, ranks), longest, description)
-    note = ""
+    listed = ", ".join(map(str, ranks))
+    label = say("collectives_steps_picture", name=words.does[language], ranks=listed)
+    svg = slots_svg(ranks, states[0], _heads(algorithm, ranks), longest, label)
+    notes = []
     if watched.size > len(ranks):
-        note = PAGE["collectives_steps_window"][language].format(
-            shown=len(ranks), size=f"{watched.size:,}"
-        )
+        facts = {"shown": len(ranks), "size": f"{watched.size:,}"}
+        notes.append(say("collectives_steps_window", **facts))
     if root != watched.root:
-        note += " " + PAGE["collectives_steps_root"][language].format(rank=ranks[0])
-    said = f'<p class="collectives-note" role="note">{escape(note.strip())}</p>' if note else ""
-    data = json.dumps(_changes(algorithm, states, told), separators=(",", ":"))
-    return (
-        f'<div class="collectives-play" data-algorithm="{algorithm.name}-{len(ranks)}-{root}" '
-        f'data-states="{escape(data)}">'
-        f"{title}<p>{escape(words.used[language])}</p>{said}{_player(algorithm, told[0], language)}"
-        f'<div class="collectives-scroll" tabindex="0">{svg}</div>'
-        f"{_balance(algorithm, ranks, language)}</div>"
+        notes.append(say("collectives_steps_root", rank=ranks[0]))
+    return tag(
+        "div",
+        *(title, inputs, tag("p", words.used[language])),
+        noted(" ".join(notes)) if notes else "",
+        _player(algorithm, told[0], language),
+        scrolling("collectives-scroll", Markup(svg)),
+        _balance(algorithm, ranks, language),
+        class_="collectives-play",
+        data_algorithm=f"{algorithm.name}-{len(ranks)}-{root}",
+        data_states=_changes(algorithm, states, told),
     )
 
 
-def _player(algorithm: Algorithm, told: str, language: str) -> str:
+def noted(text: str) -> Markup:
+    """What a reader should know of what is shown."""
+    return tag("p", text, class_="collectives-note", role="note")
+
+
+def _player(algorithm: Algorithm, told: str, language: str) -> Markup:
     """Buttons, slider and the sentence of the step; the script does the rest."""
-    last = len(algorithm.steps)
-    return (
-        '<div class="player collectives-player">'
-        f"{player_buttons('collectives_back', 'collectives_on', language)}"
-        f'<input type="range" min="0" max="{last}" value="0" step="1" '
-        f'aria-label="{escape(PAGE["collectives_step"][language])}"></div>'
-        '<div class="collectives-meter"><span></span></div>'
-        f'<p class="collectives-told" aria-live="polite">{escape(told)}</p>'
+    steps = {"min": 0, "max": len(algorithm.steps), "value": 0, "step": 1}
+    label = PAGE["collectives_step"][language]
+    return together(
+        tag(
+            "div",
+            player_buttons("collectives_back", "collectives_on", language),
+            tag("input", type="range", **steps, aria_label=label),
+            class_="player collectives-player",
+        ),
+        tag("div", tag("span"), class_="collectives-meter"),
+        tag("p", told, class_="collectives-told", aria_live="polite"),
     )
 
 
@@ -166,27 +176,20 @@ def _heads(algorithm: Algorithm, ranks: tuple[int, ...]) -> list[str]:
     return [str(chunk) for chunk in range(algorithm.slots)]
 
 
-def _balance(algorithm: Algorithm, ranks: tuple[int, ...], language: str) -> str:
+def _balance(algorithm: Algorithm, ranks: tuple[int, ...], language: str) -> Markup:
     """Of ring attention: the pairs of chunks that each rank works out at each step."""
     if algorithm.name != "ring_attention":
-        return ""
-    n = len(ranks)
-    heads = "".join(f'<th scope="col">{q}</th>' for q in range(n))
-    rows = "".join(
-        f'<tr><th scope="row">{rank}</th>'
-        + "".join(
-            "<td>"
-            + " ".join(f"{q}·{k}" for q, k in attended(n, place, (place - step) % n))
-            + "</td>"
-            for step in range(n)
+        return Markup()
+    say, n = saying(PAGE, language), len(ranks)
+    rows = (
+        (
+            rank,
+            *(
+                " ".join(f"{q}·{k}" for q, k in attended(n, place, (place - step) % n))
+                for step in range(n)
+            ),
         )
-        + "</tr>"
         for place, rank in enumerate(ranks)
     )
-    corner = escape(PAGE["collectives_rank_step"][language])
-    return (
-        f"<p>{escape(PAGE['collectives_balance'][language])}</p>"
-        f'<div class="scroll" tabindex="0"><table class="collectives-pairs"><thead><tr>'
-        f'<th scope="col">{corner}</th>{heads}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>"
-    )
+    pairs = table((say("collectives_rank_step"), *range(n)), rows, "collectives-pairs")
+    return together(tag("p", say("collectives_balance")), pairs)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from html import escape
+from collections.abc import Callable, Iterable
+
+from markupsafe import Markup
 
 from descriptions import ALGORITHM_TEXTS, OPERATION_TEXTS, PAGE, counted, joined
 from groups.layout import Layout
@@ -14,11 +16,12 @@ from training.collectives.operations import COLLECTIVES
 from ..base.context import Context
 from ..base.form import check as tick
 from ..base.form import choice, fields, number, text
+from ..base.html import scrolling, tag
 from ..base.names import kind_text
 from ..base.problems import problem_html, said_html
 from ..base.state import State
 from ..base.units import bytes_text, seconds_text
-from ..base.words import intro
+from ..base.words import intro, saying
 from ..groups.view import framed
 from ..nodes.view import chips
 from .buckets import buckets_html
@@ -31,7 +34,7 @@ from .inputs import (
     algorithms_of,
     resolve_inputs,
 )
-from .steps import steps_html
+from .steps import noted, steps_html
 from .walkthrough import walkthrough_html
 
 FORMULAS = {
@@ -50,7 +53,7 @@ FORMULAS = {
 """Bytes per rank and steps, as training.collectives.cost works them out."""
 
 
-def collectives_html(context: Context) -> str:
+def collectives_html(context: Context) -> Markup:
     """The whole view; the pinned rank's group is watched unless another is named.
 
     >>> page = collectives_html(Context.of(State()))
@@ -59,69 +62,52 @@ def collectives_html(context: Context) -> str:
     """
     layout, state, language = context.layout, context.state, context.language
     watched, counting, problems = resolve_inputs(layout, state)
-    title, about = (PAGE[f"collectives_{word}"][language] for word in ("title", "body"))
+    say = saying(PAGE, language)
     body = (
-        f"{intro(title, about, language)}"
-        f"{_inputs(layout, watched, state, language)}"
-        f"{''.join(problem_html(error, language) for error in problems)}"
-        f"{_notices(layout, watched, language)}"
-        f"{_operation(layout, watched, language)}"
-        f"{_pictures(layout, watched, counting, language)}"
-        f"{_cost(watched, language)}"
-        f"{_steps(watched, state, language)}"
-        f"{buckets_html(layout, counting, language)}"
-        f"{walkthrough_html(language)}"
+        intro(say("collectives_title"), say("collectives_body"), language),
+        _inputs(layout, watched, state, language),
+        *(problem_html(error, language) for error in problems),
+        _notices(layout, watched, language),
+        _operation(layout, watched, language),
+        _pictures(layout, watched, counting, language),
+        _cost(watched, language),
+        _steps(watched, state, language),
+        buckets_html(layout, counting, language),
+        walkthrough_html(language),
     )
-    return framed(context, f'<div class="collectives">{body}</div>', "collectives")
+    return framed(context, tag("div", *body, class_="collectives"), "collectives")
 
 
 # -- inputs and what is wrong with them ----------------------------------------------------------
 
 
-def _inputs(layout: Layout, watched: CollectiveSpec, state: State, language: str) -> str:
+def _inputs(layout: Layout, watched: CollectiveSpec, state: State, language: str) -> Markup:
+    say, last = saying(PAGE, language), watched.grouping.num_groups - 1
+
+    def list_of(name: str, start: str, options: Iterable[tuple[str, str]]) -> Markup:
+        return choice(name, getattr(state, name) or start, options, language)
+
+    def box(name: str, hint: str, kind: Callable[..., Markup] = number) -> Markup:
+        return kind(name, getattr(state, name), language, hint=hint)
+
     groups = [
         (f"{name} · {counted(one.size, 'rank', language)}", name)
         for name, one in layout.every.items()
     ]
-    last = watched.grouping.num_groups - 1
-    boxes = [
-        choice(
-            "collective_group", state.collective_group or watched.grouping.name, groups, language
-        ),
-        number(
-            "collective_index",
-            state.collective_index,
-            language,
-            hint=PAGE["collectives_index_hint"][language].format(index=watched.index, last=last),
-        ),
-        choice(
-            "collective",
-            state.collective or watched.op,
-            [(op_name(op), op) for op in (*COLLECTIVES, *MAPPINGS)],
-            language,
-        ),
-        choice(
-            "collective_direction",
-            state.collective_direction or "forward",
-            [(PAGE[f"collectives_{name}"][language], name) for name in DIRECTIONS],
-            language,
-        ),
-    ]
-    if "root" in watched.operation.options:
-        hint = str(watched.members[watched.root])
-        boxes.append(number("collective_root", state.collective_root, language, hint=hint))
-    shape = "x".join(map(str, watched.shape))
-    boxes += [
-        text("collective_shape", state.collective_shape, language, hint=shape),
-        choice(
-            "collective_values",
-            state.collective_values or "count",
-            [(PAGE[f"collectives_values_{name}"][language], name) for name in VALUES],
-            language,
-        ),
+    operations = [(op_name(op), op) for op in (*COLLECTIVES, *MAPPINGS)]
+    directions = [(say(f"collectives_{name}"), name) for name in DIRECTIONS]
+    values = [(say(f"collectives_values_{name}"), name) for name in VALUES]
+    has_root = "root" in watched.operation.options
+    return fields(
+        list_of("collective_group", watched.grouping.name, groups),
+        box("collective_index", say("collectives_index_hint", index=watched.index, last=last)),
+        list_of("collective", watched.op, operations),
+        list_of("collective_direction", "forward", directions),
+        box("collective_root", str(watched.members[watched.root])) if has_root else "",
+        box("collective_shape", "x".join(map(str, watched.shape)), text),
+        list_of("collective_values", "count", values),
         tick("collective_all", state.collective_all, language),
-    ]
-    return fields(*boxes)
+    )
 
 
 def op_name(op: str) -> str:
@@ -133,110 +119,102 @@ def op_name(op: str) -> str:
     return op.replace("_", "-") if op in COLLECTIVES else op
 
 
-def _notices(layout: Layout, watched: CollectiveSpec, language: str) -> str:
+def _notices(layout: Layout, watched: CollectiveSpec, language: str) -> Markup:
     """What the reader must know of the group before the pictures: that it is one rank, or large."""
-    name = watched.grouping.name
+    say, name = saying(PAGE, language), watched.grouping.name
     if watched.size == 1:
         larger = [one for one, grouping in layout.every.items() if grouping.size > 1][:3]
-        said = PAGE["collectives_one"][language].format(kind=name)
-        return said_html(said, [({"collective_group": one}, one) for one in larger], language)
+        fixes = [({"collective_group": one}, one) for one in larger]
+        return said_html(say("collectives_one", kind=name), fixes, language)
     if watched.size > MOST_MEMBERS:
-        said = PAGE["collectives_window"][language].format(
-            kind=name, size=f"{watched.size:,}", shown=MOST_MEMBERS
-        )
-        return f'<p class="collectives-note" role="note">{escape(said)}</p>'
-    return ""
+        facts = {"size": f"{watched.size:,}", "shown": MOST_MEMBERS}
+        return noted(say("collectives_window", kind=name, **facts))
+    return Markup()
 
 
 # -- what it does --------------------------------------------------------------------------------
 
 
-def _operation(layout: Layout, watched: CollectiveSpec, language: str) -> str:
+def _operation(layout: Layout, watched: CollectiveSpec, language: str) -> Markup:
     words, kind = OPERATION_TEXTS[watched.op], kind_text(layout, watched.grouping, language)
-    name = watched.grouping.name
-    return (
-        f'<div class="collectives-what"><div><h3><code>{escape(op_name(watched.op))}</code></h3>'
-        f"<p>{escape(words.does[language])}</p>"
-        f"<p><b>{PAGE['collectives_used'][language]}</b> {escape(words.used[language])}</p></div>"
-        f"<div><h3>{chips([name])} {escape(kind.title)}</h3><p>{escape(kind.body)}</p></div></div>"
+    used = tag("b", PAGE["collectives_used"][language])
+    does = (
+        tag("h3", tag("code", op_name(watched.op))),
+        tag("p", words.does[language]),
+        tag("p", used, " ", words.used[language]),
     )
+    group = tag("h3", chips([watched.grouping.name]), " ", kind.title), tag("p", kind.body)
+    return tag("div", tag("div", *does), tag("div", *group), class_="collectives-what")
 
 
-def _pictures(layout: Layout, watched: CollectiveSpec, state: State, language: str) -> str:
+def _pictures(layout: Layout, watched: CollectiveSpec, state: State, language: str) -> Markup:
     """Before and after, of the group that is watched, and of others beside it if asked."""
-    every = exchanges(watched, state)
+    say, every = saying(PAGE, language), exchanges(watched, state)
     backward = watched.direction == "backward"
-    words = "collectives_read_backward" if backward else "collectives_read_forward"
-    told = [PAGE[words][language], _told(watched, every[0].exchange.flow, language)]
-    if len(every) > 1:
-        told.append(PAGE["collectives_apart"][language])
-    said = joined(told, language)
-    figures = "".join(_figure(layout, watched, one, language) for one in every)
-    return (
-        f'<div class="collectives-now"><h3>{PAGE["collectives_numbers"][language]}</h3>'
-        f"<p>{escape(said)}</p>"
-        f'<div class="collectives-figures">{figures}</div></div>'
+    told = ["collectives_read_backward" if backward else "collectives_read_forward"]
+    told.append(_told(watched, every[0].exchange.flow))
+    told += ["collectives_apart"] if len(every) > 1 else []
+    figures = (_figure(layout, watched, one, language) for one in every)
+    return tag(
+        "div",
+        tag("h3", say("collectives_numbers")),
+        tag("p", joined(map(say, told), language)),
+        tag("div", *figures, class_="collectives-figures"),
+        class_="collectives-now",
     )
 
 
-def _figure(layout: Layout, watched: CollectiveSpec, shown: ShownGroup, language: str) -> str:
+def _figure(layout: Layout, watched: CollectiveSpec, shown: ShownGroup, language: str) -> Markup:
     name = f"{watched.grouping.name} {shown.index}"
     description = PAGE["collectives_picture"][language].format(
         op=op_name(watched.op), group=name, ranks=", ".join(map(str, shown.ranks))
     )
     nodes = counted(shown.nodes(layout), "node", language)
-    return (
-        f"<figure><figcaption>{chips([name])} {nodes}</figcaption>"
-        f'<div class="collectives-scroll" tabindex="0">'
-        f"{exchange_svg(shown.exchange, description)}</div></figure>"
-    )
+    drawn = Markup(exchange_svg(shown.exchange, description))
+    caption = tag("figcaption", chips([name]), " ", nodes)
+    return tag("figure", caption, scrolling("collectives-scroll", drawn))
 
 
-def _told(watched: CollectiveSpec, flow: Flow, language: str) -> str:
+def _told(watched: CollectiveSpec, flow: Flow) -> str:
     """What the lines of the picture say."""
     if not any(sender != receiver for sender, receiver in flow.pairs):
-        return PAGE["collectives_still"][language]
+        return "collectives_still"
     if flow.hub:
-        words = "collectives_sum" if watched.function in SUMS else "collectives_join"
-        return PAGE[words][language]
-    return PAGE["collectives_direct"][language]
+        return "collectives_sum" if watched.function in SUMS else "collectives_join"
+    return "collectives_direct"
 
 
 # -- what it costs -------------------------------------------------------------------------------
 
 
-def _cost(watched: CollectiveSpec, language: str) -> str:
-    n, size = watched.size, watched.buffer_bytes
+def _cost(watched: CollectiveSpec, language: str) -> Markup:
+    say, n, size = saying(PAGE, language), watched.size, watched.buffer_bytes
     sent = bytes_per_rank(watched.cost, n, size)
     # A formula that is a plain number says nothing beside the number.
     formula, count = (f"{one} = " if "n" in one else "" for one in FORMULAS[watched.cost])
     seconds = least_seconds(watched.cost, n, size, watched.bytes_per_second)
     rows = (
-        ("collectives_wire", f"<code>{escape(op_name(watched.cost))}</code>"),
-        ("collectives_bytes", f"{formula}<b>{bytes_text(sent)}</b>"),
-        ("collectives_steps_count", f"{count}<b>{steps(watched.cost, n):,}</b>"),
-        ("collectives_factor", f"<b>{bus_factor(watched.cost, n):.4g}</b>"),
-        ("collectives_least", f"<b>{seconds_text(seconds)}</b>"),
+        ("collectives_wire", tag("code", op_name(watched.cost))),
+        ("collectives_bytes", formula, tag("b", bytes_text(sent))),
+        ("collectives_steps_count", count, tag("b", f"{steps(watched.cost, n):,}")),
+        ("collectives_factor", tag("b", f"{bus_factor(watched.cost, n):.4g}")),
+        ("collectives_least", tag("b", seconds_text(seconds))),
     )
-    cells = "".join(
-        f"<div><dt>{escape(PAGE[name][language])}</dt><dd>{value}</dd></div>"
-        for name, value in rows
-    )
-    said = PAGE["collectives_cost_of"][language].format(
-        n=f"{n:,}",
-        size=bytes_text(size),
-        speed=f"{watched.bytes_per_second / 1e9:g} GB/s",
-    )
-    return (
-        f'<div class="collectives-cost"><h3>{PAGE["collectives_cost"][language]}</h3>'
-        f"<p>{escape(said)}</p><dl>{cells}</dl></div>"
+    cells = (tag("div", tag("dt", say(name)), tag("dd", *value)) for name, *value in rows)
+    speed = f"{watched.bytes_per_second / 1e9:g} GB/s"
+    return tag(
+        "div",
+        tag("h3", say("collectives_cost")),
+        tag("p", say("collectives_cost_of", n=f"{n:,}", size=bytes_text(size), speed=speed)),
+        tag("dl", *cells),
+        class_="collectives-cost",
     )
 
 
 # -- step by step --------------------------------------------------------------------------------
 
 
-def _steps(watched: CollectiveSpec, state: State, language: str) -> str:
+def _steps(watched: CollectiveSpec, state: State, language: str) -> Markup:
     hint = f"{watched.bytes_per_second / 1e9:g}"
     boxes = [
         number("collective_mb", state.collective_mb, language, hint="100"),

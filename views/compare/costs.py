@@ -9,14 +9,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from markupsafe import Markup
+
 from descriptions import PAGE
 from groups import LayoutError
 from groups.layout import Layout
 from training.estimate import Estimate
 
 from ..base.context import Context
-from ..base.html import heading, table, tag
-from ..base.messages import refusal_line
+from ..base.html import heading, table, tag, together
+from ..base.problems import once, refusal_line, tried
 from ..base.state import is_empty
 from ..base.trained import Trained
 from ..base.units import bytes_text, seconds_text
@@ -62,19 +64,18 @@ ROWS: dict[str, Row] = {
 """A word of PAGE, the number of a layout, the less the better, and how it is said."""
 
 
-def costs_html(before: Context, now: Context) -> str:
+def costs_html(before: Context, now: Context) -> Markup:
     """A row a cost; a layout that the model does not allow says why in place of its numbers."""
     problems: list[LayoutError] = []
-    language, trained = now.language, _trained(now, problems)
+    language, trained = now.language, tried(problems, lambda: now.trained)
     if trained is not None and is_empty(before.state.global_batch):
         # Steps can be compared only where they do the same work.
         samples = str(trained.batch.global_batch)
         same = replace(before.state, global_batch=samples, micro_batches="")
         before = Context(before.layout, same)
-    sides = [
-        _cost(before.layout, _trained(before, problems), problems),
-        _cost(now.layout, trained, problems),
-    ]
+    kept = tried(problems, lambda: cost_of(before.layout, before.trained))
+    shown = trained and tried(problems, lambda: cost_of(now.layout, trained))
+    sides = (kept, shown)
     rows = [
         (
             PAGE[name][language],
@@ -84,11 +85,12 @@ def costs_html(before: Context, now: Context) -> str:
         for name in ROWS
     ]
     said = "" if trained is None else _what(trained, language)
-    once = {error.what: error for error in problems}.values()
-    refused = "".join(refusal_line(error, language) for error in once)
     heads = (PAGE[f"column_{name}"][language] for name in ("cost", "kept", "now", "difference"))
-    head = heading(PAGE["cost_title"][language], tag("p", said))
-    return f"{head}{table(heads, rows, 'costs')}{refused}"
+    return together(
+        heading(PAGE["cost_title"][language], tag("p", said)),
+        table(heads, rows, "costs"),
+        *(refusal_line(error, language) for error in once(problems)),
+    )
 
 
 def _difference(name: str, kept: LayoutCost | None, now: LayoutCost | None, language: str) -> str:
@@ -110,14 +112,6 @@ def _what(now: Trained, language: str) -> str:
     return PAGE["cost_of"][language].format(model=now.name, cluster=now.cluster.name, batch=batch)
 
 
-def _trained(context: Context, problems: list[LayoutError]) -> Trained | None:
-    try:
-        return context.trained
-    except LayoutError as error:
-        problems.append(error)
-        return None
-
-
 def cost_of(layout: Layout, trained: Trained) -> LayoutCost:
     """What a layout costs.
 
@@ -125,15 +119,3 @@ def cost_of(layout: Layout, trained: Trained) -> LayoutCost:
     """
     across = sum(row.across for row in rows_of(layout, trained))
     return LayoutCost(trained.estimate(layout), across)
-
-
-def _cost(
-    layout: Layout, trained: Trained | None, problems: list[LayoutError]
-) -> LayoutCost | None:
-    if trained is None:
-        return None
-    try:
-        return cost_of(layout, trained)
-    except LayoutError as error:
-        problems.append(error)
-        return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
-from html import escape
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,11 +21,13 @@ from render.svg import groups as svg
 
 from ..base import form
 from ..base.context import Context
-from ..base.html import heading, table, tag
+from ..base.html import figure, heading, table, tag, together
 from ..base.link import from_query, to_query
-from ..base.messages import control_label, refusal_line
+from ..base.messages import control_label
+from ..base.problems import refusal_line
 from ..base.resolve import sizes_text
 from ..base.state import State, fields_of, is_empty
+from ..base.words import saying
 from ..groups.view import PANEL_LIMIT, framed
 from ..stories import STATES, query_of
 from .costs import costs_html
@@ -75,35 +76,31 @@ def _query_of(kept: Any) -> Any:
         return text
 
 
-def compare_html(context: Context) -> str:
+def compare_html(context: Context) -> Markup:
     """What differs between the kept layout and the one on screen."""
-    state, language = context.state, context.language
-    kept = state.kept
-    kept_now = f"?{to_query(job_alone(state)) or 'v=2'}"
-    inputs = form.fields(
-        form.text("kept", kept, language),
-        form.setter({"kept": kept_now}, PAGE["keep"][language]),
-    )
-    title = PAGE["compare_title"][language]
-    if is_empty(kept):
-        pairs = " ".join(
-            form.opener(query_of(pair), PAGE[name][language]) for name, pair in PAIRS.items()
-        )
-        head = heading(title, tag("p", PAGE["compare_empty"][language]))
-        body = f'{head}{inputs}<p class="openers">{pairs}</p>'
-        return framed(context, body, "compare")
+    return framed(context, _compared(context), "compare")
+
+
+def _compared(context: Context) -> Markup:
+    state, language, say = context.state, context.language, saying(PAGE, context.language)
+    now = f"?{to_query(job_alone(state)) or 'v=2'}"
+    keep = form.setter({"kept": now}, say("keep"))
+    inputs = form.fields(form.text("kept", state.kept, language), keep)
+    if is_empty(state.kept):
+        pairs = (form.opener(query_of(pair), say(name)) for name, pair in PAIRS.items())
+        head = heading(say("compare_title"), tag("p", say("compare_empty")))
+        return together(head, inputs, tag("p", Markup(" ").join(pairs), class_="openers"))
     try:
         before = kept_context(context)
     except LayoutError as error:
-        body = f"{heading(title)}{inputs}{refusal_line(error, language)}"
-        return framed(context, body, "compare")
+        return together(heading(say("compare_title")), inputs, refusal_line(error, language))
     lines = (_line(before.layout, "kept", language), _line(context.layout, "now", language))
-    return framed(
-        context,
-        f"{heading(title, tag('p', Markup('<br>').join(lines)))}{inputs}"
-        f"{_sizes(before, context)}{costs_html(before, context)}"
-        f"{_groups(before.layout, context.layout, names_of(context), language)}",
-        "compare",
+    return together(
+        heading(say("compare_title"), tag("p", Markup("<br>").join(lines))),
+        inputs,
+        _sizes(before, context),
+        costs_html(before, context),
+        _groups(before.layout, context.layout, names_of(context), language),
     )
 
 
@@ -117,7 +114,7 @@ def _line(layout: Layout, which: str, language: str) -> str:
 # -- sizes ---------------------------------------------------------------------------------------
 
 
-def _sizes(before: Context, after: Context) -> str:
+def _sizes(before: Context, after: Context) -> Markup:
     """Every control and derived size that differs."""
     language, sides = after.language, (before.layout, after.layout)
     rows = [
@@ -136,7 +133,7 @@ def _sizes(before: Context, after: Context) -> str:
         (PAGE[name][language], str(one), str(other)) for name, one, other in derived if one != other
     ]
     if not rows:
-        return f"<p>{escape(PAGE['compare_same'][language])}</p>"
+        return tag("p", PAGE["compare_same"][language])
     heads = (PAGE[name][language] for name in ("column_setting", "column_kept", "column_now"))
     return table(heads, rows, "sizes")
 
@@ -156,7 +153,7 @@ def _edp(layout: Layout) -> Any:
 
 
 @lru_cache(maxsize=32)
-def _groups(before: Layout, after: Layout, shown: tuple[str, ...], language: str) -> str:
+def _groups(before: Layout, after: Layout, shown: tuple[str, ...], language: str) -> Markup:
     """Every group of either layout: number, size, who moved, which leave their node."""
     names = list(dict.fromkeys((*before.every, *after.every)))
     rows = []
@@ -167,19 +164,11 @@ def _groups(before: Layout, after: Layout, shown: tuple[str, ...], language: str
         moved = "–"
         if one is not None and other is not None and before.world_size == after.world_size:
             moved = f"{int(moved_ranks(one, other).sum()):,}"
-        rows.append(
-            (
-                name,
-                _shape(one, language),
-                _shape(other, language),
-                moved,
-                _leaving(one, before),
-                _leaving(other, after),
-            )
-        )
+        shapes = (_shape(one, language), _shape(other, language))
+        rows.append((name, *shapes, moved, _leaving(one, before), _leaving(other, after)))
     names = ("kind", "kept", "now", "moved", "leaving_kept", "leaving_now")
     heads = (PAGE[f"column_{name}"][language] for name in names)
-    return f"{table(heads, rows, 'moves')}{_pictures(before, after, shown, language)}"
+    return together(table(heads, rows, "moves"), _pictures(before, after, shown, language))
 
 
 def _shape(grouping: Grouping | None, language: str) -> str:
@@ -196,13 +185,18 @@ def _leaving(grouping: Grouping | None, layout: Layout) -> str:
     return f"{found.crossing:,} / {found.groups:,}"
 
 
-def _pictures(before: Layout, after: Layout, shown: tuple[str, ...], language: str) -> str:
+def _pictures(before: Layout, after: Layout, shown: tuple[str, ...], language: str) -> Markup:
     """The shown groups of both layouts side by side."""
-    sides = []
-    for layout, title in ((before, "column_kept"), (after, "column_now")):
-        figures = "".join(_figure(name, drawn) for name, drawn in _scenes(layout, shown))
-        sides.append(f'<div class="grid"><h3>{PAGE[title][language]}</h3>{figures}</div>')
-    return f'<div class="grids still">{"".join(sides)}</div>'
+    sides = (
+        tag(
+            "div",
+            tag("h3", PAGE[title][language]),
+            *(_figure(name, drawn) for name, drawn in _scenes(layout, shown)),
+            class_="grid",
+        )
+        for layout, title in ((before, "column_kept"), (after, "column_now"))
+    )
+    return tag("div", *sides, class_="grids still")
 
 
 def compare_pictures(context: Context) -> list[tuple[str, Any]]:
@@ -233,10 +227,7 @@ def _scenes(layout: Layout, shown: tuple[str, ...]) -> Iterator[tuple[str, Any]]
             yield name, scene.overviews(layout.mesh, [grouping], gpus, rank=0)[1]
 
 
-def _figure(name: str, drawn: Any) -> str:
-    picture = (
-        svg.panel_svg(drawn, name)
-        if isinstance(drawn, scene.Panel)
-        else svg.overview_svg(drawn, name, [0])
-    )
-    return f"<figure><figcaption>{escape(name)}</figcaption>{picture}</figure>"
+def _figure(name: str, drawn: Any) -> Markup:
+    if isinstance(drawn, scene.Panel):
+        return figure(name, svg.panel_svg(drawn, name))
+    return figure(name, svg.overview_svg(drawn, name, [0]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from html import escape
 
 from markupsafe import Markup
 
@@ -13,14 +12,14 @@ from groups import LayoutError
 from training.estimate import Estimate, Near, error_table, sources
 
 from ..base.context import Context
-from ..base.html import table, tag, together
+from ..base.fixes import training_refused_html
+from ..base.html import fine, scrolling, table, tag, together
 from ..base.units import seconds_text
-from ..base.words import intro
+from ..base.words import intro, saying
 from ..groups.view import framed
 from ..nodes.view import chips
-from ..traffic.inputs import refused_html
 from .cloud import cloud_svg
-from .words import KINDS, about
+from .words import KINDS, about, lacks_text
 
 NEAREST = 5
 """Measured runs that are shown."""
@@ -28,41 +27,37 @@ NEAREST = 5
 
 def estimate_html(context: Context) -> str:
     """The whole view."""
-    language = context.language
+    say, language = saying(ESTIMATE, context.language), context.language
     try:
         trained = context.trained
         body = _answer(trained.estimate(context.layout), trained.name, language)
     except LayoutError as error:
-        body = refused_html(error, context)
-    return framed(
-        context,
-        f"{intro(ESTIMATE['title'][language], ESTIMATE['body'][language], language)}"
-        f'<div class="estimate">{body}{_errors(language)}</div>',
-        "estimate",
-    )
+        body = training_refused_html(error, context)
+    head = intro(say("title"), say("body"), language)
+    shown = tag("div", body, _errors(language), class_="estimate")
+    return framed(context, together(head, shown), "estimate")
 
 
-def _answer(one: Estimate, model: str, language: str) -> str:
-    asked = one.request
-    job = ESTIMATE["job"][language].format(
+def _answer(one: Estimate, model: str, language: str) -> Markup:
+    say, asked, near = saying(ESTIMATE, language), one.request, one.nearest(NEAREST)
+    job = say(
+        "job",
         model=model,
         gpus=f"{asked.gpus:,}",
         cluster=asked.machine.name,
         batch=f"{asked.global_batch:,}",
         tokens=f"{asked.model.sequence:,}",
     )
-    words = ESTIMATE["far" if one.lacks else "close"][language].format(
-        lacks=", ".join(ESTIMATE[f"lacks_{name}"][language] for name in one.lacks)
-    )
-    near = one.nearest(NEAREST)
-    label = ESTIMATE["cloud_label"][language].format(about=about(one))
-    axes = {name: ESTIMATE[f"cloud_{name}"][language] for name in ("across", "up", "here")}
-    return (
-        f'<p class="about"><b>{escape(ESTIMATE["about"][language].format(about=about(one)))}</b> '
-        f"{escape(job)}</p><p>{escape(words)}</p>{parts_html(one, language)}"
-        f"<h3>{escape(ESTIMATE['cloud_title'][language])}</h3>"
-        f'<p class="fine">{escape(ESTIMATE["cloud_body"][language])}</p>'
-        f'<div class="scroll">{cloud_svg(one, near, label, axes)}</div>{_nearest(near, language)}'
+    axes = {name: say(f"cloud_{name}") for name in ("across", "up", "here")}
+    cloud = Markup(cloud_svg(one, near, say("cloud_label", about=about(one)), axes))
+    return together(
+        tag("p", tag("b", say("about", about=about(one))), " ", job, class_="about"),
+        tag("p", say("far" if one.lacks else "close", lacks=lacks_text(one, language))),
+        parts_html(one, language),
+        tag("h3", say("cloud_title")),
+        fine(say("cloud_body")),
+        scrolling("scroll", cloud),
+        _nearest(near, language),
     )
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from html import escape
 from typing import Any
 
-from descriptions import ESTIMATE
+from markupsafe import Markup
+
+from descriptions import ESTIMATE, joined
 from groups import LayoutError
 from training.estimate import Estimate
 
 from ..base import form
 from ..base.context import Context
+from ..base.html import tag
+from ..base.words import saying
 
 KINDS = ("tp", "cp", "ep", "pp", "dp")
 """Parts of a step that are waits for a kind of group."""
@@ -39,22 +42,27 @@ def _two(number: float) -> str:
     return f"{number:,.{places}f}"
 
 
-def step_line(one: Estimate, language: str) -> str:
+def step_line(one: Estimate, language: str) -> Markup:
     """How long a step takes, in one sentence, and the way to the runs behind it."""
-    words = ESTIMATE["step"][language].format(about=about(one))
-    lacks = ", ".join(ESTIMATE[f"lacks_{name}"][language] for name in one.lacks)
-    if lacks:
-        words += " " * (language == "en") + ESTIMATE["far"][language].format(lacks=lacks)
-    more = form.setter({"view": "estimate"}, ESTIMATE["more"][language])
-    return f'<p class="step-line">{escape(words)} {more}</p>'
+    say = saying(ESTIMATE, language)
+    words = [say("step", about=about(one))]
+    if one.lacks:
+        words.append(say("far", lacks=lacks_text(one, language)))
+    more = form.setter({"view": "estimate"}, say("more"))
+    return tag("p", joined(words, language), " ", more, class_="step-line")
 
 
-def step_of(context: Context) -> str:
+def lacks_text(one: Estimate, language: str) -> str:
+    """What no measured run is like."""
+    return ", ".join(ESTIMATE[f"lacks_{name}"][language] for name in one.lacks)
+
+
+def step_of(context: Context) -> Markup:
     """`step_line` of what is trained; nothing where it is refused, which the view itself tells."""
     try:
         return step_line(context.trained.estimate(context.layout), context.language)
     except LayoutError:
-        return ""
+        return Markup()
 
 
 def estimate_facts(one: Estimate) -> dict[str, Any]:

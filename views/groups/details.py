@@ -18,8 +18,8 @@ from groups.placement import Placement
 from ..base.context import Context
 from ..base.form import copyable
 from ..base.html import button, cell, fold, row, table, tag, together
+from ..base.units import ranks_text
 from ..hosts.inputs import hosts_cell, hosts_head, placement_or_none
-from .view import ranks_text
 
 ROWS = 32
 """Groups of one kind that the page lists; beyond that people search a file."""

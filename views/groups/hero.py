@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
+
+from markupsafe import Markup
 
 from descriptions import JOB, counted
 from groups import LayoutError, Mesh
@@ -14,6 +15,7 @@ from render.scenes import job as scene
 from render.scenes.job_plan import HALF, NUMBERED, TALL, WHOLE
 from render.svg import job as svg
 
+from ..base.html import tag, together
 from ..base.model import layers_by_stage
 from ..base.resolve import sizes_of
 from ..base.state import State, is_empty, parse_number
@@ -59,22 +61,23 @@ def hero_html(
     rank: int,
     layers: Sequence[str],
     language: str,
-) -> str:
+) -> Markup:
     """The question, its answer, the picture of each grid, and the card of the GPU."""
     alone = WHOLE if layout.world_size <= NUMBERED else TALL
     room = alone if len(sides) == 1 else HALF
-    figures = "".join(
+    figures = (
         _figure(layout, mesh, shown, told, rank, layers, room, language, len(sides) > 1)
         for _, mesh, shown in sides
     )
-    kinds = len(told)
-    two = " two" if len(sides) > 1 else ""
-    return (
-        f'<div class="hero{two}"><h2 class="question">{escape(question(rank, language))}</h2>'
-        f'<p class="answer" aria-live="polite">{escape(sentence_of(layout, rank, language))}</p>'
-        f'<div class="jobs">{figures}</div>'
-        f'<div class="card aside" style="--kinds:{kinds}"><div class="told"></div>'
-        f'<p class="hint">{escape(JOB["hint"][language])}</p></div></div>'
+    hint = tag("p", JOB["hint"][language], class_="hint")
+    card = {"class_": "card aside", "style": f"--kinds:{len(told)}"}
+    return tag(
+        "div",
+        tag("h2", question(rank, language), class_="question"),
+        tag("p", sentence_of(layout, rank, language), class_="answer", aria_live="polite"),
+        tag("div", *figures, class_="jobs"),
+        tag("div", tag("div", class_="told"), hint, **card),
+        class_="hero two" if len(sides) > 1 else "hero",
     )
 
 
@@ -88,30 +91,27 @@ def _figure(
     room: tuple[float, float],
     language: str,
     has_title: bool,
-) -> str:
+) -> Markup:
     """One grid; its title says which, where there are two."""
     shown = marked(layout, shown)
     picture = job_of_grid(layout, mesh, shown, rank, room, layers)
     known = known_groups(layout, told)
     of_experts = mesh == layout.expert
-    numbers = [known.index(one) for one in shown]
     drawn = svg.job_svg(
         picture,
         label_words(of_experts, language),
         _described(layout, picture, shown, language),
-        numbers,
+        [known.index(one) for one in shown],
     )
-    title = ""
+    name, body = ("experts", "expert_body") if of_experts else ("dense", "dense_body")
+    title, says, ends = Markup(), explained(JOB[body][language], language), Markup()
     if has_title:
-        name, body = ("experts", "expert_body") if of_experts else ("dense", "dense_body")
-        title = (
-            f"<figcaption><b>{escape(JOB[name][language])}: {sizes_of(mesh)}</b> "
-            f"<span>{explained(JOB[body][language], language)}</span></figcaption>"
-        )
-    says = "" if has_title else explained(JOB["dense_body"][language], language)
-    ends = f"<i></i> {escape(JOB['node_end'][language])}" if picture.node_ends else ""
-    key = f'<p class="key"><span>{says}</span> <span>{ends}</span></p>'
-    return f"<figure>{title}{drawn}{key if says or ends else ''}</figure>"
+        which = tag("b", f"{JOB[name][language]}: {sizes_of(mesh)}")
+        title, says = tag("figcaption", which, " ", tag("span", says)), Markup()
+    if picture.node_ends:
+        ends = together(tag("i"), " ", JOB["node_end"][language])
+    key = tag("p", tag("span", says), " ", tag("span", ends), class_="key")
+    return tag("figure", title, Markup(drawn), key if says or ends else "")
 
 
 def marked(layout: Layout, shown: Sequence[Grouping]) -> tuple[Grouping, ...]:

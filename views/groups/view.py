@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from html import escape
-from itertools import groupby
 
 import numpy as np
+from markupsafe import Markup
 
 from descriptions import GAPS, HOW_TO_READ, HOW_TO_READ_LARGE, JOB, PAGE, TYPES, counted, joined
 from groups import LayoutError, Mesh
@@ -20,7 +18,9 @@ from render.scenes import groups as scene
 from render.svg import groups as svg
 
 from ..base.context import Context
+from ..base.html import chip, figure, fold, outside, tag, together
 from ..base.names import kind_text
+from ..base.units import ranks_text
 from ..base.words import explained
 from .hero import hero_html, layers_of, told_groups
 from .sentence import spoken
@@ -32,31 +32,26 @@ COLOURED = 64
 groups in ten repeating colours say nothing."""
 
 
-def groups_html(context: Context) -> str:
+def groups_html(context: Context) -> Markup:
     """What the Groups view shows."""
     layout, state = context.layout, context.state
+    strip, layers = _strip(context), layers_of(context.known, layout.mesh.size("pp"))
     return picture_html(
-        layout,
-        context.visible,
-        state.group_type,
-        context.language,
-        context.rank,
-        _strip(context),
-        layers_of(context.known, layout.mesh.size("pp")),
+        layout, context.visible, state.group_type, context.language, context.rank, strip, layers
     )
 
 
-def _strip(context: Context) -> str:
+def _strip(context: Context) -> Markup:
     """What the order moves against Megatron's default, where that is another one that works."""
     from ..orders.view import other_layout, strip_html  # which draws with this module
 
     if context.state.framework == "megatron":
-        return ""
+        return Markup()
     try:
         other = other_layout(context, "megatron")
     except LayoutError:
-        return ""
-    return "" if other.order == context.layout.order else strip_html(context, other)
+        return Markup()
+    return Markup() if other.order == context.layout.order else strip_html(context, other)
 
 
 @lru_cache(maxsize=64)
@@ -68,44 +63,43 @@ def picture_html(
     rank: int = 0,
     strip: str = "",
     layers: tuple[str, ...] = (),
-) -> str:
+) -> Markup:
     """The picture of the job and of each visible group; ``strip`` stands above the panels.
 
     layers: of each stage, as text; empty if no model is set. A pure function of its arguments, so a
     cached answer is the same for every user.
     """
     told = told_groups(layout, visible)
-    body = (
-        f"{hero_html(layout, by_grid(layout, told), told, rank, layers, language)}{strip}"
-        f"{_kinds(layout, visible, language, rank)}{_about(layout, group_type, language)}"
+    body = together(
+        hero_html(layout, by_grid(layout, told), told, rank, layers, language),
+        strip,
+        _kinds(layout, visible, language, rank),
+        _about(layout, group_type, language),
     )
     return _page(language, body, "groups", mesh_data(layout, told, layers=layers))
 
 
-def _kinds(layout: Layout, visible: Sequence[Grouping], language: str, rank: int) -> str:
+def _kinds(layout: Layout, visible: Sequence[Grouping], language: str, rank: int) -> Markup:
     """A panel for each kind; of a large world, the nodes with the groups of one rank."""
     has_two = len(by_grid(layout, visible)) > 1
     words: set[int] = set()
-    sections = "".join(
+    sections = (
         section(layout, visible, one, language, _panel(layout, one, has_two), words)
         for one in sorted(visible, key=lambda one: has_two and one.size == 1)
     )
-    if layout.world_size > PANEL_LIMIT:
-        views = "".join(
-            overview_figures(layout, visible, mesh, shown, language, rank, ("physical",))
-            for _, mesh, shown in by_grid(layout, told_groups(layout, visible))
-        )
-        return (
-            f'<div class="kinds">{sections}</div>'
-            f'<div class="large views" data-rank="{rank}">{views}</div>'
-        )
-    if layout.world_size <= COLOURED:
-        return f'<div class="kinds">{sections}</div>'
-    switch = (
-        f'<label class="switch"><input type="checkbox" class="colour-all"> '
-        f"{escape(JOB['colour_all'][language])}</label>"
+    is_grey = COLOURED < layout.world_size <= PANEL_LIMIT
+    kinds = tag("div", *sections, class_="kinds grey" if is_grey else "kinds")
+    if is_grey:
+        box = tag("input", type="checkbox", class_="colour-all")
+        switch = tag("label", box, " ", JOB["colour_all"][language], class_="switch")
+        return together(switch, kinds)
+    if layout.world_size <= PANEL_LIMIT:
+        return kinds
+    views = (
+        overview_figures(layout, visible, mesh, shown, language, rank, ("physical",))
+        for _, mesh, shown in by_grid(layout, told_groups(layout, visible))
     )
-    return f'{switch}<div class="kinds grey">{sections}</div>'
+    return together(kinds, tag("div", *views, class_="large views", data_rank=rank))
 
 
 def framed(
@@ -114,7 +108,7 @@ def framed(
     view: str,
     marked: Sequence[Grouping] | None = None,
     head: str = "",
-) -> str:
+) -> Markup:
     """A view's body under the layout, with what the page's script needs to know.
 
     head: what stands above the card of the GPU under the pointer. marked: groups that overviews in
@@ -123,14 +117,12 @@ def framed(
     """
     data = mesh_data(context.layout, context.visible, marked or ())
     card = "" if marked is None else _card(context.layout, context.visible, context.language)
-    return _page(context.language, f"{head}{card}{body}", view, data)
+    return _page(context.language, together(Markup(head), card, Markup(body)), view, data)
 
 
-def _page(language: str, body: str, view: str, data: dict) -> str:
-    return (
-        f'<div class="picture" data-view="{view}" data-mesh="{_attribute(data)}" '
-        f'data-words="{_attribute(_words(language))}" lang="{language}">{body}</div>'
-    )
+def _page(language: str, body: Markup, view: str, data: dict) -> Markup:
+    known = {"data_mesh": data, "data_words": _words(language)}
+    return tag("div", body, class_="picture", data_view=view, **known, lang=language)
 
 
 def mesh_data(
@@ -257,19 +249,21 @@ def overview_figures(
     rank: int,
     views: Sequence[str] = ("logical", "physical"),
     marked: Sequence[Grouping] = (),
-) -> str:
+) -> Markup:
     """The logical mesh and the nodes; ``marked`` as for `framed`."""
     told = visible if marked else told_groups(layout, visible)
     tone = _all_tones(layout, told, [*marked, *shown])
-    pictures = scene.overviews(mesh, shown, layout.gpus_per_node, rank, tone)
     known = all_kinds(layout, told, marked)
     numbers = [known.index(one) for one in shown]
-    return "".join(
-        f"<figure><figcaption>{PAGE[overview.view][language]}</figcaption>"
-        f"{svg.overview_svg(overview, _overview_text(layout, overview, shown, language), numbers)}"
-        "</figure>"
-        for overview in pictures
-        if overview.view in views
+    return together(
+        *(
+            figure(
+                PAGE[one.view][language],
+                svg.overview_svg(one, _overview_text(layout, one, shown, language), numbers),
+            )
+            for one in scene.overviews(mesh, shown, layout.gpus_per_node, rank, tone)
+            if one.view in views
+        )
     )
 
 
@@ -280,72 +274,64 @@ def section(
     language: str,
     panel: scene.Panel | None = None,
     words: set[int] | None = None,
-) -> str:
+) -> Markup:
     """One kind: its picture and, beside it, what the kind is and what these groups are.
 
     words: those that sections before it explained.
     """
     words = set() if words is None else words
     text = kind_text(layout, grouping, language)
-    note = ""
-    cp = layout.mesh.size("cp")
+    note, drawn, cp = "", "", layout.mesh.size("cp")
     if grouping.name == "dp" and cp > 1 and all(one.name != "cp" for one in visible):
-        note = f'<p class="note">{escape(PAGE["cp_hidden"][language].format(cp=cp))}</p>'
-    figure = ""
+        note = tag("p", PAGE["cp_hidden"][language].format(cp=cp), class_="note")
     if panel is not None:
-        description = _panel_text(layout, grouping, language)
-        figure = (
-            f'<figure style="max-width:{panel.width:g}px">{svg.panel_svg(panel, description)}'
-            "</figure>"
-        )
+        picture = Markup(svg.panel_svg(panel, _panel_text(layout, grouping, language)))
+        drawn = tag("figure", picture, style=f"max-width:{panel.width:g}px")
     tone = _tones(layout, told_groups(layout, visible)).get(grouping.name, "tp")
     facts = group_facts(grouping, layout.gpus_per_node, language)
-    source = f'<p class="source">{escape(text.source)}</p>' if text.source else ""
-    return (
-        f'<section class="kind t-{tone}">'
-        f'<h3><span class="chip">{escape(grouping.name)}</span> {escape(text.title)}</h3>'
-        f'<p class="facts">{explained(facts, language, words)}</p>'
-        f'<p class="short">{explained(text.lead, language, words)}</p>{note}'
-        f"{figure}<details><summary>{escape(JOB['more'][language])}</summary>"
-        f"<p>{escape(text.body)}</p>{source}</details></section>"
+    source = tag("p", text.source, class_="source") if text.source else ""
+    return tag(
+        "section",
+        tag("h3", chip(grouping.name), " ", text.title),
+        tag("p", explained(facts, language, words), class_="facts"),
+        tag("p", explained(text.lead, language, words), class_="short"),
+        *(note, drawn, fold(JOB["more"][language], tag("p", text.body), source, kind="")),
+        class_=f"kind t-{tone}",
     )
 
 
-def _about(layout: Layout, group_type: str, language: str) -> str:
+def _about(layout: Layout, group_type: str, language: str) -> Markup:
     """What the type of groups is for, what there is to read, and how to read the pictures."""
     words = TYPES[group_type]
-    small = layout.world_size <= PANEL_LIMIT
-    how = (HOW_TO_READ if small else HOW_TO_READ_LARGE)[language]
-    links = "".join(
-        f'<li><a href="{escape(link.url)}" target="_blank" rel="noopener noreferrer">'
-        f"{escape(link.title[language])}</a></li>"
-        for link in words.reading
-    )
-    reading = f"<h4>{PAGE['reading'][language]}</h4><ul>{links}</ul>" if links else ""
-    return (
-        f'<details class="how"><summary>{escape(JOB["reads"][language])}</summary>'
-        f"<p>{escape(how)}</p><h4>{escape(words.title[language])}</h4>"
-        f'<p>{escape(words.body[language])}</p><div class="reading">{reading}</div></details>'
+    how = HOW_TO_READ if layout.world_size <= PANEL_LIMIT else HOW_TO_READ_LARGE
+    links = [tag("li", outside(link.url, link.title[language])) for link in words.reading]
+    reading = (tag("h4", PAGE["reading"][language]), tag("ul", *links)) if links else ()
+    return fold(
+        JOB["reads"][language],
+        tag("p", how[language]),
+        tag("h4", words.title[language]),
+        tag("p", words.body[language]),
+        tag("div", *reading, class_="reading"),
+        kind="how",
     )
 
 
-def _card(layout: Layout, visible: Sequence[Grouping], language: str) -> str:
+def _card(layout: Layout, visible: Sequence[Grouping], language: str) -> Markup:
     """The layout in a line, and where the script tells about one GPU; until then, what to do."""
-    world, nodes = (
-        counted(number, noun, language)
-        for number, noun in ((layout.world_size, "gpu"), (layout.nodes, "node"))
-    )
-    meshes = f"<code>{layout.mesh}</code>"
-    data = f"<b>DP {layout.mesh.size('dp'):,}</b>"
+    world = tag("b", counted(layout.world_size, "gpu", language))
+    machines = f" = {counted(layout.nodes, 'node', language)} × {layout.gpus_per_node} · "
+    data, meshes = [tag("b", f"DP {layout.mesh.size('dp'):,}")], [tag("code", layout.mesh)]
     sides = by_grid(layout, visible)
     if len(sides) > 1 or sides[0][0] == "expert_grid":
-        meshes += f" <code>{layout.expert}</code>"
-        data += f" · <b>EDP {layout.expert.size('edp'):,}</b>"
-    line = f"<b>{world}</b> = {nodes} × {layout.gpus_per_node} · {data} · {meshes}"
-    wide = " wide" if len(visible) > 4 else ""
-    return (
-        f'<div class="card{wide}" style="--kinds:{len(visible)}"><p class="layout">{line}</p>'
-        f'<div class="told" aria-live="polite"></div></div>'
+        data.append(tag("b", f"EDP {layout.expert.size('edp'):,}"))
+        meshes.append(tag("code", layout.expert))
+    line = together(world, machines, Markup(" · ").join(data), " · ", Markup(" ").join(meshes))
+    return tag(
+        "div",
+        tag("p", line, class_="layout"),
+        tag("div", class_="told", aria_live="polite"),
+        class_=f"card{' wide' if len(visible) > 4 else ''}",
+        style=f"--kinds:{len(visible)}",
     )
 
 
@@ -385,37 +371,6 @@ def marks_text(
     )
 
 
-def ranks_text(ranks: np.ndarray | Sequence[int], most: int = 24) -> str:
-    """Ranks in one line, the middle left out where there are too many.
-
-    >>> ranks_text(np.arange(4)), ranks_text(np.arange(100), most=6)
-    ('0, 1, 2, 3', '0, 1, 2, … 97, 98, 99')
-    """
-    if len(ranks) <= most:
-        return _joined(ranks)
-    half = most // 2
-    return f"{_joined(ranks[:half])}, … {_joined(ranks[-half:])}"
-
-
-def _joined(ranks: np.ndarray | Sequence[int]) -> str:
-    return ", ".join(map(str, ranks.tolist() if isinstance(ranks, np.ndarray) else ranks))
-
-
-def ranges_text(ranks: Sequence[int], most: int = 24) -> str:
-    """Ranks in one line, neighbours as ranges.
-
-    >>> ranges_text([0, 1, 2, 3, 8, 10, 11])
-    '0-3, 8, 10-11'
-    """
-    runs = []
-    for _, run in groupby(enumerate(ranks), key=lambda pair: pair[1] - pair[0]):
-        members = [rank for _, rank in run]
-        runs.append(str(members[0]) if len(members) == 1 else f"{members[0]}-{members[-1]}")
-    if len(runs) <= most:
-        return ", ".join(runs)
-    return ", ".join(runs[: most // 2]) + ", … " + ", ".join(runs[-most // 2 :])
-
-
 def _words(language: str) -> dict[str, str]:
     """The sentences that the page's script fills in."""
     own = {
@@ -425,7 +380,3 @@ def _words(language: str) -> dict[str, str]:
     }
     said = {name: text[language] for name, text in JOB.items() if not name.startswith("label_")}
     return {**own, **said, "gap": GAPS[language]}
-
-
-def _attribute(value: object) -> str:
-    return escape(json.dumps(value, ensure_ascii=False, separators=(",", ":")))

@@ -26,7 +26,8 @@ from ..base.html import cell, fold, heading, table, tag, together
 from ..base.messages import fix_label
 from ..base.problems import problem_html
 from ..base.state import State, is_empty
-from ..groups.view import framed, ranges_text, ranks_text
+from ..base.units import ranges_text, ranks_text
+from ..groups.view import framed
 from ..hosts.inputs import placement_or_none
 from ..nodes.view import chips
 from .digest import log_of

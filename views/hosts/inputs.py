@@ -17,7 +17,7 @@ from groups.placement import Placement
 from ..base.context import Context
 from ..base.html import TableCell, cell
 from ..base.state import State, is_empty
-from ..groups.view import ranges_text
+from ..base.units import ranges_text
 
 MOST_PLACED = 256
 """Ranks of a group whose machines a table writes out."""

@@ -24,8 +24,8 @@ from ..base.html import fold, heading, table, tag, together
 from ..base.messages import fix_label
 from ..base.problems import problem_html
 from ..base.state import State, is_empty, is_fix
-from ..base.units import seconds_text
-from ..groups.view import framed, ranges_text
+from ..base.units import ranges_text, seconds_text
+from ..groups.view import framed
 from ..nodes.view import audit_row, chips, level_name, same_groups, share_bar
 from .inputs import hosts_of
 from .measures import measures_html
@@ -72,7 +72,7 @@ def example_of(layout: Layout) -> tuple[str, str]:
 
 def _refused(error: LayoutError, language: str) -> str:
     fixes = [fix for fix in error.alternatives if is_fix(fix)]
-    return problem_html(error, language, [(fix, fix_label(fix, language)) for fix in fixes])
+    return problem_html(error, language, fixes)
 
 
 # -- what the text says --------------------------------------------------------------------------

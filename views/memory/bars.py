@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from html import escape
+
+from markupsafe import Markup
 
 from descriptions import MEMORY
 from groups.layout import Layout
@@ -14,7 +14,9 @@ from training.memory.per_stage import PARTS, PRECISIONS, StageMemory, largest
 from training.parameters import layer_parameters, on_one_rank
 from training.split import padded_vocabulary
 
+from ..base.html import button, cell, fine, tag, together
 from ..base.trained import GIB, Trained
+from ..base.words import saying
 
 MOST_ROWS = 32
 """Bars drawn: of more stages every so many, with the fullest and the last."""
@@ -39,34 +41,39 @@ MIDDLE = 50
 
 def bars_html(
     trained: Trained, stages: Sequence[StageMemory], layout: Layout, language: str
-) -> str:
+) -> Markup:
     """One bar a stage under the line of the GPU's memory; the formula of the fullest below.
 
     The name of a stage leads to its first GPU in the picture of the job, as Enter on its bar does.
     """
-    most = largest(tuple(stages))
+    say, most = saying(MEMORY, language), largest(tuple(stages))
     widest = max(most.total, trained.capacity) * 1.02
     shown = shown_stages(stages, most)
     mesh = layout.mesh
     stride = mesh.strides[mesh.names.index("pp")] if "pp" in mesh.names else 0
-    rows = "".join(
+    rows = (
         _row(trained, stage, widest, stage is most, stage.stage * stride, language)
         for stage in stages
         if stage in shown
     )
-    note = ""
-    if len(shown) < len(stages):
-        note = MEMORY["bars_some"][language].format(shown=len(shown), stages=len(stages))
-        note = f'<p class="fine">{escape(note)}</p>'
-    line = 100 * trained.capacity / widest
-    side = " before" if line > MIDDLE else ""
-    label = MEMORY["capacity_line"][language].format(capacity=gib(trained.capacity))
-    return (
-        f"{_legend(stages, language)}"
-        f'<div class="memory-bars" style="--memory-capacity:{line:.2f}%" role="list" '
-        f'aria-label="{escape(MEMORY["bars_label"][language])}">'
-        f'<p class="memory-line{side}"><span>{escape(label)}</span></p>{rows}</div>{note}'
-        f'<div class="memory-formula" aria-live="polite">{_told(trained, most, language)}</div>'
+    some = fine(say("bars_some", shown=len(shown), stages=len(stages)))
+    at = 100 * trained.capacity / widest
+    label = tag("span", say("capacity_line", capacity=gib(trained.capacity)))
+    side = " before" if at > MIDDLE else ""
+    bars = tag(
+        "div",
+        *(tag("p", label, class_=f"memory-line{side}"), *rows),
+        class_="memory-bars",
+        style=f"--memory-capacity:{at:.2f}%",
+        role="list",
+        aria_label=say("bars_label"),
+    )
+    formula = _told(trained, most, language)
+    return together(
+        _legend(stages, language),
+        bars,
+        some if len(shown) < len(stages) else "",
+        tag("div", formula, class_="memory-formula", aria_live="polite"),
     )
 
 
@@ -76,12 +83,12 @@ def shown_stages(stages: Sequence[StageMemory], most: StageMemory) -> list[Stage
     return [one for one in stages if one.stage % step == 0 or one in (most, stages[-1])]
 
 
-def _legend(stages: Sequence[StageMemory], language: str) -> str:
-    items = "".join(
-        f'<li class="memory-{part}">{escape(MEMORY[f"part_{part}"][language])}</li>'
+def _legend(stages: Sequence[StageMemory], language: str) -> Markup:
+    items = (
+        tag("li", MEMORY[f"part_{part}"][language], class_=f"memory-{part}")
         for part in parts_of(stages)
     )
-    return f'<ul class="memory-legend">{items}</ul>'
+    return tag("ul", *items, class_="memory-legend")
 
 
 def parts_of(stages: Sequence[StageMemory]) -> list[str]:
@@ -91,40 +98,44 @@ def parts_of(stages: Sequence[StageMemory]) -> list[str]:
 
 def _row(
     trained: Trained, stage: StageMemory, widest: float, is_most: bool, rank: int, language: str
-) -> str:
-    segments = "".join(
-        f'<span class="memory-{part}" style="width:{100 * number / widest:.2f}%"></span>'
+) -> Markup:
+    segments = (
+        tag("span", class_=f"memory-{part}", style=f"width:{100 * number / widest:.2f}%")
         for part, number in stage.parts.items()
     )
-    over = " over" if stage.total > trained.capacity else ""
-    words = MEMORY["bar_over" if over else "bar_label"][language].format(
-        stage=stage.stage, total=gib(stage.total)
-    )
-    leads = escape(json.dumps({"view": "groups", "rank": str(rank)}))
-    return (
-        f'<div class="memory-row{over}{" chosen" if is_most else ""}" role="listitem" tabindex="0" '
-        f'aria-label="{escape(words)}"><span class="memory-name">'
-        f'<button type="button" class="opener" tabindex="-1" data-set="{leads}">PP {stage.stage}'
-        "</button></span>"
-        f'<span class="memory-bar">{segments}</span>'
-        f'<span class="memory-total">{gib(stage.total)}{" !" if over else ""}</span>'
-        f'<template class="memory-told">{_told(trained, stage, language)}</template></div>'
+    over, total = stage.total > trained.capacity, gib(stage.total)
+    words = MEMORY["bar_over" if over else "bar_label"][language]
+    leads = {"view": "groups", "rank": str(rank)}
+    name = button(f"PP {stage.stage}", class_="opener", tabindex=-1, data_set=leads)
+    return tag(
+        "div",
+        tag("span", name, class_="memory-name"),
+        tag("span", *segments, class_="memory-bar"),
+        tag("span", total, " !" if over else "", class_="memory-total"),
+        tag("template", _told(trained, stage, language), class_="memory-told"),
+        class_=f"memory-row{' over' if over else ''}{' chosen' if is_most else ''}",
+        role="listitem",
+        tabindex=0,
+        aria_label=words.format(stage=stage.stage, total=total),
     )
 
 
-def _told(trained: Trained, stage: StageMemory, language: str) -> str:
+def _told(trained: Trained, stage: StageMemory, language: str) -> Markup:
     """The parts of one stage: bytes, and the formula that gives them."""
-    formulas = _formulas(trained, stage, language)
-    rows = "".join(
-        f'<tr><th scope="row" class="memory-{part}">{escape(MEMORY[f"part_{part}"][language])}</th>'
-        f"<td>{gib(number)}</td><td>{escape(formulas[part])}</td></tr>"
+    say, formulas = saying(MEMORY, language), _formulas(trained, stage, language)
+    rows = (
+        tag(
+            "tr",
+            tag("th", say(f"part_{part}"), scope="row", class_=f"memory-{part}"),
+            *(cell(gib(number)), cell(formulas[part])),
+        )
         for part, number in stage.parts.items()
     )
-    title = MEMORY["told_stage"][language].format(
-        stage=stage.stage, layers=stage.parameters.layers, total=gib(stage.total)
+    facts = {"layers": stage.parameters.layers, "total": gib(stage.total)}
+    return together(
+        tag("h4", say("told_stage", stage=stage.stage, **facts)),
+        tag("div", tag("table", tag("tbody", *rows)), class_="memory-scroll"),
     )
-    table = f'<div class="memory-scroll"><table><tbody>{rows}</tbody></table></div>'
-    return f"<h4>{escape(title)}</h4>{table}"
 
 
 def _formulas(trained: Trained, stage: StageMemory, language: str) -> dict[str, str]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
 import numpy as np
+from markupsafe import Markup
 
 from descriptions import MEMORY
 from groups import group_index
@@ -15,7 +15,9 @@ from render.scenes.groups import PANEL_LIMIT
 from render.svg.heat import LEVELS, Heat, heat_svg, level_colours, levels
 from training.memory.per_stage import StageMemory
 
+from ..base.html import fine, tag, together
 from ..base.trained import GIB, Trained
+from ..base.words import saying
 
 
 def stage_of_ranks(layout: Layout) -> np.ndarray:
@@ -28,18 +30,20 @@ def stage_of_ranks(layout: Layout) -> np.ndarray:
 
 def grid_html(
     trained: Trained, stages: Sequence[StageMemory], layout: Layout, language: str
-) -> str:
+) -> Markup:
     """Every GPU with its bytes; all of one stage hold the same."""
+    say = saying(MEMORY, language)
     heat = heat_of(trained, stages, layout, language)
-    items = "".join(
-        f'<li style="background:{colour};color:{ink(colour)}">{escape(text)}</li>'
+    items = (
+        tag("li", text, style=f"background:{colour};color:{ink(colour)}")
         for colour, text in heat.legend
     )
-    return (
-        f"<h3>{escape(MEMORY['grid_title'][language])}</h3>"
-        f'<p class="fine">{escape(MEMORY["grid_body"][language])}</p>'
-        f'<ul class="memory-levels">{items}</ul>'
-        f'<div class="memory-grid">{heat_svg(heat, grid_label(stages, language), leads=True)}</div>'
+    drawn = Markup(heat_svg(heat, grid_label(stages, language), leads=True))
+    return together(
+        tag("h3", say("grid_title")),
+        fine(say("grid_body")),
+        tag("ul", *items, class_="memory-levels"),
+        tag("div", drawn, class_="memory-grid"),
     )
 
 
@@ -69,12 +73,10 @@ def _legend(
     level: np.ndarray, ranks_each: int, trained: Trained, language: str
 ) -> tuple[tuple[str, str], ...]:
     """The levels that occur: the colour, its range, and how many GPUs are in it."""
-    colours = level_colours()
-    items = []
+    say, colours, items = saying(MEMORY, language), level_colours(), []
     for one in sorted(set(level.tolist())):
-        low, high = (trained.capacity / GIB * edge / LEVELS for edge in (one, one + 1))
-        words = MEMORY["grid_over" if one == LEVELS else "grid_level"][language]
-        gpus = ranks_each * int(np.count_nonzero(level == one))
-        text = words.format(low=f"{low:.0f}", high=f"{high:.0f}", gpus=f"{gpus:,}")
-        items.append((colours[one], text))
+        low, high = (f"{trained.capacity / GIB * edge / LEVELS:.0f}" for edge in (one, one + 1))
+        gpus = f"{ranks_each * int(np.count_nonzero(level == one)):,}"
+        words = "grid_over" if one == LEVELS else "grid_level"
+        items.append((colours[one], say(words, low=low, high=high, gpus=gpus)))
     return tuple(items)

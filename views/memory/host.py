@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from typing import Any
+
+from markupsafe import Markup
 
 from descriptions import MEMORY
 from groups.layout import Layout
 from training.memory.host import UPDATE
 from training.memory.per_stage import StageMemory
 
-from ..base.html import table
+from ..base.html import table, tag, together
 from ..base.trained import Trained
 from ..base.units import bytes_text, seconds_text
+from ..base.words import saying
 from .bars import gib
 
 STATES = ("weights", "gradients", "optimizer")
@@ -21,26 +23,27 @@ STATES = ("weights", "gradients", "optimizer")
 
 def host_html(
     trained: Trained, stages: Sequence[StageMemory], layout: Layout, language: str
-) -> str:
+) -> Markup:
     """GPU and host memory of a rank, side by side, and what crosses; empty where all is on GPUs."""
     if trained.training.offload == "none":
-        return ""
+        return Markup()
+    say = saying(MEMORY, language)
     most, count = most_on_host(stages), min(layout.gpus_per_node, layout.world_size)
-    words = {key: MEMORY[f"host_{key}"][language] for key in ("stage", "gpu", "rank", "node")}
-    heads = (words[key].format(stage=most.stage, count=count) for key in words)
+    names = ("stage", "gpu", "rank", "node")
+    heads = (say(f"host_{name}", stage=most.stage, count=count) for name in names)
     rows = [
-        (MEMORY[f"part_{name}"][language], most.parts.get(name, 0.0), most.host.get(name, 0.0))
+        (say(f"part_{name}"), most.parts.get(name, 0.0), most.host.get(name, 0.0))
         for name in STATES
     ]
-    rows.append((MEMORY["kinds_sum"][language], most.total, most.on_host))
+    rows.append((say("kinds_sum"), most.total, most.on_host))
     body = ((name, gib(gpu), gib(host), gib(host * count)) for name, gpu, host in rows)
     has = trained.cluster.host_of(layout.gpus_per_node)
-    said = MEMORY["host_over" if most.on_host * count > has else "host_of"][language]
-    note = f"<p>{escape(said.format(host=gib(has)))}</p>" if has else ""
-    return (
-        f"<h3>{escape(MEMORY['host_title'][language])}</h3>"
-        f"{table(heads, body, 'memory-zero', 'memory-scroll')}"
-        f"{note}{crossing_html(trained, layout, language)}"
+    words = "host_over" if most.on_host * count > has else "host_of"
+    return together(
+        tag("h3", say("host_title")),
+        table(heads, body, "memory-zero", "memory-scroll"),
+        tag("p", say(words, host=gib(has))) if has else "",
+        crossing_html(trained, layout, language),
     )
 
 
@@ -49,11 +52,11 @@ def most_on_host(stages: Sequence[StageMemory]) -> StageMemory:
     return max(stages, key=lambda one: one.on_host)
 
 
-def crossing_html(trained: Trained, layout: Layout, language: str) -> str:
+def crossing_html(trained: Trained, layout: Layout, language: str) -> Markup:
     """What crosses the link to the host in a step, in one line; empty where nothing does."""
     facts = host_facts(trained)
     if not facts:
-        return ""
+        return Markup()
     ranks = min(layout.gpus_per_node, layout.world_size)
     said = MEMORY["crossing"][language].format(
         down=bytes_text(facts["down_bytes"]),
@@ -63,7 +66,7 @@ def crossing_html(trained: Trained, layout: Layout, language: str) -> str:
         after=seconds_text(facts["seconds_after"]),
         update=seconds_text(UPDATE * ranks * facts["parameters_updated"]),
     )
-    return f'<p class="crossing">{escape(said)}</p>'
+    return tag("p", said, class_="crossing")
 
 
 def host_facts(trained: Trained) -> dict[str, Any]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from html import escape
-from typing import Any
+
+from markupsafe import Markup
 
 from descriptions import MEMORY, PAGE
 from groups import LayoutError
@@ -13,85 +13,63 @@ from training.estimate.memory import CLOSE, USABLE, fit_of
 from training.memory.per_stage import StageMemory, largest
 from training.model import BIASES
 from training.models import MODELS
-from training.parameters import (
-    KINDS,
-    active_parameters,
-    parameters_by_kind,
-    total_parameters,
-)
+from training.parameters import KINDS, active_parameters, parameters_by_kind, total_parameters
 from training.split import SPREADS, padded_vocabulary
 
 from ..base import form
 from ..base.context import Context
-from ..base.fixes import Changes, fixes_of
-from ..base.html import table, tag, together
-from ..base.messages import control_label
-from ..base.model import (
-    FLAGS,
-    MODEL_SIZES,
-    ON_OFF,
-    SIZES,
-    ChosenModel,
-    model_name,
-    model_of,
-)
-from ..base.problems import problem_html
+from ..base.fixes import fixes_to_fit, training_refused_html
+from ..base.html import fine, fold, table, tag, together
+from ..base.messages import change_label, control_label, fix_label
+from ..base.model import FLAGS, MODEL_SIZES, ON_OFF, SIZES, ChosenModel, model_name, model_of
 from ..base.state import State, is_empty
 from ..base.trained import Trained
-from ..base.words import intro
+from ..base.words import intro, saying
 from ..column import is_still
 from ..estimate.words import step_of
 from ..groups.view import framed
 from .bars import bars_html, gib, millions
 from .grid import grid_html
 from .host import host_html
-from .inputs import fixes_to_fit
 from .zero import zero_html
 
 
 def memory_html(context: Context) -> str:
     """The whole view: inputs, verdict, bars, GPUs, parameters, ZeRO."""
-    state, language = context.state, context.language
+    language = context.language
     try:
-        chosen = model_of(state)
+        chosen = model_of(context.state)
+        body = together(_header(chosen, language), _answer(context))
     except LayoutError as error:
-        chosen = None
-        refusal = _refusal(error, context)
-    inputs = _inputs(chosen, state, context.rank, language)
-    if chosen is None:
-        body = refusal
-    else:
-        body = _header(chosen, language)
-        body += _answer(context)
-    return framed(
-        context,
-        f"{intro(MEMORY['title'][language], MEMORY['body'][language], language)}{inputs}"
-        f'<div class="memory">{body}</div>',
-        "memory",
-    )
+        chosen, body = None, training_refused_html(error, context)
+    head = intro(MEMORY["title"][language], MEMORY["body"][language], language)
+    shown = together(head, _inputs(chosen, context), tag("div", body, class_="memory"))
+    return framed(context, shown, "memory")
 
 
-def _answer(context: Context) -> str:
-    layout, language = context.layout, context.language
+def _answer(context: Context) -> Markup:
+    layout, language, say = context.layout, context.language, saying(MEMORY, context.language)
     try:
         trained = context.trained
         stages = trained.stages()
     except LayoutError as error:
-        return _refusal(error, context)
+        return training_refused_html(error, context)
     try:
         zero = zero_html(context, stages)
     except LayoutError as error:
-        zero = _refusal(error, context)
-    verdict = _verdict(context, stages)
-    return (
-        f"{verdict}{step_of(context)}{_notes(context)}"
-        f"<h3>{escape(MEMORY['bars_title'][language])}</h3>"
-        f'<p class="fine">{escape(MEMORY["bars_hint"][language])}</p>'
-        f"{bars_html(trained, stages, layout, language)}"
-        f"{host_html(trained, stages, layout, language)}"
-        f"{grid_html(trained, stages, layout, language)}"
-        f'<p class="fine">{escape(MEMORY["left_out"][language])}</p>'
-        f"{zero}{_kinds(trained, stages, language)}"
+        zero = training_refused_html(error, context)
+    return together(
+        _verdict(context, stages),
+        step_of(context),
+        tag("ul", *(tag("li", note) for note in _noted(context)), class_="memory-notes fine"),
+        tag("h3", say("bars_title")),
+        fine(say("bars_hint")),
+        bars_html(trained, stages, layout, language),
+        host_html(trained, stages, layout, language),
+        grid_html(trained, stages, layout, language),
+        fine(say("left_out")),
+        zero,
+        _kinds(trained, stages, language),
     )
 
 
@@ -101,84 +79,53 @@ OWN_SIZES = tuple(name for name in SIZES if name not in MODEL_SIZES)
 # -- the inputs ------------------------------------------------------------------------------------
 
 
-def _inputs(chosen: ChosenModel | None, state: State, rank: int, language: str) -> str:
+def _inputs(chosen: ChosenModel | None, context: Context) -> Markup:
     """What this view alone asks: the rarer sizes of a model too."""
-    spreads = [(MEMORY[f"spread_{one}"][language], one) for one in SPREADS]
-    spreads.insert(0, (MEMORY["by_layers"][language], ""))
+    state, language, say = context.state, context.language, saying(MEMORY, context.language)
+
+    def choice(name: str, start: str, options: Iterable[tuple[str, str]]) -> Markup:
+        return form.choice(name, getattr(state, name), [(say(start), ""), *options], language)
+
+    def number(name: str, hint: object) -> Markup:
+        return form.number(name, getattr(state, name), language, hint=str(hint))
+
+    on_off = [(say(name), name) for name in ON_OFF]
     main = form.fields(
-        form.choice("spread", state.spread, spreads, language),
-        form.number("of_rank", state.of_rank, language, hint=str(rank)),
+        choice("spread", "by_layers", [(say(f"spread_{one}"), one) for one in SPREADS]),
+        number("of_rank", context.rank),
     )
-    shape = [
-        form.number(
-            name,
-            getattr(state, name),
-            language,
-            hint=str(getattr(chosen.model, name)) if chosen else "",
-        )
-        for name in OWN_SIZES
-    ]
-    by_preset = (MEMORY["by_preset"][language], "")
-    on_off = [by_preset, *((MEMORY[name][language], name) for name in ON_OFF)]
-    shape += [form.choice(name, getattr(state, name), on_off, language) for name in FLAGS]
-    biases = [by_preset, *((MEMORY[f"biases_{name}"][language], name) for name in BIASES)]
-    shape.append(form.choice("biases", state.biases, biases, language))
+    shape = form.fields(
+        *(number(name, getattr(chosen.model, name) if chosen else "") for name in OWN_SIZES),
+        *(choice(name, "by_preset", on_off) for name in FLAGS),
+        choice("biases", "by_preset", [(say(f"biases_{name}"), name) for name in BIASES]),
+    )
     is_typed = any(not is_empty(getattr(state, name)) for name in (*OWN_SIZES, *FLAGS, "biases"))
-    return (
-        f'<div class="memory-inputs">{main}<details class="memory-shape"'
-        f"{' open' if is_typed else ''}><summary>{escape(MEMORY['shape'][language])}</summary>"
-        f"{form.fields(*shape)}</details></div>"
-    )
+    more = fold(say("shape"), shape, kind="memory-shape", is_open=is_typed)
+    return tag("div", main, more, class_="memory-inputs")
 
 
-# -- refusals and ways out -------------------------------------------------------------------------
+# -- whether it fits -------------------------------------------------------------------------------
 
 
-def _refusal(error: LayoutError, context: Context) -> str:
-    """The sentence, and the changes that were tried and work."""
-    language, fixes = context.language, fixes_of(error, context)
-    labelled = [(changes, _label(changes, language)) for changes in fixes]
-    return problem_html(error, language, labelled)
-
-
-def _label(changes: Changes, language: str) -> str:
-    return ", ".join(_change(name, value, language) for name, value in changes.items())
-
-
-def _button(changes: Changes, total: float, language: str) -> str:
-    """A way to fit, with the bytes of the fullest stage then."""
-    change = _label(changes, language)
-    label = MEMORY["way_total"][language].format(change=change, total=gib(total))
-    return form.setter(changes, label)
-
-
-def _change(name: str, value: Any, language: str) -> str:
-    words = MEMORY.get(f"{name}_{value}") or MEMORY.get(str(value))
-    if words is None:
-        return f"{control_label(name, language)} {value}"
-    return MEMORY["change"][language].format(
-        name=control_label(name, language), value=words[language]
-    )
-
-
-def _unstated(state: State, language: str) -> str:
+def _unstated(state: State, language: str) -> Markup | str:
     """What a published layout leaves open, where it does not fit with what is taken for it."""
     names = [name for name in ("recompute", "zero", "cluster") if is_empty(getattr(state, name))]
     if not names or not is_still(state.preset, state):
         return ""
     labels = PAGE["and_list"][language].join(control_label(name, language) for name in names)
-    return f"<p>{escape(MEMORY['verdict_unstated'][language].format(names=labels))}</p>"
+    return tag("p", MEMORY["verdict_unstated"][language].format(names=labels))
 
 
-def _verdict(context: Context, stages: Sequence[StageMemory]) -> str:
-    trained, language = context.trained, context.language
+def _verdict(context: Context, stages: Sequence[StageMemory]) -> Markup:
+    trained, language, say = context.trained, context.language, saying(MEMORY, context.language)
     most, fit = largest(tuple(stages)), fit_of(trained.request(context.layout))
     over = [one for one in stages if one.total > trained.capacity]
     full = fit.needed / trained.capacity
     code = "verdict_close" if full > CLOSE else "verdict_fits"
     if not fit.fits:
         code = "verdict_over" if over else "verdict_tight" if full > USABLE else "verdict_host"
-    words = MEMORY[code][language].format(
+    words = say(
+        code,
         stage=most.stage,
         total=gib(most.total),
         needed=gib(fit.needed),
@@ -190,64 +137,54 @@ def _verdict(context: Context, stages: Sequence[StageMemory]) -> str:
         stages=len(stages),
     )
     if fit.fits:
-        return f'<p class="memory-verdict fits" role="status">{escape(words)}</p>'
-    fixes = fixes_to_fit(context)
-    buttons = "".join(_button(changes, total, language) for changes, total in fixes)
-    then = MEMORY["ways" if fixes else "way_none"][language]
-    return (
-        f'<div class="memory-verdict over" role="status"><p>{escape(words)}</p>'
-        f"{_unstated(context.state, language)}"
-        f'<p class="fixes"><span>{escape(then)}</span>{buttons}</p></div>'
-    )
+        return tag("p", words, class_="memory-verdict fits", role="status")
+    buttons = [
+        form.setter(
+            changes, say("way_total", change=fix_label(changes, language), total=gib(total))
+        )
+        for changes, total in fixes_to_fit(context)
+    ]
+    then = tag("span", say("ways" if buttons else "way_none"))
+    shown = (tag("p", words), _unstated(context.state, language))
+    fixes = tag("p", then, *buttons, class_="fixes")
+    return tag("div", *shown, fixes, class_="memory-verdict over", role="status")
 
 
 # -- what was taken --------------------------------------------------------------------------------
 
 
-def _header(chosen: ChosenModel, language: str) -> str:
+def _header(chosen: ChosenModel, language: str) -> Markup:
+    say, name = saying(MEMORY, language), model_name(chosen, language)
     total, active = total_parameters(chosen.model), active_parameters(chosen.model)
-    name = model_name(chosen, language)
-    said = MEMORY["parameters_line"][language].format(name=name, total=f"{total / 1e9:,.2f}")
-    if active != total:
-        said += MEMORY["active"][language].format(active=f"{active / 1e9:,.2f}")
-    source = escape(MODELS[chosen.preset].source if chosen.preset in MODELS else "")
-    return f'<p class="memory-model"><b>{escape(said)}</b> <small>{source}</small></p>'
-
-
-def _notes(context: Context) -> str:
-    items = "".join(f"<li>{escape(note)}</li>" for note in _noted(context))
-    return f'<ul class="memory-notes fine">{items}</ul>'
+    said = say("parameters_line", name=name, total=f"{total / 1e9:,.2f}")
+    said += say("active", active=f"{active / 1e9:,.2f}") if active != total else ""
+    source = MODELS[chosen.preset].source if chosen.preset in MODELS else ""
+    return tag("p", tag("b", said), " ", tag("small", source), class_="memory-model")
 
 
 def _noted(context: Context) -> list[str]:
     """What was taken without being said, and what replaces what."""
     trained, state, language = context.trained, context.state, context.language
     chosen, split, training = trained.chosen, trained.split, trained.training
-    name = model_name(replace(chosen, changed=()), language)
-    notes = []
+    say, notes = saying(MEMORY, language), []
     if chosen.is_matched:
         is_asked = not (is_empty(state.layers) and is_empty(state.experts))
         is_like = not {"layers", "experts"} & set(chosen.changed)
         words = ("note_matched" if is_like else "note_unlike") if is_asked else "note_default"
-        notes.append(MEMORY[words][language].format(name=name))
+        notes.append(say(words, name=model_name(replace(chosen, changed=()), language)))
     if chosen.changed:
-        changes = ", ".join(
-            _change(field, getattr(chosen.model, field), language) for field in chosen.changed
-        )
-        notes.append(MEMORY["note_changed"][language].format(changes=changes))
-    rows = padded_vocabulary(chosen.model.vocabulary, split.tp)
-    if rows != chosen.model.vocabulary:
-        notes.append(
-            MEMORY["note_padded"][language].format(
-                vocabulary=f"{chosen.model.vocabulary:,}", rows=f"{rows:,}"
-            )
-        )
+        fields = {name: getattr(chosen.model, name) for name in chosen.changed}
+        changes = (change_label(*one, language) for one in fields.items())
+        notes.append(say("note_changed", changes=", ".join(changes)))
+    vocabulary = chosen.model.vocabulary
+    rows = padded_vocabulary(vocabulary, split.tp)
+    if rows != vocabulary:
+        notes.append(say("note_padded", vocabulary=f"{vocabulary:,}", rows=f"{rows:,}"))
     if split.spread == "nearly" and is_empty(state.spread):
-        facts = {"layers": chosen.model.layers, "stages": split.pp * split.vpp}
-        notes.append(MEMORY["note_nearly"][language].format(**facts))
-    words = "note_batches" if trained.batch.is_given else "note_no_batch"
+        notes.append(say("note_nearly", layers=chosen.model.layers, stages=split.pp * split.vpp))
     notes.append(
-        MEMORY[words][language].format(
+        say(
+            "note_batches" if trained.batch.is_given else "note_no_batch",
             global_batch=f"{trained.batch.global_batch:,}",
             micro_batch=training.micro_batch,
             dp=split.dp,
@@ -255,25 +192,24 @@ def _noted(context: Context) -> list[str]:
         )
     )
     if split.ep > 1 and not chosen.model.experts:
-        notes.append(MEMORY["note_no_experts"][language].format(ep=split.ep))
+        notes.append(say("note_no_experts", ep=split.ep))
     if training.schedule == "dualpipe":
-        notes.append(MEMORY["note_twice"][language])
+        notes.append(say("note_twice"))
     return notes
 
 
-def _kinds(trained: Trained, stages: Sequence[StageMemory], language: str) -> str:
+def _kinds(trained: Trained, stages: Sequence[StageMemory], language: str) -> Markup:
     """Parameters of the whole model and of a rank of the fullest stage, by kind."""
-    whole = parameters_by_kind(trained.model)
+    say, whole = saying(MEMORY, language), parameters_by_kind(trained.model)
     most = largest(tuple(stages))
     own = most.parameters.by_kind
     rows: list[tuple[object, ...]] = [
-        (MEMORY[f"kind_{kind}"][language], millions(whole.get(kind, 0)), millions(n) if n else "–")
+        (say(f"kind_{kind}"), millions(whole.get(kind, 0)), millions(n) if n else "–")
         for kind in KINDS
         if (n := own.get(kind, 0)) or whole.get(kind, 0)
     ]
     sums = (tag("b", millions(sum(numbers.values()))) for numbers in (whole, own))
-    rows.append((MEMORY["kinds_sum"][language], *sums))
-    heads = [MEMORY["kinds_column"][language], MEMORY["kinds_model"][language]]
-    heads.append(MEMORY["kinds_rank"][language].format(stage=most.stage))
-    title = tag("h3", MEMORY["kinds_title"][language])
+    rows.append((say("kinds_sum"), *sums))
+    heads = (say("kinds_column"), say("kinds_model"), say("kinds_rank", stage=most.stage))
+    title = tag("h3", say("kinds_title"))
     return together(title, table(heads, rows, "memory-kinds", "memory-scroll"))

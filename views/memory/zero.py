@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from html import escape
+
+from markupsafe import Markup
 
 from descriptions import MEMORY, joined
 from groups.grouping import Grouping
@@ -17,10 +18,11 @@ from training.memory.per_stage import StageMemory, memory_per_stage
 
 from ..base.context import Context
 from ..base.form import setter
-from ..base.html import row, table, tag
+from ..base.html import fine, row, scrolling, table, tag, together
 from ..base.state import is_empty, parse_number
 from ..base.trained import Trained
-from ..groups.view import ranks_text
+from ..base.units import ranks_text
+from ..base.words import saying
 from .bars import gib, millions
 from .grid import stage_of_ranks
 
@@ -88,7 +90,7 @@ def moments_of(zero: int, ranks: tuple[int, ...]) -> list[tuple[str, Shards]]:
     ]
 
 
-def zero_html(context: Context, stages: Sequence[StageMemory]) -> str:
+def zero_html(context: Context, stages: Sequence[StageMemory]) -> Markup:
     """The four stages in numbers, then the chosen one as a strip of moments.
 
     Errors: LayoutError if the rank asked about is none of this layout.
@@ -96,11 +98,12 @@ def zero_html(context: Context, stages: Sequence[StageMemory]) -> str:
     layout, trained, language = context.layout, context.trained, context.language
     rank, ranks = sharing_ranks(context)
     stage = stages[int(stage_of_ranks(layout)[rank])]
-    said = _who(trained, stage, layout, rank, ranks, language)
-    return (
-        f"<h3>{escape(MEMORY['zero_title'][language])}</h3>"
-        f"<p>{escape(said)}</p>{_table(trained, stage, language)}"
-        f"{_key(language)}{_strip(trained.training.zero, ranks, language)}"
+    return together(
+        tag("h3", MEMORY["zero_title"][language]),
+        tag("p", _who(trained, stage, layout, rank, ranks, language)),
+        _table(trained, stage, language),
+        fine(MEMORY["zero_key"][language]),
+        _strip(trained.training.zero, ranks, language),
     )
 
 
@@ -113,9 +116,10 @@ def _who(
     language: str,
 ) -> str:
     dense, experts = trained.training.ranks_sharing(trained.split)
-    words = "zero_alone" if len(ranks) == 1 else "zero_group"
+    say = saying(MEMORY, language)
     said = [
-        MEMORY[words][language].format(
+        say(
+            "zero_alone" if len(ranks) == 1 else "zero_group",
             rank=rank,
             stage=stage.stage,
             count=f"{len(ranks):,}",
@@ -128,7 +132,8 @@ def _who(
         name = "intra-edp" if "intra-edp" in layout.every else "edp"
         members = layout.every[name].members(rank).tolist()
         said.append(
-            MEMORY["zero_experts"][language].format(
+            say(
+                "zero_experts",
                 parameters=millions(stage.parameters.experts),
                 count=f"{experts:,}",
                 ranks=ranks_text(members, most=16),
@@ -137,13 +142,10 @@ def _who(
     return joined(said, language)
 
 
-def _table(trained: Trained, stage: StageMemory, language: str) -> str:
+def _table(trained: Trained, stage: StageMemory, language: str) -> Markup:
     """Bytes of one rank under every stage; its name chooses it."""
-    names = ("weights", "gradients", "optimizer")
-    heads = [MEMORY["zero_column"][language]]
-    heads += [MEMORY[f"part_{name}"][language] for name in names]
-    heads += [MEMORY["zero_sum"][language]]
-    rows = []
+    say, names, rows = saying(MEMORY, language), ("weights", "gradients", "optimizer"), []
+    heads = [say("zero_column"), *(say(f"part_{name}") for name in names), say("zero_sum")]
     for zero in MOMENTS:
         offload = trained.training.offload
         offload = offload if zero >= OFFLOAD[offload] else "none"
@@ -151,26 +153,16 @@ def _table(trained: Trained, stage: StageMemory, language: str) -> str:
         room = room_of(trained.capacity)
         parts = memory_per_stage(trained.model, trained.split, training, room)[stage.stage].parts
         sizes = [parts.get(name, 0.0) for name in names]
-        is_chosen = zero == trained.training.zero
-        button = setter({"zero": zero}, MEMORY[f"zero_{zero}"][language])
-        total = tag("b", gib(sum(sizes)))
-        current = "true" if is_chosen else None
+        button, total = setter({"zero": zero}, say(f"zero_{zero}")), tag("b", gib(sum(sizes)))
+        current = "true" if zero == trained.training.zero else None
         rows.append(row(button, *map(gib, sizes), total, aria_current=current))
     return table(heads, rows, "memory-zero", "memory-scroll")
 
 
-def _key(language: str) -> str:
-    return f'<p class="fine">{escape(MEMORY["zero_key"][language])}</p>'
-
-
-def _strip(zero: int, ranks: tuple[int, ...], language: str) -> str:
-    items = []
+def _strip(zero: int, ranks: tuple[int, ...], language: str) -> Markup:
+    say, items = saying(MEMORY, language), []
     for moment, shards in moments_of(zero, ranks):
-        title = MEMORY[f"moment_{moment}"][language]
-        body = MEMORY[f"moment_{moment}_body"][language]
-        picture = shards_svg(shards, title)
-        items.append(
-            f"<li><div><b>{escape(title)}</b><p>{escape(body)}</p></div>"
-            f'<div class="memory-scroll" tabindex="0">{picture}</div></li>'
-        )
-    return f'<ol class="memory-moments">{"".join(items)}</ol>'
+        title = say(f"moment_{moment}")
+        told = tag("div", tag("b", title), tag("p", say(f"moment_{moment}_body")))
+        items.append(tag("li", told, scrolling("memory-scroll", Markup(shards_svg(shards, title)))))
+    return tag("ol", *items, class_="memory-moments")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from html import escape
 
 import numpy as np
 from markupsafe import Markup
@@ -18,8 +17,8 @@ from groups.placement import Placement
 from render.palette import own_tone
 
 from ..base.context import Context
-from ..base.html import TableCell, cell, row, table, tag
-from ..base.words import intro
+from ..base.html import TableCell, cell, chip, fine, row, table, tag, together
+from ..base.words import intro, saying
 from ..groups.view import framed
 from ..hosts.inputs import placement_or_none
 
@@ -37,7 +36,7 @@ def nodes_html(context: Context) -> str:
 
 @lru_cache(maxsize=64)
 def _plain(layout: Layout, language: str) -> str:
-    return _audit(layout, language, [(domain, domain) for domain in _domains(layout)], [], "")
+    return _audit(layout, language, [(domain, domain) for domain in _domains(layout)], [])
 
 
 def _named(layout: Layout, language: str, placement: Placement) -> str:
@@ -45,7 +44,7 @@ def _named(layout: Layout, language: str, placement: Placement) -> str:
     domains = [(one, placement.nodes if one == node else one) for one in _domains(layout)]
     places = [(kind, placement.of_ranks(kind)) for kind in placement.levels]
     hosts = counted(len(placement.hosts), "host", language)
-    note = f'<p class="fine">{escape(PAGE["nodes_named"][language].format(hosts=hosts))}</p>'
+    note = fine(PAGE["nodes_named"][language].format(hosts=hosts))
     return _audit(layout, language, domains, places, note)
 
 
@@ -58,24 +57,26 @@ def _audit(
     language: str,
     domains: Sequence[tuple[int, int | np.ndarray]],
     places: Sequence[tuple[str, np.ndarray]],
-    note: str,
-) -> str:
+    note: object = "",
+) -> Markup:
     """The table: a column for each size of domain, and for each kind of place that is named."""
     found = [
         (names, [replace(span(one, of), domain=domain) for domain, of in domains], one)
         for names, one in same_groups(layout.every.values())
     ]
-    heads = [PAGE[name][language] for name in ("column_kind", "column_size")]
+    say = saying(PAGE, language)
+    heads = [say("column_kind"), say("column_size")]
     heads += [_domain_name(domain, layout, language) for domain, _ in domains]
     heads += [level_name(kind, language) for kind, _ in places]
     rows = (
         audit_row(names, [*spans, *(span(one, of, kind) for kind, of in places)], language)
         for names, spans, one in found
     )
-    return (
-        f"{intro(PAGE['nodes_title'][language], PAGE['nodes_body'][language], language)}"
-        f"{note}{_warnings([(names, spans) for names, spans, _ in found], layout, language)}"
-        f"{table(heads, rows, 'audit')}"
+    return together(
+        intro(say("nodes_title"), say("nodes_body"), language),
+        note,
+        _warnings([(names, spans) for names, spans, _ in found], layout, language),
+        table(heads, rows, "audit"),
     )
 
 
@@ -106,9 +107,7 @@ def level_name(kind: str, language: str) -> str:
 
 def chips(names: Iterable[str]) -> Markup:
     """The names of one group, each in its own tone."""
-    return Markup(" ").join(
-        tag("span", name, class_=f"chip t-{own_tone(name) or 'tp'}") for name in names
-    )
+    return Markup(" ").join(chip(name, f"t-{own_tone(name) or 'tp'}") for name in names)
 
 
 def audit_row(names: tuple[str, ...], spans: list[Span], language: str) -> Markup:
@@ -125,13 +124,9 @@ def share_bar(share: float) -> Markup:
 
 def _cell(names: tuple[str, ...], one: Span, language: str) -> TableCell:
     """A bar of the share that crosses, and the same in words."""
-    if not one.crossing:
-        text = PAGE["audit_stay"][language]
-    else:
-        words = "audit_all" if one.crossing == one.groups else "audit_some"
-        text = PAGE[words][language].format(
-            crossing=f"{one.crossing:,}", groups=f"{one.groups:,}", most=f"{one.most:,}"
-        )
+    words = "stay" if not one.crossing else "all" if one.crossing == one.groups else "some"
+    facts = {"crossing": f"{one.crossing:,}", "groups": f"{one.groups:,}", "most": f"{one.most:,}"}
+    text = PAGE[f"audit_{words}"][language].format(**facts)
     slow = " slow" if is_slow(names, one) else ""
     state = "cross" if one.crossing else "stay"
     return cell(share_bar(one.crossing / one.groups), text, class_=state + slow)
@@ -139,36 +134,28 @@ def _cell(names: tuple[str, ...], one: Span, language: str) -> TableCell:
 
 def is_slow(names: Iterable[str], one: Span) -> bool:
     """Whether any of the names that share these groups waits for its messages."""
-    return any(Span(name, *_rest(one)).is_slow for name in names)
-
-
-def _rest(one: Span) -> tuple[int, int, int, int, int]:
-    return one.size, one.domain, one.groups, one.crossing, one.most
+    return any(replace(one, name=name).is_slow for name in names)
 
 
 def _warnings(
     table: list[tuple[tuple[str, ...], list[Span]]], layout: Layout, language: str
-) -> str:
+) -> Markup:
     """A plain sentence for each kind that waits for its messages and leaves the node."""
-    found = []
+    say, found = saying(PAGE, language), []
     for names, spans in table:
         one = next(one for one in spans if one.domain == layout.gpus_per_node)
         if is_slow(names, one):
             fits = [s.domain for s in spans if not s.crossing]
-            words = "audit_warning_fits" if fits else "audit_warning"
-            found.append(
-                PAGE[words][language].format(
-                    kind=" = ".join(names),
-                    crossing=f"{one.crossing:,}",
-                    groups=f"{one.groups:,}",
-                    nodes=counted(one.most, "node", language),
-                    domain=min(fits, default=0),
-                )
+            said = say(
+                "audit_warning_fits" if fits else "audit_warning",
+                kind=" = ".join(names),
+                crossing=f"{one.crossing:,}",
+                groups=f"{one.groups:,}",
+                nodes=counted(one.most, "node", language),
+                domain=min(fits, default=0),
             )
-    if not found:
-        return f'<p class="fine">{escape(PAGE["audit_fine"][language])}</p>'
-    items = "".join(f"<li>{escape(text)}</li>" for text in found)
-    return f'<ul class="warnings">{items}</ul>'
+            found.append(tag("li", said))
+    return tag("ul", *found, class_="warnings") if found else fine(say("audit_fine"))
 
 
 def _domain_name(domain: int, layout: Layout, language: str) -> str:

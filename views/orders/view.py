@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from html import escape
 from typing import Any
 
 from markupsafe import Markup
@@ -22,18 +21,17 @@ from render.svg import groups as svg
 
 from ..base import form
 from ..base.context import Context
-from ..base.html import cell, fold, heading, outside, row, table, tag, together
-from ..base.messages import refusal_line
+from ..base.html import cell, chip, figure, fold, heading, outside, row, table, tag, together
 from ..base.names import megatrons_name
+from ..base.problems import refusal_line
 from ..base.resolve import resolve
 from ..base.state import as_text
+from ..base.units import ranges_text, ranks_text
 from ..base.words import intro
 from ..groups.view import (
     PANEL_LIMIT,
     framed,
     overview_figures,
-    ranges_text,
-    ranks_text,
 )
 
 AUTO = "auto"
@@ -81,7 +79,7 @@ def _first_that_works(context: Context) -> Layout:
     return other
 
 
-def orders_html(context: Context) -> str:
+def orders_html(context: Context) -> Markup:
     """The layout's framework, and beside it the same job under the other order."""
     layout, language = context.layout, context.language
     inputs = _inputs(context.state.versus, language)
@@ -89,13 +87,14 @@ def orders_html(context: Context) -> str:
         other = other_layout(context, context.state.versus)
     except LayoutError as error:
         head = intro(PAGE["moved_title"][language], PAGE["moved_body"][language], language)
-        body = f"{head}{inputs}{refusal_line(error, language)}{_framework(layout, language)}"
+        refused = refusal_line(error, language)
+        body = together(head, inputs, refused, _framework(layout, language))
         return framed(context, body, "orders")
     visible = by_megatrons_name(layout, context.visible)
     before = [other.every[name] for name in visible if name in other.every]
     rank = context.rank if layout.world_size > PANEL_LIMIT else 0  # else it is lit in the browser
     head, body = _compared(layout, other, context.visible, language, rank)
-    return framed(context, body, "orders", before, head=f"{head}{inputs}")
+    return framed(context, body, "orders", before, together(head, inputs))
 
 
 def _inputs(versus: Any, language: str) -> str:
@@ -112,7 +111,7 @@ def _inputs(versus: Any, language: str) -> str:
 @lru_cache(maxsize=64)
 def _compared(
     layout: Layout, other: Layout, visible: tuple[Grouping, ...], language: str, rank: int
-) -> tuple[str, str]:
+) -> tuple[Markup, Markup]:
     """What stands above the card, and what below."""
     shown = by_megatrons_name(layout, visible)
     before = [other.every[name] for name in shown if name in other.every]
@@ -124,7 +123,8 @@ def _compared(
         else _overviews(layout, other, visible, before, titles, language, rank)
     )
     head = heading(PAGE["moved_title"][language], tag("p", _summary(found, titles, language)))
-    return head, f"{_table(found, layout, other, language)}{pictures}{_framework(layout, language)}"
+    moved = _table(found, layout, other, language)
+    return head, together(moved, pictures, _framework(layout, language))
 
 
 def orders_pictures(context: Context) -> list[tuple[str, Any]]:
@@ -173,13 +173,13 @@ def _title(layout: Layout, language: str) -> str:
     return f"{name} ({layout.order})"
 
 
-def strip_html(context: Context, other: Layout) -> str:
+def strip_html(context: Context, other: Layout) -> Markup:
     """What the layout's order moves against another one, in a line; nothing if nothing moved."""
     layout, language = context.layout, context.language
     shown = by_megatrons_name(layout, context.visible)
     found = [one for one in moves(other.every, shown, layout.gpus_per_node) if one.ranks]
     if not found:
-        return ""
+        return Markup()
     leaving = [
         PAGE["strip_leaving"][language].format(
             kind=one.name, before=f"{one.crossing_before:,}", after=f"{one.crossing_after:,}"
@@ -190,7 +190,7 @@ def strip_html(context: Context, other: Layout) -> str:
     text = PAGE["strip"][language].format(
         order=other.order, kinds=", ".join(one.name for one in found)
     )
-    return f'<p class="strip">{escape(" ".join([text, *leaving]))}</p>'
+    return tag("p", " ".join([text, *leaving]), class_="strip")
 
 
 # -- the framework -------------------------------------------------------------------------------
@@ -260,28 +260,25 @@ def _move_row(one: Move, language: str) -> Markup:
 
 def _panels(
     layout: Layout, other: Layout, found: list[Move], titles: list[str], language: str
-) -> str:
+) -> Markup:
     """Both pictures of each kind that moved, the ranks that moved outlined."""
-    pairs = []
-    tone = tones([one.name for one in found])
-    for one in found:
-        if not one.ranks:
-            continue
-        figures = "".join(
-            f"<figure><figcaption>{escape(title)}</figcaption>"
-            + svg.panel_svg(
-                scene.panel(side.every[one.name], layout.gpus_per_node),
-                f"{one.name}: {title}",
-                one.moved,
-            )
-            + "</figure>"
-            for side, title in ((other, titles[0]), (layout, titles[1]))
+    tone, sides, gpus = tones([one.name for one in found]), (other, layout), layout.gpus_per_node
+
+    def drawn(side: Layout, title: str, one: Move) -> Markup:
+        panel = scene.panel(side.every[one.name], gpus)
+        return figure(title, svg.panel_svg(panel, f"{one.name}: {title}", one.moved))
+
+    pairs = (
+        tag(
+            "section",
+            tag("h3", chip(one.name), " ", counted(one.ranks, "rank", language)),
+            tag("div", *(drawn(side, title, one) for side, title in zip(sides, titles))),
+            class_=f"pair t-{tone[one.name]}",
         )
-        pairs.append(
-            f'<section class="pair t-{tone[one.name]}"><h3><span class="chip">{one.name}</span> '
-            f"{counted(one.ranks, 'rank', language)}</h3><div>{figures}</div></section>"
-        )
-    return "".join(pairs)
+        for one in found
+        if one.ranks
+    )
+    return together(*pairs)
 
 
 def _overviews(
@@ -292,12 +289,12 @@ def _overviews(
     titles: list[str],
     language: str,
     rank: int,
-) -> str:
+) -> Markup:
     """The nodes under both orders, with the groups of one rank marked."""
     sides = []
     for side, shown, title in ((other, before, titles[0]), (layout, visible, titles[1])):
         figures = overview_figures(
             layout, visible, side.mesh, shown, language, rank, ("physical",), marked=before
         )
-        sides.append(f'<div class="grid"><h3>{escape(title)}</h3>{figures}</div>')
-    return f'<div class="large grids" data-rank="{rank}">{"".join(sides)}</div>'
+        sides.append(tag("div", tag("h3", title), figures, class_="grid"))
+    return tag("div", *sides, class_="large grids", data_rank=rank)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from html import escape
+
+from markupsafe import Markup
 
 from descriptions import PAGE
 from render.scenes.timeline import PHASES, Strip, strips_of
@@ -16,8 +16,10 @@ from training.pipeline import Durations, Figures, Timeline, figures_of, simulate
 from training.pipeline.plan import WAITS
 from training.pipeline.schedules import ScheduleSpec
 
+from ..base.html import tag, together
 from ..base.player import player_buttons
 from ..base.state import State
+from ..base.words import saying
 from .inputs import Clock, follows_layers
 from .layers import Stage, weights_of
 
@@ -69,7 +71,7 @@ def chart_html(
     ranks: tuple[int, ...],
     stages: tuple[tuple[Stage, ...] | None, ...],
     language: str,
-) -> str:
+) -> Markup:
     """Toolbar, legend, the timelines on one axis, the memory curves, and the card of an op."""
     found = [timed(one) for one in shown]
     strips = strips_of([timeline for timeline, _ in found], ranks)
@@ -85,21 +87,32 @@ def chart_html(
         lanes.append(_Lane(title, strip.ranks, strip.memory_row, svg, 0))
     data = [_data(one, strip, layers) for one, strip, layers in zip(shown, strips, stages)]
     words = {name: PAGE[f"pipeline_{name}"][language] for name in WORDS}
-    kind_word = PAGE["pipeline_kind"][language]
-    words["kinds"] = {
-        kind: kind_word.format(letter=kind, name=PAGE[f"pipeline_legend_{kind.lower()}"][language])
+    labels = (lane.labels(number) for number, lane in enumerate(lanes))
+    pictures = tag("div", *(lane.picture() for lane in lanes), class_="pipeline-lanes")
+    chart = (
+        tag("div", *labels, class_="pipeline-ranks"),
+        tag("div", pictures, class_="pipeline-scroll"),
+    )
+    return tag(
+        "div",
+        _toolbar(strips[0], language),
+        _legend(shown, language),
+        tag("p", words["idle"], class_="pipeline-card", role="status"),
+        tag("div", *chart, class_="pipeline-chart"),
+        class_="pipeline-views",
+        data_strips=data,
+        data_words=words | {"kinds": _kind_words(language)},
+        data_waits=list(WAITS.values()),
+    )
+
+
+def _kind_words(language: str) -> dict[str, str]:
+    """The name of each kind of op."""
+    say = saying(PAGE, language)
+    return {
+        kind: say("pipeline_kind", letter=kind, name=say(f"pipeline_legend_{kind.lower()}"))
         for kind in PHASES
     }
-    return (
-        f'<div class="pipeline-views" data-strips="{_attribute(data)}" '
-        f'data-words="{_attribute(words)}" data-waits="{_attribute(list(WAITS.values()))}">'
-        f"{_toolbar(strips[0], language)}{_legend(shown, language)}"
-        f'<p class="pipeline-card" role="status">{escape(words["idle"])}</p>'
-        '<div class="pipeline-chart"><div class="pipeline-ranks">'
-        f"{''.join(lane.labels(number) for number, lane in enumerate(lanes))}</div>"
-        '<div class="pipeline-scroll"><div class="pipeline-lanes">'
-        f"{''.join(lane.picture() for lane in lanes)}</div></div></div></div>"
-    )
 
 
 @dataclass(frozen=True)
@@ -112,25 +125,24 @@ class _Lane:
     svg: str
     below: int
 
-    def labels(self, number: int) -> str:
+    def labels(self, number: int) -> Markup:
         """The real ranks down the side, with room for what each does at the cursor."""
         step = -(-LABEL // self.row)
-        rows = "".join(
-            f'<div style="height:{self.row * min(step, len(self.ranks) - place)}px" '
-            f'data-row="{place}"><b>{self.ranks[place]}</b>'
-            f"{_NOW if self.below and step == 1 else ''}</div>"
+        now = tag("span", class_="pipeline-now") if self.below and step == 1 else ""
+        rows = (
+            tag(
+                "div",
+                *(tag("b", self.ranks[place]), now),
+                style=f"height:{self.row * min(step, len(self.ranks) - place)}px",
+                data_row=place,
+            )
             for place in range(0, len(self.ranks), step)
         )
-        return (
-            f'<div class="pipeline-labels" data-lane="{number}" '
-            f'style="padding-bottom:{self.below}px">{rows}</div>'
-        )
+        room = f"padding-bottom:{self.below}px"
+        return tag("div", *rows, class_="pipeline-labels", data_lane=number, style=room)
 
-    def picture(self) -> str:
-        return f'<h3 class="pipeline-name">{escape(self.title)}</h3>{self.svg}'
-
-
-_NOW = '<span class="pipeline-now"></span>'
+    def picture(self) -> Markup:
+        return together(tag("h3", self.title, class_="pipeline-name"), Markup(self.svg))
 
 
 def amount(value: float) -> str:
@@ -179,46 +191,40 @@ def _data(one: TimedSchedule, strip: Strip, stages: tuple[Stage, ...] | None) ->
     }
 
 
-def _toolbar(strip: Strip, language: str) -> str:
+def _toolbar(strip: Strip, language: str) -> Markup:
     """Movements in the browser alone: a time cursor and the zoom."""
 
-    def slider(name: str, most: int, step: str = "1") -> str:
-        label = escape(PAGE[f"pipeline_{name}"][language])
-        return (
-            f'<label class="pipeline-slider"><span>{label}</span>'
-            f'<input type="range" class="pipeline-{name}" min="0" max="{most}" step="{step}" '
-            'value="0"></label>'
-        )
+    def slider(name: str, most: int, step: str = "1") -> Markup:
+        marks = {"class_": f"pipeline-{name}", "min": 0, "max": most, "step": step, "value": 0}
+        box = tag("input", type="range", **marks)
+        label = tag("span", PAGE[f"pipeline_{name}"][language])
+        return tag("label", label, box, class_="pipeline-slider")
 
-    return (
-        f'<div class="player pipeline-tools">'
-        f"{player_buttons('pipeline_back', 'pipeline_on', language)}"
-        f"{slider('cursor', strip.ticks)}"
-        f'<output class="pipeline-at"></output>{slider("zoom", MOST_ZOOM, "0.25")}</div>'
+    return tag(
+        "div",
+        player_buttons("pipeline_back", "pipeline_on", language),
+        slider("cursor", strip.ticks),
+        tag("output", class_="pipeline-at"),
+        slider("zoom", MOST_ZOOM, "0.25"),
+        class_="player pipeline-tools",
     )
 
 
-def _legend(shown: Sequence[TimedSchedule], language: str) -> str:
-    """The kinds of op that are drawn, in words beside their colours."""
+def _legend(shown: Sequence[TimedSchedule], language: str) -> Markup:
+    """The kinds of op that are drawn, in words beside their colours; what is held, below."""
     kinds = [kind for kind in PHASES if any(kind in _kinds(one.asked) for one in shown)]
-    items = "".join(
-        f'<li><i class="op-{kind.lower()}0">{kind}</i> '
-        f"{escape(PAGE[f'pipeline_legend_{kind.lower()}'][language])}</li>"
-        for kind in kinds
-    )
     ways = {one.asked.rule.way for one in shown}
-    more = [
-        PAGE["pipeline_legend_copies"][language] if "both ways" in ways else "",
-        PAGE["pipeline_legend_chunks"][language] if ways & {"loop", "V"} else "",
-    ]
-    notes = "".join(f"<li>{escape(text)}</li>" for text in more if text)
-    held = [("held-input", "pipeline_held_input")]
-    if "W" in kinds:
-        held.append(("held-weights", "pipeline_held_weights"))
-    areas = "".join(
-        f'<li><i class="{name}"></i> {escape(PAGE[word][language])}</li>' for name, word in held
+    rows = [(f"op-{kind.lower()}0", kind, f"legend_{kind.lower()}") for kind in kinds]
+    rows += [("", "", "legend_copies")] if "both ways" in ways else []
+    rows += [("", "", "legend_chunks")] if ways & {"loop", "V"} else []
+    rows += [("held-input", "", "held_input")]
+    rows += [("held-weights", "", "held_weights")] if "W" in kinds else []
+    items = (
+        tag("li", together(tag("i", letter, class_=shade), " ") if shade else "", said)
+        for shade, letter, word in rows
+        if (said := PAGE[f"pipeline_{word}"][language])
     )
-    return f'<ul class="pipeline-legend">{items}{notes}{areas}</ul>'
+    return tag("ul", *items, class_="pipeline-legend")
 
 
 def _kinds(asked: ScheduleSpec) -> str:
@@ -226,7 +232,3 @@ def _kinds(asked: ScheduleSpec) -> str:
     if not asked.rule.splits:
         return "FB"
     return "FBIW" if asked.name.startswith("dualpipe") else "FIW"
-
-
-def _attribute(value: object) -> str:
-    return escape(json.dumps(value, ensure_ascii=False, separators=(",", ":")))

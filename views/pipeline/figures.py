@@ -11,7 +11,7 @@ from descriptions import PAGE
 from training.pipeline import Figures, closed_form
 
 from ..base.html import fold, table, tag, together
-from ..groups.view import ranges_text
+from ..base.units import ranges_text
 from .chart import TimedSchedule, amount, percent, timed
 from .inputs import Clock
 from .layers import rank_name, stage_numbers

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
 from groups import LayoutError
 from groups.budget import spend
@@ -52,18 +52,6 @@ class Clock:
 
         overlapped = None if times.overlapped is None else of_stages(times.overlapped)
         return Durations(*map(of_stages, whole), overlapped, self.send)
-
-
-Found = TypeVar("Found")
-
-
-def tried(refusals: list[LayoutError], work: Callable[[], Found]) -> Found | None:
-    """What ``work`` comes to; a refusal is noted, under the name that the page has for it."""
-    try:
-        return work()
-    except LayoutError as error:
-        refusals.append(renamed(error))
-        return None
 
 
 def renamed(error: LayoutError) -> LayoutError:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 
 from markupsafe import Markup
 
 from descriptions import PAGE
 from groups.stages.layout_strings import parse_layout, stage_layers_of_layout, stages_of_layout
-from training.pipeline import SCHEDULES
 from training.pipeline.schedules import ScheduleSpec
 
 from ..base.html import TableCell, cell, table, tag, together
 from ..base.model import layers_by_stage
 from ..base.problems import leads_html
 from ..base.state import State, is_empty, parse_number
-from ..groups.view import ranges_text
+from ..base.units import ranges_text
+from ..base.words import saying
 
 LETTER = {"embedding": "E", "mtp": "m", "loss": "L"}
 
@@ -104,13 +103,11 @@ def layers_html(
     ranks: tuple[int, ...],
     state: State,
     language: str,
-) -> str:
+) -> Markup:
     """The table of stages, one row a rank and one column a chunk, and what is odd about it."""
-    way = SCHEDULES[schedule.name].way
-    columns = stage_numbers(schedule)
-    word = "pipeline_direction" if way == "both ways" else "pipeline_chunk"
-    heads = [PAGE["pipeline_column_rank"][language]]
-    heads += [PAGE[word][language].format(chunk=chunk) for chunk in range(len(columns[0]))]
+    say, columns = saying(PAGE, language), stage_numbers(schedule)
+    word = "direction" if schedule.rule.way == "both ways" else "chunk"
+    chunks = (say(f"pipeline_{word}", chunk=chunk) for chunk in range(len(columns[0])))
     rows = (
         (
             rank_name(rank, place),
@@ -119,7 +116,8 @@ def layers_html(
         for place, (rank, own) in enumerate(zip(ranks, columns))
     )
     notes = _notes(schedule, stages, state, language)
-    return f"{notes}{table(heads, rows, 'pipeline-layers')}"
+    heads = (say("pipeline_column_rank"), *chunks)
+    return together(notes, table(heads, rows, "pipeline-layers"))
 
 
 def rank_name(rank: int, place: int) -> Markup:
@@ -149,24 +147,22 @@ def _cell(number: int, chunk: int, stages: tuple[Stage, ...] | None, language: s
 
 def _notes(
     schedule: ScheduleSpec, stages: tuple[Stage, ...] | None, state: State, language: str
-) -> str:
+) -> Markup:
     """What a reader should know of this split."""
-    notes = []
+    say, notes = saying(PAGE, language), []
     if stages is None:
         if is_empty(state.layers):
-            return f"<p>{leads_html('layers', PAGE['rank_give_layers'][language])}</p>"
+            return tag("p", leads_html("layers", say("rank_give_layers")))
     else:
         counts = counts_of(stages, state)
         if min(counts) != max(counts):
-            text = PAGE["pipeline_uneven"][language]
-            notes.append(escape(text.format(least=min(counts), most=max(counts))))
+            notes.append(say("pipeline_uneven", least=min(counts), most=max(counts)))
         empty = [number for number, stage in enumerate(stages) if not stage.layers]
         if empty:
-            text = PAGE["pipeline_empties"][language]
-            notes.append(escape(text.format(stages=ranges_text(empty))))
+            notes.append(say("pipeline_empties", stages=ranges_text(empty)))
     if schedule.rule.way == "both ways":
-        notes.append(escape(PAGE["pipeline_copies"][language]))
-    return "".join(f'<p class="pipeline-note">{note}</p>' for note in notes)
+        notes.append(say("pipeline_copies"))
+    return together(*(tag("p", note, class_="pipeline-note") for note in notes))
 
 
 def _letters(names: list[str]) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from html import escape
+from itertools import islice
 from typing import Any
+
+from markupsafe import Markup
 
 from descriptions import PAGE, joined
 from groups import LayoutError
@@ -15,13 +17,14 @@ from training.pipeline.schedules import ScheduleSpec as Schedule
 
 from ..base import form, words
 from ..base.context import Context
-from ..base.messages import fix_label
-from ..base.problems import problem_html
+from ..base.html import fold, tag, together
+from ..base.problems import once, problem_html, tried
 from ..base.resolve import resolve
 from ..base.state import is_empty
 from ..base.training import batch_of, schedule_name, with_micro_batches
+from ..base.units import ranges_text
 from ..estimate.words import step_of
-from ..groups.view import framed, ranges_text
+from ..groups.view import framed
 from .chart import amount, chart_html, shown_of
 from .figures import figures_html
 from .inputs import (
@@ -31,7 +34,6 @@ from .inputs import (
     message_bytes,
     schedule_of,
     spend_on,
-    tried,
 )
 from .layers import Stage, layers_html, stages_of
 
@@ -42,10 +44,9 @@ TIMES = ("t_f", "t_b", "t_i", "t_w", "t_pair", "t_send", "t_optimizer", "w_share
 LAYERS = ("first_layers", "last_layers", "pipe_layout")
 
 
-def pipeline_html(context: Context) -> str:
+def pipeline_html(context: Context) -> Markup:
     """The whole view as HTML; the pinned rank's pipeline is shown unless another is asked for."""
-    page = _Page(context)
-    return framed(context, f'<div class="pipeline">{page.html()}</div>', "pipeline")
+    return framed(context, tag("div", _Page(context).html(), class_="pipeline"), "pipeline")
 
 
 class _Page:
@@ -58,29 +59,32 @@ class _Page:
         self.refused_times: list[LayoutError] = []
         self.refused_layers: list[LayoutError] = []
 
-    def html(self) -> str:
-        title, body = (PAGE[f"pipeline_{word}"][self.language] for word in ("title", "body"))
-        intro = words.intro(title, body, self.language)
+    def html(self) -> Markup:
+        head = words.intro(self.say("title"), self.say("body"), self.language)
         p = self.layout.every["pp"].size
         if p == 1:
-            return f"{intro}{self._without(self.say('none'))}"
+            return together(head, self._without(self.say("none")))
         if p > MOST_RANKS:
             long = self.say("long", p=f"{p:,}", most=f"{MOST_RANKS:,}")
-            return f"{intro}{self._without(long)}"
+            return together(head, self._without(long))
         schedules = self._schedules()
         clock = tried(self.refused_times, lambda: clock_of(self.state))
         message = tried(self.refused_times, lambda: message_bytes(self.state))
         group = tried(self.refusals, lambda: group_of(self.layout, self.state))
         stages = [self._stages(one) for one in schedules]
         number, ranks = group or self._pinned
-        inputs = f"{self._inputs(schedules)}{self._refused(self.refusals)}"
-        times = f"{self._times()}{self._refused(self.refused_times)}"
-        drawn = self._drawn(schedules, clock, stages, ranks, number, message)
-        layers = self._layers(schedules, stages, ranks)
-        return f"{intro}{inputs}{times}{drawn}{layers}"
+        return together(
+            head,
+            self._inputs(),
+            self._refused(self.refusals),
+            self._times(),
+            self._refused(self.refused_times),
+            self._drawn(schedules, clock, stages, ranks, number, message),
+            self._layers(schedules, stages, ranks),
+        )
 
     def say(self, word: str, **facts: Any) -> str:
-        return escape(PAGE[f"pipeline_{word}"][self.language].format(**facts))
+        return words.saying(PAGE, self.language)(f"pipeline_{word}", **facts)
 
     # -- what is asked --------------------------------------------------------------------------
 
@@ -96,7 +100,7 @@ class _Page:
             found += [one] if one else []
             instead = {field: "1f1b" if field == "schedule" else ""}
             self.refusals += [self._fixed(error, field, instead) for error in refused]
-        self.refusals = _once(self.refusals)
+        self.refusals = once(self.refusals)
         return list(dict.fromkeys(found))
 
     def _stages(self, one: Schedule) -> tuple[Stage, ...] | None:
@@ -104,7 +108,7 @@ class _Page:
         found = tried(refused, lambda: stages_of(one, self.state))
         field = "against" if one.name == self.state.against else "schedule"
         self.refused_layers += [self._fixed(error, field, layers=True) for error in refused]
-        self.refused_layers = _once(self.refused_layers)
+        self.refused_layers = once(self.refused_layers)
         return found
 
     def _fixed(
@@ -151,31 +155,26 @@ class _Page:
 
     # -- what is shown --------------------------------------------------------------------------
 
-    def _inputs(self, schedules: list[Schedule]) -> str:
+    def _inputs(self) -> Markup:
         state, language = self.state, self.language
         options = [(rule.title, name) for name, rule in SCHEDULES.items()]
-        chosen = schedule_name(state)
-        none = (PAGE["pipeline_no_second"][language], "")
-        boxes = [form.choice("against", state.against, [none, *options], language)]
-        names = [name for name in (chosen, state.against) if isinstance(name, str)]
-        rules = [SCHEDULES[name] for name in names if name in SCHEDULES]
-        if any(rule.grouped for rule in rules):
+        options.insert(0, (self.say("no_second"), ""))
+        boxes = [form.choice("against", state.against, options, language)]
+        names = [name for name in (schedule_name(state), state.against) if isinstance(name, str)]
+        if any(SCHEDULES[name].grouped for name in names if name in SCHEDULES):
             boxes.append(self._number("group_size", str(self.layout.every["pp"].size)))
         boxes.append(self._number("pipe_group", str(self._pinned[0])))
         return form.fields(*boxes)
 
-    def _number(self, name: str, hint: str = "") -> str:
+    def _number(self, name: str, hint: str = "") -> Markup:
         return form.number(name, getattr(self.state, name), self.language, hint=hint)
 
-    def _times(self) -> str:
+    def _times(self) -> Markup:
         hints = dict.fromkeys(("t_f", "t_i", "t_w", "w_share"), "1")
         hints |= {"t_send": "0", "t_optimizer": "0"}
         boxes = [self._number(name, hints.get(name, "")) for name in TIMES]
         is_open = any(not is_empty(getattr(self.state, name)) for name in TIMES)
-        return (
-            f'<details class="pipeline-times"{" open" if is_open else ""}>'
-            f"<summary>{self.say('times')}</summary>{form.fields(*boxes)}</details>"
-        )
+        return fold(self.say("times"), form.fields(*boxes), kind="pipeline-times", is_open=is_open)
 
     def _drawn(
         self,
@@ -185,38 +184,37 @@ class _Page:
         ranks: tuple[int, ...],
         number: int,
         message: float | None,
-    ) -> str:
+    ) -> Markup:
         if not schedules or clock is None:
-            return ""
+            return Markup()
         refused: list[LayoutError] = []
         tried(refused, lambda: spend_on(schedules))
         if refused:
             return self._refused(refused)
         shown = tuple(shown_of(one, own, clock, self.state) for one, own in zip(schedules, stages))
-        return (
-            f'<p class="pipeline-summary">{self._summary(schedules[0], ranks, number, clock)}</p>'
-            f"{step_of(self.context)}"
-            f"{chart_html(shown, ranks, tuple(stages), self.language)}"
-            f"{figures_html(shown, ranks, clock, message, self.language)}"
+        summary = self._summary(schedules[0], ranks, number, clock)
+        return together(
+            tag("p", summary, class_="pipeline-summary"),
+            step_of(self.context),
+            chart_html(shown, ranks, tuple(stages), self.language),
+            figures_html(shown, ranks, clock, message, self.language),
         )
 
     def _summary(self, one: Schedule, ranks: tuple[int, ...], number: int, clock: Clock) -> str:
-        groups = self.layout.every["pp"].num_groups
-        said = [
-            self.say("group_of", group=number, groups=f"{groups:,}", ranks=ranges_text(ranks)),
-            self.say("sizes", p=one.p, m=one.m, v=one.chunks),
-        ]
+        groups = f"{self.layout.every['pp'].num_groups:,}"
         batch = batch_of(self.layout, self.state)
-        said.append(
+        said = (
+            self.say("group_of", group=number, groups=groups, ranks=ranges_text(ranks)),
+            self.say("sizes", p=one.p, m=one.m, v=one.chunks),
             self.say(
                 "from_batch" if batch.is_given else "no_batch",
                 batch=f"{batch.global_batch:,}",
                 micro=batch.micro_batch,
                 dp=batch.dp,
                 m=one.m,
-            )
+            ),
+            self.say("units", forward=amount(clock.times.forward)),
         )
-        said.append(self.say("units", forward=amount(clock.times.forward)))
         return joined(said, self.language)
 
     def _layers(
@@ -224,47 +222,33 @@ class _Page:
         schedules: list[Schedule],
         stages: list[tuple[Stage, ...] | None],
         ranks: tuple[int, ...],
-    ) -> str:
+    ) -> Markup:
         boxes = [self._number(name) for name in LAYERS[:2]]
         boxes.append(form.text("pipe_layout", self.state.pipe_layout, self.language))
         boxes.append(form.check("by_layers", self.state.by_layers, self.language))
-        tables = "".join(
-            f"<h4>{escape(one.rule.title)}</h4>"
-            + layers_html(one, own, ranks, self.state, self.language)
+        tables = (
+            together(
+                tag("h4", one.rule.title), layers_html(one, own, ranks, self.state, self.language)
+            )
             for one, own in zip(schedules, stages)
         )
-        return (
-            f"<h3>{self.say('layers')}</h3><p>{self.say('layers_body')}</p>"
-            f"{form.fields(*boxes)}{self._refused(self.refused_layers)}{tables}"
+        return together(
+            tag("h3", self.say("layers")),
+            tag("p", self.say("layers_body")),
+            form.fields(*boxes),
+            self._refused(self.refused_layers),
+            *tables,
         )
 
-    def _without(self, said: str) -> str:
+    def _without(self, said: str) -> Markup:
         """Why there is nothing to draw, and sizes of which there is."""
-        world = self.layout.world_size
-        sizes = [
-            size
-            for size in divisors(world)[1:]
-            if self._works({"pp": size}, "against", layers=False)
-        ]
-        shown = "".join(
-            form.setter({"pp": size}, self.say("set", pp=size)) for size in sizes[:MOST]
-        )
-        return f'<p class="pipeline-note">{said}</p><p class="pipeline-fixes">{shown}</p>'
+        sizes = ({"pp": size} for size in divisors(self.layout.world_size)[1:])
+        works = islice((size for size in sizes if self._works(size, "against", False)), MOST)
+        setters = (form.setter(size, self.say("set", **size)) for size in works)
+        note = tag("p", said, class_="pipeline-note")
+        return together(note, tag("p", *setters, class_="pipeline-fixes"))
 
     # -- refusals -------------------------------------------------------------------------------
 
-    def _refused(self, errors: list[LayoutError]) -> str:
-        return "".join(
-            problem_html(error, self.language, map(self._with_label, error.alternatives))
-            for error in errors
-        )
-
-    def _with_label(self, fix: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
-        """A fix, and what it changes of the layout, else of this view."""
-        named = {n: SCHEDULES[v].title if v in SCHEDULES else v for n, v in fix.items()}
-        return fix, fix_label({n: v for n, v in named.items() if v != ""}, self.language)
-
-
-def _once(errors: list[LayoutError]) -> list[LayoutError]:
-    """What is refused for two schedules alike is said once."""
-    return list({error.what: error for error in errors}.values())
+    def _refused(self, errors: list[LayoutError]) -> Markup:
+        return together(*(problem_html(error, self.language) for error in errors))

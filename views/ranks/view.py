@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from html import escape
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,18 +14,20 @@ from groups import LayoutError, coordinates
 from groups.layout import Layout
 from groups.placement import Placement, local_rank, node_of, nodes_spanned
 from groups.ranks import require_rank
-from groups.sharing import SharedGroups, SplitGroups, shared_groups
+from groups.sharing import SharedGroups, shared_groups
 from groups.stages.holdings import local_experts, samples_of, sequence_chunks
 
 from ..base import form
 from ..base.context import Context
-from ..base.html import cell, row, table
+from ..base.html import cell, heading, row, table, tag, together
 from ..base.messages import sentence
 from ..base.model import layers_by_stage
 from ..base.problems import leads_html
 from ..base.state import State, is_empty, parse_number
 from ..base.training import batch_of
-from ..groups.view import framed, ranges_text, ranks_text
+from ..base.units import ranges_text, ranks_text
+from ..base.words import saying
+from ..groups.view import framed
 from ..hosts.inputs import hosts_cell, hosts_head, placement_or_none
 from ..nodes.view import chips, same_groups
 
@@ -34,149 +35,134 @@ SAMPLES = 4
 """Micro-batches whose samples the card writes out."""
 
 
-def ranks_html(context: Context) -> str:
+def ranks_html(context: Context) -> Markup:
     """The groups that the pasted ranks share, and the card of the pinned rank (0 if none is)."""
     layout, language = context.layout, context.language
     placement = placement_or_none(context)
+    shared = _together(layout, context.state.ranks, language, placement)
     card = _card(layout, context.known, language, placement)
-    together = _together(layout, context.state.ranks, language, placement)
-    return framed(context, f"{together}{card}", "ranks")
+    return framed(context, together(shared, card), "ranks")
 
 
 # -- one rank ------------------------------------------------------------------------------------
 
 
-def _card(layout: Layout, state: State, language: str, placement: Placement | None) -> str:
+def _card(layout: Layout, state: State, language: str, placement: Placement | None) -> Markup:
     try:
         chosen = require_rank(layout.mesh, 0 if is_empty(state.rank) else parse_number(state.rank))
     except LayoutError as error:
         return _refused(error, language)
-    facts = _host(placement, chosen, language) + "".join(
-        f"<dt>{escape(PAGE[name][language])}</dt><dd>{text}</dd>"
-        for name, text in _facts(layout, state, chosen, language)
+    say = saying(PAGE, language)
+    facts = (
+        together(tag("dt", name), tag("dd", text))
+        for name, text in (
+            *_host(placement, chosen, language),
+            *_facts(layout, state, chosen, language),
+        )
     )
-    title = PAGE["rank_title"][language].format(rank=chosen)
-    return (
-        f'<div class="intro"><h2>{escape(title)}</h2></div><dl class="rank">{facts}</dl>'
-        f"{_groups_table(layout, chosen, language, placement)}"
+    return together(
+        heading(say("rank_title", rank=chosen)),
+        tag("dl", *facts, class_="rank"),
+        _groups_table(layout, chosen, language, placement),
     )
 
 
-def _host(placement: Placement | None, rank: int, language: str) -> str:
+def _host(placement: Placement | None, rank: int, language: str) -> list[tuple[str, str]]:
     """The machine of a rank by name, and the places that it stands in."""
     if placement is None:
-        return ""
-    text = RUN["rank_host"][language].format(
-        host=placement.host(rank), local=placement.device(rank)
-    )
-    places = "".join(f" · {place}" for place in placement.places(rank).values())
-    return f"<dt>{RUN['host'][language]}</dt><dd>{escape(text + places)}</dd>"
+        return []
+    say, places = saying(RUN, language), placement.places(rank).values()
+    host = say("rank_host", host=placement.host(rank), local=placement.device(rank))
+    return [(say("host"), " · ".join((host, *places)))]
 
 
-def _facts(layout: Layout, state: State, rank: int, language: str) -> list[tuple[str, str]]:
-    """What the card says, line by line: a word of PAGE and HTML."""
-    at = coordinates(layout.mesh, rank)
-    place = PAGE["card_place"][language].format(
-        node=int(node_of(rank, layout.gpus_per_node)),
-        local=int(local_rank(rank, layout.gpus_per_node)),
-    )
-    found = [("rank_place", escape(place)), ("dense_grid", _code(at))]
+def _facts(
+    layout: Layout, state: State, rank: int, language: str
+) -> Iterator[tuple[str, str | Markup]]:
+    """What the card says; a number of the model that does not fit is refused in its line."""
+    say, at = saying(PAGE, language), coordinates(layout.mesh, rank)
+    node, local = node_of(rank, layout.gpus_per_node), local_rank(rank, layout.gpus_per_node)
+    yield say("rank_place"), say("card_place", node=int(node), local=int(local))
+    yield say("dense_grid"), _code(at)
     has_experts = layout.has_experts or not is_empty(state.experts)
     if layout.expert is not None and has_experts:
-        found.append(("expert_grid", _code(coordinates(layout.expert, rank))))
-    found.append(("rank_stage", _said(lambda: _stage(layout, state, at, language), language)))
-    if at["cp"] or layout.mesh.size("cp") > 1:
-        cp = layout.mesh.size("cp")
-        text = PAGE["rank_chunks_of"][language].format(
-            chunks=" + ".join(map(str, sequence_chunks(cp, at["cp"]))), total=2 * cp
-        )
-        found.append(("rank_chunks", escape(text)))
-    if has_experts and layout.expert is not None:
-        experts = _said(lambda: _experts(layout, state, rank, language), language)
-        found.append(("rank_experts", experts))
-    found.append(("rank_samples", _said(lambda: _samples(layout, state, at, language), language)))
-    found.append(("rank_neighbours", _neighbours(layout, rank, language)))
-    return found
+        yield say("expert_grid"), _code(coordinates(layout.expert, rank))
+    told: list[tuple[str, Callable[[], str | Markup]]] = [
+        ("rank_stage", lambda: _stage(layout, state, at, language)),
+        ("rank_samples", lambda: _samples(layout, state, at, language)),
+        ("rank_neighbours", lambda: _neighbours(layout, rank, language)),
+    ]
+    if layout.expert is not None and has_experts:
+        told.insert(1, ("rank_experts", lambda: _experts(layout, state, rank, language)))
+    if layout.mesh.size("cp") > 1:
+        told.insert(1, ("rank_chunks", lambda: _chunks(layout.mesh.size("cp"), at, language)))
+    for name, line in told:
+        try:
+            yield say(name), line()
+        except LayoutError as error:
+            yield say(name), _refused(error, language)
 
 
-def _said(say: Callable[[], str], language: str) -> str:
-    """A line of the card; a number of the model that does not fit is refused in its place."""
-    try:
-        return say()
-    except LayoutError as error:
-        return _refused(error, language)
+def _chunks(cp: int, at: dict[str, int], language: str) -> str:
+    chunks = " + ".join(map(str, sequence_chunks(cp, at["cp"])))
+    return PAGE["rank_chunks_of"][language].format(chunks=chunks, total=2 * cp)
 
 
-def _stage(layout: Layout, state: State, at: dict[str, int], language: str) -> str:
-    pp = layout.mesh.size("pp")
-    text = PAGE["rank_stage_of"][language].format(stage=at["pp"], stages=pp)
+def _stage(layout: Layout, state: State, at: dict[str, int], language: str) -> str | Markup:
+    say, pp = saying(PAGE, language), layout.mesh.size("pp")
+    text = say("rank_stage_of", stage=at["pp"], stages=pp)
     if is_empty(state.layers):
-        return f"{escape(text)} {leads_html('layers', PAGE['rank_give_layers'][language])}"
+        return together(text, " ", leads_html("layers", say("rank_give_layers")))
     vpp = None if is_empty(state.vpp) else parse_number(state.vpp)
     chunks = layers_by_stage(state, pp, vpp)[at["pp"]]
-    shown = [
-        ranges_text(layers) if layers else PAGE["rank_no_layers"][language] for layers in chunks
-    ]
+    shown = [ranges_text(layers) if layers else say("rank_no_layers") for layers in chunks]
     words = "rank_layers_of" if len(shown) == 1 else "rank_chunks_layers"
-    held = [PAGE["rank_embedding"][language]] if at["pp"] == 0 else []
-    held += [PAGE["rank_output"][language]] if at["pp"] == pp - 1 else []
-    more = "".join(f" {one}" for one in held)
-    return escape(f"{text} {PAGE[words][language].format(layers='; '.join(shown))}{more}")
+    held = [text, say(words, layers="; ".join(shown))]
+    held += [say("rank_embedding")] if at["pp"] == 0 else []
+    held += [say("rank_output")] if at["pp"] == pp - 1 else []
+    return " ".join(held)
 
 
-def _experts(layout: Layout, state: State, rank: int, language: str) -> str:
+def _experts(layout: Layout, state: State, rank: int, language: str) -> str | Markup:
     assert layout.expert is not None
-    at = coordinates(layout.expert, rank)
-    ep = layout.expert.size("ep")
+    say, at = saying(PAGE, language), coordinates(layout.expert, rank)
+    ep, etp = (layout.expert.size(name) for name in ("ep", "etp"))
     if is_empty(state.experts):
-        text = PAGE["rank_expert_place"][language].format(place=at["ep"], ep=ep)
-        return f"{escape(text)} {leads_html('experts', PAGE['rank_give_experts'][language])}"
-    held = local_experts(parse_number(state.experts), ep, at["ep"])
-    text = PAGE["rank_experts_of"][language].format(
-        experts=ranges_text(list(held)), total=state.experts
-    )
-    if layout.expert.size("etp") > 1:
-        text += " " + PAGE["rank_expert_slice"][language].format(
-            slice=at["etp"], etp=layout.expert.size("etp")
-        )
-    return escape(text)
+        text = say("rank_expert_place", place=at["ep"], ep=ep)
+        return together(text, " ", leads_html("experts", say("rank_give_experts")))
+    held = ranges_text(list(local_experts(parse_number(state.experts), ep, at["ep"])))
+    text = say("rank_experts_of", experts=held, total=state.experts)
+    return f"{text} {say('rank_expert_slice', slice=at['etp'], etp=etp)}" if etp > 1 else text
 
 
 def _samples(layout: Layout, state: State, at: dict[str, int], language: str) -> str:
-    dp = layout.mesh.size("dp")
-    text = PAGE["rank_reads"][language].format(place=at["dp"], dp=dp)
-    batch = batch_of(layout, state)
+    say, dp, batch = saying(PAGE, language), layout.mesh.size("dp"), batch_of(layout, state)
     read = samples_of(dp, at["dp"], batch.micro_batch, batch.global_batch)
-    shown = ", ".join(
-        str(one.start) if len(one) == 1 else f"{one.start}-{one.stop - 1}"
-        for one in (read[i] for i in range(min(SAMPLES, len(read))))
-    )
-    more = ", …" if len(read) > SAMPLES else ""
-    told = PAGE["rank_samples_of"][language].format(
-        samples=shown + more, count=counted(len(read), "microbatch", language)
-    )
-    return escape(f"{text} {told}")
+    shown = [ranges_text(read[i]) for i in range(min(SAMPLES, len(read)))]
+    listed = ", ".join([*shown, "…"] if len(read) > SAMPLES else shown)
+    count = counted(len(read), "microbatch", language)
+    reads = say("rank_reads", place=at["dp"], dp=dp)
+    return f"{reads} {say('rank_samples_of', samples=listed, count=count)}"
 
 
 def _neighbours(layout: Layout, rank: int, language: str) -> str:
     ring = layout.every["pp"].neighbours(rank)
     if ring is None or layout.every["pp"].size == 1:
-        return escape(PAGE["rank_no_pipeline"][language])
-    return escape(PAGE["rank_ring"][language].format(before=ring[0], after=ring[1]))
+        return PAGE["rank_no_pipeline"][language]
+    return PAGE["rank_ring"][language].format(before=ring[0], after=ring[1])
 
 
-def _groups_table(layout: Layout, rank: int, language: str, placement: Placement | None) -> str:
+def _groups_table(layout: Layout, rank: int, language: str, placement: Placement | None) -> Markup:
     """Every group that the rank is in; names of the very same group share a row."""
-    heads = _heads("peers", placement, language)
     rows = []
     for names, grouping in same_groups(layout.every.values()):
         ranks = grouping.members(rank)
-        if not len(ranks):
+        if len(ranks):
+            rows.append(_group_row(layout, names, grouping.index_of(rank), ranks, placement))
+        else:
             text = PAGE["card_none"][language].format(kind=grouping.name)
             rows.append(row(chips(names), cell(text, colspan=4 + bool(placement))))
-            continue
-        rows.append(_group_row(layout, names, grouping.index_of(rank), ranks, placement))
-    return table(heads, rows, "peers")
+    return table(_heads("peers", placement, language), rows, "peers")
 
 
 def _heads(members: str, placement: Placement | None, language: str) -> list[str]:
@@ -191,82 +177,61 @@ def _group_row(
     ranks: np.ndarray | Sequence[int],
     placement: Placement | None,
 ) -> Markup:
-    listed = cell(ranks_text(ranks), class_="ranks")
-    nodes = _spanned(layout, ranks, placement)
-    hosts = hosts_cell(placement, ranks)
-    return row(chips(names), index, f"{len(ranks):,}", listed, nodes, *hosts)
-
-
-def _spanned(layout: Layout, ranks: np.ndarray | Sequence[int], placement: Placement | None) -> int:
-    """On how many machines ranks stand."""
+    """A group with the machines that its ranks stand on, and how many."""
+    nodes = int(nodes_spanned([ranks], layout.gpus_per_node)[0])
     if placement is not None:
-        return len(np.unique(placement.nodes[list(ranks)]))
-    return int(nodes_spanned([ranks], layout.gpus_per_node)[0])
+        nodes = len(np.unique(placement.nodes[list(ranks)]))
+    listed, hosts = cell(ranks_text(ranks), class_="ranks"), hosts_cell(placement, ranks)
+    return row(chips(names), index, f"{len(ranks):,}", listed, nodes, *hosts)
 
 
 # -- some ranks ----------------------------------------------------------------------------------
 
 
-def _together(layout: Layout, ranks: Any, language: str, placement: Placement | None) -> str:
+def _together(layout: Layout, ranks: Any, language: str, placement: Placement | None) -> Markup:
     """Which groups have all the pasted ranks, smallest first."""
-    box = form.fields(form.area("ranks", ranks, language))
-    title = f'<div class="intro"><h2>{PAGE["together_title"][language]}</h2>'
+    say, box = saying(PAGE, language), form.fields(form.area("ranks", ranks, language))
     if is_empty(ranks):
-        return f"{title}<p>{PAGE['together_empty'][language]}</p></div>{box}"
-    title += f"</div>{box}<div>"
+        return together(heading(say("together_title"), tag("p", say("together_empty"))), box)
+    head = heading(say("together_title"))
     try:
         asked, _ = named_ranks(ranks, layout.world_size)
     except LayoutError as error:
-        return f"{title}</div>{_refused(error, language)}"
+        return together(head, box, tag("div"), _refused(error, language))
     groups = [grouping for grouping in layout.every.values() if grouping.size > 1]
-    together, apart = shared_groups(groups, asked)
-    understood = PAGE["together_ranks"][language].format(
-        ranks=ranges_text(asked), count=counted(len(asked), "rank", language)
-    )
-    return (
-        f"{title}<p>{escape(understood)}</p><p>{_verdict(together, len(asked), language)}</p></div>"
-        f"{_shared_table(layout, together, language, placement)}"
-        f"{_apart(apart, language)}"
-    )
-
-
-def _verdict(together: list[SharedGroups], asked: int, language: str) -> str:
-    if not together:
-        return escape(PAGE["together_none"][language])
-    first = together[0]
-    names = " = ".join(first.names)
-    words = "together_exact" if len(first.ranks) == asked else "together_first"
-    return escape(
-        PAGE[words][language].format(
-            kind=names, index=first.indices[0], count=counted(len(first.ranks), "rank", language)
-        )
-    )
-
-
-def _shared_table(
-    layout: Layout, together: list[SharedGroups], language: str, placement: Placement | None
-) -> str:
-    if not together:
-        return ""
-    rows = (
+    shared, apart = shared_groups(groups, asked)
+    count = counted(len(asked), "rank", language)
+    understood = tag("p", say("together_ranks", ranks=ranges_text(asked), count=count))
+    verdict = tag("p", _verdict(shared, len(asked), language))
+    rows = [
         _group_row(
             layout, one.names, ", ".join(map(str, dict.fromkeys(one.indices))), one.ranks, placement
         )
-        for one in together
+        for one in shared
+    ]
+    kinds = ", ".join(f"{one.name} ({one.groups})" for one in apart)
+    return together(
+        head,
+        box,
+        tag("div", understood, verdict),
+        table(_heads("ranks", placement, language), rows, "shared") if shared else "",
+        tag("p", say("together_apart", kinds=kinds)) if apart else "",
     )
-    return table(_heads("ranks", placement, language), rows, "shared")
 
 
-def _apart(apart: list[SplitGroups], language: str) -> str:
-    if not apart:
-        return ""
-    items = ", ".join(f"{one.name} ({one.groups})" for one in apart)
-    return f"<p>{escape(PAGE['together_apart'][language].format(kinds=items))}</p>"
+def _verdict(shared: list[SharedGroups], asked: int, language: str) -> str:
+    if not shared:
+        return PAGE["together_none"][language]
+    first = shared[0]
+    words = "together_exact" if len(first.ranks) == asked else "together_first"
+    count = counted(len(first.ranks), "rank", language)
+    kind = " = ".join(first.names)
+    return PAGE[words][language].format(kind=kind, index=first.indices[0], count=count)
 
 
-def _code(at: dict[str, int]) -> str:
-    return f"<code>{escape(', '.join(f'{name} {place}' for name, place in at.items()))}</code>"
+def _code(at: dict[str, int]) -> Markup:
+    return tag("code", ", ".join(f"{name} {place}" for name, place in at.items()))
 
 
-def _refused(error: LayoutError, language: str) -> str:
-    return f'<span class="refusal" role="alert">{escape(sentence(error, language))}</span>'
+def _refused(error: LayoutError, language: str) -> Markup:
+    return tag("span", sentence(error, language), class_="refusal", role="alert")

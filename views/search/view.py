@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
 from markupsafe import Markup
 
@@ -23,19 +22,19 @@ from training.search import (
 
 from ..base import form
 from ..base.context import Context
-from ..base.html import cell, row, table, tag, together
+from ..base.fixes import training_refused_html
+from ..base.html import cell, fine, row, table, tag, together
 from ..base.messages import sentence
 from ..base.problems import said_html
 from ..base.resolve import resolve
 from ..base.trained import Trained
 from ..base.units import seconds_text
-from ..base.words import intro
+from ..base.words import intro, saying
 from ..estimate.words import KINDS
 from ..estimate.words import about as about_step
 from ..groups.view import framed
 from ..memory.bars import gib
-from ..traffic.inputs import inputs_html, refused_html
-from ..traffic.view import left_out_html
+from ..traffic.view import inputs_html, left_out_html
 
 PARTS = {"compute": ("compute",), "idle": ("bubble",), "exposed": KINDS}
 """The parts of an estimate that a bar shows in one colour; the rest is in the last."""
@@ -43,69 +42,70 @@ PARTS = {"compute": ("compute",), "idle": ("bubble",), "exposed": KINDS}
 
 def search_html(context: Context) -> str:
     """The whole view: inputs, what was searched, the table, what it leaves out."""
-    language = context.language
+    language, say = context.language, saying(TRAFFIC, context.language)
     world = counted(context.layout.world_size, "gpu", language)
     try:
         body = _answer(context)
     except LayoutError as error:
-        body = refused_html(error, context)
-    about = TRAFFIC["search_body"][language].format(world=world)
-    return framed(
-        context,
-        f"{intro(TRAFFIC['search_title'][language], about, language)}"
-        f'{inputs_html(context.state, language)}<div class="search">{body}</div>',
-        "search",
-    )
+        body = training_refused_html(error, context)
+    head = intro(say("search_title"), say("search_body", world=world), language)
+    inputs = inputs_html(context.state, language)
+    shown = tag("div", body, class_="search")
+    return framed(context, together(head, inputs, shown), "search")
 
 
-def _answer(context: Context) -> str:
-    trained, language = context.trained, context.language
+def _answer(context: Context) -> Markup:
+    trained, language, say = context.trained, context.language, saying(TRAFFIC, context.language)
     job = trained.job(context.layout)
     found = search(job)
     current: Estimate | None
     try:
-        current, refusal = trained.estimate(context.layout), ""
+        current, refusal = trained.estimate(context.layout), Markup()
     except LayoutError as error:
-        current, refusal = None, sentence(error, language)
+        line = sentence(error, language)
+        current, refusal = None, tag("p", line, class_="refusal line", role="alert")
     said = _job(job, found, trained, language)
     if not found.best:
-        return f'{said}<p class="fine">{escape(TRAFFIC["search_none"][language])}</p>'
-    rows = _rows(job, found, current, context)
-    if refusal:
-        said += f'<p class="refusal line" role="alert">{escape(refusal)}</p>'
+        return together(said, fine(say("search_none")))
     names = ("place", "layout", "step", "memory", "reasons")
-    heads = (TRAFFIC[f"column_{name}"][language] for name in names)
+    heads = (say(f"column_{name}") for name in names)
     facts = {"least": f"{LEAST_TOKENS:,}", "samples": str(MOST_SAMPLES)}
-    return (
-        f"{said}{table(heads, rows, 'search-table')}{_key(language)}"
-        f"{left_out_html(SEARCH_LEFT_OUT, language, **facts)}"
+    return together(
+        said,
+        refusal,
+        table(heads, _rows(job, found, current, context), "search-table"),
+        _key(language),
+        left_out_html(SEARCH_LEFT_OUT, language, **facts),
     )
 
 
-def _job(job: SearchJob, found: SearchResult, trained: Trained, language: str) -> str:
+def _job(job: SearchJob, found: SearchResult, trained: Trained, language: str) -> Markup:
     """What was searched, in a few sentences."""
-    capacity, batch = gib(job.capacity or job.machine.memory), f"{job.global_batch:,}"
+    say, batch = saying(TRAFFIC, language), f"{job.global_batch:,}"
+    capacity = gib(job.capacity or job.machine.memory)
     lines = [
-        TRAFFIC["search_job"][language].format(
+        say(
+            "search_job",
             model=trained.name,
             tokens=f"{job.model.sequence:,}",
             batch=batch,
             cluster=job.machine.name,
             capacity=capacity,
         ),
-        TRAFFIC["search_tried" if found.too_large else "search_all"][language].format(
-            tried=f"{found.tried:,}", ways=f"{found.ways:,}", large=f"{found.too_large:,}"
+        say(
+            "search_tried" if found.too_large else "search_all",
+            tried=f"{found.tried:,}",
+            ways=f"{found.ways:,}",
+            large=f"{found.too_large:,}",
         ),
     ]
     if not trained.batch.is_given:
-        lines.append(TRAFFIC["search_taken"][language].format(batch=batch))
+        lines.append(say("search_taken", batch=batch))
     if not found.complete:
-        lines.append(TRAFFIC["search_incomplete"][language])
-    said = f'<div class="traffic-job"><p>{escape(joined(lines, language))}</p></div>'
+        lines.append(say("search_incomplete"))
+    said = tag("div", tag("p", joined(lines, language)), class_="traffic-job")
     if found.best and not found.best[0].fits:
-        said += said_html(
-            TRAFFIC["search_none_fits"][language].format(capacity=capacity), [], language
-        )
+        return together(said, said_html(say("search_none_fits", capacity=capacity), [], language))
     return said
 
 
@@ -156,11 +156,10 @@ def _row(
     is_current: bool,
     language: str,
 ) -> Markup:
+    say = saying(TRAFFIC, language)
     parts = [(part, sum(one.parts[name] for name in names)) for part, names in PARTS.items()]
     parts.append(("rest", one.seconds - sum(seconds for _, seconds in parts)))
-    title = ", ".join(
-        f"{TRAFFIC[f'part_{part}'][language]} {seconds_text(seconds)}" for part, seconds in parts
-    )
+    title = ", ".join(f"{say(f'part_{part}')} {seconds_text(seconds)}" for part, seconds in parts)
     shares = (
         tag("span", class_=f"search-{part}", style=f"width:{100 * seconds / longest:.1f}%")
         for part, seconds in parts
@@ -168,16 +167,15 @@ def _row(
     bar = tag("span", *shares, class_="search-bar", role="img", aria_label=title, title=title)
     held = gib(one.fit.needed)
     if not one.fits:
-        held = tag("span", TRAFFIC["over_memory"][language].format(memory=held), class_="over")
-    stage = tag("small", TRAFFIC["stage"][language].format(stage=one.fit.stage))
+        held = tag("span", say("over_memory", memory=held), class_="over")
+    stage = tag("small", say("stage", stage=one.fit.stage))
     items = (tag("li", reason_text(reason, language)) for reason in reasons)
-    # On a phone a cell says which column it is of.
-    labels = {name: TRAFFIC[f"column_{name}"][language] for name in ("step", "memory")}
     return row(
-        together(place, tag("small", TRAFFIC["on_screen"][language]) if is_current else ""),
+        together(place, tag("small", say("on_screen")) if is_current else ""),
         cell(name, class_="search-name"),
-        cell(about_step(one), bar, data_label=labels["step"]),
-        cell(held, " ", stage, data_label=labels["memory"]),
+        # On a phone a cell says which column it is of.
+        cell(about_step(one), bar, data_label=say("column_step")),
+        cell(held, " ", stage, data_label=say("column_memory")),
         cell(tag("ul", *items), class_="search-why"),
         class_="current" if is_current else None,
     )
@@ -202,7 +200,7 @@ def _name(one: Estimate, job: SearchJob, language: str) -> tuple[str, str]:
     return sizes, " · ".join(rest)
 
 
-def _opener(one: Estimate, name: str, context: Context) -> str:
+def _opener(one: Estimate, name: str, context: Context) -> str | Markup:
     """The layout, one click away; plain text if the page would refuse it."""
     asked = one.request
     split, training = asked.split, asked.training
@@ -237,9 +235,9 @@ def reason_text(reason: Reason, language: str) -> str:
     return REASONS[reason.code][language].format(**facts)
 
 
-def _key(language: str) -> str:
-    parts = "".join(
-        f'<span><i class="search-{part}"></i>{escape(TRAFFIC[f"part_{part}"][language])}</span>'
+def _key(language: str) -> Markup:
+    parts = (
+        tag("span", tag("i", class_=f"search-{part}"), TRAFFIC[f"part_{part}"][language])
         for part in (*PARTS, "rest")
     )
-    return f'<p class="search-key">{parts}</p>'
+    return tag("p", *parts, class_="search-key")

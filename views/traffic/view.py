@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from html import escape
 
 import numpy as np
 from markupsafe import Markup
 
-from descriptions import BESIDE, CLUSTER_NOTES, LEFT_OUT, PURPOSES, TRAFFIC, Text, counted
+from descriptions import (
+    BESIDE,
+    CLUSTER_NOTES,
+    CP_CHOICES,
+    LEFT_OUT,
+    PURPOSES,
+    TRAFFIC,
+    Text,
+    counted,
+)
 from groups import LayoutError
 from groups.layout import Layout
 from render.svg.matrix import matrix_picture, matrix_svg, scale_png
@@ -17,42 +24,54 @@ from training.parameters import StageParameters
 from training.traffic.matrix import Matrix, matrix
 from training.traffic.per_step import Traffic, traffic
 
+from ..base import form
 from ..base.context import Context
-from ..base.html import fold, row, table, tag, together
-from ..base.trained import Trained
+from ..base.fixes import training_refused_html
+from ..base.html import fine, fold, row, table, tag, together
+from ..base.state import State, is_empty
+from ..base.trained import DEFAULTS, Trained
 from ..base.units import bytes_text, seconds_text
-from ..base.words import intro
+from ..base.words import intro, saying
 from ..estimate.words import step_line
 from ..groups.view import framed
 from ..memory.host import crossing_html
 from ..nodes.view import chips
-from .inputs import inputs_html, refused_html
 
 
 def traffic_html(context: Context) -> str:
     """The whole view: inputs, kinds by time, every transfer, who sends to whom."""
-    state, language = context.state, context.language
+    language = context.language
     try:
         body = _answer(context.layout, context.trained, language)
     except LayoutError as error:
-        body = refused_html(error, context)
-    return framed(
-        context,
-        f"{intro(TRAFFIC['title'][language], TRAFFIC['body'][language], language)}"
-        f'{inputs_html(state, language)}<div class="traffic">{body}</div>',
-        "traffic",
-    )
+        body = training_refused_html(error, context)
+    head = intro(TRAFFIC["title"][language], TRAFFIC["body"][language], language)
+    shown = tag("div", body, class_="traffic")
+    return framed(context, together(head, inputs_html(context.state, language), shown), "traffic")
 
 
-def _answer(layout: Layout, trained: Trained, language: str) -> str:
+def inputs_html(state: State, language: str) -> Markup:
+    """The field that this view and Better layouts have beside the column."""
+    algorithms = [(text[language], name) for name, text in CP_CHOICES.items()]
+    chosen = DEFAULTS["cp_algorithm"] if is_empty(state.cp_algorithm) else state.cp_algorithm
+    return form.fields(form.choice("cp_algorithm", chosen, algorithms, language))
+
+
+def _answer(layout: Layout, trained: Trained, language: str) -> Markup:
     rows = rows_of(layout, trained)
-    said = _job(layout, trained, language) + crossing_html(trained, layout, language)
-    said += step_line(trained.estimate(layout), language)
+    said = together(
+        _job(layout, trained, language),
+        crossing_html(trained, layout, language),
+        step_line(trained.estimate(layout), language),
+    )
     if not rows:
-        return f'{said}<p class="fine">{escape(TRAFFIC["silent"][language])}</p>'
-    return (
-        f"{said}{_kinds(rows, language)}{_every(rows, language)}"
-        f"{_matrix(rows, layout, language)}{left_out_html(LEFT_OUT, language)}"
+        return together(said, fine(TRAFFIC["silent"][language]))
+    return together(
+        said,
+        _kinds(rows, language),
+        _every(rows, language),
+        _matrix(rows, layout, language),
+        left_out_html(LEFT_OUT, language),
     )
 
 
@@ -75,22 +94,24 @@ def rows_of(
     )
 
 
-def left_out_html(parts: Sequence[Text], language: str, **facts: str) -> str:
+def left_out_html(parts: Sequence[Text], language: str, **facts: str) -> Markup:
     """What a view's numbers do not hold, as a list."""
-    items = "".join(f"<li>{escape(part[language].format(**facts))}</li>" for part in parts)
-    return f"<div><h3>{escape(TRAFFIC['left_out'][language])}</h3><ul>{items}</ul></div>"
+    items = (tag("li", part[language].format(**facts)) for part in parts)
+    return tag("div", tag("h3", TRAFFIC["left_out"][language]), tag("ul", *items))
 
 
-def _job(layout: Layout, trained: Trained, language: str) -> str:
+def _job(layout: Layout, trained: Trained, language: str) -> Markup:
     """The model, the batch and the links, in two lines."""
-    cluster, b = trained.cluster, trained.training.micro_batch
-    job = TRAFFIC["job"][language].format(
+    say, cluster, b = saying(TRAFFIC, language), trained.cluster, trained.training.micro_batch
+    job = say(
+        "job",
         model=trained.name,
         tokens=f"{trained.model.sequence:,}",
         micro_batches=counted(trained.training.micro_batches, "microbatch", language),
-        micro_batch=TRAFFIC["sample" if b == 1 else "samples"][language].format(count=b),
+        micro_batch=say("sample" if b == 1 else "samples", count=b),
     )
-    links = TRAFFIC["links"][language].format(
+    links = say(
+        "links",
         cluster=cluster.name,
         nvlink=f"{cluster.nvlink / 1e9:.0f}",
         domain=cluster.domain_of(layout.gpus_per_node),
@@ -98,17 +119,14 @@ def _job(layout: Layout, trained: Trained, language: str) -> str:
     )
     note = CLUSTER_NOTES.get(trained.cluster_id)
     sources = "; ".join((*cluster.source, *([note[language]] if note else [])))
-    return (
-        f'<div class="traffic-job"><p>{escape(job)}</p><p>{escape(links)}</p>'
-        f'<p class="traffic-source">{escape(TRAFFIC["sources"][language])} {escape(sources)}</p>'
-        "</div>"
-    )
+    source = tag("p", say("sources"), " ", sources, class_="traffic-source")
+    return tag("div", tag("p", job), tag("p", links), source, class_="traffic-job")
 
 
 # -- tables --------------------------------------------------------------------------------------
 
 
-def _kinds(rows: Sequence[Traffic], language: str) -> str:
+def _kinds(rows: Sequence[Traffic], language: str) -> Markup:
     """One line a kind, that with the longest transfers first."""
     by_kind: dict[str, list[Traffic]] = {}
     for one in rows:
@@ -146,7 +164,7 @@ def _across(total: float, across: float, language: str) -> str:
     return together(bytes_text(across), " ", tag("small", f"({100 * across / total:.0f} %)"))
 
 
-def _every(rows: Sequence[Traffic], language: str) -> str:
+def _every(rows: Sequence[Traffic], language: str) -> Markup:
     """Every transfer, folded."""
     heads = "kind purpose operation count buffer sent across seconds beside"
     body = (
@@ -172,26 +190,26 @@ def _table(heads: str, rows: Iterable[Sequence[object]], language: str) -> Marku
 # -- who sends to whom ---------------------------------------------------------------------------
 
 
-def _matrix(rows: Sequence[Traffic], layout: Layout, language: str) -> str:
+def _matrix(rows: Sequence[Traffic], layout: Layout, language: str) -> Markup:
+    say = saying(TRAFFIC, language)
     found = matrix(rows, layout.every, layout.mesh, layout.gpus_per_node)
     total = found.total
     picture = matrix_picture(total, found.ranks_per_cell, layout.gpus_per_node)
     low, high = bytes_text(picture.low), bytes_text(picture.high)
-    if found.ranks_per_cell == 1:
-        body = TRAFFIC["matrix_ranks"][language]
-    else:
-        ranks = counted(found.ranks_per_cell, "rank", language)
-        body = TRAFFIC["matrix_nodes"][language].format(ranks=ranks)
-    label = TRAFFIC["matrix_label"][language].format(rows=len(total), low=low, high=high)
-    data = escape(json.dumps(_data(found, total, layout, language), ensure_ascii=False))
-    return (
-        f'<figure class="traffic-figure" data-traffic="{data}">'
-        f"<figcaption><h3>{escape(TRAFFIC['matrix_title'][language])}</h3>"
-        f"<p>{escape(body)}</p><p>{escape(TRAFFIC['matrix_ways'][language])}</p></figcaption>"
-        f'<p class="traffic-told" aria-live="polite">{escape(TRAFFIC["matrix_hint"][language])}'
-        f'</p><div class="scroll">{matrix_svg(picture, label)}</div>'
-        f'<p class="traffic-scale"><span>{low}</span><img src="{scale_png()}" alt="">'
-        f"<span>{high}</span></p></figure>"
+    body = say("matrix_ranks")
+    if found.ranks_per_cell > 1:
+        body = say("matrix_nodes", ranks=counted(found.ranks_per_cell, "rank", language))
+    label = say("matrix_label", rows=len(total), low=low, high=high)
+    title = (tag("h3", say("matrix_title")), tag("p", body), tag("p", say("matrix_ways")))
+    scale = (tag("span", low), tag("img", src=scale_png(), alt=""), tag("span", high))
+    return tag(
+        "figure",
+        tag("figcaption", *title),
+        tag("p", say("matrix_hint"), class_="traffic-told", aria_live="polite"),
+        tag("div", Markup(matrix_svg(picture, label)), class_="scroll"),
+        tag("p", *scale, class_="traffic-scale"),
+        class_="traffic-figure",
+        data_traffic=_data(found, total, layout, language),
     )
 
 
