@@ -219,12 +219,15 @@ def names_of(context: Context) -> tuple[str, ...]:
 
 def _scenes(layout: Layout, shown: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     """The kinds that are visible on screen; of a large world, with the groups of rank 0."""
-    for name in (name for name in shown if name in layout.every):
-        grouping, gpus = layout.every[name], layout.gpus_per_node
-        if layout.world_size <= PANEL_LIMIT:
-            yield name, scene.panel(grouping, gpus)
-        else:
-            yield name, scene.overviews(layout.mesh, [grouping], gpus, rank=0)[1]
+    kinds = [layout.every[name] for name in shown if name in layout.every]
+    if layout.world_size <= PANEL_LIMIT:
+        yield from ((kind.name, scene.panel(kind, layout.gpus_per_node)) for kind in kinds)
+        return
+    # All are the same million of cells, with other marks.
+    _, plain = scene.overviews(layout.mesh, (), layout.gpus_per_node, rank=0)
+    for kind in kinds:
+        marks = scene.marks_of([kind], rank=0)
+        yield kind.name, replace(plain, marks=marks, sizes=((kind.name, kind.size),))
 
 
 def _figure(name: str, drawn: Any) -> Markup:
