@@ -182,7 +182,7 @@ def test_of_too_many_sizes_some_are_tried_that_lie_spread_over_all():
 
 def test_a_list_of_a_million_gpus_is_refused_by_every_way_in():
     controls = State(nodes=131072, gpus_per_node="8")
-    for kind in ("json", "ranks"):
+    for kind in ("json", "ranks", "csv", "txt"):  # the last two list a million groups of two
         assert "Too many" in saved(kind, to_sent(controls))["refused"]
     for ask in (layout, process_groups):
         with pytest.raises(LayoutError, match="are served"):
@@ -192,6 +192,7 @@ def test_a_list_of_a_million_gpus_is_refused_by_every_way_in():
 def test_lists_of_131072_gpus_are_not_too_much_work():
     sent = to_sent(State(nodes=16384, gpus_per_node="8"))
     assert saved("ranks", sent)["name"].endswith(".csv")
+    assert saved("json", sent)["name"].endswith(".json")
 
 
 def test_a_command_has_a_budget_too(monkeypatch):

@@ -36,14 +36,17 @@ BLOCK = 4096
 LISTED, CELLS = 4, 8
 """Ranks of groups, and cells of a table, that are written for a unit of work (groups.budget)."""
 
+LINE = 1
+"""Units of work of one group besides its ranks: small groups are many lines."""
+
 
 # -- groups --------------------------------------------------------------------------------------
 
 
 def spend_on_groups(chosen: Iterable[Grouping]) -> None:
     """Count the work of listing groups. Errors: LayoutError if that is too much."""
-    ranks = sum(one.num_groups * one.size for one in chosen)
-    spend(ranks // LISTED, "listed-ranks", control="nodes")
+    units = sum(one.num_groups * (LINE + one.size / LISTED) for one in chosen)
+    spend(int(units), "listed-ranks", control="nodes")
 
 
 def groups_json_parts(
