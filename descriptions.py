@@ -51,6 +51,7 @@ WORDS = tuple(Term(*texts) for texts in catalogue("words")["WORDS"].values())
 HOW_TO_READ, HOW_TO_READ_LARGE = words("page", "HOW_TO_READ").values()
 JOB = words("job", "JOB")
 SECTIONS, SHELL = words("shell", "SECTIONS"), words("shell", "SHELL")
+SAVED = words("shell", "SAVED")
 
 ENTRIES, STORIES = words("stories", "ENTRIES"), words("stories", "STORIES")
 TOUR_WORDS = words("stories", "TOUR_WORDS")

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from pages import to_sent
 
 import app
@@ -19,7 +18,8 @@ from cli.command import run
 from descriptions import WORK
 from groups import LayoutError, budget
 from groups.budget import LIMIT, spend, within
-from render.files.groups import MOST_PIXELS, PAINTED, to_bytes
+from render.files.marks import Drawing
+from render.files.paint import MOST_PIXELS, PAINTED, to_bytes
 from training.memory.per_stage import Training
 from training.models import MODELS
 from training.pipeline import plan_of, simulate
@@ -205,7 +205,7 @@ def test_a_command_has_a_budget_too(monkeypatch):
 def test_a_picture_of_very_many_pixels_has_fewer_a_scene_pixel_and_counts_them():
     for height, pixels in ((600, 4 * 960 * 600), (9_600, MOST_PIXELS)):
         with within() as spent:
-            data = to_bytes(Figure(figsize=(10, height / 96)), "png")
+            data = to_bytes(Drawing(960, height, "#ffffff", []), "png")
         wide, tall = struct.unpack(">II", data[16:24])
         assert abs(wide * tall / pixels - 1) < 0.01
         assert abs(spent.spent - pixels // PAINTED) <= 1

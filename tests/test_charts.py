@@ -8,12 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
+from painted import alone
 
 from render.files import groups as drawing
-from render.files.canvas import LOOKS
 from render.files.charts import DARK_COLOURS, OTHERS, WARNING
+from render.files.marks import LOOKS
 from render.palette import GROUPS, PALETTE, contrast, ramp, rgb
 from render.scenes.charts import (
     HELD,
@@ -41,13 +40,8 @@ THEMES = ("light", "dark")
 
 
 def painted(scene, theme="light", scale=2) -> np.ndarray:
-    """A scene alone on axes of its own, ``scale`` dots a pixel: uint8, shape (h, w, 3)."""
-    made = Figure(figsize=(scene.width / 96, scene.height / 96), dpi=96 * scale)
-    made.set_facecolor(LOOKS[theme].page)
-    canvas = FigureCanvasAgg(made)
-    drawing.DRAWINGS[type(scene)](made.add_axes((0, 0, 1, 1)), scene, theme)
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[:, :, :3].astype(int)
+    """A scene alone, ``scale`` dots a pixel: shape (h, w, 3)."""
+    return alone(scene, theme, scale).astype(int)
 
 
 def at(picture: np.ndarray, x: float, y: float, scale=2) -> tuple[int, ...]:

@@ -7,22 +7,22 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import lru_cache
-from itertools import pairwise
 
 import matplotlib as mpl
 import numpy as np
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
+from painted import alone as painted
 from PIL import Image
 
 from groups import fit
 from groups.grouping import Grouping, plain
 from groups.megatron.parallel_state import groupings
 from render import palette
-from render.files import canvas
 from render.files import groups as drawing
+from render.files import marks, paint
+from render.files.marks import Drawing, Words
 from render.scenes import groups as scene
 from render.svg import groups as svg
 
@@ -44,26 +44,20 @@ THEMES = ("light", "dark")
 PAGE = {"light": (255, 255, 255), "dark": (0x0B, 0x0F, 0x19)}
 
 
-def panels(theme="light") -> Figure:
+def panels(theme="light") -> Drawing:
     return drawing.figure(PANELS, TITLES, f"{SIXTEEN}, 2 nodes x 8 GPUs", theme)
 
 
-def overviews(theme="light") -> Figure:
+def overviews(theme="light") -> Drawing:
     return drawing.figure(OVERVIEWS, ["Logical mesh", "Nodes"], str(BIG), theme)
 
 
 @lru_cache
-def alone(draw, shown, theme, scale=4) -> np.ndarray:
-    """A scene painted on axes of its own at ``scale`` pixels a scene pixel: uint8, (h, w, 3)."""
-    made = Figure(figsize=(shown.width / 96, shown.height / 96), dpi=96 * scale)
-    made.set_facecolor(drawing.LOOKS[theme].page)
-    canvas = FigureCanvasAgg(made)
-    draw(made.add_axes((0, 0, 1, 1)), shown, theme)
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[:, :, :3]
+def alone(shown, theme, scale=4) -> np.ndarray:
+    return painted(shown, theme, scale)
 
 
-def png(made: Figure) -> np.ndarray:
+def png(made: Drawing) -> np.ndarray:
     image = Image.open(io.BytesIO(drawing.to_bytes(made, "png")))
     return np.asarray(image.convert("RGB"))
 
@@ -74,16 +68,14 @@ def png(made: Figure) -> np.ndarray:
 @pytest.mark.parametrize("make", [panels, overviews])
 def test_a_png_has_two_pixels_a_scene_pixel(make):
     made = make()
-    width, height = made.get_size_inches() * 96
-    assert png(made).shape == (2 * round(height), 2 * round(width), 3)
+    assert png(made).shape == (2 * round(made.height), 2 * round(made.width), 3)
 
 
 @pytest.mark.parametrize(
-    ("make", "most"), [(panels, drawing.MOST_PIXELS), (overviews, drawing.MOST_OF_IMAGES)]
+    ("make", "most"), [(panels, paint.MOST_PIXELS), (overviews, paint.MOST_OF_IMAGES)]
 )
 def test_a_png_has_no_more_pixels_than_memory_allows(make, most):
-    made = make()
-    made.set_size_inches(40, 30)
+    made = replace(make(), width=3840, height=2880)
     height, width, _ = png(made).shape
     assert 0.99 * most < height * width <= 1.01 * most
 
@@ -91,20 +83,19 @@ def test_a_png_has_no_more_pixels_than_memory_allows(make, most):
 @pytest.mark.parametrize(("make", "scenes"), [(panels, PANELS), (overviews, OVERVIEWS)])
 def test_every_scene_keeps_its_own_size_and_none_overlap(make, scenes):
     made = make()
-    whole = made.get_size_inches() * 96
-    page, *axes = made.axes
-    assert page.get_position().bounds == (0, 0, 1, 1)
-    boxes = [ax.get_position().bounds * np.tile(whole, 2) for ax in axes]
-    assert [tuple(box[2:]) for box in boxes] == [pytest.approx((s.width, s.height)) for s in scenes]
-    for (_, above, *_), (_, below, _, height) in pairwise(boxes):
-        assert below + height + drawing.TITLE < above  # room for a title between the two
-    assert all(left >= 0 and left + width <= whole[0] for left, _, width, _ in boxes)
-    assert all(bottom >= 0 and bottom + height <= whole[1] for _, bottom, _, height in boxes)
+    *placed, (left, top, scale, _) = made.placed
+    assert (left, top, scale) == (0, 0, 1)  # what stands on the page itself
+    assert [scale for _, _, scale, _ in placed] == [1.0] * len(scenes)
+    bottoms = [y + scene.height for (_, y, *_), scene in zip(placed, scenes)]
+    for bottom, (_, below, *_) in zip(bottoms, placed[1:]):
+        assert bottom + drawing.TITLE < below  # room for a title between the two
+    assert all(x + one.width <= made.width for (x, *_), one in zip(placed, scenes))
+    assert max(bottoms) <= made.height
 
 
 def test_an_svg_is_xml_of_the_figure_s_size_and_a_pdf_is_a_pdf():
     made = panels()
-    width, height = made.get_size_inches() * 72
+    width, height = made.width, made.height
     root = ET.fromstring(drawing.to_bytes(made, "svg"))
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert [float(v) for v in root.get("viewBox").split()] == pytest.approx([0, 0, width, height])
@@ -113,14 +104,30 @@ def test_an_svg_is_xml_of_the_figure_s_size_and_a_pdf_is_a_pdf():
     assert pdf.rstrip().endswith(b"%%EOF")
 
 
-def test_files_need_no_fonts_and_scale_as_outlines():
+def test_a_pdf_needs_no_fonts_and_an_svg_keeps_its_text():
     made = panels()
-    assert b"<text" not in drawing.to_bytes(made, "svg")
     assert b"/Font" not in drawing.to_bytes(made, "pdf").replace(b"/Font 3 0 R", b"")
+    root = ET.fromstring(drawing.to_bytes(made, "svg"))
+    said = [one.text for one in root.iter("{http://www.w3.org/2000/svg}text")]
+    wanted = [one.text for *_, drawn in made.placed for one in drawn if isinstance(one, Words)]
+    assert said == wanted
+    assert {*TITLES, "dp0", "15"} <= {*said}
     drawn = drawing.to_bytes(overviews(), "svg")
-    assert b"clip-path" not in drawn  # matplotlib names these by numpy's print options
     assert drawn.count(b"<image") == 2  # one pixel a GPU, sharp at any zoom
     assert drawn.count(b"image-rendering:pixelated") == 2
+
+
+def test_an_svg_has_every_box_of_the_picture_where_it_stands():
+    root = ET.fromstring(drawing.to_bytes(drawing.figure(PANELS[:1], [""]), "svg"))
+    (left, top, *_), shown = drawing.figure(PANELS[:1], [""]).placed[0], PANELS[0]
+    group = next(one for one in root if one.get("transform", "").startswith(f"translate({left:g} "))
+    assert group.get("transform") == f"translate({left:g} {top:g}) scale(1)"
+    found = [tuple(float(one.get(key)) for key in ("x", "y", "width")) for one in group[1]]
+    wanted = [(x + 1, y + 1, shown.side) for x, y in zip(shown.x, shown.y)]
+    assert found == [pytest.approx(one) for one in wanted]
+    assert [one.get("fill") for one in group[1]] == [
+        palette.GROUPS["light"][colour] for colour in shown.colour
+    ]
 
 
 @pytest.mark.parametrize("format", ["jpg", "PNG", "", "exe", None])
@@ -141,7 +148,7 @@ def test_the_same_picture_is_the_same_file(make, format):
 def test_eight_threads_write_the_same_files():
     jobs = [(make, form) for make in (panels, overviews) for form in ("png", "svg", "pdf")] * 2
     once = {job: drawing.to_bytes(job[0](), job[1]) for job in set(jobs)}
-    canvas.glyphs.cache_clear()
+    marks.glyphs.cache_clear()
     with ThreadPoolExecutor(8) as pool:
         made = list(pool.map(lambda job: drawing.to_bytes(job[0](), job[1]), jobs))
     differ = [job[1] for job, data in zip(jobs, made) if data != once[job]]
@@ -175,7 +182,7 @@ def test_pyplot_is_never_imported():
 @pytest.mark.parametrize("shown", PANELS, ids=lambda shown: shown.kind)
 def test_each_cell_has_its_palette_colour_and_the_page_shows_between_cells(shown, theme):
     """Sampled near the left edge, where there is no text, and in the gap before the next cell."""
-    picture = alone(drawing.draw_panel, shown, theme)
+    picture = alone(shown, theme)
     for rank in range(16):
         x, y = 4 * shown.x[rank], 4 * (shown.y[rank] + shown.cell / 2)
         inside = picture[int(y), int(x + 4 * 5)]
@@ -187,7 +194,7 @@ def test_each_cell_has_its_palette_colour_and_the_page_shows_between_cells(shown
 def test_a_cell_s_text_is_in_its_ink_and_inside_the_cell(world, gpus_per_node, lines):
     """Rank and group at 64 pixels a cell, the rank alone at 30."""
     shown = scene.panel(plain(fit(world), "pp"), gpus_per_node)
-    picture = alone(drawing.draw_panel, shown, "dark")  # where the page is neither of the inks
+    picture = alone(shown, "dark")  # where the page is neither of the inks
     for rank in range(world):
         left, top = shown.x[rank] + 1, shown.y[rank] + 1
         side = shown.cell - 2
@@ -204,7 +211,7 @@ def test_a_cell_s_text_is_in_its_ink_and_inside_the_cell(world, gpus_per_node, l
 @pytest.mark.parametrize("theme", THEMES)
 def test_a_cell_in_no_group_is_grey_with_its_rank_and_a_dash(theme):
     """16 GPUs, tp 2, pp 4: the middle stages share no embedding."""
-    picture = alone(drawing.draw_panel, EMBEDDING, theme)
+    picture = alone(EMBEDDING, theme)
     grey = palette.NO_GROUP[theme]
     for rank in range(16):
         left, top = EMBEDDING.x[rank] + 1, EMBEDDING.y[rank] + 1
@@ -231,7 +238,7 @@ def test_a_name_that_ends_in_a_digit_is_parted_from_its_index():
 
 def test_each_node_has_a_frame_and_a_label_to_its_left():
     shown = PANELS[1]
-    picture = alone(drawing.draw_panel, shown, "light").astype(int)
+    picture = alone(shown, "light").astype(int)
     edge = np.array(palette.rgb(drawing.LOOKS["light"].edge))
     for (left, top, width, height), (right, middle, _) in zip(shown.frames, shown.labels):
         for x, y in ((left, top + height / 2), (left + width, top + height / 2),
@@ -255,7 +262,7 @@ def expected_colours(overview, theme) -> list[tuple[int, int, int]]:
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("overview", OVERVIEWS, ids=lambda one: one.view)
 def test_an_overview_has_the_stage_s_grey_or_the_kind_s_colour_in_every_cell(overview, theme):
-    picture = alone(drawing.draw_overview, overview, theme)
+    picture = alone(overview, theme)
     row, column = np.divmod(overview.place, overview.grid.columns)
     x = 4 * (overview.left + (column + 0.5) * overview.cell)
     y = 4 * (overview.top + (row + 0.5) * overview.cell)
@@ -269,7 +276,7 @@ def test_an_overview_has_the_stage_s_grey_or_the_kind_s_colour_in_every_cell(ove
 @pytest.mark.parametrize("theme", THEMES)
 def test_the_page_shows_in_the_gaps_of_an_overview(theme):
     overview = OVERVIEWS[1]
-    picture = alone(drawing.draw_overview, overview, theme)
+    picture = alone(overview, theme)
     y = int(4 * (overview.top + 0.5 * overview.cell))
     for column in (1, 2, 8, 16):
         x = int(4 * (overview.left + column * overview.cell))
@@ -279,7 +286,7 @@ def test_the_page_shows_in_the_gaps_of_an_overview(theme):
 def test_gaps_are_wider_between_blocks_than_between_cells():
     overview = OVERVIEWS[1]
     y = int(4 * (overview.top + 0.5 * overview.cell))
-    row = (alone(drawing.draw_overview, overview, "light")[y] == 255).all(axis=-1)
+    row = (alone(overview, "light")[y] == 255).all(axis=-1)
 
     def width(column):
         middle = int(4 * (overview.left + column * overview.cell))
@@ -292,7 +299,7 @@ def test_gaps_are_wider_between_blocks_than_between_cells():
 @pytest.mark.parametrize("theme", THEMES)
 def test_a_ring_in_the_page_s_ink_is_round_the_chosen_rank(theme):
     for overview in OVERVIEWS:
-        picture = alone(drawing.draw_overview, overview, theme)
+        picture = alone(overview, theme)
         row, column = divmod(int(overview.place[517]), overview.grid.columns)
         x = overview.left + (column + 0.5) * overview.cell
         y = overview.top + (row + 0.5) * overview.cell
@@ -318,7 +325,7 @@ def test_131072_gpus_are_all_there_with_their_marks_large_enough_to_see():
                 board[tuple(around)] = palette.rgb(colour)
         assert np.array_equal(drawing._pixels(overview, "light"), board)
 
-        shown = alone(drawing.draw_overview, overview, "light", scale=2)
+        shown = alone(overview, "light", scale=2)
         for mark in overview.marks:
             colour = palette.rgb(palette.KIND_COLOURS["light"][mark.kind])
             assert (shown == colour).all(axis=-1).sum() >= 4 * len(mark.ranks)
@@ -331,11 +338,11 @@ def test_the_legend_names_each_marked_kind_with_its_size_once():
     legend = drawing.Legend.of(OVERVIEWS, "light", 0.0)
     kinds = palette.KIND_COLOURS["light"]
     assert [(swatch, word.text) for swatch, word in legend.entries] == [
-        (kinds["dp"], "dp group, 16 ranks"),
-        (kinds["tp"], "tp group, 8 ranks"),
-        (kinds["pp"], "pp group, 4 ranks"),
-        (kinds["cp"], "cp group, 2 ranks"),
-        ("ring", "rank 517"),
+        (kinds["dp"], "dp: 16 GPUs"),
+        (kinds["tp"], "tp: 8 GPUs"),
+        (kinds["pp"], "pp: 4 GPUs"),
+        (kinds["cp"], "cp: 2 GPUs"),
+        ("ring", "GPU 517"),
         ("#e9e9ec-#b4b4bc", "pp 0 to 3"),
     ]
 
@@ -357,9 +364,9 @@ def test_the_legend_names_a_group_of_experts_in_its_tone():
     legend = drawing.Legend.of(scene.overviews(BIG, shown, 8, 0), "dark", 0.0)
     tones = palette.KIND_COLOURS["dark"]
     assert [(swatch, word.text) for swatch, word in legend.entries][:3] == [
-        (tones["dp"], "edp group, 16 ranks"),
-        (tones["ep"], "tp-ep group, 16 ranks"),
-        (tones["pp"], "embd group, 2 ranks"),
+        (tones["dp"], "edp: 16 GPUs"),
+        (tones["ep"], "tp-ep: 16 GPUs"),
+        (tones["pp"], "embd: 2 GPUs"),
     ]
     outside = drawing.Legend.of(scene.overviews(BIG, shown, 8, 256), "dark", 0.0)
     assert not any("embd" in word.text for _, word in outside.entries)
@@ -398,14 +405,14 @@ def test_long_labels_shrink_to_fit_beside_the_picture():
     """The labels of 131,072 replicas: "dp 129024-129535"."""
     mesh = fit(131072)
     logical, _ = scene.overviews(mesh, plains(mesh, "dp"), 8, 0)
-    picture = alone(drawing.draw_overview, logical, "light", scale=2)
+    picture = alone(logical, "light", scale=2)
     assert (picture[:, :4] == 255).all()
     assert (picture[:, 4 : int(2 * logical.left) - 14] < 128).any()
 
 
 def test_text_is_taken_as_written():
     """No mathematics: a dollar is a dollar."""
-    assert len(canvas.glyphs("$x$", False)[0].codes) > len(canvas.glyphs("x", False)[0].codes)
+    assert len(marks.glyphs("$x$", False)[0].codes) > len(marks.glyphs("x", False)[0].codes)
 
 
 def test_as_many_titles_as_scenes_are_needed():

@@ -13,7 +13,7 @@ from PIL import Image
 
 from descriptions import REFUSALS
 from groups import LayoutError
-from render.files.canvas import LOOKS
+from render.files.marks import LOOKS
 from render.palette import rgb
 from render.scenes import groups as scene
 from render.scenes.charts import HeldChart, TimelineChart
@@ -146,7 +146,7 @@ def test_the_traffic_view_saves_who_sends_to_whom():
     receivers = np.flatnonzero(chart.picture.levels[0]).tolist()
     assert receivers == [1, 2, 8]  # of tp, dp and pp
     assert chart.picture.borders == (8, 16, 24)
-    assert chart.axes.endswith("each is a rank")
+    assert chart.axes.endswith("each is 1 rank")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -56,7 +57,9 @@ def test_each_gpu_is_in_the_group_and_colour_that_the_picture_shows(kind):
     shown = scene.panel(plain(SIXTEEN, kind), gpus_per_node=8)
     assert shown.group.reshape(2, 8).tolist() == GROUPS[kind]
     assert shown.colour.reshape(2, 8).tolist() == GROUPS[kind]  # fewer than 11: the same numbers
-    assert (shown.num_groups, shown.group_size) == {"tp": (8, 2), "dp": (4, 4), "pp": (8, 2)}[kind]
+    assert (shown.num_groups, shown.grouping.size) == {"tp": (8, 2), "dp": (4, 4), "pp": (8, 2)}[
+        kind
+    ]
 
 
 def test_node_is_row_and_local_rank_is_column():
@@ -119,8 +122,8 @@ def test_cells_do_not_overlap_and_stand_in_their_node_inside_the_picture(world, 
     assert frames[:, :2].min() >= 0
     assert (frames[:, 0] + frames[:, 2]).max() <= shown.width
     assert (frames[:, 1] + frames[:, 3]).max() <= shown.height
-    assert shown.width <= geometry.PANEL_WIDTH
-    assert shown.height <= geometry.PANEL_HEIGHT
+    assert shown.width <= geometry.PANEL[0]
+    assert shown.height <= geometry.PANEL[1]
 
 
 @every("world, gpus_per_node", SIZES)
@@ -136,7 +139,7 @@ def test_frames_do_not_overlap(world, gpus_per_node):
 )  # fmt: skip
 def test_what_a_cell_says_depends_on_its_size(cell, rank, index):
     shown = scene.panel(plain(SIXTEEN, "tp"), gpus_per_node=8)
-    sized = scene.Panel(**{**vars(shown), "cell": float(cell)})
+    sized = replace(shown, tiles=replace(shown.tiles, cell=float(cell)))
     assert (sized.shows_rank, sized.shows_index) == (rank, index)
 
 
@@ -158,7 +161,7 @@ def test_middle_stages_are_in_no_embedding_group_and_wear_no_colour():
         [0, 1, 2, 3],
     ]
     assert shown.colour.tolist() == shown.group.tolist()
-    assert (shown.kind, shown.num_groups, shown.group_size) == ("embd", 4, 2)
+    assert (shown.kind, shown.num_groups, shown.grouping.size) == ("embd", 4, 2)
     assert shown.index_text(-1) == "–"
     assert shown.index_text(3) == "embd3"
 

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import base64
 import io
+import itertools
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from cases import every
 from PIL import Image
 
+from descriptions import LANGUAGES, SAVED
 from formats.documents.trace import chrome_trace
+from formats.launch import emit
 from groups import LayoutError
+from render.files import marks
 from render.files.job import JobScene
+from render.files.marks import Words, advance, is_wide
+from render.files.tables import LONGEST, MOST_LINES, CodeChart
 from render.palette import GROUP_INK, KIND_TINTS, rgb
 from training.pipeline import plan_of, simulate
 from views.all import ENDPOINTS, VIEWS
 from views.base.context import Context
-from views.base.resolve import from_preset
+from views.base.resolve import from_preset, resolve
 from views.base.state import State
-from views.export import SLIDE, download, picture_file
+from views.export import download, picture_file, slide_of
 from views.groups.pictures import job_pictures
 from views.page import save
 from views.stories import EVIDENCE
@@ -34,7 +42,7 @@ SIZES = {
 }
 
 
-def slide_of(controls, view="groups", theme="light", **asked):
+def pixels_of(controls, view="groups", theme="light", **asked):
     now = replace(controls, view=view, **asked)
     data = picture_file(Context.of(now), "png", theme, ADDRESS)
     return np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
@@ -43,7 +51,7 @@ def slide_of(controls, view="groups", theme="light", **asked):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("size", SIZES)
 def test_a_slide_is_16_to_9_and_nothing_touches_its_edge(size, theme):
-    picture = slide_of(SIZES[size], theme=theme, rank="5")
+    picture = pixels_of(SIZES[size], theme=theme, rank="5")
     height, width, _ = picture.shape
     assert (width, height) == (1920, 1080)
     edge = np.ones((height, width), dtype=bool)
@@ -57,15 +65,119 @@ def test_every_view_has_a_slide_of_what_it_shows(view):
     if view == "hang":
         asked["evidence"] = EVIDENCE
     controls = State(tp=4) if view == "hang" else State(framework="llama3")
-    picture = slide_of(controls, view, **asked)
+    picture = pixels_of(controls, view, **asked)
     assert (picture != picture[0, 0]).any(axis=-1).mean() > 0.01
+
+
+def words_of(drawing):
+    """(text, size) of every line on a page."""
+    return [
+        (one.text, one.size * scale)
+        for _, _, scale, marks in drawing.placed
+        for one in marks
+        if isinstance(one, Words) and one.text
+    ]
+
+
+SHOWN = {
+    "kept": "?v=2&tp=4",
+    "measures": "0,1\n1,2",
+    "evidence": EVIDENCE,
+    "rank": "5",
+}
+
+
+@every("view, size, language", itertools.product(VIEWS, SIZES, LANGUAGES))
+def test_every_letter_on_a_slide_has_10_points_and_stands_on_it(view, size, language):
+    state = replace(SIZES[size], view=view, lang=language, **SHOWN)
+    if view == "hang" and size == "16":
+        state = replace(state, tp=4)
+    made = slide_of(Context.of(state), address=ADDRESS)
+    assert min(size for _, size in words_of(made)) >= 40 / 3 - 1e-6
+    for x, y, scale, drawn in made.placed:
+        for one in drawn:
+            if not isinstance(one, Words):
+                continue
+            wide = advance(one.text, one.bold, one.mono) * one.size * scale
+            left = x + one.x * scale - {"start": 0, "middle": wide / 2, "end": wide}[one.anchor]
+            assert left > 24, one.text
+            assert left + wide < made.width - 24, one.text
+            assert 24 < y + one.y * scale < made.height - 24, one.text
+
+
+def test_the_slides_of_step_time_layouts_and_launch_answer_their_question():
+    def said(view, **asked):
+        made = slide_of(Context.of(replace(State(), view=view, **asked)), address=ADDRESS)
+        return [text for text, _ in words_of(made)]
+
+    step = said("estimate")
+    assert any(
+        re.match(r"About [\d.]+ s \([\d.]+–[\d.]+\) for a step of Llama", one) for one in step
+    )
+    assert {"Computation", "Idle in the pipeline", "you are here", "TFLOP/s a GPU"} <= {*step}
+    best = said("search")
+    assert [one for one in best if re.fullmatch(r"\d+", one)][:10] == [str(n) for n in range(1, 11)]
+    assert "your layout" in best
+    command = emit(resolve(State()).job, {"layers": 32}, "megatron")
+    assert [one for one in said("launch") if one in command.split("\n")] != []
+    assert {"--tensor-model-parallel-size 2", "GPU 0"} <= {
+        one.strip(" \\") for one in said("launch")
+    }
+    cost = said("compare", kept="?v=2&tp=4")
+    assert {"Kept: tp4 · dp2 · pp2", "Now: tp2 · dp4 · pp2", "A step takes about"} <= {*cost}
+    assert "all cross" in said("nodes")
+
+
+def test_a_command_that_is_too_long_says_how_much_is_left_out():
+    chart = CodeChart("\n".join(f"line {n}" for n in range(40)) + "\n" + "x" * 200, "{count} more")
+    assert len(chart.lines) == MOST_LINES
+    assert chart.lines[-2:] == ["line 24", "16 more"]
+    assert CodeChart("x" * 200, "").lines == ["x" * (LONGEST - 1) + "…"]
+
+
+def test_a_slide_is_in_the_language_of_the_page():
+    for view in VIEWS:
+        state = replace(State(tp=4 if view == "hang" else 2), view=view, lang="zh", **SHOWN)
+        made = slide_of(Context.of(state), address="")
+        english = {text for text, _ in words_of(slide_of(Context.of(replace(state, lang="en"))))}
+        same = [text for text, _ in words_of(made) if text in english and " " in text]
+        plain = [one for one in same if not re.fullmatch(r"[-–\w\d.,()×·/% =…:\\]*", one)]
+        assert plain == [], view
+        assert any(is_wide(text) for text, _ in words_of(made)), view
+
+
+def saved(form):
+    """The file of a Chinese page, and what is said beside it."""
+    file = download(Context.of(State(lang="zh")), form)
+    return base64.b64decode(file["data"]), file.get("note")
+
+
+def test_without_a_chinese_font_a_file_is_in_english_and_the_page_says_so(monkeypatch):
+    monkeypatch.setattr(marks, "chinese_font", lambda: "")
+    english = download(Context.of(State()), "slide-png")["data"]
+    data, note = saved("slide-png")
+    assert data == base64.b64decode(english)
+    assert note == SAVED["font"]["zh"]
+    assert saved("pdf")[1] == SAVED["font"]["zh"]
+    svg, note = saved("slide-svg")
+    assert "GPU 0 和谁在一组？" in svg.decode()  # noqa: RUF001
+    assert note is None
+
+
+@pytest.mark.skipif(not marks.chinese_font(), reason="no font with Chinese letters")
+def test_with_a_chinese_font_a_png_has_the_letters_and_no_boxes():
+    data, note = saved("slide-png")
+    assert note is None
+    assert data != base64.b64decode(download(Context.of(State()), "slide-png")["data"])
+    shapes = [marks.glyphs(letter, False)[0].vertices for letter in "和谁在一"]
+    assert len({shape.tobytes() for shape in shapes}) == 4  # a missing letter is the same box
 
 
 def test_the_picture_of_the_job_fills_the_groups_of_the_chosen_gpu():
     from render.files import groups as figure
 
     now = State(rank="5")
-    ((_, scene),) = job_pictures(Context.of(now), SLIDE)
+    ((_, scene),) = job_pictures(Context.of(now))
     assert isinstance(scene, JobScene)
     drawn = figure.to_bytes(figure.figure([scene], [""]), "png")
     pixels = np.asarray(Image.open(io.BytesIO(drawn)).convert("RGB"))

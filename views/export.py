@@ -5,22 +5,28 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from descriptions import counted
+from descriptions import SAVED, counted
 from formats.documents.exports import groups_json_parts, ranks_csv_parts
 from groups import LayoutError
 from groups.budget import spend
+from groups.layout import Layout
 
 from .all import VIEWS, view_of
 from .base.context import Context
 from .base.resolve import sizes_text
+from .base.view import Pictures
 from .groups.details import groups_csv, groups_text
 from .groups.pictures import groups_pictures, job_pictures
 from .groups.sentence import question, sentence_of
 from .groups.view import by_grid
 from .hosts.inputs import placement_or_none
 from .pipeline.pictures import pipeline_trace
+
+if TYPE_CHECKING:
+    from render.files.marks import Drawing
 
 PICTURES = {"png": "image/png", "svg": "image/svg+xml", "pdf": "application/pdf"}
 TABLES: dict[str, tuple[str, Callable[[Context], str]]] = {
@@ -47,9 +53,6 @@ FILES = {"ranks": ("ranks", "csv"), "json": ("groups", "json"), "trace": ("trace
 SHARP = 1.5
 """Pixels of a PNG for each of a slide: 1920 by 1080."""
 
-SLIDE = (736.0, 330.0)
-"""Room for the picture of the job on a slide, in its own pixels."""
-
 ANY_PICTURE = 50_000
 """Units of work that matplotlib takes for the smallest picture."""
 
@@ -63,48 +66,78 @@ def picture_file(
 
     Errors: LayoutError where the view refuses what it is asked, or has nothing to draw of it.
     """
-    layout, state = context.layout, context.state
     spend(ANY_PICTURE, "pixels")
     # matplotlib takes a second to import, and only a download needs it.
-    from render.files import groups as figure
+    from render.files.paint import to_bytes
 
-    view = VIEWS[view_of(state)]
-    if address is not None and view.title is None:
-        drawn = job_pictures(context, SLIDE)
+    context = in_a_font(context, form)
+    if address is None:
+        return to_bytes(file_of(context, theme), form)
+    return to_bytes(slide_of(context, theme, address), form, SHARP)
+
+
+def file_of(context: Context, theme: str = "light") -> Drawing:
+    """The pictures one below the other.
+
+    Errors: as `picture_file`.
+    """
+    from render.files.groups import figure
+
+    layout, language = context.layout, context.language
+    titles, scenes = _drawn(VIEWS[view_of(context.state)].pictures or groups_pictures, context)
+    meshes = ", ".join(str(mesh) for _, mesh, _ in by_grid(layout, context.visible))
+    caption = f"{meshes}, {_machines(layout, language)}"
+    return figure(scenes, titles, caption, theme, _key(language))
+
+
+def slide_of(context: Context, theme: str = "light", address: str = "") -> Drawing:
+    """What the view asks, its answer where it is one sentence, and its pictures; or the job.
+
+    Errors: as `picture_file`.
+    """
+    from render.files.slide import Told, slide
+
+    layout, rank, language = context.layout, context.rank, context.language
+    view = VIEWS[view_of(context.state)]
+    if view.title is None:
+        title, sentence = question(rank, language), sentence_of(layout, rank, language)
+        titles, scenes = _drawn(job_pictures, context)
     else:
-        drawn = (view.pictures or groups_pictures)(context)
+        titles, scenes = _drawn(view.slide or view.pictures or job_pictures, context)
+        title = view.title[language]
+        sentence = view.summary(context) if view.summary else ""
+    sizes = f"{_machines(layout, language)}: {sizes_text(layout)}"
+    return slide(Told(title, sentence, sizes, address), scenes, titles, theme, _key(language))
+
+
+def _drawn(
+    pictures: Callable[[Context], Pictures], context: Context
+) -> tuple[Sequence[str], Sequence[Any]]:
+    """Titles and scenes."""
+    drawn = pictures(context)
     if not drawn:
         raise LayoutError("no-picture", "the view has no picture of this layout")
     titles, scenes = zip(*drawn)
-    if address is not None:
-        made = _slide(context, titles, scenes, theme, address)
-        return figure.to_bytes(made, form, SHARP)
-    meshes = ", ".join(str(mesh) for _, mesh, _ in by_grid(layout, context.visible))
-    caption = f"{meshes}, {layout.nodes:,} x {layout.gpus_per_node} GPUs"
-    return figure.to_bytes(figure.figure(scenes, titles, caption, theme), form)
+    return titles, scenes
 
 
-def _slide(
-    context: Context,
-    titles: Sequence[str],
-    scenes: Sequence[Any],
-    theme: str,
-    address: str,
-) -> Any:
-    """The figure of a slide: what the view asks, its answer where it is one sentence, the job."""
-    from render.files import slide
+def in_a_font(context: Context, form: str) -> Context:
+    """The same page in English where its letters cannot be drawn: SVG has those of its reader."""
+    from render.files import marks
 
-    layout, rank = context.layout, context.rank
-    view = VIEWS[view_of(context.state)]
-    title, sentence = question(rank, "en"), sentence_of(layout, rank, "en")
-    if view.title is not None:
-        title = view.title["en"]
-        sentence = view.summary(context, "en") if view.summary else ""
-    machines = (
-        f"{counted(layout.world_size, 'gpu', 'en')}, {layout.nodes:,} × {layout.gpus_per_node}"
-    )
-    told = slide.Told(title, sentence, f"{machines}: {sizes_text(layout)}", address)
-    return slide.slide(told, scenes, titles, theme)
+    if context.language == "en" or form == "svg" or marks.chinese_font():
+        return context
+    return Context(context.layout, replace(context.state, lang="en"))
+
+
+def _machines(layout: Layout, language: str) -> str:
+    gpus = counted(layout.world_size, "gpu", language)
+    facts = {"nodes": f"{layout.nodes:,}", "each": layout.gpus_per_node}
+    return SAVED["machines"][language].format(gpus=gpus, **facts)
+
+
+def _key(language: str) -> dict[str, str]:
+    return {name: text[language] for name, text in SAVED.items()}
 
 
 SLIDES = tuple(f"slide-{form}" for form in PICTURES)
@@ -124,6 +157,9 @@ def download(context: Context, form: str, theme: str = "light", address: str = "
     else:
         kind, make = TABLES[form]
         data = make(context).encode()
+    note = {}
+    if kind in PICTURES.values() and in_a_font(context, form) is not context:
+        note = {"note": SAVED["font"][context.language]}
     state = context.state
     shown = state.group_type if state.view == "groups" else state.view
     stem, ending = FILES.get(form, ("groups" if form in TABLES else shown, form))
@@ -132,4 +168,5 @@ def download(context: Context, form: str, theme: str = "light", address: str = "
         "type": kind,
         "data": base64.b64encode(data).decode(),
         "asked": time.time_ns(),  # the same file twice is two downloads
+        **note,
     }

@@ -1,33 +1,34 @@
-"""Tensors of a group before and after -> matplotlib, for files."""
+"""Tensors of a group before and after -> marks of a file."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.collections import PathCollection, PolyCollection
-from matplotlib.path import Path
 
 from ..palette import GROUP_INK, GROUPS, PALETTE
 from ..svg.exchange import HEIGHT, HUB, LABEL, STRIP, Exchange, Line
-from .canvas import BASELINE, LOOKS, Words, add, boxes, draw_words, prepare, rounded
+from .marks import BASELINE, LOOKS, Blocks, Lines, Mark, Words, ring
 
 NUMBER, RANK, SIGN = 12.0, 13.0, 15.0
 """Font sizes in pixels: of a cell's number, of a rank, and of the hub's sign."""
 
 
-def draw_exchange(ax: Axes, exchange: Exchange, theme: str = "light") -> None:
+CURVED = 24
+"""Points of a curve."""
+
+
+def draw_exchange(exchange: Exchange, theme: str) -> Iterator[Mark]:
     """Cells in the colour of the member whose number it is, or with a strip of who contributed."""
     look = LOOKS[theme]
-    prepare(ax, exchange.width, exchange.height)
-    _draw_lines(ax, exchange, theme)
+    yield from _draw_lines(exchange, theme)
     members = len(exchange.members)
     cells = list(exchange.cells())
     corners = np.array([(x + 1, y + 1) for x, y, _ in cells])
     colours = GROUPS[theme]
     fills = [_fill(cell.who, look.ground, theme) for _, _, cell in cells]
-    outlines = rounded(exchange.cell - 2, HEIGHT - 2, 3.0) + corners[:, None, :]
-    edge = {"edgecolors": look.edge, "linewidths": 0.6}
-    add(ax, PolyCollection(outlines, facecolors=fills, **edge))
+    side = np.array([exchange.cell - 2, HEIGHT - 2])
+    yield Blocks(corners, side, fills, edge=look.edge, width=0.8, radius=3.0)
     field = (exchange.cell - 6) / members
     shares = [
         (x + 3 + place * field, y + HEIGHT - STRIP - 3, colours[place % len(colours)])
@@ -36,61 +37,44 @@ def draw_exchange(ax: Axes, exchange: Exchange, theme: str = "light") -> None:
         for place in cell.who
     ]
     if shares:
-        sizes = np.full((len(shares), 2), (field, STRIP))
         corners = np.array([(x, y) for x, y, _ in shares])
-        boxes(ax, corners, sizes, facecolors=[colour for _, _, colour in shares])
-    words = [
-        Words(
-            x + exchange.cell / 2,
-            y + (16 if len(cell.who) == 1 else 14),
-            cell.text,
-            NUMBER,
-            GROUP_INK[theme] if len(cell.who) == 1 else look.ink,
-            "middle",
-        )
-        for x, y, cell in cells
-    ]
-    draw_words(ax, words)
-    _draw_ranks(ax, exchange, theme)
+        yield Blocks(corners, np.array([field, STRIP]), [colour for _, _, colour in shares])
+    for x, y, cell in cells:
+        down, reads = (16, GROUP_INK[theme]) if len(cell.who) == 1 else (14, look.ink)
+        yield Words(x + exchange.cell / 2, y + down, cell.text, NUMBER, reads, "middle")
+    yield from _draw_ranks(exchange, theme)
 
 
 def _fill(who: tuple[int, ...], plain: str, theme: str) -> str:
     return GROUPS[theme][who[0] % len(PALETTE)] if len(who) == 1 else plain
 
 
-def _draw_ranks(ax: Axes, exchange: Exchange, theme: str) -> None:
+def _draw_ranks(exchange: Exchange, theme: str) -> Iterator[Mark]:
     """The rank of each row, with its colour."""
     look, middles = LOOKS[theme], exchange.middles
     marks = np.array([(2.0, middle - 6) for middle in middles])
     fills = [GROUPS[theme][place % len(PALETTE)] for place in range(len(middles))]
-    squares = rounded(12.0, 12.0, 3.0) + marks[:, None, :]
-    add(ax, PolyCollection(squares, facecolors=fills, edgecolors="none"))
-    words = [
-        Words(LABEL - 8, middle + BASELINE * RANK, str(member.rank), RANK, look.ink, "end", True)
-        for member, middle in zip(exchange.members, middles)
-    ]
-    draw_words(ax, words)
+    yield Blocks(marks, np.array([12.0, 12.0]), fills, radius=3.0)
+    for member, middle in zip(exchange.members, middles):
+        y = middle + BASELINE * RANK
+        yield Words(LABEL - 8, y, str(member.rank), RANK, look.ink, "end", True)
 
 
-def _draw_lines(ax: Axes, exchange: Exchange, theme: str) -> None:
+def _draw_lines(exchange: Exchange, theme: str) -> Iterator[Mark]:
     look, lines = LOOKS[theme], exchange.lines()
-    for stays, style in ((False, "solid"), (True, (0, (1.5, 3.0)))):
+    for stays, dashes in ((False, ()), (True, (2.0, 4.0))):
         ways = [_curve(line) for line in lines if line.stays == stays]
-        line = {"edgecolors": look.quiet, "linewidths": 0.9, "linestyles": [style]}
-        add(ax, PathCollection(ways, facecolors="none", alpha=0.75, **line))
+        yield Lines(ways, look.quiet, 1.2, dashes, opacity=0.75)
     if exchange.flow.hub:
         x, y = exchange.hub
-        edge = {"edgecolors": look.ink, "linewidths": 1.1}
-        add(ax, PathCollection([Path.circle((x, y), HUB)], facecolors=look.page, **edge))
-        sign = Words(x, y + 5, exchange.flow.hub, SIGN, look.ink, "middle", True)
-        draw_words(ax, [sign])
+        yield ring(x, y, HUB, look.ink, 1.5, look.page)
+        yield Words(x, y + 5, exchange.flow.hub, SIGN, look.ink, "middle", True)
 
 
-def _curve(line: Line) -> Path:
-    vertices = [
-        (line.x0, line.y0),
-        (line.x0 + line.bend, line.y0),
-        (line.x1 - line.bend, line.y1),
-        (line.x1, line.y1),
-    ]
-    return Path(vertices, [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
+def _curve(line: Line) -> np.ndarray:
+    """The points of a curve that leaves and arrives level (a cubic of Bézier's)."""
+    t = np.linspace(0, 1, CURVED)
+    ends = np.array([line.x0, line.x0 + line.bend, line.x1 - line.bend, line.x1])
+    weights = np.stack([(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3], axis=-1)
+    heights = np.array([line.y0, line.y0, line.y1, line.y1])
+    return np.stack([weights @ ends, weights @ heights], axis=-1)

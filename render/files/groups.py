@@ -1,8 +1,7 @@
-"""Scene -> matplotlib Figure, for what leaves the page: PNG, SVG and PDF for papers and slides.
+"""Scenes -> a drawing, for what leaves the page: PNG, SVG and PDF for papers and slides.
 
 The same picture as `render.svg` paints on the page: one scene pixel is 1/96 inch, and sizes and
-places are the scene's own. Never pyplot, and no state but cached glyphs, so that any number of
-threads may draw at once.
+places are the scene's own.
 
 >>> from groups import fit
 >>> from groups.grouping import plain
@@ -16,29 +15,32 @@ b'PNG'
 
 from __future__ import annotations
 
-import io
 import math
-import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.collections import LineCollection, PathCollection, PolyCollection
-from matplotlib.figure import Figure
-from matplotlib.path import Path
-
-from groups.budget import spend
 
 from ..palette import GROUP_INK, GROUPS, NO_GROUP, kind_colour, ramp, rgb
 from ..scenes.groups import GAP, Overview, Panel
-from . import canvas
-from .canvas import BASELINE, LABEL, LOOKS, Look, Words, add, draw_words, rounded
 from .charts import CHARTS
 from .job import JobScene, draw_job
+from .marks import (
+    BASELINE,
+    LABEL,
+    LOOKS,
+    Blocks,
+    Drawing,
+    Lines,
+    Look,
+    Mark,
+    Pixels,
+    Words,
+    advance,
+)
+from .marks import ring as circle
+from .paint import to_bytes as to_bytes
 
 MARGIN = 16.0
 """Pixels round the whole figure."""
@@ -49,112 +51,87 @@ TITLE, SMALL = 15.0, 11.0
 LINE, SWATCH = 18.0, 18.0
 """Pixels from one line of a legend to the next, and from a colour to its words."""
 
+KEY = {
+    "key_gpu": "GPU {rank}",
+    "key_ranks": "{kind}: {ranks}",
+    "key_group": "{kind}: {count} GPUs",
+    "key_stages": "pp {first} to {last}",
+}
+"""What the key says of a chosen GPU, its groups and stages, where nobody says it otherwise."""
+
 LEGEND_WIDTH = 900.0
 """Pixels after which a legend goes on in another line, if no scene is wider."""
 
 
 def figure(
-    scenes: Sequence[Any], titles: Sequence[str], caption: str = "", theme: str = "light"
-) -> Figure:
+    scenes: Sequence[Any],
+    titles: Sequence[str],
+    caption: str = "",
+    theme: str = "light",
+    words: Mapping[str, str] = KEY,
+) -> Drawing:
     """Scenes one below the other, each under its title; legend and caption at the bottom.
 
     scenes: of the types in DRAWINGS. titles: one a scene. The legend says what the colours of
-    overviews and charts mean.
+    overviews and charts mean, in these words.
 
     Errors: ValueError if there are not as many titles as scenes; KeyError for an unknown theme.
     """
     if len(scenes) != len(titles):
         raise ValueError(f"{len(scenes)} scenes need as many titles, not {len(titles)}")
     look = LOOKS[theme]
-    words: list[Words] = []
+    lines: list[Words] = []
     tops: list[float] = []
     y = MARGIN
     for scene, title in zip(scenes, titles):
-        words.append(Words(MARGIN, y + TITLE, title, TITLE, look.ink, bold=True))
+        lines.append(Words(MARGIN, y + TITLE, title, TITLE, look.ink, bold=True))
         tops.append(y + TITLE + 10)
         y = math.ceil(tops[-1] + scene.height) + MARGIN
-    legend = Legend.of(scenes, theme, y + SMALL)
+    legend = Legend.of(scenes, theme, y + SMALL, words)
     y += legend.height
     if caption:
-        words.append(Words(MARGIN, y + SMALL, caption, SMALL, look.ink))
+        lines.append(Words(MARGIN, y + SMALL, caption, SMALL, look.ink))
         y += SMALL + MARGIN
     right = max((MARGIN + scene.width for scene in scenes), default=0.0)
-    right = max([right, legend.right, *(canvas.right_of(word) for word in words)])
-    made, page = blank(math.ceil(right + MARGIN), math.ceil(y), look)
-    for scene, top in zip(scenes, tops):
-        ax = canvas.axes(made, MARGIN, top, scene.width, scene.height)
-        DRAWINGS[type(scene)](ax, scene, theme)
-    legend.draw(page)
-    draw_words(page, words)
-    return made
+    right = max([right, legend.right, *(word.right for word in lines)])
+    placed = [(MARGIN, top, 1.0, marks_of(scene, theme)) for scene, top in zip(scenes, tops)]
+    placed.append((0.0, 0.0, 1.0, [*legend.marks(), *lines]))
+    return Drawing(math.ceil(right + MARGIN), math.ceil(y), look.page, placed)
 
 
-def to_bytes(figure: Figure, format: str, scale: float = 2.0) -> bytes:
-    """The figure as a file: "png" (so many pixels a scene pixel; fewer, where these would be more
-    than MOST_PIXELS), "svg" or "pdf"; no dates in it.
-
-    Errors: ValueError for any other format.
-    """
-    buffer = io.BytesIO()
-    if format == "png":
-        width, height = figure.get_size_inches() * 96
-        most = MOST_OF_IMAGES if any(one.images for one in figure.axes) else MOST_PIXELS
-        scale = min(scale, math.sqrt(most / (width * height)))
-        spend(int(width * height * scale**2) // PAINTED, "pixels")
-        figure.savefig(buffer, format="png", dpi=96 * scale, metadata={"Software": None})
-    elif format == "svg":
-        # The salt is a setting of the process: one writer at a time, or another resets it.
-        with _SVG_SETTINGS, mpl.rc_context({"svg.hashsalt": "scene"}):
-            figure.savefig(buffer, format="svg", metadata={"Date": None})
-    elif format == "pdf":
-        figure.savefig(buffer, format="pdf", metadata={"CreationDate": None})
-    else:
-        raise ValueError(f"there is no format {format!r:.40}; try png, svg or pdf")
-    return buffer.getvalue()
+def marks_of(scene: Any, theme: str) -> list[Mark]:
+    """A scene of a type in DRAWINGS, in its own pixels."""
+    return list(DRAWINGS[type(scene)](scene, theme))
 
 
-MOST_PIXELS, MOST_OF_IMAGES = 4_000_000, 2_500_000
-"""Pixels of a PNG, and of one with images in it, at most: matplotlib takes some 40 bytes for each,
-and for those some 80."""
-
-PAINTED = 16
-"""Pixels that are painted for a unit of work (groups.budget)."""
-
-_SVG_SETTINGS = threading.Lock()
-
-
-def draw_panel(ax: Axes, panel: Panel, theme: str = "light") -> None:
-    """One kind's groups on their nodes; one data unit is one scene pixel, y downwards."""
-    look = LOOKS[theme]
-    canvas.prepare(ax, panel.width, panel.height)
-    frames = [rounded(w, h, 6.0) + np.array([x, y]) for x, y, w, h in panel.frames]
-    edge = {"edgecolors": look.edge, "linewidths": 0.75}
-    add(ax, PolyCollection(frames, facecolors="none", **edge))
-    side = panel.side
+def draw_panel(panel: Panel, theme: str) -> Iterator[Mark]:
+    """One kind's groups on their nodes."""
+    look, side = LOOKS[theme], panel.side
+    frames = np.array(panel.frames)
+    yield Blocks(frames[:, :2], frames[:, 2:], edge=look.edge, radius=6.0)
     corners = np.stack([panel.x, panel.y], axis=-1) + GAP / 2
-    cells = rounded(side, side, min(6.0, side / 6)) + corners[:, None, :]
     fills = [_fill(colour, theme) for colour in panel.colour.tolist()]
-    add(ax, PolyCollection(cells, facecolors=fills, edgecolors="none"))
-    draw_words(ax, [*_row_labels(panel, look), *_cell_words(panel, corners, side, theme)])
+    yield Blocks(corners, np.full(2, side), fills, radius=min(6.0, side / 6))
+    for x, y, text in panel.labels:
+        yield Words(x, y + BASELINE * LABEL, text, LABEL, look.ink, "end")
+    yield from _cell_words(panel, corners, side, theme)
 
 
 def _fill(colour: int, theme: str) -> str:
     return GROUPS[theme][colour] if colour >= 0 else NO_GROUP[theme]
 
 
-def draw_overview(ax: Axes, overview: Overview, theme: str = "light") -> None:
-    """The logical mesh or the physical view; one data unit is one scene pixel, y downwards."""
+def draw_overview(overview: Overview, theme: str) -> Iterator[Mark]:
+    """The logical mesh or the physical view."""
     look = LOOKS[theme]
-    box = (overview.left, overview.width, overview.height, overview.top)
-    cells = _pixels(overview, theme)
-    ax.imshow(cells, interpolation="none", extent=box, aspect="auto", clip_on=False)
-    canvas.prepare(ax, overview.width, overview.height)  # after imshow, which moves the limits
-    _draw_gaps(ax, overview, look)
-    _draw_ring(ax, *_chosen(overview), overview.ring, look)
-    draw_words(ax, _overview_labels(overview, look))
+    box = (overview.left, overview.top, overview.width, overview.height)
+    yield Pixels(_pixels(overview, theme), box)
+    yield from _gaps(overview, look)
+    yield from _ring(*_chosen(overview), overview.ring, look)
+    yield from _overview_labels(overview, look)
 
 
-DRAWINGS: dict[type, Callable[[Axes, Any, str], None]] = {
+DRAWINGS: dict[type, Callable[[Any, str], Iterator[Mark]]] = {
     Panel: draw_panel,
     Overview: draw_overview,
     JobScene: draw_job,
@@ -173,23 +150,31 @@ class Legend:
     look: Look
 
     @classmethod
-    def of(cls, scenes: Sequence[Any], theme: str, baseline: float) -> Legend:
+    def of(
+        cls,
+        scenes: Sequence[Any],
+        theme: str,
+        baseline: float,
+        words: Mapping[str, str] = KEY,
+        room: float | None = None,
+    ) -> Legend:
+        """room: pixels across; left out, LEGEND_WIDTH or as many as the widest scene has."""
         look = LOOKS[theme]
-        most = MARGIN + max((LEGEND_WIDTH, *(scene.width for scene in scenes)))
+        most = MARGIN + (room or max((LEGEND_WIDTH, *(scene.width for scene in scenes))))
         entries: dict[tuple[str, str], Words] = {}
         y = baseline - LINE
         for scene in scenes:
             x = math.inf  # what a scene adds begins in a line of its own
-            for swatch, text in _legend_texts(scene, theme):
+            for swatch, text in _legend_texts(scene, theme, words):
                 if (swatch, text) in entries:
                     continue
                 room = SWATCH if swatch else 0.0
                 word = Words(x + room, y, text, SMALL, look.ink)
-                if canvas.right_of(word) > most:
+                if word.right > most:
                     y += LINE
                     word = Words(MARGIN + room, y, text, SMALL, look.ink)
                 entries[swatch, text] = word
-                x = canvas.right_of(word) + SWATCH
+                x = word.right + SWATCH
         return cls(tuple((swatch, word) for (swatch, _), word in entries.items()), look)
 
     @property
@@ -201,58 +186,43 @@ class Legend:
 
     @property
     def right(self) -> float:
-        return max((canvas.right_of(word) for _, word in self.entries), default=0.0)
+        return max((word.right for _, word in self.entries), default=0.0)
 
-    def draw(self, ax: Axes) -> None:
+    def marks(self) -> Iterator[Mark]:
         for swatch, word in self.entries:
             middle = word.y - BASELINE * word.size
             if swatch == "ring":
-                _draw_ring(ax, word.x - SWATCH + 6, middle, 5.0, self.look)
+                yield from _ring(word.x - SWATCH + 6, middle, 5.0, self.look)
                 continue
             for number, colour in enumerate(filter(None, swatch.split("-"))):
-                corner = np.array([word.x - SWATCH + 6 * number, middle - 6])
-                square = rounded(6.0 if "-" in swatch else 12.0, 12.0, 0.0) + corner
-                add(ax, PolyCollection([square], facecolors=colour, edgecolors="none"))
-        draw_words(ax, [word for _, word in self.entries])
+                corner = np.array([[word.x - SWATCH + 6 * number, middle - 6]])
+                yield Blocks(corner, np.array([6.0 if "-" in swatch else 12.0, 12.0]), colour)
+        for _, word in self.entries:
+            yield word
 
 
-def _legend_texts(scene: Any, theme: str) -> Iterable[tuple[str, str]]:
+def _legend_texts(scene: Any, theme: str, words: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     """Swatches with what they mean; panels and some charts need none."""
     if isinstance(scene, Overview):
-        return _overview_legend(scene, theme)
+        return _overview_legend(scene, theme, words)
     if isinstance(scene, JobScene):
-        return scene.legend_of(theme)
+        return scene.legend_of(theme, words)
     return getattr(scene, "legend", ())
 
 
-def _overview_legend(overview: Overview, theme: str) -> Iterable[tuple[str, str]]:
+def _overview_legend(
+    overview: Overview, theme: str, words: Mapping[str, str]
+) -> Iterable[tuple[str, str]]:
     for mark in overview.marks:
-        yield kind_colour(mark.tone, theme), f"{mark.kind} group, {_count(mark.ranks)}"
-    yield "ring", f"rank {overview.rank}"
+        text = words["key_group"].format(kind=mark.kind, count=f"{len(mark.ranks):,}")
+        yield kind_colour(mark.tone, theme), text
+    yield "ring", words["key_gpu"].format(rank=overview.rank)
     if overview.num_stages > 1:
-        yield "-".join(LOOKS[theme].greys), f"pp 0 to {overview.num_stages - 1}"
-
-
-def _count(ranks: np.ndarray) -> str:
-    return "1 rank" if len(ranks) == 1 else f"{len(ranks):,} ranks"
-
-
-def blank(width: int, height: int, look: Look) -> tuple[Figure, Axes]:
-    """A figure of this many scene pixels, and axes over all of it."""
-    made = Figure(figsize=(width / 96, height / 96), dpi=96, facecolor=look.page)
-    FigureCanvasAgg(made)
-    page = canvas.axes(made, 0, 0, width, height)
-    canvas.prepare(page, width, height)
-    return made, page
+        stages = words["key_stages"].format(first=0, last=overview.num_stages - 1)
+        yield "-".join(LOOKS[theme].greys), stages
 
 
 # -- panels --------------------------------------------------------------------------------------
-
-
-def _row_labels(panel: Panel, look: Look) -> list[Words]:
-    return [
-        Words(x, y + BASELINE * LABEL, text, LABEL, look.ink, "end") for x, y, text in panel.labels
-    ]
 
 
 def _cell_words(panel: Panel, corners: np.ndarray, side: float, theme: str) -> list[Words]:
@@ -283,7 +253,7 @@ def _pixels(overview: Overview, theme: str) -> np.ndarray:
     return colours[np.where(marks > 0, len(greys) + marks.astype(int), base)]
 
 
-def _draw_gaps(ax: Axes, overview: Overview, look: Look) -> None:
+def _gaps(overview: Overview, look: Look) -> Iterator[Mark]:
     """Lines of the page's colour between cells, wider ones between blocks and bands."""
     left, top, right, bottom = overview.left, overview.top, overview.width, overview.height
     for gap in overview.gaps:
@@ -291,8 +261,7 @@ def _draw_gaps(ax: Axes, overview: Overview, look: Look) -> None:
         xs = left + overview.cell * _every(gap.columns, overview.grid.columns)
         ys = top + overview.cell * _every(gap.rows, overview.grid.rows)
         lines = [((x, top), (x, bottom)) for x in xs] + [((left, y), (right, y)) for y in ys]
-        width = 0.75 * gap.width  # in points
-        add(ax, LineCollection(lines, colors=look.page, linewidths=width, capstyle="butt"))
+        yield Lines(lines, look.page, gap.width)
 
 
 def _every(step: int, count: int) -> np.ndarray:
@@ -309,18 +278,16 @@ def _chosen(overview: Overview) -> tuple[float, float]:
     )
 
 
-def _draw_ring(ax: Axes, x: float, y: float, radius: float, look: Look) -> None:
+def _ring(x: float, y: float, radius: float, look: Look) -> Iterator[Mark]:
     """A ring that stands out from any cell: ink on a halo of the page's colour."""
-    ring = Path.circle((x, y), radius)
     for colour, width in ((look.page, 3.5), (look.ink, 1.6)):
-        line = {"edgecolors": colour, "linewidths": 0.75 * width}
-        add(ax, PathCollection([ring], facecolors="none", **line))
+        yield circle(x, y, radius, colour, width)
 
 
 def _overview_labels(overview: Overview, look: Look) -> list[Words]:
     """Stages, replicas or nodes; all smaller if one would not fit beside the picture."""
     beside = [text for _, _, anchor, text in overview.labels if anchor == "end"]
-    longest = max((canvas.glyphs(text, False)[1] for text in beside), default=1.0)
+    longest = max((advance(text) for text in beside), default=1.0)
     size = min(LABEL, (overview.left - 8) / longest)
     return [
         Words(x, y + (BASELINE * size if anchor == "end" else 0), text, size, look.ink, anchor)

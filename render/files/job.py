@@ -1,21 +1,17 @@
-"""The picture of the job -> matplotlib: the nested mesh as `render.svg.job` paints it."""
+"""The picture of the job -> marks of a file: the nested mesh as `render.svg.job` paints it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection, PathCollection, PolyCollection
-from matplotlib.path import Path
 
 from ..palette import GROUP_INK, KIND_MARKS, KIND_TINTS, PLAIN_CELL, ROWS, kind_colour, rgb
-from ..scenes.groups import Mark
+from ..scenes.geometry import LETTERS
 from ..scenes.job import JobPicture, Segment
-from ..scenes.job_plan import Rectangle
-from . import canvas
-from .canvas import LABEL, LOOKS, Words, add, draw_words, rounded
+from ..scenes.job_plan import Rectangle, plan_of
+from .marks import BASELINE, LABEL, LOOKS, Blocks, Lines, Mark, Pixels, Words, ring
 
 FEW = 8
 """Members of a group that the key names."""
@@ -36,51 +32,48 @@ class JobScene:
     def height(self) -> float:
         return self.picture.height
 
-    def legend_of(self, theme: str) -> Iterator[tuple[str, str]]:
+    def fitted(self, room: tuple[float, float]) -> JobScene:
+        """Laid out anew for a slide's room."""
+        plan = plan_of(self.picture.mesh, (room[0] / LETTERS, room[1] / LETTERS))
+        return replace(self, picture=replace(self.picture, plan=plan))
+
+    def legend_of(self, theme: str, words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         """A colour and what it means, for each group of the chosen rank."""
-        yield GROUP_INK[theme], f"GPU {self.picture.rank}"
+        yield GROUP_INK[theme], words["key_gpu"].format(rank=self.picture.rank)
         for mark in reversed(self.picture.marks):
-            yield kind_colour(mark.tone, theme), f"{mark.kind}: {_members(mark)}"
+            ranks = ", ".join(map(str, sorted(mark.ranks.tolist())[: FEW + 1]))
+            name = "key_ranks" if len(mark.ranks) <= FEW else "key_group"
+            count = f"{len(mark.ranks):,}"
+            text = words[name].format(kind=mark.kind, ranks=ranks, count=count)
+            yield kind_colour(mark.tone, theme), text
 
 
-def _members(mark: Mark) -> str:
-    ranks = sorted(mark.ranks.tolist())
-    return ", ".join(map(str, ranks)) if len(ranks) <= FEW else f"{len(ranks):,} GPUs"
-
-
-def draw_job(ax: Axes, scene: JobScene, theme: str = "light") -> None:
-    """One data unit is one scene pixel, y downwards."""
-    picture = scene.picture
+def draw_job(scene: JobScene, theme: str) -> Iterator[Mark]:
+    """The cells with the groups of the chosen GPU, the ends of nodes, the labels."""
+    picture, look = scene.picture, LOOKS[theme]
     if picture.is_numbered:
-        canvas.prepare(ax, picture.width, picture.height)
-        _draw_numbered(ax, picture, theme)
+        yield from _draw_numbered(picture, theme)
+        yield _lines(picture.node_ends, look.edge, 1.5, (4.4, 3.5))
     else:
-        _draw_plain(ax, picture, theme)
-    look = LOOKS[theme]
-    ends = {"colors": look.edge, "linewidths": 1.1, "linestyles": (0, (3, 2.4))}
-    if not picture.is_numbered:
-        ends = {"colors": look.page, "linewidths": 1.8}
-    _lines(ax, picture.node_ends, **ends)
-    labels = []
+        yield from _draw_plain(picture, theme)
+        yield _lines(picture.node_ends, look.page, 2.4)
     for label in picture.labels:
         layers = picture.layers[label.first] if label.name == "layers" else ""
         text = scene.words[label.name].format(first=label.first, last=label.last, layers=layers)
-        y = label.y + canvas.BASELINE * LABEL
-        labels.append(Words(label.x, y, text, LABEL, look.quiet, label.anchor))
-    draw_words(ax, labels)
+        yield Words(label.x, label.y + BASELINE * LABEL, text, LABEL, look.quiet, label.anchor)
 
 
-def _draw_numbered(ax: Axes, picture: JobPicture, theme: str) -> None:
+def _draw_numbered(picture: JobPicture, theme: str) -> Iterator[Mark]:
     """Replicas, boxes, cells and what joins them, from the back to the front."""
     look, scale = LOOKS[theme], picture.plan.scale
     x, y = float(picture.x[picture.rank]), float(picture.y[picture.rank])
     tones = {mark.kind: mark.tone for mark in picture.marks}
-    _frames(ax, picture.replicas, 14 * scale, facecolors=look.ground, edgecolors=look.edge)
-    _frames(ax, picture.boxes, 10 * scale, facecolors=look.page, edgecolors=look.edge)
+    yield _frames(picture.replicas, 14 * scale, look.ground, look.edge)
+    yield _frames(picture.boxes, 10 * scale, look.page, look.edge)
     if picture.box_kind:
         own = [one for one in picture.boxes if _has(one, x, y)]
         colour = kind_colour(tones[picture.box_kind], theme)
-        _frames(ax, own, 10 * scale, facecolors="none", edgecolors=colour, linewidths=1.9)
+        yield _frames(own, 10 * scale, "none", colour, 2.5)
     fills = [PLAIN_CELL[theme]] * picture.mesh.world_size
     for mark in picture.marks:
         for rank in mark.ranks.tolist():
@@ -88,31 +81,18 @@ def _draw_numbered(ax: Axes, picture: JobPicture, theme: str) -> None:
     fills[picture.rank] = GROUP_INK[theme]
     wide, tall = picture.cell
     corners = np.stack([picture.x, picture.y], axis=-1)
-    cells = rounded(wide, tall, 6 * scale) + corners[:, None, :]
-    add(ax, PolyCollection(cells, facecolors=fills, edgecolors="none"))
-    size = min(15.0, wide * 0.42, tall * 0.62)
+    yield Blocks(corners, np.array([wide, tall]), fills, radius=6 * scale)
+    size = min(15.0, wide * 0.47, tall * 0.72)
     inks = {True: look.page, False: GROUP_INK[theme]}
-    draw_words(
-        ax,
-        [
-            Words(
-                left + wide / 2,
-                top + tall / 2 + size * canvas.BASELINE,
-                str(rank),
-                size,
-                inks[rank == picture.rank],
-                "middle",
-                bold=True,
-            )
-            for rank, (left, top) in enumerate(corners.tolist())
-        ],
-    )
+    middle = wide / 2, tall / 2 + size * BASELINE
+    for rank, (x, y) in enumerate((corners + middle).tolist()):
+        yield Words(x, y, str(rank), size, inks[rank == picture.rank], "middle", bold=True)
     for line in picture.lines:
-        dots = {"linestyles": (0, (1, 2))} if line.is_dotted else {}
-        _lines(ax, line.segments, colors=kind_colour(line.tone, theme), linewidths=1.9, **dots)
+        dots = (2.5, 5.0) if line.is_dotted else ()
+        yield _lines(line.segments, kind_colour(line.tone, theme), 2.5, dots)
 
 
-def _draw_plain(ax: Axes, picture: JobPicture, theme: str) -> None:
+def _draw_plain(picture: JobPicture, theme: str) -> Iterator[Mark]:
     """A pixel a GPU, in two shades of rows, with the groups of the chosen one in their marks."""
     look, cell = LOOKS[theme], picture.cell[0]
     marks = [rgb(KIND_MARKS[theme][mark.tone]) for mark in picture.marks]
@@ -123,19 +103,16 @@ def _draw_plain(ax: Axes, picture: JobPicture, theme: str) -> None:
     ]
     rows, columns = board.shape
     left, top = picture.plan.left, picture.plan.top
-    box = (left, left + columns * cell, top + rows * cell, top)
-    ax.imshow(pixels, interpolation="none", extent=box, aspect="auto", clip_on=False)
-    canvas.prepare(ax, picture.width, picture.height)  # after imshow, which moves the limits
+    yield Pixels(pixels, (left, top, left + columns * cell, top + rows * cell))
     middle = float(picture.x[picture.rank]) + cell / 2, float(picture.y[picture.rank]) + cell / 2
-    ring = Path.circle(middle, max(8.0, cell * 1.1))
-    style = {"facecolors": "none", "edgecolors": look.ink, "linewidths": 1.6}
-    add(ax, PathCollection([ring], **style))
+    yield ring(*middle, max(8.0, cell * 1.1), look.ink, 2.0)
 
 
-def _frames(ax: Axes, frames: Iterable[Rectangle], radius: float, **style: object) -> None:
-    outlines = [rounded(w, h, radius) + np.array([x, y]) for x, y, w, h in frames]
-    if outlines:
-        add(ax, PolyCollection(outlines, **{"linewidths": 0.75, **style}))
+def _frames(
+    frames: Iterable[Rectangle], radius: float, fill: str, edge: str, width: float = 1.0
+) -> Blocks:
+    each = np.array(list(frames)).reshape(-1, 4)
+    return Blocks(each[:, :2], each[:, 2:], fill, edge, width, radius)
 
 
 def _has(one: Rectangle, x: float, y: float) -> bool:
@@ -143,7 +120,7 @@ def _has(one: Rectangle, x: float, y: float) -> bool:
     return left <= x < left + width and top <= y < top + height
 
 
-def _lines(ax: Axes, segments: Sequence[Segment], **style: object) -> None:
-    if segments:
-        lines = [((x0, y0), (x1, y1)) for x0, y0, x1, y1 in segments]
-        add(ax, LineCollection(lines, **style))
+def _lines(
+    segments: Sequence[Segment], colour: str, width: float, dashes: tuple[float, ...] = ()
+) -> Lines:
+    return Lines([((x0, y0), (x1, y1)) for x0, y0, x1, y1 in segments], colour, width, dashes)

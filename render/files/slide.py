@@ -6,31 +6,33 @@ bottom the sizes of the job and the address that shows it again.
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from matplotlib.figure import Figure
-
-from . import canvas
-from .canvas import LOOKS, Words, draw_words
-from .groups import DRAWINGS, Legend, blank
+from .groups import KEY, Legend, marks_of
 from .groups import MARGIN as FROM
+from .marks import LOOKS, Drawing, Mark, Words, shortened, wrapped
 
 WIDTH, HEIGHT, MARGIN = 1280.0, 720.0, 48.0
 """Pixels of a slide, and round it."""
 
-TITLE, TEXT, LABEL, SMALL = 30.0, 18.0, 14.0, 12.0
-"""Font sizes in pixels: title, sentence, of a picture, at the bottom."""
+TITLE, TEXT, LABEL, SMALL = 30.0, 18.0, 15.0, 13.4
+"""Font sizes in pixels: title, sentence, of a picture, at the bottom: 10 points."""
 
-LARGEST, READABLE = 2.6, 0.7
-"""How far a picture may be enlarged, and made smaller so that more of them stand together."""
+LARGEST, READABLE = 4.0, 13.4
+"""How far a picture may be enlarged at most, and how small its letters may become."""
+
+LOUD = 32.0
+"""The largest that the smallest letters of a picture become."""
 
 APART = 28.0
 """Pixels between pictures."""
 
-LONGEST_ADDRESS = 130
+COLUMNS, MOST = 3, 4
+"""Pictures beside each other at most, and in all."""
+
+LONGEST_ADDRESS = 120
 """Characters of an address in a line; it has two."""
 
 
@@ -44,19 +46,24 @@ class Told:
     address: str = ""
 
 
-def slide(told: Told, scenes: Sequence[Any], titles: Sequence[str], theme: str = "light") -> Figure:
-    """A figure of WIDTH by HEIGHT with these scenes beside or below each other.
+def slide(
+    told: Told,
+    scenes: Sequence[Any],
+    titles: Sequence[str],
+    theme: str = "light",
+    key: Mapping[str, str] = KEY,
+) -> Drawing:
+    """A drawing of WIDTH by HEIGHT with these scenes beside or below each other.
 
     scenes: of the types in `groups.DRAWINGS`, at least one; as many of the first are shown as are
-    readable. titles: one a scene; empty for none.
+    readable. titles: one a scene; empty for none. key: the words of the key, as `groups.KEY`.
 
     Errors: KeyError for an unknown theme.
     """
-    look = LOOKS[theme]
-    made, page = blank(int(WIDTH), int(HEIGHT), look)
+    look, across = LOOKS[theme], WIDTH - 2 * MARGIN
     words = [Words(MARGIN, MARGIN + TITLE * 0.8, told.title, TITLE, look.ink, bold=True)]
     y = MARGIN + TITLE + 12
-    for line in textwrap.wrap(told.sentence, 122)[:3]:
+    for line in wrapped(told.sentence, across / TEXT, most=3):
         words.append(Words(MARGIN, y + TEXT, line, TEXT, look.ink))
         y += TEXT * 1.45
     bottom = HEIGHT - MARGIN * 0.75
@@ -64,18 +71,21 @@ def slide(told: Told, scenes: Sequence[Any], titles: Sequence[str], theme: str =
     for number, line in enumerate(reversed(address)):
         at = bottom - number * SMALL * 1.4
         words.append(Words(WIDTH - MARGIN, at, line, SMALL, look.quiet, "end"))
-    words.append(Words(MARGIN, bottom, told.sizes, SMALL, look.quiet))
-    foot = bottom - len(address) * SMALL * 1.4 - 6
-    head = LABEL * 1.9 if any(titles) else 0.0
-    for count in range(len(scenes), 0, -1):  # the first that are readable together
-        legend = _moved(Legend.of(scenes[:count], theme, 0.0), foot)
-        room = _Room(y + 20, foot - legend.height - 16, head)
-        if room.scale(scenes[:count], room.columns(scenes[:count])) >= READABLE:
+    # Sizes have a line of their own where the address has two.
+    foot = bottom - (len(address) - (len(address) == 1)) * SMALL * 1.4
+    words.append(Words(MARGIN, foot, told.sizes, SMALL, look.quiet))
+    foot -= SMALL * 1.4 + 6
+    for count in range(min(MOST, len(scenes)), 0, -1):  # the first that are readable together
+        legend = _moved(Legend.of(scenes[:count], theme, 0.0, key, across * 11 / LABEL), foot)
+        room = _Room(y + 16, foot - legend.height - 14, titles[:count])
+        shown = max(
+            (room.arranged(scenes[:count], columns, theme) for columns in room.columns),
+            key=lambda one: one.quality,
+        )
+        if shown.letters >= READABLE:
             break
-    words += _place(made, scenes[:count], titles, room, theme)
-    legend.draw(page)
-    draw_words(page, words)
-    return made
+    placed = [*shown.placed(look.ink), (0.0, 0.0, 1.0, [*legend.marks(), *words])]
+    return Drawing(WIDTH, HEIGHT, look.page, placed)
 
 
 def _address(text: str) -> list[str]:
@@ -112,43 +122,79 @@ class _Room:
 
     top: float
     bottom: float
-    head: float
+    titles: Sequence[str]
 
-    def scale(self, scenes: Sequence[Any], columns: int) -> float:
-        """How large so many scenes of one scale can be in so many columns."""
+    @property
+    def head(self) -> float:
+        return LABEL * 1.9 if any(self.titles) else 0.0
+
+    @property
+    def columns(self) -> range:
+        return range(1, min(COLUMNS, len(self.titles)) + 1)
+
+    def arranged(self, scenes: Sequence[Any], columns: int, theme: str) -> _Arranged:
+        """The scenes in so many columns, each fitted to its place; of one type in one scale."""
         lines = -(-len(scenes) // columns)
-        across = (WIDTH - 2 * MARGIN - (columns - 1) * APART) / columns
-        down = (self.bottom - self.top - (lines - 1) * APART) / lines - self.head
-        wide, tall = _largest(scenes)
-        return min(LARGEST, across / wide, down / tall)
-
-    def columns(self, scenes: Sequence[Any]) -> int:
-        counts = range(1, len(scenes) + 1)
-        return max(counts, key=lambda count: (self.scale(scenes, count), -count))
-
-
-def _largest(scenes: Sequence[Any]) -> tuple[float, float]:
-    return max(scene.width for scene in scenes), max(scene.height for scene in scenes)
+        wide = (WIDTH - 2 * MARGIN - (columns - 1) * APART) / columns
+        tall = (self.bottom - self.top - (lines - 1) * APART) / lines - self.head
+        fitted = [one.fitted((wide, tall)) if hasattr(one, "fitted") else one for one in scenes]
+        marks = [marks_of(one, theme) for one in fitted]
+        scales: dict[type, float] = {}
+        for one, drawn in zip(fitted, marks):
+            most = min(LARGEST, LOUD / _smallest(drawn), wide / one.width, tall / one.height)
+            scales[type(one)] = max(0.02, min(most, scales.get(type(one), LARGEST)))
+        each = [scales[type(one)] for one in fitted]
+        return _Arranged(self, columns, wide, tall, fitted, marks, each)
 
 
-def _place(
-    made: Figure, scenes: Sequence[Any], titles: Sequence[str], room: _Room, theme: str
-) -> list[Words]:
-    """The pictures, each under its title; these as words."""
-    columns = room.columns(scenes)
-    factor = max(room.scale(scenes, columns), 0.02)
-    wide, tall = _largest(scenes)
-    words = []
-    taken = columns * (wide * factor + APART) - APART
-    left = max(MARGIN, (WIDTH - taken) / 2)  # what is narrower stands in the middle
-    for number, (scene, title) in enumerate(zip(scenes, titles)):
-        line, place = divmod(number, columns)
-        x = left + place * (wide * factor + APART)
-        y = room.top + line * (tall * factor + room.head + APART)
-        if title:
-            letters = max(12, int(wide * factor / LABEL / 0.58))
-            text = textwrap.shorten(title, letters, placeholder=" …")
-            words.append(Words(x, y + LABEL, text, LABEL, LOOKS[theme].ink, bold=True))
-        ax = canvas.axes(made, x, y + room.head, scene.width * factor, scene.height * factor)
-        DRAWINGS[type(scene)](ax, scene, theme)
-    return words
+def _smallest(marks: Sequence[Mark]) -> float:
+    """The font size of the smallest letters."""
+    return min((one.size for one in marks if isinstance(one, Words) and one.text), default=LABEL)
+
+
+@dataclass(frozen=True, eq=False)
+class _Arranged:
+    """Scenes in lines of some columns, each in a scale."""
+
+    room: _Room
+    columns: int
+    wide: float
+    tall: float
+    scenes: Sequence[Any]
+    marks: Sequence[Sequence[Mark]]
+    scales: Sequence[float]
+
+    @property
+    def letters(self) -> float:
+        """The size of the smallest letters on the slide; 0 where a picture lacks its own."""
+        if not all(getattr(one, "is_readable", True) for one in self.scenes):
+            return 0.0
+        return min(_smallest(drawn) * scale for drawn, scale in zip(self.marks, self.scales))
+
+    @property
+    def quality(self) -> tuple[float, float]:
+        """Readable first, then large."""
+        sizes = zip(self.scenes, self.scales)
+        area = sum(one.width * one.height * scale**2 for one, scale in sizes)
+        return min(self.letters, READABLE), area
+
+    def placed(self, ink: str) -> list[tuple[float, float, float, Sequence[Mark]]]:
+        """The pictures, each under its title, the whole in the middle of its room."""
+        room, found = self.room, []
+        sizes = [(s.width * f, s.height * f) for s, f in zip(self.scenes, self.scales)]
+        lines = [sizes[at : at + self.columns] for at in range(0, len(sizes), self.columns)]
+        heights = [max(tall for _, tall in line) + room.head for line in lines]
+        widest = max(wide for wide, _ in sizes)
+        left = max(MARGIN, (WIDTH - self.columns * (widest + APART) + APART) / 2)
+        spare = room.bottom - room.top - sum(heights) - APART * (len(lines) - 1)
+        tops = [room.top + max(0.0, spare) * 0.4]
+        for height in heights:
+            tops.append(tops[-1] + height + APART)
+        for number, (marks, scale, title) in enumerate(zip(self.marks, self.scales, room.titles)):
+            line, place = divmod(number, self.columns)
+            x, y = left + place * (widest + APART), tops[line]
+            if title:
+                text = shortened(title, max(self.wide, widest) / LABEL, bold=True)
+                found.append((0.0, 0.0, 1.0, [Words(x, y + LABEL, text, LABEL, ink, bold=True)]))
+            found.append((x, y + room.head, scale, marks))
+        return found

@@ -1,51 +1,47 @@
-"""Timelines and what ranks hold meanwhile -> matplotlib, for files."""
+"""Timelines and what ranks hold meanwhile -> marks of a file."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection, PolyCollection
 
 from ..palette import ink, rgb
 from ..scenes.charts import HELD, HeldChart, TimelineChart
 from ..scenes.timeline import LABEL_ROOM, MOST_SHADES, Strip, shade
 from ..svg.timeline import AXIS, DIGIT, KINDS, MARGIN, axis_of, gap, level_steps, places
-from .canvas import BASELINE, LABEL, LOOKS, Look, Words, add, boxes, draw_words, prepare
+from .marks import BASELINE, LABEL, LOOKS, Blocks, Lines, Look, Mark, Pixels, Words
 
 DARKER = 0.86
 """How much darker every other micro-batch of an embedded picture is."""
 
 
-def draw_timeline(ax: Axes, chart: TimelineChart, theme: str = "light") -> None:
+def draw_timeline(chart: TimelineChart, theme: str) -> Iterator[Mark]:
     """One op a box with its micro-batch where it fits; very many ops as one picture."""
     strip, look = chart.strip, LOOKS[theme]
     if strip.is_picture:
-        _image(ax, chart, look)
-        prepare(ax, chart.width, chart.height)  # after imshow, which moves the limits
+        yield _image(chart, look)
     else:
-        prepare(ax, chart.width, chart.height)
-        _ground(ax, chart, strip.row, look)
-        _ops(ax, chart, look)
-    draw_words(ax, [*_rank_words(chart, strip.row, look), *_axis_words(chart, look)])
+        yield _ground(chart, strip.row, look)
+        yield from _ops(chart, look)
+    yield from _rank_words(chart, strip.row, look)
+    yield from _axis_words(chart, look)
 
 
-def draw_held(ax: Axes, chart: HeldChart, theme: str = "light") -> None:
+def draw_held(chart: HeldChart, theme: str) -> Iterator[Mark]:
     """The areas under the curves, one row a rank."""
     strip, look = chart.strip, LOOKS[theme]
     row = strip.memory_row
-    prepare(ax, chart.width, chart.height)
-    _ground(ax, chart, row, look)
+    yield _ground(chart, row, look)
     for name, held in (("weights", strip.held), ("input", strip.held_input)):
-        areas = [_area(chart, place, curve) for place, curve in enumerate(held)]
-        add(ax, PolyCollection(areas, facecolors=HELD[name], edgecolors="none"))
-    draw_words(ax, _rank_words(chart, row, look))
+        yield Lines([_area(chart, at, curve) for at, curve in enumerate(held)], fill=HELD[name])
+    yield from _rank_words(chart, row, look)
 
 
-def _ground(ax: Axes, chart: TimelineChart | HeldChart, row: int, look: Look) -> None:
+def _ground(chart: TimelineChart | HeldChart, row: int, look: Look) -> Blocks:
     tops = row * np.arange(len(chart.strip.ranks))
     corners = np.stack([np.full(len(tops), chart.left), tops], axis=-1)
-    sizes = np.full((len(tops), 2), (chart.plot, row - gap(row)))
-    boxes(ax, corners, sizes, facecolors=look.ground)
+    return Blocks(corners, np.array([chart.plot, row - gap(row)]), look.ground)
 
 
 def _rank_words(chart: TimelineChart | HeldChart, row: int, look: Look) -> list[Words]:
@@ -67,18 +63,18 @@ def _axis_words(chart: TimelineChart, look: Look) -> list[Words]:
     ]
 
 
-def _ops(ax: Axes, chart: TimelineChart, look: Look) -> None:
-    """The boxes, one collection for all, parted by lines of the page's colour; their numbers."""
+def _ops(chart: TimelineChart, look: Look) -> Iterator[Mark]:
+    """The boxes, parted by lines of the page's colour; their numbers."""
     strip = chart.strip
     top, height = places(strip)
     tick = chart.plot / strip.ticks
     left, right = (chart.left + tick * at for at in (strip.boxes.start, strip.boxes.end))
-    fills = np.array(_fills())[strip.colour]
+    fills = np.array(_fills())[strip.colour].tolist()
     corners, sizes = np.stack([left, top], axis=-1), np.stack([right - left, height], axis=-1)
-    boxes(ax, corners, sizes, facecolors=fills)
+    yield Blocks(corners, sizes, fills)
     ends = np.stack([np.stack([right, top], axis=-1), np.stack([right, top + height], axis=-1)], 1)
-    add(ax, LineCollection(ends, colors=look.page, linewidths=0.75, capstyle="butt"))
-    draw_words(ax, _numbers(strip, (left + right) / 2, right - left, top, height))
+    yield Lines(list(ends), look.page)
+    yield from _numbers(strip, (left + right) / 2, right - left, top, height)
 
 
 def _numbers(
@@ -107,25 +103,22 @@ def _fills() -> list[str]:
     return [shade(kind, chunk) for kind in KINDS for chunk in range(MOST_SHADES)]
 
 
-def _image(ax: Axes, chart: TimelineChart, look: Look) -> None:
+def _image(chart: TimelineChart, look: Look) -> Pixels:
     """All ops as one picture, some ticks a column."""
     strip, several = chart.strip, chart.ticks_a_part
     fills = np.array([rgb(fill) for fill in _fills()])
     shades = np.stack([fills, np.rint(DARKER * fills)], axis=1).reshape(-1, 3)
-    # Opaque in so many words: matplotlib would add it in eight bytes a channel.
-    palette = np.pad([rgb(look.ground), *shades], ((0, 0), (0, 1)), constant_values=255)
-    palette, pixels = palette.astype(np.uint8), strip.pixels()
-    # A few rows at a time: four bytes for each tick of all of them would be a lot.
+    palette, pixels = np.array([rgb(look.ground), *shades], dtype=np.uint8), strip.pixels()
+    # A few rows at a time: three bytes for each tick of all of them would be a lot.
     rows = [_averaged(palette[part], several) for part in np.array_split(pixels, len(strip.ranks))]
     cells = np.concatenate(rows)
     columns = cells.shape[1]
     right = chart.left + chart.plot * columns * several / strip.ticks
-    box = (chart.left, right, strip.height, 0)
-    ax.imshow(cells, interpolation="none", extent=box, aspect="auto", clip_on=False)
+    return Pixels(cells, (chart.left, 0.0, right, float(strip.height)))
 
 
 def _averaged(cells: np.ndarray, several: int) -> np.ndarray:
-    """Columns in the mean colour of so many: uint8, shape (rows, fewer columns, 4)."""
+    """Columns in the mean colour of so many: uint8, shape (rows, fewer columns, 3)."""
     if several == 1:
         return cells
     starts = np.arange(0, cells.shape[1], several)

@@ -11,11 +11,17 @@ of a legend's entries are those of the chart.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
-from ..svg.matrix import LEFT, SIDE, TOP, MatrixPicture
+from ..svg.matrix import APART, CHARACTER, LEFT, SIDE, TOP, MatrixPicture
 from ..svg.timeline import AXIS
+from .geometry import LETTERS
 from .timeline import Strip
+
+Chart = TypeVar("Chart", bound="_OverTime")
 
 Entry = tuple[str, str]
 """A line of a legend: a colour, and what it means."""
@@ -25,6 +31,16 @@ DIGIT = 7.2
 
 PLOT, NARROWEST = 1200, 240
 """Pixels across a timeline at most and at least; a file has two dots a pixel."""
+
+MOST_ENLARGED = 2.0
+"""How much larger a slide draws a chart of few rows."""
+
+
+def _across(room: tuple[float, float], height: float) -> float:
+    """Pixels across a chart of this height that fills a slide's room."""
+    wide, tall = room
+    return max(wide / MOST_ENLARGED, height * wide / tall)
+
 
 HELD = {"input": "#5b8def", "weights": "#8f86a6"}
 """The colours of what is held until the gradient of the input, and on until that of weights."""
@@ -39,6 +55,7 @@ class _OverTime:
 
     strip: Strip
     legend: tuple[Entry, ...] = ()
+    most_plot: int = field(default=PLOT, kw_only=True)
 
     @property
     def left(self) -> float:
@@ -48,17 +65,22 @@ class _OverTime:
     @property
     def ticks_a_part(self) -> int:
         """Ticks that one dot of a file shows: more than 1 where an axis has too many."""
-        return -(-self.strip.ticks // (2 * PLOT))
+        return -(-self.strip.ticks // (2 * self.most_plot))
 
     @property
     def plot(self) -> float:
         """Pixels across the axis: whole dots for each part of it, so that all parts look alike."""
         parts = -(-self.strip.ticks // self.ticks_a_part)
-        return max(NARROWEST, parts * min(2 * UNIT, 2 * PLOT // parts) / 2)
+        return max(NARROWEST, parts * min(2 * UNIT, 2 * self.most_plot // parts) / 2)
 
     @property
     def width(self) -> float:
         return self.left + self.plot
+
+    def fitted(self: Chart, room: tuple[float, float]) -> Chart:
+        """As wide as its height asks for on a slide."""
+        wide = round(_across(room, self.height) - self.left)
+        return replace(self, most_plot=min(PLOT, max(NARROWEST, wide)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +125,16 @@ class BarsChart:
     limit: float
     limit_name: str
     legend: tuple[Entry, ...] = ()
+    plot: float = 720.0
+    row: float = 24.0
 
-    left, plot, right, top, row = 62.0, 720.0, 92.0, 22.0, 24.0
+    left, right, top = 62.0, 92.0, 22.0
+
+    def fitted(self, room: tuple[float, float]) -> BarsChart:
+        """As wide as its height asks for on a slide, in lower rows where there are many."""
+        row = min(self.row, (room[1] / LETTERS - self.top) / len(self.bars))
+        lower = replace(self, row=row)
+        return replace(lower, plot=max(240.0, _across(room, lower.height) - self.left - self.right))
 
     @property
     def pixels(self) -> float:
@@ -131,8 +161,27 @@ class MatrixChart:
     axes: str
     scale: tuple[tuple[float, str], ...]
 
-    left, top, side = LEFT, TOP + 18.0, SIDE
+    side: float = SIDE
+
+    left, top = LEFT, TOP + 18.0
     bar, beside = 14.0, 110.0  # width of the scale, and of all that stands beside the matrix
+
+    def fitted(self, room: tuple[float, float]) -> MatrixChart:
+        """Smaller, so that a slide has room for larger letters, and for fewer labels."""
+        side = min(self.side, room[1] / LETTERS - self.top - 6)
+        widest = max(CHARACTER * len(text) for _, text in self.picture.labels) + APART
+        cells = [at for at, _ in self.picture.labels]
+        between = (cells[1] - cells[0] if len(cells) > 1 else 1) * side / len(self.picture.levels)
+        labels = self.picture.labels[:: max(1, math.ceil(widest / between))]
+        picture = replace(self.picture, labels=labels)
+        scale, last = [], math.inf
+        for at, text in reversed(self.scale):
+            if (last - at) * side >= 14.0 or at == 0.0:
+                scale.append((at, text))
+                last = at
+        if len(scale) > 2 and scale[-2][0] * side < 14.0:
+            del scale[-2]
+        return replace(self, side=side, picture=picture, scale=tuple(reversed(scale)))
 
     @property
     def width(self) -> float:
@@ -141,3 +190,50 @@ class MatrixChart:
     @property
     def height(self) -> float:
         return self.top + self.side + 6
+
+
+@dataclass(frozen=True)
+class PointsChart:
+    """Dots between two axes, one place among them with its interval; x and y of each in pixels.
+
+    here: x, y, and the ends of the interval. across, up: of each line of an axis, where, and what
+    it says. words: of the axes ("across", "up") and of the place ("here"). plot: left, top, right,
+    bottom of what is between the axes.
+    """
+
+    others: tuple[tuple[float, float], ...]
+    own: tuple[tuple[float, float], ...]
+    near: tuple[tuple[float, float], ...]
+    here: tuple[float, float, float, float]
+    across: tuple[tuple[float, str], ...]
+    up: tuple[tuple[float, str], ...]
+    words: Mapping[str, str]
+    plot: tuple[float, float, float, float]
+    width: float
+    height: float
+    legend: tuple[Entry, ...] = ()
+
+    def fitted(self, room: tuple[float, float]) -> PointsChart:
+        """With its axes nearer, so that a slide has room for larger letters."""
+        left, top, right, foot = self.plot
+        wide = min(self.width, room[0] / LETTERS)
+        tall = min(wide * 0.62, room[1] / LETTERS)
+        x_scale = (right - left - self.width + wide) / (right - left)
+        y_scale = (foot - top - self.height + tall) / (foot - top)
+
+        def moved(spots: Iterable[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
+            return tuple((left + (x - left) * x_scale, top + (y - top) * y_scale) for x, y in spots)
+
+        here, (_, high), (_, low) = moved((self.here[:2], self.here[::2], self.here[::3]))
+        return replace(
+            self,
+            others=moved(self.others),
+            own=moved(self.own),
+            near=moved(self.near),
+            here=(*here, high, low),
+            across=tuple((left + (x - left) * x_scale, text) for x, text in self.across),
+            up=tuple((top + (y - top) * y_scale, text) for y, text in self.up),
+            plot=(left, top, right - self.width + wide, foot - self.height + tall),
+            width=wide,
+            height=tall,
+        )

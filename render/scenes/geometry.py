@@ -178,7 +178,12 @@ class Tiles:
     height: float
 
 
-PANEL_WIDTH, PANEL_HEIGHT = 720.0, 800.0
+PANEL = (720.0, 800.0)
+"""Room of a panel on the page: pixels across and down."""
+
+LETTERS = 1.3
+"""How much larger than on the page the letters of a picture are on a slide."""
+
 LARGEST_CELL = 64.0
 GUTTER = 34.0
 ROOMY = 16
@@ -186,8 +191,8 @@ ROOMY = 16
 
 
 @lru_cache(maxsize=32)
-def node_tiles(world: int, gpus_per_node: int) -> Tiles:
-    """Place up to 256 GPUs as large as PANEL_WIDTH x PANEL_HEIGHT allows.
+def node_tiles(world: int, gpus_per_node: int, room: tuple[float, float] = PANEL) -> Tiles:
+    """Place up to 256 GPUs as large as the room allows.
 
     Kept, as `touching` is, for the next panel: all kinds of a layout stand in the same places.
     """
@@ -198,8 +203,8 @@ def node_tiles(world: int, gpus_per_node: int) -> Tiles:
 
     def cell_size(across: int) -> float:
         down = -(-nodes // across)
-        room_x = PANEL_WIDTH - GUTTER - across * (gap + 2 * margin)
-        room_y = PANEL_HEIGHT - down * (gap + 2 * margin)
+        room_x = room[0] - GUTTER - across * (gap + 2 * margin)
+        room_y = room[1] - down * (gap + 2 * margin)
         return min(LARGEST_CELL, room_x / (across * wide), room_y / (down * tall))
 
     across = max(range(1, nodes + 1), key=lambda n: (math.floor(cell_size(n)), -n))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -45,18 +45,64 @@ GAP = 2.0
 class Panel:
     """One kind's groups on the nodes; arrays have one entry a rank, lengths are pixels."""
 
-    kind: str
-    width: float
-    height: float
-    cell: float
-    x: np.ndarray
-    y: np.ndarray
+    grouping: Grouping
+    gpus_per_node: int
+    tiles: geometry.Tiles
     group: np.ndarray  # -1 for a rank that is in none
     colour: np.ndarray  # index into palette.PALETTE; -1 with no group
-    frames: tuple[tuple[float, float, float, float], ...]
-    labels: tuple[tuple[float, float, str], ...]  # of rows: x (right edge), y (middle), text
-    num_groups: int
-    group_size: int
+
+    @property
+    def kind(self) -> str:
+        return self.grouping.name
+
+    @property
+    def num_groups(self) -> int:
+        return self.grouping.num_groups
+
+    @property
+    def width(self) -> float:
+        return self.tiles.width
+
+    @property
+    def height(self) -> float:
+        return self.tiles.height
+
+    @property
+    def cell(self) -> float:
+        return self.tiles.cell
+
+    @property
+    def x(self) -> np.ndarray:
+        return self.tiles.x
+
+    @property
+    def y(self) -> np.ndarray:
+        return self.tiles.y
+
+    @property
+    def frames(self) -> tuple[tuple[float, float, float, float], ...]:
+        return self.tiles.frames
+
+    @property
+    def labels(self) -> tuple[tuple[float, float, str], ...]:
+        """Of rows: x (right edge), y (middle), text."""
+        return tuple(
+            (geometry.GUTTER - 6, y + height / 2, f"N{node}")
+            for node, (_, y, _, height) in enumerate(self.frames)
+            if node % self.tiles.across == 0
+        )
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether it says which GPU is which."""
+        return self.shows_rank
+
+    def fitted(self, room: tuple[float, float]) -> Panel:
+        """With its nodes as they stand best in a slide's room."""
+        wide, tall = room
+        return panel(
+            self.grouping, self.gpus_per_node, (wide / geometry.LETTERS, tall / geometry.LETTERS)
+        )
 
     @property
     def shows_rank(self) -> bool:
@@ -125,6 +171,7 @@ class Overview:
     """
 
     view: str
+    mesh: Mesh
     grid: geometry.Grid
     cell: float
     left: float
@@ -137,7 +184,18 @@ class Overview:
     sizes: tuple[tuple[str, int], ...]  # ranks of a group of each kind that may be marked
     block: tuple[int, int]
     band: tuple[int, int]
-    labels: tuple[tuple[float, float, str, str], ...]  # x, y, anchor ("start", "end"), text
+
+    @property
+    def labels(self) -> tuple[tuple[float, float, str, str], ...]:
+        """x, y, anchor ("start", "end"), text."""
+        labels = _logical_labels if self.view == "logical" else _physical_labels
+        return tuple(labels(self.mesh, self.grid, self.cell, self.block, self.band))
+
+    def fitted(self, room: tuple[float, float]) -> Overview:
+        """With smaller cells, so that a slide has room for larger letters, and for fewer labels."""
+        wide, tall = (side / geometry.LETTERS for side in room)
+        cells = (wide - self.left) / self.grid.columns, (tall - self.top) / self.grid.rows
+        return replace(self, cell=min(self.cell, *cells))
 
     @property
     def width(self) -> float:
@@ -216,7 +274,9 @@ class Overview:
         return swell
 
 
-def panel(grouping: Grouping, gpus_per_node: int) -> Panel:
+def panel(
+    grouping: Grouping, gpus_per_node: int, room: tuple[float, float] = geometry.PANEL
+) -> Panel:
     """The panel of one kind.
 
     >>> from groups import parse_mesh
@@ -226,29 +286,11 @@ def panel(grouping: Grouping, gpus_per_node: int) -> Panel:
     """
     _refuse_windows(grouping.mesh)
     world = grouping.world_size
-    tiles = geometry.node_tiles(world, gpus_per_node)
+    tiles = geometry.node_tiles(world, gpus_per_node, room)
     grid = geometry.physical_grid(world, gpus_per_node, tiles.across).grid
     group = grouping.index()
     colour = colour_indices(group, geometry.touching(grid, world))
-    labels = tuple(
-        (geometry.GUTTER - 6, y + height / 2, f"N{node}")
-        for node, (_, y, _, height) in enumerate(tiles.frames)
-        if node % tiles.across == 0
-    )
-    return Panel(
-        kind=grouping.name,
-        width=tiles.width,
-        height=tiles.height,
-        cell=tiles.cell,
-        x=tiles.x,
-        y=tiles.y,
-        group=group,
-        colour=np.where(group < 0, -1, colour),
-        frames=tiles.frames,
-        labels=labels,
-        num_groups=grouping.num_groups,
-        group_size=grouping.size,
-    )
+    return Panel(grouping, gpus_per_node, tiles, group, np.where(group < 0, -1, colour))
 
 
 def overviews(
@@ -280,10 +322,8 @@ def overviews(
         "sizes": sizes,
     }
     return (
-        _overview(
-            "logical", logical.grid, mesh, logical.block, logical.band, shared, _logical_labels
-        ),
-        _overview("physical", physical.grid, mesh, physical.tile, (0, 0), shared, _physical_labels),
+        _overview("logical", logical.grid, mesh, logical.block, logical.band, shared),
+        _overview("physical", physical.grid, mesh, physical.tile, (0, 0), shared),
     )
 
 
@@ -314,11 +354,12 @@ def _refuse_windows(mesh: Mesh) -> None:
         raise ValueError(f"a picture shows a whole job, not a window of it: {mesh}")
 
 
-def _overview(view, grid, mesh, block, band, shared, labels) -> Overview:
+def _overview(view, grid, mesh, block, band, shared) -> Overview:
     room = OVERVIEW_WIDTH - OVERVIEW_LEFT
     cell = min(room / grid.columns, OVERVIEW_HEIGHT / grid.rows, 22.0)
     return Overview(
         view=view,
+        mesh=mesh,
         grid=grid,
         cell=cell,
         left=OVERVIEW_LEFT,
@@ -326,7 +367,6 @@ def _overview(view, grid, mesh, block, band, shared, labels) -> Overview:
         place=grid.cells()[: mesh.world_size],
         block=block,
         band=band,
-        labels=tuple(labels(mesh, grid, cell, block, band)),
         **shared,
     )
 

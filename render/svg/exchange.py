@@ -8,14 +8,15 @@ the ranks at the left say the same without colour.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 
 from ..palette import PALETTE
+from ..scenes.geometry import LETTERS
 
 HEIGHT = 24.0
-GAP = 10.0
+GAP, CLOSE = 10.0, 2.0
 STRIP = 5.0
 MIDDLE = 130.0
 HUB = 14.0
@@ -59,6 +60,11 @@ class Exchange:
 
     members: tuple[Member, ...]
     flow: Flow
+    gap: float = GAP
+
+    def fitted(self, room: tuple[float, float]) -> Exchange:
+        """Closer together where a slide has too little room for that many rows."""
+        return self if self.height * LETTERS <= room[1] else replace(self, gap=CLOSE)
 
     @cached_property
     def cell(self) -> float:
@@ -87,7 +93,7 @@ class Exchange:
 
     @property
     def height(self) -> float:
-        return 2 + sum(_height(member) + GAP for member in self.members)
+        return 2 + sum(_height(member) + self.gap for member in self.members)
 
     @cached_property
     def middles(self) -> list[float]:
@@ -95,7 +101,7 @@ class Exchange:
         found, y = [], 2.0
         for member in self.members:
             found.append(y + _height(member) / 2)
-            y += _height(member) + GAP
+            y += _height(member) + self.gap
         return found
 
     def cells(self) -> Iterator[tuple[float, float, Cell]]:

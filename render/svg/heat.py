@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 
@@ -28,6 +28,9 @@ PALE, DARK, OVER = "#dcefed", "#006a65", "#8d1c44"
 
 WIDTH, HEIGHT = 720.0, 420.0
 """Most pixels of a picture of a large world."""
+
+READABLE = 18.0
+"""Pixels of a cell that has room for its rank."""
 
 RING = 6.0
 """Least radius of a ring round a pixel."""
@@ -72,6 +75,17 @@ class Heat:
     legend: tuple[tuple[str, str], ...] = ()
     colours: tuple[str, ...] = ()
     marked: tuple[int, ...] = ()
+    room: tuple[float, float] = geometry.PANEL
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether it says which GPU is which, or is too large for that anyway."""
+        return self.is_large or self.tiles.cell - GAP >= READABLE
+
+    def fitted(self, room: tuple[float, float]) -> Heat:
+        """With its nodes as they stand best in a slide's room."""
+        wide, tall = room
+        return replace(self, room=(wide / geometry.LETTERS, tall / geometry.LETTERS))
 
     @cached_property
     def palette(self) -> tuple[str, ...]:
@@ -85,7 +99,7 @@ class Heat:
     @cached_property
     def tiles(self) -> geometry.Tiles:
         """Where the cells of a small world are."""
-        return geometry.node_tiles(len(self.level), self.gpus_per_node)
+        return geometry.node_tiles(len(self.level), self.gpus_per_node, self.room)
 
     @cached_property
     def nodes(self) -> geometry.PhysicalGrid:
@@ -127,6 +141,16 @@ class Heat:
             for row in range(0, self.nodes.grid.rows // self.nodes.tile[1], every)
         ]
 
+    @property
+    def rings(self) -> list[tuple[float, float, float]]:
+        """Middle and radius of a ring round each marked pixel: one alone would not be seen."""
+        grid, radius = self.nodes.grid, max(RING, self.cell)
+        spots = (divmod(int(cell), grid.columns) for cell in grid.cells()[list(self.marked)])
+        return [
+            (self.left + (column + 0.5) * self.cell, (row + 0.5) * self.cell, radius)
+            for row, column in spots
+        ]
+
     def board(self) -> np.ndarray:
         """A pixel each: 0 without a GPU, else 1 + its level: uint8, shape (rows, columns)."""
         grid = self.nodes.grid
@@ -143,10 +167,10 @@ def cell_texts(rank: int, amount: str, side: float) -> list[tuple[float, float, 
     >>> cell_texts(7, "62", side=16)
     []
     """
-    if side < 18:
+    if side < READABLE:
         return []
     if side < 34:
-        size = min(14.0, side * 0.42)
+        size = min(14.0, side * 0.43)
         return [(side / 2 + size * 0.36, size, str(rank))]
     small = min(side * 0.26, side * 1.5 / len(amount))
     return [(side * 0.46, side * 0.36, str(rank)), (side * 0.82, small, amount)]
@@ -215,11 +239,7 @@ def _pixels(heat: Heat) -> str:
 
 
 def _rings(heat: Heat) -> str:
-    """A ring round each marked pixel: one alone would not be seen."""
-    cells = heat.nodes.grid.cells()[list(heat.marked)] if heat.marked else np.array([], np.int64)
-    rows, columns = np.divmod(cells, heat.nodes.grid.columns)
-    rings = zip(LEFT + (columns + 0.5) * heat.cell, (rows + 0.5) * heat.cell)
     return "".join(
-        f'<circle class="ring" cx="{x:g}" cy="{y:g}" r="{max(RING, heat.cell):g}"/>'
-        for x, y in rings
+        f'<circle class="ring" cx="{x:g}" cy="{y:g}" r="{radius:g}"/>'
+        for x, y, radius in heat.rings
     )

@@ -29,8 +29,9 @@ class View:
         html: what it shows.
         details: what stands below that.
         pictures: what of it goes into picture files; None: it has none.
+        slide: what of it goes on a slide, where that is not its pictures.
         title: of a slide of it; None: a slide shows the picture of the job.
-        summary: the sentence below that.
+        summary: the sentence below that, in the language of the page.
         files: forms of other files that it offers.
         endpoints: what programs may ask of it.
         pins_locally: whether a pinned rank lights up in the browser alone.
@@ -41,8 +42,9 @@ class View:
     html: Callable[[Context], str]
     details: Callable[[Context], str] | None = None
     pictures: Callable[[Context], Pictures] | None = None
+    slide: Callable[[Context], Pictures] | None = None
     title: Text | None = None
-    summary: Callable[[Context, str], str] | None = None
+    summary: Callable[[Context], str] | None = None
     files: tuple[str, ...] = TABLES
     endpoints: tuple[Callable[..., str], ...] = ()
     pins_locally: bool = False

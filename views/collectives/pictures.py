@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from descriptions import counted
+from descriptions import OPERATION_TEXTS, PAGE, SAVED, counted
 
 from ..base.context import Context
 from ..base.view import Pictures
@@ -19,14 +19,23 @@ def collectives_pictures(context: Context) -> Pictures:
     watched, counting, problems = resolve_inputs(context.layout, context.state)
     if problems:
         raise problems[0]
-    way = "" if watched.direction == "forward" else f", {watched.direction}"
-    some = "" if watched.size == len(watched.members) else f"first {len(watched.members)} of "
-    ranks = f"{some}{counted(watched.size, 'rank', 'en')}"
-    return [
-        (
-            f"{op_name(watched.op)}{way}: {watched.grouping.name} group {shown.index}, {ranks} on "
-            f"{counted(shown.nodes(context.layout), 'node', 'en')}",
-            shown.exchange,
-        )
-        for shown in exchanges(watched, counting)
-    ]
+    language, op = context.language, op_name(watched.op)
+    if watched.direction != "forward":
+        op += f" ({PAGE['collectives_backward'][language]})"
+    ranks = counted(watched.size, "rank", language)
+    if watched.size != len(watched.members):
+        words = SAVED["collective_first"][language]
+        ranks = words.format(shown=len(watched.members), ranks=ranks)
+    found: Pictures = []
+    for shown in exchanges(watched, counting):
+        nodes = counted(shown.nodes(context.layout), "node", language)
+        facts = {"op": op, "kind": watched.grouping.name, "index": shown.index}
+        title = SAVED["collective"][language].format(**facts, ranks=ranks, nodes=nodes)
+        found.append((title, shown.exchange))
+    return found
+
+
+def collectives_summary(context: Context) -> str:
+    """What the operation does."""
+    watched, _, _ = resolve_inputs(context.layout, context.state)
+    return OPERATION_TEXTS[watched.op].does[context.language]

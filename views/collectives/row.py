@@ -6,7 +6,7 @@ from descriptions import PAGE
 
 from ..base.view import View
 from .api import collective
-from .pictures import collectives_pictures
+from .pictures import collectives_pictures, collectives_summary
 from .view import collectives_html
 
 VIEW = View(
@@ -15,5 +15,6 @@ VIEW = View(
     collectives_html,
     pictures=collectives_pictures,
     title=PAGE["collectives_title"],
+    summary=collectives_summary,
     endpoints=(collective,),
 )

@@ -64,10 +64,13 @@ ROWS: dict[str, Row] = {
 """A word of PAGE, the number of a layout, the less the better, and how it is said."""
 
 
-def costs_html(before: Context, now: Context) -> Markup:
-    """A row a cost; a layout that the model does not allow says why in place of its numbers."""
+Sides = tuple["LayoutCost | None", "LayoutCost | None"]
+
+
+def sides_of(before: Context, now: Context) -> tuple[Sides, Trained | None, list[LayoutError]]:
+    """What the two layouts cost, what is trained, and why there is none of these."""
     problems: list[LayoutError] = []
-    language, trained = now.language, tried(problems, lambda: now.trained)
+    trained = tried(problems, lambda: now.trained)
     if trained is not None and is_empty(before.state.global_batch):
         # Steps can be compared only where they do the same work.
         samples = str(trained.batch.global_batch)
@@ -75,8 +78,12 @@ def costs_html(before: Context, now: Context) -> Markup:
         before = Context(before.layout, same)
     kept = tried(problems, lambda: cost_of(before.layout, before.trained))
     shown = trained and tried(problems, lambda: cost_of(now.layout, trained))
-    sides = (kept, shown)
-    rows = [
+    return (kept, shown), trained, problems
+
+
+def rows_of_costs(sides: Sides, language: str) -> list[tuple[str, ...]]:
+    """A row a cost: its name, both layouts, how the second differs."""
+    return [
         (
             PAGE[name][language],
             *("–" if one is None else one.said(name) for one in sides),
@@ -84,7 +91,13 @@ def costs_html(before: Context, now: Context) -> Markup:
         )
         for name in ROWS
     ]
-    said = "" if trained is None else _what(trained, language)
+
+
+def costs_html(before: Context, now: Context) -> Markup:
+    """A row a cost; a layout that the model does not allow says why in place of its numbers."""
+    language, (sides, trained, problems) = now.language, sides_of(before, now)
+    rows = rows_of_costs(sides, language)
+    said = "" if trained is None else what_text(trained, language)
     heads = (PAGE[f"column_{name}"][language] for name in ("cost", "kept", "now", "difference"))
     return together(
         heading(PAGE["cost_title"][language], tag("p", said)),
@@ -107,7 +120,7 @@ def _difference(name: str, kept: LayoutCost | None, now: LayoutCost | None, lang
     return PAGE[words][language].format(share=f"{share:,.0f}" if share >= 1 else f"{share:.1f}")
 
 
-def _what(now: Trained, language: str) -> str:
+def what_text(now: Trained, language: str) -> str:
     batch = now.batch.global_batch
     return PAGE["cost_of"][language].format(model=now.name, cluster=now.cluster.name, batch=batch)
 

@@ -27,10 +27,11 @@ from ..base.messages import control_label
 from ..base.problems import refusal_line
 from ..base.resolve import sizes_text
 from ..base.state import State, fields_of, is_empty
+from ..base.view import Pictures
 from ..base.words import saying
 from ..groups.view import PANEL_LIMIT, framed
 from ..stories import STATES, query_of
-from .costs import costs_html
+from .costs import costs_html, rows_of_costs, sides_of, what_text
 
 PAIRS: dict[str, dict[str, str]] = {
     "pair_nodes": STATES["cost"],
@@ -199,7 +200,7 @@ def _pictures(before: Layout, after: Layout, shown: tuple[str, ...], language: s
     return tag("div", *sides, class_="grids still")
 
 
-def compare_pictures(context: Context) -> list[tuple[str, Any]]:
+def compare_pictures(context: Context) -> Pictures:
     """What of the view goes into a file: titles and scenes, first of the kept layout.
 
     Errors: LayoutError if the kept one is no layout.
@@ -210,6 +211,34 @@ def compare_pictures(context: Context) -> list[tuple[str, Any]]:
         for side in sides
         for name, drawn in _scenes(side, names_of(context))
     ]
+
+
+def compare_slide(context: Context) -> Pictures:
+    """What the layouts cost; where the model does not allow that, their pictures by kind.
+
+    Errors: LayoutError if the kept one is no layout.
+    """
+    from render.files.tables import TableChart
+
+    language, before = context.language, kept_context(context)
+    sides, trained, _ = sides_of(before, context)
+    if trained is None or None in sides:
+        pictures = compare_pictures(context)
+        return sorted(pictures, key=lambda one: one[0].split(":")[0])
+    heads = [PAGE["column_cost"][language]]
+    for name, one in (("column_kept", before), ("column_now", context)):
+        heads.append(f"{PAGE[name][language]}: {sizes_text(one.layout)}")
+    heads.append(PAGE["column_difference"][language])
+    return [("", TableChart(tuple(heads), tuple(rows_of_costs(sides, language)), marked=0))]
+
+
+def compare_summary(context: Context) -> str:
+    """What is trained on both.
+
+    Errors: LayoutError if the kept one is no layout.
+    """
+    trained = sides_of(kept_context(context), context)[1]
+    return "" if trained is None else what_text(trained, context.language)
 
 
 def names_of(context: Context) -> tuple[str, ...]:

@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
 
+from descriptions import ESTIMATE
+from render.scenes.charts import PointsChart
 from training.estimate import Estimate, MeasuredRun, Near, runs
 from training.estimate.constants import FAMILIES
 from training.parameters import active_parameters
 
 WIDTH, HEIGHT = 720.0, 320.0
-LEFT, RIGHT, TOP, BOTTOM = 58.0, 12.0, 12.0, 40.0
+LEFT, RIGHT, TOP, BOTTOM = 58.0, 12.0, 20.0, 40.0
 
 
 @dataclass(frozen=True)
@@ -65,59 +67,73 @@ def _place(run: MeasuredRun) -> tuple[float, float]:
     return ACROSS.at(active), UP.at(speed(active, tokens, run.seconds, asked["gpus"]) / 1e12)
 
 
-def cloud_svg(one: Estimate, near: Sequence[Near], label: str, words: dict[str, str]) -> str:
-    """The picture; words: of the axes, "here" and its label."""
-    family = FAMILIES[one.request.cluster]
+def cloud_of(one: Estimate, near: Sequence[Near], language: str) -> PointsChart:
+    """The runs and the layout on screen, where they stand."""
+    family, asked = FAMILIES[one.request.cluster], one.request
     own, others = [], []
     for run, x, y in _places():
-        where = own if FAMILIES[run.asked["cluster"]] == family else others
-        where.append(f"M{x:.0f} {y:.0f}h0")
-    ringed = "".join(
-        f'<circle class="near" cx="{x:.1f}" cy="{y:.1f}" r="6"/>'
-        for x, y in (_place(each.run) for each in near if each.run.seconds)
-    )
-    return (
-        f'<svg class="cloud" viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" role="img" '
-        f'aria-label="{escape(label)}">{_axes(words)}'
-        f'<path class="others" d="{"".join(others)}"/><path class="own" d="{"".join(own)}"/>'
-        f"{ringed}{_here(one, words['here'])}</svg>"
-    )
-
-
-def _here(one: Estimate, word: str) -> str:
-    """The layout on screen: a mark, and its interval as a line."""
-    asked = one.request
+        (own if FAMILIES[run.asked["cluster"]] == family else others).append((x, y))
     active = active_parameters(asked.model)
     tokens = asked.global_batch * asked.model.sequence
-    x = ACROSS.at(active)
-    top, y, bottom = (
+    high, y, low = (
         UP.at(speed(active, tokens, seconds, asked.gpus) / 1e12)
         for seconds in (one.low, one.seconds, one.high)
     )
-    is_right = x > WIDTH / 2
-    anchor, dx = ("end", -10) if is_right else ("start", 10)
-    return (
-        f'<g class="here"><path d="M{x:.1f} {top:.1f}V{bottom:.1f}"/>'
-        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5"/>'
-        f'<text x="{x + dx:.1f}" y="{y + 4:.1f}" text-anchor="{anchor}">{escape(word)}</text></g>'
+    return PointsChart(
+        others=tuple(others),
+        own=tuple(own),
+        near=tuple(_place(each.run) for each in near if each.run.seconds),
+        here=(ACROSS.at(active), y, high, low),
+        across=tuple((ACROSS.at(n * 1e9), f"{n:g}B") for n in BILLIONS),
+        up=tuple((UP.at(n), f"{n:,}") for n in TERAFLOPS),
+        words={name: ESTIMATE[f"cloud_{name}"][language] for name in ("across", "up", "here")},
+        plot=(LEFT, TOP, WIDTH - RIGHT, HEIGHT - BOTTOM),
+        width=WIDTH,
+        height=HEIGHT,
     )
 
 
-def _axes(words: dict[str, str]) -> str:
-    foot = HEIGHT - BOTTOM
+def cloud_svg(chart: PointsChart, label: str) -> str:
+    """The picture on the page."""
+    others, own = (
+        "".join(f"M{x:.0f} {y:.0f}h0" for x, y in spots) for spots in (chart.others, chart.own)
+    )
+    ringed = "".join(
+        f'<circle class="near" cx="{x:.1f}" cy="{y:.1f}" r="6"/>' for x, y in chart.near
+    )
+    return (
+        f'<svg class="cloud" viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" role="img" '
+        f'aria-label="{escape(label)}">{_axes(chart)}'
+        f'<path class="others" d="{others}"/><path class="own" d="{own}"/>{ringed}{_here(chart)}'
+        "</svg>"
+    )
+
+
+def _here(chart: PointsChart) -> str:
+    """The layout on screen: a mark, and its interval as a line."""
+    x, y, high, low = chart.here
+    anchor, dx = ("end", -10) if x > WIDTH / 2 else ("start", 10)
+    return (
+        f'<g class="here"><path d="M{x:.1f} {high:.1f}V{low:.1f}"/>'
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5"/><text x="{x + dx:.1f}" y="{y + 4:.1f}" '
+        f'text-anchor="{anchor}">{escape(chart.words["here"])}</text></g>'
+    )
+
+
+def _axes(chart: PointsChart) -> str:
+    left, top, right, foot = chart.plot
     across = "".join(
-        f'<path d="M{ACROSS.at(n * 1e9):.1f} {TOP}V{foot}"/>'
-        f'<text x="{ACROSS.at(n * 1e9):.1f}" y="{foot + 15}" text-anchor="middle">{n:g}B</text>'
-        for n in BILLIONS
+        f'<path d="M{x:.1f} {top}V{foot}"/>'
+        f'<text x="{x:.1f}" y="{foot + 15}" text-anchor="middle">{text}</text>'
+        for x, text in chart.across
     )
     up = "".join(
-        f'<path d="M{LEFT} {UP.at(n):.1f}H{WIDTH - RIGHT}"/>'
-        f'<text x="{LEFT - 6}" y="{UP.at(n) + 4:.1f}" text-anchor="end">{n:,}</text>'
-        for n in TERAFLOPS
+        f'<path d="M{left} {y:.1f}H{right}"/>'
+        f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{text}</text>'
+        for y, text in chart.up
     )
     return (
         f'<g class="axes">{across}{up}<text x="{(LEFT + WIDTH) / 2}" y="{HEIGHT - 6}" '
-        f'text-anchor="middle">{escape(words["across"])}</text>'
-        f'<text transform="translate(12 {foot / 2}) rotate(-90)" text-anchor="middle">'
-        f"{escape(words['up'])}</text></g>"
+        f'text-anchor="middle">{escape(chart.words["across"])}</text>'
+        f'<text x="{left}" y="{top - 7}">{escape(chart.words["up"])}</text></g>'
     )

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from descriptions import ESTIMATE
+
 from ..base.view import View
+from .pictures import estimate_pictures, estimate_summary
 from .view import estimate_html
 
-VIEW = View("estimate", "step", estimate_html)
+VIEW = View(
+    "estimate",
+    "step",
+    estimate_html,
+    pictures=estimate_pictures,
+    title=ESTIMATE["title"],
+    summary=estimate_summary,
+)

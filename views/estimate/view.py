@@ -18,7 +18,7 @@ from ..base.units import seconds_text
 from ..base.words import intro, saying
 from ..groups.view import framed
 from ..nodes.view import chips
-from .cloud import cloud_svg
+from .cloud import cloud_of, cloud_svg
 from .words import KINDS, about, lacks_text
 
 NEAREST = 5
@@ -39,43 +39,54 @@ def estimate_html(context: Context) -> str:
 
 
 def _answer(one: Estimate, model: str, language: str) -> Markup:
-    say, asked, near = saying(ESTIMATE, language), one.request, one.nearest(NEAREST)
-    job = say(
-        "job",
-        model=model,
-        gpus=f"{asked.gpus:,}",
-        cluster=asked.machine.name,
-        batch=f"{asked.global_batch:,}",
-        tokens=f"{asked.model.sequence:,}",
-    )
-    axes = {name: say(f"cloud_{name}") for name in ("across", "up", "here")}
-    cloud = Markup(cloud_svg(one, near, say("cloud_label", about=about(one)), axes))
+    say, near = saying(ESTIMATE, language), one.nearest(NEAREST)
+    cloud = cloud_of(one, near, language)
+    drawn = Markup(cloud_svg(cloud, say("cloud_label", about=about(one))))
+    job = job_text(one, model, language)
     return together(
         tag("p", tag("b", say("about", about=about(one))), " ", job, class_="about"),
         tag("p", say("far" if one.lacks else "close", lacks=lacks_text(one, language))),
         parts_html(one, language),
         tag("h3", say("cloud_title")),
         fine(say("cloud_body")),
-        scrolling("scroll", cloud),
+        scrolling("scroll", drawn),
         _nearest(near, language),
     )
 
 
+def job_text(one: Estimate, model: str, language: str) -> str:
+    """What the step is one of: model, GPUs, batch."""
+    asked = one.request
+    return ESTIMATE["job"][language].format(
+        model=model,
+        gpus=f"{asked.gpus:,}",
+        cluster=asked.machine.name,
+        batch=f"{asked.global_batch:,}",
+        tokens=f"{asked.model.sequence:,}",
+    )
+
+
+def shown_parts(one: Estimate) -> list[tuple[str, float]]:
+    """The parts of a step that are told, with their seconds, the longest first."""
+    parts = sorted(one.parts.items(), key=lambda item: -item[1])
+    return [(name, seconds) for name, seconds in parts if seconds >= 0.0005 * one.seconds]
+
+
 def parts_html(one: Estimate, language: str) -> Markup:
-    """What a step is made of: a row a part, the longest first."""
+    """What a step is made of: a row a part."""
     rows = []
-    for name, seconds in sorted(one.parts.items(), key=lambda item: -item[1]):
+    for name, seconds in shown_parts(one):
         share = f"{100 * seconds / one.seconds:.1f}"
-        if seconds >= 0.0005 * one.seconds:
-            bar = tag("span", tag("span", style=f"width:{share}%"), class_="part-bar")
-            part = _part(name, language)
-            rows.append((part, seconds_text(seconds), together(f"{share} %", bar)))
-    return table(_heads("part seconds share", language), rows, "estimate-parts")
+        bar = tag("span", tag("span", style=f"width:{share}%"), class_="part-bar")
+        waits = chips([name]) if name in KINDS else ""
+        part = together(part_name(name, language), " " if waits else "", waits)
+        rows.append((part, seconds_text(seconds), together(f"{share} %", bar)))
+    return table(heads_of("part seconds share", language), rows, "estimate-parts")
 
 
-def _part(name: str, language: str) -> Markup:
-    words = ESTIMATE[f"part_{'waits' if name in KINDS else name}"][language]
-    return together(words, " ", chips([name])) if name in KINDS else together(words)
+def part_name(name: str, language: str) -> str:
+    """A part of a step; of a wait without its kind."""
+    return ESTIMATE[f"part_{'waits' if name in KINDS else name}"][language]
 
 
 def _nearest(near: Sequence[Near], language: str) -> Markup:
@@ -91,7 +102,7 @@ def _nearest(near: Sequence[Near], language: str) -> Markup:
         )
         for each in near
     )
-    heads = _heads("model layout gpus numbers measured source", language)
+    heads = heads_of("model layout gpus numbers measured source", language)
     title = tag("h3", ESTIMATE["nearest_title"][language])
     return together(title, table(heads, rows, "estimate-nearest"))
 
@@ -115,7 +126,7 @@ def _errors(language: str) -> Markup:
     for row in error_table():
         runs = f"{int(row['runs']):,}"
         rows.append((_group(row["group"], language), runs, *(_percent(row[n]) for n in shares)))
-    heads = _heads("group runs error error90 cover unseen unseen90", language)
+    heads = heads_of("group runs error error90 cover unseen unseen90", language)
     return together(
         tag("h3", ESTIMATE["errors_title"][language]),
         tag("p", ESTIMATE["errors_body"][language]),
@@ -138,5 +149,5 @@ def _percent(text: str) -> str:
     return f"{100 * float(text):.0f} %" if text else "–"
 
 
-def _heads(names: str, language: str) -> list[str]:
+def heads_of(names: str, language: str) -> list[str]:
     return [ESTIMATE[f"column_{name}"][language] for name in names.split()]

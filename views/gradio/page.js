@@ -133,7 +133,10 @@ document.addEventListener('click', async (event) => {
   }
   if (file.busy) hint(said.busy[state.lang]);
   else if (file.refused) paintRegion('notice', file.refused);
-  else saveFile(file);
+  else {
+    saveFile(file);
+    if (file.note) hint(file.note);
+  }
 });
 
 function saveFile({ name, type, data }) {

@@ -84,19 +84,20 @@ def hang_pictures(context: Context) -> list[tuple[str, Heat]]:
     Errors: LayoutError for evidence that cannot be read.
     """
     layout = context.layout
-    log, _ = _log(layout, context.state, "en")
+    language = context.language
+    log, _ = _log(layout, context.state, language)
     if log is None or log.diagnosis.first is None or _world(log, layout) != layout.world_size:
         return []
     chain = chain_of(log, layout, _every(_match(log, layout)[0], layout))
-    return [(RUN["chain_title"]["en"], heat_of_chain(chain, layout, "en"))]
+    return [(RUN["chain_title"][language], heat_of_chain(chain, layout, language))]
 
 
-def hang_verdict(context: Context, language: str) -> str:
+def hang_verdict(context: Context) -> str:
     """Who is missing, in at most three sentences; nothing without evidence.
 
     Errors: LayoutError for evidence that cannot be read.
     """
-    layout = context.layout
+    layout, language = context.layout, context.language
     log, _ = _log(layout, context.state, language)
     if log is None:
         return ""

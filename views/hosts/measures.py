@@ -52,13 +52,7 @@ def _slow(found: list[Slow], layout: Layout, language: str) -> str:
         return f'<p class="fine">{escape(HOSTS_WORDS["none-slow"][language])}</p>'
     items = []
     for one in found[:SHOWN]:
-        what = " = ".join(
-            f"{RUN['stage'][language] if name == 'stage' else name} {index}"
-            for name, index in zip(one.names, one.indices)
-        )
-        told = RUN["slow_of"][language].format(
-            what=what, value=f"{one.value:,.6g}", times=f"{one.times:,.1f}"
-        )
+        told = _slow_text(one, language)
         lead = form.setter(
             {"view": "ranks", "rank": one.ranks[0]},
             RUN["gpu_button"][language].format(rank=one.ranks[0]),
@@ -68,6 +62,27 @@ def _slow(found: list[Slow], layout: Layout, language: str) -> str:
     if rest > 0:
         items.append(f"<li>{RUN['more_rows'][language].format(count=f'{rest:,}')}</li>")
     return f'<ul class="warnings">{"".join(items)}</ul>'
+
+
+def _slow_text(one: Slow, language: str) -> str:
+    what = " = ".join(
+        f"{RUN['stage'][language] if name == 'stage' else name} {index}"
+        for name, index in zip(one.names, one.indices)
+    )
+    return RUN["slow_of"][language].format(
+        what=what, value=f"{one.value:,.6g}", times=f"{one.times:,.1f}"
+    )
+
+
+def measures_summary(context: Context) -> str:
+    """What stands out most.
+
+    Errors: LayoutError for a text of no numbers.
+    """
+    layout, state, language = context.layout, context.state, context.language
+    values = read_measurements(state.measures, layout.world_size, placement_or_none(context))
+    found = slow(values, layout.every, worse=state.worse)
+    return _slow_text(found[0], language) if found else HOSTS_WORDS["none-slow"][language]
 
 
 def _picture(values: np.ndarray, layout: Layout, language: str) -> str:
@@ -96,8 +111,8 @@ def measures_pictures(context: Context) -> list[tuple[str, Heat]]:
     if is_empty(text):
         return []
     values = read_measurements(text, layout.world_size, placement_or_none(context))
-    heat, legend = heat_of(values, layout.gpus_per_node, "en")
-    return [(RUN["measures_title"]["en"], replace(heat, legend=tuple(legend)))]
+    heat, legend = heat_of(values, layout.gpus_per_node, context.language)
+    return [("", replace(heat, legend=tuple(legend)))]
 
 
 def heat_of(

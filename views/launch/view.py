@@ -228,13 +228,13 @@ def _items(title: str, items: Sequence[tuple[str, str]], *, is_open: bool = Fals
 def _commands(layout: Layout, state: State, language: str) -> Markup:
     head = heading(PAGE["emit_title"][language], tag("p", PAGE["emit_body"][language]))
     try:
-        job, model = layout.job, _model(state)
+        job, model = layout.job, model_of_command(state)
         return together(head, *(_command(job, model, name, language) for name in TARGETS))
     except LayoutError as error:
         return together(head, refusal_line(error, language))
 
 
-def _model(state: State) -> dict[str, Any]:
+def model_of_command(state: State) -> dict[str, Any]:
     """The numbers of the model that are given; layers may be a pipeline layout."""
     given = {name: parse_number(getattr(state, name)) for name in MODEL}
     model = {name: value for name, value in given.items() if not is_empty(value)}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
-from descriptions import MEMORY, counted
+from descriptions import MEMORY, SAVED, counted
 from render.scenes.charts import Bar, BarsChart
 from training.memory.per_stage import StageMemory, largest
 
@@ -14,6 +15,7 @@ from ..base.trained import Trained
 from ..base.view import Pictures
 from .bars import COLOURS, gib, parts_of, shown_stages
 from .grid import grid_label, heat_of
+from .view import verdict_text
 from .zero import moments_of, sharing_group, sharing_ranks
 
 
@@ -23,27 +25,47 @@ def memory_pictures(context: Context) -> Pictures:
     Errors: LayoutError where the view refuses.
     """
     layout, trained = context.layout, context.trained
-    stages = trained.stages()
     rank, ranks = sharing_ranks(context)
     zero = trained.training.zero
-    model = model_name(trained.chosen)
-    kind = sharing_group(layout, trained.training.instances).name
-    group = f"{kind} group of rank {rank}, {counted(len(ranks), 'rank', 'en')}"
-    key = tuple(("", said) for said in MEMORY["zero_key"]["en"].rstrip(".").split(". "))
+    language = context.language
+    facts = {
+        "zero": zero,
+        "kind": sharing_group(layout, trained.training.instances).name,
+        "rank": rank,
+        "ranks": counted(len(ranks), "rank", language),
+    }
+    key = re.split(r"\. |。", MEMORY["zero_key"][language].rstrip(".。"))
+    found = memory_slide(context)
+    for moment, shards in moments_of(zero, ranks):
+        said = MEMORY[f"moment_{moment}"][language]
+        title = SAVED["zero"][language].format(**facts, moment=said)
+        found.append((title, replace(shards, legend=tuple(("", one) for one in key))))
+    return found
+
+
+def memory_slide(context: Context) -> Pictures:
+    """Bars of the stages and the GPUs.
+
+    Errors: LayoutError where the view refuses.
+    """
+    trained, language = context.trained, context.language
+    stages = trained.stages()
+    title = f"{MEMORY['bars_label'][language]}: {model_name(trained.chosen, language)}"
     return [
-        (f"{MEMORY['bars_label']['en']}, {model}", _bars(trained, stages)),
-        (grid_label(stages, "en"), heat_of(trained, stages, layout, "en")),
-        *(
-            (
-                f"ZeRO {zero}, {group}: {MEMORY[f'moment_{moment}']['en']}",
-                replace(shards, legend=key),
-            )
-            for moment, shards in moments_of(zero, ranks)
-        ),
+        (title, _bars(trained, stages, language)),
+        (grid_label(stages, language), heat_of(trained, stages, context.layout, language)),
     ]
 
 
-def _bars(trained: Trained, stages: tuple[StageMemory, ...]) -> BarsChart:
+def memory_summary(context: Context) -> str:
+    """Whether it fits.
+
+    Errors: LayoutError where the view refuses.
+    """
+    return verdict_text(context, context.trained.stages())
+
+
+def _bars(trained: Trained, stages: tuple[StageMemory, ...], language: str) -> BarsChart:
     """The parts of each stage under the line of the GPU's memory."""
     most = largest(stages)
     bars = tuple(
@@ -55,6 +77,6 @@ def _bars(trained: Trained, stages: tuple[StageMemory, ...]) -> BarsChart:
         )
         for one in shown_stages(stages, most)
     )
-    line = MEMORY["capacity_line"]["en"].format(capacity=gib(trained.capacity))
-    legend = tuple((COLOURS[part], MEMORY[f"part_{part}"]["en"]) for part in parts_of(stages))
+    line = MEMORY["capacity_line"][language].format(capacity=gib(trained.capacity))
+    legend = tuple((COLOURS[part], MEMORY[f"part_{part}"][language]) for part in parts_of(stages))
     return BarsChart(bars, trained.capacity, line, legend)

@@ -6,7 +6,7 @@ from descriptions import MEMORY
 
 from ..base.view import View
 from .api import memory_per_rank
-from .pictures import memory_pictures
+from .pictures import memory_pictures, memory_slide, memory_summary
 from .view import memory_html
 
 VIEW = View(
@@ -14,6 +14,8 @@ VIEW = View(
     "step",
     memory_html,
     pictures=memory_pictures,
+    slide=memory_slide,
     title=MEMORY["title"],
+    summary=memory_summary,
     endpoints=(memory_per_rank,),
 )

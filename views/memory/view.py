@@ -116,16 +116,16 @@ def _unstated(state: State, language: str) -> Markup | str:
     return tag("p", MEMORY["verdict_unstated"][language].format(names=labels))
 
 
-def _verdict(context: Context, stages: Sequence[StageMemory]) -> Markup:
-    trained, language, say = context.trained, context.language, saying(MEMORY, context.language)
+def verdict_text(context: Context, stages: Sequence[StageMemory]) -> str:
+    """Whether it fits, in words."""
+    trained = context.trained
     most, fit = largest(tuple(stages)), fit_of(trained.request(context.layout))
     over = [one for one in stages if one.total > trained.capacity]
     full = fit.needed / trained.capacity
     code = "verdict_close" if full > CLOSE else "verdict_fits"
     if not fit.fits:
         code = "verdict_over" if over else "verdict_tight" if full > USABLE else "verdict_host"
-    words = say(
-        code,
+    return MEMORY[code][context.language].format(
         stage=most.stage,
         total=gib(most.total),
         needed=gib(fit.needed),
@@ -136,7 +136,12 @@ def _verdict(context: Context, stages: Sequence[StageMemory]) -> Markup:
         count=len(over),
         stages=len(stages),
     )
-    if fit.fits:
+
+
+def _verdict(context: Context, stages: Sequence[StageMemory]) -> Markup:
+    language, say = context.language, saying(MEMORY, context.language)
+    words = verdict_text(context, stages)
+    if fit_of(context.trained.request(context.layout)).fits:
         return tag("p", words, class_="memory-verdict fits", role="status")
     buttons = [
         form.setter(

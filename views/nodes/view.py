@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
-import numpy as np
 from markupsafe import Markup
 
 from descriptions import HOSTS_WORDS, PAGE, RUN, counted
@@ -35,48 +34,59 @@ def nodes_html(context: Context) -> str:
 
 
 @lru_cache(maxsize=64)
-def _plain(layout: Layout, language: str) -> str:
-    return _audit(layout, language, [(domain, domain) for domain in _domains(layout)], [])
+def _plain(layout: Layout, language: str) -> Markup:
+    return _table(audit_of(layout, None), layout, language)
 
 
-def _named(layout: Layout, language: str, placement: Placement) -> str:
-    node = layout.gpus_per_node
-    domains = [(one, placement.nodes if one == node else one) for one in _domains(layout)]
-    places = [(kind, placement.of_ranks(kind)) for kind in placement.levels]
+def _named(layout: Layout, language: str, placement: Placement) -> Markup:
     hosts = counted(len(placement.hosts), "host", language)
     note = fine(PAGE["nodes_named"][language].format(hosts=hosts))
-    return _audit(layout, language, domains, places, note)
+    return _table(audit_of(layout, placement), layout, language, note)
 
 
-def _domains(layout: Layout) -> list[int]:
-    return sorted({layout.gpus_per_node, *DOMAINS})
+@dataclass(frozen=True)
+class Audit:
+    """How groups stand on domains: of each kind its names and its spans, one a column.
+
+    domains: GPUs of each kind of domain, the first columns; places: what named machines stand in.
+    """
+
+    domains: tuple[int, ...]
+    places: tuple[str, ...]
+    rows: tuple[tuple[tuple[str, ...], tuple[Span, ...]], ...]
+
+    def heads(self, layout: Layout, language: str) -> list[str]:
+        heads = [PAGE[name][language] for name in ("column_kind", "column_size")]
+        heads += [_domain_name(domain, layout, language) for domain in self.domains]
+        return [*heads, *(level_name(kind, language) for kind in self.places)]
 
 
-def _audit(
-    layout: Layout,
-    language: str,
-    domains: Sequence[tuple[int, int | np.ndarray]],
-    places: Sequence[tuple[str, np.ndarray]],
-    note: object = "",
-) -> Markup:
-    """The table: a column for each size of domain, and for each kind of place that is named."""
-    found = [
-        (names, [replace(span(one, of), domain=domain) for domain, of in domains], one)
-        for names, one in same_groups(layout.every.values())
-    ]
-    say = saying(PAGE, language)
-    heads = [say("column_kind"), say("column_size")]
-    heads += [_domain_name(domain, layout, language) for domain, _ in domains]
-    heads += [level_name(kind, language) for kind, _ in places]
-    rows = (
-        audit_row(names, [*spans, *(span(one, of, kind) for kind, of in places)], language)
-        for names, spans, one in found
-    )
+def audit_of(layout: Layout, placement: Placement | None) -> Audit:
+    """Every group of more than one rank on every kind of domain."""
+    node, domains = layout.gpus_per_node, sorted({layout.gpus_per_node, *DOMAINS})
+    nodes = {} if placement is None else {node: placement.nodes}
+    places = {} if placement is None else {n: placement.of_ranks(n) for n in placement.levels}
+    rows = []
+    for names, one in same_groups(layout.every.values()):
+        spans = [replace(span(one, nodes.get(each, each)), domain=each) for each in domains]
+        spans += [span(one, of, kind) for kind, of in places.items()]
+        rows.append((names, tuple(spans)))
+    return Audit(tuple(domains), tuple(places), tuple(rows))
+
+
+def _table(audit: Audit, layout: Layout, language: str, note: object = "") -> Markup:
+    """A column for each size of domain, and for each kind of place that is named."""
+    say, warned = saying(PAGE, language), warnings_of(audit, layout, language)
+    items = (tag("li", one) for one in warned)
     return together(
         intro(say("nodes_title"), say("nodes_body"), language),
         note,
-        _warnings([(names, spans) for names, spans, _ in found], layout, language),
-        table(heads, rows, "audit"),
+        tag("ul", *items, class_="warnings") if warned else fine(say("audit_fine")),
+        table(
+            audit.heads(layout, language),
+            (audit_row(names, spans, language) for names, spans in audit.rows),
+            "audit",
+        ),
     )
 
 
@@ -110,7 +120,7 @@ def chips(names: Iterable[str]) -> Markup:
     return Markup(" ").join(chip(name, f"t-{own_tone(name) or 'tp'}") for name in names)
 
 
-def audit_row(names: tuple[str, ...], spans: list[Span], language: str) -> Markup:
+def audit_row(names: tuple[str, ...], spans: Sequence[Span], language: str) -> Markup:
     """How the groups of some names stand on each kind of domain."""
     groups = tag("small", counted(spans[0].groups, "group", language))
     size = cell(f"{spans[0].size:,}", Markup("<br>"), groups)
@@ -124,12 +134,17 @@ def share_bar(share: float) -> Markup:
 
 def _cell(names: tuple[str, ...], one: Span, language: str) -> TableCell:
     """A bar of the share that crosses, and the same in words."""
-    words = "stay" if not one.crossing else "all" if one.crossing == one.groups else "some"
-    facts = {"crossing": f"{one.crossing:,}", "groups": f"{one.groups:,}", "most": f"{one.most:,}"}
-    text = PAGE[f"audit_{words}"][language].format(**facts)
+    text = crossing_text(one, language)
     slow = " slow" if is_slow(names, one) else ""
     state = "cross" if one.crossing else "stay"
     return cell(share_bar(one.crossing / one.groups), text, class_=state + slow)
+
+
+def crossing_text(one: Span, language: str) -> str:
+    """How many groups leave their domain."""
+    words = "stay" if not one.crossing else "all" if one.crossing == one.groups else "some"
+    facts = {"crossing": f"{one.crossing:,}", "groups": f"{one.groups:,}", "most": f"{one.most:,}"}
+    return PAGE[f"audit_{words}"][language].format(**facts)
 
 
 def is_slow(names: Iterable[str], one: Span) -> bool:
@@ -137,12 +152,10 @@ def is_slow(names: Iterable[str], one: Span) -> bool:
     return any(replace(one, name=name).is_slow for name in names)
 
 
-def _warnings(
-    table: list[tuple[tuple[str, ...], list[Span]]], layout: Layout, language: str
-) -> Markup:
+def warnings_of(audit: Audit, layout: Layout, language: str) -> list[str]:
     """A plain sentence for each kind that waits for its messages and leaves the node."""
     say, found = saying(PAGE, language), []
-    for names, spans in table:
+    for names, spans in audit.rows:
         one = next(one for one in spans if one.domain == layout.gpus_per_node)
         if is_slow(names, one):
             fits = [s.domain for s in spans if not s.crossing]
@@ -154,8 +167,8 @@ def _warnings(
                 nodes=counted(one.most, "node", language),
                 domain=min(fits, default=0),
             )
-            found.append(tag("li", said))
-    return tag("ul", *found, class_="warnings") if found else fine(say("audit_fine"))
+            found.append(said)
+    return found
 
 
 def _domain_name(domain: int, layout: Layout, language: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from descriptions import FRAMEWORKS, OWN_GROUPS, PAGE, UNSETTLED, counted
+from descriptions import FRAMEWORKS, OWN_GROUPS, PAGE, SAVED, UNSETTLED, counted
 from groups import LayoutError
 from groups.conventions import CONVENTIONS, MEGATRONS, OWN
 from groups.grouping import Grouping
@@ -135,13 +135,14 @@ def orders_pictures(context: Context) -> list[tuple[str, Any]]:
     other = other_layout(context, context.state.versus)
     layout = context.layout
     shown = by_megatrons_name(layout, context.visible)
-    sides = [(side, _title(side, "en")) for side in (other, layout)]
+    language = context.language
+    sides = [(side, _title(side, language)) for side in (other, layout)]
     if layout.world_size > PANEL_LIMIT:
         before = [other.every[name] for name in shown if name in other.every]
         rank = context.rank
         return [
             (
-                f"{title}: groups of rank {rank}",
+                SAVED["groups_of_rank"][language].format(order=title, rank=rank),
                 scene.overviews(side.mesh, groups, layout.gpus_per_node, rank)[1],
             )
             for (side, title), groups in zip(sides, (before, context.visible))

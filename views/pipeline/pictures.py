@@ -47,13 +47,14 @@ def pipeline_pictures(context: Context) -> Pictures:
     found = [timed(one) for one in shown]
     strips = strips_of([timeline for timeline, _ in found], ranks)
     most = max(float(strip.held.max()) for strip in strips)
-    legend, held = _legends(shown, strips)
+    language = context.language
+    legend, held = _legends(shown, strips, language)
     pictures: Pictures = []
     for one, strip, (_, figures) in zip(shown, strips, found):
-        title = caption(one, figures, "en")
-        pictures.append((title.rstrip("."), TimelineChart(strip, legend)))
+        title = caption(one, figures, language)
+        pictures.append((title.rstrip(".。"), TimelineChart(strip, legend)))
     for one, strip in zip(shown, strips):
-        title = PAGE["pipeline_memory"]["en"].format(
+        title = PAGE["pipeline_memory"][language].format(
             schedule=one.title, most=amount(float(strip.held.max()))
         )
         pictures.append((title, HeldChart(strip, held, most)))
@@ -92,22 +93,22 @@ def _shown(context: Context) -> tuple[list[TimedSchedule], tuple[int, ...]]:
 
 
 def _legends(
-    shown: list[TimedSchedule], strips: list[Strip]
+    shown: list[TimedSchedule], strips: list[Strip], language: str
 ) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
     """What the colours of the timelines mean, and those of what is held."""
     drawn = {int(kind) for strip in strips for kind in np.unique(strip.boxes.kind)}
     kinds = [kind for number, kind in enumerate(PHASES) if number in drawn]
     ops = [
-        (shade(kind, 0), f"{kind}: {PAGE[f'pipeline_legend_{kind.lower()}']['en']}")
+        (shade(kind, 0), f"{kind}: {PAGE[f'pipeline_legend_{kind.lower()}'][language]}")
         for kind in kinds
     ]
     ways = {one.asked.rule.way for one in shown}
     others = "-".join(shade("F", chunk) for chunk in (1, 2))
     if "both ways" in ways:
-        ops.append((others, PAGE["pipeline_legend_copies"]["en"].rstrip(".")))
+        ops.append((others, PAGE["pipeline_legend_copies"][language].rstrip(".。")))
     if ways & {"loop", "V"}:
-        ops.append((others, PAGE["pipeline_legend_chunks"]["en"].rstrip(".")))
-    held = [(HELD["input"], PAGE["pipeline_held_input"]["en"])]
+        ops.append((others, PAGE["pipeline_legend_chunks"][language].rstrip(".。")))
+    held = [(HELD["input"], PAGE["pipeline_held_input"][language])]
     if "W" in kinds:
-        held.append((HELD["weights"], PAGE["pipeline_held_weights"]["en"]))
+        held.append((HELD["weights"], PAGE["pipeline_held_weights"][language]))
     return tuple(ops), tuple(held)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
@@ -58,12 +59,8 @@ def _answer(context: Context) -> Markup:
     trained, language, say = context.trained, context.language, saying(TRAFFIC, context.language)
     job = trained.job(context.layout)
     found = search(job)
-    current: Estimate | None
-    try:
-        current, refusal = trained.estimate(context.layout), Markup()
-    except LayoutError as error:
-        line = sentence(error, language)
-        current, refusal = None, tag("p", line, class_="refusal line", role="alert")
+    current, why = on_screen(context)
+    refusal = tag("p", why, class_="refusal line", role="alert") if why else ""
     said = _job(job, found, trained, language)
     if not found.best:
         return together(said, fine(say("search_none")))
@@ -79,7 +76,15 @@ def _answer(context: Context) -> Markup:
     )
 
 
-def _job(job: SearchJob, found: SearchResult, trained: Trained, language: str) -> Markup:
+def on_screen(context: Context) -> tuple[Estimate | None, str]:
+    """The layout on screen; or why it cannot be told."""
+    try:
+        return context.trained.estimate(context.layout), ""
+    except LayoutError as error:
+        return None, sentence(error, context.language)
+
+
+def job_text(job: SearchJob, found: SearchResult, trained: Trained, language: str) -> str:
     """What was searched, in a few sentences."""
     say, batch = saying(TRAFFIC, language), f"{job.global_batch:,}"
     capacity = gib(job.capacity or job.machine.memory)
@@ -103,7 +108,13 @@ def _job(job: SearchJob, found: SearchResult, trained: Trained, language: str) -
         lines.append(say("search_taken", batch=batch))
     if not found.complete:
         lines.append(say("search_incomplete"))
-    said = tag("div", tag("p", joined(lines, language)), class_="traffic-job")
+    return joined(lines, language)
+
+
+def _job(job: SearchJob, found: SearchResult, trained: Trained, language: str) -> Markup:
+    text, say = job_text(job, found, trained, language), saying(TRAFFIC, language)
+    said = tag("div", tag("p", text), class_="traffic-job")
+    capacity = gib(job.capacity or job.machine.memory)
     if found.best and not found.best[0].fits:
         return together(said, said_html(say("search_none_fits", capacity=capacity), [], language))
     return said
@@ -112,26 +123,48 @@ def _job(job: SearchJob, found: SearchResult, trained: Trained, language: str) -
 # -- the table -----------------------------------------------------------------------------------
 
 
-def _rows(
-    job: SearchJob, found: SearchResult, current: Estimate | None, context: Context
-) -> list[Markup]:
+@dataclass(frozen=True)
+class Ranked:
+    """A layout with its place and what speaks for it; ``is_current``: it is on screen."""
+
+    place: str
+    estimate: Estimate
+    reasons: Sequence[Reason]
+    is_current: bool
+
+
+def ranked(found: SearchResult, current: Estimate | None) -> list[Ranked]:
     """The best layouts with the one on screen in its place: behind them all if it is not there."""
-    language = context.language
     shown = [(str(place), one) for place, one in enumerate(found.best, 1)]
     if current and all(not _is_same(one, current) for one in found.best):
         behind = sum(_is_before(one, current) for one in found.best)
         place = f"{found.place(current.seconds):,}" if current.fits and found.best[0].fits else "–"
         shown.insert(behind, (place, current))
-    longest = max(one.seconds for _, one in shown)
     rows = []
     for place, one in shown:
         is_current = current is not None and _is_same(one, current)
         reasons = alone(one) if is_current or current is None else compared(one, current)
-        sizes, rest = _name(one, job, language)
-        shown_as = sizes if is_current else _opener(one, sizes, context)
-        name = together(shown_as, tag("small", rest))
-        rows.append(_row(place, name, one, longest, reasons, is_current, language))
+        rows.append(Ranked(place, one, reasons, is_current))
     return rows
+
+
+def _rows(
+    job: SearchJob, found: SearchResult, current: Estimate | None, context: Context
+) -> list[Markup]:
+    language, shown = context.language, ranked(found, current)
+    longest = max(one.estimate.seconds for one in shown)
+    rows = []
+    for one in shown:
+        sizes, rest = name_of(one.estimate, job, language)
+        shown_as = sizes if one.is_current else _opener(one.estimate, sizes, context)
+        rows.append(_row(one, together(shown_as, tag("small", rest)), longest, language))
+    return rows
+
+
+def bar_parts(one: Estimate) -> list[tuple[str, float]]:
+    """The parts of a bar with their seconds."""
+    parts = [(part, sum(one.parts[name] for name in names)) for part, names in PARTS.items()]
+    return [*parts, ("rest", one.seconds - sum(seconds for _, seconds in parts))]
 
 
 def _is_same(one: Estimate, other: Estimate) -> bool:
@@ -147,18 +180,9 @@ def _is_before(one: Estimate, other: Estimate) -> bool:
     return (lacks[0], one.seconds) <= (lacks[1], other.seconds)
 
 
-def _row(
-    place: str,
-    name: Markup,
-    one: Estimate,
-    longest: float,
-    reasons: Sequence[Reason],
-    is_current: bool,
-    language: str,
-) -> Markup:
-    say = saying(TRAFFIC, language)
-    parts = [(part, sum(one.parts[name] for name in names)) for part, names in PARTS.items()]
-    parts.append(("rest", one.seconds - sum(seconds for _, seconds in parts)))
+def _row(shown: Ranked, name: Markup, longest: float, language: str) -> Markup:
+    say, one = saying(TRAFFIC, language), shown.estimate
+    parts = bar_parts(one)
     title = ", ".join(f"{say(f'part_{part}')} {seconds_text(seconds)}" for part, seconds in parts)
     shares = (
         tag("span", class_=f"search-{part}", style=f"width:{100 * seconds / longest:.1f}%")
@@ -169,19 +193,19 @@ def _row(
     if not one.fits:
         held = tag("span", say("over_memory", memory=held), class_="over")
     stage = tag("small", say("stage", stage=one.fit.stage))
-    items = (tag("li", reason_text(reason, language)) for reason in reasons)
+    items = (tag("li", reason_text(reason, language)) for reason in shown.reasons)
     return row(
-        together(place, tag("small", say("on_screen")) if is_current else ""),
+        together(shown.place, tag("small", say("on_screen")) if shown.is_current else ""),
         cell(name, class_="search-name"),
         # On a phone a cell says which column it is of.
         cell(about_step(one), bar, data_label=say("column_step")),
         cell(held, " ", stage, data_label=say("column_memory")),
         cell(tag("ul", *items), class_="search-why"),
-        class_="current" if is_current else None,
+        class_="current" if shown.is_current else None,
     )
 
 
-def _name(one: Estimate, job: SearchJob, language: str) -> tuple[str, str]:
+def name_of(one: Estimate, job: SearchJob, language: str) -> tuple[str, str]:
     """The sizes, as the column has them, experts' only where there are experts; and the rest."""
     split, training = one.request.split, one.request.training
     names = ["tp", "cp", "pp", "dp"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from descriptions import SAVED, counted, joined
 from render.scenes.charts import MatrixChart
 from render.svg.matrix import MatrixPicture, matrix_picture
 from training.traffic.matrix import matrix
@@ -11,7 +12,7 @@ from training.traffic.matrix import matrix
 from ..base.context import Context
 from ..base.units import bytes_text
 from ..base.view import Pictures
-from .view import rows_of
+from .view import job_texts, rows_of
 
 NEAR = 0.03
 """Parts of a scale that two of its words are apart at least."""
@@ -28,10 +29,19 @@ def traffic_pictures(context: Context) -> Pictures:
         return []
     found = matrix(rows, layout.every, layout.mesh, layout.gpus_per_node)
     picture = matrix_picture(found.total, found.ranks_per_cell, layout.gpus_per_node)
-    each = "a rank" if found.ranks_per_cell == 1 else f"{found.ranks_per_cell:,} ranks"
-    title = f"Bytes sent in a step: {trained.name} on {trained.cluster.name}"
-    axes = f"Rows send, columns receive; each is {each}"
+    language = context.language
+    each = counted(found.ranks_per_cell, "rank", language)
+    title = SAVED["bytes_sent"][language].format(model=trained.name, cluster=trained.cluster.name)
+    axes = SAVED["axes"][language].format(each=each)
     return [(title, MatrixChart(picture, axes, scale_of(picture)))]
+
+
+def traffic_summary(context: Context) -> str:
+    """What is trained, over which links.
+
+    Errors: LayoutError where the view refuses.
+    """
+    return joined(job_texts(context.layout, context.trained, context.language), context.language)
 
 
 def scale_of(picture: MatrixPicture) -> tuple[tuple[float, str], ...]:

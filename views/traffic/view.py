@@ -100,8 +100,8 @@ def left_out_html(parts: Sequence[Text], language: str, **facts: str) -> Markup:
     return tag("div", tag("h3", TRAFFIC["left_out"][language]), tag("ul", *items))
 
 
-def _job(layout: Layout, trained: Trained, language: str) -> Markup:
-    """The model, the batch and the links, in two lines."""
+def job_texts(layout: Layout, trained: Trained, language: str) -> tuple[str, str]:
+    """The model with its batch, and the links."""
     say, cluster, b = saying(TRAFFIC, language), trained.cluster, trained.training.micro_batch
     job = say(
         "job",
@@ -117,6 +117,12 @@ def _job(layout: Layout, trained: Trained, language: str) -> Markup:
         domain=cluster.domain_of(layout.gpus_per_node),
         nic=f"{cluster.nic / 1e9:.0f}",
     )
+    return job, links
+
+
+def _job(layout: Layout, trained: Trained, language: str) -> Markup:
+    say, cluster = saying(TRAFFIC, language), trained.cluster
+    job, links = job_texts(layout, trained, language)
     note = CLUSTER_NOTES.get(trained.cluster_id)
     sources = "; ".join((*cluster.source, *([note[language]] if note else [])))
     source = tag("p", say("sources"), " ", sources, class_="traffic-source")

@@ -1,0 +1,235 @@
+"""What is painted in a file, as data: boxes, lines, pixels and words, in the order of painting.
+
+A scene becomes a list of marks in its own pixels, x to the right and y downwards; a drawing places
+such lists on a page, and `paint` writes it as PNG, PDF or SVG. Colours and fonts are decided here,
+so that each writer paints the very same marks.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from matplotlib.font_manager import FontProperties, fontManager
+from matplotlib.path import Path
+from matplotlib.textpath import text_to_path
+
+from ..palette import STAGE_GREYS
+
+
+@dataclass(frozen=True)
+class Look:
+    """The colours of one theme that are not the palette's."""
+
+    page: str
+    ink: str
+    quiet: str  # of labels that matter less
+    edge: str  # of a node's frame, a box, an axis
+    ground: str  # of an empty row
+    greys: tuple[str, str]  # first and last stage
+
+
+LOOKS: dict[str, Look] = {
+    "light": Look("#ffffff", "#1f2937", "#4b5563", "#9ca3af", "#f3f4f6", STAGE_GREYS["light"]),
+    "dark": Look("#0b0f19", "#e5e7eb", "#b6bcc8", "#6b7280", "#1b2230", STAGE_GREYS["dark"]),
+}
+
+LABEL = 11.0
+"""Font size in pixels of the labels of rows and columns."""
+
+BASELINE = 0.36
+"""How far below its middle a line of digits has its baseline, in font sizes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Rectangles: corners (x, y) and sizes (width, height), shape (boxes, 2); sizes: or (2,).
+
+    fill: one colour, or one a box.
+    """
+
+    corners: np.ndarray
+    sizes: np.ndarray
+    fill: str | Sequence[str] = "none"
+    edge: str = "none"
+    width: float = 1.0  # of the edge
+    radius: float = 0.0
+
+    def each(self) -> Iterable[tuple[float, float, float, float]]:
+        """x, y, width, height."""
+        corners, sizes = np.broadcast_arrays(self.corners, self.sizes)
+        return map(tuple, np.concatenate([corners, sizes], axis=-1).tolist())
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """Lines from point to point, shape (points, 2) each; with a fill, outlines of areas."""
+
+    lines: Sequence[np.ndarray | Sequence[tuple[float, float]]]
+    colour: str = "none"
+    width: float = 1.0
+    dashes: tuple[float, ...] = ()  # pixels on, pixels off
+    fill: str = "none"
+    opacity: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Pixels:
+    """A picture, uint8 of shape (rows, columns, 3), in a box: left, top, right, bottom."""
+
+    cells: np.ndarray
+    box: tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Words:
+    """One line of text; x is its left, middle or right by ``anchor``, y its baseline."""
+
+    x: float
+    y: float
+    text: str
+    size: float
+    ink: str
+    anchor: str = "start"
+    bold: bool = False
+    mono: bool = False
+
+    @property
+    def right(self) -> float:
+        """The right edge of a line that starts at its x."""
+        return self.x + advance(self.text, self.bold, self.mono) * self.size
+
+
+Mark = Blocks | Lines | Pixels | Words
+Marks = Iterable[Mark]
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """A page of marks; each list of them stands at a place (x, y) in a scale."""
+
+    width: float
+    height: float
+    ground: str
+    placed: Sequence[tuple[float, float, float, Sequence[Mark]]]
+
+    @property
+    def has_pixels(self) -> bool:
+        return any(isinstance(one, Pixels) for *_, marks in self.placed for one in marks)
+
+
+def ring(
+    x: float, y: float, radius: float, colour: str, width: float, fill: str = "none"
+) -> Blocks:
+    """A circle round a point."""
+    corner, side = np.array([[x - radius, y - radius]]), np.full(2, 2 * radius)
+    return Blocks(corner, side, fill, edge=colour, width=width, radius=radius)
+
+
+@lru_cache(maxsize=256)
+def rounded(width: float, height: float, radius: float) -> np.ndarray:
+    """Outline of a rectangle with round corners at the origin: shape (corners * 4, 2)."""
+    turn = np.linspace(0, np.pi / 2, 7 if radius else 1)
+    arc = radius * np.stack([1 - np.cos(turn), 1 - np.sin(turn)], axis=-1)
+    size, back = (width, height), arc[::-1]
+    return np.concatenate(
+        [arc, np.abs((width, 0) - back), size - arc, np.abs((0, height) - back)], axis=0
+    )
+
+
+# -- text ----------------------------------------------------------------------------------------
+
+CHINESE = (
+    *("Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "Noto Sans CJK JP"),
+    *("PingFang SC", "Hiragino Sans GB", "Microsoft YaHei", "SimHei"),
+    *("WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Droid Sans Fallback"),
+)
+"""Fonts with Chinese letters, the first that is installed is taken."""
+
+
+@lru_cache(maxsize=1)
+def chinese_font() -> str:
+    """A font of this machine that has Chinese letters; empty where there is none."""
+    installed = {font.name for font in fontManager.ttflist}
+    return next((name for name in CHINESE if name in installed), "")
+
+
+@lru_cache(maxsize=4096)
+def glyphs(text: str, bold: bool, mono: bool = False) -> tuple[Path, float]:
+    """Outline of a text of font size 1, y upwards, and the width it takes up.
+
+    DejaVu comes with matplotlib and has no Chinese, for which a font of the machine stands in.
+    """
+    families = ["DejaVu Sans Mono" if mono else "DejaVu Sans"]
+    if is_wide(text) and chinese_font():
+        families.append(chinese_font())
+    font = FontProperties(family=families, weight="bold" if bold else "normal")
+    scale = text_to_path.FONT_SCALE
+    vertices, codes = text_to_path.get_text_path(font, text)
+    font.set_size(scale)
+    width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
+    outline = np.asarray(vertices, dtype=float).reshape(-1, 2) / scale  # an empty text has none
+    return Path(outline, np.asarray(codes, dtype=Path.code_type), readonly=True), width / scale
+
+
+def is_wide(text: str) -> bool:
+    """Whether there are Chinese letters in a text.
+
+    >>> is_wide("2 × 8"), is_wide("步")
+    (False, True)
+    """
+    return any(unicodedata.east_asian_width(letter) in "WF" for letter in text)
+
+
+def advance(text: str, bold: bool = False, mono: bool = False) -> float:
+    """The width of a text in font sizes; of a Chinese letter 1, with whatever font.
+
+    >>> advance("步骤")
+    2.0
+    """
+    return sum(_advance(letter, bold, mono) for letter in text)
+
+
+@lru_cache(maxsize=4096)
+def _advance(letter: str, bold: bool, mono: bool) -> float:
+    return 1.0 if is_wide(letter) else glyphs(letter, bold, mono)[1]
+
+
+_FAR = "\u2e80-\uffff"
+_STOPS = "\u3001-\u3003\uff0c\uff1b\uff1a\uff09\uff01\uff1f"
+WORD = rf"\s*(?:[{_FAR}][{_STOPS}]*|[^\s{_FAR}]+)"
+"""What a line is not broken within: a word, or a Chinese letter with the stops behind it."""
+
+
+def wrapped(text: str, room: float, bold: bool = False, most: int = 99) -> list[str]:
+    """A text in lines of so many font sizes; of more lines than ``most`` the last ends in dots.
+
+    >>> wrapped("two words", 4.0), wrapped("一二三。四", 3.0)
+    (['two', 'words'], ['一二', '三。四'])
+    """
+    lines: list[str] = []
+    for part in re.findall(WORD, text):
+        if lines and advance(lines[-1] + part, bold) <= room:
+            lines[-1] += part
+        else:
+            lines.append(part.strip())
+    if len(lines) > most:
+        lines[most - 1 :] = [shortened(" ".join(lines[most - 1 :]), room, bold)]
+    return lines
+
+
+def shortened(text: str, room: float, bold: bool = False) -> str:
+    """A text in so many font sizes; of a longer one the beginning and dots.
+
+    >>> shortened("a long text", 4.0)
+    'a lon…'
+    """
+    if advance(text, bold) <= room:
+        return text
+    while text and advance(text + "…", bold) > room:
+        text = text[:-1]
+    return text.rstrip() + "…"

@@ -1,0 +1,237 @@
+"""Tables, text to copy and clouds of points -> marks of a file: what a slide shows of a view that
+is no picture on the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from ..scenes.charts import Entry, PointsChart
+from .marks import LABEL, LOOKS, Blocks, Lines, Look, Mark, Words, advance, ring, shortened, wrapped
+
+SIZE, LINE, PAD, GUTTER = 13.0, 15.8, 6.4, 20.0
+"""Pixels: letters of a table, from line to line, above and below a row, between columns."""
+
+ZOOMS = (1.7, 1.5, 1.4, 1.3, 1.2, 1.1, 1.04)
+"""How much larger a slide shows a table, the first that has room for all of it."""
+
+BAR, BAR_SIDE = 120.0, 11.0
+"""Pixels of the longest bar, and of its height."""
+
+
+@dataclass(frozen=True)
+class BarCell:
+    """A bar: the colour of each part, and its share of the longest bar."""
+
+    parts: tuple[tuple[str, float], ...]
+
+
+Cell = str | BarCell
+
+
+@dataclass(frozen=True)
+class TableChart:
+    """A table; each line of a cell that is written in several stays a line.
+
+    marked: the row that is on screen. flexible: columns of long texts, which share what room there
+    is; their lines are broken, or end in dots where is_cut says so.
+    """
+
+    heads: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    marked: int = -1
+    flexible: tuple[int, ...] = ()
+    legend: tuple[Entry, ...] = ()
+    room: float = field(default=1100.0, kw_only=True)
+    is_cut: bool = field(default=False, kw_only=True)
+
+    def fitted(self, room: tuple[float, float]) -> TableChart:
+        """As large as it fits a slide's room."""
+        wide, tall = room
+        tables = [
+            (replace(self, room=wide / zoom, is_cut=is_cut), zoom)
+            for is_cut in ((False, True) if self.flexible else (False,))
+            for zoom in ZOOMS
+        ]
+        fits = (
+            one
+            for one, zoom in tables
+            if one.height * zoom <= tall and one.width * zoom <= wide + 1
+        )
+        return next(fits, tables[-1][0])
+
+    @cached_property
+    def columns(self) -> list[float]:
+        """Pixels across each."""
+        found = [
+            max(
+                advance(head) * SIZE,
+                *(
+                    BAR
+                    if isinstance(row[at], BarCell)
+                    else max((advance(line, True) for line in row[at].split("\n")), default=0)
+                    * SIZE
+                    for row in self.rows
+                ),
+            )
+            for at, head in enumerate(self.heads)
+        ]
+        long = sum(found[at] for at in self.flexible)
+        rest = self.room - (sum(found) - long) - GUTTER * (len(found) - 1)
+        for place, at in enumerate(sorted(self.flexible, key=lambda at: found[at])):
+            own = max(6 * SIZE, rest / (len(self.flexible) - place))  # equal parts of what is left
+            found[at] = min(found[at], own)
+            rest -= found[at]
+        return found
+
+    @cached_property
+    def lines(self) -> list[list[list[str]]]:
+        """The lines of each cell of each row; of a bar none."""
+        return [
+            [
+                [] if isinstance(cell, BarCell) else self._broken(cell, at, number == self.marked)
+                for at, cell in enumerate(row)
+            ]
+            for number, row in enumerate(self.rows)
+        ]
+
+    def _broken(self, text: str, column: int, bold: bool) -> list[str]:
+        if column not in self.flexible:
+            return text.split("\n")
+        room, lines = self.columns[column] / SIZE, text.split("\n")
+        if self.is_cut:
+            return [shortened(line, room, bold) for line in lines]
+        return [part for line in lines for part in wrapped(line, room, bold)]
+
+    @cached_property
+    def heights(self) -> list[float]:
+        return [PAD + LINE * max(1, *map(len, row)) for row in self.lines]
+
+    @property
+    def width(self) -> float:
+        return sum(self.columns) + GUTTER * (len(self.columns) - 1)
+
+    @property
+    def height(self) -> float:
+        return LINE + PAD + sum(self.heights) + 2
+
+
+def draw_table(chart: TableChart, theme: str) -> Iterator[Mark]:
+    """Heads above a line, rows below; the row on screen on a ground of its own."""
+    look = LOOKS[theme]
+    lefts = np.cumsum([0.0, *(wide + GUTTER for wide in chart.columns)])[:-1].tolist()
+    for x, head in zip(lefts, chart.heads):
+        yield Words(x, SIZE, head, SIZE, look.quiet)
+    y = LINE + PAD / 2
+    for number, (row, lines, tall) in enumerate(zip(chart.rows, chart.lines, chart.heights)):
+        if number == chart.marked:
+            box = np.array([[-8.0, y]]), np.array([chart.width + 16, tall])
+            yield Blocks(*box, look.ground, radius=5.0)
+        yield Lines([[(0.0, y), (chart.width, y)]], look.edge if number == 0 else look.ground)
+        for at, (x, cell) in enumerate(zip(lefts, row)):
+            if isinstance(cell, BarCell):
+                yield from _bar(x, y + tall / 2, cell)
+                continue
+            # A cell of one line stands in the middle of its row, as on the page.
+            top = y + (tall - LINE * len(lines[at])) / 2
+            for place, line in enumerate(lines[at]):
+                is_first = number == chart.marked and place == 0
+                ink = look.ink if place == 0 or at == len(row) - 1 else look.quiet
+                baseline = top + LINE * (place + 0.5) + 0.36 * SIZE
+                yield Words(x, baseline, line, SIZE, ink, bold=is_first)
+        y += tall
+
+
+def _bar(x: float, middle: float, cell: BarCell) -> Iterator[Mark]:
+    ends = np.cumsum([0.0, *(share for _, share in cell.parts)]) * BAR
+    corners = np.stack([x + ends[:-1], np.full(len(cell.parts), middle - BAR_SIDE / 2)], axis=-1)
+    sizes = np.stack([np.diff(ends), np.full(len(cell.parts), BAR_SIDE)], axis=-1)
+    yield Blocks(corners, sizes, [colour for colour, _ in cell.parts])
+
+
+MOST_LINES, LONGEST = 26, 96
+"""Lines of a text to copy, and letters of a line, that a slide has room for."""
+
+
+@dataclass(frozen=True)
+class CodeChart:
+    """A text to copy, in letters of one width; what is too long ends in dots, and says so.
+
+    more: the words below a text that was cut, with {count} for the lines left out.
+    """
+
+    text: str
+    more: str
+    legend: tuple[Entry, ...] = ()
+
+    @cached_property
+    def lines(self) -> list[str]:
+        lines = [line.rstrip() for line in self.text.rstrip().split("\n")]
+        lines = [line if len(line) <= LONGEST else line[: LONGEST - 1] + "…" for line in lines]
+        if len(lines) > MOST_LINES:
+            left = len(lines) - MOST_LINES + 1
+            lines = [*lines[: MOST_LINES - 1], self.more.format(count=left)]
+        return lines
+
+    @property
+    def width(self) -> float:
+        return 2 * PAD + max(advance(line, mono=True) for line in self.lines) * SIZE
+
+    @property
+    def height(self) -> float:
+        return 2 * PAD + LINE * len(self.lines)
+
+
+def draw_code(chart: CodeChart, theme: str) -> Iterator[Mark]:
+    look = LOOKS[theme]
+    box = np.array([[0.0, 0.0]]), np.array([chart.width, chart.height])
+    yield Blocks(*box, look.ground, edge=look.edge, radius=6.0)
+    for number, line in enumerate(chart.lines):
+        y = PAD + LINE * (number + 0.5) + 0.36 * SIZE
+        yield Words(PAD, y, line, SIZE, look.ink, mono=True)
+
+
+POINTS = {"others": ("#a1a1aa", 2.0), "own": ("#577de3", 2.5)}
+"""Colour and radius of the dots of a cloud."""
+
+HERE = {"light": "#be123c", "dark": "#fb7185"}
+"""What stands for the layout on screen among others."""
+
+
+def draw_points(chart: PointsChart, theme: str) -> Iterator[Mark]:
+    """Axes, dots, rings round the nearest, and where the layout on screen is, with its interval."""
+    look = LOOKS[theme]
+    left, top, right, foot = chart.plot
+    ways = [[(x, top), (x, foot)] for x, _ in chart.across]
+    ways += [[(left, y), (right, y)] for y, _ in chart.up]
+    yield Lines(ways, look.ground)
+    for name, spots in (("others", chart.others), ("own", chart.own)):
+        colour, radius = POINTS[name]
+        corners = np.array(spots).reshape(-1, 2) - radius
+        yield Blocks(corners, np.full(2, 2 * radius), colour, radius=radius)
+    for x, y in chart.near:
+        yield ring(x, y, 6.0, look.ink, 1.5)
+    yield from _axes(chart, look)
+    x, y, high, low = chart.here
+    yield Lines([[(x, high), (x, low)]], HERE[theme], 3.0)
+    yield ring(x, y, 5.0, look.page, 1.5, HERE[theme])
+    is_right = x > (left + right) / 2
+    at, anchor = (x - 10, "end") if is_right else (x + 10, "start")
+    size = np.array([advance(chart.words["here"], True) * SIZE + 4, SIZE + 4])
+    corner = np.array([[at - size[0] + 2 if is_right else at - 2, y + 6 - size[1]]])
+    yield Blocks(corner, size, look.page, radius=2.0)
+    yield Words(at, y + 4, chart.words["here"], SIZE, look.ink, anchor, bold=True)
+
+
+def _axes(chart: PointsChart, look: Look) -> Iterator[Mark]:
+    left, top, right, foot = chart.plot
+    for x, text in chart.across:
+        yield Words(x, foot + 15, text, LABEL, look.quiet, "middle")
+    for y, text in chart.up:
+        yield Words(left - 6, y + 4, text, LABEL, look.quiet, "end")
+    yield Words((left + right) / 2, foot + 34, chart.words["across"], LABEL, look.quiet, "middle")
+    up = shortened(chart.words["up"], (right - left) / LABEL)
+    yield Words(left, top - 6, up, LABEL, look.quiet)

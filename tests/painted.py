@@ -1,0 +1,20 @@
+"""Scenes as painted pixels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from render.files.groups import marks_of
+from render.files.marks import LOOKS, Drawing
+from render.files.paint import to_figure
+
+
+def alone(scene: Any, theme: str = "light", scale: float = 2) -> np.ndarray:
+    """A scene on a page of its own size, ``scale`` dots a pixel: uint8, shape (h, w, 3)."""
+    placed = [(0.0, 0.0, 1.0, marks_of(scene, theme))]
+    made = to_figure(Drawing(scene.width, scene.height, LOOKS[theme].page, placed))
+    made.set_dpi(96 * scale)
+    made.canvas.draw()
+    return np.asarray(made.canvas.buffer_rgba())[:, :, :3]  # type: ignore[attr-defined]
