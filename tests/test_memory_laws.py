@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference.plans import peaks
 
 from groups import LayoutError
 from training.memory.per_stage import (
@@ -21,7 +22,6 @@ from training.memory.per_stage import (
 from training.model import Model
 from training.models import MODELS
 from training.parameters import total_parameters
-from training.pipeline import peak_micro_batches
 from training.pipeline.in_flight import SCHEDULES, micro_batches_in_flight
 from training.split import Split
 
@@ -36,13 +36,13 @@ def test_micro_batches_in_flight_are_the_simulators_peaks(name, p):
     v = {"interleaved": 3, "bfs": 2}.get(name, 1)
     for m in (2 * p, 4 * p):
         found = micro_batches_in_flight(name, p, m, v)
-        assert found == pytest.approx(peak_micro_batches(name, p, m, v if v > 1 else None))
+        assert found == pytest.approx(peaks(name, p, m, v if v > 1 else None))
 
 
 def test_zb_v_holds_no_more_than_1f1b_and_dualpipe_half_of_both_its_stages():
     for m in (2, 4, 8, 16):
-        assert max(peak_micro_batches("zb-v", 4, m)) <= micro_batches_in_flight("zb-v", 4, m)[0]
-    both_stages = [peak / 2 for peak in peak_micro_batches("dualpipe", 4, 8)]
+        assert max(peaks("zb-v", 4, m)) <= micro_batches_in_flight("zb-v", 4, m)[0]
+    both_stages = [peak / 2 for peak in peaks("dualpipe", 4, 8)]
     assert micro_batches_in_flight("dualpipe", 4, 8) == both_stages
 
 

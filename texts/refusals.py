@@ -168,8 +168,6 @@ REFUSALS: dict[str, str] = {
     "not-a-capacity": "{value} 不是以 GiB 计的 GPU 显存。",
     # Pipelines.
     "too-many-ops": "该调度有 {count} 个操作，超过了可模拟的上限 {limit}。",
-    "not-an-op": "{value} 不是流水线的操作；写法例如 3F5 或 3F6&0B0。",
-    "not-one-pass": "micro-batch {micro_batch} 在阶段 {stage} 没有先做一次前向、再做一次反向。",
     "pipeline-deadlock": "按此顺序，rank 会永远互相等待。",
     "bad-duration": "{control} 必须是 0 到 {most} 之间的数，而不是 {value}。",
     "not-one-per-stage": "{control} 有 {count} 个数，而阶段有 {stages} 个。",

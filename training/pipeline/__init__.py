@@ -6,8 +6,8 @@
 """
 
 from .closed import ClosedForm, Times, closed_form
-from .figures import Figures, bubble, figures_of, peak_micro_batches
-from .plan import Plan, check_plan, read_plan
+from .figures import Figures, bubble, figures_of
+from .plan import Plan
 from .schedules import SCHEDULES, plan_of, schedule
 from .simulate import Durations, Timeline, simulate
 
@@ -20,12 +20,9 @@ __all__ = [
     "Timeline",
     "Times",
     "bubble",
-    "check_plan",
     "closed_form",
     "figures_of",
-    "peak_micro_batches",
     "plan_of",
-    "read_plan",
     "schedule",
     "simulate",
 ]

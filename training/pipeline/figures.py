@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .plan import B, F, I, Plan, W
-from .schedules import ScheduleSpec, checked, plan_of
+from .schedules import checked, plan_of
 from .simulate import Timeline, simulate
 
 SETTLED = 4
@@ -128,24 +128,6 @@ def sends_of(plan: Plan) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-def peak_micro_batches(name: str, p: int, m: int, v: int | None = None) -> list[float]:
-    """The most activations that each pipeline rank holds, in whole-rank micro-batches.
-
-    One is what one micro-batch leaves in all layers of a rank; a chunk of v counts 1 / v. Held
-    until W where the backward is split: an upper bound, since part is free after I.
-
-    >>> peak_micro_batches("1f1b", p=4, m=8), peak_micro_batches("interleaved", p=4, m=8, v=2)
-    ([4.0, 3.0, 2.0, 1.0], [5.5, 4.5, 3.5, 2.5])
-
-    Errors: LayoutError for sizes that the schedule does not take.
-    """
-    asked = checked(name, p, m, v)
-    if name in ("gpipe", "bfs"):
-        return [float(m)] * p
-    plan = plan_of(name, p, _settled(asked), v)
-    return (peaks_of(plan, (B, W)) * plan.share).tolist()
-
-
 def bubble(name: str, p: int, m: int, v: int | None = None) -> float:
     """Idle time of a step as a fraction of its ideal time, with F = 1, B = 2, I = W = 1.
 
@@ -154,19 +136,12 @@ def bubble(name: str, p: int, m: int, v: int | None = None) -> float:
 
     Errors: LayoutError for sizes that the schedule does not take.
     """
-    asked = checked(name, p, m, v)
-    fewer = _settled(asked)
+    checked(name, p, m, v)
+    fewer = SETTLED * p + m % p  # with which ranks are idle as long
+    if m <= (SETTLED + 1) * p or (name == "interleaved-zb" and m % p):
+        fewer = m
     found = figures_of(simulate(plan_of(name, p, fewer, v)))
     return found.bubble_of_ideal * fewer / m
-
-
-def _settled(asked: ScheduleSpec) -> int:
-    """A number of micro-batches, as small as can be, with the same idle time and peak."""
-    p, m = asked.p, asked.m
-    rest = m % p
-    if m <= (SETTLED + 1) * p or (asked.name == "interleaved-zb" and rest):
-        return m
-    return SETTLED * p + rest
 
 
 def _ratio(part: float, whole: float) -> float:

@@ -132,13 +132,9 @@ def chunk_table(m: int, v: int, n: int) -> list[tuple[int, int]]:
     ]
 
 
-def interleaved_warmup(
-    p: int, rank: int, m: int, v: int, n: int, *, overlap_moe: bool = False
-) -> int:
+def interleaved_warmup(p: int, rank: int, m: int, v: int, n: int) -> int:
     """Forwards of chunks before the first backward: min(2(p - r - 1) + (v - 1)n, mv); one chunk:
     min(p - r - 1, m).
-
-    overlap_moe: with overlap_moe_expert_parallel_comm, one more where there are chunks.
 
     >>> [interleaved_warmup(4, rank, m=8, v=2, n=4) for rank in range(4)]
     [10, 8, 6, 4]
@@ -147,7 +143,7 @@ def interleaved_warmup(
     """
     if v == 1:
         return min(p - rank - 1, m)
-    return min(2 * (p - rank - 1) + (v - 1) * n + bool(overlap_moe), m * v)
+    return min(2 * (p - rank - 1) + (v - 1) * n, m * v)
 
 
 def _looped(

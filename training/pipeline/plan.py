@@ -17,8 +17,6 @@ ops whose kernels overlap. Within a program a place of the order, an op or a pai
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -42,8 +40,6 @@ WAITS = {
 MOST_OPS = 2_000_000
 """Ops that one schedule may have: 64 stages times 512 micro-batches have 65,536 of each kind."""
 
-_OP = re.compile(r"([0-9]{1,7})([FBIW])([0-9]{1,7})")
-
 
 @dataclass(frozen=True, eq=False)
 class Plan:
@@ -51,8 +47,9 @@ class Plan:
 
     stages: of the model, each a chunk of it; m: micro-batches. places: per rank an int64 array.
 
-    >>> read_plan([["0F0", "0B0"]]).order()
-    [['0F0', '0B0']]
+    >>> plan = Plan(stages=1, m=2, places=(np.array([F, F + 4, B, B + 4]),))
+    >>> plan.order(), plan.num_ops
+    ([['0F0', '0F1', '0B0', '0B1']], 8)
     """
 
     stages: int
@@ -156,45 +153,6 @@ class Plan:
         return f"{stage}{KINDS[kind]}{micro_batch}"
 
 
-def read_plan(order: Sequence[Sequence[str]]) -> Plan:
-    """A plan from its text: ``read_plan(plan.order())`` runs the same ops.
-
-    Errors: LayoutError for a text that is no op, an op that is missing or there twice, a backward
-    before its forward or on another rank.
-    """
-    rows = [[_read_place(text) for text in row] for row in order] if _is_rows(order) else None
-    ops = [op for row in rows or () for place in row for op in place]
-    if not rows or not ops:
-        raise _not_an_op(order)
-    stages = 1 + max(stage for stage, _, _ in ops)
-    m = 1 + max(micro_batch for _, _, micro_batch in ops)
-    if 4 * stages * m > MOST_OPS:
-        raise too_many_ops(4 * stages * m)
-    plan = Plan(stages, m, tuple(_numbers(row, stages, m) for row in rows))
-    check_plan(plan)
-    return plan
-
-
-def check_plan(plan: Plan) -> None:
-    """Refuse a plan that does not run everything once, each backward after its own forward."""
-    ops, _ = plan.ops
-    counts = np.bincount(ops, minlength=plan.num_ops).reshape(plan.stages, plan.m, 4)
-    split = (counts[..., I] == 1) & (counts[..., W] == 1) & (counts[..., B] == 0)
-    whole = (counts[..., B] == 1) & (counts[..., I] == 0) & (counts[..., W] == 0)
-    wrong = np.argwhere(~((counts[..., F] == 1) & (split | whole)))
-    if len(wrong):
-        raise _not_once(*wrong[0].tolist())
-    where = plan.where.reshape(plan.stages, plan.m, 4)
-    back = np.maximum(where[..., B], where[..., I])
-    weights = np.where(split, where[..., W], back)
-    late = (back <= where[..., F]) | (weights < back)
-    rank = plan.rank_of_place
-    apart = (rank[back] != rank[where[..., F]]) | (rank[weights] != rank[back])
-    wrong = np.argwhere(late | apart)
-    if len(wrong):
-        raise _not_once(*wrong[0].tolist())
-
-
 def too_many_ops(count: int) -> LayoutError:
     """The refusal of a schedule that is too long to be worked out."""
     return LayoutError(
@@ -202,44 +160,4 @@ def too_many_ops(count: int) -> LayoutError:
         f"this schedule has {quoted(count)} ops, more than the {MOST_OPS:,} that are simulated",
         control="m",
         facts={"count": count if count < 10**15 else quoted(count), "limit": MOST_OPS},
-    )
-
-
-def _is_rows(order: object) -> bool:
-    return isinstance(order, (list, tuple)) and all(isinstance(r, (list, tuple)) for r in order)
-
-
-def _read_place(text: object) -> list[tuple[int, int, int]]:
-    parts = text.split("&") if isinstance(text, str) else []
-    matches = [_OP.fullmatch(part) for part in parts]
-    if not 1 <= len(matches) <= 2 or not all(matches):
-        raise _not_an_op(text)
-    return [(int(found[1]), KINDS.index(found[2]), int(found[3])) for found in matches if found]
-
-
-def _numbers(row: list[list[tuple[int, int, int]]], stages: int, m: int) -> np.ndarray:
-    found = []
-    for place in row:
-        ops = [kind + 4 * (micro_batch + m * stage) for stage, kind, micro_batch in place]
-        found.append(ops[0] + (ops[1] + 1) * 4 * m * stages if len(ops) > 1 else ops[0])
-    return np.array(found, dtype=np.int64)
-
-
-def _not_an_op(value: object) -> LayoutError:
-    return LayoutError(
-        "not-an-op",
-        f"{quoted(value)} is no op of a pipeline, such as 3F5 or 3F6&0B0",
-        control="schedule",
-        facts={"value": quoted(value)},
-    )
-
-
-def _not_once(stage: int, micro_batch: int) -> LayoutError:
-    return LayoutError(
-        "not-one-pass",
-        f"micro-batch {micro_batch} does not go once forward and then once back through stage "
-        f"{stage}",
-        why="on one rank each micro-batch has one F, then one B, or one I and later one W",
-        control="schedule",
-        facts={"stage": stage, "micro_batch": micro_batch},
     )
