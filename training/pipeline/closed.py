@@ -31,6 +31,10 @@ class Times:
         return self.forward + self.backward if self.overlapped is None else self.overlapped
 
     @property
+    def weights_are_short(self) -> bool:
+        return self.for_weights <= min(self.forward, self.for_input)
+
+    @property
     def are_equal(self) -> bool:
         return self.forward == self.for_input == self.for_weights
 
@@ -54,110 +58,87 @@ class ClosedForm:
 
 
 @dataclass(frozen=True)
+class _When:
+    """Under which sizes and times a form holds."""
+
+    text: str
+    holds: Callable[[int, int, Times], bool]  # of p, m, times
+
+
+_ALWAYS = _When("", lambda p, m, t: True)
+_EQUAL = _When("F = I = W", lambda p, m, t: t.are_equal)
+_FILLED = _When("m ≥ 2p - 1, F = I = W", lambda p, m, t: m >= 2 * p - 1 and t.are_equal)
+
+
+@dataclass(frozen=True)
 class _Form:
     formula: str
     idle: Callable[[int, int, Times], float]  # of p, v, times
-    sense: str
-    condition: str
-    holds: Callable[[int, int, Times], bool]  # of p, m, times
     peak_formula: str
     peak: Callable[[int, int, int, int], float]  # of p, r, m, v
+    when: _When = _ALWAYS
+    sense: str = "step"
 
 
-def _always(p: int, m: int, times: Times) -> bool:
-    return True
+def _one_pass(p: int, v: int, t: Times) -> float:
+    return (p - 1) * (t.forward + t.backward)
+
+
+def _one_chunk(p: int, v: int, t: Times) -> float:
+    return _one_pass(p, v, t) / v
+
+
+def _nothing(p: int, v: int, t: Times) -> float:
+    return 0.0
+
+
+def _all(p: int, r: int, m: int, v: int) -> float:
+    return m
 
 
 _FORMS: dict[str, _Form] = {
-    "gpipe": _Form(
-        "(p - 1)(F + B)",
-        lambda p, v, t: (p - 1) * (t.forward + t.backward),
-        "step",
-        "",
-        _always,
-        "m",
-        lambda p, r, m, v: m,
-    ),
-    "1f1b": _Form(
-        "(p - 1)(F + B)",
-        lambda p, v, t: (p - 1) * (t.forward + t.backward),
-        "step",
-        "",
-        _always,
-        "min(m, p - r)",
-        lambda p, r, m, v: min(m, p - r),
-    ),
+    "gpipe": _Form("(p - 1)(F + B)", _one_pass, "m", _all),
+    "1f1b": _Form("(p - 1)(F + B)", _one_pass, "min(m, p - r)", lambda p, r, m, v: min(m, p - r)),
     "interleaved": _Form(
         "(p - 1)(F + B)/v",
-        lambda p, v, t: (p - 1) * (t.forward + t.backward) / v,
-        "step",
-        "p divides m, N = p",
-        lambda p, m, t: m % p == 0,
+        _one_chunk,
         "min(2(p - r - 1) + (v - 1)N + 1, mv)/v",
         lambda p, r, m, v: min(interleaved_warmup(p, r, m, v, p) + 1, m * v) / v,
+        _When("p divides m, N = p", lambda p, m, t: m % p == 0),
     ),
-    "bfs": _Form(
-        "(p - 1)(F + B)/v",
-        lambda p, v, t: (p - 1) * (t.forward + t.backward) / v,
-        "step",
-        "m ≥ p",
-        lambda p, m, t: m >= p,
-        "m",
-        lambda p, r, m, v: m,
-    ),
+    "bfs": _Form("(p - 1)(F + B)/v", _one_chunk, "m", _all, _When("m ≥ p", lambda p, m, t: m >= p)),
     "zb-h1": _Form(
         "(p - 1)(F + I - W)",
         lambda p, v, t: (p - 1) * (t.forward + t.for_input - t.for_weights),
-        "step",
-        "m ≥ p, W ≤ F, W ≤ I",
-        lambda p, m, t: m >= p and t.for_weights <= min(t.forward, t.for_input),
         "min(m, p)",
         lambda p, r, m, v: min(m, p),
+        _When("m ≥ p, W ≤ F, W ≤ I", lambda p, m, t: m >= p and t.weights_are_short),
     ),
     "zb-h2": _Form(
         "(p - 1)(F + I - 2W)",
         lambda p, v, t: (p - 1) * (t.forward + t.for_input - 2 * t.for_weights),
-        "span",
-        "m ≥ 2p - 1, W ≤ F, W ≤ I",
-        lambda p, m, t: m >= 2 * p - 1 and t.for_weights <= min(t.forward, t.for_input),
         "min(m, 2p - 1)",
         lambda p, r, m, v: min(m, 2 * p - 1),
-    ),
-    "zb-2p": _Form(
-        "0",
-        lambda p, v, t: 0.0,
+        _When("m ≥ 2p - 1, W ≤ F, W ≤ I", lambda p, m, t: m >= 2 * p - 1 and t.weights_are_short),
         "span",
-        "m ≥ 2p - 1, F = I = W",
-        lambda p, m, t: m >= 2 * p - 1 and t.are_equal,
-        "min(m, 2p)",
-        lambda p, r, m, v: min(m, 2 * p),
     ),
-    "zb-v": _Form(
-        "0",
-        lambda p, v, t: 0.0,
-        "span",
-        "m ≥ 2p - 1, F = I = W",
-        lambda p, m, t: m >= 2 * p - 1 and t.are_equal,
-        "min(m, p)",
-        lambda p, r, m, v: min(m, p),
-    ),
+    "zb-2p": _Form("0", _nothing, "min(m, 2p)", lambda p, r, m, v: min(m, 2 * p), _FILLED, "span"),
+    "zb-v": _Form("0", _nothing, "min(m, p)", lambda p, r, m, v: min(m, p), _FILLED, "span"),
     "dualpipe": _Form(
         "(p/2 - 1)(FB + B - 3W)",
         lambda p, v, t: (p / 2 - 1) * (t.pair + t.backward - 3 * t.for_weights),
-        "most",
-        "F = I = W",
-        lambda p, m, t: t.are_equal,
         "p + 1",
         lambda p, r, m, v: p + 1,
+        _EQUAL,
+        "most",
     ),
     "dualpipev": _Form(
         "(p - 1)(FB + B - 3W)/2",
         lambda p, v, t: (p - 1) * (t.pair + t.backward - 3 * t.for_weights) / 2,
-        "most",
-        "F = I = W",
-        lambda p, m, t: t.are_equal,
         "(2p + 1)/2",
         lambda p, r, m, v: (2 * p + 1) / 2,
+        _EQUAL,
+        "most",
     ),
 }
 """2104.04473 section 2.2, 2401.10241 Table 2 and section 6, 2412.19437 Table 2, DualPipe's README.
@@ -181,8 +162,8 @@ def closed_form(name: str, p: int, m: int, v: int, times: Times | None = None) -
         formula=form.formula,
         idle=form.idle(p, v, times),
         sense=form.sense,
-        condition=form.condition,
-        holds=form.holds(p, m, times),
+        condition=form.when.text,
+        holds=form.when.holds(p, m, times),
         peak_formula=form.peak_formula,
         peaks=tuple(form.peak(p, rank, m, v) for rank in range(p)),
     )
