@@ -78,7 +78,11 @@ PLAIN = Model(layers=4, hidden=4096, heads=32, ffn=14336, gated=True, vocabulary
 def test_masks_are_those_of_dropout_and_scores_those_without_flash_attention():
     kept = {
         (dropout, flash): sum(
-            layer_activations(PLAIN, Split(), dropout=dropout, flash=flash).values()
+            layer_activations(
+                PLAIN,
+                Split(),
+                Training(recompute="none", sequence_parallel=False, dropout=dropout, flash=flash),
+            ).values()
         )
         for dropout in (False, True)
         for flash in (False, True)
@@ -144,15 +148,7 @@ def test_activations_per_layer_and_of_the_first_stage(row, technique):
     model, split, training = configuration(row)
     split = split if cuts else replace(split, tp=1, etp=1)
     training = replace(training, recompute=recompute, sequence_parallel=sequence_parallel)
-    layer = layer_activations(
-        model,
-        split,
-        micro_batch=training.micro_batch,
-        recompute=recompute,
-        sequence_parallel=sequence_parallel,
-        flash=False,
-        dropout=True,
-    )
+    layer = layer_activations(model, split, training)
     first = memory_per_stage(model, split, training)[0]
     assert sum(layer.values()) == pytest.approx(row["per_layer_bytes"][technique])
     assert first.parts["activations"] == pytest.approx(row["first_stage_bytes"][technique])
@@ -173,7 +169,8 @@ def test_embedding_and_output_extra(row):
 def test_what_selective_recomputation_saves(name, core, saved):
     """The paper's text: 5as/h is 80 for GPT-3 and 64 for MT-NLG, saving 70% and 65%."""
     model = MODELS[name].model
-    found = layer_activations(model, Split(tp=8), sequence_parallel=True, flash=False, dropout=True)
+    training = Training(recompute="none", flash=False, dropout=True)
+    found = layer_activations(model, Split(tp=8), training)
     assert 5 * model.heads * model.sequence / model.hidden == core
     assert round(found["core"] / sum(found.values()), 2) == saved
 
@@ -184,18 +181,16 @@ def test_megatrons_estimator_of_activations(row):
     model, split, training = configuration(row)
     tokens, p = row["s"] * row["b"], row["p"]
     penalty = 1 + (p - 1) / (p * split.vpp) if split.vpp > 1 else 1
-    kwargs = {"micro_batch": row["b"], "sequence_parallel": True}
-    output = output_activations(model, split, **kwargs) if p == 1 else 0
-    embedding = embedding_activations(model, split, **kwargs)
+    output = output_activations(model, split, training) if p == 1 else 0
+    embedding = embedding_activations(model, split, training)
     layers = memory_per_stage(model, split, training)[0].parts["activations"]
     found = layers + penalty * p * (8 * tokens / row["t"] + embedding) + output
     stated = row["megatron_theoretical"]
     assert found == pytest.approx(stated["activation_bytes_sp_selective"])
 
     training = replace(training, sequence_parallel=False)
-    whole = {"micro_batch": row["b"], "sequence_parallel": False}
     layers = memory_per_stage(model, split, training)[0].parts["activations"]
-    embedding = embedding_activations(model, split, **whole)
+    embedding = embedding_activations(model, split, training)
     sixteen_bit_logits = 2 * tokens * (row["vocab"] / row["t"] + row["h"]) if p == 1 else 0
     found = layers + penalty * p * (8 * tokens + embedding) + sixteen_bit_logits
     assert 1.05 * found == pytest.approx(stated["activation_bytes_without_sp"])

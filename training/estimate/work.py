@@ -17,12 +17,13 @@ The output layer is on the last stage, with a head for each MTP module; the embe
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import log2
 
 import numpy as np
 
+from ..memory import Training
 from ..memory.activations import layer_activations
 from ..model import Model
 from ..parameters import layer_parameters, on_one_rank
@@ -279,19 +280,12 @@ def _kept(
     model: Model, split: Split, micro_batch: int, parallel: bool, moe: bool
 ) -> tuple[float, float]:
     """Bytes that one layer keeps, and those of them that partial recomputation does not."""
-
-    def kept(recompute: str) -> float:
-        parts = layer_activations(
-            model,
-            split,
-            moe=moe,
-            micro_batch=micro_batch,
-            recompute=recompute,
-            sequence_parallel=parallel,
-        )
-        return sum(parts.values())
-
-    return kept("selective"), kept("selective") - kept("partial")
+    how = Training(micro_batch=micro_batch, sequence_parallel=parallel)
+    selective, partial = (
+        sum(layer_activations(model, split, replace(how, recompute=name), moe=moe).values())
+        for name in ("selective", "partial")
+    )
+    return selective, selective - partial
 
 
 def _tensor(asked: Request, moe: bool) -> Messages:

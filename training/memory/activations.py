@@ -30,8 +30,13 @@ numbers are left out. Context parallelism leaves s/cp of the tokens to a rank.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..model import Model
 from ..split import Split, padded_vocabulary
+
+if TYPE_CHECKING:
+    from .per_stage import Training
 
 RECOMPUTE = ("none", "selective", "partial", "full")
 """What is computed again in the backward pass: nothing, the core of attention, also what is cheap
@@ -47,98 +52,76 @@ PARTS = ("norms", "attention", "core", "mlp", "experts", "input")
 
 
 def layer_activations(
-    model: Model,
-    split: Split,
-    *,
-    moe: bool = False,
-    micro_batch: int = 1,
-    recompute: str = "none",
-    sequence_parallel: bool = False,
-    flash: bool = True,
-    dropout: bool = False,
-    products: str = "bf16",
+    model: Model, split: Split, training: Training, *, moe: bool = False
 ) -> dict[str, float]:
     """Bytes of one layer for one micro-batch on one rank, by part.
 
     The layer of GPT-3 on 8 tensor parallel ranks, with SP, dropout and selective recomputation,
     34sbh/t:
 
+    >>> from training.memory import Training
     >>> from training.models import MODELS
-    >>> found = layer_activations(MODELS["gpt3-175b"].model, Split(tp=8), recompute="selective",
-    ...                           sequence_parallel=True, dropout=True)
+    >>> found = layer_activations(MODELS["gpt3-175b"].model, Split(tp=8), Training(dropout=True))
     >>> sum(found.values()) == 34 * 2048 * 12288 / 8
     True
     """
-    h, t = model.hidden, split.tp
-    tokens = micro_batch * model.sequence / split.cp
-    whole = _whole(split, sequence_parallel)
-    if recompute == "full":
+    h, t, dropout = model.hidden, split.tp, training.dropout
+    tokens, whole = _tokens(model, split, training), _whole(split, training)
+    if training.recompute == "full":
         return {"input": tokens * 2 * h * whole}
-    is_partial = recompute == "partial"
-    element = 2 if products in WIDE else 1
+    is_partial, is_wide = training.recompute == "partial", training.products in WIDE
+    element = 2 if is_wide else 1
     again = 0 if is_partial else element  # bytes of what partial recomputation drops
     kept = again + dropout  # of a block's input, and its mask
-    wide = 2 * model.attention_width + (0 if products in WIDE else model.attention_width)
+    wide = 2 * model.attention_width + (0 if is_wide else model.attention_width)
     if not (is_partial and model.is_mla):
         wide += 2 * (model.query_width + model.key_width + model.value_width)
+    latent = model.q_lora_rank + model.kv_lora_rank + model.qk_rope_head_dim  # 0 without MLA
     reads = 1 if is_partial and element == 1 else 2  # bytes of what the activation function reads
-    inside = _inside_bytes(model, _mlp_width(model, moe), reads, again)
+
+    def inside(ffn: int) -> int:
+        """What the activation function reads and writes."""
+        return (2 if model.gated else 1) * reads * ffn + again * ffn
+
     found = {
         "norms": tokens * 4 * h * whole,
-        "attention": tokens * ((kept * h + _latent_bytes(model)) * whole + wide / t),
+        "attention": tokens * ((kept * h + 2 * latent * model.is_mla) * whole + wide / t),
         "core": 0.0,
-        "mlp": tokens * (kept * h * whole + inside / t),
+        "mlp": tokens
+        * (kept * h * whole + inside(model.shared_expert_ffn if moe else model.ffn) / t),
     }
-    if recompute == "none" and not flash:
+    if training.recompute == "none" and not training.flash:
         found["core"] = tokens * (5 if dropout else 2) * model.heads * model.sequence / t
     if moe:
-        copy = element * h * split.etp + _inside_bytes(model, model.expert_ffn, reads, again)
+        copy = element * h * split.etp + inside(model.expert_ffn)
         found["experts"] = tokens * whole * model.top_k * copy
     return {part: number for part, number in found.items() if number}
 
 
-def embedding_activations(
-    model: Model, split: Split, *, micro_batch: int, sequence_parallel: bool, dropout: bool = True
-) -> float:
+def embedding_activations(model: Model, split: Split, training: Training) -> float:
     """Bytes of the embedding for one micro-batch: the mask of its dropout.
 
     Source: arXiv:2205.05198 section 4.3, sbh/t for each micro-batch in flight.
     """
-    if not dropout:
-        return 0.0
-    whole = _whole(split, sequence_parallel)
-    return micro_batch * model.sequence / split.cp * model.hidden * whole
+    mask = _tokens(model, split, training) * model.hidden * _whole(split, training)
+    return mask if training.dropout else 0.0
 
 
-def output_activations(
-    model: Model, split: Split, *, micro_batch: int, sequence_parallel: bool
-) -> float:
+def output_activations(model: Model, split: Split, training: Training) -> float:
     """Bytes of the output stage for one micro-batch: inputs of norm and output, 32-bit logits.
 
     Source: arXiv:2205.05198 section 4.3, 4sbh/t * (1 + V/h). MTP modules have logits each.
     """
-    tokens = micro_batch * model.sequence / split.cp
     logits = 4 * padded_vocabulary(model.vocabulary, split.tp) / split.tp
-    one = 4 * model.hidden * _whole(split, sequence_parallel) + logits
-    return tokens * one * (1 + model.mtp_layers)
+    one = 4 * model.hidden * _whole(split, training) + logits
+    return _tokens(model, split, training) * one * (1 + model.mtp_layers)
 
 
-def _whole(split: Split, sequence_parallel: bool) -> float:
+def _tokens(model: Model, split: Split, training: Training) -> float:
+    """Of a micro-batch on one context parallel rank."""
+    return training.micro_batch * model.sequence / split.cp
+
+
+def _whole(split: Split, training: Training) -> float:
     """The share of a rank in what tensor parallelism alone does not cut."""
-    return 1 / split.tp if sequence_parallel else 1.0
-
-
-def _latent_bytes(model: Model) -> int:
-    """MLA's compressed queries, and compressed keys and values, of one token."""
-    if not model.is_mla:
-        return 0
-    return 2 * (model.q_lora_rank + model.kv_lora_rank + model.qk_rope_head_dim)
-
-
-def _mlp_width(model: Model, moe: bool) -> int:
-    return model.shared_expert_ffn if moe else model.ffn
-
-
-def _inside_bytes(model: Model, ffn: int, read: int, written: int) -> int:
-    """What the activation function reads and writes, in so many bytes each."""
-    return (2 if model.gated else 1) * read * ffn + written * ffn
+    return 1 / split.tp if training.sequence_parallel else 1.0

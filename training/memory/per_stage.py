@@ -238,40 +238,30 @@ def _stage_memory(
     has_experts = model.has_experts(model.layers - 1)
     moe_layers = parameters.moe_layers + modules * has_experts
     plain += modules * (not has_experts)
-    layer_bytes = plain * layer[False] + moe_layers * layer[True]
+    of_layers = plain * layer[False] + moe_layers * layer[True]
     states = _model_states(parameters, split, training)
     parts = dict(states)
     if training.offload == "chunks":
         parts["gradients"] = 0.0  # in the place of weights
     if training.zero == 3:
         parts["gathered"] = _gathered(model, split, training, bool(moe_layers))
-    parts["activations"] = in_flight * layer_bytes
+    parts["activations"] = in_flight * of_layers
     if parameters.held.is_first:
         held = min(split.pp, training.micro_batches)
-        parts["embedding"] = held * embedding_activations(
-            model,
-            split,
-            micro_batch=training.micro_batch,
-            sequence_parallel=training.sequence_parallel,
-            dropout=training.dropout,
-        )
+        parts["embedding"] = held * embedding_activations(model, split, training)
     if parameters.held.is_last:
         held = outputs_in_flight(training.schedule, training.micro_batches)
-        parts["output"] = held * output_activations(
-            model,
-            split,
-            micro_batch=training.micro_batch,
-            sequence_parallel=training.sequence_parallel,
-        )
-    if training.recompute == "full":
-        parts["recomputed"] = _recomputed(model, split, training, bool(moe_layers))
+        parts["output"] = held * output_activations(model, split, training)
+    if training.recompute == "full":  # of the layer whose backward runs, beyond its input
+        moe = bool(moe_layers)
+        parts["recomputed"] = layer_bytes(model, split, training, moe, "none") - layer[moe]
     parts["working"] = _working(model, split, training, parameters)
     beside = sum(parts.values()) - parts["weights"] - parts["optimizer"]
     host = moved((training.offload, training.zero), states, room - beside)
     for name, size in host.items():
         parts[name] = max(0.0, parts[name] - size)
     shown = {name: parts[name] for name in PARTS if parts.get(name)}
-    return StageMemory(parameters.stage, parameters, in_flight, layer_bytes, shown, host)
+    return StageMemory(parameters.stage, parameters, in_flight, of_layers, shown, host)
 
 
 def _model_states(
@@ -313,12 +303,6 @@ def _gathered(model: Model, split: Split, training: Training, moe: bool) -> floa
     return weight * (sum(own.values()) * shares[0] + experts * shares[1])
 
 
-def _recomputed(model: Model, split: Split, training: Training, moe: bool) -> float:
-    """What full recomputation keeps of the one layer whose backward runs, beyond its input."""
-    kept = layer_bytes(model, split, training, moe)
-    return layer_bytes(model, split, training, moe, recompute="none") - kept
-
-
 def _working(model: Model, split: Split, training: Training, parameters: StageParameters) -> float:
     """What the backward needs for a moment, where it is most, beyond the logits counted already.
 
@@ -346,18 +330,9 @@ def layer_bytes(
     """Activations of one layer for one micro-batch, recomputed as ``training`` or asked says."""
     if moe and not model.experts:
         return 0.0
-    parts = layer_activations(
-        model,
-        split,
-        moe=moe,
-        micro_batch=training.micro_batch,
-        recompute=recompute or training.recompute,
-        sequence_parallel=training.sequence_parallel,
-        flash=training.flash,
-        dropout=training.dropout,
-        products=training.products,
-    )
-    return sum(parts.values())
+    if recompute:
+        training = replace(training, recompute=recompute)
+    return sum(layer_activations(model, split, training, moe=moe).values())
 
 
 def _require_shares(split: Split, training: Training) -> None:

@@ -196,18 +196,8 @@ def _gathered(trained: Trained, stage: StageMemory, language: str) -> str:
 
 
 def _activations(trained: Trained, stage: StageMemory, language: str) -> str:
-    training = trained.training
-    layer = layer_activations(
-        trained.model,
-        trained.split,
-        moe=stage.parameters.moe_layers > 0,
-        micro_batch=training.micro_batch,
-        recompute=training.recompute,
-        sequence_parallel=training.sequence_parallel,
-        flash=training.flash,
-        dropout=training.dropout,
-        products=training.products,
-    )
+    moe = stage.parameters.moe_layers > 0
+    layer = layer_activations(trained.model, trained.split, trained.training, moe=moe)
     parts = " + ".join(
         f"{MEMORY[f'layer_{part}'][language]} {number / 1e6:,.1f}" for part, number in layer.items()
     )
