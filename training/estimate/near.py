@@ -8,7 +8,6 @@ count as several doublings.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,10 +16,9 @@ import numpy as np
 from ..model import Model
 from ..parameters import active_parameters, total_parameters
 from .constants import FAMILIES
-from .request import Request
+from .request import Arguments, Request
 from .runs import MeasuredRun, is_nanotron, runs
 
-AXES = ("tp", "pp", "cp", "ep", "vpp")
 _EIGHT_BITS = {"fp8": 1.0, "mxfp8": 1.0, "nvfp4": 2.0}
 _MIXED = 6.0
 """Doublings that stand for a model with experts instead of one without."""
@@ -43,62 +41,42 @@ def _sizes(model: Model) -> tuple[float, float]:
     return math.log2(total_parameters(model)), math.log2(active_parameters(model))
 
 
-def _place(
-    model: Model,
-    gpus: int,
-    sizes: Mapping[str, int],
-    precision: str,
-    sequence: int,
-    tokens: float,
-    samples: int,
-) -> list[float]:
-    total, active = _sizes(model)
-    found = [total, active, math.log2(gpus), math.log2(sequence), math.log2(tokens)]
-    found += [math.log2(samples), *(math.log2(sizes[name]) for name in AXES)]
-    return [*found, 2 * _EIGHT_BITS.get(precision, 0.0), _MIXED * bool(model.experts)]
+def _place(model: Model, asked: Arguments) -> list[float]:
+    """Where something that is asked stands: its sizes, as doublings."""
+    axes = (asked["tp"], asked["pp"], asked["cp"], asked["ep"], asked["vpp"])
+    tokens = asked["micro_batch"] * asked["sequence"]
+    sizes = (asked["gpus"], asked["sequence"], tokens, asked["global_batch"], *axes)
+    bits = 2 * _EIGHT_BITS.get(asked["precision"], 0.0)
+    return [*_sizes(model), *map(math.log2, sizes), bits, _MIXED * bool(model.experts)]
 
 
 @lru_cache(maxsize=1)
 def _map() -> tuple[tuple[MeasuredRun, ...], np.ndarray, tuple[str, ...]]:
     """The runs that have a step time, where they stand, and their GPUs' families."""
     timed = tuple(run for run in runs() if run.seconds)
-    places = []
-    for run in timed:
-        asked = run.asked
-        place = _place(
-            run.shape,
-            asked["gpus"],
-            {"tp": asked["tp"], "pp": asked["pp"], "cp": asked["cp"], "ep": asked["ep"]}
-            | {"vpp": asked["vpp"]},
-            asked["precision"],
-            asked["sequence"],
-            asked["micro_batch"] * asked["sequence"],
-            asked["global_batch"],
-        )
-        places.append(place)
+    places = [_place(run.shape, run.asked) for run in timed]
     return timed, np.array(places), tuple(FAMILIES[run.asked["cluster"]] for run in timed)
 
 
 def nearest(asked: Request, most: int = 5, software: str = "nanotron") -> tuple[Near, ...]:
     """The runs nearest to a request, the nearest first; of nanotron none for other software."""
-    timed, _, _ = _map()
-    distance = _distances(asked)
+    timed, places, families = _map()
+    split = asked.split
+    here = _place(
+        asked.model,
+        {
+            **{"tp": split.tp, "pp": split.pp, "cp": split.cp, "ep": split.ep, "vpp": split.vpp},
+            **{"gpus": asked.gpus, "global_batch": asked.global_batch},
+            **{"micro_batch": asked.training.micro_batch, "sequence": asked.model.sequence},
+            "precision": asked.precision,
+        },
+    )
+    other = FAR_FAMILY * (np.array(families) != FAMILIES[asked.cluster])
+    distance = np.sqrt(((places - np.array(here)) ** 2).sum(axis=1) + other**2)
     if software != "nanotron":
         distance = distance + np.where([is_nanotron(run) for run in timed], np.inf, 0.0)
     order = np.argsort(distance, kind="stable")[:most]
     return tuple(Near(timed[at], round(float(distance[at]), 2)) for at in order)
-
-
-def _distances(asked: Request) -> np.ndarray:
-    _, places, families = _map()
-    split = asked.split
-    sizes = {name: getattr(split, name) for name in AXES}
-    tokens = asked.training.micro_batch * asked.model.sequence
-    model, length = asked.model, asked.model.sequence
-    here = _place(model, asked.gpus, sizes, asked.precision, length, tokens, asked.global_batch)
-    own = FAMILIES[asked.cluster]
-    other = np.array([family != own for family in families])
-    return np.sqrt(((places - np.array(here)) ** 2).sum(axis=1) + (FAR_FAMILY * other) ** 2)
 
 
 @lru_cache(maxsize=4096)

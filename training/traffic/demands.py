@@ -39,7 +39,7 @@ from dataclasses import dataclass, replace
 from groups.alternatives import not_a_multiple
 from groups.errors import LayoutError, not_a_choice
 
-from ..memory.per_stage import PRECISIONS, Training
+from ..memory.per_stage import PRECISIONS, Precision, Training
 from ..model import MAX_SIZE, Model, divisors_near
 from ..parameters import StageParameters, stage_parameters
 from ..pipeline.in_flight import way_of
@@ -113,14 +113,8 @@ def demands(
     require(model, split, training, cp_algorithm)
     stages = tuple(stages) or stage_parameters(model, split)
     shape = _Shape(model, split, training, stages, cp_algorithm)
-    found = (
-        *_tensor(shape),
-        *_ends(shape),
-        *_context(shape),
-        *_expert(shape),
-        *_pipeline(shape),
-        *_data(shape),
-    )
+    causes = (_tensor, _ends, _context, _expert, _pipeline, _data)
+    found = (demand for cause in causes for demand in cause(shape))
     return [one for one in found if one.buffer and any(one.counts)]
 
 
@@ -142,17 +136,11 @@ class _Shape:
     @property
     def element(self) -> int:
         """Bytes of one element of activations."""
-        return max(2, self.weight)
+        return max(2, self.precision.weight)
 
     @property
-    def weight(self) -> int:
-        """Bytes of one weight."""
-        return PRECISIONS[self.training.precision].weight
-
-    @property
-    def gradient(self) -> int:
-        """Bytes of one element of gradients of weights."""
-        return PRECISIONS[self.training.precision].gradient
+    def precision(self) -> Precision:
+        return PRECISIONS[self.training.precision]
 
     @property
     def activation(self) -> float:
@@ -163,6 +151,11 @@ class _Shape:
     def is_cut(self) -> bool:
         """Whether tp cuts the sequence between its blocks."""
         return self.training.sequence_parallel and self.split.tp > 1
+
+    @property
+    def passes(self) -> list[str]:
+        """How often a micro-batch goes through a layer."""
+        return ["forward", "backward"] + ["recompute"] * (self.training.recompute == "full")
 
     @property
     def layers(self) -> list[float]:
@@ -189,6 +182,21 @@ class _Shape:
         volumes = tuple(count * buffer for count in counts)
         return Demand(kind, what, operation, buffer, counts, volumes, beside, pattern)
 
+    def once(
+        self,
+        kind: str,
+        what: str,
+        operation: str,
+        held: Sequence[float],
+        size: int,
+        beside: str = "",
+        times: int = 1,
+    ) -> Demand:
+        """One operation a step, or so many, on all that a rank of each stage holds."""
+        volumes = tuple(times * one * size for one in held)
+        counts = tuple(float(times) for _ in held)
+        return Demand(kind, what, operation, max(held) * size, counts, volumes, beside)
+
     @property
     def both(self) -> float:
         """The share of micro-batches that meet one of a rank's stages: of DualPipe's two, half."""
@@ -212,19 +220,13 @@ def _tensor(shape: _Shape) -> Iterator[Demand]:
     shared = 1 if shape.model.shared_expert_ffn else 0
     blocks = [2 * n + (shared - 1) * moe for n, moe in zip(shape.layers, shape.moe_layers)]
     whole = ("all_gather", "reduce_scatter") if shape.is_cut else ("all_reduce",)
-    passes = ["forward", "backward"] + ["recompute"] * (shape.training.recompute == "full")
-    for what in passes:
+    for what in shape.passes:
         for operation in whole:
             yield shape.each("tp", what, operation, shape.activation, blocks)
     if shape.is_cut:
         yield shape.each("tp", "regather", "all_gather", shape.activation, blocks, "weights")
-        bytes_each = shape.gradient
-        sizes = tuple(
-            bytes_each * sum(stage.by_kind.get(kind, 0) for kind in REPLICATED)
-            for stage in shape.stages
-        )
-        once = tuple(1.0 for _ in sizes)
-        yield Demand("tp", "replicated", "all_reduce", max(sizes), once, sizes)
+        held = [sum(one.by_kind.get(kind, 0) for kind in REPLICATED) for one in shape.stages]
+        yield shape.once("tp", "replicated", "all_reduce", held, shape.precision.gradient)
 
 
 def _ends(shape: _Shape) -> Iterator[Demand]:
@@ -253,9 +255,8 @@ def _context(shape: _Shape) -> Iterator[Demand]:
     per_token = shape.tokens * shape.element
     queries = per_token * (model.query_width + model.attention_width) / t
     keys_values = per_token * (model.key_width + model.value_width) / t
-    passes = ["forward", "backward"] + ["recompute"] * (shape.training.recompute == "full")
     algorithm, layers = shape.cp_algorithm, shape.layers
-    for what in passes:
+    for what in shape.passes:
         turns = 2 if what == "backward" else 1  # K and V, and back their gradients too
         if algorithm == "p2p":
             hops = [turns * (c - 1) * n for n in layers]
@@ -279,8 +280,7 @@ def _expert(shape: _Shape) -> Iterator[Demand]:
     beside = "compute" if shape.training.schedule in OVERLAPPING else ""
     held = shape.activation / (split.tp if shape.is_cut else 1)
     routed = held * model.top_k
-    passes = ["forward", "backward"] + ["recompute"] * (shape.training.recompute == "full")
-    for what in passes:
+    for what in shape.passes:
         if split.ep > 1:
             twice = [2 * n for n in moe]
             yield shape.each("ep", what, "all_to_all", routed, twice, beside, PAIRWISE)
@@ -313,15 +313,13 @@ def _pipeline(shape: _Shape) -> Iterator[Demand]:
 
 def _data(shape: _Shape) -> Iterator[Demand]:
     """Gradients and parameters between the ranks that hold the same slice of the model."""
-    split, model = shape.split, shape.model
-    dense = [stage.dense for stage in shape.stages]
-    routed = [stage.experts for stage in shape.stages]
+    split = shape.split
     if split.dp * split.cp > 1:
-        yield from _replicas(shape, "dp-cp", dense)
+        yield from _replicas(shape, "dp-cp", [stage.dense for stage in shape.stages])
     if split.edp > 1:
-        yield from _replicas(shape, "edp", routed)
-    if model.tied and split.pp > 1 and split.way == "loop":
-        gradient = shape.stages[0].by_kind["embedding"] * shape.gradient
+        yield from _replicas(shape, "edp", [stage.experts for stage in shape.stages])
+    if shape.model.tied and split.pp > 1 and split.way == "loop":
+        gradient = shape.stages[0].by_kind["embedding"] * shape.precision.gradient
         ends = tuple(map(sum, zip(shape.first, shape.last)))
         volumes = tuple(n * gradient for n in ends)
         yield Demand("embd", "tied", "all_reduce", gradient, ends, volumes)
@@ -330,22 +328,17 @@ def _data(shape: _Shape) -> Iterator[Demand]:
 def _replicas(shape: _Shape, kind: str, held: Sequence[float]) -> Iterator[Demand]:
     """One data parallel group, as the stage of ZeRO has it."""
     m, zero = shape.training.micro_batches, shape.training.zero
-
-    def row(what: str, operation: str, times: int, size: int, beside: str) -> Demand:
-        volumes = tuple(times * one * size for one in held)
-        counts = tuple(float(times) for _ in held)
-        return Demand(kind, what, operation, max(held) * size, counts, volumes, beside)
-
+    weight, gradient = shape.precision.weight, shape.precision.gradient
     if zero == 0:
-        yield row("gradients", "all_reduce", 1, shape.gradient, "last_backward")
+        yield shape.once(kind, "gradients", "all_reduce", held, gradient, "last_backward")
     elif zero == 3:
-        yield row("parameters", "all_gather", m, shape.weight, "forward")
-        yield row("parameters_again", "all_gather", m, shape.weight, "backward")
-        yield row("gradients", "reduce_scatter", m, shape.gradient, "backward")
+        yield shape.once(kind, "parameters", "all_gather", held, weight, "forward", m)
+        yield shape.once(kind, "parameters_again", "all_gather", held, weight, "backward", m)
+        yield shape.once(kind, "gradients", "reduce_scatter", held, gradient, "backward", m)
     else:
-        times, beside = (m, "backward") if zero == 2 else (1, "last_backward")
-        yield row("gradients", "reduce_scatter", times, shape.gradient, beside)
-        yield row("parameters", "all_gather", 1, shape.weight, "first_forward")
+        hidden = ("backward", m) if zero == 2 else ("last_backward", 1)
+        yield shape.once(kind, "gradients", "reduce_scatter", held, gradient, *hidden)
+        yield shape.once(kind, "parameters", "all_gather", held, weight, "first_forward")
 
 
 def require(model: Model, split: Split, training: Training, cp_algorithm: str = "p2p") -> None:

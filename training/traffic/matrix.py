@@ -53,8 +53,8 @@ def matrix(
     >>> from groups import parse_mesh
     >>> from groups.megatron import dense_groupings
     >>> mesh = parse_mesh("tp2-dp2")
-    >>> row = Traffic("dp", "gradients", "all_reduce", 1, 8.0, "", 2, "ring", 8.0, (8.0,), 32.0,
-    ...               0.0, 0.0)
+    >>> row = Traffic("dp", "gradients", "all_reduce", 8.0, (1,), (8.0,), size=2, by_stage=(8.0,),
+    ...               total=32.0, across=0.0, seconds=0.0)
     >>> matrix([row], dense_groupings(mesh), mesh, gpus_per_node=8).total.tolist()
     [[0.0, 0.0, 8.0, 0.0], [0.0, 0.0, 0.0, 8.0], [8.0, 0.0, 0.0, 0.0], [0.0, 8.0, 0.0, 0.0]]
     """

@@ -35,33 +35,27 @@ from .demands import Demand, demands
 from .links import BEFORE, NEXT, Reach, reach
 
 
-@dataclass(frozen=True)
-class Traffic:
-    """What one kind of group sends in one step for one purpose; bytes and seconds.
+@dataclass(frozen=True, kw_only=True)
+class Traffic(Demand):
+    """One demand on the links of its groups; bytes and seconds.
 
     Attributes:
-        kind, what, operation, count, buffer, beside: as in training.traffic.demands.
         size: ranks of a group.
-        pattern: how the bytes go between members (`links`).
-        sent: by one rank, on the stage that sends most.
-        by_stage: the same, for each pipeline stage.
+        by_stage: bytes that one rank sends, for each pipeline stage.
         total, across: of all ranks, and the part that leaves NVLink domains.
         seconds: the time that the links need for the bytes.
     """
 
-    kind: str
-    what: str
-    operation: str
-    count: float
-    buffer: float
-    beside: str
     size: int
-    pattern: str
-    sent: float
     by_stage: tuple[float, ...]
     total: float
     across: float
     seconds: float
+
+    @property
+    def sent(self) -> float:
+        """Bytes that one rank sends, on the stage that sends most."""
+        return max(self.by_stage)
 
     @property
     def inside(self) -> float:
@@ -135,15 +129,8 @@ def _placed(demand: Demand, where: Reach, ranks: int, cluster: Cluster) -> Traff
         across = ranks * sum(by_stage) * where.share(demand.pattern)
         seconds = where.seconds(demand.pattern, max(by_stage), cluster.nvlink, cluster.nic)
     return Traffic(
-        kind=demand.kind,
-        what=demand.what,
-        operation=demand.operation,
-        count=demand.count,
-        buffer=demand.buffer,
-        beside=demand.beside,
+        **vars(demand),
         size=where.size,
-        pattern=demand.pattern,
-        sent=max(by_stage),
         by_stage=by_stage,
         total=ranks * sum(by_stage),
         across=across,
