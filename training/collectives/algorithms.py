@@ -6,6 +6,25 @@ binary tree a rank that has children in one tree is a leaf of the other (place 0
 has one in each), so that with half of the buffer in each no rank sends more than all of it down.
 Ring attention: arXiv:2310.01889, with the zig-zag chunks that balance causal attention
 (NVIDIA/Megatron-LM, get_batch_on_this_cp_rank).
+
+>>> for name in ALGORITHMS:
+...     steps = algorithm_of(name, 3).steps
+...     sent = ([f"{one.sender}{one.receiver}.{one.chunk}" for one in step] for step in steps[:4])
+...     print(f"{name:22}", len(steps), *map(" ".join, sent), sep=" | ")  # sender receiver . chunk
+ring_all_reduce        | 4 | 01.0 12.1 20.2 | 01.2 12.0 20.1 | 01.1 12.2 20.0 | 01.0 12.1 20.2
+double_tree_all_reduce | 4 | 12.0 20.1 | 20.0 01.1 | 02.0 10.1 | 21.0 02.1
+tree_all_reduce        | 4 | 12.0 | 20.0 | 02.0 | 21.0
+ring_reduce_scatter    | 2 | 01.2 12.0 20.1 | 01.1 12.2 20.0
+ring_all_gather        | 2 | 01.0 12.1 20.2 | 01.2 12.0 20.1
+tree_broadcast         | 2 | 02.0 | 21.0
+ring_broadcast         | 5 | 01.0 | 12.0 01.1 | 12.1 01.2 | 12.2 01.3
+tree_reduce            | 2 | 12.0 | 20.0
+direct_gather          | 2 | 10.1 | 20.2
+direct_scatter         | 2 | 01.1 | 02.2
+pairwise_all_to_all    | 2 | 01.1 12.2 20.0 | 02.2 10.0 21.1
+pipeline_forward       | 5 | 01.0 | 12.0 01.1 | 12.1 01.2 | 12.2 01.3
+pipeline_backward      | 5 | 21.0 | 10.0 21.1 | 10.1 21.2 | 10.2 21.3
+ring_attention         | 2 | 01.0 12.1 20.2 | 01.2 12.0 20.1
 """
 
 from __future__ import annotations
@@ -32,41 +51,25 @@ def ring_reduce_scatter(n: int, owned: int = 0) -> Algorithm:
     """Step q: rank r sends chunk r + owned - 1 - q to r + 1, which adds it; it ends with r + owned.
 
     Chunks and ranks count modulo n. ``owned`` is 0 in NCCL and MPI, 1 as half of an all-reduce.
-
-    >>> [[move.chunk for move in step] for step in ring_reduce_scatter(3, owned=1).steps]
-    [[0, 1, 2], [2, 0, 1]]
     """
     steps = _ring(n, lambda r, q: r + owned - 1 - q, adds=True)
     return Algorithm("ring_reduce_scatter", "reduce_scatter", n, n, steps)
 
 
 def ring_all_gather(n: int, owned: int = 0) -> Algorithm:
-    """Step q: rank r, which starts with chunk r + owned, sends chunk r + owned - q to r + 1.
-
-    >>> [[move.chunk for move in step] for step in ring_all_gather(3, owned=1).steps]
-    [[1, 2, 0], [0, 1, 2]]
-    """
-    return Algorithm(
-        "ring_all_gather", "all_gather", n, n, _ring(n, lambda r, q: r + owned - q, adds=False)
-    )
+    """Step q: rank r, which starts with chunk r + owned, sends chunk r + owned - q to r + 1."""
+    steps = _ring(n, lambda r, q: r + owned - q)
+    return Algorithm("ring_all_gather", "all_gather", n, n, steps)
 
 
 def ring_all_reduce(n: int) -> Algorithm:
-    """A ring reduce-scatter, then a ring all-gather of what it leaves: 2(n-1) steps.
-
-    >>> len(ring_all_reduce(4).steps)
-    6
-    """
+    """A ring reduce-scatter, then a ring all-gather of what it leaves: 2(n-1) steps."""
     steps = ring_reduce_scatter(n, owned=1).steps + ring_all_gather(n, owned=1).steps
     return Algorithm("ring_all_reduce", "all_reduce", n, n, steps)
 
 
 def ring_broadcast(n: int, root: int = 0, chunks: int = 4) -> Algorithm:
-    """Chunk k makes its hop h at step k + h: chunks + n - 2 steps, all links busy in between.
-
-    >>> [len(step) for step in ring_broadcast(4, chunks=3).steps]
-    [1, 2, 3, 2, 1]
-    """
+    """Chunk k makes its hop h at step k + h: chunks + n - 2 steps, all links busy in between."""
     at = place_of(root, n)
     hops = [
         (chunk + hop, Transfer((at + hop) % n, (at + hop + 1) % n, chunk, chunk))
@@ -76,12 +79,10 @@ def ring_broadcast(n: int, root: int = 0, chunks: int = 4) -> Algorithm:
     return Algorithm("ring_broadcast", "broadcast", n, chunks, _by_step(hops), root=at)
 
 
-def _ring(n: int, chunk: Callable[[int, int], int], adds: bool) -> tuple[Step, ...]:
+def _ring(n: int, chunk: Callable[[int, int], int], **how: bool) -> tuple[Step, ...]:
     """n-1 steps in which every rank r sends one chunk to r + 1."""
     return tuple(
-        tuple(
-            Transfer(r, (r + 1) % n, chunk(r, q) % n, chunk(r, q) % n, adds=adds) for r in range(n)
-        )
+        tuple(Transfer(r, (r + 1) % n, chunk(r, q) % n, chunk(r, q) % n, **how) for r in range(n))
         for q in range(n - 1)
     )
 
@@ -119,41 +120,25 @@ def second_tree_parents(n: int) -> list[int | None]:
 
 
 def tree_broadcast(n: int, root: int = 0) -> Algorithm:
-    """Down a binary tree, a level a step: the whole buffer to both children at once.
-
-    >>> [[(move.sender, move.receiver) for move in step] for step in tree_broadcast(4).steps]
-    [[(0, 2)], [(2, 1), (2, 3)]]
-    """
+    """Down a binary tree, a level a step: the whole buffer to both children at once."""
     at = place_of(root, n)
     return Algorithm("tree_broadcast", "broadcast", n, 1, _down(_rooted(n, at), 0), root=at)
 
 
 def tree_reduce(n: int, root: int = 0) -> Algorithm:
-    """Up a binary tree, the deepest level first: every parent adds what its children send.
-
-    >>> [[(move.sender, move.receiver) for move in step] for step in tree_reduce(4).steps]
-    [[(1, 2), (3, 2)], [(2, 0)]]
-    """
+    """Up a binary tree, the deepest level first: every parent adds what its children send."""
     at = place_of(root, n)
     return Algorithm("tree_reduce", "reduce", n, 1, _up(_rooted(n, at), 0), root=at)
 
 
 def tree_all_reduce(n: int) -> Algorithm:
-    """Up a binary tree, then down it.
-
-    >>> len(tree_all_reduce(8).steps)
-    6
-    """
+    """Up a binary tree, then down it."""
     steps = _up(tree_parents(n), 0) + _down(tree_parents(n), 0)
     return Algorithm("tree_all_reduce", "all_reduce", n, 1, steps)
 
 
 def double_tree_all_reduce(n: int) -> Algorithm:
-    """Half of the buffer up and down each of two trees, at the same time.
-
-    >>> double_tree_all_reduce(8).chunks, len(double_tree_all_reduce(8).steps)
-    (2, 6)
-    """
+    """Half of the buffer up and down each of two trees, at the same time."""
     halves = [
         _up(parents, chunk) + _down(parents, chunk)
         for chunk, parents in enumerate((tree_parents(n), second_tree_parents(n)))
@@ -198,9 +183,6 @@ def pairwise_all_to_all(n: int) -> Algorithm:
     """Step q: rank r sends the chunk for rank r + q + 1 to it; nobody receives twice in a step.
 
     Slots 0 to n-1 hold what is for each rank, slots n to 2n-1 what came from each.
-
-    >>> [[move.receiver for move in step] for step in pairwise_all_to_all(3).steps]
-    [[1, 2, 0], [2, 0, 1]]
     """
     steps = tuple(
         tuple(Transfer(r, (r + q) % n, (r + q) % n, n + r) for r in range(n)) for q in range(1, n)
@@ -209,24 +191,16 @@ def pairwise_all_to_all(n: int) -> Algorithm:
 
 
 def direct_scatter(n: int, root: int = 0) -> Algorithm:
-    """The root sends every other member its chunk, one after the other.
-
-    >>> [step[0].receiver for step in direct_scatter(4, root=1).steps]
-    [2, 3, 0]
-    """
+    """The root sends every other member its chunk, one after the other."""
     at = place_of(root, n)
     steps = tuple((Transfer(at, to, to, to),) for to in _after(at, n))
     return Algorithm("direct_scatter", "scatter", n, n, steps, root=at)
 
 
 def direct_gather(n: int, root: int = 0) -> Algorithm:
-    """Every other member sends its tensor to the root, one after the other.
-
-    >>> [step[0].sender for step in direct_gather(4, root=1).steps]
-    [2, 3, 0]
-    """
+    """Every other member sends its tensor to the root, one after the other."""
     at = place_of(root, n)
-    steps = tuple((Transfer(one, at, one, one),) for one in _after(at, n))
+    steps = tuple((Transfer(place, at, place, place),) for place in _after(at, n))
     return Algorithm("direct_gather", "gather", n, n, steps, root=at)
 
 
@@ -234,33 +208,19 @@ def ring_attention(n: int) -> Algorithm:
     """K and V go round: at step q rank r works on the block of rank r - q, and then sends it on.
 
     Nobody keeps a block that is not its own; after n-1 sends everyone has seen them all.
-
-    >>> [[move.chunk for move in step] for step in ring_attention(3).steps]
-    [[0, 1, 2], [2, 0, 1]]
     """
-    steps = tuple(
-        tuple(Transfer(r, (r + 1) % n, (r - q) % n, (r - q) % n, gives=True) for r in range(n))
-        for q in range(n - 1)
-    )
+    steps = _ring(n, lambda r, q: r - q, gives=True)
     return Algorithm("ring_attention", "all_gather", n, n, steps)
 
 
 def pipeline_forward(n: int, chunks: int = 4) -> Algorithm:
-    """Stage s sends micro-batch k to stage s + 1 at step k + s; every stage keeps what it needs.
-
-    >>> [len(step) for step in pipeline_forward(3, chunks=2).steps]
-    [1, 2, 1]
-    """
+    """Stage s sends micro-batch k to stage s + 1 at step k + s; every stage keeps what it needs."""
     hops = [(k + s, Transfer(s, s + 1, k, k)) for k in range(chunks) for s in range(n - 1)]
     return Algorithm("pipeline_forward", "send_recv", n, chunks, _by_step(hops))
 
 
 def pipeline_backward(n: int, chunks: int = 4) -> Algorithm:
-    """The gradients of the micro-batches, from the last stage to the first.
-
-    >>> pipeline_backward(3, chunks=1).steps[0]
-    (Transfer(sender=2, receiver=1, chunk=0, into=0, adds=False, gives=False),)
-    """
+    """The gradients of the micro-batches, from the last stage to the first."""
     hops = [
         (k + n - 1 - s, Transfer(s, s - 1, k, k))
         for k in range(chunks)

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 
@@ -79,17 +79,23 @@ def search(job: SearchJob, most: int = MOST) -> SearchResult:
     spend(LAYOUT * len(chosen), "layouts")
     timer = Timer(job)
     timed = [timer.timed(split) for split in chosen]
-    table = _Table.of(timed)
+    ways = _Ways(
+        job,
+        timed,
+        np.cumsum([0, *(one.seconds.size for one in timed)]),
+        np.concatenate([np.zeros(0), *(one.seconds.ravel() for one in timed)]),
+        np.concatenate([np.zeros(0), *(one.bytes.ravel() for one in timed)]),
+    )
     capacity = ROOM * (job.capacity or job.machine.memory)
-    may_fit = np.isfinite(table.seconds) & (table.bytes <= capacity)
-    best, sure = _quickest(job, timed, table, may_fit, most)
-    quickest = np.full(len(timed), np.inf)
-    np.minimum.at(quickest, table.layout[may_fit], table.seconds[may_fit])
+    may_fit = np.isfinite(ways.seconds) & (ways.bytes <= capacity)
+    best, sure = ways.quickest(may_fit, most)
+    shown = np.where(may_fit, ways.seconds, np.inf)
+    quickest = np.array([shown[a:b].min() for a, b in pairwise(ways.starts.tolist()) if b > a])
     within = np.sort(quickest[np.isfinite(quickest)])
     return SearchResult(
         best=tuple(best),
         tried=len(timed),
-        ways=int(np.isfinite(table.seconds).sum()),
+        ways=int(np.isfinite(ways.seconds).sum()),
         too_large=len(timed) - len(within),
         complete=complete and sure,
         seconds=tuple(within.tolist()),
@@ -97,83 +103,68 @@ def search(job: SearchJob, most: int = MOST) -> SearchResult:
 
 
 @dataclass(frozen=True)
-class _Table:
-    """All ways of all layouts in one row each."""
+class _Ways:
+    """All ways of all layouts, one after the other; those of layout i start at ``starts[i]``."""
 
-    layout: np.ndarray
-    way: np.ndarray  # its number in the layout's arrays
+    job: SearchJob
+    timed: Sequence[TimedLayout]
+    starts: np.ndarray
     seconds: np.ndarray
     bytes: np.ndarray
 
-    @classmethod
-    def of(cls, timed: Sequence[TimedLayout]) -> _Table:
-        sizes = [one.seconds.size for one in timed]
-        empty = [np.zeros(0)]
-        return cls(
-            np.repeat(np.arange(len(timed)), sizes),
-            np.concatenate([np.arange(size) for size in sizes] or empty).astype(int),
-            np.concatenate([one.seconds.ravel() for one in timed] or empty),
-            np.concatenate([one.bytes.ravel() for one in timed] or empty),
-        )
+    def quickest(self, may_fit: np.ndarray, most: int) -> tuple[list[Estimate], bool]:
+        """The quickest layouts that fit, each once; if none does, those that lack least.
 
+        And whether no more would have had to be tried.
+        """
+        found: dict[int, Estimate] = {}
+        tries = 0
+        candidates = np.flatnonzero(may_fit)
+        for at in candidates[np.argsort(self.seconds[candidates], kind="stable")].tolist():
+            layout = self._layout(at)
+            if layout in found:
+                continue
+            if len(found) == most or tries == MOST_ESTIMATES:
+                break
+            tries += 1
+            one = self._estimate(layout, at)
+            if one and one.fits and one.fit.needed <= ROOM * one.request.bytes_of_gpu:
+                found[layout] = one
+        return list(found.values()) or self._least(most), tries < MOST_ESTIMATES
 
-def _quickest(
-    job: SearchJob, timed: Sequence[TimedLayout], table: _Table, may_fit: np.ndarray, most: int
-) -> tuple[list[Estimate], bool]:
-    """The quickest layouts that fit, each once; if none does, those that lack least."""
-    found: dict[int, Estimate] = {}
-    tries = 0
-    candidates = np.flatnonzero(may_fit)
-    for at in candidates[np.argsort(table.seconds[candidates], kind="stable")].tolist():
-        layout = int(table.layout[at])
-        if layout in found:
-            continue
-        if len(found) == most or tries == MOST_ESTIMATES:
-            break
-        tries += 1
-        one = _estimate(job, timed[layout], int(table.way[at]))
-        if one and one.fits and one.fit.needed <= ROOM * one.request.bytes_of_gpu:
-            found[layout] = one
-    if found:
-        return list(found.values()), tries < MOST_ESTIMATES
-    return _least(job, timed, table, most), tries < MOST_ESTIMATES
-
-
-def _least(
-    job: SearchJob, timed: Sequence[TimedLayout], table: _Table, most: int
-) -> list[Estimate]:
-    """Where none fits: the layouts that lack least memory."""
-    found: dict[int, Estimate] = {}
-    size = np.where(np.isfinite(table.seconds), table.bytes, np.inf)
-    for at in np.lexsort((table.seconds, size))[:MOST_ESTIMATES].tolist():
-        layout = int(table.layout[at])
-        if len(found) == 4 * most or not np.isfinite(size[at]):
-            break
-        if layout not in found:
-            one = _estimate(job, timed[layout], int(table.way[at]))
+    def _least(self, most: int) -> list[Estimate]:
+        found: dict[int, Estimate] = {}
+        size = np.where(np.isfinite(self.seconds), self.bytes, np.inf)
+        for at in np.lexsort((self.seconds, size))[:MOST_ESTIMATES].tolist():
+            if len(found) == 4 * most or not np.isfinite(size[at]):
+                break
+            layout = self._layout(at)
+            one = None if layout in found else self._estimate(layout, at)
             if one:
                 found[layout] = one
-    return sorted(found.values(), key=lambda one: (one.fit.needed, one.seconds))[:most]
+        return sorted(found.values(), key=lambda one: (one.fit.needed, one.seconds))[:most]
 
+    def _layout(self, at: int) -> int:
+        return int(np.searchsorted(self.starts, at, side="right")) - 1
 
-def _estimate(job: SearchJob, timed: TimedLayout, way: int) -> Estimate | None:
-    """One way of a layout in full; None if the schedule refuses it."""
-    spend(ESTIMATE, "layouts")
-    dealt, batch, again = np.unravel_index(way, timed.seconds.shape)
-    one = timed.stages.dealings[dealt]
-    size = timed.micro_batches[batch]
-    split = replace(timed.split, vpp=one.vpp, account=one.account, spread=one.spread)
-    training = replace(
-        job.training,
-        micro_batch=size,
-        micro_batches=job.global_batch // (size * split.dp),
-        schedule=one.schedule,
-        recompute=recomputations(job)[again],
-    )
-    try:
-        return estimate_of(job.request(split, training), software_of(job.training))
-    except LayoutError:
-        return None
+    def _estimate(self, layout: int, at: int) -> Estimate | None:
+        """One way of a layout in full; None if the schedule refuses it."""
+        spend(ESTIMATE, "layouts")
+        job, timed = self.job, self.timed[layout]
+        dealt, batch, again = np.unravel_index(at - self.starts[layout], timed.seconds.shape)
+        one, size = timed.stages.dealings[dealt], timed.micro_batches[batch]
+        split = replace(timed.split, vpp=one.vpp, account=one.account, spread=one.spread)
+        training = replace(
+            job.training,
+            micro_batch=size,
+            micro_batches=job.global_batch // (size * split.dp),
+            schedule=one.schedule,
+            recompute=recomputations(job)[again],
+        )
+        try:
+            return estimate_of(job.request(split, training), software_of(job.training))
+        except LayoutError:
+            return None
 
 
 def sizes_of(one: Estimate) -> dict[str, int]:
