@@ -148,11 +148,11 @@ def _stages(stages: Sequence[int], pp: int) -> tuple[int, ...]:
     return tuple(sorted({number % pp for number in numbers}))
 
 
-def _whole_numbers(values: object, control: str, *, minimum: int, maximum: int) -> list[int]:
+def _whole_numbers(values: object, control: str, **limits: int) -> list[int]:
     """A list of whole numbers; a single one is a list of one."""
-    listed = values if isinstance(values, Iterable) else [values]
     try:
-        return [whole_number(v, control, minimum=minimum, maximum=maximum) for v in listed]
+        listed = values if isinstance(values, Iterable) else [values]
+        return [whole_number(value, control, **limits) for value in listed]
     except LayoutError as error:
         raise error.replace(alternatives=()) from None  # one number does not fix a list
 
@@ -189,17 +189,17 @@ def _optimizer_instances(found: Mapping[str, Grouping], instances: int) -> dict[
             )
     experts = found["tp-ep-pp"]
     joined = experts.num_groups // instances
-    made = {"intra-dist-opt": replace(experts, name="intra-dist-opt", joined=joined)}
+    groups = [replace(experts, name="intra-dist-opt", joined=joined)]
     if has_gtp:  # there it is the whole world in order
-        everyone = "-".join(data.mesh.names)
-        made["intra-dist-opt"] = Grouping("intra-dist-opt", data.mesh, everyone)
+        groups = [Grouping("intra-dist-opt", data.mesh, "-".join(data.mesh.names))]
     if instances > 1:
         shard = expert_data.size // instances
-        runs = data.size // instances
-        made["intra-dp-cp"] = replace(data, name="intra-dp-cp", length=runs)
-        made["intra-edp"] = replace(expert_data, name="intra-edp", length=shard)
-        made["inter-edp"] = replace(expert_data, name="inter-edp", length=instances, stride=shard)
-    return made
+        groups += [
+            replace(data, name="intra-dp-cp", length=data.size // instances),
+            replace(expert_data, name="intra-edp", length=shard),
+            replace(expert_data, name="inter-edp", length=instances, stride=shard),
+        ]
+    return {group.name: group for group in groups}
 
 
 def _levels(context: Grouping, sizes: Sequence[int]) -> dict[str, Grouping]:
@@ -275,21 +275,16 @@ def _refuse_virtual_stages(vpp: int | None, pp: int) -> None:
         )
 
 
-SHARP_GROUPS = ("dp", "dp_replica")
-
-
 def _refuse_sharp(use_sharp: bool, group: str | None, instances: int) -> None:
     """SHARP serves one group only, dp or (between optimizer instances) dp_replica."""
-    if group is None:
-        return
-    quote = ""
-    if not use_sharp:
-        quote = "sharp_enabled_group is only valid when use_sharp is True"
-    elif group not in SHARP_GROUPS:
-        quote = "Invalid sharp_enabled_group"
-    elif group == "dp_replica" and instances == 1:
-        quote = "dp_replica group requires num_distributed_optimizer_instances > 1"
-    if quote:
+    is_broken = {
+        "sharp_enabled_group is only valid when use_sharp is True": not use_sharp,
+        "Invalid sharp_enabled_group": group not in ("dp", "dp_replica"),
+        "dp_replica group requires num_distributed_optimizer_instances > 1": instances == 1
+        and group == "dp_replica",
+    }
+    quote = next((quote for quote, broken in is_broken.items() if broken), "")
+    if group is not None and quote:
         raise LayoutError(
             "sharp-group",
             f"SHARP cannot serve the group {quoted(group)} here",

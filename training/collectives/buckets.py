@@ -146,9 +146,10 @@ class BucketModel:
     def layer_parameters(self) -> int:
         return sum(layer_tensors(self.hidden))
 
-    def seconds(self, op: str, size: float) -> float:
-        """Seconds at link speed of a collective on a buffer of ``size`` bytes."""
-        return least_seconds(op, self.d, size, self.bytes_per_second)
+    def task(self, op: str, number: int, after: tuple[int, ...], size: float) -> Task:
+        """A collective on a buffer of ``size`` bytes, at link speed."""
+        seconds = least_seconds(op, self.d, size, self.bytes_per_second)
+        return Task("network", op, number, seconds, after, size)
 
 
 def gradient_buckets(model: BucketModel, scheme: str) -> list[list[int]]:
@@ -167,14 +168,23 @@ def gradient_buckets(model: BucketModel, scheme: str) -> list[list[int]]:
     return buckets(sizes, [cap])
 
 
-def all_reduce_tasks(model: BucketModel, scheme: str) -> list[Task]:
-    """The backward pass, and one all-reduce a bucket as soon as its gradients are there.
+def all_reduce_tasks(model: BucketModel, scheme: str, op: str = "all_reduce") -> list[Task]:
+    """The backward pass of every tensor, and after the last of a bucket its reduction.
 
     >>> model = BucketModel(2, 1024, d=8, backward_seconds=1e-3, bytes_per_second=1e11)
     >>> [task.what for task in all_reduce_tasks(model, "one")].count("all_reduce")
     1
     """
-    return _with_reductions(model, scheme, "all_reduce")
+    tensors = layer_tensors(model.hidden)
+    tasks: list[Task] = []
+    for number, bucket in enumerate(gradient_buckets(model, scheme)):
+        for place in bucket:
+            layer = model.layers - 1 - place // len(tensors)
+            share = tensors[place % len(tensors)] / model.layer_parameters
+            tasks.append(Task("compute", "backward", layer, share * model.backward_seconds))
+        size = _parameters(model, bucket) * model.gradient_bytes
+        tasks.append(model.task(op, number, (len(tasks) - 1,), size))
+    return tasks
 
 
 def sharded_tasks(model: BucketModel) -> list[Task]:
@@ -186,7 +196,7 @@ def sharded_tasks(model: BucketModel) -> list[Task]:
     >>> [task.what for task in sharded_tasks(model) if task.lane == "network"]
     ['reduce_scatter', 'all_gather']
     """
-    tasks = _with_reductions(model, "sharded", "reduce_scatter")
+    tasks = all_reduce_tasks(model, "sharded", "reduce_scatter")
     found, tensors = gradient_buckets(model, "sharded"), len(layer_tensors(model.hidden))
     waits = tuple(at for at, task in enumerate(tasks) if task.lane == "network")
     optimizer = len(tasks)
@@ -196,8 +206,7 @@ def sharded_tasks(model: BucketModel) -> list[Task]:
     for number in reversed(range(len(found))):  # the first layers come first
         size = _parameters(model, found[number]) * model.parameter_bytes
         gathered[number] = len(tasks)
-        seconds = model.seconds("all_gather", size)
-        tasks.append(Task("network", "all_gather", number, seconds, (optimizer,), size))
+        tasks.append(model.task("all_gather", number, (optimizer,), size))
     for layer in range(model.layers):
         places = range((model.layers - 1 - layer) * tensors, (model.layers - layer) * tensors)
         needs = {n for n, bucket in enumerate(found) if not set(bucket).isdisjoint(places)}
@@ -224,35 +233,14 @@ def zero3_tasks(model: BucketModel) -> list[Task]:
     passes += [("backward", layer, 1.0) for layer in reversed(range(model.layers))]
     for what, layer, share in passes:
         ahead = tuple(computed[-2:-1])  # memory for two layers at a time
-        seconds = model.seconds("all_gather", size)
-        tasks.append(Task("network", "all_gather", layer, seconds, ahead, size))
+        tasks.append(model.task("all_gather", layer, ahead, size))
         # The scatter of the layer before goes behind this gather, which the next layer waits for.
         if what == "backward" and layer < model.layers - 1:
-            tasks.append(_scatter(model, layer + 1, computed[-1], gradients))
+            tasks.append(model.task("reduce_scatter", layer + 1, (computed[-1],), gradients))
         gather = max(at for at, task in enumerate(tasks) if task.what == "all_gather")
         computed.append(len(tasks))
         tasks.append(Task("compute", what, layer, share * model.backward_seconds, (gather,)))
-    return [*tasks, _scatter(model, 0, computed[-1], gradients)]
-
-
-def _scatter(model: BucketModel, layer: int, after: int, size: float) -> Task:
-    seconds = model.seconds("reduce_scatter", size)
-    return Task("network", "reduce_scatter", layer, seconds, (after,), size)
-
-
-def _with_reductions(model: BucketModel, scheme: str, op: str) -> list[Task]:
-    """The backward pass of every tensor, and after the last of a bucket its reduction."""
-    tensors = layer_tensors(model.hidden)
-    tasks: list[Task] = []
-    for number, bucket in enumerate(gradient_buckets(model, scheme)):
-        for place in bucket:
-            layer = model.layers - 1 - place // len(tensors)
-            share = tensors[place % len(tensors)] / model.layer_parameters
-            tasks.append(Task("compute", "backward", layer, share * model.backward_seconds))
-        size = _parameters(model, bucket) * model.gradient_bytes
-        seconds = model.seconds(op, size)
-        tasks.append(Task("network", op, number, seconds, (len(tasks) - 1,), size))
-    return tasks
+    return [*tasks, model.task("reduce_scatter", 0, (computed[-1],), gradients)]
 
 
 def _parameters(model: BucketModel, bucket: Sequence[int]) -> int:

@@ -17,6 +17,19 @@ Pieces land as NCCL and MPI have it: piece i on member i. :func:`apply` runs one
 Megatron's mappings (`mappings`), in every group of a world. Megatron's own ``_reduce`` works
 in place and changes its input; here nothing that is given is changed, and no two results of apply
 share memory. Booleans and narrow integers are summed as numpy does, in int64, and do not overflow.
+
+>>> for op in COLLECTIVES:
+...     print(op, [tensor.tolist() for tensor in apply(op, [[1, 2], [3, 4]], [[0, 1]])])
+all_reduce [[4, 6], [4, 6]]
+reduce_scatter [[4], [6]]
+all_gather [[1, 2, 3, 4], [1, 2, 3, 4]]
+broadcast [[1, 2], [1, 2]]
+reduce [[4, 6], [3, 4]]
+gather [[1, 2, 3, 4], [3, 4]]
+scatter [[1], [2]]
+split [[1], [4]]
+all_to_all [[1, 3], [2, 4]]
+send_recv [[3, 4], [1, 2]]
 """
 
 from __future__ import annotations
@@ -76,18 +89,6 @@ def apply(
         tensor_parallel_output_grad  of gather_from_sequence_parallel_region: True unless given, and
                    the backward reduce-scatters; False, and it splits
 
-    >>> for op in COLLECTIVES:
-    ...     print(op, [tensor.tolist() for tensor in apply(op, [[1, 2], [3, 4]], [[0, 1]])])
-    all_reduce [[4, 6], [4, 6]]
-    reduce_scatter [[4], [6]]
-    all_gather [[1, 2, 3, 4], [1, 2, 3, 4]]
-    broadcast [[1, 2], [1, 2]]
-    reduce [[4, 6], [3, 4]]
-    gather [[1, 2, 3, 4], [3, 4]]
-    scatter [[1], [2]]
-    split [[1], [4]]
-    all_to_all [[1, 3], [2, 4]]
-    send_recv [[3, 4], [1, 2]]
     >>> apply("copy_to_tensor_model_parallel_region", [[6], [7]], [[0, 1]], direction="backward")
     [array([13]), array([13])]
 

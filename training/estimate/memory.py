@@ -104,16 +104,9 @@ def fit_of(asked: Request) -> Fit:
     bits = 8 * PRECISIONS[training.precision].gradient
     if lean is not stages and fullest.total > capacity >= needed:
         bits, fullest = 16, max(lean, key=lambda one: one.total)
-    return Fit(
-        fullest.total,
-        needed,
-        needed <= USABLE * capacity and not most.on_host > host > 0,
-        bits,
-        fullest.stage,
-        dict(fullest.parts),
-        most.on_host,
-        most.host_shares,
-    )
+    fits = needed <= USABLE * capacity and not most.on_host > host > 0
+    held = (fullest.stage, dict(fullest.parts), most.on_host, most.host_shares)
+    return Fit(fullest.total, needed, fits, bits, *held)
 
 
 def _needed(asked: Request, stage: StageMemory) -> float:

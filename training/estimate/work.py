@@ -16,10 +16,10 @@ The output layer is on the last stage, with a head for each MTP module; the embe
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import log2
+from operator import add
 
 import numpy as np
 
@@ -66,13 +66,10 @@ class Messages:
     hops_outside: float = 0.0
 
     def times(self, factor: float) -> Messages:
-        return Messages(
-            self.inside * factor,
-            self.outside * factor,
-            self.count * factor,
-            self.hops_inside * factor,
-            self.hops_outside * factor,
-        )
+        return Messages(*(value * factor for value in vars(self).values()))
+
+    def plus(self, other: Messages) -> Messages:
+        return Messages(*map(add, vars(self).values(), vars(other).values()))
 
 
 NONE = Messages()
@@ -213,7 +210,7 @@ def layer_work(asked: Request, *, moe: bool) -> LayerWork:
     """One layer of a request, with experts or with one MLP."""
     model, split, training = asked.model, asked.split, asked.training
     t, tokens = split.tp, asked.tokens
-    products = _attention_products(model, t, tokens)
+    products, lifted = _attention_products(model, t, tokens)
     experts = Products()
     if moe:
         products = _mlp(products, model, tokens, model.shared_expert_ffn / t)
@@ -225,38 +222,26 @@ def layer_work(asked: Request, *, moe: bool) -> LayerWork:
         products = _mlp(products, model, tokens, model.ffn / t)
     widths = model.query_width + model.attention_width
     attention = 2.0 * tokens * model.sequence * widths / t * (0.5 if asked.flash else 1.0)
-    kept, dropped = _kept(model, split, training.micro_batch, training.sequence_parallel, moe)
+    kept = _kept(model, split, training.micro_batch, training.sequence_parallel, moe)
     core = 0.0 if asked.flash else 5.0 * tokens * model.heads * model.sequence / t
-    return LayerWork(
-        products,
-        experts,
-        attention,
-        kept,
-        dropped,
-        _lifted(model, t, tokens),
-        core,
-        tp=_tensor(asked, moe),
-        cp=_context(asked),
-        ep=_expert(asked) if moe else NONE,
-    )
+    messages = (_tensor(asked, moe), _context(asked), _expert(asked) if moe else NONE)
+    return LayerWork(products, experts, attention, *kept, lifted, core, *messages)
 
 
-def _attention_products(model: Model, t: int, tokens: float) -> Products:
-    h, found = model.hidden, Products()
+def _attention_products(model: Model, t: int, tokens: float) -> tuple[Products, Products]:
+    """All products, and of them MLA's from its ranks up to the heads."""
+    h, queries = model.hidden, model.query_width / t
     if model.is_mla:
-        down = model.kv_lora_rank + model.qk_rope_head_dim
-        found = found.plus(tokens, down, h)
         keys = model.heads * (model.qk_nope_head_dim + model.v_head_dim) / t
-        found = found.plus(tokens, keys, model.kv_lora_rank)
-        if model.q_lora_rank:
-            found = found.plus(tokens, model.q_lora_rank, h)
-            found = found.plus(tokens, model.query_width / t, model.q_lora_rank)
-        else:
-            found = found.plus(tokens, model.query_width / t, h)
+        lifted = Products().plus(tokens, keys, model.kv_lora_rank)
+        lifted = lifted.plus(tokens, queries, model.q_lora_rank)
+        found = lifted.plus(tokens, model.kv_lora_rank + model.qk_rope_head_dim, h)
+        found = found.plus(tokens, model.q_lora_rank or queries, h)
     else:
+        lifted = Products()
         into = model.query_width + model.key_width + model.value_width
-        found = found.plus(tokens, into / t, h)
-    return found.plus(tokens, h, model.attention_width / t)
+        found = lifted.plus(tokens, into / t, h)
+    return found.plus(tokens, h, model.attention_width / t), lifted
 
 
 def _mlp(found: Products, model: Model, rows: float, ffn: float, times: float = 1.0) -> Products:
@@ -264,15 +249,6 @@ def _mlp(found: Products, model: Model, rows: float, ffn: float, times: float = 
         return found
     into = found.plus(rows, (2 if model.gated else 1) * ffn, model.hidden, times)
     return into.plus(rows, model.hidden, ffn, times)
-
-
-def _lifted(model: Model, t: int, tokens: float) -> Products:
-    """MLA's products from its ranks up to the heads."""
-    if not model.is_mla:
-        return Products()
-    keys = model.heads * (model.qk_nope_head_dim + model.v_head_dim) / t
-    found = Products().plus(tokens, keys, model.kv_lora_rank)
-    return found.plus(tokens, model.query_width / t, model.q_lora_rank)
 
 
 @lru_cache(maxsize=1024)
@@ -300,7 +276,7 @@ def _tensor(asked: Request, moe: bool) -> Messages:
     if moe and split.etp > 1:
         routed = whole / split.tp * model.top_k * split.etp
         more = collective(split.etp, asked.stride("etp"), asked.domain, routed, 2.0)
-        found = _sum((found, more))
+        found = found.plus(more)
     return found
 
 
@@ -351,10 +327,8 @@ def stage_parameters(asked: Request, layers: np.ndarray) -> tuple[np.ndarray, np
 def most_parameters(dense: np.ndarray, experts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Of the rank that holds most, both parts; over the last axis."""
     at = (dense + experts).argmax(axis=-1)[..., None]
-    return (
-        np.take_along_axis(dense, at, -1)[..., 0],
-        np.take_along_axis(experts, at, -1)[..., 0],
-    )
+    most = (np.take_along_axis(each, at, -1)[..., 0] for each in (dense, experts))
+    return next(most), next(most)
 
 
 def replicas_of(asked: Request, dense: Number, experts: Number) -> Replicas:
@@ -365,7 +339,7 @@ def replicas_of(asked: Request, dense: Number, experts: Number) -> Replicas:
     def both(bytes_each: float, shares: float) -> Messages:
         one = collective(ranks, asked.stride("cp", "dp"), asked.domain, dense * bytes_each, shares)
         two = collective(edp, asked.stride("edp"), asked.domain, experts * bytes_each, shares)
-        return _sum((one, two))
+        return one.plus(two)
 
     weights = both(2.0, 1.0) if zero else NONE
     return Replicas(
@@ -374,15 +348,4 @@ def replicas_of(asked: Request, dense: Number, experts: Number) -> Replicas:
         gathered=weights if zero == 3 else NONE,
         states=dense / ranks + experts / edp if zero else dense + experts,
         held=dense + experts,
-    )
-
-
-def _sum(several: Iterable[Messages]) -> Messages:
-    found = list(several)
-    return Messages(
-        sum(one.inside for one in found),
-        sum(one.outside for one in found),
-        sum(one.count for one in found),
-        sum(one.hops_inside for one in found),
-        sum(one.hops_outside for one in found),
     )

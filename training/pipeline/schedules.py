@@ -136,11 +136,8 @@ class ScheduleSpec:
             most = max(4 * self.p, 2 * self.m, 8) if name != "p" else max(self.m, 2 * self.p)
             if name != "group_size" and self.num_ops > MOST_OPS:  # beyond, none has to be tried
                 most = min(most, MOST_OPS * getattr(self, name) // self.num_ops)
-            values = nearest(
-                sizes[name],
-                partial(self._works_with, name),
-                maximum=min(most, self.m if name == "group_size" else 2**14),
-            )
+            most = min(most, self.m if name == "group_size" else 2**14)
+            values = nearest(sizes[name], partial(self._works_with, name), maximum=most)
             found += [{name: value} for value in values[: None if name == control else 1]]
         return found[:MOST]
 
@@ -157,11 +154,8 @@ class ScheduleSpec:
             return Plan(stages, self.m, tuple(order(shape, rank) for rank in shape.ranks))
         given = durations or Durations()
         limit = self.rule.limit * self.p
-        return Plan(
-            stages,
-            self.m,
-            automatic(shape, given.table(stages), given.send, limit, self.w_share),
-        )
+        found = automatic(shape, given.table(stages), given.send, limit, self.w_share)
+        return Plan(stages, self.m, found)
 
     def _refused_chunks(self) -> LayoutError | None:
         rule = self.rule

@@ -29,6 +29,9 @@ Duration = float | Sequence[float]
 ABREAST = 12
 """Ranks from which on it is quicker to run all side by side than one after the other."""
 
+Waits = Sequence[tuple[np.ndarray, np.ndarray]]
+"""Of each place, twice: the place that it waits for (-1: none), and how long after its end."""
+
 TURNS = 16
 """Turns of all ranks between two looks at whether they still get on."""
 
@@ -141,12 +144,12 @@ def simulate(plan: Plan, durations: Durations | None = None) -> Timeline:
     cost = _costs(plan, durations.table(plan.stages))
     send = check_duration(durations.send, "send")
     rank = plan.rank_of_place
-    waits = []  # of each place: for which place, and how long after its end
+    waits = []
     for ops in (plan.first, plan.second):
         place = np.where(ops < 0, -1, plan.needed[ops])
-        waits += [place, send * (rank[place] != rank) if send else np.zeros(len(place))]
+        waits.append((place, send * (rank[place] != rank) if send else np.zeros(len(place))))
     run = _run_abreast if plan.p >= ABREAST else _run
-    return Timeline(plan, *run(plan.starts, cost, *waits))
+    return Timeline(plan, *run(plan.starts, cost, waits))
 
 
 def _costs(plan: Plan, table: np.ndarray) -> np.ndarray:
@@ -162,12 +165,7 @@ def _costs(plan: Plan, table: np.ndarray) -> np.ndarray:
 
 
 def _run_abreast(
-    starts: np.ndarray,
-    cost: np.ndarray,
-    first: np.ndarray,
-    first_after: np.ndarray,
-    second: np.ndarray,
-    second_after: np.ndarray,
+    starts: np.ndarray, cost: np.ndarray, inputs: Waits
 ) -> tuple[np.ndarray, np.ndarray]:
     """As `_run`, all ranks side by side: in each turn every rank runs one place, if it can."""
     p, places = len(starts) - 1, len(cost)
@@ -179,7 +177,7 @@ def _run_abreast(
     costs = np.full(at_once, np.nan)
     costs[own] = cost
     waits = []
-    for place, after in ((first, first_after), (second, second_after)):
+    for place, after in inputs:
         if (place >= 0).any():
             needed, later = np.full(at_once, at_once), np.zeros(at_once)
             needed[own] = np.where(place < 0, at_once, own[place])
@@ -208,14 +206,7 @@ def _run_abreast(
     return start, end[own]
 
 
-def _run(
-    starts: np.ndarray,
-    costs: np.ndarray,
-    first: np.ndarray,
-    first_after: np.ndarray,
-    second: np.ndarray,
-    second_after: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
+def _run(starts: np.ndarray, costs: np.ndarray, waits: Waits) -> tuple[np.ndarray, np.ndarray]:
     """Start and end of each place: every rank runs on until it has to wait for another.
 
     A loop over plain lists: for the ops of few ranks it beats arrays.
@@ -223,13 +214,9 @@ def _run(
     bounds, cost = starts.tolist(), costs.tolist()
     places = len(cost)
     start, end = [0.0] * places, [math.nan] * places
-    inputs, afters = first.tolist(), first_after.tolist()
-    others = dict(
-        zip(
-            np.flatnonzero(second >= 0).tolist(),
-            zip(second[second >= 0].tolist(), second_after[second >= 0].tolist()),
-        )
-    )
+    (first, first_after), (second, second_after) = waits
+    inputs, afters, paired = first.tolist(), first_after.tolist(), np.flatnonzero(second >= 0)
+    others = dict(zip(paired.tolist(), zip(second[paired].tolist(), second_after[paired].tolist())))
     at, clock = bounds[:-1], [0.0] * (len(bounds) - 1)
     asleep: dict[int, list[int]] = {}  # ranks that wait for a place
     awake = list(range(len(at)))[::-1]
