@@ -9,7 +9,7 @@ variables.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .expand import MAX_DEPTH, Variable
@@ -32,37 +32,35 @@ class ControlFlow:
         """``NAME=value`` or ``NAME+=value``."""
         variables = self.script.variables
         old = variables.get(name)
-        kept: list[CommandRun] = []
+        kept = 0
         if self._undecided:
-            before = old.runs if old and not appends else []
-            if runs[: len(before)] == before:  # NAME="$NAME more": what was there stays decided
-                kept, runs = runs[: len(before)], runs[len(before) :]
-            runs = _open(runs)
+            if old and not appends and runs[: len(old.runs)] == old.runs:
+                kept = len(old.runs)  # NAME="$NAME more": what was there stays decided
+            runs = [*runs[:kept], *_open(runs[kept:])]
         if appends and old:
             old.runs += runs  # in place: appending line by line stays linear
             if old.words is not None and runs:
                 old.words.append(Word(tuple(runs), (runs[0].start, runs[-1].end)))
         else:
-            variables[name] = Variable(kept + runs)
+            variables[name] = Variable(runs)
 
     def assign_words(self, name: str, appends: bool, words: list[Word]) -> None:
         """``NAME=( ... )`` or ``NAME+=( ... )``."""
         variables = self.script.variables
         old = variables.get(name)
         if self._undecided:
-            words = [Word(tuple(_open(word.runs)), word.at) for word in words]
-        # NAME=( "${NAME[@]}" more ) appends as well: what was there before stays decided.
-        if self._undecided and old and old.words and not appends:
-            before = len(old.words)
-            if [word.text for word in words[:before]] == [word.text for word in old.words]:
-                words[:before] = old.words
+            given = words
+            words = [Word(tuple(_open(word.runs)), word.at) for word in given]
+            before = old.words if old and old.words and not appends else []
+            # NAME=( "${NAME[@]}" more ) appends as well: what was there before stays decided.
+            if [word.text for word in given[: len(before)]] == [word.text for word in before]:
+                words[: len(before)] = before
         if appends and old:
             if old.words is None:
                 old.words = [Word(tuple(old.runs), (0, 0))] if old.runs else []
             old.words.extend(words)
         else:
-            first = list(words[0].runs) if words else []
-            variables[name] = Variable(first, words)
+            variables[name] = Variable(list(words[0].runs) if words else [], words)
 
     @property
     def _undecided(self) -> bool:
@@ -105,23 +103,15 @@ class ControlFlow:
 
     def _nested(self, words: list[Word]) -> None:
         """What ``bash -c`` and ``eval`` read once more."""
-        runs: list[CommandRun] = []
+        runs: Sequence[CommandRun] = ()
         if words[0].text == "eval":
-            for word in words[1:]:
-                runs += [*word.runs, CommandRun(" ", *word.at)]
+            runs = [run for word in words[1:] for run in (*word.runs, CommandRun(" ", *word.at))]
             self.script.commands.pop()
-        else:
-            for program, option, script in zip(words, words[1:], words[2:]):
-                named = program.text.rsplit("/", 1)[-1] in ("bash", "sh", "zsh")
-                if named and option.text == "-x":
-                    continue
-                if (
-                    option.text[:1] == "-"
-                    and option.text.endswith("c")
-                    and (named or program.text == "-x")
-                ):
-                    runs = list(script.runs)
-                    break
+        for program, option, script in zip(words, words[1:], words[2:]):
+            named = program.text.rsplit("/", 1)[-1] in ("bash", "sh", "zsh")
+            is_c = option.text[:1] == "-" and option.text.endswith("c")
+            if is_c and not runs and (named or program.text == "-x"):
+                runs = script.runs
         if runs and self.script.may_spend(runs, words[0].place):
             self.script.read(Source(runs), self.depth + 1)
 

@@ -10,7 +10,7 @@ from groups.budget import spend
 
 from .flags import NO_GROUP, OPTIONS, Row
 from .shell import STEP
-from .words import CommandRun, Source, Word, split
+from .words import Source, Word
 
 
 def plain_name(name: str) -> str:
@@ -64,15 +64,15 @@ def is_known(plain: str) -> bool:
     return plain in NO_GROUP or plain.removeprefix("no-") in NO_GROUP
 
 
-def following(words: Sequence[Word], at: int, *, many: bool) -> tuple[list[Word], int]:
-    """The values that stand after an option, and how many words that makes with it."""
+def following(words: Sequence[Word], at: int, *, many: bool = False) -> list[Word]:
+    """The values that stand after an option."""
     found: list[Word] = []
     for word in words[at + 1 :] if many else words[at + 1 : at + 2]:
         option = word.text[:1] == "-" and not word.text[1:2].isdigit()
         if option or (many and found and not (word.text[:1].isdigit() or word.why)):
             break
         found.append(word)
-    return found, 1 + len(found)
+    return found
 
 
 def row_words(value: Word) -> list[Word]:
@@ -82,10 +82,6 @@ def row_words(value: Word) -> list[Word]:
         return [value]
     inside = Source(value.runs)
     return [inside.word(*match.span()) for match in re.finditer(r"[^\s,\[\]]+", text)]
-
-
-def split_words(runs: Sequence[CommandRun]) -> list[Word]:
-    return split(runs, (0, 0))
 
 
 def whole_place(word: Word, values: Sequence[Word]) -> tuple[int, int]:

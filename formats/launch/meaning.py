@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from .flags import AXES, MODEL, OPTIONS, SERVING, TRAINING, VARIABLE_RANK, limit
 from .items import Guess, Item, Missing, Parsed, Said
 from .marks import plain_name
 from .reading import Reading
+from .schemas import Schema
 
 GPUS_PER_NODE = 8
 """GPUs of a node where the text does not say."""
@@ -32,12 +33,10 @@ class Meaning(Reading):
 
     def parsed(self) -> Parsed:
         self._deepspeeds_own()
-        schema = next(iter(self.schemas.values()), None)
         choice = self.choice = choice_of(
-            self.said, schema, self.stated, self.wanted, recipes=self.form == "python"
+            self.said, self._first_schema(), self.stated, self.wanted, recipes=self.form == "python"
         )
-        several = choice.is_open
-        if several:
+        if choice.is_open:
             names = ", ".join(one.name for one in choice.runs)
             facts = {"count": len(choice.runs), "names": names[:200]}
             self.missing.append(Missing("several-runs", facts))
@@ -48,32 +47,34 @@ class Meaning(Reading):
         assumed = self._machines(stated, values)
         if guess:
             values["framework"] = guess.job
-        elif not self._is_unknown(several):
+        elif not self._is_unknown():
             self._assume(assumed, "framework", "megatron")
         else:
             self.missing.append(Missing("unknown-framework", {"form": self.form}))
-        self._axes(values, assumed, guess, several)
+        self._axes(values, assumed, guess)
         self._nodes(values, assumed)
-        ordered = {name: values[name] for name in _ORDER if name in values}
-        training = {name: stated[name].value for name in TRAINING if name in stated}
+        known = {name: said.value for name, said in stated.items()}
         by_place = sorted(self._without_single_tasks(understood), key=lambda item: item.start)
         return Parsed(
-            self.text,
-            self.form,
-            ordered,
-            assumed,
-            tuple(by_place),
-            tuple(self.ignored),
-            tuple(self.unresolved),
-            tuple(sorted(self.problems, key=lambda item: item.start)),
-            tuple(self.missing),
-            guess,
-            training,
-            tuple(self.asks),
-            choice.runs if len(choice.runs) > 1 else (),
-            choice.chosen,
-            {name: stated[name].value for name in SERVING if name in stated},
+            text=self.text,
+            form=self.form,
+            values={name: values[name] for name in _ORDER if name in values},
+            assumed=assumed,
+            understood=tuple(by_place),
+            ignored=tuple(self.ignored),
+            unresolved=tuple(self.unresolved),
+            problems=tuple(sorted(self.problems, key=lambda item: item.start)),
+            missing=tuple(self.missing),
+            framework=guess,
+            training={name: known[name] for name in TRAINING if name in known},
+            asks=tuple(self.asks),
+            runs=choice.runs if len(choice.runs) > 1 else (),
+            run=choice.chosen,
+            serving={name: known[name] for name in SERVING if name in known},
         )
+
+    def _first_schema(self) -> Schema | None:
+        return next(iter(self.schemas.values()), None)
 
     def _deepspeeds_own(self) -> None:
         """``--model-parallel-size``, which Megatron removed, is tp in scripts of DeepSpeed."""
@@ -88,20 +89,16 @@ class Meaning(Reading):
     # -- what nobody says ------------------------------------------------------------------------
 
     def _axes(
-        self,
-        values: Mapping[str, Any],
-        assumed: dict[str, Any],
-        guess: Guess | None,
-        several: bool,
+        self, values: Mapping[str, Any], assumed: dict[str, Any], guess: Guess | None
     ) -> None:
         """What is asked for or assumed of the axes that the text does not state."""
         has = CONVENTIONS[guess.job if guess else "megatron"]
         axes = {own.axis for own in (*has.axes, *has.expert_axes)}
         for name in AXES:
             if name not in values and (name in axes or guess is None):
-                if self._may_be_any(name, guess, several):
+                if guess is None or self._may_be_any(name):
                     self._ask(name)
-                elif name in axes:
+                else:
                     self._assume(assumed, name, 1)
         for item in self.configured:
             if self.asks:
@@ -109,40 +106,39 @@ class Meaning(Reading):
             else:
                 self.ignored.append(replace(item, code="no-group"))
 
-    def _is_unknown(self, several: bool) -> bool:
+    def _is_unknown(self) -> bool:
         """Whether the text may be of any framework."""
         named = any(said.field in AXES for said in self.said)
-        return several or not named or bool(self.unknown_sizes)
+        return self.choice.is_open or not named or bool(self.unknown_sizes)
 
-    def _may_be_any(self, name: str, guess: Guess | None, several: bool) -> bool:
+    def _may_be_any(self, name: str) -> bool:
         """Whether a size that is not stated is unknown, rather than the program's default of 1."""
-        wrong = (
-            item for item in self.problems if item.code not in ("given-twice", "contradiction")
-        )
+        settled = ("given-twice", "contradiction")
+        wrong = (item for item in self.problems if item.code not in settled)
         is_open = any(item.sets == name for item in (*self.unresolved, *wrong))
         elsewhere = bool(self.outside or self.unknown_sizes or self._is_configured(name))
-        undecided = self.choice.of_roles and not self.choice.chosen
-        undecided = undecided and any(said.role and said.field == name for said in self.said)
-        return guess is None or is_open or elsewhere or several or undecided
+        of_a_role = any(said.role and said.field == name for said in self.said)
+        undecided = self.choice.of_roles and not self.choice.chosen and of_a_role
+        return is_open or elsewhere or self.choice.is_open or undecided
 
     def _is_configured(self, name: str) -> bool:
         """Whether a file or a recipe that the text only names may say a size."""
-        schema = next(iter(self.schemas.values()), None)
-        can_say = schema is None or name in schema.fields or not schema.keys
-        return bool(self.configured) and can_say
+        schema = self._first_schema()
+        return bool(self.configured) and (
+            schema is None or name in schema.fields or not schema.keys
+        )
 
     def _ask(self, name: str) -> None:
         self.asks.append(name)
         self.missing.append(Missing("asked", {"field": name}))
 
-    def _without_single_tasks(self, understood: list[Item]) -> list[Item]:
+    def _without_single_tasks(self, understood: list[Item]) -> Iterator[Item]:
         """One task a node is one launcher a node: it says nothing of the GPUs."""
         for item in understood:
             if plain_name(item.name) == "ntasks-per-node" and item.value == "1":
                 self.ignored.append(replace(item, code="no-group", sets=""))
-        return [
-            item for item in understood if item.name != "--ntasks-per-node" or item.value != "1"
-        ]
+            else:
+                yield item
 
     def _assume(self, assumed: dict[str, Any], name: str, value: object) -> None:
         assumed[name] = value
@@ -227,17 +223,13 @@ class Meaning(Reading):
 
     def _layout(self, stated: Mapping[str, Said]) -> dict[str, Any]:
         """The values of Job's and the model's own fields, and what follows from the others."""
-        values: dict[str, Any] = {}
-        for name, said in stated.items():
-            if name in _ORDER and said.value != -1:
-                values[name] = said.value
+        said = {name: one.value for name, one in stated.items()}
+        values = {name: said[name] for name in said if name in _ORDER and said[name] != -1}
         if values.get("hybrid") is False:
             del values["hybrid"]
-        for name in ("tp", "pp"):
-            if values.get(name) == 0:
-                values[name] = 1  # DeepSpeed's and gpt-neox's "off"
-        if "micro_batch" in values and {"accumulation", "shard"} <= {*stated}:
-            batch = values["micro_batch"] * stated["accumulation"].value * stated["shard"].value
+        values |= {name: 1 for name in ("tp", "pp") if values.get(name) == 0}  # off elsewhere
+        if {"micro_batch", "accumulation", "shard"} <= {*said}:
+            batch = said["micro_batch"] * said["accumulation"] * said["shard"]
             values.setdefault("global_batch", batch)
         ends = [stated[n] for n in ("embedding", "loss") if n in stated and stated[n].value]
         if len(ends) == 2:  # counted as a layer each, both or none
@@ -245,13 +237,11 @@ class Meaning(Reading):
         elif ends:
             self.ignored.append(replace(ends[0].item, code="only-one-accounted", sets=""))
         self._layers(stated, values, len(ends))
-        if "local_batch" in stated and values.get("pp", 1) == 1:
-            values.setdefault("micro_batch", stated["local_batch"].value)
-        sequence = stated.get("seq")
+        if "local_batch" in said and values.get("pp", 1) == 1:
+            values.setdefault("micro_batch", said["local_batch"])
         for tokens, name in (("micro_tokens", "micro_batch"), ("step_tokens", "global_batch")):
-            said = stated.get(tokens)
-            if said and sequence and said.value > 0 and said.value % sequence.value == 0:
-                values.setdefault(name, said.value // sequence.value)
+            if "seq" in said and said.get(tokens, -1) > 0 and said[tokens] % said["seq"] == 0:
+                values.setdefault(name, said[tokens] // said["seq"])
         replicate = stated.get("replicate")
         if replicate and replicate.value > 1:
             self.ignored.append(replace(replicate.item, code="not-drawn", sets=""))
@@ -329,29 +319,23 @@ class Meaning(Reading):
     def _world_of_degrees(
         self, stated: Mapping[str, Said], values: Mapping[str, Any]
     ) -> int | None:
-        """Torchtitan's degrees fill the world, unless one is left to be what remains."""
-        shard = stated.get("shard")
+        """The GPUs that the sizes of a server fill, or torchtitan's degrees unless one is left to
+        be what remains. Attention's data parallel size lies inside a server's tp."""
+        said = {name: one.value for name, one in stated.items()}
+        size: int = math.prod(values.get(name, 1) for name in ("tp", "pp"))
         if set(self.schemas) & {"vllm", "sglang"}:
-            return self._world_served(stated, values)
-        if not shard or shard.value == -1:
+            if not any(name in values for name in AXES):
+                return None
+            size *= values.get("cp", 1) if "vllm" in self.schemas else 1
+            return size * (1 if said.get("dp_attention") else said.get("dp_served", 1))
+        shard = said.get("shard", -1)
+        if shard == -1:
             return None
-        replicate = stated.get("replicate")
-        size = math.prod(values.get(name, 1) for name in ("tp", "cp", "pp"))
-        size *= shard.value * (replicate.value if replicate else 1)
+        size *= values.get("cp", 1) * shard * said.get("replicate", 1)
         nodes, gpus = values.get("nodes"), values.get("gpus_per_node")
         if nodes and gpus and nodes * gpus != size:
-            self._differs(shard, "degrees-differ", size)
+            self._differs(stated["shard"], "degrees-differ", size)
         return size if size <= limit_of("world") else None
-
-    def _world_served(self, stated: Mapping[str, Said], values: Mapping[str, Any]) -> int | None:
-        """The GPUs of a server: its sizes fill them, but attention's dp lies inside tp."""
-        if not any(name in values for name in AXES):
-            return None
-        names = ["tp", "pp", "cp"] if "vllm" in self.schemas else ["tp", "pp"]
-        size = math.prod(values.get(name, 1) for name in names)
-        inside = "dp_attention" in stated and stated["dp_attention"].value
-        replicas = stated.get("dp_served")
-        return size * (replicas.value if replicas and not inside else 1)
 
     def _nodes(self, values: Mapping[str, Any], assumed: dict[str, Any]) -> None:
         """The fewest nodes that hold the sizes, where the text does not say how many there are."""
@@ -363,21 +347,18 @@ class Meaning(Reading):
             return
         if "gpus_per_node" not in known:
             self._assume(assumed, "gpus_per_node", GPUS_PER_NODE)
-            known["gpus_per_node"] = GPUS_PER_NODE
         if "nodes" in known:
             return
-        names = ("tp", "pp", "cp", "ep", "gpus_per_node")
-        sizes = {name: known.get(name, 1) for name in names}
-        etp = known.get("etp", sizes["tp"])
-        dense = sizes["tp"] * sizes["cp"] * sizes["pp"]
-        expert = etp * sizes["ep"] * sizes["pp"]
-        world = math.lcm(dense, expert if sizes["ep"] > 1 else 1, sizes["gpus_per_node"])
-        nodes = world // sizes["gpus_per_node"]
+        size = {**dict.fromkeys(AXES, 1), **assumed, **values}
+        dense = size["tp"] * size["cp"] * size["pp"]
+        expert = size.get("etp", size["tp"]) * size["ep"] * size["pp"]
+        world = math.lcm(dense, expert if size["ep"] > 1 else 1, size["gpus_per_node"])
         if world > limit_of("world"):
             self._assume(assumed, "nodes", 1)
             return
-        assumed["nodes"] = nodes
-        self.missing.append(Missing("fewest-nodes", {"field": "nodes", "assumed": nodes}))
+        assumed["nodes"] = world // size["gpus_per_node"]
+        facts = {"field": "nodes", "assumed": assumed["nodes"]}
+        self.missing.append(Missing("fewest-nodes", facts))
 
 
 _ORDER = (

@@ -7,11 +7,12 @@ its place. What they come to together is worked out in `meaning`.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from groups.budget import spend
 
 from .configs import Entry, form_of, read_file
+from .expand import Fault
 from .flags import (
     BRIDGE_SCRIPTS,
     CONFIGURED,
@@ -42,14 +43,13 @@ from .marks import (
     row_of,
     row_words,
     says_nothing,
-    split_words,
     whole_place,
 )
 from .recipes import Recipe, read_recipes
 from .sayings import VARIABLE, Sayings
 from .schemas import Schema, schema_of
 from .shell import STEP, Shell
-from .words import CommandRun, Source, Word
+from .words import CommandRun, Source, Word, split
 
 _OVERRIDE = re.compile(r"[+~]{0,2}([A-Za-z_][A-Za-z0-9_]*(?:[.@/][A-Za-z0-9_]+)*)=")
 
@@ -85,10 +85,7 @@ class Reading(Sayings):
     def _shell(self, source: Source) -> None:
         shell = Shell()
         shell.read(source)
-        for fault in shell.faults:
-            place = (fault.start, fault.end)
-            shown = self.text[fault.start : fault.end]
-            self.problems.append(self.item(fault.code, shown, "", place, facts=fault.facts))
+        self._faults(shell.faults)
         for words in shell.commands:
             self._command(words)
         self.run = ""
@@ -115,13 +112,12 @@ class Reading(Sayings):
                 continue
             words = variable.words
             if words is None:
-                words = split_words(variable.runs)
+                words = split(variable.runs, (0, 0))
             options = [word for word in words if word.text.startswith("--") or "." in word.text]
-            if not options or not any(row_of(word.text) for word in options):
+            if not any(row_of(word.text) for word in options):
                 continue
             if starts:
-                place = options[0].place
-                self.ignored.append(self.item("unused", name, "", place))
+                self.ignored.append(self.item("unused", name, "", options[0].place))
             else:
                 self._command(words)
 
@@ -178,48 +174,47 @@ class Reading(Sayings):
 
     def _option(self, words: Sequence[Word], at: int, launcher: str) -> int:
         """One option with its values; how many words it takes."""
-        word = words[at]
+        word, short = words[at], SHORT.get(launcher, {})
         name, equals, _ = word.text.partition("=")
-        row = SHORT.get(launcher, {}).get(name) or self.row_of(name)
-        if name.startswith("--"):
-            given = [word.after(len(name) + 1)] if equals else list(words[at + 1 : at + 2])
-            self.stated[name] = given[0].text if given else ""
-        if row is None and name[:2] not in ("--",) and name[:2] in SHORT.get(launcher, {}):
-            row, glued = SHORT[launcher][name[:2]], word.after(2)  # -N2
-            self.read_value(name[:2], row, [glued], word.place)
-            return 1
+        row = short.get(name) or self.row_of(name)
         given = [word.after(len(name) + 1)] if equals else []
-        if "." in name and name.startswith("--") and plain_name(name) not in CONFIGURING:
-            values, taken = (given, 1) if equals else following(words, at, many=False)
-            self._key(tuple(name.lstrip("-").split(".")), values, whole_place(word, values), name)
-            return taken
-        if plain_name(name) in CONFIGURING or (launcher == "bridge" and name == "-r"):
-            values, taken = (given, 1) if equals else following(words, at, many=False)
-            if values:
-                self._configured(name, values[0], whole_place(word, values))
-            return taken
-        if row is None:
+        if name.startswith("--"):
+            values = given or words[at + 1 : at + 2]
+            self.stated[name] = values[0].text if values else ""
+        elif row is None and name[:2] in short:  # -N2
+            self.read_value(name[:2], short[name[:2]], [word.after(2)], word.place)
+            return 1
+        names_file = plain_name(name) in CONFIGURING or (launcher == "bridge" and name == "-r")
+        is_key = name.startswith("--") and "." in name and not names_file
+        if row is None and not (names_file or is_key):
             return self._ignored_option(words, at, name, given)
-        if row.kind == "switch" or equals:
-            taken = 1
-        else:
-            given, taken = following(words, at, many=row.kind == "sizes")
-        self.read_value(name, row, given, whole_place(word, given))
-        return taken
+        is_switch = row is not None and row.kind == "switch" and not (names_file or is_key)
+        if not equals and not is_switch:
+            given = following(words, at, many=row is not None and row.kind == "sizes")
+        place = whole_place(word, given)
+        if is_key:
+            self._key(tuple(name.lstrip("-").split(".")), given, place, name)
+        elif row is not None and not names_file:
+            self.read_value(name, row, given, place)
+        elif given:
+            self._configured(name, given[0], place)
+        return 1 if equals else 1 + len(given)
 
     def _ignored_option(self, words: Sequence[Word], at: int, name: str, given: list[Word]) -> int:
         word = words[at]
+        if not name.startswith("--"):
+            size = words[at + 1].text if name in SHORT_SIZES and len(words) > at + 1 else ""
+            if size.isdigit():
+                self._size_unknown(name, size, word.place)
+            return min(2, len(words) - at) if name in ("-m", "-c") else 1
         taken = 1
-        if not given and name.startswith("--"):
-            given, taken = following(words, at, many=False)
+        if not given:
+            given = following(words, at)
             if given and (given[0].text.endswith(".py") or _OVERRIDE.match(given[0].text)):
-                given, taken = [], 1
-        elif name in ("-m", "-c"):
-            taken = min(2, len(words) - at)
-        if name.startswith("--") and len(name) > 2:
+                given = []
+            taken += len(given)
+        if len(name) > 2:
             self._ignore(name, given[0].text if given else "", whole_place(word, given))
-        elif name in SHORT_SIZES and words[at + 1 : at + 2] and words[at + 1].text.isdigit():
-            self._size_unknown(name, words[at + 1].text, word.place)
         return taken
 
     def _ignore(self, name: str, value: str, place: tuple[int, int]) -> None:
@@ -254,10 +249,12 @@ class Reading(Sayings):
         for word in left:
             shown = word.text.split("\n", 1)[0][:80]
             self.ignored.append(self.item("not-read", shown, "", word.place))
-        for fault in faults:
-            shown = self.text[fault.start : fault.end]
-            place = (fault.start, fault.end)
-            self.problems.append(self.item(fault.code, shown, "", place, facts=fault.facts))
+        self._faults(faults)
+
+    def _faults(self, faults: Iterable[Fault]) -> None:
+        for code, start, end, facts in faults:
+            item = self.item(code, self.text[start:end], "", (start, end), facts=facts)
+            self.problems.append(item)
 
     def _state(self, entries: Sequence[Entry]) -> None:
         """What single values are, by path: what a table chooses by, and what others refer to."""
