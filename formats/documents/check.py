@@ -44,28 +44,18 @@ def check_document(text: str) -> dict[str, Any]:
             control="document",
             facts={"value": quoted(schema), "known": f"{GROUPS}, {RANKS}"},
         )
-    if _field(document, "version", int) != VERSION:
+    version = quoted(_field(document, "version", int))
+    if document["version"] != VERSION:
         raise LayoutError(
             "other-version",
-            f"this document has version {quoted(document['version'])}; version {VERSION} is read "
-            "here",
+            f"this document has version {version}; version {VERSION} is read here",
             control="document",
-            facts={"value": quoted(document["version"]), "version": VERSION},
+            facts={"value": version, "version": VERSION},
         )
     found = _checked_heading(document)
     check = _check_groups if schema == GROUPS else _check_ranks
     check(document, found)
     return document
-
-
-JOB_TYPES: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "instances"), (int,)),
-    "etp": (int, type(None)),
-    "framework": (str,),
-    "order": (str,),
-    "levels": (list, type(None)),
-    "hybrid": (bool,),
-}
 
 
 def _checked_heading(document: dict[str, Any]) -> dict[str, Mesh]:
@@ -78,7 +68,8 @@ def _checked_heading(document: dict[str, Any]) -> dict[str, Mesh]:
         raise _bad("gpus_per_node", gpus_per_node, "a divisor of world_size")
     job = _field(document, "job", dict)
     for one in fields(Job):
-        _field(job, one.name, *JOB_TYPES[one.name], place="job.")
+        types = {"levels": (list, type(None)), "etp": (int, type(None))}
+        _field(job, one.name, *types.get(one.name, (type(one.default),)), place="job.")
     if (job["gpus_per_node"], job["nodes"]) != (gpus_per_node, world // gpus_per_node):
         raise _bad("job.nodes", job["nodes"], "world_size / gpus_per_node")
     found = {}
@@ -119,15 +110,16 @@ def _check_ranks_of(groups: list[Any], world: int, place: str) -> None:
     """That they are lists of ranks of the world, and no rank is twice in them."""
     seen: set[int] = set()
     for index, ranks in enumerate(groups):
-        is_list = isinstance(ranks, list) and bool(ranks)
-        if not (is_list and set(map(type, ranks)) == {int}):
-            raise _bad(f"{place}[{index}]", ranks, "a list of ranks")
-        if min(ranks) < 0 or max(ranks) >= world:
-            raise _bad(f"{place}[{index}]", ranks, f"ranks from 0 to {world - 1}")
-        before = len(seen)
+        wrong = ""
+        if not isinstance(ranks, list) or set(map(type, ranks)) != {int}:
+            wrong = "a list of ranks"
+        elif min(ranks) < 0 or max(ranks) >= world:
+            wrong = f"ranks from 0 to {world - 1}"
+        elif len(set(ranks)) < len(ranks) or not seen.isdisjoint(ranks):
+            wrong = "ranks that are in no other group of this name"
+        if wrong:
+            raise _bad(f"{place}[{index}]", ranks, wrong)
         seen.update(ranks)
-        if len(seen) != before + len(ranks):
-            raise _bad(f"{place}[{index}]", ranks, "ranks that are in no other group of this name")
 
 
 def _nodes(document: dict[str, Any]) -> list[Any]:
@@ -156,13 +148,18 @@ def _check_ranks(document: dict[str, Any], found: Mapping[str, Mesh]) -> None:
         raise _bad("ranks", f"{len(rows)} rows", f"{world} rows")
     expected = zip(*(column.tolist() for column in wanted.values()))
     for rank, (row, place) in enumerate(zip(rows, expected)):
+        wrong = ""
         if not isinstance(row, list) or len(row) != len(columns):
-            raise _bad(f"ranks[{rank}]", row, f"{len(columns)} numbers")
-        if tuple(row[: len(wanted)]) != place or not set(map(type, row[: len(wanted)])) == {int}:
-            raise _bad(f"ranks[{rank}]", row, f"what the meshes say of rank {rank}")
-        for index in row[len(wanted) :]:
-            if index is not None and (type(index) is not int or not 0 <= index < world):
-                raise _bad(f"ranks[{rank}]", row, "group indices or null")
+            wrong = f"{len(columns)} numbers"
+        elif tuple(row[: len(wanted)]) != place or {*map(type, row[: len(wanted)])} != {int}:
+            wrong = f"what the meshes say of rank {rank}"
+        elif not all(
+            index is None or (type(index) is int and 0 <= index < world)
+            for index in row[len(wanted) :]
+        ):
+            wrong = "group indices or null"
+        if wrong:
+            raise _bad(f"ranks[{rank}]", row, wrong)
 
 
 def _field(found: Mapping[str, Any], name: str, *types: type, place: str = "") -> Any:
@@ -180,19 +177,17 @@ def _field(found: Mapping[str, Any], name: str, *types: type, place: str = "") -
 
 
 _WORDS = {
-    str: "a text",
-    int: "a whole number",
-    dict: "an object",
-    list: "a list",
-    bool: "true or false",
+    **{str: "a text", int: "a whole number", bool: "true or false"},
+    **{dict: "an object", list: "a list"},
 }
 
 
 def _bad(place: str, value: object, expected: str) -> LayoutError:
-    shown = quoted(value)
+    facts = {"place": quoted(place)[1:-1], "value": quoted(value)}
     return LayoutError(
         "bad-document",
-        f"this is no document of groups or ranks: {quoted(place)[1:-1]} is {shown}, not {expected}",
+        f"this is no document of groups or ranks: {facts['place']} is {facts['value']}, "
+        f"not {expected}",
         control="document",
-        facts={"place": quoted(place)[1:-1], "value": shown},
+        facts=facts,
     )

@@ -51,9 +51,9 @@ class Choice:
         names = {run.name for run in self.runs}
         if self.chosen:
             return [said for said in sayings if said.run not in names or said.run == self.chosen]
-        texts = {
-            said.field: {str(run.values.get(said.field)) for run in self.runs} for said in sayings
-        }
+        texts: dict[str, set[str]] = {}
+        for said in sayings:
+            texts[said.field] = {str(run.values.get(said.field)) for run in self.runs}
         return [said for said in sayings if len(texts[said.field]) < 2]
 
 
@@ -103,16 +103,14 @@ def _by(sayings: Iterable[Said], name_of: Callable[[Said], str]) -> dict[str, di
 
 def _checked(wanted: str, names: Sequence[str]) -> str:
     """The name that was asked for, if there is such a run."""
-    if wanted and wanted not in names:
-        raise (
-            not_a_choice("run", wanted, names)
-            if names
-            else LayoutError(
-                "no-such-run",
-                f"the text holds one run only: there is no {quoted(wanted)} in it",
-                control="run",
-                alternatives=[{"run": ""}],
-                facts={"run": quoted(wanted)},
-            )
-        )
-    return wanted
+    if not wanted or wanted in names:
+        return wanted
+    if names:
+        raise not_a_choice("run", wanted, names)
+    raise LayoutError(
+        "no-such-run",
+        f"the text holds one run only: there is no {quoted(wanted)} in it",
+        control="run",
+        alternatives=[{"run": ""}],
+        facts={"run": quoted(wanted)},
+    )

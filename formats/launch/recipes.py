@@ -13,10 +13,13 @@ from __future__ import annotations
 
 import ast
 import itertools
+import json
+import operator
 import threading
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from groups.budget import spend
 
@@ -90,32 +93,28 @@ class _Module:
             self.done[name] = Recipe(name)  # one that calls itself takes nothing over
             node = self.functions[name]
             arguments = [*node.args.args, *node.args.kwonlyargs]
-            defaults = [
-                *([None] * (len(node.args.args) - len(node.args.defaults))),
-                *(*node.args.defaults, *node.args.kw_defaults),
-            ]
-            names = {
-                one.arg: value for one, value in zip(arguments, defaults, strict=False) if value
-            }
+            defaults = [*node.args.defaults, *node.args.kw_defaults]
+            first = len(node.args.args) - len(node.args.defaults)
+            given = zip(arguments[max(first, 0) :], defaults)
+            names = {one.arg: value for one, value in given if value}
             body = _Function(self, name, node.body, {**self.constants, **names})
             self.done[name] = Recipe(name, body.entries, tuple(dict.fromkeys(body.inherits)))
         return self.done[name]
 
-    def word(self, node: ast.AST, text: str, why: str = "") -> Word:
-        """What stands at a node; columns count bytes, so a line of other letters is looked up."""
-        line = getattr(node, "lineno", 1) - 1
-        start = self.lines[line] + self._column(line, getattr(node, "col_offset", 0))
-        last = (getattr(node, "end_lineno", None) or line + 1) - 1
-        end = self.lines[last] + self._column(last, getattr(node, "end_col_offset", None) or 0)
+    def word(self, node: ast.expr | ast.keyword, text: str, why: str = "") -> Word:
+        """What stands at a node."""
+        start = self._offset(node.lineno, node.col_offset)
+        end = self._offset(node.end_lineno or node.lineno, node.end_col_offset or 0)
         place = self.source.place(start, max(end, start + 1))
         return Word((CommandRun(text, *place, why),), place)
 
-    def _column(self, line: int, offset: int) -> int:
+    def _offset(self, line: int, column: int) -> int:
+        """Where a column is; it counts bytes, so in a line of other letters it is looked up."""
+        start = self.lines[line - 1]
         if self.ascii:
-            return offset
-        end = self.source.text.find("\n", self.lines[line])
-        text = self.source.text[self.lines[line] : end if end >= 0 else None]
-        return len(text.encode("utf-8", "surrogatepass")[:offset].decode("utf-8", "ignore"))
+            return start + column
+        letters = self.source.text[start : start + column].encode("utf-8", "surrogatepass")
+        return start + len(letters[:column].decode("utf-8", "ignore"))
 
 
 class _Function:
@@ -133,34 +132,29 @@ class _Function:
 
     def _statement(self, node: ast.stmt, why: str) -> None:
         spend(STEP, "statements")
-        if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            self._assign(node.targets[0], node.value, why)
-        elif isinstance(node, ast.AnnAssign) and node.value is not None:
-            self._assign(node.target, node.value, why)
-        elif isinstance(node, (ast.Return, ast.Expr)) and node.value is not None:
-            self._value((), node.value, why)
-            if isinstance(node, ast.Return) and isinstance(node.value, ast.Call):
-                self._takes_over(node.value)
-        elif isinstance(node, ast.If):
-            for one in (*node.body, *node.orelse):
-                self._statement(one, "condition")
-        elif isinstance(node, (ast.For, ast.While, ast.With, ast.Try)):
-            for one in node.body:
-                self._statement(one, "condition" if not isinstance(node, ast.With) else why)
+        match node:
+            case ast.Assign([target], value) | ast.AnnAssign(target, value=ast.expr() as value):
+                self._assign(target, value, why)
+            case ast.Return(ast.expr() as value) | ast.Expr(value):
+                self._value((), value, why)
+                if isinstance(node, ast.Return):
+                    self._takes_over(value)
+            case ast.If() | ast.For() | ast.While() | ast.Try() | ast.With():
+                for one in (*node.body, *(node.orelse if isinstance(node, ast.If) else ())):
+                    self._statement(one, why if isinstance(node, ast.With) else "condition")
 
     def _assign(self, target: ast.expr, value: ast.expr, why: str) -> None:
         if isinstance(target, ast.Name):
             self.names[target.id] = value
-            if isinstance(value, ast.Call):
-                self._takes_over(value)
+            self._takes_over(value)
             self._value((), value, why)
-        elif isinstance(target, ast.Attribute):
-            path = _attributes(target)
-            if path:
-                self._value(path[1:], value, why, target)
+        elif path := _attributes(target):
+            self._value(path[1:], value, why, target)
 
-    def _takes_over(self, call: ast.Call) -> None:
+    def _takes_over(self, call: ast.expr) -> None:
         """What a call without a value of a field begins with: a recipe from here or elsewhere."""
+        if not isinstance(call, ast.Call):
+            return
         name = next(reversed(_attributes(call.func)), "")
         if name in self.module.functions and name != self.name:
             base = self.module.recipe(name)
@@ -171,34 +165,36 @@ class _Function:
             self.inherits.append(name)
 
     def _value(
-        self, path: tuple[str, ...], node: ast.expr, why: str, target: ast.AST | None = None
+        self,
+        path: tuple[str, ...],
+        node: ast.expr,
+        why: str,
+        at: ast.expr | ast.keyword | None = None,
     ) -> None:
         """A literal at a path, or the keywords of a call, each at its own."""
         spend(STEP, "statements")
-        if isinstance(node, ast.Call):
-            for keyword in node.keywords:
-                if keyword.arg:
-                    self._value((*path, keyword.arg), keyword.value, why, keyword)
-        elif isinstance(node, ast.Dict):
-            for key, value in zip(node.keys, node.values, strict=True):
-                if isinstance(key, ast.Constant) and isinstance(key.value, str):
-                    self._value((*path, key.value), value, why, key)
-        elif path:
-            at = target or node
-            values = node.elts if isinstance(node, (ast.List, ast.Tuple)) else [node]
-            words = [self._word(one, why) for one in values[:64]]
-            key = self.module.word(at, path[-1])
-            self.entries.append(Entry(path, words, key, isinstance(node, (ast.List, ast.Tuple))))
+        match node:
+            case ast.Call(keywords=keywords):
+                for keyword in keywords:
+                    if keyword.arg:
+                        self._value((*path, keyword.arg), keyword.value, why, keyword)
+            case ast.Dict(keys, values):
+                for key, value in zip(keys, values):
+                    if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                        self._value((*path, key.value), value, why, key)
+            case _ if path:
+                is_list = isinstance(node, (ast.List, ast.Tuple))
+                values = node.elts if isinstance(node, (ast.List, ast.Tuple)) else [node]
+                words = [self._word(one, why) for one in values[:64]]
+                key = self.module.word(at or node, path[-1])
+                self.entries.append(Entry(path, words, key, is_list))
 
     def _word(self, node: ast.expr, why: str) -> Word:
         """A literal as a word; what is worked out elsewhere is open."""
-        found = _literal(node, self.names)
-        if found is None:
-            shown = ast.unparse(node) if isinstance(node, (ast.Name, ast.Attribute)) else "..."
-            return self.module.word(node, shown, why or "variable")
-        value, default = found
-        word = self.module.word(node, _text(value), why)
-        return Word((word.runs[0]._replace(default=default),), word.at)
+        for value in _literal(node, self.names):
+            return self.module.word(node, _text(value), why)
+        shown = ast.unparse(node) if isinstance(node, (ast.Name, ast.Attribute)) else "..."
+        return self.module.word(node, shown, why or "variable")
 
 
 _MAKERS = ("dict", "list", "replace", "deepcopy", "len", "int", "str", "getattr", "model_registry")
@@ -212,33 +208,35 @@ def _constants(body: Iterable[ast.stmt]) -> dict[str, ast.expr]:
     }
 
 
-def _literal(
-    node: ast.expr | None, names: Mapping[str, ast.expr], depth: int = 0
-) -> tuple[object, str] | None:
-    """What an expression of numbers comes to, and the name whose default it is."""
+def _literal(node: ast.expr, names: Mapping[str, ast.expr], depth: int = 0) -> list[Any]:
+    """What an expression of numbers comes to; empty where that is open."""
     spend(1, "statements")
-    if depth > 8 or node is None:
-        return None
-    if isinstance(node, ast.Constant):
-        return node.value, ""
-    if isinstance(node, ast.Name) and node.id in names:
-        found = _literal(names[node.id], names, depth + 1)
-        return None if found is None else (found[0], "")
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Add, ast.FloorDiv)):
-        sides = [_literal(side, names, depth + 1) for side in (node.left, node.right)]
-        numbers = [side[0] for side in sides if side and type(side[0]) is int]
-        if len(numbers) == 2 and max(map(abs, numbers)) < 10**9:
-            one, other = numbers
-            if isinstance(node.op, (ast.Mult, ast.Add)):
-                return (one * other if isinstance(node.op, ast.Mult) else one + other), ""
-            return (one // other, "") if other else None
-    return None
+    match node:
+        case _ if depth > 8:
+            return []
+        case ast.Constant(value):
+            return [value]
+        case ast.Name(name) if name in names:
+            return _literal(names[name], names, depth + 1)
+        case ast.BinOp(left, op, right) if type(op) in _JOINS:
+            sides = [*_literal(left, names, depth + 1), *_literal(right, names, depth + 1)]
+            numbers = [one for one in sides if type(one) is int and abs(one) < 10**9]
+            if len(numbers) == 2 and (numbers[1] or not isinstance(op, ast.FloorDiv)):
+                return [_JOINS[type(op)](*numbers)]
+    return []
+
+
+_JOINS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Mult: operator.mul,
+    ast.Add: operator.add,
+    ast.FloorDiv: operator.floordiv,
+}
 
 
 def _text(value: object) -> str:
     """A literal as a file would write it."""
     if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
+        return json.dumps(value)
     return str(value) if isinstance(value, (int, str, float)) else "..."
 
 

@@ -33,7 +33,6 @@ class Sayings:
         self.unresolved: list[Item] = []
         self.problems: list[Item] = []
         self.speaking: list[tuple[str, Item]] = []  # which framework, and what says so
-        self.role = ""
         self.run = ""  # the command or function that is read now
 
     def item(self, code: str, name: str, value: str, place: tuple[int, int], **more: Any) -> Item:
@@ -46,49 +45,42 @@ class Sayings:
         self, name: str, row: Row, words: list[Word], place: tuple[int, int], role: str = ""
     ) -> None:
         """A value of a kind, or why it is none."""
-        self.role = role
         shown = " ".join(word.text for word in words[:20])
         item = self.item("understood", name, shown, place, sets=row.sets)
         if row.speaks:
             self.speaking.append((row.speaks, item))
+        value = self._read(name, row, words, place)
+        if value is not None:
+            default = next((word.default for word in words if word.default), "")
+            default = "" if row.kind == "switch" else default
+            self.said.append(Said(row.field, value, item, row, default, self.run, role))
+
+    def _read(self, name: str, row: Row, words: list[Word], place: tuple[int, int]) -> Any:
+        """The value of an option's words; None if it is none, and that has been said."""
         if row.kind == "off":
-            self._say(row, False, item, "")
-            return
+            return False
         if row.kind == "switch":
-            word = words[0] if words else None
-            on = not word or word.text.lower() in ON
-            if word and word.why:
-                self._open(name, row, word)
-            elif word and not on and word.text.lower() not in OFF:
-                self._bad("bad-switch", name, row, word)
-            else:
-                self._say(row, on, item, "")
-            return
+            return self._switch(name, row, words[0]) if words else True
         if not words:
             self.problems.append(self.item("no-value", name, "", place, sets=row.sets))
-            return
+            return None
         spend(20 * len(words), "values")
         if len(words) > 1 and row.kind != "sizes":
-            self._bad("bad-value", name, row, words[1])
-            return
+            return self._bad("bad-value", name, row, words[1])
         values = []
         for word in words:
             if row.kind != "text" and (word.why or VARIABLE.search(word.text)):
-                self._open(name, row, word)
-                return
-            value = self._value(name, row, word)
-            if value is None:
-                return
-            values.append(value)
-        default = next((word.default for word in words if word.default), "")
-        if row.kind == "sizes":
-            self._say(row, tuple(values), item, default)
-        else:
-            self._say(row, values[0], item, default)
+                return self._open(name, row, word)
+            values.append(self._value(name, row, word))
+            if values[-1] is None:
+                return None
+        return tuple(values) if row.kind == "sizes" else values[0]
 
-    def _say(self, row: Row, value: Any, item: Item, default: str) -> None:
-        said = Said(row.field, value, item, row, default, self.run, self.role)
-        self.said.append(said)
+    def _switch(self, name: str, row: Row, word: Word) -> bool | None:
+        text = word.text.lower()
+        if word.why:
+            return self._open(name, row, word)
+        return text in ON if text in ON + OFF else self._bad("bad-switch", name, row, word)
 
     def _open(self, name: str, row: Row, word: Word) -> None:
         code = {"condition": "decided-by-condition", "loop": "decided-by-loop"}.get(
@@ -97,9 +89,8 @@ class Sayings:
         self.unresolved.append(self.item(code, name, word.text, word.place, sets=row.sets))
 
     def _bad(self, code: str, name: str, row: Row, word: Word, **facts: Any) -> None:
-        self.problems.append(
-            self.item(code, name, word.text, word.place, sets=row.sets, facts=facts)
-        )
+        item = self.item(code, name, word.text, word.place, sets=row.sets, facts=facts)
+        self.problems.append(item)
 
     def _value(self, name: str, row: Row, word: Word) -> Any:
         """The value of one word; None if it is none, and that has been said."""
@@ -116,9 +107,8 @@ class Sayings:
             try:
                 parse_layout(text)
             except LayoutError as error:
-                self.problems.append(
-                    self.item(error.code, name, text, word.place, sets="layers", error=error)
-                )
+                item = self.item(error.code, name, text, word.place, sets="layers", error=error)
+                self.problems.append(item)
                 return None
             return text
         later = ""  # what is only decided when the job starts
@@ -140,15 +130,8 @@ class Sayings:
             if match := _GRES.fullmatch(part):
                 text = match[1]
         if not _WHOLE.fullmatch(text) or len(text) > 15:
-            self._bad("bad-value", name, row, word)
-            return None
-        value = int(text)
-        lowest = 0 if row.kind == "count" else 1
-        if value == -1 and row.kind == "degree":
-            return -1
-        if not lowest <= value <= limit_of(row.field):
-            self._bad(
-                "value-out-of-range", name, row, word, minimum=lowest, maximum=limit_of(row.field)
-            )
-            return None
-        return value
+            return self._bad("bad-value", name, row, word)
+        value, lowest, highest = int(text), int(row.kind != "count"), limit_of(row.field)
+        if lowest <= value <= highest or (value == -1 and row.kind == "degree"):
+            return value
+        return self._bad("value-out-of-range", name, row, word, minimum=lowest, maximum=highest)
