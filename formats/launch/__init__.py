@@ -28,10 +28,9 @@ from __future__ import annotations
 from groups.budget import within
 from groups.errors import LayoutError, quoted, require_length
 
-from .emit import emit
+from .emit import TARGETS, emit
 from .items import Guess, Item, Missing, Parsed, Run
 from .meaning import Meaning
-from .writers import TARGETS
 
 __all__ = ["TARGETS", "Guess", "Item", "Missing", "Parsed", "Run", "emit", "parse", "read_launch"]
 

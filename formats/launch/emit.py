@@ -1,13 +1,17 @@
 """The options or the file that ask a framework for a layout.
 
 A framework can say a job if it numbers the ranks alike: `emit` makes the job that the framework
-would make and compares the meshes.
+would make and compares the meshes. What a target's options and keys set is what the reader takes
+them for, so that what is written is read back; tables/targets.txt lists them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+import json
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from groups.conventions import CONVENTIONS, MEGATRONS
@@ -16,8 +20,8 @@ from groups.job import Job
 from groups.layout import Layout
 from groups.mesh import Mesh
 
-from .flags import MODEL
-from .writers import TARGETS, Target, cannot_express
+from .flags import BOTH_ENDS, KEYS, LEADS_TO, MODEL, OPTIONS, plain_name, table
+from .schemas import SCHEMAS
 
 SILENT = {"levels": None, "hybrid": False}
 """What asks for nothing; of a size that is 1."""
@@ -120,3 +124,162 @@ def _above_one(mesh: Mesh) -> list[tuple[str, int]]:
 
 def _shown(value: object) -> str:
     return "x".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
+
+
+# -- the text of a target ------------------------------------------------------------------------
+
+OF_JOB = ("cp", "pp", "ep", "etp", "instances", "levels", "hybrid")
+"""Fields of a Job that a target may have no words for."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a job can be written for.
+
+    frameworks: those of a Job that it makes. lines: "say", "give", "file" or "keys" and its words.
+    """
+
+    id: str
+    name: str
+    frameworks: tuple[str, ...]
+    lines: tuple[tuple[str, tuple[str, ...]], ...]
+
+    @cached_property
+    def fields(self) -> dict[str, str]:
+        """The field that each option and key sets."""
+        every = (name for what, names in self.lines if what in ("give", "keys") for name in names)
+        return {name: self._field(name) for name in every if "=" not in name}
+
+    def _field(self, name: str) -> str:
+        plain = name.rsplit(".", 1)[-1]
+        schema = next((one for one in SCHEMAS if one.name == self.id), None)
+        row = schema.options.get(name.lstrip("-")) if schema else None
+        if row is None:
+            is_option = name.startswith("--") and "." not in name
+            row = OPTIONS[plain_name(name)] if is_option else plain in KEYS and KEYS[plain].row
+        return row.field if row else plain
+
+    @cached_property
+    def unsaid(self) -> tuple[str, ...]:
+        """Fields of a Job that it has no words for; torchtitan has none for a plain etp."""
+        said = {*self.fields.values(), *({"etp"} if "torchtitan" in self.frameworks else ())}
+        return tuple(name for name in OF_JOB if name not in said)
+
+    def written(self, job: Job, model: Mapping[str, Any]) -> tuple[str, set[str]]:
+        """The text, and what of the model it has words for."""
+        values = self._values(job, model)
+        parts: list[str] = []
+        file, keys = "", {}
+        for what, words in self.lines:
+            if what == "say":
+                parts.append(" ".join(words))
+            elif what == "file":
+                file = words[0]
+            else:
+                given = self._given(words, values)
+                if what == "keys":
+                    keys.update(given)
+                else:
+                    parts += [_option(name, value) for name, value in given]
+        command = " \\\n  ".join(parts)
+        if file:
+            command = f"cat > {file} <<'EOF'\n{_file(file, keys)}\nEOF\n{command}"
+        said = {field for field in self.fields.values() if field in values}
+        return command, {LEADS_TO.get(field, field) for field in said}
+
+    def _given(self, names: Iterable[str], values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        for word in names:
+            name, equals, text = word.partition("=")
+            value = int(text) if equals else values.get(self.fields[name])
+            if value is not None:
+                yield name, value
+
+    def _values(self, job: Job, model: Mapping[str, Any]) -> dict[str, Any]:
+        """What a job and its model say, by field; None: said by not being written."""
+        fields = self.fields.values()
+        several = job.instances != 1
+        values = {
+            **{name: getattr(job, name) for name in ("nodes", "gpus_per_node", "tp", "pp", "cp")},
+            **{"ep": job.ep, "etp": job.etp, "levels": tuple(job.levels or ()) or None},
+            **{"hybrid": job.hybrid or None, "distributed_optimizer": several or None},
+            **{"instances": job.instances if several else None, "deepspeed": True},
+            **{"mapping": job.framework == "megatron-pp-dp" or None, **model},
+            **{"dp_served": _replicas(job)},
+        }
+        if model.get("account"):
+            values |= {"embedding": True, "loss": True, "account": BOTH_ENDS}
+        if "--moe-expert-parallel-size" in self.fields and job.ep == 1:
+            values["ep"] = None
+        layers = model.get("layers")
+        if isinstance(layers, str) and "t" in layers:
+            if "layers" in fields and "layout" not in fields:
+                raise cannot_express(self.name, f"the layout {quoted(layers)}", "layers")
+            values |= {"layout": layers, "layers": None, "vpp": None}
+        if "local_batch" in fields and "micro_batch" in model and job.pp == 1:
+            values["local_batch"] = values.pop("micro_batch")
+        return values | (_tokens(job, model) if "micro_tokens" in fields else {})
+
+
+def _tokens(job: Job, model: Mapping[str, Any]) -> dict[str, Any]:
+    """Batches as torchtitan counts them after 0.3: in tokens, which takes a sequence."""
+    sequence, micro, batch = model.get("seq"), model.get("micro_batch"), model.get("global_batch")
+    values = {}
+    if sequence:
+        values = {
+            "micro_tokens": micro * sequence if micro else None,
+            "step_tokens": batch * sequence if batch is not None else None,
+        }
+    count, left = divmod(batch or 0, _replicas(job) * (micro or 1))
+    if job.pp > 1 and micro and count and not left:
+        values["num_pp_microbatches"] = count
+    return values
+
+
+def _replicas(job: Job) -> int:
+    return job.nodes * job.gpus_per_node // (job.tp * job.cp * job.pp)
+
+
+def _option(name: str, value: Any) -> str:
+    """``--name value``, ``--name`` for a switch, ``section.name=value`` for a key."""
+    if "." not in name:
+        several = value if isinstance(value, (tuple, list)) else [] if value is True else [value]
+        return " ".join([name, *(shlex.quote(str(one)) for one in several)])
+    text = "true" if value is True else str(value)
+    if isinstance(value, tuple):
+        text = f"[{','.join(map(str, value))}]"
+    return shlex.quote(f"{name}={text}")
+
+
+def _file(name: str, keys: Mapping[str, Any]) -> str:
+    """Keys under their sections, as JSON or TOML."""
+    sections: dict[str, dict[str, Any]] = {}
+    for path, value in keys.items():
+        section, _, key = path.rpartition(".")
+        sections.setdefault(section, {})[key] = value
+    if name.endswith(".toml"):
+        return "\n\n".join(
+            "\n".join([f"[{section}]", *(f"{key} = {value}" for key, value in values.items())])
+            for section, values in sections.items()
+        )
+    top = {key: value for key, value in sections.pop("", {}).items() if value}
+    return json.dumps(top | sections, indent=2)
+
+
+def cannot_express(target: str, what: str, control: str) -> LayoutError:
+    return LayoutError(
+        "framework-cannot-express",
+        f"{target} has no words for {what}",
+        control=control,
+        facts={"framework": target, "what": what},
+    )
+
+
+def _targets() -> Iterator[Target]:
+    for name, lines in table("targets"):
+        cells = [(what, tuple(words)) for what, *words in lines]
+        (_, called), (_, makes), *rest = cells
+        yield Target(name, " ".join(called), makes, tuple(rest))
+
+
+TARGETS = {target.id: target for target in _targets()}
+"""What can be written, by a stable id."""

@@ -173,6 +173,21 @@ _NAMES_SIZE = re.compile(
 )
 
 
+def plain_name(name: str) -> str:
+    return name.lstrip("-").replace("_", "-")
+
+
+def row_of(name: str) -> Row | None:
+    """The row of an option; a name of one dash is none."""
+    if name[:2] != "--":
+        return None
+    return OPTIONS.get(plain_name(name.partition("=")[0]))
+
+
+def is_known(plain: str) -> bool:
+    return plain in NO_GROUP or plain.removeprefix("no-") in NO_GROUP
+
+
 def names_a_size(name: str) -> bool:
     """Whether a name that no table has still looks like the size of an axis.
 

@@ -11,9 +11,8 @@ from groups.conventions import CONVENTIONS
 from groups.stages.layout_strings import parse_layout
 
 from .choices import Choice, choice_of
-from .flags import AXES, MODEL, OPTIONS, SERVING, TRAINING, VARIABLE_RANK, limit_of
+from .flags import AXES, MODEL, OPTIONS, SERVING, TRAINING, VARIABLE_RANK, limit_of, plain_name
 from .items import Guess, Item, Missing, Parsed, Said
-from .marks import plain_name
 from .reading import Reading
 from .schemas import Schema
 

@@ -29,28 +29,29 @@ from .flags import (
     VARIABLE_RANK,
     VARIABLES,
     Row,
-    names_a_size,
-)
-from .items import Item
-from .marks import (
-    REFERENCE,
-    SHORT_SIZES,
-    beginnings,
-    following,
     is_known,
-    marks_of,
+    names_a_size,
     plain_name,
     row_of,
-    row_words,
-    says_nothing,
-    whole_place,
 )
+from .items import Item
 from .recipes import Recipe, read_recipes
 from .sayings import VARIABLE, Sayings
-from .schemas import Schema, schema_of
+from .schemas import Schema, beginnings, marks_of, schema_of
 from .shell import STEP, Shell
-from .words import CommandRun, Source, Word, split
+from .words import (
+    CommandRun,
+    Source,
+    Word,
+    following,
+    row_words,
+    says_nothing,
+    split,
+    whole_place,
+)
 
+_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_.-]{0,120})\}")
+_SHORT_SIZES = ("-tp", "-pp", "-cp", "-ep", "-dp")
 _OVERRIDE = re.compile(r"[+~]{0,2}([A-Za-z_][A-Za-z0-9_]*(?:[.@/][A-Za-z0-9_]+)*)=")
 
 
@@ -203,7 +204,7 @@ class Reading(Sayings):
     def _ignored_option(self, words: Sequence[Word], at: int, name: str, given: list[Word]) -> int:
         word = words[at]
         if not name.startswith("--"):
-            size = words[at + 1].text if name in SHORT_SIZES and len(words) > at + 1 else ""
+            size = words[at + 1].text if name in _SHORT_SIZES and len(words) > at + 1 else ""
             if size.isdigit():
                 self._size_unknown(name, size, word.place)
             return min(2, len(words) - at) if name in ("-m", "-c") else 1
@@ -269,7 +270,7 @@ class Reading(Sayings):
         """``${section.key}`` is what stands there."""
         words = []
         for word in entry.values:
-            name = REFERENCE.fullmatch(word.text) if not word.why else None
+            name = _REFERENCE.fullmatch(word.text) if not word.why else None
             value = self.stated.get(name[1].replace("-", "_"), "") if name else ""
             if value and "$" not in value:
                 run = word.runs[0]

@@ -6,11 +6,17 @@ asked for where the user does not, and which framework of a Job numbers its rank
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from groups.budget import spend
+
 from .flags import OPTIONS, Row, rows, table
+from .shell import STEP
+from .words import Word
 
 Stated = Mapping[str, str]
 """Texts of single values, by path or option."""
@@ -207,3 +213,34 @@ SCHEMAS = tuple(_schemas())
 def schema_of(words: set[str]) -> Schema | None:
     """The framework that some of the words belong to alone."""
     return next((schema for schema in SCHEMAS if schema.is_meant(words)), None)
+
+
+def marks_of(words: Sequence[Word]) -> set[str]:
+    """What a command has that a framework may be known by: options, modules, first words."""
+    spend(STEP * len(words), "words")
+    texts = [word.text for word in words if not word.why or word.text[:2] == "--"]
+    found = {text.partition("=")[0] for text in texts if text[:2] == "--"}
+    names = [text.rsplit("/", 1)[-1] for text in texts]
+    found.update(f"{one} {other}" for one, other in itertools.pairwise(names) if one in _TWO_WORDS)
+    found.update(names[:8])
+    found.update("vllm-openai" for text in texts if text.startswith("vllm/vllm-openai"))
+    for text in texts:
+        path = text.partition("=")[0].lstrip("+~")
+        if "." in path[:200] and _DOTTED.fullmatch(path):
+            found |= beginnings([path])
+    return found
+
+
+def beginnings(paths: Iterable[str]) -> set[str]:
+    """Every path, and everything that it stands under."""
+    found = set()
+    for path in paths:
+        parts = path.split(".")[:8]
+        found.update(".".join(parts[:count]) for count in range(1, len(parts) + 1))
+    return found
+
+
+_DOTTED = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+
+_TWO_WORDS = ("vllm", "sglang", "tune", "axolotl")
+"""Programs that are known together with the word behind them."""

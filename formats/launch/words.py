@@ -167,6 +167,41 @@ def split(runs: Sequence[CommandRun], at: tuple[int, int]) -> list[Word]:
     return [Word(tuple(source.part(*one.span())), at) for one in re.finditer(r"\S+", cut)]
 
 
+def row_words(value: Word) -> list[Word]:
+    """The values of an override: several in ``[2,4]``."""
+    text = value.text
+    if text[:1] != "[" or text[-1:] != "]" or text[:2] == "[[":
+        return [value]
+    inside = Source(value.runs)
+    return [inside.word(*match.span()) for match in re.finditer(r"[^\s,\[\]]+", text)]
+
+
+def following(words: Sequence[Word], at: int, *, many: bool = False) -> list[Word]:
+    """The values that stand after an option."""
+    found: list[Word] = []
+    for word in words[at + 1 :] if many else words[at + 1 : at + 2]:
+        option = word.text[:1] == "-" and not word.text[1:2].isdigit()
+        if option or (many and found and not (word.text[:1].isdigit() or word.why)):
+            break
+        found.append(word)
+    return found
+
+
+def whole_place(word: Word, values: Sequence[Word]) -> tuple[int, int]:
+    """An option with its values, where they stand together."""
+    start, end = word.place
+    for value in values:
+        low, high = value.place
+        if not 0 <= low - end <= 200:
+            break
+        end = high
+    return start, end
+
+
+def says_nothing(values: Sequence[Word]) -> bool:
+    return all(word.text in ("null", "None", "~", "") for word in values)
+
+
 def calculate(tokens: Sequence[str]) -> int | None:
     """The value of whole numbers joined by + - * / % and parentheses, as the shell divides.
 
