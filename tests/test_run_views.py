@@ -222,9 +222,9 @@ def test_a_slow_group_is_said_and_painted():
     rows = "\n".join(f"{rank},{14 if rank in (6, 7) else 10 + rank % 3 / 10}" for rank in range(16))
     page = shown("hosts", measures=f"rank,ms\n{rows}")
     assert "tp-cp 3 = etp 3" in page
-    heat, legend = heat_of(np.array([1.0, 2.0, np.nan, 3.0]), 4, "en")
+    heat = heat_of(np.array([1.0, 2.0, np.nan, 3.0]), 4, "en")
     assert heat.level.tolist() == [0, 4, 8, 7]
-    assert legend[-1][1] == RUN["measures_none"]["en"]
+    assert heat.legend[-1][1] == RUN["measures_none"]["en"]
 
 
 def test_measurements_that_are_none_are_refused():

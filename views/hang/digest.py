@@ -105,15 +105,19 @@ class _OtherError(Exception):
 def log_of(text: object) -> Log:
     """The log of a digest. Errors: LayoutError ``bad-digest`` for any other text."""
     try:
-        if not isinstance(text, str) or len(text) > LONGEST:
-            raise _OtherError
-        log: Log = _Back().dataclass(Log, json.loads(text))
+        _require(isinstance(text, str) and len(text) <= LONGEST)
+        log: Log = _Back().of(Log, json.loads(str(text)))
         for note in log.notes:
             hang_sentence(note.code, note.facts, "en")
     except (_OtherError, ValueError, KeyError, IndexError, RecursionError):
         what = "what the files said can no longer be read: choose them again"
         raise LayoutError("bad-digest", what, control="digest") from None
     return log
+
+
+def _require(fits: bool) -> None:
+    if not fits:
+        raise _OtherError
 
 
 @cache
@@ -127,63 +131,42 @@ class _Back:
     def __init__(self) -> None:
         self.left = MOST_MEMBERS
 
-    def dataclass(self, cls: type, value: Any) -> Any:
-        types = _types(cls)
-        if not isinstance(value, list) or len(value) != len(types):
-            raise _OtherError
-        return cls(*(self.of(own, one) for own, one in zip(types.values(), value)))
-
     def of(self, kind: Any, value: Any) -> Any:
-        origin = get_origin(kind)
-        if kind is object:
-            return self._any(value)
+        origin, kinds = get_origin(kind), get_args(kind)
+        if kind is object:  # a fact of a note: plain values, lists as tuples
+            if isinstance(value, list):
+                return tuple(self.of(object, one) for one in value)
+            return self._runs(value) if isinstance(value, dict) else value
         if origin is UnionType:
-            own = [one for one in get_args(kind) if one is not NoneType]
-            return None if value is None else self.of(own[0], value)
+            own = next(one for one in kinds if one is not NoneType)
+            return None if value is None else self.of(own, value)
         if origin is tuple:
-            return self._tuple(get_args(kind), value)
-        if origin is not None:  # a mapping
-            if not isinstance(value, list) or not all(
-                isinstance(pair, list) and len(pair) == 2 for pair in value
-            ):
-                raise _OtherError
-            keys, values = get_args(kind)
-            return {self.of(keys, key): self.of(values, own) for key, own in value}
+            if isinstance(value, dict):
+                found = self._runs(value)
+            else:
+                _require(isinstance(value, list))
+                _require(kinds[-1] is ... or len(value) == len(kinds))
+                found = tuple(self.of(kinds[0], one) for one in value)
+            _require(kinds[0] is not int or all(0 <= one < MAX_RANKS for one in found))
+            return found
         if is_dataclass(kind):
-            return self.dataclass(kind, value)  # type: ignore[arg-type]
-        if type(value) is not kind or (kind is int and abs(value) >= 2**53):
-            raise _OtherError
+            types = _types(kind)  # type: ignore[arg-type]
+            _require(isinstance(value, list) and len(value) == len(types))
+            return kind(*map(self.of, types.values(), value))  # type: ignore[operator]
+        if origin is not None:  # a mapping
+            _require(isinstance(value, list))
+            _require(all(isinstance(pair, list) and len(pair) == 2 for pair in value))
+            return {self.of(kinds[0], key): self.of(kinds[1], own) for key, own in value}
+        _require(type(value) is kind and (kind is not int or abs(value) < 2**53))
         return value
-
-    def _tuple(self, kinds: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
-        if isinstance(value, dict):
-            found = self._runs(value)
-        elif isinstance(value, list) and (kinds[-1] is ... or len(value) == len(kinds)):
-            found = tuple(self.of(kinds[0], one) for one in value)
-        else:
-            raise _OtherError
-        if kinds[0] is int and not all(0 <= one < MAX_RANKS for one in found):
-            raise _OtherError
-        return found
 
     def _runs(self, value: dict[str, Any]) -> tuple[int, ...]:
         runs, found = value.get("runs"), []
-        if not isinstance(runs, list):
-            raise _OtherError
-        for run in runs:
-            if not isinstance(run, list) or len(run) != 3 or any(type(n) is not int for n in run):
-                raise _OtherError
+        _require(isinstance(runs, list))
+        for run in runs or ():
+            _require(isinstance(run, list) and [type(one) for one in run] == [int] * 3)
             first, count, step = run
             self.left -= max(count, 1)
-            if self.left < 0 or not 1 <= count <= MAX_RANKS or abs(step) > MAX_RANKS:
-                raise _OtherError
+            _require(self.left >= 0 and 1 <= count <= MAX_RANKS and abs(step) <= MAX_RANKS)
             found += range(first, first + count * step, step) if step else [first] * count
         return tuple(found)
-
-    def _any(self, value: Any) -> Any:
-        """A fact of a note: plain values, lists as tuples."""
-        if isinstance(value, dict):
-            return self._runs(value)
-        if isinstance(value, list):
-            return tuple(self._any(one) for one in value)
-        return value

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 
@@ -13,8 +12,7 @@ from formats.logs.account import connected, members_of
 from formats.logs.model import Log
 from groups.grouping import Grouping
 from groups.layout import Layout
-from render.palette import ink
-from render.svg.heat import Heat, heat_svg
+from render.svg.heat import Heat
 
 COLOURS = ("#e5e7eb", "#8d1c44", "#c2410c", "#f59e0b", "#fbbf24", "#fcd34d", "#fde68a", "#fef3c7")
 MARKS = (" ", "✕", "?", "0", "1", "2", "3+", "…")
@@ -64,40 +62,21 @@ def _paint(parts: np.ndarray, ranks: Iterable[int], part: int) -> None:
     parts[np.array(inside, dtype=np.int64)] = part
 
 
-def chain_html(chain: Chain, layout: Layout, language: str) -> str:
-    """The picture, and what its colours and marks mean."""
-    heat = heat_of_chain(chain, layout, language)
-    legend = "".join(
-        f'<li style="background:{colour};color:{ink(colour)}">{escape(words)}</li>'
-        for colour, words in heat.legend
-    )
-    label = RUN["chain_label"][language]
-    return (
-        f'<ul class="parts">{legend}</ul>'
-        f'<div class="chain">{heat_svg(heat, label, leads=True)}</div>'
-    )
-
-
 def heat_of_chain(chain: Chain, layout: Layout, language: str) -> Heat:
     """The scene: a level a part, the parts that occur as its legend."""
     parts, counts = np.unique(chain.parts, return_counts=True)
-    legend = [
-        (
-            (part == FREE, part),
-            COLOURS[part],
-            RUN["chain_part"][language]
-            .format(
-                part=f"{MARKS[part]} {_part(part, language)}", count=counted(count, "gpu", language)
-            )
-            .strip(),
-        )
-        for part, count in zip(parts.tolist(), counts.tolist())
-    ]
+    by_part = sorted(zip(parts.tolist(), counts.tolist()), key=lambda one: (one[0] == FREE, one))
+    words = RUN["chain_part"][language]
+    legend = []
+    for part, count in by_part:
+        said = f"{MARKS[part]} {_part(part, language)}"
+        said = words.format(part=said, count=counted(count, "gpu", language)).strip()
+        legend.append((COLOURS[part], said))
     return Heat(
         chain.parts,
         [MARKS[part] for part in chain.parts.tolist()] if layout.world_size <= 256 else (),
         layout.gpus_per_node,
-        tuple((colour, words) for _, colour, words in sorted(legend)),
+        tuple(legend),
         colours=COLOURS,
         marked=chain.marked,
     )

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from descriptions import HOSTS_REMARKS, ORDER_REASONS
-from formats.hosts import read_hosts as hosts_of
 from formats.hosts.order import BetterOrder
 from formats.hosts.order import better_order as order_of
 from formats.hosts.placing import placement_of
@@ -21,6 +20,7 @@ from groups.placement import Placement
 from training.estimate.waits import seconds_waited
 
 from ..base.endpoint import endpoint, require_text, serving
+from .inputs import hosts_in_racks
 
 
 @serving()
@@ -33,6 +33,9 @@ def read_hosts(text: str = "", racks: str = "") -> str:
     """
     hosts = _read(text, racks)
     node = hosts.node
+    inside = node and {
+        "gpus": node.gpus, "nics": node.nics, "links": node.gpu_links, "rails": node.rails,
+    }  # fmt: skip
     return json.dumps(
         {
             "form": hosts.form,
@@ -42,13 +45,7 @@ def read_hosts(text: str = "", racks: str = "") -> str:
             "levels": {one.kind: one.of for one in hosts.levels},
             "ranks": hosts.ranks,
             "remarks": [HOSTS_REMARKS[one.code].en.format(**one.facts) for one in hosts.remarks],
-            "node": node
-            and {
-                "gpus": node.gpus,
-                "nics": node.nics,
-                "links": node.gpu_links,
-                "rails": node.rails,
-            },
+            "node": inside,
         }
     )
 
@@ -94,9 +91,7 @@ def slow_groups(
         hosts: the job's machines, where the measurements name them; as /read_hosts takes them.
         (the layout)
     """
-    placement = None
-    if require_text("hosts", hosts):
-        placement = placement_of(hosts_of(hosts), layout.world_size, layout.gpus_per_node)
+    placement = placement_from(layout, hosts, "")
     text = require_text("measurements", measurements)
     values = read_measurements(text, layout.world_size, placement)
     known = values[~np.isnan(values)]
@@ -140,6 +135,4 @@ def placement_from(layout: Layout, hosts: Any, racks: Any) -> Placement | None:
 
 
 def _read(text: Any, racks: Any) -> Hosts:
-    """The machines of a text, standing where the other says."""
-    hosts = hosts_of(require_text("hosts", text))
-    return hosts.with_places(hosts_of(racks)) if require_text("racks", racks) else hosts
+    return hosts_in_racks(require_text("hosts", text), require_text("racks", racks))

@@ -28,10 +28,14 @@ def hosts_of(state: State) -> Hosts | None:
 
     Errors: LayoutError for a text of no machines.
     """
-    if is_empty(state.hosts):
-        return None
-    hosts = read_hosts(state.hosts)
-    return hosts if is_empty(state.racks) else hosts.with_places(read_hosts(state.racks))
+    racks = "" if is_empty(state.racks) else state.racks
+    return None if is_empty(state.hosts) else hosts_in_racks(state.hosts, racks)
+
+
+def hosts_in_racks(text: str, racks: str) -> Hosts:
+    """The machines of a text, standing where the other says. Errors: as `read_hosts`."""
+    hosts = read_hosts(text)
+    return hosts.with_places(read_hosts(racks)) if racks else hosts
 
 
 def placement_or_none(context: Context) -> Placement | None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from html import escape
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from descriptions import HOSTS_WORDS, RUN
 from formats.measurements import Slow, read_measurements, slow
@@ -18,6 +17,7 @@ from render.svg.heat import LEVELS, Heat, heat_svg, level_colours
 
 from ..base import form
 from ..base.context import Context
+from ..base.html import tag, together
 from ..base.problems import problem_html
 from ..base.state import State, is_empty
 from .inputs import placement_or_none
@@ -44,24 +44,26 @@ def measures_html(layout: Layout, state: State, placement: Placement | None, lan
         found = slow(values, layout.every, worse=state.worse)
     except LayoutError as error:
         return f"{title}{problem_html(error, language)}{box}"
-    return f"{title}{_slow(found, layout, language)}{_picture(values, layout, language)}{box}"
+    known = values[~np.isnan(values)]
+    numbers = {"least": known.min(), "most": known.max(), "median": np.median(known)}
+    numbers = {name: f"{number:,.6g}" for name, number in numbers.items()}
+    label = RUN["measures_label"][language].format(**numbers)
+    picture = painted(heat_of(values, layout.gpus_per_node, language), label)
+    return f"{title}{_slow(found, language)}{tag('p', label, class_='fine')}{picture}{box}"
 
 
-def _slow(found: list[Slow], layout: Layout, language: str) -> str:
+def _slow(found: list[Slow], language: str) -> Markup:
     if not found:
-        return f'<p class="fine">{escape(HOSTS_WORDS["none-slow"][language])}</p>'
+        return tag("p", HOSTS_WORDS["none-slow"][language], class_="fine")
     items = []
     for one in found[:SHOWN]:
-        told = _slow_text(one, language)
-        lead = form.setter(
-            {"view": "ranks", "rank": one.ranks[0]},
-            RUN["gpu_button"][language].format(rank=one.ranks[0]),
-        )
-        items.append(f"<li>{escape(told)} {lead}</li>")
+        rank = one.ranks[0]
+        words, said = RUN["gpu_button"][language].format(rank=rank), _slow_text(one, language)
+        items.append(tag("li", said, " ", form.setter({"view": "ranks", "rank": rank}, words)))
     rest = len(found) - SHOWN
     if rest > 0:
-        items.append(f"<li>{RUN['more_rows'][language].format(count=f'{rest:,}')}</li>")
-    return f'<ul class="warnings">{"".join(items)}</ul>'
+        items.append(tag("li", RUN["more_rows"][language].format(count=f"{rest:,}")))
+    return tag("ul", *items, class_="warnings")
 
 
 def _slow_text(one: Slow, language: str) -> str:
@@ -85,21 +87,14 @@ def measures_summary(context: Context) -> str:
     return _slow_text(found[0], language) if found else HOSTS_WORDS["none-slow"][language]
 
 
-def _picture(values: np.ndarray, layout: Layout, language: str) -> str:
-    heat, legend = heat_of(values, layout.gpus_per_node, language)
-    known = values[~np.isnan(values)]
-    numbers = {"least": known.min(), "most": known.max(), "median": np.median(known)}
-    label = RUN["measures_label"][language].format(
-        **{name: f"{number:,.6g}" for name, number in numbers.items()}
+def painted(heat: Heat, label: str) -> Markup:
+    """What the colours mean, and the picture."""
+    items = (
+        tag("li", words, style=f"background:{colour};color:{ink(colour)}")
+        for colour, words in heat.legend
     )
-    items = "".join(
-        f'<li style="background:{colour};color:{ink(colour)}">{escape(text)}</li>'
-        for colour, text in legend
-    )
-    return (
-        f'<p class="fine">{escape(label)}</p><ul class="parts">{items}</ul>'
-        f'<div class="chain">{heat_svg(heat, label, leads=True)}</div>'
-    )
+    picture = Markup(heat_svg(heat, label, leads=True))
+    return together(tag("ul", *items, class_="parts"), tag("div", picture, class_="chain"))
 
 
 def measures_pictures(context: Context) -> list[tuple[str, Heat]]:
@@ -111,14 +106,11 @@ def measures_pictures(context: Context) -> list[tuple[str, Heat]]:
     if is_empty(text):
         return []
     values = read_measurements(text, layout.world_size, placement_or_none(context))
-    heat, legend = heat_of(values, layout.gpus_per_node, context.language)
-    return [("", replace(heat, legend=tuple(legend)))]
+    return [("", heat_of(values, layout.gpus_per_node, context.language))]
 
 
-def heat_of(
-    values: np.ndarray, gpus_per_node: int, language: str
-) -> tuple[Heat, list[tuple[str, str]]]:
-    """The scene, from the least number to the greatest in LEVELS equal steps; and its legend."""
+def heat_of(values: np.ndarray, gpus_per_node: int, language: str) -> Heat:
+    """The scene, from the least number to the greatest in LEVELS equal steps, with its legend."""
     known = values[~np.isnan(values)]
     least, most = float(known.min()), float(known.max())
     step = (most - least) / LEVELS
@@ -132,4 +124,4 @@ def heat_of(
         text = f"{low:,.4g} – {high:,.4g}" if step else f"{low:,.4g}"
         legend.append((colours[one], RUN["measures_none"][language] if one == LEVELS else text))
     amounts: Any = ["–" if np.isnan(one) else f"{one:.3g}" for one in values.tolist()]
-    return Heat(level, amounts, gpus_per_node, colours=colours), legend
+    return Heat(level, amounts, gpus_per_node, tuple(legend), colours)
