@@ -88,8 +88,9 @@ class LayoutError(ValueError):
     @property
     def sentence(self) -> str:
         """What is wrong, and the alternatives if there are any."""
-        fixes = [alternative_text(a) for a in self.alternatives]
-        return self.what + (f"; try {_either(fixes)}" if fixes else "")
+        *others, last = map(alternative_text, self.alternatives) if self.alternatives else [""]
+        either = f"{', '.join(others)} or {last}" if others else last
+        return self.what + (f"; try {either}" if last else "")
 
 
 def not_a_choice(
@@ -144,9 +145,3 @@ def quoted(value: object, limit: int = 40) -> str:
     # Not repr() of the whole: an input may be megabytes long.
     text = repr(value[: limit + 1] if isinstance(value, (str, bytes, list, tuple)) else value)
     return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
-def _either(texts: Sequence[str]) -> str:
-    if len(texts) < 2:
-        return "".join(texts)
-    return ", ".join(texts[:-1]) + " or " + texts[-1]

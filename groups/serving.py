@@ -15,6 +15,8 @@ python/sglang/srt/distributed/parallel_state.py, initialize_model_parallel of ea
 
 from __future__ import annotations
 
+import math
+
 from .errors import LayoutError
 from .grouping import Grouping
 from .mesh import MAX_RANKS, Axis, Mesh, whole_number
@@ -73,10 +75,8 @@ def _mesh(**sizes: int) -> Mesh:
 
 
 def _check_sizes(**sizes: int) -> None:
-    world = 1
-    for name, size in sizes.items():
-        world *= whole_number(size, name) if name in ("tp", "pp", "pcp", "dp") else 1
-        whole_number(size, name)
+    checked = {name: whole_number(size, name) for name, size in sizes.items()}
+    world = math.prod(checked.get(name, 1) for name in ("tp", "pp", "pcp", "dp"))
     if world > MAX_RANKS:
         raise LayoutError(
             "too-many-ranks",
@@ -88,9 +88,7 @@ def _check_sizes(**sizes: int) -> None:
 
 def _part(tp: int, **sizes: int) -> int:
     """What is left of tp inside these sizes."""
-    product = 1
-    for size in sizes.values():
-        product *= size
+    product = math.prod(sizes.values())
     if tp % product:
         names = " x ".join(f"{name} {size}" for name, size in sizes.items() if size > 1)
         raise LayoutError(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from itertools import accumulate, pairwise
 
-from groups.alternatives import MOST, not_a_multiple, with_changes
+from groups.alternatives import MOST, not_a_multiple, with_changes, works
 from groups.errors import LayoutError
 from groups.mesh import MAX_RANKS, Mesh, whole_number
 from groups.stages.layers import needs_stages, stage_layers
@@ -102,11 +102,9 @@ class Split:
     def _fits_with(self, model: Model, fix: Mapping[str, object]) -> bool:
         of_split = {name: value for name, value in fix.items() if hasattr(self, name)}
         of_model = {name: value for name, value in fix.items() if hasattr(model, name)}
-        try:
-            with_changes(self, of_split)._require_fits(with_changes(model, of_model))
-        except LayoutError:
-            return False
-        return True
+        return works(
+            lambda: with_changes(self, of_split)._require_fits(with_changes(model, of_model))
+        )
 
 
 def require_multiples(sizes: Mapping[str, int], axis: str, split: Split) -> None:

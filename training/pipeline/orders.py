@@ -24,12 +24,12 @@ from .shape import Shape
 
 def gpipe(shape: Shape, rank: int) -> np.ndarray:
     """All forwards, then all backwards, micro-batches in the same order."""
-    return _joined(shape.forward(rank, shape.all), shape.backward(rank, shape.all))
+    return np.concatenate((shape.op(F, rank, shape.all), shape.op(B, rank, shape.all)))
 
 
 def one_f_one_b(shape: Shape, rank: int) -> np.ndarray:
     """min(p - 1 - r, m) forwards ahead, then one forward, one backward by turns (1F1B)."""
-    forward, backward = shape.forward(rank, shape.all), shape.backward(rank, shape.all)
+    forward, backward = shape.op(F, rank, shape.all), shape.op(B, rank, shape.all)
     return _alternating(forward, backward, min(shape.p - 1 - rank, shape.m))
 
 
@@ -37,26 +37,30 @@ def interleaved(shape: Shape, rank: int) -> np.ndarray:
     """As 1F1B, over v chunks: see `chunk_table` and `interleaved_warmup`."""
     warmup = interleaved_warmup(shape.p, rank, shape.m, shape.v, shape.n)
     forward, backward = _looped(shape, rank)
-    return _alternating(shape.forward(*forward), shape.backward(*backward), warmup)
+    return _alternating(shape.op(F, *forward), shape.op(B, *backward), warmup)
 
 
 def breadth_first(shape: Shape, rank: int) -> np.ndarray:
     """Chunk by chunk all micro-batches forward; then all of it in the opposite order back."""
     chunk, micro_batch = np.divmod(np.arange(shape.v * shape.m), shape.m)
     stage = chunk * shape.p + rank
-    return _joined(
-        shape.forward(stage, micro_batch), shape.backward(stage[::-1], micro_batch[::-1])
+    return np.concatenate(
+        (shape.op(F, stage, micro_batch), shape.op(B, stage[::-1], micro_batch[::-1]))
     )
 
 
-def zb_h1(shape: Shape, rank: int) -> np.ndarray:
-    """At tick x: F of x, I of x - (p - 1 - r), W of x - (p - 1); the memory of 1F1B."""
-    return _ticking(shape, rank, delay=1)
+def zb_h(shape: Shape, rank: int, delay: int) -> np.ndarray:
+    """At tick x: F of x, I of x - d(p - 1 - r), W of x - d(p - 1).
 
-
-def zb_h2(shape: Shape, rank: int) -> np.ndarray:
-    """ZB-H1 with both delays doubled: twice the memory, and no bubble if F = I = W."""
-    return _ticking(shape, rank, delay=2)
+    ZB-H1 has delay d = 1 and the memory of 1F1B; ZB-H2 d = 2, twice the memory, and no bubble if
+    F = I = W.
+    """
+    tick = shape.all
+    return _by_key(
+        (shape.op(F, rank, tick), 3 * tick),
+        (shape.op(I, rank, tick), 3 * (tick + delay * (shape.p - 1 - rank)) + 1),
+        (shape.op(W, rank, tick), 3 * (tick + delay * (shape.p - 1)) + 2),
+    )
 
 
 def interleaved_zb(shape: Shape, rank: int) -> np.ndarray:
@@ -70,9 +74,9 @@ def interleaved_zb(shape: Shape, rank: int) -> np.ndarray:
     # By turns: forward number x stands in turn x - warmup, and the i-th I in turn i.
     turn = np.arange(total)
     return _by_key(
-        (shape.forward(*forward), 3 * (turn - warmup)),
-        (shape.for_input(*backward), 3 * turn + 1),
-        (shape.for_weights(*backward), 3 * (turn + rank) + 2),
+        (shape.op(F, *forward), 3 * (turn - warmup)),
+        (shape.op(I, *backward), 3 * turn + 1),
+        (shape.op(W, *backward), 3 * (turn + rank) + 2),
     )
 
 
@@ -162,15 +166,6 @@ def _table(m: int, v: int, n: int) -> tuple[np.ndarray, np.ndarray]:
     return micro_batch, chunk
 
 
-def _ticking(shape: Shape, rank: int, delay: int) -> np.ndarray:
-    tick = shape.all
-    return _by_key(
-        (shape.forward(rank, tick), 3 * tick),
-        (shape.for_input(rank, tick), 3 * (tick + delay * (shape.p - 1 - rank)) + 1),
-        (shape.for_weights(rank, tick), 3 * (tick + delay * (shape.p - 1)) + 2),
-    )
-
-
 def _by_key(*runs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     """Runs of ops, each with its keys, as one run by ascending key."""
     ops, keys = (np.concatenate(part) for part in zip(*runs))
@@ -181,11 +176,7 @@ def _alternating(forward: np.ndarray, backward: np.ndarray, warmup: int) -> np.n
     """``warmup`` forwards; forward and backward by turns; the backwards that are left."""
     turns = len(forward) - warmup
     by_turns = np.stack([forward[warmup:], backward[:turns]], axis=1).ravel()
-    return _joined(forward[:warmup], by_turns, backward[turns:])
-
-
-def _joined(*runs: np.ndarray) -> np.ndarray:
-    return np.concatenate(runs)
+    return np.concatenate((forward[:warmup], by_turns, backward[turns:]))
 
 
 def _both_ways(

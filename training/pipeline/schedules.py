@@ -60,8 +60,8 @@ SCHEDULES: dict[str, Schedule] = {
             "interleaved", "Interleaved 1F1B", orders.interleaved, "loop", grouped=True, least_m=1
         ),
         Schedule("bfs", "Breadth-first", orders.breadth_first, "loop"),
-        Schedule("zb-h1", "ZB-H1", orders.zb_h1, splits=True),
-        Schedule("zb-h2", "ZB-H2", orders.zb_h2, splits=True),
+        Schedule("zb-h1", "ZB-H1", partial(orders.zb_h, delay=1), splits=True),
+        Schedule("zb-h2", "ZB-H2", partial(orders.zb_h, delay=2), splits=True),
         Schedule("zb-2p", "ZB-2p", None, splits=True, limit=2),
         Schedule("zb-v", "ZB-V", orders.zb_v, "V", splits=True),
         Schedule(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .plan import B, F, I, W
+from .plan import F  # noqa: F401 - of the example
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Shape:
 
     Ops are numbers as in `plan`; stage and micro-batch may be numbers or arrays.
 
-    >>> Shape(p=2, m=4, v=1, n=2, stages=2).forward(1, 3)
+    >>> Shape(p=2, m=4, v=1, n=2, stages=2).op(F, 1, 3)
     28
     """
 
@@ -25,17 +25,8 @@ class Shape:
     n: int
     stages: int
 
-    def forward(self, stage, micro_batch):  # type: ignore[no-untyped-def]
-        return F + 4 * (micro_batch + self.m * stage)
-
-    def backward(self, stage, micro_batch):  # type: ignore[no-untyped-def]
-        return B + 4 * (micro_batch + self.m * stage)
-
-    def for_input(self, stage, micro_batch):  # type: ignore[no-untyped-def]
-        return I + 4 * (micro_batch + self.m * stage)
-
-    def for_weights(self, stage, micro_batch):  # type: ignore[no-untyped-def]
-        return W + 4 * (micro_batch + self.m * stage)
+    def op(self, kind, stage, micro_batch):  # type: ignore[no-untyped-def]
+        return kind + 4 * (micro_batch + self.m * stage)
 
     def pair(self, first, second):  # type: ignore[no-untyped-def]
         """Two ops whose kernels overlap, in one place of the order."""

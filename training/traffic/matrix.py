@@ -61,8 +61,12 @@ def matrix(
     per_cell = ranks_per_cell(mesh.world_size, gpus_per_node)
     cell = np.arange(mesh.world_size) // per_cell
     size = int(cell[-1]) + 1
+    alike: dict[tuple[str, str], np.ndarray] = {}  # bytes by stage of one kind in one pattern
+    for row in rows:
+        way = (row.kind, row.pattern)
+        alike[way] = alike.get(way, 0.0) + np.array(row.by_stage)
     found: dict[str, np.ndarray] = {}
-    for (kind, pattern), by_stage in _ways(rows).items():
+    for (kind, pattern), by_stage in alike.items():
         grouping = carrier(every, kind)
         if grouping is None:
             continue
@@ -71,20 +75,10 @@ def matrix(
         if pattern == PAIRWISE:
             cells = _pairs(groups, sent, cell, size)
         else:
-            cells = _added(
-                groups, np.roll(groups, 1 if pattern == BEFORE else -1, axis=1), sent, cell, size
-            )
+            others = np.roll(groups, 1 if pattern == BEFORE else -1, axis=1)
+            cells = _added(groups, others, sent, cell, size)
         found[kind] = found.get(kind, 0.0) + cells
     return Matrix(tuple(found), np.array(list(found.values())).reshape(-1, size, size), per_cell)
-
-
-def _ways(rows: Iterable[Traffic]) -> dict[tuple[str, str], np.ndarray]:
-    """Bytes by stage that go the same way: of one kind, in one pattern."""
-    found: dict[tuple[str, str], np.ndarray] = {}
-    for row in rows:
-        way = (row.kind, row.pattern)
-        found[way] = found.get(way, 0.0) + np.array(row.by_stage)
-    return found
 
 
 def ranks_per_cell(world: int, gpus_per_node: int) -> int:
