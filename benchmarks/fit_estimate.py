@@ -118,7 +118,7 @@ def cases(wanted: Callable[[MeasuredRun], bool] = lambda run: True) -> list[Case
     found = []
     for run in runs():
         if run.status == "ok" and run.seconds and wanted(run):
-            asked = request_of(run.shape, **run.asked)
+            asked = request_of(run.shape, **run.arguments)
             found.append(Case(run, asked, work_of(asked), run.seconds))
     return found
 

@@ -182,12 +182,12 @@ def test_tied_embeddings_are_on_both_end_stages():
 
 
 def test_dualpipe_holds_every_stage_twice():
-    both = stage_parameters(SMALL, Split(pp=4, way="both ways"))
+    both = stage_parameters(SMALL, Split(pp=4, placement="both ways"))
     assert sum(stage.total for stage in both) == 2 * total_parameters(SMALL)
 
 
 def test_a_v_shape_puts_embedding_and_output_on_the_first_rank():
-    held = held_by_ranks(SMALL, Split(pp=4, way="V"))
+    held = held_by_ranks(SMALL, Split(pp=4, placement="V"))
     assert [(one.is_first, one.is_last) for one in held] == [(True, True)] + [(False, False)] * 3
     assert [one.layers for one in held] == [4, 4, 4, 4]
 

@@ -18,7 +18,7 @@ from .model import MAX_SIZE, Model, divisors_near, require_choice
 SPREADS = ("equal", "nearly")
 """How layers are dealt to stages: equally many, as Megatron must, or differing by one at most."""
 
-WAYS = ("loop", "V", "both ways")
+PLACEMENTS = ("loop", "V", "both ways")
 """How stages of the model lie on p ranks. loop: rank r has r, r+p, ... (v of them); V: r and
 2p-1-r (ZB-V, DualPipeV); both ways: r and p-1-r, so every stage twice (DualPipe)."""
 
@@ -52,16 +52,16 @@ class Split:
     vpp: int = 1
     account: bool = False
     spread: str = "equal"
-    way: str = "loop"
+    placement: str = "loop"
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            if field.name not in ("account", "spread", "way"):
+            if field.name not in ("account", "spread", "placement"):
                 minimum = 0 if field.name in ("etp", "edp") else 1
                 value = getattr(self, field.name)
                 size = whole_number(value, field.name, minimum=minimum, maximum=MAX_RANKS)
                 object.__setattr__(self, field.name, size)
-        for name, choices in (("spread", SPREADS), ("way", WAYS)):
+        for name, choices in (("spread", SPREADS), ("placement", PLACEMENTS)):
             require_choice(name, getattr(self, name), choices)
         if not self.etp:
             object.__setattr__(self, "etp", self.tp)
@@ -164,7 +164,7 @@ def held_by_ranks(model: Model, split: Split) -> tuple[Held, ...]:
     >>> deepseek = MODELS["deepseek-v3"].model
     >>> [one.layers for one in held_by_ranks(deepseek, Split(pp=4, spread="nearly"))]
     [16, 15, 15, 15]
-    >>> first, *_ = held_by_ranks(deepseek, Split(pp=4, spread="nearly", way="both ways"))
+    >>> first, *_ = held_by_ranks(deepseek, Split(pp=4, spread="nearly", placement="both ways"))
     >>> first.layers, first.moe_layers, first.is_last
     (31, 28, True)
 
@@ -174,12 +174,12 @@ def held_by_ranks(model: Model, split: Split) -> tuple[Held, ...]:
     try:
         stages = _stages(model.layers, split)
     except LayoutError as error:
-        kept = [one for one in error.alternatives if split.way != "V" or "pp" not in one]
+        kept = [one for one in error.alternatives if split.placement != "V" or "pp" not in one]
         raise error.replace(alternatives=[{"spread": "nearly"}, *kept]) from None
     found = []
     for rank in range(split.pp):
         both = [rank, len(stages) - 1 - rank]
-        held = [*range(rank, len(stages), split.pp)] if split.way == "loop" else both
+        held = [*range(rank, len(stages), split.pp)] if split.placement == "loop" else both
         layers = [layer for stage in held for layer in stages[stage]]
         moe_layers = sum(layer >= first_moe for layer in layers)
         found.append(Held(len(layers), moe_layers, 0 in held, len(stages) - 1 in held))
@@ -188,10 +188,10 @@ def held_by_ranks(model: Model, split: Split) -> tuple[Held, ...]:
 
 def _stages(layers: int, split: Split) -> list[list[int]]:
     """The layers of each stage of the model, in its order."""
-    if split.way == "loop":
+    if split.placement == "loop":
         pp, vpp = split.pp, split.vpp
     else:
-        pp, vpp = split.pp * (2 if split.way == "V" else 1), 1
+        pp, vpp = split.pp * (2 if split.placement == "V" else 1), 1
     if vpp > 1 and pp == 1:
         raise needs_stages(vpp, pp)
     if split.spread == "nearly":

@@ -92,23 +92,23 @@ def estimate(model: Model, *, software: str = "", **arguments: Unpack[Arguments]
 
     Errors: LayoutError for what does not go together.
     """
-    asked = request_of(model, **arguments)
+    request = request_of(model, **arguments)
     if software not in ("", *SOFTWARE):
         raise not_a_choice("software", software, SOFTWARE)
-    return estimate_of(asked, software or software_of(asked))
+    return estimate_of(request, software or software_of(request))
 
 
-def estimate_of(asked: Request, software: str) -> Estimate:
+def estimate_of(request: Request, software: str) -> Estimate:
     """The estimate of a request that is checked already, with one software's constants."""
-    constants = constants_of(FAMILIES[asked.cluster], software)
-    fit = fit_of(asked)
-    parts = step_seconds(asked, work_of(asked), constants, fit.on_host)
+    constants = constants_of(FAMILIES[request.cluster], software)
+    fit = fit_of(request)
+    parts = step_seconds(request, work_of(request), constants, fit.on_host)
     plain = sum(parts.values())
-    more, share = stall_seconds(asked, constants, fit.needed / asked.bytes_of_gpu)
+    more, share = stall_seconds(request, constants, fit.needed / request.bytes_of_gpu)
     if share:
-        parts["pp" if asked.split.pp > 1 else "dp"] += more * decided(share)
-    found = lacks(asked)
-    low, high = _spread(asked, software)
+        parts["pp" if request.split.pp > 1 else "dp"] += more * decided(share)
+    found = lacks(request)
+    low, high = _spread(request, software)
     low /= FAR ** len(found)
     high *= FAR ** len(found)
     return Estimate(
@@ -120,13 +120,13 @@ def estimate_of(asked: Request, software: str) -> Estimate:
         software=software,
         stalls=share,
         lacks=found,
-        request=asked,
+        request=request,
     )
 
 
-def _spread(asked: Request, software: str) -> tuple[float, float]:
+def _spread(request: Request, software: str) -> tuple[float, float]:
     """Measured over estimated, at the ends of the interval."""
     spread = fitted()["spread"]
-    kind = "nanotron" if software == "nanotron" else "moe" if asked.model.experts else "dense"
+    kind = "nanotron" if software == "nanotron" else "moe" if request.model.experts else "dense"
     low, high = spread[kind]
     return low, high

@@ -75,9 +75,9 @@ def _jobs() -> tuple[tuple[float, float, float, int], ...]:
     found = set()
     for run in runs():
         if is_nanotron(run):
-            asked = run.asked
+            of = run.arguments
             size = log2(total_parameters(run.shape))
-            found.add((size, log2(asked["gpus"]), log2(asked["global_batch"]), asked["sequence"]))
+            found.add((size, log2(of["gpus"]), log2(of["global_batch"]), of["sequence"]))
     return tuple(sorted(found))
 
 
@@ -91,19 +91,19 @@ def _is_nanotron_s(model: Model, gpus: int, global_batch: int) -> bool:
     )
 
 
-def software_of(asked: Request) -> str:
+def software_of(request: Request) -> str:
     """What a run like this most likely ran on, among the public ones."""
-    training, model = asked.training, asked.model
+    training, model = request.training, request.model
     if training.zero >= 2:
         return "fsdp"
     is_plain = (
-        asked.cluster == "dgx-h100"
-        and asked.precision in ("bf16", "fp16")
+        request.cluster == "dgx-h100"
+        and request.precision in ("bf16", "fp16")
         and not model.experts
-        and asked.split.vpp == 1
-        and asked.split.cp == 1
+        and request.split.vpp == 1
+        and request.split.cp == 1
         and training.recompute == "none"
-        and asked.flash
-        and _is_nanotron_s(model, asked.gpus, asked.global_batch)
+        and request.flash
+        and _is_nanotron_s(model, request.gpus, request.global_batch)
     )
     return "nanotron" if is_plain else "megatron"

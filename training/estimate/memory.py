@@ -84,23 +84,23 @@ def room_of(capacity: float) -> float:
     return (capacity - CONTEXT) / PIECES
 
 
-def fit_of(asked: Request) -> Fit:
+def fit_of(request: Request) -> Fit:
     """What the fullest rank holds, and whether it can."""
-    training = asked.training
-    if asked.split.vpp > 1:
+    training = request.training
+    if request.split.vpp > 1:
         # Groups of chunks may be cut short at the end; the fullest moment comes before.
-        rounds = -(-training.micro_batches // asked.split.pp)
-        training = replace(training, micro_batches=rounds * asked.split.pp)
-    capacity = asked.bytes_of_gpu
-    stages = memory_per_stage(asked.model, asked.split, training, room_of(capacity))
+        rounds = -(-training.micro_batches // request.split.pp)
+        training = replace(training, micro_batches=rounds * request.split.pp)
+    capacity = request.bytes_of_gpu
+    stages = memory_per_stage(request.model, request.split, training, room_of(capacity))
     most = max(stages, key=lambda one: one.on_host)
-    host = asked.machine.host_of(asked.gpus_per_node) / min(asked.gpus, asked.gpus_per_node)
+    host = request.machine.host_of(request.gpus_per_node) / min(request.gpus, request.gpus_per_node)
     fullest = max(stages, key=lambda one: one.total)
     lean = stages
-    if not asked.is_told:
-        small = replace(training, precision=LEAN[asked.precision in WIDE])
-        lean = memory_per_stage(asked.model, asked.split, small, room_of(capacity))
-    needed = max(_needed(asked, stage) for stage in lean)
+    if not request.is_told:
+        small = replace(training, precision=LEAN[request.precision in WIDE])
+        lean = memory_per_stage(request.model, request.split, small, room_of(capacity))
+    needed = max(_needed(request, stage) for stage in lean)
     bits = 8 * PRECISIONS[training.precision].gradient
     if lean is not stages and fullest.total > capacity >= needed:
         bits, fullest = 16, max(lean, key=lambda one: one.total)
@@ -109,33 +109,33 @@ def fit_of(asked: Request) -> Fit:
     return Fit(fullest.total, needed, fits, bits, *held)
 
 
-def _needed(asked: Request, stage: StageMemory) -> float:
-    if asked.training.zero >= 2:
+def _needed(request: Request, stage: StageMemory) -> float:
+    if request.training.zero >= 2:
         return stage.total * PIECES + CONTEXT
-    is_fused = asked.is_told and asked.flash
-    if is_fused or asked.precision not in WIDE or asked.model.experts or asked.split.vpp > 1:
+    is_fused = request.is_told and request.flash
+    if is_fused or request.precision not in WIDE or request.model.experts or request.split.vpp > 1:
         return stage.total * PIECES + CONTEXT
-    terms = unfused_terms(asked, stage)
-    if asked.is_told:  # the format of gradients too
+    terms = unfused_terms(request, stage)
+    if request.is_told:  # the format of gradients too
         terms["gradients"] /= UNFUSED["gradients"]
     return sum(UNFUSED[name] * size for name, size in terms.items())
 
 
-def unfused_terms(asked: Request, stage: StageMemory) -> dict[str, float]:
+def unfused_terms(request: Request, stage: StageMemory) -> dict[str, float]:
     """What a stage holds, by the constants of UNFUSED: bytes, parameters, logits, and one."""
     parts = stage.parts
     kept = sum(parts.get(name, 0.0) for name in ("activations", "embedding", "recomputed"))
     logits, rest = 0.0, parts.get("output", 0.0) + parts.get("working", 0.0)
     if stage.parameters.held.is_last:
-        rows = padded_vocabulary(asked.model.vocabulary, asked.split.tp) / asked.split.tp
-        logits = asked.tokens * rows
+        rows = padded_vocabulary(request.model.vocabulary, request.split.tp) / request.split.tp
+        logits = request.tokens * rows
         rest = parts.get("output", 0.0) - 4 * logits
     return {
         "weights": parts.get("weights", 0.0),
         "gradients": parts.get("gradients", 0.0),
-        "states": parts.get("optimizer", 0.0) / PRECISIONS[asked.training.precision].optimizer,
+        "states": parts.get("optimizer", 0.0) / PRECISIONS[request.training.precision].optimizer,
         "kept": kept,
-        "gated": kept * asked.model.gated,
+        "gated": kept * request.model.gated,
         "logits": logits,
         "rest": rest,
         "beside": 1.0,

@@ -41,12 +41,12 @@ def _sizes(model: Model) -> tuple[float, float]:
     return math.log2(total_parameters(model)), math.log2(active_parameters(model))
 
 
-def _place(model: Model, asked: Arguments) -> list[float]:
-    """Where something that is asked stands: its sizes, as doublings."""
-    axes = (asked["tp"], asked["pp"], asked["cp"], asked["ep"], asked["vpp"])
-    tokens = asked["micro_batch"] * asked["sequence"]
-    sizes = (asked["gpus"], asked["sequence"], tokens, asked["global_batch"], *axes)
-    bits = 2 * _EIGHT_BITS.get(asked["precision"], 0.0)
+def _place(model: Model, arguments: Arguments) -> list[float]:
+    """Where a run or a request stands: its sizes, as doublings."""
+    axes = (arguments["tp"], arguments["pp"], arguments["cp"], arguments["ep"], arguments["vpp"])
+    tokens = arguments["micro_batch"] * arguments["sequence"]
+    sizes = (arguments["gpus"], arguments["sequence"], tokens, arguments["global_batch"], *axes)
+    bits = 2 * _EIGHT_BITS.get(arguments["precision"], 0.0)
     return [*_sizes(model), *map(math.log2, sizes), bits, _MIXED * bool(model.experts)]
 
 
@@ -54,24 +54,24 @@ def _place(model: Model, asked: Arguments) -> list[float]:
 def _map() -> tuple[tuple[MeasuredRun, ...], np.ndarray, tuple[str, ...]]:
     """The runs that have a step time, where they stand, and their GPUs' families."""
     timed = tuple(run for run in runs() if run.seconds)
-    places = [_place(run.shape, run.asked) for run in timed]
-    return timed, np.array(places), tuple(FAMILIES[run.asked["cluster"]] for run in timed)
+    places = [_place(run.shape, run.arguments) for run in timed]
+    return timed, np.array(places), tuple(FAMILIES[run.arguments["cluster"]] for run in timed)
 
 
-def nearest(asked: Request, most: int = 5, software: str = "nanotron") -> tuple[Near, ...]:
+def nearest(request: Request, most: int = 5, software: str = "nanotron") -> tuple[Near, ...]:
     """The runs nearest to a request, the nearest first; of nanotron none for other software."""
     timed, places, families = _map()
-    split = asked.split
+    split = request.split
     here = _place(
-        asked.model,
+        request.model,
         {
             **{"tp": split.tp, "pp": split.pp, "cp": split.cp, "ep": split.ep, "vpp": split.vpp},
-            **{"gpus": asked.gpus, "global_batch": asked.global_batch},
-            **{"micro_batch": asked.training.micro_batch, "sequence": asked.model.sequence},
-            "precision": asked.precision,
+            **{"gpus": request.gpus, "global_batch": request.global_batch},
+            **{"micro_batch": request.training.micro_batch, "sequence": request.model.sequence},
+            "precision": request.precision,
         },
     )
-    other = FAR_FAMILY * (np.array(families) != FAMILIES[asked.cluster])
+    other = FAR_FAMILY * (np.array(families) != FAMILIES[request.cluster])
     distance = np.sqrt(((places - np.array(here)) ** 2).sum(axis=1) + other**2)
     if software != "nanotron":
         distance = distance + np.where([is_nanotron(run) for run in timed], np.inf, 0.0)
@@ -96,10 +96,10 @@ def _lacks(family: str, mixed: bool, size: float, gpus: float) -> tuple[str, ...
     return tuple(found)
 
 
-def lacks(asked: Request) -> tuple[str, ...]:
+def lacks(request: Request) -> tuple[str, ...]:
     """Why no public run is near: of this GPU, of such a model (with experts or without), of a size
     near this one's, on so many GPUs, with states in host memory; empty if there are some."""
-    _, active = _sizes(asked.model)
-    family, mixed = FAMILIES[asked.cluster], bool(asked.model.experts)
-    away = ("offload",) * (asked.training.offload != "none")
-    return away + _lacks(family, mixed, round(active, 1), float(math.ceil(math.log2(asked.gpus))))
+    _, active = _sizes(request.model)
+    family, mixed = FAMILIES[request.cluster], bool(request.model.experts)
+    away = ("offload",) * (request.training.offload != "none")
+    return away + _lacks(family, mixed, round(active, 1), float(math.ceil(math.log2(request.gpus))))

@@ -133,24 +133,24 @@ def request_of(model: Model, **arguments: Unpack[Arguments]) -> Request:
     strange = ", ".join(arguments.keys() - DEFAULTS.keys())
     if strange:
         raise TypeError(f"an estimate has no argument {strange}")
-    asked: Arguments = {**DEFAULTS, **arguments}
-    cluster, precision, sequence = asked["cluster"], asked["precision"], asked["sequence"]
+    given: Arguments = {**DEFAULTS, **arguments}
+    cluster, precision, sequence = given["cluster"], given["precision"], given["sequence"]
     for name, text, choices in (
         ("cluster", cluster, tuple(CLUSTERS)),
         ("precision", precision, PRODUCTS),
     ):
         if not isinstance(text, str) or text not in choices:
             raise not_a_choice(name, text, choices)
-    numbers: dict[str, object] = dict(asked)
+    numbers: dict[str, object] = dict(given)
     for name in ("gpus", "gpus_per_node", "tp", "pp", "cp", "ep"):
         whole_number(numbers[name], name, maximum=MAX_RANKS)
-    gpus, global_batch, micro_batch = asked["gpus"], asked["global_batch"], asked["micro_batch"]
+    gpus, global_batch, micro_batch = given["gpus"], given["global_batch"], given["micro_batch"]
     whole_number(global_batch, "global_batch", maximum=MAX_SIZE)
     if whole_number(sequence, "sequence", maximum=MAX_SIZE) != model.sequence:
         model = replace(model, sequence=sequence)
-    model = with_kv_copies(model, asked["tp"])
+    model = with_kv_copies(model, given["tp"])
     require_numbers(cluster, precision)
-    by = {"tp": asked["tp"], "pp": asked["pp"], "cp": asked["cp"]}
+    by = {"tp": given["tp"], "pp": given["pp"], "cp": given["cp"]}
     dp, left = divmod(gpus, math.prod(by.values()))
     if left:
         raise not_a_multiple("gpus", gpus, by, maximum=MAX_RANKS)
@@ -158,36 +158,36 @@ def request_of(model: Model, **arguments: Unpack[Arguments]) -> Request:
     if left or not micro_batches:
         by = {"micro_batch": micro_batch, "dp": dp}
         raise not_a_multiple("global_batch", global_batch, by, maximum=MAX_SIZE)
-    split = _dealt(model, asked, dp)
+    split = _dealt(model, given, dp)
     training = Training(
         micro_batch=micro_batch,
         micro_batches=micro_batches,
         schedule="interleaved" if split.vpp > 1 else "1f1b",
-        zero=asked["zero"],
-        recompute=asked["recompute"],
-        sequence_parallel=asked["sequence_parallel"],
-        flash=asked["flash"],
-        dropout=not asked["flash"],
+        zero=given["zero"],
+        recompute=given["recompute"],
+        sequence_parallel=given["sequence_parallel"],
+        flash=given["flash"],
+        dropout=not given["flash"],
         products=precision,
     )
     require(model, split, training)
-    return Request(model, cluster, gpus, asked["gpus_per_node"], split, training, global_batch)
+    return Request(model, cluster, gpus, given["gpus_per_node"], split, training, global_batch)
 
 
-def _dealt(model: Model, asked: Arguments, dp: int) -> Split:
+def _dealt(model: Model, given: Arguments, dp: int) -> Split:
     """Layers that pp x vpp does not divide are dealt out one more here, one less there.
 
     Where two layers more would divide, embedding and loss take a layer's place each, as Megatron's
     --account-for-embedding-in-pipeline-split has it.
     """
-    tp, pp, ep, etp = asked["tp"], asked["pp"], asked["ep"], asked["etp"]
-    vpp = whole_number(asked["vpp"], "vpp") if pp > 1 else 1
+    tp, pp, ep, etp = given["tp"], given["pp"], given["ep"], given["etp"]
+    vpp = whole_number(given["vpp"], "vpp") if pp > 1 else 1
     even = model.layers % (pp * vpp) == 0
     account = not even and (model.layers + 2) % (pp * vpp) == 0
     if etp is None:
         etp = 1 if ep > 1 else tp
     spread = "equal" if even or account else "nearly"
-    return Split(tp, asked["cp"], pp, dp, ep, etp, 0, vpp, account, spread)
+    return Split(tp, given["cp"], pp, dp, ep, etp, 0, vpp, account, spread)
 
 
 def require_numbers(cluster: str, precision: str) -> None:

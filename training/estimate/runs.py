@@ -28,7 +28,7 @@ class MeasuredRun:
         source: its number in sources.csv.
         line: of the source's table.
         model: its name in models.json.
-        asked: what `estimate` is asked, but the model.
+        arguments: of `estimate`, but the model.
         status: ok, oom, or crashed.
         kind: which memory: allocated, reserved, or unknown.
         software: version or kernel, where runs of one set may differ in it.
@@ -38,7 +38,7 @@ class MeasuredRun:
     source: str
     line: str
     model: str
-    asked: Arguments
+    arguments: Arguments
     status: str
     seconds: float | None
     memory: float | None
@@ -48,7 +48,7 @@ class MeasuredRun:
 
     @property
     def shape(self) -> Model:
-        return shape_of(self.model, self.asked["sequence"])
+        return shape_of(self.model, self.arguments["sequence"])
 
 
 @lru_cache(maxsize=1)
@@ -68,7 +68,7 @@ def runs() -> tuple[MeasuredRun, ...]:
     """Every run, in the order of the sources.
 
     >>> one = runs()[0]
-    >>> one.model, one.asked["cluster"], one.asked["gpus"], one.seconds
+    >>> one.model, one.arguments["cluster"], one.arguments["gpus"], one.seconds
     ('DeepSeekV3', 'gb300-nvl72', 256, 10.422)
     """
     return tuple(_run(row) for row in _rows("runs.csv"))
@@ -109,13 +109,13 @@ def _argument(name: str, cell: str) -> object:
 
 
 def _run(row: dict[str, str]) -> MeasuredRun:
-    asked = {name: _argument(name, row[name]) for name in DEFAULTS}
+    arguments = {name: _argument(name, row[name]) for name in DEFAULTS}
     return MeasuredRun(
         group=row["group"],
         source=row["source"],
         line=row["line"],
         model=row["model"],
-        asked=cast("Arguments", asked),
+        arguments=cast("Arguments", arguments),
         status=row["status"],
         seconds=float(row["seconds"]) if row["seconds"] else None,
         memory=float(row["memory_gib"]) if row["memory_gib"] else None,

@@ -73,13 +73,13 @@ def _products(work: Products, peak: float, share: float, c: Constants) -> float:
     return scaled / (peak * share)
 
 
-def layer_seconds(asked: Request, work: LayerWork, c: Constants, recompute: str) -> Timed:
+def layer_seconds(request: Request, work: LayerWork, c: Constants, recompute: str) -> Timed:
     """One layer, forward, backward and again as ``recompute`` says."""
-    machine, training = asked.machine, asked.training
-    peak, share = _peak(asked, c)
+    machine, training = request.machine, request.training
+    peak, share = _peak(request, c)
     forward = _products(work.products, peak, share, c)
     forward += _products(work.experts, peak, share * c["expert_share"], c)
-    attention = _attention(asked, work, c)
+    attention = _attention(request, work, c)
     each = c["passes"] / machine.hbm
     if training.zero >= 2:
         each *= c["eager_passes"]
@@ -89,9 +89,9 @@ def layer_seconds(asked: Request, work: LayerWork, c: Constants, recompute: str)
         each *= c["route_passes"]
     passed = each * work.kept
     scores = c["score_passes"] * work.core / machine.hbm
-    backward = 2.5 if asked.flash else 2.0
+    backward = 2.5 if request.flash else 2.0
     again = 1.0 if recompute == "full" else 0.0
-    core_again = 0.0 if recompute == "none" or (asked.flash and not again) else 1.0
+    core_again = 0.0 if recompute == "none" or (request.flash and not again) else 1.0
     compute = (3.0 + again) * forward + (1.0 + again / 3.0) * passed
     compute += (1.0 + backward + core_again) * attention + (1.0 + core_again / 3.0) * scores
     if recompute == "partial":
@@ -110,38 +110,38 @@ def beyond(shown: Number, hidden: Number) -> Number:
     return (shown**SHARP + hidden**SHARP) ** (1.0 / SHARP) - hidden
 
 
-def _attention(asked: Request, work: LayerWork, c: Constants) -> float:
-    share = c["attention_share"] if asked.flash else c["unfused_share"]
-    if asked.flash and asked.training.zero >= 2 and asked.machine.fp8:
+def _attention(request: Request, work: LayerWork, c: Constants) -> float:
+    share = c["attention_share"] if request.flash else c["unfused_share"]
+    if request.flash and request.training.zero >= 2 and request.machine.fp8:
         share *= c["older_attention"]
-    length = float(asked.model.sequence)
-    if asked.cp_algorithm == "p2p":
-        length /= asked.split.cp  # of the pieces that go round the ring
-    return work.attention / (asked.machine.peak * share) * (1.0 + c["length"] / length)
+    length = float(request.model.sequence)
+    if request.cp_algorithm == "p2p":
+        length /= request.split.cp  # of the pieces that go round the ring
+    return work.attention / (request.machine.peak * share) * (1.0 + c["length"] / length)
 
 
-def _peak(asked: Request, c: Constants) -> tuple[float, float]:
+def _peak(request: Request, c: Constants) -> tuple[float, float]:
     """Operations per second of the layers' products, and the share of them that is reached."""
-    machine = asked.machine
+    machine = request.machine
     base = c["share"] * machine.reached
-    if asked.precision in ("fp8", "mxfp8"):
+    if request.precision in ("fp8", "mxfp8"):
         return machine.fp8, base * c["fp8_share"]
-    if asked.precision == "nvfp4":
+    if request.precision == "nvfp4":
         return machine.fp4, base * c["fp4_share"]
     return machine.peak, base
 
 
-def head_seconds(asked: Request, ends: Ends, c: Constants) -> float:
+def head_seconds(request: Request, ends: Ends, c: Constants) -> float:
     """The output layer and the loss of a micro-batch, forward and backward."""
-    machine = asked.machine
+    machine = request.machine
     share = c["share"] * machine.reached
     products = 3.0 * _products(ends.head, machine.peak, share, c)
     return products + c["logit_passes"] * ends.logits / machine.hbm
 
 
-def send_seconds(asked: Request, ends: Ends, c: Constants) -> float:
+def send_seconds(request: Request, ends: Ends, c: Constants) -> float:
     """The messages between stages that a micro-batch waits for on a rank, in one chunk."""
-    return message_seconds(ends.send, asked.machine, c) * c["pp_exposed"]
+    return message_seconds(ends.send, request.machine, c) * c["pp_exposed"]
 
 
 def stage_seconds(
@@ -175,16 +175,16 @@ def idle_share(schedule: str, p: int, v: int) -> float:
 
 
 def step_seconds(
-    asked: Request, work: Work, c: Constants, on_host: tuple[float, float] = (0.0, 0.0)
+    request: Request, work: Work, c: Constants, on_host: tuple[float, float] = (0.0, 0.0)
 ) -> dict[str, float]:
     """Seconds by PARTS; they sum to the step. ``on_host``: as training.estimate.memory has it."""
-    split, m = asked.split, asked.micro_batches
-    recompute = asked.training.recompute
-    dense = layer_seconds(asked, work.dense, c, recompute)
-    moe = layer_seconds(asked, work.moe, c, recompute) if work.moe else Timed(0.0, 0.0, 0.0, 0.0)
-    head = head_seconds(asked, work.ends, c)
-    send = send_seconds(asked, work.ends, c) * split.vpp
-    launch = launch_seconds(asked, c)
+    split, m = request.split, request.micro_batches
+    recompute = request.training.recompute
+    dense = layer_seconds(request, work.dense, c, recompute)
+    moe = layer_seconds(request, work.moe, c, recompute) if work.moe else Timed(0.0, 0.0, 0.0, 0.0)
+    head = head_seconds(request, work.ends, c)
+    send = send_seconds(request, work.ends, c) * split.vpp
+    launch = launch_seconds(request, c)
     layers = np.array(work.layers)
     stages = stage_seconds(
         *(layers[:, 0], layers[:, 1], np.arange(split.pp) == split.pp - 1),
@@ -207,41 +207,41 @@ def step_seconds(
     }
     parts = {name: m * value for name, value in causes.items()}
     parts["host"] = m * (slowest - sum(causes.values()))
-    idle = idle_share(asked.training.schedule, split.pp, split.vpp)
+    idle = idle_share(request.training.schedule, split.pp, split.vpp)
     parts["bubble"] = (float(stages.sum()) - slowest) * idle
-    parts["dp"] = exposed_seconds(asked, work.replicas, c, m * slowest)
-    parts["optimizer"] = optimizer_seconds(asked, work.replicas, c, on_host[0])
-    parts["offload"] = offload_seconds(asked, work.replicas, m * slowest, *on_host)
+    parts["dp"] = exposed_seconds(request, work.replicas, c, m * slowest)
+    parts["optimizer"] = optimizer_seconds(request, work.replicas, c, on_host[0])
+    parts["offload"] = offload_seconds(request, work.replicas, m * slowest, *on_host)
     return {name: float(parts[name]) for name in PARTS}
 
 
-def launch_seconds(asked: Request, c: Constants) -> tuple[float, float]:
+def launch_seconds(request: Request, c: Constants) -> tuple[float, float]:
     """Seconds that the host needs to launch a layer's kernels both ways, without experts and with.
 
     Routing adds kernels, and so does each expert on the rank, whose products are quantized and
     started one by one.
     """
-    plain, model = _launch_dense(asked, c), asked.model
-    local = model.experts / asked.split.ep
+    plain, model = _launch_dense(request, c), request.model
+    local = model.experts / request.split.ep
     return plain, plain + (c["launch_routing"] + c["launch_expert"] * local) * (local > 0)
 
 
-def _launch_dense(asked: Request, c: Constants) -> float:
+def _launch_dense(request: Request, c: Constants) -> float:
     """The same of a layer without experts, its collectives among it.
 
     Software that starts tensor parallel collectives from Python pays for each rank of the group,
     more for those of other nodes, and more still beside the messages of a pipeline.
     """
-    tp, pp = asked.split.tp, asked.split.pp
+    tp, pp = request.split.tp, request.split.pp
     if tp == 1 or "launch_tp" not in c:
         return c["launch"]
     if pp == 1:
         return max(c["launch_tp"], c["launch_rank"] * tp)
-    nodes = max(1.0, tp / asked.domain)
+    nodes = max(1.0, tp / request.domain)
     return c["launch_pp"] + c["launch_pp_rank"] * tp * (1.0 + c["launch_node"] * log2(nodes))
 
 
-def stall_seconds(asked: Request, c: Constants, fullness: float) -> tuple[float, float]:
+def stall_seconds(request: Request, c: Constants, fullness: float) -> tuple[float, float]:
     """What stalled messages add to a step, and the share of runs like this that stall.
 
     fullness: bytes needed over bytes of the GPU. Each of a micro-batch's messages between stages
@@ -249,9 +249,9 @@ def stall_seconds(asked: Request, c: Constants, fullness: float) -> tuple[float,
     """
     if "stall" not in c:
         return 0.0, 0.0
-    split, m = asked.split, asked.micro_batches
-    many = asked.gpus > c["stall_many"]
-    summed = asked.training.zero == 0 and split.dp > 1
+    split, m = request.split, request.micro_batches
+    many = request.gpus > c["stall_many"]
+    summed = request.training.zero == 0 and split.dp > 1
     if split.pp == 1:
         score = c["stall_odds_alone"] + c["stall_odds_alone_many"] * many
         score += c["stall_odds_alone_summed"] * (many and summed)
@@ -273,34 +273,34 @@ def decided(share: float) -> float:
     return does / (does + not_so)
 
 
-def exposed_seconds(asked: Request, work: Replicas, c: Constants, busy: Number) -> Number:
+def exposed_seconds(request: Request, work: Replicas, c: Constants, busy: Number) -> Number:
     """What of the data parallel messages no computation hides."""
-    machine = asked.machine
+    machine = request.machine
     shown = message_seconds(work.gradients, machine, c)
     shown += message_seconds(work.parameters, machine, c)
-    found = c["dp_exposed" if asked.training.zero else "summed_exposed"] * shown
+    found = c["dp_exposed" if request.training.zero else "summed_exposed"] * shown
     if not work.gathered.count:
         return found
-    each = asked.micro_batches * 2.0 * message_seconds(work.gathered, machine, c)
+    each = request.micro_batches * 2.0 * message_seconds(work.gathered, machine, c)
     return found + beyond(each, c["fsdp_hidden"] * busy)
 
 
 def optimizer_seconds(
-    asked: Request, work: Replicas, c: Constants, on_host: Number = 0.0
+    request: Request, work: Replicas, c: Constants, on_host: Number = 0.0
 ) -> Number:
     """Passes over the optimizer's state that is on the GPU and over the gradients, once a step."""
     passed = c["state_bytes"] * work.states * (1.0 - on_host) + c["clear_bytes"] * work.held
-    return passed / asked.machine.hbm + c["step"]
+    return passed / request.machine.hbm + c["step"]
 
 
 def offload_seconds(
-    asked: Request, work: Replicas, busy: Number, optimizer: Number, weights: Number
+    request: Request, work: Replicas, busy: Number, optimizer: Number, weights: Number
 ) -> Number:
     """What the link to the host and its CPUs add: shares of both states that are there."""
-    if asked.training.offload == "none":
+    if request.training.offload == "none":
         return 0.0
-    one = PRECISIONS[asked.training.precision]
-    crosses = crossing(asked.training, one, work.states, optimizer, weights)
-    during, after = crosses.seconds(asked.machine.link)
-    ranks = min(asked.gpus, asked.gpus_per_node)
+    one = PRECISIONS[request.training.precision]
+    crosses = crossing(request.training, one, work.states, optimizer, weights)
+    during, after = crosses.seconds(request.machine.link)
+    ranks = min(request.gpus, request.gpus_per_node)
     return beyond(during, busy) + after + UPDATE * ranks * crosses.updated

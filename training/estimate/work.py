@@ -172,23 +172,24 @@ def exchange(n: int, stride: int, domain: int, size: float) -> Messages:
     )
 
 
-def work_of(asked: Request) -> Work:
+def work_of(request: Request) -> Work:
     """The work of a request's step."""
-    layers = layers_of(asked.model, asked.split)
-    most = most_parameters(*stage_parameters(asked, np.array(layers)))
+    layers = layers_of(request.model, request.split)
+    most = most_parameters(*stage_parameters(request, np.array(layers)))
     return Work(
         layers=layers,
-        dense=layer_work(asked, moe=False),
-        moe=layer_work(asked, moe=True) if any(moe for _, moe in layers) else None,
-        ends=ends_of(asked),
-        replicas=replicas_of(asked, *map(float, most)),
+        dense=layer_work(request, moe=False),
+        moe=layer_work(request, moe=True) if any(moe for _, moe in layers) else None,
+        ends=ends_of(request),
+        replicas=replicas_of(request, *map(float, most)),
     )
 
 
 @lru_cache(maxsize=512)
 def layers_of(model: Model, split: Split) -> tuple[tuple[float, float], ...]:
     """Layers of each pipeline rank that a micro-batch meets; MTP modules are on the last one."""
-    both = 0.5 if split.way == "both ways" else 1.0  # of DualPipe's two stages a rank, it meets one
+    # Of the two stages that a rank has in DualPipe a micro-batch meets one.
+    both = 0.5 if split.placement == "both ways" else 1.0
     found = []
     for one in held_by_ranks(model, split):
         modules = model.mtp_layers * one.is_last
@@ -197,19 +198,19 @@ def layers_of(model: Model, split: Split) -> tuple[tuple[float, float], ...]:
     return tuple(found)
 
 
-def ends_of(asked: Request) -> Ends:
+def ends_of(request: Request) -> Ends:
     """Output layer and sends of a micro-batch."""
-    model, t = asked.model, asked.split.tp
+    model, t = request.model, request.split.tp
     vocabulary = padded_vocabulary(model.vocabulary, t) / t
     heads = 1 + model.mtp_layers
-    head = Products().plus(asked.tokens, vocabulary, model.hidden, heads)
-    return Ends(head, 4.0 * asked.tokens * vocabulary * heads, _sends(asked))
+    head = Products().plus(request.tokens, vocabulary, model.hidden, heads)
+    return Ends(head, 4.0 * request.tokens * vocabulary * heads, _sends(request))
 
 
-def layer_work(asked: Request, *, moe: bool) -> LayerWork:
+def layer_work(request: Request, *, moe: bool) -> LayerWork:
     """One layer of a request, with experts or with one MLP."""
-    model, split, training = asked.model, asked.split, asked.training
-    t, tokens = split.tp, asked.tokens
+    model, split, training = request.model, request.split, request.training
+    t, tokens = split.tp, request.tokens
     products, lifted = _attention_products(model, t, tokens)
     experts = Products()
     if moe:
@@ -221,10 +222,10 @@ def layer_work(asked: Request, *, moe: bool) -> LayerWork:
     else:
         products = _mlp(products, model, tokens, model.ffn / t)
     widths = model.query_width + model.attention_width
-    attention = 2.0 * tokens * model.sequence * widths / t * (0.5 if asked.flash else 1.0)
+    attention = 2.0 * tokens * model.sequence * widths / t * (0.5 if request.flash else 1.0)
     kept = _kept(model, split, training.micro_batch, training.sequence_parallel, moe)
-    core = 0.0 if asked.flash else 5.0 * tokens * model.heads * model.sequence / t
-    messages = (_tensor(asked, moe), _context(asked), _expert(asked) if moe else NONE)
+    core = 0.0 if request.flash else 5.0 * tokens * model.heads * model.sequence / t
+    messages = (_tensor(request, moe), _context(request), _expert(request) if moe else NONE)
     return LayerWork(products, experts, attention, *kept, lifted, core, *messages)
 
 
@@ -264,59 +265,59 @@ def _kept(
     return selective, selective - partial
 
 
-def _tensor(asked: Request, moe: bool) -> Messages:
+def _tensor(request: Request, moe: bool) -> Messages:
     """Two blocks of a layer, each an all-gather and a reduce-scatter, or an all-reduce, forward.
 
     Backward is as much again; what is gathered once more there hides behind other products.
     """
-    model, split = asked.model, asked.split
+    model, split = request.model, request.split
     blocks = 1.0 + (not moe or model.shared_expert_ffn > 0)
-    whole = 2.0 * asked.tokens * model.hidden
-    found = collective(split.tp, asked.stride("tp"), asked.domain, whole, 2.0 * blocks)
+    whole = 2.0 * request.tokens * model.hidden
+    found = collective(split.tp, request.stride("tp"), request.domain, whole, 2.0 * blocks)
     if moe and split.etp > 1:
         routed = whole / split.tp * model.top_k * split.etp
-        more = collective(split.etp, asked.stride("etp"), asked.domain, routed, 2.0)
+        more = collective(split.etp, request.stride("etp"), request.domain, routed, 2.0)
         found = found.plus(more)
     return found
 
 
-def _context(asked: Request) -> Messages:
-    model, split = asked.model, asked.split
+def _context(request: Request) -> Messages:
+    model, split = request.model, request.split
     keys_values = model.key_width + model.value_width
-    if asked.cp_algorithm == "a2a":  # queries, keys and values in, the output back
+    if request.cp_algorithm == "a2a":  # queries, keys and values in, the output back
         widths = keys_values + model.query_width + model.attention_width
-        size = 2.0 * asked.tokens * widths / split.tp
-        return exchange(split.cp, asked.stride("cp"), asked.domain, size)
-    size = 2.0 * asked.tokens * keys_values / split.tp * split.cp
-    return collective(split.cp, asked.stride("cp"), asked.domain, size, 1.0)
+        size = 2.0 * request.tokens * widths / split.tp
+        return exchange(split.cp, request.stride("cp"), request.domain, size)
+    size = 2.0 * request.tokens * keys_values / split.tp * split.cp
+    return collective(split.cp, request.stride("cp"), request.domain, size, 1.0)
 
 
-def _expert(asked: Request) -> Messages:
+def _expert(request: Request) -> Messages:
     """Tokens to their experts and back: two all-to-alls."""
-    model, split = asked.model, asked.split
-    routed = 2.0 * asked.tokens * model.hidden / split.tp * model.top_k
-    return exchange(split.ep, asked.stride("ep"), asked.domain, routed).times(2.0)
+    model, split = request.model, request.split
+    routed = 2.0 * request.tokens * model.hidden / split.tp * model.top_k
+    return exchange(split.ep, request.stride("ep"), request.domain, routed).times(2.0)
 
 
-def _sends(asked: Request) -> Messages:
+def _sends(request: Request) -> Messages:
     """Activations to the next stage and gradients back, of one micro-batch through one chunk."""
-    model, split = asked.model, asked.split
+    model, split = request.model, request.split
     if split.pp == 1:
         return NONE
-    cut = split.tp if asked.training.sequence_parallel else 1
-    size = 2.0 * 2.0 * asked.tokens * model.hidden / cut
-    if asked.stride("pp") >= asked.domain:
+    cut = split.tp if request.training.sequence_parallel else 1
+    size = 2.0 * 2.0 * request.tokens * model.hidden / cut
+    if request.stride("pp") >= request.domain:
         return Messages(outside=size, count=2.0, hops_outside=2.0)
     return Messages(inside=size, count=2.0, hops_inside=2.0)
 
 
-def stage_parameters(asked: Request, layers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def stage_parameters(request: Request, layers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Parameters of each pipeline rank, dense and of experts; layers: stages last but one axis."""
-    model, split = asked.model, asked.split
+    model, split = request.model, request.split
     _, plain = _kinds(model, split, False)
     experts, around = _kinds(model, split, True) if model.experts else (0.0, 0.0)
     table = padded_vocabulary(model.vocabulary, split.tp) / split.tp * model.hidden
-    stages = 2 if split.way == "both ways" else 1
+    stages = 2 if split.placement == "both ways" else 1
     ends = np.zeros(split.pp)
     ends[0] += table
     ends[-1] += table * (split.pp > 1 or not model.tied)
@@ -331,14 +332,16 @@ def most_parameters(dense: np.ndarray, experts: np.ndarray) -> tuple[np.ndarray,
     return next(most), next(most)
 
 
-def replicas_of(asked: Request, dense: Number, experts: Number) -> Replicas:
+def replicas_of(request: Request, dense: Number, experts: Number) -> Replicas:
     """Gradients in 32 bits (ZeRO-3: 16) and weights in 16, of a rank's parameters."""
-    split, zero = asked.split, asked.training.zero
+    split, zero = request.split, request.training.zero
     ranks, edp = split.dp * split.cp, split.edp
 
     def both(bytes_each: float, shares: float) -> Messages:
-        one = collective(ranks, asked.stride("cp", "dp"), asked.domain, dense * bytes_each, shares)
-        two = collective(edp, asked.stride("edp"), asked.domain, experts * bytes_each, shares)
+        one = collective(
+            ranks, request.stride("cp", "dp"), request.domain, dense * bytes_each, shares
+        )
+        two = collective(edp, request.stride("edp"), request.domain, experts * bytes_each, shares)
         return one.plus(two)
 
     weights = both(2.0, 1.0) if zero else NONE

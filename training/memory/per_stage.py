@@ -27,7 +27,7 @@ from groups.mesh import whole_number
 
 from ..model import MAX_SIZE, Model, require_choice
 from ..parameters import StageParameters, layer_parameters, on_one_rank, stage_parameters
-from ..pipeline.in_flight import SCHEDULES, micro_batches_in_flight, outputs_in_flight, way_of
+from ..pipeline.in_flight import SCHEDULES, micro_batches_in_flight, outputs_in_flight, placement_of
 from ..split import Split, padded_vocabulary
 from .activations import (
     PRODUCTS,
@@ -205,7 +205,7 @@ def memory_per_stage(
     do not go with it.
     """
     training = training or Training()
-    split = replace(split, way=way_of(training.schedule))
+    split = replace(split, placement=placement_of(training.schedule))
     _require_shares(split, training)
     _require_sequence(model, split, training)
     stages = stage_parameters(model, split)

@@ -24,11 +24,11 @@ def micro_batches_in_flight(schedule: str, p: int, m: int, v: int = 1) -> list[f
 
     Errors: LayoutError for sizes that the schedule does not take.
     """
-    is_asked = KNOWN[schedule].way == "loop" or v > 1
+    is_asked = KNOWN[schedule].placement == "loop" or v > 1
     checked(schedule, p, m, v if is_asked else None)
     form = closed_form(schedule, p, m, v)
     # In DualPipe a micro-batch meets one of a rank's two stages only.
-    stages = 2 if KNOWN[schedule].way == "both ways" else 1
+    stages = 2 if KNOWN[schedule].placement == "both ways" else 1
     return [peak / stages for peak in form.peaks] if form else []
 
 
@@ -37,7 +37,7 @@ def outputs_in_flight(schedule: str, m: int) -> int:
     return m if schedule in ("gpipe", "bfs") else 1
 
 
-def way_of(schedule: str) -> str:
+def placement_of(schedule: str) -> str:
     """How the stages of a schedule lie on the ranks, as `Split` says it."""
-    way = KNOWN[schedule].way
-    return "loop" if way == "line" else way
+    placement = KNOWN[schedule].placement
+    return "loop" if placement == "line" else placement

@@ -31,14 +31,14 @@ MAX_MICRO_BATCHES = 1_000_000
 class Schedule:
     """One schedule: its order, and what it demands.
 
-    order: the places of one rank; None where a scheduler finds them, see `automatic`. way: how
-    stages lie on the ranks: "line", "loop", "V" or "both ways".
+    order: the places of one rank; None where a scheduler finds them, see `automatic`.
+    placement: how stages lie on the ranks: "line", "loop", "V" or "both ways".
     """
 
     name: str
     title: str
     order: Callable[[Shape, int], np.ndarray] | None
-    way: str = "line"
+    placement: str = "line"
     splits: bool = False  # a backward into I and W
     grouped: bool = False  # micro-batches go in groups of a chosen size
     least_m: int = 0  # micro-batches that each rank needs, in units of p
@@ -48,7 +48,7 @@ class Schedule:
     @property
     def v(self) -> int | None:
         """Chunks on each rank; None where they can be chosen."""
-        return {"line": 1, "both ways": 1, "V": 2, "loop": None}[self.way]
+        return {"line": 1, "both ways": 1, "V": 2, "loop": None}[self.placement]
 
 
 SCHEDULES: dict[str, Schedule] = {
@@ -259,10 +259,10 @@ class ScheduleSpec:
 
 def plan_of(name: str, p: int, m: int, v: int | None = None, group_size: int | None = None) -> Plan:
     """What every rank runs under a schedule, without times; arguments as for `schedule`."""
-    asked = checked(name, p, m, v, group_size)
-    if asked.num_ops > MOST_OPS:
-        raise too_many_ops(asked.num_ops).replace(alternatives=asked.alternatives("m"))
-    return asked.plan()
+    spec = checked(name, p, m, v, group_size)
+    if spec.num_ops > MOST_OPS:
+        raise too_many_ops(spec.num_ops).replace(alternatives=spec.alternatives("m"))
+    return spec.plan()
 
 
 def checked(
@@ -274,13 +274,11 @@ def checked(
     """
     if not isinstance(name, str) or name not in SCHEDULES:
         raise not_a_choice("schedule", name, SCHEDULES)
-    asked = ScheduleSpec(
-        name, **_in_range(name, {"p": p, "m": m, "v": v, "group_size": group_size})
-    )
-    refusal = asked.refusal()
+    spec = ScheduleSpec(name, **_in_range(name, {"p": p, "m": m, "v": v, "group_size": group_size}))
+    refusal = spec.refusal()
     if refusal:
-        raise refusal.replace(alternatives=asked.alternatives(refusal.control))
-    return asked
+        raise refusal.replace(alternatives=spec.alternatives(refusal.control))
+    return spec
 
 
 def _in_range(name: str, given: dict[str, int | None]) -> dict[str, int]:

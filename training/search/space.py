@@ -26,7 +26,7 @@ from ..estimate.request import DENSE, EXPERT
 from ..memory.activations import RECOMPUTE
 from ..memory.per_stage import Training
 from ..model import Model
-from ..pipeline.in_flight import way_of
+from ..pipeline.in_flight import placement_of
 from ..pipeline.schedules import SCHEDULES
 from ..split import Split, with_kv_copies
 
@@ -91,7 +91,7 @@ class SearchJob:
             cluster=self.cluster,
             gpus=self.world,
             gpus_per_node=self.gpus_per_node,
-            split=replace(split, way=way_of(training.schedule)),
+            split=replace(split, placement=placement_of(training.schedule)),
             training=training,
             global_batch=self.global_batch,
             dense=self.dense,
@@ -228,7 +228,7 @@ def dealings(job: SearchJob, pp: int) -> tuple[Dealt, ...]:
     rule = SCHEDULES[name]
     if pp == 1 or (rule.even and pp % 2):
         return (Dealt(1, False, "equal", "1f1b"),)
-    if rule.way in ("V", "both ways"):
+    if rule.placement in ("V", "both ways"):
         if 2 * pp > job.model.layers:
             return ()
         chunks = rule.v or 1

@@ -42,7 +42,7 @@ from ..memory.activations import WIDE
 from ..memory.host import leaves
 from ..memory.per_stage import PRECISIONS, Training, layer_bytes
 from ..pipeline.closed import closed_form
-from ..pipeline.in_flight import way_of
+from ..pipeline.in_flight import placement_of
 from ..pipeline.schedules import SCHEDULES
 from ..split import Split
 from ..traffic.demands import OVERLAPPING
@@ -107,26 +107,31 @@ class Timer:
             self._stages[pp] = _stages(self.job, pp)
         return self._stages[pp]
 
-    def _layer(self, asked: Request) -> Layer:
-        split, training = asked.split, asked.training
-        where = (asked.stride("tp"), asked.stride("cp"), asked.stride("etp"), asked.stride("ep"))
+    def _layer(self, request: Request) -> Layer:
+        split, training = request.split, request.training
+        where = (
+            request.stride("tp"),
+            request.stride("cp"),
+            request.stride("etp"),
+            request.stride("ep"),
+        )
         sizes = (split.tp, split.cp, split.etp, split.ep, training.micro_batch)
         key = (*sizes, *where, training.schedule in OVERLAPPING)
         if key not in self._layers:
-            self._layers[key] = self._worked_out(asked)
+            self._layers[key] = self._worked_out(request)
         return self._layers[key]
 
-    def _worked_out(self, asked: Request) -> Layer:
-        model, names = asked.model, recomputations(self.job)
+    def _worked_out(self, request: Request) -> Layer:
+        model, names = request.model, recomputations(self.job)
         seconds, kept = np.zeros((2, len(names))), np.zeros((2, len(names)))
         for moe in (False, True):
             if moe and not model.moe_layers:
                 continue
-            work = layer_work(asked, moe=moe)
+            work = layer_work(request, moe=moe)
             for at, name in enumerate(names):
-                seconds[int(moe), at] = layer_seconds(asked, work, self.constants, name).total
-                kept[int(moe), at] = layer_bytes(model, asked.split, asked.training, moe, name)
-        return Layer(seconds, kept, head_seconds(asked, ends_of(asked), self.constants))
+                seconds[int(moe), at] = layer_seconds(request, work, self.constants, name).total
+                kept[int(moe), at] = layer_bytes(model, request.split, request.training, moe, name)
+        return Layer(seconds, kept, head_seconds(request, ends_of(request), self.constants))
 
     def timed(self, split: Split) -> TimedLayout:
         """One layout, in every way that is tried."""
@@ -152,26 +157,26 @@ class Timer:
         m: np.ndarray,
         size: np.ndarray,
     ) -> np.ndarray:
-        asked, c = requests[0], self.constants
+        request, c = requests[0], self.constants
         # Axes: dealings, ranks, micro-batches, recomputations.
         each = np.array([one.seconds for one in layers])
         send = np.array([send_seconds(one, ends_of(one), c) for one in requests])
         chunks = np.array([float(one.vpp) for one in stages.dealings])
-        ranks = np.arange(asked.split.pp)[None, :, None, None]
+        ranks = np.arange(request.split.pp)[None, :, None, None]
         slots = stage_seconds(
             stages.layers[..., 0, None, None],
             stages.layers[..., 1, None, None],
-            ranks == asked.split.pp - 1,
+            ranks == request.split.pp - 1,
             dense=_number(each[:, 0]),
             moe=_number(each[:, 1]),
             head=_number(np.array([one.head for one in layers])[:, None]),
             send=(chunks[:, None] * send)[:, None, :, None],
-            launch=launch_seconds(asked, c),
+            launch=launch_seconds(request, c),
         )
         slowest = slots.max(axis=1)
         busy = m[:, None] * slowest
-        most = most_parameters(*stage_parameters(asked, stages.layers))
-        replicas = replicas_of(asked, *(_number(one[:, None]) for one in most))
+        most = most_parameters(*stage_parameters(request, stages.layers))
+        replicas = replicas_of(request, *(_number(one[:, None]) for one in most))
         after = self._after(requests, replicas, busy, size)
         shown = [exposed_seconds(one, replicas, c, busy[:, at]) for at, one in enumerate(requests)]
         exposed = np.stack([np.broadcast_to(one, busy[:, 0].shape) for one in shown], axis=1)
@@ -188,24 +193,24 @@ class Timer:
         found = np.empty(busy.shape)
         for at, one in enumerate(requests):
             for again, name in enumerate(recomputations(self.job)):
-                asked = replace(one, training=replace(one.training, recompute=name))
-                shares = _on_host(asked, np.asarray(replicas.states), size[:, at, again, None])
-                seconds = optimizer_seconds(asked, replicas, self.constants, shares[0])
+                request = replace(one, training=replace(one.training, recompute=name))
+                shares = _on_host(request, np.asarray(replicas.states), size[:, at, again, None])
+                seconds = optimizer_seconds(request, replicas, self.constants, shares[0])
                 slot = _number(busy[:, at, again, None])
-                seconds += offload_seconds(asked, replicas, slot, *shares)
+                seconds += offload_seconds(request, replicas, slot, *shares)
                 found[:, at, again] = np.asarray(seconds)[:, 0]
         return found
 
     def _bytes(
-        self, asked: Request, layers: Sequence[Layer], stages: Stages, m: np.ndarray
+        self, request: Request, layers: Sequence[Layer], stages: Stages, m: np.ndarray
     ) -> np.ndarray:
         """Model states and kept activations of the fullest rank."""
-        split, training = asked.split, asked.training
+        split, training = request.split, request.training
         one, zero = PRECISIONS[training.precision], training.zero
         shared = training.ranks_sharing(split)
         away = leaves(training.offload, zero)
         total = np.zeros(stages.layers.shape[:2])
-        for parameters, ranks in zip(stage_parameters(asked, stages.layers), shared):
+        for parameters, ranks in zip(stage_parameters(request, stages.layers), shared):
             states = {"weights": (one.weight, 3), "gradients": (one.gradient, 2)}
             states["optimizer"] = (one.optimizer, 1)
             here = [states[name] for name in states if name not in away]
@@ -221,13 +226,13 @@ class Timer:
         return found
 
 
-def _on_host(asked: Request, parameters: np.ndarray, size: np.ndarray) -> tuple[Number, Number]:
+def _on_host(request: Request, parameters: np.ndarray, size: np.ndarray) -> tuple[Number, Number]:
     """The shares of the optimizer's state and of the weights in host memory: of chunks, what goes
     beyond the room that all else leaves on the GPU."""
-    offload, one = asked.training.offload, PRECISIONS[asked.training.precision]
+    offload, one = request.training.offload, PRECISIONS[request.training.precision]
     if offload != "chunks":
         return 1.0, float(offload == "parameters")
-    above = parameters * (one.weight + one.optimizer) + size - room_of(asked.bytes_of_gpu)
+    above = parameters * (one.weight + one.optimizer) + size - room_of(request.bytes_of_gpu)
     optimizer = np.clip(above / (parameters * one.optimizer), 0.0, 1.0)
     weights = np.clip(above - parameters * one.optimizer, 0.0, parameters * one.weight)
     return _number(optimizer), _number(weights / (parameters * one.weight))
@@ -243,7 +248,7 @@ def _stages(job: SearchJob, pp: int) -> Stages:
     layers, held = [], []
     for one in ways:
         sizes = {"vpp": one.vpp, "account": one.account, "spread": one.spread}
-        split = Split(pp=pp, **sizes, way=way_of(one.schedule))  # type: ignore[arg-type]
+        split = Split(pp=pp, **sizes, placement=placement_of(one.schedule))  # type: ignore[arg-type]
         layers.append(layers_of(job.model, split))
         form = closed_form(one.schedule, pp, MANY * pp, one.vpp)
         held.append(form.peaks if form else [1.0] * pp)

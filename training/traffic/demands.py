@@ -42,7 +42,7 @@ from groups.errors import LayoutError, not_a_choice
 from ..memory.per_stage import PRECISIONS, Precision, Training
 from ..model import MAX_SIZE, Model, divisors_near
 from ..parameters import StageParameters, stage_parameters
-from ..pipeline.in_flight import way_of
+from ..pipeline.in_flight import placement_of
 from ..split import Split
 from .links import BEFORE, NEXT, PAIRWISE, RING
 
@@ -109,7 +109,7 @@ def demands(
 
     Errors: LayoutError as `require`, and as `Split.require_fits` where stages are not given.
     """
-    split = replace(split, way=way_of(training.schedule))
+    split = replace(split, placement=placement_of(training.schedule))
     require(model, split, training, cp_algorithm)
     stages = tuple(stages) or stage_parameters(model, split)
     shape = _Shape(model, split, training, stages, cp_algorithm)
@@ -200,7 +200,7 @@ class _Shape:
     @property
     def both(self) -> float:
         """The share of micro-batches that meet one of a rank's stages: of DualPipe's two, half."""
-        return 0.5 if self.split.way == "both ways" else 1.0
+        return 0.5 if self.split.placement == "both ways" else 1.0
 
     @property
     def first(self) -> list[float]:
@@ -295,19 +295,19 @@ def _pipeline(shape: _Shape) -> Iterator[Demand]:
     Stages in a loop send one way, and v chunks go round again; in V shape a rank's second stage
     sends the other way; DualPipe sends half of the micro-batches each way.
     """
-    p, v, way = shape.split.pp, shape.split.vpp, shape.split.way
+    p, v, placement = shape.split.pp, shape.split.vpp, shape.split.placement
     if p == 1:
         return
     sent = shape.activation / (shape.split.tp if shape.is_cut else 1)
-    beside = "" if way == "loop" and v == 1 else "compute"
-    times = float(v) if way == "loop" else shape.both
-    forth = [times] * (p - 1) + [v - 1.0 if way == "loop" else 0.0]
+    beside = "" if placement == "loop" and v == 1 else "compute"
+    times = float(v) if placement == "loop" else shape.both
+    forth = [times] * (p - 1) + [v - 1.0 if placement == "loop" else 0.0]
     back = forth[::-1]
     for what, one_way, other_way in (
         ("activations", (forth, NEXT), (back, BEFORE)),
         ("gradients", (back, BEFORE), (forth, NEXT)),
     ):
-        for each, pattern in (one_way,) if way == "loop" else (one_way, other_way):
+        for each, pattern in (one_way,) if placement == "loop" else (one_way, other_way):
             yield shape.each("pp", what, "send_recv", sent, each, beside, pattern)
 
 
@@ -318,7 +318,7 @@ def _data(shape: _Shape) -> Iterator[Demand]:
         yield from _replicas(shape, "dp-cp", [stage.dense for stage in shape.stages])
     if split.edp > 1:
         yield from _replicas(shape, "edp", [stage.experts for stage in shape.stages])
-    if shape.model.tied and split.pp > 1 and split.way == "loop":
+    if shape.model.tied and split.pp > 1 and split.placement == "loop":
         gradient = shape.stages[0].by_kind["embedding"] * shape.precision.gradient
         ends = tuple(map(sum, zip(shape.first, shape.last)))
         volumes = tuple(n * gradient for n in ends)

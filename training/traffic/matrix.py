@@ -63,8 +63,8 @@ def matrix(
     size = int(cell[-1]) + 1
     alike: dict[tuple[str, str], np.ndarray] = {}  # bytes by stage of one kind in one pattern
     for row in rows:
-        way = (row.kind, row.pattern)
-        alike[way] = alike.get(way, 0.0) + np.array(row.by_stage)
+        key = (row.kind, row.pattern)
+        alike[key] = alike.get(key, 0.0) + np.array(row.by_stage)
     found: dict[str, np.ndarray] = {}
     for (kind, pattern), by_stage in alike.items():
         grouping = carrier(every, kind)

@@ -29,7 +29,7 @@ from ..collectives.cost import bytes_per_rank
 from ..memory.per_stage import Training
 from ..model import Model
 from ..parameters import StageParameters, stage_parameters
-from ..pipeline.in_flight import way_of
+from ..pipeline.in_flight import placement_of
 from ..split import Split
 from .demands import Demand, demands
 from .links import BEFORE, NEXT, Reach, reach
@@ -89,7 +89,7 @@ def traffic(
 
     Errors: LayoutError as training.traffic.demands.require.
     """
-    split = replace(split, way=way_of(training.schedule))
+    split = replace(split, placement=placement_of(training.schedule))
     domain = cluster.domain_of(gpus_per_node)
     stages = tuple(stages) or stage_parameters(model, split)
     ranks = split.tp * split.cp * split.dp

@@ -147,7 +147,7 @@ def virtual_stages(state: State) -> int:
     Errors: LayoutError for what is no whole number.
     """
     name = schedule_name(state)
-    loops = isinstance(name, str) and name in SCHEDULES and SCHEDULES[name].way == "loop"
+    loops = isinstance(name, str) and name in SCHEDULES and SCHEDULES[name].placement == "loop"
     return count_of(state.vpp, "vpp", DEFAULT_VIRTUAL if loops else 1)
 
 

@@ -62,7 +62,7 @@ def _places() -> tuple[tuple[MeasuredRun, float, float], ...]:
 
 def _place(run: MeasuredRun) -> tuple[float, float]:
     assert run.seconds
-    active, asked = active_parameters(run.shape), run.asked
+    active, asked = active_parameters(run.shape), run.arguments
     tokens = asked["global_batch"] * asked["sequence"]
     return ACROSS.at(active), UP.at(speed(active, tokens, run.seconds, asked["gpus"]) / 1e12)
 
@@ -72,7 +72,7 @@ def cloud_of(one: Estimate, near: Sequence[Near], language: str) -> PointsChart:
     family, asked = FAMILIES[one.request.cluster], one.request
     own, others = [], []
     for run, x, y in _places():
-        (own if FAMILIES[run.asked["cluster"]] == family else others).append((x, y))
+        (own if FAMILIES[run.arguments["cluster"]] == family else others).append((x, y))
     active = active_parameters(asked.model)
     tokens = asked.global_batch * asked.model.sequence
     high, y, low = (

@@ -95,8 +95,8 @@ def _nearest(near: Sequence[Near], language: str) -> Markup:
         (
             each.run.model,
             _layout(each),
-            f"{each.run.asked['gpus']:,} × {_gpu(each)}",
-            each.run.asked["precision"].upper(),
+            f"{each.run.arguments['gpus']:,} × {_gpu(each)}",
+            each.run.arguments["precision"].upper(),
             seconds_text(each.run.seconds or 0),
             known[each.run.source]["name"],
         )
@@ -109,11 +109,11 @@ def _nearest(near: Sequence[Near], language: str) -> Markup:
 
 def _gpu(near: Near) -> str:
     """The GPU of a run, which its cluster is named after: H100 of dgx-h100."""
-    return re.sub(r"^[dh]gx-|-nvl\d+$", "", near.run.asked["cluster"]).upper()
+    return re.sub(r"^[dh]gx-|-nvl\d+$", "", near.run.arguments["cluster"]).upper()
 
 
 def _layout(near: Near) -> str:
-    asked = near.run.asked
+    asked = near.run.arguments
     sizes = {name: asked[name] for name in ("tp", "cp", "pp", "vpp", "ep")}  # type: ignore[literal-required]
     told = " ".join(f"{name}{size}" for name, size in sizes.items() if size > 1) or "dp"
     return f"{told} · {asked['global_batch']:,} × {asked['sequence']:,}"

@@ -213,7 +213,7 @@ def _toolbar(strip: Strip, language: str) -> Markup:
 def _legend(shown: Sequence[TimedSchedule], language: str) -> Markup:
     """The kinds of op that are drawn, in words beside their colours; what is held, below."""
     kinds = [kind for kind in PHASES if any(kind in _kinds(one.asked) for one in shown)]
-    ways = {one.asked.rule.way for one in shown}
+    ways = {one.asked.rule.placement for one in shown}
     rows = [(f"op-{kind.lower()}0", kind, f"legend_{kind.lower()}") for kind in kinds]
     rows += [("", "", "legend_copies")] if "both ways" in ways else []
     rows += [("", "", "legend_chunks")] if ways & {"loop", "V"} else []

@@ -45,7 +45,7 @@ def stages_of(schedule: ScheduleSpec, state: State) -> tuple[Stage, ...] | None:
 
     Errors: LayoutError where Megatron would refuse, as groups.stages says.
     """
-    chunks = schedule.chunks if schedule.rule.way == "loop" else 1
+    chunks = schedule.chunks if schedule.rule.placement == "loop" else 1
     pp = schedule.p * schedule.chunks // chunks
     vpp = chunks if chunks > 1 else None
     text = state.pipe_layout if not is_empty(state.pipe_layout) else parse_number(state.layers)
@@ -106,7 +106,7 @@ def layers_html(
 ) -> Markup:
     """The table of stages, one row a rank and one column a chunk, and what is odd about it."""
     say, columns = saying(PAGE, language), stage_numbers(schedule)
-    word = "direction" if schedule.rule.way == "both ways" else "chunk"
+    word = "direction" if schedule.rule.placement == "both ways" else "chunk"
     chunks = (say(f"pipeline_{word}", chunk=chunk) for chunk in range(len(columns[0])))
     rows = (
         (
@@ -127,7 +127,7 @@ def rank_name(rank: int, place: int) -> Markup:
 
 def stage_numbers(schedule: ScheduleSpec) -> list[list[int]]:
     """The stages of each rank, chunk by chunk."""
-    p, way = schedule.p, schedule.rule.way
+    p, way = schedule.p, schedule.rule.placement
     if way == "V":
         return [[rank, 2 * p - 1 - rank] for rank in range(p)]
     if way == "both ways":
@@ -160,7 +160,7 @@ def _notes(
         empty = [number for number, stage in enumerate(stages) if not stage.layers]
         if empty:
             notes.append(say("pipeline_empties", stages=ranges_text(empty)))
-    if schedule.rule.way == "both ways":
+    if schedule.rule.placement == "both ways":
         notes.append(say("pipeline_copies"))
     return together(*(tag("p", note, class_="pipeline-note") for note in notes))
 

@@ -102,7 +102,7 @@ def _legends(
         (shade(kind, 0), f"{kind}: {PAGE[f'pipeline_legend_{kind.lower()}'][language]}")
         for kind in kinds
     ]
-    ways = {one.asked.rule.way for one in shown}
+    ways = {one.asked.rule.placement for one in shown}
     others = "-".join(shade("F", chunk) for chunk in (1, 2))
     if "both ways" in ways:
         ops.append((others, PAGE["pipeline_legend_copies"][language].rstrip(".。")))
