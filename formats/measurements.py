@@ -294,7 +294,7 @@ def _stages(pipeline: Grouping) -> np.ndarray:
 
 def _standing_out(kind: str, values: np.ndarray, index: np.ndarray, sign: float) -> list[Slow]:
     """The groups of one kind whose median is worse than the others' by more than THRESHOLD."""
-    medians, members = medians_of(values, index)
+    medians, ranks, bounds = medians_of(values, index)
     if len(medians) < 3:
         return []
     middle = np.nanmedian(medians) if not np.isnan(medians).all() else np.nan
@@ -306,20 +306,22 @@ def _standing_out(kind: str, values: np.ndarray, index: np.ndarray, sign: float)
             (at,),
             float(medians[at]),
             round(float(away[at]), 1),
-            tuple(members[at].tolist()),
+            tuple(sorted(ranks[bounds[at] : bounds[at + 1]].tolist())),
         )
         for at in np.flatnonzero(is_slow).tolist()
     ]
 
 
-def medians_of(values: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
-    """The median of each group's known values (NaN where none is) and its ranks, by group index.
+def medians_of(values: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The median of each group's known values, NaN where none is; the ranks, one group after the
+    other; and where each group begins among them, with the end of the last.
 
     index: the group of each rank, -1 for none.
     """
-    order = np.argsort(index, kind="stable")
+    order = np.lexsort((values, index))  # not a number comes last
     order = order[index[order] >= 0]
     starts = np.flatnonzero(np.diff(index[order], prepend=-1))
-    members = np.split(order, starts[1:]) if len(order) else []
-    known = (values[one][~np.isnan(values[one])] for one in members)
-    return np.array([np.median(one) if len(one) else np.nan for one in known]), members
+    ranked = values[order]
+    known = np.add.reduceat((~np.isnan(ranked)).astype(np.int64), starts)
+    medians = (ranked[starts + (known - 1) // 2] + ranked[starts + known // 2]) / 2
+    return medians, order, np.append(starts, len(order))
