@@ -286,13 +286,12 @@ def _standing_out(kind: str, values: np.ndarray, index: np.ndarray, sign: float)
     middle = np.nanmedian(medians) if not np.isnan(medians).all() else np.nan
     away = sign * deviations(medians)
     is_slow = (away > THRESHOLD) & (sign * (medians - middle) > LEAST * abs(middle))
-    deviated = [round(one, 1) for one in away.tolist()]
     return [
         Slow(
             (kind,),
             (at,),
             float(medians[at]),
-            deviated[at],
+            round(float(away[at]), 1),
             tuple(sorted(ranks[bounds[at] : bounds[at + 1]].tolist())),
         )
         for at in np.flatnonzero(is_slow).tolist()

@@ -355,7 +355,9 @@ def test_every_refusal_has_its_sentence_in_chinese_too_made_of_its_facts():
     for call in calls:
         said = {one.arg: one.value for one in call.keywords}
         name = ast.unparse(call.func)
-        if name not in ("LayoutError", "refusal", "_refused") or not isinstance(call.args[0], ast.Constant):
+        if name not in ("LayoutError", "refusal", "_refused") or not isinstance(
+            call.args[0], ast.Constant
+        ):
             continue
         blanks = set(re.findall(r"{(\w+)}", REFUSALS[call.args[0].value]))
         facts = said.get("facts", ast.Dict([], []))
