@@ -14,7 +14,7 @@ says what of it differs from the start (link.py), and `resolve` (resolve.py) che
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
@@ -80,12 +80,17 @@ def as_text(value: Any) -> str:
 Choice = TypeVar("Choice", str, bool)
 
 
-def require_choice(name: str, value: object, choices: Collection[Choice]) -> Choice:
-    """The value, if it is one of those that there are; a flag is no 1.0, which only equals True."""
+def require_choice(
+    name: str, value: object, choices: Collection[Choice], instead: Iterable[str] = ()
+) -> Choice:
+    """The value, if it is one of those that there are; a flag is no 1.0, which only equals True.
+
+    Errors: LayoutError that offers those of ``instead``.
+    """
     for one in choices:
         if type(value) is type(one) and value == one:
             return one
-    raise not_a_choice(name, value, map(str, choices))
+    raise not_a_choice(name, value, map(str, choices), [{name: one} for one in instead])
 
 
 def is_empty(value: object) -> bool:

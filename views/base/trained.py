@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from groups import LayoutError
 from groups.errors import quoted
@@ -29,7 +28,7 @@ from training.split import SPREADS, Split, held_by_ranks, with_kv_copies
 from training.traffic.demands import CP_ALGORITHMS, require
 
 from .model import ON_OFF, ChosenModel, model_name, model_of
-from .state import State, as_text, is_empty, parse_number, require_choice
+from .state import State, is_empty, parse_number, require_choice
 from .training import Batch, batch_of, count_of, schedule_name, virtual_stages
 
 GIB = 2**30
@@ -126,7 +125,7 @@ def trained_of(layout: Layout, state: State) -> Trained:
     )
     split = replace(split, spread=_spread(chosen.model, split, state))
     batch = batch_of(layout, state)
-    schedule = _chosen("schedule", schedule_name(state), SCHEDULES, ("interleaved", "1f1b"))
+    schedule = require_choice("schedule", schedule_name(state), SCHEDULES, ("interleaved", "1f1b"))
     training = Training(
         micro_batch=batch.micro_batch,
         micro_batches=batch.micro_batches,
@@ -185,13 +184,4 @@ def _capacity(state: State, cluster: Cluster) -> float:
 def _stated(state: State, name: str, choices: Collection[str], instead: Sequence[str] = ()) -> str:
     """A field's choice, else its default."""
     value = getattr(state, name)
-    given = as_text(value) if isinstance(value, int) else value
-    return _chosen(name, DEFAULTS[name] if is_empty(value) else given, choices, instead)
-
-
-def _chosen(name: str, value: Any, choices: Collection[str], instead: Sequence[str]) -> str:
-    """A choice; ``instead``: those that are offered where it is none."""
-    try:
-        return require_choice(name, value, choices)
-    except LayoutError as error:
-        raise error.replace(alternatives=[{name: one} for one in instead]) from None
+    return require_choice(name, DEFAULTS[name] if is_empty(value) else value, choices, instead)

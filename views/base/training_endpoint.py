@@ -58,7 +58,7 @@ def context_of(given: Mapping[str, Any]) -> Context:
     if given["memory_schedule"]:
         require_choice("memory_schedule", given["memory_schedule"], SCHEDULES)
     fields = {**LAYOUT.fields(given), **TRAINING.fields(given), **_changes(given["changes"])}
-    state = State(**fields)
+    state = State(**{**fields, "zero": str(fields["zero"])})  # a choice, as the page has it
     return Context(layout, replace(state, framework=OWN) if given["order"] else state)
 
 

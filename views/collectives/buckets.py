@@ -96,11 +96,11 @@ def _read(state: State) -> tuple[dict[str, float], str, list[LayoutError]]:
         except LayoutError as error:
             problems.append(error)
             numbers[field] = default
+    scheme = "ddp"
     try:
-        scheme = require_choice("bucket_scheme", state.bucket_scheme or "ddp", SCHEMES)
+        scheme = require_choice("bucket_scheme", state.bucket_scheme or scheme, SCHEMES, [scheme])
     except LayoutError as error:
-        problems.append(error.replace(alternatives=[{"bucket_scheme": "ddp"}]))
-        scheme = "ddp"
+        problems.append(error)
     return numbers, scheme, problems
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, TypeVar
@@ -20,7 +20,14 @@ from training.collectives.algorithms import ALGORITHMS, algorithm_of
 from training.collectives.mappings import Operation
 from training.collectives.operations import OPERATIONS, apply, operation_of
 
-from ..base.state import State, fields_of, is_empty, parse_number, pinned_group
+from ..base.state import (
+    State,
+    fields_of,
+    is_empty,
+    parse_number,
+    pinned_group,
+    require_choice,
+)
 
 MOST_MEMBERS = 16
 """Members of a group whose tensors are drawn; of a larger group the first ones stand for it."""
@@ -125,7 +132,7 @@ def _with_working_fixes(layout: Layout, state: State, error: LayoutError) -> Lay
 
 
 def _resolved(layout: Layout, state: State) -> CollectiveSpec:
-    op = _choice("collective", state.collective or "all_reduce", tuple(OPERATIONS))
+    op = _choice("collective", state.collective or "all_reduce", OPERATIONS)
     direction = _choice("collective_direction", state.collective_direction or "forward", DIRECTIONS)
     operation = operation_of(op)
     function = getattr(operation, direction)
@@ -245,7 +252,7 @@ def contributors(watched: CollectiveSpec, before: list[np.ndarray]) -> list[np.n
 
 def _group_name(layout: Layout, given: Any) -> str:
     if not is_empty(given):
-        return _choice("collective_group", given, tuple(layout.every))
+        return _choice("collective_group", given, layout.every)
     many = (name for name, one in layout.every.items() if one.size > 1)
     return next(many, next(iter(layout.every)))
 
@@ -334,7 +341,7 @@ def _algorithm(watched: CollectiveSpec, given: Any) -> str:
         # Another operation has other algorithms: a choice that was made for one is no mistake.
         known = is_empty(given) or (isinstance(given, str) and given in ALGORITHMS)
         if not known:
-            _choice("collective_algorithm", given, tuple(names))
+            _choice("collective_algorithm", given, names)
         return names[0] if names else ""
     return str(given)
 
@@ -353,17 +360,9 @@ def _positive(field: str, given: Any, otherwise: float) -> float:
     return float(number)
 
 
-def _choice(field: str, given: Any, choices: tuple[str, ...]) -> str:
-    if isinstance(given, str) and given in choices:
-        return given
+def _choice(field: str, given: Any, choices: Collection[str]) -> str:
     near = get_close_matches(given, choices, n=2, cutoff=0.3) if isinstance(given, str) else []
-    raise LayoutError(
-        "not-offered",
-        f"{quoted(given)} is not offered: choose {', '.join(choices)}",
-        control=field,
-        alternatives=[{field: name} for name in near],  # type: ignore[dict-item]
-        facts={"value": quoted(given), "control": field},
-    )
+    return require_choice(field, given, choices, near)
 
 
 def _named(read: Callable[[], Checked], field: str) -> Checked:
