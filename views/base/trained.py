@@ -118,10 +118,7 @@ def trained_of(layout: Layout, state: State) -> Trained:
     """
     chosen = model_of(state)
     split = Split.of(
-        layout.mesh,
-        layout.expert,
-        vpp=virtual_stages(state),
-        account=state.account is True,
+        layout.mesh, layout.expert, vpp=virtual_stages(state), account=state.account is True
     )
     split = replace(split, spread=_spread(chosen.model, split, state))
     batch = batch_of(layout, state)

@@ -20,14 +20,7 @@ from training.collectives.algorithms import ALGORITHMS, algorithm_of
 from training.collectives.mappings import Operation
 from training.collectives.operations import OPERATIONS, apply, operation_of
 
-from ..base.state import (
-    State,
-    fields_of,
-    is_empty,
-    parse_number,
-    pinned_group,
-    require_choice,
-)
+from ..base.state import State, fields_of, is_empty, parse_number, pinned_group, require_choice
 
 MOST_MEMBERS = 16
 """Members of a group whose tensors are drawn; of a larger group the first ones stand for it."""

@@ -26,14 +26,7 @@ from ..groups.view import framed
 from ..nodes.view import chips
 from .buckets import buckets_html
 from .exchange import SUMS, ShownGroup, exchanges
-from .inputs import (
-    DIRECTIONS,
-    MOST_MEMBERS,
-    VALUES,
-    CollectiveSpec,
-    algorithms_of,
-    resolve_inputs,
-)
+from .inputs import DIRECTIONS, MOST_MEMBERS, VALUES, CollectiveSpec, algorithms_of, resolve_inputs
 from .steps import noted, steps_html
 from .walkthrough import walkthrough_html
 

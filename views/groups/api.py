@@ -11,13 +11,7 @@ from groups.conventions import OWN
 from groups.layout import Layout
 
 from ..base.context import Context
-from ..base.endpoint import (
-    Parameters,
-    endpoint,
-    names_of,
-    require_served,
-    serving,
-)
+from ..base.endpoint import Parameters, endpoint, names_of, require_served, serving
 from ..base.state import State
 from ..hosts.api import placement_from
 from .details import lists_of

@@ -103,11 +103,7 @@ def _kinds(layout: Layout, visible: Sequence[Grouping], language: str, rank: int
 
 
 def framed(
-    context: Context,
-    body: str,
-    view: str,
-    marked: Sequence[Grouping] | None = None,
-    head: str = "",
+    context: Context, body: str, view: str, marked: Sequence[Grouping] | None = None, head: str = ""
 ) -> Markup:
     """A view's body under the layout, with what the page's script needs to know.
 

@@ -28,11 +28,7 @@ from ..base.resolve import resolve
 from ..base.state import as_text
 from ..base.units import ranges_text, ranks_text
 from ..base.words import intro
-from ..groups.view import (
-    PANEL_LIMIT,
-    framed,
-    overview_figures,
-)
+from ..groups.view import PANEL_LIMIT, framed, overview_figures
 
 AUTO = "auto"
 """Compare with Megatron's default order, or, from that, with its other one."""

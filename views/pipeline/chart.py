@@ -46,10 +46,7 @@ class TimedSchedule:
 
 
 def shown_of(
-    one: ScheduleSpec,
-    stages: tuple[Stage, ...] | None,
-    clock: Clock,
-    state: State,
+    one: ScheduleSpec, stages: tuple[Stage, ...] | None, clock: Clock, state: State
 ) -> TimedSchedule:
     """A schedule with its durations, which follow the layers of the stages if that is asked."""
     is_weighed = stages is not None and follows_layers(state)

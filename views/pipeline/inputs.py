@@ -94,10 +94,7 @@ def clock_of(state: State) -> Clock:
     forward, for_input, for_weights = (time(name, 1.0) for name in ("t_f", "t_i", "t_w"))
     return Clock(
         Times(
-            forward,
-            for_input,
-            for_weights,
-            None if is_empty(state.t_pair) else time("t_pair", 0.0),
+            forward, for_input, for_weights, None if is_empty(state.t_pair) else time("t_pair", 0.0)
         ),
         backward=time("t_b", for_input + for_weights),
         send=time("t_send", 0.0),

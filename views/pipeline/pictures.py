@@ -16,14 +16,7 @@ from ..base.state import is_empty
 from ..base.training import schedule_name
 from ..base.view import Pictures
 from .chart import TimedSchedule, amount, caption, shown_of, timed
-from .inputs import (
-    clock_of,
-    follows_layers,
-    group_of,
-    renamed,
-    schedule_of,
-    spend_on,
-)
+from .inputs import clock_of, follows_layers, group_of, renamed, schedule_of, spend_on
 from .layers import stages_of
 from .view import MOST_RANKS
 
