@@ -116,8 +116,8 @@ def draw(sent: Any) -> str:
         regions["notice"] = notice
     if is_new:
         regions |= chrome(language)
-    told: dict[str, Any] = {name: html for name, html in regions.items() if html is not None}
-    answered: dict[str, Any] = {"regions": told, "language": language}
+    drawn: dict[str, Any] = {name: html for name, html in regions.items() if html is not None}
+    answered: dict[str, Any] = {"regions": drawn, "language": language}
     if notice:
         answered["state"] = STARTS
     return json.dumps(answered)
@@ -217,8 +217,8 @@ def _main(first: Answer, language: str) -> Iterator[Markup]:
     yield tag("div", id="notice")
     yield tag("div", id="status")
     steps = (button("", data_tour=name) for name in ("back", "next", "leave"))
-    told = (tag("p", aria_live="polite"), tag("div", tag("small"), *steps))
-    yield tag("section", *told, id="tour", hidden=True)
+    words = (tag("p", aria_live="polite"), tag("div", tag("small"), *steps))
+    yield tag("section", *words, id="tour", hidden=True)
     bar = {
         "entries": entries_html(language),
         "rank": rank_html(language),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -44,8 +44,6 @@ COST_OF = {
 
 VALUES = ("count", "rank", "ones")
 DIRECTIONS = ("forward", "backward")
-
-Checked = TypeVar("Checked")
 
 
 @dataclass(frozen=True)
@@ -256,10 +254,7 @@ def _group(grouping: Grouping, given: Any, rank: Any) -> tuple[int, np.ndarray]:
     if is_empty(given):
         index = pinned_group(grouping, rank)
     else:
-        index = _named(
-            lambda: whole_number(parse_number(given), "index", minimum=0, maximum=last),
-            "collective_index",
-        )
+        index = whole_number(parse_number(given), "collective_index", minimum=0, maximum=last)
     return index, ranks_of(grouping, index)
 
 
@@ -273,7 +268,7 @@ def ranks_of(grouping: Grouping, index: int) -> np.ndarray:
 def _root(given: Any, members: tuple[int, ...], name: str, index: int) -> int:
     if is_empty(given):
         return 0
-    root = _named(lambda: whole_number(parse_number(given), "root", minimum=0), "collective_root")
+    root = whole_number(parse_number(given), "collective_root", minimum=0)
     if root not in members:
         near = sorted(members, key=lambda rank: abs(rank - root))[:2]
         raise LayoutError(
@@ -292,8 +287,8 @@ def shape_of(given: Any) -> tuple[int, ...]:
     >>> shape_of("2x4")
     (2, 4)
     """
-    told = given if isinstance(given, str) else quoted(given)
-    parts = told.lower().replace("×", "x").replace("*", "x").split("x")[:9]
+    text = given if isinstance(given, str) else quoted(given)
+    parts = text.lower().replace("×", "x").replace("*", "x").split("x")[:9]
     sizes = tuple(parse_number(part) for part in parts)
     if len(sizes) > 3 or not all(isinstance(size, int) and size > 0 for size in sizes):
         raise LayoutError(
@@ -330,13 +325,10 @@ def about_shape(watched: CollectiveSpec, error: LayoutError) -> LayoutError:
 
 def _algorithm(watched: CollectiveSpec, given: Any) -> str:
     names = algorithms_of(watched)
-    if is_empty(given) or given not in names:
-        # Another operation has other algorithms: a choice that was made for one is no mistake.
-        known = is_empty(given) or (isinstance(given, str) and given in ALGORITHMS)
-        if not known:
-            _choice("collective_algorithm", given, names)
-        return names[0] if names else ""
-    return str(given)
+    known = is_empty(given) or (isinstance(given, str) and given in ALGORITHMS)
+    chosen = given if known else _choice("collective_algorithm", given, names)
+    # Another operation has other algorithms: a choice that was made for one is no mistake.
+    return chosen if chosen in names else next(iter(names), "")
 
 
 def _positive(field: str, given: Any, otherwise: float) -> float:
@@ -356,13 +348,3 @@ def _positive(field: str, given: Any, otherwise: float) -> float:
 def _choice(field: str, given: Any, choices: Collection[str]) -> str:
     near = get_close_matches(given, choices, n=2, cutoff=0.3) if isinstance(given, str) else []
     return require_choice(field, given, choices, near)
-
-
-def _named(read: Callable[[], Checked], field: str) -> Checked:
-    """A refusal by the maths, about the input of this view."""
-    try:
-        return read()
-    except LayoutError as error:
-        fixes = [{field: value} for change in error.alternatives for value in change.values()]
-        facts = {**error.facts, "control": field}
-        raise error.replace(control=field, alternatives=fixes, facts=facts) from None

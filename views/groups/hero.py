@@ -24,18 +24,20 @@ from ..base.words import explained
 from .sentence import question, sentence_of, spoken
 
 MOST_STAGES = 64
-"""Stages whose layers are told."""
+"""Stages whose layers are listed."""
 
 
-def told_groups(layout: Layout, visible: Sequence[Grouping]) -> tuple[Grouping, ...]:
+def listed_groups(layout: Layout, visible: Sequence[Grouping]) -> tuple[Grouping, ...]:
     """What the picture marks and the card lists: the layout's main kinds, then others shown."""
     shown = (one for one in visible if one.size > 1)
     return tuple(dict.fromkeys((*main_groupings(layout), *shown)))
 
 
-def known_groups(layout: Layout, told: Sequence[Grouping]) -> list[Grouping]:
-    """Every group that the page's script has to know: those told, and those only spoken of."""
-    return list(dict.fromkeys((*told, *(one for _, one in spoken(layout)))))
+def known_groups(
+    layout: Layout, listed: Sequence[Grouping], marked: Sequence[Grouping] = ()
+) -> list[Grouping]:
+    """The groups that the page's script knows, by number: those listed, then the others."""
+    return list(dict.fromkeys((*listed, *marked, *(one for _, one in spoken(layout)))))
 
 
 def layers_of(state: State, pp: int) -> tuple[str, ...]:
@@ -57,7 +59,7 @@ def _range(layers: Sequence[int]) -> str:
 def hero_html(
     layout: Layout,
     sides: Sequence[tuple[str, Mesh, tuple[Grouping, ...]]],
-    told: Sequence[Grouping],
+    listed: Sequence[Grouping],
     rank: int,
     layers: Sequence[str],
     language: str,
@@ -66,11 +68,11 @@ def hero_html(
     alone = WHOLE if layout.world_size <= NUMBERED else TALL
     room = alone if len(sides) == 1 else HALF
     figures = (
-        _figure(layout, mesh, shown, told, rank, layers, room, language, len(sides) > 1)
+        _figure(layout, mesh, shown, listed, rank, layers, room, language, len(sides) > 1)
         for _, mesh, shown in sides
     )
     hint = tag("p", JOB["hint"][language], class_="hint")
-    card = {"class_": "card aside", "style": f"--kinds:{len(told)}"}
+    card = {"class_": "card aside", "style": f"--kinds:{len(listed)}"}
     return tag(
         "div",
         tag("h2", question(rank, language), class_="question"),
@@ -85,7 +87,7 @@ def _figure(
     layout: Layout,
     mesh: Mesh,
     shown: Sequence[Grouping],
-    told: Sequence[Grouping],
+    listed: Sequence[Grouping],
     rank: int,
     layers: Sequence[str],
     room: tuple[float, float],
@@ -95,7 +97,7 @@ def _figure(
     """One grid; its title says which, where there are two."""
     shown = marked(layout, shown)
     picture = job_of_grid(layout, mesh, shown, rank, room, layers)
-    known = known_groups(layout, told)
+    known = known_groups(layout, listed)
     of_experts = mesh == layout.expert
     drawn = svg.job_svg(
         picture,

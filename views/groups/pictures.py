@@ -10,7 +10,7 @@ from render.scenes import job_plan
 from ..base.context import Context
 from ..base.resolve import sizes_of
 from ..base.view import Pictures
-from .hero import job_of_grid, label_words, layers_of, marked, told_groups
+from .hero import job_of_grid, label_words, layers_of, listed_groups, marked
 from .sentence import question
 from .view import by_grid
 
@@ -21,7 +21,7 @@ def job_pictures(context: Context, room: tuple[float, float] = job_plan.WHOLE) -
 
     layout, rank, language = context.layout, context.rank, context.language
     layers = layers_of(context.known, layout.mesh.size("pp"))
-    sides = by_grid(layout, told_groups(layout, context.visible))
+    sides = by_grid(layout, listed_groups(layout, context.visible))
     found: Pictures = []
     for grid, mesh, shown in sides:
         own = job_plan.HALF if len(sides) > 1 else room

@@ -22,7 +22,7 @@ from ..base.html import chip, figure, fold, outside, tag, together
 from ..base.names import kind_text
 from ..base.units import ranks_text
 from ..base.words import explained
-from .hero import hero_html, layers_of, told_groups
+from .hero import hero_html, known_groups, layers_of, listed_groups
 from .sentence import spoken
 
 PANEL_LIMIT = scene.PANEL_LIMIT
@@ -69,14 +69,14 @@ def picture_html(
     layers: of each stage, as text; empty if no model is set. A pure function of its arguments, so a
     cached answer is the same for every user.
     """
-    told = told_groups(layout, visible)
+    listed = listed_groups(layout, visible)
     body = together(
-        hero_html(layout, by_grid(layout, told), told, rank, layers, language),
+        hero_html(layout, by_grid(layout, listed), listed, rank, layers, language),
         strip,
         _kinds(layout, visible, language, rank),
         _about(layout, group_type, language),
     )
-    return _page(language, body, "groups", mesh_data(layout, told, layers=layers))
+    return _page(language, body, "groups", mesh_data(layout, listed, layers=layers))
 
 
 def _kinds(layout: Layout, visible: Sequence[Grouping], language: str, rank: int) -> Markup:
@@ -97,7 +97,7 @@ def _kinds(layout: Layout, visible: Sequence[Grouping], language: str, rank: int
         return kinds
     views = (
         overview_figures(layout, visible, mesh, shown, language, rank, ("physical",))
-        for _, mesh, shown in by_grid(layout, told_groups(layout, visible))
+        for _, mesh, shown in by_grid(layout, listed_groups(layout, visible))
     )
     return together(kinds, tag("div", *views, class_="large views", data_rank=rank))
 
@@ -123,21 +123,21 @@ def _page(language: str, body: Markup, view: str, data: dict) -> Markup:
 
 def mesh_data(
     layout: Layout,
-    told: Sequence[Grouping],
+    listed: Sequence[Grouping],
     marked: Sequence[Grouping] = (),
     layers: Sequence[str] = (),
 ) -> dict:
     """What the page's script needs to know any rank's groups by itself.
 
     grids: the axes of each mesh, the dense one first. kinds: name, tone, grid, swept axes, and how
-    groups are cut (length, stride), thinned (places) or joined; the first ``told`` are those that
+    groups are cut (length, stride), thinned (places) or joined; the first ``listed`` are those that
     the card tells. spoken: what the sentence is about, as (what for, number of the kind). layers:
     of each stage.
     """
-    kinds = all_kinds(layout, told, marked)
+    kinds = known_groups(layout, listed, marked)
     meshes = [layout.mesh]
     meshes += [mesh for mesh in dict.fromkeys(one.mesh for one in kinds) if mesh not in meshes]
-    tone = _all_tones(layout, told, marked)
+    tone = _all_tones(layout, listed, marked)
     return {
         "grids": [[[axis.name, axis.size] for axis in mesh.axes] for mesh in meshes],
         "kinds": [
@@ -153,7 +153,7 @@ def mesh_data(
             ]
             for one in kinds
         ],
-        "told": len(told),
+        "told": len(listed),
         "spoken": [(role, kinds.index(one)) for role, one in spoken(layout)],
         "layers": list(layers),
         "gpusPerNode": layout.gpus_per_node,
@@ -161,24 +161,17 @@ def mesh_data(
     }
 
 
-def all_kinds(
-    layout: Layout, told: Sequence[Grouping], marked: Sequence[Grouping] = ()
-) -> list[Grouping]:
-    """The groups that the page's script knows, by number: those told, then the others."""
-    return list(dict.fromkeys((*told, *marked, *(one for _, one in spoken(layout)))))
-
-
 def _all_tones(
-    layout: Layout, told: Sequence[Grouping], marked: Sequence[Grouping] = ()
+    layout: Layout, listed: Sequence[Grouping], marked: Sequence[Grouping] = ()
 ) -> dict[str, str]:
     """The tone of every group that the page's script knows: pictures and script must agree."""
-    return tones([one.name for one in marked]) | _tones(layout, told)
+    return tones([one.name for one in marked]) | _tones(layout, listed)
 
 
-def _tones(layout: Layout, told: Sequence[Grouping]) -> dict[str, str]:
+def _tones(layout: Layout, listed: Sequence[Grouping]) -> dict[str, str]:
     """The tone of each group, as in the pictures: each grid has its own."""
     found: dict[str, str] = {}
-    for _, _, shown in by_grid(layout, told):
+    for _, _, shown in by_grid(layout, listed):
         found |= tones([grouping.name for grouping in shown])
     return found
 
@@ -247,9 +240,9 @@ def overview_figures(
     marked: Sequence[Grouping] = (),
 ) -> Markup:
     """The logical mesh and the nodes; ``marked`` as for `framed`."""
-    told = visible if marked else told_groups(layout, visible)
-    tone = _all_tones(layout, told, [*marked, *shown])
-    known = all_kinds(layout, told, marked)
+    listed = visible if marked else listed_groups(layout, visible)
+    tone = _all_tones(layout, listed, [*marked, *shown])
+    known = known_groups(layout, listed, marked)
     numbers = [known.index(one) for one in shown]
     return together(
         *(
@@ -283,7 +276,7 @@ def section(
     if panel is not None:
         picture = Markup(svg.panel_svg(panel, _panel_text(layout, grouping, language)))
         drawn = tag("figure", picture, style=f"max-width:{panel.width:g}px")
-    tone = _tones(layout, told_groups(layout, visible)).get(grouping.name, "tp")
+    tone = _tones(layout, listed_groups(layout, visible)).get(grouping.name, "tp")
     facts = group_facts(grouping, layout.gpus_per_node, language)
     source = tag("p", text.source, class_="source") if text.source else ""
     return tag(

@@ -163,6 +163,8 @@ def _strip(zero: int, ranks: tuple[int, ...], language: str) -> Markup:
     say, items = saying(MEMORY, language), []
     for moment, shards in moments_of(zero, ranks):
         title = say(f"moment_{moment}")
-        told = tag("div", tag("b", title), tag("p", say(f"moment_{moment}_body")))
-        items.append(tag("li", told, scrolling("memory-scroll", Markup(shards_svg(shards, title)))))
+        words = tag("div", tag("b", title), tag("p", say(f"moment_{moment}_body")))
+        items.append(
+            tag("li", words, scrolling("memory-scroll", Markup(shards_svg(shards, title))))
+        )
     return tag("ol", *items, class_="memory-moments")
