@@ -103,15 +103,8 @@ def draw(sent: Any) -> str:
     if shown.picture is None and link is not None:
         first = answer(State(lang=language, view=view))
         shown = replace(shown, picture=first.picture, details=first.details)
-    regions = {
-        "chips": shown.chips,
-        "nav": nav_html(view, language),
-        "derived": shown.derived,
-        "status": shown.status,
-        "picture": shown.picture,
-        "details": shown.details,
-        "tools": tools_html(view, language),
-    }
+    nav, tools = nav_html(view, language), tools_html(view, language)
+    regions = {**vars(shown), "nav": nav, "tools": tools}
     if notice is not None:
         regions["notice"] = notice
     if is_new:

@@ -30,9 +30,11 @@ from ..base.endpoint import (
 from ..base.state import State
 from .inputs import (
     CollectiveSpec,
-    about_shape,
+    Shapes,
+    Tensors,
     algorithms_of,
     default_shape,
+    exchanged,
     filled,
     resolve_inputs,
     shape_of,
@@ -74,8 +76,6 @@ MOST_TEXT = 10_000_000
 
 JOINED = ("all_gather", "join_at_root")
 """What leaves every rank with as many numbers as its whole group had."""
-
-Tensors = list[np.ndarray]
 
 
 @serving(dict, OPERATION, LAYOUT)
@@ -150,38 +150,26 @@ def _exchanged(watched: CollectiveSpec, tensors: str, shape: str) -> tuple[Tenso
             "tensors have their own shape: give tensors or a shape, not both",
             control="shape",
         )
+    groups = watched.grouping.groups()
     if tensors:
         before = _read(tensors, world)
         _require_small(watched, sum(tensor.size for tensor in before))
-        return before, _applied(watched, before, watched.direction)
+        options = {"direction": watched.direction, **watched.options}
+        return before, apply(watched.op, before, groups, **options)
     sizes = shape_of(shape) if shape else default_shape(watched.operation, watched.size)
-    watched = replace(watched, shape=sizes)
     _require_small(watched, world * int(np.prod(sizes)))
-    try:
-        before = _filled(watched, [np.empty(sizes)] * world)
-        after = _applied(watched, before, "forward")
-        if watched.direction == "backward":
-            before = _filled(watched, after)
-            after = _applied(watched, before, "backward")
-    except LayoutError as error:
-        raise about_shape(watched, error) from None
-    return before, after
 
+    def fill(shapes: Shapes) -> Tensors:
+        """Group by group, as the view fills them."""
+        found = [np.zeros(shape) for shape in shapes]
+        for group in groups:
+            ranks = tuple(map(int, group))
+            own = filled(replace(watched, members=ranks), [shapes[rank] for rank in ranks])
+            for rank, tensor in zip(ranks, own):
+                found[rank] = tensor
+        return found
 
-def _applied(watched: CollectiveSpec, tensors: Tensors, direction: str) -> Tensors:
-    groups = watched.grouping.groups()
-    return apply(watched.op, tensors, groups, direction=direction, **watched.options)
-
-
-def _filled(watched: CollectiveSpec, like: Tensors) -> Tensors:
-    """Numbers in the shapes of other tensors, group by group, as the view fills them."""
-    found = list(like)
-    for group in watched.grouping.groups():
-        ranks = tuple(map(int, group))
-        shapes = [like[rank].shape for rank in ranks]
-        for rank, tensor in zip(ranks, filled(replace(watched, members=ranks), shapes)):
-            found[rank] = tensor
-    return found
+    return exchanged(replace(watched, shape=sizes), groups, world, fill)
 
 
 def _read(text: str, world: int) -> Tensors:

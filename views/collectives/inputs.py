@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,9 @@ COST_OF = {
 
 VALUES = ("count", "rank", "ones")
 DIRECTIONS = ("forward", "backward")
+
+Tensors = list[np.ndarray]
+Shapes = Sequence[tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -194,27 +198,38 @@ def default_shape(operation: Operation, n: int) -> tuple[int, ...]:
     return (2,) if n <= 2 else (4,)
 
 
-def tensors_of(watched: CollectiveSpec) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def tensors_of(watched: CollectiveSpec) -> tuple[Tensors, Tensors]:
     """Tensors of the drawn members before and after; backward: gradients of output and input.
 
     Errors: LayoutError about the shape, if it does not split or makes too many numbers.
     """
-    group = [list(range(len(watched.members)))]
-    try:
-        before = filled(watched, [watched.shape] * len(watched.members))
-        after = apply(watched.op, before, group, **watched.options)
-        if watched.direction == "backward":
-            before = filled(watched, [tensor.shape for tensor in after])
-            after = apply(watched.op, before, group, direction="backward", **watched.options)
-    except LayoutError as error:
-        raise about_shape(watched, error) from None
-    numbers = max(tensor.size for tensor in (*before, *after))
-    if numbers > MOST_NUMBERS:
+    n = len(watched.members)
+    before, after = exchanged(watched, [list(range(n))], n, partial(filled, watched))
+    if max(tensor.size for tensor in (*before, *after)) > MOST_NUMBERS:
         raise _too_large(watched.shape)
     return before, after
 
 
-def filled(watched: CollectiveSpec, shapes: list[tuple[int, ...]]) -> list[np.ndarray]:
+def exchanged(
+    watched: CollectiveSpec, groups: Any, count: int, fill: Callable[[Shapes], Tensors]
+) -> tuple[Tensors, Tensors]:
+    """So many tensors before and after all groups ran it, ``fill`` making them of shapes.
+
+    Errors: LayoutError about the shape, if it does not split.
+    """
+    run = partial(apply, watched.op, groups=groups, **watched.options)
+    try:
+        before = fill([watched.shape] * count)
+        after = run(before, direction="forward")
+        if watched.direction == "backward":
+            before = fill([tensor.shape for tensor in after])
+            after = run(before, direction="backward")
+    except LayoutError as error:
+        raise about_shape(watched, error) from None
+    return before, after
+
+
+def filled(watched: CollectiveSpec, shapes: Shapes) -> Tensors:
     """Numbers that tell who holds them: 10 times the place and then on, the rank, or ones."""
     found = []
     for place, (rank, shape) in enumerate(zip(watched.members, shapes)):
