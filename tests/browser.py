@@ -24,9 +24,8 @@ from views.all import SECTIONS as PLACES
 from views.base.messages import fix_label, sentence
 from views.base.resolve import from_preset
 from views.base.state import State, fields_of
-from views.groups.hero import listed_groups
 from views.groups.sentence import sentence_of
-from views.groups.view import by_grid
+from views.groups.shown import by_grid, listed_groups
 
 try:
     from playwright.sync_api import Error, Locator, Page, expect
