@@ -22,15 +22,7 @@ from .all import VIEWS, view_of
 from .base import form
 from .base.context import Context
 from .base.html import button, fold, tag
-from .base.link import (
-    STARTS,
-    aliases_of_links,
-    fields_of_links,
-    from_query,
-    from_sent,
-    link_of,
-    parsed,
-)
+from .base.link import STARTS, from_query, from_sent, link_of, parsed, script_fields
 from .base.messages import sentence
 from .base.problems import problem_html, refusal_html
 from .base.state import UNLINKED, State
@@ -225,8 +217,7 @@ def _main(first: Answer, language: str) -> Iterator[Markup]:
 def script_data() -> dict[str, Any]:
     """What the page's script has to know: the fields of the state, the presets, its few words."""
     return {
-        "fields": fields_of_links(),
-        "aliases": aliases_of_links(),
+        **script_fields(),
         "presets": preset_states(),
         "tour": tour_data(),
         "lit": [name for name, view in VIEWS.items() if view.pins_locally],
