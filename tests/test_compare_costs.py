@@ -54,10 +54,21 @@ def test_both_are_worked_out_for_the_batch_of_the_one_on_screen():
     assert [row[1:3] for row in rows] == wanted
     for (_, _, _, said), (measure, _) in zip(rows, ROWS.values()):
         before, after = measure(kept), measure(now)
-        share = f"{100 * abs(after / before - 1):,.0f} %" if before else "none"
+        share = f"{100 * abs(after / before - 1):,.0f}%" if before else "none"
         mark = "▼" if after < before else "▲"
         assert said.startswith(mark), said
         assert share in said
+
+
+def test_a_difference_of_ten_times_is_no_percentage():
+    """No "100% less" and no "83,562% more"."""
+    larger = replace(FOUR, nodes=256, global_batch="2048")
+    said = [row[3] for row in costs(compared(larger, FOUR))]
+    assert any("times" in one for one in said)
+    shares = [
+        int(found) for one in said for found in re.findall(r"([\d,]+)%", one.replace(",", ""))
+    ]
+    assert all(share <= 900 for share in shares)
 
 
 def test_the_parts_are_all_of_the_step():

@@ -279,8 +279,9 @@ def report(page: str) -> str:
 
 def listed(page: str, title: str, language: str) -> list[list[str]]:
     """The rows under one heading of the report."""
-    summary = re.escape(PAGE[title][language])
-    found = re.search(rf"<summary>{summary} \((\d+)\)</summary>(.*?)</details>", page, re.DOTALL)
+    title = PAGE["numbered"][language].format(title=PAGE[title][language], count="COUNT")
+    summary = re.escape(title).replace("COUNT", r"(\d+)")
+    found = re.search(rf"<summary>{summary}</summary>(.*?)</details>", page, re.DOTALL)
     if not found:
         return []
     cells = re.findall(r"<tr><td><code>(.*?)</code></td><td>(.*?)</td></tr>", found[2])
@@ -543,7 +544,7 @@ def test_a_framework_without_words_for_the_layout_says_for_what():
     english = sections(launched(State(pp=2)))
     assert english["DeepSpeed"] == ("<p>DeepSpeed&#39;s configuration has no words for pp 2.</p>")
     chinese = sections(launched(State(pp=2), "", "zh"))
-    assert "<p>DeepSpeed&#39;s configuration 无法表达 pp 2。</p>" in chinese["DeepSpeed"]
+    assert "<p>DeepSpeed 的配置文件无法表达 pp 2。</p>" in chinese["DeepSpeed"]
     own = sections(launched(State(framework="own", order="dp-tp-cp-ep-pp")))
     assert own["Megatron-LM"] == "<p>Megatron-LM has no words for the order dp-tp-cp-ep-pp.</p>"
 

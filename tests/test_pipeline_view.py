@@ -83,14 +83,14 @@ def test_defaults_are_1f1b_and_four_micro_batches_a_stage_or_what_the_model_says
 
 def test_figures_stand_beside_their_closed_forms_with_all_three_bubbles():
     page = view(schedule="zb-2p", against="zb-h2", micro_batches="8")
-    assert row(page, "Bubble, of total time") == ["11.11 %", "11.11 %"]
-    assert row(page, SPAN) == ["0 %", "0 %"]
-    assert "占 rank 最长跨度的 0 %" in view("zh", schedule="zb-2p", micro_batches="8")
+    assert row(page, "Bubble, of total time") == ["11.11%", "11.11%"]
+    assert row(page, SPAN) == ["0%", "0%"]
+    assert "占 rank 最长跨度的 0%" in view("zh", schedule="zb-2p", micro_batches="8")
     page = view(schedule="1f1b", against="zb-h1", micro_batches="8")
-    assert row(page, SPAN) == ["27.27 %", "11.11 %"]
+    assert row(page, SPAN) == ["27.27%", "11.11%"]
     assert row(page, "The step") == ["33", "27"]
-    assert row(page, "Bubble, of ideal time") == ["37.5 %", "12.5 %"]
-    assert row(page, "Bubble, of total time") == ["27.27 %", "11.11 %"]
+    assert row(page, "Bubble, of ideal time") == ["37.5%", "12.5%"]
+    assert row(page, "Bubble, of total time") == ["27.27%", "11.11%"]
     assert row(page, "Closed form") == [
         "idle of a rank: (p - 1)(F + B) = 9; as simulated",
         "idle of a rank: (p - 1)(F + I - W) = 3; as simulated",
@@ -131,12 +131,12 @@ def test_zb_2p_is_found_for_the_times_and_the_memory_on_the_page():
     times = {"t_f": "18.522", "t_i": "18.086", "t_w": "9.337", "t_send": "0.601"}
     known = {"schedule": "zb-2p", "micro_batches": "24", **times}
     page = view(controls={"nodes": "8", "pp": "8"}, w_share="0.366", **known)
-    assert row(page, SPAN) == ["4.33 %"]
+    assert row(page, SPAN) == ["4.33%"]
     peak = "Peak activations, in micro-batches of a rank&#39;s layers"
     assert row(page, peak) == ["20 to 24"]  # W holds 0.366 of one: no more than 2p = 16 in all
     whole = view(controls={"nodes": "8", "pp": "8"}, **known)
     assert row(whole, peak) == ["16 (min(m, 2p))"]
-    assert row(whole, SPAN) == ["10.15 %"]
+    assert row(whole, SPAN) == ["10.15%"]
     refused = ["Share held for W must be a number from 0 to 1, not 2."]
     assert refusals(view(w_share="2")) == refused
 

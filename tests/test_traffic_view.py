@@ -129,6 +129,14 @@ def test_kinds_are_ranked_by_time_at_link_speed():
     assert sorted(kinds) == ["dp-cp", "edp", "ep", "pp", "tp"]
 
 
+def test_how_keys_and_values_travel_is_asked_only_where_they_do():
+    """Better layouts tries every cp, so it asks in any case."""
+    asks = 'data-field="cp_algorithm"'
+    assert asks not in html("traffic", replace(SMALL, cp=1))
+    assert asks in html("traffic", replace(SMALL, cp=2))
+    assert asks in html("search", replace(SMALL, cp=1))
+
+
 def test_the_scripts_data_are_the_bytes_of_the_picture():
     page = html("traffic", EXPERTS)
     data = json.loads(found_in(page, r'data-traffic="([^"]*)"')[0])

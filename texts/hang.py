@@ -45,7 +45,7 @@ def close_up(text: str) -> str:
     >>> close_up("第 7 次 操作 时"), close_up("第 7 次 all_reduce 时")
     ('第 7 次操作时', '第 7 次 all_reduce 时')
     """
-    return re.sub(" ?操作 ?", "操作", text)
+    return re.sub(" ?操作 ?", "操作", text).replace("） ", "）")
 
 
 def _place(facts: Mapping[str, Any], language: str) -> str:

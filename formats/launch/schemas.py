@@ -148,7 +148,8 @@ def _llama_factory_job(stated: Stated, role: str) -> str:
 
 
 def _accelerate_job(stated: Stated, role: str) -> str:
-    return "megatron" if stated.get("distributed_type") == "megatron_lm" else "device-mesh"
+    is_megatron = stated.get("distributed_type", "") == "MEGATRON_LM"
+    return "megatron" if is_megatron else "device-mesh"
 
 
 _CHOSEN: dict[str, Callable[[Stated, Iterable[str]], str]] = {

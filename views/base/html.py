@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup, escape
 
+from descriptions import PAGE
+
 
 def tag(name: str, *children: object, **attributes: object) -> Markup:
     """An element.
@@ -98,6 +100,11 @@ def table(
 def outside(url: str, title: object) -> Markup:
     """A link to another site."""
     return tag("a", title, href=url, target="_blank", rel="noopener noreferrer")
+
+
+def numbered(title: str, count: int, language: str) -> str:
+    """A title with how many there are of what it stands over."""
+    return PAGE["numbered"][language].format(title=title, count=f"{count:,}")
 
 
 def fold(title: object, *body: object, kind: str = "own", is_open: bool = False) -> Markup:

@@ -76,11 +76,15 @@ def _translated(error: LayoutError, language: str) -> str:
     if missing := missing_fields(error):
         names = [control_label(name, language) for name in missing]
         facts["missing"] = PAGE["and_list"][language].join(names)
-    facts["what"] = WORK.get(facts.get("what"), facts.get("what"))
+    what = str(facts.get("what", ""))
+    facts["what"] = WORK.get(what) or re.sub("^the (order|layout)", lambda one: WORK[one[1]], what)
+    if "framework" in facts:
+        facts["framework"] = str(facts["framework"]).replace("'s configuration", " 的配置文件")
     for name in ("sizes", "levels"):
         if isinstance(facts.get(name), str):
             facts[name] = facts[name].replace(" x ", " × ")
-    return REFUSALS[error.code].format(**facts)
+    said = REFUSALS[error.code].format(**facts)
+    return re.sub("(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])", "", said)
 
 
 def control_label(control: str, language: str) -> str:
@@ -101,7 +105,8 @@ def fix_label(fix: Mapping[str, Any], language: str) -> str:
     """
     named = {OF_MATHS.get(name, name): value for name, value in fix.items()}
     sets = {name: value for name, value in named.items() if value not in ("", None, ())}
-    return ", ".join(change_label(name, value, language) for name, value in (sets or named).items())
+    changes = (change_label(name, value, language) for name, value in (sets or named).items())
+    return PAGE["and_list"][language].join(changes)
 
 
 def change_label(name: str, value: Any, language: str) -> str:

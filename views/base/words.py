@@ -34,24 +34,24 @@ def intro(title: str, text: str, language: str) -> Markup:
     return heading(title, tag("p", explained(text, language)))
 
 
-def explained(text: str, language: str, known: set[int] | None = None) -> Markup:
+def explained(text: str, language: str, told: set[int] | None = None) -> Markup:
     """A text as HTML, each of its words explained once.
 
-    known: numbers of the words that were explained before, to which those of the text are added.
+    told: numbers of the words that were explained before, to which those of the text are added.
 
     >>> explained("A rank & its stage, or ranks", "en").count("data-tip")
     2
     """
-    known = set() if known is None else known
+    told = set() if told is None else told
 
     def marked(found: re.Match[str]) -> str:
-        assert found.lastgroup is not None
-        number = int(found.lastgroup[1:])
-        if number in known:
+        number = next(n for n in range(len(WORDS)) if found[f"w{n}"] is not None)
+        if number in told:
             return found[0]
-        known.add(number)
+        told.add(number)
         tip = WORDS[number].tip[language]
-        return button(Markup(found[0]), class_="word", data_tip=tip)
+        word = button(Markup(found["word"]), class_="word", data_tip=tip)
+        return tag("span", word, Markup(found["end"]), class_="word-end") if found["end"] else word
 
     return Markup(_pattern(language).sub(marked, escape(text, quote=False)))
 
@@ -59,6 +59,5 @@ def explained(text: str, language: str, known: set[int] | None = None) -> Markup
 @cache
 def _pattern(language: str) -> re.Pattern[str]:
     assert language in LANGUAGES
-    return re.compile(
-        "|".join(f"(?P<w{number}>{one.written[language]})" for number, one in enumerate(WORDS))
-    )
+    words = "|".join(f"(?P<w{number}>{one.written[language]})" for number, one in enumerate(WORDS))
+    return re.compile(rf"(?P<word>{words})(?P<end>[^\w\s<&(]*)")

@@ -31,7 +31,6 @@ def walkthrough_html(language: str) -> str:
         tag("p", PAGE["collectives_walk_body"][language], " ", open_it),
         table(heads, (_row(example, language) for example in examples())),
         kind="collectives-walk",
-        is_open=True,
     )
 
 

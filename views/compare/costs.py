@@ -116,12 +116,15 @@ def _difference(name: str, kept: LayoutCost | None, now: LayoutCost | None, lang
     words = "cost_better" if after < before else "cost_worse"
     if not before:
         return PAGE["cost_worse_than_none"][language]
+    if after and not 0.1 < after / before < 10:
+        times = max(before, after) / min(before, after)
+        return PAGE[f"{words}_times"][language].format(times=f"{times:,.0f}")
     share = 100 * abs(after / before - 1)
     return PAGE[words][language].format(share=f"{share:,.0f}" if share >= 1 else f"{share:.1f}")
 
 
 def what_text(now: Trained, language: str) -> str:
-    batch = now.batch.global_batch
+    batch = f"{now.batch.global_batch:,}"
     return PAGE["cost_of"][language].format(model=now.name, cluster=now.cluster.name, batch=batch)
 
 

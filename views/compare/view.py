@@ -109,7 +109,10 @@ def _line(layout: Layout, which: str, language: str) -> str:
     """A layout in a line: its GPUs and its sizes."""
     gpus = counted(layout.world_size, "gpu", language)
     machines = f"{layout.nodes:,} × {layout.gpus_per_node}"
-    return f"{PAGE[f'column_{which}'][language]}: {gpus}, {machines}: {sizes_text(layout)}"
+    side = PAGE[f"column_{which}"][language]
+    return PAGE["layout_line"][language].format(
+        side=side, gpus=gpus, nodes=machines, sizes=sizes_text(layout)
+    )
 
 
 # -- sizes ---------------------------------------------------------------------------------------
@@ -131,7 +134,9 @@ def _sizes(before: Context, after: Context) -> Markup:
     if any(side.has_experts for side in sides):
         derived = (*derived, ("edp_size", *map(_edp, sides)))
     rows += [
-        (PAGE[name][language], str(one), str(other)) for name, one, other in derived if one != other
+        (PAGE[name][language], _said(one), _said(other))
+        for name, one, other in derived
+        if one != other
     ]
     if not rows:
         return tag("p", PAGE["compare_same"][language])
@@ -143,7 +148,7 @@ def _said(value: Any) -> str:
     """A control's value as a cell of the table; the type of a number does not count."""
     if isinstance(value, (list, tuple)):
         return ", ".join(map(str, value)) or "–"
-    return "–" if value in ("", None) else str(value)
+    return "–" if value in ("", None) else f"{value:,}" if type(value) is int else str(value)
 
 
 def _edp(layout: Layout) -> Any:

@@ -80,7 +80,7 @@ def parts_html(one: Estimate, language: str) -> Markup:
         bar = tag("span", tag("span", style=f"width:{share}%"), class_="part-bar")
         waits = chips([name]) if name in KINDS else ""
         part = together(part_name(name, language), " " if waits else "", waits)
-        rows.append((part, seconds_text(seconds), together(f"{share} %", bar)))
+        rows.append((part, seconds_text(seconds), together(f"{share}%", bar)))
     return table(heads_of("part seconds share", language), rows, "estimate-parts")
 
 
@@ -115,8 +115,8 @@ def _gpu(near: Near) -> str:
 def _layout(near: Near) -> str:
     asked = near.run.arguments
     sizes = {name: asked[name] for name in ("tp", "cp", "pp", "vpp", "ep")}  # type: ignore[literal-required]
-    shown = " ".join(f"{name}{size}" for name, size in sizes.items() if size > 1) or "dp"
-    return f"{shown} · {asked['global_batch']:,} × {asked['sequence']:,}"
+    told = " ".join(f"{name}{size}" for name, size in sizes.items() if size > 1) or "dp"
+    return f"{told} · {asked['global_batch']:,} × {asked['sequence']:,}"
 
 
 def _errors(language: str) -> Markup:
@@ -146,7 +146,7 @@ LIMITS = tuple(ESTIMATE[f"limit_{number}"] for number in range(1, 5))
 
 
 def _percent(text: str) -> str:
-    return f"{100 * float(text):.0f} %" if text else "–"
+    return f"{100 * float(text):.0f}%" if text else "–"
 
 
 def heads_of(names: str, language: str) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from descriptions import ESTIMATE, joined
+from descriptions import ESTIMATE, PAGE, joined
 from groups import LayoutError
 from training.estimate import Estimate
 
@@ -54,7 +54,9 @@ def step_line(one: Estimate, language: str) -> Markup:
 
 def lacks_text(one: Estimate, language: str) -> str:
     """What no measured run is like."""
-    return ", ".join(ESTIMATE[f"lacks_{name}"][language] for name in one.lacks)
+    return PAGE["and_list"][language].join(
+        ESTIMATE[f"lacks_{name}"][language] for name in one.lacks
+    )
 
 
 def step_of(context: Context) -> Markup:

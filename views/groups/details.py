@@ -62,7 +62,7 @@ def _details(
     listed = table(heads, rows)
     copied = copyable("\n".join(lines), language, "copy")
     return together(
-        fold(PAGE["group_table"][language], note, listed, kind="groups", is_open=True),
+        fold(PAGE["group_table"][language], note, listed, kind="groups"),
         fold(PAGE["list"][language], note, copied, kind="list"),
     )
 
@@ -85,7 +85,7 @@ def groups_text(context: Context) -> str:
     spend_on_groups(context.visible)
     lines = [f"# {context.layout.mesh}"]
     for grouping in context.visible:
-        for index, ranks in enumerate(lists_of(grouping)):
+        for index, ranks in enumerate(_lists(grouping)):
             lines.append(f"{grouping.name} group {index}: {ranks}")
     return "\n".join(lines) + "\n"
 
@@ -100,13 +100,12 @@ def groups_csv(context: Context) -> str:
     writer.writerow(["kind", "group", "nodes_spanned", "ranks", *(["hosts"] if placement else [])])
     for grouping in context.visible:
         nodes = spanned(context.layout, grouping, placement)
-        for index, (ranks, count) in enumerate(zip(lists_of(grouping), nodes)):
+        for index, (ranks, count) in enumerate(zip(_lists(grouping), nodes)):
             hosts = [" ".join(placement.where(ranks))] if placement else []
             writer.writerow([grouping.name, index, count, " ".join(map(str, ranks)), *hosts])
     return out.getvalue()
 
 
-def lists_of(grouping: Grouping) -> list[list[int]]:
-    """Every group as a list of its ranks."""
+def _lists(grouping: Grouping) -> list[list[int]]:
     groups = grouping.groups()
     return groups if isinstance(groups, list) else groups.tolist()

@@ -21,7 +21,7 @@ from render.svg.heat import Heat
 
 from ..base import form
 from ..base.context import Context
-from ..base.html import button, cell, fold, heading, table, tag, together
+from ..base.html import button, cell, fold, heading, numbered, table, tag, together
 from ..base.messages import fix_label
 from ..base.problems import problem_html
 from ..base.state import State, is_empty
@@ -327,7 +327,7 @@ def _groups(found: Case, language: str) -> Markup | str:
         for one in rows[:ROWS]
     )
     heads = (RUN[f"column_{name}"][language] for name in ("printed", "here", "gpus", "fits"))
-    title = f"{RUN['log_groups_title'][language]} ({len(rows):,})"
+    title = numbered(RUN["log_groups_title"][language], len(rows), language)
     return fold(title, table(heads, body), _more(len(rows), ROWS, language), is_open=True)
 
 
@@ -345,4 +345,5 @@ def _untold(log: Log, language: str) -> Markup | str:
     if not said:
         return ""
     items = tag("ul", *(tag("li", one) for one in said))
-    return fold(f"{RUN['unknown_title'][language]} ({len(said)})", items, is_open=True)
+    title = numbered(RUN["unknown_title"][language], len(said), language)
+    return fold(title, items, is_open=True)

@@ -6,7 +6,16 @@ from collections.abc import Iterable, Mapping
 
 from markupsafe import Markup
 
-from descriptions import HOSTS_REMARKS, LAUNCHER_NOTES, ORDER_REASONS, PAGE, RUN, Text, counted
+from descriptions import (
+    HOSTS_REMARKS,
+    HOSTS_WORDS,
+    LAUNCHER_NOTES,
+    ORDER_REASONS,
+    PAGE,
+    RUN,
+    Text,
+    counted,
+)
 from formats.hosts.order import OBJECTIVES, TIME, BetterOrder, better_order
 from formats.hosts.placing import placement_of
 from formats.hosts.values import Hosts, Remark
@@ -25,7 +34,7 @@ from ..base.problems import problem_html
 from ..base.state import is_empty, is_fix
 from ..base.units import ranges_text, seconds_text
 from ..groups.view import framed
-from ..nodes.view import audit_row, chips, level_name, same_groups, share_bar
+from ..nodes.view import audit_row, chips, level_head, level_name, same_groups, share_bar
 from .inputs import hosts_of
 from .measures import measures_html
 
@@ -79,11 +88,8 @@ def _refused(error: LayoutError, language: str) -> Markup:
 
 def _said(hosts: Hosts, placement: Placement, language: str) -> Markup:
     """One sentence of what there is, then the remarks."""
-    places = ", ".join(
-        RUN["hosts_places"][language].format(
-            count=f"{len(set(one.of.values())):,}", level=level_name(one.kind, language)
-        )
-        for one in hosts.levels
+    places = PAGE["and_list"][language].join(
+        _counted_level(len(set(one.of.values())), one.kind, language) for one in hosts.levels
     )
     text = RUN["hosts_said"][language].format(
         hosts=counted(len(placement.hosts), "host", language),
@@ -101,6 +107,18 @@ def _listed(
     return tag("ul", *items, class_=kind)
 
 
+def _counted_level(count: int, kind: str, language: str) -> str:
+    """
+    >>> _counted_level(2, "switch", "en"), _counted_level(1, "rack", "en")
+    ('2 switches', '1 rack')
+    """
+    level = level_name(kind, language)
+    if language == "en" and kind in HOSTS_WORDS:
+        plural = "" if count == 1 else "es" if level.endswith("ch") else "s"
+        return f"{count:,} {level}{plural}"
+    return RUN["hosts_places"][language].format(count=f"{count:,}", level=level)
+
+
 def _list(hosts: Hosts, placement: Placement, language: str) -> Markup:
     """Each machine: its ranks, slots and places."""
     ranks: dict[int, list[int]] = {}
@@ -108,7 +126,7 @@ def _list(hosts: Hosts, placement: Placement, language: str) -> Markup:
         if node < ROWS:
             ranks.setdefault(node, []).append(rank)
     heads = [RUN["column_host"][language], "GPU", RUN["column_slots"][language]]
-    heads += [level_name(kind, language) for kind in placement.levels]
+    heads += [level_head(kind, language) for kind in placement.levels]
     rows = []
     for node, host in enumerate(placement.hosts[:ROWS]):
         slots = RUN["slots_unsaid"][language] if hosts.slots[host] is None else hosts.slots[host]
@@ -127,7 +145,7 @@ def _audit(placement: Placement, layout: Layout, language: str) -> Markup:
         for names, one in same_groups(layout.every.values())
     ]
     heads = [PAGE["column_group"][language], RUN["column_group_size"][language]]
-    heads += [level_name(kind, language) for kind in levels]
+    heads += [level_head(kind, language) for kind in levels]
     return together(tag("h3", RUN["hosts_audit"][language]), table(heads, rows, "audit"))
 
 

@@ -12,8 +12,7 @@ from formats.launch import TARGETS, Item, Parsed, emit, parse
 from formats.launch.serving import served_groups
 from groups.layout import Layout
 
-from ..base.endpoint import endpoint, names_of, serving
-from ..base.state import require_choice
+from ..base.endpoint import endpoint, names_of, require_choice, serving
 from ..hosts.api import placement_from
 
 MOST_LISTED = 4096

@@ -23,7 +23,7 @@ from groups.stages.layout_strings import parse_layout
 
 from ..base import form
 from ..base.context import Context
-from ..base.html import cell, fold, heading, row, table, tag, together
+from ..base.html import cell, fold, heading, numbered, row, table, tag, together
 from ..base.messages import control_label, sentence
 from ..base.problems import refusal_line
 from ..base.resolve import MODEL, resolve, sizes_text
@@ -77,14 +77,16 @@ def _verdict(layout: Layout, state: State, text: Parsed, language: str) -> Marku
     say, changes = saying(PAGE, language), stated(state, text)
     if not changes:
         return Markup()
-    open_fields = ", ".join(control_label(name, language) for name in text.asks)
+    open_fields = PAGE["and_list"][language].join(
+        control_label(name, language) for name in text.asks
+    )
     try:
         asked = resolve(with_pasted(state, text))
     except LayoutError as error:
-        asks = sentence(error, language)
+        told = sentence(error, language)
     else:
         words = "launch_shown" if asked.mesh == layout.mesh else "launch_asks"
-        asks = say(
+        told = say(
             "launch_open" if open_fields else words,
             gpus=counted(asked.world_size, "gpu", language),
             machines=f"{asked.nodes:,} × {asked.gpus_per_node}",
@@ -92,7 +94,7 @@ def _verdict(layout: Layout, state: State, text: Parsed, language: str) -> Marku
             fields=open_fields,
         )
     use = tag("p", form.setter(changes, say("use_pasted")), class_="fixes")
-    return tag("div", tag("p", asks), use, class_="verdict", role="status")
+    return tag("div", tag("p", told), use, class_="verdict", role="status")
 
 
 def _served(text: Parsed, language: str) -> Markup:
@@ -164,11 +166,11 @@ def _report(read: Parsed, language: str) -> Markup:
     return together(
         tag("div", tag("h3", say("launch_title")), tag("p", summary), class_="intro"),
         _problems(read, language),
-        _items(say("launch_asked"), asked, is_open=True),
-        _items(say("launch_understood"), understood, is_open=True),
-        _items(say("launch_unresolved"), unresolved, is_open=True),
-        _items(say("launch_missing"), assumed),
-        _items(say("launch_ignored"), ignored),
+        _items(say("launch_asked"), asked, language, is_open=True),
+        _items(say("launch_understood"), understood, language, is_open=True),
+        _items(say("launch_unresolved"), unresolved, language, is_open=True),
+        _items(say("launch_missing"), assumed, language),
+        _items(say("launch_ignored"), ignored, language),
     )
 
 
@@ -214,12 +216,14 @@ def _said(note: Item | Missing, language: str) -> str:
     )
 
 
-def _items(title: str, items: Sequence[tuple[str, str]], *, is_open: bool = False) -> Markup:
+def _items(
+    title: str, items: Sequence[tuple[str, str]], language: str, *, is_open: bool = False
+) -> Markup:
     if not items:
         return Markup()
     rows = (row(cell(tag("code", name)), value) for name, value in items[:SHOWN_ITEMS])
     shown = tag("div", tag("table", tag("tbody", *rows)), class_="scroll")
-    return fold(f"{title} ({len(items)})", shown, is_open=is_open)
+    return fold(numbered(title, len(items), language), shown, is_open=is_open)
 
 
 # -- the layout as a command ---------------------------------------------------------------------
@@ -229,7 +233,8 @@ def _commands(layout: Layout, state: State, language: str) -> Markup:
     head = heading(PAGE["emit_title"][language], tag("p", PAGE["emit_body"][language]))
     try:
         job, model = layout.job, model_of_command(state)
-        return together(head, *(_command(job, model, name, language) for name in TARGETS))
+        commands = (_command(job, model, name, language) for name in TARGETS)
+        return together(head, tag("div", *commands, class_="commands"))
     except LayoutError as error:
         return together(head, refusal_line(error, language))
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from markupsafe import Markup
 
-from descriptions import MEMORY
+from descriptions import MEMORY, counted
 from groups import group_index
 from groups.layout import Layout
 from render.palette import ink
@@ -76,7 +76,7 @@ def _legend(
     say, colours, items = saying(MEMORY, language), level_colours(), []
     for one in sorted(set(level.tolist())):
         low, high = (f"{trained.capacity / GIB * edge / LEVELS:.0f}" for edge in (one, one + 1))
-        gpus = f"{ranks_each * int(np.count_nonzero(level == one)):,}"
+        gpus = counted(ranks_each * int(np.count_nonzero(level == one)), "gpu", language)
         words = "grid_over" if one == LEVELS else "grid_level"
         items.append((colours[one], say(words, low=low, high=high, gpus=gpus)))
     return tuple(items)

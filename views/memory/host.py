@@ -36,7 +36,10 @@ def host_html(
         for name in STATES
     ]
     rows.append((say("kinds_sum"), most.total, most.on_host))
-    body = ((name, gib(gpu), gib(host), gib(host * count)) for name, gpu, host in rows)
+    body = (
+        (name, *("–" if one == 0 else gib(one) for one in (gpu, host, host * count)))
+        for name, gpu, host in rows
+    )
     has = trained.cluster.host_of(layout.gpus_per_node)
     words = "host_over" if most.on_host * count > has else "host_of"
     return together(

@@ -62,14 +62,20 @@ def _answer(context: Context) -> Markup:
         _verdict(context, stages),
         step_of(context),
         tag("ul", *(tag("li", note) for note in _noted(context)), class_="memory-notes fine"),
-        tag("h3", say("bars_title")),
-        fine(say("bars_hint")),
-        bars_html(trained, stages, layout, language),
-        host_html(trained, stages, layout, language),
-        grid_html(trained, stages, layout, language),
-        fine(say("left_out")),
-        zero,
-        _kinds(trained, stages, language),
+        tag(
+            "div",
+            tag(
+                "div",
+                tag("h3", say("bars_title")),
+                fine(say("bars_hint")),
+                bars_html(trained, stages, layout, language),
+                host_html(trained, stages, layout, language),
+                grid_html(trained, stages, layout, language),
+                fine(say("left_out")),
+            ),
+            tag("div", zero, _kinds(trained, stages, language)),
+            class_="memory-halves",
+        ),
     )
 
 
@@ -180,7 +186,7 @@ def _noted(context: Context) -> list[str]:
     if chosen.changed:
         fields = {name: getattr(chosen.model, name) for name in chosen.changed}
         changes = (change_label(*one, language) for one in fields.items())
-        notes.append(say("note_changed", changes=", ".join(changes)))
+        notes.append(say("note_changed", changes=PAGE["and_list"][language].join(changes)))
     vocabulary = chosen.model.vocabulary
     rows = padded_vocabulary(vocabulary, split.tp)
     if rows != vocabulary:

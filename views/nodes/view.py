@@ -115,6 +115,16 @@ def level_name(kind: str, language: str) -> str:
     return HOSTS_WORDS[kind][language] if kind in HOSTS_WORDS else kind
 
 
+def level_head(kind: str, language: str) -> str:
+    """A level over a column; a source's own word stays as it is written.
+
+    >>> level_head("switch", "en"), level_head("su", "en")
+    ('Switch', 'su')
+    """
+    name = level_name(kind, language)
+    return name[0].upper() + name[1:] if kind in HOSTS_WORDS else name
+
+
 def chips(names: Iterable[str]) -> Markup:
     """The names of one group, each in its own tone."""
     return Markup(" ").join(chip(name, f"t-{own_tone(name) or 'tp'}") for name in names)

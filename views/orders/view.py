@@ -28,8 +28,11 @@ from ..base.resolve import resolve
 from ..base.state import as_text
 from ..base.units import ranges_text, ranks_text
 from ..base.words import intro
-from ..groups.shown import PictureSpec
-from ..groups.view import PANEL_LIMIT, framed, overview_figure
+from ..groups.view import (
+    PANEL_LIMIT,
+    framed,
+    overview_figures,
+)
 
 AUTO = "auto"
 """Compare with Megatron's default order, or, from that, with its other one."""
@@ -117,7 +120,7 @@ def _compared(
     pictures = (
         _panels(layout, other, found, titles, language)
         if layout.world_size <= PANEL_LIMIT
-        else _overviews(PictureSpec(layout, visible, language, rank), other, before, titles)
+        else _overviews(layout, other, visible, before, titles, language, rank)
     )
     head = heading(PAGE["moved_title"][language], tag("p", _summary(found, titles, language)))
     moved = _table(found, layout, other, language)
@@ -186,7 +189,7 @@ def strip_html(context: Context, other: Layout) -> Markup:
         if one.crossing_before != one.crossing_after
     ]
     text = PAGE["strip"][language].format(
-        order=other.order, kinds=", ".join(one.name for one in found)
+        order=other.order, kinds=PAGE["and_list"][language].join(one.name for one in found)
     )
     return tag("p", " ".join([text, *leaving]), class_="strip")
 
@@ -206,7 +209,7 @@ def _framework(layout: Layout, language: str) -> str:
         notes.append(tag("p", left_open))
     basis = PAGE[f"basis_{convention.basis}"][language]
     link = outside(convention.url, convention.source)
-    source = tag("p", link, f" ({basis})", class_="source")
+    source = tag("p", link, PAGE["in_brackets"][language].format(words=basis), class_="source")
     rows = (_own_row(layout, one, language) for one in own_groupings(layout))
     heads = (PAGE[f"column_{name}"][language] for name in ("name", "same", "axes", "first"))
     return together(
@@ -230,13 +233,17 @@ def _own_row(layout: Layout, grouping: Grouping, language: str) -> Markup:
 
 
 def _summary(found: list[Move], titles: list[str], language: str) -> str:
-    moved = [one.name for one in found if one.ranks]
+    comma = PAGE["and_list"][language]
+    moved, same = (
+        comma.join(one.name for one in found if bool(one.ranks) is is_moved)
+        for is_moved in (True, False)
+    )
     words = "moved_some" if moved else "moved_none"
     return PAGE[words][language].format(
         before=titles[0],
         after=titles[1],
-        kinds=", ".join(moved),
-        same=", ".join(one.name for one in found if not one.ranks) or PAGE["none"][language],
+        kinds=moved,
+        same=same or PAGE["none"][language],
     )
 
 
@@ -280,11 +287,19 @@ def _panels(
 
 
 def _overviews(
-    spec: PictureSpec, other: Layout, before: list[Grouping], titles: list[str]
+    layout: Layout,
+    other: Layout,
+    visible: Sequence[Grouping],
+    before: list[Grouping],
+    titles: list[str],
+    language: str,
+    rank: int,
 ) -> Markup:
     """The nodes under both orders, with the groups of one rank marked."""
-    sides = (
-        tag("div", tag("h3", title), overview_figure(spec, side.mesh, shown, before), class_="grid")
-        for side, shown, title in zip((other, spec.layout), (before, spec.visible), titles)
-    )
-    return tag("div", *sides, class_="large grids", data_rank=spec.rank)
+    sides = []
+    for side, shown, title in ((other, before, titles[0]), (layout, visible, titles[1])):
+        figures = overview_figures(
+            layout, visible, side.mesh, shown, language, rank, ("physical",), marked=before
+        )
+        sides.append(tag("div", tag("h3", title), figures, class_="grid"))
+    return tag("div", *sides, class_="large grids", data_rank=rank)

@@ -79,12 +79,13 @@ def _closed(one: TimedSchedule, figures: Figures, clock: Clock, language: str) -
     }[form.sense]
     sense = PAGE[f"pipeline_closed_{form.sense}"][language]
     value = amount(form.idle)
-    said = f"{sense}: {value if form.formula == value else f'{form.formula} = {value}'}"
+    colon, semicolon = PAGE["colon"][language], PAGE["semicolon"][language]
+    said = sense + colon + (value if form.formula == value else f"{form.formula} = {value}")
     if _same(form.idle, simulated):
-        return f"{said}; {PAGE['pipeline_closed_agrees'][language]}"
+        return said + semicolon + PAGE["pipeline_closed_agrees"][language]
     condition = f", {form.condition}" if form.condition else ""
     differs = PAGE["pipeline_closed_differs"][language]
-    return f"{said}; {differs.format(value=amount(simulated), condition=condition)}"
+    return said + semicolon + differs.format(value=amount(simulated), condition=condition)
 
 
 def _peak(one: TimedSchedule, figures: Figures, language: str) -> str:
@@ -126,7 +127,7 @@ def _rank_by_rank(
         (rank_name(rank, place), *(texts[place] for _, texts in columns))
         for place, rank in enumerate(ranks)
     )
-    title = f"{PAGE['pipeline_per_rank'][language]}: {one.title}"
+    title = PAGE["pipeline_per_rank"][language] + PAGE["colon"][language] + one.title
     return fold(title, table(heads, rows, "pipeline-figures"), kind="")
 
 

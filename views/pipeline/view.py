@@ -27,7 +27,14 @@ from ..estimate.words import step_of
 from ..groups.view import framed
 from .chart import amount, chart_html, shown_of
 from .figures import figures_html
-from .inputs import Clock, clock_of, group_of, message_bytes, schedule_of, spend_on
+from .inputs import (
+    Clock,
+    clock_of,
+    group_of,
+    message_bytes,
+    schedule_of,
+    spend_on,
+)
 from .layers import Stage, layers_html, stages_of
 
 MOST_RANKS = 1_024
@@ -198,7 +205,7 @@ class _Page:
         batch = batch_of(self.layout, self.state)
         said = (
             self.say("group_of", group=number, groups=groups, ranks=ranges_text(ranks)),
-            self.say("sizes", p=one.p, m=one.m, v=one.chunks),
+            self.say("sizes" if one.chunks > 1 else "sizes_alone", p=one.p, m=one.m, v=one.chunks),
             self.say(
                 "from_batch" if batch.is_given else "no_batch",
                 batch=f"{batch.global_batch:,}",

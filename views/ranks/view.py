@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from descriptions import PAGE, RUN, counted
+from descriptions import PAGE, RUN, counted, joined
 from formats.logs.ranks import named_ranks
 from groups import LayoutError, coordinates
 from groups.layout import Layout
@@ -87,16 +87,16 @@ def _facts(
     has_experts = layout.has_experts or not is_empty(state.experts)
     if layout.expert is not None and has_experts:
         yield say("expert_grid"), _code(coordinates(layout.expert, rank))
-    lines: list[tuple[str, Callable[[], str | Markup]]] = [
+    told: list[tuple[str, Callable[[], str | Markup]]] = [
         ("rank_stage", lambda: _stage(layout, state, at, language)),
         ("rank_samples", lambda: _samples(layout, state, at, language)),
         ("rank_neighbours", lambda: _neighbours(layout, rank, language)),
     ]
     if layout.expert is not None and has_experts:
-        lines.insert(1, ("rank_experts", lambda: _experts(layout, state, rank, language)))
+        told.insert(1, ("rank_experts", lambda: _experts(layout, state, rank, language)))
     if layout.mesh.size("cp") > 1:
-        lines.insert(1, ("rank_chunks", lambda: _chunks(layout.mesh.size("cp"), at, language)))
-    for name, line in lines:
+        told.insert(1, ("rank_chunks", lambda: _chunks(layout.mesh.size("cp"), at, language)))
+    for name, line in told:
         try:
             yield say(name), line()
         except LayoutError as error:
@@ -117,10 +117,10 @@ def _stage(layout: Layout, state: State, at: dict[str, int], language: str) -> s
     chunks = layers_by_stage(state, pp, vpp)[at["pp"]]
     shown = [ranges_text(layers) if layers else say("rank_no_layers") for layers in chunks]
     words = "rank_layers_of" if len(shown) == 1 else "rank_chunks_layers"
-    held = [text, say(words, layers="; ".join(shown))]
+    held = [text, say(words, layers=say("semicolon").join(shown))]
     held += [say("rank_embedding")] if at["pp"] == 0 else []
     held += [say("rank_output")] if at["pp"] == pp - 1 else []
-    return " ".join(held)
+    return joined(held, language)
 
 
 def _experts(layout: Layout, state: State, rank: int, language: str) -> str | Markup:
@@ -132,7 +132,8 @@ def _experts(layout: Layout, state: State, rank: int, language: str) -> str | Ma
         return together(text, " ", leads_html("experts", say("rank_give_experts")))
     held = ranges_text(list(local_experts(parse_number(state.experts), ep, at["ep"])))
     text = say("rank_experts_of", experts=held, total=state.experts)
-    return f"{text} {say('rank_expert_slice', slice=at['etp'], etp=etp)}" if etp > 1 else text
+    cut = [say("rank_expert_slice", slice=at["etp"], etp=etp)] if etp > 1 else []
+    return joined([text, *cut], language)
 
 
 def _samples(layout: Layout, state: State, at: dict[str, int], language: str) -> str:
@@ -142,7 +143,7 @@ def _samples(layout: Layout, state: State, at: dict[str, int], language: str) ->
     listed = ", ".join([*shown, "…"] if len(read) > SAMPLES else shown)
     count = counted(len(read), "microbatch", language)
     reads = say("rank_reads", place=at["dp"], dp=dp)
-    return f"{reads} {say('rank_samples_of', samples=listed, count=count)}"
+    return joined([reads, say("rank_samples_of", samples=listed, count=count)], language)
 
 
 def _neighbours(layout: Layout, rank: int, language: str) -> str:
@@ -209,7 +210,8 @@ def _together(layout: Layout, ranks: Any, language: str, placement: Placement | 
         )
         for one in shared
     ]
-    kinds = ", ".join(f"{one.name} ({one.groups})" for one in apart)
+    parts = (say("together_part", kind=one.name, count=one.groups) for one in apart)
+    kinds = say("and_list").join(parts)
     return together(
         head,
         box,

@@ -46,8 +46,9 @@ def traffic_html(context: Context) -> str:
     except LayoutError as error:
         body = training_refused_html(error, context)
     head = intro(TRAFFIC["title"][language], TRAFFIC["body"][language], language)
-    shown = tag("div", body, class_="traffic")
-    return framed(context, together(head, inputs_html(context.state, language), shown), "traffic")
+    has_cp = context.layout.mesh.size("cp") > 1
+    inputs = inputs_html(context.state, language) if has_cp else ""
+    return framed(context, together(head, inputs, tag("div", body, class_="traffic")), "traffic")
 
 
 def inputs_html(state: State, language: str) -> Markup:
@@ -167,7 +168,7 @@ def _across(total: float, across: float, language: str) -> str:
     """Bytes that leave NVLink domains, and their share."""
     if not across:
         return TRAFFIC["all_inside"][language]
-    return together(bytes_text(across), " ", tag("small", f"({100 * across / total:.0f} %)"))
+    return together(bytes_text(across), " ", tag("small", f"({100 * across / total:.0f}%)"))
 
 
 def _every(rows: Sequence[Traffic], language: str) -> Markup:
