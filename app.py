@@ -66,10 +66,7 @@ def create_app() -> gr.Blocks:
 def theme() -> gr.themes.Base:
     """Fonts by name only, so that nothing is fetched; subdued text dark enough to read."""
     base = gr.themes.Base(primary_hue="indigo", neutral_hue="slate", font=FONTS, font_mono=MONO)
-    return base.set(
-        body_text_color_subdued="*neutral_600",
-        block_info_text_color="*neutral_600",
-    )
+    return base.set(body_text_color_subdued="*neutral_600", block_info_text_color="*neutral_600")
 
 
 LAUNCH: dict[str, Any] = {

@@ -28,11 +28,13 @@ import pickle
 import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -259,6 +261,17 @@ def work(rank: int, processes: int, out: str, numbers: list[int], count: int) ->
 
 def launch(processes: int, out: str, numbers: list[int], count: int) -> None:
     """All processes, forked from one that has imported torch; one that dies ends all."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    os.environ.update(
+        MASTER_ADDR="127.0.0.1",
+        MASTER_PORT=str(port),
+        WORLD_SIZE=str(processes),
+        OMP_NUM_THREADS="1",
+        TORCH_FR_BUFFER_SIZE="4000",
+        TORCH_CPP_LOG_LEVEL="ERROR",
+    )
     import torch.distributed  # noqa: F401
 
     forked = []
@@ -277,33 +290,31 @@ def launch(processes: int, out: str, numbers: list[int], count: int) -> None:
             sys.exit(1)
 
 
-def inject(processes: int, count: int, out: Path, first: int = 0, batch: int = 34) -> None:
+def started(*words: str) -> int:
+    """The exit status of this module, run with these options in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.hangs", *words]
+    return subprocess.run(command, stderr=subprocess.DEVNULL).returncode
+
+
+def inject(
+    processes: int,
+    count: int,
+    out: Path,
+    first: int = 0,
+    batch: int = 34,
+    start: Callable[..., int] = started,
+) -> None:
     """Run all hangs; where a process dies of a mismatch the rest goes on in a new launch."""
     out.mkdir(parents=True, exist_ok=True)
     left = list(range(first, count))
     while left:
-        launched = subprocess.run(
-            [
-                *(sys.executable, "-m", "benchmarks.hangs", "--work"),
-                *("--processes", str(processes)),
-                *("--dumps", str(out)),
-                *("--numbers", ",".join(map(str, left[:batch]))),
-                *("--hangs", str(count)),
-            ],
-            env={
-                **os.environ,
-                "MASTER_ADDR": "127.0.0.1",
-                "MASTER_PORT": str(random.randrange(20_000, 60_000)),
-                "WORLD_SIZE": str(processes),
-                "OMP_NUM_THREADS": "1",
-                "TORCH_FR_BUFFER_SIZE": "4000",
-                "TORCH_CPP_LOG_LEVEL": "ERROR",
-            },
-            stderr=subprocess.DEVNULL,
+        status = start(
+            *("--work", "--processes", str(processes), "--hangs", str(count)),
+            *("--dumps", str(out), "--numbers", ",".join(map(str, left[:batch]))),
         )
         reached = [int(file.read_text()) for file in out.glob(f"reached-{processes}-*")]
         last = min(reached, default=left[0] - 1)
-        if launched.returncode:
+        if status:
             last = max(last, left[0] - 1) + 1  # the one that killed a process is left out
             print(f"hang {last} of {processes} processes killed a process", flush=True)
         left = [number for number in left if number > last]

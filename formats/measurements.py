@@ -17,6 +17,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from groups.errors import LayoutError, not_a_choice, quoted
 from groups.grouping import Grouping
 from groups.mesh import whole_number
 from groups.placement import Placement
+
+from .hosts.values import refusal
 
 LONGEST_TEXT = 32_000_000
 """Characters of measurements: those of a million ranks."""
@@ -76,19 +79,10 @@ def read_measurements(text: str, world: int, placement: Placement | None = None)
     found = np.full(world, np.nan)
     for line, rank, value in rows:
         if not 0 <= rank < world:
-            raise LayoutError(
-                "no-such-rank",
-                f"there is no rank {quoted(rank)}: ranks go from 0 to {world - 1}",
-                control="measurements",
-                facts={"rank": quoted(rank), "first": 0, "last": world - 1},
-            )
+            said = "there is no rank {rank}: ranks go from {first} to {last}"
+            raise _refused("no-such-rank", said, rank=quoted(rank), first=0, last=world - 1)
         if not math.isnan(found[rank]):
-            raise LayoutError(
-                "measurement-twice",
-                f"rank {rank} has two measurements",
-                control="measurements",
-                facts={"rank": rank},
-            )
+            raise _refused("measurement-twice", "rank {rank} has two measurements", rank=rank)
         found[rank] = _number(value, line)
     if np.isnan(found).all():
         raise _none()
@@ -105,20 +99,17 @@ def _number(value: Any, line: int) -> float:
     return number
 
 
+_refused = partial(refusal, control="measurements")
+
+
 def _bad(value: object, line: int) -> LayoutError:
-    return LayoutError(
-        "bad-measurements",
-        f"{quoted(value)} in line {line} is no measurement",
-        why="write rank,value with a number for each rank",
-        control="measurements",
-        facts={"value": quoted(value), "line": line},
-    )
+    why = "write rank,value with a number for each rank"
+    said = "{value} in line {line} is no measurement"
+    return _refused("bad-measurements", said, why, value=quoted(value), line=line)
 
 
 def _none() -> LayoutError:
-    return LayoutError(
-        "no-measurements", "the text has no column of numbers for ranks", control="measurements"
-    )
+    return _refused("no-measurements", "the text has no column of numbers for ranks")
 
 
 Row = tuple[int, int, Any]
@@ -174,10 +165,9 @@ def _csv_rows(text: str, placement: Placement | None) -> Iterable[Row]:
 
 
 def _cells(line: str, between: str, number: int) -> list[str]:
-    if between == " ":
-        return line.split()
     try:
-        return [cell.strip() for cell in next(csv.reader([line], delimiter=between))]
+        rows = [line.split()] if between == " " else csv.reader([line], delimiter=between)
+        return [cell.strip() for cell in next(iter(rows))]
     except csv.Error:
         raise _bad(line, number) from None
 
@@ -207,12 +197,8 @@ def _host_rows(
     for line, row in cells:
         name = _cell(row, host, line)
         if name not in ranks:
-            raise LayoutError(
-                "measurement-of-no-host",
-                f"the measurements name the host {quoted(name)}, which is not one of the job's",
-                control="measurements",
-                facts={"host": quoted(name)},
-            )
+            said = "the measurements name the host {host}, which is not one of the job's"
+            raise _refused("measurement-of-no-host", said, host=quoted(name))
         own = ranks[name]
         if local is not None:
             others = [at for at in range(len(row)) if at not in (host, local)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
@@ -63,21 +64,25 @@ class LayoutError(ValueError):
         >>> str(refusal.replace(alternatives=[{"tp": 2}]))
         'tp 3 does not fit; try tp 2'
         """
-        kept = {part: getattr(self, part) for part in PARTS}
-        return LayoutError(self.code, self.what, **{**kept, **changes})
+        kept = {part: getattr(self, part) for part in ("what", *PARTS)}
+        return LayoutError(self.code, **{**kept, **changes})
 
     def renamed(self, names: Mapping[str, str]) -> LayoutError:
         """The same refusal where its inputs have other names.
 
         >>> error = LayoutError("does-not-divide", "m is odd", control="m", alternatives=[{"m": 4}])
         >>> str(error.renamed({"m": "micro_batches"}))
-        'm is odd; try micro_batches 4'
+        'micro_batches is odd; try micro_batches 4'
         """
-        facts = dict(self.facts)
+        old, facts, what = self.control or "", dict(self.facts), self.what
+        new = names.get(old, old)
+        if new != old:
+            what = re.sub(rf"(^|a choice of ){re.escape(old)}\b", rf"\g<1>{new}", what)
         if "control" in facts:
             facts["control"] = names.get(str(facts["control"]), facts["control"])
         return self.replace(
-            control=names.get(self.control or "", self.control),
+            what=what,
+            control=new or None,
             alternatives=[
                 {names.get(name, name): value for name, value in one.items()}
                 for one in self.alternatives

@@ -24,9 +24,8 @@ from views.all import SECTIONS as PLACES
 from views.base.messages import fix_label, sentence
 from views.base.resolve import from_preset
 from views.base.state import State, fields_of
-from views.groups.hero import told_groups
 from views.groups.sentence import sentence_of
-from views.groups.view import by_grid
+from views.groups.shown import by_grid, listed_groups
 
 try:
     from playwright.sync_api import Error, Locator, Page, expect
@@ -175,16 +174,16 @@ def drawn(layout: Seen) -> list[Any]:
     small = layout.world_size <= scene.PANEL_LIMIT
     sides = sides_of(layout)
     told = [str(layout.mesh)]
-    if any(one.mesh == layout.expert for one in told_groups(layout, layout.shown)):
+    if any(one.mesh == layout.expert for one in listed_groups(layout, layout.shown)):
         told.append(str(layout.expert))
     # Beside another grid, groups of one rank are told in words alone.
     pictured = [one for one in layout.shown if len(sides) == 1 or one.size > 1]
     return [
         told,
         layout.gpus_per_node,
-        [[one.name, str(one.mesh)] for one in told_groups(layout, layout.shown)],
+        [[one.name, str(one.mesh)] for one in listed_groups(layout, layout.shown)],
         [[one.name, groups_of(one), alone(one)] for one in pictured] if small else [],
-        [] if small else ["physical"] * len(by_grid(layout, told_groups(layout, layout.shown))),
+        [] if small else ["physical"] * len(by_grid(layout, listed_groups(layout, layout.shown))),
     ]
 
 
@@ -296,7 +295,7 @@ def expect_lit(page: Page, layout: Seen, rank: int | None, pinned: int | None = 
 
 def members(layout: Seen, kind: str, rank: int) -> list[int]:
     """The group of a rank, found by looking through all groups; empty if it is in none."""
-    known = {one.name: one for one in (*layout.shown, *told_groups(layout, layout.shown))}
+    known = {one.name: one for one in (*layout.shown, *listed_groups(layout, layout.shown))}
     grouping = known[kind]
     found = [ranks for ranks in grouping.groups() if rank in ranks]
     assert len(found) <= 1
@@ -325,7 +324,7 @@ def card_of(layout: Seen, rank: int, pinned: bool) -> dict[str, Any]:
     node, local = divmod(rank, layout.gpus_per_node)
     stage = coordinates(layout.mesh, rank)["pp"]
     groups = []
-    for one in told_groups(layout, layout.shown):
+    for one in listed_groups(layout, layout.shown):
         ranks = members(layout, one.name, rank)
         if not ranks:
             groups.append([one.name, "", JOB["in_none"]["en"], ""])
@@ -356,7 +355,7 @@ def expect_card(page: Page, layout: Seen, rank: int, pinned: bool = False) -> No
 
 def overviews(layout: Seen, rank: int = 0, grid: int = 0) -> tuple[scene.Overview, ...]:
     """The scenes of one grid's pictures: the logical mesh and the nodes."""
-    _, mesh, shown = by_grid(layout, told_groups(layout, layout.shown))[grid]
+    _, mesh, shown = by_grid(layout, listed_groups(layout, layout.shown))[grid]
     return scene.overviews(mesh, shown, layout.gpus_per_node, rank)[1:]
 
 

@@ -164,13 +164,13 @@ def shared_of(name):
     """The parameters that an endpoint has in common with others."""
     if name in ("read_launch", "read_hosts", "pipeline_schedule"):
         return {}
-    return {**(TRAINING.parameters if name in OF_TRAINING else {}), **LAYOUT.parameters}
+    return {**(TRAINING.rows if name in OF_TRAINING else {}), **LAYOUT.rows}
 
 
 @pytest.mark.parametrize("name", OWN_PARAMETERS)
 def test_an_endpoint_has_typed_parameters_with_defaults_and_a_description(named, name):
     shared = shared_of(name)
-    wanted = {**OWN_PARAMETERS[name], **{one: kind for one, (kind, _, _) in shared.items()}}
+    wanted = {**OWN_PARAMETERS[name], **{one: row.kind for one, row in shared.items()}}
     told = named[f"/{name}"]
     assert {one["parameter_name"]: one["type"]["type"] for one in told["parameters"]} == {
         one: SCHEMA[kind] for one, kind in wanted.items()
@@ -180,7 +180,7 @@ def test_an_endpoint_has_typed_parameters_with_defaults_and_a_description(named,
         one["parameter_name"]: one["parameter_default"]
         for one in told["parameters"]
         if one["parameter_name"] in shared
-    } == {one: default for one, (_, default, _) in shared.items()}
+    } == {one: row.start for one, row in shared.items()}
     assert [one["type"]["type"] for one in told["returns"]] == ["string"]
     assert told["description"].startswith((ENDPOINTS[name].__doc__ or "").split("\n")[0])
     for one in wanted:

@@ -380,10 +380,14 @@ def test_without_memory_those_that_lack_least_are_told(ask):
 ONES = ", ".join(["1"] * 15)
 REFUSED = {
     # operations
-    "no operation": ("collective", {"operation": "zz"}, "'zz' is not offered: choose all_reduce"),
+    "no operation": (
+        "collective",
+        {"operation": "zz"},
+        "'zz' is not a choice of operation: choose all_reduce",
+    ),
     "nearly one": ("collective", {"operation": "allreduce"}, "try operation all_reduce"),
     "a list": ("collective", {"operation": ["all_reduce"]}, "operation must be a text"),
-    "no group": ("collective", {"group": "zz"}, "'zz' is not offered: choose tp, cp, dp"),
+    "no group": ("collective", {"group": "zz"}, "'zz' is not a choice of group: choose tp, cp, dp"),
     "a direction": ("collective", {"direction": "up"}, "choose forward, backward"),
     "no backward": (
         "collective",

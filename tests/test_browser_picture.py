@@ -29,6 +29,7 @@ from descriptions import DP_KINDS, PAGE, kind_of
 from groups.conventions import CONVENTIONS
 from views.base.resolve import from_preset
 from views.base.state import State
+from views.groups.shown import PictureSpec
 from views.groups.view import picture_html
 
 pytestmark = pytest.mark.browser
@@ -362,7 +363,7 @@ def test_the_script_marks_a_gpu_s_groups_as_the_server_draws_them(open_page, fra
     for rank in (0, 13, 31):
         page.locator(f'svg.job .j[data-r="{rank}"]').hover()
         expect_card(page, layout, rank)
-        drawn = picture_html(layout, layout.shown, "auto", "en", rank)
+        drawn = picture_html(PictureSpec(layout, layout.shown, "en", rank), "auto")
         page.evaluate(
             """(html) => {
               const holder = document.createElement('div');

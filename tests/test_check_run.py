@@ -218,16 +218,17 @@ def forked(torch_jobs):
     return forked
 
 
-def torchrun(processes: int, path: str) -> subprocess.CompletedProcess:
-    command = ["torch.distributed.run", "--standalone", "--nproc-per-node", str(processes), path]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    return subprocess.run(
-        [sys.executable, "-m", *command],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+TORCHRUN = "import sys; from torch.distributed.run import main; main(sys.argv[1:])"
+
+
+@pytest.fixture
+def torchrun(torch_jobs):
+    """Runs a script as torchrun does, each rank a Python of its own."""
+
+    def torchrun(processes: int, path: str):
+        return torch_jobs.run(TORCHRUN, "--standalone", "--nproc-per-node", str(processes), path)
+
+    return torchrun
 
 
 def table(shown: str) -> list[list[str]]:
@@ -236,15 +237,14 @@ def table(shown: str) -> list[list[str]]:
     return [line.split()[:5] for line in lines]
 
 
-@pytest.mark.usefixtures("torch_jobs")
-def test_torchrun_finds_2_ranks_as_the_layout_says(script):
+def test_torchrun_finds_2_ranks_as_the_layout_says(script, torchrun):
     done = torchrun(2, script(Job(gpus_per_node=2, tp=2).layout(), ["tp", "tp-dp-cp"]))
-    assert done.returncode == 0, done.stderr
-    assert table(done.stdout) == [
+    assert done.status == 0, done.err
+    assert table(done.out) == [
         ["tp", "all-reduce", "2", "1", "ok"],
         ["tp-dp-cp", "all-reduce", "2", "1", "ok"],
     ]
-    assert done.stdout.endswith("\nAll as the layout says: 2 ranks, 2 kinds of groups.\n")
+    assert done.out.endswith("\nAll as the layout says: 2 ranks, 2 kinds of groups.\n")
 
 
 def test_8_processes_are_as_the_layout_says(script, forked):
@@ -359,13 +359,12 @@ def test_a_hang_names_the_kind_and_the_group(script, forked):
     assert "All as" not in shown
 
 
-@pytest.mark.usefixtures("torch_jobs")
-def test_torchrun_with_a_wrong_number_of_ranks_gets_one_sentence(script):
+def test_torchrun_with_a_wrong_number_of_ranks_gets_one_sentence(script, torchrun):
     done = torchrun(2, script(PLAIN))
-    assert done.returncode == 1
+    assert done.status == 1
     sentence = "this script is for 16 ranks, and there are 2: start it with --nnodes 2"
-    assert done.stderr.count(sentence) == 1
-    assert done.stdout == ""
+    assert done.err.count(sentence) == 1
+    assert done.out == ""
 
 
 def test_the_template_is_itself_a_script_for_its_example():

@@ -267,10 +267,10 @@ def test_the_largest_world_is_shown(group):
 @pytest.mark.parametrize(
     ("field", "value", "code"),
     [
-        ("collective", "allreduce", "not-offered"),
-        ("collective", ["all_reduce"], "not-offered"),
-        ("collective_direction", "up", "not-offered"),
-        ("collective_group", "tpp", "not-offered"),
+        ("collective", "allreduce", "not-a-choice"),
+        ("collective", ["all_reduce"], "not-a-choice"),
+        ("collective_direction", "up", "not-a-choice"),
+        ("collective_group", "tpp", "not-a-choice"),
         ("collective_index", "4", "out-of-range"),
         ("collective_index", "1.5", "not-a-whole-number"),
         ("collective_index", "-1", "out-of-range"),
@@ -282,12 +282,12 @@ def test_the_largest_world_is_shown(group):
         ("collective_shape", "1x1x1x1", "not-a-shape"),
         pytest.param("collective_shape", 10**5000, "not-a-shape", id="a long number"),
         ("collective_shape", "64x64", "too-many-numbers"),
-        ("collective_values", "twos", "not-offered"),
+        ("collective_values", "twos", "not-a-choice"),
         ("collective_mb", "0", "not-positive"),
         ("collective_mb", float("nan"), "not-positive"),
         ("collective_gbs", "-3", "not-positive"),
         ("collective_gbs", "1e99", "not-positive"),
-        ("collective_algorithm", "hypercube", "not-offered"),
+        ("collective_algorithm", "hypercube", "not-a-choice"),
     ],
 )
 def test_an_input_that_cannot_be_is_refused_and_the_rest_is_shown(field, value, code):

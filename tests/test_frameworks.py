@@ -22,7 +22,7 @@ from views.base.names import megatrons_name
 from views.base.resolve import from_preset
 from views.base.state import State
 from views.base.training import training_of_preset
-from views.groups.view import by_grid
+from views.groups.shown import by_grid
 from views.page import answer
 
 VIEWS = ("groups", "nodes", "orders", "ranks")

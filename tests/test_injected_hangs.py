@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import lzma
-import os
 from collections import Counter
 from pathlib import Path
 
@@ -67,15 +66,10 @@ def test_a_layout_says_who_is_in_a_group_that_few_have_called(recorded):
     assert log.missing == (one["truth"]["rank"],)
 
 
-def test_hangs_of_real_processes_are_found_now(tmp_path):
+def test_hangs_of_real_processes_are_found_now(tmp_path, torch_jobs):
     """Six hangs, one of each kind, of four gloo processes."""
-    try:
-        import torch  # noqa: F401
-    except ImportError:
-        if os.environ.get("REQUIRE_TORCH") == "1":
-            pytest.fail("torch is missing, and REQUIRE_TORCH=1")
-        pytest.skip("torch is missing")
-    hangs.inject(4, 6, tmp_path)
+    program = "from benchmarks import hangs; hangs.main()"
+    hangs.inject(4, 6, tmp_path, start=lambda *words: torch_jobs.run(program, *words).status)
     table = hangs.judge(tmp_path, with_torch=False)
     assert sum(table["full | all"].values()) >= 4
     for reader in ("full", "gloo"):

@@ -174,6 +174,12 @@ def test_a_framework_is_read_by_its_own_table(name):
     assert sizes & set(parsed.values) <= set(values) | {"framework"}
 
 
+def test_accelerate_hands_a_job_to_megatron_where_its_type_says_so():
+    text = "compute_environment: x\nnum_processes: 8\ndistributed_type: "
+    jobs = [parse(text + kind).framework.job for kind in ("MEGATRON_LM", "FSDP")]
+    assert jobs == ["megatron", "device-mesh"]
+
+
 def test_every_table_is_reached():
     assert {schema.name for schema in SCHEMAS} <= {framework for _, framework, _ in TEXTS.values()}
 

@@ -117,7 +117,6 @@ REFUSALS: dict[str, str] = {
     "too-many-numbers": "形状为 {shape} 的张量数字太多，无法阅读：每个 rank 最多 {limit} 个。",
     "not-in-group": "rank {rank} 不在所示的 {kind} 组 {index} 的 rank 中。",
     "not-positive": "{control} 必须是大于 0 的数，而不是 {value}。",
-    "not-offered": "{control} 没有 {value} 这一项。",
     # Evidence of hangs.
     "no-evidence": "没有可读的日志：请粘贴文本或选择文件。",
     "too-much-evidence": "文件超过 {megabytes} MB 或 {files} 个。",

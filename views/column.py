@@ -25,6 +25,7 @@ from descriptions import (
     counted,
 )
 from groups import MAX_RANKS, LayoutError
+from groups.alternatives import divisors
 from groups.conventions import CONVENTIONS, OWN
 from groups.layout import Layout
 from groups.megatron.families import FAMILIES
@@ -142,12 +143,13 @@ def _model(language: str) -> list[Markup]:
 
 
 def _presets(language: str) -> Markup:
-    families: dict[str, list[str]] = {}
-    for name in PRESETS:
-        families.setdefault(_family(name), []).append(name)
+    families: dict[str, list[Markup]] = {family: [] for family in (*FAMILY_OF, "other")}
+    for name, preset in PRESETS.items():
+        marked = (family for family, marks in FAMILY_OF.items() if any(m in name for m in marks))
+        label = f"{preset.name} · {counted(preset.world_size, 'gpu', language)}"
+        families[next(marked, "other")].append(tag("option", label, value=name))
     offered = [tag("option", SHELL["own_layout"][language], value="")]
-    for family in (*FAMILY_OF, "other"):
-        options = (_preset_option(name, language) for name in families[family])
+    for family, options in families.items():
         offered.append(tag("optgroup", *options, label=SHELL[f"family_{family}"][language]))
     chips = []
     for name in FAMOUS:
@@ -163,19 +165,6 @@ def _presets(language: str) -> Markup:
         tag("div", *chips, class_="pills", role="group", aria_label=label),
         class_="field preset",
     )
-
-
-def _family(name: str) -> str:
-    for family, marks in FAMILY_OF.items():
-        if any(mark in name for mark in marks):
-            return family
-    return "other"
-
-
-def _preset_option(name: str, language: str) -> Markup:
-    preset = PRESETS[name]
-    label = f"{preset.name} · {counted(preset.world_size, 'gpu', language)}"
-    return tag("option", label, value=name)
 
 
 @cache
@@ -262,16 +251,16 @@ def _remaining(label: str, words: str, layout: Layout, result: int, language: st
     grid = mesh if words == "derived" else expert
     axes = ("tp", "pp", "cp") if words == "derived" else ("etp", "ep", "pp")
     sizes = "·".join(f"{grid.size(axis):,}" for axis in axes)
-    told = PAGE[words][language].format(
+    formula = PAGE[words][language].format(
         world=f"{layout.world_size:,}", **{axis: f"{grid.size(axis):,}" for axis in axes}
     )
     how = f"{layout.world_size:,} / ({sizes}) = "
-    return _row(label, how, f"{result:,}", language, told)
+    return _row(label, how, f"{result:,}", language, formula)
 
 
-def _row(label: str, how: str, size: str, language: str, told: str = "") -> Markup:
+def _row(label: str, how: str, size: str, language: str, formula: str = "") -> Markup:
     result = tag("span", how, tag("strong", size))
-    return tag("p", tag("b", SHELL[label][language]), result, class_="remains", title=told)
+    return tag("p", tag("b", SHELL[label][language]), result, class_="remains", title=formula)
 
 
 def notice_html(text: str, language: str) -> Markup:
@@ -294,14 +283,13 @@ def slider_stops(state: State, world: int | None) -> dict[str, list[int]]:
         return {}
     known: dict[str, int] = {name: size for name, size in sizes.items() if size is not None}
     etp = None if is_empty(state.etp) else _size_or_none(state.etp)
-    divisors = _divisors(world)
 
     def works(changed: Mapping[str, int]) -> bool:
         tp, pp, cp, ep = (changed[name] for name in ("tp", "pp", "cp", "ep"))
         return world % (tp * pp * cp) == 0 and world % ((etp or tp) * ep * pp) == 0
 
     stops = {
-        name: [size for size in divisors if works({**known, name: size})]
+        name: [size for size in divisors(world) if works({**known, name: size})]
         for name in ("tp", "pp", "cp", "ep")
     }
     tp, pp, cp, ep = (known[name] for name in ("tp", "pp", "cp", "ep"))
@@ -317,11 +305,6 @@ def _size_or_none(value: Any) -> int | None:
     number = parse_number(value)
     is_size = isinstance(number, int) and not isinstance(number, bool) and number >= 1
     return number if is_size and number <= MAX_RANKS else None
-
-
-def _divisors(number: int) -> list[int]:
-    small = [d for d in range(1, math.isqrt(number) + 1) if number % d == 0]
-    return sorted({*small, *(number // d for d in small)})
 
 
 def _doublings(most: int) -> list[int]:

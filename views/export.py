@@ -21,7 +21,7 @@ from .base.view import Pictures
 from .groups.details import groups_csv, groups_text
 from .groups.pictures import groups_pictures, job_pictures
 from .groups.sentence import question, sentence_of
-from .groups.view import by_grid
+from .groups.shown import by_grid
 from .hosts.inputs import placement_or_none
 from .pipeline.pictures import pipeline_trace
 

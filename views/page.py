@@ -22,15 +22,7 @@ from .all import VIEWS, view_of
 from .base import form
 from .base.context import Context
 from .base.html import button, fold, tag
-from .base.link import (
-    STARTS,
-    aliases_of_links,
-    fields_of_links,
-    from_query,
-    from_sent,
-    link_of,
-    parsed,
-)
+from .base.link import STARTS, from_query, from_sent, link_of, parsed, script_fields
 from .base.messages import sentence
 from .base.problems import problem_html, refusal_html
 from .base.state import UNLINKED, State
@@ -103,21 +95,14 @@ def draw(sent: Any) -> str:
     if shown.picture is None and link is not None:
         first = answer(State(lang=language, view=view))
         shown = replace(shown, picture=first.picture, details=first.details)
-    regions = {
-        "chips": shown.chips,
-        "nav": nav_html(view, language),
-        "derived": shown.derived,
-        "status": shown.status,
-        "picture": shown.picture,
-        "details": shown.details,
-        "tools": tools_html(view, language),
-    }
+    nav, tools = nav_html(view, language), tools_html(view, language)
+    regions = {**vars(shown), "nav": nav, "tools": tools}
     if notice is not None:
         regions["notice"] = notice
     if is_new:
         regions |= chrome(language)
-    told: dict[str, Any] = {name: html for name, html in regions.items() if html is not None}
-    answered: dict[str, Any] = {"regions": told, "language": language}
+    drawn: dict[str, Any] = {name: html for name, html in regions.items() if html is not None}
+    answered: dict[str, Any] = {"regions": drawn, "language": language}
     if notice:
         answered["state"] = STARTS
     return json.dumps(answered)
@@ -217,8 +202,8 @@ def _main(first: Answer, language: str) -> Iterator[Markup]:
     yield tag("div", id="notice")
     yield tag("div", id="status")
     steps = (button("", data_tour=name) for name in ("back", "next", "leave"))
-    told = (tag("p", aria_live="polite"), tag("div", tag("small"), *steps))
-    yield tag("section", *told, id="tour", hidden=True)
+    words = (tag("p", aria_live="polite"), tag("div", tag("small"), *steps))
+    yield tag("section", *words, id="tour", hidden=True)
     bar = {
         "entries": entries_html(language),
         "rank": rank_html(language),
@@ -232,8 +217,7 @@ def _main(first: Answer, language: str) -> Iterator[Markup]:
 def script_data() -> dict[str, Any]:
     """What the page's script has to know: the fields of the state, the presets, its few words."""
     return {
-        "fields": fields_of_links(),
-        "aliases": aliases_of_links(),
+        **script_fields(),
         "presets": preset_states(),
         "tour": tour_data(),
         "lit": [name for name, view in VIEWS.items() if view.pins_locally],

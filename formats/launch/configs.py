@@ -14,6 +14,7 @@ not read: block scalars, and lines that TOML would not take.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import tomlkit
@@ -86,14 +87,7 @@ def read_file(source: Source, form: str) -> Read:
 _LOADER: Any = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
 
-class _Frame:
-    """A mapping or a list that is open."""
-
-    def __init__(self, is_list: bool, owner: Word | None, anchor: str | None, first: int) -> None:
-        self.is_list, self.owner, self.anchor, self.first = is_list, owner, anchor, first
-        self.key: Word | None = None
-        self.row: list[Word] = []
-        self.count = 0
+_Path = tuple[str, ...]
 
 
 class _Yaml:
@@ -101,105 +95,90 @@ class _Yaml:
 
     def __init__(self, source: Source, form: str) -> None:
         self.source, self.form = source, form
+        self.loader = _LOADER(source.text.replace("\t", " ") if form == "json" else source.text)
         self.entries: list[Entry] = []
-        self.left: list[Word] = []
-        self.open: list[_Frame] = []
-        self.path: list[str] = []
-        self.anchors: dict[str, tuple[int, list[Entry]]] = {}  # depth of the path, and entries
         self.merged: list[Entry] = []
+        self.left: list[Word] = []
+        self.anchors: dict[str, tuple[int, list[Entry]]] = {}  # depth of the path, and entries
 
     def read(self) -> Read:
-        faults = []
-        text = self.source.text
+        faults, text = [], self.source.text
         try:
-            loader = _LOADER(text.replace("\t", " ") if self.form == "json" else text)
-            while loader.check_event():
-                spend(STEP, "keys")
-                if not self._takes(loader.get_event()):
-                    break
+            for event in self._until(()):
+                if isinstance(event, yaml.CollectionStartEvent):
+                    self._value(event, (), None)
+        except _TooDeepError:
+            pass
         except (yaml.YAMLError, ValueError) as error:
             mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
             at = min(mark.index if mark else getattr(error, "position", 0), max(len(text) - 1, 0))
             code = "yaml-tab" if text[at : at + 1] == "\t" else f"bad-{self.form}"
             faults.append(Fault(code, *self.source.place(at, at + 1), {}))
         given = {entry.path for entry in self.entries}
-        return (
-            [*(one for one in self.merged if one.path not in given), *self.entries],
-            [*self.left],
-            faults,
-        )
+        merged = [entry for entry in self.merged if entry.path not in given]
+        return merged + self.entries, self.left, faults
 
-    def _takes(self, event: Any) -> bool:
-        """Take an event in; False where it is deeper than anybody writes."""
-        if isinstance(event, yaml.ScalarEvent):
-            self._scalar(event)
-        elif isinstance(event, yaml.AliasEvent):
-            self._alias(event.anchor, self._word(event))
-        elif isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
-            if len(self.open) == MAX_DEPTH:
-                self.left.append(self._word(event))
-                return False
-            is_list, owner = isinstance(event, yaml.SequenceStartEvent), self._owner(event)
-            self.open.append(_Frame(is_list, owner, event.anchor, len(self.entries)))
-        elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
-            self._end()
-        return True
-
-    def _owner(self, event: Any) -> Word | None:
-        """The key that a value belongs to; its name joins the path."""
-        if not self.open:
-            return None
-        frame = self.open[-1]
-        if frame.is_list:
-            self.path.append(str(frame.count))
-            frame.count += 1
-            return frame.owner or self._word(event)
-        key, frame.key = frame.key, None
-        self.path.append(key.text if key else "")
-        return key or self._word(event)
-
-    def _end(self) -> None:
-        frame = self.open.pop()
-        if frame.row and frame.owner:
-            self.entries.append(Entry(tuple(self.path), frame.row, frame.owner, True))
-        if frame.anchor:
-            self.anchors[frame.anchor] = (len(self.path), self.entries[frame.first :])
-        if self.open:
-            self.path.pop()
-
-    def _scalar(self, event: Any) -> None:
-        if not self.open:
-            return
-        frame, word = self.open[-1], self._word(event)
-        if not frame.is_list and frame.key is None:
-            frame.key = word
-        elif frame.is_list:
-            frame.row.append(word)
-        else:
-            key = self._owner(event)
-            entry = Entry(tuple(self.path), [word], key or word)
-            self.path.pop()
-            if event.style in ("|", ">"):
-                self.left.append(entry.key)
+    def _until(self, end: Any) -> Iterator[Any]:
+        """The events up to the end of what is open."""
+        while self.loader.check_event():
+            spend(STEP, "keys")
+            event = self.loader.get_event()
+            if isinstance(event, end):
                 return
-            self.entries.append(entry)
-            if event.anchor:
-                self.anchors[event.anchor] = (len(entry.path), [entry])
+            yield event
 
-    def _alias(self, name: str, word: Word) -> None:
+    def _value(self, event: Any, path: _Path, key: Word | None) -> None:
+        """What begins with an event, at a path; key: the word that it stands behind."""
+        first = len(self.entries)
+        if isinstance(event, yaml.ScalarEvent):
+            if event.style in ("|", ">") and key:
+                self.left.append(key)
+                return
+            word = self._word(event)
+            self.entries.append(Entry(path, [word], key or word))
+        elif len(path) == MAX_DEPTH:
+            self.left.append(self._word(event))
+            raise _TooDeepError
+        elif isinstance(event, yaml.MappingStartEvent):
+            self._mapping(path)
+        else:
+            self._sequence(path, key)
+        if event.anchor:
+            self.anchors[event.anchor] = (len(path), self.entries[first:])
+
+    def _mapping(self, path: _Path) -> None:
+        key: Word | None = None
+        for event in self._until(yaml.MappingEndEvent):
+            if key is None and isinstance(event, yaml.ScalarEvent):
+                key = self._word(event)
+                continue
+            if isinstance(event, yaml.AliasEvent):
+                self._alias(event, path, key)
+            else:
+                self._value(event, (*path, key.text if key else ""), key or self._word(event))
+            key = None
+
+    def _sequence(self, path: _Path, owner: Word | None) -> None:
+        row, count = [], 0
+        for event in self._until(yaml.SequenceEndEvent):
+            if isinstance(event, yaml.ScalarEvent):
+                row.append(self._word(event))
+            elif isinstance(event, yaml.CollectionStartEvent):
+                self._value(event, (*path, str(count)), owner or self._word(event))
+                count += 1
+        if row and owner:
+            self.entries.append(Entry(path, row, owner, True))
+
+    def _alias(self, event: Any, path: _Path, key: Word | None) -> None:
         """What stands under an anchor once more, here; ``<<`` is what is not given besides."""
-        if not self.open or self.open[-1].is_list:
-            return
-        frame = self.open[-1]
-        key, frame.key = frame.key, None
-        depth, entries = self.anchors.get(name, (0, []))
+        depth, entries = self.anchors.get(event.anchor, (0, []))
         spend(STEP * len(entries), "keys")
-        merges = bool(key) and key is not None and key.text == "<<"
-        prefix = (*self.path, *(() if merges or not key else (key.text,)))
+        merges = key is not None and key.text == "<<"
+        prefix = (*path, key.text) if key and not merges else path
         copies = [entry._replace(path=(*prefix, *entry.path[depth:])) for entry in entries]
         (self.merged if merges else self.entries).extend(copies)
         if not entries:
-            self.left.append(key or word)
+            self.left.append(key or self._word(event))
 
     def _word(self, event: Any) -> Word:
         """What an event says, where it stands in the text."""
@@ -213,6 +192,10 @@ class _Yaml:
             return self.source.word(start, end)
         place = self.source.place(start, end)
         return Word((CommandRun(value, *place),), place)
+
+
+class _TooDeepError(Exception):
+    """Deeper than anybody writes."""
 
 
 # -- TOML ----------------------------------------------------------------------------------------

@@ -148,8 +148,7 @@ def _llama_factory_job(stated: Stated, role: str) -> str:
 
 
 def _accelerate_job(stated: Stated, role: str) -> str:
-    is_megatron = stated.get("distributed_type", "") == "MEGATRON_LM"
-    return "megatron" if is_megatron else "device-mesh"
+    return "megatron" if stated.get("distributed_type") == "megatron_lm" else "device-mesh"
 
 
 _CHOSEN: dict[str, Callable[[Stated, Iterable[str]], str]] = {

@@ -19,7 +19,7 @@ from .evidence import Evidence, read_files
 from .job import LoggedJob, job_of
 from .model import Diagnosis, Log, ProcessGroup, Stall
 from .names import WORLD
-from .reading import LogReading, Named
+from .reading import LogReading
 from .recorder import Dump
 
 __all__ = ["Diagnosis", "Log", "read_log"]
@@ -80,7 +80,7 @@ def _add_dumps(reading: LogReading, dumps: Sequence[Dump], job: LoggedJob) -> No
     for group in job.groups.values():
         one = group.group
         reading.ranks.update(one.members)
-        reading.groups.setdefault(one.key, Named(one.key, one.name, one.description, one.kind))
+        reading.groups.setdefault(one.key, one)
         if group.p2p and one.kind != WORLD:
             reading.group_ranks.update(
                 place

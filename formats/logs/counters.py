@@ -16,16 +16,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from .diagnosis import hops_of
-from .model import Diagnosis, Party, ProcessGroup, Stall, Wait
+from .model import Diagnosis, ProcessGroup, Stall, Wait
 from .names import WORLD
+from .waits import parties_of
 
 _UNEVEN = ("COALESCED", "ALLTOALL", "GATHER", "SCATTER")
 _PAIRS = {"SEND", "RECV", "COALESCED"}
 _ENOUGH = 3
 """Ranks that called the same before one that differs is called the odd one."""
 
-Key = tuple[str, str | None]
+Key = tuple[str | None, str | None]
 """A group as printed, and its name in the whole job."""
+
+Place = tuple[str | None, str | None, int | None]
+"""The same, and the place of a rank in it."""
 
 
 def joined(stalls: Iterable[Stall]) -> list[Stall]:
@@ -34,26 +38,20 @@ def joined(stalls: Iterable[Stall]) -> list[Stall]:
     One rank can be stuck in two groups at the same number, so the last line is no help unless it is
     the only one.
     """
-    named: dict[tuple[int | None, int | None], set[tuple[str | None, str | None, int | None]]]
-    named, found = defaultdict(set), []
-    following: dict[tuple[int | None, int | None], Stall] = {}
     stalls = list(stalls)
+    named: dict[tuple[int | None, int | None], set[Place]] = defaultdict(set)
     for one in stalls:
         if one.group is not None:
             named[one.rank, one.seq].add((one.group, one.guid, one.group_rank))
+    following: dict[tuple[int | None, int | None], Place] = {}
+    found = []
     for one in reversed(stalls):
         work = (one.rank, one.seq)
         if one.group is not None:
-            following[work] = one
-        elif one.rank is not None and one.seq is not None and work in named:
-            next_line = following.get(work)
-            if next_line or len(named[work]) == 1:
-                group, guid, place = (
-                    (next_line.group, next_line.guid, next_line.group_rank)
-                    if next_line
-                    else next(iter(named[work]))
-                )
-                one = replace(one, group=group, guid=guid, group_rank=place)
+            following[work] = (one.group, one.guid, one.group_rank)
+        elif None not in work and (work in following or len(named.get(work, ())) == 1):
+            group, guid, place = following[work] if work in following else next(iter(named[work]))
+            one = replace(one, group=group, guid=guid, group_rank=place)
         found.append(one)
     return found[::-1]
 
@@ -63,7 +61,7 @@ def diagnosis_of_stalls(
 ) -> Diagnosis:
     """What the lines show; suspects are ranks that passed a signal on with nothing of their own."""
     by_group: dict[Key, list[Stall]] = defaultdict(list)
-    stuck_in: dict[int, set[tuple[str | None, str | None]]] = defaultdict(set)
+    stuck_in: dict[int, set[Key]] = defaultdict(set)
     for one in joined(stalls):
         if one.rank is None:
             continue
@@ -87,11 +85,9 @@ def diagnosis_of_stalls(
     }
     suspects = {rank for rank in idle if rank is not None} - stuck - culprits
     roots = [place for place, wait in enumerate(waits) if wait.absent or wait.parties]
-    reason = "none"
+    reason = "absent" if culprits else "unclear" if waits or suspects else "none"
     if any(wait.parties for wait in waits):
         reason = "different"
-    elif waits or suspects:
-        reason = "absent" if culprits else "unclear"
     return Diagnosis(
         culprits=tuple(sorted(culprits)),
         suspects=tuple(sorted(suspects)),
@@ -119,10 +115,7 @@ def _wait(group: ProcessGroup, lines: list[Stall]) -> Wait | None:
         if one.seq == seq and one.op and one.rank is not None:
             sizes = "" if one.numel_in is None else f"{one.numel_in} -> {one.numel_out}"
             called[(one.op, sizes)].add(one.rank)
-    parties = sorted(
-        (Party(tuple(sorted(ranks)), op, sizes) for (op, sizes), ranks in called.items()),
-        key=lambda party: (-len(party.ranks), party.ranks),
-    )
+    parties = parties_of(called)
     return Wait(
         group=group,
         op=parties[0].op if parties else "",

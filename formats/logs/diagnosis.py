@@ -9,6 +9,10 @@ A sink of this graph is where to look:
     a rank     it did not arrive, and nothing holds it
     an operation that all entered      they called different things, or a device or the network
     a circle   ranks entered groups in different orders
+
+Ranks of a job run one program, so a group's fellows (same description, other ranks) call the same
+at the same number, and in the same order relative to other groups: they tell who is the odd one.
+Where that does not settle it, nobody is named.
 """
 
 from __future__ import annotations
@@ -16,12 +20,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from .job import LoggedJob
+from .job import Group, LoggedJob
 from .model import Diagnosis, Hop, Wait
-from .votes import odd_orders, odd_parties
-from .waits import waits_of
+from .waits import Signature, signature, waits_of
 
 Node = tuple[str, int]  # ("rank", rank) or ("wait", place in the list)
+Edges = dict[Node, set[Node]]
+
+Verdict = tuple[Iterable[int], Iterable[int], str, Iterable[int]]
+"""Culprits, suspects, the reason and the operations to look at first, of one sink."""
 
 
 def diagnosis_of(job: LoggedJob) -> Diagnosis:
@@ -32,41 +39,59 @@ def diagnosis_of(job: LoggedJob) -> Diagnosis:
     edges = _edges(waits, job)
     culprits: set[int] = set()
     suspects: set[int] = set()
-    reasons: list[str] = []
+    reasons: set[str] = set()
     roots: set[int] = set()
     for sink in _sinks(edges):
         found, doubted, reason, own = _look_at(sink, waits, edges, job)
         culprits |= set(found)
         suspects |= set(doubted)
         roots |= set(own)
-        reasons.append(reason)
+        reasons.add(reason)
     idle = {rank for rank in culprits if not edges.get(("rank", rank))}
     if len(idle) > 1 and not any(idle <= set(wait.absent) for wait in waits):
         # Ranks that hold up different operations on their own: the job still moved when it dumped.
         culprits, suspects = culprits - idle, suspects | idle
-        reasons.append("unclear")
+        reasons.add("unclear")
     for place, wait in enumerate(waits):  # different calls are a cause wherever they stand
         if wait.parties and place not in roots:
             roots.add(place)
             odd, doubted = _different([wait], waits, job)
             culprits |= odd
             suspects |= doubted
-            reasons.append("different")
-    named = culprits or suspects
-    hops = hops_of(waits, named, roots)
-    unknown = {rank for wait in waits for rank in wait.unknown}
+            reasons.add("different")
+    order = ("different", "order", "unclear", "absent", "late", "no-dump", "all-arrived")
     return Diagnosis(
         culprits=tuple(sorted(culprits)),
         suspects=tuple(sorted(suspects - culprits)),
-        reason=_main(reasons),
+        reason=next((one for one in order if one in reasons), "none"),
         waits=tuple(waits),
-        hops=hops,
-        without_dump=tuple(sorted(unknown)),
+        hops=hops_of(waits, culprits or suspects, roots),
+        without_dump=tuple(sorted({rank for wait in waits for rank in wait.unknown})),
     )
 
 
-def _edges(waits: Sequence[Wait], job: LoggedJob) -> dict[Node, set[Node]]:
-    edges: dict[Node, set[Node]] = {}
+def hops_of(waits: Sequence[Wait], named: Iterable[int], roots: Iterable[int]) -> tuple[Hop, ...]:
+    """How the waiting spreads, from the roots over the groups that wait for ranks that wait."""
+    reached = set(named)
+    left = dict(enumerate(waits))
+    first = [left.pop(place) for place in sorted(roots)]
+    hops = []
+    through = tuple(sorted(reached))
+    while first:
+        new = {rank for wait in first for rank in wait.waiting} - reached
+        hops.append(Hop(tuple(first), through, tuple(sorted(new))))
+        reached |= new
+        through = tuple(sorted(new))
+        places = [place for place, wait in left.items() if reached & set(wait.absent)]
+        first = [left.pop(place) for place in places]
+    return tuple(hops)
+
+
+# -- the graph -----------------------------------------------------------------------------------
+
+
+def _edges(waits: Sequence[Wait], job: LoggedJob) -> Edges:
+    edges: Edges = {}
     waits_of_rank: dict[int, list[int]] = defaultdict(list)
     for place, wait in enumerate(waits):
         for rank in {*wait.waiting, *(rank for one in wait.parties for rank in one.ranks)}:
@@ -89,80 +114,62 @@ def _edges(waits: Sequence[Wait], job: LoggedJob) -> dict[Node, set[Node]]:
 
 def _order(wait: Wait, rank: int, job: LoggedJob) -> int:
     """The place of a rank's call of this operation among all its calls."""
-    for group in job.groups.values():
-        if group.group is wait.group:
-            if wait.peers:
-                pending = [call for call in group.p2p.get(rank, ()) if not call.ended]
-                return pending[0].order if pending else 0
-            calls = group.calls.get(rank, {}).get(wait.seq)
-            return calls[0].order if calls else 0
-    return 0
+    group = job.group_of(wait)
+    if wait.peers:
+        return next((call.order for call in group.p2p.get(rank, ()) if not call.ended), 0)
+    return _place(group, rank, wait.seq) or 0
 
 
-def _sinks(edges: dict[Node, set[Node]]) -> list[list[Node]]:
-    """Strongly connected components that nothing leaves (Tarjan, without recursion)."""
-    index: dict[Node, int] = {}
-    low: dict[Node, int] = {}
-    stack: list[Node] = []
-    component: dict[Node, int] = {}
-    components: list[list[Node]] = []
-    for start in edges:
-        if start in index:
-            continue
-        work = [(start, iter(edges[start]))]
-        index[start] = low[start] = len(index)
-        stack.append(start)
-        while work:
-            node, successors = work[-1]
-            for following in successors:
-                if following not in index:
-                    index[following] = low[following] = len(index)
-                    stack.append(following)
-                    work.append((following, iter(edges[following])))
-                    break
-                if following not in component:
-                    low[node] = min(low[node], index[following])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == index[node]:
-                    members: list[Node] = []
-                    while not members or members[-1] != node:
-                        members.append(stack.pop())
-                        component[members[-1]] = len(components)
-                    components.append(members)
-    return [
-        members
-        for place, members in enumerate(components)
-        if all(component[after] == place for node in members for after in edges[node])
-    ]
+def _place(group: Group | None, rank: int, seq: int) -> int | None:
+    calls = group.calls.get(rank, {}).get(seq) if group else None
+    return calls[0].order if calls else None
 
 
-def _look_at(
-    sink: list[Node], waits: Sequence[Wait], edges: dict[Node, set[Node]], job: LoggedJob
-) -> tuple[Iterable[int], Iterable[int], str, Iterable[int]]:
-    """Culprits, suspects, the reason and the operations to look at first, of one sink."""
+def _sinks(edges: Edges) -> list[set[Node]]:
+    """Strongly connected components that nothing leaves (Kosaraju, without recursion)."""
+    into: dict[Node, list[Node]] = defaultdict(list)
+    for node, successors in edges.items():
+        for following in successors:
+            into[following].append(node)
+    finished: list[Node] = []  # by walks against the edges: the last is in a sink
+    seen: set[Node] = set()
+    walks = [(node, False) for node in edges]
+    while walks:
+        node, is_left = walks.pop()
+        if is_left:
+            finished.append(node)
+        elif node not in seen:
+            seen.add(node)
+            walks += [(node, True), *((before, False) for before in into[node])]
+    sinks, seen = [], set()
+    for start in reversed(finished):
+        component: set[Node] = set()
+        left = [start]
+        while left:
+            node = left.pop()
+            if node not in seen:
+                seen.add(node)
+                component.add(node)
+                left += edges[node]
+        if component and all(edges[node] <= component for node in component):
+            sinks.append(component)
+    return sinks
+
+
+# -- a sink --------------------------------------------------------------------------------------
+
+
+def _look_at(sink: set[Node], waits: Sequence[Wait], edges: Edges, job: LoggedJob) -> Verdict:
     ranks = sorted(number for kind, number in sink if kind == "rank")
-    inside = [number for kind, number in sink if kind == "wait"]
+    inside = sorted(number for kind, number in sink if kind == "wait")
     if not inside:
-        (rank,) = ranks
-        places = [place for place, wait in enumerate(waits) if rank in wait.absent]
-        if not places:
-            places = [place for place, wait in enumerate(waits) if rank in wait.possible]
-            idle = [one for one in job.dumped if not edges.get(("rank", one))]
-            if len(idle) > 1 or job.backend != "gloo":
-                return (), (rank,), "unclear", places
-        loners = _loners([waits[place] for place in places], edges)
-        if loners:
-            return (), loners, "unclear", places
-        return (rank,), (), "absent", places
+        return _one_rank(ranks[0], waits, edges, job)
     own = [waits[place] for place in inside]
     different = [wait for wait in own if wait.parties]
     if different:
         return *_different(different, waits, job), "different", inside
     if len(sink) > 1 and ranks:
-        answers = odd_orders(ranks, own, job)
+        answers = _odd_orders(ranks, own, job)
         odd_ones = [rank for rank, is_odd in answers.items() if is_odd]
         return odd_ones, () if odd_ones else ranks, "order", inside
     unknown = {rank for wait in own for rank in wait.unknown}
@@ -172,7 +179,37 @@ def _look_at(
     if late:
         few = all(2 * len(wait.late) < len(wait.group.members) for wait in own)
         return (late, (), "late", inside) if few else ((), late, "late", inside)
-    return _all_arrived(own, edges, job, inside)
+    if all(wait.group.complete for wait in own):  # a device or the network
+        return (), (), "all-arrived", inside
+    idle = _idle(edges, job)
+    if len(idle) == 1 and job.backend == "gloo":
+        return idle, (), "absent", inside
+    return (), idle, "unclear", inside
+
+
+def _idle(edges: Edges, job: LoggedJob) -> list[int]:
+    """Ranks with a dump that wait nowhere."""
+    return [rank for rank in job.dumped if not edges.get(("rank", rank))]
+
+
+def _one_rank(rank: int, waits: Sequence[Wait], edges: Edges, job: LoggedJob) -> Verdict:
+    """A rank that nothing holds: it, or one that alone entered what two or more idle members
+    never did."""
+    places = [place for place, wait in enumerate(waits) if rank in wait.absent]
+    if not places:
+        places = [place for place, wait in enumerate(waits) if rank in wait.possible]
+        if len(_idle(edges, job)) > 1 or job.backend != "gloo":
+            return (), (rank,), "unclear", places
+    loners: list[int] = []
+    for wait in (waits[place] for place in places):
+        idle = [one for one in wait.absent if not edges[("rank", one)]]
+        if len(wait.waiting) != 1 or len(idle) < 2:
+            return (rank,), (), "absent", places
+        loners += wait.waiting
+    return ((), loners, "unclear", places) if loners else ((rank,), (), "absent", places)
+
+
+# -- the odd one ---------------------------------------------------------------------------------
 
 
 def _different(
@@ -182,57 +219,77 @@ def _different(
     culprits: set[int] = set()
     suspects: set[int] = set()
     for wait in different:
-        odd = set(odd_parties(wait, job))
+        odd = _odd_parties(wait, job)
         parties = {rank for one in wait.parties for rank in one.ranks}
         if not odd:  # a rank that left out another group's operation to be here?
-            answers = odd_orders(parties, waits, job)
+            answers = _odd_orders(parties, waits, job)
             odd = {rank for rank, is_odd in answers.items() if is_odd}
         culprits |= odd
         suspects |= set() if odd else parties
     return culprits, suspects
 
 
-def _loners(waits: Sequence[Wait], edges: dict[Node, set[Node]]) -> list[int]:
-    """A rank alone in an operation that two or more idle members never entered: it, or they."""
-    found: list[int] = []
-    for wait in waits:
-        idle = [rank for rank in wait.absent if not edges[("rank", rank)]]
-        if len(wait.waiting) != 1 or len(idle) < 2:
-            return []
-        found += wait.waiting
-    return found
+def _odd_parties(wait: Wait, job: LoggedJob) -> set[int]:
+    """The ranks that called something else than they should have, or none if that is open."""
+    size = max(len(wait.group.members), sum(len(one.ranks) for one in wait.parties))
+    right = [wait.parties[0]]
+    if 2 * len(right[0].ranks) <= size:
+        right = [one for one in wait.parties if _is_supported(wait, (one.op, one.sizes), job)]
+        if len(right) != 1 or wait.peers:
+            return set()
+    return {rank for one in wait.parties if one is not right[0] for rank in one.ranks}
 
 
-def _all_arrived(
-    own: Sequence[Wait], edges: dict[Node, set[Node]], job: LoggedJob, inside: list[int]
-) -> tuple[Iterable[int], Iterable[int], str, Iterable[int]]:
-    """All whose calls are recorded entered the same: a device or the network, unless the dumps
-    do not say who the members are."""
-    if all(wait.group.complete for wait in own):
-        return (), (), "all-arrived", inside
-    idle = [rank for rank in job.dumped if not edges.get(("rank", rank))]
-    if len(idle) == 1 and job.backend == "gloo":
-        return idle, (), "absent", inside
-    return (), idle, "unclear", inside
+def _is_supported(wait: Wait, called: Signature, job: LoggedJob) -> bool:
+    """Whether ranks of other groups of the family called just this at the same number."""
+    own = job.group_of(wait)
+    return any(
+        signature(calls[wait.seq], sizes=called[1] != "") == called
+        for group in job.groups.values()
+        if group.family == own.family and group is not own
+        for calls in group.calls.values()
+        if wait.seq in calls
+    )
 
 
-def hops_of(waits: Sequence[Wait], named: Iterable[int], roots: Iterable[int]) -> tuple[Hop, ...]:
-    """How the waiting spreads, from the roots over the groups that wait for ranks that wait."""
-    reached = set(named)
-    left = dict(enumerate(waits))
-    first = [left.pop(place) for place in sorted(roots)]
-    hops = []
-    through = tuple(sorted(reached))
-    while first:
-        new = {rank for wait in first for rank in wait.waiting} - reached
-        hops.append(Hop(tuple(first), through, tuple(sorted(new))))
-        reached |= new
-        through = tuple(sorted(new))
-        places = [place for place, wait in left.items() if reached & set(wait.absent)]
-        first = [left.pop(place) for place in places]
-    return tuple(hops)
+def _odd_orders(
+    ranks: Iterable[int], waits: Iterable[Wait], job: LoggedJob
+) -> dict[int, bool | None]:
+    """Of ranks that wait for each other in a circle: who entered the groups in an order of its own.
+
+    Returns:
+        for each rank True (odd), False (as the others do) or None (nothing tells).
+    """
+    waits = [wait for wait in waits if not wait.peers]
+    answers: dict[int, bool | None] = {}
+    for rank in ranks:
+        verdicts = [
+            _is_odd(rank, own, left, job)
+            for own in waits
+            if rank in own.waiting
+            for left in waits
+            if rank in left.absent or rank in left.possible
+        ]
+        known = [one for one in verdicts if one is not None]
+        answers[rank] = None if not known else any(known)
+    return answers
 
 
-def _main(reasons: Sequence[str]) -> str:
-    order = ("different", "order", "unclear", "absent", "late", "no-dump", "all-arrived")
-    return next((one for one in order if one in reasons), "none")
+def _is_odd(rank: int, entered: Wait, left: Wait, job: LoggedJob) -> bool | None:
+    """Whether this rank alone went into one group before it had been in the other."""
+    families = job.group_of(entered).family, job.group_of(left).family
+    same = other = 0
+    for one in job.dumped:
+        first, second = (
+            _place(job.of_family(family, one), one, wait.seq)
+            for family, wait in zip(families, (entered, left))
+        )
+        if one == rank or (first is None and second is None):
+            continue
+        if second is None or (first is not None and first < second):
+            same += 1
+        else:
+            other += 1
+    if other >= 2 and other > 2 * same:
+        return True
+    return False if same > other else None

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .model import ProcessGroup
+from .model import ProcessGroup, Wait
 from .names import WORLD, kind_of
 from .recorder import MOST_ENTRIES, Call, Dump, GroupKey
 
@@ -43,11 +43,16 @@ class LoggedJob:
     recorded_from: dict[int, int]  # by rank: time of its oldest call, 0 if that is its first ever
     backend: str
 
+    def group_of(self, wait: Wait) -> Group:
+        """The group that waits."""
+        return self._by_identity[id(wait.group)]
+
     def of_family(self, family: str, rank: int) -> Group | None:
         """The group of a family that a rank is in."""
         return self._families.get((family, rank))
 
     def __post_init__(self) -> None:
+        self._by_identity = {id(group.group): group for group in self.groups.values()}
         self._families: dict[tuple[str, int], Group] = {}
         for group in self.groups.values():
             for rank in group.calls:

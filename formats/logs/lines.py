@@ -98,11 +98,11 @@ _BARRIER_REACHED = re.compile(r"\bRank (\d{1,7}) successfully reached monitoredB
 _STORE_BARRIER = re.compile(r"world_size=(\d{1,7}), worker_count=(\d{1,7})")
 _LAGGING = re.compile(
     r"ranks \[([\d, ]{0,60000})\] are the lagging ranks"
-    r"|\[([\d, ]{0,60000})\] finished collective #(\d{1,20}), but didn't join"
+    r"|\[([\d, ]{0,60000})\] finished collective #\d{1,20}, but didn't join"
 )
 _SNAPSHOT = re.compile(
     r"\[([\d, ]{1,60000})\] (?:joined but didn't finish|started|finished) [cA-Z_]"
-    r"|- \[(\d{1,7})\] Timeout at collective: (\w{1,40}), #(\d{1,20})"
+    r"|- \[(\d{1,7})\] Timeout at collective: \w{1,40}, #\d{1,20}"
 )
 _SET = re.compile(
     r"\b(missing|expected|global)[ _]ranks? ?[:=(] ?[\[{(]?([\d, ]{1,60000})", re.IGNORECASE
@@ -291,8 +291,7 @@ def _find_launcher(part: Part) -> None:
         part.add(steps.worker, NOTHING, part.span(agent, 2), part.span(agent, 1))
     elif code and not elastic:
         part.add(steps.exit_code, part.span(code, 1))
-    if host := _HOST.search(text):
-        part.add(steps.begin_host, part.span(host, 1))
+    part.add_first(_HOST, steps.begin_host)
     part.add_each(steps.local_ranks, part.found(_LOCAL))
     part.add_each(steps.ranks, [*part.found(_MPI), *part.found(_DUMP_FILE)])
     for match in _SERVING.finditer(text):
@@ -319,10 +318,8 @@ def _find_barrier(part: Part, whole: str) -> None:
         others = [part.span(match, 1) for match in islice(_MENTION.finditer(part.text), 16)]
         part.add(steps.barrier, part.rank, *spans, *others)
         part.take(_MENTION)
-    if match := _STORE_BARRIER.search(part.text):
-        part.add(steps.store_barrier, part.rank, *part.spans(match))
-    if match := _SETTING_UP.search(part.text):
-        part.add(steps.places_beside, part.rank, *part.spans(match))
+    part.add_first(_STORE_BARRIER, steps.store_barrier, part.rank)
+    part.add_first(_SETTING_UP, steps.places_beside, part.rank)
 
 
 def _find_collectives(part: Part) -> None:
@@ -331,18 +328,13 @@ def _find_collectives(part: Part) -> None:
     if "CollectiveFingerPrint" in part.text and _find_mismatch(part):
         return
     if "lagging ranks" in part.text or "#" in part.text or "] started" in part.text:
-        for match in _LAGGING.finditer(part.text):
-            listed = part.span(match, 1 if match[1] is not None else 2)
-            part.add(steps.in_current_group, listed, given=(True,))
-        for match in _SNAPSHOT.finditer(part.text):
-            listed = part.span(match, 1 if match[1] is not None else 2)
-            part.add(steps.in_current_group, listed, given=(False,))
+        for pattern in (_LAGGING, _SNAPSHOT):
+            for listed in part.found(pattern):
+                part.add(steps.in_current_group, listed, given=(pattern is _LAGGING,))
         part.take(_LAGGING)
         part.take(_SNAPSHOT)
-    if number := _SEQUENCE.search(part.text):
-        part.add(steps.recorder_number, part.span(number, 1))
-    if op := _COLLECTIVE.search(part.text):
-        part.add(steps.recorder_op, part.span(op, 1))
+    part.add_first(_SEQUENCE, steps.recorder_number)
+    part.add_first(_COLLECTIVE, steps.recorder_op)
 
 
 def _find_mismatch(part: Part) -> bool:
@@ -367,8 +359,7 @@ def _find_recorder_text(part: Part) -> None:
     for match in _SET.finditer(part.text):
         is_missing = match[1].lower() == "missing"
         part.add(steps.listed, part.span(match, 2), given=(is_missing,))
-    if info := _GROUP_INFO.search(part.text):
-        part.add(steps.recorder_group, part.span(info, 1))
+    part.add_first(_GROUP_INFO, steps.recorder_group)
     part.take(_SET)
 
 

@@ -38,8 +38,8 @@ _MISSING = re.compile(r"^\s{0,8}The missing ranks?: ([\d, ]{1,60000})")
 def find_nccl(part: Part) -> None:
     """One line of NCCL: places in a communicator, and a launcher's rank before it."""
     part.work += 15
-    if part.text.lstrip(" ")[:1] == "[" and (match := _LAUNCHER.search(part.text)):
-        part.add(steps.ranks, part.span(match, 1))
+    if part.text.lstrip(" ")[:1] == "[":
+        part.add_first(_LAUNCHER, steps.ranks)
     if "ank" in part.text or "Proxy Service" in part.text:
         part.add_each(steps.local_ranks, part.found(_LOCAL))
         part.take(_LOCAL)
@@ -50,24 +50,19 @@ def find_nccl(part: Part) -> None:
                 part.add(steps.places, *part.spans(match))
 
 
+_REPORT_LINES = (
+    (_COMMUNICATOR, steps.begin_report),
+    (_LAUNCHED, steps.begin_launched),
+    (_NOT_LAUNCHED, steps.begin_launched),
+    (_MEMBER, steps.member),
+    (_MISSING, steps.unreachable),
+)
+
+
 def find_report_line(part: Part) -> bool:
     """One line of a RAS report; False for any other line."""
-    text = part.text
     part.work += 10
-    if match := _COMMUNICATOR.search(text):
-        part.add(steps.begin_report, part.span(match, 1), given=(match[2] == "MISMATCH",))
-    elif match := _LAUNCHED.search(text):
-        part.add(steps.begin_launched, part.span(match, 1))
-    elif _NOT_LAUNCHED.search(text):
-        part.add(steps.begin_launched)
-    elif match := _MEMBER.search(text):
-        spans = (part.span(match, group) for group in (1, 2, 4))
-        part.add(steps.member, *spans, given=(match[3] is not None,))
-    elif match := _MISSING.search(text):
-        part.add(steps.unreachable, part.span(match, 1))
-    else:
-        return False
-    return True
+    return any(part.add_first(pattern, step) for pattern, step in _REPORT_LINES)
 
 
 def is_report(document: Any) -> bool:
@@ -86,11 +81,9 @@ def read_report(document: dict[str, Any], reading: LogReading) -> None:
             counts = one.get("collective_counts")
             numbers = [n for n in counts.values() if type(n) is int] if type(counts) is dict else []
             totals.add(sum(numbers))
-            if type(one.get("rank")) is int:
-                reading.count(one["rank"], sum(numbers) if numbers else None, one.get("host"))
+            reading.count(one.get("rank"), sum(numbers) if numbers else None, one.get("host"))
         for one in _dicts(communicator.get("missing_ranks")):
-            if type(one.get("rank")) is int:
-                reading.count(one["rank"], None, one.get("host"), missing=True)
+            reading.count(one.get("rank"), None, one.get("host"), missing=True)
         if len(totals) > 1:
             reading.note("counts-differ", communicator=reading.communicator)
 

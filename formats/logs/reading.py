@@ -7,26 +7,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from .model import Counts, Failure, Note
+from .model import Counts, Failure, Note, ProcessGroup
 from .names import WORLD, kind_of
 
 MOST_STALLS = 200_000
 
 
-@dataclass(frozen=True)
-class Named:
-    """A group as a line prints it; ``guid`` only where the name is the same on all ranks."""
-
-    key: str
-    guid: str | None
-    description: str | None
-    kind: str | None
-
-    is_world: bool = False
-
-
 class Printed(NamedTuple):
-    group: Named
+    """A group and a place in it, as a line prints them."""
+
+    group: ProcessGroup
     group_rank: int
 
 
@@ -37,8 +27,10 @@ class LogReading:
     ranks: set[int] = field(default_factory=set)
     group_ranks: set[int] = field(default_factory=set)
     local_ranks: set[int] = field(default_factory=set)
-    groups: dict[str, Named] = field(default_factory=dict)
-    printed_as: dict[str, Named] = field(default_factory=dict)  # by what stands before " Rank r]"
+    groups: dict[str, ProcessGroup] = field(default_factory=dict)
+    printed_as: dict[str, ProcessGroup] = field(
+        default_factory=dict
+    )  # by what is before " Rank r]"
     stalls: dict[tuple[Any, ...], None] = field(default_factory=dict)  # fields of `Stall`
     relayed: set[int] = field(default_factory=set)  # ranks that only passed a signal on
     failures: list[Failure] = field(default_factory=list)
@@ -60,7 +52,7 @@ class LogReading:
     launched: int | None = None
     collective: str | None = None
     recorder_seq: int | None = None
-    recorded: Named | None = None
+    recorded: ProcessGroup | None = None
     _lists: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def begin_text(self) -> None:
@@ -72,14 +64,14 @@ class LogReading:
         if said not in self.notes and len(self.notes) < 1000:
             self.notes[said] = Note(code, facts)
 
-    def named(self, name: str | None, description: str | None, guid: bool) -> Named:
-        is_first = name == "0" and not description
-        kind = WORLD if is_first else kind_of(description)
+    def named(self, name: str | None, description: str | None, guid: bool) -> ProcessGroup:
+        """The group that a line prints; its name counts where that is the same on all ranks."""
+        kind = WORLD if name == "0" and not description else kind_of(description)
         if description == "undefined":
             description = None
         key = description or (f"PG GUID {name}" if guid else f"PG {name}" if name else "PG")
-        is_world = kind == WORLD
-        found = Named(key, name if guid or is_world else None, description, kind, is_world)
+        is_known = guid or kind == WORLD
+        found = ProcessGroup(key, name if is_known else None, description, kind)
         self.groups.setdefault(key, found)
         return found
 
@@ -99,11 +91,10 @@ class LogReading:
         """Work that did not finish; without a rank and a group that of the line before."""
         if printed is None and rank is None:
             printed = self.current
-        if printed is None:
-            place = key = guid = None
-        else:
-            place, key, guid = printed.group_rank, printed.group.key, printed.group.guid
-            if rank is None and printed.group.is_world:
+        place = key = guid = None
+        if printed is not None:
+            place, key, guid = printed.group_rank, printed.group.key, printed.group.name
+            if rank is None and printed.group.kind == WORLD:
                 rank = place
         if relayed and rank is not None:
             self.relayed.add(rank)
@@ -121,8 +112,12 @@ class LogReading:
         for rank in ranks:
             self.missing.setdefault(rank, op)
 
-    def count(self, place: int, launched: int | None, host: object, missing: bool = False) -> None:
+    def count(
+        self, place: object, launched: int | None, host: object, missing: bool = False
+    ) -> None:
         """What a report of NCCL's RAS says of a rank of the communicator that it has come to."""
+        if type(place) is not int:
+            return
         self.group_ranks.add(place)
         name = self.communicator or "?"
         known = host if isinstance(host, str) and host != "unknown" else None

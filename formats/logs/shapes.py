@@ -49,6 +49,13 @@ class Part:
     def add(self, step: Step, *spans: Span, given: tuple[Any, ...] = ()) -> None:
         self.steps.append((step, given, spans))
 
+    def add_first(self, pattern: re.Pattern[str], step: Step, *before: Span) -> bool:
+        """A step for the first match, if there is one, with all its groups."""
+        match = pattern.search(self.text)
+        if match:
+            self.add(step, *before, *self.spans(match))
+        return match is not None
+
     def add_each(self, step: Step, spans: Iterable[Span]) -> None:
         """One step for all of these, if there are any."""
         if spans := tuple(spans):

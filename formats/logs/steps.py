@@ -9,9 +9,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .model import Failure
-from .names import kind_of
-from .reading import MOST_STALLS, LogReading, Named, Printed
+from .model import Failure, ProcessGroup
+from .names import WORLD, kind_of
+from .reading import MOST_STALLS, LogReading, Printed
 
 MOST_NAMES = 20_000
 """Printed groups that are kept at a time."""
@@ -78,7 +78,7 @@ def printed(reading: LogReading, rank: str, body: str, number: str) -> None:
     if rank and (reports := reading.reports.pop(int(rank), None)):
         for absent, found in reports:
             _in_group(reading, group, absent, found)
-    if not group.is_world:
+    if group.kind != WORLD:
         reading.group_ranks.add(place)
     elif not rank:
         reading.ranks.add(place)
@@ -95,7 +95,7 @@ def _group(body: str) -> tuple[str | None, str | None, bool]:
 
 def place_in_printed(reading: LogReading, number: str) -> None:
     """``[Rank r]`` on a line that names a group but no rank of the job."""
-    if reading.current and not reading.current.group.is_world:
+    if reading.current and reading.current.group.kind != WORLD:
         reading.group_ranks.add(int(number))
 
 
@@ -206,8 +206,10 @@ def in_current_group(reading: LogReading, absent: bool, numbers: str) -> None:
         reading.unsettled(absent, found)
 
 
-def _in_group(reading: LogReading, group: Named, absent: bool, found: tuple[int, ...]) -> None:
-    if not group.is_world:
+def _in_group(
+    reading: LogReading, group: ProcessGroup, absent: bool, found: tuple[int, ...]
+) -> None:
+    if group.kind != WORLD:
         reading.group_ranks.update(found)
         if absent:
             reading.note("missing-in-group", ranks=found, group=group.key)
@@ -239,7 +241,8 @@ def mismatch(reading: LogReading, sides: int, rank: str, printer: str, *rest: st
 def recorder_group(reading: LogReading, key: str) -> None:
     if reading.recorded is None or reading.recorded.key != key:
         name, _, description = key.partition(":")
-        reading.recorded = Named(key, name, description or None, kind_of(description or None))
+        kind = kind_of(description or None)
+        reading.recorded = ProcessGroup(key, name, description or None, kind)
         reading.groups.setdefault(key, reading.recorded)
 
 
@@ -250,7 +253,7 @@ def recorder_number(reading: LogReading, number: str) -> None:
 def recorder_op(reading: LogReading, op: str) -> None:
     group, seq = reading.recorded, reading.recorder_seq
     if group or seq is not None:
-        key, guid = (group.key, group.guid) if group else (None, None)
+        key, guid = (group.key, group.name) if group else (None, None)
         reading.stalls[(None, None, key, guid, seq, op)] = None
         reading.collective = op
 
@@ -258,9 +261,9 @@ def recorder_op(reading: LogReading, op: str) -> None:
 # -- reports of NCCL's RAS -----------------------------------------------------------------------
 
 
-def begin_report(reading: LogReading, differs: bool, communicator: str) -> None:
+def begin_report(reading: LogReading, communicator: str, state: str) -> None:
     reading.communicator, reading.launched = communicator, None
-    if differs:
+    if state == "MISMATCH":
         reading.note("counts-differ", communicator=communicator)
 
 
@@ -269,8 +272,8 @@ def begin_launched(reading: LogReading, count: str = "0") -> None:
     reading.launched = int(count)
 
 
-def member(reading: LogReading, is_idle: bool, place: str, count: str, host: str) -> None:
-    launched = int(count) if count else 0 if is_idle else reading.launched
+def member(reading: LogReading, place: str, count: str, idle: str, host: str) -> None:
+    launched = int(count) if count else 0 if idle else reading.launched
     reading.count(int(place), launched, host)
 
 

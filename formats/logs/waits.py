@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 
 from .job import Group, LoggedJob
 from .model import Party, Wait
@@ -99,13 +100,16 @@ def _parties(group: Group, seq: int) -> list[Party]:
     """Who called what at this place, the largest party first."""
     sizes = not _sizes_vary(group, seq)
     by_signature: dict[Signature, list[int]] = defaultdict(list)
-    for rank, calls in sorted(group.calls.items()):
+    for rank, calls in group.calls.items():
         if seq in calls:
             by_signature[signature(calls[seq], sizes)].append(rank)
-    return sorted(
-        (Party(tuple(ranks), op, shape) for (op, shape), ranks in by_signature.items()),
-        key=lambda party: (-len(party.ranks), party.ranks),
-    )
+    return parties_of(by_signature)
+
+
+def parties_of(called: Mapping[Signature, Iterable[int]]) -> list[Party]:
+    """Who called what, the largest party first."""
+    parties = (Party(tuple(sorted(ranks)), op, sizes) for (op, sizes), ranks in called.items())
+    return sorted(parties, key=lambda party: (-len(party.ranks), party.ranks))
 
 
 def _sizes_vary(group: Group, seq: int) -> bool:

@@ -121,13 +121,13 @@ class _Ways:
         tries = 0
         candidates = np.flatnonzero(may_fit)
         for at in candidates[np.argsort(self.seconds[candidates], kind="stable")].tolist():
-            layout = self._layout(at)
+            layout, way = self._place(at)
             if layout in found:
                 continue
             if len(found) == most or tries == MOST_ESTIMATES:
                 break
             tries += 1
-            one = self._estimate(layout, at)
+            one = _estimate(self.job, self.timed[layout], way)
             if one and one.fits and one.fit.needed <= ROOM * one.request.bytes_of_gpu:
                 found[layout] = one
         return list(found.values()) or self._least(most), tries < MOST_ESTIMATES
@@ -138,33 +138,35 @@ class _Ways:
         for at in np.lexsort((self.seconds, size))[:MOST_ESTIMATES].tolist():
             if len(found) == 4 * most or not np.isfinite(size[at]):
                 break
-            layout = self._layout(at)
-            one = None if layout in found else self._estimate(layout, at)
+            layout, way = self._place(at)
+            one = None if layout in found else _estimate(self.job, self.timed[layout], way)
             if one:
                 found[layout] = one
         return sorted(found.values(), key=lambda one: (one.fit.needed, one.seconds))[:most]
 
-    def _layout(self, at: int) -> int:
-        return int(np.searchsorted(self.starts, at, side="right")) - 1
+    def _place(self, at: int) -> tuple[int, int]:
+        """The layout, and the number of the way in its arrays."""
+        layout = int(np.searchsorted(self.starts, at, side="right")) - 1
+        return layout, at - int(self.starts[layout])
 
-    def _estimate(self, layout: int, at: int) -> Estimate | None:
-        """One way of a layout in full; None if the schedule refuses it."""
-        spend(ESTIMATE, "layouts")
-        job, timed = self.job, self.timed[layout]
-        dealt, batch, again = np.unravel_index(at - self.starts[layout], timed.seconds.shape)
-        one, size = timed.stages.dealings[dealt], timed.micro_batches[batch]
-        split = replace(timed.split, vpp=one.vpp, account=one.account, spread=one.spread)
-        training = replace(
-            job.training,
-            micro_batch=size,
-            micro_batches=job.global_batch // (size * split.dp),
-            schedule=one.schedule,
-            recompute=recomputations(job)[again],
-        )
-        try:
-            return estimate_of(job.request(split, training), software_of(job.training))
-        except LayoutError:
-            return None
+
+def _estimate(job: SearchJob, timed: TimedLayout, way: int) -> Estimate | None:
+    """One way of a layout in full; None if the schedule refuses it."""
+    spend(ESTIMATE, "layouts")
+    dealt, batch, again = np.unravel_index(way, timed.seconds.shape)
+    one, size = timed.stages.dealings[dealt], timed.micro_batches[batch]
+    split = replace(timed.split, vpp=one.vpp, account=one.account, spread=one.spread)
+    training = replace(
+        job.training,
+        micro_batch=size,
+        micro_batches=job.global_batch // (size * split.dp),
+        schedule=one.schedule,
+        recompute=recomputations(job)[again],
+    )
+    try:
+        return estimate_of(job.request(split, training), software_of(job.training))
+    except LayoutError:
+        return None
 
 
 def sizes_of(one: Estimate) -> dict[str, int]:

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterable
+import re
+from ast import literal_eval
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import wraps
-from typing import Any, TypeVar
+from functools import cached_property, wraps
+from typing import Any, NamedTuple, TypeVar
 
 from groups import LayoutError
 from groups.budget import spend, within
 from groups.conventions import CONVENTIONS, OWN
-from groups.errors import not_a_choice, quoted
+from groups.errors import quoted
 from groups.job import Job
 from groups.layout import Layout
 from groups.mesh import whole_number
 
-from .state import OF_MATHS
+from .state import FIELDS, OF_MATHS, parse_names, parse_switch, require_choice
 
 Found = TypeVar("Found")
 
@@ -29,36 +32,105 @@ MOST_SERVED = 131_072
 """GPUs that one answer may be about: its text is some 20 MB then."""
 
 
+class Parameter(NamedTuple):
+    """A row of a table of parameters.
+
+    start: its default; where it is 0, 0 stands for "not stated". field: of the state that it says;
+    empty: none. least: of a whole number.
+    """
+
+    kind: Any
+    start: Any
+    means: str
+    field: str
+    least: int
+
+
+_ROW = re.compile(r"(\w+)(?: -> (\w+))? = (.+?)(?: from (\d))?: (.+)")
+
+
 @dataclass(frozen=True)
-class Shared:
-    """Parameters that several endpoints take: type, default and meaning of each, by name.
+class Parameters:
+    """Parameters of endpoints, as a table: a name, its default, what it means.
+
+    A row that is indented further goes on with the one above. A name is that of a field of the
+    state, if there is such a field; "name -> field" where they differ. Whole numbers are from 1, or
+    from 0 where that is the default; "from 0" says so where it is not. None is the default of a
+    whole number that need not be.
 
     mark: the line of a docstring that their descriptions take the place of.
+
+    >>> zero = Parameters("", "zero = 1 from 0: stage of ZeRO.").rows["zero"]
+    >>> zero.kind.__name__, zero.start, zero.means, zero.field, zero.least
+    ('int', 1, 'stage of ZeRO.', 'zero', 0)
     """
 
     mark: str
-    parameters: dict[str, tuple[type, Any, str]]
+    table: str
+
+    @cached_property
+    def rows(self) -> dict[str, Parameter]:
+        rows = {}
+        for name, field, default, least, means in _ROW.findall(re.sub(r"\n {8,}", " ", self.table)):
+            start = literal_eval(default)
+            kind = int | None if start is None else type(start)
+            field = field or (name if name in FIELDS else "")
+            rows[name] = Parameter(kind, start, means, field, int(least or start != 0))
+        return rows
+
+    def fields(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """What they say of the state.
+
+        Errors: LayoutError about one of another type.
+        """
+        rows = self.rows.items()
+        return {row.field: _stated(name, given[name], row) for name, row in rows if row.field}
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Within, a refusal of a field, or of the maths, is one of the parameter that says it."""
+        names = {row.field: name for name, row in self.rows.items() if row.field}
+        try:
+            yield
+        except LayoutError as error:
+            raise error.renamed(OF_MATHS).renamed(names) from None
 
 
-LAYOUT = Shared(
+def _stated(name: str, value: Any, row: Parameter) -> Any:
+    """A value as the state has it; its type is checked, for a page's boxes send text, but a program
+    that does has a mistake."""
+    if value is None and row.start is None:
+        return ""
+    if row.kind is bool:
+        require_choice(name, value, (False, True))
+        is_switch = FIELDS[row.field].parse is parse_switch
+        return value if is_switch else "on" if value else "off"
+    if row.kind is str:
+        return parse_names(value) if FIELDS[row.field].parse is parse_names else value
+    if row.kind is not float:
+        value = whole_number(value, name, minimum=row.least)
+    return stated(value) if row.start == 0 else value
+
+
+LAYOUT = Parameters(
     "(the layout)",
-    {
-        "nodes": (int, 2, "machines in the job."),
-        "gpus_per_node": (int, 8, "GPUs of one machine."),
-        "tp": (int, 1, "tensor parallel size."),
-        "pp": (int, 1, "pipeline parallel size."),
-        "cp": (int, 1, "context parallel size."),
-        "ep": (int, 1, "expert parallel size."),
-        "etp": (int, 0, "expert tensor parallel size; 0: as tp."),
-        "framework": (str, "megatron", 'whose order to use, such as "megatron" or "llama3".'),
-        "order": (str, "", 'axes from fastest to slowest, such as "tp-cp-ep-dp-pp"; empty: own.'),
-        "instances": (int, 1, "instances of the distributed optimizer."),
-    },
+    """
+    nodes = 2: machines in the job.
+    gpus_per_node = 8: GPUs of one machine.
+    tp = 1: tensor parallel size.
+    pp = 1: pipeline parallel size.
+    cp = 1: context parallel size.
+    ep = 1: expert parallel size.
+    etp = 0: expert tensor parallel size; 0: as tp.
+    framework = "megatron": whose order to use, such as "megatron" or "llama3".
+    order = "": axes from fastest to slowest, such as "tp-cp-ep-dp-pp"; empty: own.
+    instances = 1: instances of the distributed optimizer.
+    """,
 )
 
 
 def serving(
-    read: Callable[..., Any] | None = None, *shared: Shared
+    read: Callable[..., Any] | None = None, *shared: Parameters
 ) -> Callable[[Callable[..., str]], Callable[..., str]]:
     """A decorator: the function takes the shared parameters in place of what ``read`` makes of
     them, its first argument; without ``read`` it takes its own alone.
@@ -69,13 +141,13 @@ def serving(
     >>> gpus(nodes=4), list(inspect.signature(gpus).parameters)[:3]
     ('32 GPUs', ['unit', 'nodes', 'gpus_per_node'])
     """
-    parameters = {name: row for one in shared for name, row in one.parameters.items()}
+    rows = {name: row for one in shared for name, row in one.rows.items()}
 
     def served(ask: Callable[..., str]) -> Callable[..., str]:
         own = list(inspect.signature(ask).parameters.values())[bool(read) :]
         more = [
-            inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
-            for name, (_, default, _) in parameters.items()
+            inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=row.start)
+            for name, row in rows.items()
         ]
         signature = inspect.Signature([*own, *more], return_annotation=str)
 
@@ -84,15 +156,15 @@ def serving(
             bound = signature.bind(*values, **named)
             bound.apply_defaults()
             given = dict(bound.arguments)
-            asked = {name: given.pop(name) for name in parameters}
+            asked = {name: given.pop(name) for name in rows}
             with within():
-                return ask(read(**asked), **given) if read else ask(**given)
+                return ask(read(asked), **given) if read else ask(**given)
 
         # Gradio tells the type of what it can evaluate only: a class, not the name of one.
         hints = inspect.get_annotations(ask, eval_str=True)
         answer.__annotations__ = {
             **{one.name: hints[one.name] for one in own},
-            **{name: kind for name, (kind, _, _) in parameters.items()},
+            **{name: row.kind for name, row in rows.items()},
             "return": str,
         }
         answer.__doc__ = _described(ask.__doc__ or "", shared)
@@ -103,21 +175,18 @@ def serving(
     return served
 
 
-def layout_of(order: str, etp: Any, framework: Any, **sizes: Any) -> Layout:
+def layout_of(given: Mapping[str, Any]) -> Layout:
     """The job that the parameters of `LAYOUT` ask for.
 
     Errors: LayoutError about the one that cannot be.
     """
-    # A page's boxes send text; a program that does has a mistake, and is told so.
-    for name, value in sizes.items():
-        whole_number(value, name)
-    etp = whole_number(etp, "etp", minimum=0)
-    require_choice("framework", framework, CONVENTIONS)
-    whose = {"framework": OWN, "order": order} if order else {"framework": framework}
-    try:
-        layout = Job(**sizes, etp=etp or None, **whose).layout()
-    except LayoutError as error:
-        raise error.renamed(OF_MATHS) from None
+    fields = LAYOUT.fields(given)
+    require_choice("framework", fields["framework"], CONVENTIONS)
+    fields["etp"] = fields["etp"] or None
+    if fields["order"]:
+        fields["framework"] = OWN
+    with LAYOUT.named():
+        layout = Job(**fields).layout()
     require_served(layout.world_size)
     spend(layout.world_size, "ranks")
     return layout
@@ -132,13 +201,6 @@ def require_served(world: int) -> None:
             control="nodes",
             facts={"ranks": world, "limit": MOST_SERVED},
         )
-
-
-def require_choice(name: str, value: Any, choices: Iterable[str]) -> None:
-    """Refuse what is none of the names that there are."""
-    known = list(choices)
-    if value not in known:
-        raise not_a_choice(name, value, known)
 
 
 def require_text(name: str, value: Any) -> str:
@@ -202,11 +264,10 @@ def words_of(error: LayoutError) -> str:
     return f"{error}. Megatron says: {error.quote}" if error.quote else str(error)
 
 
-def _described(text: str, shared: Iterable[Shared]) -> str:
+def _described(text: str, shared: Iterable[Parameters]) -> str:
     """The docstring with the shared parameters in place of their marks."""
     for one in shared:
-        rows = one.parameters.items()
-        lines = "".join(f"\n        {name}: {meaning}" for name, (_, _, meaning) in rows)
+        lines = "".join(f"\n        {name}: {row.means}" for name, row in one.rows.items())
         text = text.replace(f"\n        {one.mark}", lines)
     return text
 

@@ -113,19 +113,17 @@ def _value(link: str, text: str) -> Any:
     return row.parse(text) if row.parse else text
 
 
-def fields_of_links() -> list[tuple[str, str, str, bool]]:
-    """Of each field: its name, its name in links (empty: in none), its start, whether a published
-    layout says it."""
-    return [
-        (name, row.link, STARTS[name], row.published)
-        for name, row in FIELDS.items()
-        if name != "lang"
-    ]
+def script_fields() -> dict[str, list[Any]]:
+    """What the page's script needs to read and write links.
 
-
-def aliases_of_links() -> list[tuple[str, str, list[str]]]:
-    """Of each old name: that of its field now, and the views in which it counts before that."""
-    return [(old, name, list(views)) for old, (name, views) in ALIASES.items()]
+    fields: name, name in links (empty: in none), start, whether a published layout says it.
+    aliases: old name, that of its field now, the views in which it counts before that.
+    """
+    rows = ((name, row) for name, row in FIELDS.items() if name != "lang")
+    return {
+        "fields": [(name, row.link, STARTS[name], row.published) for name, row in rows],
+        "aliases": [(old, name, views) for old, (name, views) in ALIASES.items()],
+    }
 
 
 def _bad(part: object) -> LayoutError:

@@ -7,12 +7,11 @@ Without a preset it is the first one with the column's layers and experts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from descriptions import MEMORY
-from groups.errors import LayoutError, not_a_choice
+from groups.errors import LayoutError
 from groups.mesh import whole_number
 from groups.stages.layers import MAX_LAYERS, needs_stages, stage_layers
 from groups.stages.layout_strings import parse_layout, stage_layers_of_layout
@@ -20,7 +19,7 @@ from training.model import BIASES, NEEDED, Model
 from training.models import DEFAULT, MODELS, model_like, variant
 from training.split import nearly_equal
 
-from .state import State, fields_of, is_empty, parse_number
+from .state import State, fields_of, is_empty, parse_number, require_choice
 
 MODEL_SIZES = ("hidden", "heads", "kv_heads", "ffn", "vocabulary", "sequence", "top_k")
 """Sizes that the column asks for beside those of `OF_COLUMN`; a view asks for the rarer ones."""
@@ -117,7 +116,7 @@ def model_of(state: State) -> ChosenModel:
     preset = (
         (model_like(**given) or DEFAULT)
         if is_matched
-        else one_of("model", state.model, tuple(MODELS))
+        else require_choice("model", state.model, MODELS)
     )
     start = MODELS[preset].model
     changes = {**given, **_typed_fields(state)}
@@ -152,9 +151,9 @@ def _typed_fields(state: State) -> dict[str, Any]:
             found[name] = parse_number(getattr(state, name))
     for name in FLAGS:
         if not is_empty(getattr(state, name)):
-            found[name] = ON_OFF[one_of(name, getattr(state, name), tuple(ON_OFF))]
+            found[name] = ON_OFF[require_choice(name, getattr(state, name), ON_OFF)]
     if not is_empty(state.biases):
-        found["biases"] = one_of("biases", state.biases, BIASES)
+        found["biases"] = require_choice("biases", state.biases, BIASES)
     return found
 
 
@@ -162,10 +161,3 @@ def _column(state: State, name: str) -> Any:
     """A number of the column; None if the box is empty, or holds what the column refuses."""
     value = getattr(state, name)
     return None if is_empty(value) else parse_number(value)
-
-
-def one_of(name: str, value: object, choices: Sequence[str]) -> str:
-    """A choice of a field, if it is one."""
-    if not isinstance(value, str) or value not in choices:
-        raise not_a_choice(name, value, choices)
-    return value

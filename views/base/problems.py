@@ -54,17 +54,17 @@ def problem_html(
         for name in missing_fields(error)
     )
     labelled = _labelled(error.alternatives if fixes is None else fixes, language)
-    said = together(_told(error, language), *leads)
+    said = together(_worded(error, language), *leads)
     return _box(said, labelled, language, control=error.control)
 
 
 def refusal_line(error: LayoutError, language: str) -> Markup:
     """A refusal inside a view, without fixes.
 
-    >>> refusal_line(LayoutError("no-axes", "a mesh", quote="KeyError: 'x'"), "en")[:38]
+    >>> str(refusal_line(LayoutError("no-axes", "a mesh", quote="KeyError: 'x'"), "en"))[:38]
     '<p class="refusal line" role="alert">A'
     """
-    return tag("p", _told(error, language), class_="refusal line", role="alert")
+    return tag("p", _worded(error, language), class_="refusal line", role="alert")
 
 
 def said_html(text: str, fixes: Iterable[tuple[Changes, str]], language: str) -> Markup:
@@ -77,7 +77,7 @@ def leads_html(field: str, text: str) -> Markup:
     return button(text, class_="fix", data_leads=f"field-{field}")
 
 
-def _told(error: LayoutError, language: str) -> Markup:
+def _worded(error: LayoutError, language: str) -> Markup:
     """The sentence, and what Megatron says itself, if it does."""
     quote = together(" ", _megatron(error, language)) if error.quote else ""
     return together(sentence(error, language), quote)

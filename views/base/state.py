@@ -14,9 +14,9 @@ says what of it differs from the start (link.py), and `resolve` (resolve.py) che
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from descriptions import DP_KINDS, LANGUAGES, TYPES, VIEWS
 from groups import MAX_RANKS, LayoutError
@@ -77,11 +77,20 @@ def as_text(value: Any) -> str:
         return quoted(value)
 
 
-def require_choice(name: str, value: object, choices: Collection[str]) -> str:
-    """The value, if it is one of the names that there are."""
-    if not isinstance(value, str) or value not in choices:
-        raise not_a_choice(name, value, choices)
-    return value
+Choice = TypeVar("Choice", str, bool)
+
+
+def require_choice(
+    name: str, value: object, choices: Collection[Choice], instead: Iterable[str] = ()
+) -> Choice:
+    """The value, if it is one of those that there are; a flag is no 1.0, which only equals True.
+
+    Errors: LayoutError that offers those of ``instead``.
+    """
+    for one in choices:
+        if type(value) is type(one) and value == one:
+            return one
+    raise not_a_choice(name, value, map(str, choices), [{name: one} for one in instead])
 
 
 def is_empty(value: object) -> bool:

@@ -8,10 +8,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from groups import LayoutError
-from groups.errors import not_a_choice, quoted
+from groups.errors import quoted
 from groups.layout import Layout
 from training.clusters import CLUSTERS, Cluster
 from training.estimate import Estimate, Request, estimate_of
@@ -26,8 +27,8 @@ from training.search import SearchJob, software_of
 from training.split import SPREADS, Split, held_by_ranks, with_kv_copies
 from training.traffic.demands import CP_ALGORITHMS, require
 
-from .model import ON_OFF, ChosenModel, model_name, model_of, one_of
-from .state import State, is_empty, parse_number
+from .model import ON_OFF, ChosenModel, model_name, model_of
+from .state import State, is_empty, parse_number, require_choice
 from .training import Batch, batch_of, count_of, schedule_name, virtual_stages
 
 GIB = 2**30
@@ -117,50 +118,40 @@ def trained_of(layout: Layout, state: State) -> Trained:
     """
     chosen = model_of(state)
     split = Split.of(
-        layout.mesh,
-        layout.expert,
-        vpp=virtual_stages(state),
-        account=state.account is True,
+        layout.mesh, layout.expert, vpp=virtual_stages(state), account=state.account is True
     )
     split = replace(split, spread=_spread(chosen.model, split, state))
     batch = batch_of(layout, state)
-    schedule = schedule_name(state)
-    if not isinstance(schedule, str) or schedule not in SCHEDULES:
-        instead = [{"schedule": "interleaved"}, {"schedule": "1f1b"}]
-        raise not_a_choice("schedule", schedule, SCHEDULES, instead)
+    schedule = require_choice("schedule", schedule_name(state), SCHEDULES, ("interleaved", "1f1b"))
     training = Training(
         micro_batch=batch.micro_batch,
         micro_batches=batch.micro_batches,
         schedule=schedule,
-        precision=_stated(state, "precision", tuple(PRECISIONS)),
+        precision=_stated(state, "precision", PRECISIONS),
         zero=int(_stated(state, "zero", ("0", "1", "2", "3"))),
         recompute=_stated(state, "recompute", RECOMPUTE),
-        flash=ON_OFF[_stated(state, "flash", tuple(ON_OFF))],
+        flash=ON_OFF[_stated(state, "flash", ON_OFF)],
         products=_stated(state, "products", PRODUCTS),
-        offload=_stated(state, "offload", tuple(OFFLOAD)),
-        sequence_parallel=ON_OFF[_stated(state, "sequence_parallel", tuple(ON_OFF))],
+        offload=_stated(state, "offload", OFFLOAD),
+        sequence_parallel=ON_OFF[_stated(state, "sequence_parallel", ON_OFF)],
         instances=count_of(state.instances, "instances", 1),
     )
-    cluster = _cluster(state)
+    cluster = _stated(state, "cluster", CLUSTERS, [*CLUSTERS][:3])
     try:
         require_numbers(cluster, training.products)
     except LayoutError as error:
         wide = [{"products": "bf16"}]
         raise error.renamed({"precision": "products"}).replace(alternatives=wide) from None
-    algorithm = DEFAULTS["cp_algorithm"] if is_empty(state.cp_algorithm) else state.cp_algorithm
-    if not isinstance(algorithm, str) or algorithm not in CP_ALGORITHMS:
-        instead = [{"cp_algorithm": name} for name in CP_ALGORITHMS[:3]]
-        raise not_a_choice("cp_algorithm", algorithm, CP_ALGORITHMS, instead)
-    return Trained(
-        chosen, split, training, cluster, _capacity(state, CLUSTERS[cluster]), batch, algorithm
-    )
+    capacity = _capacity(state, CLUSTERS[cluster])
+    algorithm = _stated(state, "cp_algorithm", CP_ALGORITHMS, CP_ALGORITHMS[:3])
+    return Trained(chosen, split, training, cluster, capacity, batch, algorithm)
 
 
 def _spread(model: Model, split: Split, state: State) -> str:
     """As asked; else equal, which typed layers are held to as Megatron holds them; a model's own
     are nearly equal where the stages do not divide them (views.base.model)."""
     if not is_empty(state.spread):
-        return one_of("spread", state.spread, SPREADS)
+        return require_choice("spread", state.spread, SPREADS)
     if not is_empty(state.layers):
         return "equal"
     try:
@@ -168,14 +159,6 @@ def _spread(model: Model, split: Split, state: State) -> str:
     except LayoutError:
         return "nearly"
     return "equal"
-
-
-def _cluster(state: State) -> str:
-    value = DEFAULTS["cluster"] if is_empty(state.cluster) else state.cluster
-    if not isinstance(value, str) or value not in CLUSTERS:
-        instead = [{"cluster": name} for name in [*CLUSTERS][:3]]
-        raise not_a_choice("cluster", value, CLUSTERS, instead)
-    return value
 
 
 def _capacity(state: State, cluster: Cluster) -> float:
@@ -195,6 +178,7 @@ def _capacity(state: State, cluster: Cluster) -> float:
     return value * GIB
 
 
-def _stated(state: State, name: str, choices: tuple[str, ...]) -> str:
+def _stated(state: State, name: str, choices: Collection[str], instead: Sequence[str] = ()) -> str:
+    """A field's choice, else its default."""
     value = getattr(state, name)
-    return one_of(name, DEFAULTS[name] if is_empty(value) else value, choices)
+    return require_choice(name, DEFAULTS[name] if is_empty(value) else value, choices, instead)

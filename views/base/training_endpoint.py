@@ -10,90 +10,56 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from groups import LayoutError
+from groups.conventions import OWN
 from groups.errors import not_a_choice
-from groups.mesh import whole_number
 from training.memory.per_stage import Training
-from training.model import require_choice
-from training.models import DEFAULT
 from training.parameters import active_parameters, total_parameters
-from training.pipeline.in_flight import SCHEDULES
+from training.pipeline import SCHEDULES
 
 from .context import Context
-from .endpoint import LAYOUT, Shared, layout_of, read_json, require_text, serving
+from .endpoint import LAYOUT, Parameters, layout_of, read_json, require_text, serving
 from .fixes import fixes_of
 from .model import FLAGS, OF_COLUMN, SIZES
-from .state import State
+from .state import State, require_choice
 from .trained import Trained, trained_of
 
-TRAINING = Shared(
+TRAINING = Parameters(
     "(the training)",
-    {
-        "model": (str, DEFAULT, 'a published model, such as "llama3-70b" or "deepseek-v3".'),
-        "changes": (
-            str,
-            "",
-            'a JSON object of what differs from it, such as {"layers": 40, "sequence": 4096}.',
-        ),
-        "micro_batch": (int, 1, "samples of a micro-batch."),
-        "global_batch": (int, 0, "samples of a step; 0: four micro-batches a pipeline stage."),
-        "vpp": (int, 1, "chunks of layers on each pipeline rank."),
-        "memory_schedule": (
-            str,
-            "",
-            'the pipeline schedule; empty: "1f1b", with vpp "interleaved".',
-        ),
-        "precision": (str, "bf16-fp32", "formats of weights and gradients."),
-        "zero": (int, 1, "stage of ZeRO, 0 to 3; 1: Megatron's distributed optimizer."),
-        "recompute": (str, "selective", '"none", "selective", "partial" or "full".'),
-        "flash": (bool, True, "whether attention is one kernel that keeps no scores."),
-        "products": (str, "bf16", '"bf16", "fp16", "fp8", "mxfp8" or "nvfp4" in the layers.'),
-        "offload": (str, "none", 'in host memory: "none", "optimizer", "parameters" or "chunks".'),
-        "sequence_parallel": (bool, True, "whether tp cuts the sequence too."),
-        "spread": (str, "equal", 'layers of the stages: "equal", or "nearly" (one more on some).'),
-        "account": (bool, False, "whether embedding and loss count as a layer each."),
-    },
+    """
+    model = "llama3-8b": a published model, such as "llama3-70b" or "deepseek-v3".
+    changes = "": a JSON object of what differs from it, such as {"layers": 40, "sequence": 4096}.
+    micro_batch = 1: samples of a micro-batch.
+    global_batch = 0: samples of a step; 0: four micro-batches a pipeline stage.
+    vpp = 1: chunks of layers on each pipeline rank.
+    memory_schedule -> schedule = "": the pipeline schedule; empty: "1f1b", with vpp "interleaved".
+    precision = "bf16-fp32": formats of weights and gradients.
+    zero = 1 from 0: stage of ZeRO, 0 to 3; 1: Megatron's distributed optimizer.
+    recompute = "selective": "none", "selective", "partial" or "full".
+    flash = True: whether attention is one kernel that keeps no scores.
+    products = "bf16": "bf16", "fp16", "fp8", "mxfp8" or "nvfp4" in the layers.
+    offload = "none": in host memory: "none", "optimizer", "parameters" or "chunks".
+    sequence_parallel = True: whether tp cuts the sequence too.
+    spread = "equal": layers of the stages: "equal", or "nearly" (one more on some).
+    account = False: whether embedding and loss count as a layer each.
+    """,
 )
 
 
 Found = TypeVar("Found")
 
 
-def context_of(**given: Any) -> Context:
+def context_of(given: Mapping[str, Any]) -> Context:
     """What the parameters of `TRAINING` and `LAYOUT` ask for.
 
     Errors: LayoutError about a layout that cannot be, or a value of another type; the values
     themselves are checked by the views' readers.
     """
-    job = {name: given.pop(name) for name in LAYOUT.parameters}
-    layout = layout_of(**job)
-    for name in ("micro_batch", "vpp"):
-        whole_number(given[name], name)
-    whole_number(given["global_batch"], "global_batch", minimum=0)
-    for name in ("sequence_parallel", "account", "flash"):
-        require_choice(name, given[name], (False, True))
+    layout = layout_of(given)
     if given["memory_schedule"]:
-        require_choice("memory_schedule", given["memory_schedule"], tuple(SCHEDULES))
-    changes = _changes(given["changes"])
-    column = {name: changes.pop(name) for name in OF_COLUMN if name in changes}
-    whose = {"framework": "own"} if job["order"] else {}
-    state = State(
-        **{**job, "etp": job["etp"] or "", **whose, **column},
-        **{name: given[name] for name in ("vpp", "account", "micro_batch")},
-        global_batch=given["global_batch"] or "",
-        schedule=given["memory_schedule"],
-        **{
-            name: given[name] for name in ("model", "precision", "recompute", "products", "offload")
-        },
-        zero=str(whole_number(given["zero"], "zero", minimum=0)),
-        **{name: _switch(given[name]) for name in ("sequence_parallel", "flash")},
-        spread=given["spread"],
-        **changes,
-    )
-    return Context(layout, state)
-
-
-def _switch(is_on: bool) -> str:
-    return "on" if is_on else "off"
+        require_choice("memory_schedule", given["memory_schedule"], SCHEDULES)
+    fields = {**LAYOUT.fields(given), **TRAINING.fields(given), **_changes(given["changes"])}
+    state = State(**{**fields, "zero": str(fields["zero"])})  # a choice, as the page has it
+    return Context(layout, replace(state, framework=OWN) if given["order"] else state)
 
 
 def _changes(text: Any) -> dict[str, Any]:
@@ -110,22 +76,17 @@ def _changes(text: Any) -> dict[str, Any]:
     }
 
 
+def _switch(is_on: bool) -> str:
+    return "on" if is_on else "off"
+
+
 def answered(context: Context, work: Callable[[], Found]) -> Found:
     """What the work comes to; a refusal has the changes that were tried and work."""
-    try:
-        return work()
-    except LayoutError as error:
-        ways = fixes_of(error, context)
-        fixes = [_renamed(changes) for changes in ways]
-        raise error.renamed(PARAMETERS).replace(alternatives=fixes) from None
-
-
-PARAMETERS = {"schedule": "memory_schedule"}
-"""The parameter of a field of the page, where they have different names."""
-
-
-def _renamed(changes: Mapping[str, Any]) -> dict[str, Any]:
-    return {PARAMETERS.get(name, name): value for name, value in changes.items()}
+    with TRAINING.named():
+        try:
+            return work()
+        except LayoutError as error:
+            raise error.replace(alternatives=fixes_of(error, context)) from None
 
 
 training_endpoint = serving(context_of, TRAINING, LAYOUT)

@@ -34,21 +34,21 @@ def intro(title: str, text: str, language: str) -> Markup:
     return heading(title, tag("p", explained(text, language)))
 
 
-def explained(text: str, language: str, told: set[int] | None = None) -> Markup:
+def explained(text: str, language: str, known: set[int] | None = None) -> Markup:
     """A text as HTML, each of its words explained once.
 
-    told: numbers of the words that were explained before, to which those of the text are added.
+    known: numbers of the words that were explained before, to which those of the text are added.
 
     >>> explained("A rank & its stage, or ranks", "en").count("data-tip")
     2
     """
-    told = set() if told is None else told
+    known = set() if known is None else known
 
     def marked(found: re.Match[str]) -> str:
         number = next(n for n in range(len(WORDS)) if found[f"w{n}"] is not None)
-        if number in told:
+        if number in known:
             return found[0]
-        told.add(number)
+        known.add(number)
         tip = WORDS[number].tip[language]
         word = button(Markup(found["word"]), class_="word", data_tip=tip)
         return tag("span", word, Markup(found["end"]), class_="word-end") if found["end"] else word

@@ -18,31 +18,49 @@ from training.collectives.operations import apply, operation_of
 from training.collectives.pieces import place_of
 from training.collectives.tensors import arrays_of
 
-from ..base.endpoint import endpoint, read_json, require_text, stated, too_large
+from ..base.endpoint import (
+    LAYOUT,
+    Parameters,
+    layout_of,
+    read_json,
+    require_text,
+    serving,
+    too_large,
+)
 from ..base.state import State
 from .inputs import (
     CollectiveSpec,
-    about_shape,
+    Shapes,
+    Tensors,
     algorithms_of,
     default_shape,
+    exchanged,
     filled,
     resolve_inputs,
     shape_of,
 )
 
-NAMES = {
-    "op": "operation",
-    "tensor": "tensors",
-    "collective": "operation",
-    "collective_direction": "direction",
-    "collective_group": "group",
-    "collective_shape": "shape",
-    "collective_values": "values",
-    "collective_algorithm": "algorithm",
-    "collective_mb": "megabytes",
-    "collective_gbs": "gigabytes_per_second",
-}
-"""The parameter here of what the view and the maths call otherwise."""
+OPERATION = Parameters(
+    "(the operation)",
+    """
+    operation -> collective = "all_reduce": what every group does, such as "all_reduce".
+    direction -> collective_direction = "forward": "forward" or "backward";
+        the tensors are gradients of the output then.
+    group -> collective_group = "": a kind of group, such as "tp" or "dp-cp"; empty:
+        the first of more than one rank.
+    tensors = "": a JSON list with the tensor of each rank; empty: tensors of a shape.
+    shape = "": of what each rank holds, such as "4" or "2x4"; empty: a small one that works.
+    values -> collective_values = "count": what is in it: "count" (10 times the place in
+        the group, and on), "rank" or "ones".
+    root = 0: the place in the group of the rank that gives or gets all, of operations with a root.
+    algorithm -> collective_algorithm = "": whose messages to list, step by step, such as
+        "ring_all_reduce"; empty: none.
+    megabytes -> collective_mb = 100.0: the whole buffer that the cost is for; 1 MB is 1e6 bytes.
+    gigabytes_per_second -> collective_gbs = 0.0: of a GPU's link, one way; 0: those of a DGX H100.
+    """,
+)
+OF_MATHS = {"op": "operation", "tensor": "tensors", "collective_shape": "shape"}
+"""The parameter here of what the maths, or the view alone, calls otherwise."""
 
 MOST_RANKS = 16_384
 """Ranks that have a tensor."""
@@ -59,23 +77,9 @@ MOST_TEXT = 10_000_000
 JOINED = ("all_gather", "join_at_root")
 """What leaves every rank with as many numbers as its whole group had."""
 
-Tensors = list[np.ndarray]
 
-
-@endpoint
-def collective(
-    layout: Layout,
-    operation: str = "all_reduce",
-    direction: str = "forward",
-    group: str = "",
-    tensors: str = "",
-    shape: str = "",
-    values: str = "count",
-    root: int = 0,
-    algorithm: str = "",
-    megabytes: float = 100.0,
-    gigabytes_per_second: float = 0.0,
-) -> str:
+@serving(dict, OPERATION, LAYOUT)
+def collective(given: dict[str, Any]) -> str:
     """What every rank holds after all groups of a kind ran one operation, as JSON; and its cost.
 
     Tensors stand by global rank; null: the rank is in no such group. The cost is that of one rank
@@ -86,36 +90,18 @@ def collective(
     as "gather_from_sequence_parallel_region".
 
     Args:
-        operation: what every group does, such as "all_reduce".
-        direction: "forward" or "backward"; the tensors are gradients of the output then.
-        group: a kind of group, such as "tp" or "dp-cp"; empty: the first of more than one rank.
-        tensors: a JSON list with the tensor of each rank; empty: tensors of a shape.
-        shape: of what each rank holds, such as "4" or "2x4"; empty: a small one that works.
-        values: what is in it: "count" (10 times the place in the group, and on), "rank" or "ones".
-        root: the place in the group of the rank that gives or gets all, of operations with a root.
-        algorithm: whose messages to list, step by step, such as "ring_all_reduce"; empty: none.
-        megabytes: the whole buffer that the cost is for; 1 MB is 1e6 bytes.
-        gigabytes_per_second: of a GPU's link, one way; 0: those of a DGX H100.
+        (the operation)
         (the layout)
     """
-    texts = {"operation": operation, "direction": direction, "group": group, "tensors": tensors}
-    texts |= {"shape": shape, "values": values, "algorithm": algorithm}
-    for name, value in texts.items():
-        require_text(name, value)
-    state = State(
-        collective=operation,
-        collective_direction=direction,
-        collective_group=group,
-        collective_values=values,
-        collective_algorithm=algorithm,
-        collective_mb=megabytes,
-        collective_gbs=stated(gigabytes_per_second),
-    )
+    layout = layout_of(given)
+    for name in (name for name, row in OPERATION.rows.items() if row.kind is str):
+        require_text(name, given[name])
     try:
-        watched = _watched(layout, state, root)
-        before, after = _exchanged(watched, tensors, shape)
+        with OPERATION.named():
+            watched = _watched(layout, State(**OPERATION.fields(given)), given["root"])
+            before, after = _exchanged(watched, given["tensors"], given["shape"])
     except LayoutError as error:
-        raise error.renamed(NAMES) from None
+        raise error.renamed(OF_MATHS) from None
     inside = watched.grouping.index() >= 0
     return json.dumps(
         {
@@ -128,7 +114,7 @@ def collective(
             "before": _listed(before, inside),
             "after": _listed(after, inside),
             "cost": _cost(watched),
-            "algorithm": _steps(watched) if algorithm else None,
+            "algorithm": _steps(watched) if given["algorithm"] else None,
         }
     )
 
@@ -164,38 +150,26 @@ def _exchanged(watched: CollectiveSpec, tensors: str, shape: str) -> tuple[Tenso
             "tensors have their own shape: give tensors or a shape, not both",
             control="shape",
         )
+    groups = watched.grouping.groups()
     if tensors:
         before = _read(tensors, world)
         _require_small(watched, sum(tensor.size for tensor in before))
-        return before, _applied(watched, before, watched.direction)
+        options = {"direction": watched.direction, **watched.options}
+        return before, apply(watched.op, before, groups, **options)
     sizes = shape_of(shape) if shape else default_shape(watched.operation, watched.size)
-    watched = replace(watched, shape=sizes)
     _require_small(watched, world * int(np.prod(sizes)))
-    try:
-        before = _filled(watched, [np.empty(sizes)] * world)
-        after = _applied(watched, before, "forward")
-        if watched.direction == "backward":
-            before = _filled(watched, after)
-            after = _applied(watched, before, "backward")
-    except LayoutError as error:
-        raise about_shape(watched, error) from None
-    return before, after
 
+    def fill(shapes: Shapes) -> Tensors:
+        """Group by group, as the view fills them."""
+        found = [np.zeros(shape) for shape in shapes]
+        for group in groups:
+            ranks = tuple(map(int, group))
+            own = filled(replace(watched, members=ranks), [shapes[rank] for rank in ranks])
+            for rank, tensor in zip(ranks, own):
+                found[rank] = tensor
+        return found
 
-def _applied(watched: CollectiveSpec, tensors: Tensors, direction: str) -> Tensors:
-    groups = watched.grouping.groups()
-    return apply(watched.op, tensors, groups, direction=direction, **watched.options)
-
-
-def _filled(watched: CollectiveSpec, like: Tensors) -> Tensors:
-    """Numbers in the shapes of other tensors, group by group, as the view fills them."""
-    found = list(like)
-    for group in watched.grouping.groups():
-        ranks = tuple(map(int, group))
-        shapes = [like[rank].shape for rank in ranks]
-        for rank, tensor in zip(ranks, filled(replace(watched, members=ranks), shapes)):
-            found[rank] = tensor
-    return found
+    return exchanged(replace(watched, shape=sizes), groups, world, fill)
 
 
 def _read(text: str, world: int) -> Tensors:

@@ -78,7 +78,7 @@ def buckets_html(layout: Layout, state: State, language: str) -> Markup:
         tag("p", say("buckets_body")),
         boxes,
         *(problem_html(error, language) for error in problems),
-        tag("p", _told(events, model, name, scheme, language)),
+        tag("p", _summary(events, model, name, scheme, language)),
         _legend(events, language),
         scrolling("collectives-scroll", Markup(_picture(events, language))),
         tag("p", say("buckets_model"), class_="collectives-note"),
@@ -96,11 +96,11 @@ def _read(state: State) -> tuple[dict[str, float], str, list[LayoutError]]:
         except LayoutError as error:
             problems.append(error)
             numbers[field] = default
+    scheme = "ddp"
     try:
-        scheme = require_choice("bucket_scheme", state.bucket_scheme or "ddp", SCHEMES)
+        scheme = require_choice("bucket_scheme", state.bucket_scheme or scheme, SCHEMES, [scheme])
     except LayoutError as error:
-        problems.append(error.replace(alternatives=[{"bucket_scheme": "ddp"}]))
-        scheme = "ddp"
+        problems.append(error)
     return numbers, scheme, problems
 
 
@@ -110,7 +110,7 @@ def _number(field: str, given: Any) -> float:
     return whole_number(parse_number(given), field, maximum=MOST[field])
 
 
-def _told(
+def _summary(
     events: Sequence[Event], model: BucketModel, name: str, scheme: str, language: str
 ) -> str:
     """How much travels, in how many pieces, and how much of it is not hidden."""

@@ -12,13 +12,7 @@ from groups.placement import nodes_spanned
 from render.svg.exchange import Block, Cell, Exchange, Flow, Member
 
 from ..base.state import State
-from .inputs import (
-    MOST_MEMBERS,
-    CollectiveSpec,
-    contributors,
-    ranks_of,
-    tensors_of,
-)
+from .inputs import MOST_MEMBERS, CollectiveSpec, contributors, ranks_of, tensors_of
 
 MOST_GROUPS = 4
 """Groups that are drawn together; and no more ranks than of one large group."""

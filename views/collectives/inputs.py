@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from training.collectives.algorithms import ALGORITHMS, algorithm_of
 from training.collectives.mappings import Operation
 from training.collectives.operations import OPERATIONS, apply, operation_of
 
-from ..base.state import State, fields_of, is_empty, parse_number, pinned_group
+from ..base.state import State, fields_of, is_empty, parse_number, pinned_group, require_choice
 
 MOST_MEMBERS = 16
 """Members of a group whose tensors are drawn; of a larger group the first ones stand for it."""
@@ -45,7 +46,8 @@ COST_OF = {
 VALUES = ("count", "rank", "ones")
 DIRECTIONS = ("forward", "backward")
 
-Checked = TypeVar("Checked")
+Tensors = list[np.ndarray]
+Shapes = Sequence[tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ def _with_working_fixes(layout: Layout, state: State, error: LayoutError) -> Lay
 
 
 def _resolved(layout: Layout, state: State) -> CollectiveSpec:
-    op = _choice("collective", state.collective or "all_reduce", tuple(OPERATIONS))
+    op = _choice("collective", state.collective or "all_reduce", OPERATIONS)
     direction = _choice("collective_direction", state.collective_direction or "forward", DIRECTIONS)
     operation = operation_of(op)
     function = getattr(operation, direction)
@@ -196,27 +198,38 @@ def default_shape(operation: Operation, n: int) -> tuple[int, ...]:
     return (2,) if n <= 2 else (4,)
 
 
-def tensors_of(watched: CollectiveSpec) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def tensors_of(watched: CollectiveSpec) -> tuple[Tensors, Tensors]:
     """Tensors of the drawn members before and after; backward: gradients of output and input.
 
     Errors: LayoutError about the shape, if it does not split or makes too many numbers.
     """
-    group = [list(range(len(watched.members)))]
-    try:
-        before = filled(watched, [watched.shape] * len(watched.members))
-        after = apply(watched.op, before, group, **watched.options)
-        if watched.direction == "backward":
-            before = filled(watched, [tensor.shape for tensor in after])
-            after = apply(watched.op, before, group, direction="backward", **watched.options)
-    except LayoutError as error:
-        raise about_shape(watched, error) from None
-    numbers = max(tensor.size for tensor in (*before, *after))
-    if numbers > MOST_NUMBERS:
+    n = len(watched.members)
+    before, after = exchanged(watched, [list(range(n))], n, partial(filled, watched))
+    if max(tensor.size for tensor in (*before, *after)) > MOST_NUMBERS:
         raise _too_large(watched.shape)
     return before, after
 
 
-def filled(watched: CollectiveSpec, shapes: list[tuple[int, ...]]) -> list[np.ndarray]:
+def exchanged(
+    watched: CollectiveSpec, groups: Any, count: int, fill: Callable[[Shapes], Tensors]
+) -> tuple[Tensors, Tensors]:
+    """So many tensors before and after all groups ran it, ``fill`` making them of shapes.
+
+    Errors: LayoutError about the shape, if it does not split.
+    """
+    run = partial(apply, watched.op, groups=groups, **watched.options)
+    try:
+        before = fill([watched.shape] * count)
+        after = run(before, direction="forward")
+        if watched.direction == "backward":
+            before = fill([tensor.shape for tensor in after])
+            after = run(before, direction="backward")
+    except LayoutError as error:
+        raise about_shape(watched, error) from None
+    return before, after
+
+
+def filled(watched: CollectiveSpec, shapes: Shapes) -> Tensors:
     """Numbers that tell who holds them: 10 times the place and then on, the rank, or ones."""
     found = []
     for place, (rank, shape) in enumerate(zip(watched.members, shapes)):
@@ -245,7 +258,7 @@ def contributors(watched: CollectiveSpec, before: list[np.ndarray]) -> list[np.n
 
 def _group_name(layout: Layout, given: Any) -> str:
     if not is_empty(given):
-        return _choice("collective_group", given, tuple(layout.every))
+        return _choice("collective_group", given, layout.every)
     many = (name for name, one in layout.every.items() if one.size > 1)
     return next(many, next(iter(layout.every)))
 
@@ -256,10 +269,7 @@ def _group(grouping: Grouping, given: Any, rank: Any) -> tuple[int, np.ndarray]:
     if is_empty(given):
         index = pinned_group(grouping, rank)
     else:
-        index = _named(
-            lambda: whole_number(parse_number(given), "index", minimum=0, maximum=last),
-            "collective_index",
-        )
+        index = whole_number(parse_number(given), "collective_index", minimum=0, maximum=last)
     return index, ranks_of(grouping, index)
 
 
@@ -273,7 +283,7 @@ def ranks_of(grouping: Grouping, index: int) -> np.ndarray:
 def _root(given: Any, members: tuple[int, ...], name: str, index: int) -> int:
     if is_empty(given):
         return 0
-    root = _named(lambda: whole_number(parse_number(given), "root", minimum=0), "collective_root")
+    root = whole_number(parse_number(given), "collective_root", minimum=0)
     if root not in members:
         near = sorted(members, key=lambda rank: abs(rank - root))[:2]
         raise LayoutError(
@@ -292,8 +302,8 @@ def shape_of(given: Any) -> tuple[int, ...]:
     >>> shape_of("2x4")
     (2, 4)
     """
-    told = given if isinstance(given, str) else quoted(given)
-    parts = told.lower().replace("×", "x").replace("*", "x").split("x")[:9]
+    text = given if isinstance(given, str) else quoted(given)
+    parts = text.lower().replace("×", "x").replace("*", "x").split("x")[:9]
     sizes = tuple(parse_number(part) for part in parts)
     if len(sizes) > 3 or not all(isinstance(size, int) and size > 0 for size in sizes):
         raise LayoutError(
@@ -330,13 +340,10 @@ def about_shape(watched: CollectiveSpec, error: LayoutError) -> LayoutError:
 
 def _algorithm(watched: CollectiveSpec, given: Any) -> str:
     names = algorithms_of(watched)
-    if is_empty(given) or given not in names:
-        # Another operation has other algorithms: a choice that was made for one is no mistake.
-        known = is_empty(given) or (isinstance(given, str) and given in ALGORITHMS)
-        if not known:
-            _choice("collective_algorithm", given, tuple(names))
-        return names[0] if names else ""
-    return str(given)
+    known = is_empty(given) or (isinstance(given, str) and given in ALGORITHMS)
+    chosen = given if known else _choice("collective_algorithm", given, names)
+    # Another operation has other algorithms: a choice that was made for one is no mistake.
+    return chosen if chosen in names else next(iter(names), "")
 
 
 def _positive(field: str, given: Any, otherwise: float) -> float:
@@ -353,24 +360,6 @@ def _positive(field: str, given: Any, otherwise: float) -> float:
     return float(number)
 
 
-def _choice(field: str, given: Any, choices: tuple[str, ...]) -> str:
-    if isinstance(given, str) and given in choices:
-        return given
+def _choice(field: str, given: Any, choices: Collection[str]) -> str:
     near = get_close_matches(given, choices, n=2, cutoff=0.3) if isinstance(given, str) else []
-    raise LayoutError(
-        "not-offered",
-        f"{quoted(given)} is not offered: choose {', '.join(choices)}",
-        control=field,
-        alternatives=[{field: name} for name in near],  # type: ignore[dict-item]
-        facts={"value": quoted(given), "control": field},
-    )
-
-
-def _named(read: Callable[[], Checked], field: str) -> Checked:
-    """A refusal by the maths, about the input of this view."""
-    try:
-        return read()
-    except LayoutError as error:
-        fixes = [{field: value} for change in error.alternatives for value in change.values()]
-        facts = {**error.facts, "control": field}
-        raise error.replace(control=field, alternatives=fixes, facts=facts) from None
+    return require_choice(field, given, choices, near)

@@ -35,7 +35,7 @@ def steps_html(watched: CollectiveSpec, inputs: Markup, language: str) -> Markup
     algorithm = algorithm_of(watched.algorithm, len(ranks), root)
     words = ALGORITHM_TEXTS[algorithm.name]
     states = _states(watched, algorithm)
-    told = _told(watched, algorithm, ranks, language)
+    captions = _captions(watched, algorithm, ranks, language)
     longest = max((len(c.text) for state in states for row in state for c in row if c), default=1)
     listed = ", ".join(map(str, ranks))
     label = say("collectives_steps_picture", name=words.does[language], ranks=listed)
@@ -50,12 +50,12 @@ def steps_html(watched: CollectiveSpec, inputs: Markup, language: str) -> Markup
         "div",
         *(title, inputs, tag("p", words.used[language])),
         noted(" ".join(notes)) if notes else "",
-        _player(algorithm, told[0], language),
+        _player(algorithm, captions[0], language),
         scrolling("collectives-scroll", Markup(svg)),
         _balance(algorithm, ranks, language),
         class_="collectives-play",
         data_algorithm=f"{algorithm.name}-{len(ranks)}-{root}",
-        data_states=_changes(algorithm, states, told),
+        data_states=_changes(algorithm, states, captions),
     )
 
 
@@ -64,7 +64,7 @@ def noted(text: str) -> Markup:
     return tag("p", text, class_="collectives-note", role="note")
 
 
-def _player(algorithm: Algorithm, told: str, language: str) -> Markup:
+def _player(algorithm: Algorithm, caption: str, language: str) -> Markup:
     """Buttons, slider and the sentence of the step; the script does the rest."""
     steps = {"min": 0, "max": len(algorithm.steps), "value": 0, "step": 1}
     label = PAGE["collectives_step"][language]
@@ -76,11 +76,11 @@ def _player(algorithm: Algorithm, told: str, language: str) -> Markup:
             class_="player collectives-player",
         ),
         tag("div", tag("span"), class_="collectives-meter"),
-        tag("p", told, class_="collectives-told", aria_live="polite"),
+        tag("p", caption, class_="collectives-told", aria_live="polite"),
     )
 
 
-def _changes(algorithm: Algorithm, states: list[Slots], told: list[str]) -> dict[str, Any]:
+def _changes(algorithm: Algorithm, states: list[Slots], captions: list[str]) -> dict[str, Any]:
     """The first state, and for each step its messages and what they leave; as the script reads it.
 
     A cell is [text, places]; null: nothing there.
@@ -111,25 +111,25 @@ def _changes(algorithm: Algorithm, states: list[Slots], told: list[str]) -> dict
     return {
         "first": [[cell(one) for one in row] for row in states[0]],
         "steps": found,
-        "told": told,
+        "told": captions,
         "share": [round(share / total, 4) for share in shares],
     }
 
 
-def _told(
+def _captions(
     watched: CollectiveSpec, algorithm: Algorithm, ranks: tuple[int, ...], language: str
 ) -> list[str]:
     """A sentence for the state before the first step and after each."""
     size, n, last = watched.buffer_bytes, len(ranks), len(algorithm.steps)
     bound = bytes_text(bus_factor(algorithm.op, n) * size)
-    told = [PAGE["collectives_start"][language].format(last=last, bound=bound)]
+    captions = [PAGE["collectives_start"][language].format(last=last, bound=bound)]
     passed: Counter[Port] = Counter()
     seconds = 0.0
     for number, (step, load) in enumerate(zip(algorithm.steps, algorithm.loads()), start=1):
         passed += ports(step)
         seconds += load * size / watched.bytes_per_second
         shown = ", ".join(f"{ranks[m.sender]} → {ranks[m.receiver]}" for m in step[:4])
-        told.append(
+        captions.append(
             PAGE["collectives_at"][language].format(
                 step=number,
                 last=last,
@@ -140,7 +140,7 @@ def _told(
                 time=seconds_text(seconds),
             )
         )
-    return told
+    return captions
 
 
 def _states(watched: CollectiveSpec, algorithm: Algorithm) -> list[Slots]:

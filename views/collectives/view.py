@@ -26,14 +26,7 @@ from ..groups.view import framed
 from ..nodes.view import chips
 from .buckets import buckets_html
 from .exchange import SUMS, ShownGroup, exchanges
-from .inputs import (
-    DIRECTIONS,
-    MOST_MEMBERS,
-    VALUES,
-    CollectiveSpec,
-    algorithms_of,
-    resolve_inputs,
-)
+from .inputs import DIRECTIONS, MOST_MEMBERS, VALUES, CollectiveSpec, algorithms_of, resolve_inputs
 from .steps import noted, steps_html
 from .walkthrough import walkthrough_html
 
@@ -151,14 +144,14 @@ def _pictures(layout: Layout, watched: CollectiveSpec, state: State, language: s
     """Before and after, of the group that is watched, and of others beside it if asked."""
     say, every = saying(PAGE, language), exchanges(watched, state)
     backward = watched.direction == "backward"
-    told = ["collectives_read_backward" if backward else "collectives_read_forward"]
-    told.append(_told(watched, every[0].exchange.flow))
-    told += ["collectives_apart"] if len(every) > 1 else []
+    said = ["collectives_read_backward" if backward else "collectives_read_forward"]
+    said.append(_flow_words(watched, every[0].exchange.flow))
+    said += ["collectives_apart"] if len(every) > 1 else []
     figures = (_figure(layout, watched, one, language) for one in every)
     return tag(
         "div",
         tag("h3", say("collectives_numbers")),
-        tag("p", joined(map(say, told), language)),
+        tag("p", joined(map(say, said), language)),
         tag("div", *figures, class_="collectives-figures"),
         class_="collectives-now",
     )
@@ -175,7 +168,7 @@ def _figure(layout: Layout, watched: CollectiveSpec, shown: ShownGroup, language
     return tag("figure", caption, scrolling("collectives-scroll", drawn))
 
 
-def _told(watched: CollectiveSpec, flow: Flow) -> str:
+def _flow_words(watched: CollectiveSpec, flow: Flow) -> str:
     """What the lines of the picture say."""
     if not any(sender != receiver for sender, receiver in flow.pairs):
         return "collectives_still"

@@ -115,8 +115,8 @@ def _gpu(near: Near) -> str:
 def _layout(near: Near) -> str:
     asked = near.run.arguments
     sizes = {name: asked[name] for name in ("tp", "cp", "pp", "vpp", "ep")}  # type: ignore[literal-required]
-    told = " ".join(f"{name}{size}" for name, size in sizes.items() if size > 1) or "dp"
-    return f"{told} · {asked['global_batch']:,} × {asked['sequence']:,}"
+    shown = " ".join(f"{name}{size}" for name, size in sizes.items() if size > 1) or "dp"
+    return f"{shown} · {asked['global_batch']:,} × {asked['sequence']:,}"
 
 
 def _errors(language: str) -> Markup:

@@ -6,67 +6,54 @@ from typing import Any
 from formats.documents.exports import groups_json_parts, ranks_json_parts
 from groups import LayoutError
 from groups.audit import spans_of
-from groups.budget import spend, within
+from groups.budget import spend
+from groups.conventions import OWN
 from groups.layout import Layout
-from groups.mesh import whole_number
 
 from ..base.context import Context
-from ..base.endpoint import endpoint, names_of, require_served
+from ..base.endpoint import Parameters, endpoint, names_of, require_served, serving
 from ..base.state import State
 from ..hosts.api import placement_from
+from .details import lists_of
+
+GROUPS = Parameters(
+    "(the groups)",
+    """
+    group_type = "dp+tp+pp": which kinds to list, such as "dp", "dp+tp+pp" or "moe".
+    nodes = 2: machines in the job.
+    gpus_per_node = 8: GPUs of one machine.
+    tp = 1: tensor parallel size.
+    pp = 1: pipeline parallel size.
+    cp = 1: context parallel size.
+    order = "": axes from fastest to slowest, such as "tp-cp-ep-pp-dp"; empty: the framework's.
+    dp_kind = "dp": in a type with cp, which group "data parallel" means: "dp" or "dp-cp".
+    ep = 1: expert parallel size.
+    etp = None: expert tensor parallel size; None: as tp.
+    framework = "megatron": whose order to use, such as "megatron", "deepspeed" or "llama3".
+    more = "": further groups by Megatron's names, separated by spaces, such as "embd tp-ep-pp".
+    """,
+)
 
 
-@within()
-def layout(
-    group_type: str = "dp+tp+pp",
-    nodes: int = 2,
-    gpus_per_node: int = 8,
-    tp: int = 1,
-    pp: int = 1,
-    cp: int = 1,
-    order: str = "",
-    dp_kind: str = "dp",
-    ep: int = 1,
-    etp: int | None = None,
-    framework: str = "megatron",
-    more: str = "",
-) -> str:
+@serving(GROUPS.fields, GROUPS)
+def layout(fields: dict[str, Any]) -> str:
     """The process groups of a layout, as JSON.
 
     Args:
-        group_type: which kinds to list, such as "dp", "dp+tp+pp" or "moe".
-        nodes: machines in the job.
-        gpus_per_node: GPUs of one machine.
-        tp: tensor parallel size.
-        pp: pipeline parallel size.
-        cp: context parallel size.
-        order: axes from fastest to slowest, such as "tp-cp-ep-pp-dp"; empty: the framework's.
-        dp_kind: in a type with cp, which group "data parallel" means: "dp" or "dp-cp".
-        ep: expert parallel size.
-        etp: expert tensor parallel size; None: as tp.
-        framework: whose order to use, such as "megatron", "deepspeed" or "llama3".
-        more: further groups by Megatron's names, separated by spaces, such as "embd tp-ep-pp".
+        (the groups)
 
     Returns:
         {"mesh", "expert_mesh", "world_size", "dp", "edp", "groups": {name: [[rank, ...], ...]},
         "nodes_spanned": {name: [nodes, ...]}}; expert_mesh and edp are null without experts' grid
     """
-    given = {"nodes": nodes, "gpus_per_node": gpus_per_node, "tp": tp, "pp": pp, "cp": cp, "ep": ep}
-    if etp is not None:
-        given["etp"] = etp
-    # A page's boxes send text; a program that does has a mistake, and is told so.
-    for name, value in given.items():
-        whole_number(value, name)
-    names = more.split() if isinstance(more, str) else more
-    choices = {"group_type": group_type, "dp_kind": dp_kind, "framework": framework}
-    state = State(**choices, **given, more=names)
+    if fields["order"]:
+        fields["framework"] = OWN
     try:
-        context = Context.of(state.changed({"order": order}) if order else state)
+        context = Context.of(State(**fields))
         require_served(context.layout.world_size)
         spend(context.layout.world_size, "ranks")
     except LayoutError as error:
         raise error.replace(quote="") from None
-    found: dict[str, Any] = {one.name: one.groups() for one in context.visible}
     mesh, expert = context.layout.mesh, context.layout.expert
     return json.dumps(
         {
@@ -75,12 +62,10 @@ def layout(
             "world_size": mesh.world_size,
             "dp": mesh.size("dp"),
             "edp": None if expert is None else expert.size("edp"),
-            "groups": {
-                name: ranks if isinstance(ranks, list) else ranks.tolist()
-                for name, ranks in found.items()
-            },
+            "groups": {one.name: lists_of(one) for one in context.visible},
             "nodes_spanned": {
-                one.name: spans_of(one, gpus_per_node).tolist() for one in context.visible
+                one.name: spans_of(one, context.layout.gpus_per_node).tolist()
+                for one in context.visible
             },
         }
     )

@@ -85,7 +85,7 @@ def groups_text(context: Context) -> str:
     spend_on_groups(context.visible)
     lines = [f"# {context.layout.mesh}"]
     for grouping in context.visible:
-        for index, ranks in enumerate(_lists(grouping)):
+        for index, ranks in enumerate(lists_of(grouping)):
             lines.append(f"{grouping.name} group {index}: {ranks}")
     return "\n".join(lines) + "\n"
 
@@ -100,12 +100,13 @@ def groups_csv(context: Context) -> str:
     writer.writerow(["kind", "group", "nodes_spanned", "ranks", *(["hosts"] if placement else [])])
     for grouping in context.visible:
         nodes = spanned(context.layout, grouping, placement)
-        for index, (ranks, count) in enumerate(zip(_lists(grouping), nodes)):
+        for index, (ranks, count) in enumerate(zip(lists_of(grouping), nodes)):
             hosts = [" ".join(placement.where(ranks))] if placement else []
             writer.writerow([grouping.name, index, count, " ".join(map(str, ranks)), *hosts])
     return out.getvalue()
 
 
-def _lists(grouping: Grouping) -> list[list[int]]:
+def lists_of(grouping: Grouping) -> list[list[int]]:
+    """Every group as a list of its ranks."""
     groups = grouping.groups()
     return groups if isinstance(groups, list) else groups.tolist()

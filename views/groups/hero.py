@@ -19,23 +19,12 @@ from ..base.html import tag, together
 from ..base.model import layers_by_stage
 from ..base.resolve import sizes_of
 from ..base.state import State, is_empty, parse_number
-from ..base.visible import main_groupings
 from ..base.words import explained
-from .sentence import question, sentence_of, spoken
+from .sentence import question, sentence_of
+from .shown import PictureSpec, known_groups, marked
 
 MOST_STAGES = 64
-"""Stages whose layers are told."""
-
-
-def told_groups(layout: Layout, visible: Sequence[Grouping]) -> tuple[Grouping, ...]:
-    """What the picture marks and the card lists: the layout's main kinds, then others shown."""
-    shown = (one for one in visible if one.size > 1)
-    return tuple(dict.fromkeys((*main_groupings(layout), *shown)))
-
-
-def known_groups(layout: Layout, told: Sequence[Grouping]) -> list[Grouping]:
-    """Every group that the page's script has to know: those told, and those only spoken of."""
-    return list(dict.fromkeys((*told, *(one for _, one in spoken(layout)))))
+"""Stages whose layers are listed."""
 
 
 def layers_of(state: State, pp: int) -> tuple[str, ...]:
@@ -54,48 +43,29 @@ def _range(layers: Sequence[int]) -> str:
     return str(layers[0]) if len(layers) == 1 else f"{layers[0]}–{layers[-1]}"
 
 
-def hero_html(
-    layout: Layout,
-    sides: Sequence[tuple[str, Mesh, tuple[Grouping, ...]]],
-    told: Sequence[Grouping],
-    rank: int,
-    layers: Sequence[str],
-    language: str,
-) -> Markup:
+def hero_html(spec: PictureSpec) -> Markup:
     """The question, its answer, the picture of each grid, and the card of the GPU."""
-    alone = WHOLE if layout.world_size <= NUMBERED else TALL
-    room = alone if len(sides) == 1 else HALF
-    figures = (
-        _figure(layout, mesh, shown, told, rank, layers, room, language, len(sides) > 1)
-        for _, mesh, shown in sides
-    )
+    layout, rank, language = spec.layout, spec.rank, spec.language
+    figures = (_figure(spec, mesh, shown) for _, mesh, shown in spec.sides)
     hint = tag("p", JOB["hint"][language], class_="hint")
-    card = {"class_": "card aside", "style": f"--kinds:{len(told)}"}
+    card = {"class_": "card aside", "style": f"--kinds:{len(spec.listed)}"}
     return tag(
         "div",
         tag("h2", question(rank, language), class_="question"),
         tag("p", sentence_of(layout, rank, language), class_="answer", aria_live="polite"),
         tag("div", *figures, class_="jobs"),
         tag("div", tag("div", class_="told"), hint, **card),
-        class_="hero two" if len(sides) > 1 else "hero",
+        class_="hero two" if len(spec.sides) > 1 else "hero",
     )
 
 
-def _figure(
-    layout: Layout,
-    mesh: Mesh,
-    shown: Sequence[Grouping],
-    told: Sequence[Grouping],
-    rank: int,
-    layers: Sequence[str],
-    room: tuple[float, float],
-    language: str,
-    has_title: bool,
-) -> Markup:
+def _figure(spec: PictureSpec, mesh: Mesh, shown: Sequence[Grouping]) -> Markup:
     """One grid; its title says which, where there are two."""
+    layout, language, has_two = spec.layout, spec.language, len(spec.sides) > 1
+    room = HALF if has_two else WHOLE if layout.world_size <= NUMBERED else TALL
     shown = marked(layout, shown)
-    picture = job_of_grid(layout, mesh, shown, rank, room, layers)
-    known = known_groups(layout, told)
+    picture = job_of_grid(spec, mesh, shown, room)
+    known = known_groups(layout, spec.listed)
     of_experts = mesh == layout.expert
     drawn = svg.job_svg(
         picture,
@@ -105,7 +75,7 @@ def _figure(
     )
     name, body = ("experts", "expert_body") if of_experts else ("dense", "dense_body")
     title, says, ends = Markup(), explained(JOB[body][language], language), Markup()
-    if has_title:
+    if has_two:
         which = tag("b", f"{JOB[name][language]}: {sizes_of(mesh)}")
         title, says = tag("figcaption", which, " ", tag("span", says)), Markup()
     if picture.node_ends:
@@ -114,25 +84,12 @@ def _figure(
     return tag("figure", title, Markup(drawn), key if says or ends else "")
 
 
-def marked(layout: Layout, shown: Sequence[Grouping]) -> tuple[Grouping, ...]:
-    """What the picture of a grid marks: its own groups, and pipelines, which both grids have."""
-    pipelines = layout.every.get("pp")
-    if pipelines is None or pipelines.size == 1 or pipelines in shown:
-        return tuple(shown)
-    return (*shown, pipelines)
-
-
 def job_of_grid(
-    layout: Layout,
-    mesh: Mesh,
-    shown: Sequence[Grouping],
-    rank: int,
-    room: tuple[float, float],
-    layers: Sequence[str] = (),
+    spec: PictureSpec, mesh: Mesh, shown: Sequence[Grouping], room: tuple[float, float]
 ) -> scene.JobPicture:
-    """The picture of one grid with the groups of a rank."""
-    tone = tones([one.name for one in shown])
-    return scene.job_picture(mesh, shown, layout.gpus_per_node, rank, room, tone, layers)
+    """The picture of one grid with the groups of the rank."""
+    tone, gpus = tones([one.name for one in shown]), spec.layout.gpus_per_node
+    return scene.job_picture(mesh, shown, gpus, spec.rank, room, tone, spec.layers)
 
 
 def label_words(of_experts: bool, language: str) -> dict[str, str]:

@@ -10,23 +10,24 @@ from render.scenes import job_plan
 from ..base.context import Context
 from ..base.resolve import sizes_of
 from ..base.view import Pictures
-from .hero import job_of_grid, label_words, layers_of, marked, told_groups
+from .hero import job_of_grid, label_words, layers_of
 from .sentence import question
-from .view import by_grid
+from .shown import PictureSpec, by_grid, marked
 
 
 def job_pictures(context: Context, room: tuple[float, float] = job_plan.WHOLE) -> Pictures:
     """The picture of the job with the groups of the chosen rank: of each grid."""
     from render.files.job import JobScene
 
-    layout, rank, language = context.layout, context.rank, context.language
+    layout, language = context.layout, context.language
     layers = layers_of(context.known, layout.mesh.size("pp"))
-    sides = by_grid(layout, told_groups(layout, context.visible))
+    spec = PictureSpec(layout, context.visible, language, context.rank, layers)
+    has_two = len(spec.sides) > 1
     found: Pictures = []
-    for grid, mesh, shown in sides:
-        own = job_plan.HALF if len(sides) > 1 else room
-        picture = job_of_grid(layout, mesh, marked(layout, shown), rank, own, layers)
-        title = f"{PAGE[grid][language]}: {sizes_of(mesh)}" if len(sides) > 1 else ""
+    for grid, mesh, shown in spec.sides:
+        own = job_plan.HALF if has_two else room
+        picture = job_of_grid(spec, mesh, marked(layout, shown), own)
+        title = f"{PAGE[grid][language]}: {sizes_of(mesh)}" if has_two else ""
         found.append((title, JobScene(picture, label_words(mesh == layout.expert, language))))
     return found
 

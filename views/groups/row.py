@@ -1,7 +1,5 @@
 """The row of this view in the list of all."""
 
-from __future__ import annotations
-
 from ..base.view import View
 from .api import layout, process_groups, rank_table
 from .details import visible_details

@@ -13,7 +13,6 @@ from groups import LayoutError, Mesh
 from groups.audit import spans_of
 from groups.grouping import Grouping
 from groups.layout import Layout
-from render.palette import tones
 from render.scenes import groups as scene
 from render.svg import groups as svg
 
@@ -22,8 +21,8 @@ from ..base.html import chip, figure, fold, outside, tag, together
 from ..base.names import kind_text
 from ..base.units import ranks_text
 from ..base.words import explained
-from .hero import hero_html, layers_of, told_groups
-from .sentence import spoken
+from .hero import hero_html, layers_of
+from .shown import PictureSpec, by_grid, known_groups, mesh_data, tones_of
 
 PANEL_LIMIT = scene.PANEL_LIMIT
 
@@ -34,11 +33,9 @@ groups in ten repeating colours say nothing."""
 
 def groups_html(context: Context) -> Markup:
     """What the Groups view shows."""
-    layout, state = context.layout, context.state
-    strip, layers = _strip(context), layers_of(context.known, layout.mesh.size("pp"))
-    return picture_html(
-        layout, context.visible, state.group_type, context.language, context.rank, strip, layers
-    )
+    layers = layers_of(context.known, context.layout.mesh.size("pp"))
+    spec = PictureSpec(context.layout, context.visible, context.language, context.rank, layers)
+    return picture_html(spec, context.state.group_type, _strip(context))
 
 
 def _strip(context: Context) -> Markup:
@@ -55,61 +52,42 @@ def _strip(context: Context) -> Markup:
 
 
 @lru_cache(maxsize=64)
-def picture_html(
-    layout: Layout,
-    visible: tuple[Grouping, ...],
-    group_type: str,
-    language: str,
-    rank: int = 0,
-    strip: str = "",
-    layers: tuple[str, ...] = (),
-) -> Markup:
+def picture_html(spec: PictureSpec, group_type: str, strip: str = "") -> Markup:
     """The picture of the job and of each visible group; ``strip`` stands above the panels.
 
-    layers: of each stage, as text; empty if no model is set. A pure function of its arguments, so a
-    cached answer is the same for every user.
+    A pure function of its arguments, so a cached answer is the same for every user.
     """
-    told = told_groups(layout, visible)
-    body = together(
-        hero_html(layout, by_grid(layout, told), told, rank, layers, language),
-        strip,
-        _kinds(layout, visible, language, rank),
-        _about(layout, group_type, language),
-    )
-    return _page(language, body, "groups", mesh_data(layout, told, layers=layers))
+    about = _about(spec.layout, group_type, spec.language)
+    body = together(hero_html(spec), strip, _kinds(spec), about)
+    data = mesh_data(spec.layout, spec.listed, layers=spec.layers)
+    return _page(spec.language, body, "groups", data)
 
 
-def _kinds(layout: Layout, visible: Sequence[Grouping], language: str, rank: int) -> Markup:
+def _kinds(spec: PictureSpec) -> Markup:
     """A panel for each kind; of a large world, the nodes with the groups of one rank."""
-    has_two = len(by_grid(layout, visible)) > 1
-    words: set[int] = set()
+    layout, words = spec.layout, set[int]()
+    has_two = len(by_grid(layout, spec.visible)) > 1
     sections = (
-        section(layout, visible, one, language, _panel(layout, one, has_two), words)
-        for one in sorted(visible, key=lambda one: has_two and one.size == 1)
+        section(spec, one, _panel(layout, one, has_two), words)
+        for one in sorted(spec.visible, key=lambda one: has_two and one.size == 1)
     )
     is_grey = COLOURED < layout.world_size <= PANEL_LIMIT
     kinds = tag("div", *sections, class_="kinds grey" if is_grey else "kinds")
     if is_grey:
         box = tag("input", type="checkbox", class_="colour-all")
-        switch = tag("label", box, " ", JOB["colour_all"][language], class_="switch")
+        switch = tag("label", box, " ", JOB["colour_all"][spec.language], class_="switch")
         return together(switch, kinds)
     if layout.world_size <= PANEL_LIMIT:
         return kinds
     views = (
-        overview_figures(
-            layout, visible, mesh, shown, language, rank, ("physical",), of=grid if has_two else ""
-        )
-        for grid, mesh, shown in by_grid(layout, told_groups(layout, visible))
+        overview_figure(spec, mesh, shown, of=grid if has_two else "")
+        for grid, mesh, shown in spec.sides
     )
-    return together(kinds, tag("div", *views, class_="large views", data_rank=rank))
+    return together(kinds, tag("div", *views, class_="large views", data_rank=spec.rank))
 
 
 def framed(
-    context: Context,
-    body: str,
-    view: str,
-    marked: Sequence[Grouping] | None = None,
-    head: str = "",
+    context: Context, body: str, view: str, marked: Sequence[Grouping] | None = None, head: str = ""
 ) -> Markup:
     """A view's body under the layout, with what the page's script needs to know.
 
@@ -125,83 +103,6 @@ def framed(
 def _page(language: str, body: Markup, view: str, data: dict) -> Markup:
     known = {"data_mesh": data, "data_words": _words(language)}
     return tag("div", body, class_="picture", data_view=view, **known, lang=language)
-
-
-def mesh_data(
-    layout: Layout,
-    told: Sequence[Grouping],
-    marked: Sequence[Grouping] = (),
-    layers: Sequence[str] = (),
-) -> dict:
-    """What the page's script needs to know any rank's groups by itself.
-
-    grids: the axes of each mesh, the dense one first. kinds: name, tone, grid, swept axes, and how
-    groups are cut (length, stride), thinned (places) or joined; the first ``told`` are those that
-    the card tells. spoken: what the sentence is about, as (what for, number of the kind). layers:
-    of each stage.
-    """
-    kinds = all_kinds(layout, told, marked)
-    meshes = [layout.mesh]
-    meshes += [mesh for mesh in dict.fromkeys(one.mesh for one in kinds) if mesh not in meshes]
-    tone = _all_tones(layout, told, marked)
-    return {
-        "grids": [[[axis.name, axis.size] for axis in mesh.axes] for mesh in meshes],
-        "kinds": [
-            [
-                one.name,
-                tone.get(one.name, "tp"),
-                meshes.index(one.mesh),
-                list(one.axes),
-                one.length,
-                one.stride,
-                list(one.places),
-                one.joined,
-            ]
-            for one in kinds
-        ],
-        "told": len(told),
-        "spoken": [(role, kinds.index(one)) for role, one in spoken(layout)],
-        "layers": list(layers),
-        "gpusPerNode": layout.gpus_per_node,
-        "world": layout.world_size,
-    }
-
-
-def all_kinds(
-    layout: Layout, told: Sequence[Grouping], marked: Sequence[Grouping] = ()
-) -> list[Grouping]:
-    """The groups that the page's script knows, by number: those told, then the others."""
-    return list(dict.fromkeys((*told, *marked, *(one for _, one in spoken(layout)))))
-
-
-def _all_tones(
-    layout: Layout, told: Sequence[Grouping], marked: Sequence[Grouping] = ()
-) -> dict[str, str]:
-    """The tone of every group that the page's script knows: pictures and script must agree."""
-    return tones([one.name for one in marked]) | _tones(layout, told)
-
-
-def _tones(layout: Layout, told: Sequence[Grouping]) -> dict[str, str]:
-    """The tone of each group, as in the pictures: each grid has its own."""
-    found: dict[str, str] = {}
-    for _, _, shown in by_grid(layout, told):
-        found |= tones([grouping.name for grouping in shown])
-    return found
-
-
-def by_grid(
-    layout: Layout, groupings: Sequence[Grouping]
-) -> list[tuple[str, Mesh, tuple[Grouping, ...]]]:
-    """Groups by the grid that they live on: dense, expert, or both."""
-    is_expert = [grouping.mesh == layout.expert for grouping in groupings]
-    sides = []
-    for grid, mesh in (("dense_grid", layout.mesh), ("expert_grid", layout.expert)):
-        shown = tuple(
-            one for one, expert in zip(groupings, is_expert) if expert == (mesh is layout.expert)
-        )
-        if shown and mesh is not None:
-            sides.append((grid, mesh, shown))
-    return sides
 
 
 def group_facts(grouping: Grouping, gpus_per_node: int, language: str) -> str:
@@ -242,55 +143,40 @@ def _panel(layout: Layout, grouping: Grouping, has_two: bool) -> scene.Panel | N
     return scene.panel(grouping, layout.gpus_per_node)
 
 
-def overview_figures(
-    layout: Layout,
-    visible: Sequence[Grouping],
+def overview_figure(
+    spec: PictureSpec,
     mesh: Mesh,
     shown: Sequence[Grouping],
-    language: str,
-    rank: int,
-    views: Sequence[str] = ("logical", "physical"),
     marked: Sequence[Grouping] = (),
     of: str = "",
 ) -> Markup:
-    """The logical mesh and the nodes; ``marked`` as for `framed`. of: the grid, of two."""
-    told = visible if marked else told_groups(layout, visible)
-    tone = _all_tones(layout, told, [*marked, *shown])
-    known = all_kinds(layout, told, marked)
-    numbers = [known.index(one) for one in shown]
-    return together(
-        *(
-            figure(
-                PAGE[one.view][language] + (f" · {PAGE[of][language]}" if of else ""),
-                svg.overview_svg(one, _overview_text(layout, one, shown, language), numbers),
-            )
-            for one in scene.overviews(mesh, shown, layout.gpus_per_node, rank, tone)
-            if one.view in views
-        )
-    )
+    """The nodes, with groups of the rank; ``marked`` as for `framed`. of: the grid, of two."""
+    layout, language = spec.layout, spec.language
+    listed = spec.visible if marked else spec.listed
+    tone = tones_of(layout, listed, [*marked, *shown])
+    known = known_groups(layout, listed, marked)
+    overview = scene.overviews(mesh, shown, layout.gpus_per_node, spec.rank, tone)[1]
+    described = _overview_text(layout, overview, shown, language)
+    drawn = svg.overview_svg(overview, described, [known.index(one) for one in shown])
+    title = PAGE[overview.view][language] + (f" · {PAGE[of][language]}" if of else "")
+    return figure(title, drawn)
 
 
 def section(
-    layout: Layout,
-    visible: Sequence[Grouping],
-    grouping: Grouping,
-    language: str,
-    panel: scene.Panel | None = None,
-    words: set[int] | None = None,
+    spec: PictureSpec, grouping: Grouping, panel: scene.Panel | None, words: set[int]
 ) -> Markup:
     """One kind: its picture and, beside it, what the kind is and what these groups are.
 
     words: those that sections before it explained.
     """
-    words = set() if words is None else words
+    layout, language = spec.layout, spec.language
     text = kind_text(layout, grouping, language)
     note, drawn, cp = "", "", layout.mesh.size("cp")
-    if grouping.name == "dp" and cp > 1 and all(one.name != "cp" for one in visible):
+    if grouping.name == "dp" and cp > 1 and all(one.name != "cp" for one in spec.visible):
         note = tag("p", PAGE["cp_hidden"][language].format(cp=cp), class_="note")
     if panel is not None:
         picture = Markup(svg.panel_svg(panel, _panel_text(layout, grouping, language)))
         drawn = tag("figure", picture, style=f"max-width:{panel.width:g}px")
-    tone = _tones(layout, told_groups(layout, visible)).get(grouping.name, "tp")
     facts = group_facts(grouping, layout.gpus_per_node, language)
     source = tag("p", text.source, class_="source") if text.source else ""
     return tag(
@@ -299,7 +185,7 @@ def section(
         tag("p", explained(facts, language, words), class_="facts"),
         tag("p", explained(text.lead, language, words), class_="short"),
         *(note, drawn, fold(JOB["more"][language], tag("p", text.body), source, kind="")),
-        class_=f"kind t-{tone}",
+        class_=f"kind t-{spec.tones.get(grouping.name, 'tp')}",
     )
 
 

@@ -12,7 +12,8 @@ from formats.launch import TARGETS, Item, Parsed, emit, parse
 from formats.launch.serving import served_groups
 from groups.layout import Layout
 
-from ..base.endpoint import endpoint, names_of, require_choice, serving
+from ..base.endpoint import endpoint, names_of, serving
+from ..base.state import require_choice
 from ..hosts.api import placement_from
 
 MOST_LISTED = 4096

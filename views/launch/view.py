@@ -83,10 +83,10 @@ def _verdict(layout: Layout, state: State, text: Parsed, language: str) -> Marku
     try:
         asked = resolve(with_pasted(state, text))
     except LayoutError as error:
-        told = sentence(error, language)
+        asks = sentence(error, language)
     else:
         words = "launch_shown" if asked.mesh == layout.mesh else "launch_asks"
-        told = say(
+        asks = say(
             "launch_open" if open_fields else words,
             gpus=counted(asked.world_size, "gpu", language),
             machines=f"{asked.nodes:,} × {asked.gpus_per_node}",
@@ -94,7 +94,7 @@ def _verdict(layout: Layout, state: State, text: Parsed, language: str) -> Marku
             fields=open_fields,
         )
     use = tag("p", form.setter(changes, say("use_pasted")), class_="fixes")
-    return tag("div", tag("p", told), use, class_="verdict", role="status")
+    return tag("div", tag("p", asks), use, class_="verdict", role="status")
 
 
 def _served(text: Parsed, language: str) -> Markup:

@@ -68,7 +68,7 @@ def bars_html(
         role="list",
         aria_label=say("bars_label"),
     )
-    formula = _told(trained, most, language)
+    formula = _parts(trained, most, language)
     return together(
         _legend(stages, language),
         bars,
@@ -112,7 +112,7 @@ def _row(
         tag("span", name, class_="memory-name"),
         tag("span", *segments, class_="memory-bar"),
         tag("span", total, " !" if over else "", class_="memory-total"),
-        tag("template", _told(trained, stage, language), class_="memory-told"),
+        tag("template", _parts(trained, stage, language), class_="memory-told"),
         class_=f"memory-row{' over' if over else ''}{' chosen' if is_most else ''}",
         role="listitem",
         tabindex=0,
@@ -120,7 +120,7 @@ def _row(
     )
 
 
-def _told(trained: Trained, stage: StageMemory, language: str) -> Markup:
+def _parts(trained: Trained, stage: StageMemory, language: str) -> Markup:
     """The parts of one stage: bytes, and the formula that gives them."""
     say, formulas = saying(MEMORY, language), _formulas(trained, stage, language)
     rows = (

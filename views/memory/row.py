@@ -1,7 +1,5 @@
 """The row of this view in the list of all."""
 
-from __future__ import annotations
-
 from descriptions import MEMORY
 
 from ..base.view import View

@@ -1,7 +1,5 @@
 // The Memory view: the numbers of the stage under the pointer or the focus, with no request. The
 // server writes those of the fullest stage below the bars; each row brings its own along.
-let open = false;
-
 function tell(row) {
   const box = element.querySelector('.memory-formula');
   if (!box || row.classList.contains('chosen')) return;
@@ -20,13 +18,3 @@ element.addEventListener('keydown', (event) => {
 });
 
 for (const kind of ['pointerover', 'focusin', 'click']) element.addEventListener(kind, follow);
-
-// An update of the server's closes what only this browser knows to be open.
-element.addEventListener('toggle', (event) => {
-  if (event.target.matches?.('details.memory-shape')) open = event.target.open;
-}, true);
-
-watch('value', () => {
-  const shape = element.querySelector('details.memory-shape');
-  if (shape && open) shape.open = true;
-});

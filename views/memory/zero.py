@@ -100,21 +100,16 @@ def zero_html(context: Context, stages: Sequence[StageMemory]) -> Markup:
     stage = stages[int(stage_of_ranks(layout)[rank])]
     return together(
         tag("h3", MEMORY["zero_title"][language]),
-        tag("p", _who(trained, stage, layout, rank, ranks, language)),
+        tag("p", _who(context, stage, rank, ranks)),
         _table(trained, stage, language),
         fine(MEMORY["zero_key"][language]),
         _strip(trained.training.zero, ranks, language),
     )
 
 
-def _who(
-    trained: Trained,
-    stage: StageMemory,
-    layout: Layout,
-    rank: int,
-    ranks: tuple[int, ...],
-    language: str,
-) -> str:
+def _who(context: Context, stage: StageMemory, rank: int, ranks: tuple[int, ...]) -> str:
+    """The rank that is asked about, and those that share its states."""
+    trained, layout, language = context.trained, context.layout, context.language
     dense, experts = trained.training.ranks_sharing(trained.split)
     say = saying(MEMORY, language)
     said = [
@@ -163,6 +158,8 @@ def _strip(zero: int, ranks: tuple[int, ...], language: str) -> Markup:
     say, items = saying(MEMORY, language), []
     for moment, shards in moments_of(zero, ranks):
         title = say(f"moment_{moment}")
-        told = tag("div", tag("b", title), tag("p", say(f"moment_{moment}_body")))
-        items.append(tag("li", told, scrolling("memory-scroll", Markup(shards_svg(shards, title)))))
+        words = tag("div", tag("b", title), tag("p", say(f"moment_{moment}_body")))
+        items.append(
+            tag("li", words, scrolling("memory-scroll", Markup(shards_svg(shards, title))))
+        )
     return tag("ol", *items, class_="memory-moments")

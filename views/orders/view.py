@@ -28,11 +28,8 @@ from ..base.resolve import resolve
 from ..base.state import as_text
 from ..base.units import ranges_text, ranks_text
 from ..base.words import intro
-from ..groups.view import (
-    PANEL_LIMIT,
-    framed,
-    overview_figures,
-)
+from ..groups.shown import PictureSpec
+from ..groups.view import PANEL_LIMIT, framed, overview_figure
 
 AUTO = "auto"
 """Compare with Megatron's default order, or, from that, with its other one."""
@@ -120,7 +117,7 @@ def _compared(
     pictures = (
         _panels(layout, other, found, titles, language)
         if layout.world_size <= PANEL_LIMIT
-        else _overviews(layout, other, visible, before, titles, language, rank)
+        else _overviews(PictureSpec(layout, visible, language, rank), other, before, titles)
     )
     head = heading(PAGE["moved_title"][language], tag("p", _summary(found, titles, language)))
     moved = _table(found, layout, other, language)
@@ -287,19 +284,11 @@ def _panels(
 
 
 def _overviews(
-    layout: Layout,
-    other: Layout,
-    visible: Sequence[Grouping],
-    before: list[Grouping],
-    titles: list[str],
-    language: str,
-    rank: int,
+    spec: PictureSpec, other: Layout, before: list[Grouping], titles: list[str]
 ) -> Markup:
     """The nodes under both orders, with the groups of one rank marked."""
-    sides = []
-    for side, shown, title in ((other, before, titles[0]), (layout, visible, titles[1])):
-        figures = overview_figures(
-            layout, visible, side.mesh, shown, language, rank, ("physical",), marked=before
-        )
-        sides.append(tag("div", tag("h3", title), figures, class_="grid"))
-    return tag("div", *sides, class_="large grids", data_rank=rank)
+    sides = (
+        tag("div", tag("h3", title), overview_figure(spec, side.mesh, shown, before), class_="grid")
+        for side, shown, title in zip((other, spec.layout), (before, spec.visible), titles)
+    )
+    return tag("div", *sides, class_="large grids", data_rank=spec.rank)

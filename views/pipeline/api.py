@@ -7,14 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from formats.documents.trace import chrome_trace
-from groups.mesh import whole_number
-from training.model import require_choice
 from training.pipeline import Figures, Timeline, figures_of, simulate
 from training.pipeline.plan import MOST_OPS, too_many_ops
 from training.pipeline.schedules import ScheduleSpec, checked
 
-from ..base.endpoint import serving, stated, too_large
-from ..base.state import State
+from ..base.endpoint import Parameters, serving, too_large
+from ..base.state import State, require_choice
 from ..base.training import micro_batches_unasked
 from .inputs import clock_of, spend_on
 from .view import MOST_RANKS
@@ -23,23 +21,31 @@ MOST_PLACES = 100_000
 """Ops that one answer lists: some 4 MB."""
 
 
-@serving()
-def pipeline_schedule(
-    schedule: str = "1f1b",
-    p: int = 4,
-    m: int = 0,
-    v: int = 0,
-    group_size: int = 0,
-    t_f: float = 1.0,
-    t_i: float = 1.0,
-    t_w: float = 1.0,
-    t_b: float = 0.0,
-    t_pair: float = 0.0,
-    t_send: float = 0.0,
-    w_share: float = 1.0,
-    ops: bool = True,
-    trace: bool = False,
-) -> str:
+SCHEDULE = Parameters(
+    "(the schedule)",
+    """
+    schedule = "1f1b": the order of the ops, such as "1f1b".
+    p -> pp = 4: pipeline ranks.
+    m -> micro_batches = 0: micro-batches of a step; 0: four a rank, as the page takes where none
+        are said.
+    v -> vpp = 0: chunks of the model on each rank; 0: as the schedule has them, 2 where it
+        can choose.
+    group_size = 0: micro-batches of a group, for "interleaved"; 0: p.
+    t_f = 1.0: time of a forward of one micro-batch through all layers of a rank.
+    t_i = 1.0: the same of a backward for the inputs.
+    t_w = 1.0: the same of a backward for the weights.
+    t_b = 0.0: the same of a whole backward; 0: t_i + t_w.
+    t_pair = 0.0: the same of a forward and a backward that overlap; 0: one after the other.
+    t_send = 0.0: time of a message from one rank to another.
+    w_share = 1.0: part of an activation that is held from I to W, for "zb-2p".
+    ops = True: whether to list the ops; without them far longer schedules are answered.
+    trace = False: whether to answer with a trace for Perfetto and Chrome instead, a unit as 1 ms.
+    """,
+)
+
+
+@serving(dict, SCHEDULE)
+def pipeline_schedule(given: dict[str, Any]) -> str:
     """What every rank of a pipeline runs in a step, and when, as JSON; and its bubble.
 
     An op is [name, start, end]: "3F5" is the forward of micro-batch 5 through stage 3, B a whole
@@ -50,52 +56,30 @@ def pipeline_schedule(
     "interleaved-zb", "dualpipe" and "dualpipev". The order of "zb-2p" is found for the times.
 
     Args:
-        schedule: the order of the ops, such as "1f1b".
-        p: pipeline ranks.
-        m: micro-batches of a step; 0: four a rank, as the page takes where none are said.
-        v: chunks of the model on each rank; 0: as the schedule has them, 2 where it can choose.
-        group_size: micro-batches of a group, for "interleaved"; 0: p.
-        t_f: time of a forward of one micro-batch through all layers of a rank.
-        t_i: the same of a backward for the inputs.
-        t_w: the same of a backward for the weights.
-        t_b: the same of a whole backward; 0: t_i + t_w.
-        t_pair: the same of a forward and a backward that overlap; 0: one after the other.
-        t_send: time of a message from one rank to another.
-        w_share: part of an activation that is held from I to W, for "zb-2p".
-        ops: whether to list the ops; without them far longer schedules are answered.
-        trace: whether to answer with a trace for Perfetto and Chrome instead, a unit as 1 ms.
+        (the schedule)
     """
-    asked = checked(
-        schedule,
-        p,
-        whole_number(m, "m", minimum=0) or micro_batches_unasked(whole_number(p, "p")),
-        whole_number(v, "v", minimum=0) or None,
-        whole_number(group_size, "group_size", minimum=0) or None,
-    )
-    clock = clock_of(
-        State(
-            **{"t_f": t_f, "t_i": t_i, "t_w": t_w, "t_send": t_send, "w_share": w_share},
-            **{"t_b": stated(t_b), "t_pair": stated(t_pair)},
-        )
-    )
-    require_choice("ops", ops, (False, True))
-    require_choice("trace", trace, (False, True))
-    if p > MOST_RANKS:
-        raise too_large(p, "pipeline-ranks", MOST_RANKS, "p")
+    state = State(**SCHEDULE.fields(given))
+    sizes = (state.micro_batches or micro_batches_unasked(state.pp), state.vpp, state.group_size)
+    asked = checked(state.schedule, state.pp, *(size or None for size in sizes))
+    clock = clock_of(state)
+    with_ops = require_choice("ops", given["ops"], (False, True))
+    is_trace = require_choice("trace", given["trace"], (False, True))
+    if asked.p > MOST_RANKS:
+        raise too_large(asked.p, "pipeline-ranks", MOST_RANKS, "p")
     if asked.num_ops > MOST_OPS:
         raise too_many_ops(asked.num_ops).replace(alternatives=asked.alternatives("m"))
     spend_on([asked])
     durations = clock.durations(1 / asked.chunks, None)
     plan = replace(asked, w_share=clock.w_share).plan(durations)
-    if (ops or trace) and len(plan.flat) > MOST_PLACES:
+    if (with_ops or is_trace) and len(plan.flat) > MOST_PLACES:
         refusal = too_large(len(plan.flat), "ops", MOST_PLACES, "ops")
         raise refusal.replace(
-            alternatives=[{"ops": False, "trace": False} if trace else {"ops": False}]
+            alternatives=[{"ops": False, "trace": False} if is_trace else {"ops": False}]
         )
     timeline = simulate(plan, durations)
-    if trace:
+    if is_trace:
         return chrome_trace({asked.rule.title: timeline.rows()})
-    return json.dumps(_answer(asked, timeline, ops))
+    return json.dumps(_answer(asked, timeline, with_ops))
 
 
 def _answer(asked: ScheduleSpec, timeline: Timeline, with_ops: bool) -> dict[str, Any]:

@@ -46,10 +46,7 @@ class TimedSchedule:
 
 
 def shown_of(
-    one: ScheduleSpec,
-    stages: tuple[Stage, ...] | None,
-    clock: Clock,
-    state: State,
+    one: ScheduleSpec, stages: tuple[Stage, ...] | None, clock: Clock, state: State
 ) -> TimedSchedule:
     """A schedule with its durations, which follow the layers of the stages if that is asked."""
     is_weighed = stages is not None and follows_layers(state)
@@ -211,20 +208,24 @@ def _toolbar(strip: Strip, language: str) -> Markup:
 
 
 def _legend(shown: Sequence[TimedSchedule], language: str) -> Markup:
-    """The kinds of op that are drawn, in words beside their colours; what is held, below."""
-    kinds = [kind for kind in PHASES if any(kind in _kinds(one.asked) for one in shown)]
-    ways = {one.asked.rule.placement for one in shown}
-    rows = [(f"op-{kind.lower()}0", kind, f"legend_{kind.lower()}") for kind in kinds]
-    rows += [("", "", "legend_copies")] if "both ways" in ways else []
-    rows += [("", "", "legend_chunks")] if ways & {"loop", "V"} else []
-    rows += [("held-input", "", "held_input")]
-    rows += [("held-weights", "", "held_weights")] if "W" in kinds else []
-    items = (
-        tag("li", together(tag("i", letter, class_=shade), " ") if shade else "", said)
-        for shade, letter, word in rows
-        if (said := PAGE[f"pipeline_{word}"][language])
-    )
+    """What is drawn, in words beside its colours."""
+    items = []
+    for mark, word in legend_rows(shown):
+        shade = f"op-{mark.lower()}0" if mark in PHASES else f"held-{mark}"
+        colour = tag("i", mark if mark in PHASES else "", class_=shade), " "
+        items.append(tag("li", *(colour if mark else ()), PAGE[f"pipeline_{word}"][language]))
     return tag("ul", *items, class_="pipeline-legend")
+
+
+def legend_rows(shown: Sequence[TimedSchedule]) -> list[tuple[str, str]]:
+    """The kinds of op, notes on their shades, what is held: a mark of the colour, and a word."""
+    kinds = [kind for kind in PHASES if any(kind in _kinds(one.asked) for one in shown)]
+    placements = {one.asked.rule.placement for one in shown}
+    rows = [(kind, f"legend_{kind.lower()}") for kind in kinds]
+    rows += [("", "legend_copies")] if "both ways" in placements else []
+    rows += [("", "legend_chunks")] if placements & {"loop", "V"} else []
+    rows += [("input", "held_input")]
+    return [*rows, ("weights", "held_weights")] if "W" in kinds else rows
 
 
 def _kinds(asked: ScheduleSpec) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from groups import LayoutError
 from groups.budget import spend
 from groups.layout import Layout
 from groups.mesh import whole_number
@@ -15,7 +14,7 @@ from training.pipeline import SCHEDULES, Durations, Times
 from training.pipeline.schedules import ScheduleSpec, checked
 from training.pipeline.simulate import LONGEST, check_duration
 
-from ..base.state import OF_MATHS, State, is_empty, parse_number, pinned_group
+from ..base.state import State, is_empty, parse_number, pinned_group
 from ..base.training import DEFAULT_VIRTUAL, batch_of
 
 UNITS, TRIED = 2, 4
@@ -54,19 +53,17 @@ class Clock:
         return Durations(*map(of_stages, whole), overlapped, self.send)
 
 
-def renamed(error: LayoutError) -> LayoutError:
-    """The refusal with the page's names of the inputs."""
-    return error.renamed(OF_MATHS)
-
-
 def schedule_of(name: Any, layout: Layout, state: State) -> ScheduleSpec:
     """A schedule on the sizes of this page."""
     p = layout.every["pp"].size
     m = batch_of(layout, state).micro_batches
     rule = SCHEDULES.get(name) if isinstance(name, str) else None
-    v = None if rule is None or rule.v is not None else chunks_of(state)
-    groups = rule is not None and rule.grouped and not is_empty(state.group_size)
-    return checked(name, p, m, v, parse_number(state.group_size) if groups else None)
+    v = group = None
+    if rule is not None and rule.v is None:
+        v = DEFAULT_VIRTUAL if is_empty(state.vpp) else parse_number(state.vpp)
+    if rule is not None and rule.grouped and not is_empty(state.group_size):
+        group = parse_number(state.group_size)
+    return checked(name, p, m, v, group)
 
 
 def spend_on(schedules: Sequence[ScheduleSpec]) -> None:
@@ -94,10 +91,7 @@ def clock_of(state: State) -> Clock:
     forward, for_input, for_weights = (time(name, 1.0) for name in ("t_f", "t_i", "t_w"))
     return Clock(
         Times(
-            forward,
-            for_input,
-            for_weights,
-            None if is_empty(state.t_pair) else time("t_pair", 0.0),
+            forward, for_input, for_weights, None if is_empty(state.t_pair) else time("t_pair", 0.0)
         ),
         backward=time("t_b", for_input + for_weights),
         send=time("t_send", 0.0),
@@ -120,8 +114,3 @@ def group_of(layout: Layout, state: State) -> tuple[int, tuple[int, ...]]:
     number = pinned_group(every, state.rank) if own else parse_number(state.pipe_group)
     index = whole_number(number, "pipe_group", minimum=0, maximum=every.num_groups - 1)
     return index, tuple(int(rank) for rank in every.groups()[index])
-
-
-def chunks_of(state: State) -> Any:
-    """Virtual stages of a schedule that can choose: as the column says, else two."""
-    return DEFAULT_VIRTUAL if is_empty(state.vpp) else parse_number(state.vpp)

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from descriptions import PAGE
 from formats.documents.trace import chrome_trace
 from groups import LayoutError
 from groups.budget import spend
 from render.scenes.charts import HELD, Entry, HeldChart, TimelineChart
-from render.scenes.timeline import PHASES, Strip, shade, strips_of
+from render.scenes.timeline import PHASES, shade, strips_of
 
 from ..base.context import Context
-from ..base.state import is_empty
+from ..base.state import OF_MATHS, is_empty
 from ..base.training import schedule_name
 from ..base.view import Pictures
-from .chart import TimedSchedule, amount, caption, shown_of, timed
-from .inputs import (
-    clock_of,
-    follows_layers,
-    group_of,
-    renamed,
-    schedule_of,
-    spend_on,
-)
+from .chart import TimedSchedule, amount, caption, legend_rows, shown_of, timed
+from .inputs import clock_of, follows_layers, group_of, schedule_of, spend_on
 from .layers import stages_of
 from .view import MOST_RANKS
 
@@ -43,12 +34,12 @@ def pipeline_pictures(context: Context) -> Pictures:
     try:
         shown, ranks = _shown(context)
     except LayoutError as error:
-        raise renamed(error) from None
+        raise error.renamed(OF_MATHS) from None
     found = [timed(one) for one in shown]
     strips = strips_of([timeline for timeline, _ in found], ranks)
     most = max(float(strip.held.max()) for strip in strips)
     language = context.language
-    legend, held = _legends(shown, strips, language)
+    legend, held = _legends(shown, language)
     pictures: Pictures = []
     for one, strip, (_, figures) in zip(shown, strips, found):
         title = caption(one, figures, language)
@@ -71,7 +62,7 @@ def pipeline_trace(context: Context) -> str:
     try:
         shown, ranks = _shown(context)
     except LayoutError as error:
-        raise renamed(error) from None
+        raise error.renamed(OF_MATHS) from None
     spend(TRACED * sum(one.asked.num_run for one in shown), "ops", control="micro_batches")
     return chrome_trace({one.title: timed(one)[0].rows() for one in shown}, ranks)
 
@@ -93,22 +84,15 @@ def _shown(context: Context) -> tuple[list[TimedSchedule], tuple[int, ...]]:
 
 
 def _legends(
-    shown: list[TimedSchedule], strips: list[Strip], language: str
+    shown: list[TimedSchedule], language: str
 ) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
     """What the colours of the timelines mean, and those of what is held."""
-    drawn = {int(kind) for strip in strips for kind in np.unique(strip.boxes.kind)}
-    kinds = [kind for number, kind in enumerate(PHASES) if number in drawn]
-    ops = [
-        (shade(kind, 0), f"{kind}: {PAGE[f'pipeline_legend_{kind.lower()}'][language]}")
-        for kind in kinds
-    ]
-    ways = {one.asked.rule.placement for one in shown}
-    others = "-".join(shade("F", chunk) for chunk in (1, 2))
-    if "both ways" in ways:
-        ops.append((others, PAGE["pipeline_legend_copies"][language].rstrip(".。")))
-    if ways & {"loop", "V"}:
-        ops.append((others, PAGE["pipeline_legend_chunks"][language].rstrip(".。")))
-    held = [(HELD["input"], PAGE["pipeline_held_input"][language])]
-    if "W" in kinds:
-        held.append((HELD["weights"], PAGE["pipeline_held_weights"][language]))
+    ops, held, others = [], [], "-".join(shade("F", chunk) for chunk in (1, 2))
+    for mark, word in legend_rows(shown):
+        text = PAGE[f"pipeline_{word}"][language].rstrip(".。")
+        if mark in HELD:
+            held.append((HELD[mark], text))
+        else:
+            is_kind = mark in PHASES
+            ops.append((shade(mark, 0), f"{mark}: {text}") if is_kind else (others, text))
     return tuple(ops), tuple(held)

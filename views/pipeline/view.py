@@ -27,14 +27,7 @@ from ..estimate.words import step_of
 from ..groups.view import framed
 from .chart import amount, chart_html, shown_of
 from .figures import figures_html
-from .inputs import (
-    Clock,
-    clock_of,
-    group_of,
-    message_bytes,
-    schedule_of,
-    spend_on,
-)
+from .inputs import Clock, clock_of, group_of, message_bytes, schedule_of, spend_on
 from .layers import Stage, layers_html, stages_of
 
 MOST_RANKS = 1_024

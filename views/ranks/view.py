@@ -87,16 +87,16 @@ def _facts(
     has_experts = layout.has_experts or not is_empty(state.experts)
     if layout.expert is not None and has_experts:
         yield say("expert_grid"), _code(coordinates(layout.expert, rank))
-    told: list[tuple[str, Callable[[], str | Markup]]] = [
+    lines: list[tuple[str, Callable[[], str | Markup]]] = [
         ("rank_stage", lambda: _stage(layout, state, at, language)),
         ("rank_samples", lambda: _samples(layout, state, at, language)),
         ("rank_neighbours", lambda: _neighbours(layout, rank, language)),
     ]
     if layout.expert is not None and has_experts:
-        told.insert(1, ("rank_experts", lambda: _experts(layout, state, rank, language)))
+        lines.insert(1, ("rank_experts", lambda: _experts(layout, state, rank, language)))
     if layout.mesh.size("cp") > 1:
-        told.insert(1, ("rank_chunks", lambda: _chunks(layout.mesh.size("cp"), at, language)))
-    for name, line in told:
+        lines.insert(1, ("rank_chunks", lambda: _chunks(layout.mesh.size("cp"), at, language)))
+    for name, line in lines:
         try:
             yield say(name), line()
         except LayoutError as error:

@@ -18,10 +18,7 @@ from .view import reason_text
 
 @training_endpoint
 def better_layouts(
-    context: Context,
-    cluster: str = "dgx-h100",
-    capacity: float = 0.0,
-    cp_algorithm: str = "p2p",
+    context: Context, cluster: str = "dgx-h100", capacity: float = 0.0, cp_algorithm: str = "p2p"
 ) -> str:
     """The best ten layouts of a model on so many GPUs, with their numbers and reasons, as JSON.
 

@@ -1,0 +1,128 @@
+"""What of a layout its pictures show, and what the page's script has to know of that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from groups import Mesh
+from groups.grouping import Grouping
+from groups.layout import Layout
+from render.palette import tones
+
+from ..base.visible import main_groupings
+from .sentence import spoken
+
+
+@dataclass(frozen=True)
+class PictureSpec:
+    """A layout with the groups that are shown, those of one rank marked; in one language.
+
+    layers: of each stage, as text; empty if no model is set.
+    """
+
+    layout: Layout
+    visible: tuple[Grouping, ...]
+    language: str
+    rank: int = 0
+    layers: tuple[str, ...] = ()
+
+    @cached_property
+    def listed(self) -> tuple[Grouping, ...]:
+        return listed_groups(self.layout, self.visible)
+
+    @cached_property
+    def sides(self) -> list[tuple[str, Mesh, tuple[Grouping, ...]]]:
+        """What is listed, by its grid."""
+        return by_grid(self.layout, self.listed)
+
+    @cached_property
+    def tones(self) -> dict[str, str]:
+        return tones_of(self.layout, self.listed)
+
+
+def listed_groups(layout: Layout, visible: Sequence[Grouping]) -> tuple[Grouping, ...]:
+    """What the picture marks and the card lists: the layout's main kinds, then others shown."""
+    shown = (one for one in visible if one.size > 1)
+    return tuple(dict.fromkeys((*main_groupings(layout), *shown)))
+
+
+def known_groups(
+    layout: Layout, listed: Sequence[Grouping], marked: Sequence[Grouping] = ()
+) -> list[Grouping]:
+    """The groups that the page's script knows, by number: those listed, then the others."""
+    return list(dict.fromkeys((*listed, *marked, *(one for _, one in spoken(layout)))))
+
+
+def by_grid(
+    layout: Layout, groupings: Sequence[Grouping]
+) -> list[tuple[str, Mesh, tuple[Grouping, ...]]]:
+    """Groups by the grid that they live on: dense, expert, or both."""
+    is_expert = [grouping.mesh == layout.expert for grouping in groupings]
+    sides = []
+    for grid, mesh in (("dense_grid", layout.mesh), ("expert_grid", layout.expert)):
+        shown = tuple(
+            one for one, expert in zip(groupings, is_expert) if expert == (mesh is layout.expert)
+        )
+        if shown and mesh is not None:
+            sides.append((grid, mesh, shown))
+    return sides
+
+
+def marked(layout: Layout, shown: Sequence[Grouping]) -> tuple[Grouping, ...]:
+    """What the picture of a grid marks: its own groups, and pipelines, which both grids have."""
+    pipelines = layout.every.get("pp")
+    if pipelines is None or pipelines.size == 1 or pipelines in shown:
+        return tuple(shown)
+    return (*shown, pipelines)
+
+
+def tones_of(
+    layout: Layout, listed: Sequence[Grouping], marked: Sequence[Grouping] = ()
+) -> dict[str, str]:
+    """The tone of every group that the page's script knows, each grid its own: as in pictures."""
+    found = tones([one.name for one in marked])
+    for _, _, shown in by_grid(layout, listed):
+        found |= tones([grouping.name for grouping in shown])
+    return found
+
+
+def mesh_data(
+    layout: Layout,
+    listed: Sequence[Grouping],
+    marked: Sequence[Grouping] = (),
+    layers: Sequence[str] = (),
+) -> dict:
+    """What the page's script needs to know any rank's groups by itself.
+
+    grids: the axes of each mesh, the dense one first. kinds: name, tone, grid, swept axes, and how
+    groups are cut (length, stride), thinned (places) or joined; the first ``listed`` are those that
+    the card tells. spoken: what the sentence is about, as (what for, number of the kind). layers:
+    of each stage.
+    """
+    kinds = known_groups(layout, listed, marked)
+    meshes = [layout.mesh]
+    meshes += [mesh for mesh in dict.fromkeys(one.mesh for one in kinds) if mesh not in meshes]
+    tone = tones_of(layout, listed, marked)
+    return {
+        "grids": [[[axis.name, axis.size] for axis in mesh.axes] for mesh in meshes],
+        "kinds": [
+            [
+                one.name,
+                tone.get(one.name, "tp"),
+                meshes.index(one.mesh),
+                list(one.axes),
+                one.length,
+                one.stride,
+                list(one.places),
+                one.joined,
+            ]
+            for one in kinds
+        ],
+        "told": len(listed),
+        "spoken": [(role, kinds.index(one)) for role, one in spoken(layout)],
+        "layers": list(layers),
+        "gpusPerNode": layout.gpus_per_node,
+        "world": layout.world_size,
+    }
