@@ -7,12 +7,11 @@ guide.txt says what they mean.
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Mapping
 from dataclasses import fields
-from pathlib import Path
 from typing import Any, NoReturn
 
+from formats.sections import sections
 from groups.errors import LayoutError, alternative_text
 from groups.job import Job
 
@@ -56,8 +55,7 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
 def options_parser() -> argparse.ArgumentParser:
     """The parser of guide.txt."""
-    text = Path(__file__).with_name("guide.txt").read_text(encoding="utf-8")
-    *tables, (_, guide) = re.findall(r"^\[(.*)\]\n((?:(?!\[).*\n?)*)", text, re.MULTILINE)
+    *tables, (_, guide) = sections(__file__, "guide.txt")
     parser = _Parser(
         prog=PROGRAM,
         usage=f"{PROGRAM} [COMMAND] [LAYOUT] [NAME ...]",

@@ -15,12 +15,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 from groups.mesh import MAX_RANKS
 from groups.stages.holdings import MAX_BATCH
 from groups.stages.layers import MAX_LAYERS
+
+from ..sections import sections
 
 MODEL = (
     *("layers", "vpp", "experts", "micro_batch", "global_batch", "account", "seq"),
@@ -103,11 +104,9 @@ def table(name: str) -> tuple[tuple[str, Lines], ...]:
     >>> [cells for head, lines in table("words") if head == "LAUNCHERS" for cells in lines][0]
     ['sbatch:', 'sbatch', 'salloc']
     """
-    text = (Path(__file__).parent / "tables" / f"{name}.txt").read_text(encoding="utf-8")
-    parts = re.split(r"^\[(.*)\]\n", text, flags=re.MULTILINE)
     return tuple(
         (head, [line.split() for line in body.splitlines() if line and line[0] != "#"])
-        for head, body in zip(parts[1::2], parts[2::2])
+        for head, body in sections(__file__, f"tables/{name}.txt")
     )
 
 
