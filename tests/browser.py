@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
+import pytest
 from PIL import Image
 from seen import Seen, seen
 
@@ -383,6 +384,11 @@ def expect_marks(page: Page, layout: Seen, rank: int, theme: str = "light", grid
         assert shown.shape == wanted.shape
         assert (shown[..., 3] == wanted[..., 3]).all(), f"marks of {rank} in {view.view}"
         assert (shown == wanted).all(), f"colours of {rank} in {view.view}"
+        tags = picture.locator(".tags text").evaluate_all(
+            "all => all.map(one => [one.textContent, Number(one.getAttribute('x'))])"
+        )
+        assert [name for name, _ in tags] == [tag.name for tag in view.tags]
+        assert [x for _, x in tags] == pytest.approx([tag.x for tag in view.tags], abs=0.2)
 
 
 TOASTS = ".toast-wrap > *, [data-testid^=toast], .toast-body"

@@ -24,6 +24,7 @@ from render.files import groups as drawing
 from render.files import marks, paint
 from render.files.marks import Drawing, Words
 from render.scenes import groups as scene
+from render.scenes.tags import TALL
 from render.svg import groups as svg
 
 
@@ -269,6 +270,8 @@ def test_an_overview_has_the_stage_s_grey_or_the_kind_s_colour_in_every_cell(ove
     ring = 4 * (overview.ring + 4)
     far = np.hypot(x - x[overview.rank], y - y[overview.rank]) > ring
     far[overview.rank] = True  # the ring goes round it and covers some of its neighbours
+    for tag in overview.tags:
+        far &= (abs(x / 4 - tag.x) > tag.width / 2 + 1) | (abs(y / 4 - tag.y) > TALL / 2 + 1)
     got = picture[y.astype(int), x.astype(int)]
     assert np.array_equal(got[far], np.array(expected_colours(overview, theme))[far])
 
@@ -277,7 +280,7 @@ def test_an_overview_has_the_stage_s_grey_or_the_kind_s_colour_in_every_cell(ove
 def test_the_page_shows_in_the_gaps_of_an_overview(theme):
     overview = OVERVIEWS[1]
     picture = alone(overview, theme)
-    y = int(4 * (overview.top + 0.5 * overview.cell))
+    y = int(4 * (overview.top + 3.5 * overview.cell))  # where no tag stands
     for column in (1, 2, 8, 16):
         x = int(4 * (overview.left + column * overview.cell))
         assert tuple(picture[y, x]) == PAGE[theme]

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cases import every
 
 from groups import LayoutError, coordinates, parse_mesh
 from groups.grouping import plain
@@ -189,6 +190,28 @@ def test_the_pixels_of_a_large_picture_are_its_cells(text):
     area = (2 * max(drawn.swell(len(mark.ranks)) for mark in drawn.marks) + 1) ** 2
     assert len(marked) <= np.count_nonzero(marks) <= area * len(marked)
     assert (area > 1) == (min(drawn.cell) < SEEN)
+
+
+@every("text, share", itertools.product(MESHES, (0.0, 0.21, 0.5, 0.99)))
+def test_every_group_has_its_name_at_its_end_and_no_name_covers_another(text, share):
+    """Beside its last member in sight of the chosen GPU, and off the ring round that."""
+    mesh = parse_mesh(text)
+    if mesh.world_size <= NUMBERED:
+        return
+    drawn = picture(text, rank=int(share * mesh.world_size), room=TALL)
+    assert [tag.name for tag in drawn.tags] == [mark.kind for mark in drawn.marks]
+    wide, tall = drawn.cell
+    ring = drawn.x[drawn.rank] + wide / 2, drawn.y[drawn.rank] + tall / 2, 14.0
+    boxes = [ring, *((tag.x, tag.y, tag.width) for tag in drawn.tags)]
+    for (x, y, w), (other_x, other_y, other_w) in itertools.combinations(boxes, 2):
+        assert abs(x - other_x) >= (w + other_w) / 2 - 0.01 or abs(y - other_y) >= 13.99
+    for mark, tag in zip(drawn.marks, drawn.tags):
+        assert drawn.plan.left <= tag.x - tag.width / 2 + 0.01
+        assert tag.x + tag.width / 2 <= drawn.width + 0.01
+        assert drawn.plan.top <= tag.y - 6.99
+        assert tag.y + 6.99 <= drawn.height
+        near = np.hypot(drawn.x[mark.ranks] - tag.x, drawn.y[mark.ranks] - tag.y).min()
+        assert near < 80
 
 
 def test_a_rank_that_is_not_there_is_refused():

@@ -25,7 +25,7 @@ import numpy as np
 from ..palette import GROUP_INK, GROUPS, NO_GROUP, kind_colour, ramp, rgb
 from ..scenes.groups import GAP, Overview, Panel
 from .charts import CHARTS
-from .job import JobScene, draw_job
+from .job import JobScene, draw_job, draw_tags
 from .marks import (
     BASELINE,
     LABEL,
@@ -128,6 +128,7 @@ def draw_overview(overview: Overview, theme: str) -> Iterator[Mark]:
     yield Pixels(_pixels(overview, theme), box)
     yield from _gaps(overview, look)
     yield from _ring(*_chosen(overview), overview.ring, look)
+    yield from draw_tags(overview.tags, theme)
     yield from _overview_labels(overview, look)
 
 

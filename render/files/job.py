@@ -11,6 +11,7 @@ from ..palette import GROUP_INK, KIND_MARKS, KIND_TINTS, PLAIN_CELL, ROWS, kind_
 from ..scenes.geometry import LETTERS
 from ..scenes.job import JobPicture, Segment
 from ..scenes.job_plan import Rectangle, plan_of
+from ..scenes.tags import TALL, Tag
 from .marks import BASELINE, LABEL, LOOKS, Blocks, Lines, Mark, Pixels, Words, ring
 
 FEW = 8
@@ -57,6 +58,7 @@ def draw_job(scene: JobScene, theme: str) -> Iterator[Mark]:
     else:
         yield from _draw_plain(picture, theme)
         yield _lines(picture.node_ends, look.page, 2.4)
+        yield from draw_tags(picture.tags, theme)
     for label in picture.labels:
         layers = picture.layers[label.first] if label.name == "layers" else ""
         text = scene.words[label.name].format(first=label.first, last=label.last, layers=layers)
@@ -106,6 +108,15 @@ def _draw_plain(picture: JobPicture, theme: str) -> Iterator[Mark]:
     yield Pixels(pixels, (left, top, left + columns * cell, top + rows * cell))
     middle = float(picture.x[picture.rank]) + cell / 2, float(picture.y[picture.rank]) + cell / 2
     yield ring(*middle, max(8.0, cell * 1.1), look.ink, 2.0)
+
+
+def draw_tags(tags: Sequence[Tag], theme: str) -> Iterator[Mark]:
+    """The names of groups at their ends."""
+    for tag in tags:
+        corner = np.array([[tag.x - tag.width / 2, tag.y - TALL / 2]])
+        size = np.array([tag.width, TALL])
+        yield Blocks(corner, size, kind_colour(tag.tone, theme), radius=4.0)
+        yield Words(tag.x, tag.y + 3.8, tag.name, LABEL, LOOKS[theme].page, "middle", bold=True)
 
 
 def _frames(

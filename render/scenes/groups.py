@@ -19,6 +19,7 @@ from groups.ranks import require_rank
 
 from ..palette import colour_indices, tones
 from . import geometry
+from .tags import Tag, tags_of
 
 PANEL_LIMIT = 256
 """GPUs up to which each kind has a panel of its own."""
@@ -190,6 +191,18 @@ class Overview:
         """x, y, anchor ("start", "end"), text."""
         labels = _logical_labels if self.view == "logical" else _physical_labels
         return tuple(labels(self.mesh, self.grid, self.cell, self.block, self.band))
+
+    @property
+    def tags(self) -> tuple[Tag, ...]:
+        """The names of the marked groups at their ends."""
+        rows, columns = np.divmod(self.place, self.grid.columns)
+        return tags_of(
+            [(mark.kind, mark.tone, mark.ranks) for mark in self.marks],
+            self.rank,
+            (self.left + (columns + 0.5) * self.cell, self.top + (rows + 0.5) * self.cell),
+            lambda size: self.cell * (self.swell(size) + 0.5),
+            (self.left, self.top, self.width, self.height),
+        )
 
     def fitted(self, room: tuple[float, float]) -> Overview:
         """With smaller cells, so that a slide has room for larger letters, and for fewer labels."""

@@ -26,6 +26,7 @@ from groups.ranks import require_rank
 from ..palette import tones
 from .groups import Mark, _refuse_windows, marks_of
 from .job_plan import NUMBERS, WHOLE, JobFold, JobPlan, Label, Rectangle, plan_of
+from .tags import Tag, tags_of
 
 SHADES = 2
 """Rows are shaded in turn, so that the eye follows them: as many rows as one label speaks for."""
@@ -132,6 +133,18 @@ class JobPicture:
         while swell and ranks * (2 * swell + 1) ** 2 > self.mesh.world_size / 4:
             swell -= 1
         return swell
+
+    @cached_property
+    def tags(self) -> tuple[Tag, ...]:
+        """The names of the groups at their ends; numbered cells have lines instead."""
+        wide, tall = self.cell
+        return tags_of(
+            [(mark.kind, mark.tone, mark.ranks) for mark in self.marks],
+            self.rank,
+            (self.x + wide / 2, self.y + tall / 2),
+            lambda size: wide * (self.swell(size) + 0.5),
+            (self.plan.left, self.plan.top, self.width, self.height),
+        )
 
     @cached_property
     def boxes(self) -> tuple[Rectangle, ...]:

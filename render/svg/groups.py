@@ -28,7 +28,7 @@ from ..palette import (
     rgb,
 )
 from ..scenes.groups import GAP, Gap, Overview, Panel
-from .raster import palette_png
+from .raster import palette_png, tags_svg
 
 
 def style() -> str:
@@ -138,7 +138,7 @@ def overview_svg(overview: Overview, description: str, kinds: Sequence[int] = ()
         f"{''.join(_gap(overview, gap) for gap in overview.gaps)}"
         f'<circle class="chosen" cx="{overview.left + (column + 0.5) * overview.cell:g}" '
         f'cy="{overview.top + (row + 0.5) * overview.cell:g}" '
-        f'r="{overview.ring:g}"/>'
+        f'r="{overview.ring:g}"/>{tags_svg(overview.tags)}'
         f'<g class="rows">{labels}</g></svg>'
     )
 

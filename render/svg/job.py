@@ -14,7 +14,7 @@ import numpy as np
 from ..palette import GROUP_INK, KIND_MARKS, rgb
 from ..scenes.job import SHADES, JobLine, JobPicture, Segment
 from ..scenes.job_plan import Label, Rectangle
-from .raster import palette_png
+from .raster import palette_png, tags_svg
 
 MOST_LAYERS = 9
 """Letters of a stage's layers up to which the word stands beside them."""
@@ -41,11 +41,12 @@ def job_svg(
     ends = _lines(picture.node_ends)
     width, height = picture.width + 2, picture.height + 2
     look = "numbered" if picture.is_numbered else "plain"
+    tags = "" if picture.is_numbered else tags_svg(picture.tags)
     return (
         f'<svg class="job {look}" {_data(picture, kinds)} tabindex="0" role="group" '
         f'viewBox="0 0 {width:.1f} {height:.1f}" style="--width:{width:.0f}px" '
         f'aria-label="{escape(description)}">'
-        f'{body}<path class="ends" d="{ends}"/><g class="rows">{labels}</g></svg>'
+        f'{body}<path class="ends" d="{ends}"/>{tags}<g class="rows">{labels}</g></svg>'
     )
 
 

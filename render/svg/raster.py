@@ -9,6 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 from PIL import Image
 
+from ..scenes.tags import TALL, Tag
+
 
 def palette_png(pixels: np.ndarray, colours: Sequence[tuple[int, int, int]]) -> str:
     """A palette PNG as a data URI: pixel 0 is transparent, pixel i the colour i - 1.
@@ -24,3 +26,14 @@ def palette_png(pixels: np.ndarray, colours: Sequence[tuple[int, int, int]]) -> 
     buffer = io.BytesIO()
     image.save(buffer, "PNG", transparency=0, compress_level=3)
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+
+
+def tags_svg(tags: Sequence[Tag]) -> str:
+    """The names of groups at their ends."""
+    found = "".join(
+        f'<g class="t-{tag.tone}"><rect x="{tag.x - tag.width / 2:.1f}" '
+        f'y="{tag.y - TALL / 2:.1f}" width="{tag.width:.1f}" height="{TALL:g}" rx="4"/>'
+        f'<text x="{tag.x:.1f}" y="{tag.y + 3.6:.1f}">{tag.name}</text></g>'
+        for tag in tags
+    )
+    return f'<g class="tags" aria-hidden="true">{found}</g>'

@@ -96,4 +96,46 @@ function markPixels(view, rank) {
   const [x, y] = spot(view, rank);
   ring.setAttribute('cx', x + view.wide / 2);
   ring.setAttribute('cy', y + view.tall / 2);
+  view.svg.querySelector('.tags').innerHTML = tagsOf(view, rank);
+}
+
+// The name of each group at its end: as render/scenes/tags.py.
+const TAG = { tall: 14, letter: 6.2, around: 8, again: 6 };
+
+function tagsOf(view, rank) {
+  const middle = (one) => {
+    const [x, y] = spot(view, one);
+    return [x + view.wide / 2, y + view.tall / 2];
+  };
+  const [fromX, fromY] = middle(rank);
+  const taken = [[fromX, fromY, TAG.tall]];
+  let found = '';
+  for (const { i, tone, ranks } of marksOf(view, rank)) {
+    const others = ranks.filter((one) => one !== rank).map(middle);
+    const aligned = others.filter(([x, y]) => Math.abs(x - fromX) < 0.5 || Math.abs(y - fromY) < 0.5);
+    let end = null;
+    let most = -1;
+    for (const one of aligned.length ? aligned : others) {
+      const far = Math.round(Math.abs(one[0] - fromX) + Math.abs(one[1] - fromY));
+      if (far > most) [end, most] = [one, far];
+    }
+    if (!end) continue;
+    const { name } = kinds[view.kinds[i]];
+    const wide = TAG.letter * name.length + TAG.around;
+    const reach = view.wide * (view.swell[i] + 0.5);
+    let [x, y] = end;
+    if (Math.abs(x - fromX) >= Math.abs(y - fromY)) x += Math.sign(x - fromX) * (reach + wide / 2);
+    else y += Math.sign(y - fromY) * (reach + TAG.tall / 2);
+    const bottom = view.top + view.rows * view.tall;
+    x = Math.min(Math.max(x, view.left + wide / 2), view.left + view.columns * view.wide - wide / 2);
+    y = Math.min(Math.max(y, view.top + TAG.tall / 2), bottom - TAG.tall / 2);
+    for (let turn = 0; turn < TAG.again; turn++) {
+      if (taken.every(([at, on, w]) => Math.abs(x - at) >= (wide + w) / 2 || Math.abs(y - on) >= TAG.tall)) break;
+      y += y + 1.5 * TAG.tall <= bottom ? TAG.tall : (-TAG.tall * TAG.again) / 2;
+    }
+    taken.push([x, y, wide]);
+    const box = `x="${x - wide / 2}" y="${y - TAG.tall / 2}" width="${wide}" height="${TAG.tall}"`;
+    found += `<g class="t-${tone}"><rect ${box} rx="4"/><text x="${x}" y="${y + 3.6}">${name}</text></g>`;
+  }
+  return found;
 }

@@ -1,0 +1,82 @@
+"""The name of each group of the chosen GPU at its end: a second cue beside colour where cells are
+too small for numbers and lines.
+
+A tag stands at the member that is furthest from the chosen GPU in its row or column, or furthest of
+all where there is none; beyond it where there is room, and never on another tag. The page's script
+does the same (gradio/picture/marks.js).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+TALL, LETTER, AROUND = 14.0, 6.2, 8.0
+"""Pixels: height of a tag, width of a letter in it, and of what is round its letters."""
+
+AGAIN = 6
+"""How often a tag makes way for others."""
+
+
+@dataclass(frozen=True)
+class Tag:
+    """A name in its tone; x and y are the middle, in pixels."""
+
+    name: str
+    tone: str
+    x: float
+    y: float
+
+    @property
+    def width(self) -> float:
+        return LETTER * len(self.name) + AROUND
+
+
+def tags_of(
+    marks: Sequence[tuple[str, str, np.ndarray]],
+    rank: int,
+    middles: tuple[np.ndarray, np.ndarray],
+    reach: Callable[[int], float],
+    room: tuple[float, float, float, float],
+) -> tuple[Tag, ...]:
+    """A tag a group of several ranks.
+
+    marks: name, tone and ranks of each. middles: x and y of the middle of each rank's cell. reach:
+    pixels from the middle of a marked cell to its side, by the size of its group. room: left, top,
+    right and bottom of where tags stand.
+
+    >>> x, y = np.array([5.0, 15.0, 25.0]), np.array([5.0, 5.0, 5.0])
+    >>> tag, = tags_of([("dp", "dp", np.arange(3))], 0, (x, y), lambda size: 5.0, (0, 0, 99, 30))
+    >>> (tag.x, tag.y, tag.width)
+    (40.2, 7.0, 20.4)
+    """
+    xs, ys = middles
+    from_x, from_y = float(xs[rank]), float(ys[rank])
+    taken = [(from_x, from_y, TALL)]
+    found = []
+    for name, tone, ranks in marks:
+        others = ranks[ranks != rank]
+        if not len(others):
+            continue
+        dx, dy = xs[others] - from_x, ys[others] - from_y
+        aligned = np.flatnonzero((np.abs(dx) < 0.5) | (np.abs(dy) < 0.5))
+        places = aligned if len(aligned) else np.arange(len(others))
+        far = places[np.argmax(np.rint(np.abs(dx[places]) + np.abs(dy[places])))]
+        wide = LETTER * len(name) + AROUND
+        x, y = float(xs[others[far]]), float(ys[others[far]])
+        if abs(dx[far]) >= abs(dy[far]):
+            x += np.sign(dx[far]) * (reach(len(ranks)) + wide / 2)
+        else:
+            y += np.sign(dy[far]) * (reach(len(ranks)) + TALL / 2)
+        left, top, right, bottom = room
+        x = min(max(x, left + wide / 2), right - wide / 2)
+        y = min(max(y, top + TALL / 2), bottom - TALL / 2)
+        for _ in range(AGAIN):
+            if all(abs(x - at) >= (wide + w) / 2 or abs(y - on) >= TALL for at, on, w in taken):
+                break
+            y += TALL if y + 1.5 * TALL <= bottom else -TALL * AGAIN / 2
+        taken.append((x, y, wide))
+        found.append(Tag(name, tone, round(float(x), 2), round(float(y), 2)))
+    return tuple(found)
