@@ -70,7 +70,7 @@ def check(name: str, value: object, language: str) -> Markup:
 
 def fields(*inputs: object) -> Markup:
     """Inputs, and buttons for them, side by side, as many in a line as fit."""
-    return tag("div", Markup("".join(inputs)), class_="fields")
+    return tag("div", *inputs, class_="fields")
 
 
 def setter(changes: Mapping[str, Any], label: str) -> Markup:

@@ -127,10 +127,10 @@ def rank_name(rank: int, place: int) -> Markup:
 
 def stage_numbers(schedule: ScheduleSpec) -> list[list[int]]:
     """The stages of each rank, chunk by chunk."""
-    p, way = schedule.p, schedule.rule.placement
-    if way == "V":
+    p, placement = schedule.p, schedule.rule.placement
+    if placement == "V":
         return [[rank, 2 * p - 1 - rank] for rank in range(p)]
-    if way == "both ways":
+    if placement == "both ways":
         return [[rank, p - 1 - rank] for rank in range(p)]
     return [[chunk * p + rank for chunk in range(schedule.chunks)] for rank in range(p)]
 
