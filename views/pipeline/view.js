@@ -67,27 +67,23 @@ async function unpack(strip, asked) {
 const kindOf = (strip, i) => strip.what[i] % 4;
 const halfOf = (strip, i) => Math.floor(strip.what[i] / 4);
 
-function rankOf(strip, i) {
-  let low = 0;
-  let high = strip.ranks.length;
-  while (high - low > 1) {
+// The last place of rising values, from low and before high, with at most this; low - 1 where none is.
+function lastUpTo(values, most, low, high) {
+  while (low < high) {
     const middle = (low + high) >> 1;
-    if (strip.first[middle] <= i) low = middle;
+    if (values[middle] <= most) low = middle + 1;
     else high = middle;
   }
-  return low;
+  return low - 1;
 }
+
+const rankOf = (strip, i) => lastUpTo(strip.first, i, 0, strip.ranks.length);
 
 // The last op of a rank that has started at a time, or -1.
 function lastAt(strip, rank, tick) {
-  let low = strip.first[rank] - 1;
-  let high = strip.first[rank + 1];
-  while (high - low > 1) {
-    const middle = (low + high) >> 1;
-    if (strip.start[middle] <= tick) low = middle;
-    else high = middle;
-  }
-  return low < strip.first[rank] ? -1 : low;
+  const [first, end] = strip.first.slice(rank, rank + 2);
+  const last = lastUpTo(strip.start, tick, first, end);
+  return last < first ? -1 : last;
 }
 
 // The op that runs at a time, the upper or the lower one of a pair, or -1.
@@ -184,12 +180,10 @@ function wire(strip, from, to, kind) {
 
 function apply() {
   if (!root) return;
-  find('.pipeline-cursor').value = cursor;
   find('.pipeline-zoom').value = zoom;
   find('.pipeline-chart').style.setProperty('--pipeline-zoom', 2 ** zoom);
   label();
-  mark();
-  showNow();
+  goTo(cursor);
   fitNumbers();
 }
 
@@ -206,13 +200,10 @@ function mark() {
     }
     if (chosen?.number === number && strip.count) {
       const own = chosen.op;
-      for (const op of needsOf(strip, own)) {
-        marks.push(shape('rect', boxOf(strip, op), 'needs'), wire(strip, op, own, 'needs'));
-      }
-      for (const op of feedsOf(strip, own)) {
-        marks.push(shape('rect', boxOf(strip, op), 'feeds'), wire(strip, own, op, 'feeds'));
-      }
-      marks.push(shape('rect', boxOf(strip, own), 'chosen'));
+      const box = (op, kind) => shape('rect', boxOf(strip, op), kind);
+      for (const op of needsOf(strip, own)) marks.push(box(op, 'needs'), wire(strip, op, own, 'needs'));
+      for (const op of feedsOf(strip, own)) marks.push(box(op, 'feeds'), wire(strip, own, op, 'feeds'));
+      marks.push(box(own, 'chosen'));
     }
     svg.querySelector('.pipeline-marks').replaceChildren(...marks);
   });
@@ -254,11 +245,9 @@ const MARGIN = 3;
 
 function numberPicture(svg, width) {
   const strip = strips[Number(svg.dataset.strip)];
-  let numbers = svg.querySelector('.pipeline-live');
   if (!svg.querySelector('image') || !strip.count || strip.row < 12) return;
-  if (!numbers) {
-    numbers = svg.appendChild(shape('g', { 'font-size': 9 }, 'pipeline-numbers pipeline-live'));
-  }
+  const numbers = svg.querySelector('.pipeline-live')
+    ?? svg.appendChild(shape('g', { 'font-size': 9 }, 'pipeline-numbers pipeline-live'));
   const scroll = find('.pipeline-scroll');
   const scale = width / strip.ticks;
   const [from, to] = [scroll.scrollLeft, scroll.scrollLeft + scroll.clientWidth];
@@ -299,43 +288,38 @@ function choose(number, op) {
   mark();
 }
 
-function pointed(event) {
+// The strip that an event is about, once its ops are there.
+function stripOf(event) {
   const svg = event.target.closest?.('.pipeline-strip');
-  const strip = svg && root?.contains(svg) && strips[Number(svg.dataset.strip)];
-  if (!strip?.count) return null;
-  const area = svg.getBoundingClientRect();
-  const y = event.clientY - area.top;
-  const rank = Math.floor(y / strip.row);
-  if (rank < 0 || rank >= strip.ranks.length) return null;
-  const tick = ((event.clientX - area.left) / area.width) * strip.ticks;
-  const lower = y % strip.row > strip.row / 2;
-  return { number: Number(svg.dataset.strip), op: runningAt(strip, rank, tick, lower) };
+  if (!svg || !root?.contains(svg)) return {};
+  const number = Number(svg.dataset.strip);
+  return strips[number]?.count ? { svg, number, strip: strips[number] } : {};
 }
 
-element.addEventListener('pointermove', (event) => {
-  const found = pointed(event);
-  if (found && found.op >= 0) choose(found.number, found.op);
-});
-element.addEventListener('pointerdown', (event) => {
-  const found = pointed(event);
-  if (found) choose(found.number, found.op);
-});
+for (const kind of ['pointermove', 'pointerdown']) {
+  element.addEventListener(kind, (event) => {
+    const { svg, number, strip } = stripOf(event);
+    if (!strip) return;
+    const area = svg.getBoundingClientRect();
+    const y = event.clientY - area.top;
+    const rank = Math.floor(y / strip.row);
+    if (rank < 0 || rank >= strip.ranks.length) return;
+    const tick = ((event.clientX - area.left) / area.width) * strip.ticks;
+    const op = runningAt(strip, rank, tick, y % strip.row > strip.row / 2);
+    if (op >= 0 || kind === 'pointerdown') choose(number, op);
+  });
+}
 
 element.addEventListener('focusin', (event) => {
-  const svg = event.target.closest?.('.pipeline-strip');
-  if (!svg || !svg.matches(':focus-visible')) return;
-  const number = Number(svg.dataset.strip);
-  if (chosen?.number !== number && strips[number]?.count) choose(number, 0);
+  const { svg, number } = stripOf(event);
+  if (svg?.matches(':focus-visible') && chosen?.number !== number) choose(number, 0);
 });
 
 element.addEventListener('keydown', (event) => {
-  const svg = event.target.closest?.('.pipeline-strip');
-  const strip = svg && strips[Number(svg.dataset.strip)];
-  if (!strip?.count) return;
-  const number = Number(svg.dataset.strip);
+  const { svg, number, strip } = stripOf(event);
+  if (!strip) return;
   if (event.key === 'Escape') return choose(number, -1);
-  const op = chosen?.number === number ? chosen.op : 0;
-  const next = moved(strip, op, event.key);
+  const next = moved(strip, chosen?.number === number ? chosen.op : 0, event.key);
   if (next === null) return;
   event.preventDefault();
   choose(number, next);
@@ -380,11 +364,11 @@ function zoomTo(power) {
 }
 
 element.addEventListener('click', (event) => {
-  const way = root && event.target.closest?.('.pipeline-tools button')?.dataset.play;
-  if (!way) return;
+  const action = root && event.target.closest?.('.pipeline-tools button')?.dataset.play;
+  if (!action) return;
   const wasPlaying = playing;
   stop();
-  if (way !== 'play') goTo(step(way === 'on' ? 1 : -1));
+  if (action !== 'play') goTo(step(action === 'on'));
   else if (!wasPlaying) play();
 });
 
@@ -396,12 +380,12 @@ function goTo(tick) {
 }
 
 // The next time, or the one before, at which any op ends.
-function step(way) {
-  let found = way > 0 ? strips[0].ticks : 0;
+function step(isOn) {
+  let found = isOn ? strips[0].ticks : 0;
   for (const strip of strips) {
     for (let i = 0; i < (strip.count ?? 0); i++) {
       const at = strip.end[i];
-      if (way > 0 ? at > cursor && at < found : at < cursor && at > found) found = at;
+      if (isOn ? at > cursor && at < found : at < cursor && at > found) found = at;
     }
   }
   return found;
