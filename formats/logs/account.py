@@ -69,45 +69,40 @@ def members_of(wait: Wait, groupings: Mapping[str, Grouping]) -> tuple[int, ...]
         return tuple(range(next(iter(groupings.values())).world_size))
     if grouping is None or not some or max(some) >= grouping.world_size:
         return ()
-    members = (
-        tuple(int(rank) for rank in grouping.members(some[0]))
-        if (grouping.index_of(some[0]) is not None)
-        else ()
-    )
+    if grouping.index_of(some[0]) is None:
+        return ()
+    members = tuple(int(rank) for rank in grouping.members(some[0]))
     return members if set(some) <= set(members) else ()
 
 
 def _cause(log: Log, first: Wait, gpus_per_node: int | None) -> Note:
     """The first sentence: who, what, where."""
     diagnosis = log.diagnosis
+    culprits, suspects, reason = diagnosis.culprits, diagnosis.suspects, diagnosis.reason
     facts: dict[str, object] = {
         "op": first.op,
         "seq": first.seq,
         "kind": _kind(first),
         "group": first.group.key,
-        "ranks": diagnosis.culprits or diagnosis.suspects,
+        "ranks": culprits or suspects,
     }
-    if not diagnosis.culprits:
+    if not culprits:
         codes = {"no-dump": "no-dump", "all-arrived": "all-arrived", "different": "parties-differ"}
-        if diagnosis.reason == "different":
+        if reason == "different":
             facts["parties"] = tuple((one.ranks, one.op, one.sizes) for one in first.parties)
-        return Note(
-            codes.get(diagnosis.reason, "one-of" if diagnosis.suspects else "unclear"), facts
-        )
-    rank = diagnosis.culprits[0]
+        return Note(codes.get(reason, "one-of" if suspects else "unclear"), facts)
+    rank = culprits[0]
     facts |= {"rank": rank, **_place(log, rank, gpus_per_node)}
-    if len(diagnosis.culprits) > 1:
-        return Note(f"several-{diagnosis.reason}", facts)
-    if diagnosis.reason == "different":
-        own = next((one for one in first.parties if rank in one.ranks), None)
-        other = next((one for one in first.parties if rank not in one.ranks), None)
-        if own and other:
-            facts |= {"own_op": own.op, "own_sizes": own.sizes}
-            facts |= {"other_op": other.op, "other_sizes": other.sizes}
-            return Note("other-op" if own.op != other.op else "other-size", facts)
-        return Note("other-order", facts)
-    codes = {"absent": "never-entered", "late": "came-late", "order": "other-order"}
-    return Note(codes.get(diagnosis.reason, "never-entered"), facts)
+    if len(culprits) > 1:
+        return Note(f"several-{reason}", facts)
+    own = next((one for one in first.parties if rank in one.ranks), None)
+    other = next((one for one in first.parties if rank not in one.ranks), None)
+    if reason == "different" and own and other:
+        facts |= {"own_op": own.op, "own_sizes": own.sizes}
+        facts |= {"other_op": other.op, "other_sizes": other.sizes}
+        return Note("other-op" if own.op != other.op else "other-size", facts)
+    codes = {"late": "came-late", "order": "other-order", "different": "other-order"}
+    return Note(codes.get(reason, "never-entered"), facts)
 
 
 def _place(log: Log, rank: int, gpus_per_node: int | None) -> dict[str, object]:

@@ -32,7 +32,12 @@ def read_files(evidence: Evidence) -> tuple[LogReading, list[Dump]]:
     be read; a bad file among good ones is a note.
     """
     files = evidence if isinstance(evidence, Mapping) else {"": evidence}
-    _check(files)
+    if not all(isinstance(one, (str, bytes)) for one in files.values()):
+        raise LayoutError("no-evidence", "a log is text, or the bytes of a file", control="log")
+    if len(files) > MOST_FILES or sum(map(len, files.values())) > MOST_BYTES:
+        raise too_much_evidence()
+    if not files:
+        raise LayoutError("no-evidence", "there is no log to read", control="log")
     reading, dumps, refused = LogReading(), [], []
     for name, content in files.items():
         try:
@@ -49,19 +54,17 @@ def read_files(evidence: Evidence) -> tuple[LogReading, list[Dump]]:
         else:
             refused.append((name, "neither a dump of Flight Recorder nor a report of NCCL's RAS"))
     if len(refused) == len(files):
-        raise _bad_dump(*refused[0])
+        name, why = quoted(refused[0][0] or "the file"), refused[0][1]
+        raise LayoutError(
+            "bad-dump",
+            f"{name} is no dump that can be read: {why}",
+            why="only plain data is read: text, numbers, lists and dicts",
+            control="log",
+            facts={"file": name, "why": why},
+        )
     for name, why in refused:
         reading.note("file-unreadable", file=quoted(name), why=why)
     return reading, dumps
-
-
-def _check(files: Mapping[str, Content]) -> None:
-    if not all(isinstance(one, (str, bytes)) for one in files.values()):
-        raise LayoutError("no-evidence", "a log is text, or the bytes of a file", control="log")
-    if len(files) > MOST_FILES or sum(map(len, files.values())) > MOST_BYTES:
-        raise too_much_evidence()
-    if not files:
-        raise LayoutError("no-evidence", "there is no log to read", control="log")
 
 
 def too_much_evidence() -> LayoutError:
@@ -79,14 +82,13 @@ def _document(content: Content) -> Any:
     if isinstance(content, bytes):
         if content[:1] == b"\x80" or (content[:1] in (b"(", b"}") and content[-1:] == b"."):
             return plain(content)
-        start = content[:64].lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
-    else:
-        start = content[:64].lstrip("\ufeff \t\r\n")[:1].encode("ascii", "replace")
-    if start != b"{":
+        if not content[:64].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+            return None
+        content = content.decode("utf-8-sig", "replace")
+    if not content[:64].lstrip("\ufeff \t\r\n").startswith("{"):
         return None
     try:
-        text = content if isinstance(content, str) else content.decode("utf-8-sig", "replace")
-        return json.loads(text.lstrip("\ufeff"))
+        return json.loads(content.lstrip("\ufeff"))
     except (ValueError, RecursionError):
         return None  # a log may begin with a brace
 
@@ -105,13 +107,3 @@ def _rank_of(name: str) -> int | None:
     """
     match = _RANK_OF_FILE.search(name)
     return int(match[1]) if match else None
-
-
-def _bad_dump(name: str, why: str) -> LayoutError:
-    return LayoutError(
-        "bad-dump",
-        f"{quoted(name or 'the file')} is no dump that can be read: {why}",
-        why="only plain data is read: text, numbers, lists and dicts",
-        control="log",
-        facts={"file": quoted(name or "the file"), "why": why},
-    )

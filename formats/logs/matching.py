@@ -78,10 +78,12 @@ def claims_of(log: Log) -> list[Claim]:
     ]
     for one in joined(log.stalls):
         if one.group and one.rank is not None and one.group_rank is not None:
+            size = None
+            if one.op == "_ALLGATHER_BASE" and one.numel_in and one.numel_out:
+                size, rest = divmod(one.numel_out, one.numel_in)  # its output is all inputs
+                size = None if rest else size
             kind = log.groups.get(one.group)
-            found.append(
-                Claim(one.group, one.guid, kind, (), one.rank, one.group_rank, _size(one.op, one))
-            )
+            found.append(Claim(one.group, one.guid, kind, (), one.rank, one.group_rank, size))
     return list(dict.fromkeys(found))[:MOST_CLAIMS]
 
 
@@ -103,64 +105,53 @@ def match_layout(log: Log, world: int, **sizes: Any) -> Match:
     claims = claims_of(log)
     made = groupings(world, **sizes)
     rows = tuple(_matched(claim, made, world) for claim in claims)
-    fits: tuple[dict[str, Any], ...] = ()
-    if any(row.agrees is False for row in rows):
-        fits = tuple(itertools.islice(_fitting(claims, world, sizes), 3))
-    return Match(rows, fits)
-
-
-def _size(op: str | None, stall: Any) -> int | None:
-    """Members of a group, where an all-gather's output is that many inputs."""
-    if op == "_ALLGATHER_BASE" and stall.numel_in and stall.numel_out:
-        size, rest = divmod(stall.numel_out, stall.numel_in)
-        return size if not rest else None
-    return None
+    is_contradicted = any(row.agrees is False for row in rows)
+    fits = itertools.islice(_fitting(claims, world, sizes), 3) if is_contradicted else ()
+    return Match(rows, tuple(fits))
 
 
 def _matched(claim: Claim, made: Mapping[str, Grouping], world: int) -> Matched:
     if claim.kind == WORLD:
-        if not claim.members:
-            fine = claim.rank is None or claim.rank < world
-            return Matched(claim, (WORLD,), 0, (), None if fine else False)
-        return Matched(claim, (WORLD,), 0, claim.members, claim.members == tuple(range(world)))
-    grouping = made.get(claim.kind or "")
+        if claim.members:
+            return Matched(claim, (WORLD,), 0, claim.members, claim.members == tuple(range(world)))
+        is_known = claim.rank is None or claim.rank < world
+        return Matched(claim, (WORLD,), 0, (), None if is_known else False)
     first = claim.members[0] if claim.members else claim.rank
-    if first is None or first >= world or (claim.members and claim.members[-1] >= world):
-        return Matched(claim, agrees=False if first is not None else None)
-    if grouping is None:
-        return _by_members(claim, made, first)
+    if first is None:
+        return Matched(claim)
+    if max(claim.members, default=first) >= world:
+        return Matched(claim, agrees=False)
+    grouping = made.get(claim.kind or "")
+    if grouping is None:  # a group without a kind is found by its members
+        names = _names(made, first, claim.members)
+        index = made[names[0]].index_of(first) if names else None
+        return Matched(claim, names, index, claim.members, True) if names else Matched(claim)
     index = grouping.index_of(first)
     if index is None:
         return Matched(claim, agrees=False)
-    members = tuple(sorted(int(rank) for rank in grouping.members(first)))
+    members = _members(grouping, first)
     agrees = (
-        (not claim.members or members == claim.members)
-        and (claim.place is None or _at(members, claim.place) == claim.rank)
-        and (claim.size is None or claim.size == len(members))
+        claim.members in ((), members)
+        and (claim.place is None or members[claim.place : claim.place + 1] == (claim.rank,))
+        and claim.size in (None, len(members))
     )
-    same = [name for name in _same(made, first, members) if name != grouping.name]
-    return Matched(claim, (grouping.name, *same), index, members, agrees)
+    names = dict.fromkeys((grouping.name, *_names(made, first, members)))
+    return Matched(claim, tuple(names), index, members, agrees)
 
 
-def _by_members(claim: Claim, made: Mapping[str, Grouping], first: int) -> Matched:
-    """A group without a kind, found by its members."""
-    names = list(_same(made, first, claim.members)) if claim.members else []
-    if not names:
-        return Matched(claim)
-    index = made[names[0]].index_of(first)
-    return Matched(claim, tuple(names), index, claim.members, True)
+def _members(grouping: Grouping, rank: int) -> tuple[int, ...]:
+    return tuple(sorted(int(one) for one in grouping.members(rank)))
 
 
-def _same(made: Mapping[str, Grouping], rank: int, members: tuple[int, ...]) -> Iterator[str]:
-    for name, grouping in made.items():
-        if grouping.size != len(members) or grouping.index_of(rank) is None:
-            continue
-        if tuple(sorted(int(one) for one in grouping.members(rank))) == members:
-            yield name
-
-
-def _at(members: tuple[int, ...], place: int) -> int | None:
-    return members[place] if place < len(members) else None
+def _names(made: Mapping[str, Grouping], rank: int, members: tuple[int, ...]) -> tuple[str, ...]:
+    """The groupings that have this very group."""
+    return tuple(
+        name
+        for name, grouping in made.items()
+        if grouping.size == len(members)
+        and grouping.index_of(rank) is not None
+        and _members(grouping, rank) == members
+    )
 
 
 def _fitting(claims: list[Claim], world: int, sizes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
