@@ -16,15 +16,14 @@ The output layer is on the last stage, with a head for each MTP module; the embe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from math import log2
 from operator import add
 
 import numpy as np
 
-from ..memory import Training
-from ..memory.activations import layer_activations
+from ..memory.per_stage import Training, layer_bytes
 from ..model import Model
 from ..parameters import layer_parameters, on_one_rank
 from ..split import Split, held_by_ranks, padded_vocabulary
@@ -257,12 +256,16 @@ def _kept(
     model: Model, split: Split, micro_batch: int, parallel: bool, moe: bool
 ) -> tuple[float, float]:
     """Bytes that one layer keeps, and those of them that partial recomputation does not."""
-    how = Training(micro_batch=micro_batch, sequence_parallel=parallel)
+    how = _plain_training(micro_batch, parallel)
     selective, partial = (
-        sum(layer_activations(model, split, replace(how, recompute=name), moe=moe).values())
-        for name in ("selective", "partial")
+        layer_bytes(model, split, how, moe, name) for name in ("selective", "partial")
     )
     return selective, selective - partial
+
+
+@lru_cache(maxsize=64)
+def _plain_training(micro_batch: int, parallel: bool) -> Training:
+    return Training(micro_batch=micro_batch, sequence_parallel=parallel)
 
 
 def _tensor(request: Request, moe: bool) -> Messages:

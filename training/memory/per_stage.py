@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from numbers import Real
 
 from groups.alternatives import not_a_multiple
@@ -331,8 +332,14 @@ def layer_bytes(
     if moe and not model.experts:
         return 0.0
     if recompute:
-        training = replace(training, recompute=recompute)
+        training = recomputing(training, recompute)
     return sum(layer_activations(model, split, training, moe=moe).values())
+
+
+@lru_cache(maxsize=512)
+def recomputing(training: Training, recompute: str) -> Training:
+    """The same with another recomputation; kept, as a search asks thousands of times for few."""
+    return replace(training, recompute=recompute)
 
 
 def _require_shares(split: Split, training: Training) -> None:

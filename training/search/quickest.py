@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import islice, pairwise
+from itertools import islice
 
 import numpy as np
 
@@ -90,7 +90,7 @@ def search(job: SearchJob, most: int = MOST) -> SearchResult:
     may_fit = np.isfinite(ways.seconds) & (ways.bytes <= capacity)
     best, sure = ways.quickest(may_fit, most)
     shown = np.where(may_fit, ways.seconds, np.inf)
-    quickest = np.array([shown[a:b].min() for a, b in pairwise(ways.starts.tolist()) if b > a])
+    quickest = np.minimum.reduceat(shown, ways.starts[:-1][np.diff(ways.starts) > 0])
     within = np.sort(quickest[np.isfinite(quickest)])
     return SearchResult(
         best=tuple(best),
