@@ -9,8 +9,11 @@ Sources: `nvidia-smi topo -h`; NVIDIA/nccl, src/graph/xml.cc, src/graph/topo.h.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import combinations
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 from .values import bad_document
@@ -47,13 +50,9 @@ class Node:
     @property
     def gpu_links(self) -> dict[str, int]:
         """How many pairs of GPUs are joined how: {"NV18": 28}."""
-        found: dict[str, int] = {}
-        for at, one in enumerate(self.gpus):
-            for other in self.gpus[at + 1 :]:
-                how = self.links.get((one, other))
-                if how:
-                    found[how] = found.get(how, 0) + 1
-        return found
+        return dict(
+            Counter(self.links[two] for two in combinations(self.gpus, 2) if two in self.links)
+        )
 
 
 def is_matrix(text: str) -> bool:
@@ -106,40 +105,34 @@ def read_nccl(text: str) -> Node:
         root = ElementTree.fromstring(text)
     except (ElementTree.ParseError, RecursionError, ValueError) as error:
         raise bad_document(f"no XML ({str(error)[:80]})") from None
-    paths: dict[str, tuple[int, ...]] = {}
-    nvlinks: dict[str, tuple[str, list[tuple[str, int]]]] = {}
-    _walk(root, (), paths, nvlinks)
-    gpus = tuple(name for name in paths if name in nvlinks)
-    nics = tuple(name for name in paths if name not in nvlinks)
-    if not gpus:
-        raise bad_document("it has no GPU")
-    links = {}
-    for gpu in gpus:
-        for nic in nics:
-            links[gpu, nic] = links[nic, gpu] = _near(paths[gpu], paths[nic])
-    return Node(gpus, nics, {**links, **_joined(gpus, nvlinks)})
-
-
-def _walk(
-    root: ElementTree.Element,
-    start: tuple[int, ...],
-    paths: dict[str, tuple[int, ...]],
-    nvlinks: dict[str, tuple[str, list[tuple[str, int]]]],
-) -> None:
-    """Each GPU's and card's path of bridges, and each GPU's bus with the links that it has."""
-    left = [(root, start, "")]
+    gpus: dict[str, Device] = {}
+    nics: dict[str, Device] = {}
+    left: list[tuple[ElementTree.Element, tuple[int, ...], str]] = [(root, (), "")]
     while left:
         one, path, bus = left.pop()
         bus = one.get("busid", bus)
         if one.tag == "gpu":
-            name = f"GPU{one.get('dev', len(nvlinks))}"
-            paths[name] = path
             ends = [(e.get("target", ""), _count(e.get("count"))) for e in one.iter("nvlink")]
-            nvlinks[name] = (bus, ends)
+            gpus[f"GPU{one.get('dev', len(gpus))}"] = Device(path, bus, ends)
         elif one.tag == "net":
-            paths[one.get("name", f"net{len(paths)}")] = path
+            nics[one.get("name", f"net{len(gpus) + len(nics)}")] = Device(path, bus, [])
         inside = (*path, id(one)) if one.tag in ("cpu", "pci") else path
         left += [(child, inside, bus) for child in reversed(one)]
+    if not gpus:
+        raise bad_document("it has no GPU")
+    links = _joined(gpus)
+    for gpu, here in gpus.items():
+        for nic, there in nics.items():
+            links[gpu, nic] = links[nic, gpu] = _near(here.path, there.path)
+    return Node(tuple(gpus), tuple(nics), links)
+
+
+class Device(NamedTuple):
+    """A GPU or card: its path of bridges, its bus, and where its NVLinks go, how many each."""
+
+    path: tuple[int, ...]
+    bus: str
+    nvlinks: list[tuple[str, int]]
 
 
 def _count(text: str | None) -> int:
@@ -149,22 +142,18 @@ def _count(text: str | None) -> int:
 def _near(gpu: tuple[int, ...], nic: tuple[int, ...]) -> str:
     """PIX under one bridge, PXB under several, PHB under the CPU, else SYS; the own one aside."""
     shared = sum(1 for one, other in zip(gpu[:-1], nic[:-1]) if one == other)
-    if shared == 0:
-        return "SYS"
-    if shared == 1:
-        return "PHB"
+    if shared < 2:
+        return "PHB" if shared else "SYS"
     return "PIX" if shared == min(len(gpu), len(nic)) - 1 else "PXB"
 
 
-def _joined(
-    gpus: tuple[str, ...], nvlinks: Mapping[str, tuple[str, list[tuple[str, int]]]]
-) -> dict[tuple[str, str], str]:
+def _joined(gpus: Mapping[str, Device]) -> dict[tuple[str, str], str]:
     """NVLinks of each pair: those to each other, or, through a switch, all that a GPU has."""
-    bus = {nvlinks[gpu][0]: gpu for gpu in gpus}
+    bus = {one.bus: gpu for gpu, one in gpus.items()}
     found: dict[tuple[str, str], int] = {}
-    for gpu in gpus:
+    for gpu, one in gpus.items():
         switched = 0
-        for target, count in nvlinks[gpu][1]:
+        for target, count in one.nvlinks:
             if target in bus:
                 pair = (gpu, bus[target])
                 found[pair] = found.get(pair, 0) + count
