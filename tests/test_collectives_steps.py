@@ -32,8 +32,8 @@ from training.collectives.algorithms import (
     tree_parents,
 )
 from training.collectives.cost import bus_factor, steps
+from training.collectives.functions import joined
 from training.collectives.operations import apply
-from training.collectives.pieces import joined
 from training.collectives.steps import Algorithm, Transfer, ports, run
 
 

@@ -89,7 +89,10 @@ class Model:
                 number = whole_number(value, field.name, minimum=minimum, maximum=maximum)
                 object.__setattr__(self, field.name, number)
         self._fill_heads()
-        self._fill_widths()
+        if not self.ffn:
+            object.__setattr__(self, "ffn", 4 * self.hidden)
+        if self.experts and not self.expert_ffn:
+            object.__setattr__(self, "expert_ffn", self.ffn)
         self._check_latents()
         self._check_experts()
 
@@ -146,13 +149,6 @@ class Model:
         if self.hidden % self.heads:
             raise not_a_multiple("hidden", self.hidden, {"heads": self.heads}, maximum=MAX_SIZE)
         object.__setattr__(self, "head_dim", self.hidden // self.heads)
-
-    def _fill_widths(self) -> None:
-        """Give ffn and expert_ffn, where they are 0, what the others say."""
-        if not self.ffn:
-            object.__setattr__(self, "ffn", 4 * self.hidden)
-        if self.experts and not self.expert_ffn:
-            object.__setattr__(self, "expert_ffn", self.ffn)
 
     def _check_latents(self) -> None:
         needed = [name for name in MLA if name not in ("q_lora_rank", "kv_lora_rank")]

@@ -26,8 +26,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from groups.errors import LayoutError, quoted
+from training.collectives.functions import pieces_of
 from training.collectives.operations import apply
-from training.collectives.pieces import pieces_of
 from training.collectives.tensors import arrays_of
 
 Shards = list[np.ndarray]

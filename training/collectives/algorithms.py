@@ -37,7 +37,7 @@ import numpy as np
 from groups.mesh import whole_number
 from groups.stages.holdings import sequence_chunks
 
-from .pieces import pieces_of, place_of
+from .functions import pieces_of, place_of
 from .steps import Algorithm, Slots, Step, Transfer
 
 MOST_MEMBERS = 64

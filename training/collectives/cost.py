@@ -39,26 +39,19 @@ class Cost:
 
     shares: int = 0  # times that every rank sends (n-1)/n of the buffer
     wholes: int = 0  # times that the busiest rank sends all of it
-    hops: int = 0  # steps for each of the n-1 other ranks
-    at_once: bool = False  # it is one step for all
+    at_once: bool = False  # in one step for all, not one after the other
 
+    def steps(self, n: int) -> int:
+        return min(n - 1, 1) if self.at_once else (self.shares + self.wholes) * (n - 1)
 
-_ONE_SHARE = Cost(shares=1, hops=1)
-_WHOLE = Cost(wholes=1, hops=1)
-_NOTHING = Cost()
 
 COSTS: dict[str, Cost] = {
-    "all_reduce": Cost(shares=2, hops=2),
-    "reduce_scatter": _ONE_SHARE,
-    "all_gather": _ONE_SHARE,
-    "all_to_all": _ONE_SHARE,
-    "gather": _ONE_SHARE,
-    "scatter": _ONE_SHARE,
-    "broadcast": _WHOLE,
-    "reduce": _WHOLE,
-    "send_recv": Cost(wholes=1, hops=1, at_once=True),
-    "keep": _NOTHING,
-    "split": _NOTHING,
+    "all_reduce": Cost(shares=2),
+    **dict.fromkeys(("reduce_scatter", "all_gather", "all_to_all"), Cost(shares=1)),
+    **dict.fromkeys(("gather", "scatter"), Cost(shares=1)),
+    **dict.fromkeys(("broadcast", "reduce"), Cost(wholes=1)),
+    "send_recv": Cost(wholes=1, at_once=True),
+    **dict.fromkeys(("keep", "split"), Cost()),
 }
 """What each operation costs, by its name in training.collectives.operations."""
 
@@ -97,8 +90,7 @@ def steps(op: str, n: int) -> int:
 
     Errors: LayoutError for an unknown operation, or a group without ranks.
     """
-    cost, n = _cost(op), whole_number(n, "n")
-    return min(n - 1, cost.hops) if cost.at_once else cost.hops * (n - 1)
+    return _cost(op).steps(whole_number(n, "n"))
 
 
 def least_seconds(op: str, n: int, buffer_bytes: float, bytes_per_second: float) -> float:

@@ -14,8 +14,8 @@ from groups.errors import not_a_choice, require_length
 from groups.layout import Layout
 from training.collectives.algorithms import MOST_MEMBERS, algorithm_of
 from training.collectives.cost import bus_factor, bytes_per_rank, least_seconds, steps
+from training.collectives.functions import place_of
 from training.collectives.operations import apply, operation_of
-from training.collectives.pieces import place_of
 from training.collectives.tensors import arrays_of
 
 from ..base.endpoint import (
