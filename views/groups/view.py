@@ -52,13 +52,13 @@ def _strip(context: Context) -> Markup:
 
 
 @lru_cache(maxsize=64)
-def picture_html(spec: PictureSpec, group_type: str, strip: str = "") -> Markup:
+def picture_html(spec: PictureSpec, group_type: str, strip: Markup | None = None) -> Markup:
     """The picture of the job and of each visible group; ``strip`` stands above the panels.
 
     A pure function of its arguments, so a cached answer is the same for every user.
     """
     about = _about(spec.layout, group_type, spec.language)
-    body = together(hero_html(spec), strip, _kinds(spec), about)
+    body = together(hero_html(spec), strip or "", _kinds(spec), about)
     data = mesh_data(spec.layout, spec.listed, layers=spec.layers)
     return _page(spec.language, body, "groups", data)
 
@@ -87,7 +87,11 @@ def _kinds(spec: PictureSpec) -> Markup:
 
 
 def framed(
-    context: Context, body: str, view: str, marked: Sequence[Grouping] | None = None, head: str = ""
+    context: Context,
+    body: Markup,
+    view: str,
+    marked: Sequence[Grouping] | None = None,
+    head: Markup | None = None,
 ) -> Markup:
     """A view's body under the layout, with what the page's script needs to know.
 
@@ -97,7 +101,7 @@ def framed(
     """
     data = mesh_data(context.layout, context.visible, marked or ())
     card = "" if marked is None else _card(context.layout, context.visible, context.language)
-    return _page(context.language, together(Markup(head), card, Markup(body)), view, data)
+    return _page(context.language, together(head or "", card, body), view, data)
 
 
 def _page(language: str, body: Markup, view: str, data: dict) -> Markup:

@@ -85,7 +85,7 @@ def hang_html(context: Context) -> str:
         if found:
             answer = _answer(found, context)
     title = heading(RUN["hang_title"][language])
-    return framed(context, f"{title}{answer}{_ways_in(state, language)}", "hang")
+    return framed(context, together(title, answer, _ways_in(state, language)), "hang")
 
 
 def hang_pictures(context: Context) -> list[tuple[str, Heat]]:

@@ -17,7 +17,7 @@ from render.svg.heat import LEVELS, Heat, heat_svg, level_colours
 
 from ..base import form
 from ..base.context import Context
-from ..base.html import tag, together
+from ..base.html import fine, tag, together
 from ..base.problems import problem_html
 from ..base.state import State, is_empty
 from .inputs import placement_or_none
@@ -29,27 +29,29 @@ SHOWN = 16
 """Groups that stand out and are said."""
 
 
-def measures_html(layout: Layout, state: State, placement: Placement | None, language: str) -> str:
+def measures_html(
+    layout: Layout, state: State, placement: Placement | None, language: str
+) -> Markup:
     """The box, the picture, and what is slow in it."""
     choices = [(RUN[f"worse_{one}"][language], one) for one in ("high", "low")]
     box = form.fields(
         form.area("measures", state.measures, language, rows=4),
         form.choice("worse", state.worse, choices, language),
     )
-    title = f"<h3>{RUN['measures_title'][language]}</h3>"
+    title = tag("h3", RUN["measures_title"][language])
     if is_empty(state.measures):
-        return f"{title}{box}"
+        return together(title, box)
     try:
         values = read_measurements(state.measures, layout.world_size, placement)
         found = slow(values, layout.every, worse=state.worse)
     except LayoutError as error:
-        return f"{title}{problem_html(error, language)}{box}"
+        return together(title, problem_html(error, language), box)
     known = values[~np.isnan(values)]
     numbers = {"least": known.min(), "most": known.max(), "median": np.median(known)}
     numbers = {name: f"{number:,.6g}" for name, number in numbers.items()}
     label = RUN["measures_label"][language].format(**numbers)
     picture = painted(heat_of(values, layout.gpus_per_node, language), label)
-    return f"{title}{_slow(found, language)}{tag('p', label, class_='fine')}{picture}{box}"
+    return together(title, _slow(found, language), fine(label), picture, box)
 
 
 def _slow(found: list[Slow], language: str) -> Markup:

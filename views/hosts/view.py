@@ -66,9 +66,8 @@ def hosts_html(context: Context) -> str:
     example = form.setter({"hosts": names, "racks": racks}, RUN["hosts_example"][language])
     inputs = together(form.fields(*boxes), tag("p", example) if is_empty(state.hosts) else "")
     measures = measures_html(layout, state, placement, language)
-    return framed(
-        context, f"{heading(RUN['hosts_title'][language])}{body}{inputs}{measures}", "hosts"
-    )
+    title = heading(RUN["hosts_title"][language])
+    return framed(context, together(title, body, inputs, measures), "hosts")
 
 
 def example_of(layout: Layout) -> tuple[str, str]:
