@@ -108,10 +108,21 @@ def test_imports_run_one_way(room):
         assert not any(name.startswith("matplotlib.pyplot") for name in names), path
 
 
-def test_importing_the_app_launches_nothing_and_loads_no_matplotlib():
-    code = "import sys, app; print('matplotlib' in sys.modules, 'matplotlib.pyplot' in sys.modules)"
+def test_importing_the_app_launches_nothing_loads_no_matplotlib_and_parses_no_stubs():
+    code = """import ast, sys
+parse, parsed = ast.parse, []
+def of(text, *more, **by):
+    parsed.append("from gradio" in text)
+    return parse(text, *more, **by)
+ast.parse = of
+import app, inspect
+print({"matplotlib", "matplotlib.pyplot"} & {*sys.modules}, any(parsed))
+print(inspect.getfile(app.gr.HTML))
+"""
     out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert out.stdout.split() == ["False", "False"], out.stdout + out.stderr
+    loaded, parsed, file = out.stdout.split()
+    assert (loaded, parsed) == ("set()", "False"), out.stdout + out.stderr
+    assert file.endswith("html.py")
 
 
 def test_the_core_needs_numpy_only():
