@@ -189,11 +189,12 @@ def test_what_a_view_of_a_step_refuses_is_no_file_and_names_its_input(view, aske
 def check_edge(data: bytes, theme: str, margin: int = 16) -> None:
     """So many pixels at the edge of a file are empty, and something stands inside it."""
     picture = np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
-    page = np.array(rgb(LOOKS[theme].page))
-    edge = np.ones(picture.shape[:2], dtype=bool)
-    edge[margin:-margin, margin:-margin] = False
-    assert (picture[edge] == page).all()
-    assert (picture != page).any(axis=-1).mean() > 0.01
+    page = np.array(rgb(LOOKS[theme].page), dtype=np.uint8)
+    edges = (picture[:margin], picture[-margin:], picture[:, :margin], picture[:, -margin:])
+    assert all((edge == page).all() for edge in edges)
+    some = picture[::4, ::4].reshape(-1, 3)
+    assert (some != page).any(axis=1).mean() > 0.01
+    assert len(np.unique(some, axis=0)) > 5
 
 
 STEP = ("collectives", "pipeline", "memory", "traffic")
@@ -225,8 +226,6 @@ def test_every_file_opens_as_what_it_is(controls, view, form):
     data = picture_file(Context.of(now), form)
     if form == "png":
         check_edge(data, "light", 16 if view in STEP else 12)  # words reach below their line
-        image = Image.open(io.BytesIO(data))
-        assert len(image.convert("RGB").getcolors(1 << 24)) > 5
     elif form == "svg":
         assert ElementTree.fromstring(data).tag.endswith("svg")
     else:
