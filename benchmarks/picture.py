@@ -82,7 +82,7 @@ def _scene(context: Context) -> list[scene.Panel] | list[scene.Overview]:
     gpus_per_node = layout.gpus_per_node
     if layout.world_size <= scene.PANEL_LIMIT:
         return [scene.panel(one, gpus_per_node) for one in shown]
-    return list(scene.overviews(layout.mesh, shown, gpus_per_node, rank=0))
+    return [scene.overview(layout.mesh, shown, gpus_per_node, rank=0)]
 
 
 def _painting(drawn: list[scene.Panel] | list[scene.Overview]) -> list[str]:

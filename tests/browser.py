@@ -354,21 +354,21 @@ def expect_card(page: Page, layout: Seen, rank: int, pinned: bool = False) -> No
     expect(answer).to_have_text(sentence_of(layout, rank, "en"))
 
 
-def overviews(layout: Seen, rank: int = 0, grid: int = 0) -> tuple[scene.Overview, ...]:
-    """The scenes of one grid's pictures: the logical mesh and the nodes."""
+def overview(layout: Seen, rank: int = 0, grid: int = 0) -> scene.Overview:
+    """The scene of one grid's nodes."""
     _, mesh, shown = by_grid(layout, listed_groups(layout, layout.shown))[grid]
-    return scene.overviews(mesh, shown, layout.gpus_per_node, rank)[1:]
+    return scene.overview(mesh, shown, layout.gpus_per_node, rank)
 
 
-def picture_of(page: Page, view: str, grid: int = 0) -> Locator:
-    """One large picture; with two grids there are two of each view."""
-    return page.locator(f'svg.overview[data-view="{view}"]').nth(grid)
+def picture_of(page: Page, grid: int = 0) -> Locator:
+    """The nodes of a large world; with two grids there are two such pictures."""
+    return page.locator("svg.overview").nth(grid)
 
 
 def expect_marks(page: Page, layout: Seen, rank: int, theme: str = "light", grid: int = 0) -> None:
     """Both pictures of a grid mark exactly the groups of this rank, the smallest on top."""
-    for view in overviews(layout, rank, grid):
-        picture = picture_of(page, view.view, grid)
+    for view in [overview(layout, rank, grid)]:
+        picture = picture_of(page, grid)
         column = int(view.place[rank]) % view.grid.columns
         middle = int(view.left + (column + 0.5) * view.cell)
         expect(picture.locator(".chosen")).to_have_attribute("cx", re.compile(rf"^{middle}(\.|$)"))
@@ -382,8 +382,8 @@ def expect_marks(page: Page, layout: Seen, rank: int, theme: str = "light", grid
         image = Image.open(io.BytesIO(base64.b64decode(uri.split(",")[1])))
         shown = np.asarray(image.convert("RGBA"))
         assert shown.shape == wanted.shape
-        assert (shown[..., 3] == wanted[..., 3]).all(), f"marks of {rank} in {view.view}"
-        assert (shown == wanted).all(), f"colours of {rank} in {view.view}"
+        assert (shown[..., 3] == wanted[..., 3]).all(), f"marks of {rank} "
+        assert (shown == wanted).all(), f"colours of {rank} "
         tags = picture.locator(".tags text").evaluate_all(
             "all => all.map(one => [one.textContent, Number(one.getAttribute('x'))])"
         )
@@ -481,7 +481,7 @@ def middle_of(
     page: Page, overview: scene.Overview, rank: int, grid: int = 0
 ) -> tuple[float, float]:
     """Where a rank's cell is in the window, by Python's own account of the scene."""
-    svg = picture_of(page, overview.view, grid)
+    svg = picture_of(page, grid)
     svg.scroll_into_view_if_needed()
     area = svg.bounding_box()
     assert area

@@ -22,7 +22,7 @@ from browser import (
     fix,
     groups_of,
     overflow,
-    overviews,
+    overview,
     point_at,
     requests_during,
     settle,
@@ -174,7 +174,7 @@ def test_deepseek_v3_marks_the_same_ranks_as_python_in_both_grids(open_page):
 
     def hover():
         for grid, rank in ((0, 700), (1, 2047)):
-            point_at(page, overviews(layout, grid=grid)[0], rank, grid)
+            point_at(page, overview(layout, grid=grid), rank, grid)
             expect_card(page, layout, rank)
             for side in (0, 1):
                 expect_marks(page, layout, rank, grid=side)
@@ -221,7 +221,7 @@ def test_groups_that_are_cut_thinned_or_joined_are_marked_as_python_makes_them(o
         layout = expect_layout(page, controls)
         grids = len(page.locator("svg.overview").all()) // 2
         for rank in (0, layout.world_size // 2 - 37, layout.world_size - 1):
-            point_at(page, overviews(layout)[0], rank)
+            point_at(page, overview(layout), rank)
             expect_card(page, layout, rank)
             for grid in range(grids):
                 expect_marks(page, layout, rank, grid=grid)

@@ -36,8 +36,10 @@ SIXTEEN = fit(16, order="tp-cp-dp-pp", tp=2, pp=2)
 PANELS = [scene.panel(plain(SIXTEEN, kind), 8) for kind in ("dp", "tp", "pp")]
 TITLES = ["DP: 4 groups of 4 ranks", "TP: 8 groups of 2 ranks", "PP: 8 groups of 2 ranks"]
 BIG = fit(1024, order="tp-cp-dp-pp", tp=8, cp=2, pp=4)
-OVERVIEWS = scene.overviews(BIG, plains(BIG, "tp", "cp", "dp", "pp"), 8, 517)
-TWO_RANKS = [OVERVIEWS[0], scene.overviews(BIG, plains(BIG, "tp", "cp"), 8, 0)[0]]
+OVERVIEWS = [
+    scene.overview(BIG, plains(BIG, "tp", "cp", "dp", "pp"), node, 517) for node in (8, 16)
+]
+TWO_RANKS = [OVERVIEWS[0], scene.overview(BIG, plains(BIG, "tp", "cp"), 8, 0)]
 ALONE = [scene.panel(plain(fit(1), "tp"), 1)]
 EMBEDDING = scene.panel(groupings(16, tp=2, pp=4)["embd"], 8)
 LEVELS = scene.panel(Grouping("hcp-l0", SIXTEEN, "dp", length=2), 8)
@@ -50,7 +52,7 @@ def panels(theme="light") -> Drawing:
 
 
 def overviews(theme="light") -> Drawing:
-    return drawing.figure(OVERVIEWS, ["Logical mesh", "Nodes"], str(BIG), theme)
+    return drawing.figure(OVERVIEWS, ["Nodes of 8", "Nodes of 16"], str(BIG), theme)
 
 
 @lru_cache
@@ -166,7 +168,7 @@ def test_pyplot_is_never_imported():
     code = (
         "import sys; from groups import fit; from groups.grouping import plain\n"
         "from render.scenes import groups as scene; from render.files import groups as f\n"
-        "m = fit(512, tp=8); views = scene.overviews(m, [plain(m, 'tp')], 8, 3)\n"
+        "m = fit(512, tp=8); views = [scene.overview(m, [plain(m, 'tp')], g, 3) for g in (8, 16)]\n"
         "made = f.figure(views, ['a', 'b'], 'c')\n"
         "[f.to_bytes(made, form) for form in ('png', 'svg', 'pdf')]\n"
         "print('matplotlib.pyplot' in sys.modules, 'tkinter' in sys.modules)"
@@ -261,7 +263,7 @@ def expected_colours(overview, theme) -> list[tuple[int, int, int]]:
 
 
 @pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("overview", OVERVIEWS, ids=lambda one: one.view)
+@pytest.mark.parametrize("overview", OVERVIEWS, ids=[8, 16])
 def test_an_overview_has_the_stage_s_grey_or_the_kind_s_colour_in_every_cell(overview, theme):
     picture = alone(overview, theme)
     row, column = np.divmod(overview.place, overview.grid.columns)
@@ -278,7 +280,7 @@ def test_an_overview_has_the_stage_s_grey_or_the_kind_s_colour_in_every_cell(ove
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_the_page_shows_in_the_gaps_of_an_overview(theme):
-    overview = OVERVIEWS[1]
+    overview = OVERVIEWS[0]
     picture = alone(overview, theme)
     y = int(4 * (overview.top + 3.5 * overview.cell))  # where no tag stands
     for column in (1, 2, 8, 16):
@@ -287,7 +289,7 @@ def test_the_page_shows_in_the_gaps_of_an_overview(theme):
 
 
 def test_gaps_are_wider_between_blocks_than_between_cells():
-    overview = OVERVIEWS[1]
+    overview = OVERVIEWS[0]
     y = int(4 * (overview.top + 0.5 * overview.cell))
     row = (alone(overview, "light")[y] == 255).all(axis=-1)
 
@@ -315,7 +317,7 @@ def test_a_ring_in_the_page_s_ink_is_round_the_chosen_rank(theme):
 
 def test_131072_gpus_are_all_there_with_their_marks_large_enough_to_see():
     mesh = fit(131072, tp=8, pp=16)
-    for overview in scene.overviews(mesh, plains(mesh, "dp", "tp", "pp"), 8, 9):
+    for overview in [scene.overview(mesh, plains(mesh, "dp", "tp", "pp"), 8, 9)]:
         rows, columns = overview.grid.rows, overview.grid.columns
         greys = np.array(palette.ramp(*palette.STAGE_GREYS["light"], 16))
         board = np.zeros((rows * columns, 3), dtype=int)
@@ -353,9 +355,9 @@ def test_the_legend_names_each_marked_kind_with_its_size_once():
 @pytest.mark.parametrize("theme", THEMES)
 def test_the_legend_s_colours_are_in_the_picture_below_the_scenes(theme):
     with_ep = [*plains(BIG, "tp", "cp", "dp", "pp"), groupings(1024, ep=16)["ep"]]
-    scenes = scene.overviews(BIG, with_ep, 8, 517)
+    scenes = [scene.overview(BIG, with_ep, each, 517) for each in (8, 16)]
     assert {mark.tone for mark in scenes[0].marks} == set(palette.TONES)
-    picture = png(drawing.figure(scenes, ["Logical mesh", "Nodes"], str(BIG), theme))
+    picture = png(drawing.figure(scenes, ["Nodes of 8", "Nodes of 16"], str(BIG), theme))
     bottom = picture[-2 * 70 :].reshape(-1, 3)
     for colour in palette.KIND_COLOURS[theme].values():
         assert (bottom == palette.rgb(colour)).all(axis=-1).sum() >= 4 * 100
@@ -364,14 +366,14 @@ def test_the_legend_s_colours_are_in_the_picture_below_the_scenes(theme):
 def test_the_legend_names_a_group_of_experts_in_its_tone():
     found = groupings(1024, tp=8, pp=4, ep=16, etp=1)
     shown = [found[name] for name in ("edp", "tp-ep", "embd")]
-    legend = drawing.Legend.of(scene.overviews(BIG, shown, 8, 0), "dark", 0.0)
+    legend = drawing.Legend.of([scene.overview(BIG, shown, 8, 0)], "dark", 0.0)
     tones = palette.KIND_COLOURS["dark"]
     assert [(swatch, word.text) for swatch, word in legend.entries][:3] == [
         (tones["dp"], "edp: 16 GPUs"),
         (tones["ep"], "tp-ep: 16 GPUs"),
         (tones["pp"], "embd: 2 GPUs"),
     ]
-    outside = drawing.Legend.of(scene.overviews(BIG, shown, 8, 256), "dark", 0.0)
+    outside = drawing.Legend.of([scene.overview(BIG, shown, 8, 256)], "dark", 0.0)
     assert not any("embd" in word.text for _, word in outside.entries)
 
 
@@ -405,9 +407,9 @@ def test_titles_and_caption_are_drawn():
 
 
 def test_long_labels_shrink_to_fit_beside_the_picture():
-    """The labels of 131,072 replicas: "dp 129024-129535"."""
-    mesh = fit(131072)
-    logical, _ = scene.overviews(mesh, plains(mesh, "dp"), 8, 0)
+    """The labels of a million nodes."""
+    mesh = fit(1048576)
+    logical = replace(scene.overview(mesh, plains(mesh, "dp"), 1, 0), left=40.0)
     picture = alone(logical, "light", scale=2)
     assert (picture[:, :4] == 255).all()
     assert (picture[:, 4 : int(2 * logical.left) - 14] < 128).any()

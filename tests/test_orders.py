@@ -73,7 +73,6 @@ def test_above_256_gpus_both_orders_are_on_the_nodes_with_one_ranks_groups_marke
     picture = answer(replace(controls, view="orders", rank="200")).picture
     assert picture.count('class="overview"') == 2
     assert 'data-rank="200"' in picture
-    assert PAGE["logical"]["en"] not in picture
     labels = re.findall(r'aria-label="([^"]*)"', picture)
     for label, framework in zip(labels, ("megatron-pp-dp", "megatron")):
         layout = seen(controls.changed({"framework": framework}))

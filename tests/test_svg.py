@@ -135,13 +135,12 @@ def test_outlined_cells_are_those_that_are_asked_for():
     assert none == svg.panel_svg(shown, "x")
 
 
-@pytest.mark.parametrize("view", ["panel", "logical", "physical"])
+@pytest.mark.parametrize("view", ["panel", "overview"])
 def test_a_description_is_spoken_and_can_break_nothing(view):
     if view == "panel":
         text = svg.panel_svg(scene.panel(plain(SIXTEEN, "tp"), 8), HOSTILE)
     else:
-        logical, physical = scene.overviews(BIG, plains(BIG, *KINDS), 8, 0)
-        text = svg.overview_svg(logical if view == "logical" else physical, HOSTILE)
+        text = svg.overview_svg(scene.overview(BIG, plains(BIG, *KINDS), 8, 0), HOSTILE)
     assert "<script" not in text
     picture = ET.fromstring(text)
     assert picture.get("aria-label") == HOSTILE
@@ -163,9 +162,8 @@ def test_any_panel_is_well_formed_and_inside_its_view_box(world, gpus_per_node):
 
 
 @pytest.mark.parametrize("rank", [0, 517])
-@pytest.mark.parametrize("view", [0, 1])
-def test_the_base_image_is_one_pixel_a_gpu_in_the_grey_of_its_stage(view, rank):
-    overview = scene.overviews(BIG, plains(BIG, *KINDS), 8, rank)[view]
+def test_the_base_image_is_one_pixel_a_gpu_in_the_grey_of_its_stage(rank):
+    overview = scene.overview(BIG, plains(BIG, *KINDS), 8, rank)
     image = image_of(ET.fromstring(svg.overview_svg(overview, "")), "base")
     assert image.size == (overview.grid.columns, overview.grid.rows)
     pixels = np.asarray(image.convert("RGBA")).reshape(-1, 4)
@@ -175,9 +173,8 @@ def test_the_base_image_is_one_pixel_a_gpu_in_the_grey_of_its_stage(view, rank):
 
 
 @pytest.mark.parametrize("rank", [0, 517])
-@pytest.mark.parametrize("view", [0, 1])
-def test_the_marks_image_shows_the_chosen_groups_and_nothing_else(view, rank):
-    overview = scene.overviews(BIG, plains(BIG, *KINDS), 8, rank)[view]
+def test_the_marks_image_shows_the_chosen_groups_and_nothing_else(rank):
+    overview = scene.overview(BIG, plains(BIG, *KINDS), 8, rank)
     image = image_of(ET.fromstring(svg.overview_svg(overview, "")), "marks")
     pixels = np.asarray(image.convert("RGBA")).reshape(-1, 4)[overview.place]
     expected = np.zeros((1024, 4), dtype=int)
@@ -194,7 +191,7 @@ def test_marks_wear_their_tones():
     """Experts among dense groups, and dp-cp beside dp, which has the tone of dp already."""
     found = groupings(1024, tp=8, cp=2, pp=4, ep=16, etp=1)
     shown = [found[name] for name in ("dp", "dp-cp", "ep")]
-    logical, _ = scene.overviews(BIG, shown, 8, 0)
+    logical = scene.overview(BIG, shown, 8, 0)
     tones = {mark.kind: mark.tone for mark in logical.marks}
     assert tones == {"dp": "dp", "dp-cp": "tp", "ep": "ep"}
     image = image_of(ET.fromstring(svg.overview_svg(logical, "")), "marks")
@@ -207,7 +204,7 @@ def test_the_script_learns_the_kinds_and_how_wide_to_draw_each():
     """Marks of rank 0 only are drawn here; the script draws those of any other rank."""
     found = groupings(131072, tp=8, pp=16)
     shown = [found[name] for name in ("tp", "embd", "dp")]
-    for overview in scene.overviews(fit(131072, tp=8, pp=16), shown, 8, 8192):
+    for overview in [scene.overview(fit(131072, tp=8, pp=16), shown, 8, 8192)]:
         picture = ET.fromstring(svg.overview_svg(overview, "", kinds=(4, 0, 7)))
         assert picture.get("data-kinds") == "4,0,7"
         swells = [overview.swell(size) for size in (8, 2, 1024)]
@@ -218,7 +215,7 @@ def test_the_script_learns_the_kinds_and_how_wide_to_draw_each():
 
 def test_cells_without_a_gpu_are_transparent():
     mesh = fit(1021)
-    _, physical = scene.overviews(mesh, plains(mesh, "dp"), 8, 0)
+    physical = scene.overview(mesh, plains(mesh, "dp"), 8, 0)
     image = image_of(ET.fromstring(svg.overview_svg(physical, "")), "base")
     alpha = np.asarray(image.convert("RGBA"))[:, :, 3]
     assert (alpha > 0).sum() == 1021
@@ -227,22 +224,21 @@ def test_cells_without_a_gpu_are_transparent():
 def test_small_marks_swell_over_their_neighbours_but_not_over_the_edge():
     """131,072 GPUs: cells of 1.25 pixels, so that each mark covers 3 x 3."""
     mesh = fit(131072, tp=8, pp=16)
-    logical, _ = scene.overviews(mesh, plains(mesh, "pp", "tp"), 8, 0)
+    logical = scene.overview(mesh, plains(mesh, "pp", "tp"), 8, 0)
     assert [logical.swell(len(mark.ranks)) for mark in logical.marks] == [1, 1]
-    marks = logical.mark_pixels()  # pp first: 16 ranks below each other; tp 8 on top, in a row
-    assert marks[:4, :10].tolist() == [
-        [2, 2, 2, 2, 2, 2, 2, 2, 2, 0],
-        [2, 2, 2, 2, 2, 2, 2, 2, 2, 0],
-        [1, 1, 0, 0, 0, 0, 0, 0, 0, 0],
-        [1, 1, 0, 0, 0, 0, 0, 0, 0, 0],
+    marks = logical.mark_pixels()  # a tp group is a node: 4 x 2 cells, and one more around
+    assert marks[:4, :6].tolist() == [
+        [2, 2, 2, 2, 2, 0],
+        [2, 2, 2, 2, 2, 0],
+        [2, 2, 2, 2, 2, 0],
+        [0, 0, 0, 0, 0, 0],
     ]
-    assert np.argwhere(marks)[-1].tolist() == [16, 1]  # stage 15 and one more
     assert not marks[:, -1].any()
 
 
 def test_more_stages_than_greys_share_them_in_order():
     mesh = fit(1024, tp=2, pp=512)
-    logical, _ = scene.overviews(mesh, plains(mesh, "pp"), 8, 0)
+    logical = scene.overview(mesh, plains(mesh, "pp"), 8, 0)
     shades = logical.base_pixels().reshape(-1)[logical.place]
     assert shades.min() == 1
     assert shades.max() == 200
@@ -251,7 +247,7 @@ def test_more_stages_than_greys_share_them_in_order():
 
 def test_the_script_finds_every_rank_from_the_fold_alone():
     """By sum((c % period) * step + (c // period) * jump), across and down, fastest axis first."""
-    for overview in scene.overviews(BIG, plains(BIG, *KINDS), 8, 0):
+    for overview in [scene.overview(BIG, plains(BIG, *KINDS), 8, 0)]:
         picture = ET.fromstring(svg.overview_svg(overview, ""))
         folds = [tuple(map(float, f.split(","))) for f in picture.get("data-fold").split(";")]
         for rank in (0, 1, 9, 300, 1023):
@@ -265,7 +261,7 @@ def test_the_script_finds_every_rank_from_the_fold_alone():
 
 
 def test_the_ring_is_round_the_chosen_rank():
-    for overview in scene.overviews(BIG, plains(BIG, *KINDS), 8, 517):
+    for overview in [scene.overview(BIG, plains(BIG, *KINDS), 8, 517)]:
         (ring,) = ET.fromstring(svg.overview_svg(overview, "")).iter("circle")
         column = (float(ring.get("cx")) - overview.left) / overview.cell
         row = (float(ring.get("cy")) - overview.top) / overview.cell
@@ -280,17 +276,16 @@ def gaps(overview) -> dict[str, tuple[int, int]]:
     return {p.get("class"): (p.get("d").count("v"), p.get("d").count("h")) for p in paths}
 
 
-def test_gaps_part_cells_blocks_and_bands():
-    """64 x 16 cells in blocks of 8 x 1 and bands of 64 x 4; 64 x 16 cells in tiles of 4 x 2."""
+def test_gaps_part_cells_and_nodes():
+    """64 x 16 cells in tiles of 4 x 2."""
     mesh = fit(1024, tp=8, pp=4)
-    logical, physical = scene.overviews(mesh, plains(mesh, "tp"), 8, 0)
-    assert gaps(logical) == {"gaps cells": (63, 15), "gaps blocks": (7, 15), "gaps bands": (0, 3)}
+    physical = scene.overview(mesh, plains(mesh, "tp"), 8, 0)
     assert gaps(physical) == {"gaps cells": (63, 15), "gaps blocks": (15, 7)}
 
 
 def test_lines_are_as_long_as_the_grid_is_high_or_wide():
     mesh = fit(1024, tp=8, pp=4)
-    for overview in scene.overviews(mesh, plains(mesh, "tp"), 8, 0):
+    for overview in [scene.overview(mesh, plains(mesh, "tp"), 8, 0)]:
         grid, cell = overview.grid, overview.cell
         assert grid.rows != grid.columns
         for path in ET.fromstring(svg.overview_svg(overview, "")).iter("path"):
@@ -303,7 +298,7 @@ def test_lines_are_as_long_as_the_grid_is_high_or_wide():
 def test_no_line_is_drawn_closer_than_a_pixel_of_cells_allows():
     """131,072 GPUs: rows of 1.25 pixels would vanish under a line each."""
     mesh = fit(131072, tp=8, pp=16)
-    for overview in scene.overviews(mesh, plains(mesh, "tp"), 8, 0):
+    for overview in [scene.overview(mesh, plains(mesh, "tp"), 8, 0)]:
         for name, (vertical, horizontal) in gaps(overview).items():
             least = 12 if "bands" in name else 8
             assert overview.grid.columns * overview.cell / (vertical + 1) >= least
@@ -321,13 +316,13 @@ def test_no_line_is_drawn_closer_than_a_pixel_of_cells_allows():
     ids=str,
 )
 def test_131072_gpus_fit_in_40_kilobytes(mesh):
-    for overview in scene.overviews(mesh, plains(mesh, *KINDS), 8, 4242):
+    for overview in [scene.overview(mesh, plains(mesh, *KINDS), 8, 4242)]:
         assert len(svg.overview_svg(overview, "One sentence.").encode()) < 40_000
 
 
 def test_pictures_run_nothing_and_refer_to_nothing_outside():
     pictures = [svg.panel_svg(scene.panel(plain(fit(256, tp=8), "tp"), 8), "x")]
-    views = scene.overviews(BIG, plains(BIG, *KINDS), 8, 3)
+    views = [scene.overview(BIG, plains(BIG, *KINDS), 8, 3)]
     pictures += [svg.overview_svg(one, "x") for one in views]
     for text in pictures:
         assert not re.search(r"<script|javascript:|https?:|<!|@import|<foreignObject", text)

@@ -122,7 +122,7 @@ def _fill(colour: int, theme: str) -> str:
 
 
 def draw_overview(overview: Overview, theme: str) -> Iterator[Mark]:
-    """The logical mesh or the physical view."""
+    """The nodes of a large world."""
     look = LOOKS[theme]
     box = (overview.left, overview.top, overview.width, overview.height)
     yield Pixels(_pixels(overview, theme), box)
@@ -255,7 +255,7 @@ def _pixels(overview: Overview, theme: str) -> np.ndarray:
 
 
 def _gaps(overview: Overview, look: Look) -> Iterator[Mark]:
-    """Lines of the page's colour between cells, wider ones between blocks and bands."""
+    """Lines of the page's colour between cells, wider ones between nodes."""
     left, top, right, bottom = overview.left, overview.top, overview.width, overview.height
     for gap in overview.gaps:
         # Along the edges too, so that the outermost cells are as large as the others.
@@ -286,11 +286,9 @@ def _ring(x: float, y: float, radius: float, look: Look) -> Iterator[Mark]:
 
 
 def _overview_labels(overview: Overview, look: Look) -> list[Words]:
-    """Stages, replicas or nodes; all smaller if one would not fit beside the picture."""
-    beside = [text for _, _, anchor, text in overview.labels if anchor == "end"]
-    longest = max((advance(text) for text in beside), default=1.0)
+    """Nodes; all smaller if one would not fit beside the picture."""
+    longest = max((advance(text) for *_, text in overview.labels), default=1.0)
     size = min(LABEL, (overview.left - 8) / longest)
     return [
-        Words(x, y + (BASELINE * size if anchor == "end" else 0), text, size, look.ink, anchor)
-        for x, y, anchor, text in overview.labels
+        Words(x, y + BASELINE * size, text, size, look.ink, "end") for x, y, text in overview.labels
     ]

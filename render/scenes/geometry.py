@@ -20,9 +20,6 @@ import numpy as np
 from groups import Mesh
 from groups.alternatives import divisors
 
-WIDEST, TALLEST = 4.0, 0.75
-"""Width over height that a large picture may have before it is folded."""
-
 COMFORTABLE = 2.0
 """Width over height that folding aims at: that of the space beside the texts."""
 
@@ -55,70 +52,9 @@ class Grid:
         return total
 
 
-@dataclass(frozen=True)
-class LogicalGrid:
-    """The logical mesh: one block a (stage, replica), stages down, replicas across.
-
-    Inside a block the first axis (tp, or the fastest one of more than one rank) runs across and
-    the others down. ``replicas`` stand side by side in one band and ``stages`` below each other;
-    what does not fit goes on in the next band, below or beside.
-    """
-
-    grid: Grid
-    block: tuple[int, int]  # columns, rows of one (stage, replica)
-    replicas: int
-    stages: int
-
-    @property
-    def band(self) -> tuple[int, int]:
-        """Columns and rows of one band."""
-        return (self.replicas * self.block[0], self.stages * self.block[1])
-
-
-def logical_grid(mesh: Mesh) -> LogicalGrid:
-    """Lay out a mesh of tp, cp, dp and pp, or of etp, ep, edp and pp, in any order."""
-    data, block = data_axis(mesh), _block_axes(mesh)
-    dp, pp = mesh.size(data), mesh.size("pp")
-    first, deep = mesh.size(block[0]), math.prod(mesh.size(name) for name in block[1:])
-    across = _folded(first, wide=1, tall=deep)
-    tall = -(-first // across)
-    can_fold = across == first and len(block) == 2
-    down = _folded(deep, wide=1, tall=first) if can_fold else deep
-    width, height = across * -(-deep // down), down * tall
-
-    replicas, stages = dp, pp
-    ratio = dp * width / (pp * height)
-    if ratio > WIDEST:
-        replicas = _nearest_divisor(dp, math.sqrt(COMFORTABLE * dp * pp * height / width))
-    elif ratio < TALLEST:
-        stages = _nearest_divisor(pp, math.sqrt(pp * dp * width / (COMFORTABLE * height)))
-    band_width, band_height = replicas * width, stages * height
-    columns = band_width * -(-pp // stages)
-    rows = band_height * -(-dp // replicas)
-    folds = {
-        block[0]: Fold(first, across, 1, columns),
-        data: Fold(dp, replicas, width, band_height * columns),
-        "pp": Fold(pp, stages, height * columns, band_width),
-    }
-    step = tall * columns
-    for name in block[1:]:
-        size = mesh.size(name)
-        folds[name] = Fold(size, down if can_fold else size, step, across)
-        step *= size
-    grid = Grid(columns, rows, tuple(folds[name] for name in mesh.names))
-    return LogicalGrid(grid, (width, height), replicas, stages)
-
-
 def data_axis(mesh: Mesh) -> str:
     """The axis of replicas: dp, or edp in a mesh of experts."""
     return "edp" if "edp" in mesh.names else "dp"
-
-
-def _block_axes(mesh: Mesh) -> list[str]:
-    """The axes inside a (stage, replica): the one that runs across, then those that run down."""
-    names = [name for name in mesh.names if name not in ("dp", "edp", "pp")]
-    names.sort(key=lambda name: (mesh.size(name) == 1, name not in ("tp", "etp")))
-    return names or ["tp"]
 
 
 def node_columns(gpus_per_node: int) -> int:
@@ -248,13 +184,6 @@ def touching(grid: Grid, world: int) -> np.ndarray:
     below = np.stack([board[:-1], board[1:]], axis=-1).reshape(-1, 2)
     pairs = np.concatenate([beside, below])
     return pairs[(pairs >= 0).all(axis=1)]
-
-
-def _folded(count: int, *, wide: float, tall: float) -> int:
-    """How many of ``count`` to lay in one line beside lines of ``tall`` before folding."""
-    if count <= 64 or count * wide <= 8 * tall:
-        return count
-    return _nearest_divisor(count, math.sqrt(COMFORTABLE * count * tall / wide))
 
 
 def _nearest_divisor(count: int, ideal: float, near: float = 2.5) -> int:

@@ -28,8 +28,8 @@ RANK_AND_INDEX, RANK, COLOUR = 40.0, 22.0, 4.0
 """Pixels a cell needs to show rank and group index, the rank alone, or its own gap."""
 
 
-BLOCK_ROOM, BAND_ROOM = 8.0, 12.0
-"""Pixels that a block and a band need to be parted from the next."""
+BLOCK_ROOM = 8.0
+"""Pixels that a node needs to be parted from the next."""
 
 SEEN = 3.0
 """Pixels that a marked cell of an overview covers at least, if there is room."""
@@ -153,7 +153,7 @@ class Mark:
 class Gap:
     """Lines of ``width`` pixels before every ``columns`` columns and ``rows`` rows; 0: none."""
 
-    name: str  # of what it parts: "cells", "blocks" or "bands"
+    name: str  # of what it parts: "cells" or "blocks"
     columns: int
     rows: int
     width: float
@@ -167,13 +167,12 @@ MOST_SHADES = 200
 class Overview:
     """A world of one cell a GPU: greys by stage, the chosen rank's groups on top.
 
-    ``view`` is "logical" or "physical". ``place`` is the cell of each rank, row * columns +
-    column. Lines are column or row numbers before which a gap is drawn.
+    ``place`` is the cell of each rank, row * columns + column; ``tile`` the columns and rows of a
+    node. Lines are column or row numbers before which a gap is drawn.
     """
 
-    view: str
-    mesh: Mesh
     grid: geometry.Grid
+    tile: tuple[int, int]
     cell: float
     left: float
     top: float
@@ -183,14 +182,17 @@ class Overview:
     rank: int
     marks: tuple[Mark, ...]  # largest first, so that a small group is never hidden
     sizes: tuple[tuple[str, int], ...]  # ranks of a group of each kind that may be marked
-    block: tuple[int, int]
-    band: tuple[int, int]
 
     @property
-    def labels(self) -> tuple[tuple[float, float, str, str], ...]:
-        """x, y, anchor ("start", "end"), text."""
-        labels = _logical_labels if self.view == "logical" else _physical_labels
-        return tuple(labels(self.mesh, self.grid, self.cell, self.block, self.band))
+    def labels(self) -> tuple[tuple[float, float, str], ...]:
+        """The first node of each row of tiles that has room for it: right edge, middle, text."""
+        wide, tall = self.tile
+        every = max(1, -int(-LABEL_ROOM // (tall * self.cell)))
+        return tuple(
+            (self.left - 6, self.top + (row + 0.5) * tall * self.cell, f"N{row * across}")
+            for across in (self.grid.columns // wide,)
+            for row in range(0, self.grid.rows // tall, every)
+        )
 
     @property
     def tags(self) -> tuple[Tag, ...]:
@@ -245,14 +247,13 @@ class Overview:
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
-        """Gaps between cells, wider ones between blocks and bands, where there is room for them.
+        """Gaps between cells, wider ones between nodes, where there is room for them.
 
         A width is at most so many pixels and at most so much of a cell.
         """
         kinds = (
             ("cells", (1, 1), COLOUR, 1.0, 0.2),
-            ("blocks", self.block, BLOCK_ROOM, 2.0, 0.3),
-            ("bands", self.band, BAND_ROOM, 3.0, 0.5),
+            ("blocks", self.tile, BLOCK_ROOM, 2.0, 0.3),
         )
         return tuple(
             Gap(name, *sides, width=min(pixels, share * self.cell))
@@ -306,14 +307,14 @@ def panel(
     return Panel(grouping, gpus_per_node, tiles, group, np.where(group < 0, -1, colour))
 
 
-def overviews(
+def overview(
     mesh: Mesh,
     groupings: Sequence[Grouping],
     gpus_per_node: int,
     rank: int,
     tone: Mapping[str, str] | None = None,
-) -> tuple[Overview, Overview]:
-    """The logical mesh and the physical view, with the groups of ``rank`` marked.
+) -> Overview:
+    """The nodes as they stand, with the groups of ``rank`` marked.
 
     The groups may be of another mesh over the same ranks. tone: of each name; left out, as `tones`.
 
@@ -322,21 +323,20 @@ def overviews(
     _refuse_windows(mesh)
     rank = require_rank(mesh, rank)
     others = [name for name in mesh.names if name != "pp"]
-    stage = group_index(mesh, "-".join(others)) if others else np.arange(mesh.world_size)
-    marks = marks_of(groupings, rank, tone)
-    logical = geometry.logical_grid(mesh)
-    physical = geometry.physical_grid(mesh.world_size, gpus_per_node)
-    sizes = tuple((grouping.name, grouping.size) for grouping in groupings)
-    shared = {
-        "stage": stage,
-        "num_stages": mesh.size("pp"),
-        "rank": rank,
-        "marks": marks,
-        "sizes": sizes,
-    }
-    return (
-        _overview("logical", logical.grid, mesh, logical.block, logical.band, shared),
-        _overview("physical", physical.grid, mesh, physical.tile, (0, 0), shared),
+    nodes = geometry.physical_grid(mesh.world_size, gpus_per_node)
+    room = OVERVIEW_WIDTH - OVERVIEW_LEFT
+    return Overview(
+        grid=nodes.grid,
+        tile=nodes.tile,
+        cell=min(room / nodes.grid.columns, OVERVIEW_HEIGHT / nodes.grid.rows, 22.0),
+        left=OVERVIEW_LEFT,
+        top=OVERVIEW_TOP,
+        place=nodes.grid.cells()[: mesh.world_size],
+        stage=group_index(mesh, "-".join(others)) if others else np.arange(mesh.world_size),
+        num_stages=mesh.size("pp"),
+        rank=rank,
+        marks=marks_of(groupings, rank, tone),
+        sizes=tuple((grouping.name, grouping.size) for grouping in groupings),
     )
 
 
@@ -359,73 +359,9 @@ def marks_of(
 
 OVERVIEW_WIDTH, OVERVIEW_HEIGHT = 720.0, 560.0
 OVERVIEW_LEFT, OVERVIEW_TOP = 78.0, 18.0
-LABEL_ROOM_X, LABEL_ROOM_Y = 56.0, 14.0
+LABEL_ROOM = 14.0
 
 
 def _refuse_windows(mesh: Mesh) -> None:
     if mesh.offset:
         raise ValueError(f"a picture shows a whole job, not a window of it: {mesh}")
-
-
-def _overview(view, grid, mesh, block, band, shared) -> Overview:
-    room = OVERVIEW_WIDTH - OVERVIEW_LEFT
-    cell = min(room / grid.columns, OVERVIEW_HEIGHT / grid.rows, 22.0)
-    return Overview(
-        view=view,
-        mesh=mesh,
-        grid=grid,
-        cell=cell,
-        left=OVERVIEW_LEFT,
-        top=OVERVIEW_TOP,
-        place=grid.cells()[: mesh.world_size],
-        block=block,
-        band=band,
-        **shared,
-    )
-
-
-def _logical_labels(mesh, grid, cell, block, band):
-    """Stages down the left side and replicas along the top, or the range of each band."""
-    data = geometry.data_axis(mesh)
-    dp, pp = mesh.size(data), mesh.size("pp")
-    replicas, stages = band[0] // block[0], band[1] // block[1]
-    right, middle = OVERVIEW_LEFT - 6, OVERVIEW_TOP - 5
-    if replicas < dp:
-        for first in _spaced(-(-dp // replicas), band[1] * cell, LABEL_ROOM_Y):
-            last = min(dp, (first + 1) * replicas) - 1
-            y = OVERVIEW_TOP + (first + 0.5) * band[1] * cell
-            yield (right, y, "end", _range(data, first * replicas, last))
-        return
-    for number in _spaced(stages, block[1] * cell, LABEL_ROOM_Y):
-        y = OVERVIEW_TOP + (number + 0.5) * block[1] * cell
-        yield (right, y, "end", f"pp {number}")
-    if stages < pp:
-        room = max(LABEL_ROOM_X, 8.0 * len(_range("pp", pp - 2, pp - 1)))
-        for number in _spaced(-(-pp // stages), band[0] * cell, room):
-            last = min(pp, (number + 1) * stages) - 1
-            x = OVERVIEW_LEFT + number * band[0] * cell
-            yield (x, middle, "start", _range("pp", number * stages, last))
-        return
-    for number in _spaced(dp, block[0] * cell, LABEL_ROOM_X):
-        yield (OVERVIEW_LEFT + number * block[0] * cell, middle, "start", f"{data} {number}")
-
-
-def _physical_labels(mesh, grid, cell, block, band):
-    """The first node of each row of tiles."""
-    across = grid.columns // block[0]
-    rows = grid.rows // block[1]
-    for row in _spaced(rows, block[1] * cell, LABEL_ROOM_Y):
-        y = OVERVIEW_TOP + (row + 0.5) * block[1] * cell
-        yield (OVERVIEW_LEFT - 6, y, "end", f"N{row * across}")
-
-
-def _spaced(count: int, step: float, room: float) -> range:
-    """Every how many of ``count`` labels, ``step`` pixels apart, have ``room`` each."""
-    return range(0, count, max(1, -int(-room // step)))
-
-
-def _range(name: str, first: int, last: int) -> str:
-    if first == last:
-        return f"{name} {first}"
-    whole = f"{name} {first}–{last}"
-    return whole if len(whole) <= 12 else f"{name} {first}…"

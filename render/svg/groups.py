@@ -97,7 +97,7 @@ def panel_svg(panel: Panel, description: str, outlined: np.ndarray | None = None
 
 
 def overview_svg(overview: Overview, description: str, kinds: Sequence[int] = ()) -> str:
-    """The logical mesh or the physical view, its cells as one picture of one pixel a GPU.
+    """The nodes of a large world, its cells as one picture of one pixel a GPU.
 
     kinds: the numbers under which the page's script knows the kinds that it marks here.
     """
@@ -113,8 +113,8 @@ def overview_svg(overview: Overview, description: str, kinds: Sequence[int] = ()
         'preserveAspectRatio="none"'
     )
     labels = "".join(
-        f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}">{text}</text>'
-        for x, y, anchor, text in overview.labels
+        f'<text x="{x:g}" y="{y:g}" text-anchor="end">{text}</text>'
+        for x, y, text in overview.labels
     )
     fold = ";".join(
         ",".join(f"{value:.9g}" for value in (one.size, one.period, *way(one.step), *way(one.jump)))
@@ -125,7 +125,7 @@ def overview_svg(overview: Overview, description: str, kinds: Sequence[int] = ()
     base = palette_png(overview.base_pixels(), _greys(overview))
     marks = palette_png(overview.mark_pixels(), _kinds(overview))
     return (
-        f'<svg class="overview" data-view="{overview.view}" '
+        f'<svg class="overview" data-view="physical" '
         f'data-fold="{fold}" data-swell="{swell}" '
         f'data-kinds="{",".join(map(str, kinds))}" '
         f'data-cell="{cell:.9g},{cell:.9g}" data-left="{overview.left:g}" '

@@ -258,7 +258,7 @@ def _scenes(layout: Layout, shown: tuple[str, ...]) -> Iterator[tuple[str, Any]]
         yield from ((kind.name, scene.panel(kind, layout.gpus_per_node)) for kind in kinds)
         return
     # All are the same million of cells, with other marks.
-    _, plain = scene.overviews(layout.mesh, (), layout.gpus_per_node, rank=0)
+    plain = scene.overview(layout.mesh, (), layout.gpus_per_node, rank=0)
     for kind in kinds:
         marks = scene.marks_of([kind], rank=0)
         yield kind.name, replace(plain, marks=marks, sizes=((kind.name, kind.size),))

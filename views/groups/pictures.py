@@ -44,7 +44,7 @@ def groups_pictures(context: Context) -> Pictures:
         ]
         return [*jobs, *panels]
     for grid, mesh, shown in by_grid(layout, context.visible):
-        _, physical = scene.overviews(mesh, shown, layout.gpus_per_node, rank)
+        physical = scene.overview(mesh, shown, layout.gpus_per_node, rank)
         each = counted(layout.gpus_per_node, "gpu", language)
         jobs.append(
             (SAVED["nodes"][language].format(grid=PAGE[grid][language], gpus=each), physical)

@@ -159,10 +159,10 @@ def overview_figure(
     listed = spec.visible if marked else spec.listed
     tone = tones_of(layout, listed, [*marked, *shown])
     known = known_groups(layout, listed, marked)
-    overview = scene.overviews(mesh, shown, layout.gpus_per_node, spec.rank, tone)[1]
+    overview = scene.overview(mesh, shown, layout.gpus_per_node, spec.rank, tone)
     described = _overview_text(layout, overview, shown, language)
     drawn = svg.overview_svg(overview, described, [known.index(one) for one in shown])
-    title = PAGE[overview.view][language] + (f" · {PAGE[of][language]}" if of else "")
+    title = PAGE["physical"][language] + (f" · {PAGE[of][language]}" if of else "")
     return figure(title, drawn)
 
 
@@ -243,7 +243,7 @@ def _overview_text(
     layout: Layout, overview: scene.Overview, shown: Iterable[Grouping], language: str
 ) -> str:
     return PAGE["overview_of"][language].format(
-        view=PAGE[overview.view][language],
+        view=PAGE["physical"][language],
         gpus=counted(layout.world_size, "gpu", language),
         nodes=counted(layout.nodes, "node", language),
         rank=overview.rank,

@@ -140,7 +140,7 @@ def orders_pictures(context: Context) -> list[tuple[str, Any]]:
         return [
             (
                 SAVED["groups_of_rank"][language].format(order=title, rank=rank),
-                scene.overviews(side.mesh, groups, layout.gpus_per_node, rank)[1],
+                scene.overview(side.mesh, groups, layout.gpus_per_node, rank),
             )
             for (side, title), groups in zip(sides, (before, context.visible))
         ]
