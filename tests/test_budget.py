@@ -136,10 +136,10 @@ def test_ranks_side_by_side_and_one_after_the_other_run_alike(name, send):
     found = simulate(plan, durations)
     inputs = [np.where(ops < 0, -1, plan.needed[ops]) for ops in (plan.first, plan.second)]
     rank = plan.rank_of_place
-    waits = [part for one in inputs for part in (one, (rank[one] != rank) * send)]
+    waits = [(one, (rank[one] != rank) * send) for one in inputs]
     cost = found.end - found.start
     for run_ in (_run, _run_abreast):
-        start, end = run_(plan.starts, cost, *waits)
+        start, end = run_(plan.starts, cost, waits)
         assert abs(start - found.start).max() < 1e-9
         assert abs(end - found.end).max() < 1e-9
 
