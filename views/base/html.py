@@ -52,7 +52,8 @@ def scrolling(kind: str, *children: object) -> Markup:
 
 def together(*parts: object) -> Markup:
     """Parts one after the other."""
-    return Markup("").join(parts)
+    # Markup's own join escapes, and so copies, what is markup too.
+    return Markup("".join([one if isinstance(one, Markup) else escape(one) for one in parts]))
 
 
 def _marks(attributes: dict[str, object]) -> str:
