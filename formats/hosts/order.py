@@ -19,6 +19,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from math import isfinite
 from typing import Any
 
@@ -95,8 +96,6 @@ class BetterOrder:
     names_before: tuple[str, ...]
     kinds: tuple[Crossings, ...]
     reasons: tuple[Remark, ...]
-    fixes: tuple[LayoutFix, ...]
-    moved: int  # machines that stand at another place than before
     is_least: bool
     cost: float
     cost_before: float
@@ -105,6 +104,16 @@ class BetterOrder:
     upper: tuple[Upper, ...]  # the places above the racks, closest first
     objective: str
     costs: Mapping[str, float] = field(default_factory=dict)  # of one group that crosses, by kind
+    fixes: tuple[LayoutFix, ...] = ()
+
+    @property
+    def is_kept(self) -> bool:
+        return self.names == self.names_before
+
+    @property
+    def moved(self) -> int:
+        """Machines that stand at another place than before."""
+        return sum(one != other for one, other in zip(self.names_before, self.names))
 
 
 def best_order(
@@ -163,8 +172,7 @@ def order_for(
     every: groupings by Megatron's names, as `Layout.every` has them.
     """
     hosts = _require_hosts(names, racks)
-    number = {rack: at for at, rack in enumerate(dict.fromkeys(str(racks[one]) for one in hosts))}
-    given = np.array([number[str(racks[host])] for host in hosts])
+    given = _numbered([str(racks[host]) for host in hosts])
     levels = [
         [kind_of(every[kind], gpus_per_node) for kind in level if kind in every]
         for level in _levels(objective)
@@ -178,14 +186,10 @@ def order_for(
     found = search(levels, given, score, by_key=not costs)
     better, upper = arranged(hosts, given, found.racks, above, levels)
     capacities = np.bincount(given).tolist()
-    kinds = tuple(
-        _crossings(kind, given, found.racks, capacities) for level in levels for kind in level
-    )
+    kinds = tuple(_crossings(kind, given, found.racks, capacities) for kind in chain(*levels))
     is_proved = found.is_proved or (
         costs is not None and all(one.after == one.least for one in kinds if costs.get(one.kind))
     )
-    expert = every["ep"].mesh if "ep" in every else None
-    members = expert.size("etp") * expert.size("ep") if expert else 1
     return BetterOrder(
         names=better,
         key=key_of(levels, found.racks),
@@ -193,13 +197,11 @@ def order_for(
         names_before=hosts,
         kinds=kinds,
         reasons=_reasons(kinds, max(capacities), is_proved, better == hosts),
-        fixes=(),
-        moved=sum(one != other for one, other in zip(hosts, better)),
         is_least=is_proved,
         cost=cost_of(weighed, found.racks),
         cost_before=cost_of(weighed, given),
         gpus_per_node=gpus_per_node,
-        segment=max(1, -(-members // gpus_per_node)),
+        segment=_segment(every, gpus_per_node),
         upper=upper,
         objective=OBJECTIVES.get(objective, objective),
         costs=costs or {},
@@ -307,6 +309,12 @@ def _require_costs(costs: Mapping[str, float]) -> Mapping[str, float]:
     return costs
 
 
+def _numbered(racks: Sequence[str]) -> np.ndarray:
+    """The rack of each place, numbered as they first come."""
+    number = {rack: at for at, rack in enumerate(dict.fromkeys(racks))}
+    return np.array([number[rack] for rack in racks])
+
+
 # -- what is found ---------------------------------------------------------------------------------
 
 
@@ -322,6 +330,12 @@ def _crossings(
         after=kind.crossing(after),
         least=least(kind, capacities),
     )
+
+
+def _segment(every: Mapping[str, Grouping], gpus_per_node: int) -> int:
+    expert = every["ep"].mesh if "ep" in every else None
+    members = expert.size("etp") * expert.size("ep") if expert else 1
+    return max(1, -(-members // gpus_per_node))
 
 
 def _reasons(

@@ -86,11 +86,8 @@ Tree = list[np.ndarray]
 def _by_rack(given: np.ndarray, capacities: Sequence[int]) -> Iterator[np.ndarray]:
     """Rack after rack, each whole: as they first come, the largest first, the smallest first."""
     first = list(dict.fromkeys(given.tolist()))
-    for order in (
-        first,
-        sorted(first, key=lambda rack: -capacities[rack]),
-        sorted(first, key=lambda rack: capacities[rack]),
-    ):
+    for sign in (0, -1, 1):
+        order = sorted(first, key=lambda rack: sign * capacities[rack])
         yield np.repeat(order, [capacities[rack] for rack in order])
 
 

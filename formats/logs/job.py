@@ -70,40 +70,30 @@ def job_of(dumps: Sequence[Dump], members: Mapping[str, Iterable[int]] | None = 
             known[name].add(ranks)
     for name, given in (members or {}).items():
         known[name] = known[name] or {tuple(given)}
-    dumped = tuple(sorted({dump.rank for dump in dumps if dump.rank is not None}))
+    backend = next((dump.backend for dump in dumps if dump.backend), "")
+    ranked = [(dump.rank, dump) for dump in dumps if dump.rank is not None]
+    dumped = tuple(sorted({rank for rank, _ in ranked}))
     callers: dict[str, set[int]] = defaultdict(set)
-    for dump in dumps:
-        for call in dump.calls:
-            if dump.rank is not None:
-                callers[call.group].add(dump.rank)
+    recorded_from = {}
+    for rank, dump in ranked:
+        recorded_from[rank] = dump.calls[0].created_ns if dump.wrapped and dump.calls else 0
+        for name in {call.group for call in dump.calls}:
+            callers[name].add(rank)
     groups: dict[GroupKey, Group] = {}
     budget = MOST_ENTRIES
-    for dump in dumps:
-        if dump.rank is None:
-            continue
+    for rank, dump in ranked:
         for call in dump.calls[:budget]:
-            ranks = _members_of(dump.rank, call.group, known[call.group])
-            key = (call.group, ranks)
+            fitting = [ranks for ranks in known[call.group] if rank in ranks]
+            key = (call.group, fitting[0] if len(fitting) == 1 else ())
             if key not in groups:
-                groups[key] = _new_group(dump, call.group, ranks, callers[call.group], dumped)
+                groups[key] = _new_group(dump, *key, callers[call.group], dumped)
             group = groups[key]
             if call.peers:
-                group.p2p[dump.rank].append(call)
+                group.p2p[rank].append(call)
             else:
-                group.calls[dump.rank].setdefault(call.seq, []).append(call)
+                group.calls[rank].setdefault(call.seq, []).append(call)
         budget -= min(budget, len(dump.calls))
-    recorded_from = {
-        dump.rank: dump.calls[0].created_ns if dump.wrapped and dump.calls else 0
-        for dump in dumps
-        if dump.rank is not None
-    }
-    backend = next((dump.backend for dump in dumps if dump.backend), "")
     return LoggedJob(groups, dumped, recorded_from, backend)
-
-
-def _members_of(rank: int, name: str, known: set[tuple[int, ...]]) -> tuple[int, ...]:
-    fitting = [ranks for ranks in known if rank in ranks]
-    return fitting[0] if len(fitting) == 1 else ()
 
 
 def _new_group(

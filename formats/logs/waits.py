@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from .job import Group, LoggedJob
 from .model import Party, Wait
@@ -19,10 +19,9 @@ Signature = tuple[str, str]
 
 def waits_of(job: LoggedJob) -> list[Wait]:
     """The operations that some rank waits in, oldest first."""
-    found = []
+    found: list[Begun] = []
     for group in job.groups.values():
-        found += [(_begun(group, wait), wait) for wait in _collective_waits(group, job)]
-        found += _p2p_waits(group, job)
+        found += [*_collective_waits(group, job), *_p2p_waits(group, job)]
     return [wait for _, wait in sorted(found, key=lambda one: one[0])]
 
 
@@ -45,48 +44,47 @@ def signature(calls: list[Call], sizes: bool = True) -> Signature:
     return op, f"{inputs} -> {outputs} {last.dtypes[0]}"
 
 
-def _collective_waits(group: Group, job: LoggedJob) -> list[Wait]:
+Begun = tuple[int, Wait]
+"""When its first call was, and what waits."""
+
+
+def _collective_waits(group: Group, job: LoggedJob) -> Iterator[Begun]:
     pending = {rank: group.pending(rank) for rank in group.calls}
     numbers = sorted({seq for seq in pending.values() if seq is not None})
-    if not numbers:
-        return []
     members = group.group.members
-    parties = _parties(group, numbers[0])
-    waits = []
-    for seq in _first_difference(group, numbers, parties):
-        at = _parties(group, seq)
-        begun = min(calls[seq][0].created_ns for calls in group.calls.values() if seq in calls)
-        entered = {rank for one in at for rank in one.ranks}
-        waiting = [rank for rank, own in pending.items() if own == seq]
-        absent = [
+    for seq in _first_difference(group, numbers) if numbers else ():
+        parties = _parties(group, seq)
+        calls = {rank: calls[seq] for rank, calls in group.calls.items() if seq in calls}
+        begun = min(called[0].created_ns for called in calls.values())
+        absent = tuple(
             rank
             for rank in members
             if rank in job.dumped
             and not group.called(rank, seq)
             and (rank in group.calls or job.recorded_from[rank] <= begun)
-        ]
-        waits.append(
+        )
+        ops = Counter(calls[rank][-1].op for rank in sorted(calls))
+        is_open = not absent and len(parties) == 1
+        yield (
+            begun,
             Wait(
                 group=group.group,
-                op=Counter(
-                    call.op for r in entered for call in group.calls[r][seq][-1:]
-                ).most_common(1)[0][0],
+                op=ops.most_common(1)[0][0],
                 seq=seq,
-                waiting=tuple(sorted(waiting)),
-                absent=tuple(absent),
-                parties=tuple(at) if len(at) > 1 else (),
+                waiting=tuple(sorted(rank for rank, own in pending.items() if own == seq)),
+                absent=absent,
+                parties=tuple(parties) if len(parties) > 1 else (),
                 unknown=tuple(rank for rank in members if rank not in job.dumped),
-                possible=() if absent or len(at) > 1 else _possible(group, job),
-                late=() if absent or len(at) > 1 else _late(group, seq),
-            )
+                possible=_possible(group, job) if is_open else (),
+                late=_late(calls) if is_open else (),
+            ),
         )
-    return waits
 
 
-def _first_difference(group: Group, numbers: list[int], parties: list[Party]) -> list[int]:
+def _first_difference(group: Group, numbers: list[int]) -> list[int]:
     """The numbers that are pending, after the one at which the members first called different
     operations: what comes after it is paired wrongly."""
-    if len(parties) > 1:
+    if len(_parties(group, numbers[0])) > 1:
         return numbers
     lowest = max((min(calls) for calls in group.calls.values() if calls), default=numbers[0])
     for seq in range(lowest, numbers[0]):
@@ -133,9 +131,9 @@ def _possible(group: Group, job: LoggedJob) -> tuple[int, ...]:
     return tuple(rank for rank in job.dumped if job.of_family(group.family, rank) is None)
 
 
-def _late(group: Group, seq: int) -> tuple[int, ...]:
+def _late(called: Mapping[int, Sequence[Call]]) -> tuple[int, ...]:
     """Members that entered only after the others' time was over."""
-    calls = {rank: calls[seq][-1] for rank, calls in group.calls.items() if seq in calls}
+    calls = {rank: every[-1] for rank, every in called.items()}
     if not any(call.timed_out for call in calls.values()):
         return ()
     begun = min(call.created_ns for call in calls.values())
@@ -148,7 +146,7 @@ def _late(group: Group, seq: int) -> tuple[int, ...]:
     )
 
 
-def _p2p_waits(group: Group, job: LoggedJob) -> list[tuple[int, Wait]]:
+def _p2p_waits(group: Group, job: LoggedJob) -> Iterator[Begun]:
     """Sends without their receive and receives without their send."""
     members = group.group.members
     open_calls: dict[tuple[int, int], dict[str, Call]] = defaultdict(dict)
@@ -156,38 +154,25 @@ def _p2p_waits(group: Group, job: LoggedJob) -> list[tuple[int, Wait]]:
         for call in calls:
             if not call.ended and call.peers:
                 open_calls[call.peers].setdefault(call.op, call)
-    found = []
     for peers, sides in open_calls.items():
         if not group.group.complete or max(peers) >= len(members):
             continue
         ends = {"send": members[peers[0]], "recv": members[peers[1]]}
         call = next(iter(sides.values()))
-        other = "recv" if "send" in sides else "send"
-        both = len(sides) == 2
+        missing = [ends[op] for op in ends if op not in sides]
         parties: tuple[Party, ...] = ()
-        if both and sides["send"].numels[0] != sides["recv"].numels[1]:
+        if not missing and sides["send"].numels[0] != sides["recv"].numels[1]:
             parties = tuple(Party((ends[op],), op, one.sizes[0]) for op, one in sides.items())
-        missing = () if both else (ends[other],)
-        found.append(
-            (
-                call.created_ns,
-                Wait(
-                    group=group.group,
-                    op="send/recv",
-                    seq=call.seq,
-                    waiting=tuple(sorted(ends[op] for op in sides)),
-                    absent=tuple(rank for rank in missing if rank in job.dumped),
-                    parties=parties,
-                    unknown=tuple(rank for rank in missing if rank not in job.dumped),
-                    peers=(ends["send"], ends["recv"]),
-                ),
-            )
+        yield (
+            call.created_ns,
+            Wait(
+                group=group.group,
+                op="send/recv",
+                seq=call.seq,
+                waiting=tuple(sorted(ends[op] for op in sides)),
+                absent=tuple(rank for rank in missing if rank in job.dumped),
+                parties=parties,
+                unknown=tuple(rank for rank in missing if rank not in job.dumped),
+                peers=(ends["send"], ends["recv"]),
+            ),
         )
-    return found
-
-
-def _begun(group: Group, wait: Wait) -> int:
-    return min(
-        (calls[wait.seq][0].created_ns for calls in group.calls.values() if wait.seq in calls),
-        default=0,
-    )

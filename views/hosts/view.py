@@ -183,7 +183,7 @@ def _order(hosts: Hosts, context: Context) -> Markup:
     except LayoutError as error:
         return together(title, _refused(error, language), box)
     fixes: list[object] = []
-    if found.names != found.names_before:
+    if not found.is_kept:
         racks = state.hosts if is_empty(state.racks) else state.racks
         changes = {"hosts": "\n".join(found.names), "racks": racks}
         fixes.append(form.setter(changes, RUN["use_order"][language]))
@@ -205,9 +205,8 @@ def _order(hosts: Hosts, context: Context) -> Markup:
 def _verdict(found: BetterOrder, context: Context) -> str:
     """What the order is worth: groups in several racks, seconds, and what is above the racks."""
     language = context.language
-    is_kept = found.names == found.names_before
     words = [
-        RUN["order_kept" if is_kept else "order_better"][language].format(
+        RUN["order_kept" if found.is_kept else "order_better"][language].format(
             moved=counted(found.moved, "host", language),
             before=_counts(found.key_before),
             after=_counts(found.key),
@@ -243,7 +242,7 @@ def _machines(found: BetterOrder, hosts: Hosts, language: str) -> Markup:
         rack: at for at, rack in enumerate(dict.fromkeys(racks[one] for one in found.names_before))
     }
     orders = {"order_before": found.names_before}
-    if found.names != found.names_before:
+    if not found.is_kept:
         orders["order_after"] = found.names
     parts = []
     for words, names in orders.items():
