@@ -16,10 +16,8 @@ from texts.hosts import HOSTS_REMARKS, HOSTS_WORDS, LAUNCHER_NOTES, ORDER_REASON
 from texts.kinds import KINDS, kind_of
 from texts.launch import LAUNCH_NOTES, TARGET_NAMES, note_text
 from texts.page import NOUNS, PAGE, counted
-from texts.presets import NOTES_ZH
-from texts.refusals import REFUSALS, SPANS, WORK
 from texts.shapes import (
-    GAPS,
+    GAP,
     LANGUAGES,
     Control,
     GroupType,
@@ -80,6 +78,15 @@ CP_CHOICES = words("traffic", "CP_CHOICES")
 
 CLUSTER_NOTES = words("traffic", "CLUSTER_NOTES")
 """What is not settled about the numbers of a cluster."""
+
+NOTES = {text.en: text for text in words("presets", "NOTES").values()}
+"""What is to be known of a published layout, by its note in groups/published.txt."""
+
+REFUSALS, SPANS, WORK = (words("refusals", name) for name in ("REFUSALS", "SPANS", "WORK"))
+"""By codes and names of the maths, which says its refusals in English itself."""
+
+CALLED = {text.en: text for text in words("refusals", "CALLED").values()}
+"""Frameworks that are called by words, by what a refusal calls them."""
 
 LEFT_OUT = tuple(words("traffic", "LEFT_OUT").values())
 SEARCH_LEFT_OUT = tuple(words("traffic", "SEARCH_LEFT_OUT").values())

@@ -51,7 +51,7 @@ def test_work_is_refused_in_both_languages_and_says_of_what_there_is_too_much():
     for what, words in WORK.items():
         error = refused_for(what, LIMIT + 1)
         assert sentence(error, "en").startswith(f"Too many {what.replace('-', ' ')}: ")
-        assert sentence(error, "zh").startswith(words)
+        assert sentence(error, "zh").startswith(words["zh"])
 
 
 def test_every_count_of_work_in_the_code_has_words():

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from descriptions import REFUSALS
 from formats.hosts import read_hosts
 from formats.hosts.placing import placement_of
 from groups import LayoutError, parse_mesh
@@ -14,7 +15,6 @@ from groups.audit import audit, span, spans_of
 from groups.grouping import Grouping, plain
 from groups.megatron import groupings
 from groups.placement import Placement, filled, local_rank, node_of
-from texts.refusals import REFUSALS
 
 
 def test_equal_machines_in_order_stand_as_the_law_says():
@@ -44,12 +44,12 @@ def test_machines_too_few_or_left_over_are_refused_with_the_nodes_that_fit():
         error = caught.value
         assert error.code == code or code is None
         assert error.alternatives == ({"nodes": 3, "gpus_per_node": 8},)
-        assert REFUSALS[error.code].format(**error.facts)
+        assert REFUSALS[error.code]["zh"].format(**error.facts)
     assert placement_of(hosts, 24).world_size == 24
     for world in (4, 6):
         with pytest.raises(LayoutError) as caught:
             placement_of(read_hosts("a\nb\na\nb\nb"), world)
-        assert REFUSALS[caught.value.code].format(**caught.value.facts)
+        assert REFUSALS[caught.value.code]["zh"].format(**caught.value.facts)
     with pytest.raises(LayoutError) as caught:
         placement_of(read_hosts("a\nb"), 16)
     assert caught.value.code == "slots-unknown"

@@ -12,6 +12,7 @@ from cases import every
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from descriptions import REFUSALS
 from formats.hosts import read_hosts
 from formats.hosts.filters import filter_hosts
 from formats.hosts.hostlist import expand_hostlist
@@ -19,7 +20,6 @@ from formats.hosts.placing import even_slots, placement_of
 from formats.hosts.values import LONGEST_TEXT, Hosts
 from groups import LayoutError
 from texts.hosts import HOSTS_REMARKS
-from texts.refusals import REFUSALS
 
 DATA = Path(__file__).parent / "data" / "hosts" / "samples.jsonl"
 SAMPLES = {one["id"]: one for one in map(json.loads, DATA.read_text(encoding="utf-8").splitlines())}
@@ -488,7 +488,7 @@ def test_any_text_is_hosts_or_a_refusal(text):
     try:
         hosts = read_hosts(text)
     except LayoutError as error:
-        REFUSALS[error.code].format(**error.facts)
+        REFUSALS[error.code]["zh"].format(**error.facts)
         return
     assert hosts.names
     assert len(set(hosts.names)) == len(hosts.names)

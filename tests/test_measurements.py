@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from descriptions import REFUSALS
 from formats.measurements import deviations, medians_of, read_measurements, slow
 from groups import LayoutError
 from groups.megatron import groupings
 from groups.placement import filled
-from texts.refusals import REFUSALS
 
 HOSTS = filled(["a", "b"], [2, 2], world=4)
 FOUR = [1.0, 2.0, 3.5, 4.0]
@@ -65,7 +65,7 @@ def test_what_is_no_measurement_is_refused_with_its_code(text, code):
     with pytest.raises(LayoutError) as caught:
         read_measurements(text, 4, HOSTS)
     assert caught.value.code == code
-    assert REFUSALS[code].format(**caught.value.facts)
+    assert REFUSALS[code]["zh"].format(**caught.value.facts)
 
 
 @settings(max_examples=60, deadline=None)
@@ -74,7 +74,7 @@ def test_any_text_is_numbers_or_a_refusal(text):
     try:
         assert len(read_measurements(text, 4, HOSTS)) == 4
     except LayoutError as error:
-        REFUSALS[error.code].format(**error.facts)
+        REFUSALS[error.code]["zh"].format(**error.facts)
 
 
 def noise(world: int) -> np.ndarray:

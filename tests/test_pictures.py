@@ -163,7 +163,7 @@ def test_a_view_without_a_picture_of_a_layout_says_so(controls, view):
         picture_file(Context.of(now), "png")
     assert refused.value.code == "no-picture"
     assert sentence(refused.value, "en") == "The view has no picture of this layout."
-    assert sentence(refused.value, "zh") == REFUSALS["no-picture"]
+    assert sentence(refused.value, "zh") == REFUSALS["no-picture"]["zh"]
 
 
 @pytest.mark.parametrize(

@@ -244,7 +244,7 @@ def test_a_rank_that_does_not_exist_is_said_in_words(rank, language):
     if rank == "16":
         words = "there is no rank 16: ranks go from 0 to 15"
         if language == "zh":
-            words = REFUSALS["no-such-rank"].format(rank=16, first=0, last=15)
+            words = REFUSALS["no-such-rank"]["zh"].format(rank=16, first=0, last=15)
         assert words.lower() in html.unescape(picture).lower()
 
 

@@ -359,7 +359,7 @@ def test_every_refusal_has_its_sentence_in_chinese_too_made_of_its_facts():
             call.args[0], ast.Constant
         ):
             continue
-        blanks = set(re.findall(r"{(\w+)}", REFUSALS[call.args[0].value]))
+        blanks = set(re.findall(r"{(\w+)}", REFUSALS[call.args[0].value]["zh"]))
         facts = said.get("facts", ast.Dict([], []))
         if name != "LayoutError":
             assert blanks <= said.keys(), ast.unparse(call)

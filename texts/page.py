@@ -6,16 +6,8 @@ from .shapes import words
 
 PAGE = {**words("collectives", "PAGE"), **words("page", "PAGE"), **words("pipeline", "PAGE")}
 
-NOUNS: dict[str, tuple[str, str, str]] = {
-    "gpu": ("GPU", "GPUs", "个 GPU"),
-    "group": ("group", "groups", "个组"),
-    "rank": ("rank", "ranks", "个 rank"),
-    "node": ("node", "nodes", "个节点"),
-    "host": ("host", "hosts", "台主机"),
-    "file": ("file", "files", "个文件"),
-    "microbatch": ("micro-batch", "micro-batches", "个 micro-batch"),
-}
-"""A noun in English, one and many, and with its counter in Chinese."""
+NOUNS = words("page", "NOUNS")
+"""One and many, with a slash between where they differ, and with the counter in Chinese."""
 
 
 def counted(number: int, noun: str, language: str) -> str:
@@ -24,7 +16,5 @@ def counted(number: int, noun: str, language: str) -> str:
     >>> counted(1, "group", "en"), counted(1024, "group", "en"), counted(2, "node", "zh")
     ('1 group', '1,024 groups', '2 个节点')
     """
-    one, many, chinese = NOUNS[noun]
-    if language == "zh":
-        return f"{number:,} {chinese}"
-    return f"{number:,} {one if number == 1 else many}"
+    forms = NOUNS[noun][language].split("/")
+    return f"{number:,} {forms[0 if number == 1 else -1]}"

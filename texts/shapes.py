@@ -2,7 +2,11 @@
 
 A catalogue, NAME.txt, has sections; each record in them is a key and its texts. A text is English
 and Chinese on one line with a bar between, or a line of each; a line that is indented further goes
-on with the one above. Quotes keep spaces at the ends; a line with # is a remark.
+on with the one above. A text alone is Chinese for its key. Quotes keep spaces at the ends; a line
+with # is a remark.
+
+A third language is its name in LANGUAGES and a catalogue of its own, such as fr.txt: the same
+records, in any sections and under any keys, with French where the others have Chinese.
 """
 
 from __future__ import annotations
@@ -13,10 +17,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-LANGUAGES: dict[str, str] = {"en": "English", "zh": "中文"}
+FOLDER = Path(__file__).parent
 
-GAPS = {"en": " ", "zh": ""}
-"""What stands between two sentences."""
+LANGUAGES: dict[str, str] = {"en": "English", "zh": "中文"}
 
 
 def joined(sentences: Iterable[str], language: str) -> str:
@@ -25,12 +28,15 @@ def joined(sentences: Iterable[str], language: str) -> str:
     >>> joined(["It is.", "It was."], "en"), joined(["是。", "曾是。"], "zh")
     ('It is. It was.', '是。曾是。')
     """
-    return GAPS[language].join(sentences)
+    return GAP[language].join(sentences)
 
 
 @dataclass(frozen=True)
 class Text:
-    """One text in every language of LANGUAGES; `text["zh"]` picks one."""
+    """One text in every language of LANGUAGES; `text["zh"]` picks one.
+
+    In a third language it is what that has for the English, or English where it has nothing.
+    """
 
     en: str
     zh: str
@@ -38,8 +44,13 @@ class Text:
     def __getitem__(self, language: str) -> str:
         if language not in LANGUAGES:
             raise KeyError(f"no text in language {language!r}: choose one of {list(LANGUAGES)}")
-        text: str = getattr(self, language)
-        return text
+        if language in ("en", "zh"):
+            return self.en if language == "en" else self.zh
+        return _translations(language).get(self.en, self.en)
+
+
+GAP = Text(" ", "")
+"""What stands between two sentences."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +134,7 @@ def catalogue(name: str) -> dict[str, dict[str, tuple[Text, ...]]]:
     sections: dict[str, dict[str, list[list[str]]]] = {}
     records: dict[str, list[list[str]]] = {}
     record: list[list[str]] = []
-    source = (Path(__file__).parent / f"{name}.txt").read_text(encoding="utf-8")
+    source = (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
     for line in filter(None, source.splitlines()):
         head = _HEAD.match(line)
         if head is None:
@@ -137,17 +148,25 @@ def catalogue(name: str) -> dict[str, dict[str, tuple[Text, ...]]]:
             rest = line[head.end() :]
             record = records[head["key"]] = [[rest]] if rest else []
     return {
-        section: {key: tuple(_texts(lines)) for key, lines in records.items()}
+        section: {key: tuple(_texts(key, lines)) for key, lines in records.items()}
         for section, records in sections.items()
     }
 
 
-def _texts(lines: Iterable[list[str]]) -> Iterable[Text]:
+@cache
+def _translations(language: str) -> dict[str, str]:
+    """What each English text, or key of a text alone, is in a third language."""
+    records = (record for section in catalogue(language).values() for record in section.values())
+    return {text.en: text.zh for record in records for text in record}
+
+
+def _texts(key: str, lines: list[list[str]]) -> Iterable[Text]:
     rest = iter(lines)
     for line in rest:
-        pair = line[0].split(" | ")
-        en, zh = pair if len(pair) == 2 else (" ".join(line), "".join(next(rest)))
-        yield Text(_bare(en), _bare(zh))
+        en, *other = line[0].split(" | ")
+        if not other and len(lines) > 1:
+            en, other = " ".join(line), ["".join(next(rest))]
+        yield Text(_bare(en), _bare(other[0])) if other else Text(key, _bare("".join(line)))
 
 
 def _bare(text: str) -> str:

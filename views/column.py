@@ -18,7 +18,7 @@ from descriptions import (
     DP_KINDS,
     LANGUAGES,
     MEMORY,
-    NOTES_ZH,
+    NOTES,
     PAGE,
     SHELL,
     TYPES,
@@ -337,7 +337,7 @@ def source_html(state: State, language: str) -> Markup:
         source = outside(preset.url, source)
     words = "preset_derived" if preset.derived else "preset_stated"
     derived = PAGE[words][language].format(names=PAGE["and_list"][language].join(preset.derived))
-    note = NOTES_ZH[preset.note] if preset.note and language == "zh" else preset.note
+    note = preset.note and NOTES[preset.note][language]
     lines = (tag("p", line) for line in (source, derived, note) if line)
     return tag("div", *lines, class_="source")
 

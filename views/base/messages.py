@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from descriptions import (
+    CALLED,
     CONTROLS,
     CP_CHOICES,
     MEMORY,
@@ -72,18 +73,21 @@ def _translated(error: LayoutError, language: str) -> str:
     if "control" in facts:
         facts["control"] = control_label(error.facts["control"], language)
     if "minimum" in facts:
-        facts["span"] = SPANS["up" if error.facts["maximum"] is None else "range"].format(**facts)
+        facts["span"] = SPANS["up" if error.facts["maximum"] is None else "range"]
+        facts["span"] = facts["span"][language].format(**facts)
     if missing := missing_fields(error):
         names = [control_label(name, language) for name in missing]
         facts["missing"] = PAGE["and_list"][language].join(names)
     what = str(facts.get("what", ""))
-    facts["what"] = WORK.get(what) or re.sub("^the (order|layout)", lambda one: WORK[one[1]], what)
-    if "framework" in facts:
-        facts["framework"] = str(facts["framework"]).replace("'s configuration", " 的配置文件")
+    facts["what"] = re.sub("^the (order|layout)", lambda one: WORK[one[1]][language], what)
+    if what in WORK:
+        facts["what"] = WORK[what][language]
+    if known := CALLED.get(str(facts.get("framework"))):
+        facts["framework"] = known[language]
     for name in ("sizes", "levels"):
         if isinstance(facts.get(name), str):
             facts[name] = facts[name].replace(" x ", " × ")
-    said = REFUSALS[error.code].format(**facts)
+    said = REFUSALS[error.code][language].format(**facts)
     return re.sub("(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])", "", said)
 
 

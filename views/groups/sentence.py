@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from descriptions import GAPS, JOB
+from descriptions import GAP, JOB
 from groups.grouping import Grouping
 from groups.layout import Layout
 
@@ -54,7 +54,7 @@ def sentence_of(layout: Layout, rank: int, language: str) -> str:
     if not clauses:
         return JOB["says"][language].format(clauses=JOB["says_alone"][language])
     said = JOB["says"][language].format(clauses=_joined(clauses, language))
-    gap = GAPS[language]
+    gap = GAP[language]
     return f"{said}{gap}{_leaving(leaving, len(groups), language)}"
 
 

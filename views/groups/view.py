@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from markupsafe import Markup
 
-from descriptions import GAPS, HOW_TO_READ, HOW_TO_READ_LARGE, JOB, PAGE, TYPES, counted, joined
+from descriptions import GAP, HOW_TO_READ, HOW_TO_READ_LARGE, JOB, PAGE, TYPES, counted, joined
 from groups import LayoutError, Mesh
 from groups.audit import spans_of
 from groups.grouping import Grouping
@@ -272,4 +272,4 @@ def _words(language: str) -> dict[str, str]:
         if name.startswith("card_")
     }
     said = {name: text[language] for name, text in JOB.items() if not name.startswith("label_")}
-    return {**own, **said, "gap": GAPS[language]}
+    return {**own, **said, "gap": GAP[language]}
