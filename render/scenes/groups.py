@@ -8,8 +8,9 @@ stage: once on the logical mesh, once on the nodes as they stand.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -52,7 +53,7 @@ class Panel:
     group: np.ndarray  # -1 for a rank that is in none
     colour: np.ndarray  # index into palette.PALETTE; -1 with no group
 
-    @property
+    @cached_property
     def kind(self) -> str:
         return self.grouping.name
 
@@ -126,9 +127,10 @@ class Panel:
         """
         if group < 0:
             return "–"
-        if len(self.kind) > LONGEST_KIND:
+        kind = self.kind
+        if len(kind) > LONGEST_KIND:
             return f"#{group}"
-        return f"{self.kind}{':' if self.kind[-1].isdigit() else ''}{group}"
+        return f"{kind}{':' if kind[-1].isdigit() else ''}{group}"
 
     @property
     def text_sizes(self) -> tuple[float, float]:
@@ -197,11 +199,15 @@ class Overview:
     @property
     def tags(self) -> tuple[Tag, ...]:
         """The names of the marked groups at their ends."""
-        rows, columns = np.divmod(self.place, self.grid.columns)
+
+        def middles(ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            rows, columns = np.divmod(self.place[ranks], self.grid.columns)
+            return self.left + (columns + 0.5) * self.cell, self.top + (rows + 0.5) * self.cell
+
         return tags_of(
             [(mark.kind, mark.tone, mark.ranks) for mark in self.marks],
             self.rank,
-            (self.left + (columns + 0.5) * self.cell, self.top + (rows + 0.5) * self.cell),
+            middles,
             lambda size: self.cell * (self.swell(size) + 0.5),
             (self.left, self.top, self.width, self.height),
         )
@@ -232,18 +238,8 @@ class Overview:
 
     def mark_pixels(self) -> np.ndarray:
         """uint8, shape (rows, columns): 0 or 1 + the number of the mark, the smallest on top."""
-        last_row, last_column = self.grid.rows - 1, self.grid.columns - 1
-        board = np.zeros((self.grid.rows, self.grid.columns), dtype=np.uint8)
-        for number, mark in enumerate(self.marks):
-            row, column = np.divmod(self.place[mark.ranks], self.grid.columns)
-            more = self.swell(len(mark.ranks))
-            swell = range(-more, more + 1)
-            for down in swell:
-                for right in swell:
-                    # At an edge, a swollen cell stays inside the picture.
-                    cell = (row + down).clip(0, last_row), (column + right).clip(0, last_column)
-                    board[cell] = 1 + number
-        return board
+        shape = self.grid.rows, self.grid.columns
+        return mark_board(shape, self.marks, self.swell, np.divmod(self.place, self.grid.columns))
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
@@ -276,16 +272,44 @@ class Overview:
         return max(9.0, self.cell * 0.62)
 
     def swell(self, ranks: int) -> int:
-        """Cells by which each cell of a group of so many ranks is drawn wider on every side.
+        """Cells by which each cell of a group of so many ranks is drawn wider on every side."""
+        return swell_of(ranks, SEEN / self.cell, self.grid.columns * self.grid.rows)
 
-        A cell of 1.25 pixels is lost on a page, so sparse marks grow to SEEN pixels; those of a
-        group that would then cover a quarter of the picture stay as they are.
-        """
-        swell = max(0, math.ceil((SEEN / self.cell - 1) / 2))
-        room = self.grid.columns * self.grid.rows / 4
-        while swell and ranks * (2 * swell + 1) ** 2 > room:
-            swell -= 1
-        return swell
+
+def swell_of(ranks: int, seen: float, cells: int) -> int:
+    """Cells by which marks are drawn wider on every side, so that they are ``seen`` cells wide.
+
+    A few small cells among thousands are lost on a page; a group that would then cover a quarter of
+    all cells stays as it is.
+
+    >>> swell_of(8, 3.0, 16384), swell_of(4096, 3.0, 16384)
+    (1, 0)
+    """
+    swell = max(0, math.ceil((seen - 1) / 2))
+    while swell and ranks * (2 * swell + 1) ** 2 > cells / 4:
+        swell -= 1
+    return swell
+
+
+def mark_board(
+    shape: tuple[int, int],
+    marks: Sequence[Mark],
+    swell: Callable[[int], int],
+    places: tuple[np.ndarray, np.ndarray],
+) -> np.ndarray:
+    """uint8 of this shape: 0 or 1 + the number of the mark, the last on top.
+
+    places: row and column of each rank. At an edge, a swollen cell stays inside.
+    """
+    board = np.zeros(shape, dtype=np.uint8)
+    for number, mark in enumerate(marks):
+        rows, columns = (place[mark.ranks] for place in places)
+        more = swell(len(mark.ranks))
+        for down in range(-more, more + 1):
+            for right in range(-more, more + 1):
+                at = (rows + down).clip(0, shape[0] - 1), (columns + right).clip(0, shape[1] - 1)
+                board[at] = 1 + number
+    return board
 
 
 def panel(

@@ -11,7 +11,6 @@ of the axes gives the same picture with other numbers in it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,7 +23,7 @@ from groups.grouping import Grouping
 from groups.ranks import require_rank
 
 from ..palette import tones
-from .groups import Mark, _refuse_windows, marks_of
+from .groups import Mark, _refuse_windows, mark_board, marks_of, swell_of
 from .job_plan import NUMBERS, WHOLE, JobFold, JobPlan, Label, Rectangle, plan_of
 from .tags import Tag, tags_of
 
@@ -112,27 +111,14 @@ class JobPicture:
 
     def mark_pixels(self) -> np.ndarray:
         """uint8, shape (rows, columns): 0, 1 + the number of the mark, or the rank's own beyond."""
-        board = np.zeros((int(self.rows.max()) + 1, int(self.columns.max()) + 1), dtype=np.uint8)
-        for number, mark in enumerate(self.marks):
-            reach = range(-self.swell(len(mark.ranks)), self.swell(len(mark.ranks)) + 1)
-            for down in reach:
-                rows = np.clip(self.rows[mark.ranks] + down, 0, board.shape[0] - 1)
-                for across in reach:
-                    columns = np.clip(self.columns[mark.ranks] + across, 0, board.shape[1] - 1)
-                    board[rows, columns] = 1 + number
+        shape = int(self.rows.max()) + 1, int(self.columns.max()) + 1
+        board = mark_board(shape, self.marks, self.swell, (self.rows, self.columns))
         board[self.rows[self.rank], self.columns[self.rank]] = 1 + len(self.marks)
         return board
 
     def swell(self, ranks: int) -> int:
-        """Cells by which each cell of a group of so many ranks is drawn wider on every side.
-
-        A few small cells among thousands are not seen; a group that would then cover a quarter of
-        the picture stays as it is.
-        """
-        swell = max(0, math.ceil((SEEN / self.cell[0] - 1) / 2))
-        while swell and ranks * (2 * swell + 1) ** 2 > self.mesh.world_size / 4:
-            swell -= 1
-        return swell
+        """Cells by which each cell of a group of so many ranks is drawn wider on every side."""
+        return swell_of(ranks, SEEN / self.cell[0], self.mesh.world_size)
 
     @cached_property
     def tags(self) -> tuple[Tag, ...]:
@@ -141,7 +127,7 @@ class JobPicture:
         return tags_of(
             [(mark.kind, mark.tone, mark.ranks) for mark in self.marks],
             self.rank,
-            (self.x + wide / 2, self.y + tall / 2),
+            lambda ranks: (self.x[ranks] + wide / 2, self.y[ranks] + tall / 2),
             lambda size: wide * (self.swell(size) + 0.5),
             (self.plan.left, self.plan.top, self.width, self.height),
         )

@@ -37,35 +37,35 @@ class Tag:
 def tags_of(
     marks: Sequence[tuple[str, str, np.ndarray]],
     rank: int,
-    middles: tuple[np.ndarray, np.ndarray],
+    middles: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
     reach: Callable[[int], float],
     room: tuple[float, float, float, float],
 ) -> tuple[Tag, ...]:
     """A tag a group of several ranks.
 
-    marks: name, tone and ranks of each. middles: x and y of the middle of each rank's cell. reach:
+    marks: name, tone and ranks of each. middles: x and y of the middles of ranks' cells. reach:
     pixels from the middle of a marked cell to its side, by the size of its group. room: left, top,
     right and bottom of where tags stand.
 
-    >>> x, y = np.array([5.0, 15.0, 25.0]), np.array([5.0, 5.0, 5.0])
-    >>> tag, = tags_of([("dp", "dp", np.arange(3))], 0, (x, y), lambda size: 5.0, (0, 0, 99, 30))
+    >>> row = lambda ranks: (10.0 * ranks + 5, np.full(len(ranks), 5.0))
+    >>> tag, = tags_of([("dp", "dp", np.arange(3))], 0, row, lambda size: 5.0, (0, 0, 99, 30))
     >>> (tag.x, tag.y, tag.width)
     (40.2, 7.0, 20.4)
     """
-    xs, ys = middles
-    from_x, from_y = float(xs[rank]), float(ys[rank])
+    from_x, from_y = (float(one[0]) for one in middles(np.array([rank])))
     taken = [(from_x, from_y, TALL)]
     found = []
     for name, tone, ranks in marks:
         others = ranks[ranks != rank]
         if not len(others):
             continue
-        dx, dy = xs[others] - from_x, ys[others] - from_y
+        xs, ys = middles(others)
+        dx, dy = xs - from_x, ys - from_y
         aligned = np.flatnonzero((np.abs(dx) < 0.5) | (np.abs(dy) < 0.5))
         places = aligned if len(aligned) else np.arange(len(others))
         far = places[np.argmax(np.rint(np.abs(dx[places]) + np.abs(dy[places])))]
         wide = LETTER * len(name) + AROUND
-        x, y = float(xs[others[far]]), float(ys[others[far]])
+        x, y = float(xs[far]), float(ys[far])
         if abs(dx[far]) >= abs(dy[far]):
             x += np.sign(dx[far]) * (reach(len(ranks)) + wide / 2)
         else:
