@@ -63,7 +63,7 @@ def _told(value: Any, language: str) -> str:
     if not isinstance(value, tuple):
         return str(value)
     if any(isinstance(one, tuple) for one in value):
-        between = "; " if language == "en" else "；"
+        between = "；" if language == "zh" else "; "
         return between.join(f"{_told(ranks, language)} {op} {sizes}" for ranks, op, sizes in value)
     listed = ", ".join(str(one) for one in value[:16])
     return listed + (f" … ({len(value):,})" if len(value) > 16 else "")

@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from descriptions import RUN, close_up, counted, hang_sentence
+from descriptions import RUN, close_up, counted, hang_sentence, joined
 from formats.logs import Log, read_log
 from formats.logs.account import account_of
 from formats.logs.matching import Match, Matched, match_layout
@@ -70,7 +70,7 @@ class Case:
         notes = account_of(self.log, self.every, self.layout.gpus_per_node if self.every else None)
         said = [hang_sentence(note.code, note.facts, language) for note in notes]
         nothing = RUN["hang_no_verdict" if self.log.ranks else "hang_nothing"][language]
-        return (" " if language == "en" else "").join(said or [nothing])
+        return joined(said or [nothing], language)
 
 
 def hang_html(context: Context) -> str:
