@@ -124,8 +124,22 @@ def _compared(
     return head, together(moved, pictures, _framework(layout, language))
 
 
-def orders_pictures(context: Context) -> list[tuple[str, Any]]:
+MOST_BESIDE = 64
+"""GPUs of a panel whose numbers are read beside another panel."""
+
+
+def orders_slide(context: Context) -> list[tuple[str, Any]]:
+    """The same with both orders side by side: of more GPUs than fit so, one rank's groups.
+
+    Errors: LayoutError if there is nothing to compare with.
+    """
+    return orders_pictures(context, MOST_BESIDE)
+
+
+def orders_pictures(context: Context, most: int = PANEL_LIMIT) -> list[tuple[str, Any]]:
     """What of the view goes into a file: titles and scenes, both orders of each kind that moved.
+
+    most: GPUs up to which every group has a colour; of more, the groups of the chosen rank have.
 
     Errors: LayoutError if there is nothing to compare with.
     """
@@ -134,7 +148,7 @@ def orders_pictures(context: Context) -> list[tuple[str, Any]]:
     shown = by_megatrons_name(layout, context.visible)
     language = context.language
     sides = [(side, _title(side, language)) for side in (other, layout)]
-    if layout.world_size > PANEL_LIMIT:
+    if layout.world_size > most:
         before = [other.every[name] for name in shown if name in other.every]
         rank = context.rank
         return [
