@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.published import FIRST, WHY, everything
+from groups.errors import LayoutError
 from groups.megatron.parallel_state import grids
 from training.estimate import Estimate, estimate_of
 from training.estimate.memory import fit_of
@@ -126,6 +127,12 @@ def test_every_layout_found_divides_its_world_its_model_and_its_batch(asked):
         assert asked.global_batch % split.dp == 0
         assert split.pp <= model.layers
         grids(asked.world, tp=split.tp, cp=split.cp, pp=split.pp, ep=split.ep, etp=split.etp)
+
+
+def test_numbers_that_the_gpus_do_not_multiply_are_refused():
+    with pytest.raises(LayoutError) as caught:
+        search(job(training=Training(products="fp8"), cluster="dgx-a100"))
+    assert caught.value.code == "no-such-numbers"
 
 
 def test_all_valid_sizes_are_tried():

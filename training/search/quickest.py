@@ -14,6 +14,7 @@ from groups.budget import spend
 from groups.errors import LayoutError
 
 from ..estimate import Estimate, estimate_of
+from ..estimate.request import require_numbers
 from .space import SearchJob, recomputations, step_for, valid_splits
 from .timed import TimedLayout, Timer, software_of
 
@@ -71,7 +72,10 @@ def search(job: SearchJob, most: int = MOST) -> SearchResult:
     >>> best = found.best[0]
     >>> best.request.split.tp, best.fits, best.seconds <= found.best[1].seconds, found.complete
     (1, True, True, True)
+
+    Errors: LayoutError for numbers that the cluster does not multiply, and for too many layouts.
     """
+    require_numbers(job.cluster, job.training.products)
     step = step_for(job, 4 * MOST_TRIED)
     splits = list(islice(valid_splits(job, step), 4 * MOST_TRIED))
     chosen = splits[:: -(-len(splits) // MOST_TRIED) or 1]
