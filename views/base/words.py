@@ -51,7 +51,7 @@ def explained(text: str, language: str, known: set[int] | None = None) -> Markup
         known.add(number)
         tip = WORDS[number].tip[language]
         word = button(Markup(found["word"]), class_="word", data_tip=tip)
-        return tag("span", word, Markup(found["end"]), class_="word-end") if found["end"] else word
+        return tag("bdi", word, Markup(found["end"]), class_="word-end") if found["end"] else word
 
     return Markup(_pattern(language).sub(marked, escape(text, quote=False)))
 
