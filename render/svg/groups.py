@@ -64,11 +64,11 @@ def panel_svg(panel: Panel, description: str, outlined: np.ndarray | None = None
     side = panel.side
     rank_size, index_size = panel.text_sizes
     texts = _cell_texts(panel, side)
+    square = f'<rect width="{side:g}" height="{side:g}" rx="{min(6.0, side / 6):g}"/>'
     cells = "".join(
         f'<g class="c g{colour if group >= 0 else "n"}{framed[rank]}" data-r="{rank}" '
-        f'data-g="{group if group >= 0 else ""}" '
-        f'transform="translate({x:g},{y:g})"><rect width="{side:g}" height="{side:g}" rx="{rx:g}"/>'
-        f"{text}</g>"
+        f'data-g="{group if group >= 0 else ""}" transform="translate({x:g},{y:g})">'
+        f"{square}{text}</g>"
         for rank, (colour, group, x, y, text) in enumerate(
             zip(
                 panel.colour.tolist(),
@@ -78,7 +78,6 @@ def panel_svg(panel: Panel, description: str, outlined: np.ndarray | None = None
                 texts,
             )
         )
-        for rx in (min(6.0, side / 6),)
     )
     frames = "".join(
         f'<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" rx="6"/>'
@@ -172,15 +171,11 @@ def _cell_texts(panel: Panel, side: float) -> list[str]:
     if not panel.shows_rank:
         return [""] * len(panel.group)
     size, small = panel.text_sizes
+    baseline = side * 0.5 if panel.shows_index else side / 2 + size * 0.36
+    above = f'<text class="r" {middle} y="{baseline:.1f}" font-size="{size:.1f}">'
     if not panel.shows_index:
-        baseline = side / 2 + size * 0.36
-        return [
-            f'<text class="r" {middle} y="{baseline:.1f}" font-size="{size:.1f}">{rank}</text>'
-            for rank in range(len(panel.group))
-        ]
-    return [
-        f'<text class="r" {middle} y="{side * 0.5:.1f}" font-size="{size:.1f}">{rank}</text>'
-        f'<text class="i" {middle} y="{side * 0.85:.1f}" font-size="{small:.1f}">'
-        f"{panel.index_text(group)}</text>"
-        for rank, group in enumerate(panel.group.tolist())
-    ]
+        return [f"{above}{rank}</text>" for rank in range(len(panel.group))]
+    below = f'</text><text class="i" {middle} y="{side * 0.85:.1f}" font-size="{small:.1f}">'
+    groups = panel.group.tolist()
+    indices = {group: panel.index_text(group) for group in set(groups)}
+    return [f"{above}{rank}{below}{indices[group]}</text>" for rank, group in enumerate(groups)]
