@@ -46,7 +46,7 @@ class Parameter(NamedTuple):
     least: int
 
 
-_ROW = re.compile(r"(\w+)(?: -> (\w+))? = (.+?)(?: from (\d))?: (.+)")
+_ROW = re.compile(r"^ *(\w+)(?: -> (\w+))? = (.+?)(?: from (\d))?: (.+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
