@@ -456,7 +456,8 @@ def show(page: Page, view: str, language: str = "en") -> None:
     page.locator("#nav .sections").get_by_text(SECTIONS[section][language], exact=True).click()
     choice = page.locator("#nav .subs").get_by_text(VIEWS[view][language], exact=True)
     choice.click()
-    expect(page.locator(f".picture[data-view={view}]")).to_be_visible()
+    # Not `expect`, which describes all of the page each time that it is not there yet.
+    page.locator(f".picture[data-view={view}]").wait_for(timeout=PATIENCE)
 
 
 def fix(page: Page, number: int = 0, mouse: bool = True) -> None:

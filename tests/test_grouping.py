@@ -252,8 +252,11 @@ def test_index_members_and_groups_agree_for_every_name(asked, extra):
         assert grouping.num_groups == len(groups), name
         assert grouping.size == max(map(len, groups)), name
         assert grouping.is_even == (len(set(map(len, groups))) == 1), name
-        for rank in range(asked["world"]):
-            own = [at for at, ranks in enumerate(groups) if rank in ranks]
+        owners: list[list[int]] = [[] for _ in range(asked["world"])]
+        for at, ranks in enumerate(groups):
+            for rank in ranks:
+                owners[rank].append(at)
+        for rank, own in enumerate(owners):
             assert index[rank] == (own[0] if own else -1), name
             assert grouping.index_of(rank) == (own[0] if own else None), name
             assert grouping.members(rank).tolist() == (groups[own[0]] if own else []), name
