@@ -35,7 +35,7 @@ def estimate_pictures(context: Context) -> Pictures:
         (
             part_name(name, language) + (f" {name}" if name in KINDS else ""),
             seconds_text(seconds),
-            f"{100 * seconds / one.seconds:.1f} %",
+            f"{100 * seconds / one.seconds:.1f}%",
             BarCell(((COLOURS.get(name, OTHERS), seconds / most),)),
         )
         for name, seconds in parts

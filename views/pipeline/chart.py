@@ -156,7 +156,7 @@ def amount(value: float) -> str:
 def percent(share: float) -> str:
     """
     >>> percent(0.375), percent(3 / 11), percent(0.0)
-    ('37.5 %', '27.27 %', '0 %')
+    ('37.5%', '27.27%', '0%')
     """
     return f"{amount(round(100 * share, 2))}%"
 
