@@ -115,10 +115,11 @@ def _with_names(inputs: CommandLine) -> Layout:
     layout = inputs.layout()
     every = groups_by_name(layout)
     for name in inputs.names or ():
-        own = every.get(OWN_PREFIX + name)
-        if name in every and own is not None and own.spread != every[name].spread:
+        namesake = every.get(OWN_PREFIX + name)
+        if name in every and namesake is not None and namesake.spread != every[name].spread:
             framework = framework_name(layout.framework)
-            inputs.remarks.append(f"{name} is Megatron's; what {framework} names so is {own.name}")
+            remark = f"{name} is Megatron's; what {framework} names so is {namesake.name}"
+            inputs.remarks.append(remark)
     return layout
 
 
@@ -259,15 +260,15 @@ def _audit(inputs: CommandLine) -> Table:
     levels = {}
     if placement is not None:
         levels = {kind: placement.of_ranks(kind) for kind in ("node", *placement.levels)}
-    found = audit(groups_by_name(layout, inputs.names).values(), domains, levels)
+    spans = audit(groups_by_name(layout, inputs.names).values(), domains, levels)
     if inputs.format == "text":
-        return _audit_text(found, [*map(str, domains), *levels])
+        return _audit_text(spans, [*map(str, domains), *levels])
     columns = ["name", "size", "groups", "domain", "crossing", "most", "slow"]
     columns += ["level"] * bool(levels)
     rows = [
         [one.name, one.size, one.groups, one.domain, one.crossing, one.most, one.is_slow]
         + [one.level] * bool(levels)
-        for row in found
+        for row in spans
         for one in row
     ]
     return Table("audit", columns, rows, layout=layout)
@@ -282,10 +283,10 @@ def _domains(inputs: CommandLine, layout: Layout) -> list[int]:
     return [whole_number(size, "domains", maximum=MAX_RANKS) for size in sizes]
 
 
-def _audit_text(found: Iterable[Sequence[Span]], domains: Sequence[str]) -> Table:
+def _audit_text(spans: Iterable[Sequence[Span]], domains: Sequence[str]) -> Table:
     """A row a name and a column a domain: JSON and CSV have a row for each of these cells."""
     columns = ["name", "size", "groups", *domains]
-    rows = [[row[0].name, row[0].size, row[0].groups, *map(_crossing, row)] for row in found]
+    rows = [[row[0].name, row[0].size, row[0].groups, *map(_crossing, row)] for row in spans]
     before = [
         "groups that leave a domain of so many GPUs (domains that the widest is on)",
         "! the next layer waits for these groups",
@@ -341,7 +342,7 @@ def _presets(inputs: CommandLine) -> Table:
     rows = [
         [key, *(getattr(preset, column) for column in columns)] for key, preset in PRESETS.items()
     ]
-    return _found("presets", inputs, ["id", *columns], rows)
+    return _matching("presets", inputs, ["id", *columns], rows)
 
 
 def _frameworks(inputs: CommandLine) -> Table:
@@ -357,16 +358,16 @@ def _frameworks(inputs: CommandLine) -> Table:
         ]
         for key, one in CONVENTIONS.items()
     ]
-    return _found("frameworks", inputs, columns, rows)
+    return _matching("frameworks", inputs, columns, rows)
 
 
-def _found(
+def _matching(
     title: str, inputs: CommandLine, columns: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> Table:
     """The rows that have all the words, in any case."""
     words = [word.lower() for word in inputs.words]
-    found = [row for row in rows if all(w in " ".join(map(cell, row)).lower() for w in words)]
-    return Table(title, columns, found)
+    matching = [row for row in rows if all(w in " ".join(map(cell, row)).lower() for w in words)]
+    return Table(title, columns, matching)
 
 
 COMMANDS: dict[str, Callable[[CommandLine], Iterator[str] | Table]] = {

@@ -51,12 +51,12 @@ def order(inputs: CommandLine) -> Iterator[str] | Table:
         seconds = seconds_waited(
             layout, inputs.options.model, inputs.options.cluster or "dgx-h100", batch
         )
-    found = better_order(layout, hosts, objective or TIME, seconds)
+    better = better_order(layout, hosts, objective or TIME, seconds)
     if inputs.words:
         if inputs.format != "text":
             raise CommandError("order for a launcher prints text only")
-        return iter([launcher_files(found.names, each)[inputs.words[0]]])
-    return _explained(found)
+        return iter([launcher_files(better.names, each)[inputs.words[0]]])
+    return _explained(better)
 
 
 def slow_ranks(inputs: CommandLine) -> Table:
@@ -66,60 +66,61 @@ def slow_ranks(inputs: CommandLine) -> Table:
     layout = inputs.layout()
     text = inputs.text(inputs.words[0])
     values = read_measurements(text, layout.world_size, inputs.placement(layout))
-    found = slow(values, layout.every, worse=inputs.options.worse)
+    outliers = slow(values, layout.every, worse=inputs.options.worse)
     rows = [
-        [list(one.names), list(one.indices), one.value, one.times, list(one.ranks)] for one in found
+        [list(one.names), list(one.indices), one.value, one.times, list(one.ranks)]
+        for one in outliers
     ]
     return Table(
         "slow",
         ["names", "indices", "value", "deviations", "ranks"],
         rows,
         layout=layout,
-        before=[] if found else ["no rank, group or stage stands out"],
+        before=[] if outliers else ["no rank, group or stage stands out"],
     )
 
 
-def _explained(found: Any) -> Table:
+def _explained(better: Any) -> Table:
     """The groups of each kind before and after, the reasons, and the order itself."""
     from texts.hosts import ORDER_REASONS
 
     columns = ["kind", "groups", "leave_node", "racks_before", "racks_after", "least"]
     rows: list[list[Any]] = [
         [one.kind, one.groups, one.leave_node, one.before, one.after, one.least]
-        for one in found.kinds
+        for one in better.kinds
     ]  # fmt: skip
-    if found.costs:
+    if better.costs:
         columns += ["seconds_before", "seconds_after"]
-        for row, one in zip(rows, found.kinds):
-            each = found.costs.get(one.kind, 0.0)
+        for row, one in zip(rows, better.kinds):
+            each = better.costs.get(one.kind, 0.0)
             row += [round(each * one.before, 6), round(each * one.after, 6)]
-    reasons = [ORDER_REASONS[one.code].en.format(**one.facts) for one in found.reasons]
+    reasons = [ORDER_REASONS[one.code].en.format(**one.facts) for one in better.reasons]
     reasons += [
         f"--{name} {value} keeps the {one.kind} groups in a {one.place}."
-        for one in found.fixes
+        for one in better.fixes
         for name, value in one.changes.items()
     ]
-    if found.costs:
-        waited = f"{found.cost_before:.3g} s of a step, in this order {found.cost:.3g} s"
+    if better.costs:
+        waited = f"{better.cost_before:.3g} s of a step, in this order {better.cost:.3g} s"
         reasons.insert(0, f"Waited for groups in several racks: {waited}.")
     return Table(
         "order",
         columns,
         rows,
         fields={
-            "hosts": list(found.names),
-            "hosts_before": list(found.names_before),
-            "objective": found.objective,
-            "key": list(found.key),
-            "key_before": list(found.key_before),
-            "is_least": found.is_least,
-            "seconds": found.cost if found.costs else None,
-            "seconds_before": found.cost_before if found.costs else None,
-            "segment": found.segment,
-            "upper": [asdict(one) for one in found.upper],
+            "hosts": list(better.names),
+            "hosts_before": list(better.names_before),
+            "objective": better.objective,
+            "key": list(better.key),
+            "key_before": list(better.key_before),
+            "is_least": better.is_least,
+            "seconds": better.cost if better.costs else None,
+            "seconds_before": better.cost_before if better.costs else None,
+            "segment": better.segment,
+            "upper": [asdict(one) for one in better.upper],
             "reasons": reasons,
-            "fixes": [asdict(one) for one in found.fixes],
+            "fixes": [asdict(one) for one in better.fixes],
         },
         before=["groups on several nodes, and in several racks before and after"],
-        after=[*reasons, "", *found.names],
+        after=[*reasons, "", *better.names],
     )

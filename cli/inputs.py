@@ -170,16 +170,16 @@ def _layout_of(job: Job) -> Layout:
 
 def _working(job: Job, alternatives: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The alternatives that a job can be changed by, and that work."""
-    found = []
+    working = []
     for alternative in alternatives:
         changes = {OF_MATHS.get(name, name): value for name, value in alternative.items()}
-        own = {"framework": OWN} if "order" in changes else {}
+        framework = {"framework": OWN} if "order" in changes else {}
         try:
-            _layout_of(replace(job, **changes, **own))
+            _layout_of(replace(job, **changes, **framework))
         except (LayoutError, TypeError):
             continue
-        found.append(changes)
-    return found
+        working.append(changes)
+    return working
 
 
 def number_of(text: Any) -> Any:

@@ -93,8 +93,8 @@ def sentence(error: Exception) -> str:
     if not isinstance(error, LayoutError):
         return str(error)
     what = error.what
-    for name, own in OF_MATHS.items():
-        what = what.replace(name, own)
+    for name, option in OF_MATHS.items():
+        what = what.replace(name, option)
     fixes = [_fix(alternative) for alternative in error.alternatives]
     if fixes:
         what += f"; try {' or '.join(fixes)}"

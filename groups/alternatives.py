@@ -52,7 +52,7 @@ def nearest_fits(
     names = list(sizes)
     always = set(change)
     for count in range(max(1, len(always)), len(names) + 1):
-        found = [
+        fits = [
             changed
             for axes in combinations(names, count)
             if always.issubset(axes)
@@ -60,12 +60,12 @@ def nearest_fits(
             if not left
             for changed in _fill(int(room), sizes, axes, exactly)
         ]
-        if found:
+        if fits:
 
             def distance(change: Mapping[str, int]) -> float:
                 return sum(abs(math.log(value / sizes[name])) for name, value in change.items())
 
-            nearest = sorted(found, key=distance)[:MOST]
+            nearest = sorted(fits, key=distance)[:MOST]
             return sorted(nearest, key=lambda c: [(names.index(n), v) for n, v in c.items()])
     return []
 
@@ -104,8 +104,8 @@ def nearest(value: int, works: Callable[[int], bool], *, maximum: int) -> list[i
     """
     below = filter(works, range(min(value - 1, maximum), 0, -1))
     above = filter(works, range(value + 1, maximum + 1))
-    found = (next(below, None), next(above, None))
-    return [number for number in found if number is not None]
+    neighbours = (next(below, None), next(above, None))
+    return [number for number in neighbours if number is not None]
 
 
 def not_a_multiple(

@@ -76,8 +76,8 @@ def _spans_of_places(grouping: Grouping, places: np.ndarray) -> np.ndarray:
     groups = grouping.groups()
     if not isinstance(groups, np.ndarray):
         return np.array([len(np.unique(places[ranks])) for ranks in groups])
-    found = np.sort(places[groups], axis=1)
-    return 1 + np.count_nonzero(np.diff(found, axis=1), axis=1)
+    places_in_groups = np.sort(places[groups], axis=1)
+    return 1 + np.count_nonzero(np.diff(places_in_groups, axis=1), axis=1)
 
 
 def _translated(grouping: Grouping, domain: int) -> np.ndarray:
@@ -94,8 +94,8 @@ def span(grouping: Grouping, domain: int | np.ndarray, level: str = "") -> Span:
     """How a grouping stands on domains of a size, or on the places of a level of that name.
 
     >>> from groups import parse_mesh
-    >>> found = span(Grouping("tp", parse_mesh("tp8-dp2"), "tp"), domain=4)
-    >>> found.crossing, found.most, found.is_slow
+    >>> tensor = span(Grouping("tp", parse_mesh("tp8-dp2"), "tp"), domain=4)
+    >>> tensor.crossing, tensor.most, tensor.is_slow
     (2, 2, True)
     """
     spans = spans_of(grouping, domain)

@@ -37,8 +37,8 @@ class Budget:
     @property
     def left(self) -> int:
         """Units that may still be spent, of this budget and of those that it is a part of."""
-        own = self.limit - self.spent
-        return own if self.outer is None else min(own, self.outer.left)
+        left = self.limit - self.spent
+        return left if self.outer is None else min(left, self.outer.left)
 
     def spend(self, units: int) -> bool:
         """Count units of work; whether there were as many."""
@@ -93,11 +93,11 @@ def spend(
         return
     left = budget.left
     if not budget.spend(units):
-        found = alternatives(left) if callable(alternatives) else alternatives
+        cheaper = alternatives(left) if callable(alternatives) else alternatives
         raise LayoutError(
             "too-much-work",
             f"too many {what.replace('-', ' ')}: this is more work than one request may cost",
             control=control,
-            alternatives=[dict(one) for one in found],
+            alternatives=[dict(one) for one in cheaper],
             facts={"what": what},
         )

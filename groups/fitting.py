@@ -79,12 +79,12 @@ class _Request:
         self, sizes: Mapping[str, float], change: Iterable[str] = ()
     ) -> list[dict[str, int]]:
         """The nearest sizes that fit; one that remains and was given changes with them."""
-        found = nearest_fits(self.world, sizes, change=change, exactly=self.rest is None)
+        fits = nearest_fits(self.world, sizes, change=change, exactly=self.rest is None)
         if self.rest is None or self.given is None:
-            return found
-        for one in found:
-            one[self.rest] = int(self.world // math.prod({**sizes, **one}.values()))
-        return found
+            return fits
+        for changes in fits:
+            changes[self.rest] = int(self.world // math.prod({**sizes, **changes}.values()))
+        return fits
 
     def _refuse_bad_sizes(self) -> None:
         """As whole_number of each size, but with the nearest sizes that would fit this world."""

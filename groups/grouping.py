@@ -124,40 +124,40 @@ class Grouping:
 
     def groups(self) -> Groups:
         """All groups, in the order in which Megatron makes them."""
-        found = rank_groups(self.mesh, self.kind)
+        groups = rank_groups(self.mesh, self.kind)
         if self.places:
-            return found[:, list(self.places)]
+            return groups[:, list(self.places)]
         if self.joined > 1:
-            return found.reshape(-1, self.whole * self.joined)
+            return groups.reshape(-1, self.whole * self.joined)
         if not self.length or self.length == self.whole:
-            return found
+            return groups
         if not self.is_even:
             step = self.length
-            return [g[at : at + step].tolist() for g in found for at in range(0, self.whole, step)]
-        runs = found.reshape(-1, self.length, self.stride)
+            return [g[at : at + step].tolist() for g in groups for at in range(0, self.whole, step)]
+        runs = groups.reshape(-1, self.length, self.stride)
         return runs.transpose(0, 2, 1).reshape(-1, self.length)
 
     def index(self) -> np.ndarray:
         """The group of each rank: int64, shape (world_size,); -1 for a rank that is in none."""
-        found = group_index(self.mesh, self.kind)
+        index = group_index(self.mesh, self.kind)
         if self.joined > 1:
-            return found // self.joined
+            return index // self.joined
         if not (self.places or self.length):
-            return found
+            return index
         place = self._places()
         if self.places:
-            return np.where(np.isin(place, self.places), found, -1)
-        return found * self.pieces + self._piece(place)
+            return np.where(np.isin(place, self.places), index, -1)
+        return index * self.pieces + self._piece(place)
 
     def index_of(self, rank: int) -> int | None:
         """The group of one rank, or None if it is in none."""
-        found = index_of(self.mesh, self.kind, rank)
+        index = index_of(self.mesh, self.kind, rank)
         place = self._place_of(rank)
         if self.places and place not in self.places:
             return None
         if self.length:
-            return found * self.pieces + int(self._piece(place))
-        return found // self.joined
+            return index * self.pieces + int(self._piece(place))
+        return index // self.joined
 
     def members(self, rank: int) -> np.ndarray:
         """The group of one rank, ascending, without making the others; empty if it is in none.
@@ -168,16 +168,16 @@ class Grouping:
         """
         if self.joined > 1:
             index = index_of(self.mesh, self.kind, rank) // self.joined
-            found = rank_groups(self.mesh, self.kind)
-            return np.sort(found[index * self.joined : (index + 1) * self.joined], axis=None)
-        found = group_of(self.mesh, self.kind, require_rank(self.mesh, rank))
+            groups = rank_groups(self.mesh, self.kind)
+            return np.sort(groups[index * self.joined : (index + 1) * self.joined], axis=None)
+        group = group_of(self.mesh, self.kind, require_rank(self.mesh, rank))
         place = self._place_of(rank)
         if self.places:
-            return found[list(self.places)] if place in self.places else found[:0]
+            return group[list(self.places)] if place in self.places else group[:0]
         if self.length:
             first = place - place % (self.length * self.stride) + place % self.stride
-            return found[first : first + self.length * self.stride : self.stride]
-        return found
+            return group[first : first + self.length * self.stride : self.stride]
+        return group
 
     def neighbours(self, rank: int) -> tuple[int, int] | None:
         """The members before and after a rank, round the ring that the group is; None if in none.

@@ -86,18 +86,18 @@ def own_groupings(layout: Layout) -> list[Grouping]:
     """
     convention = CONVENTIONS["megatron" if layout.framework == OWN else layout.framework]
     if layout.framework in MEGATRONS:
-        names = [own.name for own in (*convention.axes, *convention.expert_axes)]
+        names = [axis.name for axis in (*convention.axes, *convention.expert_axes)]
         return [layout.every[name] for name in dict.fromkeys(names)]
     meshes = {"dense": _own_mesh(convention.mesh, convention.axes, layout.mesh, layout)}
     if convention.expert_axes and layout.expert is not None:
         make, axes = convention.expert_mesh, convention.expert_axes
         meshes["expert"] = _own_mesh(make, axes, layout.expert, layout)
     requests = [(name, grid, name) for grid, mesh in meshes.items() for name in mesh.names]
-    requests += [(own.name, own.grid, own.kind) for own in convention.groups if own.grid in meshes]
-    found: dict[str, Grouping] = {}
+    requests += [(one.name, one.grid, one.kind) for one in convention.groups if one.grid in meshes]
+    groupings: dict[str, Grouping] = {}
     for name, grid, kind in requests:
-        found.setdefault(name, Grouping(name, meshes[grid], kind))
-    return list(found.values())
+        groupings.setdefault(name, Grouping(name, meshes[grid], kind))
+    return list(groupings.values())
 
 
 def _own_mesh(

@@ -90,9 +90,9 @@ class Placement:
         ordered = self.nodes[order]
         starts = np.flatnonzero(np.diff(ordered, prepend=-1))
         lengths = np.diff(np.append(starts, len(ordered)))
-        found = np.empty(len(ordered), dtype=np.int64)
-        found[order] = np.arange(len(ordered)) - np.repeat(starts, lengths)
-        return found
+        places = np.empty(len(ordered), dtype=np.int64)
+        places[order] = np.arange(len(ordered)) - np.repeat(starts, lengths)
+        return places
 
     def where(self, ranks: Iterable[int]) -> Iterator[str]:
         """Host and device of each rank, as gpu-04:5."""

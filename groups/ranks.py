@@ -95,10 +95,10 @@ def coordinates(mesh: Mesh, rank: int) -> dict[str, int]:
     Errors: LayoutError if the mesh has no such rank.
     """
     left = require_rank(mesh, rank) - mesh.offset
-    found = {}
+    positions = {}
     for axis in mesh.axes:
-        left, found[axis.name] = divmod(left, axis.size)
-    return found
+        left, positions[axis.name] = divmod(left, axis.size)
+    return positions
 
 
 def rank_of(mesh: Mesh, **coordinate: int) -> int:

@@ -61,13 +61,15 @@ def sglang_groups(
     attention = _mesh(attn_tp=attn_tp, attn_cp=attn_cp, attn_dp=attn_dp, **outside)
     experts = _mesh(moe_tp=_part(tp, ep=ep, moe_dp=moe_dp), moe_ep=ep, moe_dp=moe_dp, **outside)
     decode = _mesh(dcp=dcp, tp_rest=_part(tp, dcp=dcp), **outside)
-    found = {"tp": Grouping("tp", attention, "attn_tp-attn_cp-attn_dp")}
-    found |= {name: Grouping(name, attention, name) for name in ("attn_tp", "attn_cp", "attn_dp")}
-    found |= {name: Grouping(name, experts, name) for name in ("moe_tp", "moe_ep", "moe_dp")}
+    groupings = {"tp": Grouping("tp", attention, "attn_tp-attn_cp-attn_dp")}
+    groupings |= {
+        name: Grouping(name, attention, name) for name in ("attn_tp", "attn_cp", "attn_dp")
+    }
+    groupings |= {name: Grouping(name, experts, name) for name in ("moe_tp", "moe_ep", "moe_dp")}
     if attn_cp > moe_dp:  # ranks of context parallelism share their tokens before the experts
-        found["moe_dp"] = Grouping("moe_dp", attention, "attn_cp")
-    found["dcp"] = Grouping("dcp", decode, "dcp")
-    return found | {name: Grouping(name, attention, name) for name in ("pp", "dp")}
+        groupings["moe_dp"] = Grouping("moe_dp", attention, "attn_cp")
+    groupings["dcp"] = Grouping("dcp", decode, "dcp")
+    return groupings | {name: Grouping(name, attention, name) for name in ("pp", "dp")}
 
 
 def _mesh(**sizes: int) -> Mesh:

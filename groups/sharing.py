@@ -91,19 +91,19 @@ def shared_groups(
     >>> [(one.name, one.groups) for one in apart]
     [('dp', 2), ('pp', 2)]
     """
-    found: dict[tuple[int, ...], list[tuple[str, int]]] = {}
+    names_by_members: dict[tuple[int, ...], list[tuple[str, int]]] = {}
     apart = []
     for grouping in groupings:
         indices = [grouping.index_of(rank) for rank in ranks]
         groups = {index for index in indices if index is not None}
         if len(groups) == 1 and None not in indices:
             members = tuple(grouping.members(ranks[0]).tolist())
-            found.setdefault(members, []).append((grouping.name, groups.pop()))
+            names_by_members.setdefault(members, []).append((grouping.name, groups.pop()))
         else:
             apart.append(SplitGroups(grouping.name, len(groups), indices.count(None)))
     together = [
         SharedGroups(tuple(name for name, _ in names), tuple(index for _, index in names), members)
-        for members, names in found.items()
+        for members, names in names_by_members.items()
     ]
     return sorted(together, key=lambda one: len(one.ranks)), apart
 

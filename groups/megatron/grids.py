@@ -80,8 +80,8 @@ def expert_grid(mesh: Mesh) -> Mesh:
     >>> str(expert_grid(grids(16, tp=2, cp=2, pp=2, ep=8, etp=1)[1]))
     'etp1-ep8-edp1-pp2'
     """
-    own = {"tp": "etp", "dp": "edp"}
-    axes = (Axis(own.get(axis.name, axis.name), axis.size) for axis in mesh.axes)
+    names = {"tp": "etp", "dp": "edp"}
+    axes = (Axis(names.get(axis.name, axis.name), axis.size) for axis in mesh.axes)
     return Mesh(tuple(axis for axis in axes if axis.name != "cp"))
 
 

@@ -42,14 +42,14 @@ def groupings(
     checked_grids: Callable[..., tuple[Mesh, Mesh]] = grids
     dense, expert = checked_grids(world, **sizes)
     _refuse_virtual_stages(virtual_pipeline_model_parallel_size, dense.size("pp"))
-    found = dense_groupings(dense_grid(dense), embedding_stages)
-    found |= {name: Grouping(name, grid, kind) for name, grid, kind in _rows(expert_grid(expert))}
-    found |= _optimizer_instances(found, instances)
+    by_name = dense_groupings(dense_grid(dense), embedding_stages)
+    by_name |= {name: Grouping(name, grid, kind) for name, grid, kind in _rows(expert_grid(expert))}
+    by_name |= _optimizer_instances(by_name, instances)
     if hierarchical_context_parallel_sizes is not None:
-        found |= _levels(found["cp"], hierarchical_context_parallel_sizes)
+        by_name |= _levels(by_name["cp"], hierarchical_context_parallel_sizes)
     if hybrid_context_parallel:
-        found |= _hybrid(found["dp-cp"], found["pp"].size)
-    return found
+        by_name |= _hybrid(by_name["dp-cp"], by_name["pp"].size)
+    return by_name
 
 
 def dense_groupings(mesh: Mesh, embedding_stages: Sequence[int] = (0, -1)) -> dict[str, Grouping]:
@@ -57,17 +57,17 @@ def dense_groupings(mesh: Mesh, embedding_stages: Sequence[int] = (0, -1)) -> di
 
     An axis that the mesh does not have counts as one of size 1 and makes no groups.
     """
-    found = {name: Grouping(name, grid, kind) for name, grid, kind in _rows(mesh)}
+    by_name = {name: Grouping(name, grid, kind) for name, grid, kind in _rows(mesh)}
     if GTP in mesh.names:
         for name in ("mp", "tp-dp", "tp-dp-cp"):
-            found[name] = replace(found[name], kind=f"{found[name].kind}-{GTP}")
-    if "pp" in found:
-        pipeline = found["pp"]
+            by_name[name] = replace(by_name[name], kind=f"{by_name[name].kind}-{GTP}")
+    if "pp" in by_name:
+        pipeline = by_name["pp"]
         stages = _stages(embedding_stages, pipeline.size)
         if stages:  # no places would mean all of them
-            found["embd"] = replace(pipeline, name="embd", places=stages)
-        found["pos-embd"] = replace(pipeline, name="pos-embd", places=(0,))
-    return found
+            by_name["embd"] = replace(pipeline, name="embd", places=stages)
+        by_name["pos-embd"] = replace(pipeline, name="pos-embd", places=(0,))
+    return by_name
 
 
 def _rows(mesh: Mesh) -> Iterator[tuple[str, Mesh, str]]:
@@ -157,11 +157,11 @@ def _whole_numbers(values: object, control: str, **limits: int) -> list[int]:
         raise error.replace(alternatives=()) from None  # one number does not fix a list
 
 
-def _optimizer_instances(found: Mapping[str, Grouping], instances: int) -> dict[str, Grouping]:
+def _optimizer_instances(by_name: Mapping[str, Grouping], instances: int) -> dict[str, Grouping]:
     """The groups of N instances of the distributed optimizer: runs of dp-cp, levels of edp."""
     control = "num_distributed_optimizer_instances"
     instances = whole_number(instances, control)
-    data, expert_data = found["dp-cp"], found["edp"]
+    data, expert_data = by_name["dp-cp"], by_name["edp"]
     has_gtp = GTP in data.mesh.names
     if has_gtp and instances > 1:
         raise LayoutError(
@@ -187,7 +187,7 @@ def _optimizer_instances(found: Mapping[str, Grouping], instances: int) -> dict[
                 facts={"instances": count, "size": grouping.size, "group": grouping.name},
                 quote=f"{label} parallel size should be divisible by partial DistOpt shard factor",
             )
-    experts = found["tp-ep-pp"]
+    experts = by_name["tp-ep-pp"]
     joined = experts.num_groups // instances
     groups = [replace(experts, name="intra-dist-opt", joined=joined)]
     if has_gtp:  # there it is the whole world in order

@@ -65,13 +65,13 @@ def numbered(counts: Sequence[Sequence[int]]) -> StageLayers:
     >>> numbered([[1, 2], [1, 0]])
     [[[0], [2, 3]], [[1], []]]
     """
-    found: StageLayers = [[[] for _ in stage] for stage in counts]
+    layers: StageLayers = [[[] for _ in stage] for stage in counts]
     start = 0
     for chunk in range(len(counts[0])):
         for stage, count in enumerate(counts):
-            found[stage][chunk] = list(range(start, start + count[chunk]))
+            layers[stage][chunk] = list(range(start, start + count[chunk]))
             start += count[chunk]
-    return found
+    return layers
 
 
 def needs_stages(vpp: int, pp: int) -> LayoutError:
@@ -156,13 +156,13 @@ class _Split:
         if self.ends and (self.embedding or self.loss):
             return []  # no size is the cause
         sizes = {"layers": self.layers, "pp": self.pp, "vpp": self.vpp, **dict(self.ends)}
-        found: list[dict[str, int]] = []
+        changes: list[dict[str, int]] = []
         for name in sorted(sizes, key=lambda name: name != control):
             values = self.fixes(name, sizes[name])
             if name != control:
                 values = sorted(values, key=lambda value: abs(math.log(value / sizes[name])))[:1]
-            found += [{name: value} for value in values]
-        return found[:MOST]
+            changes += [{name: value} for value in values]
+        return changes[:MOST]
 
     def fixes(self, name: str, value: int) -> list[int]:
         """The nearest values of one size, below and above, that are not refused."""

@@ -252,10 +252,10 @@ def _fixes(parts: Stages, sizes: dict[str, int]) -> list[dict[str, int]]:
 
 def _written_out(pattern: re.Pattern[str], text: str) -> str:
     """The text with every ``x*n`` of the pattern repeated n times, if that is not too much."""
-    found = list(pattern.finditer(text))
+    repeats = list(pattern.finditer(text))
     # A number of five digits is too much already, and the longest cannot be read as an int.
-    long = any(len(match[2].lstrip("0")) > 5 for match in found)
-    if long or sum(len(match[1]) * int(match[2]) for match in found) > MAX_LAYERS:
+    long = any(len(match[2].lstrip("0")) > 5 for match in repeats)
+    if long or sum(len(match[1]) * int(match[2]) for match in repeats) > MAX_LAYERS:
         raise _too_long(MAX_LAYERS)
     return pattern.sub(lambda match: match[1] * int(match[2]), text)
 
