@@ -56,36 +56,36 @@ def layer_parameters(model: Model, *, moe: bool) -> dict[str, Count]:
     >>> {kind: count.total for kind, count in one.items()}
     {'attention': 41943040, 'norms': 8192, 'mlp': 176160768}
     """
-    found = {"attention": _attention(model), "norms": Count(whole=2 * _norm(model, model.hidden))}
+    counts = {"attention": _attention(model), "norms": Count(whole=2 * _norm(model, model.hidden))}
     if not moe:
-        return {**found, "mlp": _mlp(model, model.ffn)}
+        return {**counts, "mlp": _mlp(model, model.ffn)}
     expert = _mlp(model, model.expert_ffn)
-    found["router"] = Count(whole=model.hidden * model.experts)
-    found["experts"] = Count(model.experts * expert.cut, model.experts * expert.whole)
+    counts["router"] = Count(whole=model.hidden * model.experts)
+    counts["experts"] = Count(model.experts * expert.cut, model.experts * expert.whole)
     if model.shared_expert_ffn:
-        found["shared_expert"] = _mlp(model, model.shared_expert_ffn)
-    return found
+        counts["shared_expert"] = _mlp(model, model.shared_expert_ffn)
+    return counts
 
 
 def parameters_by_kind(model: Model) -> dict[str, int]:
     """All parameters of a model, by kind; kinds that it does not have are left out.
 
     >>> from training.models import MODELS
-    >>> found = parameters_by_kind(MODELS["deepseek-v3"].model)
-    >>> found["experts"], round(sum(found.values()) / 1e9, 2)
+    >>> counts = parameters_by_kind(MODELS["deepseek-v3"].model)
+    >>> counts["experts"], round(sum(counts.values()) / 1e9, 2)
     (653908770816, 671.03)
     """
-    found = dict.fromkeys(KINDS, 0)
+    by_kind = dict.fromkeys(KINDS, 0)
     layers = ((model.layers - model.moe_layers, False), (model.moe_layers, True))
     for number, moe in layers:
         for kind, count in layer_parameters(model, moe=moe).items() if number else ():
-            found[kind] += number * count.total
-    found["embedding"] = model.vocabulary * model.hidden
-    found["positions"] = model.sequence * model.hidden * model.learned_positions
-    found["output"] = 0 if model.tied else model.vocabulary * model.hidden
-    found["norms"] += _norm(model, model.hidden)
-    found["mtp"] = model.mtp_layers * sum(count.total for count in mtp_parameters(model).values())
-    return {kind: number for kind, number in found.items() if number}
+            by_kind[kind] += number * count.total
+    by_kind["embedding"] = model.vocabulary * model.hidden
+    by_kind["positions"] = model.sequence * model.hidden * model.learned_positions
+    by_kind["output"] = 0 if model.tied else model.vocabulary * model.hidden
+    by_kind["norms"] += _norm(model, model.hidden)
+    by_kind["mtp"] = model.mtp_layers * sum(count.total for count in mtp_parameters(model).values())
+    return {kind: number for kind, number in by_kind.items() if number}
 
 
 def total_parameters(model: Model) -> int:
@@ -160,7 +160,7 @@ def stage_parameters(model: Model, split: Split) -> tuple[StageParameters, ...]:
     """
     split.require_fits(model)
     one = {moe: on_one_rank(layer_parameters(model, moe=moe), split) for moe in (False, True)}
-    found = []
+    by_stage = []
     for stage, held in enumerate(held_by_ranks(model, split)):
         by_kind: dict[str, int] = {}
         for number, moe in ((held.layers - held.moe_layers, False), (held.moe_layers, True)):
@@ -169,36 +169,36 @@ def stage_parameters(model: Model, split: Split) -> tuple[StageParameters, ...]:
         for kind, parameters in _ends(model, split, held).items():
             by_kind[kind] = by_kind.get(kind, 0) + parameters
         ordered = {kind: by_kind[kind] for kind in KINDS if by_kind.get(kind)}
-        found.append(StageParameters(stage, held, ordered))
-    return tuple(found)
+        by_stage.append(StageParameters(stage, held, ordered))
+    return tuple(by_stage)
 
 
 def _ends(model: Model, split: Split, held: Held) -> dict[str, int]:
     """What the first and the last stage hold beside their layers, on one rank."""
     table = padded_vocabulary(model.vocabulary, split.tp) // split.tp * model.hidden
-    found = {"embedding": 0, "output": 0, "experts": 0}
+    by_kind = {"embedding": 0, "output": 0, "experts": 0}
     if held.is_first:
-        found["embedding"] = table
-        found["positions"] = model.sequence * model.hidden * model.learned_positions
+        by_kind["embedding"] = table
+        by_kind["positions"] = model.sequence * model.hidden * model.learned_positions
     if held.is_last:
-        found["norms"] = _norm(model, model.hidden)
-        found["output"] = 0 if model.tied and held.is_first else table
+        by_kind["norms"] = _norm(model, model.hidden)
+        by_kind["output"] = 0 if model.tied and held.is_first else table
         if model.mtp_layers:
-            found["embedding"] = table
+            by_kind["embedding"] = table
             modules = on_one_rank(mtp_parameters(model), split)
-            found["experts"] = model.mtp_layers * modules.pop("experts", 0)
-            found["mtp"] = model.mtp_layers * sum(modules.values())
-    return found
+            by_kind["experts"] = model.mtp_layers * modules.pop("experts", 0)
+            by_kind["mtp"] = model.mtp_layers * sum(modules.values())
+    return by_kind
 
 
 def on_one_rank(counts: dict[str, Count], split: Split) -> dict[str, int]:
-    found = {}
+    by_kind = {}
     for kind, count in counts.items():
         if kind == "experts":
-            found[kind] = count.on_one_of(split.etp) // split.ep
+            by_kind[kind] = count.on_one_of(split.etp) // split.ep
         else:
-            found[kind] = count.on_one_of(split.tp)
-    return found
+            by_kind[kind] = count.on_one_of(split.tp)
+    return by_kind
 
 
 def mtp_parameters(model: Model) -> dict[str, Count]:
@@ -206,9 +206,9 @@ def mtp_parameters(model: Model) -> dict[str, Count]:
 
     Source: arXiv:2412.19437 section 2.2. Embedding and output are those of the model.
     """
-    found = layer_parameters(model, moe=model.has_experts(model.layers - 1))
-    found["mtp"] = Count(2 * model.hidden * model.hidden, 3 * _norm(model, model.hidden))
-    return found
+    counts = layer_parameters(model, moe=model.has_experts(model.layers - 1))
+    counts["mtp"] = Count(2 * model.hidden * model.hidden, 3 * _norm(model, model.hidden))
+    return counts
 
 
 def _norm(model: Model, width: int) -> int:

@@ -176,14 +176,14 @@ def held_by_ranks(model: Model, split: Split) -> tuple[Held, ...]:
     except LayoutError as error:
         kept = [one for one in error.alternatives if split.placement != "V" or "pp" not in one]
         raise error.replace(alternatives=[{"spread": "nearly"}, *kept]) from None
-    found = []
+    by_rank = []
     for rank in range(split.pp):
         both = [rank, len(stages) - 1 - rank]
         held = [*range(rank, len(stages), split.pp)] if split.placement == "loop" else both
         layers = [layer for stage in held for layer in stages[stage]]
         moe_layers = sum(layer >= first_moe for layer in layers)
-        found.append(Held(len(layers), moe_layers, 0 in held, len(stages) - 1 in held))
-    return tuple(found)
+        by_rank.append(Held(len(layers), moe_layers, 0 in held, len(stages) - 1 in held))
+    return tuple(by_rank)
 
 
 def _stages(layers: int, split: Split) -> list[list[int]]:

@@ -42,17 +42,17 @@ def buckets(sizes: Sequence[int], caps: Sequence[int]) -> list[list[int]]:
     >>> buckets([6, 6, 6, 6, 6], caps=[5, 10])
     [[0], [1, 2], [3, 4]]
     """
-    found: list[list[int]] = []
+    gradients: list[list[int]] = []
     filled = 0
     is_open = False
     for place, size in enumerate(sizes):
         if not is_open:
-            found.append([])
+            gradients.append([])
             filled = 0
-        found[-1].append(place)
+        gradients[-1].append(place)
         filled += size
-        is_open = filled < caps[min(len(found), len(caps)) - 1]
-    return found
+        is_open = filled < caps[min(len(gradients), len(caps)) - 1]
+    return gradients
 
 
 def megatron_bucket_parameters(d: int) -> int:
@@ -197,19 +197,19 @@ def sharded_tasks(model: BucketModel) -> list[Task]:
     ['reduce_scatter', 'all_gather']
     """
     tasks = all_reduce_tasks(model, "sharded", "reduce_scatter")
-    found, tensors = gradient_buckets(model, "sharded"), len(layer_tensors(model.hidden))
+    gradients, tensors = gradient_buckets(model, "sharded"), len(layer_tensors(model.hidden))
     waits = tuple(at for at, task in enumerate(tasks) if task.lane == "network")
     optimizer = len(tasks)
     # Reading and writing a shard of the optimizer is a matter of memory bandwidth: it has no bar.
     tasks.append(Task("compute", "optimizer", 0, 0.0, waits))
     gathered: dict[int, int] = {}
-    for number in reversed(range(len(found))):  # the first layers come first
-        size = _parameters(model, found[number]) * model.parameter_bytes
+    for number in reversed(range(len(gradients))):  # the first layers come first
+        size = _parameters(model, gradients[number]) * model.parameter_bytes
         gathered[number] = len(tasks)
         tasks.append(model.task("all_gather", number, (optimizer,), size))
     for layer in range(model.layers):
         places = range((model.layers - 1 - layer) * tensors, (model.layers - layer) * tensors)
-        needs = {n for n, bucket in enumerate(found) if not set(bucket).isdisjoint(places)}
+        needs = {n for n, bucket in enumerate(gradients) if not set(bucket).isdisjoint(places)}
         after = tuple(sorted(gathered[number] for number in needs))
         tasks.append(Task("compute", "forward", layer, model.backward_seconds / 2, after))
     return tasks

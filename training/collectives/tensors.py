@@ -84,9 +84,9 @@ def groups_of(groups: object, world: int) -> list[list[int]]:
             control="groups",
             facts={"value": quoted(groups)},
         )
-    found: list[list[int]] = [array.tolist() for array in arrays if array is not None]
+    ranks_by_group: list[list[int]] = [array.tolist() for array in arrays if array is not None]
     seen: set[int] = set()
-    for rank in (rank for group in found for rank in group):
+    for rank in (rank for group in ranks_by_group for rank in group):
         if not 0 <= rank < world:
             raise LayoutError(
                 "no-such-rank",
@@ -104,7 +104,7 @@ def groups_of(groups: object, world: int) -> list[list[int]]:
                 facts={"rank": rank},
             )
         seen.add(rank)
-    return found
+    return ranks_by_group
 
 
 def _items(value: object) -> list[object] | None:

@@ -107,10 +107,10 @@ def estimate_of(request: Request, software: str) -> Estimate:
     more, share = stall_seconds(request, constants, fit.needed / request.bytes_of_gpu)
     if share:
         parts["pp" if request.split.pp > 1 else "dp"] += more * decided(share)
-    found = lacks(request)
+    lacking = lacks(request)
     low, high = _spread(request, software)
-    low /= FAR ** len(found)
-    high *= FAR ** len(found)
+    low /= FAR ** len(lacking)
+    high *= FAR ** len(lacking)
     return Estimate(
         seconds=sum(parts.values()),
         low=low * (plain if share < 1 - UNLIKELY else plain + more),
@@ -119,7 +119,7 @@ def estimate_of(request: Request, software: str) -> Estimate:
         fit=fit,
         software=software,
         stalls=share,
-        lacks=found,
+        lacks=lacking,
         request=request,
     )
 

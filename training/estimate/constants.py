@@ -64,21 +64,21 @@ def constants_of(family: str, software: str) -> dict[str, float]:
     >>> 0.5 < constants_of("h100", "megatron")["share"] < 1.2
     True
     """
-    found = fitted()
-    own = found["software"].get(software, {})
-    return {**found["shared"], **found["families"][family], **own}
+    constants = fitted()
+    of_software = constants["software"].get(software, {})
+    return {**constants["shared"], **constants["families"][family], **of_software}
 
 
 @lru_cache(maxsize=1)
 def _jobs() -> tuple[tuple[float, float, float, int], ...]:
     """Parameters, GPUs and samples of a step, as doublings, and sequence of nanotron's jobs."""
-    found = set()
+    jobs = set()
     for run in runs():
         if is_nanotron(run):
             of = run.arguments
             size = log2(total_parameters(run.shape))
-            found.add((size, log2(of["gpus"]), log2(of["global_batch"]), of["sequence"]))
-    return tuple(sorted(found))
+            jobs.add((size, log2(of["gpus"]), log2(of["global_batch"]), of["sequence"]))
+    return tuple(sorted(jobs))
 
 
 @lru_cache(maxsize=1024)

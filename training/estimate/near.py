@@ -88,12 +88,12 @@ def _lacks(family: str, mixed: bool, size: float, gpus: float) -> tuple[str, ...
     kind = same & ((places[:, -1] > 0) == mixed)
     if not kind.any():
         return ("model",)
-    found = []
+    lacking = []
     if np.min(abs(places[kind, 1] - size)) > NEAR_SIZE:
-        found.append("size")
+        lacking.append("size")
     if gpus > places[kind, 2].max() + 2:
-        found.append("gpus")
-    return tuple(found)
+        lacking.append("gpus")
+    return tuple(lacking)
 
 
 def lacks(request: Request) -> tuple[str, ...]:

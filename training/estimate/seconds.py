@@ -278,11 +278,11 @@ def exposed_seconds(request: Request, work: Replicas, c: Constants, busy: Number
     machine = request.machine
     shown = message_seconds(work.gradients, machine, c)
     shown += message_seconds(work.parameters, machine, c)
-    found = c["dp_exposed" if request.training.zero else "summed_exposed"] * shown
+    exposed = c["dp_exposed" if request.training.zero else "summed_exposed"] * shown
     if not work.gathered.count:
-        return found
+        return exposed
     each = request.micro_batches * 2.0 * message_seconds(work.gathered, machine, c)
-    return found + beyond(each, c["fsdp_hidden"] * busy)
+    return exposed + beyond(each, c["fsdp_hidden"] * busy)
 
 
 def optimizer_seconds(

@@ -23,8 +23,8 @@ def seconds_waited(
     global_batch: samples of a step; 0: ROUNDS micro-batches of one for each pipeline stage.
 
     >>> from groups.job import Job
-    >>> found = seconds_waited(Job(nodes=2, tp=8, pp=2).layout(), "llama3-8b")
-    >>> found["tp"] > found["pp"] > found["ep"] == 0.0
+    >>> seconds = seconds_waited(Job(nodes=2, tp=8, pp=2).layout(), "llama3-8b")
+    >>> seconds["tp"] > seconds["pp"] > seconds["ep"] == 0.0
     True
 
     Errors: LayoutError for no such model or cluster, and for what does not go together.
@@ -35,7 +35,7 @@ def seconds_waited(
     mesh = layout.mesh
     shape = MODELS[model].model
     expert = layout.expert if shape.experts else None
-    found = estimate(
+    step = estimate(
         shape,
         cluster=cluster,
         gpus=layout.world_size,
@@ -47,4 +47,4 @@ def seconds_waited(
         etp=expert.size("etp") if expert else None,
         global_batch=global_batch or ROUNDS * mesh.size("pp") * mesh.size("dp"),
     )
-    return {name: found.parts[name] for name in WAITED}
+    return {name: step.parts[name] for name in WAITED}

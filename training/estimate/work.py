@@ -133,9 +133,9 @@ class Work:
 @lru_cache(maxsize=256)
 def _kinds(model: Model, split: Split, moe: bool) -> tuple[float, float]:
     """Parameters of a layer on one rank: of experts, and all others."""
-    own = dict(on_one_rank(layer_parameters(model, moe=moe), split))
-    experts = own.pop("experts", 0)
-    return experts, sum(own.values())
+    parameters = dict(on_one_rank(layer_parameters(model, moe=moe), split))
+    experts = parameters.pop("experts", 0)
+    return experts, sum(parameters.values())
 
 
 def collective(n: int, stride: int, domain: int, size: Number, shares: float) -> Messages:
@@ -189,12 +189,12 @@ def layers_of(model: Model, split: Split) -> tuple[tuple[float, float], ...]:
     """Layers of each pipeline rank that a micro-batch meets; MTP modules are on the last one."""
     # Of the two stages that a rank has in DualPipe a micro-batch meets one.
     both = 0.5 if split.placement == "both ways" else 1.0
-    found = []
+    layers = []
     for one in held_by_ranks(model, split):
         modules = model.mtp_layers * one.is_last
         moe = one.moe_layers + modules * (model.experts > 0)
-        found.append((both * (one.layers + modules - moe), both * moe))
-    return tuple(found)
+        layers.append((both * (one.layers + modules - moe), both * moe))
+    return tuple(layers)
 
 
 def ends_of(request: Request) -> Ends:
@@ -235,19 +235,19 @@ def _attention_products(model: Model, t: int, tokens: float) -> tuple[Products, 
         keys = model.heads * (model.qk_nope_head_dim + model.v_head_dim) / t
         lifted = Products().plus(tokens, keys, model.kv_lora_rank)
         lifted = lifted.plus(tokens, queries, model.q_lora_rank)
-        found = lifted.plus(tokens, model.kv_lora_rank + model.qk_rope_head_dim, h)
-        found = found.plus(tokens, model.q_lora_rank or queries, h)
+        products = lifted.plus(tokens, model.kv_lora_rank + model.qk_rope_head_dim, h)
+        products = products.plus(tokens, model.q_lora_rank or queries, h)
     else:
         lifted = Products()
         into = model.query_width + model.key_width + model.value_width
-        found = lifted.plus(tokens, into / t, h)
-    return found.plus(tokens, h, model.attention_width / t), lifted
+        products = lifted.plus(tokens, into / t, h)
+    return products.plus(tokens, h, model.attention_width / t), lifted
 
 
-def _mlp(found: Products, model: Model, rows: float, ffn: float, times: float = 1.0) -> Products:
+def _mlp(products: Products, model: Model, rows: float, ffn: float, times: float = 1.0) -> Products:
     if not ffn:
-        return found
-    into = found.plus(rows, (2 if model.gated else 1) * ffn, model.hidden, times)
+        return products
+    into = products.plus(rows, (2 if model.gated else 1) * ffn, model.hidden, times)
     return into.plus(rows, model.hidden, ffn, times)
 
 
@@ -276,12 +276,12 @@ def _tensor(request: Request, moe: bool) -> Messages:
     model, split = request.model, request.split
     blocks = 1.0 + (not moe or model.shared_expert_ffn > 0)
     whole = 2.0 * request.tokens * model.hidden
-    found = collective(split.tp, request.stride("tp"), request.domain, whole, 2.0 * blocks)
+    messages = collective(split.tp, request.stride("tp"), request.domain, whole, 2.0 * blocks)
     if moe and split.etp > 1:
         routed = whole / split.tp * model.top_k * split.etp
         more = collective(split.etp, request.stride("etp"), request.domain, routed, 2.0)
-        found = found.plus(more)
-    return found
+        messages = messages.plus(more)
+    return messages
 
 
 def _context(request: Request) -> Messages:

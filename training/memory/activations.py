@@ -61,8 +61,8 @@ def layer_activations(
 
     >>> from training.memory import Training
     >>> from training.models import MODELS
-    >>> found = layer_activations(MODELS["gpt3-175b"].model, Split(tp=8), Training(dropout=True))
-    >>> sum(found.values()) == 34 * 2048 * 12288 / 8
+    >>> parts = layer_activations(MODELS["gpt3-175b"].model, Split(tp=8), Training(dropout=True))
+    >>> sum(parts.values()) == 34 * 2048 * 12288 / 8
     True
     """
     h, t, dropout = model.hidden, split.tp, training.dropout
@@ -83,7 +83,7 @@ def layer_activations(
         """What the activation function reads and writes."""
         return (2 if model.gated else 1) * reads * ffn + again * ffn
 
-    found = {
+    parts = {
         "norms": tokens * 4 * h * whole,
         "attention": tokens * ((kept * h + 2 * latent * model.is_mla) * whole + wide / t),
         "core": 0.0,
@@ -91,11 +91,11 @@ def layer_activations(
         * (kept * h * whole + inside(model.shared_expert_ffn if moe else model.ffn) / t),
     }
     if training.recompute == "none" and not training.flash:
-        found["core"] = tokens * (5 if dropout else 2) * model.heads * model.sequence / t
+        parts["core"] = tokens * (5 if dropout else 2) * model.heads * model.sequence / t
     if moe:
         copy = element * h * split.etp + inside(model.expert_ffn)
-        found["experts"] = tokens * whole * model.top_k * copy
-    return {part: number for part, number in found.items() if number}
+        parts["experts"] = tokens * whole * model.top_k * copy
+    return {part: number for part, number in parts.items() if number}
 
 
 def embedding_activations(model: Model, split: Split, training: Training) -> float:

@@ -86,8 +86,8 @@ def moved(
         return {name: states[name] for name in leaves(*how)}
     above = max(0.0, states["weights"] + states["optimizer"] - max(0.0, room))
     optimizer = min(above, states["optimizer"])
-    found = {"weights": above - optimizer, "optimizer": optimizer}
-    return {name: size for name, size in found.items() if size}
+    sizes = {"weights": above - optimizer, "optimizer": optimizer}
+    return {name: size for name, size in sizes.items() if size}
 
 
 @dataclass(frozen=True)
@@ -126,8 +126,8 @@ def crossing(
 
     >>> from training.memory.per_stage import PRECISIONS, Training
     >>> how = Training(zero=2, precision="fp16-fp16", offload="optimizer")
-    >>> found = crossing(how, PRECISIONS["fp16-fp16"], 10e9, 1, 0)
-    >>> found.down / 1e9, found.up / 1e9  # ZeRO-Offload: 4 bytes a parameter
+    >>> bytes_moved = crossing(how, PRECISIONS["fp16-fp16"], 10e9, 1, 0)
+    >>> bytes_moved.down / 1e9, bytes_moved.up / 1e9  # ZeRO-Offload: 4 bytes a parameter
     (20.0, 20.0)
     """
     m, updated = training.micro_batches, parameters * optimizer

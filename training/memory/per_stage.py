@@ -198,8 +198,8 @@ def memory_per_stage(
 
     >>> from training.models import MODELS
     >>> split = Split(tp=8, pp=4, dp=2)
-    >>> found = memory_per_stage(MODELS["llama3-70b"].model, split, Training(micro_batches=16))
-    >>> [round(one.total / 1e9, 1) for one in found], found[0].in_flight
+    >>> stages = memory_per_stage(MODELS["llama3-70b"].model, split, Training(micro_batches=16))
+    >>> [round(one.total / 1e9, 1) for one in stages], stages[0].in_flight
     ([50.1, 42.9, 37.3, 33.7], 4.0)
 
     Errors: LayoutError if the split does not cut the model evenly, or the chunks of the schedule
@@ -276,10 +276,10 @@ def _model_states(
         for number, ranks in shares
     ]
     sums = (float(sum(several)) for several in zip(*states))
-    found = dict(zip(("weights", "gradients", "optimizer"), sums))
+    sizes = dict(zip(("weights", "gradients", "optimizer"), sums))
     if training.products not in WIDE and one.weight > 1 and training.zero < 3:
-        found["copies"] = 2.0 * (parameters.dense + parameters.experts)
-    return found
+        sizes["copies"] = 2.0 * (parameters.dense + parameters.experts)
+    return sizes
 
 
 def _states(
@@ -296,12 +296,12 @@ def _states(
 def _gathered(model: Model, split: Split, training: Training, moe: bool) -> float:
     """The weights of one layer that ZeRO-3 gathers while it is used, beyond what the rank holds."""
     weight = PRECISIONS[training.precision].weight
-    own = on_one_rank(layer_parameters(model, moe=moe), split)
+    parameters = on_one_rank(layer_parameters(model, moe=moe), split)
     shares = [1 - 1 / ranks for ranks in training.ranks_sharing(split)]
     if training.offload == "parameters":
         shares = [1.0, 1.0]
-    experts = own.pop("experts", 0)
-    return weight * (sum(own.values()) * shares[0] + experts * shares[1])
+    experts = parameters.pop("experts", 0)
+    return weight * (sum(parameters.values()) * shares[0] + experts * shares[1])
 
 
 def _working(model: Model, split: Split, training: Training, parameters: StageParameters) -> float:

@@ -49,10 +49,10 @@ def automatic(
     busy = shape.m * costs[[F, I, W]].sum(axis=0)
     best, shortest = None, math.inf
     for choices in product((False, True), (True, False), (True, False)):
-        found = _Try(shape, costs.tolist(), send, limit, w_share, busy.tolist(), *choices)
-        found.run(shortest)
-        if found.span < shortest:
-            best, shortest = found, found.span
+        attempt = _Try(shape, costs.tolist(), send, limit, w_share, busy.tolist(), *choices)
+        attempt.run(shortest)
+        if attempt.span < shortest:
+            best, shortest = attempt, attempt.span
         if shortest <= busy.max():  # none can be shorter
             break
     return best.places() if best else ()
@@ -91,14 +91,14 @@ class _Try:
 
     def places(self) -> tuple[np.ndarray, ...]:
         """The words as places: each kind takes its micro-batches one after the other."""
-        found = []
+        places = []
         for rank, word in enumerate(self.words):
             kinds = np.frombuffer(word, dtype=np.uint8)
             number = np.empty(len(kinds), dtype=np.int64)
             for kind in (F, I, W):
                 number[kinds == kind] = self.shape.all
-            found.append(kinds + 4 * (number + self.shape.m * rank))
-        return tuple(found)
+            places.append(kinds + 4 * (number + self.shape.m * rank))
+        return tuple(places)
 
     def run(self, shortest: float) -> None:
         """The whole order, or its beginning if its span does not come below the shortest."""

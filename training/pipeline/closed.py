@@ -150,8 +150,8 @@ DualPipeV's own formula counts PP = 2p and times of a chunk, which is half a ran
 def closed_form(name: str, p: int, m: int, v: int, times: Times | None = None) -> ClosedForm | None:
     """What is stated of a schedule; None if nothing is (interleaved zero bubble).
 
-    >>> found = closed_form("1f1b", p=4, m=8, v=1)
-    >>> found.idle, found.peaks
+    >>> closed = closed_form("1f1b", p=4, m=8, v=1)
+    >>> closed.idle, closed.peaks
     (9.0, (4, 3, 2, 1))
     """
     form = _FORMS.get(name)

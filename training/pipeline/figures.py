@@ -71,8 +71,8 @@ def figures_of(timeline: Timeline) -> Figures:
     """All figures of a timeline.
 
     >>> from training.pipeline import plan_of, simulate
-    >>> found = figures_of(simulate(plan_of("1f1b", p=4, m=8)))
-    >>> found.bubble_of_ideal, round(found.bubble_of_total, 4), found.peak.tolist()
+    >>> figures = figures_of(simulate(plan_of("1f1b", p=4, m=8)))
+    >>> figures.bubble_of_ideal, round(figures.bubble_of_total, 4), figures.peak.tolist()
     (0.375, 0.2727, [4, 3, 2, 1])
     """
     plan = timeline.plan
@@ -140,8 +140,8 @@ def bubble(name: str, p: int, m: int, v: int | None = None) -> float:
     fewer = SETTLED * p + m % p  # with which ranks are idle as long
     if m <= (SETTLED + 1) * p or (name == "interleaved-zb" and m % p):
         fewer = m
-    found = figures_of(simulate(plan_of(name, p, fewer, v)))
-    return found.bubble_of_ideal * fewer / m
+    figures = figures_of(simulate(plan_of(name, p, fewer, v)))
+    return figures.bubble_of_ideal * fewer / m
 
 
 def _ratio(part: float, whole: float) -> float:

@@ -234,11 +234,11 @@ def _numbered(
         chunk[weights] = chunk[inputs]
     stage, number = np.zeros((2, len(single)), dtype=np.int64)
     for one, (its_stage, first) in enumerate(chunks):
-        own = chunk == one
-        stage[own] = its_stage
-        for which in (forwards & own, backwards & own):
+        of_chunk = chunk == one
+        stage[of_chunk] = its_stage
+        for which in (forwards & of_chunk, backwards & of_chunk):
             number[which] = first + np.arange(np.count_nonzero(which))
-        number[weights & own] = number[inputs & own]
+        number[weights & of_chunk] = number[inputs & of_chunk]
     op = kind + 4 * (number + shape.m * stage)
     starts = np.delete(np.arange(len(single)), paired + 1 + np.arange(len(paired)))
     places = op[starts]

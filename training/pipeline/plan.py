@@ -113,24 +113,24 @@ class Plan:
     def where(self) -> np.ndarray:
         """The place of each op, by its number; -1 for an op that is not run."""
         ops, place = self.ops
-        found = np.full(self.num_ops, -1, dtype=np.int32)
-        found[ops] = place
-        return found
+        where = np.full(self.num_ops, -1, dtype=np.int32)
+        where[ops] = place
+        return where
 
     @cached_property
     def needed(self) -> np.ndarray:
         """The place of the op of another stage that each op waits for, by its number; else -1."""
         where = self.where.reshape(self.stages, self.m, 4)
-        found = np.full_like(where, -1)
+        needed = np.full_like(where, -1)
         for kind, inputs in WAITS.items():
             for other, away in inputs:
                 if away:
                     stages, others = slice(-away, None), slice(away)
                     if away > 0:
                         stages, others = slice(-away), slice(away, None)
-                    one = found[stages, :, kind]
+                    one = needed[stages, :, kind]
                     np.maximum(one, where[others, :, other], out=one)
-        return found.ravel()
+        return needed.ravel()
 
     def split(self, ops: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Kind, micro-batch and stage of ops by their numbers."""

@@ -131,15 +131,15 @@ class ScheduleSpec:
         """The nearest changes of one size that are refused no more, those of ``control`` first."""
         given = {"m": self.m, "v": self.v, "group_size": self.group_size, "p": self.p}
         sizes = {name: size for name, size in given.items() if size is not None}
-        found: list[dict[str, int]] = []
+        changes: list[dict[str, int]] = []
         for name in sorted(sizes, key=lambda name: name != control):
             most = max(4 * self.p, 2 * self.m, 8) if name != "p" else max(self.m, 2 * self.p)
             if name != "group_size" and self.num_ops > MOST_OPS:  # beyond, none has to be tried
                 most = min(most, MOST_OPS * getattr(self, name) // self.num_ops)
             most = min(most, self.m if name == "group_size" else 2**14)
             values = nearest(sizes[name], partial(self._works_with, name), maximum=most)
-            found += [{name: value} for value in values[: None if name == control else 1]]
-        return found[:MOST]
+            changes += [{name: value} for value in values[: None if name == control else 1]]
+        return changes[:MOST]
 
     def _works_with(self, name: str, size: int) -> bool:
         return with_changes(self, {name: size}).works
@@ -154,8 +154,8 @@ class ScheduleSpec:
             return Plan(stages, self.m, tuple(order(shape, rank) for rank in shape.ranks))
         given = durations or Durations()
         limit = self.rule.limit * self.p
-        found = automatic(shape, given.table(stages), given.send, limit, self.w_share)
-        return Plan(stages, self.m, found)
+        places = automatic(shape, given.table(stages), given.send, limit, self.w_share)
+        return Plan(stages, self.m, places)
 
     def _refused_chunks(self) -> LayoutError | None:
         rule = self.rule

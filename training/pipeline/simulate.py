@@ -170,18 +170,18 @@ def _run_abreast(
     """As `_run`, all ranks side by side: in each turn every rank runs one place, if it can."""
     p, places = len(starts) - 1, len(cost)
     # Behind each rank's places stands one that never runs, and behind all one that ran at once.
-    own = np.arange(places) + np.repeat(np.arange(p), np.diff(starts))
+    slots = np.arange(places) + np.repeat(np.arange(p), np.diff(starts))
     at, stop, at_once = starts[:-1] + np.arange(p), starts[1:] + np.arange(p), places + p
     end = np.full(at_once + 1, np.nan)
     end[at_once] = -np.inf
     costs = np.full(at_once, np.nan)
-    costs[own] = cost
+    costs[slots] = cost
     waits = []
     for place, after in inputs:
         if (place >= 0).any():
             needed, later = np.full(at_once, at_once), np.zeros(at_once)
-            needed[own] = np.where(place < 0, at_once, own[place])
-            later[own] = after
+            needed[slots] = np.where(place < 0, at_once, slots[place])
+            later[slots] = after
             waits.append((needed, later if after.any() else None))
     clock = np.zeros(p)
     moved = True
@@ -199,11 +199,11 @@ def _run_abreast(
         moved = not np.array_equal(at, before)
     if not np.array_equal(at, stop):
         raise _deadlock()
-    start = np.fmax(end[own - 1], 0.0)
+    start = np.fmax(end[slots - 1], 0.0)
     for needed, lag in waits:
-        ready = end[needed[own]]
-        start = np.maximum(start, ready if lag is None else ready + lag[own])
-    return start, end[own]
+        ready = end[needed[slots]]
+        start = np.maximum(start, ready if lag is None else ready + lag[slots])
+    return start, end[slots]
 
 
 def _run(starts: np.ndarray, costs: np.ndarray, waits: Waits) -> tuple[np.ndarray, np.ndarray]:

@@ -68,9 +68,9 @@ def search(job: SearchJob, most: int = MOST) -> SearchResult:
     >>> from training.models import MODELS
     >>> job = SearchJob(MODELS["llama3-8b"].model, Training(), global_batch=64, world=16,
     ...           gpus_per_node=8, cluster="dgx-h100")
-    >>> found = search(job)
-    >>> best = found.best[0]
-    >>> best.request.split.tp, best.fits, best.seconds <= found.best[1].seconds, found.complete
+    >>> answer = search(job)
+    >>> best = answer.best[0]
+    >>> best.request.split.tp, best.fits, best.seconds <= answer.best[1].seconds, answer.complete
     (1, True, True, True)
 
     Errors: LayoutError for numbers that the cluster does not multiply, and for too many layouts.
@@ -121,32 +121,32 @@ class _Ways:
 
         And whether no more would have had to be tried.
         """
-        found: dict[int, Estimate] = {}
+        estimates: dict[int, Estimate] = {}
         tries = 0
         candidates = np.flatnonzero(may_fit)
         for at in candidates[np.argsort(self.seconds[candidates], kind="stable")].tolist():
             layout, way = self._place(at)
-            if layout in found:
+            if layout in estimates:
                 continue
-            if len(found) == most or tries == MOST_ESTIMATES:
+            if len(estimates) == most or tries == MOST_ESTIMATES:
                 break
             tries += 1
             one = _estimate(self.job, self.timed[layout], way)
             if one and one.fits and one.fit.needed <= ROOM * one.request.bytes_of_gpu:
-                found[layout] = one
-        return list(found.values()) or self._least(most), tries < MOST_ESTIMATES
+                estimates[layout] = one
+        return list(estimates.values()) or self._least(most), tries < MOST_ESTIMATES
 
     def _least(self, most: int) -> list[Estimate]:
-        found: dict[int, Estimate] = {}
+        estimates: dict[int, Estimate] = {}
         size = np.where(np.isfinite(self.seconds), self.bytes, np.inf)
         for at in np.lexsort((self.seconds, size))[:MOST_ESTIMATES].tolist():
-            if len(found) == 4 * most or not np.isfinite(size[at]):
+            if len(estimates) == 4 * most or not np.isfinite(size[at]):
                 break
             layout, way = self._place(at)
-            one = None if layout in found else _estimate(self.job, self.timed[layout], way)
+            one = None if layout in estimates else _estimate(self.job, self.timed[layout], way)
             if one:
-                found[layout] = one
-        return sorted(found.values(), key=lambda one: (one.fit.needed, one.seconds))[:most]
+                estimates[layout] = one
+        return sorted(estimates.values(), key=lambda one: (one.fit.needed, one.seconds))[:most]
 
     def _place(self, at: int) -> tuple[int, int]:
         """The layout, and the number of the way in its arrays."""

@@ -45,27 +45,27 @@ def compared(one: Estimate, other: Estimate) -> list[Reason]:
     >>> [reason.code for reason in compared(one, other)][:1]
     ['idle-less']
     """
-    found = []
+    reasons = []
     if one.fits != other.fits:
         facts = {"memory": one.fit.needed, "other": other.fit.needed}
-        found.append(Reason("fits" if one.fits else "lacks", facts))
-    found += _tight(one)
+        reasons.append(Reason("fits" if one.fits else "lacks", facts))
+    reasons += _tight(one)
     gains = {part: one.parts[part] - other.parts[part] for part in one.parts}
     for part, seconds in sorted(gains.items(), key=lambda item: -abs(item[1])):
         if abs(seconds) >= MATTERS * other.seconds:
-            way = "less" if seconds < 0 else "more"
-            found.append(_reason(part, f"-{way}", abs(seconds), one))
-    return (found or [Reason("alike")])[:MOST]
+            direction = "less" if seconds < 0 else "more"
+            reasons.append(_reason(part, f"-{direction}", abs(seconds), one))
+    return (reasons or [Reason("alike")])[:MOST]
 
 
 def alone(one: Estimate) -> list[Reason]:
     """What one layout's step is made of, beside computation."""
     lacks = Reason("lacks", {"memory": one.fit.needed, "other": one.request.bytes_of_gpu})
-    found = _tight(one) if one.fits else [lacks]
+    reasons = _tight(one) if one.fits else [lacks]
     for part, seconds in sorted(one.parts.items(), key=lambda item: -item[1]):
         if part != "compute" and seconds >= MATTERS * one.seconds:
-            found.append(_reason(part, "", seconds, one))
-    return found[:MOST] or [Reason("nothing")]
+            reasons.append(_reason(part, "", seconds, one))
+    return reasons[:MOST] or [Reason("nothing")]
 
 
 def _tight(one: Estimate) -> list[Reason]:
@@ -73,8 +73,8 @@ def _tight(one: Estimate) -> list[Reason]:
     return [Reason("tight", {"left": left})] if 0 <= left < TIGHT * one.request.bytes_of_gpu else []
 
 
-def _reason(part: str, way: str, seconds: float, one: Estimate) -> Reason:
+def _reason(part: str, direction: str, seconds: float, one: Estimate) -> Reason:
     split, training = one.request.split, one.request.training
     facts = {"kind": part, "seconds": seconds, "pp": split.pp, "vpp": split.vpp}
     facts |= {"m": training.micro_batches, "recompute": training.recompute}
-    return Reason(CODES.get(part, "waits") + way, facts)
+    return Reason(CODES.get(part, "waits") + direction, facts)

@@ -133,15 +133,15 @@ def step_for(job: SearchJob, most: int) -> int:
 @lru_cache(maxsize=16)
 def _sizes(job: SearchJob) -> tuple[tuple[int, int, int], ...]:
     """Sizes of tp, cp and pp that divide the world, the model and the batch."""
-    found = []
+    sizes = []
     for tp in _tensor_sizes(job):
         for cp in _context_sizes(job, tp):
             for pp in divisors(job.world // (tp * cp)) if "pp" in job.dense else [1]:
                 dp = job.world // (tp * cp * pp)
                 is_whole = job.global_batch % dp == 0 and dp * cp % job.training.instances == 0
                 if is_whole and (dp == 1 or "dp" in job.dense) and dealings(job, pp):
-                    found.append((tp, cp, pp))
-    return tuple(found)
+                    sizes.append((tp, cp, pp))
+    return tuple(sizes)
 
 
 def _tensor_sizes(job: SearchJob) -> list[int]:
@@ -204,13 +204,13 @@ def micro_batches(job: SearchJob, split: Split) -> list[int]:
     With cp only one sample: half of cp and half of the samples is the same work of a rank, with
     shorter ways for keys and values.
     """
-    own, samples = job.training.micro_batch, job.global_batch // split.dp
+    given, samples = job.training.micro_batch, job.global_batch // split.dp
     if "micro_batch" in job.fixed:
-        sizes = {own}
+        sizes = {given}
     elif split.cp > 1:
         sizes = {1}
     else:
-        sizes = {own, *(2**power for power in range(MOST_SAMPLES.bit_length()))}
+        sizes = {given, *(2**power for power in range(MOST_SAMPLES.bit_length()))}
     return sorted(size for size in sizes if size <= samples and samples % size == 0)
 
 

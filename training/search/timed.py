@@ -181,8 +181,8 @@ class Timer:
         shown = [exposed_seconds(one, replicas, c, busy[:, at]) for at, one in enumerate(requests)]
         exposed = np.stack([np.broadcast_to(one, busy[:, 0].shape) for one in shown], axis=1)
         bubble = (slots.sum(axis=1) - slowest) * stages.idle[:, None, None]
-        found: np.ndarray = busy + bubble + exposed + after
-        return found
+        seconds: np.ndarray = busy + bubble + exposed + after
+        return seconds
 
     def _after(
         self, requests: Sequence[Request], replicas: Replicas, busy: np.ndarray, size: np.ndarray
@@ -190,7 +190,7 @@ class Timer:
         """The optimizer's seconds, and what states in host memory add to the step."""
         if self.job.training.offload == "none":
             return np.asarray(optimizer_seconds(requests[0], replicas, self.constants))[..., None]
-        found = np.empty(busy.shape)
+        after = np.empty(busy.shape)
         for at, one in enumerate(requests):
             for again, name in enumerate(recomputations(self.job)):
                 request = replace(one, training=replace(one.training, recompute=name))
@@ -198,8 +198,8 @@ class Timer:
                 seconds = optimizer_seconds(request, replicas, self.constants, shares[0])
                 slot = _number(busy[:, at, again, None])
                 seconds += offload_seconds(request, replicas, slot, *shares)
-                found[:, at, again] = np.asarray(seconds)[:, 0]
-        return found
+                after[:, at, again] = np.asarray(seconds)[:, 0]
+        return after
 
     def _bytes(
         self, request: Request, layers: Sequence[Layer], stages: Stages, m: np.ndarray
@@ -222,8 +222,8 @@ class Timer:
         held = np.minimum(stages.held[..., None], m)
         plain, routed = (stages.layers[..., at, None, None] for at in (0, 1))
         activations = held[..., None] * (plain * kept[:, 0] + routed * kept[:, 1])
-        found: np.ndarray = (total[..., None, None] + activations).max(axis=1)
-        return found
+        fullest: np.ndarray = (total[..., None, None] + activations).max(axis=1)
+        return fullest
 
 
 def _on_host(request: Request, parameters: np.ndarray, size: np.ndarray) -> tuple[Number, Number]:

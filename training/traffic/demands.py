@@ -114,8 +114,8 @@ def demands(
     stages = tuple(stages) or stage_parameters(model, split)
     shape = _Shape(model, split, training, stages, cp_algorithm)
     causes = (_tensor, _ends, _context, _expert, _pipeline, _data)
-    found = (demand for cause in causes for demand in cause(shape))
-    return [one for one in found if one.buffer and any(one.counts)]
+    candidates = (demand for cause in causes for demand in cause(shape))
+    return [one for one in candidates if one.buffer and any(one.counts)]
 
 
 @dataclass(frozen=True)

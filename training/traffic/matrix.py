@@ -65,7 +65,7 @@ def matrix(
     for row in rows:
         key = (row.kind, row.pattern)
         alike[key] = alike.get(key, 0.0) + np.array(row.by_stage)
-    found: dict[str, np.ndarray] = {}
+    by_kind: dict[str, np.ndarray] = {}
     for (kind, pattern), by_stage in alike.items():
         grouping = carrier(every, kind)
         if grouping is None:
@@ -77,8 +77,10 @@ def matrix(
         else:
             others = np.roll(groups, 1 if pattern == BEFORE else -1, axis=1)
             cells = _added(groups, others, sent, cell, size)
-        found[kind] = found.get(kind, 0.0) + cells
-    return Matrix(tuple(found), np.array(list(found.values())).reshape(-1, size, size), per_cell)
+        by_kind[kind] = by_kind.get(kind, 0.0) + cells
+    return Matrix(
+        tuple(by_kind), np.array(list(by_kind.values())).reshape(-1, size, size), per_cell
+    )
 
 
 def ranks_per_cell(world: int, gpus_per_node: int) -> int:
@@ -112,14 +114,14 @@ def _pairs(groups: np.ndarray, sent: np.ndarray, cell: np.ndarray, size: int) ->
     inside = np.zeros((count, size))  # members of each group in each cell
     np.add.at(inside, (np.arange(count)[:, None], cell[groups]), 1.0)
     each = sent[groups[:, 0]] / (members - 1)
-    found = (inside * each[:, None]).T @ inside
-    found[np.diag_indices(size)] -= each @ inside  # nobody sends to itself
-    return found
+    between = (inside * each[:, None]).T @ inside
+    between[np.diag_indices(size)] -= each @ inside  # nobody sends to itself
+    return between
 
 
 def _added(
     senders: np.ndarray, receivers: np.ndarray, sent: np.ndarray, cell: np.ndarray, size: int
 ) -> np.ndarray:
     at = cell[senders] * size + cell[receivers]
-    found = np.bincount(at.reshape(-1), sent[senders].reshape(-1), minlength=size * size)
-    return found.reshape(size, size)
+    between = np.bincount(at.reshape(-1), sent[senders].reshape(-1), minlength=size * size)
+    return between.reshape(size, size)

@@ -93,12 +93,12 @@ def traffic(
     domain = cluster.domain_of(gpus_per_node)
     stages = tuple(stages) or stage_parameters(model, split)
     ranks = split.tp * split.cp * split.dp
-    found = demands(model, split, training, cp_algorithm, stages)
-    carriers = {kind: carrier(every, kind) for kind in {one.kind for one in found}}
+    sent = demands(model, split, training, cp_algorithm, stages)
+    carriers = {kind: carrier(every, kind) for kind in {one.kind for one in sent}}
     places = {kind: reach(one, domain) for kind, one in carriers.items() if one is not None}
     rows = [
         _placed(one, places[one.kind], ranks, cluster)
-        for one in found
+        for one in sent
         if one.kind in places and places[one.kind].size > 1
     ]
     return sorted(rows, key=lambda row: -row.seconds)
