@@ -153,8 +153,8 @@ def is_paths(text: str) -> bool:
 
 def _path_rows(text: str) -> list[tuple[str, str]]:
     lines = [line for line in text.splitlines() if line.strip()]
-    found = [(match[1], match[2]) for match in map(_PATH.search, lines) if match]
-    return found if len(found) == len(lines) else []
+    rows = [(match[1], match[2]) for match in map(_PATH.search, lines) if match]
+    return rows if len(rows) == len(lines) else []
 
 
 def read_paths(text: str) -> Hosts:
@@ -199,14 +199,14 @@ def _kubernetes(value: Any) -> Hosts:
 
 
 def _labelled(labels: Mapping[str, Any]) -> dict[str, str]:
-    found = {KEYS[key]: str(value) for key, value in labels.items() if key in KEYS and value}
-    if "partition" in found:  # ClusterUUID.CliqueID
-        found.setdefault("domain", found["partition"].rpartition(".")[0])
+    places = {KEYS[key]: str(value) for key, value in labels.items() if key in KEYS and value}
+    if "partition" in places:  # ClusterUUID.CliqueID
+        places.setdefault("domain", places["partition"].rpartition(".")[0])
     tiers, layers = (
         [str(labels[key]) for key in sorted(labels, key=str) if label.fullmatch(str(key))]
         for label in (TIER, LAYER)
     )
-    return {**found, **upwards("switch", tiers or layers[::-1])}
+    return {**places, **upwards("switch", tiers or layers[::-1])}
 
 
 # -- topograph -------------------------------------------------------------------------------------

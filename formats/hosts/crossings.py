@@ -50,8 +50,8 @@ class KindCrossings:
 
     def crosses(self, racks: np.ndarray) -> np.ndarray:
         """Which sets stand in more than one rack."""
-        found = racks[self.sets]
-        return np.asarray((found != found[:, :1]).any(axis=1))
+        member_racks = racks[self.sets]
+        return np.asarray((member_racks != member_racks[:, :1]).any(axis=1))
 
 
 def kind_of(grouping: Grouping, gpus_per_node: int) -> KindCrossings:
@@ -111,16 +111,16 @@ def least(kind: KindCrossings, capacities: Sequence[int], block: np.ndarray | No
 
 def touched(block: np.ndarray, sets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The blocks that each set touches, ascending, and which of them stand there first."""
-    found = np.sort(block[sets], axis=1)
-    is_first = np.ones(found.shape, dtype=bool)
-    is_first[:, 1:] = found[:, 1:] != found[:, :-1]
-    return found, is_first
+    blocks = np.sort(block[sets], axis=1)
+    is_first = np.ones(blocks.shape, dtype=bool)
+    is_first[:, 1:] = blocks[:, 1:] != blocks[:, :-1]
+    return blocks, is_first
 
 
 def _spreads(kind: KindCrossings, block: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
     """Nodes of the blocks that sets touch, the groups on those, and whether none share any."""
-    found, is_first = touched(block, kind.sets)
-    same = np.sort(np.where(is_first, found, found[:, :1]), axis=1)
+    blocks, is_first = touched(block, kind.sets)
+    same = np.sort(np.where(is_first, blocks, blocks[:, :1]), axis=1)
     rows, which = np.unique(same, axis=0, return_inverse=True)
     weights = np.bincount(which.reshape(-1), kind.weights).astype(np.int64)
     is_first = np.ones(rows.shape, dtype=bool)

@@ -85,13 +85,13 @@ def read_fabric(text: str) -> Hosts:
     if NAMELESS in records:
         remarks.append(Remark("host-without-name", {"host": NAMELESS}))
     levels = (Level("partition", partition), Level("domain", domain))
-    found = tuple(one for one in levels if one.of)
-    return Hosts("nvidia-fabric", once(records), levels=found, remarks=tuple(remarks))
+    filled = tuple(one for one in levels if one.of)
+    return Hosts("nvidia-fabric", once(records), levels=filled, remarks=tuple(remarks))
 
 
 def _fields(text: str) -> Gpus:
     """Fields a line each; State and Status count under Fabric alone."""
-    found: Gpus = {}
+    hosts: Gpus = {}
     in_fabric = False
     for line in text.splitlines():
         match = _FIELD.match(line)
@@ -102,16 +102,16 @@ def _fields(text: str) -> Gpus:
         key = match["key"].lower().replace(" ", "")
         if key in ("state", "status") and not in_fabric:
             continue
-        gpus = found.setdefault(match["host"] or NAMELESS, [{}])
+        gpus = hosts.setdefault(match["host"] or NAMELESS, [{}])
         if key in gpus[-1]:
             gpus.append({})
         gpus[-1][key] = match["value"]
-    return found
+    return hosts
 
 
 def _rows(text: str) -> Gpus:
     """A GPU a line."""
-    found: Gpus = {}
+    hosts: Gpus = {}
     for line in text.splitlines():
         match = None if _HEADING.match(line) else _ROW.match(line)
         if match is None:
@@ -124,9 +124,9 @@ def _rows(text: str) -> Gpus:
                 "a domain is told by its ClusterUUID and its CliqueId together",
                 value=quoted(uuid),
             )
-        gpus = found.setdefault(match["host"] or NAMELESS, [])
+        gpus = hosts.setdefault(match["host"] or NAMELESS, [])
         gpus.append({"clusteruuid": uuid, "cliqueid": clique})
-    return found
+    return hosts
 
 
 def _place(gpu: Mapping[str, str]) -> tuple[str, str, str]:

@@ -112,7 +112,7 @@ def _host(name: str, number: int) -> str:
 
 def _slot_lines(lines: Lines) -> Hosts:
     """``host slots=N max_slots=M``, keys in any order; what follows them says nothing."""
-    found = []
+    rows = []
     for number, line in lines:
         name, _, rest = line.partition(" ")
         pairs = {key.lower(): value for key, value in _PAIR.findall(rest)}
@@ -122,8 +122,8 @@ def _slot_lines(lines: Lines) -> Hosts:
             raise bad_line(line, number, "hosts with slots=N", "write slots=N after the name")
         if slots is not None and limit is not None and slots > limit:
             raise bad_line(line, number, "hosts with slots=N", "slots are more than max_slots")
-        found.append((_host(name, number), limit if slots is None else slots))
-    return _summed(found, "hostfile")
+        rows.append((_host(name, number), limit if slots is None else slots))
+    return _summed(rows, "hostfile")
 
 
 def _key(pairs: Mapping[str, str], keys: Sequence[str], line: str, number: int) -> int | None:
@@ -142,12 +142,12 @@ def _slots_of(item: str) -> tuple[str, int] | None:
 
 def _counted(items: Lines, form: str) -> Hosts:
     """``host:N``, one slot where no number stands."""
-    found = []
+    rows = []
     for number, item in items:
         match = _COUNTED.fullmatch(item)
         name, slots = (match[1], int(match[2])) if match else (item.split()[0], 1)
-        found.append((_host(name, number), slots))
-    return _summed(found, form, adds=form == "openmpi-host")
+        rows.append((_host(name, number), slots))
+    return _summed(rows, form, adds=form == "openmpi-host")
 
 
 def _summed(rows: Iterable[tuple[str, int | None]], form: str, adds: bool = False) -> Hosts:
@@ -260,8 +260,8 @@ def read_table(text: str) -> Hosts:
                 levels.setdefault(kind, {})[host] = row[kind]
     if not rows:
         raise no_hosts()
-    found = tuple(Level(kind, levels[kind]) for kind in columns if kind in levels)
-    return replace(_summed(rows, "table"), levels=found)
+    ordered = tuple(Level(kind, levels[kind]) for kind in columns if kind in levels)
+    return replace(_summed(rows, "table"), levels=ordered)
 
 
 # -- rank by rank ----------------------------------------------------------------------------------
@@ -281,23 +281,23 @@ def read_rankfile(text: str) -> Hosts:
     Errors: LayoutError for a line of another form, a rank that stands twice or is missing, a host
     by its number in another list (``+n0``).
     """
-    found: dict[int, str] = {}
+    hosts: dict[int, str] = {}
     for number, line in lines_of(text):
         match = _RANK.fullmatch(line)
         if not match:
             raise bad_line(line, number, "a rank file", "write rank N=HOST slot=CORES")
         rank = int(match[1])
-        if rank in found:
+        if rank in hosts:
             raise bad_line(line, number, "a rank file", f"rank {rank} stands twice")
         if re.fullmatch(r"\+n[0-9]{1,7}", match[2], re.ASCII):
             why = f"{match[2]} counts the hosts of another list: write their names"
             raise bad_line(match[2], number, "a rank file that names its hosts", why)
-        found[rank] = _host(match[2], number)
-    if len(found) > MAX_RANKS:
-        raise too_many_ranks(len(found))
-    missing = next((rank for rank in range(len(found)) if rank not in found), None)
+        hosts[rank] = _host(match[2], number)
+    if len(hosts) > MAX_RANKS:
+        raise too_many_ranks(len(hosts))
+    missing = next((rank for rank in range(len(hosts)) if rank not in hosts), None)
     if missing is not None:
-        why = f"its {len(found)} ranks must be those from 0 to {len(found) - 1}"
+        why = f"its {len(hosts)} ranks must be those from 0 to {len(hosts) - 1}"
         said = "the text says nothing of rank {rank}"
-        raise refusal("rank-missing", said, why, rank=missing, count=len(found))
-    return _by_rank([found[rank] for rank in range(len(found))], "rankfile")
+        raise refusal("rank-missing", said, why, rank=missing, count=len(hosts))
+    return _by_rank([hosts[rank] for rank in range(len(hosts))], "rankfile")

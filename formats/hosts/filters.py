@@ -55,7 +55,7 @@ def launch_options(text: str) -> tuple[str, dict[str, str]]:
     if "deepspeed" not in text and not re.search(r"^[ \t]*-", text, re.MULTILINE):
         return text, {}
     text = re.sub(r"\\[ \t]*\n", " ", text)
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for line in _LAUNCH.findall(text):
         try:
             words = shlex.split(line)
@@ -66,8 +66,8 @@ def launch_options(text: str) -> tuple[str, dict[str, str]]:
             if name.endswith(".py"):
                 break  # what follows is the script's
             if name in OPTIONS:
-                found[OPTIONS[name]] = value if sign else "".join(words[at + 1 : at + 2])
-    return _LAUNCH.sub("", text), found
+                options[OPTIONS[name]] = value if sign else "".join(words[at + 1 : at + 2])
+    return _LAUNCH.sub("", text), options
 
 
 def chosen_hosts(hosts: Hosts, options: Mapping[str, str]) -> Hosts:
@@ -129,11 +129,11 @@ def filter_hosts(hosts: Hosts, include: str = "", exclude: str = "") -> Hosts:
         why = "it does not go with --include: give one of them"
         both = ({"include": include}, {"exclude": exclude})
         raise bad_filter(exclude, why, *both, code="host-filters-both")
-    asked = _filter_parts(include or exclude, hosts)
+    gpus_of = _filter_parts(include or exclude, hosts)
     left: dict[str, tuple[int, ...]] = {}
     for name in hosts.names:
         every = tuple(range(hosts.slots[name] or 0))
-        named = asked.get(name)
+        named = gpus_of.get(name)
         chosen = every if named == () else named or ()
         gpus = chosen if include else tuple(gpu for gpu in every if gpu not in chosen)
         if gpus:
@@ -153,7 +153,7 @@ def _left(hosts: Hosts, devices: Mapping[str, tuple[int, ...]]) -> Hosts:
 
 def _filter_parts(text: str, hosts: Hosts) -> dict[str, tuple[int, ...]]:
     """Host -> GPUs that are named, ascending; none named: all of them."""
-    found: dict[str, tuple[int, ...]] = {}
+    gpus_of: dict[str, tuple[int, ...]] = {}
     for part in text.strip().split("@"):
         name, colon, listed = part.strip().partition(":")
         if name not in hosts.names:
@@ -168,8 +168,8 @@ def _filter_parts(text: str, hosts: Hosts) -> dict[str, tuple[int, ...]]:
         if not all(_NUMBER.fullmatch(gpu) and int(gpu) < most for gpu in gpus):
             why = f"{name} has the GPUs 0 to {most - 1}"
             raise bad_filter(part, why, code="host-filter-gpus", host=name, last=most - 1)
-        found[name] = tuple(sorted({*found.get(name, ()), *map(int, gpus)}))
-    return found
+        gpus_of[name] = tuple(sorted({*gpus_of.get(name, ()), *map(int, gpus)}))
+    return gpus_of
 
 
 def bad_filter(

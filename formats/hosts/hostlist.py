@@ -44,15 +44,15 @@ def expand_hostlist(text: str) -> list[str]:
     Errors: LayoutError for what is no host list, for a range of more than MAX_RANGE machines and
     for more than MAX_HOSTS in all.
     """
-    found: list[str] = []
+    hosts: list[str] = []
     for item in _items(text):
         ranges = [_numbers(body, item) for body in _BRACKET.findall(item)]
         count = prod(sum(last - first + 1 for first, last, _ in one) for one in ranges)
-        if len(found) + count > MAX_HOSTS:
-            raise too_many_hosts(len(found) + count, item)
+        if len(hosts) + count > MAX_HOSTS:
+            raise too_many_hosts(len(hosts) + count, item)
         spend(2 * count, "hosts", control="hosts")
-        found += _expanded(item, ranges)
-    return found
+        hosts += _expanded(item, ranges)
+    return hosts
 
 
 def is_hostlist(text: str) -> bool:
@@ -79,7 +79,7 @@ def _items(text: str) -> Iterator[str]:
 
 def _numbers(body: str, item: str) -> list[tuple[int, int, int]]:
     """First, last and width of each range in a bracket."""
-    found = []
+    ranges = []
     for part in body.split(";"):
         match = _RANGE.fullmatch(part)
         if not match:
@@ -90,8 +90,8 @@ def _numbers(body: str, item: str) -> list[tuple[int, int, int]]:
         if last - first >= MAX_RANGE:
             why = "Slurm takes no longer range: write several of them"
             raise too_many_hosts(last - first + 1, _plain(item), MAX_RANGE, why)
-        found.append((first, last, len(match[1])))
-    return found
+        ranges.append((first, last, len(match[1])))
+    return ranges
 
 
 def _expanded(item: str, ranges: Sequence[list[tuple[int, int, int]]]) -> Iterable[str]:

@@ -44,8 +44,8 @@ class Node:
     @property
     def rails(self) -> dict[str, str]:
         """GPU -> its own card, where each is nearest to the other alone."""
-        own = ((gpu, self.nearest(gpu)) for gpu in self.gpus)
-        return {gpu: nics[0] for gpu, nics in own if [self.nearest(n) for n in nics] == [(gpu,)]}
+        cards = ((gpu, self.nearest(gpu)) for gpu in self.gpus)
+        return {gpu: nics[0] for gpu, nics in cards if [self.nearest(n) for n in nics] == [(gpu,)]}
 
     @property
     def gpu_links(self) -> dict[str, int]:
@@ -150,15 +150,15 @@ def _near(gpu: tuple[int, ...], nic: tuple[int, ...]) -> str:
 def _joined(gpus: Mapping[str, Device]) -> dict[tuple[str, str], str]:
     """NVLinks of each pair: those to each other, or, through a switch, all that a GPU has."""
     bus = {one.bus: gpu for gpu, one in gpus.items()}
-    found: dict[tuple[str, str], int] = {}
+    links: dict[tuple[str, str], int] = {}
     for gpu, one in gpus.items():
         switched = 0
         for target, count in one.nvlinks:
             if target in bus:
                 pair = (gpu, bus[target])
-                found[pair] = found.get(pair, 0) + count
+                links[pair] = links.get(pair, 0) + count
             else:
                 switched += count
         if switched:
-            found |= {(gpu, other): switched for other in gpus if other != gpu}
-    return {pair: f"NV{count}" for pair, count in found.items()}
+            links |= {(gpu, other): switched for other in gpus if other != gpu}
+    return {pair: f"NV{count}" for pair, count in links.items()}

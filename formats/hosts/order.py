@@ -152,9 +152,9 @@ def best_order(
     sizes: dict[str, Any] = {"tp": tp, "cp": cp, "pp": pp, "ep": ep, "etp": etp}
     every = groupings(world, **sizes, order=order)
     options: dict[str, Any] = {"objective": objective, "costs": costs, "above": above}
-    found = order_for(every, names, racks, gpus_per_node=gpus_per_node, **options)
+    better = order_for(every, names, racks, gpus_per_node=gpus_per_node, **options)
     largest = Counter(str(racks[name]) for name in names).most_common(1)[0][1]
-    return replace(found, fixes=_fixes(found.kinds, world, gpus_per_node, largest, order, sizes))
+    return replace(better, fixes=_fixes(better.kinds, world, gpus_per_node, largest, order, sizes))
 
 
 def order_for(
@@ -183,22 +183,22 @@ def order_for(
         key = key_of(levels, of)
         return (cost_of(weighed, of), *key) if costs else key
 
-    found = search(levels, given, score, by_key=not costs)
-    better, upper = arranged(hosts, given, found.racks, above, levels)
+    best = search(levels, given, score, by_key=not costs)
+    better, upper = arranged(hosts, given, best.racks, above, levels)
     capacities = np.bincount(given).tolist()
-    kinds = tuple(_crossings(kind, given, found.racks, capacities) for kind in chain(*levels))
-    is_proved = found.is_proved or (
+    kinds = tuple(_crossings(kind, given, best.racks, capacities) for kind in chain(*levels))
+    is_proved = best.is_proved or (
         costs is not None and all(one.after == one.least for one in kinds if costs.get(one.kind))
     )
     return BetterOrder(
         names=better,
-        key=key_of(levels, found.racks),
+        key=key_of(levels, best.racks),
         key_before=key_of(levels, given),
         names_before=hosts,
         kinds=kinds,
         reasons=_reasons(kinds, max(capacities), is_proved, better == hosts),
         is_least=is_proved,
-        cost=cost_of(weighed, found.racks),
+        cost=cost_of(weighed, best.racks),
         cost_before=cost_of(weighed, given),
         gpus_per_node=gpus_per_node,
         segment=_segment(every, gpus_per_node),
@@ -233,16 +233,16 @@ def better_order(
     options["objective"] = "dp-first" if objective == TIME else objective
     options["costs"] = costs if objective == TIME and costs else None
     if layout.expert is None or layout.framework not in MEGATRONS:
-        found = order_for(layout.every, hosts.names, hosts.racks, **options)
+        better = order_for(layout.every, hosts.names, hosts.racks, **options)
     else:
         job = layout.stated_job
         sizes = {name: getattr(job, name) for name in ("tp", "cp", "pp", "ep", "etp", "order")}
-        found = best_order(hosts.names, hosts.racks, **options, **sizes)
+        better = best_order(hosts.names, hosts.racks, **options, **sizes)
     before, after = (
-        sum(costs.get(one.kind, 0.0) * getattr(one, when) for one in found.kinds)
+        sum(costs.get(one.kind, 0.0) * getattr(one, when) for one in better.kinds)
         for when in ("before", "after")
     )
-    return replace(found, costs=costs, cost=after, cost_before=before)
+    return replace(better, costs=costs, cost=after, cost_before=before)
 
 
 # -- what is asked ---------------------------------------------------------------------------------
@@ -342,7 +342,7 @@ def _reasons(
     kinds: Sequence[Crossings], largest: int, is_proved: bool, is_given: bool
 ) -> tuple[Remark, ...]:
     """What the order mends, what it gives up for that, and what no order mends."""
-    found = [Remark("order-kept-best" if is_proved else "order-kept")] if is_given else []
+    remarks = [Remark("order-kept-best" if is_proved else "order-kept")] if is_given else []
     for one in kinds:
         codes = {
             "fewer-cross": one.after < one.before,
@@ -355,10 +355,10 @@ def _reasons(
             "kind": one.kind, "groups": one.groups, "before": one.before, "after": one.after,
             "nodes": one.largest, "rack": largest, "least": one.least, "leave": one.leave_node,
         }  # fmt: skip
-        found += [Remark(code, facts) for code, is_so in codes.items() if is_so]
+        remarks += [Remark(code, facts) for code, is_so in codes.items() if is_so]
     if not is_given and is_proved:
-        found.append(Remark("proved-least"))
-    return tuple(found)
+        remarks.append(Remark("proved-least"))
+    return tuple(remarks)
 
 
 def _fixes(
@@ -369,7 +369,7 @@ def _fixes(
 
     That is the largest smaller size whose groups stand on so few nodes; etp 1 before that.
     """
-    found = []
+    fixes = []
     for one in kinds:
         size = int(sizes[one.kind] or 1) if one.kind in ("tp", "cp", "ep") else 1
         tries: list[dict[str, int]] = [{"etp": 1}] if one.kind == "ep" else []
@@ -383,9 +383,9 @@ def _fixes(
                 except LayoutError:
                     continue
                 if _widest(kind_of(every[one.kind], gpus_per_node)) <= nodes:
-                    found.append(LayoutFix(one.kind, place, changes))
+                    fixes.append(LayoutFix(one.kind, place, changes))
                     break
-    return tuple(found)
+    return tuple(fixes)
 
 
 def _widest(kind: KindCrossings) -> int:

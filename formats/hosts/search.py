@@ -64,8 +64,8 @@ def search(levels: Levels, given: np.ndarray, score: Score, *, by_key: bool = Tr
         return FoundOrder(best, least_score, True)
     trees = _trees(kinds, len(given), max(capacities))
     for racks in (*_by_rack(given, capacities), *(_packed(tree, capacities) for tree in trees)):
-        if (found := score(racks)) < least_score:
-            best, least_score = racks, found
+        if (new_score := score(racks)) < least_score:
+            best, least_score = racks, new_score
             if is_proved():
                 return FoundOrder(best, least_score, True)
     best, least_score = _mended(best, least_score, score, trees, kinds)
@@ -95,11 +95,11 @@ def _trees(kinds: Sequence[KindCrossings], places: int, largest: int) -> list[Tr
     """A tree for each order of the kinds that fit into a rack, each tree once, the first first."""
     useful = [kind for kind in kinds if int(kind.sizes.min()) <= largest]
     orders = max(2, MOST_ROWS // (1 + sum(len(kind.sets) for kind in useful)))
-    found: dict[tuple[bytes, ...], Tree] = {}
+    trees: dict[tuple[bytes, ...], Tree] = {}
     for order in islice(permutations(useful), orders):
         tree = _tree(order, places, largest)
-        found.setdefault(tuple(block.tobytes() for block in tree), tree)
-    return list(found.values())
+        trees.setdefault(tuple(block.tobytes() for block in tree), tree)
+    return list(trees.values())
 
 
 def _tree(order: Sequence[KindCrossings], places: int, largest: int) -> Tree:
@@ -156,8 +156,8 @@ def _members(block: np.ndarray, racks: np.ndarray) -> list[np.ndarray]:
     """The places of each block that has no rack yet, larger blocks first, then in order."""
     order = np.argsort(block, kind="stable")
     starts = np.flatnonzero(np.diff(block[order], prepend=-1))
-    found = [one for one in np.split(order, starts[1:]) if racks[one[0]] < 0]
-    return sorted(found, key=lambda one: (-len(one), one[0]))
+    unplaced = [one for one in np.split(order, starts[1:]) if racks[one[0]] < 0]
+    return sorted(unplaced, key=lambda one: (-len(one), one[0]))
 
 
 # -- mended ----------------------------------------------------------------------------------------
@@ -180,8 +180,8 @@ def _mended(
                     return racks, score
                 changed = racks.copy()
                 changed[one], changed[other] = racks[other], racks[one]
-                if (found := ask(changed)) < score:
-                    racks, score = changed, found
+                if (new_score := ask(changed)) < score:
+                    racks, score = changed, new_score
         if score == before:
             break
     return racks, score
@@ -217,7 +217,7 @@ def _every_pattern(
     if places > MOST_PLACES:
         return None, False
     edges, racks, left = _edges(levels, places), [-1] * places, list(capacities)
-    found: list[int] | None = None
+    pattern: list[int] | None = None
     budget = MOST_BRANCHES
 
     def choices() -> Iterator[int]:
@@ -232,9 +232,9 @@ def _every_pattern(
 
     def fill(place: int, key: tuple[int, ...], crosses: int) -> None:
         """crosses: a bit for each set that is in two racks already."""
-        nonlocal best, found, budget
+        nonlocal best, pattern, budget
         if place == places:
-            best, found = key, list(racks)
+            best, pattern = key, list(racks)
             return
         for rack in choices():
             budget -= 1
@@ -252,7 +252,7 @@ def _every_pattern(
                 left[rack] += 1
 
     fill(0, (0,) * len(levels), 0)
-    return (None if found is None else np.array(found)), budget >= 0
+    return (None if pattern is None else np.array(pattern)), budget >= 0
 
 
 MOST_PLACES = 64
@@ -261,13 +261,13 @@ MOST_PLACES = 64
 
 def _edges(levels: Levels, places: int) -> list[list[tuple[int, int, int, int]]]:
     """For each place the sets that it is a later member of: bit, first place, level, weight."""
-    found: list[list[tuple[int, int, int, int]]] = [[] for _ in range(places)]
+    edges: list[list[tuple[int, int, int, int]]] = [[] for _ in range(places)]
     bit = 1
     for depth, level in enumerate(levels):
         for kind in level:
             for row, weight in zip(kind.sets.tolist(), kind.weights.tolist()):
                 for place in row:
                     if place != row[0]:
-                        found[place].append((bit, row[0], depth, weight))
+                        edges[place].append((bit, row[0], depth, weight))
                 bit <<= 1
-    return found
+    return edges

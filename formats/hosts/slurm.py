@@ -88,8 +88,8 @@ def read_topology(text: str) -> Hosts:
     hosts = _under(kind, leaves[kind], parent, remarks)
     domain = dict(match.groups() for match in map(_ALIAS.match, text.splitlines()) if match)
     blocks = hosts.level("block")
-    found = {host: domain[block] for host, block in blocks.items() if block in domain}
-    return replace(hosts, levels=(*hosts.levels, Level("domain", found))) if found else hosts
+    of = {host: domain[block] for host, block in blocks.items() if block in domain}
+    return replace(hosts, levels=(*hosts.levels, Level("domain", of))) if of else hosts
 
 
 def _under(
@@ -246,12 +246,12 @@ def _dealt(hosts: Hosts, plane: int) -> tuple[str, ...]:
 
 def _addresses(text: str, pattern: str | None) -> tuple[Level, ...]:
     """The levels of every machine whose address the text has, each in its own line."""
-    found: dict[str, dict[str, str]] = {}
+    levels: dict[str, dict[str, str]] = {}
     for name, value in _VARIABLE.findall(text):
         if name == "SLURM_TOPOLOGY_ADDR":
             for host, kind, place in _address(value.strip(), pattern):
-                found.setdefault(kind, {})[host] = place
-    return tuple(Level(kind, of) for kind, of in found.items())
+                levels.setdefault(kind, {})[host] = place
+    return tuple(Level(kind, of) for kind, of in levels.items())
 
 
 def _address(address: str, pattern: str | None) -> Iterator[tuple[str, str, str]]:

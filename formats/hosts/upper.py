@@ -30,23 +30,23 @@ class Upper:
 def arranged(
     hosts: tuple[str, ...],
     given: np.ndarray,
-    found: np.ndarray,
+    chosen: np.ndarray,
     above: Sequence[Level],
     levels: Sequence[Sequence[KindCrossings]],
 ) -> tuple[tuple[str, ...], tuple[Upper, ...]]:
     """The machines by the racks of the places, and what that is worth above the racks.
 
-    given, found: the rack of each place, before and after. The order that moves least stays where
+    given, chosen: the rack of each place, before and after. The order that moves least stays where
     no other is better above.
     """
-    plain = hosts if (given == found).all() else _placed(hosts, given, found, {})
+    plain = hosts if (given == chosen).all() else _placed(hosts, given, chosen, {})
     tries = [plain]
     for count in range(len(above), 0, -1):
         parents = {
             rack: tuple(one.of.get(host, host) for one in reversed(above[:count]))
             for host, rack in zip(hosts, given.tolist())
         }
-        tries.append(_placed(hosts, given, found, parents))
+        tries.append(_placed(hosts, given, chosen, parents))
     keys = [tuple(_key(one, names, levels) for one in above) for names in tries]
     best = min(range(len(tries)), key=lambda at: keys[at])
     upper = tuple(
@@ -67,14 +67,14 @@ def _key(
 def _placed(
     hosts: Sequence[str],
     given: np.ndarray,
-    found: np.ndarray,
+    chosen: np.ndarray,
     parents: Mapping[int, tuple[str, ...]],
 ) -> tuple[str, ...]:
     """The machines by the racks of the places: those of a rack keep their order.
 
     Each rack takes the places that begin where it began; with parents, those of one stand together.
     """
-    before, after = (list(dict.fromkeys(racks.tolist())) for racks in (given, found))
+    before, after = (list(dict.fromkeys(racks.tolist())) for racks in (given, chosen))
     first: dict[tuple[str, ...], int] = {}  # the number of each place above, as they first come
     above = {
         rack: [
@@ -92,4 +92,4 @@ def _placed(
     for host, rack in zip(hosts, given.tolist()):
         inside.setdefault(rack, []).append(host)
     left = {rack: iter(names) for rack, names in inside.items()}
-    return tuple(next(left[stands[rack]]) for rack in found.tolist())
+    return tuple(next(left[stands[rack]]) for rack in chosen.tolist())

@@ -174,10 +174,10 @@ def slots_unknown(names: Sequence[str]) -> LayoutError:
 
 def once(names: Iterable[str]) -> tuple[str, ...]:
     """Each name once, in the order in which it first comes."""
-    found = tuple(dict.fromkeys(names))
-    if len(found) > MAX_HOSTS:
-        raise too_many_hosts(len(found), found[0])
-    return found
+    unique = tuple(dict.fromkeys(names))
+    if len(unique) > MAX_HOSTS:
+        raise too_many_hosts(len(unique), unique[0])
+    return unique
 
 
 def hosts_in_places(
@@ -197,8 +197,8 @@ def hosts_in_places(
         raise no_hosts()
     if len(set(names)) < len(names):
         raise host_twice(Counter(names).most_common(1)[0][0], "keep one entry for each host")
-    found = tuple(Level(kind, levels[kind]) for kind in sorted(levels, key=_distance))
-    return Hosts(form, once(names), levels=found, remarks=remarks, **fields)
+    ordered = tuple(Level(kind, levels[kind]) for kind in sorted(levels, key=_distance))
+    return Hosts(form, once(names), levels=ordered, remarks=remarks, **fields)
 
 
 def _distance(kind: str) -> tuple[int, str]:
