@@ -52,9 +52,9 @@ def check_document(text: str) -> dict[str, Any]:
             control="document",
             facts={"value": version, "version": VERSION},
         )
-    found = _checked_heading(document)
+    grids = _checked_heading(document)
     check = _check_groups if schema == GROUPS else _check_ranks
-    check(document, found)
+    check(document, grids)
     return document
 
 
@@ -72,30 +72,30 @@ def _checked_heading(document: dict[str, Any]) -> dict[str, Mesh]:
         _field(job, one.name, *types.get(one.name, (type(one.default),)), place="job.")
     if (job["gpus_per_node"], job["nodes"]) != (gpus_per_node, world // gpus_per_node):
         raise _bad("job.nodes", job["nodes"], "world_size / gpus_per_node")
-    found = {}
+    grids = {}
     for name, mesh in _field(document, "meshes", dict).items():
         try:
-            found[name] = parse_mesh(mesh)
+            grids[name] = parse_mesh(mesh)
         except LayoutError:
             raise _bad(f"meshes.{name}", mesh, "a mesh such as tp2-dp4") from None
-        if found[name].world_size != world or found[name].offset:
+        if grids[name].world_size != world or grids[name].offset:
             raise _bad(f"meshes.{name}", mesh, f"a mesh of {world} ranks")
-    return found
+    return grids
 
 
-def _check_groups(document: dict[str, Any], found: Mapping[str, Mesh]) -> None:
+def _check_groups(document: dict[str, Any], grids: Mapping[str, Mesh]) -> None:
     for name, entry in _field(document, "groups", dict).items():
         place = f"groups.{name}."
         if not isinstance(entry, dict):
             raise _bad(place[:-1], entry, "an object")
         grid = _field(entry, "grid", str, place=place)
-        if grid not in found:
+        if grid not in grids:
             raise _bad(f"{place}grid", grid, "a name of meshes")
         kind = _field(entry, "kind", str, place=place)
         try:
-            found[grid].axes_of(kind)
+            grids[grid].axes_of(kind)
         except LayoutError:
-            raise _bad(f"{place}kind", kind, f"axes of {found[grid]}") from None
+            raise _bad(f"{place}kind", kind, f"axes of {grids[grid]}") from None
         _field(entry, "parallel_state", str, type(None), place=place)
         _field(entry, "carries", str, place=place)
         groups = _field(entry, "groups", list, place=place)
@@ -133,10 +133,10 @@ def _nodes(document: dict[str, Any]) -> list[Any]:
     return hosts
 
 
-def _check_ranks(document: dict[str, Any], found: Mapping[str, Mesh]) -> None:
+def _check_ranks(document: dict[str, Any], grids: Mapping[str, Mesh]) -> None:
     world, gpus_per_node = document["world_size"], document["gpus_per_node"]
     columns, rows = _field(document, "columns", list), _field(document, "ranks", list)
-    wanted = places(found, world, gpus_per_node)
+    wanted = places(grids, world, gpus_per_node)
     groups = columns[len(wanted) :]
     if columns[: len(wanted)] != list(wanted) or not all(
         isinstance(name, str) and name.startswith("group_") for name in groups
@@ -162,18 +162,18 @@ def _check_ranks(document: dict[str, Any], found: Mapping[str, Mesh]) -> None:
             raise _bad(f"ranks[{rank}]", row, wrong)
 
 
-def _field(found: Mapping[str, Any], name: str, *types: type, place: str = "") -> Any:
+def _field(container: Mapping[str, Any], name: str, *types: type, place: str = "") -> Any:
     """A field of one of these types, strictly: true is no number."""
-    if name not in found:
+    if name not in container:
         raise LayoutError(
             "missing-in-document",
             f"this document has no {place}{name}",
             control="document",
             facts={"place": f"{place}{name}"},
         )
-    if type(found[name]) not in types:
-        raise _bad(f"{place}{name}", found[name], _WORDS[types[0]])
-    return found[name]
+    if type(container[name]) not in types:
+        raise _bad(f"{place}{name}", container[name], _WORDS[types[0]])
+    return container[name]
 
 
 _WORDS = {

@@ -104,7 +104,7 @@ def _about(
 
 def _own_carries(layout: Layout, name: str) -> str:
     joined = CONVENTIONS[layout.framework].groups
-    return next((own.carries for own in joined if OWN_PREFIX + own.name == name), "")
+    return next((group.carries for group in joined if OWN_PREFIX + group.name == name), "")
 
 
 def groups_csv_parts(

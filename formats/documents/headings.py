@@ -47,13 +47,13 @@ def groups_by_name(layout: Layout, names: Iterable[str] | None = None) -> dict[s
             every[OWN_PREFIX + one.name] = replace(one, name=OWN_PREFIX + one.name)
     if names is None:
         return every
-    found = {}
+    groupings = {}
     for name in names:
         key = name if name in every else f"{OWN_PREFIX}{name}"
         if key not in every:
             raise _no_such_group(layout, name, list(every))
-        found[key] = every[key]
-    return found
+        groupings[key] = every[key]
+    return groupings
 
 
 def meshes(layout: Layout) -> dict[str, Mesh]:
@@ -67,13 +67,13 @@ def meshes(layout: Layout) -> dict[str, Mesh]:
     own tp2-cp1-dp_shard4-dp_replicate1-pp1
     own-expert ep1-efsdp8-dp_replicate1-pp1
     """
-    found = {"dense": layout.mesh}
+    by_name = {"dense": layout.mesh}
     if layout.expert is not None:
-        found["expert"] = layout.expert
+        by_name["expert"] = layout.expert
     if layout.framework not in MEGATRONS:
-        own = dict.fromkeys(grouping.mesh for grouping in own_groupings(layout))
-        found |= dict(zip(("own", "own-expert"), own))
-    return found
+        of_axes = dict.fromkeys(grouping.mesh for grouping in own_groupings(layout))
+        by_name |= dict(zip(("own", "own-expert"), of_axes))
+    return by_name
 
 
 def heading(layout: Layout, schema: str) -> dict[str, Any]:
@@ -88,11 +88,11 @@ def heading(layout: Layout, schema: str) -> dict[str, Any]:
     }
 
 
-def places(found: Mapping[str, Mesh], world: int, gpus_per_node: int) -> dict[str, np.ndarray]:
+def places(grids: Mapping[str, Mesh], world: int, gpus_per_node: int) -> dict[str, np.ndarray]:
     """Where each rank stands: in its machine, and along every axis of every mesh."""
     ranks = np.arange(world, dtype=np.int32)
     columns = {"rank": ranks, "node": ranks // gpus_per_node, "local_rank": ranks % gpus_per_node}
-    for name, mesh in found.items():
+    for name, mesh in grids.items():
         for axis, size, stride in zip(mesh.names, mesh.sizes, mesh.strides):
             columns[f"{name}_{axis}"] = ranks // stride % size
     return columns

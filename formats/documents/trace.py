@@ -29,8 +29,8 @@ def chrome_trace(schedules: Mapping[str, Sequence[Row]], ranks: Sequence[int] = 
 
     ranks: what the ranks are called; else they count from 0.
 
-    >>> found = json.loads(chrome_trace({"1F1B": [[("0F3", 0.0, 1.5)]]}))["traceEvents"]
-    >>> {name: found[-1][name] for name in ("name", "ph", "ts", "dur", "pid", "tid")}
+    >>> events = json.loads(chrome_trace({"1F1B": [[("0F3", 0.0, 1.5)]]}))["traceEvents"]
+    >>> {name: events[-1][name] for name in ("name", "ph", "ts", "dur", "pid", "tid")}
     {'name': 'F3', 'ph': 'X', 'ts': 0.0, 'dur': 1500.0, 'pid': 0, 'tid': 0}
     """
     rows = (

@@ -41,12 +41,12 @@ class Choice:
         """What counts for the run that is chosen; where none is, what all say alike."""
         sayings = list(sayings)
         if self.of_roles:
-            own = {said.field for said in sayings if said.role == self.chosen}
+            fields_of_role = {said.field for said in sayings if said.role == self.chosen}
             return [
                 said
                 for said in sayings
                 if said.role in ("", self.chosen)
-                or (said.role == self.follows and said.field not in own)
+                or (said.role == self.follows and said.field not in fields_of_role)
             ]
         names = {run.name for run in self.runs}
         if self.chosen:
@@ -95,10 +95,10 @@ def choice_of(
 
 def _by(sayings: Iterable[Said], name_of: Callable[[Said], str]) -> dict[str, dict[str, object]]:
     """What each run or role says, the last of each field."""
-    found: dict[str, dict[str, object]] = {}
+    by_name: dict[str, dict[str, object]] = {}
     for said in sayings:
-        found.setdefault(name_of(said), {})[said.field] = said.value
-    return found
+        by_name.setdefault(name_of(said), {})[said.field] = said.value
+    return by_name
 
 
 def _checked(wanted: str, names: Sequence[str]) -> str:

@@ -223,14 +223,14 @@ def _toml(source: Source) -> Read:
         if header := _HEADER.match(text):
             section = tuple(part.strip(" \t\"'") for part in header[1].split("."))
             continue
-        found, taken = (None, 1) if section is None else _statement(lines, at - 1)
+        statement, taken = (None, 1) if section is None else _statement(lines, at - 1)
         low = start + len(line) - len(line.lstrip())
-        if found is None or section is None:
+        if statement is None or section is None:
             left.append(source.word(low, start + len(line.rstrip())))
             section = None if text.startswith("[[") else section  # one table out of several
             continue
         at += taken - 1
-        name, value = found
+        name, value = statement
         key = source.word(low, low + len(name))
         first = start + line.index("=") + 1
         end = lines[at - 1][0] + len(lines[at - 1][1])
@@ -270,9 +270,9 @@ def _toml_words(source: Source, start: int, end: int, value: Any) -> list[Word] 
     words, at = [], start
     for one in several:
         text = str(one).lower() if isinstance(one, bool) else str(one)
-        found = source.text.find(text, at, end)
-        place = (found, found + len(text)) if found >= 0 else (start, end)
-        at = place[1] if found >= 0 else at
+        offset = source.text.find(text, at, end)
+        place = (offset, offset + len(text)) if offset >= 0 else (start, end)
+        at = place[1] if offset >= 0 else at
         stands = source.place(*place)
         words.append(Word((CommandRun(text, *stands),), stands))
     return words

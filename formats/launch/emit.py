@@ -80,13 +80,13 @@ def _as_made(job: Job, target: Target) -> Job:
     for framework in sorted(target.frameworks, key=lambda name: name != job.framework):
         other = replace(job, framework=framework, etp=_etp(job, layout, framework))
         try:
-            found = other.layout()
+            candidate = other.layout()
         except LayoutError as error:
             last = error
             continue
-        if _above_one(layout.mesh) != _above_one(found.mesh):
+        if _above_one(layout.mesh) != _above_one(candidate.mesh):
             continue
-        if _experts_alike(layout, found, job):
+        if _experts_alike(layout, candidate, job):
             return other
         differs = True
     if last is not None and last.control in ("cp", "ep", "etp", "pp"):

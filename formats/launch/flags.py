@@ -118,20 +118,20 @@ def rows(lines: Iterable[list[str]], speaks: str = "") -> dict[str, Row]:
 
 def _options() -> dict[str, dict[str, Row]]:
     """The options of each launcher; under no name those that have dashes."""
-    found: dict[str, dict[str, Row]] = {}
+    by_launcher: dict[str, dict[str, Row]] = {}
     for head, lines in table("options"):
         speaks, _, launcher = map(str.strip, head.partition("|"))
-        found.setdefault(launcher, {}).update(rows(lines, speaks))
-    return found
+        by_launcher.setdefault(launcher, {}).update(rows(lines, speaks))
+    return by_launcher
 
 
 def _keys() -> dict[str, Key]:
-    found = {}
+    keys = {}
     for head, lines in table("keys"):
         speaks, _, where = head.partition("|")
         sections = tuple(name.strip("-") for name in where.split())
-        found |= {name: Key(row, sections) for name, row in rows(lines, speaks.strip()).items()}
-    return found
+        keys |= {name: Key(row, sections) for name, row in rows(lines, speaks.strip()).items()}
+    return keys
 
 
 def _words(name: str) -> dict[str, str]:

@@ -82,8 +82,8 @@ class Meaning(Reading):
         row = OPTIONS["tensor-model-parallel-size"]
         for item in self.removed:
             if plain_name(item.name) == "model-parallel-size" and item.value.isdigit():
-                found = replace(item, code="understood", sets="tp", facts={})
-                self.said.append(Said("tp", int(item.value[:9]), found, row, ""))
+                understood = replace(item, code="understood", sets="tp", facts={})
+                self.said.append(Said("tp", int(item.value[:9]), understood, row, ""))
 
     # -- what nobody says ------------------------------------------------------------------------
 
@@ -149,11 +149,11 @@ class Meaning(Reading):
         by_field: dict[str, list[Said]] = {}
         for said in sayings:
             by_field.setdefault(said.field, []).append(said)
-        found: dict[str, Said] = {}
+        settled: dict[str, Said] = {}
         for name, given in by_field.items():
             rank = min(said.row.rank for said in given)
             chosen = next(said for said in reversed(given) if said.row.rank == rank)
-            found[name] = chosen
+            settled[name] = chosen
             shown: set[tuple[Any, str]] = set()
             for said in given:
                 if said.value == chosen.value:
@@ -164,7 +164,7 @@ class Meaning(Reading):
             if chosen.default:
                 facts = {"name": chosen.default, "value": chosen.item.value}
                 self.missing.append(Missing("variable-default", facts))
-        return found
+        return settled
 
     def _contradiction(self, said: Said, chosen: Said) -> None:
         code = "given-twice" if said.item.name == chosen.item.name else "contradiction"
@@ -179,12 +179,12 @@ class Meaning(Reading):
         first: dict[str, Item] = {}
         for name, item in self.speaking:
             first.setdefault(name, item)
-        own = next((name for name in first if name in self.schemas), None)
-        if own:
-            schema, item = self.schemas[own], first[own]
+        framework = next((name for name in first if name in self.schemas), None)
+        if framework:
+            schema, item = self.schemas[framework], first[framework]
             self._refuse_removed(first)
             job = schema.job_of(self.stated, role)
-            return Guess(own, job, item.name, item.start, item.end)
+            return Guess(framework, job, item.name, item.start, item.end)
         if "deepspeed" in first and "megatron" in first:
             ep = stated.get("ep")
             name = "deepspeed" if ep and ep.value > 1 else "megatron-deepspeed"

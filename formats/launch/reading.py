@@ -296,8 +296,8 @@ class Reading(Sayings):
 
     def _configured(self, name: str, value: Word, place: tuple[int, int]) -> None:
         """A file or a recipe that says what the command does not; a schema's own says nothing."""
-        own = self.schema.defaults if self.schema else ()
-        if not own or not value.text.rsplit("/", 1)[-1].startswith(own):
+        file_names = self.schema.defaults if self.schema else ()
+        if not file_names or not value.text.rsplit("/", 1)[-1].startswith(file_names):
             self.configured.append(self.item("configured", name, value.text[:80], place))
 
     def _open_outside(self, code: str, name: str, value: str, place: tuple[int, int]) -> None:

@@ -79,10 +79,10 @@ class _Module:
         self.done: dict[str, Recipe] = {}
 
     def recipes(self) -> list[Recipe]:
-        found = [self.recipe(name) for name in self.functions]
+        recipes = [self.recipe(name) for name in self.functions]
         rest = [one for one in self.tree.body if not isinstance(one, ast.FunctionDef)]
         outside = _Function(self, "", rest, self.constants)
-        every = [*found, Recipe("", outside.entries, ())] if outside.entries else found
+        every = [*recipes, Recipe("", outside.entries, ())] if outside.entries else recipes
         used = {name for one in self.done.values() for name in one.inherits}
         public = [one for one in every if one.entries and not one.name.startswith("_")]
         return public or [one for one in every if one.entries and one.name not in used]

@@ -129,8 +129,10 @@ def _verl_job(stated: Stated, role: str) -> str:
     if strategy.startswith("fsdp"):
         return "device-mesh"
     named = any("megatron" in stated.get(name, "") for name in ("--config-name", "model_engine"))
-    asked = any(path.startswith((f"{actor}.megatron.", f"{section}.megatron.")) for path in stated)
-    return "megatron" if strategy == "megatron" or named or asked else "device-mesh"
+    configured = any(
+        path.startswith((f"{actor}.megatron.", f"{section}.megatron.")) for path in stated
+    )
+    return "megatron" if strategy == "megatron" or named or configured else "device-mesh"
 
 
 def _primus_job(stated: Stated, role: str) -> str:
@@ -201,8 +203,8 @@ def _schemas() -> Iterator[Schema]:
 def _rows(lines: list[list[str]], shared: Mapping[str, Mapping[str, Row]]) -> dict[str, Row]:
     """The rows of a table, and of those that stand under a section of it."""
     taken = [(cells[0][:-1], shared[cells[1]]) for cells in lines if cells[0].endswith("*")]
-    found = {under + name: row for under, names in taken for name, row in names.items()}
-    return found | rows(cells for cells in lines if not cells[0].endswith("*"))
+    nested = {under + name: row for under, names in taken for name, row in names.items()}
+    return nested | rows(cells for cells in lines if not cells[0].endswith("*"))
 
 
 SCHEMAS = tuple(_schemas())
@@ -218,25 +220,25 @@ def marks_of(words: Sequence[Word]) -> set[str]:
     """What a command has that a framework may be known by: options, modules, first words."""
     spend(STEP * len(words), "words")
     texts = [word.text for word in words if not word.why or word.text[:2] == "--"]
-    found = {text.partition("=")[0] for text in texts if text[:2] == "--"}
+    marks = {text.partition("=")[0] for text in texts if text[:2] == "--"}
     names = [text.rsplit("/", 1)[-1] for text in texts]
-    found.update(f"{one} {other}" for one, other in itertools.pairwise(names) if one in _TWO_WORDS)
-    found.update(names[:8])
-    found.update("vllm-openai" for text in texts if text.startswith("vllm/vllm-openai"))
+    marks.update(f"{one} {other}" for one, other in itertools.pairwise(names) if one in _TWO_WORDS)
+    marks.update(names[:8])
+    marks.update("vllm-openai" for text in texts if text.startswith("vllm/vllm-openai"))
     for text in texts:
         path = text.partition("=")[0].lstrip("+~")
         if "." in path[:200] and _DOTTED.fullmatch(path):
-            found |= beginnings([path])
-    return found
+            marks |= beginnings([path])
+    return marks
 
 
 def beginnings(paths: Iterable[str]) -> set[str]:
     """Every path, and everything that it stands under."""
-    found = set()
+    prefixes = set()
     for path in paths:
         parts = path.split(".")[:8]
-        found.update(".".join(parts[:count]) for count in range(1, len(parts) + 1))
-    return found
+        prefixes.update(".".join(parts[:count]) for count in range(1, len(parts) + 1))
+    return prefixes
 
 
 _DOTTED = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")

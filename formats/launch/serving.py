@@ -20,8 +20,8 @@ def served_groups(text: Parsed) -> dict[str, Grouping]:
     """The groups by name; none where the text starts no server or leaves its sizes open.
 
     >>> from formats.launch import parse
-    >>> found = served_groups(parse("vllm serve m -tp 4 -dp 2 --enable-expert-parallel"))
-    >>> found["ep"].groups().tolist()
+    >>> groups = served_groups(parse("vllm serve m -tp 4 -dp 2 --enable-expert-parallel"))
+    >>> groups["ep"].groups().tolist()
     [[0, 1, 2, 3, 4, 5, 6, 7]]
 
     Errors: LayoutError for sizes that the server would refuse.

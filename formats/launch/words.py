@@ -134,7 +134,7 @@ class Source:
     @cached_property
     def closers(self) -> dict[int, int]:
         """Where every ``${`` and ``$(`` is closed, found in one pass."""
-        found: dict[int, int] = {}
+        closing: dict[int, int] = {}
         braces: list[int] = []
         parens: list[int] = []
         for match in re.finditer(r"\\.|\$\{|\}|\$?\(|\)", self.text, re.DOTALL):
@@ -142,21 +142,21 @@ class Source:
             if token == "${":
                 braces.append(match.start())
             elif token == "}" and braces:
-                found[braces.pop()] = match.start()
+                closing[braces.pop()] = match.start()
             elif token.endswith("(") and token[0] != "\\":
                 parens.append(match.start())
             elif token == ")" and parens:
-                found[parens.pop()] = match.start()
-        return found
+                closing[parens.pop()] = match.start()
+        return closing
 
     @cached_property
     def lines(self) -> dict[str, list[int]]:
         """Where lines with the same words start, to find the ends of here-documents."""
-        found: dict[str, list[int]] = {}
+        starts: dict[str, list[int]] = {}
         for match in re.finditer(r"[^\n]+", self.text):
             if len(match[0]) < 100:
-                found.setdefault(match[0].strip(), []).append(match.start())
-        return found
+                starts.setdefault(match[0].strip(), []).append(match.start())
+        return starts
 
 
 def split(runs: Sequence[CommandRun], at: tuple[int, int]) -> list[Word]:
@@ -178,13 +178,13 @@ def row_words(value: Word) -> list[Word]:
 
 def following(words: Sequence[Word], at: int, *, many: bool = False) -> list[Word]:
     """The values that stand after an option."""
-    found: list[Word] = []
+    values: list[Word] = []
     for word in words[at + 1 :] if many else words[at + 1 : at + 2]:
         option = word.text[:1] == "-" and not word.text[1:2].isdigit()
-        if option or (many and found and not (word.text[:1].isdigit() or word.why)):
+        if option or (many and values and not (word.text[:1].isdigit() or word.why)):
             break
-        found.append(word)
-    return found
+        values.append(word)
+    return values
 
 
 def whole_place(word: Word, values: Sequence[Word]) -> tuple[int, int]:
@@ -217,13 +217,13 @@ def calculate(tokens: Sequence[str]) -> int | None:
 
 def _value(node: Any) -> int:
     if isinstance(node, ast.Constant):
-        found = int(str(node.value))
+        value = int(str(node.value))
     else:  # a sign, a call or a tuple is none of the shell's
         joins = _OPERATORS[type(getattr(node, "op", None))]
-        found = joins(_value(node.left), _value(node.right))
-    if abs(found) >= 10**15:
+        value = joins(_value(node.left), _value(node.right))
+    if abs(value) >= 10**15:
         raise OverflowError
-    return found
+    return value
 
 
 _OPERATORS: dict[Any, Callable[[int, int], int]] = {
