@@ -76,17 +76,17 @@ def read_measurements(text: str, world: int, placement: Placement | None = None)
     spend(len(text) // 10, "characters", control="measurements")
     is_json = text.lstrip()[:1] in ("[", "{")
     rows = _json_rows(text) if is_json else _csv_rows(text, placement)
-    found = np.full(world, np.nan)
+    values = np.full(world, np.nan)
     for line, rank, value in rows:
         if not 0 <= rank < world:
             said = "there is no rank {rank}: ranks go from {first} to {last}"
             raise _refused("no-such-rank", said, rank=quoted(rank), first=0, last=world - 1)
-        if not math.isnan(found[rank]):
+        if not math.isnan(values[rank]):
             raise _refused("measurement-twice", "rank {rank} has two measurements", rank=rank)
-        found[rank] = _number(value, line)
-    if np.isnan(found).all():
+        values[rank] = _number(value, line)
+    if np.isnan(values).all():
         raise _none()
-    return found
+    return values
 
 
 def _number(value: Any, line: int) -> float:
@@ -199,18 +199,18 @@ def _host_rows(
         if name not in ranks:
             said = "the measurements name the host {host}, which is not one of the job's"
             raise _refused("measurement-of-no-host", said, host=quoted(name))
-        own = ranks[name]
+        host_ranks = ranks[name]
         if local is not None:
             others = [at for at in range(len(row)) if at not in (host, local)]
             place = _rank(_cell(row, local, line), line)
-            if not others or place >= len(own):
+            if not others or place >= len(host_ranks):
                 raise _bad(",".join(row), line)
-            yield line, own[place], row[others[-1]]
+            yield line, host_ranks[place], row[others[-1]]
             continue
         values = [value for at, value in enumerate(row) if at != host]
-        if len(values) != len(own):
+        if len(values) != len(host_ranks):
             raise _bad(",".join(row), line)
-        yield from ((line, rank, value) for rank, value in zip(own, values) if value)
+        yield from ((line, rank, value) for rank, value in zip(host_ranks, values) if value)
 
 
 # -- what is slow ----------------------------------------------------------------------------------
@@ -248,20 +248,20 @@ def slow(values: np.ndarray, every: Mapping[str, Grouping], *, worse: str = "hig
     if worse not in ("high", "low"):
         raise not_a_choice("worse", worse, ("high", "low"), [{"worse": "high"}, {"worse": "low"}])
     sign = 1.0 if worse == "high" else -1.0
-    found = _standing_out("rank", values, np.arange(len(values)), sign)
+    outliers = _standing_out("rank", values, np.arange(len(values)), sign)
     indices = {name: one.index() for name, one in every.items() if 1 < one.size < len(values)}
     pipeline = every.get("pp")
     if pipeline is not None and pipeline.size > 1:
         indices["stage"] = _stages(pipeline)
     for name, index in indices.items():
-        found += _standing_out(name, values, index, sign)
-    return sorted(_once(found), key=lambda one: -one.times)
+        outliers += _standing_out(name, values, index, sign)
+    return sorted(_once(outliers), key=lambda one: -one.times)
 
 
-def _once(found: Iterable[Slow]) -> list[Slow]:
+def _once(outliers: Iterable[Slow]) -> list[Slow]:
     """Each group once, with all its names."""
     by_ranks: dict[tuple[int, ...], Slow] = {}
-    for one in found:
+    for one in outliers:
         same = by_ranks.get(one.ranks)
         if same is not None:
             names, indices = (*same.names, *one.names), (*same.indices, *one.indices)
@@ -272,10 +272,10 @@ def _once(found: Iterable[Slow]) -> list[Slow]:
 
 def _stages(pipeline: Grouping) -> np.ndarray:
     """The stage of each rank: its place in its pipeline."""
-    found = np.zeros(pipeline.world_size, dtype=np.int64)
+    stages = np.zeros(pipeline.world_size, dtype=np.int64)
     for stage, ranks in enumerate(np.asarray(pipeline.groups()).T):
-        found[ranks - pipeline.mesh.offset] = stage
-    return found
+        stages[ranks - pipeline.mesh.offset] = stage
+    return stages
 
 
 def _standing_out(kind: str, values: np.ndarray, index: np.ndarray, sign: float) -> list[Slow]:

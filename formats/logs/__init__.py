@@ -110,8 +110,8 @@ def _say_members(
 def _settle_bare(reading: LogReading) -> set[int]:
     """Count ``[Rank r]`` of PyTorch before 2.2 as global, unless the lines contradict that."""
     for reports in reading.reports.values():
-        for absent, found in reports:
-            reading.unsettled(absent, found)
+        for absent, numbers in reports:
+            reading.unsettled(absent, numbers)
     works = reading.bare_works
     if any(len(of_one) > 1 for of_one in works.values()) or (works and reading.ranks_by_head):
         reading.note("ranks-ambiguous", ranks=tuple(sorted(works)))

@@ -95,12 +95,12 @@ def _cause(log: Log, first: Wait, gpus_per_node: int | None) -> Note:
     facts |= {"rank": rank, **_place(log, rank, gpus_per_node)}
     if len(culprits) > 1:
         return Note(f"several-{reason}", facts)
-    own = next((one for one in first.parties if rank in one.ranks), None)
+    party = next((one for one in first.parties if rank in one.ranks), None)
     other = next((one for one in first.parties if rank not in one.ranks), None)
-    if reason == "different" and own and other:
-        facts |= {"own_op": own.op, "own_sizes": own.sizes}
+    if reason == "different" and party and other:
+        facts |= {"own_op": party.op, "own_sizes": party.sizes}
         facts |= {"other_op": other.op, "other_sizes": other.sizes}
-        return Note("other-op" if own.op != other.op else "other-size", facts)
+        return Note("other-op" if party.op != other.op else "other-size", facts)
     codes = {"late": "came-late", "order": "other-order", "different": "other-order"}
     return Note(codes.get(reason, "never-entered"), facts)
 
@@ -142,16 +142,16 @@ def connected(ranks: Iterable[int], groupings: Mapping[str, Grouping]) -> set[in
     kinds = [groupings[kind].index() for kind in CONNECTING if kind in groupings]
     if not kinds:
         return set(ranks)
-    found = np.zeros(len(kinds[0]), dtype=bool)
-    found[[*ranks]] = True
+    waiting = np.zeros(len(kinds[0]), dtype=bool)
+    waiting[[*ranks]] = True
     count = 0
-    while count < (count := int(found.sum())):
+    while count < (count := int(waiting.sum())):
         for index in kinds:
             waits = np.zeros(index.max() + 2, dtype=bool)
-            waits[index[found]] = True
+            waits[index[waiting]] = True
             waits[-1] = False  # of ranks that are in none
-            found |= waits[index]
-    return {*np.flatnonzero(found).tolist()}
+            waiting |= waits[index]
+    return {*np.flatnonzero(waiting).tolist()}
 
 
 def _kind(wait: Wait) -> str:

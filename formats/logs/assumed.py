@@ -27,7 +27,7 @@ Members = dict[str, tuple[int, ...]]
 
 
 def members_by_layout(
-    job: LoggedJob, made: Mapping[str, Grouping]
+    job: LoggedJob, every: Mapping[str, Grouping]
 ) -> tuple[Members, dict[str, str]]:
     """Members by name of the group, and the kind that they are taken from.
 
@@ -35,7 +35,7 @@ def members_by_layout(
     """
     members: Members = {}
     kinds: dict[str, str] = {}
-    world = next(iter(made.values())).world_size
+    world = next(iter(every.values())).world_size
     if not job.dumped or job.dumped[-1] >= world or 2 * len(job.dumped) <= world:
         return members, kinds
     families: dict[str, list[Group]] = defaultdict(list)
@@ -45,17 +45,17 @@ def members_by_layout(
     for groups in families.values():
         kind = groups[0].group.kind
         is_said = groups[0].group.description is not None
-        tried = [made[kind]] if kind in made else [] if is_said else list(made.values())
+        tried = [every[kind]] if kind in every else [] if is_said else list(every.values())
         fitting: dict[tuple[tuple[int, ...], ...], str] = {}
         for grouping in tried:
             indices = _fit(groups, grouping)
             if indices and (is_said or _is_seen(groups, grouping, job.dumped)):
                 firsts = (group.group.members[0] for group in groups)
-                found = tuple(tuple(map(int, grouping.members(one))) for one in firsts)
-                fitting.setdefault(found, grouping.name)
+                ranks_by_group = tuple(tuple(map(int, grouping.members(one))) for one in firsts)
+                fitting.setdefault(ranks_by_group, grouping.name)
         if len(fitting) == 1:
-            ((found, name),) = fitting.items()
-            for group, ranks in zip(groups, found):
+            ((ranks_by_group, name),) = fitting.items()
+            for group, ranks in zip(groups, ranks_by_group):
                 members[group.group.name or ""] = tuple(sorted(ranks))
                 kinds[group.group.name or ""] = name
     return members, kinds
@@ -63,19 +63,19 @@ def members_by_layout(
 
 def _fit(groups: Sequence[Group], grouping: Grouping) -> list[int]:
     """The index of each group, if it is one of this kind; else nothing."""
-    found: list[int] = []
+    group_indices: list[int] = []
     for group in groups:
         indices = {grouping.index_of(rank) for rank in group.group.members}
         index = indices.pop()
         if indices or index is None:
             return []
-        found.append(index)
+        group_indices.append(index)
     names = [group.group.name or "" for group in groups]
     if all(name.isdecimal() for name in names):
-        ordered = [index for _, index in sorted(zip(map(int, names), found))]
+        ordered = [index for _, index in sorted(zip(map(int, names), group_indices))]
         if ordered != sorted(ordered):
             return []
-    return found if len(set(found)) == len(found) else []
+    return group_indices if len(set(group_indices)) == len(group_indices) else []
 
 
 def _is_seen(groups: Sequence[Group], grouping: Grouping, dumped: Sequence[int]) -> bool:

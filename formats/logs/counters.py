@@ -44,7 +44,7 @@ def joined(stalls: Iterable[Stall]) -> list[Stall]:
         if one.group is not None:
             named[one.rank, one.seq].add((one.group, one.guid, one.group_rank))
     following: dict[tuple[int | None, int | None], Place] = {}
-    found = []
+    with_groups = []
     for one in reversed(stalls):
         work = (one.rank, one.seq)
         if one.group is not None:
@@ -52,8 +52,8 @@ def joined(stalls: Iterable[Stall]) -> list[Stall]:
         elif None not in work and (work in following or len(named.get(work, ())) == 1):
             group, guid, place = following[work] if work in following else next(iter(named[work]))
             one = replace(one, group=group, guid=guid, group_rank=place)
-        found.append(one)
-    return found[::-1]
+        with_groups.append(one)
+    return with_groups[::-1]
 
 
 def diagnosis_of_stalls(

@@ -42,10 +42,10 @@ def diagnosis_of(job: LoggedJob) -> Diagnosis:
     reasons: set[str] = set()
     roots: set[int] = set()
     for sink in _sinks(edges):
-        found, doubted, reason, own = _look_at(sink, waits, edges, job)
-        culprits |= set(found)
+        blamed, doubted, reason, inside = _look_at(sink, waits, edges, job)
+        culprits |= set(blamed)
         suspects |= set(doubted)
-        roots |= set(own)
+        roots |= set(inside)
         reasons.add(reason)
     idle = {rank for rank in culprits if not edges.get(("rank", rank))}
     if len(idle) > 1 and not any(idle <= set(wait.absent) for wait in waits):
@@ -164,22 +164,22 @@ def _look_at(sink: set[Node], waits: Sequence[Wait], edges: Edges, job: LoggedJo
     inside = sorted(number for kind, number in sink if kind == "wait")
     if not inside:
         return _one_rank(ranks[0], waits, edges, job)
-    own = [waits[place] for place in inside]
-    different = [wait for wait in own if wait.parties]
+    sink_waits = [waits[place] for place in inside]
+    different = [wait for wait in sink_waits if wait.parties]
     if different:
         return *_different(different, waits, job), "different", inside
     if len(sink) > 1 and ranks:
-        answers = _odd_orders(ranks, own, job)
+        answers = _odd_orders(ranks, sink_waits, job)
         odd_ones = [rank for rank, is_odd in answers.items() if is_odd]
         return odd_ones, () if odd_ones else ranks, "order", inside
-    unknown = {rank for wait in own for rank in wait.unknown}
+    unknown = {rank for wait in sink_waits for rank in wait.unknown}
     if unknown:
         return (), unknown, "no-dump", inside
-    late = {rank for wait in own for rank in wait.late}
+    late = {rank for wait in sink_waits for rank in wait.late}
     if late:
-        few = all(2 * len(wait.late) < len(wait.group.members) for wait in own)
+        few = all(2 * len(wait.late) < len(wait.group.members) for wait in sink_waits)
         return (late, (), "late", inside) if few else ((), late, "late", inside)
-    if all(wait.group.complete for wait in own):  # a device or the network
+    if all(wait.group.complete for wait in sink_waits):  # a device or the network
         return (), (), "all-arrived", inside
     idle = _idle(edges, job)
     if len(idle) == 1 and job.backend == "gloo":
@@ -242,11 +242,11 @@ def _odd_parties(wait: Wait, job: LoggedJob) -> set[int]:
 
 def _is_supported(wait: Wait, called: Signature, job: LoggedJob) -> bool:
     """Whether ranks of other groups of the family called just this at the same number."""
-    own = job.group_of(wait)
+    wait_group = job.group_of(wait)
     return any(
         signature(calls[wait.seq], sizes=called[1] != "") == called
         for group in job.groups.values()
-        if group.family == own.family and group is not own
+        if group.family == wait_group.family and group is not wait_group
         for calls in group.calls.values()
         if wait.seq in calls
     )
@@ -264,9 +264,9 @@ def _odd_orders(
     answers: dict[int, bool | None] = {}
     for rank in ranks:
         verdicts = [
-            _is_odd(rank, own, left, job)
-            for own in waits
-            if rank in own.waiting
+            _is_odd(rank, entered, left, job)
+            for entered in waits
+            if rank in entered.waiting
             for left in waits
             if rank in left.absent or rank in left.possible
         ]

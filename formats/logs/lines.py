@@ -171,15 +171,15 @@ def _lines(text: str) -> Iterator[tuple[str, str]]:
 
 def shape_of(zeros: str, after_source: bool) -> LineShape:
     """What to do with lines of a shape; after_source: below a line of a Python file's name."""
-    found = Part(zeros)
+    whole = Part(zeros)
     work = 10
-    for part in _parts(found):
+    for part in _parts(whole):
         _find(part, after_source)
         work += part.work
-    cost = 1 + sum(2 + len(spans) for _, _, spans in found.steps)
+    cost = 1 + sum(2 + len(spans) for _, _, spans in whole.steps)
     is_source = 'File "' in zeros and ", line " in zeros
     steps = (
-        (step, given, tuple(slice(*span) for span in spans)) for step, given, spans in found.steps
+        (step, given, tuple(slice(*span) for span in spans)) for step, given, spans in whole.steps
     )
     return LineShape(tuple(steps), work, cost, is_source)
 

@@ -71,7 +71,7 @@ class Match:
 
 def claims_of(log: Log) -> list[Claim]:
     """What a log says of its groups, each once."""
-    found = [
+    claims = [
         Claim(one.key, one.name, one.kind, tuple(sorted(one.members)), size=len(one.members))
         for one in log.process_groups
         if one.complete
@@ -83,8 +83,8 @@ def claims_of(log: Log) -> list[Claim]:
                 size, rest = divmod(one.numel_out, one.numel_in)  # its output is all inputs
                 size = None if rest else size
             kind = log.groups.get(one.group)
-            found.append(Claim(one.group, one.guid, kind, (), one.rank, one.group_rank, size))
-    return list(dict.fromkeys(found))[:MOST_CLAIMS]
+            claims.append(Claim(one.group, one.guid, kind, (), one.rank, one.group_rank, size))
+    return list(dict.fromkeys(claims))[:MOST_CLAIMS]
 
 
 def match_layout(log: Log, world: int, **sizes: Any) -> Match:
@@ -103,14 +103,14 @@ def match_layout(log: Log, world: int, **sizes: Any) -> Match:
     Errors: as `groups.megatron.groupings`.
     """
     claims = claims_of(log)
-    made = groupings(world, **sizes)
-    rows = tuple(_matched(claim, made, world) for claim in claims)
+    every = groupings(world, **sizes)
+    rows = tuple(_matched(claim, every, world) for claim in claims)
     is_contradicted = any(row.agrees is False for row in rows)
     fits = itertools.islice(_fitting(claims, world, sizes), 3) if is_contradicted else ()
     return Match(rows, tuple(fits))
 
 
-def _matched(claim: Claim, made: Mapping[str, Grouping], world: int) -> Matched:
+def _matched(claim: Claim, every: Mapping[str, Grouping], world: int) -> Matched:
     if claim.kind == WORLD:
         if claim.members:
             return Matched(claim, (WORLD,), 0, claim.members, claim.members == tuple(range(world)))
@@ -121,10 +121,10 @@ def _matched(claim: Claim, made: Mapping[str, Grouping], world: int) -> Matched:
         return Matched(claim)
     if max(claim.members, default=first) >= world:
         return Matched(claim, agrees=False)
-    grouping = made.get(claim.kind or "")
+    grouping = every.get(claim.kind or "")
     if grouping is None:  # a group without a kind is found by its members
-        names = _names(made, first, claim.members)
-        index = made[names[0]].index_of(first) if names else None
+        names = _names(every, first, claim.members)
+        index = every[names[0]].index_of(first) if names else None
         return Matched(claim, names, index, claim.members, True) if names else Matched(claim)
     index = grouping.index_of(first)
     if index is None:
@@ -135,7 +135,7 @@ def _matched(claim: Claim, made: Mapping[str, Grouping], world: int) -> Matched:
         and (claim.place is None or members[claim.place : claim.place + 1] == (claim.rank,))
         and claim.size in (None, len(members))
     )
-    names = dict.fromkeys((grouping.name, *_names(made, first, members)))
+    names = dict.fromkeys((grouping.name, *_names(every, first, members)))
     return Matched(claim, tuple(names), index, members, agrees)
 
 
@@ -143,11 +143,11 @@ def _members(grouping: Grouping, rank: int) -> tuple[int, ...]:
     return tuple(sorted(int(one) for one in grouping.members(rank)))
 
 
-def _names(made: Mapping[str, Grouping], rank: int, members: tuple[int, ...]) -> tuple[str, ...]:
+def _names(every: Mapping[str, Grouping], rank: int, members: tuple[int, ...]) -> tuple[str, ...]:
     """The groupings that have this very group."""
     return tuple(
         name
-        for name, grouping in made.items()
+        for name, grouping in every.items()
         if grouping.size == len(members)
         and grouping.index_of(rank) is not None
         and _members(grouping, rank) == members
@@ -172,8 +172,8 @@ def _fitting(claims: list[Claim], world: int, sizes: Mapping[str, Any]) -> Itera
     candidates.sort(key=lambda one: sum(one[name] != now[name] for name in one))
     for candidate in candidates[:MOST_TRIED]:
         try:
-            made = groupings(world, **{**sizes, **candidate})
+            every = groupings(world, **{**sizes, **candidate})
         except LayoutError:
             continue
-        if all(_matched(claim, made, world).agrees is not False for claim in claims):
+        if all(_matched(claim, every, world).agrees is not False for claim in claims):
             yield candidate

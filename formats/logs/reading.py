@@ -71,18 +71,18 @@ class LogReading:
             description = None
         key = description or (f"PG GUID {name}" if guid else f"PG {name}" if name else "PG")
         is_known = guid or kind == WORLD
-        found = ProcessGroup(key, name if is_known else None, description, kind)
-        self.groups.setdefault(key, found)
-        return found
+        group = ProcessGroup(key, name if is_known else None, description, kind)
+        self.groups.setdefault(key, group)
+        return group
 
     def listed(self, text: str) -> tuple[int, ...]:
         """The numbers of a list; ranks print the same one again and again."""
-        found = self._lists.get(text)
-        if found is None:
+        numbers = self._lists.get(text)
+        if numbers is None:
             if len(self._lists) == 256:
                 self._lists.clear()
-            found = self._lists[text] = tuple(map(int, re.findall(r"\d{1,7}", text)))
-        return found
+            numbers = self._lists[text] = tuple(map(int, re.findall(r"\d{1,7}", text)))
+        return numbers
 
     def stall(
         self, rank: int | None, printed: Printed | None, relayed: bool = False,
@@ -101,12 +101,12 @@ class LogReading:
         if len(self.stalls) < MOST_STALLS:
             self.stalls[(rank, place, key, guid, seq, op, *rest)] = None
 
-    def unsettled(self, absent: bool, found: Iterable[int]) -> None:
+    def unsettled(self, absent: bool, numbers: Iterable[int]) -> None:
         """Numbers of a report of a group that no line names."""
-        for number in found:
+        for number in numbers:
             self.bare_works.setdefault(number, set())
         if absent:
-            self.maybe_missing.update(found)
+            self.maybe_missing.update(numbers)
 
     def absent(self, ranks: Iterable[int], op: str | None) -> None:
         for rank in ranks:

@@ -180,5 +180,5 @@ def _numel(value: Any) -> int:
 
 
 def _values(value: Any) -> list[dict[str, Any]]:
-    found = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [one for one in found if isinstance(one, dict)]
+    rows = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [one for one in rows if isinstance(one, dict)]

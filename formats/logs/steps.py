@@ -57,10 +57,10 @@ def places_beside(reading: LogReading, rank: str, *numbers: str) -> None:
 
 def listed(reading: LogReading, is_missing: bool, numbers: str) -> None:
     """A list of global ranks."""
-    found = reading.listed(numbers)
-    reading.ranks.update(found)
+    named = reading.listed(numbers)
+    reading.ranks.update(named)
     if is_missing:
-        reading.absent(found, reading.collective)
+        reading.absent(named, reading.collective)
 
 
 # -- watchdogs -----------------------------------------------------------------------------------
@@ -76,8 +76,8 @@ def printed(reading: LogReading, rank: str, body: str, number: str) -> None:
     place = int(number)
     reading.current = Printed(group, place)
     if rank and (reports := reading.reports.pop(int(rank), None)):
-        for absent, found in reports:
-            _in_group(reading, group, absent, found)
+        for absent, numbers in reports:
+            _in_group(reading, group, absent, numbers)
     if group.kind != WORLD:
         reading.group_ranks.add(place)
     elif not rank:
@@ -129,15 +129,15 @@ def work(
 
 
 def worker(reading: LogReading, rank: str, local_rank: str, exitcode: str) -> None:
-    reading.block = own = _number(rank)
-    if own is not None:
-        reading.ranks.add(own)
+    reading.block = global_rank = _number(rank)
+    if global_rank is not None:
+        reading.ranks.add(global_rank)
         if reading.host:
-            reading.hosts[own] = reading.host
+            reading.hosts[global_rank] = reading.host
     local = int(local_rank)
     reading.local_ranks.add(local)
     if len(reading.failures) < MOST_STALLS:
-        reading.failures.append(Failure(own, local, _number(exitcode), reading.host))
+        reading.failures.append(Failure(global_rank, local, _number(exitcode), reading.host))
 
 
 def exit_code(reading: LogReading, exitcode: str) -> None:
@@ -197,26 +197,26 @@ def store_barrier(reading: LogReading, rank: str, world: str, arrived: str) -> N
 
 def in_current_group(reading: LogReading, absent: bool, numbers: str) -> None:
     """Numbers of a report: of the group of the line before, or of its process's next line."""
-    found = reading.listed(numbers)
+    group_ranks = reading.listed(numbers)
     if reading.current:
-        _in_group(reading, reading.current.group, absent, found)
+        _in_group(reading, reading.current.group, absent, group_ranks)
     elif reading.speaker is not None:
-        reading.reports.setdefault(reading.speaker, []).append((absent, found))
+        reading.reports.setdefault(reading.speaker, []).append((absent, group_ranks))
     else:
-        reading.unsettled(absent, found)
+        reading.unsettled(absent, group_ranks)
 
 
 def _in_group(
-    reading: LogReading, group: ProcessGroup, absent: bool, found: tuple[int, ...]
+    reading: LogReading, group: ProcessGroup, absent: bool, numbers: tuple[int, ...]
 ) -> None:
     if group.kind != WORLD:
-        reading.group_ranks.update(found)
+        reading.group_ranks.update(numbers)
         if absent:
-            reading.note("missing-in-group", ranks=found, group=group.key)
+            reading.note("missing-in-group", ranks=numbers, group=group.key)
     else:
-        reading.ranks.update(found)
+        reading.ranks.update(numbers)
         if absent:
-            reading.absent(found, None)
+            reading.absent(numbers, None)
 
 
 def mismatch(reading: LogReading, sides: int, rank: str, printer: str, *rest: str) -> None:
@@ -226,13 +226,13 @@ def mismatch(reading: LogReading, sides: int, rank: str, printer: str, *rest: st
     speaker = _number(rank or printer)
     speaker = reading.block if speaker is None else speaker
     called: Sequence[Sequence[str]] = [rest[3 * at : 3 * at + 3] for at in range(sides)]
-    found = tuple(int(place) for place, _, _ in called)
-    (reading.ranks if speaker == found[0] else reading.group_ranks).update(found)
+    callers = tuple(int(place) for place, _, _ in called)
+    (reading.ranks if speaker == callers[0] else reading.group_ranks).update(callers)
     for _, seq, op in called:
         reading.stall(None, None, seq=_number(seq), op=op or None)
     reading.note(
         "fingerprints-differ",
-        ranks=found,
+        ranks=callers,
         ops=tuple(op or None for _, _, op in called),
         shapes=tuple(shape for shape in rest[3 * sides :] if shape),
     )

@@ -19,10 +19,10 @@ Signature = tuple[str, str]
 
 def waits_of(job: LoggedJob) -> list[Wait]:
     """The operations that some rank waits in, oldest first."""
-    found: list[Begun] = []
+    begun: list[Begun] = []
     for group in job.groups.values():
-        found += [*_collective_waits(group, job), *_p2p_waits(group, job)]
-    return [wait for _, wait in sorted(found, key=lambda one: one[0])]
+        begun += [*_collective_waits(group, job), *_p2p_waits(group, job)]
+    return [wait for _, wait in sorted(begun, key=lambda one: one[0])]
 
 
 def signature(calls: list[Call], sizes: bool = True) -> Signature:
@@ -71,7 +71,7 @@ def _collective_waits(group: Group, job: LoggedJob) -> Iterator[Begun]:
                 group=group.group,
                 op=ops.most_common(1)[0][0],
                 seq=seq,
-                waiting=tuple(sorted(rank for rank, own in pending.items() if own == seq)),
+                waiting=tuple(sorted(rank for rank, number in pending.items() if number == seq)),
                 absent=absent,
                 parties=tuple(parties) if len(parties) > 1 else (),
                 unknown=tuple(rank for rank in members if rank not in job.dumped),
