@@ -71,7 +71,7 @@ def _plain(value: Any) -> Any:
     if is_dataclass(value):
         return [_plain(getattr(value, one.name)) for one in fields(value)]
     if isinstance(value, Mapping):
-        return [[_plain(key), _plain(own)] for key, own in value.items()]
+        return [[_plain(key), _plain(item)] for key, item in value.items()]
     if isinstance(value, tuple):
         if len(value) > 3 and all(type(one) is int and one >= 0 for one in value):
             return {"runs": list(_runs(value))}
@@ -138,17 +138,17 @@ class _Back:
                 return tuple(self.of(object, one) for one in value)
             return self._runs(value) if isinstance(value, dict) else value
         if origin is UnionType:
-            own = next(one for one in kinds if one is not NoneType)
-            return None if value is None else self.of(own, value)
+            inner = next(one for one in kinds if one is not NoneType)
+            return None if value is None else self.of(inner, value)
         if origin is tuple:
             if isinstance(value, dict):
-                found = self._runs(value)
+                items = self._runs(value)
             else:
                 _require(isinstance(value, list))
                 _require(kinds[-1] is ... or len(value) == len(kinds))
-                found = tuple(self.of(kinds[0], one) for one in value)
-            _require(kinds[0] is not int or all(0 <= one < MAX_RANKS for one in found))
-            return found
+                items = tuple(self.of(kinds[0], one) for one in value)
+            _require(kinds[0] is not int or all(0 <= one < MAX_RANKS for one in items))
+            return items
         if is_dataclass(kind):
             types = _types(kind)  # type: ignore[arg-type]
             _require(isinstance(value, list) and len(value) == len(types))
@@ -156,17 +156,17 @@ class _Back:
         if origin is not None:  # a mapping
             _require(isinstance(value, list))
             _require(all(isinstance(pair, list) and len(pair) == 2 for pair in value))
-            return {self.of(kinds[0], key): self.of(kinds[1], own) for key, own in value}
+            return {self.of(kinds[0], key): self.of(kinds[1], item) for key, item in value}
         _require(type(value) is kind and (kind is not int or abs(value) < 2**53))
         return value
 
     def _runs(self, value: dict[str, Any]) -> tuple[int, ...]:
-        runs, found = value.get("runs"), []
+        runs, numbers = value.get("runs"), []
         _require(isinstance(runs, list))
         for run in runs or ():
             _require(isinstance(run, list) and [type(one) for one in run] == [int] * 3)
             first, count, step = run
             self.left -= max(count, 1)
             _require(self.left >= 0 and 1 <= count <= MAX_RANKS and abs(step) <= MAX_RANKS)
-            found += range(first, first + count * step, step) if step else [first] * count
-        return tuple(found)
+            numbers += range(first, first + count * step, step) if step else [first] * count
+        return tuple(numbers)

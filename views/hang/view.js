@@ -36,17 +36,17 @@ async function sendFiles(files) {
 async function filesOf(transfer) {
   const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
   if (!entries.some((entry) => entry.isDirectory)) return [...transfer.files];
-  const found = [];
-  while (entries.length && found.length < 16384) {
+  const files = [];
+  while (entries.length && files.length < 16384) {
     const entry = entries.shift();
-    if (entry.isFile) found.push(await new Promise((go, fail) => entry.file(go, fail)));
+    if (entry.isFile) files.push(await new Promise((go, fail) => entry.file(go, fail)));
     else {
       const reader = entry.createReader();
       const next = () => new Promise((go, fail) => reader.readEntries(go, fail));
       for (let part = await next(); part.length; part = await next()) entries.push(...part);
     }
   }
-  return found;
+  return files;
 }
 
 const isHang = () => state.view === 'hang';

@@ -77,13 +77,13 @@ def hang_html(context: Context) -> str:
     """The box and the files, then the answer for the layout on screen."""
     state, language = context.state, context.language
     try:
-        found = _case(context)
+        case = _case(context)
     except LayoutError as error:
         answer = problem_html(error, language)
     else:
         answer = tag("p", RUN["hang_empty"][language], class_="fine")
-        if found:
-            answer = _answer(found, context)
+        if case:
+            answer = _answer(case, context)
     title = heading(RUN["hang_title"][language])
     return framed(context, together(title, answer, _ways_in(state, language)), "hang")
 
@@ -93,10 +93,10 @@ def hang_pictures(context: Context) -> list[tuple[str, Heat]]:
 
     Errors: LayoutError for evidence that cannot be read.
     """
-    found, language = _case(context), context.language
-    if found is None or not found.has_chain:
+    case, language = _case(context), context.language
+    if case is None or not case.has_chain:
         return []
-    return [(RUN["chain_title"][language], found.chain(language))]
+    return [(RUN["chain_title"][language], case.chain(language))]
 
 
 def hang_verdict(context: Context) -> str:
@@ -104,8 +104,8 @@ def hang_verdict(context: Context) -> str:
 
     Errors: LayoutError for evidence that cannot be read.
     """
-    found = _case(context)
-    return found.verdict(context.language) if found else ""
+    case = _case(context)
+    return case.verdict(context.language) if case else ""
 
 
 def _ways_in(state: State, language: str) -> Markup:
@@ -205,27 +205,27 @@ def _changes(fit: dict[str, Any], layout: Layout, world: int) -> dict[str, Any]:
 # -- the answer ----------------------------------------------------------------------------------
 
 
-def _answer(found: Case, context: Context) -> Markup:
+def _answer(case: Case, context: Context) -> Markup:
     language = context.language
-    parts = [_verdict(found, language)]
+    parts = [_verdict(case, language)]
     if is_empty(context.state.evidence):
-        parts.append(_files(found.log, context.state, language))
-    is_other = found.world != found.layout.world_size
-    if is_other or (found.match and found.match.contradictions):
-        parts.append(_contradiction(found, language))
-    if found.has_chain:
-        picture = painted(found.chain(language), RUN["chain_label"][language])
+        parts.append(_files(case.log, context.state, language))
+    is_other = case.world != case.layout.world_size
+    if is_other or (case.match and case.match.contradictions):
+        parts.append(_contradiction(case, language))
+    if case.has_chain:
+        picture = painted(case.chain(language), RUN["chain_label"][language])
         parts += [tag("h3", RUN["chain_title"][language]), picture]
     return together(
-        *parts, _hops(found.log, language), _groups(found, language), _untold(found.log, language)
+        *parts, _hops(case.log, language), _groups(case, language), _untold(case.log, language)
     )
 
 
-def _verdict(found: Case, language: str) -> Markup:
+def _verdict(case: Case, language: str) -> Markup:
     """Who is missing, in at most three sentences, and the GPUs that lead on."""
-    diagnosis = found.log.diagnosis
-    named = diagnosis.culprits or diagnosis.suspects or found.log.ranks
-    inside = [rank for rank in named if rank < found.layout.world_size][:8]
+    diagnosis = case.log.diagnosis
+    named = diagnosis.culprits or diagnosis.suspects or case.log.ranks
+    inside = [rank for rank in named if rank < case.layout.world_size][:8]
     fixes = [
         form.setter({"view": "ranks", "rank": rank}, RUN["gpu_button"][language].format(rank=rank))
         for rank in inside
@@ -234,7 +234,7 @@ def _verdict(found: Case, language: str) -> Markup:
         listed = ranges_text(list(named)[:512])
         words = RUN["show_groups_of"][language]
         fixes.append(form.setter({"view": "ranks", "ranks": listed}, words))
-    said = tag("p", found.verdict(language))
+    said = tag("p", case.verdict(language))
     return tag("div", said, tag("p", *fixes, class_="fixes"), class_="verdict", role="status")
 
 
@@ -248,13 +248,13 @@ def _files(log: Log, state: State, language: str) -> Markup:
     return tag("p", words, " ", forget, class_="fine")
 
 
-def _contradiction(found: Case, language: str) -> Markup:
+def _contradiction(case: Case, language: str) -> Markup:
     """What of the evidence the layout contradicts, and a button for one that would fit."""
-    match, layout = found.match, found.layout
+    match, layout = case.match, case.layout
     if match is None:
-        groups = found.log.process_groups
+        groups = case.log.process_groups
         is_known = any(one.kind == WORLD and one.complete for one in groups)
-        count = f"{found.world if is_known else max(found.log.ranks) + 1:,}"
+        count = f"{case.world if is_known else max(case.log.ranks) + 1:,}"
         said = RUN["contradicts_world"][language].format(
             evidence=count if is_known else RUN["at_least"][language].format(count=count),
             layout=f"{layout.world_size:,}",
@@ -267,7 +267,7 @@ def _contradiction(found: Case, language: str) -> Markup:
             evidence=_claim(first, language),
             layout=ranges_text(list(first.members)[:64]) or "–",
         )
-    fixes = [form.setter(one, fix_label(one, language)) for one in found.fitting]
+    fixes = [form.setter(one, fix_label(one, language)) for one in case.fitting]
     none = "" if fixes else tag("p", RUN["fits_none"][language])
     said = together(tag("p", said), none, tag("p", *fixes, class_="fixes"))
     return tag("div", said, class_="refusal", role="alert")
@@ -309,12 +309,12 @@ def _more(count: int, shown: int, language: str) -> str:
     return RUN["more_rows"][language].format(count=f"{rest:,}") if rest > 0 else ""
 
 
-def _groups(found: Case, language: str) -> Markup | str:
+def _groups(case: Case, language: str) -> Markup | str:
     """Each group that the evidence names: what it is in this layout, and whether that fits."""
-    if found.match is None or not found.match.rows:
+    if case.match is None or not case.match.rows:
         return ""
     order = {False: 0, True: 1, None: 2}
-    once = {(row.claim.key, row.index, row.agrees): row for row in found.match.rows}
+    once = {(row.claim.key, row.index, row.agrees): row for row in case.match.rows}
     rows = sorted(once.values(), key=lambda row: order[row.agrees])
     fits = {True: "fits_yes", False: "fits_no", None: "fits_unknown"}
     body = (

@@ -75,8 +75,8 @@ def better_order(
     if require_text("model", model):
         whole_number(global_batch, "global_batch", minimum=0)
         seconds = seconds_waited(layout, model, require_text("cluster", cluster), global_batch)
-    found = order_of(layout, _read(hosts, racks), require_text("objective", objective), seconds)
-    return json.dumps(order_document(found))
+    better = order_of(layout, _read(hosts, racks), require_text("objective", objective), seconds)
+    return json.dumps(order_document(better))
 
 
 @endpoint
@@ -106,24 +106,24 @@ def slow_groups(
     )
 
 
-def order_document(found: BetterOrder) -> dict[str, Any]:
+def order_document(better: BetterOrder) -> dict[str, Any]:
     """A better order as plain values, with its files for launchers."""
     return {
-        "hosts": found.names,
-        "hosts_before": found.names_before,
-        "key": found.key,
-        "key_before": found.key_before,
-        "objective": found.objective,
-        "seconds": found.cost if found.costs else None,
-        "seconds_before": found.cost_before if found.costs else None,
-        "is_least": found.is_least,
-        "segment": found.segment,
-        "kinds": [vars(one) for one in found.kinds],
-        "upper": [vars(one) for one in found.upper],
-        "reasons": [ORDER_REASONS[one.code].en.format(**one.facts) for one in found.reasons],
-        "reasons_zh": [ORDER_REASONS[one.code].zh.format(**one.facts) for one in found.reasons],
-        "fixes": [{"kind": one.kind, "place": one.place, **one.changes} for one in found.fixes],
-        "files": launcher_files(found.names, found.gpus_per_node),
+        "hosts": better.names,
+        "hosts_before": better.names_before,
+        "key": better.key,
+        "key_before": better.key_before,
+        "objective": better.objective,
+        "seconds": better.cost if better.costs else None,
+        "seconds_before": better.cost_before if better.costs else None,
+        "is_least": better.is_least,
+        "segment": better.segment,
+        "kinds": [vars(one) for one in better.kinds],
+        "upper": [vars(one) for one in better.upper],
+        "reasons": [ORDER_REASONS[one.code].en.format(**one.facts) for one in better.reasons],
+        "reasons_zh": [ORDER_REASONS[one.code].zh.format(**one.facts) for one in better.reasons],
+        "fixes": [{"kind": one.kind, "place": one.place, **one.changes} for one in better.fixes],
+        "files": launcher_files(better.names, better.gpus_per_node),
     }
 
 

@@ -43,7 +43,7 @@ def measures_html(
         return together(title, box)
     try:
         values = read_measurements(state.measures, layout.world_size, placement)
-        found = slow(values, layout.every, worse=state.worse)
+        outliers = slow(values, layout.every, worse=state.worse)
     except LayoutError as error:
         return together(title, problem_html(error, language), box)
     known = values[~np.isnan(values)]
@@ -51,18 +51,18 @@ def measures_html(
     numbers = {name: f"{number:,.6g}" for name, number in numbers.items()}
     label = RUN["measures_label"][language].format(**numbers)
     picture = painted(heat_of(values, layout.gpus_per_node, language), label)
-    return together(title, _slow(found, language), fine(label), picture, box)
+    return together(title, _slow(outliers, language), fine(label), picture, box)
 
 
-def _slow(found: list[Slow], language: str) -> Markup:
-    if not found:
+def _slow(outliers: list[Slow], language: str) -> Markup:
+    if not outliers:
         return tag("p", HOSTS_WORDS["none-slow"][language], class_="fine")
     items = []
-    for one in found[:SHOWN]:
+    for one in outliers[:SHOWN]:
         rank = one.ranks[0]
         words, said = RUN["gpu_button"][language].format(rank=rank), _slow_text(one, language)
         items.append(tag("li", said, " ", form.setter({"view": "ranks", "rank": rank}, words)))
-    rest = len(found) - SHOWN
+    rest = len(outliers) - SHOWN
     if rest > 0:
         items.append(tag("li", RUN["more_rows"][language].format(count=f"{rest:,}")))
     return tag("ul", *items, class_="warnings")
@@ -85,8 +85,8 @@ def measures_summary(context: Context) -> str:
     """
     layout, state, language = context.layout, context.state, context.language
     values = read_measurements(state.measures, layout.world_size, placement_or_none(context))
-    found = slow(values, layout.every, worse=state.worse)
-    return _slow_text(found[0], language) if found else HOSTS_WORDS["none-slow"][language]
+    outliers = slow(values, layout.every, worse=state.worse)
+    return _slow_text(outliers[0], language) if outliers else HOSTS_WORDS["none-slow"][language]
 
 
 def painted(heat: Heat, label: str) -> Markup:

@@ -74,7 +74,7 @@ def example_of(layout: Layout) -> tuple[str, str]:
     """As many machines as the layout has, in the order of their names, by turns in two racks."""
     names = [f"gpu-{node:02}" for node in range(min(layout.nodes, 512))]
     racks = [names[:1], names[1:]] if len(names) < 4 else [names[::2], names[1::2]]
-    lines = (f"SwitchName=rack{at} Nodes={','.join(own)}" for at, own in enumerate(racks) if own)
+    lines = (f"SwitchName=rack{at} Nodes={','.join(rack)}" for at, rack in enumerate(racks) if rack)
     return "\n".join(names), "\n".join(lines)
 
 
@@ -179,49 +179,49 @@ def _order(hosts: Hosts, context: Context) -> Markup:
     ]
     box = form.fields(form.choice("objective", state.objective, choices, language))
     try:
-        found = better_of(hosts, context)
+        better = better_of(hosts, context)
     except LayoutError as error:
         return together(title, _refused(error, language), box)
     fixes: list[object] = []
-    if not found.is_kept:
+    if not better.is_kept:
         racks = state.hosts if is_empty(state.racks) else state.racks
-        changes = {"hosts": "\n".join(found.names), "racks": racks}
+        changes = {"hosts": "\n".join(better.names), "racks": racks}
         fixes.append(form.setter(changes, RUN["use_order"][language]))
-    for one in found.fixes:  # layouts that mend what no order can
+    for one in better.fixes:  # layouts that mend what no order can
         said = tag("span", RUN[f"fix_{one.place}"][language].format(kind=one.kind))
         fixes += [said, " ", form.setter(one.changes, fix_label(one.changes, language))]
-    verdict = (tag("p", _verdict(found, context)), tag("p", *fixes, class_="fixes"))
+    verdict = (tag("p", _verdict(better, context)), tag("p", *fixes, class_="fixes"))
     return together(
         title,
         tag("div", *verdict, class_="verdict"),
-        _machines(found, hosts, language),
-        _crossings(found, language),
-        _listed(found.reasons, ORDER_REASONS, "reasons", language),
+        _machines(better, hosts, language),
+        _crossings(better, language),
+        _listed(better.reasons, ORDER_REASONS, "reasons", language),
         box,
-        _files(found, language),
+        _files(better, language),
     )
 
 
-def _verdict(found: BetterOrder, context: Context) -> str:
+def _verdict(better: BetterOrder, context: Context) -> str:
     """What the order is worth: groups in several racks, seconds, and what is above the racks."""
     language = context.language
     words = [
-        RUN["order_kept" if found.is_kept else "order_better"][language].format(
-            moved=counted(found.moved, "host", language),
-            before=_counts(found.key_before),
-            after=_counts(found.key),
-            objective=found.objective,
+        RUN["order_kept" if better.is_kept else "order_better"][language].format(
+            moved=counted(better.moved, "host", language),
+            before=_counts(better.key_before),
+            after=_counts(better.key),
+            objective=better.objective,
         )
     ]
-    if found.costs:
+    if better.costs:
         words.append(
             RUN["order_seconds"][language].format(
                 model=context.trained.name,
-                before=seconds_text(found.cost_before),
-                after=seconds_text(found.cost),
+                before=seconds_text(better.cost_before),
+                after=seconds_text(better.cost),
             )
         )
-    for one in found.upper:
+    for one in better.upper:
         level, before, after = level_name(one.kind, language), one.key_before, one.key
         words.append(
             RUN["order_above"][language].format(
@@ -235,15 +235,15 @@ def _counts(key: Iterable[int]) -> str:
     return " · ".join(f"{one:,}" for one in key)
 
 
-def _machines(found: BetterOrder, hosts: Hosts, language: str) -> Markup:
+def _machines(better: BetterOrder, hosts: Hosts, language: str) -> Markup:
     """The machines in their order, before and after, each with its rack."""
     racks = hosts.racks
     numbers = {
-        rack: at for at, rack in enumerate(dict.fromkeys(racks[one] for one in found.names_before))
+        rack: at for at, rack in enumerate(dict.fromkeys(racks[one] for one in better.names_before))
     }
-    orders = {"order_before": found.names_before}
-    if not found.is_kept:
-        orders["order_after"] = found.names
+    orders = {"order_before": better.names_before}
+    if not better.is_kept:
+        orders["order_after"] = better.names
     parts = []
     for words, names in orders.items():
         items = [
@@ -257,29 +257,29 @@ def _machines(found: BetterOrder, hosts: Hosts, language: str) -> Markup:
     return tag("div", tag("div", *parts), class_="pair")
 
 
-def _crossings(found: BetterOrder, language: str) -> Markup:
+def _crossings(better: BetterOrder, language: str) -> Markup:
     """The groups of each kind in several racks, before and after, side by side."""
     names = ["column_leave", "column_before", "column_after", "column_least"]
-    names += ["column_seconds_before", "column_seconds_after"] if found.costs else []
+    names += ["column_seconds_before", "column_seconds_after"] if better.costs else []
     heads = [PAGE["column_group"][language], *(RUN[name][language] for name in names)]
     rows = []
-    for one in found.kinds:
+    for one in better.kinds:
         counts = (one.leave_node, one.before, one.after, one.least)
         cells: list[object] = []
         for count in counts:
             said = RUN["of_groups"][language].format(count=f"{count:,}", groups=f"{one.groups:,}")
             cells.append(together(share_bar(count / max(1, one.groups)), said))
-        if found.costs:
-            each = found.costs.get(one.kind, 0.0)
+        if better.costs:
+            each = better.costs.get(one.kind, 0.0)
             cells += [seconds_text(each * count) for count in (one.before, one.after)]
         rows.append((chips([one.kind]), *cells))
     return table(heads, rows, "audit")
 
 
-def _files(found: BetterOrder, language: str) -> Markup:
+def _files(better: BetterOrder, language: str) -> Markup:
     """What each launcher obeys, to be copied, with what to know of it."""
     parts = []
-    for name, text in launcher_files(found.names, found.gpus_per_node).items():
+    for name, text in launcher_files(better.names, better.gpus_per_node).items():
         lines = text.splitlines(keepends=True)
         text = "".join(lines[:20_000]) + ("...\n" if len(lines) > 20_000 else "")
         note = LAUNCHER_NOTES["openmpi" if name == "rankfile" else name][language]
