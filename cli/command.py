@@ -294,10 +294,10 @@ def _audit_text(spans: Iterable[Sequence[Span]], domains: Sequence[str]) -> Tabl
     return Table("audit", columns, rows, before=before)
 
 
-def _crossing(one: Span) -> str:
-    if not one.crossing:
+def _crossing(span: Span) -> str:
+    if not span.crossing:
         return "-"
-    return f"{one.crossing} ({one.most}){' !' if one.is_slow else ''}"
+    return f"{span.crossing} ({span.most}){' !' if span.is_slow else ''}"
 
 
 def _layout(inputs: CommandLine) -> Table:

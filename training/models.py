@@ -41,9 +41,9 @@ def model_like(*, layers: int | None = None, experts: int | None = None) -> str:
     """
     if layers is None and experts is None:
         return DEFAULT
-    for name, one in MODELS.items():
-        has_layers = layers is None or one.model.layers == layers
-        has_experts = experts is None or one.model.experts == experts
+    for name, known in MODELS.items():
+        has_layers = layers is None or known.model.layers == layers
+        has_experts = experts is None or known.model.experts == experts
         if has_layers and has_experts:
             return name
     return ""

@@ -159,12 +159,12 @@ def stage_parameters(model: Model, split: Split) -> tuple[StageParameters, ...]:
     Errors: LayoutError if the split does not cut the model evenly.
     """
     split.require_fits(model)
-    one = {moe: on_one_rank(layer_parameters(model, moe=moe), split) for moe in (False, True)}
+    of_layer = {moe: on_one_rank(layer_parameters(model, moe=moe), split) for moe in (False, True)}
     by_stage = []
     for stage, held in enumerate(held_by_ranks(model, split)):
         by_kind: dict[str, int] = {}
         for number, moe in ((held.layers - held.moe_layers, False), (held.moe_layers, True)):
-            for kind, parameters in one[moe].items() if number else ():
+            for kind, parameters in of_layer[moe].items() if number else ():
                 by_kind[kind] = by_kind.get(kind, 0) + number * parameters
         for kind, parameters in _ends(model, split, held).items():
             by_kind[kind] = by_kind.get(kind, 0) + parameters

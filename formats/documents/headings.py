@@ -43,8 +43,8 @@ def groups_by_name(layout: Layout, names: Iterable[str] | None = None) -> dict[s
     """
     every = dict(layout.every)
     if layout.framework not in MEGATRONS:
-        for one in own_groupings(layout):
-            every[OWN_PREFIX + one.name] = replace(one, name=OWN_PREFIX + one.name)
+        for grouping in own_groupings(layout):
+            every[OWN_PREFIX + grouping.name] = replace(grouping, name=OWN_PREFIX + grouping.name)
     if names is None:
         return every
     groupings = {}

@@ -268,8 +268,8 @@ def _toml_words(source: Source, start: int, end: int, value: Any) -> list[Word] 
     if any(isinstance(one, (dict, list)) for one in several):
         return None
     words, at = [], start
-    for one in several:
-        text = str(one).lower() if isinstance(one, bool) else str(one)
+    for item in several:
+        text = str(item).lower() if isinstance(item, bool) else str(item)
         offset = source.text.find(text, at, end)
         place = (offset, offset + len(text)) if offset >= 0 else (start, end)
         at = place[1] if offset >= 0 else at

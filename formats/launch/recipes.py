@@ -140,8 +140,8 @@ class _Function:
                 if isinstance(node, ast.Return):
                     self._takes_over(value)
             case ast.If() | ast.For() | ast.While() | ast.Try() | ast.With():
-                for one in (*node.body, *(node.orelse if isinstance(node, ast.If) else ())):
-                    self._statement(one, why if isinstance(node, ast.With) else "condition")
+                for inner in (*node.body, *(node.orelse if isinstance(node, ast.If) else ())):
+                    self._statement(inner, why if isinstance(node, ast.With) else "condition")
 
     def _assign(self, target: ast.expr, value: ast.expr, why: str) -> None:
         if isinstance(target, ast.Name):

@@ -299,8 +299,8 @@ def offload_seconds(
     """What the link to the host and its CPUs add: shares of both states that are there."""
     if request.training.offload == "none":
         return 0.0
-    one = PRECISIONS[request.training.precision]
-    crosses = crossing(request.training, one, work.states, optimizer, weights)
+    precision = PRECISIONS[request.training.precision]
+    crosses = crossing(request.training, precision, work.states, optimizer, weights)
     during, after = crosses.seconds(request.machine.link)
     ranks = min(request.gpus, request.gpus_per_node)
     return beyond(during, busy) + after + UPDATE * ranks * crosses.updated

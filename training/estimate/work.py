@@ -190,10 +190,10 @@ def layers_of(model: Model, split: Split) -> tuple[tuple[float, float], ...]:
     # Of the two stages that a rank has in DualPipe a micro-batch meets one.
     both = 0.5 if split.placement == "both ways" else 1.0
     layers = []
-    for one in held_by_ranks(model, split):
-        modules = model.mtp_layers * one.is_last
-        moe = one.moe_layers + modules * (model.experts > 0)
-        layers.append((both * (one.layers + modules - moe), both * moe))
+    for held in held_by_ranks(model, split):
+        modules = model.mtp_layers * held.is_last
+        moe = held.moe_layers + modules * (model.experts > 0)
+        layers.append((both * (held.layers + modules - moe), both * moe))
     return tuple(layers)
 
 

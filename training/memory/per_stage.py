@@ -184,9 +184,9 @@ class StageMemory:
 
     def crossing(self, training: Training) -> Crossing:
         """What a rank sends to its host and gets from there in a step."""
-        one = PRECISIONS[training.precision]
+        precision = PRECISIONS[training.precision]
         states = self.host.get("optimizer", 0.0) + self.parts.get("optimizer", 0.0)
-        return crossing(training, one, states / one.optimizer, *self.host_shares)
+        return crossing(training, precision, states / precision.optimizer, *self.host_shares)
 
 
 def memory_per_stage(
@@ -269,15 +269,17 @@ def _model_states(
     parameters: StageParameters, split: Split, training: Training
 ) -> dict[str, float]:
     """Weights, gradients and optimizer state, dense and of experts over their own ranks."""
-    one = PRECISIONS[training.precision]
+    precision = PRECISIONS[training.precision]
     shares = zip((parameters.dense, parameters.experts), training.ranks_sharing(split))
     states = [
-        _states(number, ranks, training.zero, one.weight, one.gradient, one.optimizer)
+        _states(
+            number, ranks, training.zero, precision.weight, precision.gradient, precision.optimizer
+        )
         for number, ranks in shares
     ]
     sums = (float(sum(several)) for several in zip(*states))
     sizes = dict(zip(("weights", "gradients", "optimizer"), sums))
-    if training.products not in WIDE and one.weight > 1 and training.zero < 3:
+    if training.products not in WIDE and precision.weight > 1 and training.zero < 3:
         sizes["copies"] = 2.0 * (parameters.dense + parameters.experts)
     return sizes
 

@@ -128,8 +128,8 @@ class Plan:
                     stages, others = slice(-away, None), slice(away)
                     if away > 0:
                         stages, others = slice(-away), slice(away, None)
-                    one = needed[stages, :, kind]
-                    np.maximum(one, where[others, :, other], out=one)
+                    inputs_of_kind = needed[stages, :, kind]
+                    np.maximum(inputs_of_kind, where[others, :, other], out=inputs_of_kind)
         return needed.ravel()
 
     def split(self, ops: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -143,9 +143,9 @@ class _Ways:
             if len(estimates) == 4 * most or not np.isfinite(size[at]):
                 break
             layout, way = self._place(at)
-            one = None if layout in estimates else _estimate(self.job, self.timed[layout], way)
-            if one:
-                estimates[layout] = one
+            estimate = None if layout in estimates else _estimate(self.job, self.timed[layout], way)
+            if estimate:
+                estimates[layout] = estimate
         return sorted(estimates.values(), key=lambda one: (one.fit.needed, one.seconds))[:most]
 
     def _place(self, at: int) -> tuple[int, int]:
@@ -158,13 +158,13 @@ def _estimate(job: SearchJob, timed: TimedLayout, way: int) -> Estimate | None:
     """One way of a layout in full; None if the schedule refuses it."""
     spend(ESTIMATE, "layouts")
     dealt, batch, again = np.unravel_index(way, timed.seconds.shape)
-    one, size = timed.stages.dealings[dealt], timed.micro_batches[batch]
-    split = replace(timed.split, vpp=one.vpp, account=one.account, spread=one.spread)
+    dealing, size = timed.stages.dealings[dealt], timed.micro_batches[batch]
+    split = replace(timed.split, vpp=dealing.vpp, account=dealing.account, spread=dealing.spread)
     training = replace(
         job.training,
         micro_batch=size,
         micro_batches=job.global_batch // (size * split.dp),
-        schedule=one.schedule,
+        schedule=dealing.schedule,
         recompute=recomputations(job)[again],
     )
     try:

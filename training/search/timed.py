@@ -206,16 +206,16 @@ class Timer:
     ) -> np.ndarray:
         """Model states and kept activations of the fullest rank."""
         split, training = request.split, request.training
-        one, zero = PRECISIONS[training.precision], training.zero
+        precision, zero = PRECISIONS[training.precision], training.zero
         shared = training.ranks_sharing(split)
         away = leaves(training.offload, zero)
         total = np.zeros(stages.layers.shape[:2])
         for parameters, ranks in zip(stage_parameters(request, stages.layers), shared):
-            states = {"weights": (one.weight, 3), "gradients": (one.gradient, 2)}
-            states["optimizer"] = (one.optimizer, 1)
+            states = {"weights": (precision.weight, 3), "gradients": (precision.gradient, 2)}
+            states["optimizer"] = (precision.optimizer, 1)
             here = [states[name] for name in states if name not in away]
             each = sum(size / (ranks if zero >= at else 1) for size, at in here)
-            if training.products not in WIDE and one.weight > 1 and zero < 3:
+            if training.products not in WIDE and precision.weight > 1 and zero < 3:
                 each += 2
             total += parameters * each
         kept = np.array([layer.kept for layer in layers])
@@ -229,13 +229,15 @@ class Timer:
 def _on_host(request: Request, parameters: np.ndarray, size: np.ndarray) -> tuple[Number, Number]:
     """The shares of the optimizer's state and of the weights in host memory: of chunks, what goes
     beyond the room that all else leaves on the GPU."""
-    offload, one = request.training.offload, PRECISIONS[request.training.precision]
+    offload, precision = request.training.offload, PRECISIONS[request.training.precision]
     if offload != "chunks":
         return 1.0, float(offload == "parameters")
-    above = parameters * (one.weight + one.optimizer) + size - room_of(request.bytes_of_gpu)
-    optimizer = np.clip(above / (parameters * one.optimizer), 0.0, 1.0)
-    weights = np.clip(above - parameters * one.optimizer, 0.0, parameters * one.weight)
-    return _number(optimizer), _number(weights / (parameters * one.weight))
+    above = (
+        parameters * (precision.weight + precision.optimizer) + size - room_of(request.bytes_of_gpu)
+    )
+    optimizer = np.clip(above / (parameters * precision.optimizer), 0.0, 1.0)
+    weights = np.clip(above - parameters * precision.optimizer, 0.0, parameters * precision.weight)
+    return _number(optimizer), _number(weights / (parameters * precision.weight))
 
 
 def _number(values: np.ndarray) -> Number:
