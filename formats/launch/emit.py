@@ -52,7 +52,7 @@ def emit(job: Job, model: Mapping[str, Any] | None = None, framework: str = "meg
         raise not_a_choice("framework", framework, TARGETS)
     target = TARGETS[framework]
     given = _given(model or {})
-    written, said = target.written(_as_made(job, target), given)
+    written, said = target.written(_job_of_target(job, target), given)
     unsaid = [name for name in MODEL if name in given and name not in said]
     if not unsaid:
         return written
@@ -67,7 +67,7 @@ def _given(model: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _as_made(job: Job, target: Target) -> Job:
+def _job_of_target(job: Job, target: Target) -> Job:
     """The same layout as a job of a framework that the target makes."""
     layout = job.layout()
     for name in target.unsaid:
