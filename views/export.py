@@ -161,8 +161,8 @@ def download(context: Context, form: str, theme: str = "light", address: str = "
     if kind in PICTURES.values() and in_a_font(context, form) is not context:
         note = {"note": SAVED["font"][context.language]}
     state = context.state
-    shown = state.group_type if state.view == "groups" else state.view
-    stem, ending = FILES.get(form, ("groups" if form in TABLES else shown, form))
+    subject = state.group_type if state.view == "groups" else state.view
+    stem, ending = FILES.get(form, ("groups" if form in TABLES else subject, form))
     return {
         "name": f"{stem}-{context.layout.mesh}.{ending}",
         "type": kind,

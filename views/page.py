@@ -91,12 +91,12 @@ def draw(sent: Any) -> str:
     state, notice = _opened(from_sent(sent), link)
     language, view = state.language, view_of(state)
     is_new = parsed(sent).get("words") != language
-    shown = answer(state)
-    if shown.picture is None and link is not None:
+    parts = answer(state)
+    if parts.picture is None and link is not None:
         first = answer(State(lang=language, view=view))
-        shown = replace(shown, picture=first.picture, details=first.details)
+        parts = replace(parts, picture=first.picture, details=first.details)
     nav, tools = nav_html(view, language), tools_html(view, language)
-    regions = {**vars(shown), "nav": nav, "tools": tools}
+    regions = {**vars(parts), "nav": nav, "tools": tools}
     if notice is not None:
         regions["notice"] = notice
     if is_new:
@@ -141,15 +141,15 @@ def save(sent: Any) -> str:
 
     sent: {"state", "form", "theme", "address"} as JSON.
     """
-    asked = parsed(sent)
-    kind, theme = asked.get("form"), asked.get("theme")
-    state = from_sent(json.dumps(asked.get("state")))
+    request = parsed(sent)
+    kind, theme = request.get("form"), request.get("theme")
+    state = from_sent(json.dumps(request.get("state")))
     language = state.language
     try:
         context = Context.of(state)
         chosen = kind if kind in (*PICTURES, *SLIDES, *TABLES) else "png"
         theme = "dark" if theme == "dark" else "light"
-        return json.dumps(download(context, chosen, theme, printable(asked.get("address"))))
+        return json.dumps(download(context, chosen, theme, printable(request.get("address"))))
     except LayoutError as error:
         return json.dumps({"refused": notice_html(sentence(error, language), language)})
 

@@ -144,26 +144,26 @@ def serving(
     rows = {name: row for one in shared for name, row in one.rows.items()}
 
     def served(ask: Callable[..., str]) -> Callable[..., str]:
-        own = list(inspect.signature(ask).parameters.values())[bool(read) :]
+        parameters = list(inspect.signature(ask).parameters.values())[bool(read) :]
         more = [
             inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=row.start)
             for name, row in rows.items()
         ]
-        signature = inspect.Signature([*own, *more], return_annotation=str)
+        signature = inspect.Signature([*parameters, *more], return_annotation=str)
 
         @wraps(ask)
         def answer(*values: Any, **named: Any) -> str:
             bound = signature.bind(*values, **named)
             bound.apply_defaults()
             given = dict(bound.arguments)
-            asked = {name: given.pop(name) for name in rows}
+            inputs = {name: given.pop(name) for name in rows}
             with within():
-                return ask(read(asked), **given) if read else ask(**given)
+                return ask(read(inputs), **given) if read else ask(**given)
 
         # Gradio tells the type of what it can evaluate only: a class, not the name of one.
         hints = inspect.get_annotations(ask, eval_str=True)
         answer.__annotations__ = {
-            **{one.name: hints[one.name] for one in own},
+            **{one.name: hints[one.name] for one in parameters},
             **{name: row.kind for name, row in rows.items()},
             "return": str,
         }
@@ -218,11 +218,11 @@ def require_text(name: str, value: Any) -> str:
 def read_json(text: str, kind: type[Found], code: str, said: str, control: str) -> Found:
     """The value of a JSON text, if it is of this kind; said: what the text should have been."""
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
-    if isinstance(found, kind):
-        return found
+        value = None
+    if isinstance(value, kind):
+        return value
     facts = {"value": quoted(text)}
     raise LayoutError(code, f"{quoted(text)} is not {said}", control=control, facts=facts)
 

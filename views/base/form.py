@@ -26,9 +26,9 @@ def choice(name: str, value: object, options: Iterable[tuple[str, str]], languag
     """A list of options, each a label and its value; a value that is none of them is shown too."""
     offered = list(options)
     chosen = as_text(value)
-    if chosen not in {own for _, own in offered}:
+    if chosen not in {code for _, code in offered}:
         offered.append((chosen, chosen))
-    items = (tag("option", label, value=own, selected=own == chosen) for label, own in offered)
+    items = (tag("option", label, value=code, selected=code == chosen) for label, code in offered)
     return _field(name, tag("select", *items, **_marks(name)), language)
 
 

@@ -57,16 +57,16 @@ def together(*parts: object) -> Markup:
 
 
 def _marks(attributes: dict[str, object]) -> str:
-    found = []
+    marks = []
     for name, value in attributes.items():
         name = name.rstrip("_").replace("_", "-")
         if isinstance(value, (dict, list)):
             value = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         if value is True:
-            found.append(f" {name}")
+            marks.append(f" {name}")
         elif value is not None and value is not False:
-            found.append(f' {name}="{escape(value)}"')
-    return "".join(found)
+            marks.append(f' {name}="{escape(value)}"')
+    return "".join(marks)
 
 
 class TableCell(Markup):
@@ -94,8 +94,8 @@ def table(
     """
     head = tag("tr", *(tag("th", one, scope="col") for one in heads))
     body = (one if isinstance(one, Markup) else row(*one) for one in rows)
-    shown = tag("table", tag("thead", head), tag("tbody", *body))
-    return tag("div", shown, class_=f"{box} {kind}".strip(), tabindex=0)
+    markup = tag("table", tag("thead", head), tag("tbody", *body))
+    return tag("div", markup, class_=f"{box} {kind}".strip(), tabindex=0)
 
 
 def outside(url: str, title: object) -> Markup:

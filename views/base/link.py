@@ -143,11 +143,11 @@ def from_sent(sent: object) -> State:
 
     Any value may arrive here: whether it makes sense is asked where it is used.
     """
-    found = {name: value for name, value in parsed(sent).items() if name in FIELDS}
-    for name, value in found.items():
+    fields = {name: value for name, value in parsed(sent).items() if name in FIELDS}
+    for name, value in fields.items():
         parse = FIELDS[name].parse
-        found[name] = parse(value) if parse else value
-    return State(**{**found, "lang": language_of(found.get("lang"))})
+        fields[name] = parse(value) if parse else value
+    return State(**{**fields, "lang": language_of(fields.get("lang"))})
 
 
 def link_of(sent: object) -> str | None:

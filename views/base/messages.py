@@ -50,7 +50,7 @@ def _english(error: LayoutError) -> str:
     if names:  # what a person wrote is quoted, and stays
         known = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
         label = partial(control_label, language="en")
-        said = re.sub(rf"(?<!['\"])\b({known})\b", lambda found: label(found[0]), said)
+        said = re.sub(rf"(?<!['\"])\b({known})\b", lambda match: label(match[0]), said)
     parts = [said] if error.alternatives or not error.why else [said, error.why]
     return " ".join(f"{_capitalized(part, error)}." for part in parts)
 
@@ -64,8 +64,8 @@ def _capitalized(said: str, error: LayoutError) -> str:
 
 def missing_fields(error: LayoutError) -> Sequence[str]:
     """Fields that are to be given."""
-    found = error.facts.get("missing", ())
-    return found if isinstance(found, tuple) else ()
+    fields = error.facts.get("missing", ())
+    return fields if isinstance(fields, tuple) else ()
 
 
 def _translated(error: LayoutError, language: str) -> str:

@@ -71,10 +71,10 @@ def with_model(state: State) -> State:
     except LayoutError:  # said where the model is asked about
         return state
     sizes = {name: str(getattr(model, name)) for name in OF_COLUMN if getattr(model, name)}
-    found = {name: size for name, size in sizes.items() if is_empty(getattr(state, name))}
-    if "layers" in found and is_empty(state.spread):
-        found["spread"] = "nearly"
-    return replace(state, **found)
+    changes = {name: size for name, size in sizes.items() if is_empty(getattr(state, name))}
+    if "layers" in changes and is_empty(state.spread):
+        changes["spread"] = "nearly"
+    return replace(state, **changes)
 
 
 def layers_by_stage(state: State, pp: int, vpp: int | None, **ends: Any) -> list[list[list[int]]]:
@@ -145,16 +145,16 @@ def _own_model(state: State) -> ChosenModel:
 
 
 def _typed_fields(state: State) -> dict[str, Any]:
-    found = {}
+    fields = {}
     for name in SIZES:
         if not is_empty(getattr(state, name)):
-            found[name] = parse_number(getattr(state, name))
+            fields[name] = parse_number(getattr(state, name))
     for name in FLAGS:
         if not is_empty(getattr(state, name)):
-            found[name] = ON_OFF[require_choice(name, getattr(state, name), ON_OFF)]
+            fields[name] = ON_OFF[require_choice(name, getattr(state, name), ON_OFF)]
     if not is_empty(state.biases):
-        found["biases"] = require_choice("biases", state.biases, BIASES)
-    return found
+        fields["biases"] = require_choice("biases", state.biases, BIASES)
+    return fields
 
 
 def _column(state: State, name: str) -> Any:

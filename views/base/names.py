@@ -55,9 +55,9 @@ def first_sentence(text: str) -> str:
 
 def code_name(name: str, language: str) -> str:
     """Where to find a group in Megatron's code and options."""
-    found = family(name)
-    option = PAGE["nccl_option"][language].format(option=found.option) if found.option else ""
-    return f"parallel_state: {found.parallel_state}{option}"
+    row = family(name)
+    option = PAGE["nccl_option"][language].format(option=row.option) if row.option else ""
+    return f"parallel_state: {row.parallel_state}{option}"
 
 
 def megatrons_name(layout: Layout, grouping: Grouping) -> str:
@@ -66,7 +66,7 @@ def megatrons_name(layout: Layout, grouping: Grouping) -> str:
     Of two axes that play dp, the larger one is dp, if it alone makes the very groups of dp.
     """
     convention = CONVENTIONS[layout.framework]
-    plays = {own.name: own.axis for own in (*convention.axes, *convention.expert_axes)}
+    plays = {axis.name: axis.axis for axis in (*convention.axes, *convention.expert_axes)}
     mesh = grouping.mesh
     data = max((name for name in mesh.names if plays.get(name) == "dp"), key=mesh.size, default="")
     of_experts = "ep" in {plays.get(name) for name in mesh.names}

@@ -101,5 +101,5 @@ def _box(
     buttons = [setter(change, label) for change, label in fixes]
     tries = tag("p", tag("span", PAGE["try"][language]), *buttons, class_="fixes")
     about = None if control is None else OF_MATHS.get(control, control)
-    shown = (tag("p", said), tries if buttons else "", *more)
-    return tag("div", *shown, class_="refusal", role="alert", data_control=about)
+    content = (tag("p", said), tries if buttons else "", *more)
+    return tag("div", *content, class_="refusal", role="alert", data_control=about)

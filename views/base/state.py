@@ -335,12 +335,12 @@ def merged(changes: Mapping[str, Any]) -> dict[str, Any]:
     >>> merged({"order": "dp-tp-cp-ep-pp"})
     {'order': 'dp-tp-cp-ep-pp', 'framework': 'own'}
     """
-    found = {OF_MATHS.get(name, name): value for name, value in changes.items()}
-    if "order" in found:
-        found.setdefault("framework", OWN)
-    if "levels" in found and not isinstance(found["levels"], str):
-        found["levels"] = "x".join(map(str, found["levels"] or ()))
-    return {name: "" if value is None else value for name, value in found.items()}
+    given = {OF_MATHS.get(name, name): value for name, value in changes.items()}
+    if "order" in given:
+        given.setdefault("framework", OWN)
+    if "levels" in given and not isinstance(given["levels"], str):
+        given["levels"] = "x".join(map(str, given["levels"] or ()))
+    return {name: "" if value is None else value for name, value in given.items()}
 
 
 def is_fix(changes: Mapping[str, Any]) -> bool:

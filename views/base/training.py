@@ -191,17 +191,17 @@ _SYSTEMS = {"h100": "dgx-h100", "gb200": "gb200-nvl72", "gb300": "gb300-nvl72"}
 
 
 def _published(name: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for start, *said in map(str.split, _PUBLISHED.strip().splitlines()):
         if name.startswith(start):
-            found |= dict(one.split("=") for one in said)
+            fields |= dict(one.split("=") for one in said)
     if name.startswith(_OLDER):
-        found |= {"flash": "off", "sequence_parallel": "off"}
+        fields |= {"flash": "off", "sequence_parallel": "off"}
     for system, cluster in _SYSTEMS.items():
         if f"-dgx-{system}-" in name:
-            found["cluster"] = cluster
-            found |= {"products": "fp8"} if system == "h100" else {}
-    return found
+            fields["cluster"] = cluster
+            fields |= {"products": "fp8"} if system == "h100" else {}
+    return fields
 
 
 def training_of_preset(name: str) -> dict[str, str]:

@@ -31,15 +31,17 @@ def visible_groups(layout: Layout, state: State) -> tuple[Grouping, ...]:
     Errors: LayoutError about a group that the layout does not have, or a name of two groups.
     """
     kinds, more = _kinds(state.group_type, state.dp_kind), _names("more", state.more)
-    own = own_groupings(layout) if state.group_type == "framework" else []
+    native = own_groupings(layout) if state.group_type == "framework" else []
     if state.group_type == AUTO:
         kinds = tuple(one.name for one in main_groupings(layout))
     names = list(dict.fromkeys((*kinds, *more)))
     for name in names:
         if name not in layout.every:
             raise _no_such_group(layout, name, name in more, more)
-    shown = tuple(dict.fromkeys((*own, *(layout.every[name] for name in names))))
-    taken = [name for name in more if layout.every[name] not in own and name in _names_of(own)]
+    visible = tuple(dict.fromkeys((*native, *(layout.every[name] for name in names))))
+    taken = [
+        name for name in more if layout.every[name] not in native and name in _names_of(native)
+    ]
     if taken:
         raise LayoutError(
             "name-taken",
@@ -51,21 +53,21 @@ def visible_groups(layout: Layout, state: State) -> tuple[Grouping, ...]:
             ],
             facts={"name": taken[0], "framework": framework_name(layout.framework)},
         )
-    if not shown:
+    if not visible:
         raise LayoutError(
             "no-groups-chosen",
             "no group is chosen: take some under More groups",
             control="more",
             alternatives=[{"group_type": "dp+tp+pp"}],
         )
-    return shown
+    return visible
 
 
 def main_groupings(layout: Layout) -> list[Grouping]:
     """Every kind of the layout's grids that is larger than 1; dp where none is."""
     names = [*MAIN, *(EXPERTS_MAIN if layout.has_experts else ())]
-    found = [layout.every[name] for name in names if name in layout.every]
-    return [one for one in found if one.size > 1] or [layout.every["dp"]]
+    groupings = [layout.every[name] for name in names if name in layout.every]
+    return [one for one in groupings if one.size > 1] or [layout.every["dp"]]
 
 
 def _names_of(groupings: Sequence[Grouping]) -> set[str]:

@@ -44,14 +44,14 @@ def explained(text: str, language: str, known: set[int] | None = None) -> Markup
     """
     known = set() if known is None else known
 
-    def marked(found: re.Match[str]) -> str:
-        number = next(n for n in range(len(WORDS)) if found[f"w{n}"] is not None)
+    def marked(match: re.Match[str]) -> str:
+        number = next(n for n in range(len(WORDS)) if match[f"w{n}"] is not None)
         if number in known:
-            return found[0]
+            return match[0]
         known.add(number)
         tip = WORDS[number].tip[language]
-        word = button(Markup(found["word"]), class_="word", data_tip=tip)
-        return tag("bdi", word, Markup(found["end"]), class_="word-end") if found["end"] else word
+        word = button(Markup(match["word"]), class_="word", data_tip=tip)
+        return tag("bdi", word, Markup(match["end"]), class_="word-end") if match["end"] else word
 
     return Markup(_pattern(language).sub(marked, escape(text, quote=False)))
 

@@ -161,13 +161,13 @@ def _exchanged(watched: CollectiveSpec, tensors: str, shape: str) -> tuple[Tenso
 
     def fill(shapes: Shapes) -> Tensors:
         """Group by group, as the view fills them."""
-        found = [np.zeros(shape) for shape in shapes]
+        arrays = [np.zeros(shape) for shape in shapes]
         for group in groups:
             ranks = tuple(map(int, group))
-            own = filled(replace(watched, members=ranks), [shapes[rank] for rank in ranks])
-            for rank, tensor in zip(ranks, own):
-                found[rank] = tensor
-        return found
+            of_group = filled(replace(watched, members=ranks), [shapes[rank] for rank in ranks])
+            for rank, tensor in zip(ranks, of_group):
+                arrays[rank] = tensor
+        return arrays
 
     return exchanged(replace(watched, shape=sizes), groups, world, fill)
 
@@ -176,15 +176,15 @@ def _read(text: str, world: int) -> Tensors:
     """The tensor of each rank, from JSON."""
     require_length(text, MOST_TEXT, "tensors")
     said = "a JSON list with the tensor of each rank"
-    found = arrays_of(read_json(text, list, "not-tensors", said, "tensors"))
-    if len(found) != world:
+    tensors = arrays_of(read_json(text, list, "not-tensors", said, "tensors"))
+    if len(tensors) != world:
         raise LayoutError(
             "not-one-per-rank",
-            f"{len(found):,} tensors are not one for each of {world:,} ranks",
+            f"{len(tensors):,} tensors are not one for each of {world:,} ranks",
             control="tensors",
-            facts={"count": len(found), "world": world},
+            facts={"count": len(tensors), "world": world},
         )
-    for rank, tensor in enumerate(found):
+    for rank, tensor in enumerate(tensors):
         if not np.all((tensor <= LARGEST) & (tensor >= -LARGEST)):  # NaN is no number either
             raise LayoutError(
                 "too-large-a-number",
@@ -192,7 +192,7 @@ def _read(text: str, world: int) -> Tensors:
                 control="tensors",
                 facts={"rank": rank, "limit": LARGEST},
             )
-    return found
+    return tensors
 
 
 def _require_small(watched: CollectiveSpec, count: int) -> None:
@@ -233,11 +233,11 @@ def _steps(watched: CollectiveSpec) -> dict[str, Any]:
             control="algorithm",
             facts={"limit": MOST_MEMBERS, "size": watched.size},
         )
-    found = algorithm_of(watched.algorithm, watched.size, watched.root)
+    algorithm = algorithm_of(watched.algorithm, watched.size, watched.root)
     return {
-        "name": found.name,
-        "chunks": found.chunks,
-        "message_bytes": watched.buffer_bytes / found.chunks,
+        "name": algorithm.name,
+        "chunks": algorithm.chunks,
+        "message_bytes": watched.buffer_bytes / algorithm.chunks,
         "steps": [
             [
                 {
@@ -249,6 +249,6 @@ def _steps(watched: CollectiveSpec) -> dict[str, Any]:
                 }
                 for move in step
             ]
-            for step in found.steps
+            for step in algorithm.steps
         ],
     }

@@ -38,7 +38,7 @@ def exchanges(watched: CollectiveSpec, state: State) -> list[ShownGroup]:
     before, after = tensors_of(watched)
     who = contributors(watched, before)
     flow = _flow(watched, who)
-    found = []
+    groups = []
     for index, ranks in _groups(watched, state):
         if watched.values == "rank" and ranks != watched.members:
             before, after = tensors_of(replace(watched, members=ranks))
@@ -46,13 +46,13 @@ def exchanges(watched: CollectiveSpec, state: State) -> list[ShownGroup]:
             Member(rank, _block(tensor, _own(tensor, place)), _block(result, whose))
             for place, (rank, tensor, result, whose) in enumerate(zip(ranks, before, after, who))
         )
-        found.append(ShownGroup(index, ranks, Exchange(members, flow)))
-    return found
+        groups.append(ShownGroup(index, ranks, Exchange(members, flow)))
+    return groups
 
 
 def _groups(watched: CollectiveSpec, state: State) -> list[tuple[int, tuple[int, ...]]]:
     """The group that is watched, and after it as many others as there is room for."""
-    found = [(watched.index, watched.members)]
+    groups = [(watched.index, watched.members)]
     if state.collective_all in ("1", True):
         room = min(MOST_GROUPS, MOST_MEMBERS // len(watched.members))
         total = watched.grouping.num_groups
@@ -60,10 +60,10 @@ def _groups(watched: CollectiveSpec, state: State) -> list[tuple[int, tuple[int,
             ranks = tuple(ranks_of(watched.grouping, index)[: len(watched.members)].tolist())
             # A group of another size has other tensors; groups differ in size only where cut.
             if index != watched.index and len(ranks) == len(watched.members):
-                found.append((index, ranks))
-            if len(found) >= room:
+                groups.append((index, ranks))
+            if len(groups) >= room:
                 break
-    return found
+    return groups
 
 
 def _block(tensor: np.ndarray, who: np.ndarray) -> Block:
@@ -98,8 +98,8 @@ def _flow(watched: CollectiveSpec, who: list[np.ndarray]) -> Flow:
     """Who sends to whom: a member whose numbers are in another's result, or in its own."""
     pairs = [
         (sender, receiver)
-        for receiver, own in enumerate(who)
-        for sender in np.flatnonzero(own.reshape(-1, own.shape[-1]).any(axis=0)).tolist()
+        for receiver, sources in enumerate(who)
+        for sender in np.flatnonzero(sources.reshape(-1, sources.shape[-1]).any(axis=0)).tolist()
     ]
     if all(sender == receiver for sender, receiver in pairs):
         return Flow(tuple(pairs))

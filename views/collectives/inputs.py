@@ -231,13 +231,13 @@ def exchanged(
 
 def filled(watched: CollectiveSpec, shapes: Shapes) -> Tensors:
     """Numbers that tell who holds them: 10 times the place and then on, the rank, or ones."""
-    found = []
+    tensors = []
     for place, (rank, shape) in enumerate(zip(watched.members, shapes)):
         if watched.values == "count":
-            found.append(10 * place + np.arange(int(np.prod(shape))).reshape(shape))
+            tensors.append(10 * place + np.arange(int(np.prod(shape))).reshape(shape))
         else:
-            found.append(np.full(shape, rank if watched.values == "rank" else 1))
-    return found
+            tensors.append(np.full(shape, rank if watched.values == "rank" else 1))
+    return tensors
 
 
 def contributors(watched: CollectiveSpec, before: list[np.ndarray]) -> list[np.ndarray]:
@@ -247,10 +247,10 @@ def contributors(watched: CollectiveSpec, before: list[np.ndarray]) -> list[np.n
     """
     n = len(watched.members)
     bits = [np.full(tensor.shape, 1 << place) for place, tensor in enumerate(before)]
-    found = apply(
+    masks = apply(
         watched.op, bits, [list(range(n))], direction=watched.direction, **watched.options
     )
-    return [(tensor[..., None] >> np.arange(n)) & 1 == 1 for tensor in found]
+    return [(tensor[..., None] >> np.arange(n)) & 1 == 1 for tensor in masks]
 
 
 # -- single inputs -------------------------------------------------------------------------------

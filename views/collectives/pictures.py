@@ -26,13 +26,13 @@ def collectives_pictures(context: Context) -> Pictures:
     if watched.size != len(watched.members):
         words = SAVED["collective_first"][language]
         ranks = words.format(shown=len(watched.members), ranks=ranks)
-    found: Pictures = []
-    for shown in exchanges(watched, counting):
-        nodes = counted(shown.nodes(context.layout), "node", language)
-        facts = {"op": op, "kind": watched.grouping.name, "index": shown.index}
+    pictures: Pictures = []
+    for group in exchanges(watched, counting):
+        nodes = counted(group.nodes(context.layout), "node", language)
+        facts = {"op": op, "kind": watched.grouping.name, "index": group.index}
         title = SAVED["collective"][language].format(**facts, ranks=ranks, nodes=nodes)
-        found.append((title, shown.exchange))
-    return found
+        pictures.append((title, group.exchange))
+    return pictures
 
 
 def collectives_summary(context: Context) -> str:

@@ -89,9 +89,9 @@ def _changes(algorithm: Algorithm, states: list[Slots], captions: list[str]) -> 
     def cell(one: Cell | None) -> list[Any] | None:
         return None if one is None else [one.text, list(one.who)]
 
-    found = []
+    changes = []
     for step, before, after in zip(algorithm.steps, states, states[1:]):
-        found.append(
+        changes.append(
             {
                 "moves": [
                     [move.sender, move.chunk, move.receiver, move.into, int(move.adds)]
@@ -110,7 +110,7 @@ def _changes(algorithm: Algorithm, states: list[Slots], captions: list[str]) -> 
         shares.append(shares[-1] + load)
     return {
         "first": [[cell(one) for one in row] for row in states[0]],
-        "steps": found,
+        "steps": changes,
         "told": captions,
         "share": [round(share / total, 4) for share in shares],
     }
@@ -128,13 +128,13 @@ def _captions(
     for number, (step, load) in enumerate(zip(algorithm.steps, algorithm.loads()), start=1):
         passed += ports(step)
         seconds += load * size / watched.bytes_per_second
-        shown = ", ".join(f"{ranks[m.sender]} → {ranks[m.receiver]}" for m in step[:4])
+        moves = ", ".join(f"{ranks[m.sender]} → {ranks[m.receiver]}" for m in step[:4])
         captions.append(
             PAGE["collectives_at"][language].format(
                 step=number,
                 last=last,
                 messages=len(step),
-                moves=shown + (", …" if len(step) > 4 else ""),
+                moves=moves + (", …" if len(step) > 4 else ""),
                 passed=bytes_text(max(passed.values()) / algorithm.chunks * size),
                 bound=bound,
                 time=seconds_text(seconds),
@@ -155,16 +155,16 @@ def _states(watched: CollectiveSpec, algorithm: Algorithm) -> list[Slots]:
     bits = [np.full(count, 1 << place) for place in range(n)]
     both = [run(algorithm.steps, loaded(algorithm, tensors)) for tensors in (numbers, bits)]
     return [
-        [[_cell(own, who, n) for own, who in zip(*rows)] for rows in zip(*state)]
+        [[_cell(value, who, n) for value, who in zip(*rows)] for rows in zip(*state)]
         for state in zip(*both)
     ]
 
 
-def _cell(own: np.ndarray | None, who: np.ndarray | None, members: int) -> Cell | None:
-    if own is None or who is None:
+def _cell(value: np.ndarray | None, who: np.ndarray | None, members: int) -> Cell | None:
+    if value is None or who is None:
         return None
     bits = int(who[0])
-    return Cell(str(int(own[0])), tuple(p for p in range(members) if bits >> p & 1))
+    return Cell(str(int(value[0])), tuple(p for p in range(members) if bits >> p & 1))
 
 
 def _heads(algorithm: Algorithm, ranks: tuple[int, ...]) -> list[str]:

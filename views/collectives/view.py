@@ -157,13 +157,13 @@ def _pictures(layout: Layout, watched: CollectiveSpec, state: State, language: s
     )
 
 
-def _figure(layout: Layout, watched: CollectiveSpec, shown: ShownGroup, language: str) -> Markup:
-    name = f"{watched.grouping.name} {shown.index}"
+def _figure(layout: Layout, watched: CollectiveSpec, group: ShownGroup, language: str) -> Markup:
+    name = f"{watched.grouping.name} {group.index}"
     description = PAGE["collectives_picture"][language].format(
-        op=op_name(watched.op), group=name, ranks=", ".join(map(str, shown.ranks))
+        op=op_name(watched.op), group=name, ranks=", ".join(map(str, group.ranks))
     )
-    nodes = counted(shown.nodes(layout), "node", language)
-    drawn = Markup(exchange_svg(shown.exchange, description))
+    nodes = counted(group.nodes(layout), "node", language)
+    drawn = Markup(exchange_svg(group.exchange, description))
     caption = tag("figcaption", chips([name]), " ", nodes)
     return tag("figure", caption, scrolling("collectives-scroll", drawn))
 

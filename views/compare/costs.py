@@ -77,8 +77,8 @@ def sides_of(before: Context, now: Context) -> tuple[Sides, Trained | None, list
         same = replace(before.state, global_batch=samples, micro_batches="")
         before = Context(before.layout, same)
     kept = tried(problems, lambda: cost_of(before.layout, before.trained))
-    shown = trained and tried(problems, lambda: cost_of(now.layout, trained))
-    return (kept, shown), trained, problems
+    current = trained and tried(problems, lambda: cost_of(now.layout, trained))
+    return (kept, current), trained, problems
 
 
 def rows_of_costs(sides: Sides, language: str) -> list[tuple[str, ...]]:

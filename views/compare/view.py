@@ -159,7 +159,7 @@ def _edp(layout: Layout) -> Any:
 
 
 @lru_cache(maxsize=32)
-def _groups(before: Layout, after: Layout, shown: tuple[str, ...], language: str) -> Markup:
+def _groups(before: Layout, after: Layout, visible: tuple[str, ...], language: str) -> Markup:
     """Every group of either layout: number, size, who moved, which leave their node."""
     names = list(dict.fromkeys((*before.every, *after.every)))
     rows = []
@@ -174,7 +174,7 @@ def _groups(before: Layout, after: Layout, shown: tuple[str, ...], language: str
         rows.append((name, *shapes, moved, _leaving(one, before), _leaving(other, after)))
     names = ("kind", "kept", "now", "moved", "leaving_kept", "leaving_now")
     heads = (PAGE[f"column_{name}"][language] for name in names)
-    return together(table(heads, rows, "moves"), _pictures(before, after, shown, language))
+    return together(table(heads, rows, "moves"), _pictures(before, after, visible, language))
 
 
 def _shape(grouping: Grouping | None, language: str) -> str:
@@ -187,17 +187,17 @@ def _shape(grouping: Grouping | None, language: str) -> str:
 def _leaving(grouping: Grouping | None, layout: Layout) -> str:
     if grouping is None:
         return "–"
-    found = span(grouping, layout.gpus_per_node)
-    return f"{found.crossing:,} / {found.groups:,}"
+    spans = span(grouping, layout.gpus_per_node)
+    return f"{spans.crossing:,} / {spans.groups:,}"
 
 
-def _pictures(before: Layout, after: Layout, shown: tuple[str, ...], language: str) -> Markup:
+def _pictures(before: Layout, after: Layout, visible: tuple[str, ...], language: str) -> Markup:
     """The shown groups of both layouts side by side."""
     sides = (
         tag(
             "div",
             tag("h3", PAGE[title][language]),
-            *(_figure(name, drawn) for name, drawn in _scenes(layout, shown)),
+            *(_figure(name, drawn) for name, drawn in _scenes(layout, visible)),
             class_="grid",
         )
         for layout, title in ((before, "column_kept"), (after, "column_now"))
@@ -251,9 +251,9 @@ def names_of(context: Context) -> tuple[str, ...]:
     return tuple(one.name for one in context.visible)
 
 
-def _scenes(layout: Layout, shown: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+def _scenes(layout: Layout, visible: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     """The kinds that are visible on screen; of a large world, with the groups of rank 0."""
-    kinds = [layout.every[name] for name in shown if name in layout.every]
+    kinds = [layout.every[name] for name in visible if name in layout.every]
     if layout.world_size <= PANEL_LIMIT:
         yield from ((kind.name, scene.panel(kind, layout.gpus_per_node)) for kind in kinds)
         return

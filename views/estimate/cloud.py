@@ -62,26 +62,26 @@ def _places() -> tuple[tuple[MeasuredRun, float, float], ...]:
 
 def _place(run: MeasuredRun) -> tuple[float, float]:
     assert run.seconds
-    active, asked = active_parameters(run.shape), run.arguments
-    tokens = asked["global_batch"] * asked["sequence"]
-    return ACROSS.at(active), UP.at(speed(active, tokens, run.seconds, asked["gpus"]) / 1e12)
+    active, arguments = active_parameters(run.shape), run.arguments
+    tokens = arguments["global_batch"] * arguments["sequence"]
+    return ACROSS.at(active), UP.at(speed(active, tokens, run.seconds, arguments["gpus"]) / 1e12)
 
 
 def cloud_of(one: Estimate, near: Sequence[Near], language: str) -> PointsChart:
     """The runs and the layout on screen, where they stand."""
-    family, asked = FAMILIES[one.request.cluster], one.request
-    own, others = [], []
+    family, request = FAMILIES[one.request.cluster], one.request
+    peers, others = [], []
     for run, x, y in _places():
-        (own if FAMILIES[run.arguments["cluster"]] == family else others).append((x, y))
-    active = active_parameters(asked.model)
-    tokens = asked.global_batch * asked.model.sequence
+        (peers if FAMILIES[run.arguments["cluster"]] == family else others).append((x, y))
+    active = active_parameters(request.model)
+    tokens = request.global_batch * request.model.sequence
     high, y, low = (
-        UP.at(speed(active, tokens, seconds, asked.gpus) / 1e12)
+        UP.at(speed(active, tokens, seconds, request.gpus) / 1e12)
         for seconds in (one.low, one.seconds, one.high)
     )
     return PointsChart(
         others=tuple(others),
-        own=tuple(own),
+        own=tuple(peers),
         near=tuple(_place(each.run) for each in near if each.run.seconds),
         here=(ACROSS.at(active), y, high, low),
         across=tuple((ACROSS.at(n * 1e9), f"{n:g}B") for n in BILLIONS),
@@ -95,7 +95,7 @@ def cloud_of(one: Estimate, near: Sequence[Near], language: str) -> PointsChart:
 
 def cloud_svg(chart: PointsChart, label: str) -> str:
     """The picture on the page."""
-    others, own = (
+    others, peers = (
         "".join(f"M{x:.0f} {y:.0f}h0" for x, y in spots) for spots in (chart.others, chart.own)
     )
     ringed = "".join(
@@ -104,7 +104,7 @@ def cloud_svg(chart: PointsChart, label: str) -> str:
     return (
         f'<svg class="cloud" viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" role="img" '
         f'aria-label="{escape(label)}">{_axes(chart)}'
-        f'<path class="others" d="{others}"/><path class="own" d="{own}"/>{ringed}{_here(chart)}'
+        f'<path class="others" d="{others}"/><path class="own" d="{peers}"/>{ringed}{_here(chart)}'
         "</svg>"
     )
 

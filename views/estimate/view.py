@@ -34,8 +34,8 @@ def estimate_html(context: Context) -> str:
     except LayoutError as error:
         body = training_refused_html(error, context)
     head = intro(say("title"), say("body"), language)
-    shown = tag("div", body, _errors(language), class_="estimate")
-    return framed(context, together(head, shown), "estimate")
+    content = tag("div", body, _errors(language), class_="estimate")
+    return framed(context, together(head, content), "estimate")
 
 
 def _answer(one: Estimate, model: str, language: str) -> Markup:
@@ -56,13 +56,13 @@ def _answer(one: Estimate, model: str, language: str) -> Markup:
 
 def job_text(one: Estimate, model: str, language: str) -> str:
     """What the step is one of: model, GPUs, batch."""
-    asked = one.request
+    request = one.request
     return ESTIMATE["job"][language].format(
         model=model,
-        gpus=f"{asked.gpus:,}",
-        cluster=asked.machine.name,
-        batch=f"{asked.global_batch:,}",
-        tokens=f"{asked.model.sequence:,}",
+        gpus=f"{request.gpus:,}",
+        cluster=request.machine.name,
+        batch=f"{request.global_batch:,}",
+        tokens=f"{request.model.sequence:,}",
     )
 
 
@@ -113,10 +113,10 @@ def _gpu(near: Near) -> str:
 
 
 def _layout(near: Near) -> str:
-    asked = near.run.arguments
-    sizes = {name: asked[name] for name in ("tp", "cp", "pp", "vpp", "ep")}  # type: ignore[literal-required]
-    shown = " ".join(f"{name}{size}" for name, size in sizes.items() if size > 1) or "dp"
-    return f"{shown} · {asked['global_batch']:,} × {asked['sequence']:,}"
+    arguments = near.run.arguments
+    sizes = {name: arguments[name] for name in ("tp", "cp", "pp", "vpp", "ep")}  # type: ignore[literal-required]
+    text = " ".join(f"{name}{size}" for name, size in sizes.items() if size > 1) or "dp"
+    return f"{text} · {arguments['global_batch']:,} × {arguments['sequence']:,}"
 
 
 def _errors(language: str) -> Markup:

@@ -39,8 +39,8 @@ def script(*names: str | Path) -> str:
 
 def page_script() -> str:
     """All scripts as Gradio wants them: the body of one function; each view's has its own names."""
-    own = (PICTURE, *((name,) for name in assets("view.js")))
-    views = "".join(f"((watch) => {{\n{script(*names)}}})(whenDrawn);\n" for names in own)
+    bundles = (PICTURE, *((name,) for name in assets("view.js")))
+    views = "".join(f"((watch) => {{\n{script(*names)}}})(whenDrawn);\n" for names in bundles)
     drawn = "const whenDrawn = (_, then) => document.addEventListener('drawn', then);\n"
     return script(*SCRIPTS) + drawn + views + script("page.js")
 

@@ -46,7 +46,7 @@ def _range(layers: Sequence[int]) -> str:
 def hero_html(spec: PictureSpec) -> Markup:
     """The question, its answer, the picture of each grid, and the card of the GPU."""
     layout, rank, language = spec.layout, spec.rank, spec.language
-    figures = (_figure(spec, mesh, shown) for _, mesh, shown in spec.sides)
+    figures = (_figure(spec, mesh, groupings) for _, mesh, groupings in spec.sides)
     hint = tag("p", JOB["hint"][language], class_="hint")
     card = {"class_": "card aside", "style": f"--kinds:{len(spec.listed)}"}
     return tag(
@@ -59,19 +59,19 @@ def hero_html(spec: PictureSpec) -> Markup:
     )
 
 
-def _figure(spec: PictureSpec, mesh: Mesh, shown: Sequence[Grouping]) -> Markup:
+def _figure(spec: PictureSpec, mesh: Mesh, groupings: Sequence[Grouping]) -> Markup:
     """One grid; its title says which, where there are two."""
     layout, language, has_two = spec.layout, spec.language, len(spec.sides) > 1
     room = HALF if has_two else WHOLE if layout.world_size <= NUMBERED else TALL
-    shown = marked(layout, shown)
-    picture = job_of_grid(spec, mesh, shown, room)
+    groupings = marked(layout, groupings)
+    picture = job_of_grid(spec, mesh, groupings, room)
     known = known_groups(layout, spec.listed)
     of_experts = mesh == layout.expert
     drawn = svg.job_svg(
         picture,
         label_words(of_experts, language),
-        _described(layout, picture, shown, language),
-        [known.index(one) for one in shown],
+        _described(layout, picture, groupings, language),
+        [known.index(one) for one in groupings],
     )
     name, body = ("experts", "expert_body") if of_experts else ("dense", "dense_body")
     title, says, ends = Markup(), explained(JOB[body][language], language), Markup()
@@ -85,11 +85,11 @@ def _figure(spec: PictureSpec, mesh: Mesh, shown: Sequence[Grouping]) -> Markup:
 
 
 def job_of_grid(
-    spec: PictureSpec, mesh: Mesh, shown: Sequence[Grouping], room: tuple[float, float]
+    spec: PictureSpec, mesh: Mesh, groupings: Sequence[Grouping], room: tuple[float, float]
 ) -> scene.JobPicture:
     """The picture of one grid with the groups of the rank."""
-    tone, gpus = tones([one.name for one in shown]), spec.layout.gpus_per_node
-    return scene.job_picture(mesh, shown, gpus, spec.rank, room, tone, spec.layers)
+    tone, gpus = tones([one.name for one in groupings]), spec.layout.gpus_per_node
+    return scene.job_picture(mesh, groupings, gpus, spec.rank, room, tone, spec.layers)
 
 
 def label_words(of_experts: bool, language: str) -> dict[str, str]:
@@ -101,12 +101,12 @@ def label_words(of_experts: bool, language: str) -> dict[str, str]:
 
 
 def _described(
-    layout: Layout, picture: scene.JobPicture, shown: Iterable[Grouping], language: str
+    layout: Layout, picture: scene.JobPicture, groupings: Iterable[Grouping], language: str
 ) -> str:
     from .view import marks_text
 
     return JOB["described"][language].format(
         gpus=counted(layout.world_size, "gpu", language),
         nodes=counted(layout.nodes, "node", language),
-        groups=marks_text(picture.marks, shown, picture.rank, language),
+        groups=marks_text(picture.marks, groupings, picture.rank, language),
     )

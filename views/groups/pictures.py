@@ -23,13 +23,13 @@ def job_pictures(context: Context, room: tuple[float, float] = job_plan.WHOLE) -
     layers = layers_of(context.known, layout.mesh.size("pp"))
     spec = PictureSpec(layout, context.visible, language, context.rank, layers)
     has_two = len(spec.sides) > 1
-    found: Pictures = []
-    for grid, mesh, shown in spec.sides:
-        own = job_plan.HALF if has_two else room
-        picture = job_of_grid(spec, mesh, marked(layout, shown), own)
+    pictures: Pictures = []
+    for grid, mesh, groupings in spec.sides:
+        picture_room = job_plan.HALF if has_two else room
+        picture = job_of_grid(spec, mesh, marked(layout, groupings), picture_room)
         title = f"{PAGE[grid][language]}: {sizes_of(mesh)}" if has_two else ""
-        found.append((title, JobScene(picture, label_words(mesh == layout.expert, language))))
-    return found
+        pictures.append((title, JobScene(picture, label_words(mesh == layout.expert, language))))
+    return pictures
 
 
 def groups_pictures(context: Context) -> Pictures:
@@ -43,8 +43,8 @@ def groups_pictures(context: Context) -> Pictures:
             for one in context.visible
         ]
         return [*jobs, *panels]
-    for grid, mesh, shown in by_grid(layout, context.visible):
-        physical = scene.overview(mesh, shown, layout.gpus_per_node, rank)
+    for grid, mesh, groupings in by_grid(layout, context.visible):
+        physical = scene.overview(mesh, groupings, layout.gpus_per_node, rank)
         each = counted(layout.gpus_per_node, "gpu", language)
         jobs.append(
             (SAVED["nodes"][language].format(grid=PAGE[grid][language], gpus=each), physical)

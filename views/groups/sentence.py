@@ -27,8 +27,8 @@ def spoken(layout: Layout) -> list[tuple[str, Grouping]]:
     names = [("tp", "tp"), ("cp", "cp"), ("pp", "pp"), ("dp", data)]
     if layout.has_experts:
         names.insert(2, ("ep", "ep"))
-    found = [(role, layout.every[name]) for role, name in names if name in layout.every]
-    return [(role, one) for role, one in found if one.size > 1]
+    roles = [(role, layout.every[name]) for role, name in names if name in layout.every]
+    return [(role, one) for role, one in roles if one.size > 1]
 
 
 def question(rank: int, language: str) -> str:

@@ -44,8 +44,8 @@ class PictureSpec:
 
 def listed_groups(layout: Layout, visible: Sequence[Grouping]) -> tuple[Grouping, ...]:
     """What the picture marks and the card lists: the layout's main kinds, then others shown."""
-    shown = (one for one in visible if one.size > 1)
-    return tuple(dict.fromkeys((*main_groupings(layout), *shown)))
+    divided = (one for one in visible if one.size > 1)
+    return tuple(dict.fromkeys((*main_groupings(layout), *divided)))
 
 
 def known_groups(
@@ -62,30 +62,30 @@ def by_grid(
     is_expert = [grouping.mesh == layout.expert for grouping in groupings]
     sides = []
     for grid, mesh in (("dense_grid", layout.mesh), ("expert_grid", layout.expert)):
-        shown = tuple(
+        on_grid = tuple(
             one for one, expert in zip(groupings, is_expert) if expert == (mesh is layout.expert)
         )
-        if shown and mesh is not None:
-            sides.append((grid, mesh, shown))
+        if on_grid and mesh is not None:
+            sides.append((grid, mesh, on_grid))
     return sides
 
 
-def marked(layout: Layout, shown: Sequence[Grouping]) -> tuple[Grouping, ...]:
+def marked(layout: Layout, groupings: Sequence[Grouping]) -> tuple[Grouping, ...]:
     """What the picture of a grid marks: its own groups, and pipelines, which both grids have."""
     pipelines = layout.every.get("pp")
-    if pipelines is None or pipelines.size == 1 or pipelines in shown:
-        return tuple(shown)
-    return (*shown, pipelines)
+    if pipelines is None or pipelines.size == 1 or pipelines in groupings:
+        return tuple(groupings)
+    return (*groupings, pipelines)
 
 
 def tones_of(
     layout: Layout, listed: Sequence[Grouping], marked: Sequence[Grouping] = ()
 ) -> dict[str, str]:
     """The tone of every group that the page's script knows, each grid its own: as in pictures."""
-    found = tones([one.name for one in marked])
-    for _, _, shown in by_grid(layout, listed):
-        found |= tones([grouping.name for grouping in shown])
-    return found
+    by_name = tones([one.name for one in marked])
+    for _, _, groupings in by_grid(layout, listed):
+        by_name |= tones([grouping.name for grouping in groupings])
+    return by_name
 
 
 def mesh_data(

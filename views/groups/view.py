@@ -80,8 +80,8 @@ def _kinds(spec: PictureSpec) -> Markup:
     if layout.world_size <= PANEL_LIMIT:
         return kinds
     views = (
-        overview_figure(spec, mesh, shown, of=grid if has_two else "")
-        for grid, mesh, shown in spec.sides
+        overview_figure(spec, mesh, groupings, of=grid if has_two else "")
+        for grid, mesh, groupings in spec.sides
     )
     return together(kinds, tag("div", *views, class_="large views", data_rank=spec.rank))
 
@@ -150,18 +150,18 @@ def _panel(layout: Layout, grouping: Grouping, has_two: bool) -> scene.Panel | N
 def overview_figure(
     spec: PictureSpec,
     mesh: Mesh,
-    shown: Sequence[Grouping],
+    groupings: Sequence[Grouping],
     marked: Sequence[Grouping] = (),
     of: str = "",
 ) -> Markup:
     """The nodes, with groups of the rank; ``marked`` as for `framed`. of: the grid, of two."""
     layout, language = spec.layout, spec.language
     listed = spec.visible if marked else spec.listed
-    tone = tones_of(layout, listed, [*marked, *shown])
+    tone = tones_of(layout, listed, [*marked, *groupings])
     known = known_groups(layout, listed, marked)
-    overview = scene.overview(mesh, shown, layout.gpus_per_node, spec.rank, tone)
-    described = _overview_text(layout, overview, shown, language)
-    drawn = svg.overview_svg(overview, described, [known.index(one) for one in shown])
+    overview = scene.overview(mesh, groupings, layout.gpus_per_node, spec.rank, tone)
+    described = _overview_text(layout, overview, groupings, language)
+    drawn = svg.overview_svg(overview, described, [known.index(one) for one in groupings])
     title = PAGE["physical"][language] + (f" · {PAGE[of][language]}" if of else "")
     return figure(title, drawn)
 
@@ -240,22 +240,22 @@ def _panel_text(layout: Layout, grouping: Grouping, language: str) -> str:
 
 
 def _overview_text(
-    layout: Layout, overview: scene.Overview, shown: Iterable[Grouping], language: str
+    layout: Layout, overview: scene.Overview, groupings: Iterable[Grouping], language: str
 ) -> str:
     return PAGE["overview_of"][language].format(
         view=PAGE["physical"][language],
         gpus=counted(layout.world_size, "gpu", language),
         nodes=counted(layout.nodes, "node", language),
         rank=overview.rank,
-        groups=marks_text(overview.marks, shown, overview.rank, language),
+        groups=marks_text(overview.marks, groupings, overview.rank, language),
     )
 
 
 def marks_text(
-    marks: Iterable[scene.Mark], shown: Iterable[Grouping], rank: int, language: str
+    marks: Iterable[scene.Mark], groupings: Iterable[Grouping], rank: int, language: str
 ) -> str:
     """The groups that are marked, in words."""
-    by_name = {grouping.name: grouping for grouping in shown}
+    by_name = {grouping.name: grouping for grouping in groupings}
     return " ".join(
         PAGE["mark_of"][language].format(
             kind=mark.kind, index=by_name[mark.kind].index_of(rank), ranks=ranks_text(mark.ranks)
@@ -266,10 +266,10 @@ def marks_text(
 
 def _words(language: str) -> dict[str, str]:
     """The sentences that the page's script fills in."""
-    own = {
+    card = {
         name.removeprefix("card_"): text[language]
         for name, text in PAGE.items()
         if name.startswith("card_")
     }
     said = {name: text[language] for name, text in JOB.items() if not name.startswith("label_")}
-    return {**own, **said, "gap": GAP[language]}
+    return {**card, **said, "gap": GAP[language]}
