@@ -67,25 +67,25 @@ def read_launch(text: str = "", run: str = "") -> str:
         run: one of the runs or roles that an earlier answer names in "runs"; empty: the usual one.
     """
 
-    found = parse(text, run)
+    launch = parse(text, run)
     groups = [
-        (name, one) for name, one in served_groups(found).items() if one.world_size <= MOST_LISTED
+        (name, one) for name, one in served_groups(launch).items() if one.world_size <= MOST_LISTED
     ]
     return json.dumps(
         {
-            "framework": found.framework and found.framework.name,
-            "values": found.values,
-            "assumed": found.assumed,
-            "understood": _placed(found, found.understood),
-            "ignored": _placed(found, found.ignored),
-            "unresolved": _placed(found, found.unresolved),
-            "problems": _placed(found, found.problems),
-            "missing": [note_text(one) for one in found.missing],
-            "asks": found.asks,
-            "training": found.training,
-            "run": found.run,
-            "runs": [{"name": one.name, "values": one.values} for one in found.runs],
-            "serving": found.serving,
+            "framework": launch.framework and launch.framework.name,
+            "values": launch.values,
+            "assumed": launch.assumed,
+            "understood": _placed(launch, launch.understood),
+            "ignored": _placed(launch, launch.ignored),
+            "unresolved": _placed(launch, launch.unresolved),
+            "problems": _placed(launch, launch.problems),
+            "missing": [note_text(one) for one in launch.missing],
+            "asks": launch.asks,
+            "training": launch.training,
+            "run": launch.run,
+            "runs": [{"name": one.name, "values": one.values} for one in launch.runs],
+            "serving": launch.serving,
             "groups": {
                 name: [list(map(int, ranks)) for ranks in one.groups()] for name, one in groups
             },
@@ -93,13 +93,13 @@ def read_launch(text: str = "", run: str = "") -> str:
     )
 
 
-def _placed(found: Parsed, items: Iterable[Item]) -> list[dict[str, Any]]:
+def _placed(launch: Parsed, items: Iterable[Item]) -> list[dict[str, Any]]:
     """Each item with where it stands."""
     return [
         {
             "line": one.line,
             "column": one.column,
-            "text": found.text[one.start : one.end],
+            "text": launch.text[one.start : one.end],
             "sentence": note_text(one),
         }
         for one in items

@@ -49,26 +49,26 @@ def training_stated(text: Parsed) -> dict[str, str]:
     {'model': 'llama3-70b', 'hidden': '8192', 'heads': '64'}
     """
     said: dict[str, Any] = {**text.values, **text.training}
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     shape = {name: said.get(name) for name in ("layers", "hidden", "heads")}
     if all(isinstance(size, int) for size in shape.values()):
         like = (name for name, one in MODELS.items() if shape.items() <= vars(one.model).items())
-        found |= dict.fromkeys(fields_of("model"), "")
-        found["model"] = next(like, UNKNOWN)
-    found |= {name: said[name] for name in SAME if name in said}
-    found |= {field: said[name] for name, field in RENAMED.items() if name in said}
+        fields |= dict.fromkeys(fields_of("model"), "")
+        fields["model"] = next(like, UNKNOWN)
+    fields |= {name: said[name] for name in SAME if name in said}
+    fields |= {field: said[name] for name, field in RENAMED.items() if name in said}
     for name in ("sequence_parallel", "tied"):
         if isinstance(said.get(name), bool):
-            found[name] = "on" if said[name] else "off"
+            fields[name] = "on" if said[name] else "off"
     if said.get("distributed_optimizer") is True:
-        found.setdefault("zero", 1)
+        fields.setdefault("zero", 1)
     if said.get("recompute") in ("none", "selective", "full"):
-        found["recompute"] = said["recompute"]
-    found |= _offload(said, found.get("zero"))
+        fields["recompute"] = said["recompute"]
+    fields |= _offload(said, fields.get("zero"))
     for name, precision in (("bf16", "bf16-fp32"), ("fp16", "fp16-fp16")):
         if said.get(name) is True:
-            found["precision"] = precision
-    return {name: as_text(value) for name, value in found.items()}
+            fields["precision"] = precision
+    return {name: as_text(value) for name, value in fields.items()}
 
 
 def _offload(said: dict[str, Any], zero: Any) -> dict[str, Any]:

@@ -81,16 +81,16 @@ def _verdict(layout: Layout, state: State, text: Parsed, language: str) -> Marku
         control_label(name, language) for name in text.asks
     )
     try:
-        asked = resolve(with_pasted(state, text))
+        pasted = resolve(with_pasted(state, text))
     except LayoutError as error:
         asks = sentence(error, language)
     else:
-        words = "launch_shown" if asked.mesh == layout.mesh else "launch_asks"
+        words = "launch_shown" if pasted.mesh == layout.mesh else "launch_asks"
         asks = say(
             "launch_open" if open_fields else words,
-            gpus=counted(asked.world_size, "gpu", language),
-            machines=f"{asked.nodes:,} × {asked.gpus_per_node}",
-            sizes=sizes_text(asked),
+            gpus=counted(pasted.world_size, "gpu", language),
+            machines=f"{pasted.nodes:,} × {pasted.gpus_per_node}",
+            sizes=sizes_text(pasted),
             fields=open_fields,
         )
     use = tag("p", form.setter(changes, say("use_pasted")), class_="fixes")
@@ -154,7 +154,7 @@ def _report(read: Parsed, language: str) -> Markup:
         unresolved=len(read.unresolved),
         problems=len(read.problems),
     )
-    asked = [("", _said(one, language)) for one in read.missing if one.code in ASKED]
+    questions = [("", _said(one, language)) for one in read.missing if one.code in ASKED]
     assumed = [("", _said(one, language)) for one in read.missing if one.code not in ASKED]
     understood = [
         (item.name, f"{item.value} → {counts_as(item.sets, language)}") for item in read.understood
@@ -166,7 +166,7 @@ def _report(read: Parsed, language: str) -> Markup:
     return together(
         tag("div", tag("h3", say("launch_title")), tag("p", summary), class_="intro"),
         _problems(read, language),
-        _items(say("launch_asked"), asked, language, is_open=True),
+        _items(say("launch_asked"), questions, language, is_open=True),
         _items(say("launch_understood"), understood, language, is_open=True),
         _items(say("launch_unresolved"), unresolved, language, is_open=True),
         _items(say("launch_missing"), assumed, language),
@@ -182,8 +182,8 @@ def counts_as(name: str, language: str) -> str:
     """The control that a value sets; or that it is read, and counts nowhere here."""
     if name in TRAINING and name not in USED:
         return PAGE["launch_unused"][language]
-    own = "offload" if name.startswith("offload") else name
-    return control_label(RENAMED.get(own, own), language)
+    field = "offload" if name.startswith("offload") else name
+    return control_label(RENAMED.get(field, field), language)
 
 
 def _problems(read: Parsed, language: str) -> Markup:
@@ -222,8 +222,8 @@ def _items(
     if not items:
         return Markup()
     rows = (row(cell(tag("code", name)), value) for name, value in items[:SHOWN_ITEMS])
-    shown = tag("div", tag("table", tag("tbody", *rows)), class_="scroll")
-    return fold(numbered(title, len(items), language), shown, is_open=is_open)
+    content = tag("div", tag("table", tag("tbody", *rows)), class_="scroll")
+    return fold(numbered(title, len(items), language), content, is_open=is_open)
 
 
 # -- the layout as a command ---------------------------------------------------------------------

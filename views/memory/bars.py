@@ -48,15 +48,15 @@ def bars_html(
     """
     say, most = saying(MEMORY, language), largest(tuple(stages))
     widest = max(most.total, trained.capacity) * 1.02
-    shown = shown_stages(stages, most)
+    visible = shown_stages(stages, most)
     mesh = layout.mesh
     stride = mesh.strides[mesh.names.index("pp")] if "pp" in mesh.names else 0
     rows = (
         _row(trained, stage, widest, stage is most, stage.stage * stride, language)
         for stage in stages
-        if stage in shown
+        if stage in visible
     )
-    some = fine(say("bars_some", shown=len(shown), stages=len(stages)))
+    some = fine(say("bars_some", shown=len(visible), stages=len(stages)))
     at = 100 * trained.capacity / widest
     label = tag("span", say("capacity_line", capacity=gib(trained.capacity)))
     side = " before" if at > MIDDLE else ""
@@ -72,7 +72,7 @@ def bars_html(
     return together(
         _legend(stages, language),
         bars,
-        some if len(shown) < len(stages) else "",
+        some if len(visible) < len(stages) else "",
         tag("div", formula, class_="memory-formula", aria_live="polite"),
     )
 
@@ -181,13 +181,13 @@ def _states(trained: Trained, stage: StageMemory, each: int, from_stage: int) ->
 
 def _gathered(trained: Trained, stage: StageMemory, language: str) -> str:
     model, split = trained.model, trained.split
-    own = on_one_rank(layer_parameters(model, moe=stage.parameters.moe_layers > 0), split)
-    experts = own.pop("experts", 0)
+    counts = on_one_rank(layer_parameters(model, moe=stage.parameters.moe_layers > 0), split)
+    experts = counts.pop("experts", 0)
     is_away = trained.training.offload == "parameters"
     terms = [
         f"{millions(number)}{'' if is_away else f' × (1 − 1/{ranks})'}"  # noqa: RUF001
         for number, ranks in zip(
-            (sum(own.values()), experts), trained.training.ranks_sharing(split)
+            (sum(counts.values()), experts), trained.training.ranks_sharing(split)
         )
         if number
     ]

@@ -35,12 +35,12 @@ def memory_pictures(context: Context) -> Pictures:
         "ranks": counted(len(ranks), "rank", language),
     }
     key = re.split(r"\. |。", MEMORY["zero_key"][language].rstrip(".。"))
-    found = memory_slide(context)
+    pictures = memory_slide(context)
     for moment, shards in moments_of(zero, ranks):
         said = MEMORY[f"moment_{moment}"][language]
         title = SAVED["zero"][language].format(**facts, moment=said)
-        found.append((title, replace(shards, legend=tuple(("", one) for one in key))))
-    return found
+        pictures.append((title, replace(shards, legend=tuple(("", one) for one in key))))
+    return pictures
 
 
 def memory_slide(context: Context) -> Pictures:

@@ -43,8 +43,8 @@ def memory_html(context: Context) -> str:
     except LayoutError as error:
         chosen, body = None, training_refused_html(error, context)
     head = intro(MEMORY["title"][language], MEMORY["body"][language], language)
-    shown = together(head, _inputs(chosen, context), tag("div", body, class_="memory"))
-    return framed(context, shown, "memory")
+    content = together(head, _inputs(chosen, context), tag("div", body, class_="memory"))
+    return framed(context, content, "memory")
 
 
 def _answer(context: Context) -> Markup:
@@ -156,9 +156,9 @@ def _verdict(context: Context, stages: Sequence[StageMemory]) -> Markup:
         for changes, total in fixes_to_fit(context)
     ]
     then = tag("span", say("ways" if buttons else "way_none"))
-    shown = (tag("p", words), _unstated(context.state, language))
+    sentences = (tag("p", words), _unstated(context.state, language))
     fixes = tag("p", then, *buttons, class_="fixes")
-    return tag("div", *shown, fixes, class_="memory-verdict over", role="status")
+    return tag("div", *sentences, fixes, class_="memory-verdict over", role="status")
 
 
 # -- what was taken --------------------------------------------------------------------------------
@@ -213,13 +213,13 @@ def _kinds(trained: Trained, stages: Sequence[StageMemory], language: str) -> Ma
     """Parameters of the whole model and of a rank of the fullest stage, by kind."""
     say, whole = saying(MEMORY, language), parameters_by_kind(trained.model)
     most = largest(tuple(stages))
-    own = most.parameters.by_kind
+    fullest = most.parameters.by_kind
     rows: list[tuple[object, ...]] = [
         (say(f"kind_{kind}"), millions(whole.get(kind, 0)), millions(n) if n else "–")
         for kind in KINDS
-        if (n := own.get(kind, 0)) or whole.get(kind, 0)
+        if (n := fullest.get(kind, 0)) or whole.get(kind, 0)
     ]
-    sums = (tag("b", millions(sum(numbers.values()))) for numbers in (whole, own))
+    sums = (tag("b", millions(sum(numbers.values()))) for numbers in (whole, fullest))
     rows.append((say("kinds_sum"), *sums))
     heads = (say("kinds_column"), say("kinds_model"), say("kinds_rank", stage=most.stage))
     title = tag("h3", say("kinds_title"))

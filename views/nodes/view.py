@@ -95,12 +95,12 @@ def same_groups(groupings: Iterable[Grouping]) -> list[tuple[tuple[str, ...], Gr
 
     Groups of one rank, which carry nothing, are left out.
     """
-    found: dict[object, tuple[list[str], Grouping]] = {}
+    by_ranks: dict[object, tuple[list[str], Grouping]] = {}
     for grouping in groupings:
         if grouping.size > 1:
             key = grouping.spread or grouping
-            found.setdefault(key, ([], grouping))[0].append(grouping.name)
-    return [(tuple(names), grouping) for names, grouping in found.values()]
+            by_ranks.setdefault(key, ([], grouping))[0].append(grouping.name)
+    return [(tuple(names), grouping) for names, grouping in by_ranks.values()]
 
 
 def level_name(kind: str, language: str) -> str:
@@ -164,7 +164,7 @@ def is_slow(names: Iterable[str], one: Span) -> bool:
 
 def warnings_of(audit: Audit, layout: Layout, language: str) -> list[str]:
     """A plain sentence for each kind that waits for its messages and leaves the node."""
-    say, found = saying(PAGE, language), []
+    say, warnings = saying(PAGE, language), []
     for names, spans in audit.rows:
         one = next(one for one in spans if one.domain == layout.gpus_per_node)
         if is_slow(names, one):
@@ -177,8 +177,8 @@ def warnings_of(audit: Audit, layout: Layout, language: str) -> list[str]:
                 nodes=counted(one.most, "node", language),
                 domain=min(fits, default=0),
             )
-            found.append(said)
-    return found
+            warnings.append(said)
+    return warnings
 
 
 def _domain_name(domain: int, layout: Layout, language: str) -> str:

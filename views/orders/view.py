@@ -98,10 +98,10 @@ def _inputs(versus: Any, language: str) -> str:
     """What to compare with: a framework from the list, or an order that is typed."""
     named = [(convention.name, name) for name, convention in CONVENTIONS.items()]
     names = (AUTO, *CONVENTIONS)
-    own = "" if as_text(versus) in names else versus
+    order = "" if as_text(versus) in names else versus
     return form.fields(
         form.choice("versus", versus, [(PAGE["versus_auto"][language], AUTO), *named], language),
-        form.text("versus_order", own, language, sets="versus", besides=" ".join(names)),
+        form.text("versus_order", order, language, sets="versus", besides=" ".join(names)),
     )
 
 
@@ -110,17 +110,17 @@ def _compared(
     layout: Layout, other: Layout, visible: tuple[Grouping, ...], language: str, rank: int
 ) -> tuple[Markup, Markup]:
     """What stands above the card, and what below."""
-    shown = by_megatrons_name(layout, visible)
-    before = [other.every[name] for name in shown if name in other.every]
-    found = moves(other.every, shown, layout.gpus_per_node)
+    groupings = by_megatrons_name(layout, visible)
+    before = [other.every[name] for name in groupings if name in other.every]
+    changes = moves(other.every, groupings, layout.gpus_per_node)
     titles = [_title(one, language) for one in (other, layout)]
     pictures = (
-        _panels(layout, other, found, titles, language)
+        _panels(layout, other, changes, titles, language)
         if layout.world_size <= PANEL_LIMIT
         else _overviews(PictureSpec(layout, visible, language, rank), other, before, titles)
     )
-    head = heading(PAGE["moved_title"][language], tag("p", _summary(found, titles, language)))
-    moved = _table(found, layout, other, language)
+    head = heading(PAGE["moved_title"][language], tag("p", _summary(changes, titles, language)))
+    moved = _table(changes, layout, other, language)
     return head, together(moved, pictures, _framework(layout, language))
 
 
@@ -145,11 +145,11 @@ def orders_pictures(context: Context, most: int = PANEL_LIMIT) -> list[tuple[str
     """
     other = other_layout(context, context.state.versus)
     layout = context.layout
-    shown = by_megatrons_name(layout, context.visible)
+    groupings = by_megatrons_name(layout, context.visible)
     language = context.language
     sides = [(side, _title(side, language)) for side in (other, layout)]
     if layout.world_size > most:
-        before = [other.every[name] for name in shown if name in other.every]
+        before = [other.every[name] for name in groupings if name in other.every]
         rank = context.rank
         return [
             (
@@ -160,7 +160,7 @@ def orders_pictures(context: Context, most: int = PANEL_LIMIT) -> list[tuple[str
         ]
     return [
         (f"{one.name}: {title}", scene.panel(side.every[one.name], layout.gpus_per_node))
-        for one in moves(other.every, shown, layout.gpus_per_node)
+        for one in moves(other.every, groupings, layout.gpus_per_node)
         if one.ranks
         for side, title in sides
     ]
@@ -188,19 +188,19 @@ def _title(layout: Layout, language: str) -> str:
 def strip_html(context: Context, other: Layout) -> Markup:
     """What the layout's order moves against another one, in a line; nothing if nothing moved."""
     layout, language = context.layout, context.language
-    shown = by_megatrons_name(layout, context.visible)
-    found = [one for one in moves(other.every, shown, layout.gpus_per_node) if one.ranks]
-    if not found:
+    groupings = by_megatrons_name(layout, context.visible)
+    changes = [one for one in moves(other.every, groupings, layout.gpus_per_node) if one.ranks]
+    if not changes:
         return Markup()
     leaving = [
         PAGE["strip_leaving"][language].format(
             kind=one.name, before=f"{one.crossing_before:,}", after=f"{one.crossing_after:,}"
         )
-        for one in found
+        for one in changes
         if one.crossing_before != one.crossing_after
     ]
     text = PAGE["strip"][language].format(
-        order=other.order, kinds=PAGE["and_list"][language].join(one.name for one in found)
+        order=other.order, kinds=PAGE["and_list"][language].join(one.name for one in changes)
     )
     return tag("p", " ".join([text, *leaving]), class_="strip")
 
@@ -243,10 +243,10 @@ def _own_row(layout: Layout, grouping: Grouping, language: str) -> Markup:
 # -- what moved ----------------------------------------------------------------------------------
 
 
-def _summary(found: list[Move], titles: list[str], language: str) -> str:
+def _summary(changes: list[Move], titles: list[str], language: str) -> str:
     comma = PAGE["and_list"][language]
     moved, same = (
-        comma.join(one.name for one in found if bool(one.ranks) is is_moved)
+        comma.join(one.name for one in changes if bool(one.ranks) is is_moved)
         for is_moved in (True, False)
     )
     words = "moved_some" if moved else "moved_none"
@@ -258,10 +258,10 @@ def _summary(found: list[Move], titles: list[str], language: str) -> str:
     )
 
 
-def _table(found: list[Move], layout: Layout, other: Layout, language: str) -> Markup:
+def _table(changes: list[Move], layout: Layout, other: Layout, language: str) -> Markup:
     leaving = (PAGE["column_leaving"][language].format(order=one.order) for one in (other, layout))
     heads = (PAGE["column_kind"][language], PAGE["column_moved"][language], *leaving)
-    return table(heads, (_move_row(one, language) for one in found), "moves")
+    return table(heads, (_move_row(one, language) for one in changes), "moves")
 
 
 def _move_row(one: Move, language: str) -> Markup:
@@ -275,10 +275,10 @@ def _move_row(one: Move, language: str) -> Markup:
 
 
 def _panels(
-    layout: Layout, other: Layout, found: list[Move], titles: list[str], language: str
+    layout: Layout, other: Layout, changes: list[Move], titles: list[str], language: str
 ) -> Markup:
     """Both pictures of each kind that moved, the ranks that moved outlined."""
-    tone, sides, gpus = tones([one.name for one in found]), (other, layout), layout.gpus_per_node
+    tone, sides, gpus = tones([one.name for one in changes]), (other, layout), layout.gpus_per_node
 
     def drawn(side: Layout, title: str, one: Move) -> Markup:
         panel = scene.panel(side.every[one.name], gpus)
@@ -291,7 +291,7 @@ def _panels(
             tag("div", *(drawn(side, title, one) for side, title in zip(sides, titles))),
             class_=f"pair t-{tone[one.name]}",
         )
-        for one in found
+        for one in changes
         if one.ranks
     )
     return together(*pairs)
@@ -302,7 +302,9 @@ def _overviews(
 ) -> Markup:
     """The nodes under both orders, with the groups of one rank marked."""
     sides = (
-        tag("div", tag("h3", title), overview_figure(spec, side.mesh, shown, before), class_="grid")
-        for side, shown, title in zip((other, spec.layout), (before, spec.visible), titles)
+        tag(
+            "div", tag("h3", title), overview_figure(spec, side.mesh, groups, before), class_="grid"
+        )
+        for side, groups, title in zip((other, spec.layout), (before, spec.visible), titles)
     )
     return tag("div", *sides, class_="large grids", data_rank=spec.rank)

@@ -60,17 +60,17 @@ def pipeline_schedule(given: dict[str, Any]) -> str:
     """
     state = State(**SCHEDULE.fields(given))
     sizes = (state.micro_batches or micro_batches_unasked(state.pp), state.vpp, state.group_size)
-    asked = checked(state.schedule, state.pp, *(size or None for size in sizes))
+    spec = checked(state.schedule, state.pp, *(size or None for size in sizes))
     clock = clock_of(state)
     with_ops = require_choice("ops", given["ops"], (False, True))
     is_trace = require_choice("trace", given["trace"], (False, True))
-    if asked.p > MOST_RANKS:
-        raise too_large(asked.p, "pipeline-ranks", MOST_RANKS, "p")
-    if asked.num_ops > MOST_OPS:
-        raise too_many_ops(asked.num_ops).replace(alternatives=asked.alternatives("m"))
-    spend_on([asked])
-    durations = clock.durations(1 / asked.chunks, None)
-    plan = replace(asked, w_share=clock.w_share).plan(durations)
+    if spec.p > MOST_RANKS:
+        raise too_large(spec.p, "pipeline-ranks", MOST_RANKS, "p")
+    if spec.num_ops > MOST_OPS:
+        raise too_many_ops(spec.num_ops).replace(alternatives=spec.alternatives("m"))
+    spend_on([spec])
+    durations = clock.durations(1 / spec.chunks, None)
+    plan = replace(spec, w_share=clock.w_share).plan(durations)
     if (with_ops or is_trace) and len(plan.flat) > MOST_PLACES:
         refusal = too_large(len(plan.flat), "ops", MOST_PLACES, "ops")
         raise refusal.replace(
@@ -78,17 +78,17 @@ def pipeline_schedule(given: dict[str, Any]) -> str:
         )
     timeline = simulate(plan, durations)
     if is_trace:
-        return chrome_trace({asked.rule.title: timeline.rows()})
-    return json.dumps(_answer(asked, timeline, with_ops))
+        return chrome_trace({spec.rule.title: timeline.rows()})
+    return json.dumps(_answer(spec, timeline, with_ops))
 
 
-def _answer(asked: ScheduleSpec, timeline: Timeline, with_ops: bool) -> dict[str, Any]:
+def _answer(spec: ScheduleSpec, timeline: Timeline, with_ops: bool) -> dict[str, Any]:
     figures = figures_of(timeline)
-    found = {
-        "schedule": asked.name,
-        "p": asked.p,
-        "m": asked.m,
-        "v": asked.chunks,
+    answer = {
+        "schedule": spec.name,
+        "p": spec.p,
+        "m": spec.m,
+        "v": spec.chunks,
         "stages": timeline.plan.stages,
         "units": {"times": "that of t_f", "activations": "micro-batches of a whole rank"},
         "makespan": figures.makespan,
@@ -97,9 +97,9 @@ def _answer(asked: ScheduleSpec, timeline: Timeline, with_ops: bool) -> dict[str
         "bubble_of_span": figures.bubble_of_span,
         "ranks": _ranks(figures, timeline.plan.share),
     }
-    if asked.rule.grouped:
-        found["group_size"] = asked.group
-    return {**found, "ops": timeline.rows()} if with_ops else found
+    if spec.rule.grouped:
+        answer["group_size"] = spec.group
+    return {**answer, "ops": timeline.rows()} if with_ops else answer
 
 
 def _ranks(figures: Figures, share: float) -> list[dict[str, Any]]:

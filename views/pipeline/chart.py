@@ -37,12 +37,12 @@ MOST_ZOOM = 6
 class TimedSchedule:
     """One schedule to draw: its sizes and how long its ops take."""
 
-    asked: ScheduleSpec
+    spec: ScheduleSpec
     durations: Durations
 
     @property
     def title(self) -> str:
-        return self.asked.rule.title
+        return self.spec.rule.title
 
 
 def shown_of(
@@ -51,38 +51,38 @@ def shown_of(
     """A schedule with its durations, which follow the layers of the stages if that is asked."""
     is_weighed = stages is not None and follows_layers(state)
     weights = weights_of(stages, state) if is_weighed else None
-    asked = replace(one, w_share=clock.w_share)
-    return TimedSchedule(asked, clock.durations(1 / one.chunks, weights))
+    spec = replace(one, w_share=clock.w_share)
+    return TimedSchedule(spec, clock.durations(1 / one.chunks, weights))
 
 
 @lru_cache(maxsize=4)
-def timed(shown: TimedSchedule) -> tuple[Timeline, Figures]:
+def timed(schedule: TimedSchedule) -> tuple[Timeline, Figures]:
     """A schedule's timeline and its figures."""
-    timeline = simulate(shown.asked.plan(shown.durations), shown.durations)
+    timeline = simulate(schedule.spec.plan(schedule.durations), schedule.durations)
     return timeline, figures_of(timeline)
 
 
 @lru_cache(maxsize=8)
 def chart_html(
-    shown: tuple[TimedSchedule, ...],
+    schedules: tuple[TimedSchedule, ...],
     ranks: tuple[int, ...],
     stages: tuple[tuple[Stage, ...] | None, ...],
     language: str,
 ) -> Markup:
     """Toolbar, legend, the timelines on one axis, the memory curves, and the card of an op."""
-    found = [timed(one) for one in shown]
-    strips = strips_of([timeline for timeline, _ in found], ranks)
+    results = [timed(one) for one in schedules]
+    strips = strips_of([timeline for timeline, _ in results], ranks)
     most = max(float(strip.held.max()) for strip in strips)
     lanes = []
-    for number, (one, strip, (_, figures)) in enumerate(zip(shown, strips, found)):
+    for number, (one, strip, (_, figures)) in enumerate(zip(schedules, strips, results)):
         svg = strip_svg(strip, caption(one, figures, language), number)
         lanes.append(_Lane(one.title, strip.ranks, strip.row, svg, AXIS))
-    for one, strip in zip(shown, strips):
+    for one, strip in zip(schedules, strips):
         words = PAGE["pipeline_memory"][language]
         title = words.format(schedule=one.title, most=amount(float(strip.held.max())))
         svg = memory_svg(strip, most, title)
         lanes.append(_Lane(title, strip.ranks, strip.memory_row, svg, 0))
-    data = [_data(one, strip, layers) for one, strip, layers in zip(shown, strips, stages)]
+    data = [_data(one, strip, layers) for one, strip, layers in zip(schedules, strips, stages)]
     words = {name: PAGE[f"pipeline_{name}"][language] for name in WORDS}
     labels = (lane.labels(number) for number, lane in enumerate(lanes))
     pictures = tag("div", *(lane.picture() for lane in lanes), class_="pipeline-lanes")
@@ -93,7 +93,7 @@ def chart_html(
     return tag(
         "div",
         _toolbar(strips[0], language),
-        _legend(shown, language),
+        _legend(schedules, language),
         tag("p", words["idle"], class_="pipeline-card", role="status"),
         tag("div", *chart, class_="pipeline-chart"),
         class_="pipeline-views",
@@ -165,8 +165,8 @@ def caption(one: TimedSchedule, figures: Figures, language: str) -> str:
     """What a timeline shows, in a sentence."""
     return PAGE["pipeline_picture"][language].format(
         schedule=one.title,
-        p=one.asked.p,
-        m=one.asked.m,
+        p=one.spec.p,
+        m=one.spec.m,
         makespan=amount(figures.makespan),
         idle=percent(figures.bubble_of_total),
         span=percent(figures.bubble_of_span),
@@ -175,13 +175,13 @@ def caption(one: TimedSchedule, figures: Figures, language: str) -> str:
 
 def _data(one: TimedSchedule, strip: Strip, stages: tuple[Stage, ...] | None) -> dict:
     """What the script needs of one strip."""
-    count = one.asked.p * one.asked.chunks
+    count = one.spec.p * one.spec.chunks
     return {
         "ranks": strip.ranks,
         "row": strip.row,
         "ticks": strip.ticks,
         "tick": strip.tick,
-        "m": one.asked.m,
+        "m": one.spec.m,
         "stages": count,
         "layers": [] if stages is None else [stage.text for stage in stages],
         "ops": base64.b64encode(strip.packed()).decode(),
@@ -207,20 +207,20 @@ def _toolbar(strip: Strip, language: str) -> Markup:
     )
 
 
-def _legend(shown: Sequence[TimedSchedule], language: str) -> Markup:
+def _legend(schedules: Sequence[TimedSchedule], language: str) -> Markup:
     """What is drawn, in words beside its colours."""
     items = []
-    for mark, word in legend_rows(shown):
+    for mark, word in legend_rows(schedules):
         shade = f"op-{mark.lower()}0" if mark in PHASES else f"held-{mark}"
         colour = tag("i", mark if mark in PHASES else "", class_=shade), " "
         items.append(tag("li", *(colour if mark else ()), PAGE[f"pipeline_{word}"][language]))
     return tag("ul", *items, class_="pipeline-legend")
 
 
-def legend_rows(shown: Sequence[TimedSchedule]) -> list[tuple[str, str]]:
+def legend_rows(schedules: Sequence[TimedSchedule]) -> list[tuple[str, str]]:
     """The kinds of op, notes on their shades, what is held: a mark of the colour, and a word."""
-    kinds = [kind for kind in PHASES if any(kind in _kinds(one.asked) for one in shown)]
-    placements = {one.asked.rule.placement for one in shown}
+    kinds = [kind for kind in PHASES if any(kind in _kinds(one.spec) for one in schedules)]
+    placements = {one.spec.rule.placement for one in schedules}
     rows = [(kind, f"legend_{kind.lower()}") for kind in kinds]
     rows += [("", "legend_copies")] if "both ways" in placements else []
     rows += [("", "legend_chunks")] if placements & {"loop", "V"} else []
@@ -228,8 +228,8 @@ def legend_rows(shown: Sequence[TimedSchedule]) -> list[tuple[str, str]]:
     return [*rows, ("weights", "held_weights")] if "W" in kinds else rows
 
 
-def _kinds(asked: ScheduleSpec) -> str:
+def _kinds(spec: ScheduleSpec) -> str:
     """The kinds of op that a schedule runs."""
-    if not asked.rule.splits:
+    if not spec.rule.splits:
         return "FB"
-    return "FBIW" if asked.name.startswith("dualpipe") else "FIW"
+    return "FBIW" if spec.name.startswith("dualpipe") else "FIW"

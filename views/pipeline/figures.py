@@ -21,19 +21,19 @@ CLOSE = 1e-6
 
 
 def figures_html(
-    shown: Sequence[TimedSchedule],
+    schedules: Sequence[TimedSchedule],
     ranks: Sequence[int],
     clock: Clock,
     message: float | None,
     language: str,
 ) -> str:
     """What each schedule comes to, side by side; then its ranks one by one."""
-    found = [(one, timed(one)[1]) for one in shown]
+    results = [(one, timed(one)[1]) for one in schedules]
 
     def row(word: str, cell: Callable[[TimedSchedule, Figures], str]) -> list[str]:
-        return [PAGE[word][language], *(cell(one, figures) for one, figures in found)]
+        return [PAGE[word][language], *(cell(one, figures) for one, figures in results)]
 
-    heads = [PAGE["pipeline_figure"][language], *(one.title for one, _ in found)]
+    heads = [PAGE["pipeline_figure"][language], *(one.title for one, _ in results)]
     rows = [
         row("pipeline_makespan", lambda one, f: amount(f.makespan)),
         row("pipeline_bubble_ideal", lambda one, f: percent(f.bubble_of_ideal)),
@@ -47,14 +47,14 @@ def figures_html(
     ]
     if clock.optimizer:
         late = row("pipeline_with_optimizer", lambda one, f: amount(f.makespan + clock.optimizer))
-        own = row(
+        without_sync = row(
             "pipeline_without_sync", lambda one, f: amount(float(f.span.max()) + clock.optimizer)
         )
-        rows[1:1] = [late, own]
+        rows[1:1] = [late, without_sync]
     return together(
         tag("h3", PAGE["pipeline_figures"][language]),
         table(heads, rows, "pipeline-figures"),
-        *(_rank_by_rank(one, f, ranks, message, language) for one, f in found),
+        *(_rank_by_rank(one, f, ranks, message, language) for one, f in results),
     )
 
 
@@ -68,8 +68,8 @@ def span(values: np.ndarray, language: str) -> str:
 
 def _closed(one: TimedSchedule, figures: Figures, clock: Clock, language: str) -> str:
     """What is published for the idle time, and whether the simulation agrees."""
-    asked = one.asked
-    form = closed_form(asked.name, asked.p, asked.m, asked.chunks, clock.times)
+    spec = one.spec
+    form = closed_form(spec.name, spec.p, spec.m, spec.chunks, clock.times)
     if form is None:
         return PAGE["pipeline_closed_none"][language]
     simulated = {
@@ -89,9 +89,9 @@ def _closed(one: TimedSchedule, figures: Figures, clock: Clock, language: str) -
 
 
 def _peak(one: TimedSchedule, figures: Figures, language: str) -> str:
-    asked = one.asked
-    simulated = figures.peak * (asked.p / timed(one)[0].plan.stages)
-    form = closed_form(asked.name, asked.p, asked.m, asked.chunks)
+    spec = one.spec
+    simulated = figures.peak * (spec.p / timed(one)[0].plan.stages)
+    form = closed_form(spec.name, spec.p, spec.m, spec.chunks)
     said = span(simulated, language)
     # A formula that the simulation exceeds is not of this case, such as ZB-2p's where W holds less.
     holds = form is not None and float(simulated.max()) <= max(form.peaks) + CLOSE
@@ -107,10 +107,10 @@ def _sends(figures: Figures, message: float | None, language: str) -> str:
 def _rank_by_rank(
     one: TimedSchedule, figures: Figures, ranks: Sequence[int], message: float | None, language: str
 ) -> Markup:
-    share = one.asked.p / timed(one)[0].plan.stages
+    share = one.spec.p / timed(one)[0].plan.stages
     sends = figures.activation_sends + figures.gradient_sends
     columns = [
-        ("stages", [ranges_text(sorted(stages)) for stages in stage_numbers(one.asked)]),
+        ("stages", [ranges_text(sorted(stages)) for stages in stage_numbers(one.spec)]),
         ("busy", _amounts(figures.busy)),
         ("idle", _amounts(figures.idle)),
         ("tail", _amounts(figures.tail)),

@@ -110,7 +110,7 @@ def message_bytes(state: State) -> float | None:
 def group_of(layout: Layout, state: State) -> tuple[int, tuple[int, ...]]:
     """The pipeline group to show, its number and its ranks: as asked, or the pinned rank's."""
     every = layout.every["pp"]
-    own = is_empty(state.pipe_group)
-    number = pinned_group(every, state.rank) if own else parse_number(state.pipe_group)
+    is_pinned = is_empty(state.pipe_group)
+    number = pinned_group(every, state.rank) if is_pinned else parse_number(state.pipe_group)
     index = whole_number(number, "pipe_group", minimum=0, maximum=every.num_groups - 1)
     return index, tuple(int(rank) for rank in every.groups()[index])

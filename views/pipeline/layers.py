@@ -52,19 +52,19 @@ def stages_of(schedule: ScheduleSpec, state: State) -> tuple[Stage, ...] | None:
     if isinstance(text, str) and (not is_empty(state.pipe_layout) or "t" in text):
         names = [name for stage in parse_layout(text) for name in stage]
         layers = names.count("decoder") if is_text(state.layers) else parse_number(state.layers)
-        found = stage_layers_of_layout(text, layers, pp, chunks, names.count("mtp"))
+        numbers = stage_layers_of_layout(text, layers, pp, chunks, names.count("mtp"))
         others = [[_letters(chunk) for chunk in stage] for stage in stages_of_layout(text, pp)]
     elif is_empty(state.layers):
         return None
     else:
         counts = {"first": state.first_layers, "last": state.last_layers}
         given = {name: parse_number(count) for name, count in counts.items() if not is_empty(count)}
-        found = layers_by_stage(state, pp, vpp, **given)
-        others = [[""] * chunks for _ in found]
+        numbers = layers_by_stage(state, pp, vpp, **given)
+        others = [[""] * chunks for _ in numbers]
         others[0][0] += "E"
         others[-1][-1] += "L"
     return tuple(
-        Stage(tuple(found[rank][chunk]), others[rank][chunk])
+        Stage(tuple(numbers[rank][chunk]), others[rank][chunk])
         for chunk in range(chunks)
         for rank in range(pp)
     )
@@ -111,9 +111,9 @@ def layers_html(
     rows = (
         (
             rank_name(rank, place),
-            *(_cell(n, chunk, stages, language) for chunk, n in enumerate(own)),
+            *(_cell(n, chunk, stages, language) for chunk, n in enumerate(numbers)),
         )
-        for place, (rank, own) in enumerate(zip(ranks, columns))
+        for place, (rank, numbers) in enumerate(zip(ranks, columns))
     )
     notes = _notes(schedule, stages, state, language)
     heads = (say("pipeline_column_rank"), *chunks)

@@ -32,19 +32,19 @@ def pipeline_pictures(context: Context) -> Pictures:
     if not 1 < context.layout.every["pp"].size <= MOST_RANKS:
         return []
     try:
-        shown, ranks = _shown(context)
+        schedules, ranks = _schedules(context)
     except LayoutError as error:
         raise error.renamed(OF_MATHS) from None
-    found = [timed(one) for one in shown]
-    strips = strips_of([timeline for timeline, _ in found], ranks)
+    results = [timed(one) for one in schedules]
+    strips = strips_of([timeline for timeline, _ in results], ranks)
     most = max(float(strip.held.max()) for strip in strips)
     language = context.language
-    legend, held = _legends(shown, language)
+    legend, held = _legends(schedules, language)
     pictures: Pictures = []
-    for one, strip, (_, figures) in zip(shown, strips, found):
+    for one, strip, (_, figures) in zip(schedules, strips, results):
         title = caption(one, figures, language)
         pictures.append((title.rstrip(".。"), TimelineChart(strip, legend)))
-    for one, strip in zip(shown, strips):
+    for one, strip in zip(schedules, strips):
         title = PAGE["pipeline_memory"][language].format(
             schedule=one.title, most=amount(float(strip.held.max()))
         )
@@ -60,14 +60,14 @@ def pipeline_trace(context: Context) -> str:
     if not 1 < context.layout.every["pp"].size <= MOST_RANKS:
         raise LayoutError("no-picture", "the view has no picture of this layout")
     try:
-        shown, ranks = _shown(context)
+        schedules, ranks = _schedules(context)
     except LayoutError as error:
         raise error.renamed(OF_MATHS) from None
-    spend(TRACED * sum(one.asked.num_run for one in shown), "ops", control="micro_batches")
-    return chrome_trace({one.title: timed(one)[0].rows() for one in shown}, ranks)
+    spend(TRACED * sum(one.spec.num_run for one in schedules), "ops", control="micro_batches")
+    return chrome_trace({one.title: timed(one)[0].rows() for one in schedules}, ranks)
 
 
-def _shown(context: Context) -> tuple[list[TimedSchedule], tuple[int, ...]]:
+def _schedules(context: Context) -> tuple[list[TimedSchedule], tuple[int, ...]]:
     """The schedule, the one to compare with, and the ranks that run them."""
     layout, state = context.layout, context.known
     names = [schedule_name(state)]
@@ -75,20 +75,20 @@ def _shown(context: Context) -> tuple[list[TimedSchedule], tuple[int, ...]]:
     schedules = dict.fromkeys(schedule_of(name, layout, state) for name in names)
     clock, (_, ranks) = clock_of(state), group_of(layout, state)
     spend_on(list(schedules))
-    shown = []
+    clocked = []
     for one in schedules:
         # Layers that cannot be are no matter where they change nothing.
         stages = stages_of(one, state) if follows_layers(state) else None
-        shown.append(shown_of(one, stages, clock, state))
-    return shown, ranks
+        clocked.append(shown_of(one, stages, clock, state))
+    return clocked, ranks
 
 
 def _legends(
-    shown: list[TimedSchedule], language: str
+    schedules: list[TimedSchedule], language: str
 ) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
     """What the colours of the timelines mean, and those of what is held."""
     ops, held, others = [], [], "-".join(shade("F", chunk) for chunk in (1, 2))
-    for mark, word in legend_rows(shown):
+    for mark, word in legend_rows(schedules):
         text = PAGE[f"pipeline_{word}"][language].rstrip(".。")
         if mark in HELD:
             held.append((HELD[mark], text))

@@ -86,23 +86,23 @@ class _Page:
         names = {"schedule": schedule_name(self.state)}
         if not is_empty(self.state.against):
             names["against"] = self.state.against
-        found: list[Schedule] = []
+        schedules: list[Schedule] = []
         for field, name in names.items():
             refused: list[LayoutError] = []
             one = tried(refused, lambda name=name: schedule_of(name, self.layout, self.state))
-            found += [one] if one else []
+            schedules += [one] if one else []
             instead = {field: "1f1b" if field == "schedule" else ""}
             self.refusals += [self._fixed(error, field, instead) for error in refused]
         self.refusals = once(self.refusals)
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(schedules))
 
     def _stages(self, one: Schedule) -> tuple[Stage, ...] | None:
         refused: list[LayoutError] = []
-        found = tried(refused, lambda: stages_of(one, self.state))
+        stages = tried(refused, lambda: stages_of(one, self.state))
         field = "against" if one.name == self.state.against else "schedule"
         self.refused_layers += [self._fixed(error, field, layers=True) for error in refused]
         self.refused_layers = once(self.refused_layers)
-        return found
+        return stages
 
     def _fixed(
         self,
@@ -113,10 +113,10 @@ class _Page:
     ) -> LayoutError:
         """The refusal with those of its fixes that work on this page, and another schedule."""
         fixes = [self._with_batch(fix) for fix in error.alternatives]
-        found = [fix for fix in fixes if self._works(fix, field, layers)]
+        working = [fix for fix in fixes if self._works(fix, field, layers)]
         if instead and self._works(instead, field, layers):
-            found = [*found[: MOST - 1], dict(instead)]
-        return error.replace(alternatives=found)
+            working = [*working[: MOST - 1], dict(instead)]
+        return error.replace(alternatives=working)
 
     def _works(self, fix: Mapping[str, Any], field: str, layers: bool) -> bool:
         """Whether the schedule of a field, and its layers too, are not refused after a fix."""
@@ -133,14 +133,14 @@ class _Page:
 
     def _with_batch(self, fix: Mapping[str, Any]) -> dict[str, Any]:
         """Other micro-batches as the column says them; another pp goes with those of now."""
-        found = dict(fix)
+        changes = dict(fix)
         batch = tried([], lambda: batch_of(self.layout, self.state))
         if "pp" in fix and batch is not None and not batch.is_given:
-            found.setdefault("micro_batches", batch.micro_batches)
-        elif isinstance(found.get("micro_batches"), int) and batch is not None:
-            count = found.pop("micro_batches")
-            found |= with_micro_batches(self.layout, self.state, count)
-        return found
+            changes.setdefault("micro_batches", batch.micro_batches)
+        elif isinstance(changes.get("micro_batches"), int) and batch is not None:
+            count = changes.pop("micro_batches")
+            changes |= with_micro_batches(self.layout, self.state, count)
+        return changes
 
     @property
     def _pinned(self) -> tuple[int, tuple[int, ...]]:
@@ -184,13 +184,15 @@ class _Page:
         tried(refused, lambda: spend_on(schedules))
         if refused:
             return self._refused(refused)
-        shown = tuple(shown_of(one, own, clock, self.state) for one, own in zip(schedules, stages))
+        timed_schedules = tuple(
+            shown_of(one, layers, clock, self.state) for one, layers in zip(schedules, stages)
+        )
         summary = self._summary(schedules[0], ranks, number, clock)
         return together(
             tag("p", summary, class_="pipeline-summary"),
             step_of(self.context),
-            chart_html(shown, ranks, tuple(stages), self.language),
-            figures_html(shown, ranks, clock, message, self.language),
+            chart_html(timed_schedules, ranks, tuple(stages), self.language),
+            figures_html(timed_schedules, ranks, clock, message, self.language),
         )
 
     def _summary(self, one: Schedule, ranks: tuple[int, ...], number: int, clock: Clock) -> str:
@@ -221,9 +223,10 @@ class _Page:
         boxes.append(form.check("by_layers", self.state.by_layers, self.language))
         tables = (
             together(
-                tag("h4", one.rule.title), layers_html(one, own, ranks, self.state, self.language)
+                tag("h4", one.rule.title),
+                layers_html(one, layers, ranks, self.state, self.language),
             )
-            for one, own in zip(schedules, stages)
+            for one, layers in zip(schedules, stages)
         )
         return together(
             tag("h3", self.say("layers")),

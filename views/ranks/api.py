@@ -59,12 +59,12 @@ def shared_by_ranks(layout: Layout, ranks: str = "") -> str:
         ranks: numbers and ranges such as "3, 11, 16-23", or lines of a log.
         (the layout)
     """
-    asked, log = named_ranks(ranks, layout.world_size)
+    numbers, log = named_ranks(ranks, layout.world_size)
     groups = [one for one in layout.every.values() if one.size > 1]
-    together, apart = shared_groups(groups, asked)
+    together, apart = shared_groups(groups, numbers)
     return json.dumps(
         {
-            "ranks": asked,
+            "ranks": numbers,
             "together": [
                 {"names": one.names, "indices": one.indices, "ranks": one.ranks} for one in together
             ],

@@ -115,9 +115,9 @@ def _stage(layout: Layout, state: State, at: dict[str, int], language: str) -> s
         return together(text, " ", leads_html("layers", say("rank_give_layers")))
     vpp = None if is_empty(state.vpp) else parse_number(state.vpp)
     chunks = layers_by_stage(state, pp, vpp)[at["pp"]]
-    shown = [ranges_text(layers) if layers else say("rank_no_layers") for layers in chunks]
-    words = "rank_layers_of" if len(shown) == 1 else "rank_chunks_layers"
-    held = [text, say(words, layers=say("semicolon").join(shown))]
+    texts = [ranges_text(layers) if layers else say("rank_no_layers") for layers in chunks]
+    words = "rank_layers_of" if len(texts) == 1 else "rank_chunks_layers"
+    held = [text, say(words, layers=say("semicolon").join(texts))]
     held += [say("rank_embedding")] if at["pp"] == 0 else []
     held += [say("rank_output")] if at["pp"] == pp - 1 else []
     return joined(held, language)
@@ -139,8 +139,8 @@ def _experts(layout: Layout, state: State, rank: int, language: str) -> str | Ma
 def _samples(layout: Layout, state: State, at: dict[str, int], language: str) -> str:
     say, dp, batch = saying(PAGE, language), layout.mesh.size("dp"), batch_of(layout, state)
     read = samples_of(dp, at["dp"], batch.micro_batch, batch.global_batch)
-    shown = [ranges_text(read[i]) for i in range(min(SAMPLES, len(read)))]
-    listed = ", ".join([*shown, "…"] if len(read) > SAMPLES else shown)
+    texts = [ranges_text(read[i]) for i in range(min(SAMPLES, len(read)))]
+    listed = ", ".join([*texts, "…"] if len(read) > SAMPLES else texts)
     count = counted(len(read), "microbatch", language)
     reads = say("rank_reads", place=at["dp"], dp=dp)
     return joined([reads, say("rank_samples_of", samples=listed, count=count)], language)
@@ -196,14 +196,14 @@ def _together(layout: Layout, ranks: Any, language: str, placement: Placement | 
         return together(heading(say("together_title"), tag("p", say("together_empty"))), box)
     head = heading(say("together_title"))
     try:
-        asked, _ = named_ranks(ranks, layout.world_size)
+        numbers, _ = named_ranks(ranks, layout.world_size)
     except LayoutError as error:
         return together(head, box, tag("div"), _refused(error, language))
     groups = [grouping for grouping in layout.every.values() if grouping.size > 1]
-    shared, apart = shared_groups(groups, asked)
-    count = counted(len(asked), "rank", language)
-    understood = tag("p", say("together_ranks", ranks=ranges_text(asked), count=count))
-    verdict = tag("p", _verdict(shared, len(asked), language))
+    shared, apart = shared_groups(groups, numbers)
+    count = counted(len(numbers), "rank", language)
+    understood = tag("p", say("together_ranks", ranks=ranges_text(numbers), count=count))
+    verdict = tag("p", _verdict(shared, len(numbers), language))
     rows = [
         _group_row(
             layout, one.names, ", ".join(map(str, dict.fromkeys(one.indices))), one.ranks, placement
@@ -221,11 +221,11 @@ def _together(layout: Layout, ranks: Any, language: str, placement: Placement | 
     )
 
 
-def _verdict(shared: list[SharedGroups], asked: int, language: str) -> str:
+def _verdict(shared: list[SharedGroups], number: int, language: str) -> str:
     if not shared:
         return PAGE["together_none"][language]
     first = shared[0]
-    words = "together_exact" if len(first.ranks) == asked else "together_first"
+    words = "together_exact" if len(first.ranks) == number else "together_first"
     count = counted(len(first.ranks), "rank", language)
     kind = " = ".join(first.names)
     return PAGE[words][language].format(kind=kind, index=first.indices[0], count=count)

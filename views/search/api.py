@@ -32,29 +32,29 @@ def better_layouts(
         (the training)
         (the layout)
     """  # noqa: E501  a tool shows only a parameter's first line
-    own = {"cluster": cluster, "cp_algorithm": cp_algorithm, "capacity": stated(capacity)}
-    trained = answered(context, lambda: trained_with(context, **own))
+    given = {"cluster": cluster, "cp_algorithm": cp_algorithm, "capacity": stated(capacity)}
+    trained = answered(context, lambda: trained_with(context, **given))
     job = trained.job(context.layout)
     current, refusal = None, ""
     try:
         current = trained.estimate(context.layout)
     except LayoutError as error:
         refusal = str(error)
-    found = search(job)
+    result = search(job)
     return json.dumps(
         {
             **job_facts(trained),
             "cluster": trained.cluster_id,
             "world_size": job.world,
             "capacity_bytes": job.capacity,
-            "tried": found.tried,
-            "ways": found.ways,
-            "too_large": found.too_large,
-            "complete": found.complete,
+            "tried": result.tried,
+            "ways": result.ways,
+            "too_large": result.too_large,
+            "complete": result.complete,
             "given": current and _candidate(current, alone(current)),
-            "given_place": current and current.fits and found.place(current.seconds),
+            "given_place": current and current.fits and result.place(current.seconds),
             "given_is_refused": refusal,
-            "best": [_candidate(one, _reasons(one, current)) for one in found.best],
+            "best": [_candidate(one, _reasons(one, current)) for one in result.best],
         }
     )
 

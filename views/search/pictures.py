@@ -26,13 +26,13 @@ def search_pictures(context: Context) -> Pictures:
     from render.files.tables import BarCell, TableChart
 
     language, job = context.language, context.trained.job(context.layout)
-    found = search(job)
-    if not found.best:
+    result = search(job)
+    if not result.best:
         return []
-    shown = ranked(found, on_screen(context)[0])
-    longest = max(one.estimate.seconds for one in shown)
+    entries = ranked(result, on_screen(context)[0])
+    longest = max(one.estimate.seconds for one in entries)
     rows = []
-    for one in shown:
+    for one in entries:
         estimate = one.estimate
         sizes, rest = name_of(estimate, job, language)
         held = gib(estimate.fit.needed)
@@ -46,7 +46,7 @@ def search_pictures(context: Context) -> Pictures:
                      "\n".join(said)))  # fmt: skip
     heads = [TRAFFIC[f"column_{name}"][language] for name in ("place", "layout", "step")]
     heads += ["", *(TRAFFIC[f"column_{name}"][language] for name in ("memory", "reasons"))]
-    current = next((at for at, one in enumerate(shown) if one.is_current), -1)
+    current = next((at for at, one in enumerate(entries) if one.is_current), -1)
     legend = tuple((COLOURS[part], TRAFFIC[f"part_{part}"][language]) for part in COLOURS)
     return [("", TableChart(tuple(heads), tuple(rows), current, flexible=(1, 5), legend=legend))]
 

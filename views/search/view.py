@@ -51,18 +51,18 @@ def search_html(context: Context) -> str:
         body = training_refused_html(error, context)
     head = intro(say("search_title"), say("search_body", world=world), language)
     inputs = inputs_html(context.state, language)
-    shown = tag("div", body, class_="search")
-    return framed(context, together(head, inputs, shown), "search")
+    content = tag("div", body, class_="search")
+    return framed(context, together(head, inputs, content), "search")
 
 
 def _answer(context: Context) -> Markup:
     trained, language, say = context.trained, context.language, saying(TRAFFIC, context.language)
     job = trained.job(context.layout)
-    found = search(job)
+    result = search(job)
     current, why = on_screen(context)
     refusal = tag("p", why, class_="refusal line", role="alert") if why else ""
-    said = _job(job, found, trained, language)
-    if not found.best:
+    said = _job(job, result, trained, language)
+    if not result.best:
         return together(said, fine(say("search_none")))
     names = ("place", "layout", "step", "memory", "reasons")
     heads = (say(f"column_{name}") for name in names)
@@ -70,7 +70,7 @@ def _answer(context: Context) -> Markup:
     return together(
         said,
         refusal,
-        table(heads, _rows(job, found, current, context), "search-table"),
+        table(heads, _rows(job, result, current, context), "search-table"),
         _key(language),
         left_out_html(SEARCH_LEFT_OUT, language, **facts),
     )
@@ -84,7 +84,7 @@ def on_screen(context: Context) -> tuple[Estimate | None, str]:
         return None, sentence(error, context.language)
 
 
-def job_text(job: SearchJob, found: SearchResult, trained: Trained, language: str) -> str:
+def job_text(job: SearchJob, result: SearchResult, trained: Trained, language: str) -> str:
     """What was searched, in a few sentences."""
     say, batch = saying(TRAFFIC, language), f"{job.global_batch:,}"
     capacity = gib(job.capacity or job.machine.memory)
@@ -98,24 +98,24 @@ def job_text(job: SearchJob, found: SearchResult, trained: Trained, language: st
             capacity=capacity,
         ),
         say(
-            "search_tried" if found.too_large else "search_all",
-            tried=f"{found.tried:,}",
-            ways=f"{found.ways:,}",
-            large=f"{found.too_large:,}",
+            "search_tried" if result.too_large else "search_all",
+            tried=f"{result.tried:,}",
+            ways=f"{result.ways:,}",
+            large=f"{result.too_large:,}",
         ),
     ]
     if not trained.batch.is_given:
         lines.append(say("search_taken", batch=batch))
-    if not found.complete:
+    if not result.complete:
         lines.append(say("search_incomplete"))
     return joined(lines, language)
 
 
-def _job(job: SearchJob, found: SearchResult, trained: Trained, language: str) -> Markup:
-    text, say = job_text(job, found, trained, language), saying(TRAFFIC, language)
+def _job(job: SearchJob, result: SearchResult, trained: Trained, language: str) -> Markup:
+    text, say = job_text(job, result, trained, language), saying(TRAFFIC, language)
     said = tag("div", tag("p", text), class_="traffic-job")
     capacity = gib(job.capacity or job.machine.memory)
-    if found.best and not found.best[0].fits:
+    if result.best and not result.best[0].fits:
         return together(said, said_html(say("search_none_fits", capacity=capacity), [], language))
     return said
 
@@ -133,15 +133,17 @@ class Ranked:
     is_current: bool
 
 
-def ranked(found: SearchResult, current: Estimate | None) -> list[Ranked]:
+def ranked(result: SearchResult, current: Estimate | None) -> list[Ranked]:
     """The best layouts with the one on screen in its place: behind them all if it is not there."""
-    shown = [(str(place), one) for place, one in enumerate(found.best, 1)]
-    if current and all(not _is_same(one, current) for one in found.best):
-        behind = sum(_is_before(one, current) for one in found.best)
-        place = f"{found.place(current.seconds):,}" if current.fits and found.best[0].fits else "–"
-        shown.insert(behind, (place, current))
+    places = [(str(place), one) for place, one in enumerate(result.best, 1)]
+    if current and all(not _is_same(one, current) for one in result.best):
+        behind = sum(_is_before(one, current) for one in result.best)
+        place = (
+            f"{result.place(current.seconds):,}" if current.fits and result.best[0].fits else "–"
+        )
+        places.insert(behind, (place, current))
     rows = []
-    for place, one in shown:
+    for place, one in places:
         is_current = current is not None and _is_same(one, current)
         reasons = alone(one) if is_current or current is None else compared(one, current)
         rows.append(Ranked(place, one, reasons, is_current))
@@ -149,12 +151,12 @@ def ranked(found: SearchResult, current: Estimate | None) -> list[Ranked]:
 
 
 def _rows(
-    job: SearchJob, found: SearchResult, current: Estimate | None, context: Context
+    job: SearchJob, result: SearchResult, current: Estimate | None, context: Context
 ) -> list[Markup]:
-    language, shown = context.language, ranked(found, current)
-    longest = max(one.estimate.seconds for one in shown)
+    language, entries = context.language, ranked(result, current)
+    longest = max(one.estimate.seconds for one in entries)
     rows = []
-    for one in shown:
+    for one in entries:
         sizes, rest = name_of(one.estimate, job, language)
         shown_as = sizes if one.is_current else _opener(one.estimate, sizes, context)
         rows.append(_row(one, together(shown_as, tag("small", rest)), longest, language))
@@ -180,8 +182,8 @@ def _is_before(one: Estimate, other: Estimate) -> bool:
     return (lacks[0], one.seconds) <= (lacks[1], other.seconds)
 
 
-def _row(shown: Ranked, name: Markup, longest: float, language: str) -> Markup:
-    say, one = saying(TRAFFIC, language), shown.estimate
+def _row(entry: Ranked, name: Markup, longest: float, language: str) -> Markup:
+    say, one = saying(TRAFFIC, language), entry.estimate
     parts = bar_parts(one)
     title = ", ".join(f"{say(f'part_{part}')} {seconds_text(seconds)}" for part, seconds in parts)
     shares = (
@@ -193,15 +195,15 @@ def _row(shown: Ranked, name: Markup, longest: float, language: str) -> Markup:
     if not one.fits:
         held = tag("span", say("over_memory", memory=held), class_="over")
     stage = tag("small", say("stage", stage=one.fit.stage))
-    items = (tag("li", reason_text(reason, language)) for reason in shown.reasons)
+    items = (tag("li", reason_text(reason, language)) for reason in entry.reasons)
     return row(
-        together(shown.place, tag("small", say("on_screen")) if shown.is_current else ""),
+        together(entry.place, tag("small", say("on_screen")) if entry.is_current else ""),
         cell(name, class_="search-name"),
         # On a phone a cell says which column it is of.
         cell(about_step(one), bar, data_label=say("column_step")),
         cell(held, " ", stage, data_label=say("column_memory")),
         cell(tag("ul", *items), class_="search-why"),
-        class_="current" if shown.is_current else None,
+        class_="current" if entry.is_current else None,
     )
 
 
@@ -226,8 +228,8 @@ def name_of(one: Estimate, job: SearchJob, language: str) -> tuple[str, str]:
 
 def _opener(one: Estimate, name: str, context: Context) -> str | Markup:
     """The layout, one click away; plain text if the page would refuse it."""
-    asked = one.request
-    split, training = asked.split, asked.training
+    request = one.request
+    split, training = request.split, request.training
     changes = {
         **{"tp": split.tp, "cp": split.cp, "pp": split.pp, "ep": split.ep},
         "etp": "" if split.etp == split.tp else str(split.etp),
@@ -235,7 +237,7 @@ def _opener(one: Estimate, name: str, context: Context) -> str | Markup:
         "account": split.account,
         "spread": "" if split.spread == "equal" else split.spread,
         # The same samples in a step as on this page, however they are said here.
-        **{"global_batch": str(asked.global_batch), "micro_batches": ""},
+        **{"global_batch": str(request.global_batch), "micro_batches": ""},
         "micro_batch": "" if training.micro_batch == 1 else str(training.micro_batch),
         "recompute": training.recompute,
     }

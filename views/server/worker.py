@@ -118,10 +118,10 @@ def main() -> None:
     """Answer what is asked on the standard input until that ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server ends it
     give_back_large_pieces()
-    asked, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    questions, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever somebody prints is no answer
     is_last = False
-    while not is_last and (question := _next(asked)):
+    while not is_last and (question := _next(questions)):
         is_answer, result = _answered(*question)
         is_last = _memory() > GROWN
         pickle.dump((is_answer, result, is_last), answers)
@@ -129,9 +129,9 @@ def main() -> None:
         del result
 
 
-def _next(asked: BinaryIO) -> tuple[str, str, Any, Any] | None:
+def _next(questions: BinaryIO) -> tuple[str, str, Any, Any] | None:
     try:
-        return pickle.load(asked)
+        return pickle.load(questions)
     except EOFError:
         return None
 

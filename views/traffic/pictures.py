@@ -27,10 +27,10 @@ def traffic_pictures(context: Context) -> Pictures:
     rows = rows_of(layout, trained, [one.parameters for one in trained.stages()])
     if not rows:
         return []
-    found = matrix(rows, layout.every, layout.mesh, layout.gpus_per_node)
-    picture = matrix_picture(found.total, found.ranks_per_cell, layout.gpus_per_node)
+    flows = matrix(rows, layout.every, layout.mesh, layout.gpus_per_node)
+    picture = matrix_picture(flows.total, flows.ranks_per_cell, layout.gpus_per_node)
     language = context.language
-    each = counted(found.ranks_per_cell, "rank", language)
+    each = counted(flows.ranks_per_cell, "rank", language)
     title = SAVED["bytes_sent"][language].format(model=trained.name, cluster=trained.cluster.name)
     axes = SAVED["axes"][language].format(each=each)
     return [(title, MatrixChart(picture, axes, scale_of(picture)))]

@@ -138,7 +138,7 @@ def _kinds(rows: Sequence[Traffic], language: str) -> Markup:
     by_kind: dict[str, list[Traffic]] = {}
     for one in rows:
         by_kind.setdefault(one.kind, []).append(one)
-    took = {kind: sum(one.seconds for one in own) for kind, own in by_kind.items()}
+    took = {kind: sum(one.seconds for one in entries) for kind, entries in by_kind.items()}
     most = max(took.values())
     body = [
         _kind(by_kind[kind], took[kind], most, language)
@@ -199,13 +199,13 @@ def _table(heads: str, rows: Iterable[Sequence[object]], language: str) -> Marku
 
 def _matrix(rows: Sequence[Traffic], layout: Layout, language: str) -> Markup:
     say = saying(TRAFFIC, language)
-    found = matrix(rows, layout.every, layout.mesh, layout.gpus_per_node)
-    total = found.total
-    picture = matrix_picture(total, found.ranks_per_cell, layout.gpus_per_node)
+    flows = matrix(rows, layout.every, layout.mesh, layout.gpus_per_node)
+    total = flows.total
+    picture = matrix_picture(total, flows.ranks_per_cell, layout.gpus_per_node)
     low, high = bytes_text(picture.low), bytes_text(picture.high)
     body = say("matrix_ranks")
-    if found.ranks_per_cell > 1:
-        body = say("matrix_nodes", ranks=counted(found.ranks_per_cell, "rank", language))
+    if flows.ranks_per_cell > 1:
+        body = say("matrix_nodes", ranks=counted(flows.ranks_per_cell, "rank", language))
     label = say("matrix_label", rows=len(total), low=low, high=high)
     title = (tag("h3", say("matrix_title")), tag("p", body), tag("p", say("matrix_ways")))
     scale = (tag("span", low), tag("img", src=scale_png(), alt=""), tag("span", high))
@@ -216,26 +216,26 @@ def _matrix(rows: Sequence[Traffic], layout: Layout, language: str) -> Markup:
         tag("div", Markup(matrix_svg(picture, label)), class_="scroll"),
         tag("p", *scale, class_="traffic-scale"),
         class_="traffic-figure",
-        data_traffic=_data(found, total, layout, language),
+        data_traffic=_data(flows, total, layout, language),
     )
 
 
-def _data(found: Matrix, total: np.ndarray, layout: Layout, language: str) -> dict:
+def _data(flows: Matrix, total: np.ndarray, layout: Layout, language: str) -> dict:
     """What the page's script needs to name any cell by itself.
 
     Cells that have the same bytes of every kind are one *mix*; ``cells`` is the number of each
     cell's mix, row after row, in runs: "3*0,2" is 0, 0, 0, 2. Mix 0 is nothing.
     """
     sending = np.flatnonzero(total)
-    by_cell = found.sent.reshape(len(found.kinds), -1)[:, sending].T
+    by_cell = flows.sent.reshape(len(flows.kinds), -1)[:, sending].T
     mixes, number = np.unique(np.round(by_cell, -1), axis=0, return_inverse=True)
     which = np.zeros(total.size, dtype=np.int64)
     which[sending] = 1 + number.reshape(-1)
     return {
-        "kinds": found.kinds,
+        "kinds": flows.kinds,
         "mixes": [[], *(_mix(row) for row in mixes.tolist())],
         "cells": _runs(which),
-        "per": found.ranks_per_cell,
+        "per": flows.ranks_per_cell,
         "node": layout.gpus_per_node,
         "world": layout.world_size,
         "words": {
