@@ -139,14 +139,14 @@ def tones(names: Sequence[str]) -> dict[str, str]:
     >>> tones(["dp", "dp-cp"])
     {'dp': 'dp', 'dp-cp': 'tp'}
     """
-    found = {name: own_tone(name) for name in names}
-    free = [tone for tone in TONES if tone not in found.values()]
+    tone_of = {name: own_tone(name) for name in names}
+    free = [tone for tone in TONES if tone not in tone_of.values()]
     taken: set[str] = set()
     for number, name in enumerate(names):
-        if found[name] in taken or not found[name]:
-            found[name] = free.pop(0) if free else TONES[number % len(TONES)]
-        taken.add(found[name])
-    return found
+        if tone_of[name] in taken or not tone_of[name]:
+            tone_of[name] = free.pop(0) if free else TONES[number % len(TONES)]
+        taken.add(tone_of[name])
+    return tone_of
 
 
 def own_tone(name: str) -> str:

@@ -217,7 +217,7 @@ def held(state: str, count: int) -> list[list[str]]:
     names = {rgb(colour): str(slot) for slot, colour in enumerate(PALETTE)}
     names |= {rgb("#ffffff"): ".", rgb(OTHERS): "*"}
     found = []
-    for place in range(len(shards.shown)):
+    for place in range(len(shards.visible)):
         left = SHARDS_LEFT + shards.column(place) * shards.step
         each = shards.box / shards.slots
         spots = [left + (slot + 0.5) * each for slot in range(shards.slots)]

@@ -95,7 +95,7 @@ def slide_of(context: Context, theme: str = "light", address: str = "") -> Drawi
 
     Errors: as `picture_file`.
     """
-    from render.files.slide import Told, slide
+    from render.files.slide import SlideText, slide
 
     layout, rank, language = context.layout, context.rank, context.language
     view = VIEWS[view_of(context.state)]
@@ -107,7 +107,7 @@ def slide_of(context: Context, theme: str = "light", address: str = "") -> Drawi
         title = view.title[language]
         sentence = view.summary(context) if view.summary else ""
     sizes = f"{_machines(layout, language)}: {sizes_text(layout)}"
-    return slide(Told(title, sentence, sizes, address), scenes, titles, theme, _key(language))
+    return slide(SlideText(title, sentence, sizes, address), scenes, titles, theme, _key(language))
 
 
 def _drawn(

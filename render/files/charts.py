@@ -53,7 +53,7 @@ def draw_bars(chart: BarsChart, theme: str) -> Iterator[Mark]:
         line = top + side / 2 + BASELINE * LABEL
         warned = WARNING[theme] if bar.is_over else look.ink
         words.append(Words(chart.left - 8, line, bar.name, LABEL, look.ink, "end"))
-        words.append(Words(chart.width, line, bar.told, LABEL, warned, "end", bar.is_over))
+        words.append(Words(chart.width, line, bar.caption, LABEL, warned, "end", bar.is_over))
     if corners:
         yield Blocks(np.array(corners), np.array(sizes), fills, edge=look.page, width=0.8)
     at = chart.left + chart.limit * chart.pixels
@@ -100,11 +100,11 @@ def draw_shards(shards: Shards, theme: str) -> Iterator[Mark]:
     look = LOOKS[theme]
     each = shards.box / shards.slots
     frames, filled, fills, words = [], [], [], []
-    for place, own in enumerate(shards.shown):
+    for place, member in enumerate(shards.visible):
         left = places.LEFT + shards.column(place) * shards.step
         middle = left + shards.box / 2
         words.append(
-            Words(middle, places.TOP - 6, str(shards.ranks[own]), LABEL, look.ink, "middle")
+            Words(middle, places.TOP - 6, str(shards.ranks[member]), LABEL, look.ink, "middle")
         )
         for row, (_, state) in enumerate(shards.holds):
             top = places.TOP + row * places.ROW
@@ -120,7 +120,7 @@ def draw_shards(shards: Shards, theme: str) -> Iterator[Mark]:
         line = places.TOP + row * places.ROW + places.BAR - 3
         words.append(Words(places.LEFT - 8, line, letter, LABEL, look.ink, "end"))
     if shards.has_more:
-        x = places.LEFT + (len(shards.shown) - 1) * shards.step + shards.box / 2
+        x = places.LEFT + (len(shards.visible) - 1) * shards.step + shards.box / 2
         words.append(Words(x, places.TOP + 2 * places.ROW - 3, "…", LABEL, look.ink, "middle"))
     yield from words
 

@@ -73,9 +73,9 @@ def _draw_numbered(picture: JobPicture, theme: str) -> Iterator[Mark]:
     yield _frames(picture.replicas, 14 * scale, look.ground, look.edge)
     yield _frames(picture.boxes, 10 * scale, look.page, look.edge)
     if picture.box_kind:
-        own = [one for one in picture.boxes if _has(one, x, y)]
+        around = [one for one in picture.boxes if _has(one, x, y)]
         colour = kind_colour(tones[picture.box_kind], theme)
-        yield _frames(own, 10 * scale, "none", colour, 2.5)
+        yield _frames(around, 10 * scale, "none", colour, 2.5)
     fills = [PLAIN_CELL[theme]] * picture.mesh.world_size
     for mark in picture.marks:
         for rank in mark.ranks.tolist():

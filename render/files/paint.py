@@ -63,9 +63,9 @@ def to_bytes(drawing: Drawing, form: str, scale: float = 2.0) -> bytes:
 def to_figure(drawing: Drawing) -> Figure:
     """One data unit of its axes is one pixel of the drawing, y downwards."""
     size = drawing.width / 96, drawing.height / 96
-    made = Figure(figsize=size, dpi=96, facecolor=drawing.ground)
-    FigureCanvasAgg(made)
-    ax = made.add_axes((0, 0, 1, 1))
+    figure = Figure(figsize=size, dpi=96, facecolor=drawing.ground)
+    FigureCanvasAgg(figure)
+    ax = figure.add_axes((0, 0, 1, 1))
     ax.set_axis_off()
     for x, y, scale, marks in drawing.placed:
         at = np.array([x, y])
@@ -77,7 +77,7 @@ def to_figure(drawing: Drawing) -> Figure:
                     _mark(ax, mark, at, scale)
     # After all images, which move the limits.
     ax.set(xlim=(0, drawing.width), ylim=(drawing.height, 0), aspect="auto")
-    return made
+    return figure
 
 
 def _mark(ax: Axes, mark: Mark, at: np.ndarray, scale: float) -> None:
@@ -106,8 +106,8 @@ def _mark(ax: Axes, mark: Mark, at: np.ndarray, scale: float) -> None:
             np.array(corner) * scale + at for corner in (mark.box[:2], mark.box[2:])
         )
         box = (left, right, bottom, top)
-        shown = {"interpolation": "none", "aspect": "auto", "clip_on": False, "zorder": 1}
-        ax.imshow(_opaque(mark.cells), extent=box, **shown)
+        options = {"interpolation": "none", "aspect": "auto", "clip_on": False, "zorder": 1}
+        ax.imshow(_opaque(mark.cells), extent=box, **options)
 
 
 def _opaque(cells: np.ndarray) -> np.ndarray:

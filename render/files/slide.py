@@ -37,7 +37,7 @@ LONGEST_ADDRESS = 120
 
 
 @dataclass(frozen=True)
-class Told:
+class SlideText:
     """What a slide says in words."""
 
     title: str
@@ -47,7 +47,7 @@ class Told:
 
 
 def slide(
-    told: Told,
+    text: SlideText,
     scenes: Sequence[Any],
     titles: Sequence[str],
     theme: str = "light",
@@ -61,30 +61,30 @@ def slide(
     Errors: KeyError for an unknown theme.
     """
     look, across = LOOKS[theme], WIDTH - 2 * MARGIN
-    words = [Words(MARGIN, MARGIN + TITLE * 0.8, told.title, TITLE, look.ink, bold=True)]
+    words = [Words(MARGIN, MARGIN + TITLE * 0.8, text.title, TITLE, look.ink, bold=True)]
     y = MARGIN + TITLE + 12
-    for line in wrapped(told.sentence, across / TEXT, most=3):
+    for line in wrapped(text.sentence, across / TEXT, most=3):
         words.append(Words(MARGIN, y + TEXT, line, TEXT, look.ink))
         y += TEXT * 1.45
     bottom = HEIGHT - MARGIN * 0.75
-    address = _address(told.address)
+    address = _address(text.address)
     for number, line in enumerate(reversed(address)):
         at = bottom - number * SMALL * 1.4
         words.append(Words(WIDTH - MARGIN, at, line, SMALL, look.quiet, "end"))
     # Sizes have a line of their own where the address has two.
     foot = bottom - (len(address) - (len(address) == 1)) * SMALL * 1.4
-    words.append(Words(MARGIN, foot, told.sizes, SMALL, look.quiet))
+    words.append(Words(MARGIN, foot, text.sizes, SMALL, look.quiet))
     foot -= SMALL * 1.4 + 6
     for count in range(min(MOST, len(scenes)), 0, -1):  # the first that are readable together
         legend = _moved(Legend.of(scenes[:count], theme, 0.0, key, across * 11 / LABEL), foot)
         room = _Room(y + 16, foot - legend.height - 14, titles[:count])
-        shown = max(
+        arrangement = max(
             (room.arranged(scenes[:count], columns, theme) for columns in room.columns),
             key=lambda one: one.quality,
         )
-        if shown.letters >= READABLE:
+        if arrangement.letters >= READABLE:
             break
-    placed = [*shown.placed(look.ink), (0.0, 0.0, 1.0, [*legend.marks(), *words])]
+    placed = [*arrangement.placed(look.ink), (0.0, 0.0, 1.0, [*legend.marks(), *words])]
     return Drawing(WIDTH, HEIGHT, look.page, placed)
 
 
@@ -180,7 +180,7 @@ class _Arranged:
 
     def placed(self, ink: str) -> list[tuple[float, float, float, Sequence[Mark]]]:
         """The pictures, each under its title, the whole in the middle of its room."""
-        room, found = self.room, []
+        room, placed = self.room, []
         sizes = [(s.width * f, s.height * f) for s, f in zip(self.scenes, self.scales)]
         lines = [sizes[at : at + self.columns] for at in range(0, len(sizes), self.columns)]
         heights = [max(tall for _, tall in line) + room.head for line in lines]
@@ -195,6 +195,6 @@ class _Arranged:
             x, y = left + place * (widest + APART), tops[line]
             if title:
                 text = shortened(title, max(self.wide, widest) / LABEL, bold=True)
-                found.append((0.0, 0.0, 1.0, [Words(x, y + LABEL, text, LABEL, ink, bold=True)]))
-            found.append((x, y + room.head, scale, marks))
-        return found
+                placed.append((0.0, 0.0, 1.0, [Words(x, y + LABEL, text, LABEL, ink, bold=True)]))
+            placed.append((x, y + room.head, scale, marks))
+        return placed

@@ -66,7 +66,7 @@ class TableChart:
     @cached_property
     def columns(self) -> list[float]:
         """Pixels across each."""
-        found = [
+        widths = [
             max(
                 advance(head) * SIZE,
                 *(
@@ -79,13 +79,13 @@ class TableChart:
             )
             for at, head in enumerate(self.heads)
         ]
-        long = sum(found[at] for at in self.flexible)
-        rest = self.room - (sum(found) - long) - GUTTER * (len(found) - 1)
-        for place, at in enumerate(sorted(self.flexible, key=lambda at: found[at])):
-            own = max(6 * SIZE, rest / (len(self.flexible) - place))  # equal parts of what is left
-            found[at] = min(found[at], own)
-            rest -= found[at]
-        return found
+        long = sum(widths[at] for at in self.flexible)
+        rest = self.room - (sum(widths) - long) - GUTTER * (len(widths) - 1)
+        for place, at in enumerate(sorted(self.flexible, key=lambda at: widths[at])):
+            even = max(6 * SIZE, rest / (len(self.flexible) - place))  # equal parts of what is left
+            widths[at] = min(widths[at], even)
+            rest -= widths[at]
+        return widths
 
     @cached_property
     def lines(self) -> list[list[list[str]]]:
@@ -208,7 +208,7 @@ def draw_points(chart: PointsChart, theme: str) -> Iterator[Mark]:
     ways = [[(x, top), (x, foot)] for x, _ in chart.across]
     ways += [[(left, y), (right, y)] for y, _ in chart.up]
     yield Lines(ways, look.ground)
-    for name, spots in (("others", chart.others), ("own", chart.own)):
+    for name, spots in (("others", chart.others), ("own", chart.peers)):
         colour, radius = POINTS[name]
         corners = np.array(spots).reshape(-1, 2) - radius
         yield Blocks(corners, np.full(2, 2 * radius), colour, radius=radius)

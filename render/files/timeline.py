@@ -84,7 +84,7 @@ def _numbers(
     inks = [ink(fill) for fill in _fills()]
     size = np.minimum(np.minimum(12.0, LABEL + 1), height - 2)
     digits = np.char.str_len(strip.boxes.micro_batch.astype(str))
-    shown = (height + 2 >= LABEL_ROOM) & (digits * DIGIT * size / 12 + MARGIN <= width)
+    is_readable = (height + 2 >= LABEL_ROOM) & (digits * DIGIT * size / 12 + MARGIN <= width)
     return [
         Words(
             float(middle[i]),
@@ -94,7 +94,7 @@ def _numbers(
             inks[strip.colour[i]],
             "middle",
         )
-        for i in np.flatnonzero(shown).tolist()
+        for i in np.flatnonzero(is_readable).tolist()
     ]
 
 

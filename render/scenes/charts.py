@@ -109,7 +109,7 @@ class Bar:
 
     name: str
     parts: tuple[tuple[str, float], ...]
-    told: str
+    caption: str
     is_over: bool = False
 
     @property
@@ -202,7 +202,7 @@ class PointsChart:
     """
 
     others: tuple[tuple[float, float], ...]
-    own: tuple[tuple[float, float], ...]
+    peers: tuple[tuple[float, float], ...]
     near: tuple[tuple[float, float], ...]
     here: tuple[float, float, float, float]
     across: tuple[tuple[float, str], ...]
@@ -228,7 +228,7 @@ class PointsChart:
         return replace(
             self,
             others=moved(self.others),
-            own=moved(self.own),
+            peers=moved(self.peers),
             near=moved(self.near),
             here=(*here, high, low),
             across=tuple((left + (x - left) * x_scale, text) for x, text in self.across),

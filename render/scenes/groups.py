@@ -377,8 +377,8 @@ def marks_of(
     [('dp', [1, 3, 5, 7]), ('tp', [2, 3])]
     """
     tone = tone or tones([grouping.name for grouping in groupings])
-    own = [Mark(one.name, one.members(rank), tone[one.name]) for one in groupings]
-    return tuple(sorted((m for m in own if len(m.ranks)), key=lambda mark: -len(mark.ranks)))
+    marks = [Mark(one.name, one.members(rank), tone[one.name]) for one in groupings]
+    return tuple(sorted((m for m in marks if len(m.ranks)), key=lambda mark: -len(mark.ranks)))
 
 
 OVERVIEW_WIDTH, OVERVIEW_HEIGHT = 720.0, 560.0

@@ -211,18 +211,18 @@ class JobPicture:
         down = _ends(board, self.is_numbered)
         across = _ends(board.T, self.is_numbered)
         reach_x, reach_y = (1.5, 3.0) if self.is_numbered else (0.0, 0.0)
-        found: list[Segment] = []
+        segments: list[Segment] = []
         for at, first, last in down:
             left, right = xs[at] + wide, xs[at + 1]
             if right - left <= self.plan.near[0]:
                 middle = (left + right) / 2
-                found.append((middle, ys[first] - reach_y, middle, ys[last] + tall + reach_y))
+                segments.append((middle, ys[first] - reach_y, middle, ys[last] + tall + reach_y))
         for at, first, last in across:
             above, below = ys[at] + tall, ys[at + 1]
             if below - above <= self.plan.near[1]:
                 middle = above + (0.74 if self.is_numbered else 0.5) * (below - above)
-                found.append((xs[first] - reach_x, middle, xs[last] + wide + reach_x, middle))
-        return tuple(tuple(float(value) for value in one) for one in found)  # type: ignore[misc]
+                segments.append((xs[first] - reach_x, middle, xs[last] + wide + reach_x, middle))
+        return tuple(tuple(float(value) for value in one) for one in segments)  # type: ignore[misc]
 
 
 def _ends(board: np.ndarray, is_numbered: bool) -> list[tuple[int, int, int]]:
@@ -236,13 +236,13 @@ def _ends(board: np.ndarray, is_numbered: bool) -> list[tuple[int, int, int]]:
         if 2 * len(columns) > board.shape[1]:
             return []
         return [(int(at), 0, board.shape[0] - 1) for at in columns]
-    found = []
+    ends = []
     for at in range(is_end.shape[1]):
         rows = np.flatnonzero(is_end[:, at])
         for run in np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1):
             if len(run):
-                found.append((at, int(run[0]), int(run[-1])))
-    return found
+                ends.append((at, int(run[0]), int(run[-1])))
+    return ends
 
 
 def _summed(folds: Sequence[JobFold], steps) -> np.ndarray:  # type: ignore[no-untyped-def]

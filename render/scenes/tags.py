@@ -54,7 +54,7 @@ def tags_of(
     """
     from_x, from_y = (float(one[0]) for one in middles(np.array([rank])))
     taken = [(from_x, from_y, TALL)]
-    found = []
+    tags = []
     for name, tone, ranks in marks:
         others = ranks[ranks != rank]
         if not len(others):
@@ -78,5 +78,5 @@ def tags_of(
                 break
             y += TALL if y + 1.5 * TALL <= bottom else -TALL * AGAIN / 2
         taken.append((x, y, wide))
-        found.append(Tag(name, tone, round(float(x), 2), round(float(y), 2)))
-    return tuple(found)
+        tags.append(Tag(name, tone, round(float(x), 2), round(float(y), 2)))
+    return tuple(tags)

@@ -118,10 +118,10 @@ class Strip:
         # What an op adds where it starts it takes away where it ends, so that sums along a row
         # are what is there; bytes that run over come back.
         board = np.zeros((len(self.ranks), len(rows), self.ticks + 1), dtype=np.uint8)
-        for row, shown in enumerate(rows):
-            line, change = (boxes.rank * len(rows) + row) * (self.ticks + 1), value[shown]
-            board.reshape(-1)[(line + boxes.start)[shown]] = change
-            board.reshape(-1)[(line + boxes.end)[shown]] -= change
+        for row, in_row in enumerate(rows):
+            line, change = (boxes.rank * len(rows) + row) * (self.ticks + 1), value[in_row]
+            board.reshape(-1)[(line + boxes.start)[in_row]] = change
+            board.reshape(-1)[(line + boxes.end)[in_row]] -= change
         np.cumsum(board, axis=2, dtype=np.uint8, out=board)
         return board[..., :-1].reshape(-1, self.ticks)
 
@@ -170,11 +170,13 @@ def strips_of(
     """
     tick, ticks = _axis(timelines, most_ticks)
     row = next((pixels for most, pixels in ROWS if len(ranks) <= most), LEAST_ROW)
-    found = []
+    strips = []
     for timeline in timelines:
         boxes = _boxes(timeline, tick)
-        found.append(Strip(tuple(ranks), ticks, tick, row, boxes, *_curves(timeline, boxes, ticks)))
-    return found
+        strips.append(
+            Strip(tuple(ranks), ticks, tick, row, boxes, *_curves(timeline, boxes, ticks))
+        )
+    return strips
 
 
 def _axis(timelines: Sequence[Timeline], most_ticks: int) -> tuple[float, int]:
@@ -212,19 +214,19 @@ def _curves(timeline: Timeline, boxes: Boxes, ticks: int) -> np.ndarray:
     p = timeline.plan.p
     parts = min(COLUMNS, ticks, -(-PARTS // p))
     width, firsts = ticks + 1, np.arange(parts) * ticks // parts
-    found = []
+    curves = []
     # Some ranks at a time, so that what changes tick by tick stays small.
     step = max(1, TICKS_AT_ONCE // width)
     for low in range(0, p, step):
-        own = slice(*np.searchsorted(boxes.rank, (low, low + step)))
-        row, kind = (boxes.rank[own] - low) * width, boxes.kind[own]
+        part = slice(*np.searchsorted(boxes.rank, (low, low + step)))
+        row, kind = (boxes.rank[part] - low) * width, boxes.kind[part]
         taken, whole, *split = (
-            np.bincount((row + at[own])[kind == which], minlength=min(step, p - low) * width)
+            np.bincount((row + at[part])[kind == which], minlength=min(step, p - low) * width)
             for which, at in ((F, boxes.start), (B, boxes.end), (W, boxes.end), (I, boxes.end))
         )
         held = (np.cumsum((taken - whole - gone).reshape(-1, width), axis=1) for gone in split)
-        found.append([np.maximum.reduceat(one[:, :ticks], firsts, axis=1) for one in held])
-    return timeline.plan.share * np.concatenate(found, axis=1)
+        curves.append([np.maximum.reduceat(one[:, :ticks], firsts, axis=1) for one in held])
+    return timeline.plan.share * np.concatenate(curves, axis=1)
 
 
 def shade(kind: str, chunk: int) -> str:

@@ -98,11 +98,11 @@ class Exchange:
     @cached_property
     def middles(self) -> list[float]:
         """The middle of each member's row."""
-        found, y = [], 2.0
+        middles, y = [], 2.0
         for member in self.members:
-            found.append(y + _height(member) / 2)
+            middles.append(y + _height(member) / 2)
             y += _height(member) + self.gap
-        return found
+        return middles
 
     def cells(self) -> Iterator[tuple[float, float, Cell]]:
         """Every cell with its left and upper edge; a tensor stands beside its member's middle."""

@@ -103,7 +103,7 @@ def overview_svg(overview: Overview, description: str, kinds: Sequence[int] = ()
     columns, cell = overview.grid.columns, overview.cell
     width, height = columns * cell, overview.grid.rows * cell
 
-    def way(places: int) -> tuple[float, float]:
+    def offset(places: int) -> tuple[float, float]:
         """Pixels across and down of a step of so many places."""
         return places % columns * cell, places // columns * cell
 
@@ -116,7 +116,9 @@ def overview_svg(overview: Overview, description: str, kinds: Sequence[int] = ()
         for x, y, text in overview.labels
     )
     fold = ";".join(
-        ",".join(f"{value:.9g}" for value in (one.size, one.period, *way(one.step), *way(one.jump)))
+        ",".join(
+            f"{value:.9g}" for value in (one.size, one.period, *offset(one.step), *offset(one.jump))
+        )
         for one in overview.grid.folds
     )
     swell = ",".join(str(overview.swell(size)) for _, size in overview.sizes)

@@ -211,9 +211,9 @@ def _cells(heat: Heat, leads: bool) -> str:
     )
     cells = "".join(
         f'<g{_leads(rank) if leads else ""} transform="translate({x + GAP / 2:g},{y + GAP / 2:g})">'
-        f'<rect width="{side:g}" height="{side:g}" rx="{side / 8:g}" fill="{colours[own]}"/>'
-        f"{_texts(rank, amount, side, inks[own])}</g>"
-        for rank, (x, y, own, amount) in enumerate(
+        f'<rect width="{side:g}" height="{side:g}" rx="{side / 8:g}" fill="{colours[level]}"/>'
+        f"{_texts(rank, amount, side, inks[level])}</g>"
+        for rank, (x, y, level, amount) in enumerate(
             zip(tiles.x.tolist(), tiles.y.tolist(), heat.level.tolist(), heat.amounts)
         )
     )

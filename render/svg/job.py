@@ -178,8 +178,8 @@ def _gaps(picture: JobPicture) -> str:
     if cell < GAP_ROOM:
         return ""
     *_, wide, tall = (size * plan.scale for size in plan._sizes)
-    found = []
+    gaps = []
     for x, y, _, _ in plan.corners():
-        found += [f"M{at:.2f} {y:.2f}v{tall:.2f}" for at in np.arange(x + cell, x + wide - 1, cell)]
-        found += [f"M{x:.2f} {at:.2f}h{wide:.2f}" for at in np.arange(y + cell, y + tall - 1, cell)]
-    return "".join(found)
+        gaps += [f"M{at:.2f} {y:.2f}v{tall:.2f}" for at in np.arange(x + cell, x + wide - 1, cell)]
+        gaps += [f"M{x:.2f} {at:.2f}h{wide:.2f}" for at in np.arange(y + cell, y + tall - 1, cell)]
+    return "".join(gaps)

@@ -30,10 +30,10 @@ def palette_png(pixels: np.ndarray, colours: Sequence[tuple[int, int, int]]) -> 
 
 def tags_svg(tags: Sequence[Tag]) -> str:
     """The names of groups at their ends."""
-    found = "".join(
+    items = "".join(
         f'<g class="t-{tag.tone}"><rect x="{tag.x - tag.width / 2:.1f}" '
         f'y="{tag.y - TALL / 2:.1f}" width="{tag.width:.1f}" height="{TALL:g}" rx="4"/>'
         f'<text x="{tag.x:.1f}" y="{tag.y + 3.6:.1f}">{tag.name}</text></g>'
         for tag in tags
     )
-    return f'<g class="tags" aria-hidden="true">{found}</g>'
+    return f'<g class="tags" aria-hidden="true">{items}</g>'

@@ -28,10 +28,10 @@ class Shards:
     legend: tuple[tuple[str, str], ...] = ()  # for files
 
     @property
-    def shown(self) -> tuple[int, ...]:
+    def visible(self) -> tuple[int, ...]:
         """Places of the ranks that are drawn.
 
-        >>> Shards(tuple(range(64)), ()).shown
+        >>> Shards(tuple(range(64)), ()).visible
         (0, 1, 2, 3, 4, 5, 6, 63)
         """
         count = len(self.ranks)
@@ -44,7 +44,7 @@ class Shards:
     @property
     def slots(self) -> int:
         """Columns of ranks, and shares of a box: one more where ranks are left out."""
-        return len(self.shown) + self.has_more
+        return len(self.visible) + self.has_more
 
     @property
     def box(self) -> float:
@@ -66,7 +66,7 @@ class Shards:
 
     def column(self, place: int) -> int:
         """Where a rank that is shown stands: the last one stands behind the ones left out."""
-        return place + (self.has_more and place == len(self.shown) - 1)
+        return place + (self.has_more and place == len(self.visible) - 1)
 
     def shares(self, place: int, state: str) -> list[tuple[float, int, bool]]:
         """What is filled of the box of a rank that is shown: left edge, whose share, whether faint.
@@ -76,22 +76,22 @@ class Shards:
         >>> Shards((0, 4), ()).shares(1, STALE)
         [(0.0, 0, True), (24.0, 1, False)]
         """
-        each, found = self.box / self.slots, []
-        for slot in range(len(self.shown)):
+        each, shares = self.box / self.slots, []
+        for slot in range(len(self.visible)):
             if state == NONE or (state == OWN and slot != place):
                 continue
             is_faint = state == LOCAL or (state == STALE and slot != place)
-            found.append((self.column(slot) * each, slot, is_faint))
+            shares.append((self.column(slot) * each, slot, is_faint))
         if self.has_more and state in (WHOLE, LOCAL, STALE):
-            found.append(((len(self.shown) - 1) * each, -1, state != WHOLE))
-        return found
+            shares.append(((len(self.visible) - 1) * each, -1, state != WHOLE))
+        return shares
 
 
 def shards_svg(shards: Shards, description: str) -> str:
     """The ranks side by side, a box a tensor, a share in the colour of the rank that owns it."""
     ranks = "".join(
-        _rank(shards, place, own, LEFT + shards.column(place) * shards.step)
-        for place, own in enumerate(shards.shown)
+        _rank(shards, place, member, LEFT + shards.column(place) * shards.step)
+        for place, member in enumerate(shards.visible)
     )
     letters = "".join(
         f'<text x="{LEFT - 8:g}" y="{TOP + row * ROW + BAR - 3:g}" text-anchor="end">{letter}'
@@ -100,7 +100,7 @@ def shards_svg(shards: Shards, description: str) -> str:
     )
     more = ""
     if shards.has_more:
-        x = LEFT + (len(shards.shown) - 1) * shards.step + shards.box / 2
+        x = LEFT + (len(shards.visible) - 1) * shards.step + shards.box / 2
         more = f'<text x="{x:g}" y="{TOP + 2 * ROW - 3:g}" text-anchor="middle">…</text>'
     return (
         f'<svg class="shards" role="img" viewBox="0 0 {shards.width:g} {shards.height:g}" '
@@ -109,10 +109,10 @@ def shards_svg(shards: Shards, description: str) -> str:
     )
 
 
-def _rank(shards: Shards, place: int, own: int, x: float) -> str:
+def _rank(shards: Shards, place: int, member: int, x: float) -> str:
     title = (
         f'<text x="{shards.box / 2:g}" y="{TOP - 6:g}" text-anchor="middle" class="rank">'
-        f"{shards.ranks[own]}</text>"
+        f"{shards.ranks[member]}</text>"
     )
     boxes = "".join(
         f'<g transform="translate(0,{TOP + row * ROW:g})">{_box(shards, place, state)}</g>'

@@ -37,8 +37,8 @@ def slots_svg(
         for i, text in enumerate(heads)
     )
     rows = "".join(
-        _row(place, rank, own, TOP + place * ROW, width, step, members)
-        for place, (rank, own) in enumerate(zip(ranks, slots))
+        _row(place, rank, cells, TOP + place * ROW, width, step, members)
+        for place, (rank, cells) in enumerate(zip(ranks, slots))
     )
     height = TOP + ROW * members
     return (
@@ -53,7 +53,7 @@ def slots_svg(
 def _row(
     place: int,
     rank: int,
-    own: Sequence[Cell | None],
+    row: Sequence[Cell | None],
     top: float,
     width: float,
     step: float,
@@ -62,7 +62,7 @@ def _row(
     colour = place % len(PALETTE)
     cells = "".join(
         _slot(place, slot, cell, LABEL + step * slot, top, width, members)
-        for slot, cell in enumerate(own)
+        for slot, cell in enumerate(row)
     )
     return (
         f'<g class="g{colour}"><rect class="who" x="2" y="{top + 10:g}" width="12" height="12" '

@@ -88,9 +88,9 @@ def _paths(strip: Strip) -> str:
     """One path for each colour: its boxes one after the other."""
     boxes, colour = strip.boxes, strip.colour
     top, height = places(strip)
-    found = []
-    for own in np.unique(colour).tolist():
-        which = np.flatnonzero(colour == own)
+    paths = []
+    for number in np.unique(colour).tolist():
+        which = np.flatnonzero(colour == number)
         rows = zip(
             boxes.start[which].tolist(),
             top[which].tolist(),
@@ -98,11 +98,11 @@ def _paths(strip: Strip) -> str:
             height[which].tolist(),
         )
         line = "".join(f"M{x} {y}h{w}v{h}h{-w}z" for x, y, w, h in rows)
-        found.append(f'<path class="op-{_name(own)}" d="{line}"/>')
+        paths.append(f'<path class="op-{_name(number)}" d="{line}"/>')
     edges = "".join(
         f"M{x} {y}v{h}" for x, y, h in zip(boxes.end.tolist(), top.tolist(), height.tolist())
     )
-    return f'{"".join(found)}<path class="pipeline-edges" d="{edges}"/>'
+    return f'{"".join(paths)}<path class="pipeline-edges" d="{edges}"/>'
 
 
 def places(strip: Strip) -> tuple[np.ndarray, np.ndarray]:
@@ -140,18 +140,18 @@ def _labels(strip: Strip) -> str:
     middle = 100 * (boxes.start + boxes.end) / 2 / strip.ticks
     centre = boxes.rank * strip.row + tall * np.choose(boxes.half, [0.5, 0.25, 0.75])
     small = size if tall < 22 else 10
-    shown = np.flatnonzero((boxes.half == 0) | (tall >= 22))
-    found = []
-    for width in np.unique(need[shown]).tolist():
+    visible = np.flatnonzero((boxes.half == 0) | (tall >= 22))
+    labels = []
+    for width in np.unique(need[visible]).tolist():
         rows = "".join(
             f'<text class="on-{_name(int(strip.colour[i]))}" x="{middle[i]:.2f}%" '
             f'y="{centre[i] + 0.36 * (small if boxes.half[i] else size):.1f}"'
             f"{_smaller(small) if boxes.half[i] else ''}>{boxes.micro_batch[i]}</text>"
-            for i in shown[need[shown] == width].tolist()
+            for i in visible[need[visible] == width].tolist()
         )
         off = "" if width <= WIDTH else ' class="off"'
-        found.append(f'<g data-need="{width}"{off} font-size="{size}">{rows}</g>')
-    return f'<g class="pipeline-numbers">{"".join(found)}</g>'
+        labels.append(f'<g data-need="{width}"{off} font-size="{size}">{rows}</g>')
+    return f'<g class="pipeline-numbers">{"".join(labels)}</g>'
 
 
 def _smaller(size: int) -> str:
@@ -166,23 +166,23 @@ def _name(colour: int) -> str:
 def _axis(strip: Strip) -> str:
     """The times along the lower edge."""
     y = strip.height + AXIS - 5
-    found = "".join(
+    labels = "".join(
         f'<text x="{100 * at:.2f}%" y="{y}" text-anchor="{anchor}">{time:g}</text>'
         for at, time, anchor in axis_of(strip)
     )
-    return f'<g class="pipeline-axis">{found}</g>'
+    return f'<g class="pipeline-axis">{labels}</g>'
 
 
 def axis_of(strip: Strip) -> list[tuple[float, float, str]]:
     """Round times, about ten of them: the part of the axis, 0 to 1, the time, the anchor."""
     length = strip.ticks * strip.tick
     step = round_step(length / 10)
-    found = []
+    labels = []
     for number in range(int(length / step + 1e-9) + 1):
         at = number * step / length
         anchor = "start" if number == 0 else "end" if at > 0.97 else "middle"
-        found.append((at, number * step, anchor))
-    return found
+        labels.append((at, number * step, anchor))
+    return labels
 
 
 def round_step(least: float) -> float:
@@ -199,13 +199,13 @@ def _area(held: np.ndarray, row: int, most: float) -> str:
     """The areas under all ranks' curves as one path: a step wherever a curve changes."""
     tall = row - gap(row)
     parts = held.shape[1]
-    found = []
+    areas = []
     for place, curve in enumerate(held):
         base = place * row + tall
         at, levels = level_steps(curve, tall, most)
         steps = "".join(f"H{x}V{base - level:.4g}" for x, level in zip(at, levels.tolist()))
-        found.append(f"M0 {base}{steps}H{parts}V{base}z")
-    return "".join(found)
+        areas.append(f"M0 {base}{steps}H{parts}V{base}z")
+    return "".join(areas)
 
 
 def level_steps(curve: np.ndarray, tall: int, most: float) -> tuple[list[int], np.ndarray]:

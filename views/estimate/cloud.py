@@ -81,7 +81,7 @@ def cloud_of(one: Estimate, near: Sequence[Near], language: str) -> PointsChart:
     )
     return PointsChart(
         others=tuple(others),
-        own=tuple(peers),
+        peers=tuple(peers),
         near=tuple(_place(each.run) for each in near if each.run.seconds),
         here=(ACROSS.at(active), y, high, low),
         across=tuple((ACROSS.at(n * 1e9), f"{n:g}B") for n in BILLIONS),
@@ -96,7 +96,7 @@ def cloud_of(one: Estimate, near: Sequence[Near], language: str) -> PointsChart:
 def cloud_svg(chart: PointsChart, label: str) -> str:
     """The picture on the page."""
     others, peers = (
-        "".join(f"M{x:.0f} {y:.0f}h0" for x, y in spots) for spots in (chart.others, chart.own)
+        "".join(f"M{x:.0f} {y:.0f}h0" for x, y in spots) for spots in (chart.others, chart.peers)
     )
     ringed = "".join(
         f'<circle class="near" cx="{x:.1f}" cy="{y:.1f}" r="6"/>' for x, y in chart.near
