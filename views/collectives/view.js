@@ -3,7 +3,7 @@
 const SVG = 'http://www.w3.org/2000/svg';
 const PALETTE = 10;
 const PACE = 1100; // ms a step
-let shown = ''; // the algorithm that the step below belongs to
+let algorithm = ''; // the algorithm that the step below belongs to
 let step = 0;
 let timer = 0;
 
@@ -136,10 +136,10 @@ element.addEventListener('click', (event) => {
 function update() {
   const play = root();
   const now = play ? play.dataset.algorithm : '';
-  if (now !== shown) {
+  if (now !== algorithm) {
     stop();
     step = 0;
-    shown = now;
+    algorithm = now;
   }
   draw();
 }

@@ -2,7 +2,7 @@
 // what it says. A text counts after a pause, on Enter, or on leaving the box; pasted text as typed.
 const TYPING_PAUSE = 350; // ms
 const typing = new Map(); // boxes in which somebody is typing: what arrives meanwhile waits
-let shown = null; // the state as it was last heard
+let heard = null; // the state as it was last heard
 
 const say = (name, detail) => document.dispatchEvent(new CustomEvent(name, { detail }));
 const isText = (box) => box.matches('textarea, input[type=text]');
@@ -19,9 +19,9 @@ function take(box) {
 
 function fill(box) {
   const name = box.dataset.field;
-  if (typing.has(box) || !(name in shown)) return;
+  if (typing.has(box) || !(name in heard)) return;
   // A box beside a list of choices is for what is none of them.
-  const value = box.dataset.besides?.split(' ').includes(shown[name]) ? '' : shown[name];
+  const value = box.dataset.besides?.split(' ').includes(heard[name]) ? '' : heard[name];
   if (box.type === 'checkbox') {
     box.checked = value === '1' || value === 'true';
   } else if (box.tagName === 'SELECT') {
@@ -33,7 +33,7 @@ function fill(box) {
 }
 
 function fillAll() {
-  if (shown) document.querySelectorAll('[data-field]').forEach(fill);
+  if (heard) document.querySelectorAll('[data-field]').forEach(fill);
 }
 
 const boxOf = (event) => event.target.closest?.('[data-field]');
@@ -85,7 +85,7 @@ function leadTo(id) {
 }
 
 document.addEventListener('state', ({ detail }) => {
-  shown = detail;
+  heard = detail;
   fillAll();
 });
 document.addEventListener('drawn', fillAll);

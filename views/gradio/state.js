@@ -31,21 +31,21 @@ const unlinked = () =>
 
 // What a link says; whether it is one of ours at all is for the server to say, which gets it whole.
 function stateOf(query) {
-  const found = { ...starts, ...unlinked(), lang: READER };
+  const next = { ...starts, ...unlinked(), lang: READER };
   const given = [...new URLSearchParams(query)].filter((pair) => !isForeign(pair));
   for (const [name, value] of given) {
-    if (name in longNames) found[longNames[name]] = value;
-    else if (name === 'lang') found.lang = value;
+    if (name in longNames) next[longNames[name]] = value;
+    else if (name === 'lang') next.lang = value;
   }
   // A link of the first version shows these, unless it says otherwise.
   const isFirst = given.some(([name, value]) => name === 'v' && value === '1');
-  if (isFirst && !given.some(([name]) => name === 'group_type')) found.group_type = 'dp+tp+pp';
+  if (isFirst && !given.some(([name]) => name === 'group_type')) next.group_type = 'dp+tp+pp';
   const named = new Map(given);
   for (const [old, name, views] of aliases) {
-    if (named.has(old) && (!named.has(name) || views.includes(found.view))) found[name] = named.get(old);
+    if (named.has(old) && (!named.has(name) || views.includes(next.view))) next[name] = named.get(old);
   }
-  if (given.length) found.link = new URLSearchParams(given).toString();
-  return found;
+  if (given.length) next.link = new URLSearchParams(given).toString();
+  return next;
 }
 
 // --- The address ----------------------------------------------------------------------------------
@@ -133,17 +133,17 @@ addEventListener('popstate', () => {
 // One question at a time; what was changed meanwhile is asked as soon as it is answered, once and in
 // its newest state. A question without an answer is asked again: nothing that was done is lost.
 const AGAIN = 1500; // ms
-let asked = 0;
+let requested = 0;
 let answered = 0;
 let isAsking = false;
 let words = element.querySelector('.app')?.lang || 'en';
 
 async function draw() {
-  asked += 1;
+  requested += 1;
   if (isAsking) return;
   isAsking = true;
-  while (answered < asked) {
-    const turn = asked;
+  while (answered < requested) {
+    const turn = requested;
     const question = state;
     const answer = await answerTo({ ...question, words });
     if (answer?.regions) {

@@ -7,23 +7,23 @@ let step = -1;
 function paintTour() {
   panel.hidden = step < 0;
   if (step < 0) return;
-  const told = (text) => text[state.lang] ?? text.en;
-  const place = told(tour.words.place).replace('{step}', step + 1).replace('{steps}', tour.steps.length);
-  panel.setAttribute('aria-label', told(tour.words.label));
-  panel.querySelector('p').textContent = told(tour.steps[step]);
+  const localized = (text) => text[state.lang] ?? text.en;
+  const place = localized(tour.words.place).replace('{step}', step + 1).replace('{steps}', tour.steps.length);
+  panel.setAttribute('aria-label', localized(tour.words.label));
+  panel.querySelector('p').textContent = localized(tour.steps[step]);
   panel.querySelector('small').textContent = place;
   for (const button of panel.querySelectorAll('button')) {
-    button.textContent = told(tour.words[button.dataset.tour]);
+    button.textContent = localized(tour.words[button.dataset.tour]);
     if (button.dataset.tour !== 'leave') button.disabled = !(step + STEP[button.dataset.tour] in tour.steps);
   }
 }
 
 const STEP = { back: -1, next: 1 };
 document.addEventListener('click', (event) => {
-  const way = event.target.closest?.('[data-tour]')?.dataset.tour;
-  if (!way) return;
+  const action = event.target.closest?.('[data-tour]')?.dataset.tour;
+  if (!action) return;
   const before = step;
-  step = way === 'start' ? 0 : way === 'leave' ? -1 : step + STEP[way];
+  step = action === 'start' ? 0 : action === 'leave' ? -1 : step + STEP[action];
   paintTour();
   if (step < 0) document.querySelector('[data-tour=start]').focus();
   else say('open', { query: tour.steps[step].query, with: {} });

@@ -28,7 +28,7 @@ ROOM = Path(__file__).parent
 SCRIPTS = ("paint.js", "state.js", "form.js", "sizes.js", "tour.js")
 """What the page is run by, in this order; page.js starts it."""
 
-PICTURE = tuple(f"picture/{name}.js" for name in ("ranks", "places", "marks", "told", "picture"))
+PICTURE = tuple(f"picture/{name}.js" for name in ("ranks", "places", "marks", "card", "picture"))
 """What lights up the groups of a GPU."""
 
 

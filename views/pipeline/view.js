@@ -41,11 +41,11 @@ function read() {
 }
 
 // As render/scenes/timeline.py packs them: counts of each rank, then five columns of differences.
-async function unpack(strip, asked) {
+async function unpack(strip, sent) {
   const bytes = Uint8Array.from(atob(strip.ops), (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
   const all = new Uint16Array(await new Response(stream).arrayBuffer());
-  if (asked !== given) return;
+  if (sent !== given) return;
   const ranks = strip.ranks.length;
   strip.first = [0];
   for (let r = 0; r < ranks; r++) strip.first.push(strip.first[r] + all[r] + 65536 * all[ranks + r]);
@@ -88,9 +88,9 @@ function lastAt(strip, rank, tick) {
 
 // The op that runs at a time, the upper or the lower one of a pair, or -1.
 function runningAt(strip, rank, tick, lower) {
-  const found = lastAt(strip, rank, tick);
-  if (found < 0 || strip.end[found] <= tick) return -1;
-  return halfOf(strip, found) === 2 && !lower ? found - 1 : found;
+  const op = lastAt(strip, rank, tick);
+  if (op < 0 || strip.end[op] <= tick) return -1;
+  return halfOf(strip, op) === 2 && !lower ? op - 1 : op;
 }
 
 // --- What waits for what: of each kind, the first of [kind, stages away] that is run ----------------
@@ -121,7 +121,7 @@ const timeOf = (strip, tick) => Number((tick * strip.tick).toPrecision(7)).toLoc
 const nameOf = (strip, i) =>
   `${KINDS[kindOf(strip, i)]}${strip.micro[i]} (${fill(words.stage, { stage: strip.stage[i] })})`;
 
-function told(strip, i) {
+function cardText(strip, i) {
   const place = rankOf(strip, i);
   const other = (word) => (op) =>
     fill(word, {
@@ -154,10 +154,10 @@ function told(strip, i) {
 // --- Drawing over the picture ----------------------------------------------------------------------
 
 function shape(name, attributes, kind) {
-  const found = document.createElementNS(find('svg').namespaceURI, name);
-  for (const [key, value] of Object.entries(attributes)) found.setAttribute(key, value);
-  found.setAttribute('class', kind);
-  return found;
+  const node = document.createElementNS(find('svg').namespaceURI, name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  node.setAttribute('class', kind);
+  return node;
 }
 
 function boxOf(strip, i) {
@@ -199,16 +199,16 @@ function mark() {
       marks.push(shape('line', { x1: cursor, x2: cursor, y1: 0, y2: tall }, 'cursor'));
     }
     if (chosen?.number === number && strip.count) {
-      const own = chosen.op;
+      const picked = chosen.op;
       const box = (op, kind) => shape('rect', boxOf(strip, op), kind);
-      for (const op of needsOf(strip, own)) marks.push(box(op, 'needs'), wire(strip, op, own, 'needs'));
-      for (const op of feedsOf(strip, own)) marks.push(box(op, 'feeds'), wire(strip, own, op, 'feeds'));
-      marks.push(box(own, 'chosen'));
+      for (const op of needsOf(strip, picked)) marks.push(box(op, 'needs'), wire(strip, op, picked, 'needs'));
+      for (const op of feedsOf(strip, picked)) marks.push(box(op, 'feeds'), wire(strip, picked, op, 'feeds'));
+      marks.push(box(picked, 'chosen'));
     }
     svg.querySelector('.pipeline-marks').replaceChildren(...marks);
   });
   const strip = chosen && strips[chosen.number];
-  find('.pipeline-card').textContent = strip?.count ? told(strip, chosen.op) : words.idle;
+  find('.pipeline-card').textContent = strip?.count ? cardText(strip, chosen.op) : words.idle;
 }
 
 // What each rank does at the cursor, beside its number.
@@ -251,8 +251,8 @@ function numberPicture(svg, width) {
   const scroll = find('.pipeline-scroll');
   const scale = width / strip.ticks;
   const [from, to] = [scroll.scrollLeft, scroll.scrollLeft + scroll.clientWidth];
-  const found = [];
-  for (let rank = 0; rank < strip.ranks.length && found.length <= MOST_NUMBERS; rank++) {
+  const labels = [];
+  for (let rank = 0; rank < strip.ranks.length && labels.length <= MOST_NUMBERS; rank++) {
     let op = Math.max(lastAt(strip, rank, from / scale), strip.first[rank]);
     for (; op < strip.first[rank + 1] && strip.start[op] * scale < to; op++) {
       const text = String(strip.micro[op]);
@@ -262,10 +262,10 @@ function numberPicture(svg, width) {
       const place = { x, y: rank * strip.row + strip.row / 2 + 2.5 };
       const number = shape('text', place, `on-${KINDS[kindOf(strip, op)].toLowerCase()}0`);
       number.textContent = text;
-      found.push(number);
+      labels.push(number);
     }
   }
-  numbers.replaceChildren(...(found.length > MOST_NUMBERS ? [] : found));
+  numbers.replaceChildren(...(labels.length > MOST_NUMBERS ? [] : labels));
 }
 
 const watchSize = new ResizeObserver(fitNumbers);
@@ -381,14 +381,14 @@ function goTo(tick) {
 
 // The next time, or the one before, at which any op ends.
 function step(isOn) {
-  let found = isOn ? strips[0].ticks : 0;
+  let tick = isOn ? strips[0].ticks : 0;
   for (const strip of strips) {
     for (let i = 0; i < (strip.count ?? 0); i++) {
       const at = strip.end[i];
-      if (isOn ? at > cursor && at < found : at < cursor && at > found) found = at;
+      if (isOn ? at > cursor && at < tick : at < cursor && at > tick) tick = at;
     }
   }
-  return found;
+  return tick;
 }
 
 function play() {

@@ -8,13 +8,13 @@ const data = () => {
   const text = figure()?.dataset.traffic;
   if (!text) return null;
   if (read?.text !== text) {
-    const found = JSON.parse(text);
+    const matrix = JSON.parse(text);
     const cells = [];
-    for (const run of found.cells.split(',')) {
+    for (const run of matrix.cells.split(',')) {
       const [times, mix] = run.includes('*') ? run.split('*') : ['1', run];
       for (let i = 0; i < Number(times); i++) cells.push(Number(mix));
     }
-    read = { text, found, cells };
+    read = { text, matrix, cells };
     at = null;
   }
   return read;
@@ -23,8 +23,8 @@ const data = () => {
 const UNITS = [[1e15, 'PB'], [1e12, 'TB'], [1e9, 'GB'], [1e6, 'MB'], [1e3, 'kB'], [1, 'B']];
 const bytes = (number) => {
   const [size, unit] = UNITS.find(([least]) => number >= least) ?? [1, 'B'];
-  const shown = number / size;
-  return `${shown.toFixed(shown >= 99.95 || size === 1 ? 0 : shown >= 9.995 ? 1 : 2)} ${unit}`;
+  const scaled = number / size;
+  return `${scaled.toFixed(scaled >= 99.95 || size === 1 ? 0 : scaled >= 9.995 ? 1 : 2)} ${unit}`;
 };
 const filled = (text, facts) => text.replace(/\{(\w+)\}/g, (_, name) => facts[name]);
 
@@ -41,18 +41,18 @@ const tell = () => {
   if (!known || !line || !cursor) return;
   cursor.setAttribute('visibility', at ? 'visible' : 'hidden');
   if (!at) {
-    line.textContent = known.found.words.hint;
+    line.textContent = known.matrix.words.hint;
     return;
   }
   const n = Number(svg.dataset.n);
   const [row, column] = at;
-  const mix = known.found.mixes[known.cells[row * n + column]];
+  const mix = known.matrix.mixes[known.cells[row * n + column]];
   const sum = mix.reduce((total, [, sent]) => total + sent, 0);
-  const parts = mix.map(([kind, sent]) => `${known.found.kinds[kind]} ${bytes(sent)}`);
-  const text = filled(known.found.words.cell, {
-    from: named(row, known.found),
-    to: named(column, known.found),
-    bytes: sum ? bytes(sum) : known.found.words.none,
+  const parts = mix.map(([kind, sent]) => `${known.matrix.kinds[kind]} ${bytes(sent)}`);
+  const text = filled(known.matrix.words.cell, {
+    from: named(row, known.matrix),
+    to: named(column, known.matrix),
+    bytes: sum ? bytes(sum) : known.matrix.words.none,
   });
   line.textContent = parts.length ? `${text} (${parts.join(', ')})` : text;
   const cell = Number(svg.dataset.cell);
@@ -97,7 +97,7 @@ element.addEventListener('keydown', (event) => {
 });
 // The sender of a cell, in the picture of the job; a touch only tells of it.
 const lead = () => {
-  if (at && data()) say('set', { view: 'groups', rank: String(at[0] * data().found.per) });
+  if (at && data()) say('set', { view: 'groups', rank: String(at[0] * data().matrix.per) });
 };
 element.addEventListener('click', (event) => {
   if (event.pointerType !== 'touch' && cellAt(event)) lead();

@@ -109,7 +109,7 @@ function tagsOf(view, rank) {
   };
   const [fromX, fromY] = middle(rank);
   const taken = [[fromX, fromY, TAG.tall]];
-  let found = '';
+  let tags = '';
   for (const { i, tone, ranks } of marksOf(view, rank)) {
     const others = ranks.filter((one) => one !== rank).map(middle);
     const aligned = others.filter(([x, y]) => Math.abs(x - fromX) < 0.5 || Math.abs(y - fromY) < 0.5);
@@ -135,7 +135,7 @@ function tagsOf(view, rank) {
     }
     taken.push([x, y, wide]);
     const box = `x="${x - wide / 2}" y="${y - TAG.tall / 2}" width="${wide}" height="${TAG.tall}"`;
-    found += `<g class="t-${tone}"><rect ${box} rx="4"/><text x="${x}" y="${y + 3.6}">${name}</text></g>`;
+    tags += `<g class="t-${tone}"><rect ${box} rx="4"/><text x="${x}" y="${y + 3.6}">${name}</text></g>`;
   }
-  return found;
+  return tags;
 }

@@ -29,14 +29,14 @@ function sweep(axes, names, rank) {
 // The rank's position over some axes, the first fastest.
 function position(axes, rank, isCounted) {
   const at = coordinates(axes, rank);
-  let found = 0;
+  let index = 0;
   let stride = 1;
   for (const axis of axes) {
     if (!isCounted(axis)) continue;
-    found += at[axis.name] * stride;
+    index += at[axis.name] * stride;
     stride *= axis.size;
   }
-  return found;
+  return index;
 }
 
 const placeIn = (kind, rank) => position(kind.axes, rank, (axis) => kind.names.includes(axis.name));

@@ -78,11 +78,11 @@ function line(parts) {
 function tell(rank) {
   const place = element.querySelector('.told');
   if (!place) return;
-  const told = cardOf(rank);
+  const lines = cardOf(rank);
   if (pinned !== null && !inside(pinned)) {
-    told.unshift(line([['b', filled(card.norank, { rank: pinned, last: mesh.world - 1 })]]));
+    lines.unshift(line([['b', filled(card.norank, { rank: pinned, last: mesh.world - 1 })]]));
   }
-  place.replaceChildren(...told);
+  place.replaceChildren(...lines);
   const hint = element.querySelector('.hero .hint');
   if (!hint) return;
   hint.textContent = rank === pinned ? card.pinned : card.hint;
@@ -116,10 +116,10 @@ function twinIn(parent) {
 function placesOf(rank) {
   const node = Math.floor(rank / mesh.gpusPerNode);
   const at = coordinates(grids[0], rank);
-  const found = [filled(card.place, { node, local: rank % mesh.gpusPerNode })];
-  found.push(filled(card.stage, { stage: at.pp ?? 0 }));
-  if (mesh.layers.length) found.push(filled(card.layers, { layers: mesh.layers[at.pp ?? 0] }));
-  return found.join(' · ');
+  const parts = [filled(card.place, { node, local: rank % mesh.gpusPerNode })];
+  parts.push(filled(card.stage, { stage: at.pp ?? 0 }));
+  if (mesh.layers.length) parts.push(filled(card.layers, { layers: mesh.layers[at.pp ?? 0] }));
+  return parts.join(' · ');
 }
 
 // The members of a group, the rank itself in bold; of a large one, how many they are.
