@@ -126,8 +126,8 @@ def _frames(
     return Blocks(each[:, :2], each[:, 2:], fill, edge, width, radius)
 
 
-def _has(one: Rectangle, x: float, y: float) -> bool:
-    left, top, width, height = one
+def _has(box: Rectangle, x: float, y: float) -> bool:
+    left, top, width, height = box
     return left <= x < left + width and top <= y < top + height
 
 

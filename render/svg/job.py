@@ -105,13 +105,13 @@ def _numbered(picture: JobPicture) -> str:
     return f'{frames}{boxes}{cells}<g class="joins">{_joins(picture.lines)}</g>'
 
 
-def _has(one: Rectangle, x: float, y: float) -> bool:
-    left, top, width, height = one
+def _has(box: Rectangle, x: float, y: float) -> bool:
+    left, top, width, height = box
     return left <= x < left + width and top <= y < top + height
 
 
-def _rectangle(name: str, one: Rectangle, radius: float, is_on: bool, tone: str = "") -> str:
-    x, y, width, height = one
+def _rectangle(name: str, box: Rectangle, radius: float, is_on: bool, tone: str = "") -> str:
+    x, y, width, height = box
     classes = f"{name}{f' t-{tone}' if tone else ''}{' on' if is_on else ''}"
     return (
         f'<rect class="{classes}" x="{x:.2f}" y="{y:.2f}" width="{width:.2f}" '

@@ -86,8 +86,8 @@ def _changes(algorithm: Algorithm, states: list[Slots], captions: list[str]) -> 
     A cell is [text, places]; null: nothing there.
     """
 
-    def cell(one: Cell | None) -> list[Any] | None:
-        return None if one is None else [one.text, list(one.who)]
+    def cell(value: Cell | None) -> list[Any] | None:
+        return None if value is None else [value.text, list(value.who)]
 
     changes = []
     for step, before, after in zip(algorithm.steps, states, states[1:]):

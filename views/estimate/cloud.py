@@ -67,9 +67,9 @@ def _place(run: MeasuredRun) -> tuple[float, float]:
     return ACROSS.at(active), UP.at(speed(active, tokens, run.seconds, arguments["gpus"]) / 1e12)
 
 
-def cloud_of(one: Estimate, near: Sequence[Near], language: str) -> PointsChart:
+def cloud_of(estimate: Estimate, near: Sequence[Near], language: str) -> PointsChart:
     """The runs and the layout on screen, where they stand."""
-    family, request = FAMILIES[one.request.cluster], one.request
+    family, request = FAMILIES[estimate.request.cluster], estimate.request
     peers, others = [], []
     for run, x, y in _places():
         (peers if FAMILIES[run.arguments["cluster"]] == family else others).append((x, y))
@@ -77,7 +77,7 @@ def cloud_of(one: Estimate, near: Sequence[Near], language: str) -> PointsChart:
     tokens = request.global_batch * request.model.sequence
     high, y, low = (
         UP.at(speed(active, tokens, seconds, request.gpus) / 1e12)
-        for seconds in (one.low, one.seconds, one.high)
+        for seconds in (estimate.low, estimate.seconds, estimate.high)
     )
     return PointsChart(
         others=tuple(others),

@@ -28,20 +28,20 @@ def estimate_pictures(context: Context) -> Pictures:
     from render.files.tables import BarCell, TableChart
 
     language = context.language
-    one = context.trained.estimate(context.layout)
-    parts = shown_parts(one)
+    estimate = context.trained.estimate(context.layout)
+    parts = shown_parts(estimate)
     most = parts[0][1]
     rows = tuple(
         (
             part_name(name, language) + (f" {name}" if name in KINDS else ""),
             seconds_text(seconds),
-            f"{100 * seconds / one.seconds:.1f}%",
+            f"{100 * seconds / estimate.seconds:.1f}%",
             BarCell(((COLOURS.get(name, OTHERS), seconds / most),)),
         )
         for name, seconds in parts
     )
     heads = (*heads_of("part seconds share", language), "")
-    cloud = cloud_of(one, one.nearest(NEAREST), language)
+    cloud = cloud_of(estimate, estimate.nearest(NEAREST), language)
     return [("", TableChart(heads, rows)), (ESTIMATE["cloud_title"][language], cloud)]
 
 
@@ -51,6 +51,6 @@ def estimate_summary(context: Context) -> str:
     Errors: LayoutError where the view refuses.
     """
     language = context.language
-    one = context.trained.estimate(context.layout)
-    said = ESTIMATE["about"][language].format(about=about(one))
-    return f"{said[:1].upper()}{said[1:]} {job_text(one, context.trained.name, language)}"
+    estimate = context.trained.estimate(context.layout)
+    said = ESTIMATE["about"][language].format(about=about(estimate))
+    return f"{said[:1].upper()}{said[1:]} {job_text(estimate, context.trained.name, language)}"

@@ -38,15 +38,15 @@ def estimate_html(context: Context) -> str:
     return framed(context, together(head, content), "estimate")
 
 
-def _answer(one: Estimate, model: str, language: str) -> Markup:
-    say, near = saying(ESTIMATE, language), one.nearest(NEAREST)
-    cloud = cloud_of(one, near, language)
-    drawn = Markup(cloud_svg(cloud, say("cloud_label", about=about(one))))
-    job = job_text(one, model, language)
+def _answer(estimate: Estimate, model: str, language: str) -> Markup:
+    say, near = saying(ESTIMATE, language), estimate.nearest(NEAREST)
+    cloud = cloud_of(estimate, near, language)
+    drawn = Markup(cloud_svg(cloud, say("cloud_label", about=about(estimate))))
+    job = job_text(estimate, model, language)
     return together(
-        tag("p", tag("b", say("about", about=about(one))), " ", job, class_="about"),
-        tag("p", say("far" if one.lacks else "close", lacks=lacks_text(one, language))),
-        parts_html(one, language),
+        tag("p", tag("b", say("about", about=about(estimate))), " ", job, class_="about"),
+        tag("p", say("far" if estimate.lacks else "close", lacks=lacks_text(estimate, language))),
+        parts_html(estimate, language),
         tag("h3", say("cloud_title")),
         fine(say("cloud_body")),
         scrolling("scroll", drawn),
@@ -54,9 +54,9 @@ def _answer(one: Estimate, model: str, language: str) -> Markup:
     )
 
 
-def job_text(one: Estimate, model: str, language: str) -> str:
+def job_text(estimate: Estimate, model: str, language: str) -> str:
     """What the step is one of: model, GPUs, batch."""
-    request = one.request
+    request = estimate.request
     return ESTIMATE["job"][language].format(
         model=model,
         gpus=f"{request.gpus:,}",
@@ -66,17 +66,17 @@ def job_text(one: Estimate, model: str, language: str) -> str:
     )
 
 
-def shown_parts(one: Estimate) -> list[tuple[str, float]]:
+def shown_parts(estimate: Estimate) -> list[tuple[str, float]]:
     """The parts of a step that are told, with their seconds, the longest first."""
-    parts = sorted(one.parts.items(), key=lambda item: -item[1])
-    return [(name, seconds) for name, seconds in parts if seconds >= 0.0005 * one.seconds]
+    parts = sorted(estimate.parts.items(), key=lambda item: -item[1])
+    return [(name, seconds) for name, seconds in parts if seconds >= 0.0005 * estimate.seconds]
 
 
-def parts_html(one: Estimate, language: str) -> Markup:
+def parts_html(estimate: Estimate, language: str) -> Markup:
     """What a step is made of: a row a part."""
     rows = []
-    for name, seconds in shown_parts(one):
-        share = f"{100 * seconds / one.seconds:.1f}"
+    for name, seconds in shown_parts(estimate):
+        share = f"{100 * seconds / estimate.seconds:.1f}"
         bar = tag("span", tag("span", style=f"width:{share}%"), class_="part-bar")
         waits = chips([name]) if name in KINDS else ""
         part = together(part_name(name, language), " " if waits else "", waits)

@@ -22,7 +22,7 @@ KINDS = ("tp", "cp", "ep", "pp", "dp")
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
 
-def about(one: Estimate) -> str:
+def about(estimate: Estimate) -> str:
     """The step and its interval in one unit: "2.9 s (2.5 to 3.6)", the words left out.
 
     >>> from training.estimate import estimate
@@ -31,9 +31,9 @@ def about(one: Estimate) -> str:
     >>> about(one)
     '0.97 s (0.81–1.4)'
     """
-    size, unit = next(((s, u) for s, u in UNITS if one.seconds >= 0.2 * s), UNITS[-1])
-    low, high = (_two(seconds / size) for seconds in (one.low, one.high))
-    return f"{_two(one.seconds / size)} {unit} ({low}–{high})"
+    size, unit = next(((s, u) for s, u in UNITS if estimate.seconds >= 0.2 * s), UNITS[-1])
+    low, high = (_two(seconds / size) for seconds in (estimate.low, estimate.high))
+    return f"{_two(estimate.seconds / size)} {unit} ({low}–{high})"
 
 
 def _two(number: float) -> str:
@@ -42,20 +42,20 @@ def _two(number: float) -> str:
     return f"{number:,.{places}f}"
 
 
-def step_line(one: Estimate, language: str) -> Markup:
+def step_line(estimate: Estimate, language: str) -> Markup:
     """How long a step takes, in one sentence, and the way to the runs behind it."""
     say = saying(ESTIMATE, language)
-    words = [say("step", about=about(one))]
-    if one.lacks:
-        words.append(say("far", lacks=lacks_text(one, language)))
+    words = [say("step", about=about(estimate))]
+    if estimate.lacks:
+        words.append(say("far", lacks=lacks_text(estimate, language)))
     more = form.setter({"view": "estimate"}, say("more"))
     return tag("p", joined(words, language), " ", more, class_="step-line")
 
 
-def lacks_text(one: Estimate, language: str) -> str:
+def lacks_text(estimate: Estimate, language: str) -> str:
     """What no measured run is like."""
     return PAGE["and_list"][language].join(
-        ESTIMATE[f"lacks_{name}"][language] for name in one.lacks
+        ESTIMATE[f"lacks_{name}"][language] for name in estimate.lacks
     )
 
 
@@ -67,15 +67,15 @@ def step_of(context: Context) -> Markup:
         return Markup()
 
 
-def estimate_facts(one: Estimate) -> dict[str, Any]:
+def estimate_facts(estimate: Estimate) -> dict[str, Any]:
     """The step, the interval that holds 90 % of real runs, and its parts."""
     return {
-        "step_seconds": one.seconds,
-        "low_seconds": one.low,
-        "high_seconds": one.high,
-        "computation_seconds": one.parts["compute"],
-        "idle_seconds": one.parts["bubble"],
-        "exposed_seconds_by_kind": {kind: one.parts[kind] for kind in KINDS},
-        "parts_seconds": one.parts,
-        "no_runs_near": list(one.lacks),
+        "step_seconds": estimate.seconds,
+        "low_seconds": estimate.low,
+        "high_seconds": estimate.high,
+        "computation_seconds": estimate.parts["compute"],
+        "idle_seconds": estimate.parts["bubble"],
+        "exposed_seconds_by_kind": {kind: estimate.parts[kind] for kind in KINDS},
+        "parts_seconds": estimate.parts,
+        "no_runs_near": list(estimate.lacks),
     }

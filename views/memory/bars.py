@@ -141,7 +141,7 @@ def _parts(trained: Trained, stage: StageMemory, language: str) -> Markup:
 def _formulas(trained: Trained, stage: StageMemory, language: str) -> dict[str, str]:
     """Each part's formula with this stage's numbers put in."""
     split, training, model = trained.split, trained.training, trained.model
-    one = PRECISIONS[training.precision]
+    precision = PRECISIONS[training.precision]
     tokens = f"{training.micro_batch} × {model.sequence:,}"
     tokens += f" / {split.cp}" if split.cp > 1 else ""
     cut = f" / {split.tp}" if training.sequence_parallel and split.tp > 1 else ""
@@ -152,10 +152,10 @@ def _formulas(trained: Trained, stage: StageMemory, language: str) -> dict[str, 
     outputs = f"{training.micro_batches} × " if is_kept else ""
     modules = f" × {1 + model.mtp_layers}" if model.mtp_layers else ""
     return {
-        "weights": _states(trained, stage, one.weight, 3),
+        "weights": _states(trained, stage, precision.weight, 3),
         "copies": _states(trained, stage, 2, 3),
-        "gradients": _states(trained, stage, one.gradient, 2),
-        "optimizer": _states(trained, stage, one.optimizer, 1),
+        "gradients": _states(trained, stage, precision.gradient, 2),
+        "optimizer": _states(trained, stage, precision.optimizer, 1),
         "gathered": _gathered(trained, stage, language),
         "activations": _activations(trained, stage, language),
         "embedding": f"{held} × {tokens} × {model.hidden:,} × 1 B{cut}",

@@ -142,24 +142,28 @@ def share_bar(share: float) -> Markup:
     return tag("span", class_="bar", style=f"--share:{100 * share:.1f}%")
 
 
-def _cell(names: tuple[str, ...], one: Span, language: str) -> TableCell:
+def _cell(names: tuple[str, ...], reach: Span, language: str) -> TableCell:
     """A bar of the share that crosses, and the same in words."""
-    text = crossing_text(one, language)
-    slow = " slow" if is_slow(names, one) else ""
-    state = "cross" if one.crossing else "stay"
-    return cell(share_bar(one.crossing / one.groups), text, class_=state + slow)
+    text = crossing_text(reach, language)
+    slow = " slow" if is_slow(names, reach) else ""
+    state = "cross" if reach.crossing else "stay"
+    return cell(share_bar(reach.crossing / reach.groups), text, class_=state + slow)
 
 
-def crossing_text(one: Span, language: str) -> str:
+def crossing_text(reach: Span, language: str) -> str:
     """How many groups leave their domain."""
-    words = "stay" if not one.crossing else "all" if one.crossing == one.groups else "some"
-    facts = {"crossing": f"{one.crossing:,}", "groups": f"{one.groups:,}", "most": f"{one.most:,}"}
+    words = "stay" if not reach.crossing else "all" if reach.crossing == reach.groups else "some"
+    facts = {
+        "crossing": f"{reach.crossing:,}",
+        "groups": f"{reach.groups:,}",
+        "most": f"{reach.most:,}",
+    }
     return PAGE[f"audit_{words}"][language].format(**facts)
 
 
-def is_slow(names: Iterable[str], one: Span) -> bool:
+def is_slow(names: Iterable[str], reach: Span) -> bool:
     """Whether any of the names that share these groups waits for its messages."""
-    return any(replace(one, name=name).is_slow for name in names)
+    return any(replace(reach, name=name).is_slow for name in names)
 
 
 def warnings_of(audit: Audit, layout: Layout, language: str) -> list[str]:

@@ -264,14 +264,16 @@ def _table(changes: list[Move], layout: Layout, other: Layout, language: str) ->
     return table(heads, (_move_row(one, language) for one in changes), "moves")
 
 
-def _move_row(one: Move, language: str) -> Markup:
-    moved = together(counted(one.ranks, "rank", language))
-    if 0 < one.ranks < len(one.moved):
-        ranks = one.moved.nonzero()[0][:4096].tolist()
+def _move_row(move: Move, language: str) -> Markup:
+    moved = together(counted(move.ranks, "rank", language))
+    if 0 < move.ranks < len(move.moved):
+        ranks = move.moved.nonzero()[0][:4096].tolist()
         moved = together(moved, " ", tag("small", ranges_text(ranks, SHOWN_RANKS)))
-    before, after = (f"{n:,} / {one.groups:,}" for n in (one.crossing_before, one.crossing_after))
-    slow = "slow" if one.crossing_after > one.crossing_before else ""
-    return row(one.name, moved, before, cell(after, class_=slow))
+    before, after = (
+        f"{n:,} / {move.groups:,}" for n in (move.crossing_before, move.crossing_after)
+    )
+    slow = "slow" if move.crossing_after > move.crossing_before else ""
+    return row(move.name, moved, before, cell(after, class_=slow))
 
 
 def _panels(
@@ -280,9 +282,9 @@ def _panels(
     """Both pictures of each kind that moved, the ranks that moved outlined."""
     tone, sides, gpus = tones([one.name for one in changes]), (other, layout), layout.gpus_per_node
 
-    def drawn(side: Layout, title: str, one: Move) -> Markup:
-        panel = scene.panel(side.every[one.name], gpus)
-        return figure(title, svg.panel_svg(panel, f"{one.name}: {title}", one.moved))
+    def drawn(side: Layout, title: str, move: Move) -> Markup:
+        panel = scene.panel(side.every[move.name], gpus)
+        return figure(title, svg.panel_svg(panel, f"{move.name}: {title}", move.moved))
 
     pairs = (
         tag(

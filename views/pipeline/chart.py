@@ -46,13 +46,13 @@ class TimedSchedule:
 
 
 def shown_of(
-    one: ScheduleSpec, stages: tuple[Stage, ...] | None, clock: Clock, state: State
+    schedule: ScheduleSpec, stages: tuple[Stage, ...] | None, clock: Clock, state: State
 ) -> TimedSchedule:
     """A schedule with its durations, which follow the layers of the stages if that is asked."""
     is_weighed = stages is not None and follows_layers(state)
     weights = weights_of(stages, state) if is_weighed else None
-    spec = replace(one, w_share=clock.w_share)
-    return TimedSchedule(spec, clock.durations(1 / one.chunks, weights))
+    spec = replace(schedule, w_share=clock.w_share)
+    return TimedSchedule(spec, clock.durations(1 / schedule.chunks, weights))
 
 
 @lru_cache(maxsize=4)
@@ -161,27 +161,27 @@ def percent(share: float) -> str:
     return f"{amount(round(100 * share, 2))}%"
 
 
-def caption(one: TimedSchedule, figures: Figures, language: str) -> str:
+def caption(schedule: TimedSchedule, figures: Figures, language: str) -> str:
     """What a timeline shows, in a sentence."""
     return PAGE["pipeline_picture"][language].format(
-        schedule=one.title,
-        p=one.spec.p,
-        m=one.spec.m,
+        schedule=schedule.title,
+        p=schedule.spec.p,
+        m=schedule.spec.m,
         makespan=amount(figures.makespan),
         idle=percent(figures.bubble_of_total),
         span=percent(figures.bubble_of_span),
     )
 
 
-def _data(one: TimedSchedule, strip: Strip, stages: tuple[Stage, ...] | None) -> dict:
+def _data(schedule: TimedSchedule, strip: Strip, stages: tuple[Stage, ...] | None) -> dict:
     """What the script needs of one strip."""
-    count = one.spec.p * one.spec.chunks
+    count = schedule.spec.p * schedule.spec.chunks
     return {
         "ranks": strip.ranks,
         "row": strip.row,
         "ticks": strip.ticks,
         "tick": strip.tick,
-        "m": one.spec.m,
+        "m": schedule.spec.m,
         "stages": count,
         "layers": [] if stages is None else [stage.text for stage in stages],
         "ops": base64.b64encode(strip.packed()).decode(),

@@ -66,9 +66,9 @@ def span(values: np.ndarray, language: str) -> str:
     return PAGE["pipeline_range"][language].format(least=amount(least), most=amount(most))
 
 
-def _closed(one: TimedSchedule, figures: Figures, clock: Clock, language: str) -> str:
+def _closed(schedule: TimedSchedule, figures: Figures, clock: Clock, language: str) -> str:
     """What is published for the idle time, and whether the simulation agrees."""
-    spec = one.spec
+    spec = schedule.spec
     form = closed_form(spec.name, spec.p, spec.m, spec.chunks, clock.times)
     if form is None:
         return PAGE["pipeline_closed_none"][language]
@@ -88,9 +88,9 @@ def _closed(one: TimedSchedule, figures: Figures, clock: Clock, language: str) -
     return said + semicolon + differs.format(value=amount(simulated), condition=condition)
 
 
-def _peak(one: TimedSchedule, figures: Figures, language: str) -> str:
-    spec = one.spec
-    simulated = figures.peak * (spec.p / timed(one)[0].plan.stages)
+def _peak(schedule: TimedSchedule, figures: Figures, language: str) -> str:
+    spec = schedule.spec
+    simulated = figures.peak * (spec.p / timed(schedule)[0].plan.stages)
     form = closed_form(spec.name, spec.p, spec.m, spec.chunks)
     said = span(simulated, language)
     # A formula that the simulation exceeds is not of this case, such as ZB-2p's where W holds less.
@@ -105,12 +105,16 @@ def _sends(figures: Figures, message: float | None, language: str) -> str:
 
 
 def _rank_by_rank(
-    one: TimedSchedule, figures: Figures, ranks: Sequence[int], message: float | None, language: str
+    schedule: TimedSchedule,
+    figures: Figures,
+    ranks: Sequence[int],
+    message: float | None,
+    language: str,
 ) -> Markup:
-    share = one.spec.p / timed(one)[0].plan.stages
+    share = schedule.spec.p / timed(schedule)[0].plan.stages
     sends = figures.activation_sends + figures.gradient_sends
     columns = [
-        ("stages", [ranges_text(sorted(stages)) for stages in stage_numbers(one.spec)]),
+        ("stages", [ranges_text(sorted(stages)) for stages in stage_numbers(schedule.spec)]),
         ("busy", _amounts(figures.busy)),
         ("idle", _amounts(figures.idle)),
         ("tail", _amounts(figures.tail)),
@@ -127,7 +131,7 @@ def _rank_by_rank(
         (rank_name(rank, place), *(texts[place] for _, texts in columns))
         for place, rank in enumerate(ranks)
     )
-    title = PAGE["pipeline_per_rank"][language] + PAGE["colon"][language] + one.title
+    title = PAGE["pipeline_per_rank"][language] + PAGE["colon"][language] + schedule.title
     return fold(title, table(heads, rows, "pipeline-figures"), kind="")
 
 

@@ -89,17 +89,17 @@ class _Page:
         schedules: list[Schedule] = []
         for field, name in names.items():
             refused: list[LayoutError] = []
-            one = tried(refused, lambda name=name: schedule_of(name, self.layout, self.state))
-            schedules += [one] if one else []
+            schedule = tried(refused, lambda name=name: schedule_of(name, self.layout, self.state))
+            schedules += [schedule] if schedule else []
             instead = {field: "1f1b" if field == "schedule" else ""}
             self.refusals += [self._fixed(error, field, instead) for error in refused]
         self.refusals = once(self.refusals)
         return list(dict.fromkeys(schedules))
 
-    def _stages(self, one: Schedule) -> tuple[Stage, ...] | None:
+    def _stages(self, schedule: Schedule) -> tuple[Stage, ...] | None:
         refused: list[LayoutError] = []
-        stages = tried(refused, lambda: stages_of(one, self.state))
-        field = "against" if one.name == self.state.against else "schedule"
+        stages = tried(refused, lambda: stages_of(schedule, self.state))
+        field = "against" if schedule.name == self.state.against else "schedule"
         self.refused_layers += [self._fixed(error, field, layers=True) for error in refused]
         self.refused_layers = once(self.refused_layers)
         return stages
@@ -124,9 +124,9 @@ class _Page:
         try:
             layout = resolve(state)
             name = schedule_name(state) if field == "schedule" else state.against
-            one = schedule_of(name or "gpipe", layout, state)
+            schedule = schedule_of(name or "gpipe", layout, state)
             if layers:
-                stages_of(one, state)
+                stages_of(schedule, state)
         except LayoutError:
             return False
         return True
@@ -195,18 +195,25 @@ class _Page:
             figures_html(timed_schedules, ranks, clock, message, self.language),
         )
 
-    def _summary(self, one: Schedule, ranks: tuple[int, ...], number: int, clock: Clock) -> str:
+    def _summary(
+        self, schedule: Schedule, ranks: tuple[int, ...], number: int, clock: Clock
+    ) -> str:
         groups = f"{self.layout.every['pp'].num_groups:,}"
         batch = batch_of(self.layout, self.state)
         said = (
             self.say("group_of", group=number, groups=groups, ranks=ranges_text(ranks)),
-            self.say("sizes" if one.chunks > 1 else "sizes_alone", p=one.p, m=one.m, v=one.chunks),
+            self.say(
+                "sizes" if schedule.chunks > 1 else "sizes_alone",
+                p=schedule.p,
+                m=schedule.m,
+                v=schedule.chunks,
+            ),
             self.say(
                 "from_batch" if batch.is_given else "no_batch",
                 batch=f"{batch.global_batch:,}",
                 micro=batch.micro_batch,
                 dp=batch.dp,
-                m=one.m,
+                m=schedule.m,
             ),
             self.say("units", forward=amount(clock.times.forward)),
         )

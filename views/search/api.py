@@ -59,26 +59,26 @@ def better_layouts(
     )
 
 
-def _reasons(one: Estimate, current: Estimate | None) -> list[Reason]:
-    is_same = current is not None and one.request == current.request
-    return alone(one) if current is None or is_same else compared(one, current)
+def _reasons(estimate: Estimate, current: Estimate | None) -> list[Reason]:
+    is_same = current is not None and estimate.request == current.request
+    return alone(estimate) if current is None or is_same else compared(estimate, current)
 
 
-def _candidate(one: Estimate, reasons: list[Reason]) -> dict[str, Any]:
-    split, training = one.request.split, one.request.training
+def _candidate(estimate: Estimate, reasons: list[Reason]) -> dict[str, Any]:
+    split, training = estimate.request.split, estimate.request.training
     return {
-        **sizes_of(one),
+        **sizes_of(estimate),
         "account": split.account,
         "spread": split.spread,
         "memory_schedule": training.schedule,
         "micro_batch": training.micro_batch,
         "micro_batches": training.micro_batches,
         "recompute": training.recompute,
-        "memory_bytes": one.memory,
-        "needed_bytes": one.fit.needed,
-        "fits": one.fits,
-        "fullest_stage": one.fit.stage,
-        **estimate_facts(one),
+        "memory_bytes": estimate.memory,
+        "needed_bytes": estimate.fit.needed,
+        "fits": estimate.fits,
+        "fullest_stage": estimate.fit.stage,
+        **estimate_facts(estimate),
         "reasons": [
             {"code": reason.code, "words": reason_text(reason, "en")} for reason in reasons
         ],

@@ -163,53 +163,53 @@ def _rows(
     return rows
 
 
-def bar_parts(one: Estimate) -> list[tuple[str, float]]:
+def bar_parts(estimate: Estimate) -> list[tuple[str, float]]:
     """The parts of a bar with their seconds."""
-    parts = [(part, sum(one.parts[name] for name in names)) for part, names in PARTS.items()]
-    return [*parts, ("rest", one.seconds - sum(seconds for _, seconds in parts))]
+    parts = [(part, sum(estimate.parts[name] for name in names)) for part, names in PARTS.items()]
+    return [*parts, ("rest", estimate.seconds - sum(seconds for _, seconds in parts))]
 
 
-def _is_same(one: Estimate, other: Estimate) -> bool:
-    return (one.request.split, one.request.training) == (
+def _is_same(estimate: Estimate, other: Estimate) -> bool:
+    return (estimate.request.split, estimate.request.training) == (
         other.request.split,
         other.request.training,
     )
 
 
-def _is_before(one: Estimate, other: Estimate) -> bool:
+def _is_before(estimate: Estimate, other: Estimate) -> bool:
     """Whether the first is ranked before the second: it fits where that does not, or is quicker."""
-    lacks = [0.0 if each.fits else each.fit.needed for each in (one, other)]
-    return (lacks[0], one.seconds) <= (lacks[1], other.seconds)
+    lacks = [0.0 if each.fits else each.fit.needed for each in (estimate, other)]
+    return (lacks[0], estimate.seconds) <= (lacks[1], other.seconds)
 
 
 def _row(entry: Ranked, name: Markup, longest: float, language: str) -> Markup:
-    say, one = saying(TRAFFIC, language), entry.estimate
-    parts = bar_parts(one)
+    say, estimate = saying(TRAFFIC, language), entry.estimate
+    parts = bar_parts(estimate)
     title = ", ".join(f"{say(f'part_{part}')} {seconds_text(seconds)}" for part, seconds in parts)
     shares = (
         tag("span", class_=f"search-{part}", style=f"width:{100 * seconds / longest:.1f}%")
         for part, seconds in parts
     )
     bar = tag("span", *shares, class_="search-bar", role="img", aria_label=title, title=title)
-    held = gib(one.fit.needed)
-    if not one.fits:
+    held = gib(estimate.fit.needed)
+    if not estimate.fits:
         held = tag("span", say("over_memory", memory=held), class_="over")
-    stage = tag("small", say("stage", stage=one.fit.stage))
+    stage = tag("small", say("stage", stage=estimate.fit.stage))
     items = (tag("li", reason_text(reason, language)) for reason in entry.reasons)
     return row(
         together(entry.place, tag("small", say("on_screen")) if entry.is_current else ""),
         cell(name, class_="search-name"),
         # On a phone a cell says which column it is of.
-        cell(about_step(one), bar, data_label=say("column_step")),
+        cell(about_step(estimate), bar, data_label=say("column_step")),
         cell(held, " ", stage, data_label=say("column_memory")),
         cell(tag("ul", *items), class_="search-why"),
         class_="current" if entry.is_current else None,
     )
 
 
-def name_of(one: Estimate, job: SearchJob, language: str) -> tuple[str, str]:
+def name_of(estimate: Estimate, job: SearchJob, language: str) -> tuple[str, str]:
     """The sizes, as the column has them, experts' only where there are experts; and the rest."""
-    split, training = one.request.split, one.request.training
+    split, training = estimate.request.split, estimate.request.training
     names = ["tp", "cp", "pp", "dp"]
     if split.vpp > 1:
         names.insert(3, "vpp")
@@ -226,9 +226,9 @@ def name_of(one: Estimate, job: SearchJob, language: str) -> tuple[str, str]:
     return sizes, " · ".join(rest)
 
 
-def _opener(one: Estimate, name: str, context: Context) -> str | Markup:
+def _opener(estimate: Estimate, name: str, context: Context) -> str | Markup:
     """The layout, one click away; plain text if the page would refuse it."""
-    request = one.request
+    request = estimate.request
     split, training = request.split, request.training
     changes = {
         **{"tp": split.tp, "cp": split.cp, "pp": split.pp, "ep": split.ep},

@@ -35,7 +35,7 @@ def traffic_per_step(context: Context, cluster: str = "dgx-h100", cp_algorithm: 
         trained = trained_with(context, cluster=cluster, cp_algorithm=cp_algorithm)
         return trained, rows_of(context.layout, trained), trained.estimate(context.layout)
 
-    trained, rows, one = answered(context, work)
+    trained, rows, estimate = answered(context, work)
     return json.dumps(
         {
             **job_facts(trained),
@@ -43,7 +43,7 @@ def traffic_per_step(context: Context, cluster: str = "dgx-h100", cp_algorithm: 
             "nvlink_bytes_per_second": trained.cluster.nvlink,
             "network_bytes_per_second": trained.cluster.nic,
             "domain": trained.cluster.domain_of(context.layout.gpus_per_node),
-            **estimate_facts(one),
+            **estimate_facts(estimate),
             "host": host_facts(trained),
             "total_bytes": sum(row.total for row in rows),
             "across_bytes": sum(row.across for row in rows),
