@@ -205,9 +205,9 @@ def draw_points(chart: PointsChart, theme: str) -> Iterator[Mark]:
     """Axes, dots, rings round the nearest, and where the layout on screen is, with its interval."""
     look = LOOKS[theme]
     left, top, right, foot = chart.plot
-    ways = [[(x, top), (x, foot)] for x, _ in chart.across]
-    ways += [[(left, y), (right, y)] for y, _ in chart.up]
-    yield Lines(ways, look.ground)
+    grid = [[(x, top), (x, foot)] for x, _ in chart.across]
+    grid += [[(left, y), (right, y)] for y, _ in chart.up]
+    yield Lines(grid, look.ground)
     for name, spots in (("others", chart.others), ("own", chart.peers)):
         colour, radius = POINTS[name]
         corners = np.array(spots).reshape(-1, 2) - radius

@@ -131,8 +131,8 @@ class Exchange:
             return [Line(left, at[i], right, at[j], i == j) for i, j in pairs]
         senders, receivers = (sorted({pair[side] for pair in pairs}) for side in (0, 1))
         x, y = self.hub
-        ways = [Line(left, at[i], x, y) for i in senders]
-        return ways + [Line(x, y, right, at[j]) for j in receivers]
+        lines = [Line(left, at[i], x, y) for i in senders]
+        return lines + [Line(x, y, right, at[j]) for j in receivers]
 
 
 @dataclass(frozen=True)
@@ -216,16 +216,16 @@ def _cell(cell: Cell, x: float, y: float, width: float, members: int) -> str:
 
 
 def _lines(exchange: Exchange) -> str:
-    ways = "".join(
+    paths = "".join(
         f'<path class="{"still" if line.stays else "way"}" d="M{line.x0:g} {line.y0:g}'
         f"C{line.x0 + line.bend:g} {line.y0:g} {line.x1 - line.bend:g} {line.y1:g} "
         f'{line.x1:g} {line.y1:g}"/>'
         for line in exchange.lines()
     )
     if not exchange.flow.hub:
-        return ways
+        return paths
     x, y = exchange.hub
     return (
-        f'{ways}<g class="hub"><circle cx="{x:g}" cy="{y:g}" r="{HUB:g}"/>'
+        f'{paths}<g class="hub"><circle cx="{x:g}" cy="{y:g}" r="{HUB:g}"/>'
         f'<text x="{x:g}" y="{y + 5:g}">{escape(exchange.flow.hub)}</text></g>'
     )

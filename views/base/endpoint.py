@@ -26,7 +26,7 @@ from groups.mesh import whole_number
 
 from .state import FIELDS, OF_MATHS, parse_names, parse_switch, require_choice
 
-Found = TypeVar("Found")
+Json = TypeVar("Json")
 
 MOST_SERVED = 131_072
 """GPUs that one answer may be about: its text is some 20 MB then."""
@@ -215,7 +215,7 @@ def require_text(name: str, value: Any) -> str:
     )
 
 
-def read_json(text: str, kind: type[Found], code: str, said: str, control: str) -> Found:
+def read_json(text: str, kind: type[Json], code: str, said: str, control: str) -> Json:
     """The value of a JSON text, if it is of this kind; said: what the text should have been."""
     try:
         value = json.loads(text)

@@ -9,7 +9,7 @@ from ..base.context import Context
 from ..base.units import seconds_text
 from ..base.view import Pictures
 from .cloud import cloud_of
-from .view import NEAREST, heads_of, job_text, part_name, shown_parts
+from .view import NEAREST, heads_of, job_text, part_name, visible_parts
 from .words import KINDS, about
 
 COLOURS = {"compute": "#577de3", "bubble": "#a1a1aa"} | {
@@ -29,7 +29,7 @@ def estimate_pictures(context: Context) -> Pictures:
 
     language = context.language
     estimate = context.trained.estimate(context.layout)
-    parts = shown_parts(estimate)
+    parts = visible_parts(estimate)
     most = parts[0][1]
     rows = tuple(
         (

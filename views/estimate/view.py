@@ -66,7 +66,7 @@ def job_text(estimate: Estimate, model: str, language: str) -> str:
     )
 
 
-def shown_parts(estimate: Estimate) -> list[tuple[str, float]]:
+def visible_parts(estimate: Estimate) -> list[tuple[str, float]]:
     """The parts of a step that are told, with their seconds, the longest first."""
     parts = sorted(estimate.parts.items(), key=lambda item: -item[1])
     return [(name, seconds) for name, seconds in parts if seconds >= 0.0005 * estimate.seconds]
@@ -75,7 +75,7 @@ def shown_parts(estimate: Estimate) -> list[tuple[str, float]]:
 def parts_html(estimate: Estimate, language: str) -> Markup:
     """What a step is made of: a row a part."""
     rows = []
-    for name, seconds in shown_parts(estimate):
+    for name, seconds in visible_parts(estimate):
         share = f"{100 * seconds / estimate.seconds:.1f}"
         bar = tag("span", tag("span", style=f"width:{share}%"), class_="part-bar")
         waits = chips([name]) if name in KINDS else ""

@@ -304,8 +304,8 @@ def _hops(log: Log, language: str) -> Markup | str:
     return fold(RUN["hops_title"][language], tag("ol", *items, class_="hops"), is_open=True)
 
 
-def _more(count: int, shown: int, language: str) -> str:
-    rest = count - shown
+def _more(count: int, listed: int, language: str) -> str:
+    rest = count - listed
     return RUN["more_rows"][language].format(count=f"{rest:,}") if rest > 0 else ""
 
 

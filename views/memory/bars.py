@@ -48,7 +48,7 @@ def bars_html(
     """
     say, most = saying(MEMORY, language), largest(tuple(stages))
     widest = max(most.total, trained.capacity) * 1.02
-    visible = shown_stages(stages, most)
+    visible = visible_stages(stages, most)
     mesh = layout.mesh
     stride = mesh.strides[mesh.names.index("pp")] if "pp" in mesh.names else 0
     rows = (
@@ -77,7 +77,7 @@ def bars_html(
     )
 
 
-def shown_stages(stages: Sequence[StageMemory], most: StageMemory) -> list[StageMemory]:
+def visible_stages(stages: Sequence[StageMemory], most: StageMemory) -> list[StageMemory]:
     """Those that have a bar; ``most`` is the fullest."""
     step = -(-len(stages) // MOST_ROWS)
     return [one for one in stages if one.stage % step == 0 or one in (most, stages[-1])]

@@ -13,7 +13,7 @@ from ..base.context import Context
 from ..base.model import model_name
 from ..base.trained import Trained
 from ..base.view import Pictures
-from .bars import COLOURS, gib, parts_of, shown_stages
+from .bars import COLOURS, gib, parts_of, visible_stages
 from .grid import grid_label, heat_of
 from .view import verdict_text
 from .zero import moments_of, sharing_group, sharing_ranks
@@ -75,7 +75,7 @@ def _bars(trained: Trained, stages: tuple[StageMemory, ...], language: str) -> B
             gib(one.total) + (" !" if one.total > trained.capacity else ""),
             one.total > trained.capacity,
         )
-        for one in shown_stages(stages, most)
+        for one in visible_stages(stages, most)
     )
     line = MEMORY["capacity_line"][language].format(capacity=gib(trained.capacity))
     legend = tuple((COLOURS[part], MEMORY[f"part_{part}"][language]) for part in parts_of(stages))

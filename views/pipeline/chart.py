@@ -45,7 +45,7 @@ class TimedSchedule:
         return self.spec.rule.title
 
 
-def shown_of(
+def timed_schedule(
     schedule: ScheduleSpec, stages: tuple[Stage, ...] | None, clock: Clock, state: State
 ) -> TimedSchedule:
     """A schedule with its durations, which follow the layers of the stages if that is asked."""

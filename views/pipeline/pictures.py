@@ -13,7 +13,7 @@ from ..base.context import Context
 from ..base.state import OF_MATHS, is_empty
 from ..base.training import schedule_name
 from ..base.view import Pictures
-from .chart import TimedSchedule, amount, caption, legend_rows, shown_of, timed
+from .chart import TimedSchedule, amount, caption, legend_rows, timed, timed_schedule
 from .inputs import clock_of, follows_layers, group_of, schedule_of, spend_on
 from .layers import stages_of
 from .view import MOST_RANKS
@@ -79,7 +79,7 @@ def _schedules(context: Context) -> tuple[list[TimedSchedule], tuple[int, ...]]:
     for one in schedules:
         # Layers that cannot be are no matter where they change nothing.
         stages = stages_of(one, state) if follows_layers(state) else None
-        clocked.append(shown_of(one, stages, clock, state))
+        clocked.append(timed_schedule(one, stages, clock, state))
     return clocked, ranks
 
 

@@ -25,7 +25,7 @@ from ..base.training import batch_of, schedule_name, with_micro_batches
 from ..base.units import ranges_text
 from ..estimate.words import step_of
 from ..groups.view import framed
-from .chart import amount, chart_html, shown_of
+from .chart import amount, chart_html, timed_schedule
 from .figures import figures_html
 from .inputs import Clock, clock_of, group_of, message_bytes, schedule_of, spend_on
 from .layers import Stage, layers_html, stages_of
@@ -185,7 +185,7 @@ class _Page:
         if refused:
             return self._refused(refused)
         timed_schedules = tuple(
-            shown_of(one, layers, clock, self.state) for one, layers in zip(schedules, stages)
+            timed_schedule(one, layers, clock, self.state) for one, layers in zip(schedules, stages)
         )
         summary = self._summary(schedules[0], ranks, number, clock)
         return together(

@@ -158,8 +158,8 @@ def _rows(
     rows = []
     for one in entries:
         sizes, rest = name_of(one.estimate, job, language)
-        shown_as = sizes if one.is_current else _opener(one.estimate, sizes, context)
-        rows.append(_row(one, together(shown_as, tag("small", rest)), longest, language))
+        label = sizes if one.is_current else _opener(one.estimate, sizes, context)
+        rows.append(_row(one, together(label, tag("small", rest)), longest, language))
     return rows
 
 

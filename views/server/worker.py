@@ -45,23 +45,23 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self._end: Callable[[], Any] = lambda: None
         self._in_use = threading.Lock()
-        self._last_asked = 0.0
+        self._last_call = 0.0
 
     def ask(self, work: Callable[..., Any], values: Any, named: Any) -> Any:
         """What the function returns there; raises what it raises, or LostError."""
         with self._in_use:
             try:
-                return self._asked(work, values, named)
+                return self._call(work, values, named)
             finally:
-                self._last_asked = time.monotonic()
+                self._last_call = time.monotonic()
                 _after(IDLE, self._rest)
 
     def _rest(self) -> None:
         with self._in_use:
-            if time.monotonic() - self._last_asked >= IDLE:
+            if time.monotonic() - self._last_call >= IDLE:
                 self.close()
 
-    def _asked(self, work: Callable[..., Any], values: Any, named: Any) -> Any:
+    def _call(self, work: Callable[..., Any], values: Any, named: Any) -> Any:
         process = self._process or self._started()
         limit = _after(LONGEST, process.kill)
         try:
