@@ -93,7 +93,7 @@ def launch_options() -> dict[str, Any]:
     """Everything that launch() needs for this page; tests launch it the same way."""
     # The endpoints are MCP tools too where Gradio's extra for it is installed, as on a Space.
     has_mcp = importlib.util.find_spec("mcp") is not None
-    around = {"middleware": [Middleware(Guard)]}
+    around = {"middleware": [Middleware(Guard, widgets.first_script())]}
     looks = {"theme": theme(), "css": widgets.style_sheets()}
     return {**LAUNCH, **looks, "mcp_server": has_mcp, "app_kwargs": around}
 

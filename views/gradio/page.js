@@ -158,31 +158,9 @@ if (new URLSearchParams(location.search).get('embed') === '1') {
   });
 }
 
-// --- Gradio's sign that the page loads ------------------------------------------------------------
-// Once gone, it would go on to count its seconds in every frame, by the function that it took from
-// the window when it was loaded. Frames are numbered in a row, so between two of ours its own are
-// those that nobody has had from the window.
-function stopCounting() {
-  const ask = window.requestAnimationFrame;
-  const known = new Set();
-  window.requestAnimationFrame = (then) => {
-    const frame = ask(then);
-    known.add(frame);
-    return frame;
-  };
-  const first = ask(() => {
-    const last = ask(() => {});
-    window.requestAnimationFrame = ask;
-    for (let frame = first + 1; frame < last; frame += 1) {
-      if (!known.has(frame)) cancelAnimationFrame(frame);
-    }
-  });
-}
-
 // --- The start ------------------------------------------------------------------------------------
 // What was sent first is the page's first state in English; another is drawn before it is shown.
 tell();
 document.dispatchEvent(new Event('drawn'));
 if (state.link || state.lang !== words) draw();
 else element.querySelector('.app').classList.remove('waiting');
-stopCounting();

@@ -45,6 +45,11 @@ def page_script() -> str:
     return script(*SCRIPTS) + drawn + views + script("page.js")
 
 
+def first_script() -> str:
+    """What must run before Gradio's own scripts, as an element of the page's head."""
+    return f"<script>{{{script('before.js')}}}</script>"
+
+
 def assets(name: str) -> list[Path]:
     """The files of this name that views bring along."""
     return [path for view in VIEWS.values() if (path := view.asset(name))]

@@ -66,17 +66,21 @@ class GoneError(Exception):
 
 
 class Guard:
-    """The middleware around Gradio's own application."""
+    """The middleware around Gradio's own application.
 
-    def __init__(self, app: Callable[..., Any]) -> None:
+    head: what comes first in the head of a page, where Gradio has no way to put anything.
+    """
+
+    def __init__(self, app: Callable[..., Any], head: str = "") -> None:
         self.app = app
+        self._head = head.encode()
         self._takes_files = False
 
     async def __call__(self, scope: Scope, receive: Callable, send: Callable) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        answer = _Answer(send, _headers(scope))
+        answer = _Answer(send, _headers(scope), self._head)
         try:
             await self._serve(scope, receive, answer)
         except RefusedError as refused:
@@ -124,10 +128,12 @@ class Guard:
 
 
 class _Answer:
-    """An answer on its way out; headers of ours go with it."""
+    """An answer on its way out; headers of ours go with it, with a page our part of its head."""
 
-    def __init__(self, send: Callable, headers: Mapping[str, str]) -> None:
+    def __init__(self, send: Callable, headers: Mapping[str, str], head: bytes) -> None:
         self._send = send
+        self._head = head
+        self._start: Message | None = None  # of a page, until it is known how long that becomes
         self._headers = [(name.encode(), value.encode()) for name, value in headers.items()]
         self._begun = self._ended = False
 
@@ -135,9 +141,27 @@ class _Answer:
         if message["type"] == "http.response.start":
             self._begun = True
             message = {**message, "headers": [*message.get("headers", ()), *self._headers]}
+            if dict(message["headers"]).get(b"content-type", b"").startswith(b"text/html"):
+                self._start = message
+                return
         else:
             self._ended = not message.get("more_body", False)
+            if self._start:
+                message = await self._begin(self._start, message)
         await self._send(message)
+
+    async def _begin(self, start: Message, message: Message) -> Message:
+        """Send the start of a page; its first part, with ours in its head."""
+        page = message.get("body", b"")
+        whole = page.replace(b"<head>", b"<head>" + self._head, 1)
+        more = len(whole) - len(page)
+        headers = [
+            (name, b"%d" % (int(value) + more) if name == b"content-length" else value)
+            for name, value in start["headers"]
+        ]
+        self._start = None
+        await self._send({**start, "headers": headers})
+        return {**message, "body": whole}
 
     async def say(self, status: int, content: object) -> None:
         """The whole answer as JSON; another that has begun is ended in its place."""
