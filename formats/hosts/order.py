@@ -139,8 +139,8 @@ def best_order(
     racks stand in, closest first: racks of one size change places so that fewest groups cross it.
 
     >>> racks = {"n0": "A", "n1": "B", "n2": "A", "n3": "B"}
-    >>> found = best_order([*racks], racks, gpus_per_node=8, tp=8, pp=2, ep=16, etp=1)
-    >>> found.names, found.key_before, found.key, found.is_least
+    >>> better = best_order([*racks], racks, gpus_per_node=8, tp=8, pp=2, ep=16, etp=1)
+    >>> better.names, better.key_before, better.key, better.is_least
     (('n0', 'n2', 'n1', 'n3'), (2, 0, 16, 0), (0, 0, 0, 16), True)
 
     Errors: LayoutError for a layout that does not fit the machines, a machine that is named twice
