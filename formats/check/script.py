@@ -96,13 +96,13 @@ def _chosen(
 ) -> dict[str, Grouping]:
     if names is None:
         return {name: grouping for name, grouping in every.items() if grouping.size > 1}
-    found = {}
+    chosen = {}
     for name in [names] if isinstance(names, str) else names:
         if not isinstance(name, str) or name not in every:
             near = get_close_matches(name, every, cutoff=0.4) if isinstance(name, str) else []
             raise not_a_choice("names", name, every, [{"names": other} for other in near])
-        found[name] = every[name]
-    return found
+        chosen[name] = every[name]
+    return chosen
 
 
 def _requests(layout: Layout, chosen: Mapping[str, Grouping]) -> Iterator[str]:
@@ -110,9 +110,9 @@ def _requests(layout: Layout, chosen: Mapping[str, Grouping]) -> Iterator[str]:
     grids = {str(layout.mesh): "DENSE"}
     if layout.expert is not None:
         grids.setdefault(str(layout.expert), "EXPERT")
-    asked = {str(one.mesh) for one in chosen.values()}
-    yield from (f'{grids[grid]} = "{grid}"' for grid in grids if grid in asked)
-    yield "" if asked else "# no groups: the placement is checked alone"
+    grids_used = {str(one.mesh) for one in chosen.values()}
+    yield from (f'{grids[grid]} = "{grid}"' for grid in grids if grid in grids_used)
+    yield "" if grids_used else "# no groups: the placement is checked alone"
     yield "KINDS = ["
     for name, one in chosen.items():
         said = {"length": one.length, "stride": one.stride, "joined": one.joined}
