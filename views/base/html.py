@@ -22,7 +22,7 @@ def tag(name: str, *children: object, **attributes: object) -> Markup:
     """
     start = f"<{name}{_marks(attributes)}>"
     return Markup(
-        start if name in ("input", "img", "br") else f"{start}{together(*children)}</{name}>"
+        start if name in ("input", "img", "br") else f"{start}{_joined(children)}</{name}>"
     )
 
 
@@ -52,8 +52,12 @@ def scrolling(kind: str, *children: object) -> Markup:
 
 def together(*parts: object) -> Markup:
     """Parts one after the other."""
+    return Markup(_joined(parts))
+
+
+def _joined(parts: Iterable[object]) -> str:
     # Markup's own join escapes, and so copies, what is markup too.
-    return Markup("".join([one if isinstance(one, Markup) else escape(one) for one in parts]))
+    return "".join([one if isinstance(one, Markup) else escape(one) for one in parts])
 
 
 def _marks(attributes: dict[str, object]) -> str:

@@ -10,6 +10,9 @@ import numpy as np
 BYTES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
+SHORTENED = 24
+"""Ranks past which a line of them leaves its middle out."""
+
 
 def bytes_text(number: float) -> str:
     """
@@ -38,7 +41,7 @@ def _three(number: float) -> str:
     return f"{number:,.{0 if number >= 99.95 else 1 if number >= 9.995 else 2}f}"
 
 
-def ranks_text(ranks: np.ndarray | Sequence[int], most: int = 24) -> str:
+def ranks_text(ranks: np.ndarray | Sequence[int], most: int = SHORTENED) -> str:
     """Ranks in one line, the middle left out where there are too many.
 
     >>> ranks_text(np.arange(4)), ranks_text(np.arange(100), most=6)

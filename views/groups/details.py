@@ -7,7 +7,7 @@ import io
 from collections.abc import Sequence
 from functools import lru_cache
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from descriptions import PAGE
 from formats.documents.exports import spanned, spend_on_groups
@@ -17,8 +17,8 @@ from groups.placement import Placement
 
 from ..base.context import Context
 from ..base.form import copyable
-from ..base.html import button, cell, fold, row, table, tag, together
-from ..base.units import ranks_text
+from ..base.html import TableCell, button, cell, fold, row, table, tag, together
+from ..base.units import SHORTENED, ranks_text
 from ..hosts.inputs import hosts_cell, hosts_head, placement_or_none
 
 ROWS = 32
@@ -46,20 +46,22 @@ def _details(
     layout: Layout, visible: Sequence[Grouping], language: str, placement: Placement | None
 ) -> str:
     rows, lines, most = [], [], 0
+    pattern = _row_pattern()
     for grouping in visible:
         kind, groups = grouping.name, grouping.groups()
         spans = spanned(layout, grouping, placement)[:ROWS]
         most = max(most, len(groups))
         for index, (ranks, nodes) in enumerate(zip(groups[:ROWS], spans)):
-            listed = cell(ranks_text(ranks), class_="ranks")
-            lead = _lead(ranks, index)
-            rows.append(row(cell(kind), lead, listed, nodes, *hosts_cell(placement, ranks)))
-            lines.append(f"{kind} group {index}: [{ranks_text(ranks, MEMBERS)}]")
+            listed = ranks_text(ranks)
+            hosts = "".join(hosts_cell(placement, ranks))
+            rows.append(pattern % (escape(kind), ranks[0], index, listed, nodes, hosts))
+            written = listed if len(ranks) <= SHORTENED else ranks_text(ranks, MEMBERS)
+            lines.append(f"{kind} group {index}: [{written}]")
     heads = [PAGE[f"column_{name}"][language] for name in ("kind", "group", "ranks", "nodes")]
     heads += hosts_head(placement, language)
     more = PAGE["more_rows"][language].format(shown=ROWS, total=f"{most:,}") if most > ROWS else ""
     note = tag("p", more, class_="more") if more else ""
-    listed = table(heads, rows)
+    listed = table(heads, [Markup("".join(rows))])
     copied = copyable("\n".join(lines), language, "copy")
     return together(
         fold(PAGE["group_table"][language], note, listed, kind="groups"),
@@ -67,9 +69,14 @@ def _details(
     )
 
 
-def _lead(ranks: Sequence[int], index: int) -> Markup:
-    """A group by its index, which a click shows in the picture: arrow keys reach it there."""
-    return button(index, class_="opener", tabindex=-1, data_set={"rank": str(ranks[0])})
+def _row_pattern() -> str:
+    """A row of the table, to be filled by %: kind, first rank, index, ranks, nodes, other cells.
+
+    A click on the index shows the group in the picture: arrow keys reach it there.
+    """
+    lead = button("%s", class_="opener", tabindex=-1, data_set={"rank": "%s"})
+    ranks = cell("%s", class_="ranks")
+    return str(row(cell("%s"), lead, ranks, cell("%s"), TableCell("%s")))
 
 
 def groups_text(context: Context) -> str:
