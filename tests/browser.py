@@ -385,10 +385,11 @@ def expect_marks(page: Page, layout: Seen, rank: int, theme: str = "light", grid
         assert (shown[..., 3] == wanted[..., 3]).all(), f"marks of {rank} "
         assert (shown == wanted).all(), f"colours of {rank} "
         tags = picture.locator(".tags text").evaluate_all(
-            "all => all.map(one => [one.textContent, Number(one.getAttribute('x'))])"
+            "all => all.map(one => [one.textContent, one.parentNode.className.baseVal,"
+            " Number(one.getAttribute('x'))])"
         )
-        assert [name for name, _ in tags] == [tag.name for tag in view.tags]
-        assert [x for _, x in tags] == pytest.approx([tag.x for tag in view.tags], abs=0.2)
+        assert [told for *told, _ in tags] == [[tag.name, f"t-{tag.tone}"] for tag in view.tags]
+        assert [x for *_, x in tags] == pytest.approx([tag.x for tag in view.tags], abs=0.2)
 
 
 TOASTS = ".toast-wrap > *, [data-testid^=toast], .toast-body"

@@ -199,7 +199,8 @@ def test_every_group_has_its_name_at_its_end_and_no_name_covers_another(text, sh
     if mesh.world_size <= NUMBERED:
         return
     drawn = picture(text, rank=int(share * mesh.world_size), room=TALL)
-    assert [tag.name for tag in drawn.tags] == [mark.kind for mark in drawn.marks]
+    named = [(tag.name, tag.tone) for tag in drawn.tags]
+    assert named == [(mark.kind, mark.tone) for mark in drawn.marks]
     wide, tall = drawn.cell
     ring = drawn.x[drawn.rank] + wide / 2, drawn.y[drawn.rank] + tall / 2, 14.0
     boxes = [ring, *((tag.x, tag.y, tag.width) for tag in drawn.tags)]

@@ -30,6 +30,7 @@ from views.base.resolve import from_preset, resolve
 from views.base.state import State
 from views.export import download, picture_file, slide_of
 from views.groups.pictures import job_pictures
+from views.groups.sentence import question, sentence_of
 from views.page import save
 from views.stories import EVIDENCE
 
@@ -126,6 +127,17 @@ def test_the_slides_of_step_time_layouts_and_launch_answer_their_question():
     cost = said("compare", kept="?v=2&tp=4")
     assert {"Kept: tp4 · dp2 · pp2", "Now: tp2 · dp4 · pp2", "A step takes about"} <= {*cost}
     assert "all cross" in said("nodes")
+
+
+def test_every_slide_has_the_question_of_its_view_and_the_answer():
+    for name, view in VIEWS.items():
+        context = Context.of(replace(State(tp=4 if name == "hang" else 2), view=name, **SHOWN))
+        said = " ".join(text for text, _ in words_of(slide_of(context, address=ADDRESS)))
+        if view.title:
+            wanted = view.title["en"], view.summary(context) if view.summary else ""
+        else:
+            wanted = question(5, "en"), sentence_of(context.layout, 5, "en")
+        assert " ".join(wanted).strip() in said, name
 
 
 def test_a_command_that_is_too_long_says_how_much_is_left_out():
