@@ -246,7 +246,7 @@ def test_the_script_says_where_reality_differs():
     assert script.sum_differences("tp", [[0, 1], [2, 3]], sums) == [
         "tp group 1 (ranks 2, 3) must come to [2, 5, 13], but rank 3 got [0, 0, 0]"
     ]
-    assert script.told(range(0, 18, 2)) == "ranks 0, 2, 4, 6, 8, 10 ... 16 (9 of them)"
+    assert script.text(range(0, 18, 2)) == "ranks 0, 2, 4, 6, 8, 10 ... 16 (9 of them)"
 
 
 def test_the_script_reckons_bandwidth_as_nccl_tests():

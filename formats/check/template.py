@@ -113,10 +113,10 @@ def groups_of(kind):
 
 def offsets(axes):
     """How far all places of some axes are from rank 0, the first axis varying fastest."""
-    found = [0]
+    places = [0]
     for stride, size in axes:
-        found = [at + i * stride for i in range(size) for at in found]
-    return found
+        places = [at + i * stride for i in range(size) for at in places]
+    return places
 
 
 def sums(ranks):
@@ -137,7 +137,7 @@ def host_differences(seen, hosts):
     for rank, (name, (host, _)) in enumerate(zip(wanted, seen)):
         if name.split(".")[0] != host.split(".")[0]:
             elsewhere.setdefault((name, host), []).append(rank)
-    return [f"{told(ranks)} of {name} found on {host}" for (name, host), ranks in elsewhere.items()]
+    return [f"{text(ranks)} of {name} found on {host}" for (name, host), ranks in elsewhere.items()]
 
 
 def placement_differences(seen, gpus_per_node):
@@ -164,39 +164,39 @@ def placement_differences(seen, gpus_per_node):
         home = host_of.get(node, "a host of its own")
         other = f"node {node_of[host]}" if host in node_of else "no node of the layout"
         lines.append(
-            f"{told(ranks)} {verbs[0]} on node {node} ({home}) but {verbs[1]} on {host}, "
+            f"{text(ranks)} {verbs[0]} on node {node} ({home}) but {verbs[1]} on {host}, "
             f"which is {other}"
         )
     for ranks in renumbered.values():
-        found = few([seen[rank][1] for rank in ranks])
+        actual = few([seen[rank][1] for rank in ranks])
         wanted = few([rank % gpus_per_node for rank in ranks])
         verb = "has" if len(ranks) == 1 else "have"
-        lines.append(f"{told(ranks)} {verb} local rank {found} instead of {wanted}")
+        lines.append(f"{text(ranks)} {verb} local rank {actual} instead of {wanted}")
     return lines
 
 
-def sum_differences(name, groups, found):
-    """Sentences about the groups whose sums are others; found: the sums of each rank."""
+def sum_differences(name, groups, seen):
+    """Sentences about the groups whose sums are others; seen: the sums of each rank."""
     lines = []
-    outside = set(range(len(found)))
+    outside = set(range(len(seen)))
     for number, ranks in enumerate(groups):
         outside.difference_update(ranks)
         wanted = sums(ranks)
-        wrong = [rank for rank in ranks if found[rank] != wanted]
+        wrong = [rank for rank in ranks if seen[rank] != wanted]
         if wrong:
-            got = ", ".join(f"rank {rank} got {found[rank]}" for rank in wrong[:TELLERS])
+            got = ", ".join(f"rank {rank} got {seen[rank]}" for rank in wrong[:TELLERS])
             more = f" and {len(wrong) - TELLERS} more differ" if len(wrong) > TELLERS else ""
             lines.append(
-                f"{name} group {number} ({told(ranks)}) must come to {wanted}, but {got}{more}"
+                f"{name} group {number} ({text(ranks)}) must come to {wanted}, but {got}{more}"
             )
-    strangers = [rank for rank in sorted(outside) if found[rank] != sums([])]
+    strangers = [rank for rank in sorted(outside) if seen[rank] != sums([])]
     if strangers:
         verb = "is" if len(strangers) == 1 else "are"
-        lines.append(f"{told(strangers)} {verb} in a {name} group, and must be in none")
+        lines.append(f"{text(strangers)} {verb} in a {name} group, and must be in none")
     return lines
 
 
-def told(ranks):
+def text(ranks):
     """The ranks in words: rank 3; ranks 0, 2, 4, 6, 8, 10 ... 16 (9 of them)."""
     return ("rank " if len(ranks) == 1 else "ranks ") + few(ranks)
 
@@ -243,13 +243,13 @@ HEAD = f"{'kind':<{WIDTH}}  operation   ranks  groups  sums         min   median
 def row(name, operation, groups, wrong, speeds, hosts):
     """One line of the table: a kind and one of its operations."""
     sizes = sorted({len(ranks) for ranks in groups})
-    text = f"{name:<{WIDTH}}  {operation:<10}  {'-'.join(map(str, sizes[:1] + sizes[1:][-1:])):>5}"
-    text += f"  {len(groups):>6}  {f'{wrong} wrong' if wrong else 'ok':<9}"
+    line = f"{name:<{WIDTH}}  {operation:<10}  {'-'.join(map(str, sizes[:1] + sizes[1:][-1:])):>5}"
+    line += f"  {len(groups):>6}  {f'{wrong} wrong' if wrong else 'ok':<9}"
     if not speeds:
-        return text.rstrip()
+        return line.rstrip()
     slowest = groups[speeds.index(min(speeds))]
     on = few(sorted({hosts[rank] for rank in slowest}), most=4)
-    return f"{text} {min(speeds):>7.3g}  {statistics.median(speeds):>7.3g}  {told(slowest)} on {on}"
+    return f"{line} {min(speeds):>7.3g}  {statistics.median(speeds):>7.3g}  {text(slowest)} on {on}"
 
 
 # -- this process among the others ---------------------------------------------------------------
@@ -327,10 +327,10 @@ class Cluster:
 
     def everyone(self, value, doing):
         """The value of each rank, at every rank."""
-        found = [None] * WORLD_SIZE
+        values = [None] * WORLD_SIZE
         with self.watch.step(f"{doing}: waiting for all ranks", self.rank == 0):
-            self.dist.all_gather_object(found, value)
-        return found
+            self.dist.all_gather_object(values, value)
+        return values
 
     def total(self, number):
         """The sum over all ranks; also the line from which all start together."""
@@ -409,7 +409,7 @@ def check(cluster, kind, hosts):
     number, mine = next(
         ((i, ranks) for i, ranks in enumerate(groups) if cluster.rank in ranks), (None, [])
     )
-    where = f"{kind.name} group {number} ({told(mine)})" if mine else kind.name
+    where = f"{kind.name} group {number} ({text(mine)})" if mine else kind.name
     tells = cluster.rank in mine[:TELLERS]
 
     with cluster.watch.step(f"{where}: making {len(groups)} groups", tells):
@@ -435,16 +435,16 @@ def check(cluster, kind, hosts):
         with cluster.watch.step(f"{where}: destroying the group", tells):
             cluster.dist.destroy_process_group(group)
 
-    found = cluster.everyone((got, seconds), kind.name)
+    answers = cluster.everyone((got, seconds), kind.name)
     if cluster.rank:
         return [], []
-    differences = sum_differences(kind.name, groups, [got for got, _ in found])
+    differences = sum_differences(kind.name, groups, [got for got, _ in answers])
     rows = []
     for operation in operations:
         speeds = []
         if cluster.options.megabytes and not wrong:
             size = buffer_size(operation, len(groups[0]), cluster.options.megabytes)
-            times = [times.get(operation) for _, times in found]
+            times = [times.get(operation) for _, times in answers]
             speeds = bus_bandwidths(operation, groups, times, size)
         rows.append(row(kind.name, operation, groups, len(differences), speeds, hosts))
     return rows, shortened(differences)
@@ -501,8 +501,8 @@ def main(arguments=None):
 
     seen = cluster.everyone((cluster.host, cluster.local), "placement")
     hosts = [host for host, _ in seen]
-    found = host_differences(seen, HOSTS) or placement_differences(seen, GPUS_PER_NODE)
-    differences = shortened(found)
+    others = host_differences(seen, HOSTS) or placement_differences(seen, GPUS_PER_NODE)
+    differences = shortened(others)
     where = few(sorted(set(hosts)), most=4)
     say(
         TITLE,
@@ -512,9 +512,9 @@ def main(arguments=None):
         HEAD,
     )
     for kind in kinds:
-        rows, found = check(cluster, kind, hosts)
+        rows, others = check(cluster, kind, hosts)
         say(*rows)
-        differences += found
+        differences += others
     cluster.close()
     if cluster.rank:
         return 0
