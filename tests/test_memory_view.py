@@ -347,7 +347,7 @@ def test_of_many_ranks_the_first_and_the_last_are_drawn():
     svg = shards_svg(Shards(tuple(range(0, 128, 2)), (("W", WHOLE),)), "")
     assert re.findall(r'class="rank">(\d+)<', svg) == ["0", "2", "4", "6", "8", "10", "12", "126"]
     assert svg.count("…") == 1
-    assert len(Shards(tuple(range(MOST)), ()).shown) == MOST
+    assert len(Shards(tuple(range(MOST)), ()).visible) == MOST
 
 
 def test_moments_keep_no_more_than_the_stage_of_zero_shares():
