@@ -72,6 +72,20 @@ def test_pointing_tells_the_op_its_layers_and_what_waits_for_what(shown):
     assert [one.get_attribute("class") for one in marks.all()] == ["needs", "feeds", "chosen"]
 
 
+def test_the_last_backward_waits_for_its_own_forward_and_a_w_for_its_own_i(shown):
+    page = shown(schedule="1f1b", micro_batches="8")
+    card = point(page, 3, 5 / 33)
+    assert "It waits for F0 (stage 3) on rank 12, which ends at 4." in card
+    page = shown(schedule="zb-h1", micro_batches="8")
+    # Rank and middle of an op of micro-batch 0, of a step of 27: I, I of the last stage, W.
+    for rank, middle, before in (
+        (1, 6.5, "I0 (stage 2) on rank 8, which ends at 6"),
+        (3, 4.5, "F0 (stage 3) on rank 12, which ends at 4"),
+        (1, 9.5, "I0 (stage 1) on rank 4, which ends at 7"),
+    ):
+        assert f"It waits for {before}." in point(page, rank, middle / 27)
+
+
 def test_the_upper_and_the_lower_op_of_a_pair_are_told_apart(shown):
     page = shown(schedule="dualpipe", micro_batches="8")
     upper, lower = (point(page, 0, 8 / 26, half=half) for half in (0.25, 0.75))
