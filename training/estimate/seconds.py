@@ -44,10 +44,10 @@ Constants = dict[str, float]
 class Timed:
     """Seconds of one layer for one micro-batch, forward and backward, by cause."""
 
-    compute: float
-    tp: float
-    cp: float
-    ep: float
+    compute: float = 0.0
+    tp: float = 0.0
+    cp: float = 0.0
+    ep: float = 0.0
 
     @property
     def total(self) -> float:
@@ -73,13 +73,27 @@ def _products(work: Products, peak: float, share: float, c: Constants) -> float:
     return scaled / (peak * share)
 
 
-def layer_seconds(request: Request, work: LayerWork, c: Constants, recompute: str) -> Timed:
-    """One layer, forward, backward and again as ``recompute`` says."""
+@dataclass(frozen=True)
+class LayerParts:
+    """What of a layer's seconds does not depend on what is computed again: parts of the
+    computation forward, ``partial``: what partial recomputation adds, and messages one way."""
+
+    forward: float
+    attention: float
+    passed: float
+    scores: float
+    partial: float
+    messages: tuple[Number, Number, Number]  # tp, cp, ep
+    is_flash: bool
+    overlaps: bool  # experts' messages, with computation
+
+
+def layer_parts(request: Request, work: LayerWork, c: Constants) -> LayerParts:
+    """One layer, all that any recomputation makes its seconds of."""
     machine, training = request.machine, request.training
     peak, share = _peak(request, c)
     forward = _products(work.products, peak, share, c)
     forward += _products(work.experts, peak, share * c["expert_share"], c)
-    attention = _attention(request, work, c)
     each = c["passes"] / machine.hbm
     if training.zero >= 2:
         each *= c["eager_passes"]
@@ -87,20 +101,33 @@ def layer_seconds(request: Request, work: LayerWork, c: Constants, recompute: st
         each *= c["cast_passes"]
     if work.experts.operations:
         each *= c["route_passes"]
-    passed = each * work.kept
-    scores = c["score_passes"] * work.core / machine.hbm
-    backward = 2.5 if request.flash else 2.0
+    tp, cp, ep = (message_seconds(one, machine, c) for one in (work.tp, work.cp, work.ep))
+    return LayerParts(
+        forward=forward,
+        attention=_attention(request, work, c),
+        passed=each * work.kept,
+        scores=c["score_passes"] * work.core / machine.hbm,
+        partial=_products(work.lifted, peak, share, c) + each * work.dropped / 3.0,
+        messages=(tp, cp, ep),
+        is_flash=request.flash,
+        overlaps=training.schedule in OVERLAPPING,
+    )
+
+
+def layer_seconds(parts: LayerParts, c: Constants, recompute: str) -> Timed:
+    """One layer, forward, backward and again as ``recompute`` says."""
+    backward = 2.5 if parts.is_flash else 2.0
     again = 1.0 if recompute == "full" else 0.0
-    core_again = 0.0 if recompute == "none" or (request.flash and not again) else 1.0
-    compute = (3.0 + again) * forward + (1.0 + again / 3.0) * passed
-    compute += (1.0 + backward + core_again) * attention + (1.0 + core_again / 3.0) * scores
+    core_again = 0.0 if recompute == "none" or (parts.is_flash and not again) else 1.0
+    compute = (3.0 + again) * parts.forward + (1.0 + again / 3.0) * parts.passed
+    attention = (1.0 + backward + core_again) * parts.attention
+    compute += attention + (1.0 + core_again / 3.0) * parts.scores
     if recompute == "partial":
-        compute += _products(work.lifted, peak, share, c) + each * work.dropped / 3.0
+        compute += parts.partial
     turns = 2.0 + again
-    tp = turns * message_seconds(work.tp, machine, c) * c["tp_exposed"]
-    cp = turns * message_seconds(work.cp, machine, c) * c["cp_exposed"]
-    ep = turns * message_seconds(work.ep, machine, c) * c["ep_exposed"]
-    if training.schedule in OVERLAPPING:
+    exposed = (c["tp_exposed"], c["cp_exposed"], c["ep_exposed"])
+    tp, cp, ep = (turns * one * share for one, share in zip(parts.messages, exposed))
+    if parts.overlaps:
         ep = beyond(ep, compute)
     return Timed(compute, tp, cp, ep)
 
@@ -180,8 +207,10 @@ def step_seconds(
     """Seconds by PARTS; they sum to the step. ``on_host``: as training.estimate.memory has it."""
     split, m = request.split, request.micro_batches
     recompute = request.training.recompute
-    dense = layer_seconds(request, work.dense, c, recompute)
-    moe = layer_seconds(request, work.moe, c, recompute) if work.moe else Timed(0.0, 0.0, 0.0, 0.0)
+    dense, moe = (
+        layer_seconds(layer_parts(request, one, c), c, recompute) if one else Timed()
+        for one in (work.dense, work.moe)
+    )
     head = head_seconds(request, work.ends, c)
     send = send_seconds(request, work.ends, c) * split.vpp
     launch = launch_seconds(request, c)
@@ -209,7 +238,7 @@ def step_seconds(
     parts["host"] = m * (slowest - sum(causes.values()))
     idle = idle_share(request.training.schedule, split.pp, split.vpp)
     parts["bubble"] = (float(stages.sum()) - slowest) * idle
-    parts["dp"] = exposed_seconds(request, work.replicas, c, m * slowest)
+    parts["dp"] = exposed_seconds(request, work.replicas, c, m, m * slowest)
     parts["optimizer"] = optimizer_seconds(request, work.replicas, c, on_host[0])
     parts["offload"] = offload_seconds(request, work.replicas, m * slowest, *on_host)
     return {name: float(parts[name]) for name in PARTS}
@@ -273,15 +302,17 @@ def decided(share: float) -> float:
     return does / (does + not_so)
 
 
-def exposed_seconds(request: Request, work: Replicas, c: Constants, busy: Number) -> Number:
-    """What of the data parallel messages no computation hides."""
+def exposed_seconds(
+    request: Request, work: Replicas, c: Constants, m: Number, busy: Number
+) -> Number:
+    """What of the data parallel messages no computation hides, that of m micro-batches."""
     machine = request.machine
     shown = message_seconds(work.gradients, machine, c)
     shown += message_seconds(work.parameters, machine, c)
     exposed = c["dp_exposed" if request.training.zero else "summed_exposed"] * shown
     if not work.gathered.count:
         return exposed
-    each = request.micro_batches * 2.0 * message_seconds(work.gathered, machine, c)
+    each = m * 2.0 * message_seconds(work.gathered, machine, c)
     return exposed + beyond(each, c["fsdp_hidden"] * busy)
 
 

@@ -144,7 +144,7 @@ def collective(n: int, stride: int, domain: int, size: Number, shares: float) ->
     >>> collective(16, 1, 8, 16e9, 1).outside / 1e9  # each of 8 cards carries an eighth
     1.875
     """
-    if n == 1 or not np.any(size):
+    if n == 1 or not np.count_nonzero(size):
         return NONE
     near = min(n, max(1, domain // stride))
     sent = shares * (n - 1) / n * size

@@ -86,12 +86,15 @@ class SearchJob:
 
     def request(self, split: Split, training: Training) -> Request:
         """One layout, trained in one way, as the estimate is asked about it."""
+        placement = placement_of(training.schedule)
+        if split.placement != placement:
+            split = replace(split, placement=placement)
         return Request(
             model=with_kv_copies(self.model, split.tp),
             cluster=self.cluster,
             gpus=self.world,
             gpus_per_node=self.gpus_per_node,
-            split=replace(split, placement=placement_of(training.schedule)),
+            split=split,
             training=training,
             global_batch=self.global_batch,
             dense=self.dense,

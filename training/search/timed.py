@@ -7,7 +7,7 @@ a rank holds for a moment only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -22,6 +22,7 @@ from ..estimate.seconds import (
     head_seconds,
     idle_share,
     launch_seconds,
+    layer_parts,
     layer_seconds,
     offload_seconds,
     optimizer_seconds,
@@ -74,11 +75,28 @@ class Stages:
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer and what goes with a micro-batch: seconds and bytes by recomputation."""
+    """One layer and one micro-batch: seconds and bytes kept, by recomputation."""
 
-    seconds: np.ndarray  # (without experts, with), recomputations
-    kept: np.ndarray  # the same, bytes
+    seconds: Sequence[float]
+    kept: Sequence[float]
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """What goes with a micro-batch of one size: its layers without experts and with them, the
+    output layer's seconds, and those of a chunk's sends."""
+
+    layers: tuple[Layer, Layer]
     head: float
+    send: float
+
+
+@dataclass(frozen=True)
+class HeldParameters:
+    """Parameters of each rank, dense and of experts, and of the one that holds most."""
+
+    every: tuple[np.ndarray, np.ndarray]  # dealings, ranks
+    most: tuple[np.ndarray, np.ndarray]  # dealings
 
 
 @dataclass(frozen=True)
@@ -93,13 +111,17 @@ class TimedLayout:
 
 
 class Timer:
-    """Times the layouts of one job; keeps what several of them share."""
+    """Times the layouts of one job; keeps what several of them share, by what it depends on."""
 
     def __init__(self, job: SearchJob) -> None:
         self.job = job
         self.constants: Constants = constants_of(FAMILIES[job.cluster], software_of(job.training))
+        self._none = Layer(*2 * ([0.0] * len(recomputations(job)),))
         self._stages: dict[int, Stages] = {}
         self._layers: dict[tuple[int, ...], Layer] = {}
+        self._ends: dict[tuple[int, ...], tuple[float, float]] = {}
+        self._held: dict[tuple[int, ...], HeldParameters] = {}
+        self._trainings: dict[tuple[str, int, int], Training] = {}
 
     def stages(self, pp: int) -> Stages:
         """Every way to deal the layers to pp ranks."""
@@ -107,60 +129,80 @@ class Timer:
             self._stages[pp] = _stages(self.job, pp)
         return self._stages[pp]
 
-    def _layer(self, request: Request) -> Layer:
-        split, training = request.split, request.training
-        where = (
-            request.stride("tp"),
-            request.stride("cp"),
-            request.stride("etp"),
-            request.stride("ep"),
-        )
-        sizes = (split.tp, split.cp, split.etp, split.ep, training.micro_batch)
-        key = (*sizes, *where, training.schedule in OVERLAPPING)
-        if key not in self._layers:
-            self._layers[key] = self._worked_out(request)
-        return self._layers[key]
-
-    def _worked_out(self, request: Request) -> Layer:
-        model, names = request.model, recomputations(self.job)
-        seconds, kept = np.zeros((2, len(names))), np.zeros((2, len(names)))
-        for moe in (False, True):
-            if moe and not model.moe_layers:
-                continue
-            work = layer_work(request, moe=moe)
-            for at, name in enumerate(names):
-                seconds[int(moe), at] = layer_seconds(request, work, self.constants, name).total
-                kept[int(moe), at] = layer_bytes(model, request.split, request.training, moe, name)
-        return Layer(seconds, kept, head_seconds(request, ends_of(request), self.constants))
-
     def timed(self, split: Split) -> TimedLayout:
         """One layout, in every way that is tried."""
-        job, stages = self.job, self.stages(split.pp)
-        sizes = micro_batches(job, split)
-        training = replace(job.training, schedule=stages.dealings[0].schedule)
-        requests = [
-            job.request(split, replace(training, micro_batch=b, micro_batches=m))
-            for b, m in ((b, job.global_batch // (b * split.dp)) for b in sizes)
-        ]
-        layers = [self._layer(one) for one in requests]
+        stages = self.stages(split.pp)
+        sizes = micro_batches(self.job, split)
+        requests = [self._request(split, stages, size) for size in sizes]
+        strides = {axis: requests[0].stride(axis) for axis in ("tp", "cp", "etp", "ep", "pp")}
+        batches = [self._micro_batch(one, strides) for one in requests]
         m = np.array([float(one.micro_batches) for one in requests])
-        size = self._bytes(requests[0], layers, stages, m)
-        seconds = self._seconds(requests, layers, stages, m, size)
+        held = self._held_by(requests[0], stages)
+        kept = np.array([[layer.kept for layer in one.layers] for one in batches])
+        size = self._bytes(requests[0], kept, stages, held, m)
+        seconds = self._seconds(requests, batches, stages, held, m, size)
         seconds[m < stages.least[:, None]] = np.inf
         return TimedLayout(split, stages, sizes, seconds, size)
+
+    def _request(self, split: Split, stages: Stages, micro_batch: int) -> Request:
+        key = (stages.dealings[0].schedule, micro_batch, split.dp)
+        if key not in self._trainings:
+            self._trainings[key] = replace(
+                self.job.training,
+                schedule=key[0],
+                micro_batch=micro_batch,
+                micro_batches=self.job.global_batch // (micro_batch * split.dp),
+            )
+        return self.job.request(split, self._trainings[key])
+
+    def _micro_batch(self, request: Request, strides: Mapping[str, int]) -> MicroBatch:
+        split, training = request.split, request.training
+        dense = (training.micro_batch, split.tp, split.cp, strides["tp"], strides["cp"])
+        overlaps = training.schedule in OVERLAPPING
+        experts = (split.ep, split.etp, strides["ep"], strides["etp"])
+        plain = self._layer(request, (*dense, overlaps), moe=False)
+        routed = self._none
+        if request.model.moe_layers:
+            routed = self._layer(request, (*dense, overlaps, *experts), moe=True)
+        key = (*dense[:3], split.pp > 1, strides["pp"] >= self.job.domain)
+        if key not in self._ends:
+            ends = ends_of(request)
+            both = (head_seconds, send_seconds)
+            head, send = (seconds(request, ends, self.constants) for seconds in both)
+            self._ends[key] = head, send
+        return MicroBatch((plain, routed), *self._ends[key])
+
+    def _layer(self, request: Request, key: tuple[int, ...], *, moe: bool) -> Layer:
+        if key not in self._layers:
+            model, names = request.model, recomputations(self.job)
+            parts = layer_parts(request, layer_work(request, moe=moe), self.constants)
+            self._layers[key] = Layer(
+                [layer_seconds(parts, self.constants, name).total for name in names],
+                [layer_bytes(model, request.split, request.training, moe, name) for name in names],
+            )
+        return self._layers[key]
+
+    def _held_by(self, request: Request, stages: Stages) -> HeldParameters:
+        split = request.split
+        key = (split.pp, split.tp, split.ep, split.etp)
+        if key not in self._held:
+            every = stage_parameters(request, stages.layers)
+            self._held[key] = HeldParameters(every, most_parameters(*every))
+        return self._held[key]
 
     def _seconds(
         self,
         requests: Sequence[Request],
-        layers: Sequence[Layer],
+        batches: Sequence[MicroBatch],
         stages: Stages,
+        held: HeldParameters,
         m: np.ndarray,
         size: np.ndarray,
     ) -> np.ndarray:
         request, c = requests[0], self.constants
         # Axes: dealings, ranks, micro-batches, recomputations.
-        each = np.array([one.seconds for one in layers])
-        send = np.array([send_seconds(one, ends_of(one), c) for one in requests])
+        each = np.array([[layer.seconds for layer in one.layers] for one in batches])
+        send = np.array([one.send for one in batches])
         chunks = np.array([float(one.vpp) for one in stages.dealings])
         ranks = np.arange(request.split.pp)[None, :, None, None]
         slots = stage_seconds(
@@ -169,17 +211,15 @@ class Timer:
             ranks == request.split.pp - 1,
             dense=_number(each[:, 0]),
             moe=_number(each[:, 1]),
-            head=_number(np.array([one.head for one in layers])[:, None]),
+            head=_number(np.array([one.head for one in batches])[:, None]),
             send=(chunks[:, None] * send)[:, None, :, None],
             launch=launch_seconds(request, c),
         )
         slowest = slots.max(axis=1)
         busy = m[:, None] * slowest
-        most = most_parameters(*stage_parameters(request, stages.layers))
-        replicas = replicas_of(request, *(_number(one[:, None]) for one in most))
+        replicas = replicas_of(request, *(_number(one[:, None, None]) for one in held.most))
         after = self._after(requests, replicas, busy, size)
-        shown = [exposed_seconds(one, replicas, c, busy[:, at]) for at, one in enumerate(requests)]
-        exposed = np.stack([np.broadcast_to(one, busy[:, 0].shape) for one in shown], axis=1)
+        exposed = exposed_seconds(request, replicas, c, _number(m[:, None]), _number(busy))
         bubble = (slots.sum(axis=1) - slowest) * stages.idle[:, None, None]
         seconds: np.ndarray = busy + bubble + exposed + after
         return seconds
@@ -189,20 +229,27 @@ class Timer:
     ) -> np.ndarray:
         """The optimizer's seconds, and what states in host memory add to the step."""
         if self.job.training.offload == "none":
-            return np.asarray(optimizer_seconds(requests[0], replicas, self.constants))[..., None]
+            return np.asarray(optimizer_seconds(requests[0], replicas, self.constants))
         after = np.empty(busy.shape)
         for at, one in enumerate(requests):
             for again, name in enumerate(recomputations(self.job)):
                 request = replace(one, training=replace(one.training, recompute=name))
-                shares = _on_host(request, np.asarray(replicas.states), size[:, at, again, None])
+                shares = _on_host(
+                    request, np.asarray(replicas.states), size[:, at, again, None, None]
+                )
                 seconds = optimizer_seconds(request, replicas, self.constants, shares[0])
-                slot = _number(busy[:, at, again, None])
+                slot = _number(busy[:, at, again, None, None])
                 seconds += offload_seconds(request, replicas, slot, *shares)
-                after[:, at, again] = np.asarray(seconds)[:, 0]
+                after[:, at, again] = np.asarray(seconds)[:, 0, 0]
         return after
 
     def _bytes(
-        self, request: Request, layers: Sequence[Layer], stages: Stages, m: np.ndarray
+        self,
+        request: Request,
+        kept: np.ndarray,
+        stages: Stages,
+        held: HeldParameters,
+        m: np.ndarray,
     ) -> np.ndarray:
         """Model states and kept activations of the fullest rank."""
         split, training = request.split, request.training
@@ -210,7 +257,7 @@ class Timer:
         shared = training.ranks_sharing(split)
         away = leaves(training.offload, zero)
         total = np.zeros(stages.layers.shape[:2])
-        for parameters, ranks in zip(stage_parameters(request, stages.layers), shared):
+        for parameters, ranks in zip(held.every, shared):
             states = {"weights": (precision.weight, 3), "gradients": (precision.gradient, 2)}
             states["optimizer"] = (precision.optimizer, 1)
             here = [states[name] for name in states if name not in away]
@@ -218,10 +265,9 @@ class Timer:
             if training.products not in WIDE and precision.weight > 1 and zero < 3:
                 each += 2
             total += parameters * each
-        kept = np.array([layer.kept for layer in layers])
-        held = np.minimum(stages.held[..., None], m)
+        in_flight = np.minimum(stages.held[..., None], m)
         plain, routed = (stages.layers[..., at, None, None] for at in (0, 1))
-        activations = held[..., None] * (plain * kept[:, 0] + routed * kept[:, 1])
+        activations = in_flight[..., None] * (plain * kept[:, 0] + routed * kept[:, 1])
         fullest: np.ndarray = (total[..., None, None] + activations).max(axis=1)
         return fullest
 
