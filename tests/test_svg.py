@@ -194,7 +194,12 @@ def test_marks_wear_their_tones():
     logical = scene.overview(BIG, shown, 8, 0)
     tones = {mark.kind: mark.tone for mark in logical.marks}
     assert tones == {"dp": "dp", "dp-cp": "tp", "ep": "ep"}
-    image = image_of(ET.fromstring(svg.overview_svg(logical, "")), "marks")
+    picture = ET.fromstring(svg.overview_svg(logical, ""))
+    tags = picture.findall(".//g[@class='tags']/g")
+    assert {tag.find("text").text: tag.get("class") for tag in tags} == {
+        kind: f"t-{tone}" for kind, tone in tones.items()
+    }
+    image = image_of(picture, "marks")
     seen = {tuple(pixel) for pixel in np.asarray(image.convert("RGBA")).reshape(-1, 4).tolist()}
     colours = {palette.rgb(palette.kind_colour(tone)) for tone in tones.values()}
     assert {pixel[:3] for pixel in seen if pixel[3]} == colours
