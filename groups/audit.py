@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .grouping import Grouping
+from .grouping import Grouping, Groups
 from .mesh import whole_number
 from .placement import node_of, nodes_spanned
 
@@ -62,18 +62,26 @@ def spans_of(grouping: Grouping, domain: int | np.ndarray) -> np.ndarray:
     >>> spans_of(Grouping("tp", parse_mesh("tp4-dp2"), "tp"), racks).tolist()
     [1, 2]
     """
-    if isinstance(domain, np.ndarray):
-        return _spans_of_places(grouping, domain)
-    if grouping.is_plain and grouping.world_size > SMALL:
+    is_size = not isinstance(domain, np.ndarray)
+    if is_size and grouping.is_plain and grouping.world_size > SMALL:
         return _translated(grouping, whole_number(domain, "domain"))
-    groups = grouping.groups()
+    return spans_of_groups(grouping.groups(), domain)
+
+
+def spans_of_groups(groups: Groups, domain: int | np.ndarray) -> np.ndarray:
+    """The same of groups that are made already, or of some of them.
+
+    >>> spans_of_groups(np.array([[0, 2], [4, 6]]), domain=4).tolist()
+    [1, 1]
+    """
+    if isinstance(domain, np.ndarray):
+        return _spans_of_places(groups, domain)
     if isinstance(groups, np.ndarray):
         return nodes_spanned(groups, domain)
     return np.array([len(set(node_of(ranks, domain).tolist())) for ranks in groups])
 
 
-def _spans_of_places(grouping: Grouping, places: np.ndarray) -> np.ndarray:
-    groups = grouping.groups()
+def _spans_of_places(groups: Groups, places: np.ndarray) -> np.ndarray:
     if not isinstance(groups, np.ndarray):
         return np.array([len(np.unique(places[ranks])) for ranks in groups])
     places_in_groups = np.sort(places[groups], axis=1)
@@ -86,8 +94,11 @@ def _translated(grouping: Grouping, domain: int) -> np.ndarray:
     So how many domains a group stands on depends only on where in a domain it starts.
     """
     offsets = grouping.members(grouping.mesh.offset) - grouping.mesh.offset
-    starts, which = np.unique(grouping.firsts() % domain, return_inverse=True)
-    return nodes_spanned(starts[:, None] + offsets, domain)[which]
+    starts = grouping.firsts() % domain
+    found = np.flatnonzero(np.bincount(starts))
+    spans = np.zeros(found[-1] + 1, dtype=np.int64)
+    spans[found] = nodes_spanned(found[:, None] + offsets, domain)
+    return spans[starts]
 
 
 def span(grouping: Grouping, domain: int | np.ndarray, level: str = "") -> Span:

@@ -120,7 +120,11 @@ class Mesh:
 
     def size(self, name: str) -> int:
         """Size of the axis ``name``; 1 if the mesh has no such axis."""
-        return self.sizes[self.names.index(name)] if name in self.names else 1
+        return self._size_of.get(name, 1)
+
+    @cached_property
+    def _size_of(self) -> dict[str, int]:
+        return dict(zip(self.names, self.sizes))
 
     def axes_of(self, kind: str) -> tuple[str, ...]:
         """The axes that a kind such as ``"dp-cp"`` joins, in mesh order.

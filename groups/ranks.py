@@ -8,6 +8,7 @@ by their first member. This equals Megatron's RankGenerator.get_ranks for every 
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -164,4 +165,4 @@ def _array_axes(mesh: Mesh, kind: str) -> tuple[list[int], list[int]]:
 def _span(mesh: Mesh, swept: list[int]) -> int:
     """Ranks in one group of a kind that sweeps these numpy axes."""
     sizes = mesh.sizes[::-1]
-    return int(np.prod([sizes[axis] for axis in swept], dtype=np.int64))
+    return math.prod(sizes[axis] for axis in swept)

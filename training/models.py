@@ -58,6 +58,8 @@ def variant(start: Model, changes: Mapping[str, object]) -> Model:
 
     Errors: LayoutError about the value that cannot be.
     """
+    if not changes:
+        return start
     follows: dict[str, int] = {}
     if "hidden" in changes or "heads" in changes:
         if start.head_dim * start.heads == start.hidden:

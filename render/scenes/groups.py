@@ -305,10 +305,12 @@ def mark_board(
     for number, mark in enumerate(marks):
         rows, columns = (place[mark.ranks] for place in places)
         more = swell(len(mark.ranks))
-        for down in range(-more, more + 1):
-            for right in range(-more, more + 1):
-                at = (rows + down).clip(0, shape[0] - 1), (columns + right).clip(0, shape[1] - 1)
-                board[at] = 1 + number
+        ways = range(-more, more + 1)
+        across = [(columns + way).clip(0, shape[1] - 1) for way in ways]
+        for way in ways:
+            down = (rows + way).clip(0, shape[0] - 1)
+            for right in across:
+                board[down, right] = 1 + number
     return board
 
 

@@ -63,14 +63,18 @@ def _joined(parts: Iterable[object]) -> str:
 def _marks(attributes: dict[str, object]) -> str:
     marks = []
     for name, value in attributes.items():
+        if value is None or value is False:
+            continue
         name = name.rstrip("_").replace("_", "-")
-        if isinstance(value, (dict, list)):
-            value = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        if value is True:
-            marks.append(f" {name}")
-        elif value is not None and value is not False:
-            marks.append(f' {name}="{escape(value)}"')
+        marks.append(f" {name}" if value is True else f' {name}="{attribute_value(value)}"')
     return "".join(marks)
+
+
+def attribute_value(value: object) -> Markup:
+    """What stands between the quotes; what is data is JSON."""
+    if isinstance(value, (dict, list)):
+        value = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return escape(value)
 
 
 class TableCell(Markup):

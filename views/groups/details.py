@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 
 from descriptions import PAGE
 from formats.documents.exports import spanned, spend_on_groups
+from groups.audit import spans_of_groups
 from groups.grouping import Grouping
 from groups.layout import Layout
 from groups.placement import Placement
@@ -49,9 +50,9 @@ def _details(
     pattern = _row_pattern()
     for grouping in visible:
         kind, groups = grouping.name, grouping.groups()
-        spans = spanned(layout, grouping, placement)[:ROWS]
-        most = max(most, len(groups))
-        for index, (ranks, nodes) in enumerate(zip(groups[:ROWS], spans)):
+        most, shown = max(most, len(groups)), groups[:ROWS]
+        spans = spans_of_groups(shown, placement.nodes if placement else layout.gpus_per_node)
+        for index, (ranks, nodes) in enumerate(zip(shown, spans.tolist())):
             listed = ranks_text(ranks)
             hosts = "".join(hosts_cell(placement, ranks))
             rows.append(pattern % (escape(kind), ranks[0], index, listed, nodes, hosts))

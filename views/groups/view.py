@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 from markupsafe import Markup
@@ -17,7 +17,7 @@ from render.scenes import groups as scene
 from render.svg import groups as svg
 
 from ..base.context import Context
-from ..base.html import chip, figure, fold, outside, tag, together
+from ..base.html import attribute_value, chip, figure, fold, outside, tag, together
 from ..base.names import kind_text
 from ..base.units import ranks_text
 from ..base.words import explained
@@ -229,7 +229,7 @@ def _card(layout: Layout, visible: Sequence[Grouping], language: str) -> Markup:
 
 
 def _panel_text(layout: Layout, grouping: Grouping, language: str) -> str:
-    first = grouping.members(int(grouping.firsts()[0]))
+    first = grouping.members(grouping.mesh.offset)
     return PAGE["picture_of"][language].format(
         kind=grouping.name,
         groups=counted(grouping.num_groups, "group", language),
@@ -264,12 +264,13 @@ def marks_text(
     )
 
 
-def _words(language: str) -> dict[str, str]:
-    """The sentences that the page's script fills in."""
+@cache
+def _words(language: str) -> Markup:
+    """The sentences that the page's script fills in, as the value of an attribute."""
     card = {
         name.removeprefix("card_"): text[language]
         for name, text in PAGE.items()
         if name.startswith("card_")
     }
     said = {name: text[language] for name, text in JOB.items() if not name.startswith("label_")}
-    return {**card, **said, "gap": GAP[language]}
+    return attribute_value({**card, **said, "gap": GAP[language]})
