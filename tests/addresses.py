@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from browser import PATIENCE, Page, TooLong, expect, settle
+from browser import Page, TooLong, expect, settle, wait_until
 
 from views.base.link import to_query
 from views.base.state import State
@@ -41,7 +41,7 @@ def expect_address(page: Page, state: State) -> str:
     query = to_query(state)
     query = f"?{query}" if query else ""
     try:
-        page.wait_for_function("query => location.search === query", arg=query, timeout=PATIENCE)
+        wait_until(page, "query => location.search === query", query)
     except TooLong:
         assert page.evaluate("location.search") == query
         raise

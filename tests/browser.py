@@ -129,6 +129,14 @@ def settle(page: Page) -> None:
     page.evaluate(AT_REST, PATIENCE)
 
 
+def wait_until(page: Page, held: str, arg: Any = None) -> None:
+    """Wait until a script holds.
+
+    Not looked at frame by frame: when it starts, the page takes frames away that are not its own.
+    """
+    page.wait_for_function(held, arg=arg, polling=50, timeout=PATIENCE)
+
+
 def next_frame(page: Page) -> None:
     """Two frames later: what a script asked to draw is drawn."""
     page.evaluate("() => new Promise(go => requestAnimationFrame(() => requestAnimationFrame(go)))")
@@ -228,11 +236,8 @@ def expect_refusal(
     buttons = [fix_label(fix, language) for fix in error.alternatives]
     said = [sentence(error, language), buttons]
     if still is None:
-        page.wait_for_function(
-            f"(said) => !questions && JSON.stringify(({READ})().slice(1, 3)) === said",
-            arg=_json(said),
-            timeout=PATIENCE,
-        )
+        held = f"(said) => !questions && JSON.stringify(({READ})().slice(1, 3)) === said"
+        wait_until(page, held, _json(said))
     else:
         _expect(page, [None, *said, *drawn(still)])
     return error
@@ -250,12 +255,9 @@ def refusal_of(controls: State) -> LayoutError:
 def _expect(page: Page, wanted: list[Any]) -> None:
     """Wait for READ to be ``wanted``; None as its first entry is anything."""
     first = 0 if wanted[0] is not None else 1
+    held = f"(wanted) => !questions && JSON.stringify(({READ})().slice({first})) === wanted"
     try:
-        page.wait_for_function(
-            f"(wanted) => !questions && JSON.stringify(({READ})().slice({first})) === wanted",
-            arg=_json(wanted[first:]),
-            timeout=PATIENCE,
-        )
+        wait_until(page, held, _json(wanted[first:]))
     except TooLong:
         shown = page.evaluate(READ)[first:]
         boxes = page.locator(".size input[type=text]").evaluate_all("all => all.map(i => i.value)")
@@ -284,11 +286,7 @@ def expect_lit(page: Page, layout: Seen, rank: int | None, pinned: int | None = 
         for kind, *_ in drawn(layout)[3]
     ]
     try:
-        page.wait_for_function(
-            f"(wanted) => JSON.stringify(({LIT})()) === wanted",
-            arg=_json(wanted),
-            timeout=PATIENCE,
-        )
+        wait_until(page, f"(wanted) => JSON.stringify(({LIT})()) === wanted", _json(wanted))
     except TooLong:
         assert page.evaluate(LIT) == wanted
         raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from browser import PATIENCE, box, expect, next_frame, settle
+from browser import box, expect, next_frame, settle, wait_until
 
 from descriptions import CONTROLS, JOB, MEMORY, PAGE, VIEWS
 from views.base.resolve import resolve
@@ -220,9 +220,9 @@ def test_arrow_keys_move_the_choice_enter_keeps_it_and_escape_lets_go(shared_pag
         expect(title).to_have_text(JOB["question"]["en"].format(rank=rank))
         expect(answer).to_have_text(sentence_of(layout, rank, "en"))
     page.keyboard.press("Enter")
-    page.wait_for_function(f"location.search.includes('rank={half}')", timeout=PATIENCE)
+    wait_until(page, f"location.search.includes('rank={half}')")
     page.keyboard.press("Escape")
-    page.wait_for_function("!location.search.includes('rank=')", timeout=PATIENCE)
+    wait_until(page, "!location.search.includes('rank=')")
     expect(page.locator("svg.job")).to_be_focused()
 
 
@@ -310,7 +310,7 @@ def test_no_frame_shows_another_view_another_language_or_what_an_embedded_page_h
         ("tp=4&pp=1&embed=1", [None, None, JOB["question"]["zh"].format(rank=0), None, None]),
     ):
         page.goto(f"{server}?v=2&{query}")
-        page.wait_for_function("window.frames_done", polling=50)
+        wait_until(page, "window.frames_done")
         frames = page.evaluate("window.frames_seen")
         wrong = [one for one in frames if one not in (last, [None] * 5)]
         assert wrong == []

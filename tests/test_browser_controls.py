@@ -21,6 +21,7 @@ from browser import (
     type_in,
     type_sizes,
     values,
+    wait_until,
 )
 
 from descriptions import CONTROLS
@@ -147,7 +148,7 @@ class Gate:
     def alone(self, page):
         """Wait until the drawing that is held is the only one: others wait for it, or are drawn."""
         next_frame(page)
-        page.wait_for_function("questions === 1")
+        wait_until(page, "questions === 1")
 
 
 def test_steps_taken_while_a_drawing_is_slow_become_one_drawing(open_page, monkeypatch):
@@ -205,7 +206,7 @@ def test_inputs_that_are_drawn_show_what_was_changed_meanwhile(open_page, monkey
     of_memory.opened.set()
     changed.reached(page)  # so the first answer is shown, and the second is not there yet
     try:
-        expect(page.locator(".picture[data-view=memory]")).to_be_visible()
+        page.locator(".picture[data-view=memory]").wait_for()
         assert page.locator("#field-of_rank").input_value() == "5"
     finally:
         changed.opened.set()

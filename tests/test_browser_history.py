@@ -7,7 +7,7 @@ import re
 import time
 
 import pytest
-from browser import expect, expect_layout, settle
+from browser import expect, expect_layout, settle, wait_until
 
 from views import page as served
 
@@ -42,7 +42,7 @@ def go(page, step: int, pause: int) -> None:
 def expect_step(page, number: int) -> None:
     """The layout, the boxes and the address are those of one step."""
     tp, pp = SIZES[number]
-    page.wait_for_function("!window.moving && delete window.moving")
+    wait_until(page, "!window.moving && delete window.moving")
     settle(page)
     expect_layout(page, tp=tp, pp=pp)
     expect(page.locator("#field-tp")).to_have_value(str(tp))

@@ -23,6 +23,7 @@ from browser import (
     type_sizes,
     unfold,
     values,
+    wait_until,
 )
 from seen import seen
 
@@ -286,7 +287,7 @@ def test_nothing_is_wider_than_the_window(open_page):
 
 def resize(page, width):
     page.set_viewport_size({"width": width, "height": 900})
-    page.wait_for_function("(width) => innerWidth === width", arg=width)
+    wait_until(page, "(width) => innerWidth === width", width)
 
 
 def test_on_a_phone_the_picture_comes_before_the_controls(open_page):

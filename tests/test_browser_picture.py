@@ -23,6 +23,7 @@ from browser import (
     slider,
     type_in,
     type_sizes,
+    wait_until,
 )
 
 from descriptions import DP_KINDS, PAGE, kind_of
@@ -212,7 +213,7 @@ def test_cells_too_small_for_text_leave_it_out(open_page):
     expect_layout(page, nodes=32)
     for width in (1400, 400):
         page.set_viewport_size({"width": width, "height": 900})
-        page.wait_for_function("(width) => innerWidth === width", arg=width)
+        wait_until(page, "(width) => innerWidth === width", width)
         next_frame(page)
         spilling = page.evaluate(
             """() => [...document.querySelectorAll('svg.panel .c')].filter((cell) => {

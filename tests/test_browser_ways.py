@@ -6,7 +6,7 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 import pytest
-from browser import PATIENCE, box, expect, settle
+from browser import box, expect, settle, wait_until
 
 from descriptions import ENTRIES, RUN, STORIES, TOUR
 from views.base.link import from_query
@@ -43,9 +43,7 @@ def test_the_tour_opens_when_asked_and_is_left_at_any_step(shared_page):
         expect(tour.locator("p")).to_have_text(step.text["en"])
         expect(tour.locator("small")).to_have_text(f"{number + 1} of {len(TOUR)}")
         wanted = from_query(step.query)
-        page.wait_for_function(
-            "query => location.search === '?' + query", arg=step.query, timeout=PATIENCE
-        )
+        wait_until(page, "query => location.search === '?' + query", step.query)
         expect(page.locator(".picture")).to_have_attribute("data-view", wanted.view)
         expect(tour.locator("button:focus")).to_have_count(1)
         next_step = tour.get_by_role("button", name="Next")
