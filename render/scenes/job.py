@@ -236,13 +236,11 @@ def _ends(board: np.ndarray, is_numbered: bool) -> list[tuple[int, int, int]]:
         if 2 * len(columns) > board.shape[1]:
             return []
         return [(int(at), 0, board.shape[0] - 1) for at in columns]
-    ends = []
-    for at in range(is_end.shape[1]):
-        rows = np.flatnonzero(is_end[:, at])
-        for run in np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1):
-            if len(run):
-                ends.append((at, int(run[0]), int(run[-1])))
-    return ends
+    # A run begins where the row above is no end, and is over where the next below is none.
+    changes = np.diff(np.pad(is_end.T.astype(np.int8), ((0, 0), (1, 1))), axis=1)
+    columns, first = np.nonzero(changes == 1)
+    _, after = np.nonzero(changes == -1)
+    return list(zip(columns.tolist(), first.tolist(), (after - 1).tolist()))
 
 
 def _summed(folds: Sequence[JobFold], steps) -> np.ndarray:  # type: ignore[no-untyped-def]

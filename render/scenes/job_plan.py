@@ -132,7 +132,7 @@ class JobPlan:
     def box_size(self) -> tuple[float, float]:
         return self._sizes[0] * self.scale, self._sizes[1] * self.scale
 
-    @property
+    @cached_property
     def bands(self) -> tuple[int, int]:
         """Bands beside each other, which share the stages out, and below, which do the replicas."""
         dp, pp = self.mesh.size(self.data), self.mesh.size("pp")
@@ -283,12 +283,13 @@ def plan_of(mesh: Mesh, room: tuple[float, float]) -> JobPlan:
     inner = [name for name in mesh.names if name not in ("dp", "edp", "pp")]
     box, others = _box_axes(mesh, inner)
     best, most = None, 0.0
+    box_size, others_size = _product(mesh, box), _product(mesh, others)
     for cells in _across(mesh, box, metrics):
         for boxes in _across(mesh, others, metrics):
             for replicas, stages in _bands(dp, pp):
                 plan = JobPlan(mesh, metrics, box, others, cells, boxes, replicas, stages, 1.0)
                 scale = _scale(plan, room)
-                folded = (cells < _product(mesh, box)) + (boxes < _product(mesh, others))
+                folded = (cells < box_size) + (boxes < others_size)
                 bands = plan.bands[0] * plan.bands[1]
                 gain = scale * 0.55**folded * (0.7 if bands > 1 else 1) * 0.97 ** min(bands, 32)
                 if metrics is NUMBERS and scale * metrics.width < READABLE:

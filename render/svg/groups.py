@@ -28,7 +28,7 @@ from ..palette import (
     rgb,
 )
 from ..scenes.groups import GAP, Gap, Overview, Panel
-from .raster import palette_png, tags_svg
+from .raster import palette_png, tags_svg, written
 
 
 def style() -> str:
@@ -67,14 +67,14 @@ def panel_svg(panel: Panel, description: str, outlined: np.ndarray | None = None
     square = f'<rect width="{side:g}" height="{side:g}" rx="{min(6.0, side / 6):g}"/>'
     cells = "".join(
         f'<g class="c g{colour if group >= 0 else "n"}{framed[rank]}" data-r="{rank}" '
-        f'data-g="{group if group >= 0 else ""}" transform="translate({x:g},{y:g})">'
+        f'data-g="{group if group >= 0 else ""}" transform="translate({x},{y})">'
         f"{square}{text}</g>"
         for rank, (colour, group, x, y, text) in enumerate(
             zip(
                 panel.colour.tolist(),
                 panel.group.tolist(),
-                (panel.x + GAP / 2).tolist(),
-                (panel.y + GAP / 2).tolist(),
+                written(panel.x + GAP / 2),
+                written(panel.y + GAP / 2),
                 texts,
             )
         )

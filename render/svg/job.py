@@ -14,7 +14,7 @@ import numpy as np
 from ..palette import GROUP_INK, KIND_MARKS, rgb
 from ..scenes.job import SHADES, JobLine, JobPicture, Segment
 from ..scenes.job_plan import Label, Rectangle
-from .raster import palette_png, tags_svg
+from .raster import palette_png, tags_svg, written
 
 MOST_LAYERS = 9
 """Letters of a stage's layers up to which the word stands beside them."""
@@ -95,12 +95,15 @@ def _numbered(picture: JobPicture) -> str:
     )
     marked = {rank: mark.tone for mark in picture.marks for rank in mark.ranks.tolist()}
     size = min(15.0, wide * 0.42, tall * 0.62)
+    inside = (
+        f'<rect width="{wide:.2f}" height="{tall:.2f}" rx="{6 * scale:.1f}"/>'
+        f'<text x="{wide / 2:.2f}" y="{tall / 2 + size * 0.36:.2f}" font-size="{size:.1f}">'
+    )
+    places = zip(written(picture.x, ".2f"), written(picture.y, ".2f"))
     cells = "".join(
         f'<g class="j{_class(rank, picture.rank, marked)}" data-r="{rank}" '
-        f'transform="translate({left:.2f},{top:.2f})"><rect width="{wide:.2f}" height="{tall:.2f}" '
-        f'rx="{6 * scale:.1f}"/><text x="{wide / 2:.2f}" y="{tall / 2 + size * 0.36:.2f}" '
-        f'font-size="{size:.1f}">{rank}</text></g>'
-        for rank, (left, top) in enumerate(zip(picture.x.tolist(), picture.y.tolist()))
+        f'transform="translate({left},{top})">{inside}{rank}</text></g>'
+        for rank, (left, top) in enumerate(places)
     )
     return f'{frames}{boxes}{cells}<g class="joins">{_joins(picture.lines)}</g>'
 

@@ -28,6 +28,17 @@ def palette_png(pixels: np.ndarray, colours: Sequence[tuple[int, int, int]]) -> 
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
+def written(places: np.ndarray, form: str = "g") -> list[str]:
+    """Places as text; cells stand in rows and columns, so that few places differ.
+
+    >>> written(np.array([0.5, 12.0, 0.5]))
+    ['0.5', '12', '0.5']
+    """
+    numbers = places.tolist()
+    texts = {number: format(number, form) for number in set(numbers)}
+    return [texts[number] for number in numbers]
+
+
 def tags_svg(tags: Sequence[Tag]) -> str:
     """The names of groups at their ends."""
     items = "".join(
