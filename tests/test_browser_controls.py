@@ -272,7 +272,9 @@ def expect_refused(page, name, text, still):
     error = expect_refusal(page, State(**{name: text}), still=still)
     assert error.control is not None
     expect(box(page, name)).to_have_value(text)
-    expect(page.locator("#picture")).to_have_css("opacity", "0.38")
+    picture = page.locator("#picture")
+    picture.evaluate("one => Promise.all(one.getAnimations().map((fading) => fading.finished))")
+    expect(picture).to_have_css("opacity", "0.38")
     expect(page.locator(".refusal")).to_be_visible()
     assert page.locator(TOASTS).count() == 0
     expect(page.locator(".derived strong").nth(0)).to_have_text("–")
