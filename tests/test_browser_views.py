@@ -101,6 +101,7 @@ def test_another_framework_shows_what_its_order_moves(open_page):
         expect(page.locator("#picture")).to_contain_text(CONVENTIONS[framework].name)
     # Against a typed order; and an order that cannot be is refused here, not beside the controls.
     type_in(page, "versus_order", "dp-tp-cp-ep-pp")
+    settle(page)
     expect(page.locator(".moves th").nth(2)).to_contain_text("dp-tp-")
     other = seen(controls.changed({"order": "dp-tp-cp-ep-pp"}))
     expect_comparison(page, layout, other)
@@ -109,6 +110,7 @@ def test_another_framework_shows_what_its_order_moves(open_page):
     expect(page.locator(".c.pin")).to_have_count(2 * page.locator(".pair").count())
     expect(box(page, "rank")).to_have_value("9")
     type_in(page, "versus_order", "tp-dp")
+    settle(page)
     expect(page.locator("#picture .refusal code")).to_contain_text("haven'tspecified the order")
     expect(page.locator("#status .refusal")).to_have_count(0)
 
@@ -117,6 +119,7 @@ def test_an_order_of_ones_own_is_refused_in_megatrons_words_and_mended_in_one_cl
     page = open_page()
     expect(box(page, "order")).to_be_hidden()
     choose(page, "framework", PAGE["own_order"]["en"])
+    settle(page)
     expect(box(page, "order")).to_be_visible()
     layout = expect_layout(page, framework="own")
     box(page, "order").fill("tp-pp")  # counts after a pause, without Enter
@@ -268,6 +271,7 @@ def test_a_typed_rank_is_pinned_at_once_and_one_that_does_not_exist_is_said(open
     type_in(page, "nodes", "128")
     layout = expect_layout(page, nodes=128)
     type_in(page, "rank", "777")
+    settle(page)
     expect(page.locator(".large")).to_have_attribute("data-rank", "777")
     expect_card(page, layout, 777, pinned=True)
     expect_marks(page, layout, 777)
@@ -362,6 +366,7 @@ def test_every_view_fits_into_the_window(open_page, width):
         if view == "ranks":
             box(page, "ranks").fill("1-900")
             box(page, "ranks").blur()
+            settle(page)
             expect(page.locator(".shared, #picture :text('No group')").first).to_be_visible()
         page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
         over = page.evaluate("document.documentElement.scrollWidth - innerWidth")
