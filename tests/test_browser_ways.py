@@ -77,7 +77,7 @@ def test_an_engineer_comes_to_an_answer_with_one_click_and_one_paste(shared_page
     expect(box(page, field)).to_be_focused()
     page.keyboard.insert_text(text)
     found = page.locator("#picture").get_by_text(said).first
-    expect(found).to_be_visible()
+    found.wait_for()
     area = found.bounding_box()
     assert area
     assert area["y"] + area["height"] < page.viewport_size["height"]
@@ -93,6 +93,7 @@ def test_the_examples_are_links_that_bring_what_no_link_holds(shared_page):
         link = menu.get_by_role("link", name=STORIES[name]["en"])
         assert urlsplit(link.get_attribute("href")).query == query_of(STATES[name])
         link.click()
+        settle(page)
         expect(page.locator(".picture")).to_have_attribute("data-view", STATES[name]["view"])
         for field, text in BRINGS[name].items():
             expect(box(page, field)).to_have_value(text)
