@@ -205,9 +205,10 @@ def test_switching_language_changes_every_word_and_no_number(open_page):
 
     # The dropdowns' entries are in the language too.
     page.get_by_role("button", name="中文").click()
-    expect(page.locator("h1")).to_have_text(PAGE["title"]["zh"])
     settle(page)
+    expect(page.locator("h1")).to_have_text(PAGE["title"]["zh"])
     choose(page, "group_type", TYPES["tp"].title["zh"])
+    settle(page)
     expect(page.locator(".how h4").first).to_have_text(TYPES["tp"].title["zh"])
 
 
@@ -280,6 +281,7 @@ def test_nothing_is_wider_than_the_window(open_page):
     assert wide == []
     resize(page, 400)
     type_in(page, "tp", "7")
+    settle(page)
     expect(page.locator(".refusal")).to_be_visible()
     page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
     assert overflow(page) == (0, [])
