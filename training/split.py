@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate, pairwise
 
@@ -21,6 +21,9 @@ SPREADS = ("equal", "nearly")
 PLACEMENTS = ("loop", "V", "both ways")
 """How stages of the model lie on p ranks. loop: rank r has r, r+p, ... (v of them); V: r and
 2p-1-r (ZB-V, DualPipeV); both ways: r and p-1-r, so every stage twice (DualPipe)."""
+
+SIZES = ("tp", "cp", "pp", "dp", "ep", "etp", "edp", "vpp")
+"""Those of a split."""
 
 VOCABULARY_MULTIPLE = 128
 """Megatron's --make-vocab-size-divisible-by, for each tensor parallel rank."""
@@ -55,12 +58,10 @@ class Split:
     placement: str = "loop"
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            if field.name not in ("account", "spread", "placement"):
-                minimum = 0 if field.name in ("etp", "edp") else 1
-                value = getattr(self, field.name)
-                size = whole_number(value, field.name, minimum=minimum, maximum=MAX_RANKS)
-                object.__setattr__(self, field.name, size)
+        for name in SIZES:
+            minimum = 0 if name in ("etp", "edp") else 1
+            size = whole_number(getattr(self, name), name, minimum=minimum, maximum=MAX_RANKS)
+            object.__setattr__(self, name, size)
         for name, choices in (("spread", SPREADS), ("placement", PLACEMENTS)):
             require_choice(name, getattr(self, name), choices)
         if not self.etp:
@@ -76,6 +77,10 @@ class Split:
         if expert is not None:
             sizes |= {name: expert.size(name) for name in ("ep", "etp", "edp")}
         return cls(**sizes, **more)  # type: ignore[arg-type]
+
+    def placed(self, placement: str) -> Split:
+        """The same with its stages on the ranks like this."""
+        return self if self.placement == placement else replace(self, placement=placement)
 
     def require_fits(self, model: Model) -> None:
         """Refuse a model that these sizes do not cut evenly; every fix makes them fit."""
@@ -171,39 +176,48 @@ def held_by_ranks(model: Model, split: Split) -> tuple[Held, ...]:
     Errors: LayoutError if the layers do not divide and the spread is to be equal.
     """
     first_moe = model.dense_layers if model.experts else model.layers
+    how = (split.pp, split.vpp, split.account, split.spread, split.placement)
     try:
-        stages = _stages(model.layers, split)
+        return _held(model.layers, first_moe, *how)
     except LayoutError as error:
         kept = [one for one in error.alternatives if split.placement != "V" or "pp" not in one]
         raise error.replace(alternatives=[{"spread": "nearly"}, *kept]) from None
+
+
+@lru_cache(maxsize=2048)
+def _held(
+    layers_of_model: int,
+    first_moe: int,
+    pp: int,
+    vpp: int,
+    account: bool,
+    spread: str,
+    placement: str,
+) -> tuple[Held, ...]:
+    stages = _stages(layers_of_model, pp, vpp, account, spread, placement)
     by_rank = []
-    for rank in range(split.pp):
+    for rank in range(pp):
         both = [rank, len(stages) - 1 - rank]
-        held = [*range(rank, len(stages), split.pp)] if split.placement == "loop" else both
+        held = [*range(rank, len(stages), pp)] if placement == "loop" else both
         layers = [layer for stage in held for layer in stages[stage]]
         moe_layers = sum(layer >= first_moe for layer in layers)
         by_rank.append(Held(len(layers), moe_layers, 0 in held, len(stages) - 1 in held))
     return tuple(by_rank)
 
 
-def _stages(layers: int, split: Split) -> list[list[int]]:
+def _stages(
+    layers: int, pp: int, vpp: int, account: bool, spread: str, placement: str
+) -> list[list[int]]:
     """The layers of each stage of the model, in its order."""
-    if split.placement == "loop":
-        pp, vpp = split.pp, split.vpp
-    else:
-        pp, vpp = split.pp * (2 if split.placement == "V" else 1), 1
+    if placement != "loop":
+        pp, vpp = pp * (2 if placement == "V" else 1), 1
     if vpp > 1 and pp == 1:
         raise needs_stages(vpp, pp)
-    if split.spread == "nearly":
-        return nearly_equal(layers, pp * vpp, split.account)
-    dealt = _equal(layers, pp, vpp, split.account)
-    return [dealt[rank][chunk] for chunk in range(vpp) for rank in range(pp)]
-
-
-@lru_cache(maxsize=1024)
-def _equal(layers: int, pp: int, vpp: int, account: bool) -> list[list[list[int]]]:
+    if spread == "nearly":
+        return nearly_equal(layers, pp * vpp, account)
     ends = {"account_for_embedding": account, "account_for_loss": account}
-    return stage_layers(layers, pp, vpp if vpp > 1 else None, **ends)
+    dealt = stage_layers(layers, pp, vpp if vpp > 1 else None, **ends)
+    return [dealt[rank][chunk] for chunk in range(vpp) for rank in range(pp)]
 
 
 def nearly_equal(layers: int, stages: int, account: bool) -> list[list[int]]:

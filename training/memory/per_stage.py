@@ -206,7 +206,7 @@ def memory_per_stage(
     do not go with it.
     """
     training = training or Training()
-    split = replace(split, placement=placement_of(training.schedule))
+    split = split.placed(placement_of(training.schedule))
     _require_shares(split, training)
     _require_sequence(model, split, training)
     stages = stage_parameters(model, split)

@@ -14,7 +14,7 @@ parallelism, kernels, number formats, schedule) is the same for all.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from math import gcd
 
@@ -86,15 +86,12 @@ class SearchJob:
 
     def request(self, split: Split, training: Training) -> Request:
         """One layout, trained in one way, as the estimate is asked about it."""
-        placement = placement_of(training.schedule)
-        if split.placement != placement:
-            split = replace(split, placement=placement)
         return Request(
             model=with_kv_copies(self.model, split.tp),
             cluster=self.cluster,
             gpus=self.world,
             gpus_per_node=self.gpus_per_node,
-            split=split,
+            split=split.placed(placement_of(training.schedule)),
             training=training,
             global_batch=self.global_batch,
             dense=self.dense,

@@ -34,7 +34,7 @@ sequence parallelism has cut them. Routing is taken to be even.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from groups.alternatives import not_a_multiple
 from groups.errors import LayoutError, not_a_choice
@@ -109,7 +109,7 @@ def demands(
 
     Errors: LayoutError as `require`, and as `Split.require_fits` where stages are not given.
     """
-    split = replace(split, placement=placement_of(training.schedule))
+    split = split.placed(placement_of(training.schedule))
     require(model, split, training, cp_algorithm)
     stages = tuple(stages) or stage_parameters(model, split)
     shape = _Shape(model, split, training, stages, cp_algorithm)

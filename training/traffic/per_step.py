@@ -20,7 +20,7 @@ step waits for each kind is what training.estimate says.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from groups.grouping import Grouping
 
@@ -89,7 +89,7 @@ def traffic(
 
     Errors: LayoutError as training.traffic.demands.require.
     """
-    split = replace(split, placement=placement_of(training.schedule))
+    split = split.placed(placement_of(training.schedule))
     domain = cluster.domain_of(gpus_per_node)
     stages = tuple(stages) or stage_parameters(model, split)
     ranks = split.tp * split.cp * split.dp
