@@ -124,15 +124,19 @@ document.addEventListener('click', async (event) => {
   if (!button) return;
   const theme = document.body.classList.contains('dark') ? 'dark' : 'light';
   const form = button.dataset.save;
+  const asked = JSON.stringify({ state, form, theme, address: location.href });
   let file;
   try {
-    file = JSON.parse(await server.save(JSON.stringify({ state, form, theme, address: location.href })));
+    while ((file = JSON.parse(await server.save(asked))).busy) {
+      hint(said.busy[state.lang] ?? said.busy.en);
+      await new Promise((go) => setTimeout(go, AGAIN));
+    }
   } catch {
     hint(said.waiting[state.lang] ?? said.waiting.en);
     return;
   }
-  if (file.busy) hint(said.busy[state.lang]);
-  else if (file.refused) paintRegion('notice', file.refused);
+  hint('');
+  if (file.refused) paintRegion('notice', file.refused);
   else {
     saveFile(file);
     if (file.note) hint(file.note);

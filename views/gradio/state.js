@@ -151,11 +151,19 @@ async function draw() {
       hint('');
       show(answer, question);
     } else {
-      hint(said[answer?.busy ? 'busy' : 'waiting'][state.lang] ?? said.waiting.en);
+      tellWait(answer?.busy ? 'busy' : 'waiting');
       await new Promise((go) => setTimeout(go, AGAIN));
     }
   }
   isAsking = false;
+}
+
+// Why there is no answer yet: where a refusal stands, once there is a page to see.
+function tellWait(why) {
+  const text = said[why][state.lang] ?? said[why].en;
+  const { classList } = element.querySelector('.app');
+  if (why === 'waiting' || classList.contains('waiting')) hint(text);
+  else paintRegion('status', `<div class="refusal" role="alert"><p>${text}</p></div>`);
 }
 
 async function answerTo(question) {
