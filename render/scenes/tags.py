@@ -1,9 +1,10 @@
 """The name of each group of the chosen GPU at its end: a second cue beside colour where cells are
 too small for numbers and lines.
 
-A tag stands at the member that is furthest from the chosen GPU in its row or column, or furthest of
-all where there is none; beyond it where there is room, and never on another tag. The page's script
-does the same (gradio/picture/marks.js).
+A tag stands beside the member that is furthest from the chosen GPU in its row or column, or
+furthest of all where there is none: beyond it in a row, in a column to its right, as the labels of
+the next rows stand below; and never on another tag. The page's script does the same
+(gradio/picture/marks.js).
 """
 
 from __future__ import annotations
@@ -66,11 +67,10 @@ def tags_of(
         far = places[np.argmax(np.rint(np.abs(dx[places]) + np.abs(dy[places])))]
         wide = LETTER * len(name) + AROUND
         x, y = float(xs[far]), float(ys[far])
-        if abs(dx[far]) >= abs(dy[far]):
-            x += np.sign(dx[far]) * (reach(len(ranks)) + wide / 2)
-        else:
-            y += np.sign(dy[far]) * (reach(len(ranks)) + TALL / 2)
         left, top, right, bottom = room
+        beside = reach(len(ranks)) + wide / 2
+        is_left = dx[far] < 0 if abs(dx[far]) >= abs(dy[far]) else x + beside > right - wide / 2
+        x += -beside if is_left else beside
         x = min(max(x, left + wide / 2), right - wide / 2)
         y = min(max(y, top + TALL / 2), bottom - TALL / 2)
         for _ in range(AGAIN):

@@ -75,6 +75,7 @@ class Heat:
     legend: tuple[tuple[str, str], ...] = ()
     colours: tuple[str, ...] = ()
     marked: tuple[int, ...] = ()
+    has_ground: bool = False
     room: tuple[float, float] = geometry.PANEL
 
     @property
@@ -229,13 +230,19 @@ def _texts(rank: int, amount: str, side: float, colour: str) -> str:
 
 
 def _pixels(heat: Heat) -> str:
-    uri = palette_png(heat.board(), [rgb(colour) for colour in heat.palette])
-    grid = heat.nodes.grid
-    return (
-        f'<image x="{LEFT:g}" width="{grid.columns * heat.cell:g}" '
+    """One picture; of a scale with a ground, that in one of its own, which a theme can darken."""
+    board, grid = heat.board(), heat.nodes.grid
+    boards = {"": board}
+    if heat.has_ground:
+        boards = {' class="ground"': board * (board == 1), "": board * (board > 1)}
+    colours = [rgb(colour) for colour in heat.palette]
+    images = "".join(
+        f'<image{name} x="{LEFT:g}" width="{grid.columns * heat.cell:g}" '
         f'height="{grid.rows * heat.cell:g}" preserveAspectRatio="none" '
-        f'style="image-rendering:pixelated" href="{uri}"/>{_rings(heat)}'
+        f'style="image-rendering:pixelated" href="{palette_png(pixels, colours)}"/>'
+        for name, pixels in boards.items()
     )
+    return images + _rings(heat)
 
 
 def _rings(heat: Heat) -> str:

@@ -79,6 +79,7 @@ def heat_of_chain(chain: Chain, layout: Layout, language: str) -> Heat:
         tuple(legend),
         colours=COLOURS,
         marked=chain.marked,
+        has_ground=True,
     )
 
 

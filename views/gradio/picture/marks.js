@@ -124,10 +124,12 @@ function tagsOf(view, rank) {
     const wide = TAG.letter * name.length + TAG.around;
     const reach = view.wide * (view.swell[i] + 0.5);
     let [x, y] = end;
-    if (Math.abs(x - fromX) >= Math.abs(y - fromY)) x += Math.sign(x - fromX) * (reach + wide / 2);
-    else y += Math.sign(y - fromY) * (reach + TAG.tall / 2);
     const bottom = view.top + view.rows * view.tall;
-    x = Math.min(Math.max(x, view.left + wide / 2), view.left + view.columns * view.wide - wide / 2);
+    const right = view.left + view.columns * view.wide;
+    const isInRow = Math.abs(x - fromX) >= Math.abs(y - fromY);
+    const beside = reach + wide / 2;
+    x += (isInRow ? x < fromX : x + beside > right - wide / 2) ? -beside : beside;
+    x = Math.min(Math.max(x, view.left + wide / 2), right - wide / 2);
     y = Math.min(Math.max(y, view.top + TAG.tall / 2), bottom - TAG.tall / 2);
     for (let turn = 0; turn < TAG.again; turn++) {
       if (taken.every(([at, on, w]) => Math.abs(x - at) >= (wide + w) / 2 || Math.abs(y - on) >= TAG.tall)) break;
