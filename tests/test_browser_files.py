@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from browser import (
+    PATIENCE,
     choose_preset,
     expect,
     expect_layout,
@@ -41,7 +42,8 @@ def press_save(page, form):
 
 def save(page, form):
     """The name and the bytes of the file behind a button."""
-    with page.expect_download() as download:
+    # The first picture of a server imports matplotlib, which a busy machine takes long for.
+    with page.expect_download(timeout=3 * PATIENCE) as download:
         press_save(page, form)
     return download.value.suggested_filename, Path(download.value.path()).read_bytes()
 
