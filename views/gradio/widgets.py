@@ -8,6 +8,9 @@ in this table, and a test holds it against the pinned version:
     element     the component's root
     props       what is given here: ``known``
     server      the functions of ``server_functions``, each with one argument
+
+and before.js, that its sign of loading asks for frames by the function that the window has at the
+start: a test counts the frames of a page that nobody uses.
 """
 
 from __future__ import annotations
