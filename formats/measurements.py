@@ -39,6 +39,7 @@ LEAST = 0.02
 
 RANK, HOST, LOCAL = ("rank", "global_rank"), ("host", "hostname", "node"), ("local_rank", "gpu")
 """Headings of columns that say whose number a line has; the last other column is the number."""
+PLACES = frozenset((*RANK, *HOST, *LOCAL))
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ def _json_rows(text: str) -> Iterable[Row]:
         rows = []
         for at, one in enumerate(said, 1):
             rank = next((one[name] for name in RANK if name in one), None)
-            values = [value for name, value in one.items() if name not in RANK]
+            values = [value for name, value in one.items() if name.lower() not in PLACES]
             if not values:
                 raise _bad(one, at)
             rows.append((at, _rank(rank, at), values[-1]))
@@ -154,9 +155,9 @@ def _csv_rows(text: str, placement: Placement | None) -> Iterable[Row]:
         if any(len(row) != 2 for _, row in cells):
             raise _none()
         return [(n, _rank(row[0], n), row[1]) for n, row in cells]
-    rank, host, local = (_at(heading, names) for names in (RANK, HOST, LOCAL))
+    rank, local = _at(heading, RANK), _at(heading, LOCAL)
     if rank is not None:
-        others = [at for at in range(len(heading)) if at not in (rank, host, local)]
+        others = [at for at, name in enumerate(heading) if name not in PLACES]
         if not others:
             raise _none()
         last = others[-1]

@@ -27,6 +27,9 @@ FOUR = [1.0, 2.0, 3.5, 4.0]
         "[1, 2, 3.5, 4]",
         '{"0": 1, "1": 2, "2": 3.5, "3": 4}',
         '[{"rank": 0, "s": 1}, {"rank": 1, "s": 2}, {"rank": 3, "s": 4}, {"rank": 2, "s": 3.5}]',
+        '[{"rank": 0, "ms": 1, "gpu": 0, "host": "a"}, {"rank": 1, "ms": 2, "GPU": 1},'
+        '{"ms": 3.5, "local_rank": 0, "node": 1, "rank": 2}, {"rank": 3, "ms": 4, "gpu": 1}]',
+        "rank,ms,gpu,local_rank,hostname,node\n0,1,0,0,a,0\n1,2,1,1,a,0\n2,3.5,0,0,b,1\n3,4,1,1,b,1",
         "host,local_rank,ms\nb,0,3.5\nb,1,4\na,0,1\na,1,2",
         "host,0,1\nb,3.5,4\na,1,2",
     ],
