@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
@@ -192,6 +193,21 @@ def test_costs_can_weigh_otherwise_than_the_key():
     assert cheap_dp.key == (0, 0, 16, 0)
     assert cheap_pp.cost == pytest.approx(3.2)
     assert cheap_pp.cost_before == pytest.approx(16)
+
+
+def test_costs_of_nothing_are_no_costs_and_prove_nothing():
+    """Two orders of 40 machines in uneven racks: the key of neither is proved to be least."""
+    hosts = [f"n{at}" for at in range(40)]
+    racks = {host: str(at * 7 % 40 % 3) for at, host in enumerate(hosts)}
+    sizes = {"gpus_per_node": 8, "tp": 16, "pp": 5}
+    plain = best_order(hosts, racks, **sizes)
+    assert not plain.is_least
+    for costs in ({}, {"dp": 0.0}, {"ep": 0.0, "tp": 0}):
+        assert replace(best_order(hosts, racks, costs=costs, **sizes), costs={}) == plain, costs
+    alone = {"objective": "tp+cp, dp, pp"}
+    plain = best_order(hosts, racks, **sizes, **alone)
+    of_no_kind = best_order(hosts, racks, costs={"ep": 1.0}, **sizes, **alone)
+    assert replace(of_no_kind, costs={}) == plain
 
 
 def test_groups_that_leave_a_node_are_told_with_the_layout_that_would_mend_them():

@@ -86,8 +86,9 @@ class BetterOrder:
     """An order of machines and what it is worth.
 
     key, key_before: groups in more than one rack, a number for each level of the objective.
-    is_least: whether it is proved that no order has a smaller key. cost, cost_before: by the
-    caller's costs, 0 where there are none. reasons: why it is so (texts/hosts.txt, ORDER_REASONS).
+    is_least: whether it is proved that no order has a smaller key, where kinds have costs a smaller
+    cost. cost, cost_before: by the caller's costs, 0 where there are none. reasons: why it is so
+    (texts/hosts.txt, ORDER_REASONS).
     """
 
     names: tuple[str, ...]
@@ -114,6 +115,21 @@ class BetterOrder:
     def moved(self) -> int:
         """Machines that stand at another place than before."""
         return sum(one != other for one, other in zip(self.names_before, self.names))
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The order and its worth as plain values; kinds, reasons and fixes are the caller's."""
+        return {
+            "hosts": list(self.names),
+            "hosts_before": list(self.names_before),
+            "key": list(self.key),
+            "key_before": list(self.key_before),
+            "objective": self.objective,
+            "seconds": self.cost if self.costs else None,
+            "seconds_before": self.cost_before if self.costs else None,
+            "is_least": self.is_least,
+            "segment": self.segment,
+        }
 
 
 def best_order(
@@ -177,18 +193,20 @@ def order_for(
         [kind_of(every[kind], gpus_per_node) for kind in level if kind in every]
         for level in _levels(objective)
     ]  # fmt: skip
-    weighed = weigh(levels, _require_costs(costs or {}))
+    costs = _require_costs(costs or {})
+    weighed = weigh(levels, costs)
+    has_costs = any(cost for _, cost in weighed)
 
     def score(of: np.ndarray) -> tuple[float, ...]:
         key = key_of(levels, of)
-        return (cost_of(weighed, of), *key) if costs else key
+        return (cost_of(weighed, of), *key) if has_costs else key
 
-    best = search(levels, given, score, by_key=not costs)
+    best = search(levels, given, score, by_key=not has_costs)
     better, upper = arranged(hosts, given, best.racks, above, levels)
     capacities = np.bincount(given).tolist()
     kinds = tuple(_crossings(kind, given, best.racks, capacities) for kind in chain(*levels))
     is_proved = best.is_proved or (
-        costs is not None and all(one.after == one.least for one in kinds if costs.get(one.kind))
+        has_costs and all(one.after == one.least for one in kinds if costs.get(one.kind))
     )
     return BetterOrder(
         names=better,
@@ -204,7 +222,7 @@ def order_for(
         segment=_segment(every, gpus_per_node),
         upper=upper,
         objective=OBJECTIVES.get(objective, objective),
-        costs=costs or {},
+        costs=costs,
     )
 
 

@@ -109,15 +109,7 @@ def slow_groups(
 def order_document(better: BetterOrder) -> dict[str, Any]:
     """A better order as plain values, with its files for launchers."""
     return {
-        "hosts": better.names,
-        "hosts_before": better.names_before,
-        "key": better.key,
-        "key_before": better.key_before,
-        "objective": better.objective,
-        "seconds": better.cost if better.costs else None,
-        "seconds_before": better.cost_before if better.costs else None,
-        "is_least": better.is_least,
-        "segment": better.segment,
+        **better.document,
         "kinds": [vars(one) for one in better.kinds],
         "upper": [vars(one) for one in better.upper],
         "reasons": [ORDER_REASONS[one.code].en.format(**one.facts) for one in better.reasons],
