@@ -253,7 +253,7 @@ def _find_c10d(part: Part) -> None:
 
 def _find_in_group(part: Part) -> None:
     """Numbers that c10d prints without brackets, and that are places in a group as well."""
-    for place in part.found(_IN_GROUP):
+    for place in part.matched(_IN_GROUP):
         if part.rank == NOTHING:
             part.add(steps.bare, place)
         else:
@@ -292,8 +292,8 @@ def _find_launcher(part: Part) -> None:
     elif code and not elastic:
         part.add(steps.exit_code, part.span(code, 1))
     part.add_first(_HOST, steps.begin_host)
-    part.add_each(steps.local_ranks, part.found(_LOCAL))
-    part.add_each(steps.ranks, [*part.found(_MPI), *part.found(_DUMP_FILE)])
+    part.add_each(steps.local_ranks, part.matched(_LOCAL))
+    part.add_each(steps.ranks, [*part.matched(_MPI), *part.matched(_DUMP_FILE)])
     for match in _SERVING.finditer(text):
         start = part.start + match.start()
         places = re.finditer(r"P(\d{1,6})", match[0])
@@ -329,7 +329,7 @@ def _find_collectives(part: Part) -> None:
         return
     if "lagging ranks" in part.text or "#" in part.text or "] started" in part.text:
         for pattern in (_LAGGING, _SNAPSHOT):
-            for listed in part.found(pattern):
+            for listed in part.matched(pattern):
                 part.add(steps.in_current_group, listed, given=(pattern is _LAGGING,))
         part.take(_LAGGING)
         part.take(_SNAPSHOT)

@@ -41,9 +41,9 @@ def find_nccl(part: Part) -> None:
     if part.text.lstrip(" ")[:1] == "[":
         part.add_first(_LAUNCHER, steps.ranks)
     if "ank" in part.text or "Proxy Service" in part.text:
-        part.add_each(steps.local_ranks, part.found(_LOCAL))
+        part.add_each(steps.local_ranks, part.matched(_LOCAL))
         part.take(_LOCAL)
-        part.add_each(steps.places, part.found(_RANK))
+        part.add_each(steps.places, part.matched(_RANK))
     if " -> " in part.text:
         for pattern in (_CHANNEL, _RING):
             for match in pattern.finditer(part.text):

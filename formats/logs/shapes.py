@@ -69,7 +69,7 @@ class Part:
         """Of all its groups."""
         return [self.span(match, group) for group in range(1, match.re.groups + 1)]
 
-    def found(self, pattern: re.Pattern[str]) -> list[Span]:
+    def matched(self, pattern: re.Pattern[str]) -> list[Span]:
         """Of the group that took part in each match."""
         return [self.span(match, match.lastindex or 0) for match in pattern.finditer(self.text)]
 
