@@ -34,7 +34,7 @@ from render.svg.slots import slots_svg
 from render.svg.timeline import places
 from training.pipeline import Durations, plan_of, simulate
 from views.memory.bars import COLOURS as PARTS
-from views.traffic.pictures import scale_of
+from views.traffic.view import scale_of
 
 THEMES = ("light", "dark")
 

@@ -10,7 +10,6 @@ from typing import Any
 from descriptions import Text
 
 from .context import Context
-from .state import fields_of
 
 Pictures = list[tuple[str, Any]]
 """Titles and scenes, in their order."""
@@ -27,32 +26,25 @@ class View:
         name: its folder, and its name in links.
         section: of the page, where its button stands.
         html: what it shows.
-        details: what stands below that.
         pictures: what of it goes into picture files; None: it has none.
-        slide: what of it goes on a slide, where that is not its pictures.
         title: of a slide of it; None: a slide shows the picture of the job.
         summary: the sentence below that, in the language of the page.
+        slide: what of it goes on a slide, where that is not its pictures.
+        details: what stands below what it shows.
         files: forms of other files that it offers.
-        endpoints: what programs may ask of it.
         pins_locally: whether a pinned rank lights up in the browser alone.
     """
 
     name: str
     section: str
     html: Callable[[Context], str]
-    details: Callable[[Context], str] | None = None
     pictures: Callable[[Context], Pictures] | None = None
-    slide: Callable[[Context], Pictures] | None = None
     title: Text | None = None
     summary: Callable[[Context], str] | None = None
+    slide: Callable[[Context], Pictures] | None = None
+    details: Callable[[Context], str] | None = None
     files: tuple[str, ...] = TABLES
-    endpoints: tuple[Callable[..., str], ...] = ()
     pins_locally: bool = False
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The fields that it alone asks for."""
-        return fields_of(self.name)
 
     def asset(self, name: str) -> Path | None:
         """A file beside it, such as view.js; None where there is none."""

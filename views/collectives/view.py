@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from markupsafe import Markup
 
-from descriptions import ALGORITHM_TEXTS, OPERATION_TEXTS, PAGE, counted, joined
+from descriptions import ALGORITHM_TEXTS, OPERATION_TEXTS, PAGE, SAVED, counted, joined
 from groups.layout import Layout
 from render.svg.exchange import Flow, exchange_svg
 from training.collectives.cost import bus_factor, bytes_per_rank, least_seconds, steps
@@ -21,6 +21,7 @@ from ..base.names import kind_text
 from ..base.problems import problem_html, said_html
 from ..base.state import State
 from ..base.units import bytes_text, seconds_text
+from ..base.view import Pictures
 from ..base.words import intro, saying
 from ..groups.view import framed
 from ..nodes.view import chips
@@ -218,3 +219,36 @@ def _steps(watched: CollectiveSpec, state: State, language: str) -> Markup:
         offered = [(ALGORITHM_TEXTS[name].does[language], name) for name in names]
         boxes.insert(0, choice("collective_algorithm", watched.algorithm, offered, language))
     return steps_html(watched, fields(*boxes), language)
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def collectives_pictures(context: Context) -> Pictures:
+    """The tensors before and after, of the group that is watched and of others if that is asked.
+
+    Errors: LayoutError for the first input that the view refuses.
+    """
+    watched, counting, problems = resolve_inputs(context.layout, context.state)
+    if problems:
+        raise problems[0]
+    language, op = context.language, op_name(watched.op)
+    if watched.direction != "forward":
+        op += f" ({PAGE['collectives_backward'][language]})"
+    ranks = counted(watched.size, "rank", language)
+    if watched.size != len(watched.members):
+        words = SAVED["collective_first"][language]
+        ranks = words.format(shown=len(watched.members), ranks=ranks)
+    pictures: Pictures = []
+    for group in exchanges(watched, counting):
+        nodes = counted(group.nodes(context.layout), "node", language)
+        facts = {"op": op, "kind": watched.grouping.name, "index": group.index}
+        title = SAVED["collective"][language].format(**facts, ranks=ranks, nodes=nodes)
+        pictures.append((title, group.exchange))
+    return pictures
+
+
+def collectives_summary(context: Context) -> str:
+    """What the operation does."""
+    watched, _, _ = resolve_inputs(context.layout, context.state)
+    return OPERATION_TEXTS[watched.op].does[context.language]

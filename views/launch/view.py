@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from descriptions import PAGE, TARGET_NAMES, counted, note_text
+from descriptions import PAGE, SAVED, TARGET_NAMES, counted, note_text
 from formats.check.script import check_script
 from formats.launch import TARGETS, Item, Missing, Parsed, Run, emit
 from formats.launch.flags import TRAINING
@@ -29,7 +29,9 @@ from ..base.problems import refusal_line
 from ..base.resolve import MODEL, resolve, sizes_text
 from ..base.state import State, is_empty, parse_number
 from ..base.units import ranges_text
+from ..base.view import Pictures
 from ..base.words import saying
+from ..groups.pictures import job_pictures
 from ..groups.view import framed
 from ..hosts.inputs import placement_or_none
 from .inputs import RENAMED, USED, read_pasted, stated, with_pasted
@@ -282,3 +284,27 @@ def check_text(layout: Layout, placement: Placement | None = None) -> str:
     """The script that checks this layout's groups on the real machines."""
     job = f"{layout.nodes} x {layout.gpus_per_node} GPUs"
     return check_script(layout, job_text=job, placement=placement)
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def launch_pictures(context: Context) -> Pictures:
+    """The command of the framework on screen, or the first that can say the layout; the job.
+
+    Errors: LayoutError of the first framework where none can say it.
+    """
+    from render.files.tables import CodeChart
+
+    layout, language = context.layout, context.language
+    model = model_of_command(context.state)
+    refusals = []
+    for name in sorted(TARGETS, key=lambda one: one != layout.framework):
+        try:
+            code = CodeChart(emit(layout.job, model, name), SAVED["more_lines"][language])
+        except LayoutError as error:
+            refusals.append(error)
+        else:
+            (_, job), *_ = job_pictures(context)
+            return [(TARGET_NAMES[name][language], code), ("", job)]
+    raise refusals[0]

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from markupsafe import Markup
 
-from descriptions import HOSTS_WORDS, PAGE, RUN, counted
+from descriptions import HOSTS_WORDS, PAGE, RUN, counted, joined
 from groups.audit import DOMAINS, Span, span
 from groups.grouping import Grouping
 from groups.layout import Layout
@@ -17,6 +17,7 @@ from render.palette import own_tone
 
 from ..base.context import Context
 from ..base.html import TableCell, cell, chip, fine, row, table, tag, together
+from ..base.view import Pictures
 from ..base.words import intro, saying
 from ..groups.view import framed
 from ..hosts.inputs import placement_or_none
@@ -188,3 +189,34 @@ def warnings_of(audit: Audit, layout: Layout, language: str) -> list[str]:
 def _domain_name(domain: int, layout: Layout, language: str) -> str:
     words = "audit_node" if domain == layout.gpus_per_node else "audit_domain"
     return PAGE[words][language].format(gpus=counted(domain, "gpu", language))
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+NAMES, COLUMNS = 3, 6
+"""Names of one group, and kinds of domains, that a file has room for."""
+
+
+def nodes_pictures(context: Context) -> Pictures:
+    """A row a kind, a column a domain; nothing where every rank is alone."""
+    from render.files.tables import TableChart
+
+    layout, language = context.layout, context.language
+    audit = audit_of(layout, placement_or_none(context))
+    heads = audit.heads(layout, language)[: COLUMNS + 2]
+    rows = []
+    for names, spans in audit.rows:
+        named = " ".join(names[:NAMES]) + (" …" if len(names) > NAMES else "")
+        groups = counted(spans[0].groups, "group", language)
+        crossing = [crossing_text(one, language).replace(", ", "\n") for one in spans[:COLUMNS]]
+        rows.append((named, f"{spans[0].size:,}\n{groups}", *crossing))
+    return [("", TableChart(tuple(heads), tuple(rows)))] if rows else []
+
+
+def nodes_summary(context: Context) -> str:
+    """What waits for messages between nodes."""
+    language = context.language
+    audit = audit_of(context.layout, placement_or_none(context))
+    warnings = warnings_of(audit, context.layout, language)
+    return joined(warnings or [PAGE["audit_fine"][language]], language)

@@ -30,9 +30,9 @@ from ..base.problems import said_html
 from ..base.resolve import resolve
 from ..base.trained import Trained
 from ..base.units import seconds_text
+from ..base.view import Pictures
 from ..base.words import intro, saying
-from ..estimate.words import KINDS
-from ..estimate.words import about as about_step
+from ..estimate.words import KINDS, about
 from ..groups.view import framed
 from ..memory.bars import gib
 from ..traffic.view import inputs_html, left_out_html
@@ -200,7 +200,7 @@ def _row(entry: Ranked, name: Markup, longest: float, language: str) -> Markup:
         together(entry.place, tag("small", say("on_screen")) if entry.is_current else ""),
         cell(name, class_="search-name"),
         # On a phone a cell says which column it is of.
-        cell(about_step(estimate), bar, data_label=say("column_step")),
+        cell(about(estimate), bar, data_label=say("column_step")),
         cell(held, " ", stage, data_label=say("column_memory")),
         cell(tag("ul", *items), class_="search-why"),
         class_="current" if entry.is_current else None,
@@ -267,3 +267,55 @@ def _key(language: str) -> Markup:
         for part in (*PARTS, "rest")
     )
     return tag("p", *parts, class_="search-key")
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+COLOURS = {"compute": "#577de3", "idle": "#a1a1aa", "exposed": "#d97706", "rest": "#64748b"}
+"""Of the parts of a bar."""
+
+TOLD = 2
+"""Reasons of a layout that a slide has room for."""
+
+
+def search_pictures(context: Context) -> Pictures:
+    """The ten best and the one on screen; nothing where none is valid.
+
+    Errors: LayoutError where the view refuses.
+    """
+    from render.files.tables import BarCell, TableChart
+
+    language, job = context.language, context.trained.job(context.layout)
+    result = search(job)
+    if not result.best:
+        return []
+    entries = ranked(result, on_screen(context)[0])
+    longest = max(one.estimate.seconds for one in entries)
+    rows = []
+    for one in entries:
+        estimate = one.estimate
+        sizes, rest = name_of(estimate, job, language)
+        held = gib(estimate.fit.needed)
+        if not estimate.fits:
+            held = TRAFFIC["over_memory"][language].format(memory=held)
+        parts = bar_parts(estimate)
+        bar = BarCell(tuple((COLOURS[part], seconds / longest) for part, seconds in parts))
+        said = [reason_text(reason, language) for reason in one.reasons[:TOLD]]
+        here = f"\n{TRAFFIC['on_screen'][language]}" if one.is_current else ""
+        rows.append((one.place + here, f"{sizes}\n{rest}", about(estimate), bar, held,
+                     "\n".join(said)))  # fmt: skip
+    heads = [TRAFFIC[f"column_{name}"][language] for name in ("place", "layout", "step")]
+    heads += ["", *(TRAFFIC[f"column_{name}"][language] for name in ("memory", "reasons"))]
+    current = next((at for at, one in enumerate(entries) if one.is_current), -1)
+    legend = tuple((COLOURS[part], TRAFFIC[f"part_{part}"][language]) for part in COLOURS)
+    return [("", TableChart(tuple(heads), tuple(rows), current, flexible=(1, 5), legend=legend))]
+
+
+def search_summary(context: Context) -> str:
+    """What was searched.
+
+    Errors: LayoutError where the view refuses.
+    """
+    job = context.trained.job(context.layout)
+    return job_text(job, search(job), context.trained, context.language)

@@ -13,13 +13,16 @@ from descriptions import (
     CP_CHOICES,
     LEFT_OUT,
     PURPOSES,
+    SAVED,
     TRAFFIC,
     Text,
     counted,
+    joined,
 )
 from groups import LayoutError
 from groups.layout import Layout
-from render.svg.matrix import matrix_picture, matrix_svg, scale_png
+from render.scenes.charts import MatrixChart
+from render.svg.matrix import MatrixPicture, matrix_picture, matrix_svg, scale_png
 from training.parameters import StageParameters
 from training.traffic.matrix import Matrix, matrix
 from training.traffic.per_step import Traffic, traffic
@@ -31,6 +34,7 @@ from ..base.html import fine, fold, row, table, tag, together
 from ..base.state import State, is_empty
 from ..base.trained import DEFAULTS, Trained
 from ..base.units import bytes_text, seconds_text
+from ..base.view import Pictures
 from ..base.words import intro, saying
 from ..estimate.words import step_line
 from ..groups.view import framed
@@ -262,3 +266,48 @@ def _runs(numbers: np.ndarray) -> str:
         f"{length}*{number}" if length > 1 else str(number)
         for number, length in zip(numbers[starts].tolist(), lengths.tolist())
     )
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+NEAR = 0.03
+"""Parts of a scale that two of its words are apart at least."""
+
+
+def traffic_pictures(context: Context) -> Pictures:
+    """Who sends how much to whom; nothing where nothing is sent.
+
+    Errors: LayoutError where the view refuses.
+    """
+    layout, trained = context.layout, context.trained
+    rows = rows_of(layout, trained, [one.parameters for one in trained.stages()])
+    if not rows:
+        return []
+    flows = matrix(rows, layout.every, layout.mesh, layout.gpus_per_node)
+    picture = matrix_picture(flows.total, flows.ranks_per_cell, layout.gpus_per_node)
+    language = context.language
+    each = counted(flows.ranks_per_cell, "rank", language)
+    title = SAVED["bytes_sent"][language].format(model=trained.name, cluster=trained.cluster.name)
+    axes = SAVED["axes"][language].format(each=each)
+    return [(title, MatrixChart(picture, axes, scale_of(picture)))]
+
+
+def traffic_summary(context: Context) -> str:
+    """What is trained, over which links.
+
+    Errors: LayoutError where the view refuses.
+    """
+    return joined(job_texts(context.layout, context.trained, context.language), context.language)
+
+
+def scale_of(picture: MatrixPicture) -> tuple[tuple[float, str], ...]:
+    """Words beside a scale of colours: its ends, and powers of ten where there is room."""
+    low, high = picture.low, picture.high
+    if low == high:
+        return ((1.0, bytes_text(high)),)
+    span = np.log10(high / low)
+    powers = 10.0 ** np.arange(np.ceil(np.log10(low)), np.ceil(np.log10(high)))
+    within = [(float(np.log10(power / low) / span), power) for power in powers.tolist()]
+    kept = [(0.0, low), *(one for one in within if NEAR < one[0] < 1 - NEAR), (1.0, high)]
+    return tuple((at, bytes_text(number)) for at, number in kept)
