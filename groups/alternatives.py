@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import combinations
 from typing import TypeVar
 
-from .errors import LayoutError
+from .errors import LayoutError, refusal
 from .mesh import whole_number
 
 Value = TypeVar("Value")
@@ -125,13 +125,13 @@ def not_a_multiple(
     shown = " x ".join(f"{name} {size}" for name, size in of.items())
     shown += f" = {unit}" if len(of) > 1 else ""
     below = value // unit * unit
-    return LayoutError(
+    return refusal(
         "not-a-multiple",
-        f"{control} {value} is not a multiple of {shown}",
-        control=control,
-        alternatives=[{control: near} for near in (below, below + unit) if 0 < near <= maximum],
-        facts={"control": control, "value": value, "of": shown},
+        control,
+        *[{control: near} for near in (below, below + unit) if 0 < near <= maximum],
         quote=quote,
+        value=value,
+        of=shown,
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 
 PARTS = ("why", "control", "alternatives", "facts", "quote")
 """What a refusal has beside its code and its sentence."""
@@ -98,6 +99,54 @@ class LayoutError(ValueError):
         return self.what + (f"; try {either}" if last else "")
 
 
+def refusals(*files: Path) -> Callable[..., LayoutError]:
+    """The function by which a room refuses: a code, the control, fixes, and facts by name.
+
+    Its sentences, in refusals.txt of this folder and in these files, are made of the facts; one
+    that names its control has that among them. Sentence, rule and quote may be given instead.
+
+    >>> error = refusal("repeated-axis", "order", axis="tp", value="'tp-tp'")
+    >>> str(error), error.facts
+    ("the axis tp is named twice in 'tp-tp'", {'axis': 'tp', 'value': "'tp-tp'"})
+    """
+    texts = {code: parts for file in (_SENTENCES, *files) for code, parts in _sentences(file)}
+
+    def refusal(
+        code: str,
+        control: str | None = None,
+        /,
+        *fixes: Mapping[str, object],
+        sentence: str = "",
+        why: str = "",
+        quote: str = "",
+        **facts: object,
+    ) -> LayoutError:
+        texts_of_code = texts.get(code, {})
+        if any("{control}" in text for text in texts_of_code.values()):
+            facts = {"control": control, **facts}
+        parts = {part: text.format(**facts) for part, text in texts_of_code.items()}
+        given = {"what": sentence, "why": why, "quote": quote}
+        parts |= {part: text for part, text in given.items() if text}
+        return LayoutError(code, **parts, control=control, alternatives=fixes, facts=facts)
+
+    return refusal
+
+
+def _sentences(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """Codes and their parts: what, and below it why and Megatron's quote, where there are any."""
+    text = file.read_text(encoding="utf-8").partition("\n\n")[2].replace("\n        ", " ")
+    for block in re.split(r"\n(?=\S)", text.strip()):
+        sentence, *others = block.splitlines()
+        code, _, what = sentence.partition(":")
+        named = (line.strip().partition(": ") for line in others)
+        yield code, {"what": what.strip(), **{name: text for name, _, text in named}}
+
+
+_SENTENCES = Path(__file__).with_name("refusals.txt")
+refusal = refusals()
+"""How this room refuses."""
+
+
 def not_a_choice(
     control: str,
     value: object,
@@ -110,13 +159,7 @@ def not_a_choice(
     "'jax' is not a choice of target: choose megatron, nemo"
     """
     listed = ", ".join(choices)
-    return LayoutError(
-        "not-a-choice",
-        f"{quoted(value)} is not a choice of {control}: choose {listed}",
-        control=control,
-        alternatives=alternatives,
-        facts={"control": control, "value": quoted(value), "choices": listed},
-    )
+    return refusal("not-a-choice", control, *alternatives, value=quoted(value), choices=listed)
 
 
 def alternative_text(alternative: Mapping[str, object]) -> str:
@@ -131,12 +174,7 @@ def alternative_text(alternative: Mapping[str, object]) -> str:
 def require_length(text: str, limit: int, control: str) -> None:
     """Errors: LayoutError about the control for a text of more characters than the limit."""
     if len(text) > limit:
-        raise LayoutError(
-            "text-too-long",
-            f"the text has {len(text):,} characters, more than {limit:,}",
-            control=control,
-            facts={"count": len(text), "limit": limit},
-        )
+        raise refusal("text-too-long", control, count=len(text), limit=limit)
 
 
 def quoted(value: object, limit: int = 40) -> str:

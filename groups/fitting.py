@@ -11,7 +11,7 @@ from numbers import Real
 import numpy as np
 
 from .alternatives import in_ranges, nearest_fits
-from .errors import LayoutError, quoted
+from .errors import LayoutError, quoted, refusal
 from .mesh import DEFAULT_ORDER, MAX_RANKS, Axis, Mesh, split_names, whole_number
 
 
@@ -37,13 +37,7 @@ def fitted(world: int, order: str, sizes: Mapping[str, int], remains: str | None
     names = split_names(order, "order")
     for name in sizes:
         if name not in names:
-            raise LayoutError(
-                "axis-not-in-order",
-                f"{name} has a size, but the order {quoted(order)} does not name it",
-                why="the order says how fast each axis varies, so it must name all of them",
-                control="order",
-                facts={"axis": name, "order": quoted(order)},
-            )
+            raise refusal("axis-not-in-order", "order", axis=name, order=quoted(order))
     given = {name: sizes.get(name, 1) for name in names if name != remains}
     rest = remains if remains in names else None
     request = _Request(_world(world, sizes), given, rest, sizes.get(rest or ""))
@@ -103,49 +97,29 @@ class _Request:
         shown = {name: sizes[name] for name in sorted(sizes, key=lambda n: spoken.get(n, 3))}
         shown_product = " x ".join(f"{name} {size}" for name, size in shown.items())
         alternatives = self.alternatives(shown)
-        return LayoutError(
-            "does-not-divide",
-            f"{shown_product} = {product} does not divide {self.world} GPUs",
-            why=f"{self.rest} is what remains: {self.world} / {product} is not a whole number",
-            control=next(iter(alternatives[0])) if alternatives else next(iter(shown)),
-            alternatives=alternatives,
-            facts={"sizes": shown_product, "product": product, "world": self.world, "left": "DP"},
-        )
+        control = next(iter(alternatives[0] if alternatives else shown))
+        why = f"{self.rest} is what remains: {self.world} / {product} is not a whole number"
+        facts = {"sizes": shown_product, "product": product, "world": self.world, "left": "DP"}
+        return refusal("does-not-divide", control, *alternatives, why=why, **facts)
 
     def _nothing_remains(self, sizes: dict[str, int], product: int) -> LayoutError:
-        return LayoutError(
-            "no-dp-in-order",
-            f"{product} ranks do not fill {self.world} GPUs, and the order names no dp",
-            why="without dp in the order nothing can take what remains",
-            control="order",
-            alternatives=self.alternatives(sizes),
-            facts={"world": self.world, "product": product},
+        return refusal(
+            "no-dp-in-order", "order", *self.alternatives(sizes), world=self.world, product=product
         )
 
     def _refuse_other(self, rest: str, product: int, remaining: int) -> None:
         """A size of what remains that is not what remains."""
         if self.given is None:
             return
-        fix = [{rest: remaining}]
+        fix = {rest: remaining}
         try:
             same = whole_number(self.given, rest) == remaining
         except LayoutError as error:
-            raise error.replace(alternatives=fix) from None
+            raise error.replace(alternatives=[fix]) from None
         if not same:
-            raise LayoutError(
-                "dp-does-not-fit",
-                f"{rest} {quoted(self.given)} is not what remains: "
-                f"{self.world} / {product} = {remaining}",
-                why=f"{rest} is always derived from the world size and the other sizes",
-                control=rest,
-                alternatives=fix,
-                facts={
-                    "dp": quoted(self.given),
-                    "world": self.world,
-                    "product": product,
-                    "remaining": remaining,
-                },
-            )
+            given = quoted(self.given)
+            numbers = {"world": self.world, "product": product, "remaining": remaining}
+            raise refusal("dp-does-not-fit", rest, fix, axis=rest, dp=given, **numbers)
 
 
 def _world(world: object, sizes: Mapping[str, object]) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from .conventions import CONVENTIONS, MEGATRONS, OWN, Convention
-from .errors import LayoutError
+from .errors import LayoutError, refusal
 from .fitting import fit
 from .grouping import Grouping
 from .layout import Layout
@@ -82,12 +82,14 @@ class Job:
         options = [name for name, is_given in {**given, "hybrid": self.hybrid}.items() if is_given]
         if options:
             silent = {"instances": 1, "levels": None, "hybrid": False}
-            raise LayoutError(
+            raise refusal(
                 "framework-has-no-option",
-                f"{convention.name} has no {' and no '.join(options)}",
-                control=options[0],
-                alternatives=[{name: silent[name] for name in options}, {"framework": "megatron"}],
-                facts={"framework": convention.name, "option": ", ".join(options)},
+                options[0],
+                {name: silent[name] for name in options},
+                {"framework": "megatron"},
+                sentence=f"{convention.name} has no {' and no '.join(options)}",
+                framework=convention.name,
+                option=", ".join(options),
             )
 
     def _with_experts(
@@ -111,13 +113,7 @@ class Job:
         """Other frameworks split experts over tp, or not at all."""
         splits = any(axis.axis == "tp" for axis in convention.expert_axes)
         if self.etp is not None and self.etp != (self.tp if splits else 1):
-            raise LayoutError(
-                "expert-tp-is-fixed",
-                f"{convention.name} has no expert tensor parallel size of its own",
-                control="etp",
-                alternatives=[{"etp": None}],
-                facts={"framework": convention.name},
-            )
+            raise refusal("expert-tp-is-fixed", "etp", {"etp": None}, framework=convention.name)
         return None if splits else 1
 
 
@@ -127,18 +123,22 @@ def _refuse_missing_axes(convention: Convention, sizes: Mapping[str, object], wo
     missing = {name: 1 for name, size in sizes.items() if name not in axes and size != 1}
     if missing:
         alone = missing if "dp" in axes else {**missing, "pp": world}
-        raise LayoutError(
+        raise refusal(
             "framework-has-no-axis",
-            f"{convention.name} has no {' and no '.join(missing)}",
-            control=next(iter(missing)),
-            alternatives=[alone, {"framework": "megatron"}],
-            facts={"framework": convention.name, "axis": ", ".join(missing)},
+            next(iter(missing)),
+            alone,
+            {"framework": "megatron"},
+            sentence=f"{convention.name} has no {' and no '.join(missing)}",
+            framework=convention.name,
+            axis=", ".join(missing),
         )
     if "dp" not in axes and sizes["pp"] != world:
-        raise LayoutError(
+        raise refusal(
             "framework-is-all-pipeline",
-            f"{convention.name} has no dp: its pipeline takes all {world} GPUs",
-            control="pp",
-            alternatives=[{"pp": world}, {"framework": "megatron"}],
-            facts={"framework": convention.name, "pp": sizes["pp"], "world": world},
+            "pp",
+            {"pp": world},
+            {"framework": "megatron"},
+            framework=convention.name,
+            pp=sizes["pp"],
+            world=world,
         )

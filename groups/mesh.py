@@ -24,7 +24,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from .errors import LayoutError, quoted
+from .errors import LayoutError, quoted, refusal
 
 MAX_RANKS = 1_048_576
 """Ranks that one mesh may have: 2**20, eight times the largest clusters of today."""
@@ -52,13 +52,7 @@ class Axis:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
-            raise LayoutError(
-                "bad-axis-name",
-                f"{quoted(self.name)} is not an axis name",
-                why="an axis is named in lower-case letters, such as tp or dp",
-                control="order",
-                facts={"value": quoted(self.name)},
-            )
+            raise refusal("bad-axis-name", "order", value=quoted(self.name))
         object.__setattr__(self, "size", whole_number(self.size, self.name))
 
 
@@ -85,20 +79,9 @@ class Mesh:
             raise LayoutError("no-axes", "a mesh needs at least one axis", control="order")
         _refuse_repeats([axis.name for axis in axes])
         if len(axes) > MAX_AXES:
-            raise LayoutError(
-                "too-many-axes",
-                f"{len(axes)} axes are more than {MAX_AXES}",
-                control="order",
-                facts={"axes": len(axes), "limit": MAX_AXES},
-            )
+            raise refusal("too-many-axes", "order", axes=len(axes), limit=MAX_AXES)
         if self.world_size > MAX_RANKS:
-            raise LayoutError(
-                "too-many-ranks",
-                f"{quoted(self.world_size)} ranks are more than {MAX_RANKS:,}",
-                why=f"layouts are drawn and listed up to {MAX_RANKS:,} ranks",
-                control="world",
-                facts={"ranks": quoted(self.world_size), "limit": MAX_RANKS},
-            )
+            raise refusal("too-many-ranks", "world", ranks=quoted(self.world_size), limit=MAX_RANKS)
 
     # Worked out once: every request to a mesh asks for them.
     @cached_property
@@ -135,13 +118,8 @@ class Mesh:
         wanted = _names_of(kind) if isinstance(kind, str) else split_names(kind, "kind")
         for name in wanted:
             if name not in self.names:
-                raise LayoutError(
-                    "unknown-axis",
-                    f"there is no axis {quoted(name)} in {self}",
-                    why="a kind of group joins axes of the mesh, such as dp or dp-cp",
-                    control="kind",
-                    facts={"value": quoted(name), "mesh": str(self)},
-                )
+                why = "a kind of group joins axes of the mesh, such as dp or dp-cp"
+                raise refusal("unknown-axis", "kind", why=why, value=quoted(name), mesh=str(self))
         return tuple(name for name in self.names if name in wanted)
 
     def __str__(self) -> str:
@@ -193,20 +171,11 @@ def whole_number(value: object, name: str, *, minimum: int = 1, maximum: int | N
     facts = {"control": name, "value": quoted(value), "minimum": minimum, "maximum": maximum}
     span = f"from {minimum} up" if maximum is None else f"from {minimum:,} to {maximum:,}"
     if number is None:
-        raise LayoutError(
-            "not-a-whole-number",
-            f"{name} must be a whole number {span}, not {quoted(value)}",
-            control=name,
-            facts=facts,
-        )
-    nearest = minimum if number < minimum else maximum
-    raise LayoutError(
-        "out-of-range",
-        f"{name} must be a whole number {span}, not {quoted(number)}",
-        control=name,
-        alternatives=[{name: nearest}],
-        facts=facts,
-    )
+        sentence = f"{name} must be a whole number {span}, not {quoted(value)}"
+        raise refusal("not-a-whole-number", name, sentence=sentence, **facts)
+    sentence = f"{name} must be a whole number {span}, not {quoted(number)}"
+    nearest = {name: minimum if number < minimum else maximum}
+    raise refusal("out-of-range", name, nearest, sentence=sentence, **facts)
 
 
 def split_names(text: str, control: str) -> list[str]:
@@ -217,13 +186,7 @@ def split_names(text: str, control: str) -> list[str]:
     """
     names = text.split("-") if isinstance(text, str) else []
     if not names or not all(_NAME.fullmatch(name) for name in names):
-        raise LayoutError(
-            "bad-names",
-            f"{quoted(text)} is not axis names joined by dashes",
-            why=f"write the {control} as names joined by dashes, such as tp-cp-dp-pp or dp-cp",
-            control=control,
-            facts={"value": quoted(text), "control": control},
-        )
+        raise refusal("bad-names", control, value=quoted(text))
     _refuse_repeats(names, control)
     return names
 
@@ -236,20 +199,8 @@ def _names_of(kind: str) -> tuple[str, ...]:
 def _refuse_repeats(names: list[str], control: str = "order") -> None:
     repeated = [name for i, name in enumerate(names) if name in names[:i]]
     if repeated:
-        raise LayoutError(
-            "repeated-axis",
-            f"the axis {repeated[0]} is named twice in {quoted('-'.join(names))}",
-            why="an axis stands in one place of the order only",
-            control=control,
-            facts={"axis": repeated[0], "value": quoted("-".join(names))},
-        )
+        raise refusal("repeated-axis", control, axis=repeated[0], value=quoted("-".join(names)))
 
 
 def _bad_mesh_text(part: object) -> LayoutError:
-    return LayoutError(
-        "bad-mesh-text",
-        f"{quoted(part)} is not an axis with its size",
-        why="a mesh is written as axes with their sizes, fastest first, such as tp2-cp1-dp4-pp2",
-        control="mesh",
-        facts={"value": quoted(part)},
-    )
+    return refusal("bad-mesh-text", "mesh", value=quoted(part))

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .errors import LayoutError, quoted
+from .errors import quoted, refusal
 from .mesh import MAX_RANKS, whole_number
 
 
@@ -157,24 +157,12 @@ def filled(
     have = "the host has" if len(hosts) == 1 else f"the {len(hosts)} hosts have"
     needed = f"the layout needs {world} GPUs, and {have} {total}"
     if total < world:
-        raise LayoutError(
-            "too-few-hosts",
-            needed,
-            control="hosts",
-            alternatives=fixes,
-            facts=facts,
-        )
+        raise refusal("too-few-hosts", "hosts", *fixes, sentence=needed, **facts)
     nodes = np.repeat(np.arange(len(hosts)), slots)
     used = int(nodes[world - 1]) + 1
     if used < len(hosts):
         spare, first = len(hosts) - used, quoted(hosts[used])
         left = f"the host {first} is" if spare == 1 else f"{spare} hosts from {first} on are"
-        raise LayoutError(
-            "too-many-hosts-for-job",
-            f"{needed}: {left} left over",
-            why="leave out the hosts that the job does not use, or use them all",
-            control="hosts",
-            alternatives=fixes,
-            facts={**facts, "spare": spare},
-        )
+        sentence, facts = f"{needed}: {left} left over", {**facts, "spare": spare}
+        raise refusal("too-many-hosts-for-job", "hosts", *fixes, sentence=sentence, **facts)
     return Placement(tuple(hosts), nodes[:world], levels or {})

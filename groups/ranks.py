@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from .errors import LayoutError, quoted
+from .errors import quoted, refusal
 from .mesh import Mesh, whole_number
 
 
@@ -114,12 +114,7 @@ def rank_of(mesh: Mesh, **coordinate: int) -> int:
     rank = mesh.offset
     for name, position in coordinate.items():
         if name not in mesh.names:
-            raise LayoutError(
-                "unknown-axis",
-                f"there is no axis {quoted(name)} in {mesh}",
-                control=name,
-                facts={"value": quoted(name), "mesh": str(mesh)},
-            )
+            raise refusal("unknown-axis", name, value=quoted(name), mesh=str(mesh))
         at = mesh.names.index(name)
         rank += mesh.strides[at] * whole_number(
             position, name, minimum=0, maximum=mesh.sizes[at] - 1
@@ -132,12 +127,13 @@ def require_rank(mesh: Mesh, rank: object) -> int:
     last = mesh.offset + mesh.world_size - 1
     number = whole_number(rank, "rank", minimum=0)
     if not mesh.offset <= number <= last:
-        raise LayoutError(
+        raise refusal(
             "no-such-rank",
-            f"there is no rank {quoted(number)}: ranks go from {mesh.offset} to {last}",
-            control="rank",
-            alternatives=[{"rank": min(max(number, mesh.offset), last)}],
-            facts={"rank": quoted(number), "first": mesh.offset, "last": last},
+            "rank",
+            {"rank": min(max(number, mesh.offset), last)},
+            rank=quoted(number),
+            first=mesh.offset,
+            last=last,
         )
     return number
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 
-from .errors import LayoutError
+from .errors import refusal
 from .grouping import Grouping
 from .mesh import MAX_RANKS, Axis, Mesh, whole_number
 
@@ -80,12 +80,7 @@ def _check_sizes(**sizes: int) -> None:
     checked = {name: whole_number(size, name) for name, size in sizes.items()}
     world = math.prod(checked.get(name, 1) for name in ("tp", "pp", "pcp", "dp"))
     if world > MAX_RANKS:
-        raise LayoutError(
-            "too-many-ranks",
-            f"{world} GPUs are more than {MAX_RANKS:,}",
-            control="tp",
-            facts={"ranks": world, "limit": MAX_RANKS},
-        )
+        raise refusal("too-many-ranks", "tp", ranks=world, limit=MAX_RANKS)
 
 
 def _part(tp: int, **sizes: int) -> int:
@@ -93,10 +88,5 @@ def _part(tp: int, **sizes: int) -> int:
     product = math.prod(sizes.values())
     if tp % product:
         names = " x ".join(f"{name} {size}" for name, size in sizes.items() if size > 1)
-        raise LayoutError(
-            "does-not-divide-tp",
-            f"{names} = {product} does not divide tp {tp}",
-            control="tp",
-            facts={"names": names, "product": product, "tp": tp},
-        )
+        raise refusal("does-not-divide-tp", "tp", names=names, product=product, tp=tp)
     return tp // product

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from .errors import LayoutError, quoted
+from .errors import LayoutError, quoted, refusal
 from .grouping import Grouping
 
 MOST_RANKS = 4096
@@ -57,24 +57,14 @@ def parse_ranks(text: str, world_size: int) -> tuple[int, ...]:
         if last < first:
             raise bad_ranks(f"{first}-{last}")
     if sum(last - first + 1 for first, last in ranges) > MOST_RANKS:
-        raise LayoutError(
-            "too-many-ranks-named",
-            f"the text names more than {MOST_RANKS:,} ranks",
-            control="ranks",
-            facts={"limit": MOST_RANKS},
-        )
+        raise refusal("too-many-ranks-named", "ranks", limit=MOST_RANKS)
     return tuple(sorted({rank for first, last in ranges for rank in range(first, last + 1)}))
 
 
 def require_ranks(last: int, world_size: int) -> None:
     """Refuse a rank that the world does not have."""
     if last >= world_size:
-        raise LayoutError(
-            "no-such-rank",
-            f"there is no rank {last}: ranks go from 0 to {world_size - 1}",
-            control="ranks",
-            facts={"rank": last, "first": 0, "last": world_size - 1},
-        )
+        raise refusal("no-such-rank", "ranks", rank=last, first=0, last=world_size - 1)
 
 
 def shared_groups(
@@ -119,10 +109,4 @@ def _ranges(text: str) -> Iterable[tuple[int, int]]:
 
 
 def bad_ranks(part: object) -> LayoutError:
-    return LayoutError(
-        "bad-ranks",
-        f"{quoted(part)} is not a list of ranks",
-        why="write ranks as numbers and ranges, such as 3, 11, 16-23, or paste lines with 'rank 3'",
-        control="ranks",
-        facts={"value": quoted(part)},
-    )
+    return refusal("bad-ranks", "ranks", value=quoted(part))

@@ -17,9 +17,11 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from groups.alternatives import divisors, not_a_multiple
-from groups.errors import LayoutError, not_a_choice
+from groups.errors import not_a_choice
 from groups.mesh import whole_number
 from groups.stages.layers import MAX_LAYERS
+
+from .errors import refusal
 
 MAX_SIZE = 100_000_000
 """The largest width, sequence or vocabulary of a model: far beyond any, so that bytes stay sane."""
@@ -155,24 +157,12 @@ class Model:
         given = [name for name in MLA if getattr(self, name)]
         missing = [name for name in ("kv_lora_rank", *needed) if not getattr(self, name)]
         if given and missing:
-            raise LayoutError(
-                "mla-incomplete",
-                f"{given[0]} is given, but {missing[0]} is 0",
-                why="multi-head latent attention needs kv_lora_rank and the dims of its heads",
-                control=missing[0],
-                facts={"given": given[0], "missing": missing[0]},
-            )
+            raise refusal("mla-incomplete", missing[0], given=given[0], missing=missing[0])
 
     def _check_experts(self) -> None:
         for name in ("top_k", "expert_ffn", "shared_expert_ffn", "dense_layers"):
             if getattr(self, name) and not self.experts:
-                raise LayoutError(
-                    "no-experts",
-                    f"{name} is {getattr(self, name)}, but the model has no experts",
-                    control=name,
-                    alternatives=[{name: 0}],
-                    facts={"control": name, "value": getattr(self, name)},
-                )
+                raise refusal("no-experts", name, {name: 0}, value=getattr(self, name))
         if self.experts:
             whole_number(self.top_k, "top_k", maximum=self.experts)
             whole_number(self.dense_layers, "dense_layers", minimum=0, maximum=self.layers)

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..alternatives import in_ranges, nearest_fits
-from ..errors import LayoutError, quoted
+from ..errors import LayoutError, quoted, refusal
 from ..fitting import fit
 from ..mesh import MAX_RANKS, Axis, Mesh
 from ..ranks import rank_groups
@@ -147,24 +147,13 @@ def _refuse_clashing_pipelines(
     pp_last = {"order": "-".join([*(name for name in names if name != "pp"), "pp"])}
     if dense.size("dp") != expert.size("dp"):
         near = {"ep": sizes["ep"], "etp": sizes["etp"]}
-        raise LayoutError(
+        raise refusal(
             "dp-and-edp-differ",
-            f"dp {dense.size('dp')} and edp {expert.size('dp')} differ, and pp is not last",
-            why="only with pp last do both grids cut the stages alike whatever dp and edp are",
-            control="order",
-            alternatives=[pp_last, *nearest_fits(sizes["tp"] * sizes["cp"], near, exactly=True)],
-            facts={"dp": dense.size("dp"), "edp": expert.size("dp")},
-            quote="When not using pp-last rank ordering, the data parallel size of the attention "
-            "and moe layers must be the same",
+            "order",
+            pp_last,
+            *nearest_fits(sizes["tp"] * sizes["cp"], near, exactly=True),
+            dp=dense.size("dp"),
+            edp=expert.size("dp"),
         )
     if not np.array_equal(rank_groups(dense, "pp"), rank_groups(expert, "pp")):
-        raise LayoutError(
-            "pipelines-differ",
-            "the order gives dense layers and experts different pipelines",
-            why="a rank has one stage, so both grids must make the same pp groups",
-            control="order",
-            alternatives=[pp_last],
-            facts={"dense": str(dense), "expert": str(expert)},
-            quote="Pipeline parallel groups are expected to be the same for Non-Expert and Expert "
-            "part",
-        )
+        raise refusal("pipelines-differ", "order", pp_last, dense=str(dense), expert=str(expert))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..errors import LayoutError, quoted
+from ..errors import LayoutError, quoted, refusal
 from ..mesh import split_names
 
 ORDER = "tp-cp-ep-dp-pp"
@@ -33,13 +33,15 @@ def completed(order: str, sizes: Mapping[str, int]) -> list[str]:
         raise error.replace(alternatives=[{"order": mended(order)}], quote=quote) from None
     for name in names:
         if name not in (*APPENDED, GTP):
-            raise LayoutError(
+            raise refusal(
                 "unknown-axis",
-                f"{name} is not an axis of Megatron's: an order joins {', '.join(APPENDED)}",
-                control="order",
-                alternatives=[{"order": mended(order)}],
-                facts={"value": quoted(name), "mesh": "-".join(APPENDED)},
+                "order",
+                {"order": mended(order)},
+                sentence=f"{name} is not an axis of Megatron's: an order joins "
+                + ", ".join(APPENDED),
                 quote=f"KeyError: '{name}'",
+                value=quoted(name),
+                mesh="-".join(APPENDED),
             )
     for name in APPENDED:
         size = max(sizes["tp"], sizes["etp"]) if name == "tp" else sizes.get(name, 1)
@@ -50,15 +52,8 @@ def completed(order: str, sizes: Mapping[str, int]) -> list[str]:
 
 def left_out(name: str, size: int, order: str) -> LayoutError:
     """An axis of more than one coordinate that the order does not name."""
-    return LayoutError(
-        "axis-not-in-order",
-        f"{name} has a size, but the order '{order}' does not name it",
-        why="the order says how fast each axis varies, so it must name all of them",
-        control="order",
-        alternatives=[{"order": mended(order)}],
-        facts={"axis": name, "order": quoted(order)},
-        quote=_not_specified(name, size, order),
-    )
+    quote, fix = _not_specified(name, size, order), {"order": mended(order)}
+    return refusal("axis-not-in-order", "order", fix, quote=quote, axis=name, order=quoted(order))
 
 
 def _not_specified(name: str, size: int, order: str) -> str:

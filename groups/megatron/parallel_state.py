@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ..alternatives import MOST, divisors, works
-from ..errors import LayoutError, quoted
+from ..errors import LayoutError, quoted, refusal
 from ..grouping import Grouping, Groups
 from ..mesh import MAX_RANKS, Mesh, whole_number
 from .families import FAMILIES
@@ -164,13 +164,8 @@ def _optimizer_instances(by_name: Mapping[str, Grouping], instances: int) -> dic
     data, expert_data = by_name["dp-cp"], by_name["edp"]
     has_gtp = GTP in data.mesh.names
     if has_gtp and instances > 1:
-        raise LayoutError(
-            "instances-with-gtp",
-            f"gtp does not go with {instances} optimizer instances",
-            control=control,
-            alternatives=[{control: 1}, {"gtp": 1, "egtp": 1}],
-            facts={"instances": instances},
-            quote="GTP_remat with num_distributed_optimizer_instances > 1 is not yet supported.",
+        raise refusal(
+            "instances-with-gtp", control, {control: 1}, {"gtp": 1, "egtp": 1}, instances=instances
         )
     for grouping, label in ((data, "Data"), (expert_data, "Expert data")):
         if grouping.size % instances:
@@ -178,14 +173,14 @@ def _optimizer_instances(by_name: Mapping[str, Grouping], instances: int) -> dic
             count = quoted(instances)
             below = [n for n in both if n < instances][-1:]
             above = [n for n in both if n > instances][:1]
-            raise LayoutError(
+            raise refusal(
                 "instances-do-not-divide",
-                f"{count} optimizer instances do not divide the {grouping.size} ranks of a "
-                f"{grouping.name} group",
-                control=control,
-                alternatives=[{control: n} for n in below + above],
-                facts={"instances": count, "size": grouping.size, "group": grouping.name},
+                control,
+                *[{control: n} for n in below + above],
                 quote=f"{label} parallel size should be divisible by partial DistOpt shard factor",
+                instances=count,
+                size=grouping.size,
+                group=grouping.name,
             )
     experts = by_name["tp-ep-pp"]
     joined = experts.num_groups // instances
@@ -211,13 +206,13 @@ def _levels(context: Grouping, sizes: Sequence[int]) -> dict[str, Grouping]:
         inner = divisors(context.size)[1:-1] or (1,)
         wanted = whole[0] if whole else 1
         first = min(inner, key=lambda size: abs(math.log(size / wanted)))
-        raise LayoutError(
+        raise refusal(
             "levels-do-not-multiply",
-            f"the levels {product} = {math.prod(whole)} are not cp {context.size}",
-            why="the levels of hierarchical context parallelism cut one cp group completely",
-            control=control,
-            alternatives=[{control: (first, context.size // first)}],
-            facts={"levels": product, "cp": context.size},
+            control,
+            {control: (first, context.size // first)},
+            levels=product,
+            product=math.prod(whole),
+            cp=context.size,
         )
     return {
         f"hcp-l{level}": replace(
@@ -234,22 +229,9 @@ def _hybrid(data: Grouping, pp: int) -> dict[str, Grouping]:
     """
     off = {"hybrid_context_parallel": False}
     if pp > 1:
-        raise LayoutError(
-            "hybrid-with-pipeline",
-            f"hybrid context parallelism does not go with pp {pp}",
-            control="pp",
-            alternatives=[off, {"pp": 1}],
-            facts={"pp": pp},
-        )
+        raise refusal("hybrid-with-pipeline", "pp", off, {"pp": 1}, pp=pp)
     if data.size % 2:
-        raise LayoutError(
-            "hybrid-needs-even",
-            f"hybrid context parallelism needs an even number of ranks, not dp x cp = {data.size}",
-            control="cp",
-            alternatives=[off],
-            facts={"size": data.size},
-            quote="Hybrid context parallelism requires an even number of ranks",
-        )
+        raise refusal("hybrid-needs-even", "cp", off, size=data.size)
     runs = (2**power for power in range(1, int(math.log2(data.size))))
     return {
         f"hybrid-dp-cp-{run}": replace(data, name=f"hybrid-dp-cp-{run}", length=run) for run in runs
@@ -265,14 +247,7 @@ def _refuse_virtual_stages(vpp: int | None, pp: int) -> None:
     control = "virtual_pipeline_model_parallel_size"
     whole_number(vpp, control)
     if pp == 1:
-        raise LayoutError(
-            "virtual-stages-without-pipeline",
-            f"{vpp} virtual stages need a pipeline, and pp is 1",
-            control=control,
-            alternatives=[{control: None}],
-            facts={"vpp": vpp},
-            quote="pipeline-model-parallel size should be greater than 1 with interleaved schedule",
-        )
+        raise refusal("virtual-stages-without-pipeline", control, {control: None}, vpp=vpp)
 
 
 def _refuse_sharp(use_sharp: bool, group: str | None, instances: int) -> None:
@@ -285,12 +260,10 @@ def _refuse_sharp(use_sharp: bool, group: str | None, instances: int) -> None:
     }
     quote = next((quote for quote, broken in is_broken.items() if broken), "")
     if group is not None and quote:
-        raise LayoutError(
+        raise refusal(
             "sharp-group",
-            f"SHARP cannot serve the group {quoted(group)} here",
-            why="it serves dp, or dp_replica with several instances, where it is switched on",
-            control="sharp_enabled_group",
-            alternatives=[{"sharp_enabled_group": None}],
-            facts={"group": quoted(group)},
+            "sharp_enabled_group",
+            {"sharp_enabled_group": None},
             quote=quote,
+            group=quoted(group),
         )

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..alternatives import MOST, in_ranges, nearest, not_a_multiple, with_changes
-from ..errors import LayoutError
+from ..errors import LayoutError, refusal
 from ..mesh import MAX_RANKS
 
 MAX_LAYERS = 10_000
@@ -76,14 +76,7 @@ def numbered(counts: Sequence[Sequence[int]]) -> StageLayers:
 
 def needs_stages(vpp: int, pp: int) -> LayoutError:
     """The refusal of chunks (vpp > 1) where there is one stage only."""
-    return LayoutError(
-        "interleaving-needs-stages",
-        f"vpp {vpp} needs more than one pipeline stage, and pp is {pp}",
-        why="chunks of the model are dealt out in turn to the stages of a pipeline",
-        control="vpp",
-        facts={"vpp": vpp, "pp": pp},
-        quote="pipeline-model-parallel size should be greater than 1 with interleaved schedule",
-    )
+    return refusal("interleaving-needs-stages", "vpp", vpp=vpp, pp=pp)
 
 
 def _in_range(given: Mapping[str, object], embedding: bool, loss: bool) -> _Split:
@@ -183,22 +176,9 @@ class _Split:
             return None
         control = self.ends[0][0]
         if self.embedding or self.loss:
-            return LayoutError(
-                "ends-with-accounted",
-                "first and last do not go with accounting for the embedding or the loss",
-                why="either the end stages get fewer layers because of them, or a count of their "
-                "own",
-                control=control,
-                quote="num_layers_in_first_pipeline_stage and num_layers_in_last_pipeline_stage "
-                "cannot beset at the same time with account_for_embedding_in_pipeline_split",
-            )
+            return refusal("ends-with-accounted", control)
         if self.sharing < 0:
-            return LayoutError(
-                "one-stage-has-no-ends",
-                f"first and last are two stages, and pp is {self.pp}",
-                control="pp",
-                facts={"pp": self.pp},
-            )
+            return refusal("one-stage-has-no-ends", "pp", pp=self.pp)
         for name, count in self.ends:
             if count % self.vpp:
                 return not_a_multiple(
@@ -219,30 +199,17 @@ class _Split:
                 f"Mismatch: {self.left} middle layers remaining but {self.sharing} "
                 "middle PP stages available."
             )
-            return LayoutError(
+            return refusal(
                 "ends-leave-wrong",
-                f"first and last take {taken} of {self.layers} layers, which leaves "
-                f"{max(self.left, 0)} to the other {self.sharing} stages",
-                why="every stage between has layers, and without stages between none is left",
-                control=control,
-                facts={
-                    "taken": taken,
-                    "layers": self.layers,
-                    "left": max(self.left, 0),
-                    "stages": self.sharing,
-                },
+                control,
                 quote=mismatch if bool(self.left) != bool(self.sharing) else "",
+                taken=taken,
+                layers=self.layers,
+                left=max(self.left, 0),
+                stages=self.sharing,
             )
         if self.vpp > 1 and not self.sharing:
-            return LayoutError(
-                "chunks-need-middle-stages",
-                f"vpp {self.vpp} with first and last needs a stage between them, and pp is "
-                f"{self.pp}",
-                why="Megatron divides by the number of stages between them",
-                control="vpp",
-                facts={"vpp": self.vpp, "pp": self.pp},
-                quote="ZeroDivisionError",
-            )
+            return refusal("chunks-need-middle-stages", "vpp", vpp=self.vpp, pp=self.pp)
         return None
 
     def _refused_shares(self) -> LayoutError | None:
@@ -251,22 +218,21 @@ class _Split:
             return None
         share, remaining = divmod(self.left, self.sharing)
         if remaining:
-            return LayoutError(
+            return refusal(
                 "layers-do-not-divide",
-                f"{self._shared()} over {self.sharing} stages is not a whole number each",
-                why="stages without a count of their own have equally many layers",
-                control="layers",
-                facts={"count": self.left, "stages": self.sharing},
+                "layers",
+                sentence=f"{self._shared()} over {self.sharing} stages is not a whole number each",
                 quote=self._quote_of_stages(),
+                count=self.left,
+                stages=self.sharing,
             )
         if share % self.vpp:
-            return LayoutError(
+            return refusal(
                 "chunks-do-not-divide",
-                f"{share} layers of a stage do not make {self.vpp} equal chunks",
-                why="vpp chunks of one stage have equally many layers",
-                control="vpp",
-                facts={"count": share, "vpp": self.vpp},
+                "vpp",
                 quote=self._quote_of_chunks(share),
+                count=share,
+                vpp=self.vpp,
             )
         return None
 

@@ -19,7 +19,7 @@ import re
 from collections.abc import Sequence
 
 from ..alternatives import MOST, divisors, in_ranges, works
-from ..errors import LayoutError, quoted
+from ..errors import LayoutError, quoted, refusal
 from ..mesh import MAX_RANKS, whole_number
 from .layers import MAX_LAYERS, StageLayers, needs_stages, numbered
 
@@ -80,16 +80,7 @@ def stages_of_layout(layout: str | Stages, pp: int) -> list[list[list[str]]]:
     parts = parse_layout(layout) if isinstance(layout, str) else _named(layout)
     size = whole_number(pp, "pp", maximum=MAX_RANKS)
     if len(parts) % size:
-        raise LayoutError(
-            "layout-does-not-divide",
-            f"the {len(parts)} stages of the layout do not spread evenly over pp {size}",
-            why="every pipeline rank gets equally many stages, one for each chunk",
-            control="pp",
-            facts={"stages": len(parts), "pp": size},
-            quote="pipeline_model_parallel_layout must be divisible by "
-            f"pipeline_model_parallel_size (len(layout)={len(parts)}, "
-            f"pipeline_model_parallel_size={size})",
-        )
+        raise refusal("layout-does-not-divide", "pp", stages=len(parts), pp=size)
     return [parts[rank::size] for rank in range(size)]
 
 
@@ -129,15 +120,7 @@ def _checked(
     stages = stages_of_layout(parts, pp)
     chunks = len(stages[0])
     if vpp is not None and vpp != chunks:
-        raise LayoutError(
-            "layout-has-other-vpp",
-            f"the layout makes {chunks} chunks for each of pp {pp} ranks, and vpp is {vpp}",
-            control="vpp",
-            facts={"chunks": chunks, "pp": pp, "vpp": vpp},
-            quote="virtual_pipeline_model_parallel_size conflicts with "
-            "pipeline_model_parallel_layout, (self.virtual_pipeline_model_parallel_size="
-            f"{vpp},  detected_vpp_size={chunks})",
-        )
+        raise refusal("layout-has-other-vpp", "vpp", chunks=chunks, pp=pp, vpp=vpp)
     if chunks > 1 and pp == 1:
         raise needs_stages(chunks, pp)
     flat = [layer for part in parts for layer in part]
@@ -156,51 +139,33 @@ def _refuse_ends(flat: list[str]) -> None:
     first, last = (flat[0], flat[-1]) if flat else ("nothing", "nothing")
     no_layer = "" if flat else "list index out of range"
     if first != "embedding":
-        raise LayoutError(
+        raise refusal(
             "layout-first-is-not-embedding",
-            f"the first layer of the layout is {first}, not the embedding",
-            control="layout",
-            facts={"found": first},
+            "layout",
             quote=no_layer or f"The first layer must be embedding, but got LayerType.{first}",
+            found=first,
         )
     if last != "loss":
-        raise LayoutError(
-            "layout-last-is-not-loss",
-            f"the last layer of the layout is {last}, not the loss",
-            control="layout",
-            facts={"found": last},
-            quote=f"The last layer must be loss, but got LayerType.{last}",
-        )
+        raise refusal("layout-last-is-not-loss", "layout", found=last)
     for layer in ("embedding", "loss"):
         if flat.count(layer) != 1:
-            raise LayoutError(
+            raise refusal(
                 "layout-repeats",
-                f"the layout has {flat.count(layer)} layers of the kind {layer}",
-                why="there is one embedding and one loss",
-                control="layout",
-                facts={"layer": layer, "count": flat.count(layer)},
+                "layout",
                 quote=f"{layer.capitalize()} must be specified exactly once",
+                layer=layer,
+                count=flat.count(layer),
             )
 
 
 def _refuse_counts(flat: list[str], layers: int, mtp: int) -> None:
     """As many decoder and multi-token prediction layers as the model has."""
     if flat.count("decoder") != layers:
-        raise LayoutError(
-            "layout-has-other-layers",
-            f"the layout has {flat.count('decoder')} decoder layers, the model {layers}",
-            control="layers",
-            facts={"count": flat.count("decoder"), "layers": layers},
-            quote=f"Number of decoder layers {flat.count('decoder')}must match num_layers {layers}",
+        raise refusal(
+            "layout-has-other-layers", "layers", count=flat.count("decoder"), layers=layers
         )
     if flat.count("mtp") != mtp:
-        raise LayoutError(
-            "layout-has-other-mtp",
-            f"the layout has {flat.count('mtp')} multi-token prediction layers, the model {mtp}",
-            control="mtp",
-            facts={"count": flat.count("mtp"), "mtp": mtp},
-            quote="Number of mtp layers in layout must match mtp_num_layers",
-        )
+        raise refusal("layout-has-other-mtp", "mtp", count=flat.count("mtp"), mtp=mtp)
 
 
 def _refuse_places(flat: list[str], stages: list[list[list[str]]]) -> None:
@@ -208,29 +173,11 @@ def _refuse_places(flat: list[str], stages: list[list[list[str]]]) -> None:
     if "mtp" not in flat:
         return
     if "decoder" in flat[flat.index("mtp") :]:
-        raise LayoutError(
-            "layout-mtp-too-early",
-            "a decoder layer comes after multi-token prediction",
-            why=MTP_RULE,
-            control="layout",
-            quote="decoder layers must be placed before MTP layers",
-        )
+        raise refusal("layout-mtp-too-early", "layout", why=MTP_RULE)
     if any("mtp" in chunk for stage in stages for chunk in stage[:-1]):
-        raise LayoutError(
-            "layout-mtp-not-in-last-chunk",
-            "multi-token prediction is not in the last chunk of its pipeline rank",
-            why=MTP_RULE,
-            control="layout",
-            quote="Currently we restrict that the MTP should be always in the last ",
-        )
+        raise refusal("layout-mtp-not-in-last-chunk", "layout", why=MTP_RULE)
     if sum("mtp" in stage[-1] for stage in stages) > 1:
-        raise LayoutError(
-            "layout-mtp-in-two-stages",
-            "multi-token prediction is in more than one stage",
-            why=MTP_RULE,
-            control="layout",
-            quote="All of the MTP layers must be in the same one virtual pipeline stage",
-        )
+        raise refusal("layout-mtp-in-two-stages", "layout", why=MTP_RULE)
 
 
 def _fixes(parts: Stages, sizes: dict[str, int]) -> list[dict[str, int]]:
@@ -282,23 +229,15 @@ def _named(layout: object) -> list[list[str]]:
 
 
 def _bad_letter(value: object) -> LayoutError:
-    return LayoutError(
+    return refusal(
         "bad-layout",
-        f"{quoted(value)} is no layer of a layout",
-        why="a layout is written with E embedding, t decoder, m multi-token prediction, L loss, "
-        "| between stages and *n after what is repeated, such as Ett|(tt|)*2,ttL",
-        control="layout",
-        facts={"value": quoted(value)},
+        "layout",
         quote=f"Invalid layer character: {value}"
         if isinstance(value, str) and len(value) == 1
         else "",
+        value=quoted(value),
     )
 
 
 def _too_long(limit: int) -> LayoutError:
-    return LayoutError(
-        "layout-too-long",
-        f"the layout is longer than {limit:,} characters",
-        control="layout",
-        facts={"limit": limit},
-    )
+    return refusal("layout-too-long", "layout", limit=limit)

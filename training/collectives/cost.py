@@ -27,9 +27,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from groups.errors import LayoutError, quoted
+from groups.errors import quoted
 from groups.mesh import whole_number
 
+from ..errors import refusal
 from .tensors import unknown_operation
 
 
@@ -102,12 +103,7 @@ def least_seconds(op: str, n: int, buffer_bytes: float, bytes_per_second: float)
     Errors: LayoutError as for bytes_per_rank, and for a bandwidth that is not above 0.
     """
     if not _is_number(bytes_per_second) or not bytes_per_second > 0:
-        raise LayoutError(
-            "not-a-bandwidth",
-            f"{quoted(bytes_per_second)} is not a bandwidth in bytes per second",
-            control="bandwidth",
-            facts={"value": quoted(bytes_per_second)},
-        )
+        raise refusal("not-a-bandwidth", "bandwidth", value=quoted(bytes_per_second))
     return bytes_per_rank(op, n, buffer_bytes) / bytes_per_second
 
 
@@ -120,12 +116,7 @@ def _cost(op: str) -> Cost:
 
 def _bytes(value: float) -> float:
     if not _is_number(value) or not 0 <= value < float("inf"):
-        raise LayoutError(
-            "not-bytes",
-            f"{quoted(value)} is not a number of bytes",
-            control="buffer_bytes",
-            facts={"value": quoted(value)},
-        )
+        raise refusal("not-bytes", "buffer_bytes", value=quoted(value))
     return value
 
 

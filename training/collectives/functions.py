@@ -17,9 +17,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from groups.errors import LayoutError, quoted
+from groups.errors import quoted
 from groups.mesh import whole_number
 
+from ..errors import refusal
 from ..model import require_choice
 
 To = Sequence[int | None]
@@ -189,34 +190,16 @@ def pairs_of(to: To | None, members: int) -> list[tuple[int, int]]:
     if to is None:
         return [(place, (place + 1) % members) for place in range(members)] if members > 1 else []
     if not isinstance(to, (list, tuple, np.ndarray)) or len(to) != members:
-        raise LayoutError(
-            "not-receivers",
-            f"{quoted(to)} does not name a receiver for each of {members} members",
-            why="a list of places, in order of senders, with None for a member that sends nothing",
-            control="to",
-            facts={"value": quoted(to), "members": members},
-        )
+        raise refusal("not-receivers", "to", value=quoted(to), members=members)
     pairs: list[tuple[int, int]] = []
     for place, target in enumerate(to):
         if target is None:
             continue
         target = whole_number(target, "to", minimum=0, maximum=members - 1)
         if target == place:
-            raise LayoutError(
-                "sends-to-itself",
-                f"the member at place {place} would send to itself",
-                why="a send needs a receiver in another process, or both wait for ever",
-                control="to",
-                facts={"place": place},
-            )
+            raise refusal("sends-to-itself", "to", place=place)
         if target in (other for _, other in pairs):
-            raise LayoutError(
-                "receives-twice",
-                f"the member at place {target} would receive twice",
-                why="in one exchange a member receives at most once",
-                control="to",
-                facts={"place": target},
-            )
+            raise refusal("receives-twice", "to", place=target)
         pairs.append((place, target))
     return pairs
 
@@ -236,13 +219,13 @@ def pieces_of(tensor: np.ndarray, count: int, dim: int = 0) -> np.ndarray:
     size = tensor.shape[at]
     if size % count:
         below = size // count * count
-        raise LayoutError(
+        raise refusal(
             "does-not-split",
-            f"dim {at} of the tensor has size {size}, which does not split over {count} ranks",
-            why="every rank of the group gets an equal piece",
-            control="tensor",
-            alternatives=[{"size": near} for near in (below, below + count) if near],
-            facts={"dim": at, "size": size, "ranks": count},
+            "tensor",
+            *[{"size": near} for near in (below, below + count) if near],
+            dim=at,
+            size=size,
+            ranks=count,
         )
     pieces = tensor.reshape(*tensor.shape[:at], count, size // count, *tensor.shape[at + 1 :])
     return np.moveaxis(pieces, at, 0)
@@ -267,11 +250,7 @@ def dim_of(tensor: np.ndarray, dim: int) -> int:
     """
     dims = tensor.ndim
     if not dims:
-        raise LayoutError(
-            "no-dims",
-            "a tensor that is a single number has no dim to cut or join along",
-            control="tensor",
-        )
+        raise refusal("no-dims", "tensor")
     return whole_number(dim, "dim", minimum=-dims, maximum=dims - 1) % dims
 
 
@@ -290,13 +269,7 @@ def _square(splits: object, members: int) -> list[list[int]]:
     if not listed or any(
         not isinstance(row, (list, tuple, np.ndarray)) or len(row) != members for row in rows
     ):
-        raise LayoutError(
-            "not-splits",
-            f"{quoted(splits)} is not {members} times {members} numbers of rows",
-            why="splits[i][j] is how many rows member i sends to member j",
-            control="splits",
-            facts={"value": quoted(splits), "members": members},
-        )
+        raise refusal("not-splits", "splits", value=quoted(splits), members=members)
     return [[whole_number(number, "splits", minimum=0) for number in row] for row in rows]
 
 
@@ -306,17 +279,10 @@ def _splits_of(splits: object, tensors: Sequence[np.ndarray]) -> list[list[int]]
     for place, (row, tensor) in enumerate(zip(rows, tensors)):
         dim_of(tensor, 0)
         if sum(row) != len(tensor):
-            raise LayoutError(
-                "splits-do-not-add-up",
-                f"member {place} has {len(tensor)} rows, and its splits add up to {sum(row)}",
-                control="splits",
-                facts={"place": place, "rows": len(tensor), "sum": sum(row)},
+            raise refusal(
+                "splits-do-not-add-up", "splits", place=place, rows=len(tensor), sum=sum(row)
             )
         if tensor.shape[1:] != first:
-            raise LayoutError(
-                "rows-differ",
-                f"a row of member {place} has shape {tensor.shape[1:]}, and of member 0 {first}",
-                control="tensor",
-                facts={"place": place, "shape": str(tensor.shape[1:]), "other_shape": str(first)},
-            )
+            shapes = {"shape": str(tensor.shape[1:]), "other_shape": str(first)}
+            raise refusal("rows-differ", "tensor", place=place, **shapes)
     return rows

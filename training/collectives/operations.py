@@ -41,6 +41,7 @@ from numpy.typing import ArrayLike
 
 from groups.errors import LayoutError, quoted
 
+from ..errors import refusal
 from ..model import require_choice
 from . import functions
 from .mappings import FIRST, MAPPINGS, Operation
@@ -130,12 +131,7 @@ def operation_of(op: str, **options: object) -> Operation:
         raise unknown_operation(op, OPERATIONS)
     for name, value in options.items():
         if name not in operation.options:
-            raise LayoutError(
-                "unknown-option",
-                f"{op} has no option {quoted(name)}",
-                control=name,
-                facts={"operation": op, "value": quoted(name)},
-            )
+            raise refusal("unknown-option", name, operation=op, value=quoted(name))
         if name == "tensor_parallel_output_grad":
             require_choice(name, value, (True, False))
     if operation.repeated and not options.get("tensor_parallel_output_grad", True):
@@ -162,12 +158,4 @@ _UNSTACKED = (functions.scatter, functions.uneven_all_to_all, functions.uneven_a
 
 def _no_backward(op: str, options: Mapping[str, object]) -> LayoutError:
     op += "".join(f" by {value}" for name, value in options.items() if name == "reduction")
-    return LayoutError(
-        "no-backward",
-        f"{op} has no backward here",
-        why="a largest element has no linear backward, and Megatron's _reduce, _split and _gather "
-        "are differentiated only inside its mappings",
-        control="direction",
-        alternatives=[{"direction": "forward"}],
-        facts={"operation": op},
-    )
+    return refusal("no-backward", "direction", {"direction": "forward"}, operation=op)

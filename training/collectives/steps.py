@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from groups.errors import LayoutError
+from ..errors import refusal
 
 Item = TypeVar("Item")
 Slots = list[list[Item | None]]
@@ -92,11 +92,7 @@ def run(
         for move in step:
             message = before[move.sender][move.chunk]
             if message is None:
-                raise LayoutError(
-                    "nothing-to-send",
-                    f"member {move.sender} has nothing in slot {move.chunk} at step {number}",
-                    facts={"place": move.sender, "slot": move.chunk, "step": number},
-                )
+                raise refusal("nothing-to-send", place=move.sender, slot=move.chunk, step=number)
             messages.append(message)
             if move.gives:
                 after[move.sender][move.chunk] = None

@@ -9,6 +9,8 @@ import numpy as np
 
 from groups.errors import LayoutError, quoted
 
+from ..errors import refusal
+
 
 def arrays_of(tensors: object) -> list[np.ndarray]:
     """One array of numbers for each rank.
@@ -20,21 +22,11 @@ def arrays_of(tensors: object) -> list[np.ndarray]:
     """
     given = _items(tensors)
     if not given:
-        raise LayoutError(
-            "no-tensors",
-            "there are no tensors",
-            why="an operation takes a list with one array for each rank of the world",
-            control="tensor",
-        )
+        raise refusal("no-tensors", "tensor")
     arrays = [_numbers(tensor, "biufc") for tensor in given]
     for rank, array in enumerate(arrays):
         if array is None:
-            raise LayoutError(
-                "not-a-tensor",
-                f"the tensor of rank {rank} is not an array of numbers",
-                control="tensor",
-                facts={"rank": rank},
-            )
+            raise refusal("not-a-tensor", "tensor", rank=rank)
     return arrays  # type: ignore[return-value]
 
 
@@ -49,19 +41,8 @@ def stacked_of(members: Sequence[np.ndarray], group: Sequence[int]) -> np.ndarra
     first = members[0].shape
     for rank, tensor in zip(group, members):
         if tensor.shape != first:
-            raise LayoutError(
-                "shapes-differ",
-                f"rank {rank} has a tensor of shape {tensor.shape} and rank {group[0]} of the same "
-                f"group one of {first}",
-                why="the tensors of a group have one shape",
-                control="tensor",
-                facts={
-                    "rank": rank,
-                    "shape": str(tensor.shape),
-                    "other": group[0],
-                    "other_shape": str(first),
-                },
-            )
+            shapes = {"shape": str(tensor.shape), "other_shape": str(first)}
+            raise refusal("shapes-differ", "tensor", rank=rank, other=group[0], **shapes)
     return np.stack(members)
 
 
@@ -77,32 +58,16 @@ def groups_of(groups: object, world: int) -> list[list[int]]:
     rows = _items(groups)
     arrays = [_numbers(row, "iu") for row in rows or ()]
     if rows is None or any(a is None or a.ndim != 1 or not a.size for a in arrays):
-        raise LayoutError(
-            "not-groups",
-            f"{quoted(groups)} is not a list of groups of ranks",
-            why="groups are lists of ranks, such as [[0, 1], [2, 3]], each with one rank or more",
-            control="groups",
-            facts={"value": quoted(groups)},
-        )
+        raise refusal("not-groups", "groups", value=quoted(groups))
     ranks_by_group: list[list[int]] = [array.tolist() for array in arrays if array is not None]
     seen: set[int] = set()
     for rank in (rank for group in ranks_by_group for rank in group):
         if not 0 <= rank < world:
-            raise LayoutError(
-                "no-such-rank",
-                f"there is no rank {quoted(rank)}: ranks go from 0 to {world - 1}",
-                why="every rank of the groups needs a tensor",
-                control="groups",
-                facts={"rank": quoted(rank), "first": 0, "last": world - 1},
-            )
+            why = "every rank of the groups needs a tensor"
+            there = {"rank": quoted(rank), "first": 0, "last": world - 1}
+            raise refusal("no-such-rank", "groups", why=why, **there)
         if rank in seen:
-            raise LayoutError(
-                "rank-twice",
-                f"rank {rank} stands twice in the groups",
-                why="in one operation a rank takes part once",
-                control="groups",
-                facts={"rank": rank},
-            )
+            raise refusal("rank-twice", "groups", rank=rank)
         seen.add(rank)
     return ranks_by_group
 
@@ -129,10 +94,4 @@ def unknown_operation(op: object, known: Iterable[str]) -> LayoutError:
     ({'op': 'all_reduce'},)
     """
     near = get_close_matches(op, list(known), cutoff=0.5) if isinstance(op, str) else []
-    return LayoutError(
-        "unknown-operation",
-        f"there is no operation {quoted(op)}",
-        control="op",
-        alternatives=[{"op": name} for name in near],
-        facts={"value": quoted(op)},
-    )
+    return refusal("unknown-operation", "op", *[{"op": name} for name in near], value=quoted(op))

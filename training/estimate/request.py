@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypedDict
 
 from groups.alternatives import not_a_multiple
-from groups.errors import LayoutError, not_a_choice
+from groups.errors import not_a_choice
 from groups.mesh import MAX_RANKS, whole_number
 
 from ..clusters import CLUSTERS, Cluster
+from ..errors import refusal
 from ..memory import Training
 from ..memory.activations import PRODUCTS, WIDE
 from ..model import MAX_SIZE, Model
@@ -195,10 +196,4 @@ def require_numbers(cluster: str, precision: str) -> None:
     machine = CLUSTERS[cluster]
     peak = machine.fp4 if precision == "nvfp4" else machine.fp8
     if precision not in WIDE and not peak:
-        raise LayoutError(
-            "no-such-numbers",
-            f"{machine.name} has no {precision}",
-            control="precision",
-            alternatives=[],
-            facts={"cluster": machine.name, "precision": precision},
-        )
+        raise refusal("no-such-numbers", "precision", cluster=machine.name, precision=precision)

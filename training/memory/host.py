@@ -32,7 +32,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from groups.errors import LayoutError
+from ..errors import refusal
 
 if TYPE_CHECKING:
     from .per_stage import Precision, Training
@@ -57,12 +57,14 @@ def require_offload(offload: str, zero: int) -> None:
     """Refuse to move what ZeRO has not cut over the ranks."""
     least = OFFLOAD[offload]
     if zero < least:
-        raise LayoutError(
+        raise refusal(
             "offload-needs-zero",
-            f"offload {offload} needs ZeRO stage {least} or higher, not {zero}",
-            control="offload",
-            alternatives=[{"zero": least}, {"offload": "none"}],
-            facts={"offload": offload, "least": least, "zero": zero},
+            "offload",
+            {"zero": least},
+            {"offload": "none"},
+            offload=offload,
+            least=least,
+            zero=zero,
         )
 
 

@@ -23,9 +23,10 @@ from functools import lru_cache
 from numbers import Real
 
 from groups.alternatives import not_a_multiple
-from groups.errors import LayoutError, quoted
+from groups.errors import quoted
 from groups.mesh import whole_number
 
+from ..errors import refusal
 from ..model import MAX_SIZE, Model, require_choice
 from ..parameters import StageParameters, layer_parameters, on_one_rank, stage_parameters
 from ..pipeline.in_flight import SCHEDULES, micro_batches_in_flight, outputs_in_flight, placement_of
@@ -347,14 +348,8 @@ def recomputing(training: Training, recompute: str) -> Training:
 def _require_shares(split: Split, training: Training) -> None:
     ranks = split.dp * split.cp
     if ranks % training.instances:
-        raise LayoutError(
-            "instances-do-not-divide",
-            f"{training.instances} optimizer instances do not divide the {ranks} ranks of a dp-cp "
-            "group",
-            control="instances",
-            alternatives=[{"instances": 1}],
-            facts={"instances": training.instances, "size": ranks, "group": "dp-cp"},
-        )
+        facts = {"instances": training.instances, "size": ranks, "group": "dp-cp"}
+        raise refusal("instances-do-not-divide", "instances", {"instances": 1}, **facts)
 
 
 def _require_sequence(model: Model, split: Split, training: Training) -> None:
@@ -372,9 +367,4 @@ def _require_amount(name: str, number: object) -> None:
         or not math.isfinite(number)
         or number < 0
     ):
-        raise LayoutError(
-            "not-an-amount",
-            f"{name} must be a number from 0 up, not {quoted(number)}",
-            control=name,
-            facts={"control": name, "value": quoted(number)},
-        )
+        raise refusal("not-an-amount", name, value=quoted(number))

@@ -24,6 +24,8 @@ import numpy as np
 
 from groups.errors import LayoutError, quoted
 
+from ..errors import refusal
+
 KINDS = "FBIW"
 """Forward, backward, and the two halves of a backward; an op's kind is its place here."""
 
@@ -155,9 +157,5 @@ class Plan:
 
 def too_many_ops(count: int) -> LayoutError:
     """The refusal of a schedule that is too long to be worked out."""
-    return LayoutError(
-        "too-many-ops",
-        f"this schedule has {quoted(count)} ops, more than the {MOST_OPS:,} that are simulated",
-        control="m",
-        facts={"count": count if count < 10**15 else quoted(count), "limit": MOST_OPS},
-    )
+    shown = count if count < 10**15 else quoted(count)
+    return refusal("too-many-ops", "m", count=shown, limit=MOST_OPS)

@@ -17,6 +17,7 @@ from groups.errors import LayoutError, not_a_choice
 from groups.mesh import MAX_RANKS, whole_number
 from groups.stages.layers import MAX_LAYERS
 
+from ..errors import refusal
 from . import orders
 from .automatic import TRIES, automatic
 from .plan import MOST_OPS, Plan, too_many_ops
@@ -160,100 +161,48 @@ class ScheduleSpec:
     def _refused_chunks(self) -> LayoutError | None:
         rule = self.rule
         if rule.v is not None and self.chunks != rule.v:
-            return LayoutError(
-                "schedule-has-chunks",
-                f"{rule.title} has chunks of the model on each rank: {rule.v}, not {self.v}",
-                control="v",
-                facts={"schedule": rule.title, "chunks": rule.v, "v": self.v},
-            )
+            return refusal("schedule-has-chunks", "v", schedule=rule.title, chunks=rule.v, v=self.v)
         if self.name == "interleaved" and self.chunks == 1:
-            return LayoutError(
-                "interleaved-needs-chunks",
-                "Interleaved 1F1B needs two chunks or more on each rank: with one it is 1F1B",
-                control="v",
-            )
+            return refusal("interleaved-needs-chunks", "v")
         if self.name == "interleaved" and self.p == 1:
-            return LayoutError(
-                "schedule-needs-stages",
-                "Interleaved 1F1B needs more than one pipeline rank",
-                control="p",
-                facts={"schedule": rule.title},
-                quote="pipeline-model-parallel size should be greater than 1 with interleaved "
-                "schedule",
-            )
+            return refusal("schedule-needs-stages", "p", schedule=rule.title)
         if self.group_size is not None and not rule.grouped:
-            return LayoutError(
-                "schedule-has-no-groups",
-                f"{rule.title} does not take micro-batches in groups of a chosen size",
-                control="group_size",
-                facts={"schedule": rule.title},
-            )
+            return refusal("schedule-has-no-groups", "group_size", schedule=rule.title)
         return None
 
     def _refused_micro_batches(self) -> LayoutError | None:
         rule, p, m = self.rule, self.p, self.m
         if rule.even and p % 2:
-            return LayoutError(
-                "schedule-needs-even",
-                f"{rule.title} needs an even number of pipeline ranks, not {p}",
-                why="the two directions mirror each other",
-                control="p",
-                facts={"schedule": rule.title, "what": "p", "value": p},
-            )
+            return self._refused_odd("p", "pipeline ranks", "the two directions mirror each other")
         least = rule.least_m * p if self.group_size is None else 0
         if m < least:
-            return LayoutError(
-                "schedule-needs-micro-batches",
-                f"{rule.title} needs {least} micro-batches or more for {p} ranks, not {m}",
-                control="m",
-                facts={"schedule": rule.title, "least": least, "p": p, "m": m},
+            return refusal(
+                "schedule-needs-micro-batches", "m", schedule=rule.title, least=least, p=p, m=m
             )
         if rule.even and m % 2:
-            return LayoutError(
-                "schedule-needs-even",
-                f"{rule.title} needs an even number of micro-batches, not {m}",
-                why="half of them enter at either end",
-                control="m",
-                facts={"schedule": rule.title, "what": "m", "value": m},
-            )
+            return self._refused_odd("m", "micro-batches", "half of them enter at either end")
         if self.name == "interleaved":
             return self._refused_groups()
         if self.name == "interleaved-zb" and m % max(1, m // p):
-            return LayoutError(
-                "rounds-do-not-divide",
-                f"{m} micro-batches do not make {m // p} equal rounds",
-                why="a round has p micro-batches or a few more, all rounds as many",
-                control="m",
-                facts={"m": m, "rounds": m // p},
-            )
+            return refusal("rounds-do-not-divide", "m", m=m, rounds=m // p)
         return None
+
+    def _refused_odd(self, name: str, things: str, why: str) -> LayoutError:
+        value, title = getattr(self, name), self.rule.title
+        sentence = f"{title} needs an even number of {things}, not {value}"
+        facts = {"schedule": title, "what": name, "value": value}
+        return refusal("schedule-needs-even", name, sentence=sentence, why=why, **facts)
 
     def _refused_groups(self) -> LayoutError | None:
         """Megatron's demands: p <= N <= m, and the last group is whole or has p or more."""
         p, m, n = self.p, self.m, self.group
         facts = {"p": p, "m": m, "n": n}
         if n < p:
-            return LayoutError(
-                "group-too-small",
-                f"a group of {n} micro-batches is smaller than the {p} pipeline ranks",
-                control="group_size",
-                facts=facts,
-            )
+            return refusal("group-too-small", "group_size", **facts)
         if n > m:
-            return LayoutError(
-                "group-too-large",
-                f"a group of {n} micro-batches is larger than the {m} that there are",
-                control="group_size",
-                facts=facts,
-            )
+            return refusal("group-too-large", "group_size", **facts)
         if 0 < m % n < p:
-            return LayoutError(
-                "last-group-too-small",
-                f"{m} micro-batches in groups of {n} leave a last group of {m % n}, fewer than the "
-                f"{p} pipeline ranks",
-                control="m",
-                facts={**facts, "rest": m % n},
-            )
+            return refusal("last-group-too-small", "m", **facts, rest=m % n)
         return None
 
 

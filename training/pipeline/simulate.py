@@ -21,6 +21,7 @@ import numpy as np
 
 from groups.errors import LayoutError, quoted
 
+from ..errors import refusal
 from .plan import Plan
 
 Duration = float | Sequence[float]
@@ -73,12 +74,7 @@ class Durations:
         for number in numbers:
             check_duration(number, name)
         if listed and len(numbers) != stages:
-            raise LayoutError(
-                "not-one-per-stage",
-                f"{name} has {len(numbers)} numbers for {stages} stages",
-                control=name,
-                facts={"control": name, "count": len(numbers), "stages": stages},
-            )
+            raise refusal("not-one-per-stage", name, count=len(numbers), stages=stages)
         return np.broadcast_to(np.array(numbers, dtype=float), (stages,))
 
 
@@ -89,12 +85,7 @@ def check_duration(value: object, name: str, most: float = LONGEST) -> float:
     """
     is_number = isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
     if not is_number or not 0 <= value <= most:  # type: ignore[operator]
-        raise LayoutError(
-            "bad-duration",
-            f"{name} must be a number from 0 to {most:,.0f}, not {quoted(value)}",
-            control=name,
-            facts={"control": name, "value": quoted(value), "most": int(most)},
-        )
+        raise refusal("bad-duration", name, value=quoted(value), most=int(most))
     return float(value)  # type: ignore[arg-type]
 
 
@@ -254,8 +245,4 @@ def _run(starts: np.ndarray, costs: np.ndarray, waits: Waits) -> tuple[np.ndarra
 
 
 def _deadlock() -> LayoutError:
-    return LayoutError(
-        "pipeline-deadlock",
-        "ranks wait for each other for ever in this order",
-        control="schedule",
-    )
+    return refusal("pipeline-deadlock", "schedule")

@@ -37,8 +37,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from groups.alternatives import not_a_multiple
-from groups.errors import LayoutError, not_a_choice
+from groups.errors import not_a_choice
 
+from ..errors import refusal
 from ..memory.per_stage import PRECISIONS, Precision, Training
 from ..model import MAX_SIZE, Model, divisors_near
 from ..parameters import StageParameters, stage_parameters
@@ -355,13 +356,7 @@ def require(model: Model, split: Split, training: Training, cp_algorithm: str = 
     if not isinstance(cp_algorithm, str) or cp_algorithm not in CP_ALGORITHMS:
         raise not_a_choice("cp_algorithm", cp_algorithm, CP_ALGORITHMS)
     if split.ep > 1 and not model.experts:
-        raise LayoutError(
-            "ep-without-experts",
-            f"ep {split.ep} spreads experts, and the model has none",
-            control="ep",
-            alternatives=[{"ep": 1}],
-            facts={"ep": split.ep},
-        )
+        raise refusal("ep-without-experts", "ep", {"ep": 1}, ep=split.ep)
     if cp_algorithm == "a2a" and model.heads // split.tp % split.cp:
         error = not_a_multiple(
             "heads", model.heads, {"tp": split.tp, "cp": split.cp}, maximum=MAX_SIZE
@@ -371,11 +366,9 @@ def require(model: Model, split: Split, training: Training, cp_algorithm: str = 
             alternatives=divisors_near("cp", split.cp, model.heads // split.tp),
         )
     if model.experts and split.tp > 1 and not training.sequence_parallel:
-        raise LayoutError(
+        raise refusal(
             "experts-need-sequence-parallel",
-            f"experts with tp {split.tp} need sequence parallelism",
-            control="sequence_parallel",
-            alternatives=[{"sequence_parallel": 1}],
-            facts={"tp": split.tp},
-            quote="When using MoE and tensor parallelism, sequence parallelism must be used.",
+            "sequence_parallel",
+            {"sequence_parallel": 1},
+            tp=split.tp,
         )
