@@ -18,83 +18,46 @@ from collections.abc import Sequence
 import numpy as np
 
 PALETTE: tuple[str, ...] = (
-    "#a7ebf8",
-    "#c69449",
-    "#cae9bb",
-    "#67acac",
-    "#d0bafa",
-    "#e29f81",
-    "#83f6e1",
-    "#81a1ca",
-    "#d2cc74",
-    "#da8188",
+    *("#a7ebf8", "#c69449", "#cae9bb", "#67acac", "#d0bafa"),
+    *("#e29f81", "#83f6e1", "#81a1ca", "#d2cc74", "#da8188"),
 )
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "light": PALETTE,
     "dark": (
-        "#444414",
-        "#505074",
-        "#746820",
-        "#20442c",
-        "#502c80",
-        "#8c2c44",
-        "#207474",
-        "#2c5ca4",
-        "#806850",
-        "#5c2c50",
+        *("#444414", "#505074", "#746820", "#20442c", "#502c80"),
+        *("#8c2c44", "#207474", "#2c5ca4", "#806850", "#5c2c50"),
     ),
 }
 
 GROUP_INK = {"light": "#1f2937", "dark": "#f1f5f9"}
 """What is written on a group's colour, and the fill of the chosen GPU."""
 
-KIND_COLOURS: dict[str, dict[str, str]] = {
-    "light": {
-        "tp": "#2563eb",
-        "cp": "#b45309",
-        "dp": "#15803d",
-        "pp": "#be123c",
-        "ep": "#7c3aed",
-    },
-    "dark": {
-        "tp": "#60a5fa",
-        "cp": "#fbbf24",
-        "dp": "#4ade80",
-        "pp": "#fb7185",
-        "ep": "#c084fc",
-    },
+_HUES = {
+    # light: colour, tint,    mark;     dark: colour, tint
+    "tp": ("#2563eb", "#bfdbfe", "#6f9ff5", "#60a5fa", "#1e40af"),
+    "cp": ("#b45309", "#fed7aa", "#f0a053", "#fbbf24", "#7c3a0a"),
+    "dp": ("#15803d", "#bbf7d0", "#6fcf8f", "#4ade80", "#14532d"),
+    "pp": ("#be123c", "#fecdd3", "#fb8a9a", "#fb7185", "#881337"),
+    "ep": ("#7c3aed", "#ddd6fe", "#b08cf5", "#c084fc", "#4c1d95"),
 }
-"""The tones in which one rank's groups are shown together, each named after its first kind."""
 
-KIND_TINTS: dict[str, dict[str, str]] = {
-    "light": {
-        "tp": "#bfdbfe",
-        "cp": "#fed7aa",
-        "dp": "#bbf7d0",
-        "pp": "#fecdd3",
-        "ep": "#ddd6fe",
-    },
-    "dark": {
-        "tp": "#1e40af",
-        "cp": "#7c3a0a",
-        "dp": "#14532d",
-        "pp": "#881337",
-        "ep": "#4c1d95",
-    },
-}
+TONES: tuple[str, ...] = tuple(_HUES)
+"""In which one rank's groups are shown together, each named after its first kind."""
+
+
+def _of_themes(light: int, dark: int) -> dict[str, dict[str, str]]:
+    """A column of the table for each theme."""
+    columns = {"light": light, "dark": dark}
+    return {theme: {tone: row[at] for tone, row in _HUES.items()} for theme, at in columns.items()}
+
+
+KIND_COLOURS = _of_themes(0, 3)
+
+KIND_TINTS = _of_themes(1, 4)
 """Under a number in GROUP_INK."""
 
-KIND_MARKS: dict[str, dict[str, str]] = {
-    "light": {
-        "tp": "#6f9ff5",
-        "cp": "#f0a053",
-        "dp": "#6fcf8f",
-        "pp": "#fb8a9a",
-        "ep": "#b08cf5",
-    },
-    "dark": KIND_COLOURS["dark"],
-}
+KIND_MARKS = _of_themes(2, 3)
 """Cells too small for a number."""
 
 PLAIN_CELL = {"light": "#eef2f7", "dark": "#1e293b"}
@@ -105,8 +68,6 @@ ROWS: dict[str, tuple[str, str]] = {
     "dark": ("#1e293b", "#2b384d"),
 }
 """The same without a number: rows in turn, so that the eye follows them."""
-
-TONES: tuple[str, ...] = tuple(KIND_COLOURS["light"])
 
 _WORDS: dict[str, frozenset[str]] = {
     "dp": frozenset({"dp", "edp", "data", "dp_shard", "fsdp", "batch", "global"}),
