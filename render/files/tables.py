@@ -204,21 +204,17 @@ HERE = {"light": "#be123c", "dark": "#fb7185"}
 def draw_points(chart: PointsChart, theme: str) -> Iterator[Mark]:
     """Axes, dots, rings round the nearest, and where the layout on screen is, with its interval."""
     look = LOOKS[theme]
-    left, top, right, foot = chart.plot
-    grid = [[(x, top), (x, foot)] for x, _ in chart.across]
-    grid += [[(left, y), (right, y)] for y, _ in chart.up]
-    yield Lines(grid, look.ground)
+    yield from _axes(chart, look)
     for name, spots in (("others", chart.others), ("own", chart.peers)):
         colour, radius = POINTS[name]
-        corners = np.array(spots).reshape(-1, 2) - radius
+        corners = np.array([(chart.x(x), chart.y(y)) for x, y in spots]).reshape(-1, 2) - radius
         yield Blocks(corners, np.full(2, 2 * radius), colour, radius=radius)
     for x, y in chart.near:
-        yield ring(x, y, 6.0, look.ink, 1.5)
-    yield from _axes(chart, look)
-    x, y, high, low = chart.here
+        yield ring(chart.x(x), chart.y(y), 6.0, look.ink, 1.5)
+    x, (y, high, low) = chart.x(chart.here[0]), map(chart.y, chart.here[1:])
     yield Lines([[(x, high), (x, low)]], HERE[theme], 3.0)
     yield ring(x, y, 5.0, look.page, 1.5, HERE[theme])
-    is_right = x > (left + right) / 2
+    is_right = x > (chart.left + chart.right) / 2
     at, anchor = (x - 10, "end") if is_right else (x + 10, "start")
     size = np.array([advance(chart.words["here"], True) * SIZE + 4, SIZE + 4])
     corner = np.array([[at - size[0] + 2 if is_right else at - 2, y + 6 - size[1]]])
@@ -227,11 +223,17 @@ def draw_points(chart: PointsChart, theme: str) -> Iterator[Mark]:
 
 
 def _axes(chart: PointsChart, look: Look) -> Iterator[Mark]:
-    left, top, right, foot = chart.plot
-    for x, text in chart.across:
+    left, top, right, foot = chart.left, chart.top, chart.right, chart.foot
+    across, up = (
+        [(at(share), text) for share, text in axis]
+        for at, axis in ((chart.x, chart.across), (chart.y, chart.up))
+    )
+    grid = [[(x, top), (x, foot)] for x, _ in across]
+    yield Lines([*grid, *([(left, y), (right, y)] for y, _ in up)], look.ground)
+    for x, text in across:
         yield Words(x, foot + 15, text, LABEL, look.quiet, "middle")
-    for y, text in chart.up:
+    for y, text in up:
         yield Words(left - 6, y + 4, text, LABEL, look.quiet, "end")
     yield Words((left + right) / 2, foot + 34, chart.words["across"], LABEL, look.quiet, "middle")
-    up = shortened(chart.words["up"], (right - left) / LABEL)
-    yield Words(left, top - 6, up, LABEL, look.quiet)
+    words = shortened(chart.words["up"], (right - left) / LABEL)
+    yield Words(left, top - 6, words, LABEL, look.quiet)

@@ -12,7 +12,7 @@ of a legend's entries are those of the chart.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -194,11 +194,11 @@ class MatrixChart:
 
 @dataclass(frozen=True)
 class PointsChart:
-    """Dots between two axes, one place among them with its interval; x and y of each in pixels.
+    """Dots between two axes, one place among them with its interval.
 
-    here: x, y, and the ends of the interval. across, up: of each line of an axis, where, and what
-    it says. words: of the axes ("across", "up") and of the place ("here"). plot: left, top, right,
-    bottom of what is between the axes.
+    Places are shares of the axes, 0 to 1: x from the left, y from the foot. here: x, y, and the
+    ends of the interval. across, up: of each line of an axis, where, and what it says. words: of
+    the axes ("across", "up") and of the place ("here").
     """
 
     others: tuple[tuple[float, float], ...]
@@ -208,32 +208,27 @@ class PointsChart:
     across: tuple[tuple[float, str], ...]
     up: tuple[tuple[float, str], ...]
     words: Mapping[str, str]
-    plot: tuple[float, float, float, float]
-    width: float
-    height: float
+    width: float = 720.0
+    height: float = 320.0
     legend: tuple[Entry, ...] = ()
+
+    left, top = 58.0, 20.0
+
+    @property
+    def right(self) -> float:
+        return self.width - 12.0
+
+    @property
+    def foot(self) -> float:
+        return self.height - 40.0
+
+    def x(self, share: float) -> float:
+        return self.left + share * (self.right - self.left)
+
+    def y(self, share: float) -> float:
+        return self.foot - share * (self.foot - self.top)
 
     def fitted(self, room: tuple[float, float]) -> PointsChart:
         """With its axes nearer, so that a slide has room for larger letters."""
-        left, top, right, foot = self.plot
         wide = min(self.width, room[0] / LETTERS)
-        tall = min(wide * 0.62, room[1] / LETTERS)
-        x_scale = (right - left - self.width + wide) / (right - left)
-        y_scale = (foot - top - self.height + tall) / (foot - top)
-
-        def moved(spots: Iterable[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
-            return tuple((left + (x - left) * x_scale, top + (y - top) * y_scale) for x, y in spots)
-
-        here, (_, high), (_, low) = moved((self.here[:2], self.here[::2], self.here[::3]))
-        return replace(
-            self,
-            others=moved(self.others),
-            peers=moved(self.peers),
-            near=moved(self.near),
-            here=(*here, high, low),
-            across=tuple((left + (x - left) * x_scale, text) for x, text in self.across),
-            up=tuple((top + (y - top) * y_scale, text) for y, text in self.up),
-            plot=(left, top, right - self.width + wide, foot - self.height + tall),
-            width=wide,
-            height=tall,
-        )
+        return replace(self, width=wide, height=min(wide * 0.62, room[1] / LETTERS))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
 
@@ -19,28 +18,21 @@ from training.estimate import Estimate, MeasuredRun, Near, runs
 from training.estimate.constants import FAMILIES
 from training.parameters import active_parameters
 
-WIDTH, HEIGHT = 720.0, 320.0
-LEFT, RIGHT, TOP, BOTTOM = 58.0, 12.0, 20.0, 40.0
+ACROSS, UP = (8.3, 12.1), (0.6, 3.7)
+"""From which power of ten to which an axis reaches."""
 
-
-@dataclass(frozen=True)
-class Scale:
-    """From which power of ten to which, on how many pixels."""
-
-    low: float
-    high: float
-    start: float
-    end: float
-
-    def at(self, value: float) -> float:
-        share = (math.log10(value) - self.low) / (self.high - self.low)
-        return self.start + min(1.0, max(0.0, share)) * (self.end - self.start)
-
-
-ACROSS = Scale(8.3, 12.1, LEFT, WIDTH - RIGHT)
-UP = Scale(0.6, 3.7, HEIGHT - BOTTOM, TOP)
 BILLIONS = (0.3, 1, 3, 10, 30, 100, 300, 1000)
 TERAFLOPS = (10, 30, 100, 300, 1000, 3000)
+
+
+def share(value: float, axis: tuple[float, float]) -> float:
+    """Where a value stands on an axis, 0 to 1; at an end what is beyond it.
+
+    >>> share(10.0, (0.0, 2.0)), share(1e9, (0.0, 2.0))
+    (0.5, 1.0)
+    """
+    low, high = axis
+    return min(1.0, max(0.0, (math.log10(value) - low) / (high - low)))
 
 
 def speed(active: float, tokens: float, seconds: float, gpus: int) -> float:
@@ -64,7 +56,8 @@ def _place(run: MeasuredRun) -> tuple[float, float]:
     assert run.seconds
     active, arguments = active_parameters(run.shape), run.arguments
     tokens = arguments["global_batch"] * arguments["sequence"]
-    return ACROSS.at(active), UP.at(speed(active, tokens, run.seconds, arguments["gpus"]) / 1e12)
+    each = speed(active, tokens, run.seconds, arguments["gpus"])
+    return share(active, ACROSS), share(each / 1e12, UP)
 
 
 def cloud_of(estimate: Estimate, near: Sequence[Near], language: str) -> PointsChart:
@@ -75,34 +68,33 @@ def cloud_of(estimate: Estimate, near: Sequence[Near], language: str) -> PointsC
         (peers if FAMILIES[run.arguments["cluster"]] == family else others).append((x, y))
     active = active_parameters(request.model)
     tokens = request.global_batch * request.model.sequence
-    high, y, low = (
-        UP.at(speed(active, tokens, seconds, request.gpus) / 1e12)
-        for seconds in (estimate.low, estimate.seconds, estimate.high)
+    interval = (
+        share(speed(active, tokens, seconds, request.gpus) / 1e12, UP)
+        for seconds in (estimate.seconds, estimate.low, estimate.high)
     )
     return PointsChart(
         others=tuple(others),
         peers=tuple(peers),
         near=tuple(_place(each.run) for each in near if each.run.seconds),
-        here=(ACROSS.at(active), y, high, low),
-        across=tuple((ACROSS.at(n * 1e9), f"{n:g}B") for n in BILLIONS),
-        up=tuple((UP.at(n), f"{n:,}") for n in TERAFLOPS),
+        here=(share(active, ACROSS), *interval),  # type: ignore[arg-type]
+        across=tuple((share(n * 1e9, ACROSS), f"{n:g}B") for n in BILLIONS),
+        up=tuple((share(n, UP), f"{n:,}") for n in TERAFLOPS),
         words={name: ESTIMATE[f"cloud_{name}"][language] for name in ("across", "up", "here")},
-        plot=(LEFT, TOP, WIDTH - RIGHT, HEIGHT - BOTTOM),
-        width=WIDTH,
-        height=HEIGHT,
     )
 
 
 def cloud_svg(chart: PointsChart, label: str) -> str:
     """The picture on the page."""
     others, peers = (
-        "".join(f"M{x:.0f} {y:.0f}h0" for x, y in spots) for spots in (chart.others, chart.peers)
+        "".join(f"M{chart.x(x):.0f} {chart.y(y):.0f}h0" for x, y in spots)
+        for spots in (chart.others, chart.peers)
     )
     ringed = "".join(
-        f'<circle class="near" cx="{x:.1f}" cy="{y:.1f}" r="6"/>' for x, y in chart.near
+        f'<circle class="near" cx="{chart.x(x):.1f}" cy="{chart.y(y):.1f}" r="6"/>'
+        for x, y in chart.near
     )
     return (
-        f'<svg class="cloud" viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" role="img" '
+        f'<svg class="cloud" viewBox="0 0 {chart.width:.0f} {chart.height:.0f}" role="img" '
         f'aria-label="{escape(label)}">{_axes(chart)}'
         f'<path class="others" d="{others}"/><path class="own" d="{peers}"/>{ringed}{_here(chart)}'
         "</svg>"
@@ -111,8 +103,8 @@ def cloud_svg(chart: PointsChart, label: str) -> str:
 
 def _here(chart: PointsChart) -> str:
     """The layout on screen: a mark, and its interval as a line."""
-    x, y, high, low = chart.here
-    anchor, dx = ("end", -10) if x > WIDTH / 2 else ("start", 10)
+    x, (y, high, low) = chart.x(chart.here[0]), map(chart.y, chart.here[1:])
+    anchor, dx = ("end", -10) if x > chart.width / 2 else ("start", 10)
     return (
         f'<g class="here"><path d="M{x:.1f} {high:.1f}V{low:.1f}"/>'
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5"/><text x="{x + dx:.1f}" y="{y + 4:.1f}" '
@@ -121,19 +113,19 @@ def _here(chart: PointsChart) -> str:
 
 
 def _axes(chart: PointsChart) -> str:
-    left, top, right, foot = chart.plot
+    left, top, right, foot = chart.left, chart.top, chart.right, chart.foot
     across = "".join(
         f'<path d="M{x:.1f} {top}V{foot}"/>'
         f'<text x="{x:.1f}" y="{foot + 15}" text-anchor="middle">{text}</text>'
-        for x, text in chart.across
+        for x, text in ((chart.x(share), text) for share, text in chart.across)
     )
     up = "".join(
         f'<path d="M{left} {y:.1f}H{right}"/>'
         f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{text}</text>'
-        for y, text in chart.up
+        for y, text in ((chart.y(share), text) for share, text in chart.up)
     )
     return (
-        f'<g class="axes">{across}{up}<text x="{(LEFT + WIDTH) / 2}" y="{HEIGHT - 6}" '
-        f'text-anchor="middle">{escape(chart.words["across"])}</text>'
+        f'<g class="axes">{across}{up}<text x="{(left + chart.width) / 2}" '
+        f'y="{chart.height - 6}" text-anchor="middle">{escape(chart.words["across"])}</text>'
         f'<text x="{left}" y="{top - 7}">{escape(chart.words["up"])}</text></g>'
     )
