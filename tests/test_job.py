@@ -246,8 +246,8 @@ def test_a_rank_that_is_not_there_is_refused():
 def test_the_page_s_script_gets_every_place_as_folds():
     """What gradio/picture/places.js sums up from data-fold is where the cells are."""
     for text in MESHES:
-        drawn = picture(text, room=TALL)
-        svg = job_svg(drawn, label_words(False, "en"), "described")
+        drawn = picture(text, room=TALL, words=label_words(False, "en"))
+        svg = job_svg(drawn, "described")
         folds = [
             [float(value) for value in fold.split(",")]
             for fold in re.search('data-fold="([^"]*)"', svg)[1].split(";")

@@ -46,7 +46,7 @@ def drawn(controls: State, **asked):
 
 def test_the_groups_view_saves_the_job_and_a_panel_of_each_kind_that_it_shows():
     (question, job), *pictures = drawn(SMALL, view="groups")
-    assert (question, job.picture.rank) == ("Who is grouped with GPU 0?", 0)
+    assert (question, job.rank) == ("Who is grouped with GPU 0?", 0)
     panels = [scene.panel(one, 8) for one in Context.of(SMALL).visible]
     assert groups_in(picture for _, picture in pictures) == groups_in(panels)
     assert [title.split(":")[0] for title, _ in pictures] == [
@@ -57,7 +57,7 @@ def test_the_groups_view_saves_the_job_and_a_panel_of_each_kind_that_it_shows():
 def test_a_large_world_is_saved_with_the_groups_of_the_pinned_rank():
     pictures = [one for _, one in drawn(LARGE, view="groups", rank="700")]
     assert len(pictures) == 4  # of two grids the job, then the nodes
-    assert [one.picture.rank for one in pictures[:2]] == [700, 700]
+    assert [one.rank for one in pictures[:2]] == [700, 700]
     assert [one.rank for one in pictures[2:]] == [700, 700]
 
 

@@ -356,7 +356,7 @@ def test_an_overview_and_its_labels_fit_the_page(world, gpus_per_node):
         beside = [y for _, y, _ in overview.labels]
         assert min(beside) > 0
         assert max(beside) < overview.height
-        assert all(b - a >= scene.LABEL_ROOM - 1e-6 for a, b in pairwise(beside))
+        assert all(b - a >= geometry.LABEL_ROOM - 1e-6 for a, b in pairwise(beside))
 
 
 def test_gaps_are_drawn_from_4_pixels_a_cell():

@@ -19,10 +19,10 @@ from formats.documents.trace import chrome_trace
 from formats.launch import emit
 from groups import LayoutError
 from render.files import marks
-from render.files.job import JobScene
 from render.files.marks import Words, advance, is_wide
 from render.files.tables import LONGEST, MOST_LINES, CodeChart
 from render.palette import GROUP_INK, KIND_TINTS, rgb
+from render.scenes.job import JobPicture
 from training.pipeline import plan_of, simulate
 from views.all import ENDPOINTS, VIEWS
 from views.base.context import Context
@@ -190,14 +190,14 @@ def test_the_picture_of_the_job_fills_the_groups_of_the_chosen_gpu():
 
     now = State(rank="5")
     ((_, scene),) = job_pictures(Context.of(now))
-    assert isinstance(scene, JobScene)
+    assert isinstance(scene, JobPicture)
     drawn = figure.to_bytes(figure.figure([scene], [""]), "png")
     pixels = np.asarray(Image.open(io.BytesIO(drawn)).convert("RGB"))
     top = figure.MARGIN + figure.TITLE + 10
 
     def fill(rank):
-        x = figure.MARGIN + scene.picture.x[rank] + 4
-        y = top + scene.picture.y[rank] + scene.picture.cell[1] / 2
+        x = figure.MARGIN + scene.x[rank] + 4
+        y = top + scene.y[rank] + scene.cell[1] / 2
         return tuple(int(part) for part in pixels[int(2 * y), int(2 * x)])
 
     tints = KIND_TINTS["light"]

@@ -76,8 +76,8 @@ def draw_heat(heat: Heat, theme: str) -> Iterator[Mark]:
             yield ring(x, y, radius, look.ink, 2.0)
     else:
         yield from _heat_cells(heat, look)
-    for y, text in heat.labels:
-        yield Words(heat.left - 6, y + BASELINE * LABEL, text, LABEL, look.quiet, "end")
+    for x, y, text in heat.labels:
+        yield Words(x, y + BASELINE * LABEL, text, LABEL, look.quiet, "end")
 
 
 def _heat_cells(heat: Heat, look: Look) -> Iterator[Mark]:

@@ -24,8 +24,9 @@ import numpy as np
 
 from ..palette import GROUP_INK, GROUPS, NO_GROUP, kind_colour, ramp, rgb
 from ..scenes.groups import GAP, Overview, Panel
+from ..scenes.job import JobPicture
 from .charts import CHARTS
-from .job import JobScene, draw_job, draw_tags
+from .job import draw_job, draw_tags
 from .marks import (
     BASELINE,
     LABEL,
@@ -127,7 +128,7 @@ def draw_overview(overview: Overview, theme: str) -> Iterator[Mark]:
     box = (overview.left, overview.top, overview.width, overview.height)
     yield Pixels(_pixels(overview, theme), box)
     yield from _gaps(overview, look)
-    yield from _ring(*_chosen(overview), overview.ring, look)
+    yield from _ring(*overview.middles(overview.rank), overview.ring, look)
     yield from draw_tags(overview.tags, theme)
     yield from _overview_labels(overview, look)
 
@@ -135,7 +136,7 @@ def draw_overview(overview: Overview, theme: str) -> Iterator[Mark]:
 DRAWINGS: dict[type, Callable[[Any, str], Iterator[Mark]]] = {
     Panel: draw_panel,
     Overview: draw_overview,
-    JobScene: draw_job,
+    JobPicture: draw_job,
     **CHARTS,
 }
 """How each type of scene is drawn; every one has a width and a height in pixels."""
@@ -206,7 +207,7 @@ def _legend_texts(scene: Any, theme: str, words: Mapping[str, str]) -> Iterable[
     """Swatches with what they mean; panels and some charts need none."""
     if isinstance(scene, Overview):
         return _overview_legend(scene, theme, words)
-    if isinstance(scene, JobScene):
+    if isinstance(scene, JobPicture):
         return scene.legend_of(theme, words)
     return getattr(scene, "legend", ())
 
@@ -247,7 +248,7 @@ def _cell_words(panel: Panel, corners: np.ndarray, side: float, theme: str) -> l
 def _pixels(overview: Overview, theme: str) -> np.ndarray:
     """The colour of each cell: uint8, shape (rows, columns, 3)."""
     look = LOOKS[theme]
-    greys = ramp(*look.greys, min(overview.num_stages, 200))
+    greys = ramp(*look.greys, overview.num_shades)
     kinds = [rgb(kind_colour(mark.tone, theme)) for mark in overview.marks]
     colours = np.array([rgb(look.page), *greys, *kinds], dtype=np.uint8)
     base, marks = overview.base_pixels(), overview.mark_pixels()
@@ -268,15 +269,6 @@ def _gaps(overview: Overview, look: Look) -> Iterator[Mark]:
 def _every(step: int, count: int) -> np.ndarray:
     """0, step, 2 * step, ... and count itself; nothing if step is 0."""
     return np.append(np.arange(0, count, step), count) if step else np.empty(0)
-
-
-def _chosen(overview: Overview) -> tuple[float, float]:
-    """The middle of the chosen rank's cell."""
-    row, column = divmod(int(overview.place[overview.rank]), overview.grid.columns)
-    return (
-        overview.left + (column + 0.5) * overview.cell,
-        overview.top + (row + 0.5) * overview.cell,
-    )
 
 
 def _ring(x: float, y: float, radius: float, look: Look) -> Iterator[Mark]:

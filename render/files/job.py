@@ -2,56 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from ..palette import GROUP_INK, KIND_MARKS, KIND_TINTS, PLAIN_CELL, ROWS, kind_colour, rgb
-from ..scenes.geometry import LETTERS
 from ..scenes.job import JobPicture, Segment
-from ..scenes.job_plan import Rectangle, plan_of
+from ..scenes.job_plan import Rectangle
 from ..scenes.tags import TALL, Tag
 from .marks import BASELINE, LABEL, LOOKS, Blocks, Lines, Mark, Pixels, Words, ring
 
-FEW = 8
-"""Members of a group that the key names."""
 
-
-@dataclass(frozen=True, eq=False)
-class JobScene:
-    """One mesh with its key; words: of each name of a label."""
-
-    picture: JobPicture
-    words: Mapping[str, str]
-
-    @property
-    def width(self) -> float:
-        return self.picture.width
-
-    @property
-    def height(self) -> float:
-        return self.picture.height
-
-    def fitted(self, room: tuple[float, float]) -> JobScene:
-        """Laid out anew for a slide's room."""
-        plan = plan_of(self.picture.mesh, (room[0] / LETTERS, room[1] / LETTERS))
-        return replace(self, picture=replace(self.picture, plan=plan))
-
-    def legend_of(self, theme: str, words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """A colour and what it means, for each group of the chosen rank."""
-        yield GROUP_INK[theme], words["key_gpu"].format(rank=self.picture.rank)
-        for mark in reversed(self.picture.marks):
-            ranks = ", ".join(map(str, sorted(mark.ranks.tolist())[: FEW + 1]))
-            name = "key_ranks" if len(mark.ranks) <= FEW else "key_group"
-            count = f"{len(mark.ranks):,}"
-            text = words[name].format(kind=mark.kind, ranks=ranks, count=count)
-            yield kind_colour(mark.tone, theme), text
-
-
-def draw_job(scene: JobScene, theme: str) -> Iterator[Mark]:
+def draw_job(picture: JobPicture, theme: str) -> Iterator[Mark]:
     """The cells with the groups of the chosen GPU, the ends of nodes, the labels."""
-    picture, look = scene.picture, LOOKS[theme]
+    look = LOOKS[theme]
     if picture.is_numbered:
         yield from _draw_numbered(picture, theme)
         yield _lines(picture.node_ends, look.edge, 1.5, (4.4, 3.5))
@@ -61,7 +25,7 @@ def draw_job(scene: JobScene, theme: str) -> Iterator[Mark]:
         yield from draw_tags(picture.tags, theme)
     for label in picture.labels:
         layers = picture.layers[label.first] if label.name == "layers" else ""
-        text = scene.words[label.name].format(first=label.first, last=label.last, layers=layers)
+        text = picture.words[label.name].format(first=label.first, last=label.last, layers=layers)
         yield Words(label.x, label.y + BASELINE * LABEL, text, LABEL, look.quiet, label.anchor)
 
 

@@ -1,17 +1,17 @@
 """Where each GPU is drawn: node by node for panels, as a folded grid for large worlds.
 
-A `Grid` is a picture of one cell a GPU. The cell of a rank is a sum over the axes that number the
-ranks, each folded once, so a handful of integers describes it for any world size, here and in the
-page's own script:
+Where a rank stands is a sum over the axes that number the ranks, each folded once, so a handful of
+numbers says it for any world, here and in the page's script (views/gradio/picture/places.js):
 
-    cell = sum((c % period) * step + (c // period) * jump),  c = coordinate along the axis
+    x = left + sum((c % period) * dx + (c // period) * jump_x),  c = coordinate along an axis
 
-where cell = row * columns + column.
+and the same for y with dy and jump_y. A `Grid` is a picture of one cell a GPU.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -26,17 +26,38 @@ COMFORTABLE = 2.0
 
 @dataclass(frozen=True)
 class Fold:
-    """One axis that numbers the ranks, laid out in lines of ``period`` coordinates."""
+    """One axis that numbers the ranks, in lines of ``period`` coordinates: how far it is from a
+    coordinate to the next, and from a line to the next."""
 
     size: int
     period: int
-    step: int
-    jump: int
+    dx: float = 0
+    dy: float = 0
+    jump_x: float = 0
+    jump_y: float = 0
+
+
+def places(folds: Sequence[Fold], right: int, down: int) -> np.ndarray:
+    """Where every rank stands, as ``right`` times its x plus ``down`` times its y.
+
+    The axes are the fastest first, as in the mesh.
+
+    >>> folds = [Fold(4, 2, dx=1, jump_y=1)]
+    >>> places(folds, 1, 0).tolist(), places(folds, 0, 1).tolist()
+    ([0, 1, 0, 1], [0, 0, 1, 1])
+    """
+    total = np.zeros(1, dtype=np.int64)
+    for fold in folds:
+        line, place = np.divmod(np.arange(fold.size), fold.period)
+        step = right * fold.dx + down * fold.dy
+        jump = right * fold.jump_x + down * fold.jump_y
+        total = ((place * step + line * jump)[:, None] + total).reshape(-1)
+    return total
 
 
 @dataclass(frozen=True)
 class Grid:
-    """One cell a rank on ``columns`` x ``rows``; axes fastest first, as in the mesh."""
+    """One cell a rank on ``columns`` x ``rows``; the folds count cells."""
 
     columns: int
     rows: int
@@ -44,12 +65,7 @@ class Grid:
 
     def cells(self) -> np.ndarray:
         """The cell of every rank, row * columns + column: int64, shape (world_size,)."""
-        total = np.zeros(1, dtype=np.int64)
-        for fold in self.folds:
-            at = np.arange(fold.size, dtype=np.int64)
-            line = (at % fold.period) * fold.step + (at // fold.period) * fold.jump
-            total = (line[:, None] + total[None, :]).reshape(-1)
-        return total
+        return places(self.folds, 1, self.columns)
 
 
 def data_axis(mesh: Mesh) -> str:
@@ -96,9 +112,32 @@ def physical_grid(world: int, gpus_per_node: int, across: int | None = None) -> 
     ideal = max(1, round(math.sqrt(COMFORTABLE * nodes * tall / wide)))
     across = across or _nearest_divisor(nodes, 1.06 * ideal, near=1.45)
     columns, rows = across * wide, -(-nodes // across) * tall
-    local = Fold(gpus_per_node, wide, 1, columns)
-    node = Fold(nodes, across, wide, tall * columns)
+    local = Fold(gpus_per_node, wide, dx=1, jump_y=1)
+    node = Fold(nodes, across, dx=wide, jump_y=tall)
     return PhysicalGrid(Grid(columns, rows, (local, node)), (wide, tall), across)
+
+
+RowLabel = tuple[float, float, str]
+"""The name of the first node of a row: right edge, middle, text."""
+
+LABEL_ROOM = 14.0
+"""Pixels that one needs."""
+
+
+def row_labels(
+    grid: Grid,
+    tile: tuple[int, int],
+    cell: float,
+    corner: tuple[float, float],
+    room: float = LABEL_ROOM,
+) -> list[RowLabel]:
+    """Of each row of tiles that has so many pixels for it; corner: left and top of the cells."""
+    tall = tile[1] * cell
+    every = max(1, -int(-room // tall))
+    return [
+        (corner[0] - 6, corner[1] + (row + 0.5) * tall, f"N{row * (grid.columns // tile[0])}")
+        for row in range(0, grid.rows // tile[1], every)
+    ]
 
 
 @dataclass(frozen=True)
@@ -112,6 +151,14 @@ class Tiles:
     across: int  # nodes in a row
     width: float
     height: float
+
+    @property
+    def labels(self) -> list[RowLabel]:
+        return [
+            (GUTTER - 6, y + height / 2, f"N{node}")
+            for node, (_, y, _, height) in enumerate(self.frames)
+            if node % self.across == 0
+        ]
 
 
 PANEL = (720.0, 800.0)

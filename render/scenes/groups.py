@@ -86,13 +86,8 @@ class Panel:
         return self.tiles.frames
 
     @property
-    def labels(self) -> tuple[tuple[float, float, str], ...]:
-        """Of rows: x (right edge), y (middle), text."""
-        return tuple(
-            (geometry.GUTTER - 6, y + height / 2, f"N{node}")
-            for node, (_, y, _, height) in enumerate(self.frames)
-            if node % self.tiles.across == 0
-        )
+    def labels(self) -> list[geometry.RowLabel]:
+        return self.tiles.labels
 
     @property
     def is_readable(self) -> bool:
@@ -186,28 +181,22 @@ class Overview:
     sizes: tuple[tuple[str, int], ...]  # ranks of a group of each kind that may be marked
 
     @property
-    def labels(self) -> tuple[tuple[float, float, str], ...]:
-        """The first node of each row of tiles that has room for it: right edge, middle, text."""
-        wide, tall = self.tile
-        every = max(1, -int(-LABEL_ROOM // (tall * self.cell)))
-        return tuple(
-            (self.left - 6, self.top + (row + 0.5) * tall * self.cell, f"N{row * across}")
-            for across in (self.grid.columns // wide,)
-            for row in range(0, self.grid.rows // tall, every)
-        )
+    def labels(self) -> list[geometry.RowLabel]:
+        """The first node of each row of tiles that has room for it."""
+        return geometry.row_labels(self.grid, self.tile, self.cell, (self.left, self.top))
+
+    def middles(self, ranks: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
+        """X and y of the middles of their cells."""
+        rows, columns = np.divmod(self.place[ranks], self.grid.columns)
+        return self.left + (columns + 0.5) * self.cell, self.top + (rows + 0.5) * self.cell
 
     @property
     def tags(self) -> tuple[Tag, ...]:
         """The names of the marked groups at their ends."""
-
-        def middles(ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            rows, columns = np.divmod(self.place[ranks], self.grid.columns)
-            return self.left + (columns + 0.5) * self.cell, self.top + (rows + 0.5) * self.cell
-
         return tags_of(
             [(mark.kind, mark.tone, mark.ranks) for mark in self.marks],
             self.rank,
-            middles,
+            self.middles,
             lambda size: self.cell * (self.swell(size) + 0.5),
             (self.left, self.top, self.width, self.height),
         )
@@ -385,7 +374,6 @@ def marks_of(
 
 OVERVIEW_WIDTH, OVERVIEW_HEIGHT = 720.0, 560.0
 OVERVIEW_LEFT, OVERVIEW_TOP = 78.0, 18.0
-LABEL_ROOM = 14.0
 
 
 def _refuse_windows(mesh: Mesh) -> None:

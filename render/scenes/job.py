@@ -12,7 +12,7 @@ of the axes gives the same picture with other numbers in it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -22,9 +22,10 @@ from groups import Mesh
 from groups.grouping import Grouping
 from groups.ranks import require_rank
 
-from ..palette import tones
+from ..palette import GROUP_INK, KIND_COLOURS, tones
+from .geometry import LETTERS, places
 from .groups import Mark, _refuse_windows, mark_board, marks_of, swell_of
-from .job_plan import NUMBERS, WHOLE, JobFold, JobPlan, Label, Rectangle, plan_of
+from .job_plan import NUMBERS, WHOLE, JobPlan, Label, Rectangle, plan_of
 from .tags import Tag, tags_of
 
 SHADES = 2
@@ -33,6 +34,9 @@ SHADES = 2
 
 SEEN = 6.0
 """Pixels that a mark among plain cells covers at least, if there is room."""
+
+FEW = 8
+"""Members of a group that the key names."""
 
 Segment = tuple[float, float, float, float]
 """x and y of one end, x and y of the other."""
@@ -62,6 +66,21 @@ class JobPicture:
     box_kind: str  # whose groups the boxes are; empty: of none that is marked
     gpus_per_node: int
     layers: tuple[str, ...] = ()  # of each stage, where a model is set
+    words: Mapping[str, str] = field(default_factory=dict)  # of each name of a label
+
+    def fitted(self, room: tuple[float, float]) -> JobPicture:
+        """Laid out anew for a slide's room."""
+        return replace(self, plan=plan_of(self.mesh, (room[0] / LETTERS, room[1] / LETTERS)))
+
+    def legend_of(self, theme: str, words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """A colour and what it means, for each group of the chosen rank."""
+        yield GROUP_INK[theme], words["key_gpu"].format(rank=self.rank)
+        for mark in reversed(self.marks):
+            ranks = ", ".join(map(str, sorted(mark.ranks.tolist())[: FEW + 1]))
+            name = "key_ranks" if len(mark.ranks) <= FEW else "key_group"
+            count = f"{len(mark.ranks):,}"
+            text = words[name].format(kind=mark.kind, ranks=ranks, count=count)
+            yield KIND_COLOURS[theme][mark.tone], text
 
     @property
     def is_numbered(self) -> bool:
@@ -81,13 +100,11 @@ class JobPicture:
 
     @cached_property
     def x(self) -> np.ndarray:
-        start = self.plan.left + self.plan.origin[0]
-        return start + _summed(self.plan.folds, lambda fold: (fold.dx, fold.jump_x))
+        return self.plan.left + self.plan.origin[0] + places(self.plan.folds, 1, 0)
 
     @cached_property
     def y(self) -> np.ndarray:
-        start = self.plan.top + self.plan.origin[1]
-        return start + _summed(self.plan.folds, lambda fold: (fold.dy, fold.jump_y))
+        return self.plan.top + self.plan.origin[1] + places(self.plan.folds, 0, 1)
 
     @cached_property
     def columns(self) -> np.ndarray:
@@ -243,16 +260,6 @@ def _ends(board: np.ndarray, is_numbered: bool) -> list[tuple[int, int, int]]:
     return list(zip(columns.tolist(), first.tolist(), (after - 1).tolist()))
 
 
-def _summed(folds: Sequence[JobFold], steps) -> np.ndarray:  # type: ignore[no-untyped-def]
-    total = np.zeros(1)
-    for fold in folds:
-        step, jump = steps(fold)
-        at = np.arange(fold.size)
-        line = at % fold.period * step + at // fold.period * jump
-        total = (line[:, None] + total[None, :]).reshape(-1)
-    return total
-
-
 def _stride(mesh: Mesh, name: str) -> int:
     return mesh.strides[mesh.names.index(name)] if name in mesh.names else mesh.world_size
 
@@ -265,10 +272,12 @@ def job_picture(
     room: tuple[float, float] = WHOLE,
     tone: Mapping[str, str] | None = None,
     layers: Sequence[str] = (),
+    words: Mapping[str, str] | None = None,
 ) -> JobPicture:
     """The picture of one mesh, with the groups of ``rank`` marked.
 
     layers: of each stage, as text; empty if no model is set. tone: of each name, as `marks_of`.
+    words: templates of the labels, by their names.
 
     >>> from groups import parse_mesh
     >>> from groups.grouping import plain
@@ -283,18 +292,13 @@ def job_picture(
     rank = require_rank(mesh, rank)
     tone = tone or tones([one.name for one in groupings])
     plan = plan_of(mesh, room)
-    boxed = set(plan.box)
-    boxed = _wide(mesh, boxed)
-    box_kind = next(
-        (
-            one.name
-            for one in groupings
-            if one.is_plain and {a for a in one.axes if mesh.size(a) > 1} == boxed
-            and boxed
-            and one.mesh == mesh
-        ),
-        "",
-    )  # fmt: skip
+    boxed = {name for name in plan.box if mesh.size(name) > 1}
+    boxing = (
+        one.name
+        for one in groupings
+        if one.is_plain and one.mesh == mesh and {a for a in one.axes if mesh.size(a) > 1} == boxed
+    )
+    box_kind = next(boxing, "") if boxed else ""
     return JobPicture(
         mesh=mesh,
         rank=rank,
@@ -304,6 +308,7 @@ def job_picture(
         box_kind=box_kind,
         gpus_per_node=gpus_per_node,
         layers=tuple(layers),
+        words=words or {},
     )
 
 
@@ -314,7 +319,3 @@ def levels_of(groupings: Sequence[Grouping], box_kind: str) -> dict[str, int]:
         **{one.name: 0 for one in groupings},
         **{name: min(level, 2) for level, name in enumerate(names)},
     }
-
-
-def _wide(mesh: Mesh, names: set[str]) -> set[str]:
-    return {name for name in names if mesh.size(name) > 1}

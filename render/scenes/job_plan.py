@@ -1,12 +1,6 @@
 """Where every GPU stands in the picture of the job, and how large: a mesh folded to fit a room.
 
-Where a cell is is a sum over the coordinates of its rank, each axis folded at most once, so a
-handful of numbers says it for any world, here and in the page's script
-(views/gradio/picture/places.js):
-
-    x = left + sum((c % period) * dx + (c // period) * jump_x),  c = coordinate along an axis
-
-and the same for y with dy and jump_y. What does not fit beside each other goes on in the next band,
+What does not fit beside each other goes on in the next band,
 whose rows and columns are labelled again; a band holds a divisor of the replicas where one is near.
 """
 
@@ -21,6 +15,7 @@ from groups import Mesh
 from groups.alternatives import divisors
 
 from . import geometry
+from .geometry import Fold
 
 NUMBERED = 256
 """GPUs up to which each cell says its number."""
@@ -60,18 +55,6 @@ class Metrics:
 
 NUMBERS = Metrics(52, 46, 4, 7, 6, 8, 6, 26, 14, 1)
 PLAIN = Metrics(1, 1, 0, 0, 0, 0, 0, 0, 0, 14)
-
-
-@dataclass(frozen=True)
-class JobFold:
-    """One axis that numbers the ranks: pixels from a coordinate to the next, and to a next band."""
-
-    size: int
-    period: int
-    dx: float = 0.0
-    dy: float = 0.0
-    jump_x: float = 0.0
-    jump_y: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -172,7 +155,7 @@ class JobPlan:
         return TOP + (below - 1) * self.jump[1] + self._sizes[5] * self.scale
 
     @cached_property
-    def folds(self) -> tuple[JobFold, ...]:
+    def folds(self) -> tuple[Fold, ...]:
         """One an axis, in the order of the mesh, so that they number the ranks."""
         m, scale = self.metrics, self.scale
         box_w, box_h, wide, tall, _, _ = self._sizes
@@ -181,23 +164,21 @@ class JobPlan:
         inside = dict(self._within(self.box, self.cells_across, *cells))
         inside |= dict(self._within(self.others, self.boxes_across, *boxes))
         size = self.mesh.size
-        inside[self.data] = JobFold(
+        inside[self.data] = Fold(
             size(self.data), self.replicas, dx=(wide + m.between) * scale, jump_y=self.jump[1]
         )
-        inside["pp"] = JobFold(
-            size("pp"), self.stages, dy=(tall + m.row) * scale, jump_x=self.jump[0]
-        )
+        inside["pp"] = Fold(size("pp"), self.stages, dy=(tall + m.row) * scale, jump_x=self.jump[0])
         return tuple(inside[name] for name in self.mesh.names)
 
     def _within(
         self, names: Sequence[str], across: int, dx: float, dy: float
-    ) -> Iterator[tuple[str, JobFold]]:
+    ) -> Iterator[tuple[str, Fold]]:
         """Axes one inside the other in a line; the last one goes on in lines below."""
         step = 1
         for name in names:
             size = self.mesh.size(name)
             period = max(1, across // step) if name == names[-1] else size
-            yield name, JobFold(size, period, dx=dx * step, jump_y=dy)
+            yield name, Fold(size, period, dx=dx * step, jump_y=dy)
             step *= size
 
     @property

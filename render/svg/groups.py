@@ -28,7 +28,7 @@ from ..palette import (
     rgb,
 )
 from ..scenes.groups import GAP, Gap, Overview, Panel
-from .raster import palette_png, tags_svg, written
+from .raster import folds_text, palette_png, tags_svg, written
 
 
 def style() -> str:
@@ -100,34 +100,23 @@ def overview_svg(overview: Overview, description: str, kinds: Sequence[int] = ()
 
     kinds: the numbers under which the page's script knows the kinds that it marks here.
     """
-    columns, cell = overview.grid.columns, overview.cell
-    width, height = columns * cell, overview.grid.rows * cell
-
-    def offset(places: int) -> tuple[float, float]:
-        """Pixels across and down of a step of so many places."""
-        return places % columns * cell, places // columns * cell
-
+    cell, grid = overview.cell, overview.grid
     box = (
-        f'x="{overview.left:g}" y="{overview.top:g}" width="{width:g}" height="{height:g}" '
-        'preserveAspectRatio="none"'
+        f'x="{overview.left:g}" y="{overview.top:g}" width="{grid.columns * cell:g}" '
+        f'height="{grid.rows * cell:g}" preserveAspectRatio="none"'
     )
     labels = "".join(
         f'<text x="{x:g}" y="{y:g}" text-anchor="end">{text}</text>'
         for x, y, text in overview.labels
     )
-    fold = ";".join(
-        ",".join(
-            f"{value:.9g}" for value in (one.size, one.period, *offset(one.step), *offset(one.jump))
-        )
-        for one in overview.grid.folds
-    )
     swell = ",".join(str(overview.swell(size)) for _, size in overview.sizes)
-    row, column = divmod(int(overview.place[overview.rank]), overview.grid.columns)
-    base = palette_png(overview.base_pixels(), _greys(overview))
-    marks = palette_png(overview.mark_pixels(), _kinds(overview))
+    x, y = overview.middles(overview.rank)
+    base = palette_png(overview.base_pixels(), ramp(*STAGE_GREYS["light"], overview.num_shades))
+    kinds_of_marks = [rgb(kind_colour(mark.tone)) for mark in overview.marks]
+    marks = palette_png(overview.mark_pixels(), kinds_of_marks)
     return (
         f'<svg class="overview" data-view="physical" '
-        f'data-fold="{fold}" data-swell="{swell}" '
+        f'data-fold="{folds_text(grid.folds, cell)}" data-swell="{swell}" '
         f'data-kinds="{",".join(map(str, kinds))}" '
         f'data-cell="{cell:.9g},{cell:.9g}" data-left="{overview.left:g}" '
         f'data-top="{overview.top:g}" role="group" '
@@ -137,19 +126,10 @@ def overview_svg(overview: Overview, description: str, kinds: Sequence[int] = ()
         f'<image class="base" {box} href="{base}"/>'
         f'<image class="marks" {box} href="{marks}"/>'
         f"{''.join(_gap(overview, gap) for gap in overview.gaps)}"
-        f'<circle class="chosen" cx="{overview.left + (column + 0.5) * overview.cell:g}" '
-        f'cy="{overview.top + (row + 0.5) * overview.cell:g}" '
-        f'r="{overview.ring:g}"/>{tags_svg(overview.tags)}'
+        f'<circle class="chosen" cx="{x:g}" cy="{y:g}" r="{overview.ring:g}"/>'
+        f"{tags_svg(overview.tags)}"
         f'<g class="rows">{labels}</g></svg>'
     )
-
-
-def _greys(overview: Overview) -> list[tuple[int, int, int]]:
-    return ramp(*STAGE_GREYS["light"], overview.num_shades)
-
-
-def _kinds(overview: Overview) -> list[tuple[int, int, int]]:
-    return [rgb(kind_colour(mark.tone)) for mark in overview.marks]
 
 
 def _gap(overview: Overview, gap: Gap) -> str:

@@ -127,20 +127,12 @@ class Heat:
         return self.nodes.grid.rows * self.cell + 8 if self.is_large else self.tiles.height
 
     @property
-    def labels(self) -> list[tuple[float, str]]:
-        """The first node of each row that has room for it: the middle of the row, the text."""
+    def labels(self) -> list[geometry.RowLabel]:
+        """The first node of each row that has room for it."""
         if not self.is_large:
-            return [
-                (y + height / 2, f"N{node}")
-                for node, (_, y, _, height) in enumerate(self.tiles.frames)
-                if node % self.tiles.across == 0
-            ]
-        tall = self.nodes.tile[1] * self.cell
-        every = max(1, -int(-LABEL_ROOM // tall))
-        return [
-            ((row + 0.5) * tall, f"N{row * self.nodes.across}")
-            for row in range(0, self.nodes.grid.rows // self.nodes.tile[1], every)
-        ]
+            return self.tiles.labels
+        nodes = self.nodes
+        return geometry.row_labels(nodes.grid, nodes.tile, self.cell, (LEFT, 0.0), LABEL_ROOM)
 
     @property
     def rings(self) -> list[tuple[float, float, float]]:
@@ -184,8 +176,8 @@ def heat_svg(heat: Heat, description: str, *, leads: bool = False) -> str:
     """
     down = 4.0 if heat.is_large else 0.0  # from the middle of a row to a text's baseline
     labels = "".join(
-        f'<text x="{heat.left - 6:g}" y="{y + down:g}" text-anchor="end">{text}</text>'
-        for y, text in heat.labels
+        f'<text x="{x:g}" y="{y + down:g}" text-anchor="end">{text}</text>'
+        for x, y, text in heat.labels
     )
     return (
         f'<svg class="heat{" large" if heat.is_large else ""}" role="img" '

@@ -14,7 +14,7 @@ import numpy as np
 from ..palette import GROUP_INK, KIND_MARKS, rgb
 from ..scenes.job import SHADES, JobLine, JobPicture, Segment
 from ..scenes.job_plan import Label, Rectangle
-from .raster import palette_png, tags_svg, written
+from .raster import folds_text, palette_png, tags_svg, written
 
 MOST_LAYERS = 9
 """Letters of a stage's layers up to which the word stands beside them."""
@@ -23,19 +23,16 @@ GAP_ROOM = 4.0
 """Pixels that a plain cell needs to be parted from the next."""
 
 
-def job_svg(
-    picture: JobPicture, words: Mapping[str, str], description: str, kinds: Sequence[int] = ()
-) -> str:
+def job_svg(picture: JobPicture, description: str, kinds: Sequence[int] = ()) -> str:
     """One mesh with the groups of one rank.
 
-    words: of each name of a label. description: its text equivalent for screen readers. kinds: the
-    numbers under which the page's script knows the groups that are marked here, in the order of
-    their lines.
+    description: its text equivalent for screen readers. kinds: the numbers under which the page's
+    script knows the groups that are marked here, in the order of their lines.
     """
     body = _numbered(picture) if picture.is_numbered else _plain(picture)
     labels = "".join(
         f'<text class="of-{label.name}" x="{label.x:.1f}" y="{label.y:.1f}" '
-        f'text-anchor="{label.anchor}">{escape(_said(label, picture, words))}</text>'
+        f'text-anchor="{label.anchor}">{escape(_said(label, picture))}</text>'
         for label in picture.labels
     )
     ends = _lines(picture.node_ends)
@@ -53,7 +50,6 @@ def job_svg(
 def _data(picture: JobPicture, kinds: Sequence[int]) -> str:
     """What the page's script needs."""
     plan = picture.plan
-    fold = ";".join(",".join(f"{value:.9g}" for value in vars(one).values()) for one in plan.folds)
     wide, tall = picture.cell
     levels = ",".join(map(str, picture.levels.values()))
     boxed = [*picture.levels].index(picture.box_kind) if picture.box_kind else -1
@@ -61,20 +57,21 @@ def _data(picture: JobPicture, kinds: Sequence[int]) -> str:
     sizes = {mark.kind: len(mark.ranks) for mark in picture.marks}
     swell = ",".join(str(picture.swell(sizes.get(kind, 1))) for kind in picture.levels)
     return (
-        f'data-fold="{fold}" data-left="{start[0]:.9g}" data-top="{start[1]:.9g}" '
+        f'data-fold="{folds_text(plan.folds)}" '
+        f'data-left="{start[0]:.9g}" data-top="{start[1]:.9g}" '
         f'data-cell="{wide:.9g},{tall:.9g}" data-scale="{plan.scale:.6g}" '
         f'data-pad="{plan.metrics.pad:g}" data-kinds="{",".join(map(str, kinds))}" '
         f'data-levels="{levels}" data-swell="{swell}" data-boxed="{boxed}"'
     )
 
 
-def _said(label: Label, picture: JobPicture, words: Mapping[str, str]) -> str:
+def _said(label: Label, picture: JobPicture) -> str:
     if label.name != "layers":
-        return words[label.name].format(first=label.first, last=label.last)
+        return picture.words[label.name].format(first=label.first, last=label.last)
     layers = picture.layers[label.first]
     if len(layers) > MOST_LAYERS:
         return layers if layers.count(",") == 1 else f"{layers.split(',')[0]}, …"
-    return words[label.name].format(layers=layers)
+    return picture.words[label.name].format(layers=layers)
 
 
 # -- numbered cells --------------------------------------------------------------------------------

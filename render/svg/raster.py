@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from PIL import Image
 
+from ..scenes.geometry import Fold
 from ..scenes.tags import TALL, Tag
 
 
@@ -37,6 +38,15 @@ def written(places: np.ndarray, form: str = "g") -> list[str]:
     numbers = places.tolist()
     texts = {number: format(number, form) for number in set(numbers)}
     return [texts[number] for number in numbers]
+
+
+def folds_text(folds: Iterable[Fold], unit: float = 1.0) -> str:
+    """Folds as the page's script reads them; ``unit``: pixels of 1 of their lengths."""
+    return ";".join(
+        ",".join(f"{value:.9g}" for value in (one.size, one.period, *lengths))
+        for one in folds
+        for lengths in ([unit * each for each in (one.dx, one.dy, one.jump_x, one.jump_y)],)
+    )
 
 
 def tags_svg(tags: Sequence[Tag]) -> str:

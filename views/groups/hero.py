@@ -67,12 +67,8 @@ def _figure(spec: PictureSpec, mesh: Mesh, groupings: Sequence[Grouping]) -> Mar
     picture = job_of_grid(spec, mesh, groupings, room)
     known = known_groups(layout, spec.listed)
     of_experts = mesh == layout.expert
-    drawn = svg.job_svg(
-        picture,
-        label_words(of_experts, language),
-        _described(layout, picture, groupings, language),
-        [known.index(one) for one in groupings],
-    )
+    described = _described(layout, picture, groupings, language)
+    drawn = svg.job_svg(picture, described, [known.index(one) for one in groupings])
     name, body = ("experts", "expert_body") if of_experts else ("dense", "dense_body")
     title, says, ends = Markup(), explained(JOB[body][language], language), Markup()
     if has_two:
@@ -89,7 +85,8 @@ def job_of_grid(
 ) -> scene.JobPicture:
     """The picture of one grid with the groups of the rank."""
     tone, gpus = tones([one.name for one in groupings]), spec.layout.gpus_per_node
-    return scene.job_picture(mesh, groupings, gpus, spec.rank, room, tone, spec.layers)
+    words = label_words(mesh == spec.layout.expert, spec.language)
+    return scene.job_picture(mesh, groupings, gpus, spec.rank, room, tone, spec.layers, words)
 
 
 def label_words(of_experts: bool, language: str) -> dict[str, str]:

@@ -10,15 +10,13 @@ from render.scenes import job_plan
 from ..base.context import Context
 from ..base.resolve import sizes_of
 from ..base.view import Pictures
-from .hero import job_of_grid, label_words, layers_of
+from .hero import job_of_grid, layers_of
 from .sentence import question
 from .shown import PictureSpec, by_grid, marked
 
 
 def job_pictures(context: Context, room: tuple[float, float] = job_plan.WHOLE) -> Pictures:
     """The picture of the job with the groups of the chosen rank: of each grid."""
-    from render.files.job import JobScene
-
     layout, language = context.layout, context.language
     layers = layers_of(context.known, layout.mesh.size("pp"))
     spec = PictureSpec(layout, context.visible, language, context.rank, layers)
@@ -28,7 +26,7 @@ def job_pictures(context: Context, room: tuple[float, float] = job_plan.WHOLE) -
         picture_room = job_plan.HALF if has_two else room
         picture = job_of_grid(spec, mesh, marked(layout, groupings), picture_room)
         title = f"{PAGE[grid][language]}: {sizes_of(mesh)}" if has_two else ""
-        pictures.append((title, JobScene(picture, label_words(mesh == layout.expert, language))))
+        pictures.append((title, picture))
     return pictures
 
 
