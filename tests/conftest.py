@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import importlib
 import os
 import shutil
 import socket
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
@@ -23,6 +27,25 @@ pytest.register_assert_rewrite("launch_answers", "pages")
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
+
+
+# Workers and the processes of many tests import the same files: what one has compiled serves all.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Where everything is tested, each worker begins with other files, and finds the rest compiled.
+
+    For what an assertion says when it fails is added to each file before: half of the collecting.
+    """
+    worker = getattr(session.config, "workerinput", {})
+    if worker and session.config.args == session.config.getini("testpaths"):
+        files = sorted(Path(__file__).parent.glob("test_*.py"))
+        first = len(files) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+        for file in files[first:] + files[:first]:
+            with contextlib.suppress(Exception):  # collecting it will say so
+                importlib.import_module(file.stem)
 
 
 def pytest_collection_finish() -> None:

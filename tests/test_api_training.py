@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from endpoints import RefusedError
-from gradio.utils import get_function_description
 from gradio_client import Client
 
 from groups import LayoutError
@@ -49,6 +48,8 @@ def _no_number(text):
 
 @pytest.mark.parametrize("name", ENDPOINTS)
 def test_a_tool_s_schema_tells_every_parameter_in_one_whole_line(name):
+    from gradio.utils import get_function_description
+
     description, parameters, *_ = get_function_description(ENDPOINTS[name])
     assert description.split(". ")[0] in (ENDPOINTS[name].__doc__ or "").replace("\n", " ")
     annotations = ENDPOINTS[name].__annotations__

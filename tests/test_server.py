@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from gradio.utils import get_upload_folder
 
 import app
 from views.server import guard
@@ -49,6 +48,8 @@ def test_the_page_is_the_component_that_the_tests_ask(server):
 
 
 def files_kept() -> set[str]:
+    from gradio.utils import get_upload_folder  # after app, which imports Gradio without its stubs
+
     return {str(path) for path in Path(get_upload_folder()).rglob("*") if path.is_file()}
 
 
