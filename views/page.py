@@ -22,10 +22,10 @@ from .all import VIEWS, view_of
 from .base import form
 from .base.context import Context
 from .base.html import button, fold, tag
-from .base.link import STARTS, from_query, from_sent, link_of, parsed, script_fields
+from .base.link import from_query, from_sent, link_of, parsed, script_fields, texts_of
 from .base.messages import sentence
 from .base.problems import problem_html, refusal_html
-from .base.state import UNLINKED, State
+from .base.state import State
 from .column import column_html, derived_html, notice_html, preset_states
 from .export import PICTURES, SLIDES, TABLES, download
 from .head import chips_html, head_html, nav_html
@@ -83,41 +83,40 @@ def answer(state: State) -> Answer:
 def draw(sent: Any) -> str:
     """The regions of the page for a state, as JSON: {"regions": {id: HTML}, ...}.
 
-    A bad link is told, and shows the page as it starts: ``state`` says so to the browser. A refused
-    layout leaves the last picture where it is, dimmed by the style sheet; for a link there is none,
-    and the first layout's stands for it, in the link's view and language.
+    What a link says is told to the browser as ``state``; a bad one shows the page as it starts. A
+    refused layout leaves the last picture where it is, dimmed by the style sheet; for a link there
+    is none, and the first layout's stands for it, in the link's view and language.
     """
-    link = link_of(sent)
-    state, notice = _opened(from_sent(sent), link)
+    state, notice = _opened(sent)
     language, view = state.language, view_of(state)
     is_new = parsed(sent).get("words") != language
     parts = answer(state)
-    if parts.picture is None and link is not None:
+    if parts.picture is None and notice is not None:
         first = answer(State(lang=language, view=view))
         parts = replace(parts, picture=first.picture, details=first.details)
     nav, tools = nav_html(view, language), tools_html(view, language)
     regions = {**vars(parts), "nav": nav, "tools": tools}
-    if notice is not None:
-        regions["notice"] = notice
     if is_new:
         regions |= chrome(language)
-    drawn: dict[str, Any] = {name: html for name, html in regions.items() if html is not None}
-    answered: dict[str, Any] = {"regions": drawn, "language": language}
-    if notice:
-        answered["state"] = STARTS
+    answered: dict[str, Any] = {"language": language}
+    if notice is not None:
+        regions["notice"] = notice
+        answered["state"] = texts_of(state)
+    answered["regions"] = {name: html for name, html in regions.items() if html is not None}
     return json.dumps(answered)
 
 
-def _opened(state: State, link: str | None) -> tuple[State, str | None]:
-    """The state, checked where it comes from a link; with what is to be said of that."""
+def _opened(sent: Any) -> tuple[State, str | None]:
+    """The state that a page sent; where it has just opened a link, what that says below it, with
+    what is to be told of the link."""
+    link = link_of(sent)
     if link is None:
-        return state, None
+        return from_sent(sent), None
     try:
-        from_query(link)
+        return from_sent(sent, from_query(link)), ""
     except LayoutError as error:
-        kept = {name: getattr(state, name) for name in (*UNLINKED, "lang")}
-        return State(**kept), notice_html(sentence(error, state.language), state.language)
-    return state, ""
+        state = from_sent(sent)
+        return state, notice_html(sentence(error, state.language), state.language)
 
 
 def chrome(language: str) -> dict[str, str]:
@@ -143,7 +142,7 @@ def save(sent: Any) -> str:
     """
     request = parsed(sent)
     kind, theme = request.get("form"), request.get("theme")
-    state = from_sent(json.dumps(request.get("state")))
+    state, _ = _opened(json.dumps(request.get("state")))
     language = state.language
     try:
         context = Context.of(state)
@@ -217,7 +216,7 @@ def _main(first: Answer, language: str) -> Iterator[Markup]:
 def script_data() -> dict[str, Any]:
     """What the page's script has to know: the fields of the state, the presets, its few words."""
     return {
-        **script_fields(),
+        "fields": script_fields(),
         "presets": preset_states(),
         "tour": tour_data(),
         "lit": [name for name, view in VIEWS.items() if view.pins_locally],

@@ -15,13 +15,14 @@ state at all (an unknown name, another version, a choice that there is not) is a
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, quote
 
 from groups import LayoutError
 from groups.errors import quoted
 
-from .state import FIELDS, State, as_text, language_of
+from .state import FIELDS, UNLINKED, State, as_text, language_of
 
 VERSION = "2"
 FIRST_TYPE = "dp+tp+pp"
@@ -113,17 +114,11 @@ def _value(link: str, text: str) -> Any:
     return row.parse(text) if row.parse else text
 
 
-def script_fields() -> dict[str, list[Any]]:
-    """What the page's script needs to read and write links.
-
-    fields: name, name in links (empty: in none), start, whether a published layout says it.
-    aliases: old name, that of its field now, the views in which it counts before that.
-    """
+def script_fields() -> list[tuple[str, str, str, bool]]:
+    """What the page's script needs to write links: of each field its name, its name in links
+    (empty: in none), its start, whether a published layout says it."""
     rows = ((name, row) for name, row in FIELDS.items() if name != "lang")
-    return {
-        "fields": [(name, row.link, STARTS[name], row.published) for name, row in rows],
-        "aliases": [(old, name, views) for old, (name, views) in ALIASES.items()],
-    }
+    return [(name, row.link, STARTS[name], row.published) for name, row in rows]
 
 
 def _bad(part: object) -> LayoutError:
@@ -138,7 +133,7 @@ def _bad(part: object) -> LayoutError:
 # -- what the page sends -------------------------------------------------------------------------
 
 
-def from_sent(sent: object) -> State:
+def from_sent(sent: object, start: State | None = None) -> State:
     """The state that a page sent; a name it lacks is as at the start, and other names are ignored.
 
     Any value may arrive here: whether it makes sense is asked where it is used.
@@ -147,13 +142,18 @@ def from_sent(sent: object) -> State:
     for name, value in fields.items():
         parse = FIELDS[name].parse
         fields[name] = parse(value) if parse else value
-    return State(**{**fields, "lang": language_of(fields.get("lang"))})
+    return replace(start or State(), **{**fields, "lang": language_of(fields.get("lang"))})
 
 
 def link_of(sent: object) -> str | None:
-    """The link that a page has just opened, whole, to be checked; None if it opened none."""
+    """The link that a page has just opened, whole, to be read; None if it opened none."""
     link = parsed(sent).get("link")
     return link if isinstance(link, str) and link else None
+
+
+def texts_of(state: State) -> dict[str, str]:
+    """A state as the page's script has it, without what no link holds."""
+    return {name: as_text(value) for name, value in vars(state).items() if name not in UNLINKED}
 
 
 def parsed(sent: object) -> dict[str, Any]:

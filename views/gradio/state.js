@@ -1,15 +1,16 @@
 // The one value of the page: every field as text, by the names of views/base. Whoever changes
 // something says `set`; everybody hears `state`; the address says it, and the server draws it.
-const { fields, aliases, presets, said, lit } = props.known;
+const { fields, presets, said, lit } = props.known;
 const starts = Object.fromEntries(fields.map(([name, , start]) => [name, start]));
-const longNames = Object.fromEntries(fields.map(([name, short]) => [short, name]));
 const READER = navigator.language.toLowerCase().startsWith('zh') ? 'zh' : 'en';
 const tell = () => document.dispatchEvent(new CustomEvent('state', { detail: state }));
 
-// --- Links: as views/base/link.py -----------------------------------------------------------------
+// --- Links: read by the server, written by its table of the fields --------------------------------
 
 // Gradio's own parameters are left alone, and what asks the server for leave to embed the page.
 const isForeign = ([name]) => name.startsWith('__') || name === 'embed';
+const parted = (query, foreign) =>
+  new URLSearchParams([...new URLSearchParams(query)].filter((pair) => isForeign(pair) === foreign));
 const LONGEST = 2000;
 const encoded = (text) =>
   encodeURIComponent(text.toWellFormed?.() ?? text)
@@ -17,6 +18,7 @@ const encoded = (text) =>
     .replace(/%3A/g, ':').replace(/%2C/g, ',').replace(/%7C/g, '|');
 
 function linkOf(state) {
+  if (state.link) return state.link;
   const parts = fields
     .filter(([name, short, start]) => short && state[name] !== start && state[name].length <= LONGEST)
     .map(([name, short]) => `${short}=${encoded(state[name])}`);
@@ -29,23 +31,13 @@ function linkOf(state) {
 const unlinked = () =>
   Object.fromEntries(fields.filter(([, short]) => !short).map(([name]) => [name, state?.[name] ?? '']));
 
-// What a link says; whether it is one of ours at all is for the server to say, which gets it whole.
-function stateOf(query) {
-  const next = { ...starts, ...unlinked(), lang: READER };
-  const given = [...new URLSearchParams(query)].filter((pair) => !isForeign(pair));
-  for (const [name, value] of given) {
-    if (name in longNames) next[longNames[name]] = value;
-    else if (name === 'lang') next.lang = value;
-  }
-  // A link of the first version shows these, unless it says otherwise.
-  const isFirst = given.some(([name, value]) => name === 'v' && value === '1');
-  if (isFirst && !given.some(([name]) => name === 'group_type')) next.group_type = 'dp+tp+pp';
-  const named = new Map(given);
-  for (const [old, name, views] of aliases) {
-    if (named.has(old) && (!named.has(name) || views.includes(next.view))) next[name] = named.get(old);
-  }
-  if (given.length) next.link = new URLSearchParams(given).toString();
-  return next;
+// Until the server has read it, a link is a field of the state, and counts below what is changed.
+function opened(query, lang) {
+  const link = parted(query, false);
+  const language = lang ?? link.get('lang') ?? READER;
+  if (!link.size) return { ...starts, ...unlinked(), lang: language };
+  link.set('lang', language);
+  return { ...unlinked(), lang: language, link: link.toString() };
 }
 
 // --- The address ----------------------------------------------------------------------------------
@@ -55,20 +47,20 @@ const ONE_STEP = 1000; // ms
 let changed = 0;
 
 function write({ isStep = false, isNew = true } = {}) {
-  const kept = [...new URLSearchParams(location.search)].filter(isForeign);
-  const query = [linkOf(state), new URLSearchParams(kept).toString()].filter(Boolean).join('&');
+  const query = [linkOf(state), parted(location.search, true).toString()].filter(Boolean).join('&');
   const url = location.pathname + (query ? '?' + query : '') + location.hash;
   const now = Date.now();
   const isOne = !isNew || (!isStep && now - changed < ONE_STEP);
   changed = isStep ? 0 : now;
-  if (url === location.pathname + location.search + location.hash) return;
+  const isHere = url === location.pathname + location.search + location.hash;
+  if (isHere && (isStep || !state.link)) return; // a change of a link not yet read is a step as well
   history[isOne ? 'replaceState' : 'pushState'](null, '', url);
 }
 
 // --- Changes --------------------------------------------------------------------------------------
 
 let state;
-state = stateOf(location.search);
+state = opened(location.search);
 
 // What no link holds goes with every question, and a question has its limit (views/server/guard.py).
 const LONGEST_TEXTS = 600_000; // characters
@@ -84,7 +76,6 @@ function change(changes) {
     return false;
   }
   state = next;
-  delete state.link;
   tell();
   return true;
 }
@@ -112,21 +103,18 @@ document.addEventListener('pin', ({ detail }) => {
   write();
 });
 
-function open(query, more = {}) {
-  state = { ...stateOf(query), ...more };
+function open(query, { lang, ...more } = {}) {
+  changed = 0;
+  state = { ...opened(query, lang), ...more };
   tell();
   draw();
 }
 // A link on the page itself is in the language that is read here, and may bring along what none holds.
 document.addEventListener('open', ({ detail }) => {
-  changed = 0;
   open(detail.query, detail.with && { lang: state.lang, ...detail.with });
   write({ isStep: true });
 });
-addEventListener('popstate', () => {
-  changed = 0;
-  open(location.search);
-});
+addEventListener('popstate', () => open(location.search));
 
 // --- Drawing --------------------------------------------------------------------------------------
 
@@ -174,19 +162,20 @@ async function answerTo(question) {
   }
 }
 
-function show({ regions, language, state: fresh }, question) {
+function show({ regions, language, state: read }, question) {
   if (language !== words) {
     words = language;
     element.querySelector('.app').lang = language;
   }
   const focused = document.activeElement;
   for (const [name, html] of Object.entries(regions)) paintRegion(name, html);
-  if (fresh && state === question) {
-    state = { ...fresh, ...unlinked(), lang: language };
+  if (read && state.link === question.link) {
+    const since = Object.entries(state).filter(([name, value]) => question[name] !== value);
+    state = { ...read, ...unlinked(), ...Object.fromEntries(since) };
     write({ isNew: false });
     tell();
   }
-  element.querySelector('.app').dataset.view = state.view;
+  element.querySelector('.app').dataset.view = (read ?? question).view;
   element.querySelector('.app').classList.remove('waiting');
   document.dispatchEvent(new Event('drawn'));
   keepFocus(focused);
