@@ -15,7 +15,6 @@ from groups.conventions import CONVENTIONS, OWN
 from groups.errors import LayoutError, quoted
 from groups.job import Job
 from groups.layout import Layout
-from groups.mesh import MAX_RANKS, whole_number
 from groups.placement import Placement
 from groups.presets import LAYOUT, PRESETS
 
@@ -145,27 +144,9 @@ class CommandLine:
 def checked(job: Job) -> Layout:
     """The layout of a job. Errors: LayoutError whose alternatives are changes of it that work."""
     try:
-        return _layout_of(job)
+        return job.layout()
     except LayoutError as error:
         raise error.replace(alternatives=_working(job, error.alternatives)) from None
-
-
-def _layout_of(job: Job) -> Layout:
-    """The layout; a world that is too large is refused as its number of nodes."""
-    nodes = whole_number(job.nodes, "nodes")
-    gpus_per_node = whole_number(job.gpus_per_node, "gpus_per_node")
-    if nodes * gpus_per_node > MAX_RANKS:
-        raise LayoutError(
-            "too-many-ranks",
-            f"{quoted(nodes * gpus_per_node)} GPUs are more than {MAX_RANKS:,}",
-            control="nodes",
-            alternatives=[
-                {"nodes": MAX_RANKS // gpus_per_node},
-                {"gpus_per_node": MAX_RANKS // nodes},
-            ],
-            facts={"ranks": quoted(nodes * gpus_per_node), "limit": MAX_RANKS},
-        )
-    return job.layout()
 
 
 def _working(job: Job, alternatives: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -175,7 +156,7 @@ def _working(job: Job, alternatives: Iterable[Mapping[str, Any]]) -> list[dict[s
         changes = {OF_MATHS.get(name, name): value for name, value in alternative.items()}
         framework = {"framework": OWN} if "order" in changes else {}
         try:
-            _layout_of(replace(job, **changes, **framework))
+            replace(job, **changes, **framework).layout()
         except (LayoutError, TypeError):
             continue
         working.append(changes)

@@ -7,6 +7,7 @@ for Megatron and for an order of one's own; other frameworks have the groups of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,7 +18,7 @@ from .grouping import Grouping
 from .layout import Layout
 from .megatron.order import ORDER
 from .megatron.parallel_state import dense_groupings, groupings
-from .mesh import MAX_RANKS, Mesh, whole_number
+from .mesh import MAX_RANKS, Mesh, too_many_ranks, whole_number
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,16 @@ class Job:
 
         Errors: LayoutError about the size, order or framework that is wrong, with fixes.
         """
-        nodes = whole_number(self.nodes, "nodes", maximum=MAX_RANKS)
-        gpus_per_node = whole_number(self.gpus_per_node, "gpus_per_node", maximum=MAX_RANKS)
-        mesh, expert, every = self._grids(nodes * gpus_per_node)
+        machines = {
+            name: whole_number(getattr(self, name), name) for name in ("nodes", "gpus_per_node")
+        }
+        world = math.prod(machines.values())
+        if world > MAX_RANKS:
+            larger = max(machines, key=lambda name: machines[name])
+            most = {name: MAX_RANKS * number // world for name, number in machines.items()}
+            fixes = ({name: number} for name, number in most.items() if number)
+            raise too_many_ranks(world, larger, *fixes)
+        mesh, expert, every = self._grids(world)
         levels = tuple(self.levels) if self.levels else None
         order = self.order if self.framework == OWN else ORDER  # where it counts
         return Layout(replace(self, levels=levels, order=order), mesh, expert, every)

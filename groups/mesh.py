@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 import operator
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -81,7 +82,7 @@ class Mesh:
         if len(axes) > MAX_AXES:
             raise refusal("too-many-axes", "order", axes=len(axes), limit=MAX_AXES)
         if self.world_size > MAX_RANKS:
-            raise refusal("too-many-ranks", "world", ranks=quoted(self.world_size), limit=MAX_RANKS)
+            raise too_many_ranks(self.world_size, "world")
 
     # Worked out once: every request to a mesh asks for them.
     @cached_property
@@ -176,6 +177,18 @@ def whole_number(value: object, name: str, *, minimum: int = 1, maximum: int | N
     sentence = f"{name} must be a whole number {span}, not {quoted(number)}"
     nearest = {name: minimum if number < minimum else maximum}
     raise refusal("out-of-range", name, nearest, sentence=sentence, **facts)
+
+
+def too_many_ranks(
+    count: int, control: str, *fixes: Mapping[str, int], limit: int = MAX_RANKS
+) -> LayoutError:
+    """The refusal of more ranks than one mesh has, or than an answer of some kind takes.
+
+    >>> too_many_ranks(2_000_000, "nodes", {"nodes": 131_072}).sentence
+    '2,000,000 GPUs are more than the 1,048,576 that can be shown; try nodes 131072'
+    """
+    ranks = f"{count:,}" if count < 10**15 else quoted(count)
+    return refusal("too-many-ranks", control, *fixes, ranks=ranks, limit=limit)
 
 
 def split_names(text: str, control: str) -> list[str]:

@@ -19,7 +19,7 @@ import math
 
 from .errors import refusal
 from .grouping import Grouping
-from .mesh import MAX_RANKS, Axis, Mesh, whole_number
+from .mesh import MAX_RANKS, Axis, Mesh, too_many_ranks, whole_number
 
 
 def vllm_groups(
@@ -80,7 +80,7 @@ def _check_sizes(**sizes: int) -> None:
     checked = {name: whole_number(size, name) for name, size in sizes.items()}
     world = math.prod(checked.get(name, 1) for name in ("tp", "pp", "pcp", "dp"))
     if world > MAX_RANKS:
-        raise refusal("too-many-ranks", "tp", ranks=world, limit=MAX_RANKS)
+        raise too_many_ranks(world, "tp")
 
 
 def _part(tp: int, **sizes: int) -> int:

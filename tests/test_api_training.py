@@ -525,7 +525,7 @@ REFUSED = {
     "too many GPUs": (
         "memory_per_rank",
         {"nodes": 20_000},
-        "more than the 131,072 that are served",
+        "more than the 131,072 that can be shown",
     ),
     "instances": ("memory_per_rank", {"instances": 3}, "try instances 2 or instances 4"),
     # clusters

@@ -40,14 +40,11 @@ from training.pipeline import SCHEDULES
 from .base import form
 from .base.html import button, outside, tag, together
 from .base.model import ON_OFF
-from .base.resolve import from_preset, resolve
+from .base.resolve import SIZES, from_preset, resolve
 from .base.state import State, as_text, is_empty, parse_number
 from .base.trained import DEFAULTS
 from .base.training import UNKNOWN, training_of_preset
 from .base.visible import has_two_dp_kinds
-
-SIZES = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep")
-"""Sizes with a slider."""
 
 FAMOUS = ("playground-16", "llama3-405b-2", "deepseek-v3", "bloom-176b")
 """Published layouts that have a button of their own."""

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from groups.errors import quoted
-from groups.mesh import MAX_RANKS
+from groups.mesh import MAX_RANKS, too_many_ranks
 
 from .filters import bad_filter, is_filter
 from .hostlist import expand_hostlist, is_hostlist
@@ -33,7 +33,6 @@ from .values import (
     no_hosts,
     once,
     refusal,
-    too_many_ranks,
 )
 
 SLOTS = ("slots", "count", "cpu")
@@ -171,7 +170,7 @@ def _summed(rows: Iterable[tuple[str, int | None]], form: str, adds: bool = Fals
         raise refusal("host-without-slots", "the host {host} has no slots", why, host=quoted(empty))
     total = sum(count or 0 for count in slots.values())
     if total > MAX_RANKS:
-        raise too_many_ranks(total)
+        raise too_many_ranks(total, "hosts")
     remarks = (Remark("slots-added", {"host": again[0]}),) if again else ()
     return Hosts(form, once(slots), slots, remarks=remarks)
 
@@ -187,7 +186,7 @@ def _listed(names: Sequence[str], form: str) -> Hosts:
 def _by_rank(ranks: Sequence[str], form: str, *remarks: Remark) -> Hosts:
     """The machine of every rank."""
     if len(ranks) > MAX_RANKS:
-        raise too_many_ranks(len(ranks))
+        raise too_many_ranks(len(ranks), "hosts")
     return Hosts(form, once(ranks), dict(Counter(ranks)), ranks=tuple(ranks), remarks=remarks)
 
 
@@ -294,7 +293,7 @@ def read_rankfile(text: str) -> Hosts:
             raise bad_line(match[2], number, "a rank file that names its hosts", why)
         hosts[rank] = _host(match[2], number)
     if len(hosts) > MAX_RANKS:
-        raise too_many_ranks(len(hosts))
+        raise too_many_ranks(len(hosts), "hosts")
     missing = next((rank for rank in range(len(hosts)) if rank not in hosts), None)
     if missing is not None:
         why = f"its {len(hosts)} ranks must be those from 0 to {len(hosts) - 1}"

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from groups.errors import LayoutError, quoted
-from groups.mesh import MAX_RANKS
 
 MAX_HOSTS = 131_072
 """Machines that one text may name: a million GPUs, eight to a machine."""
@@ -153,12 +152,6 @@ def no_hosts() -> LayoutError:
 
 def bad_document(what: str) -> LayoutError:
     return refusal("bad-host-document", "the document cannot be read: {what}", what=what)
-
-
-def too_many_ranks(count: int) -> LayoutError:
-    return refusal(
-        "too-many-ranks", "{ranks:,} ranks are more than {limit:,}", ranks=count, limit=MAX_RANKS
-    )
 
 
 def slots_unknown(names: Sequence[str]) -> LayoutError:

@@ -22,7 +22,7 @@ from groups.conventions import CONVENTIONS, OWN
 from groups.errors import quoted
 from groups.job import Job
 from groups.layout import Layout
-from groups.mesh import whole_number
+from groups.mesh import too_many_ranks, whole_number
 
 from .state import FIELDS, OF_MATHS, parse_names, parse_switch, require_choice
 
@@ -195,12 +195,7 @@ def layout_of(given: Mapping[str, Any]) -> Layout:
 def require_served(world: int) -> None:
     """Refuse a world of which no answer lists the ranks."""
     if world > MOST_SERVED:
-        raise LayoutError(
-            "too-many-ranks",
-            f"{world:,} GPUs are more than the {MOST_SERVED:,} that are served",
-            control="nodes",
-            facts={"ranks": world, "limit": MOST_SERVED},
-        )
+        raise too_many_ranks(world, "nodes", limit=MOST_SERVED)
 
 
 def require_text(name: str, value: Any) -> str:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from descriptions import DP_KINDS, TYPES
 from groups import MAX_RANKS, LayoutError, Mesh
 from groups.alternatives import MOST, works
 from groups.conventions import CONVENTIONS, OWN
-from groups.errors import quoted
 from groups.job import Job
 from groups.layout import Layout
 from groups.mesh import whole_number
@@ -54,6 +52,9 @@ def from_preset(preset: str) -> State:
     )
 
 
+SIZES = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep")
+"""The sizes of a job that always count."""
+
 MODEL = ("layers", "vpp", "experts", "micro_batch", "global_batch")
 """State that change no group: what the groups work on."""
 
@@ -75,10 +76,15 @@ def resolve(state: State) -> Layout:
 
 def _with_working_fixes(error: LayoutError, state: State) -> LayoutError:
     """Only fixes that really work, and more or fewer nodes among them: the sizes stay then."""
-    nodes_too: Sequence[Mapping[str, Any]] = ()
-    if error.code == "does-not-divide":
-        nodes_too = _machine_fixes(state, "nodes", parse_number(state.nodes))
-    tries = (*error.alternatives, *nodes_too)
+    machines = ("nodes", "gpus_per_node")
+    if error.code == "too-many-ranks":
+        tries = [fix for name in machines for fix in _machine_fixes(state, name)]
+    elif error.code == "does-not-divide":
+        tries = [*error.alternatives, *_machine_fixes(state, "nodes")]
+    elif error.control in machines:
+        tries = _machine_fixes(state, error.control)
+    else:
+        tries = [*error.alternatives]
     working = [fix for fix in tries if works(_resolve, state.changed(fix))]
     return error.replace(alternatives=working[:MOST])
 
@@ -93,11 +99,8 @@ def _resolve(state: State) -> Layout:
 
 
 def _job(state: State) -> Job:
-    nodes, gpus_per_node = _machines(state)
     return Job(
-        nodes=nodes,
-        gpus_per_node=gpus_per_node,
-        **{name: parse_number(getattr(state, name)) for name in ("tp", "pp", "cp", "ep")},
+        **{name: parse_number(getattr(state, name)) for name in SIZES},
         etp=None if is_empty(state.etp) else parse_number(state.etp),
         framework=state.framework,
         order=state.order,
@@ -114,40 +117,13 @@ def _levels(value: object) -> tuple[Any, ...]:
     return tuple(parse_number(part) for part in re.split(r"[\s,x×*]+", value.strip()))
 
 
-def _machines(state: State) -> tuple[int, int]:
-    numbers = {
-        "nodes": parse_number(state.nodes),
-        "gpus_per_node": parse_number(state.gpus_per_node),
-    }
-    for name, number in numbers.items():
-        try:
-            numbers[name] = whole_number(number, name)
-        except LayoutError as error:
-            raise error.replace(alternatives=_machine_fixes(state, name, number)) from None
-    nodes, gpus_per_node = numbers.values()
-    ranks = nodes * gpus_per_node
-    if ranks > MAX_RANKS:
-        larger = max(numbers, key=lambda name: numbers[name])
-        raise LayoutError(
-            "too-many-ranks",
-            f"{quoted(ranks)} GPUs are more than the {MAX_RANKS:,} that can be drawn",
-            control=larger,
-            alternatives=[
-                *_machine_fixes(state, "nodes", nodes),
-                *_machine_fixes(state, "gpus_per_node", gpus_per_node),
-            ],
-            facts={"ranks": quoted(ranks), "limit": MAX_RANKS},
-        )
-    return nodes, gpus_per_node
-
-
-def _machine_fixes(state: State, name: str, near: object) -> list[dict[str, int]]:
-    """The nearest numbers of nodes, or of GPUs in one, with which the other fields
-    work.
+def _machine_fixes(state: State, name: str) -> list[dict[str, Any]]:
+    """The nearest numbers of nodes, or of GPUs in one, with which the other fields work.
 
     The sizes of both grids must divide the world, so these are multiples of what the other number
     leaves of them.
     """
+    near = parse_number(getattr(state, name))
     other = parse_number(state.nodes if name == "gpus_per_node" else state.gpus_per_node)
     tp, pp, cp, ep = (parse_number(getattr(state, size)) for size in ("tp", "pp", "cp", "ep"))
     etp = tp if is_empty(state.etp) else parse_number(state.etp)
