@@ -7,7 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from formats.documents.tables import Table
-from groups.errors import LayoutError, not_a_choice
+from formats.errors import refusal
+from groups.errors import not_a_choice
 from groups.mesh import whole_number
 
 from .inputs import CommandLine, checked, number_of
@@ -28,18 +29,14 @@ def order(inputs: CommandLine) -> Iterator[str] | Table:
     each = even_slots(hosts, layout.gpus_per_node)
     total = len(hosts.names) * each
     if each != layout.gpus_per_node or total != layout.world_size:
-        raise LayoutError(
-            "too-few-hosts" if total < layout.world_size else "too-many-hosts-for-job",
-            f"the layout has {layout.world_size} GPUs, {layout.gpus_per_node} a node, and the "
-            f"{len(hosts.names)} hosts have {each} each",
-            control="hosts",
-            alternatives=[{"nodes": len(hosts.names), "gpus_per_node": each}],
-            facts={
-                "world": layout.world_size,
-                "hosts": len(hosts.names),
-                "slots": total,
-                "spare": 0,
-            },
+        world, count = layout.world_size, len(hosts.names)
+        raise refusal(
+            "too-few-hosts" if total < world else "too-many-hosts-for-job",
+            "hosts",
+            {"nodes": count, "gpus_per_node": each},
+            sentence=f"the layout has {world} GPUs, {layout.gpus_per_node} a node, and the "
+            f"{count} hosts have {each} each",
+            **{"world": world, "hosts": count, "slots": total, "spare": 0},
         )
     objective = inputs.options.objective
     seconds = None

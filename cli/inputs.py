@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 from formats.logs.evidence import MOST_BYTES, MOST_FILES, too_much_evidence
 from groups.conventions import CONVENTIONS, OWN
-from groups.errors import LayoutError, quoted
+from groups.errors import LayoutError, not_a_choice, quoted
 from groups.job import Job
 from groups.layout import Layout
 from groups.placement import Placement
@@ -174,10 +174,6 @@ def _choice(control: str, value: str, choices: Collection[str]) -> str:
         return value
     near = [one for one in choices if value and value.lower() in one]
     near = near or difflib.get_close_matches(value.lower(), choices)
-    raise LayoutError(
-        "not-a-choice",
-        f"{quoted(value)} is no {control}; `{PROGRAM} {control}s` lists them",
-        control=control,
-        alternatives=[{control: one} for one in near[:3]],  # type: ignore[dict-item]
-        facts={"control": control, "value": quoted(value), "choices": ", ".join(choices)},
-    )
+    fixes = [{control: one} for one in near[:3]]
+    said = f"{quoted(value)} is no {control}; `{PROGRAM} {control}s` lists them"
+    raise not_a_choice(control, value, choices, fixes).replace(what=said)

@@ -17,7 +17,6 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ from groups.grouping import Grouping
 from groups.mesh import whole_number
 from groups.placement import Placement
 
-from .hosts.values import refusal
+from .errors import refusal
 
 LONGEST_TEXT = 32_000_000
 """Characters of measurements: those of a million ranks."""
@@ -80,10 +79,9 @@ def read_measurements(text: str, world: int, placement: Placement | None = None)
     values = np.full(world, np.nan)
     for line, rank, value in rows:
         if not 0 <= rank < world:
-            said = "there is no rank {rank}: ranks go from {first} to {last}"
-            raise _refused("no-such-rank", said, rank=quoted(rank), first=0, last=world - 1)
+            raise _refusal("no-such-rank", rank=quoted(rank), first=0, last=world - 1)
         if not math.isnan(values[rank]):
-            raise _refused("measurement-twice", "rank {rank} has two measurements", rank=rank)
+            raise _refusal("measurement-twice", rank=rank)
         values[rank] = _number(value, line)
     if np.isnan(values).all():
         raise _none()
@@ -100,17 +98,16 @@ def _number(value: Any, line: int) -> float:
     return number
 
 
-_refused = partial(refusal, control="measurements")
+def _refusal(code: str, **facts: object) -> LayoutError:
+    return refusal(code, "measurements", **facts)
 
 
 def _bad(value: object, line: int) -> LayoutError:
-    why = "write rank,value with a number for each rank"
-    said = "{value} in line {line} is no measurement"
-    return _refused("bad-measurements", said, why, value=quoted(value), line=line)
+    return _refusal("bad-measurements", value=quoted(value), line=line)
 
 
 def _none() -> LayoutError:
-    return _refused("no-measurements", "the text has no column of numbers for ranks")
+    return _refusal("no-measurements")
 
 
 Row = tuple[int, int, Any]
@@ -198,8 +195,7 @@ def _host_rows(
     for line, row in cells:
         name = _cell(row, host, line)
         if name not in ranks:
-            said = "the measurements name the host {host}, which is not one of the job's"
-            raise _refused("measurement-of-no-host", said, host=quoted(name))
+            raise _refusal("measurement-of-no-host", host=quoted(name))
         host_ranks = ranks[name]
         if local is not None:
             others = [at for at in range(len(row)) if at not in (host, local)]

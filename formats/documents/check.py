@@ -11,6 +11,7 @@ from groups.errors import LayoutError, quoted
 from groups.job import Job
 from groups.mesh import MAX_RANKS, Mesh, parse_mesh
 
+from ..errors import refusal
 from .headings import GROUPS, RANKS, VERSION, places
 
 
@@ -38,20 +39,12 @@ def check_document(text: str) -> dict[str, Any]:
         raise _bad("the text", document, "an object")
     schema = _field(document, "schema", str)
     if schema not in (GROUPS, RANKS):
-        raise LayoutError(
-            "other-schema",
-            f"this document has the schema {quoted(schema)}; {GROUPS} and {RANKS} are read here",
-            control="document",
-            facts={"value": quoted(schema), "known": f"{GROUPS}, {RANKS}"},
-        )
+        said = f"this document has the schema {quoted(schema)}; {GROUPS} and {RANKS} are read here"
+        facts = {"value": quoted(schema), "known": f"{GROUPS}, {RANKS}"}
+        raise refusal("other-schema", "document", sentence=said, **facts)
     version = quoted(_field(document, "version", int))
     if document["version"] != VERSION:
-        raise LayoutError(
-            "other-version",
-            f"this document has version {version}; version {VERSION} is read here",
-            control="document",
-            facts={"value": version, "version": VERSION},
-        )
+        raise refusal("other-version", "document", value=version, version=VERSION)
     grids = _checked_heading(document)
     check = _check_groups if schema == GROUPS else _check_ranks
     check(document, grids)
@@ -165,12 +158,7 @@ def _check_ranks(document: dict[str, Any], grids: Mapping[str, Mesh]) -> None:
 def _field(container: Mapping[str, Any], name: str, *types: type, place: str = "") -> Any:
     """A field of one of these types, strictly: true is no number."""
     if name not in container:
-        raise LayoutError(
-            "missing-in-document",
-            f"this document has no {place}{name}",
-            control="document",
-            facts={"place": f"{place}{name}"},
-        )
+        raise refusal("missing-in-document", "document", place=f"{place}{name}")
     if type(container[name]) not in types:
         raise _bad(f"{place}{name}", container[name], _WORDS[types[0]])
     return container[name]
@@ -184,10 +172,6 @@ _WORDS = {
 
 def _bad(place: str, value: object, expected: str) -> LayoutError:
     facts = {"place": quoted(place)[1:-1], "value": quoted(value)}
-    return LayoutError(
-        "bad-document",
-        f"this is no document of groups or ranks: {facts['place']} is {facts['value']}, "
-        f"not {expected}",
-        control="document",
-        facts=facts,
-    )
+    said = "this is no document of groups or ranks: {place} is {value}, not {expected}"
+    sentence = said.format(**facts, expected=expected)
+    return refusal("bad-document", "document", sentence=sentence, **facts)

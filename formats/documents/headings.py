@@ -21,6 +21,8 @@ from groups.grouping import Grouping
 from groups.layout import Layout, framework_name, own_groupings
 from groups.mesh import Mesh
 
+from ..errors import refusal
+
 GROUPS = "parallel-groups"
 RANKS = "parallel-ranks"
 VERSION = 1
@@ -101,11 +103,7 @@ def places(grids: Mapping[str, Mesh], world: int, gpus_per_node: int) -> dict[st
 def _no_such_group(layout: Layout, name: str, known: list[str]) -> LayoutError:
     same_axes = [one for one in known if sorted(one.split("-")) == sorted(name.split("-"))]
     near = same_axes or difflib.get_close_matches(name, known, cutoff=0.5)
-    return LayoutError(
-        "no-such-group",
-        f"this layout makes no group {quoted(name)}",
-        why=f"its groups are {', '.join(known)}",
-        control="group",
-        alternatives=[{"group": one} for one in near],  # type: ignore[dict-item]
-        facts={"name": quoted(name).strip("'"), "framework": framework_name(layout.framework)},
-    )
+    facts = {"name": quoted(name).strip("'"), "framework": framework_name(layout.framework)}
+    said, why = f"this layout makes no group {quoted(name)}", f"its groups are {', '.join(known)}"
+    fixes = ({"group": one} for one in near)
+    return refusal("no-such-group", "group", *fixes, sentence=said, why=why, **facts)

@@ -19,7 +19,8 @@ from collections.abc import Mapping
 
 from groups.errors import quoted
 
-from .values import Hosts, Level, Remark, once, refusal
+from ..errors import refusal
+from .values import Hosts, Level, Remark, once
 
 NAMELESS = "node-0"
 """What a machine is called whose text does not name it."""
@@ -68,13 +69,8 @@ def read_fabric(text: str) -> Hosts:
         places = {_place(gpu) for gpu in gpus}
         if len(places) > 1:
             named = sorted(f"{uuid}.{clique}" if uuid else "none" for uuid, clique, _ in places)
-            raise refusal(
-                "fabric-differs",
-                "the GPUs of {host} stand in different NVLink domains: {places}",
-                "all GPUs of a machine must have one ClusterUUID and one CliqueId",
-                host=quoted(host),
-                places=" and ".join(named)[:200],
-            )
+            listed = " and ".join(named)[:200]
+            raise refusal("fabric-differs", "hosts", host=quoted(host), places=listed)
         uuid, clique, why = places.pop()
         if why:
             remarks.append(Remark(why, {"host": host}))
@@ -118,12 +114,7 @@ def _rows(text: str) -> Gpus:
             continue
         uuid, clique = (match[key].strip("[]") for key in ("uuid", "clique"))
         if clique == "N/A" != uuid:
-            raise refusal(
-                "clique-not-said",
-                "the CliqueId of {value} is N/A",
-                "a domain is told by its ClusterUUID and its CliqueId together",
-                value=quoted(uuid),
-            )
+            raise refusal("clique-not-said", "hosts", value=quoted(uuid))
         gpus = hosts.setdefault(match["host"] or NAMELESS, [])
         gpus.append({"clusteruuid": uuid, "cliqueid": clique})
     return hosts

@@ -22,6 +22,7 @@ from dataclasses import replace
 from groups.errors import quoted
 from groups.mesh import MAX_RANKS, too_many_ranks
 
+from ..errors import refusal
 from .filters import bad_filter, is_filter
 from .hostlist import expand_hostlist, is_hostlist
 from .values import (
@@ -32,7 +33,6 @@ from .values import (
     host_twice,
     no_hosts,
     once,
-    refusal,
 )
 
 SLOTS = ("slots", "count", "cpu")
@@ -166,8 +166,7 @@ def _summed(rows: Iterable[tuple[str, int | None]], form: str, adds: bool = Fals
         slots[name] = count
     empty = next((name for name, count in slots.items() if count == 0), None)
     if empty is not None:
-        why = "leave out a host that runs nothing"
-        raise refusal("host-without-slots", "the host {host} has no slots", why, host=quoted(empty))
+        raise refusal("host-without-slots", "hosts", host=quoted(empty))
     total = sum(count or 0 for count in slots.values())
     if total > MAX_RANKS:
         raise too_many_ranks(total, "hosts")
@@ -297,6 +296,5 @@ def read_rankfile(text: str) -> Hosts:
     missing = next((rank for rank in range(len(hosts)) if rank not in hosts), None)
     if missing is not None:
         why = f"its {len(hosts)} ranks must be those from 0 to {len(hosts) - 1}"
-        said = "the text says nothing of rank {rank}"
-        raise refusal("rank-missing", said, why, rank=missing, count=len(hosts))
+        raise refusal("rank-missing", "hosts", why=why, rank=missing, count=len(hosts))
     return _by_rank([hosts[rank] for rank in range(len(hosts))], "rankfile")

@@ -20,6 +20,7 @@ from dataclasses import replace
 from groups.errors import LayoutError, quoted
 from groups.mesh import MAX_RANKS
 
+from ..errors import refusal
 from .values import Hosts
 
 OPTIONS = {
@@ -179,10 +180,5 @@ def bad_filter(
     code: str = "bad-host-filter",
     **facts: object,
 ) -> LayoutError:
-    return LayoutError(
-        code,
-        f"{quoted(part)} is no filter of these hosts: {why}",
-        control="hosts",
-        alternatives=[dict(one) for one in fixes if one],
-        facts={"value": quoted(part), **facts},
-    )
+    said = f"{quoted(part)} is no filter of these hosts: {why}"
+    return refusal(code, "hosts", *filter(None, fixes), sentence=said, value=quoted(part), **facts)

@@ -20,7 +20,8 @@ from math import prod
 from groups.budget import spend
 from groups.errors import LayoutError, quoted
 
-from .values import MAX_HOSTS, refusal, too_many_hosts
+from ..errors import refusal
+from .values import MAX_HOSTS, too_many_hosts
 
 MAX_RANGE = 65_536
 """Machines that one range may name: hostlist.c, MAX_RANGE."""
@@ -117,7 +118,5 @@ def _plain(item: str) -> str:
 
 
 def _bad(item: str, *, is_box: bool = False) -> LayoutError:
-    why = "write names with numbers and ranges in brackets, such as n[1-4,7]"
-    if is_box:
-        why = "boxes such as [000x133] belong to machines of several dimensions"
-    return refusal("bad-hostlist", "{value} is not a host list", why, value=quoted(_plain(item)))
+    why = "boxes such as [000x133] belong to machines of several dimensions" if is_box else ""
+    return refusal("bad-hostlist", "hosts", why=why, value=quoted(_plain(item)))

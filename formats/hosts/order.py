@@ -34,11 +34,12 @@ from groups.layout import Layout
 from groups.megatron import groupings
 from groups.mesh import MAX_RANKS, whole_number
 
+from ..errors import refusal
 from .crossings import KindCrossings, cost_of, key_of, kind_of, least, weigh
 from .placing import even_slots, placement_of
 from .search import search
 from .upper import Upper, arranged
-from .values import Hosts, Level, Remark, host_twice, refusal
+from .values import Hosts, Level, Remark, host_twice
 
 KINDS = ("ep", "tp", "cp", "dp", "pp")
 
@@ -270,27 +271,17 @@ def _require_hosts(names: Sequence[str], racks: Mapping[str, str]) -> tuple[str,
     """The names, each once and each in a rack."""
     hosts = tuple(names)
     if not hosts:
-        raise refusal("no-hosts", "there are no hosts to order")
+        raise refusal("no-hosts", "hosts", sentence="there are no hosts to order")
     if len(hosts) > MOST_ORDERED:
-        raise refusal(
-            "too-many-to-order",
-            "{count:,} hosts are more than the {limit:,} that are put in order",
-            "order each pod or each pipeline stage of the cluster by itself",
-            count=len(hosts), limit=MOST_ORDERED,
-        )  # fmt: skip
+        raise refusal("too-many-to-order", "hosts", count=len(hosts), limit=MOST_ORDERED)
     spend(len(hosts) * WORK_OF_A_HOST, "hosts", control="hosts")
     ((host, count),) = Counter(hosts).most_common(1)
     if count > 1:
         raise host_twice(host, "an order has each host once")
     nowhere = [host for host in hosts if not racks.get(host)]
     if nowhere:
-        raise refusal(
-            "host-without-rack",
-            "nothing says in which rack the host {host} stands",
-            f"{len(nowhere)} of {len(hosts)} hosts are in no rack: say where, or leave them "
-            "out of the job",
-            host=quoted(nowhere[0]), count=len(nowhere), hosts=len(hosts),
-        )  # fmt: skip
+        facts = {"host": quoted(nowhere[0]), "count": len(nowhere), "hosts": len(hosts)}
+        raise refusal("host-without-rack", "hosts", **facts)
     return hosts
 
 
@@ -304,13 +295,8 @@ def _levels(objective: str) -> list[list[str]]:
     levels = [part.split("+") for part in re.sub(r"\s*\+\s*", "+", text).replace(",", " ").split()]
     named = [kind for level in levels for kind in level]
     if not named or len(set(named)) < len(named) or not set(named) <= set(KINDS):
-        raise refusal(
-            "bad-objective",
-            f"{{value}} is no objective: write kinds in levels, such as {OBJECTIVES['dp-first']!r}",
-            f"each of {', '.join(KINDS)} may stand once",
-            *({"objective": name} for name in OBJECTIVES),
-            control="objective", value=quoted(objective),
-        )  # fmt: skip
+        fixes = ({"objective": name} for name in OBJECTIVES)
+        raise refusal("bad-objective", "objective", *fixes, value=quoted(objective))
     return levels
 
 
@@ -318,12 +304,7 @@ def _require_costs(costs: Mapping[str, float]) -> Mapping[str, float]:
     for kind, cost in costs.items():
         is_number = isinstance(cost, (int, float)) and not isinstance(cost, bool)
         if kind not in KINDS or not is_number or not isfinite(cost) or cost < 0:
-            raise refusal(
-                "bad-cost",
-                "{value} is no cost of {kind}: a number from 0 up for a kind",
-                f"kinds are {', '.join(KINDS)}",
-                control="costs", kind=quoted(kind), value=quoted(cost),
-            )  # fmt: skip
+            raise refusal("bad-cost", "costs", kind=quoted(kind), value=quoted(cost))
     return costs
 
 

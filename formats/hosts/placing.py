@@ -9,7 +9,8 @@ import numpy as np
 from groups.errors import quoted
 from groups.placement import Placement, filled
 
-from .values import Hosts, refusal, slots_unknown
+from ..errors import refusal
+from .values import Hosts, slots_unknown
 
 
 def placement_of(hosts: Hosts, world: int, gpus_per_node: int | None = None) -> Placement:
@@ -32,11 +33,10 @@ def placement_of(hosts: Hosts, world: int, gpus_per_node: int | None = None) -> 
         nodes = np.array([number[name] for name in hosts.ranks])
         return Placement(hosts.names, nodes, levels, hosts.devices)
     if hosts.ranks:
-        raise refusal(
-            "too-few-hosts" if total < world else "too-many-hosts-for-job",
-            "the layout needs {world} GPUs, and the text places {slots} ranks",
-            world=world, hosts=len(hosts.names), slots=total, spare=0,
-        )  # fmt: skip
+        code = "too-few-hosts" if total < world else "too-many-hosts-for-job"
+        said = f"the layout needs {world} GPUs, and the text places {total} ranks"
+        facts = {"world": world, "hosts": len(hosts.names), "slots": total, "spare": 0}
+        raise refusal(code, "hosts", sentence=said, **facts)
     unknown = [name for name, slots in hosts.slots.items() if slots is None]
     if unknown and gpus_per_node is None:
         raise slots_unknown(unknown)
@@ -56,10 +56,6 @@ def even_slots(hosts: Hosts, gpus_per_node: int | None = None) -> int:
         raise slots_unknown(hosts.names)
     if said and least < most:
         few = next(name for name, slots in said.items() if slots < most)
-        raise refusal(
-            "uneven-slots", "the host {host} has {slots} slots, others have {most}",
-            "groups of a mesh lie alike on all nodes only where each has as many GPUs",
-            {"gpus_per_node": least},
-            host=quoted(few), slots=said[few], most=most, least=least,
-        )  # fmt: skip
+        facts = {"host": quoted(few), "slots": said[few], "most": most, "least": least}
+        raise refusal("uneven-slots", "hosts", {"gpus_per_node": least}, **facts)
     return least

@@ -12,13 +12,14 @@ import yaml
 from groups.budget import spend
 from groups.errors import quoted, require_length
 
+from ..errors import refusal
 from .clouds import is_paths, read_document, read_paths
 from .fabric import NAMELESS, is_fabric, read_fabric
 from .files import is_rankfile, is_table, read_lines, read_rankfile, read_table
 from .filters import bad_filter, chosen_hosts, launch_options, written
 from .node import Node, is_matrix, read_matrix, read_nccl
 from .slurm import is_environment, is_topology, read_environment, read_topology
-from .values import LONGEST_TEXT, Hosts, Remark, bad_document, no_hosts, refusal
+from .values import LONGEST_TEXT, Hosts, Remark, bad_document, no_hosts
 
 LONGEST_YAML = 300_000
 MOST_BRACKETS = 5_000
@@ -74,8 +75,8 @@ def read_hosts(text: str) -> Hosts:
 def _clean(text: Any) -> str:
     """The text without terminal colours and marks. Errors: LayoutError for no text or too long."""
     if not isinstance(text, str):
-        said = "hosts must be a text: {value} is not a text"
-        raise refusal("not-a-text", said, value=quoted(text))
+        said = f"hosts must be a text: {quoted(text)} is not a text"
+        raise refusal("not-a-text", "hosts", sentence=said, value=quoted(text))
     require_length(text, LONGEST_TEXT, "hosts")
     words = len(text.replace(",", " ").split())
     spend(WORK_OF_A_WORD * words + len(text) // 20, "words", control="hosts")

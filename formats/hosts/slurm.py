@@ -21,6 +21,7 @@ from typing import Any
 from groups.errors import LayoutError, not_a_choice, quoted
 from groups.mesh import MAX_RANKS, whole_number
 
+from ..errors import refusal
 from .hostlist import expand_hostlist
 from .values import (
     Hosts,
@@ -31,7 +32,6 @@ from .values import (
     hosts_in_places,
     no_hosts,
     once,
-    refusal,
     slots_unknown,
     upwards,
 )
@@ -118,11 +118,7 @@ def _path(leaf: str, parent: Mapping[str, str]) -> list[str]:
     path = [leaf]
     while (switch := parent.get(path[-1])) is not None:
         if switch in path:
-            raise refusal(
-                "switches-in-a-ring",
-                "the switch {switch} stands above itself",
-                switch=quoted(switch),
-            )
+            raise refusal("switches-in-a-ring", "hosts", switch=quoted(switch))
         path.append(switch)
     return path
 
@@ -277,8 +273,4 @@ def _tasks(text: str, hosts: int) -> Sequence[int]:
 
 
 def _bad_tasks(text: str, hosts: int) -> LayoutError:
-    return refusal(
-        "bad-tasks-per-node", "{value} does not say the tasks of {count} machines",
-        "SLURM_TASKS_PER_NODE has a number for each machine, such as 8(x2),4",
-        value=quoted(text), count=hosts,
-    )  # fmt: skip
+    return refusal("bad-tasks-per-node", "hosts", value=quoted(text), count=hosts)

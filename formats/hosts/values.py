@@ -14,6 +14,8 @@ from typing import Any
 
 from groups.errors import LayoutError, quoted
 
+from ..errors import refusal
+
 MAX_HOSTS = 131_072
 """Machines that one text may name: a million GPUs, eight to a machine."""
 
@@ -115,51 +117,33 @@ class Hosts:
 # -- refusals --------------------------------------------------------------------------------------
 
 
-def refusal(
-    code: str, what: str, why: str = "", /, *fixes: Mapping[str, object], control: str = "hosts",
-    **facts: object,
-) -> LayoutError:  # fmt: skip
-    """A refusal whose sentence names its facts, as ``"the host {host} is named twice"``."""
-    return LayoutError(
-        code, what.format(**facts), why=why, control=control, alternatives=fixes, facts=facts
-    )
-
-
 def bad_line(line: str, number: int, form: str, why: str = "") -> LayoutError:
     """A line that does not fit the form that the text has."""
-    return refusal(
-        "bad-host-line", "line {line} {value} does not fit a text of {form}", why,
-        line=number, value=quoted(line.strip()), form=form,
-    )  # fmt: skip
+    value = quoted(line.strip())
+    return refusal("bad-host-line", "hosts", why=why, line=number, value=value, form=form)
 
 
 def too_many_hosts(count: int, value: object, limit: int = MAX_HOSTS, why: str = "") -> LayoutError:
     named = f"{count:,}" if count < 10**15 else quoted(count)
-    return refusal(
-        "too-many-hosts", f"{{value}} names {named} machines, more than {{limit:,}}", why,
-        value=quoted(value), count=count if count < 10**15 else named, limit=limit,
-    )  # fmt: skip
+    facts = {"value": quoted(value), "count": count if count < 10**15 else named, "limit": limit}
+    said = f"{quoted(value)} names {named} machines, more than {limit:,}"
+    return refusal("too-many-hosts", "hosts", sentence=said, why=why, **facts)
 
 
 def host_twice(host: str, why: str) -> LayoutError:
-    return refusal("host-twice", "the host {host} is named twice", why, host=quoted(host))
+    return refusal("host-twice", "hosts", why=why, host=quoted(host))
 
 
 def no_hosts() -> LayoutError:
-    why = "paste a host file, a Slurm host list or topology, or what a cloud says of its nodes"
-    return refusal("no-hosts", "the text names no host", why)
+    return refusal("no-hosts", "hosts")
 
 
 def bad_document(what: str) -> LayoutError:
-    return refusal("bad-host-document", "the document cannot be read: {what}", what=what)
+    return refusal("bad-host-document", "hosts", what=what)
 
 
 def slots_unknown(names: Sequence[str]) -> LayoutError:
-    return refusal(
-        "slots-unknown", "the text does not say how many GPUs {host} has",
-        "write slots=N beside its name, or say GPUs per node",
-        control="gpus_per_node", host=quoted(names[0]), count=len(names),
-    )  # fmt: skip
+    return refusal("slots-unknown", "gpus_per_node", host=quoted(names[0]), count=len(names))
 
 
 # -- machines from rows ----------------------------------------------------------------------------

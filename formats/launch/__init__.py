@@ -26,8 +26,9 @@ apart, `configs` files, `recipes` Python; `meaning` puts it together.
 from __future__ import annotations
 
 from groups.budget import within
-from groups.errors import LayoutError, quoted, require_length
+from groups.errors import quoted, require_length
 
+from ..errors import refusal
 from .emit import TARGETS, emit
 from .items import Guess, Item, Missing, Parsed, Run
 from .meaning import Meaning
@@ -46,12 +47,7 @@ def parse(text: str, run: str = "") -> Parsed:
     Errors: LayoutError if it is no text or longer than MAX_TEXT; all else is in the answer.
     """
     if not isinstance(text, str):
-        raise LayoutError(
-            "not-a-text",
-            f"{quoted(text)} is not a text",
-            control="launch",
-            facts={"value": quoted(text)},
-        )
+        raise refusal("not-a-text", "launch", value=quoted(text))
     require_length(text, MAX_TEXT, "launch")
     with within():
         return Meaning(text, run).parsed()

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from groups.errors import LayoutError, not_a_choice, quoted
+from groups.errors import not_a_choice, quoted
 
+from ..errors import refusal
 from .flags import AXES
 from .items import Run, Said
 from .schemas import Schema
@@ -107,10 +108,4 @@ def _checked(wanted: str, names: Sequence[str]) -> str:
         return wanted
     if names:
         raise not_a_choice("run", wanted, names)
-    raise LayoutError(
-        "no-such-run",
-        f"the text holds one run only: there is no {quoted(wanted)} in it",
-        control="run",
-        alternatives=[{"run": ""}],
-        facts={"run": quoted(wanted)},
-    )
+    raise refusal("no-such-run", "run", {"run": ""}, run=quoted(wanted))

@@ -20,6 +20,7 @@ from groups.job import Job
 from groups.layout import Layout
 from groups.mesh import Mesh
 
+from ..errors import refusal
 from .flags import BOTH_ENDS, KEYS, LEADS_TO, MODEL, OPTIONS, plain_name, table
 from .schemas import SCHEMAS
 
@@ -266,12 +267,7 @@ def _file(name: str, keys: Mapping[str, Any]) -> str:
 
 
 def cannot_express(target: str, what: str, control: str) -> LayoutError:
-    return LayoutError(
-        "framework-cannot-express",
-        f"{target} has no words for {what}",
-        control=control,
-        facts={"framework": target, "what": what},
-    )
+    return refusal("framework-cannot-express", control, framework=target, what=what)
 
 
 def _targets() -> Iterator[Target]:

@@ -9,6 +9,7 @@ from typing import Any
 from groups.errors import LayoutError
 from groups.job import Job
 
+from ..errors import refusal
 from .flags import MODEL, Row
 
 
@@ -106,12 +107,6 @@ class Parsed:
         Errors: LayoutError ``launch-asks`` with everything that has to be given first.
         """
         if self.asks:
-            fields = ", ".join(self.asks)
-            raise LayoutError(
-                "launch-asks",
-                f"the text does not say {fields}: give them",
-                control="launch",
-                facts={"fields": fields},
-            )
+            raise refusal("launch-asks", "launch", fields=", ".join(self.asks))
         known = {**self.assumed, **self.values}
         return Job(**{name: value for name, value in known.items() if name not in MODEL})  # type: ignore[arg-type]

@@ -9,6 +9,7 @@ from typing import Any
 
 from groups.errors import LayoutError, quoted
 
+from ..errors import refusal
 from .lines import read_lines
 from .nccl import is_report, read_report
 from .reading import LogReading
@@ -33,11 +34,11 @@ def read_files(evidence: Evidence) -> tuple[LogReading, list[Dump]]:
     """
     files = evidence if isinstance(evidence, Mapping) else {"": evidence}
     if not all(isinstance(one, (str, bytes)) for one in files.values()):
-        raise LayoutError("no-evidence", "a log is text, or the bytes of a file", control="log")
+        raise refusal("no-evidence", "log", sentence="a log is text, or the bytes of a file")
     if len(files) > MOST_FILES or sum(map(len, files.values())) > MOST_BYTES:
         raise too_much_evidence()
     if not files:
-        raise LayoutError("no-evidence", "there is no log to read", control="log")
+        raise refusal("no-evidence", "log")
     reading, dumps, refused = LogReading(), [], []
     for name, content in files.items():
         try:
@@ -55,26 +56,17 @@ def read_files(evidence: Evidence) -> tuple[LogReading, list[Dump]]:
             refused.append((name, "neither a dump of Flight Recorder nor a report of NCCL's RAS"))
     if len(refused) == len(files):
         name, why = quoted(refused[0][0] or "the file"), refused[0][1]
-        raise LayoutError(
-            "bad-dump",
-            f"{name} is no dump that can be read: {why}",
-            why="only plain data is read: text, numbers, lists and dicts",
-            control="log",
-            facts={"file": name, "why": why},
-        )
+        said = f"{name} is no dump that can be read: {why}"
+        rule = "only plain data is read: text, numbers, lists and dicts"
+        facts = {"file": name, "why": why}
+        raise LayoutError("bad-dump", said, why=rule, control="log", facts=facts)
     for name, why in refused:
         reading.note("file-unreadable", file=quoted(name), why=why)
     return reading, dumps
 
 
 def too_much_evidence() -> LayoutError:
-    return LayoutError(
-        "too-much-evidence",
-        f"more than {MOST_BYTES // 2**20} MB or {MOST_FILES:,} files",
-        why="send the dumps of the group that hangs, or the lines around the first timeout",
-        control="log",
-        facts={"megabytes": MOST_BYTES // 2**20, "files": MOST_FILES},
-    )
+    return refusal("too-much-evidence", "log", megabytes=MOST_BYTES // 2**20, files=MOST_FILES)
 
 
 def _document(content: Content) -> Any:

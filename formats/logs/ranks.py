@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from groups.errors import LayoutError
 from groups.sharing import LONGEST_TEXT, MOST_RANKS, bad_ranks, parse_ranks, require_ranks
 
+from ..errors import refusal
 from . import read_log
 from .model import Log
 
@@ -40,11 +40,5 @@ def ranks_of(log: Log, world_size: int) -> tuple[int, ...]:
     numbers = sorted({*log.group_ranks, *log.ambiguous_ranks})
     if numbers:
         listed = ", ".join(map(str, numbers[:16]))
-        raise LayoutError(
-            "ranks-in-groups",
-            f"the text names only places in groups ({listed}), no rank of the job",
-            why="lines of PyTorch 2.2 and newer begin with the global rank, as [rank9]:",
-            control="ranks",
-            facts={"ranks": listed},
-        )
+        raise refusal("ranks-in-groups", "ranks", ranks=listed)
     raise bad_ranks("the files")
