@@ -351,7 +351,7 @@ def test_what_other_views_show_of_a_gpu_leads_to_its_groups_in_the_picture(share
     expect(page.locator(".picture")).to_have_attribute("data-view", "groups")
     expect(page.locator(".question")).to_have_text(JOB["question"]["en"].format(rank=2))
     open_state(page, view="memory")
-    page.locator(".memory-grid [data-set]").nth(9).click()
+    page.locator(".chain [data-set]").nth(9).click()
     expect(page.locator(".picture")).to_have_attribute("data-view", "ranks")
     expect(box(page, "rank")).to_have_value("9")
     # The bar of a stage, by its name and by Enter.

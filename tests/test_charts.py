@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,7 +32,10 @@ from render.svg.shards import LEFT as SHARDS_LEFT
 from render.svg.slots import slots_svg
 from render.svg.timeline import places
 from training.pipeline import Durations, plan_of, simulate
-from views.memory.bars import COLOURS as PARTS
+from views.base.context import Context
+from views.base.state import State
+from views.memory.pictures import memory_slide
+from views.memory.view import memory_html
 from views.traffic.view import scale_of
 
 THEMES = ("light", "dark")
@@ -189,9 +191,10 @@ def test_the_limit_crosses_all_bars_and_what_is_above_it_is_marked(theme):
 
 
 def test_the_parts_have_the_colours_of_the_page():
-    css = (Path(__file__).parent.parent / "views" / "memory" / "view.css").read_text()
-    parts = re.findall(r"\.memory-(\w+) \{ --part: var\(--g(\d)\); \}", css)
-    assert {name: PALETTE[int(number)] for name, number in parts} == PARTS
+    context = Context.of(State())
+    (_, bars), *_ = memory_slide(context)
+    on_page = re.findall(r'<li style="--part:var\(--g(\d)\)">([^<]+)<', memory_html(context))
+    assert bars.legend == tuple((PALETTE[int(number)], words) for number, words in on_page)
 
 
 @pytest.mark.parametrize("world", [16, 512])

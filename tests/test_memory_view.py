@@ -7,7 +7,6 @@ import re
 from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 from cases import every
@@ -27,12 +26,12 @@ from views.base.model import model_of
 from views.base.resolve import resolve
 from views.base.state import State, fields_of
 from views.base.trained import GIB, trained_of
+from views.memory.bars import COLOURS
 from views.memory.grid import stage_of_ranks
 from views.memory.view import memory_html
 from views.memory.zero import MOMENTS, sharing_group
 from views.page import answer
 
-CSS = (Path(__file__).parents[1] / "views" / "memory" / "view.css").read_text(encoding="utf-8")
 LANGUAGES = ("en", "zh")
 
 
@@ -314,10 +313,9 @@ def test_a_cell_prints_its_rank_and_amount():
 
 
 def test_parts_have_colours_of_the_palette_each_its_own():
-    colours = dict(re.findall(r"\.memory-(\w+) \{ --part: var\(--g(\d)\); \}", CSS))
-    assert set(colours) == set(PARTS)
-    assert len(set(colours.values())) == len(PARTS)
-    assert {int(number) for number in colours.values()} <= set(range(len(PALETTE)))
+    assert set(COLOURS) == set(PARTS)
+    assert len(set(COLOURS.values())) == len(PARTS)
+    assert set(COLOURS.values()) <= set(range(len(PALETTE)))
 
 
 #      W      G      O       of 3 ranks, shares that each holds: solid 1, faint -1

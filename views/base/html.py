@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from markupsafe import Markup, escape
 
 from descriptions import PAGE
+from render.palette import ink
+from render.svg.heat import Heat, heat_svg
 
 
 def tag(name: str, *children: object, **attributes: object) -> Markup:
@@ -43,6 +45,16 @@ def chip(name: str, kind: str = "") -> Markup:
 def figure(caption: object, drawn: str) -> Markup:
     """A picture as SVG under what it is called."""
     return tag("figure", tag("figcaption", caption), Markup(drawn))
+
+
+def painted(heat: Heat, label: str) -> Markup:
+    """The GPUs in their colours, each leading to its groups, under what the colours mean."""
+    items = (
+        tag("li", words, style=f"background:{colour};color:{ink(colour)}")
+        for colour, words in heat.legend
+    )
+    picture = Markup(heat_svg(heat, label, leads=True))
+    return together(tag("ul", *items, class_="parts"), tag("div", picture, class_="chain"))
 
 
 def scrolling(kind: str, *children: object) -> Markup:

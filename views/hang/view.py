@@ -21,14 +21,13 @@ from render.svg.heat import Heat
 
 from ..base import form
 from ..base.context import Context
-from ..base.html import button, cell, fold, heading, numbered, table, tag, together
+from ..base.html import button, cell, fold, heading, numbered, painted, table, tag, together
 from ..base.messages import fix_label
 from ..base.problems import problem_html
 from ..base.state import State, is_empty
 from ..base.units import ranges_text, ranks_text
 from ..groups.view import framed
 from ..hosts.inputs import placement_or_none
-from ..hosts.measures import painted
 from ..nodes.view import chips
 from .digest import log_of
 from .picture import MOST_CONNECTED, chain_of, heat_of_chain

@@ -12,12 +12,11 @@ from formats.measurements import Slow, read_measurements, slow
 from groups import LayoutError
 from groups.layout import Layout
 from groups.placement import Placement
-from render.palette import ink
-from render.svg.heat import LEVELS, Heat, heat_svg, level_colours
+from render.svg.heat import LEVELS, Heat, level_colours
 
 from ..base import form
 from ..base.context import Context
-from ..base.html import fine, tag, together
+from ..base.html import fine, painted, tag, together
 from ..base.problems import problem_html
 from ..base.state import State, is_empty
 from .inputs import placement_or_none
@@ -87,16 +86,6 @@ def measures_summary(context: Context) -> str:
     values = read_measurements(state.measures, layout.world_size, placement_or_none(context))
     outliers = slow(values, layout.every, worse=state.worse)
     return _slow_text(outliers[0], language) if outliers else HOSTS_WORDS["none-slow"][language]
-
-
-def painted(heat: Heat, label: str) -> Markup:
-    """What the colours mean, and the picture."""
-    items = (
-        tag("li", words, style=f"background:{colour};color:{ink(colour)}")
-        for colour, words in heat.legend
-    )
-    picture = Markup(heat_svg(heat, label, leads=True))
-    return together(tag("ul", *items, class_="parts"), tag("div", picture, class_="chain"))
 
 
 def measures_pictures(context: Context) -> list[tuple[str, Heat]]:

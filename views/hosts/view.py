@@ -25,6 +25,7 @@ from groups.audit import span
 from groups.errors import not_a_choice
 from groups.layout import Layout
 from groups.placement import Placement
+from render.palette import PALETTE
 
 from ..base import form
 from ..base.context import Context
@@ -246,10 +247,10 @@ def _machines(better: BetterOrder, hosts: Hosts, language: str) -> Markup:
         orders["order_after"] = better.names
     parts = []
     for words, names in orders.items():
-        items = [
-            tag("li", name, tag("small", racks[name]), class_=f"rack r{numbers[racks[name]] % 10}")
-            for name in names[:ROWS]
-        ]
+        items = []
+        for name in names[:ROWS]:
+            colour = f"--rack:var(--g{numbers[racks[name]] % len(PALETTE)})"
+            items.append(tag("li", name, tag("small", racks[name]), class_="rack", style=colour))
         if len(names) > ROWS:
             items.append(tag("li", f"+ {len(names) - ROWS:,}"))
         listed = tag("ol", *items, class_="machines")

@@ -8,7 +8,6 @@ from markupsafe import Markup
 
 from descriptions import MEMORY
 from groups.layout import Layout
-from render.palette import PALETTE
 from training.memory.activations import layer_activations
 from training.memory.per_stage import PARTS, PRECISIONS, StageMemory, largest
 from training.parameters import layer_parameters, on_one_rank
@@ -22,18 +21,10 @@ MOST_ROWS = 32
 """Bars drawn: of more stages every so many, with the fullest and the last."""
 
 COLOURS = {
-    "weights": PALETTE[3],
-    "copies": PALETTE[6],
-    "gradients": PALETTE[4],
-    "optimizer": PALETTE[8],
-    "gathered": PALETTE[1],
-    "activations": PALETTE[9],
-    "embedding": PALETTE[5],
-    "output": PALETTE[7],
-    "recomputed": PALETTE[0],
-    "working": PALETTE[2],
+    **{"weights": 3, "copies": 6, "gradients": 4, "optimizer": 8, "gathered": 1},
+    **{"activations": 9, "embedding": 5, "output": 7, "recomputed": 0, "working": 2},
 }
-"""The colour of each part in files, as the style sheet has it on the page."""
+"""The colour of each part, of those of groups, which are told apart by everybody."""
 
 MIDDLE = 50
 """Percent of the width from which on the line's label stands before it and not behind."""
@@ -85,10 +76,14 @@ def visible_stages(stages: Sequence[StageMemory], most: StageMemory) -> list[Sta
 
 def _legend(stages: Sequence[StageMemory], language: str) -> Markup:
     items = (
-        tag("li", MEMORY[f"part_{part}"][language], class_=f"memory-{part}")
+        tag("li", MEMORY[f"part_{part}"][language], style=_coloured(part))
         for part in parts_of(stages)
     )
     return tag("ul", *items, class_="memory-legend")
+
+
+def _coloured(part: str) -> str:
+    return f"--part:var(--g{COLOURS[part]})"
 
 
 def parts_of(stages: Sequence[StageMemory]) -> list[str]:
@@ -100,7 +95,7 @@ def _row(
     trained: Trained, stage: StageMemory, widest: float, is_most: bool, rank: int, language: str
 ) -> Markup:
     segments = (
-        tag("span", class_=f"memory-{part}", style=f"width:{100 * number / widest:.2f}%")
+        tag("span", style=f"width:{100 * number / widest:.2f}%;{_coloured(part)}")
         for part, number in stage.parts.items()
     )
     over, total = stage.total > trained.capacity, gib(stage.total)
@@ -126,7 +121,7 @@ def _parts(trained: Trained, stage: StageMemory, language: str) -> Markup:
     rows = (
         tag(
             "tr",
-            tag("th", say(f"part_{part}"), scope="row", class_=f"memory-{part}"),
+            tag("th", say(f"part_{part}"), scope="row", style=_coloured(part)),
             *(cell(gib(number)), cell(formulas[part])),
         )
         for part, number in stage.parts.items()

@@ -10,12 +10,11 @@ from markupsafe import Markup
 from descriptions import MEMORY, counted
 from groups import group_index
 from groups.layout import Layout
-from render.palette import ink
 from render.scenes.groups import PANEL_LIMIT
-from render.svg.heat import LEVELS, Heat, heat_svg, level_colours, levels
+from render.svg.heat import LEVELS, Heat, level_colours, levels
 from training.memory.per_stage import StageMemory
 
-from ..base.html import fine, tag, together
+from ..base.html import fine, painted, tag, together
 from ..base.trained import GIB, Trained
 from ..base.words import saying
 
@@ -32,18 +31,11 @@ def grid_html(
     trained: Trained, stages: Sequence[StageMemory], layout: Layout, language: str
 ) -> Markup:
     """Every GPU with its bytes; all of one stage hold the same."""
-    say = saying(MEMORY, language)
-    heat = heat_of(trained, stages, layout, language)
-    items = (
-        tag("li", text, style=f"background:{colour};color:{ink(colour)}")
-        for colour, text in heat.legend
-    )
-    drawn = Markup(heat_svg(heat, grid_label(stages, language), leads=True))
+    say, heat = saying(MEMORY, language), heat_of(trained, stages, layout, language)
     return together(
         tag("h3", say("grid_title")),
         fine(say("grid_body")),
-        tag("ul", *items, class_="memory-levels"),
-        tag("div", drawn, class_="memory-grid"),
+        painted(heat, grid_label(stages, language)),
     )
 
 

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 from descriptions import MEMORY, SAVED, counted
+from render.palette import PALETTE
 from render.scenes.charts import Bar, BarsChart
 from training.memory.per_stage import StageMemory, largest
 
@@ -67,16 +68,18 @@ def memory_summary(context: Context) -> str:
 
 def _bars(trained: Trained, stages: tuple[StageMemory, ...], language: str) -> BarsChart:
     """The parts of each stage under the line of the GPU's memory."""
-    most = largest(stages)
+    most, colours = largest(stages), {part: PALETTE[COLOURS[part]] for part in parts_of(stages)}
     bars = tuple(
         Bar(
             f"PP {one.stage}",
-            tuple((COLOURS[part], number) for part, number in one.parts.items()),
+            tuple((colours[part], number) for part, number in one.parts.items()),
             gib(one.total) + (" !" if one.total > trained.capacity else ""),
             one.total > trained.capacity,
         )
         for one in visible_stages(stages, most)
     )
     line = MEMORY["capacity_line"][language].format(capacity=gib(trained.capacity))
-    legend = tuple((COLOURS[part], MEMORY[f"part_{part}"][language]) for part in parts_of(stages))
+    legend = tuple(
+        (PALETTE[COLOURS[part]], MEMORY[f"part_{part}"][language]) for part in parts_of(stages)
+    )
     return BarsChart(bars, trained.capacity, line, legend)
