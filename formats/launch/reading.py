@@ -11,29 +11,10 @@ from collections.abc import Iterable, Sequence
 
 from groups.budget import spend
 
+from . import flags
 from .configs import Entry, form_of, read_file
 from .expand import Fault
-from .flags import (
-    BRIDGE_SCRIPTS,
-    CONFIGURED,
-    CONFIGURING,
-    INHERITS,
-    KEYS,
-    LAUNCHERS,
-    MACHINE_SCRIPTS,
-    NOT_DRAWN,
-    QUIET,
-    REMOVED,
-    SECTIONS_OF,
-    SHORT,
-    VARIABLE_RANK,
-    VARIABLES,
-    Row,
-    is_known,
-    names_a_size,
-    plain_name,
-    row_of,
-)
+from .flags import Row, is_known, names_a_size, plain_name, row_of
 from .items import Item
 from .recipes import Recipe, read_recipes
 from .sayings import VARIABLE, Sayings
@@ -95,7 +76,7 @@ class Reading(Sayings):
             form = form_of(document.text)
             if form != "shell":
                 self._file(document, form)
-        for name, row in VARIABLES.items():
+        for name, row in flags.VARIABLES.items():
             variable = shell.variables.get(name)
             if variable and not any(said.field == row.field for said in self.said):
                 self._variable(name, row, Word(tuple(variable.runs), (0, 0)))
@@ -103,7 +84,7 @@ class Reading(Sayings):
     def _unused(self, shell: Shell) -> None:
         """Options kept in a variable that no command takes up."""
         starts = any(
-            word.text.endswith(".py") or word.text.rsplit("/", 1)[-1] in LAUNCHERS
+            word.text.endswith(".py") or word.text.rsplit("/", 1)[-1] in flags.LAUNCHERS
             for words in shell.commands
             for word in words[:20]
             if words[0].text != "sbatch"
@@ -127,14 +108,15 @@ class Reading(Sayings):
         if worked_out and row.field == "gpus_per_node":
             return  # a product is of a whole job's GPUs as likely as of a node's
         if word.text and not word.why:
-            self.read_value(name, Row(row.field, row.kind, rank=VARIABLE_RANK), [word], word.place)
+            row = row._replace(rank=flags.VARIABLE_RANK)
+            self.read_value(name, row, [word], word.place)
 
     def _command(self, words: Sequence[Word]) -> None:
         """The options and overrides of one command."""
         program = words[0].text.rsplit("/", 1)[-1]
         if program in ("source", ".") and len(words) > 1:
             self._sourced(words[1])
-        if program in QUIET:
+        if program in flags.QUIET:
             return
         self._knows(marks_of(words), words[0])
         self.run = self._run_name(words)
@@ -144,6 +126,7 @@ class Reading(Sayings):
             spend(STEP, "words")
             word = words[at]
             text = word.text
+            named = text.rsplit("/", 1)[-1]
             override = _OVERRIDE.match(text)
             if text[:1] == "-" and not word.runs[0].why.startswith("var"):
                 at += self._option(words, at, launcher)
@@ -155,12 +138,11 @@ class Reading(Sayings):
                 value = word.after(override.end())
                 self._key(tuple(re.split(r"[.@/]", override[1])), row_words(value), word.place)
             elif text.endswith(".py"):
-                launcher = "bridge" if text.rsplit("/", 1)[-1] in BRIDGE_SCRIPTS else "script"
-            elif program in CONFIGURED and text.endswith((".yaml", ".yml", ".json")):
+                launcher = "bridge" if named in flags.BRIDGE_SCRIPTS else "script"
+            elif program in flags.CONFIGURED and text.endswith((".yaml", ".yml", ".json")):
                 self._configured(program, word, word.place)
-            elif launcher not in ("script", "bridge") and text.rsplit("/", 1)[-1] in LAUNCHERS:
-                launcher = LAUNCHERS[text.rsplit("/", 1)[-1]]
-                launcher = "" if launcher == "ray" else launcher
+            elif launcher not in ("script", "bridge") and named in flags.LAUNCHERS:
+                launcher = flags.LAUNCHERS[named].replace("ray", "")
             elif word.why and word.runs[0].why and VARIABLE.match(text):
                 self.unresolved.append(self.item("may-hold-options", text, "", word.place))
             at += 1
@@ -175,7 +157,7 @@ class Reading(Sayings):
 
     def _option(self, words: Sequence[Word], at: int, launcher: str) -> int:
         """One option with its values; how many words it takes."""
-        word, short = words[at], SHORT.get(launcher, {})
+        word, short = words[at], flags.SHORT.get(launcher, {})
         name, equals, _ = word.text.partition("=")
         row = short.get(name) or self.row_of(name)
         given = [word.after(len(name) + 1)] if equals else []
@@ -185,7 +167,8 @@ class Reading(Sayings):
         elif row is None and name[:2] in short:  # -N2
             self.read_value(name[:2], short[name[:2]], [word.after(2)], word.place)
             return 1
-        names_file = plain_name(name) in CONFIGURING or (launcher == "bridge" and name == "-r")
+        configures = plain_name(name) in flags.CONFIGURING
+        names_file = configures or (launcher == "bridge" and name == "-r")
         is_key = name.startswith("--") and "." in name and not names_file
         if row is None and not (names_file or is_key):
             return self._ignored_option(words, at, name, given)
@@ -220,15 +203,16 @@ class Reading(Sayings):
 
     def _ignore(self, name: str, value: str, place: tuple[int, int]) -> None:
         plain = plain_name(name.rsplit(".", 1)[-1])
-        is_new = not (plain in NOT_DRAWN or plain in REMOVED or is_known(plain))
+        is_new = not (plain in flags.NOT_DRAWN or plain in flags.REMOVED or is_known(plain))
         if is_new and names_a_size(plain) and not (self.schema and self.schema.roles):
             self._size_unknown(name, value, place)
             return
-        if plain in REMOVED and name.startswith("--"):
-            facts = {"use": f"--{REMOVED[plain]}"}
+        if plain in flags.REMOVED and name.startswith("--"):
+            facts = {"use": f"--{flags.REMOVED[plain]}"}
             self.removed.append(self.item("removed", name, value, place, facts=facts))
             return
-        code = "not-drawn" if plain in NOT_DRAWN else "no-group" if is_known(plain) else "unknown"
+        code = "no-group" if is_known(plain) else "unknown"
+        code = "not-drawn" if plain in flags.NOT_DRAWN else code
         self.ignored.append(self.item(code, name, value, place))
 
     def _file(self, source: Source, form: str) -> None:
@@ -280,18 +264,18 @@ class Reading(Sayings):
 
     def _inheriting(self, entry: Entry) -> None:
         """Keys that take over what another file says."""
-        inherits = self.schema.inherits if self.schema else INHERITS
+        inherits = self.schema.inherits if self.schema else flags.INHERITS
         at_top = len(entry.path) - (len(self.schema.within) if self.schema else 0) <= 1
         name = entry.path[-1] if entry.path[-1] in inherits else entry.path[0]
         values = [word.text for word in entry.values if word.text not in ("_self_", "null", "")]
         named = any(value.endswith((".yaml", ".yml")) or "/" in value for value in values)
-        if name in inherits and at_top and values and (name in INHERITS or named):
+        if name in inherits and at_top and values and (name in flags.INHERITS or named):
             self._open_outside("inherits", name, values[0], entry.key.place)
 
     def _sourced(self, word: Word) -> None:
         """A script that is taken in; those that only prepare the machine say nothing of a job."""
         name = word.text.rstrip("\"'").rsplit("/", 1)[-1].lower()
-        if not any(part in name for part in MACHINE_SCRIPTS):
+        if not any(part in name for part in flags.MACHINE_SCRIPTS):
             self._open_outside("sourced", "source", word.text, word.place)
 
     def _configured(self, name: str, value: Word, place: tuple[int, int]) -> None:
@@ -359,10 +343,10 @@ class Reading(Sayings):
                 self._ignore(name, " ".join(word.text for word in values[:20]), place)
                 return
         for section in path[:-1]:
-            if section in SECTIONS_OF:
+            if section in flags.SECTIONS_OF:
                 item = self.item("understood", name, "", place)
-                self.speaking.append((SECTIONS_OF[section], item))
-        key = KEYS.get(".".join(path[-2:])) or KEYS.get(path[-1])
+                self.speaking.append((flags.SECTIONS_OF[section], item))
+        key = flags.KEYS.get(".".join(path[-2:])) or flags.KEYS.get(path[-1])
         section = path[-2] if len(path) > 1 else ""
         if key is None or section not in key.sections:
             value = " ".join(word.text for word in values[:20])

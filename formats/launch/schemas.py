@@ -1,14 +1,16 @@
 """What the files and commands of one framework say of a layout: its part of tables/schemas.txt.
 
-Reinforcement learning has jobs of several layouts, one a role; a function then says which one is
-asked for where the user does not, and which framework of a Job numbers its ranks.
+Reinforcement learning has jobs of several layouts, one a role; rules say which one is asked for
+where the user does not, and which framework of a Job numbers its ranks. A rule is an outcome and
+conditions, ``path=value`` of what is stated, both with wildcards; the first that holds counts.
 """
 
 from __future__ import annotations
 
+import fnmatch
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,6 +22,9 @@ from .words import Word
 
 Stated = Mapping[str, str]
 """Texts of single values, by path or option."""
+
+Rule = Sequence[str]
+"""An outcome, and the conditions of it."""
 
 
 class OptionMeaning(NamedTuple):
@@ -33,18 +38,20 @@ class OptionMeaning(NamedTuple):
 class Schema:
     """One framework's keys and options.
 
-    job: the framework of a Job that numbers the ranks so. marks: what only this framework has: any
-    of the sets, all of whose words must be there. A word is the path of a key or its beginning, an
-    option with its dashes, or a module. keys: by path, dashes as underscores. roles: names and the
-    sections whose ``role_keys`` are theirs; what is asked for is the layout of one role. follows:
-    of a role, another one whose values are its own where it is silent. within: a section whose keys
-    are as if they stood at the top, "*" for any name. inherits: keys that take over what other
-    files say. defaults: how the names of its own files begin, which say 1 of every size. known: the
-    options are all there are, Megatron's do not count.
+    makes: rules of the framework of a Job that numbers the ranks so. marks: what only this
+    framework has: any of the sets, all of whose words must be there. A word is the path of a key or
+    its beginning, an option with its dashes, or a module. keys: by path, dashes as underscores.
+    roles: names and the sections whose ``role_keys`` are theirs; what is asked for is the layout of
+    one role. asks: rules of that role where nobody says it ("*": each in turn); without any, the
+    first is. follows: of a role, another one whose values are its own where it is silent. within: a
+    section whose keys are as if they stood at the top, "*" for any name. inherits: keys that take
+    over what other files say. defaults: how the names of its own files begin, which say 1 of every
+    size. known: the options are all there are, Megatron's do not count.
     """
 
     name: str
-    job: str
+    makes: Sequence[Rule]
+    asks: Sequence[Rule]
     marks: Sequence[frozenset[str]]
     roles: Mapping[str, str]
     follows: Mapping[str, str]
@@ -67,13 +74,17 @@ class Schema:
 
     def chosen(self, stated: Stated, roles: Iterable[str]) -> str:
         """The role that is asked for if nobody says which; the first one is what is trained."""
-        return _CHOSEN[self.name](stated, roles) if self.name in _CHOSEN else next(iter(roles), "")
+        roles = list(roles)
+        for role, *conditions in self.asks or [["*"]]:
+            for one in roles if role == "*" else [role]:
+                if _hold(conditions, stated, one):
+                    return one
+        return ""
 
     def job_of(self, stated: Stated, role: str) -> str:
         """The framework of a Job, by what is stated and the role that is asked for."""
-        if self.name not in _JOB_OF:
-            return self.job
-        return _JOB_OF[self.name](stated, role or self.chosen(stated, self.roles))
+        role = role or self.chosen(stated, self.roles)
+        return next(job for job, *conditions in self.makes if _hold(conditions, stated, role))
 
     def meaning(self, path: tuple[str, ...]) -> OptionMeaning | None:
         """What a key sets; None if the table does not have it."""
@@ -91,83 +102,15 @@ class Schema:
         return None
 
 
-# -- what a table leaves to a function -----------------------------------------------------------
-
-
-def _nemo_chosen(stated: Stated, roles: Iterable[str]) -> str:
-    """The back end that is on; none where the file leaves that to the one it inherits from."""
-    on = {role: stated.get(f"policy.{role}_cfg.enabled", "") for role in ("megatron", "dtensor")}
-    if on["megatron"] == "true":
-        return "megatron"
-    return "dtensor" if on["megatron"] == "false" or on["dtensor"] == "true" else ""
-
-
-def _nemo_job(stated: Stated, role: str) -> str:
-    return {"dtensor": "device-mesh", "generation": "vllm"}.get(role, "megatron")
-
-
-def _roll_chosen(stated: Stated, roles: Iterable[str]) -> str:
-    """The first role that trains and has a strategy."""
-    names = (role for role in roles if f"{role}.strategy_args.strategy_name" in stated)
-    return next(names, "actor_train")
-
-
-def _roll_job(stated: Stated, role: str) -> str:
-    strategy = stated.get(f"{role}.strategy_args.strategy_name", "megatron")
-    if strategy in ("vllm", "sglang"):
-        return "vllm"
-    return "megatron" if strategy.startswith("megatron") else "device-mesh"
-
-
-def _verl_job(stated: Stated, role: str) -> str:
-    """A server; Megatron where its sizes or its trainer are asked for; else PyTorch's FSDP."""
-    if role == "rollout":
-        return "vllm"
-    actor = "actor_rollout_ref.actor"
-    section = "critic" if role == "critic" else actor
-    strategy = stated.get(f"{section}.strategy", "")
-    if strategy.startswith("fsdp"):
-        return "device-mesh"
-    named = any("megatron" in stated.get(name, "") for name in ("--config-name", "model_engine"))
-    configured = any(
-        path.startswith((f"{actor}.megatron.", f"{section}.megatron.")) for path in stated
-    )
-    return "megatron" if strategy == "megatron" or named or configured else "device-mesh"
-
-
-def _primus_job(stated: Stated, role: str) -> str:
-    names = (value for path, value in stated.items() if path.endswith(".framework"))
-    return "torchtitan" if "torchtitan" in names else "megatron"
-
-
-def _nanotron_job(stated: Stated, role: str) -> str:
-    experts = stated.get("parallelism.expert_parallel_size", "1")
-    return "nanotron" if experts in ("1", "null") else "nanotron-moe"
-
-
-def _llama_factory_job(stated: Stated, role: str) -> str:
-    return "megatron" if "tensor_model_parallel_size" in stated else "device-mesh"
-
-
-def _accelerate_job(stated: Stated, role: str) -> str:
-    return "megatron" if stated.get("distributed_type") == "megatron_lm" else "device-mesh"
-
-
-_CHOSEN: dict[str, Callable[[Stated, Iterable[str]], str]] = {
-    "nemo-rl": _nemo_chosen,
-    "roll": _roll_chosen,
-    "verl": lambda stated, roles: "actor",  # also where it says nothing: FSDP's has no sizes
-}
-
-_JOB_OF: dict[str, Callable[[Stated, str], str]] = {
-    "nemo-rl": _nemo_job,
-    "roll": _roll_job,
-    "verl": _verl_job,
-    "primus": _primus_job,
-    "nanotron": _nanotron_job,
-    "llama-factory": _llama_factory_job,
-    "accelerate": _accelerate_job,
-}
+def _hold(conditions: Iterable[str], stated: Stated, role: str) -> bool:
+    """Whether all of a rule's conditions do; ``role`` is stated too, and may stand in a path."""
+    for condition in conditions:
+        path, _, value = condition.replace("{role}", role).partition("=")
+        paths = fnmatch.filter(stated, path) if "*" in path else {path} & stated.keys()
+        values = [role] if path == "role" else [stated[one] for one in paths]
+        if not fnmatch.filter(values, value):
+            return False
+    return True
 
 
 # -- the tables ----------------------------------------------------------------------------------
@@ -185,7 +128,8 @@ def _schemas() -> Iterator[Schema]:
             facts.setdefault(fact, []).append(words)
         yield Schema(
             name,
-            facts["job"][0][0],
+            facts["makes"],
+            facts.get("asks", []),
             [frozenset(" ".join(words).split(" + ")) for words in facts["mark"]],
             {words[0]: words[-1] for words in facts.get("role", [])},
             dict(facts.get("follows", [])),
