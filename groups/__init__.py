@@ -15,19 +15,3 @@ from .errors import LayoutError
 from .fitting import fit
 from .mesh import DEFAULT_ORDER, MAX_RANKS, Axis, Mesh, parse_mesh
 from .ranks import coordinates, group_index, group_of, index_of, rank_groups, rank_of
-
-__all__ = [
-    "DEFAULT_ORDER",
-    "MAX_RANKS",
-    "Axis",
-    "LayoutError",
-    "Mesh",
-    "coordinates",
-    "fit",
-    "group_index",
-    "group_of",
-    "index_of",
-    "parse_mesh",
-    "rank_groups",
-    "rank_of",
-]

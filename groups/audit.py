@@ -17,7 +17,7 @@ import numpy as np
 
 from .grouping import Grouping, Groups
 from .mesh import whole_number
-from .placement import node_of, nodes_spanned
+from .placement import distinct, node_of, nodes_spanned
 
 DOMAINS = (4, 8, 16, 32, 72)
 """GPUs that one NVLink domain may have: half a node, a node, two, four, and a GB200 NVL72 rack."""
@@ -74,18 +74,13 @@ def spans_of_groups(groups: Groups, domain: int | np.ndarray) -> np.ndarray:
     >>> spans_of_groups(np.array([[0, 2], [4, 6]]), domain=4).tolist()
     [1, 1]
     """
-    if isinstance(domain, np.ndarray):
-        return _spans_of_places(groups, domain)
     if isinstance(groups, np.ndarray):
-        return nodes_spanned(groups, domain)
-    return np.array([len(set(node_of(ranks, domain).tolist())) for ranks in groups])
+        return distinct(_places(groups, domain))
+    return np.array([len(np.unique(_places(ranks, domain))) for ranks in groups])
 
 
-def _spans_of_places(groups: Groups, places: np.ndarray) -> np.ndarray:
-    if not isinstance(groups, np.ndarray):
-        return np.array([len(np.unique(places[ranks])) for ranks in groups])
-    places_in_groups = np.sort(places[groups], axis=1)
-    return 1 + np.count_nonzero(np.diff(places_in_groups, axis=1), axis=1)
+def _places(ranks: np.ndarray | list[int], domain: int | np.ndarray) -> np.ndarray:
+    return domain[ranks] if isinstance(domain, np.ndarray) else node_of(ranks, domain)
 
 
 def _translated(grouping: Grouping, domain: int) -> np.ndarray:

@@ -44,10 +44,14 @@ def nodes_spanned(groups: ArrayLike, gpus_per_node: int) -> np.ndarray:
     >>> nodes_spanned([[0, 1], [0, 8], [8, 15]], gpus_per_node=8).tolist()
     [1, 2, 1]
     """
-    nodes = node_of(groups, gpus_per_node)
-    steps = np.diff(nodes, axis=-1)
+    return distinct(node_of(groups, gpus_per_node))
+
+
+def distinct(places: np.ndarray) -> np.ndarray:
+    """How many places there are in each row."""
+    steps = np.diff(places, axis=-1)
     if np.any(steps < 0):  # a group of a mesh ascends already
-        steps = np.diff(np.sort(nodes, axis=-1), axis=-1)
+        steps = np.diff(np.sort(places, axis=-1), axis=-1)
     return 1 + np.count_nonzero(steps, axis=-1)
 
 

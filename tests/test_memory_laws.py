@@ -22,12 +22,12 @@ from training.memory.per_stage import (
 from training.model import Model
 from training.models import MODELS
 from training.parameters import total_parameters
-from training.pipeline.in_flight import SCHEDULES, micro_batches_in_flight
+from training.pipeline.closed import STATED, micro_batches_in_flight
 from training.split import Split
 
 # -- schedules -----------------------------------------------------------------------------------
 
-EXACT = [name for name in SCHEDULES if name not in ("zb-v", "dualpipe")]
+EXACT = [name for name in STATED if name not in ("zb-v", "dualpipe")]
 
 
 @pytest.mark.parametrize("name", EXACT)

@@ -27,9 +27,8 @@ from training.pipeline import (
 from training.pipeline.automatic import automatic
 from training.pipeline.figures import held_of
 from training.pipeline.orders import chunk_table, interleaved_warmup
-from training.pipeline.plan import KINDS, B, I, Plan, W
+from training.pipeline.plan import KINDS, B, I, Plan, Shape, W
 from training.pipeline.schedules import ScheduleSpec
-from training.pipeline.shape import Shape
 
 DATA = Path(__file__).parent / "data"
 # Orders recorded from torch 2.13.0, Megatron-LM d98e8a6, sail-sg 39f2c18, DualPipe 3da1bbe,

@@ -23,8 +23,8 @@ from training.model import Model
 from training.models import MODELS
 from training.parameters import StageParameters
 from training.pipeline import plan_of
+from training.pipeline.closed import STATED
 from training.pipeline.figures import sends_of
-from training.pipeline.in_flight import SCHEDULES
 from training.split import Held, Split
 from training.traffic.demands import CP_ALGORITHMS, Demand, demands
 from training.traffic.links import PAIRWISE, RING, reach
@@ -156,7 +156,7 @@ def test_expert_parallel_layer(row):
     assert row["fwd"] == row["dispatch"] + row["combine"]
 
 
-@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.parametrize("name", STATED)
 def test_stages_send_what_the_schedules_send(name):
     """Counts by rank, against the schedule run op by op."""
     p, m, v = 4, 8, 2 if name in ("interleaved", "bfs") else 1

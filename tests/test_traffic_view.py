@@ -27,7 +27,7 @@ from render.svg.matrix import DECADES, LEVELS, matrix_picture, matrix_svg
 from training.clusters import CLUSTERS
 from training.memory.per_stage import Training
 from training.models import MODELS
-from training.pipeline.in_flight import SCHEDULES
+from training.pipeline.closed import STATED
 from training.search import alone, compared, search
 from training.split import Split
 from training.traffic.demands import CP_ALGORITHMS, demands
@@ -223,7 +223,7 @@ def test_every_framework_is_answered(framework, view):
     assert 'class="refusal"' not in page
 
 
-@every("schedule", SCHEDULES)
+@every("schedule", STATED)
 def test_every_schedule_is_answered(schedule):
     controls = replace(SMALL, vpp="2" if schedule in ("interleaved", "bfs") else "")
     controls = replace(controls, schedule=schedule)

@@ -17,11 +17,10 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from groups.alternatives import divisors, not_a_multiple
-from groups.errors import not_a_choice
 from groups.mesh import whole_number
 from groups.stages.layers import MAX_LAYERS
 
-from .errors import refusal
+from .errors import refusal, require_choice
 
 MAX_SIZE = 100_000_000
 """The largest width, sequence or vocabulary of a model: far beyond any, so that bytes stay sane."""
@@ -177,9 +176,3 @@ def divisors_near(name: str, near: int, number: int) -> list[dict[str, int]]:
     below = [size for size in divisors(number) if size < near][-1:]
     above = [size for size in divisors(number) if size > near][:1]
     return [{name: size} for size in below + above]
-
-
-def require_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
-    """Refuse what is none of the choices; a flag is no 1.0, which is only equal to True."""
-    if type(value) is not type(choices[0]) or value not in choices:
-        raise not_a_choice(name, value, map(str, choices))

@@ -13,7 +13,8 @@ from groups.errors import LayoutError
 from groups.mesh import MAX_RANKS, Mesh, whole_number
 from groups.stages.layers import needs_stages, stage_layers
 
-from .model import MAX_SIZE, Model, divisors_near, require_choice
+from .errors import require_choice
+from .model import MAX_SIZE, Model, divisors_near
 
 SPREADS = ("equal", "nearly")
 """How layers are dealt to stages: equally many, as Megatron must, or differing by one at most."""

@@ -7,5 +7,3 @@
 
 from .order import ORDER
 from .parallel_state import dense_groupings, groupings, process_groups
-
-__all__ = ["ORDER", "dense_groupings", "groupings", "process_groups"]

@@ -9,7 +9,7 @@ chunk 1 of every stage, and so on. `layer_layout` reads the string that deals th
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..alternatives import MOST, in_ranges, nearest, not_a_multiple, with_changes
@@ -140,9 +140,7 @@ class _Split:
 
     def refusal(self) -> LayoutError | None:
         """The first rule that this breaks, in Megatron's order of checks, or None."""
-        if self.vpp > 1 and self.pp == 1:
-            return needs_stages(self.vpp, self.pp)
-        return self._refused_ends() or self._refused_shares()
+        return next(self._refusals(), None)
 
     def alternatives(self, control: str | None) -> list[dict[str, int]]:
         """The nearest changes of one size that are refused no more, those of ``control`` first."""
@@ -170,55 +168,51 @@ class _Split:
             maximum=min(most, MAX_RANKS if name == "pp" else MAX_LAYERS),
         )
 
-    def _refused_ends(self) -> LayoutError | None:
-        """What is wrong with first and last, if they are given."""
-        if not self.ends:
-            return None
-        control = self.ends[0][0]
+    def _refusals(self) -> Iterator[LayoutError]:
+        if self.vpp > 1 and self.pp == 1:
+            yield needs_stages(self.vpp, self.pp)
+        if self.ends:
+            yield from self._refused_ends(self.ends[0][0])
+        if self.sharing:
+            yield from self._refused_shares()
+
+    def _refused_ends(self, control: str) -> Iterator[LayoutError]:
+        """What is wrong with first and last, and with the layers that they leave between them."""
         if self.embedding or self.loss:
-            return refusal("ends-with-accounted", control)
+            yield refusal("ends-with-accounted", control)
         if self.sharing < 0:
-            return refusal("one-stage-has-no-ends", "pp", pp=self.pp)
+            yield refusal("one-stage-has-no-ends", "pp", pp=self.pp)
         for name, count in self.ends:
             if count % self.vpp:
-                return not_a_multiple(
-                    name,
-                    count,
-                    {"vpp": self.vpp},
-                    maximum=MAX_LAYERS,
-                    quote=f"number of layers at {name} stage: {count}must be divisible by virtual "
-                    f"pipelineparallel degree {self.vpp}",
+                quote = (
+                    f"number of layers at {name} stage: {count}must be divisible by virtual "
+                    f"pipelineparallel degree {self.vpp}"
                 )
-        return self._refused_middle(control)
-
-    def _refused_middle(self, control: str) -> LayoutError | None:
-        """What is wrong with the layers that first and last leave to the stages between."""
-        if self.left < 0 or bool(self.left) != bool(self.sharing):
-            taken = self.layers - self.left
+                by = {"vpp": self.vpp}
+                yield not_a_multiple(name, count, by, maximum=MAX_LAYERS, quote=quote)
+        is_mismatch = bool(self.left) != bool(self.sharing)
+        if self.left < 0 or is_mismatch:
             mismatch = (
                 f"Mismatch: {self.left} middle layers remaining but {self.sharing} "
                 "middle PP stages available."
             )
-            return refusal(
+            yield refusal(
                 "ends-leave-wrong",
                 control,
-                quote=mismatch if bool(self.left) != bool(self.sharing) else "",
-                taken=taken,
+                quote=mismatch if is_mismatch else "",
+                taken=self.layers - self.left,
                 layers=self.layers,
                 left=max(self.left, 0),
                 stages=self.sharing,
             )
         if self.vpp > 1 and not self.sharing:
-            return refusal("chunks-need-middle-stages", "vpp", vpp=self.vpp, pp=self.pp)
-        return None
+            yield refusal("chunks-need-middle-stages", "vpp", vpp=self.vpp, pp=self.pp)
 
-    def _refused_shares(self) -> LayoutError | None:
+    def _refused_shares(self) -> Iterator[LayoutError]:
         """Layers that the stages, or the chunks of a stage, cannot share evenly."""
-        if not self.sharing:
-            return None
         share, remaining = divmod(self.left, self.sharing)
         if remaining:
-            return refusal(
+            yield refusal(
                 "layers-do-not-divide",
                 "layers",
                 sentence=f"{self._shared()} over {self.sharing} stages is not a whole number each",
@@ -227,14 +221,8 @@ class _Split:
                 stages=self.sharing,
             )
         if share % self.vpp:
-            return refusal(
-                "chunks-do-not-divide",
-                "vpp",
-                quote=self._quote_of_chunks(share),
-                count=share,
-                vpp=self.vpp,
-            )
-        return None
+            quote = self._quote_of_chunks(share)
+            yield refusal("chunks-do-not-divide", "vpp", quote=quote, count=share, vpp=self.vpp)
 
     def _shared(self) -> str:
         parts = [f"{self.left - self.embedding - self.loss} layers"]

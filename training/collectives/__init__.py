@@ -6,5 +6,3 @@
 """
 
 from .operations import COLLECTIVES, apply
-
-__all__ = ["COLLECTIVES", "apply"]

@@ -25,12 +25,13 @@ and that times the bus factor the bus bandwidth.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from groups.errors import quoted
 from groups.mesh import whole_number
 
-from ..errors import refusal
+from ..errors import is_amount, refusal
 from .tensors import unknown_operation
 
 
@@ -77,7 +78,9 @@ def bytes_per_rank(op: str, n: int, buffer_bytes: float) -> float:
     Errors: LayoutError for an unknown operation, a group without ranks, or a size that is no
     number of bytes.
     """
-    cost, n, buffer_bytes = _cost(op), whole_number(n, "n"), _bytes(buffer_bytes)
+    cost, n = _cost(op), whole_number(n, "n")
+    if not is_amount(buffer_bytes):
+        raise refusal("not-bytes", "buffer_bytes", value=quoted(buffer_bytes))
     if n == 1:
         return 0.0
     return cost.shares * (n - 1) * buffer_bytes / n + cost.wholes * float(buffer_bytes)
@@ -102,7 +105,7 @@ def least_seconds(op: str, n: int, buffer_bytes: float, bytes_per_second: float)
 
     Errors: LayoutError as for bytes_per_rank, and for a bandwidth that is not above 0.
     """
-    if not _is_number(bytes_per_second) or not bytes_per_second > 0:
+    if not is_amount(bytes_per_second, math.inf) or not bytes_per_second > 0:
         raise refusal("not-a-bandwidth", "bandwidth", value=quoted(bytes_per_second))
     return bytes_per_rank(op, n, buffer_bytes) / bytes_per_second
 
@@ -112,13 +115,3 @@ def _cost(op: str) -> Cost:
     if cost is None:
         raise unknown_operation(op, COSTS)
     return cost
-
-
-def _bytes(value: float) -> float:
-    if not _is_number(value) or not 0 <= value < float("inf"):
-        raise refusal("not-bytes", "buffer_bytes", value=quoted(value))
-    return value
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -20,8 +20,7 @@ import numpy as np
 from groups.errors import quoted
 from groups.mesh import whole_number
 
-from ..errors import refusal
-from ..model import require_choice
+from ..errors import refusal, require_choice
 
 To = Sequence[int | None]
 """The place that each member sends to, in order of places; None for one that sends nothing."""

@@ -41,8 +41,7 @@ from numpy.typing import ArrayLike
 
 from groups.errors import LayoutError, quoted
 
-from ..errors import refusal
-from ..model import require_choice
+from ..errors import refusal, require_choice
 from . import functions
 from .mappings import FIRST, MAPPINGS, Operation
 from .tensors import arrays_of, groups_of, stacked_of, unknown_operation

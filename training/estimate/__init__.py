@@ -10,24 +10,8 @@ What is counted stands in `work`, how it becomes time in `seconds`, by which con
 `constants`, what fits in `memory`, and which public runs are near in `near`.
 """
 
-from __future__ import annotations
-
 from .answer import Estimate, estimate, estimate_of
 from .constants import SOFTWARE
 from .near import Near, nearest
 from .request import Request
 from .runs import MeasuredRun, error_table, runs, sources
-
-__all__ = [
-    "SOFTWARE",
-    "Estimate",
-    "MeasuredRun",
-    "Near",
-    "Request",
-    "error_table",
-    "estimate",
-    "estimate_of",
-    "nearest",
-    "runs",
-    "sources",
-]

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypedDict
 
 from groups.alternatives import not_a_multiple
-from groups.errors import not_a_choice
 from groups.mesh import MAX_RANKS, whole_number
 
 from ..clusters import CLUSTERS, Cluster
-from ..errors import refusal
+from ..errors import refusal, require_choice
 from ..memory import Training
 from ..memory.activations import PRODUCTS, WIDE
 from ..model import MAX_SIZE, Model
@@ -136,12 +135,8 @@ def request_of(model: Model, **arguments: Unpack[Arguments]) -> Request:
         raise TypeError(f"an estimate has no argument {strange}")
     given: Arguments = {**DEFAULTS, **arguments}
     cluster, precision, sequence = given["cluster"], given["precision"], given["sequence"]
-    for name, text, choices in (
-        ("cluster", cluster, tuple(CLUSTERS)),
-        ("precision", precision, PRODUCTS),
-    ):
-        if not isinstance(text, str) or text not in choices:
-            raise not_a_choice(name, text, choices)
+    require_choice("cluster", cluster, tuple(CLUSTERS))
+    require_choice("precision", precision, PRODUCTS)
     numbers: dict[str, object] = dict(given)
     for name in ("gpus", "gpus_per_node", "tp", "pp", "cp", "ep"):
         whole_number(numbers[name], name, maximum=MAX_RANKS)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from groups.errors import not_a_choice
 from groups.layout import Layout
 
 from ..clusters import CLUSTERS
+from ..errors import require_choice
 from ..models import MODELS
 from .answer import estimate
 from .seconds import PARTS
@@ -29,9 +29,8 @@ def seconds_waited(
 
     Errors: LayoutError for no such model or cluster, and for what does not go together.
     """
-    for name, value, known in (("model", model, MODELS), ("cluster", cluster, CLUSTERS)):
-        if value not in known:
-            raise not_a_choice(name, value, known)
+    require_choice("model", model, tuple(MODELS))
+    require_choice("cluster", cluster, tuple(CLUSTERS))
     mesh = layout.mesh
     shape = MODELS[model].model
     expert = layout.expert if shape.experts else None

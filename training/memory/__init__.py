@@ -1,5 +1,3 @@
 """Memory of each rank in one training step, in bytes."""
 
 from .per_stage import Training, memory_per_stage, zero_model_state_bytes
-
-__all__ = ["Training", "memory_per_stage", "zero_model_state_bytes"]

@@ -20,16 +20,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from numbers import Real
 
 from groups.alternatives import not_a_multiple
 from groups.errors import quoted
 from groups.mesh import whole_number
 
-from ..errors import refusal
-from ..model import MAX_SIZE, Model, require_choice
+from ..errors import is_amount, refusal, require_choice
+from ..model import MAX_SIZE, Model
 from ..parameters import StageParameters, layer_parameters, on_one_rank, stage_parameters
-from ..pipeline.in_flight import SCHEDULES, micro_batches_in_flight, outputs_in_flight, placement_of
+from ..pipeline.closed import STATED, micro_batches_in_flight, outputs_in_flight, placement_of
 from ..split import Split, padded_vocabulary
 from .activations import (
     PRODUCTS,
@@ -109,7 +108,8 @@ def zero_model_state_bytes(
         "gradient_bytes": gradient_bytes,
     }
     for name, number in numbers.items():
-        _require_amount(name, number)
+        if not is_amount(number):
+            raise refusal("not-an-amount", name, value=quoted(number))
     return sum(_states(parameters, dp, stage, weight_bytes, gradient_bytes, optimizer_bytes))
 
 
@@ -138,7 +138,7 @@ class Training:
             whole_number(getattr(self, name), name, maximum=MAX_SIZE)
         whole_number(self.zero, "zero", minimum=0, maximum=3)
         choices = {
-            "schedule": SCHEDULES,
+            "schedule": STATED,
             "precision": PRECISIONS,
             "recompute": RECOMPUTE,
             "products": PRODUCTS,
@@ -358,13 +358,3 @@ def _require_sequence(model: Model, split: Split, training: Training) -> None:
         by = {"cp": split.cp, "tp": split.tp}
         error = not_a_multiple("sequence", model.sequence, by, maximum=MAX_SIZE)
         raise error.replace(alternatives=[*error.alternatives, {"sequence_parallel": 0}])
-
-
-def _require_amount(name: str, number: object) -> None:
-    if (
-        isinstance(number, bool)
-        or not isinstance(number, (float, Real))
-        or not math.isfinite(number)
-        or number < 0
-    ):
-        raise refusal("not-an-amount", name, value=quoted(number))

@@ -10,19 +10,3 @@ from .figures import Figures, bubble, figures_of
 from .plan import Plan
 from .schedules import SCHEDULES, plan_of, schedule
 from .simulate import Durations, Timeline, simulate
-
-__all__ = [
-    "SCHEDULES",
-    "ClosedForm",
-    "Durations",
-    "Figures",
-    "Plan",
-    "Timeline",
-    "Times",
-    "bubble",
-    "closed_form",
-    "figures_of",
-    "plan_of",
-    "schedule",
-    "simulate",
-]

@@ -21,8 +21,7 @@ from itertools import accumulate, product
 
 import numpy as np
 
-from .plan import F, I, W
-from .shape import Shape
+from .plan import F, I, Shape, W
 
 TRIES = 8
 """Orders that are made at most."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .orders import interleaved_warmup
+from .schedules import SCHEDULES, checked
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,9 @@ _FORMS: dict[str, _Form] = {
 DualPipeV's own formula counts PP = 2p and times of a chunk, which is half a rank.
 """
 
+STATED = tuple(_FORMS)
+"""Schedules whose peak is known in closed form."""
+
 
 def closed_form(name: str, p: int, m: int, v: int, times: Times | None = None) -> ClosedForm | None:
     """What is stated of a schedule; None if nothing is (interleaved zero bubble).
@@ -167,3 +171,35 @@ def closed_form(name: str, p: int, m: int, v: int, times: Times | None = None) -
         peak_formula=form.peak_formula,
         peaks=tuple(form.peak(p, rank, m, v) for rank in range(p)),
     )
+
+
+def micro_batches_in_flight(schedule: str, p: int, m: int, v: int = 1) -> list[float]:
+    """Micro-batches of which each of p ranks keeps activations of all its layers at most.
+
+    By the closed forms. Where the backward is split they are upper bounds: part of an activation is
+    free after its first half.
+
+    >>> micro_batches_in_flight("1f1b", p=4, m=8)
+    [4.0, 3.0, 2.0, 1.0]
+    >>> micro_batches_in_flight("interleaved", p=2, m=8, v=2)
+    [2.5, 1.5]
+
+    Errors: LayoutError for sizes that the schedule does not take.
+    """
+    placement = SCHEDULES[schedule].placement
+    checked(schedule, p, m, v if placement == "loop" or v > 1 else None)
+    form = closed_form(schedule, p, m, v)
+    # In DualPipe a micro-batch meets one of a rank's two stages only.
+    stages = 2 if placement == "both ways" else 1
+    return [peak / stages for peak in form.peaks] if form else []
+
+
+def outputs_in_flight(schedule: str, m: int) -> int:
+    """Micro-batches whose logits the last stage keeps: all of them if no backward comes between."""
+    return m if schedule in ("gpipe", "bfs") else 1
+
+
+def placement_of(schedule: str) -> str:
+    """How the stages of a schedule lie on the ranks, as `Split` says it."""
+    placement = SCHEDULES[schedule].placement
+    return "loop" if placement == "line" else placement

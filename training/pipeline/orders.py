@@ -18,8 +18,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from .plan import B, F, I, W
-from .shape import Shape
+from .plan import B, F, I, Shape, W
 
 
 def gpipe(shape: Shape, rank: int) -> np.ndarray:

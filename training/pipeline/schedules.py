@@ -6,22 +6,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from groups.alternatives import MOST, nearest, with_changes
-from groups.errors import LayoutError, not_a_choice
+from groups.errors import LayoutError
 from groups.mesh import MAX_RANKS, whole_number
 from groups.stages.layers import MAX_LAYERS
 
-from ..errors import refusal
+from ..errors import refusal, require_choice
 from . import orders
 from .automatic import TRIES, automatic
-from .plan import MOST_OPS, Plan, too_many_ops
-from .shape import Shape
+from .plan import MOST_OPS, Plan, Shape, too_many_ops
 from .simulate import Durations
 
 MAX_MICRO_BATCHES = 1_000_000
@@ -107,7 +106,7 @@ class ScheduleSpec:
 
     def refusal(self) -> LayoutError | None:
         """The first demand of the schedule that the sizes do not meet, without fixes."""
-        return self._refused_chunks() or self._refused_micro_batches()
+        return next(self._refusals(), None)
 
     @property
     def num_ops(self) -> int:
@@ -158,34 +157,29 @@ class ScheduleSpec:
         places = automatic(shape, given.table(stages), given.send, limit, self.w_share)
         return Plan(stages, self.m, places)
 
-    def _refused_chunks(self) -> LayoutError | None:
-        rule = self.rule
-        if rule.v is not None and self.chunks != rule.v:
-            return refusal("schedule-has-chunks", "v", schedule=rule.title, chunks=rule.v, v=self.v)
-        if self.name == "interleaved" and self.chunks == 1:
-            return refusal("interleaved-needs-chunks", "v")
-        if self.name == "interleaved" and self.p == 1:
-            return refusal("schedule-needs-stages", "p", schedule=rule.title)
-        if self.group_size is not None and not rule.grouped:
-            return refusal("schedule-has-no-groups", "group_size", schedule=rule.title)
-        return None
-
-    def _refused_micro_batches(self) -> LayoutError | None:
+    def _refusals(self) -> Iterator[LayoutError]:
         rule, p, m = self.rule, self.p, self.m
+        is_interleaved = self.name == "interleaved"
+        if rule.v is not None and self.chunks != rule.v:
+            yield refusal("schedule-has-chunks", "v", schedule=rule.title, chunks=rule.v, v=self.v)
+        if is_interleaved and self.chunks == 1:
+            yield refusal("interleaved-needs-chunks", "v")
+        if is_interleaved and p == 1:
+            yield refusal("schedule-needs-stages", "p", schedule=rule.title)
+        if self.group_size is not None and not rule.grouped:
+            yield refusal("schedule-has-no-groups", "group_size", schedule=rule.title)
         if rule.even and p % 2:
-            return self._refused_odd("p", "pipeline ranks", "the two directions mirror each other")
+            yield self._refused_odd("p", "pipeline ranks", "the two directions mirror each other")
         least = rule.least_m * p if self.group_size is None else 0
         if m < least:
-            return refusal(
-                "schedule-needs-micro-batches", "m", schedule=rule.title, least=least, p=p, m=m
-            )
+            sizes = {"least": least, "p": p, "m": m}
+            yield refusal("schedule-needs-micro-batches", "m", schedule=rule.title, **sizes)
         if rule.even and m % 2:
-            return self._refused_odd("m", "micro-batches", "half of them enter at either end")
-        if self.name == "interleaved":
-            return self._refused_groups()
+            yield self._refused_odd("m", "micro-batches", "half of them enter at either end")
+        if is_interleaved:
+            yield from self._refused_groups()
         if self.name == "interleaved-zb" and m % max(1, m // p):
-            return refusal("rounds-do-not-divide", "m", m=m, rounds=m // p)
-        return None
+            yield refusal("rounds-do-not-divide", "m", m=m, rounds=m // p)
 
     def _refused_odd(self, name: str, things: str, why: str) -> LayoutError:
         value, title = getattr(self, name), self.rule.title
@@ -193,17 +187,16 @@ class ScheduleSpec:
         facts = {"schedule": title, "what": name, "value": value}
         return refusal("schedule-needs-even", name, sentence=sentence, why=why, **facts)
 
-    def _refused_groups(self) -> LayoutError | None:
+    def _refused_groups(self) -> Iterator[LayoutError]:
         """Megatron's demands: p <= N <= m, and the last group is whole or has p or more."""
         p, m, n = self.p, self.m, self.group
         facts = {"p": p, "m": m, "n": n}
         if n < p:
-            return refusal("group-too-small", "group_size", **facts)
+            yield refusal("group-too-small", "group_size", **facts)
         if n > m:
-            return refusal("group-too-large", "group_size", **facts)
+            yield refusal("group-too-large", "group_size", **facts)
         if 0 < m % n < p:
-            return refusal("last-group-too-small", "m", **facts, rest=m % n)
-        return None
+            yield refusal("last-group-too-small", "m", **facts, rest=m % n)
 
 
 def plan_of(name: str, p: int, m: int, v: int | None = None, group_size: int | None = None) -> Plan:
@@ -221,8 +214,7 @@ def checked(
 
     Errors: LayoutError whose every alternative works.
     """
-    if not isinstance(name, str) or name not in SCHEDULES:
-        raise not_a_choice("schedule", name, SCHEDULES)
+    require_choice("schedule", name, tuple(SCHEDULES))
     spec = ScheduleSpec(name, **_in_range(name, {"p": p, "m": m, "v": v, "group_size": group_size}))
     refusal = spec.refusal()
     if refusal:

@@ -15,13 +15,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from numbers import Real
 
 import numpy as np
 
 from groups.errors import LayoutError, quoted
 
-from ..errors import refusal
+from ..errors import is_amount, refusal
 from .plan import Plan
 
 Duration = float | Sequence[float]
@@ -83,8 +82,7 @@ def check_duration(value: object, name: str, most: float = LONGEST) -> float:
 
     Errors: LayoutError about the control ``name``.
     """
-    is_number = isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
-    if not is_number or not 0 <= value <= most:  # type: ignore[operator]
+    if not is_amount(value, most):
         raise refusal("bad-duration", name, value=quoted(value), most=int(most))
     return float(value)  # type: ignore[arg-type]
 

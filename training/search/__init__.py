@@ -11,25 +11,7 @@ Errors of the estimate are larger than differences between neighbours: among the
 run tells. Not tried: what stands in NOT_TRIED.
 """
 
-from __future__ import annotations
-
 from .quickest import MOST, SearchResult, search, sizes_of
 from .reasons import Reason, alone, compared
 from .space import LEAST_TOKENS, MOST_SAMPLES, VARIED, SearchJob, valid_splits
 from .timed import software_of
-
-__all__ = [
-    "LEAST_TOKENS",
-    "MOST",
-    "MOST_SAMPLES",
-    "VARIED",
-    "Reason",
-    "SearchJob",
-    "SearchResult",
-    "alone",
-    "compared",
-    "search",
-    "sizes_of",
-    "software_of",
-    "valid_splits",
-]

@@ -26,7 +26,7 @@ from ..estimate.request import DENSE, EXPERT
 from ..memory.activations import RECOMPUTE
 from ..memory.per_stage import Training
 from ..model import Model
-from ..pipeline.in_flight import placement_of
+from ..pipeline.closed import placement_of
 from ..pipeline.schedules import SCHEDULES
 from ..split import Split, with_kv_copies
 

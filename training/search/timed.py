@@ -42,8 +42,7 @@ from ..estimate.work import (
 from ..memory.activations import WIDE
 from ..memory.host import leaves
 from ..memory.per_stage import PRECISIONS, Training, layer_bytes
-from ..pipeline.closed import closed_form
-from ..pipeline.in_flight import placement_of
+from ..pipeline.closed import closed_form, placement_of
 from ..pipeline.schedules import SCHEDULES
 from ..split import Split
 from ..traffic.demands import OVERLAPPING

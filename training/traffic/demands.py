@@ -37,13 +37,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from groups.alternatives import not_a_multiple
-from groups.errors import not_a_choice
 
-from ..errors import refusal
+from ..errors import refusal, require_choice
 from ..memory.per_stage import PRECISIONS, Precision, Training
 from ..model import MAX_SIZE, Model, divisors_near
 from ..parameters import StageParameters, stage_parameters
-from ..pipeline.in_flight import placement_of
+from ..pipeline.closed import placement_of
 from ..split import Split
 from .links import BEFORE, NEXT, PAIRWISE, RING
 
@@ -353,8 +352,7 @@ def require(model: Model, split: Split, training: Training, cp_algorithm: str = 
     Errors: LayoutError for ep without experts; for heads that all-to-all cannot deal to cp ranks;
     and for experts with tp above 1 and no sequence parallelism, which Megatron does not train.
     """
-    if not isinstance(cp_algorithm, str) or cp_algorithm not in CP_ALGORITHMS:
-        raise not_a_choice("cp_algorithm", cp_algorithm, CP_ALGORITHMS)
+    require_choice("cp_algorithm", cp_algorithm, CP_ALGORITHMS)
     if split.ep > 1 and not model.experts:
         raise refusal("ep-without-experts", "ep", {"ep": 1}, ep=split.ep)
     if cp_algorithm == "a2a" and model.heads // split.tp % split.cp:

@@ -29,7 +29,7 @@ from ..collectives.cost import bytes_per_rank
 from ..memory.per_stage import Training
 from ..model import Model
 from ..parameters import StageParameters, stage_parameters
-from ..pipeline.in_flight import placement_of
+from ..pipeline.closed import placement_of
 from ..split import Split
 from .demands import Demand, demands
 from .links import BEFORE, NEXT, Reach, reach
