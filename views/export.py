@@ -113,7 +113,6 @@ def slide_of(context: Context, theme: str = "light", address: str = "") -> Drawi
 def _drawn(
     pictures: Callable[[Context], Pictures], context: Context
 ) -> tuple[Sequence[str], Sequence[Any]]:
-    """Titles and scenes."""
     drawn = pictures(context)
     if not drawn:
         raise LayoutError("no-picture", "the view has no picture of this layout")

@@ -68,7 +68,6 @@ def query_of(state: Mapping[str, str]) -> str:
 
 
 def examples_html(language: str) -> str:
-    """The menu of stories."""
     items = tag("div", *(_story(name, language) for name in STORIES), class_="items")
     return fold(SHELL["examples"][language], items, kind="menu")
 

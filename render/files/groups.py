@@ -224,9 +224,6 @@ def _overview_legend(
         yield "-".join(LOOKS[theme].greys), stages
 
 
-# -- panels --------------------------------------------------------------------------------------
-
-
 def _cell_words(panel: Panel, corners: np.ndarray, side: float, theme: str) -> list[Words]:
     """The rank in each cell, and under it the group where a cell has room for both."""
     size, small = panel.text_sizes
@@ -240,9 +237,6 @@ def _cell_words(panel: Panel, corners: np.ndarray, side: float, theme: str) -> l
             text = panel.index_text(group)
             words.append(Words(x, y + side * 0.85, text, small, reads, "middle"))
     return words
-
-
-# -- overviews -----------------------------------------------------------------------------------
 
 
 def _pixels(overview: Overview, theme: str) -> np.ndarray:

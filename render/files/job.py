@@ -75,7 +75,6 @@ def _draw_plain(picture: JobPicture, theme: str) -> Iterator[Mark]:
 
 
 def draw_tags(tags: Sequence[Tag], theme: str) -> Iterator[Mark]:
-    """The names of groups at their ends."""
     for tag in tags:
         corner = np.array([[tag.x - tag.width / 2, tag.y - TALL / 2]])
         size = np.array([tag.width, TALL])

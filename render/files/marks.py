@@ -100,7 +100,6 @@ class Words:
 
     @property
     def right(self) -> float:
-        """The right edge of a line that starts at its x."""
         return self.x + advance(self.text, self.bold, self.mono) * self.size
 
 
@@ -125,7 +124,6 @@ class Drawing:
 def ring(
     x: float, y: float, radius: float, colour: str, width: float, fill: str = "none"
 ) -> Blocks:
-    """A circle round a point."""
     corner, side = np.array([[x - radius, y - radius]]), np.full(2, 2 * radius)
     return Blocks(corner, side, fill, edge=colour, width=width, radius=radius)
 

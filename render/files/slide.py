@@ -38,8 +38,6 @@ LONGEST_ADDRESS = 120
 
 @dataclass(frozen=True)
 class SlideText:
-    """What a slide says in words."""
-
     title: str
     sentence: str = ""
     sizes: str = ""
@@ -148,7 +146,6 @@ class _Room:
 
 
 def _smallest(marks: Sequence[Mark]) -> float:
-    """The font size of the smallest letters."""
     return min((one.size for one in marks if isinstance(one, Words) and one.text), default=LABEL)
 
 

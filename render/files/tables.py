@@ -49,7 +49,6 @@ class TableChart:
     is_cut: bool = field(default=False, kw_only=True)
 
     def fitted(self, room: tuple[float, float]) -> TableChart:
-        """As large as it fits a slide's room."""
         wide, tall = room
         tables = [
             (replace(self, room=wide / zoom, is_cut=is_cut), zoom)

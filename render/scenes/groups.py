@@ -111,7 +111,6 @@ class Panel:
 
     @property
     def side(self) -> float:
-        """Side of the coloured square in a cell."""
         return self.cell - GAP
 
     def index_text(self, group: int) -> str:
@@ -182,7 +181,6 @@ class Overview:
 
     @property
     def labels(self) -> list[geometry.RowLabel]:
-        """The first node of each row of tiles that has room for it."""
         return geometry.row_labels(self.grid, self.tile, self.cell, (self.left, self.top))
 
     def middles(self, ranks: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
@@ -192,7 +190,6 @@ class Overview:
 
     @property
     def tags(self) -> tuple[Tag, ...]:
-        """The names of the marked groups at their ends."""
         return tags_of(
             [(mark.kind, mark.tone, mark.ranks) for mark in self.marks],
             self.rank,
@@ -248,11 +245,9 @@ class Overview:
         )
 
     def columns_before(self, gap: Gap) -> range:
-        """The columns before which a gap is drawn."""
         return range(gap.columns, self.grid.columns, gap.columns) if gap.columns else range(0)
 
     def rows_before(self, gap: Gap) -> range:
-        """The rows before which a gap is drawn."""
         return range(gap.rows, self.grid.rows, gap.rows) if gap.rows else range(0)
 
     @property

@@ -44,8 +44,6 @@ Segment = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class JobLine:
-    """What joins the members of one group."""
-
     tone: str
     segments: tuple[Segment, ...]
     is_dotted: bool  # from stage to stage, where what follows waits for what is sent
@@ -167,7 +165,6 @@ class JobPicture:
 
     @cached_property
     def replicas(self) -> tuple[Rectangle, ...]:
-        """The frame of each replica in each band."""
         if not self.is_numbered:
             return ()
         return tuple(rectangle for rectangle, _ in self.plan.replica_frames())

@@ -80,7 +80,6 @@ class Exchange:
 
     @property
     def before(self) -> float:
-        """The left edge of the tensors before."""
         return LABEL
 
     @property
@@ -97,7 +96,6 @@ class Exchange:
 
     @cached_property
     def middles(self) -> list[float]:
-        """The middle of each member's row."""
         middles, y = [], 2.0
         for member in self.members:
             middles.append(y + _height(member) / 2)
@@ -120,7 +118,6 @@ class Exchange:
 
     @property
     def _ends(self) -> tuple[float, float]:
-        """Where lines begin and end."""
         return self.after - MIDDLE + 6, self.after - 6
 
     def lines(self) -> list[Line]:

@@ -45,7 +45,6 @@ def style() -> str:
 
 
 def _named(theme: str) -> str:
-    """The colours of one theme as CSS variables."""
     kinds = (("kind", KIND_COLOURS), ("tint", KIND_TINTS), ("mark", KIND_MARKS))
     colours = {f"g{i}": colour for i, colour in enumerate(GROUPS[theme])}
     colours |= {
@@ -133,7 +132,6 @@ def overview_svg(overview: Overview, description: str, kinds: Sequence[int] = ()
 
 
 def _gap(overview: Overview, gap: Gap) -> str:
-    """The lines of one gap, in the colour of the page."""
     left, top, cell = overview.left, overview.top, overview.cell
     width, height = overview.grid.columns * cell, overview.grid.rows * cell
     vertical = "".join(

@@ -90,7 +90,6 @@ class Heat:
 
     @cached_property
     def palette(self) -> tuple[str, ...]:
-        """The colour of each level."""
         return self.colours or tuple(level_colours())
 
     @property
@@ -99,12 +98,10 @@ class Heat:
 
     @cached_property
     def tiles(self) -> geometry.Tiles:
-        """Where the cells of a small world are."""
         return geometry.node_tiles(len(self.level), self.gpus_per_node, self.room)
 
     @cached_property
     def nodes(self) -> geometry.PhysicalGrid:
-        """Where the pixels of a large world are."""
         return geometry.physical_grid(len(self.level), self.gpus_per_node)
 
     @property

@@ -48,7 +48,6 @@ def job_svg(picture: JobPicture, description: str, kinds: Sequence[int] = ()) ->
 
 
 def _data(picture: JobPicture, kinds: Sequence[int]) -> str:
-    """What the page's script needs."""
     plan = picture.plan
     wide, tall = picture.cell
     levels = ",".join(map(str, picture.levels.values()))

@@ -50,7 +50,6 @@ def folds_text(folds: Iterable[Fold], unit: float = 1.0) -> str:
 
 
 def tags_svg(tags: Sequence[Tag]) -> str:
-    """The names of groups at their ends."""
     items = "".join(
         f'<g class="t-{tag.tone}"><rect x="{tag.x - tag.width / 2:.1f}" '
         f'y="{tag.y - TALL / 2:.1f}" width="{tag.width:.1f}" height="{TALL:g}" rx="4"/>'

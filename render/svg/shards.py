@@ -48,12 +48,10 @@ class Shards:
 
     @property
     def box(self) -> float:
-        """Pixels across the box of a rank."""
         return max(self.slots * SLOT, NARROWEST)
 
     @property
     def step(self) -> float:
-        """Pixels from one rank's box to the next."""
         return self.box + APART
 
     @property

@@ -30,7 +30,6 @@ STEPS = (1, 2, 5)
 
 
 def style() -> str:
-    """Fills and inks of ops, by kind and chunk."""
     rules = []
     for kind in KINDS:
         for chunk in range(MOST_SHADES):
@@ -164,7 +163,6 @@ def _name(colour: int) -> str:
 
 
 def _axis(strip: Strip) -> str:
-    """The times along the lower edge."""
     y = strip.height + AXIS - 5
     labels = "".join(
         f'<text x="{100 * at:.2f}%" y="{y}" text-anchor="{anchor}">{time:g}</text>'

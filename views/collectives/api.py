@@ -136,9 +136,6 @@ def _watched(layout: Layout, state: State, root: int) -> CollectiveSpec:
     return watched
 
 
-# -- tensors -------------------------------------------------------------------------------------
-
-
 def _exchanged(watched: CollectiveSpec, tensors: str, shape: str) -> tuple[Tensors, Tensors]:
     """The tensors of all ranks before and after."""
     world = watched.grouping.world_size
@@ -173,7 +170,6 @@ def _exchanged(watched: CollectiveSpec, tensors: str, shape: str) -> tuple[Tenso
 
 
 def _read(text: str, world: int) -> Tensors:
-    """The tensor of each rank, from JSON."""
     require_length(text, MOST_TEXT, "tensors")
     said = "a JSON list with the tensor of each rank"
     tensors = arrays_of(read_json(text, list, "not-tensors", said, "tensors"))
@@ -206,9 +202,6 @@ def _require_small(watched: CollectiveSpec, count: int) -> None:
 def _listed(tensors: Tensors, inside: Sequence[bool]) -> list[Any]:
     """The tensors as lists; None for ranks that take no part."""
     return [tensor.tolist() if here else None for tensor, here in zip(tensors, inside)]
-
-
-# -- what it costs -------------------------------------------------------------------------------
 
 
 def _cost(watched: CollectiveSpec) -> dict[str, Any]:

@@ -72,9 +72,6 @@ def collectives_html(context: Context) -> Markup:
     return framed(context, tag("div", *body, class_="collectives"), "collectives")
 
 
-# -- inputs and what is wrong with them ----------------------------------------------------------
-
-
 def _inputs(layout: Layout, watched: CollectiveSpec, state: State, language: str) -> Markup:
     say, last = saying(PAGE, language), watched.grouping.num_groups - 1
 
@@ -126,9 +123,6 @@ def _notices(layout: Layout, watched: CollectiveSpec, language: str) -> Markup:
     return Markup()
 
 
-# -- what it does --------------------------------------------------------------------------------
-
-
 def _operation(layout: Layout, watched: CollectiveSpec, language: str) -> Markup:
     words, kind = OPERATION_TEXTS[watched.op], kind_text(layout, watched.grouping, language)
     used = tag("b", PAGE["collectives_used"][language])
@@ -178,9 +172,6 @@ def _flow_words(watched: CollectiveSpec, flow: Flow) -> str:
     return "collectives_direct"
 
 
-# -- what it costs -------------------------------------------------------------------------------
-
-
 def _cost(watched: CollectiveSpec, language: str) -> Markup:
     say, n, size = saying(PAGE, language), watched.size, watched.buffer_bytes
     sent = bytes_per_rank(watched.cost, n, size)
@@ -205,9 +196,6 @@ def _cost(watched: CollectiveSpec, language: str) -> Markup:
     )
 
 
-# -- step by step --------------------------------------------------------------------------------
-
-
 def _steps(watched: CollectiveSpec, state: State, language: str) -> Markup:
     hint = f"{watched.bytes_per_second / 1e9:g}"
     boxes = [
@@ -219,9 +207,6 @@ def _steps(watched: CollectiveSpec, state: State, language: str) -> Markup:
         offered = [(ALGORITHM_TEXTS[name].does[language], name) for name in names]
         boxes.insert(0, choice("collective_algorithm", watched.algorithm, offered, language))
     return steps_html(watched, fields(*boxes), language)
-
-
-# -- files -----------------------------------------------------------------------------------------
 
 
 def collectives_pictures(context: Context) -> Pictures:
@@ -249,6 +234,5 @@ def collectives_pictures(context: Context) -> Pictures:
 
 
 def collectives_summary(context: Context) -> str:
-    """What the operation does."""
     watched, _, _ = resolve_inputs(context.layout, context.state)
     return OPERATION_TEXTS[watched.op].does[context.language]

@@ -62,7 +62,6 @@ def job_alone(state: State) -> State:
 
 
 def with_job(state: State, other: State) -> State:
-    """A state with the job of another one."""
     return replace(state, **{name: getattr(other, name) for name in fields_of("job")})
 
 

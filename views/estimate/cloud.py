@@ -84,7 +84,6 @@ def cloud_of(estimate: Estimate, near: Sequence[Near], language: str) -> PointsC
 
 
 def cloud_svg(chart: PointsChart, label: str) -> str:
-    """The picture on the page."""
     others, peers = (
         "".join(f"M{chart.x(x):.0f} {chart.y(y):.0f}h0" for x, y in spots)
         for spots in (chart.others, chart.peers)

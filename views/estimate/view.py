@@ -28,7 +28,6 @@ NEAREST = 5
 
 
 def estimate_html(context: Context) -> str:
-    """The whole view."""
     say, language = saying(ESTIMATE, context.language), context.language
     try:
         trained = context.trained
@@ -153,9 +152,6 @@ def _percent(text: str) -> str:
 
 def heads_of(names: str, language: str) -> list[str]:
     return [ESTIMATE[f"column_{name}"][language] for name in names.split()]
-
-
-# -- files -----------------------------------------------------------------------------------------
 
 
 COLOURS = {"compute": "#577de3", "bubble": "#a1a1aa"} | {

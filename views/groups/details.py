@@ -115,6 +115,5 @@ def groups_csv(context: Context) -> str:
 
 
 def lists_of(grouping: Grouping) -> list[list[int]]:
-    """Every group as a list of its ranks."""
     groups = grouping.groups()
     return groups if isinstance(groups, list) else groups.tolist()

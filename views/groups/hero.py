@@ -83,14 +83,12 @@ def _figure(spec: PictureSpec, mesh: Mesh, groupings: Sequence[Grouping]) -> Mar
 def job_of_grid(
     spec: PictureSpec, mesh: Mesh, groupings: Sequence[Grouping], room: tuple[float, float]
 ) -> scene.JobPicture:
-    """The picture of one grid with the groups of the rank."""
     tone, gpus = tones([one.name for one in groupings]), spec.layout.gpus_per_node
     words = label_words(mesh == spec.layout.expert, spec.language)
     return scene.job_picture(mesh, groupings, gpus, spec.rank, room, tone, spec.layers, words)
 
 
 def label_words(of_experts: bool, language: str) -> dict[str, str]:
-    """The templates of the picture's labels."""
     prefix = "label_expert_" if of_experts else "label_"
     names = {name: f"label_{name}" for name in ("stage", "layers", "band")}
     names |= {name: f"{prefix}{name}" for name in ("replica", "replicas")}

@@ -32,7 +32,6 @@ groups in ten repeating colours say nothing."""
 
 
 def groups_html(context: Context) -> Markup:
-    """What the Groups view shows."""
     layers = layers_of(context.known, context.layout.mesh.size("pp"))
     spec = PictureSpec(context.layout, context.visible, context.language, context.rank, layers)
     return picture_html(spec, context.state.group_type, _strip(context))
@@ -254,7 +253,6 @@ def _overview_text(
 def marks_text(
     marks: Iterable[scene.Mark], groupings: Iterable[Grouping], rank: int, language: str
 ) -> str:
-    """The groups that are marked, in words."""
     by_name = {grouping.name: grouping for grouping in groupings}
     return " ".join(
         PAGE["mark_of"][language].format(

@@ -95,9 +95,6 @@ def _runs(numbers: Sequence[int]) -> Iterator[list[int]]:
         at = end
 
 
-# -- back ----------------------------------------------------------------------------------------
-
-
 class _OtherError(Exception):
     """A text that is no digest."""
 

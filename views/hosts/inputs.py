@@ -54,7 +54,6 @@ def hosts_head(placement: Placement | None, language: str) -> list[str]:
 
 
 def hosts_cell(placement: Placement | None, ranks: np.ndarray | Sequence[int]) -> list[TableCell]:
-    """The machines and devices of a group's ranks."""
     if placement is None:
         return []
     runs = groupby(map(int, ranks[:MOST_PLACED]), placement.host)

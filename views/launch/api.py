@@ -94,7 +94,6 @@ def read_launch(text: str = "", run: str = "") -> str:
 
 
 def _placed(launch: Parsed, items: Iterable[Item]) -> list[dict[str, Any]]:
-    """Each item with where it stands."""
     return [
         {
             "line": one.line,

@@ -121,7 +121,6 @@ def with_pasted(state: State, read: Parsed) -> State:
 
 
 def _as_control(value: Any, start: Any) -> Any:
-    """A value as its control holds it."""
     if isinstance(start, bool):
         return value is True
     if isinstance(value, (list, tuple)):

@@ -286,9 +286,6 @@ def check_text(layout: Layout, placement: Placement | None = None) -> str:
     return check_script(layout, job_text=job, placement=placement)
 
 
-# -- files -----------------------------------------------------------------------------------------
-
-
 def launch_pictures(context: Context) -> Pictures:
     """The command of the framework on screen, or the first that can say the layout; the job.
 

@@ -40,14 +40,12 @@ def grid_html(
 
 
 def grid_label(stages: Sequence[StageMemory], language: str) -> str:
-    """The picture in a sentence."""
     totals = [one.total / GIB for one in stages]
     words = MEMORY["grid_label"][language]
     return words.format(least=f"{min(totals):.1f}", most=f"{max(totals):.1f}")
 
 
 def heat_of(trained: Trained, stages: Sequence[StageMemory], layout: Layout, language: str) -> Heat:
-    """The scene, with what its colours mean."""
     stage = stage_of_ranks(layout)
     totals = np.array([one.total for one in stages])
     level = levels(totals / trained.capacity)

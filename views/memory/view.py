@@ -110,9 +110,6 @@ def _inputs(chosen: ChosenModel | None, context: Context) -> Markup:
     return tag("div", main, more, class_="memory-inputs")
 
 
-# -- whether it fits -------------------------------------------------------------------------------
-
-
 def _unstated(state: State, language: str) -> Markup | str:
     """What a published layout leaves open, where it does not fit with what is taken for it."""
     names = [name for name in ("recompute", "zero", "cluster") if is_empty(getattr(state, name))]
@@ -123,7 +120,6 @@ def _unstated(state: State, language: str) -> Markup | str:
 
 
 def verdict_text(context: Context, stages: Sequence[StageMemory]) -> str:
-    """Whether it fits, in words."""
     trained = context.trained
     most, fit = largest(tuple(stages)), fit_of(trained.request(context.layout))
     over = [one for one in stages if one.total > trained.capacity]
@@ -159,9 +155,6 @@ def _verdict(context: Context, stages: Sequence[StageMemory]) -> Markup:
     sentences = (tag("p", words), _unstated(context.state, language))
     fixes = tag("p", then, *buttons, class_="fixes")
     return tag("div", *sentences, fixes, class_="memory-verdict over", role="status")
-
-
-# -- what was taken --------------------------------------------------------------------------------
 
 
 def _header(chosen: ChosenModel, language: str) -> Markup:

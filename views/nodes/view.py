@@ -139,7 +139,6 @@ def audit_row(names: tuple[str, ...], spans: Sequence[Span], language: str) -> M
 
 
 def share_bar(share: float) -> Markup:
-    """The share of groups that cross, as a bar."""
     return tag("span", class_="bar", style=f"--share:{100 * share:.1f}%")
 
 
@@ -152,7 +151,6 @@ def _cell(names: tuple[str, ...], reach: Span, language: str) -> TableCell:
 
 
 def crossing_text(reach: Span, language: str) -> str:
-    """How many groups leave their domain."""
     words = "stay" if not reach.crossing else "all" if reach.crossing == reach.groups else "some"
     facts = {
         "crossing": f"{reach.crossing:,}",
@@ -189,9 +187,6 @@ def warnings_of(audit: Audit, layout: Layout, language: str) -> list[str]:
 def _domain_name(domain: int, layout: Layout, language: str) -> str:
     words = "audit_node" if domain == layout.gpus_per_node else "audit_domain"
     return PAGE[words][language].format(gpus=counted(domain, "gpu", language))
-
-
-# -- files -----------------------------------------------------------------------------------------
 
 
 NAMES, COLUMNS = 3, 6

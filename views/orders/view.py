@@ -205,9 +205,6 @@ def strip_html(context: Context, other: Layout) -> Markup:
     return tag("p", " ".join([text, *leaving]), class_="strip")
 
 
-# -- the framework -------------------------------------------------------------------------------
-
-
 def _framework(layout: Layout, language: str) -> str:
     """How the layout's framework names and numbers, from which source, and what is open."""
     if layout.framework == OWN:
@@ -238,9 +235,6 @@ def _own_row(layout: Layout, grouping: Grouping, language: str) -> Markup:
     first = ranks_text(grouping.members(0), most=8)
     axes = " × ".join(grouping.axes)
     return row(cell(tag("code", grouping.name)), words, axes, cell(first, class_="ranks"))
-
-
-# -- what moved ----------------------------------------------------------------------------------
 
 
 def _summary(changes: list[Move], titles: list[str], language: str) -> str:

@@ -103,7 +103,6 @@ def _answer(spec: ScheduleSpec, timeline: Timeline, with_ops: bool) -> dict[str,
 
 
 def _ranks(figures: Figures, share: float) -> list[dict[str, Any]]:
-    """The figures of each rank, by name."""
     columns = {
         "busy": figures.busy,
         "idle": figures.idle,

@@ -57,7 +57,6 @@ def timed_schedule(
 
 @lru_cache(maxsize=4)
 def timed(schedule: TimedSchedule) -> tuple[Timeline, Figures]:
-    """A schedule's timeline and its figures."""
     timeline = simulate(schedule.spec.plan(schedule.durations), schedule.durations)
     return timeline, figures_of(timeline)
 
@@ -104,7 +103,6 @@ def chart_html(
 
 
 def _kind_words(language: str) -> dict[str, str]:
-    """The name of each kind of op."""
     say = saying(PAGE, language)
     return {
         kind: say("pipeline_kind", letter=kind, name=say(f"pipeline_legend_{kind.lower()}"))
@@ -174,7 +172,6 @@ def caption(schedule: TimedSchedule, figures: Figures, language: str) -> str:
 
 
 def _data(schedule: TimedSchedule, strip: Strip, stages: tuple[Stage, ...] | None) -> dict:
-    """What the script needs of one strip."""
     count = schedule.spec.p * schedule.spec.chunks
     return {
         "ranks": strip.ranks,
@@ -229,7 +226,6 @@ def legend_rows(schedules: Sequence[TimedSchedule]) -> list[tuple[str, str]]:
 
 
 def _kinds(spec: ScheduleSpec) -> str:
-    """The kinds of op that a schedule runs."""
     if not spec.rule.splits:
         return "FB"
     return "FBIW" if spec.name.startswith("dualpipe") else "FIW"

@@ -54,7 +54,6 @@ class Clock:
 
 
 def schedule_of(name: Any, layout: Layout, state: State) -> ScheduleSpec:
-    """A schedule on the sizes of this page."""
     p = layout.every["pp"].size
     m = batch_of(layout, state).micro_batches
     rule = SCHEDULES.get(name) if isinstance(name, str) else None

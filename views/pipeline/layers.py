@@ -121,7 +121,6 @@ def layers_html(
 
 
 def rank_name(rank: int, place: int) -> Markup:
-    """A rank of the pipeline as the head of a row."""
     return together(f"{rank} ", tag("small", f"pp {place}"))
 
 

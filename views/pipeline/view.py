@@ -79,8 +79,6 @@ class _Page:
     def say(self, word: str, **facts: Any) -> str:
         return words.saying(PAGE, self.language)(f"pipeline_{word}", **facts)
 
-    # -- what is asked --------------------------------------------------------------------------
-
     def _schedules(self) -> list[Schedule]:
         """The schedule, and the one to compare with, as far as they are not refused."""
         names = {"schedule": schedule_name(self.state)}
@@ -145,8 +143,6 @@ class _Page:
     @property
     def _pinned(self) -> tuple[int, tuple[int, ...]]:
         return group_of(self.layout, replace(self.state, pipe_group=""))
-
-    # -- what is shown --------------------------------------------------------------------------
 
     def _inputs(self) -> Markup:
         state, language = self.state, self.language
@@ -250,8 +246,6 @@ class _Page:
         setters = (form.setter(size, self.say("set", **size)) for size in works)
         note = tag("p", said, class_="pipeline-note")
         return together(note, tag("p", *setters, class_="pipeline-fixes"))
-
-    # -- refusals -------------------------------------------------------------------------------
 
     def _refused(self, errors: list[LayoutError]) -> Markup:
         return together(*(problem_html(error, self.language) for error in errors))

@@ -44,9 +44,6 @@ def ranks_html(context: Context) -> Markup:
     return framed(context, together(shared, card), "ranks")
 
 
-# -- one rank ------------------------------------------------------------------------------------
-
-
 def _card(layout: Layout, state: State, language: str, placement: Placement | None) -> Markup:
     try:
         chosen = require_rank(layout.mesh, 0 if is_empty(state.rank) else parse_number(state.rank))
@@ -184,9 +181,6 @@ def _group_row(
         nodes = len(np.unique(placement.nodes[list(ranks)]))
     listed, hosts = cell(ranks_text(ranks), class_="ranks"), hosts_cell(placement, ranks)
     return row(chips(names), index, f"{len(ranks):,}", listed, nodes, *hosts)
-
-
-# -- some ranks ----------------------------------------------------------------------------------
 
 
 def _together(layout: Layout, ranks: Any, language: str, placement: Placement | None) -> Markup:

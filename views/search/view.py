@@ -164,7 +164,6 @@ def _rows(
 
 
 def bar_parts(estimate: Estimate) -> list[tuple[str, float]]:
-    """The parts of a bar with their seconds."""
     parts = [(part, sum(estimate.parts[name] for name in names)) for part, names in PARTS.items()]
     return [*parts, ("rest", estimate.seconds - sum(seconds for _, seconds in parts))]
 
@@ -251,7 +250,6 @@ def _opener(estimate: Estimate, name: str, context: Context) -> str | Markup:
 
 
 def reason_text(reason: Reason, language: str) -> str:
-    """A reason in words."""
     facts = dict(reason.facts)
     if "seconds" in facts:
         facts["seconds"] = seconds_text(facts["seconds"])
@@ -267,9 +265,6 @@ def _key(language: str) -> Markup:
         for part in (*PARTS, "rest")
     )
     return tag("p", *parts, class_="search-key")
-
-
-# -- files -----------------------------------------------------------------------------------------
 
 
 COLOURS = {"compute": "#577de3", "idle": "#a1a1aa", "exposed": "#d97706", "rest": "#64748b"}

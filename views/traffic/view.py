@@ -268,9 +268,6 @@ def _runs(numbers: np.ndarray) -> str:
     )
 
 
-# -- files -----------------------------------------------------------------------------------------
-
-
 NEAR = 0.03
 """Parts of a scale that two of its words are apart at least."""
 
