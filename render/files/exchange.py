@@ -26,7 +26,10 @@ def draw_exchange(exchange: Exchange, theme: str) -> Iterator[Mark]:
     cells = list(exchange.cells())
     corners = np.array([(x + 1, y + 1) for x, y, _ in cells])
     colours = GROUPS[theme]
-    fills = [_fill(cell.who, look.ground, theme) for _, _, cell in cells]
+    fills = [
+        colours[cell.who[0] % len(colours)] if len(cell.who) == 1 else look.ground
+        for _, _, cell in cells
+    ]
     side = np.array([exchange.cell - 2, HEIGHT - 2])
     yield Blocks(corners, side, fills, edge=look.edge, width=0.8, radius=3.0)
     field = (exchange.cell - 6) / members
@@ -43,10 +46,6 @@ def draw_exchange(exchange: Exchange, theme: str) -> Iterator[Mark]:
         down, reads = (16, GROUP_INK[theme]) if len(cell.who) == 1 else (14, look.ink)
         yield Words(x + exchange.cell / 2, y + down, cell.text, NUMBER, reads, "middle")
     yield from _draw_ranks(exchange, theme)
-
-
-def _fill(who: tuple[int, ...], plain: str, theme: str) -> str:
-    return GROUPS[theme][who[0] % len(PALETTE)] if len(who) == 1 else plain
 
 
 def _draw_ranks(exchange: Exchange, theme: str) -> Iterator[Mark]:

@@ -111,15 +111,12 @@ def draw_panel(panel: Panel, theme: str) -> Iterator[Mark]:
     frames = np.array(panel.frames)
     yield Blocks(frames[:, :2], frames[:, 2:], edge=look.edge, radius=6.0)
     corners = np.stack([panel.x, panel.y], axis=-1) + GAP / 2
-    fills = [_fill(colour, theme) for colour in panel.colour.tolist()]
+    colours = (*GROUPS[theme], NO_GROUP[theme])  # the last one at -1
+    fills = [colours[one] for one in panel.colour.tolist()]
     yield Blocks(corners, np.full(2, side), fills, radius=min(6.0, side / 6))
     for x, y, text in panel.labels:
         yield Words(x, y + BASELINE * LABEL, text, LABEL, look.ink, "end")
     yield from _cell_words(panel, corners, side, theme)
-
-
-def _fill(colour: int, theme: str) -> str:
-    return GROUPS[theme][colour] if colour >= 0 else NO_GROUP[theme]
 
 
 def draw_overview(overview: Overview, theme: str) -> Iterator[Mark]:

@@ -231,11 +231,7 @@ def _pixels(heat: Heat) -> str:
         f'style="image-rendering:pixelated" href="{palette_png(pixels, colours)}"/>'
         for name, pixels in boards.items()
     )
-    return images + _rings(heat)
-
-
-def _rings(heat: Heat) -> str:
-    return "".join(
+    return images + "".join(
         f'<circle class="ring" cx="{x:g}" cy="{y:g}" r="{radius:g}"/>'
         for x, y, radius in heat.rings
     )

@@ -12,7 +12,7 @@ from html import escape
 import numpy as np
 
 from ..palette import GROUP_INK, KIND_MARKS, rgb
-from ..scenes.job import SHADES, JobLine, JobPicture, Segment
+from ..scenes.job import SHADES, JobPicture, Segment
 from ..scenes.job_plan import Label, Rectangle
 from .raster import folds_text, palette_png, tags_svg, written
 
@@ -101,7 +101,12 @@ def _numbered(picture: JobPicture) -> str:
         f'transform="translate({left},{top})">{inside}{rank}</text></g>'
         for rank, (left, top) in enumerate(places)
     )
-    return f'{frames}{boxes}{cells}<g class="joins">{_joins(picture.lines)}</g>'
+    joins = "".join(
+        f'<path class="t-{line.tone}{" dots" if line.is_dotted else ""}" '
+        f'd="{_lines(line.segments)}"/>'
+        for line in picture.lines
+    )
+    return f'{frames}{boxes}{cells}<g class="joins">{joins}</g>'
 
 
 def _has(box: Rectangle, x: float, y: float) -> bool:
@@ -122,14 +127,6 @@ def _class(rank: int, chosen: int, marked: Mapping[int, str]) -> str:
     if rank == chosen:
         return " me"
     return f" m t-{marked[rank]}" if rank in marked else ""
-
-
-def _joins(lines: Iterable[JobLine]) -> str:
-    return "".join(
-        f'<path class="t-{line.tone}{" dots" if line.is_dotted else ""}" '
-        f'd="{_lines(line.segments)}"/>'
-        for line in lines
-    )
 
 
 def _lines(segments: Iterable[Segment]) -> str:

@@ -139,22 +139,19 @@ def _labels(strip: Strip) -> str:
     middle = 100 * (boxes.start + boxes.end) / 2 / strip.ticks
     centre = boxes.rank * strip.row + tall * np.choose(boxes.half, [0.5, 0.25, 0.75])
     small = size if tall < 22 else 10
+    smaller = f' font-size="{small}"'
     visible = np.flatnonzero((boxes.half == 0) | (tall >= 22))
     labels = []
     for width in np.unique(need[visible]).tolist():
         rows = "".join(
             f'<text class="on-{_name(int(strip.colour[i]))}" x="{middle[i]:.2f}%" '
             f'y="{centre[i] + 0.36 * (small if boxes.half[i] else size):.1f}"'
-            f"{_smaller(small) if boxes.half[i] else ''}>{boxes.micro_batch[i]}</text>"
+            f"{smaller if boxes.half[i] else ''}>{boxes.micro_batch[i]}</text>"
             for i in visible[need[visible] == width].tolist()
         )
         off = "" if width <= WIDTH else ' class="off"'
         labels.append(f'<g data-need="{width}"{off} font-size="{size}">{rows}</g>')
     return f'<g class="pipeline-numbers">{"".join(labels)}</g>'
-
-
-def _smaller(size: int) -> str:
-    return f' font-size="{size}"'
 
 
 def _name(colour: int) -> str:

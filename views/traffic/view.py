@@ -237,7 +237,11 @@ def _data(flows: Matrix, total: np.ndarray, layout: Layout, language: str) -> di
     which[sending] = 1 + number.reshape(-1)
     return {
         "kinds": flows.kinds,
-        "mixes": [[], *(_mix(row) for row in mixes.tolist())],
+        # Kinds, by number, with their bytes in three digits.
+        "mixes": [
+            [[kind, float(f"{sent:.3g}")] for kind, sent in enumerate(mix) if sent]
+            for mix in ([], *mixes.tolist())
+        ],
         "cells": _runs(which),
         "per": flows.ranks_per_cell,
         "node": layout.gpus_per_node,
@@ -247,11 +251,6 @@ def _data(flows: Matrix, total: np.ndarray, layout: Layout, language: str) -> di
             for name in ("hint", "none", "cell", "rank", "cells")
         },
     }
-
-
-def _mix(sent: Sequence[float]) -> list[list[float]]:
-    """Kinds, by number, with their bytes in three digits."""
-    return [[kind, float(f"{number:.3g}")] for kind, number in enumerate(sent) if number]
 
 
 def _runs(numbers: np.ndarray) -> str:
