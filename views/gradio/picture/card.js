@@ -115,10 +115,11 @@ function twinIn(parent) {
 
 function placesOf(rank) {
   const node = Math.floor(rank / mesh.gpusPerNode);
-  const at = coordinates(grids[0], rank);
+  const pipeline = grids[0].find((axis) => axis.name === 'pp');
+  const stage = pipeline ? coordinate(pipeline, rank) : 0;
   const parts = [filled(card.place, { node, local: rank % mesh.gpusPerNode })];
-  parts.push(filled(card.stage, { stage: at.pp ?? 0 }));
-  if (mesh.layers.length) parts.push(filled(card.layers, { layers: mesh.layers[at.pp ?? 0] }));
+  parts.push(filled(card.stage, { stage }));
+  if (mesh.layers.length) parts.push(filled(card.layers, { layers: mesh.layers[stage] }));
   return parts.join(' · ');
 }
 
