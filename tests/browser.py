@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -119,6 +120,13 @@ AT_REST = """(patience) => new Promise((go, fail) => {
   };
   look();
 })"""
+
+
+def view_script(view: str) -> str:
+    """The script of a view, after what those of all views share."""
+    rooms = Path(__file__).parent.parent / "views"
+    files = (rooms / "gradio" / "shared.js", rooms / view / "view.js")
+    return "".join(file.read_text(encoding="utf-8") for file in files)
 
 
 def settle(page: Page) -> None:

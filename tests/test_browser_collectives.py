@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browser import view_script
 
 import views
 from render.svg.groups import style
@@ -41,13 +42,13 @@ def opened(show_html: Callable[..., Any]) -> Callable[..., Any]:
             (VIEWS / name).read_text(encoding="utf-8")
             for name in ("gradio/page.css", "collectives/view.css")
         )
-        script = (VIEWS / "collectives" / "view.js").read_text(encoding="utf-8")
         return show_html(
             f"<!doctype html><style>{style()}{sheets}</style>"
             f'<body class="{"dark" if dark else ""}"><div class="gradio-container">'
             f'<div id="picture">{html}</div></div><script>'
             "const element = document.getElementById('picture');"
-            f"const watch = (name, update) => {{ window.updated = update; }};{script}</script>",
+            "const watch = (name, update) => { window.updated = update; };"
+            f"{view_script('collectives')}</script>",
             width,
             clock,
         )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from browser import next_frame, wait_until
+from browser import next_frame, view_script, wait_until
 
 from render.svg.timeline import style
 from views.base.context import Context
@@ -24,13 +24,13 @@ def page_of(language="en", controls=None, **asked) -> str:
     """The view alone, with its script as Gradio runs it; `redraw` stands for an update."""
     state = State(**{"pp": 4, **(controls or {}), **asked})
     body = pipeline_html(Context.of(replace(state, lang=language)))
-    script = (ASSETS / "view.js").read_text(encoding="utf-8")
     css = style() + (ASSETS / "view.css").read_text(encoding="utf-8")
     return (
         f"<!doctype html><meta charset=utf-8><style>{BASE}{css}</style>"
         f'<div id="picture">{body}</div><script>{{'
         "const element = document.getElementById('picture'), props = {}, trigger = () => {};"
-        f"const watch = (name, update) => {{ window.redraw = update; }};{script}}}</script>"
+        f"const watch = (name, update) => {{ window.redraw = update; }};"
+        f"{view_script('pipeline')}}}</script>"
     )
 
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
+from browser import view_script
 
-import views
 from descriptions import TRAFFIC
 from views.base.context import Context
 from views.base.state import State
 from views.traffic.view import traffic_html
 
-SCRIPT = (Path(views.__file__).parent / "traffic" / "view.js").read_text(encoding="utf-8")
+SCRIPT = view_script("traffic")
 CONTROLS = State(tp=2, pp=2, layers="32", global_batch="64")
 
 

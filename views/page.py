@@ -87,11 +87,11 @@ def draw(sent: Any) -> str:
     refused layout leaves the last picture where it is, dimmed by the style sheet; for a link there
     is none, and the first layout's stands for it, in the link's view and language.
     """
-    state, notice = _opened(sent)
+    state, link = from_sent(sent), link_of(sent)
     language, view = state.language, view_of(state)
     is_new = parsed(sent).get("words") != language
     parts = answer(state)
-    if parts.picture is None and notice is not None:
+    if parts.picture is None and link is not None:
         first = answer(State(lang=language, view=view))
         parts = replace(parts, picture=first.picture, details=first.details)
     nav, tools = nav_html(view, language), tools_html(view, language)
@@ -99,24 +99,20 @@ def draw(sent: Any) -> str:
     if is_new:
         regions |= chrome(language)
     answered: dict[str, Any] = {"language": language}
-    if notice is not None:
-        regions["notice"] = notice
+    if link is not None:
+        regions["notice"] = _told(link, language)
         answered["state"] = texts_of(state)
     answered["regions"] = {name: html for name, html in regions.items() if html is not None}
     return json.dumps(answered)
 
 
-def _opened(sent: Any) -> tuple[State, str | None]:
-    """The state that a page sent; where it has just opened a link, what that says below it, with
-    what is to be told of the link."""
-    link = link_of(sent)
-    if link is None:
-        return from_sent(sent), None
+def _told(link: str, language: str) -> str:
+    """What is to be said of a link that was just opened."""
     try:
-        return from_sent(sent, from_query(link)), ""
+        from_query(link)
     except LayoutError as error:
-        state = from_sent(sent)
-        return state, notice_html(sentence(error, state.language), state.language)
+        return notice_html(sentence(error, language), language)
+    return ""
 
 
 def chrome(language: str) -> dict[str, str]:
@@ -142,7 +138,7 @@ def save(sent: Any) -> str:
     """
     request = parsed(sent)
     kind, theme = request.get("form"), request.get("theme")
-    state, _ = _opened(json.dumps(request.get("state")))
+    state = from_sent(json.dumps(request.get("state")))
     language = state.language
     try:
         context = Context.of(state)

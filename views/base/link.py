@@ -15,6 +15,7 @@ state at all (an unknown name, another version, a choice that there is not) is a
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, quote
@@ -133,8 +134,9 @@ def _bad(part: object) -> LayoutError:
 # -- what the page sends -------------------------------------------------------------------------
 
 
-def from_sent(sent: object, start: State | None = None) -> State:
-    """The state that a page sent; a name it lacks is as at the start, and other names are ignored.
+def from_sent(sent: object) -> State:
+    """The state that a page sent; other names are ignored. What it lacks is as the link says that
+    the page has just opened, else as at the start.
 
     Any value may arrive here: whether it makes sense is asked where it is used.
     """
@@ -142,7 +144,10 @@ def from_sent(sent: object, start: State | None = None) -> State:
     for name, value in fields.items():
         parse = FIELDS[name].parse
         fields[name] = parse(value) if parse else value
-    return replace(start or State(), **{**fields, "lang": language_of(fields.get("lang"))})
+    start, link = State(), link_of(sent)
+    with suppress(LayoutError):  # a bad one is told when the page is drawn
+        start = start if link is None else from_query(link)
+    return replace(start, **{**fields, "lang": language_of(fields.get("lang"))})
 
 
 def link_of(sent: object) -> str | None:

@@ -1,11 +1,9 @@
 // The collectives view: plays the steps of an algorithm on the slots of its members. All states came
 // with the picture; the server is not asked. A step is kept while the same algorithm is shown.
-const SVG = 'http://www.w3.org/2000/svg';
 const PALETTE = 10;
 const PACE = 1100; // ms a step
 let algorithm = ''; // the algorithm that the step below belongs to
 let step = 0;
-let timer = 0;
 
 const root = () => element.querySelector('.collectives-play');
 
@@ -22,7 +20,7 @@ function stateAt(data, at) {
 function draw() {
   const play = root();
   if (!play) {
-    stop();
+    player.stop();
     return;
   }
   const data = JSON.parse(play.dataset.states);
@@ -44,8 +42,7 @@ function draw() {
   for (const [name, isOver] of [['back', step === 0], ['on', step === last]]) {
     play.querySelector(`[data-play=${name}]`).disabled = isOver;
   }
-  const button = play.querySelector('[data-play=play]');
-  button.textContent = timer ? button.dataset.stop : button.dataset.start;
+  player.label();
 }
 
 function fill(cell, content, touch) {
@@ -83,61 +80,43 @@ function arrow(size, [sender, chunk, receiver, into, adds]) {
   const path = far
     ? `M${x0 + 6} ${y0}C${x0 + side} ${y0 + (down ? 12 : -12)} ${x0 + side} ${tip + (down ? -12 : 12)} ${x1 + 6} ${tip}`
     : `M${x0} ${y0}L${x1} ${tip}`;
-  const group = document.createElementNS(SVG, 'g');
-  group.setAttribute('class', adds ? 'arrow adds' : 'arrow');
-  const line = document.createElementNS(SVG, 'path');
-  line.setAttribute('d', path);
-  const head = document.createElementNS(SVG, 'path');
   const at = far ? x1 + 6 : x1;
-  head.setAttribute('class', 'head');
-  head.setAttribute('d', `M${at - 5} ${tip - (down ? 4 : -4)}L${at} ${y1}L${at + 5} ${tip - (down ? 4 : -4)}Z`);
-  group.append(line, head);
+  const back = tip - (down ? 4 : -4);
+  const group = svgNode('g', {}, adds ? 'arrow adds' : 'arrow');
+  const head = { d: `M${at - 5} ${back}L${at} ${y1}L${at + 5} ${back}Z` };
+  group.append(svgNode('path', { d: path }, 'line'), svgNode('path', head, 'head'));
   return group;
 }
 
 // --- Playing --------------------------------------------------------------------------------------
 
-function stop() {
-  clearInterval(timer);
-  timer = 0;
-}
+const lastStep = () => JSON.parse(root().dataset.states).steps.length;
+const player = playerOf('.collectives-player', {
+  begin: () => (step >= lastStep() ? 0 : step),
+  at(from, time) {
+    const now = from + Math.floor(time / PACE);
+    if (root() && now !== step) goTo(now);
+    return root() && step < lastStep();
+  },
+  go: (isOn) => goTo(step + (isOn ? 1 : -1)),
+});
 
-function toggle() {
-  if (timer) {
-    stop();
-  } else {
-    const last = JSON.parse(root().dataset.states).steps.length;
-    if (step >= last) step = 0;
-    timer = setInterval(() => {
-      step += 1;
-      if (step >= last) stop();
-      draw();
-    }, PACE);
-  }
-  draw();
-}
-
-function go(to) {
-  stop();
+function goTo(to) {
   step = to;
   draw();
 }
 
 element.addEventListener('input', (event) => {
-  if (event.target.matches('.collectives-player input')) go(Number(event.target.value));
-});
-element.addEventListener('click', (event) => {
-  const button = event.target.closest('.collectives-player button');
-  if (!button) return;
-  if (button.dataset.play === 'play') toggle();
-  else go(step + (button.dataset.play === 'on' ? 1 : -1));
+  if (!event.target.matches('.collectives-player input')) return;
+  player.stop();
+  goTo(Number(event.target.value));
 });
 
 function update() {
   const play = root();
   const now = play ? play.dataset.algorithm : '';
   if (now !== algorithm) {
-    stop();
+    player.stop();
     step = 0;
     algorithm = now;
   }

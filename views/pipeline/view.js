@@ -10,9 +10,7 @@ let waits = [];
 let chosen = null; // { strip, op } under the pointer or the keys
 let cursor = 0; // ticks
 let zoom = 0; // power of two
-let playing = 0;
 
-const fill = (text, facts) => text.replace(/\{(\w+)\}/g, (_, name) => facts[name]);
 const find = (selector) => root.querySelector(selector);
 
 // --- What the server sent -------------------------------------------------------------------------
@@ -20,7 +18,7 @@ const find = (selector) => root.querySelector(selector);
 function read() {
   root = element.querySelector('.pipeline-views');
   if (!root) {
-    stop();
+    player.stop();
     given = '';
     strips = [];
     return;
@@ -28,7 +26,7 @@ function read() {
   words = JSON.parse(root.dataset.words);
   waits = JSON.parse(root.dataset.waits);
   if (root.dataset.strips !== given) {
-    stop();
+    player.stop();
     given = root.dataset.strips;
     chosen = null;
     cursor = 0;
@@ -119,19 +117,19 @@ const partnerOf = (strip, i) => [i, i + 1, i - 1][halfOf(strip, i)];
 
 const timeOf = (strip, tick) => Number((tick * strip.tick).toPrecision(7)).toLocaleString('en-US');
 const nameOf = (strip, i) =>
-  `${KINDS[kindOf(strip, i)]}${strip.micro[i]} (${fill(words.stage, { stage: strip.stage[i] })})`;
+  `${KINDS[kindOf(strip, i)]}${strip.micro[i]} (${filled(words.stage, { stage: strip.stage[i] })})`;
 
 function cardText(strip, i) {
   const place = rankOf(strip, i);
   const other = (word) => (op) =>
-    fill(word, {
+    filled(word, {
       op: nameOf(strip, op),
       rank: strip.ranks[rankOf(strip, op)],
       end: timeOf(strip, strip.end[op]),
     });
   const letter = KINDS[kindOf(strip, i)];
   const parts = [
-    fill(words.card, {
+    filled(words.card, {
       kind: words.kinds[letter],
       micro_batch: strip.micro[i],
       stage: strip.stage[i],
@@ -142,23 +140,16 @@ function cardText(strip, i) {
     }),
   ];
   if (strip.layers[strip.stage[i]]) {
-    parts.push(fill(words.card_layers, { layers: strip.layers[strip.stage[i]] }));
+    parts.push(filled(words.card_layers, { layers: strip.layers[strip.stage[i]] }));
   }
   const partner = partnerOf(strip, i);
-  if (partner !== i) parts.push(fill(words.card_pair, { op: nameOf(strip, partner) }));
+  if (partner !== i) parts.push(filled(words.card_pair, { op: nameOf(strip, partner) }));
   parts.push(...needsOf(strip, i).map(other(words.card_needs)));
   parts.push(...feedsOf(strip, i).map(other(words.card_feeds)));
   return parts.join(' ');
 }
 
 // --- Drawing over the picture ----------------------------------------------------------------------
-
-function shape(name, attributes, kind) {
-  const node = document.createElementNS(find('svg').namespaceURI, name);
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  node.setAttribute('class', kind);
-  return node;
-}
 
 function boxOf(strip, i) {
   const tall = strip.row - (strip.row >= 12 ? 2 : 1);
@@ -175,14 +166,14 @@ function boxOf(strip, i) {
 function wire(strip, from, to, kind) {
   const [a, b] = [boxOf(strip, from), boxOf(strip, to)];
   const line = { x1: a.x + a.width, y1: a.y + a.height / 2, x2: b.x, y2: b.y + b.height / 2 };
-  return shape('line', line, `wire ${kind}`);
+  return svgNode('line', line, `wire ${kind}`);
 }
 
 function apply() {
   if (!root) return;
   find('.pipeline-zoom').value = zoom;
   find('.pipeline-chart').style.setProperty('--pipeline-zoom', 2 ** zoom);
-  label();
+  player.label();
   goTo(cursor);
   fitNumbers();
 }
@@ -195,12 +186,12 @@ function mark() {
     const marks = [];
     const tall = strip.row * strip.ranks.length;
     if (cursor) {
-      marks.push(shape('rect', { x: cursor, y: 0, width: strip.ticks, height: tall }, 'later'));
-      marks.push(shape('line', { x1: cursor, x2: cursor, y1: 0, y2: tall }, 'cursor'));
+      marks.push(svgNode('rect', { x: cursor, y: 0, width: strip.ticks, height: tall }, 'later'));
+      marks.push(svgNode('line', { x1: cursor, x2: cursor, y1: 0, y2: tall }, 'cursor'));
     }
     if (chosen?.number === number && strip.count) {
       const picked = chosen.op;
-      const box = (op, kind) => shape('rect', boxOf(strip, op), kind);
+      const box = (op, kind) => svgNode('rect', boxOf(strip, op), kind);
       for (const op of needsOf(strip, picked)) marks.push(box(op, 'needs'), wire(strip, op, picked, 'needs'));
       for (const op of feedsOf(strip, picked)) marks.push(box(op, 'feeds'), wire(strip, picked, op, 'feeds'));
       marks.push(box(picked, 'chosen'));
@@ -247,7 +238,7 @@ function numberPicture(svg, width) {
   const strip = strips[Number(svg.dataset.strip)];
   if (!svg.querySelector('image') || !strip.count || strip.row < 12) return;
   const numbers = svg.querySelector('.pipeline-live')
-    ?? svg.appendChild(shape('g', { 'font-size': 9 }, 'pipeline-numbers pipeline-live'));
+    ?? svg.appendChild(svgNode('g', { 'font-size': 9 }, 'pipeline-numbers pipeline-live'));
   const scroll = find('.pipeline-scroll');
   const scale = width / strip.ticks;
   const [from, to] = [scroll.scrollLeft, scroll.scrollLeft + scroll.clientWidth];
@@ -260,7 +251,7 @@ function numberPicture(svg, width) {
       if (halfOf(strip, op) || room < text.length * DIGIT * 0.75 + MARGIN) continue;
       const x = ((strip.start[op] + strip.end[op]) / 2) * scale;
       const place = { x, y: rank * strip.row + strip.row / 2 + 2.5 };
-      const number = shape('text', place, `on-${KINDS[kindOf(strip, op)].toLowerCase()}0`);
+      const number = svgNode('text', place, `on-${KINDS[kindOf(strip, op)].toLowerCase()}0`);
       number.textContent = text;
       labels.push(number);
     }
@@ -347,7 +338,7 @@ function bringIntoView(svg, strip, op) {
 element.addEventListener('input', (event) => {
   if (!root) return;
   if (event.target.matches?.('.pipeline-cursor')) {
-    stop();
+    player.stop();
     goTo(Number(event.target.value));
   } else if (event.target.matches?.('.pipeline-zoom')) {
     zoomTo(Number(event.target.value));
@@ -362,15 +353,6 @@ function zoomTo(power) {
   apply();
   scroll.scrollLeft = middle * scroll.scrollWidth - scroll.clientWidth / 2;
 }
-
-element.addEventListener('click', (event) => {
-  const action = root && event.target.closest?.('.pipeline-tools button')?.dataset.play;
-  if (!action) return;
-  const wasPlaying = playing;
-  stop();
-  if (action !== 'play') goTo(step(action === 'on'));
-  else if (!wasPlaying) play();
-});
 
 function goTo(tick) {
   cursor = tick;
@@ -391,31 +373,15 @@ function step(isOn) {
   return tick;
 }
 
-function play() {
-  const most = strips[0].ticks;
-  const from = cursor >= most ? 0 : cursor;
-  let begun = null;
-  const frame = (now) => {
-    if (!root?.isConnected) return stop();
-    begun ??= now;
-    goTo(Math.min(most, from + Math.floor(((now - begun) / 1000 / PLAY) * most)));
-    playing = cursor < most ? requestAnimationFrame(frame) : 0;
-    if (!playing) label();
-  };
-  playing = requestAnimationFrame(frame);
-  label();
-}
-
-function stop() {
-  cancelAnimationFrame(playing);
-  playing = 0;
-  label();
-}
-
-function label() {
-  const button = root?.querySelector('[data-play=play]');
-  if (button) button.textContent = playing ? button.dataset.stop : button.dataset.start;
-}
+const player = playerOf('.pipeline-tools', {
+  begin: () => (cursor >= strips[0].ticks ? 0 : cursor),
+  at(from, time) {
+    const most = strips[0]?.ticks ?? 0;
+    if (root) goTo(Math.min(most, from + Math.floor((time / 1000 / PLAY) * most)));
+    return cursor < most;
+  },
+  go: (isOn) => goTo(step(isOn)),
+});
 
 watch('value', read);
 read();

@@ -26,7 +26,6 @@ const bytes = (number) => {
   const scaled = number / size;
   return `${scaled.toFixed(scaled >= 99.95 || size === 1 ? 0 : scaled >= 9.995 ? 1 : 2)} ${unit}`;
 };
-const filled = (text, facts) => text.replace(/\{(\w+)\}/g, (_, name) => facts[name]);
 
 const named = (cell, { per, node, world, words }) =>
   per === 1

@@ -1,7 +1,5 @@
 // What is told of a rank: the sentence, as views/groups/sentence.py has it, and the card.
 
-const filled = (text, facts) => text.replace(/\{(\w+)\}/g, (_, name) => facts[name]);
-
 const FEW = 4;
 
 function listed(words, last = card.and) {

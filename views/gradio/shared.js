@@ -1,0 +1,47 @@
+// What the scripts of several views share.
+
+const filled = (text, facts) => text.replace(/\{(\w+)\}/g, (_, name) => facts[name]);
+
+function svgNode(name, attributes, kind) {
+  const node = document.createElementNS('http://www.w3.org/2000/svg', name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  node.setAttribute('class', kind);
+  return node;
+}
+
+// What moves step by step, or plays by itself until it ends or is stopped; its buttons are those of
+// views/base/player.py. `begin` says where playing starts, `at` goes to where it is after so many
+// milliseconds and says whether more is to come, `go` goes a step on or back.
+function playerOf(selector, { begin, at, go }) {
+  let frame = 0;
+  const label = () => {
+    const button = element.querySelector(`${selector} [data-play=play]`);
+    if (button) button.textContent = frame ? button.dataset.stop : button.dataset.start;
+  };
+  const stop = () => {
+    cancelAnimationFrame(frame);
+    frame = 0;
+    label();
+  };
+  const play = () => {
+    const from = begin();
+    let begun = null;
+    at(from, 0);
+    const next = (now) => {
+      begun ??= now;
+      if (!at(from, now - begun)) stop();
+      else if (frame) frame = requestAnimationFrame(next);
+    };
+    frame = requestAnimationFrame(next);
+    label();
+  };
+  element.addEventListener('click', (event) => {
+    const action = event.target.closest?.(`${selector} button`)?.dataset.play;
+    if (!action) return;
+    const wasPlaying = frame;
+    stop();
+    if (action !== 'play') go(action === 'on');
+    else if (!wasPlaying) play();
+  });
+  return { stop, label };
+}
