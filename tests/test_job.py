@@ -29,7 +29,7 @@ MESHES = (
     "tp1-cp4-dp3-pp5", "pp4-tp2-cp1-dp4", "dp4-tp4-cp2-pp4", "tp8-cp1-dp32-pp1",
     "tp1-cp1-dp1-pp64", "etp2-ep8-edp2-pp4", "etp1-ep64-edp2-pp16", "tp1-cp1-dp128-pp16",
     "tp8-cp1-dp128-pp16", "tp1-cp1-dp127-pp16", "tp8-cp1-dp1024-pp16", "tp1-cp1-dp1-pp2048",
-    "tp8-cp1-dp32-pp8",
+    "tp8-cp1-dp32-pp8", "tp2-cp1-dp8-pp64",
 )  # fmt: skip
 
 
@@ -215,8 +215,8 @@ def test_every_group_has_its_name_at_its_end_and_no_name_covers_another(text, sh
         assert tag.y + 6.99 <= drawn.height
         near = np.hypot(drawn.x[mark.ranks] - tag.x, drawn.y[mark.ranks] - tag.y).min()
         assert near < 80
-    if drawn.plan.bands[0] > 1:
-        return  # the labels of the next band's stages stand close to a narrow band's right side
+    if drawn.mesh.world_size == drawn.mesh.size("pp"):
+        return  # bands side by side, of one column each: no room for a tag
     covered = [
         (tag.name, label.name, label.first, is_phone)
         for tag, label in itertools.product(drawn.tags, drawn.labels)

@@ -145,6 +145,7 @@ class JobPicture:
             lambda ranks: (self.x[ranks] + wide / 2, self.y[ranks] + tall / 2),
             lambda size: wide * (self.swell(size) + 0.5),
             (self.plan.left, self.plan.top, self.width, self.height),
+            self.plan.jump[0] if self.plan.bands[0] > 1 else 0.0,
         )
 
     @cached_property

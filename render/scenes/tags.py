@@ -3,7 +3,8 @@ too small for numbers and lines.
 
 A tag stands beside the member that is furthest from the chosen GPU in its row or column, or
 furthest of all where there is none: beyond it in a row, in a column to its right, as the labels of
-the next rows stand below; and never on another tag. The page's script does the same
+the next rows stand below; within its band, beside which those of the next one stand; and never on
+another tag. The page's script does the same
 (gradio/picture/marks.js).
 """
 
@@ -41,12 +42,13 @@ def tags_of(
     middles: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
     reach: Callable[[int], float],
     room: tuple[float, float, float, float],
+    jump: float = 0.0,
 ) -> tuple[Tag, ...]:
     """A tag a group of several ranks.
 
     marks: name, tone and ranks of each. middles: x and y of the middles of ranks' cells. reach:
     pixels from the middle of a marked cell to its side, by the size of its group. room: left, top,
-    right and bottom of where tags stand.
+    right and bottom of where tags stand. jump: pixels from a band to the next beside it, if any.
 
     >>> row = lambda ranks: (10.0 * ranks + 5, np.full(len(ranks), 5.0))
     >>> tag, = tags_of([("dp", "dp", np.arange(3))], 0, row, lambda size: 5.0, (0, 0, 99, 30))
@@ -67,7 +69,8 @@ def tags_of(
         far = places[np.argmax(np.rint(np.abs(dx[places]) + np.abs(dy[places])))]
         wide = LETTER * len(name) + AROUND
         x, y = float(xs[far]), float(ys[far])
-        left, top, right, bottom = room
+        _, top, _, bottom = room
+        left, right = _band(room, jump, x, wide)
         beside = reach(len(ranks)) + wide / 2
         is_left = dx[far] < 0 if abs(dx[far]) >= abs(dy[far]) else x + beside > right - wide / 2
         x += -beside if is_left else beside
@@ -80,3 +83,14 @@ def tags_of(
         taken.append((x, y, wide))
         tags.append(Tag(name, tone, round(float(x), 2), round(float(y), 2)))
     return tuple(tags)
+
+
+def _band(
+    room: tuple[float, float, float, float], jump: float, x: float, wide: float
+) -> tuple[float, float]:
+    """Left and right of the band at x; of the room where a band has none for what is so wide."""
+    left, _, right, _ = room
+    if not jump:
+        return left, right
+    band = left + (x - left) // jump * jump, right - (right - x) // jump * jump
+    return (left, right) if band[1] - band[0] < wide else band

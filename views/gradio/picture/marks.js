@@ -99,6 +99,14 @@ function markPixels(view, rank) {
   view.svg.querySelector('.tags').innerHTML = tagsOf(view, rank);
 }
 
+// Left and right of the band at a place; of the picture where a band has no room for what is so wide.
+function bandAt({ left, columns, wide: cell, jump }, x, wide) {
+  const right = left + columns * cell;
+  if (!jump) return [left, right];
+  const band = [left + Math.floor((x - left) / jump) * jump, right - Math.floor((right - x) / jump) * jump];
+  return band[1] - band[0] < wide ? [left, right] : band;
+}
+
 // The name of each group at its end: as render/scenes/tags.py.
 const TAG = { tall: 14, letter: 6.2, around: 8, again: 6 };
 
@@ -124,12 +132,12 @@ function tagsOf(view, rank) {
     const wide = TAG.letter * name.length + TAG.around;
     const reach = view.wide * (view.swell[i] + 0.5);
     let [x, y] = end;
+    const [left, right] = bandAt(view, x, wide);
     const bottom = view.top + view.rows * view.tall;
-    const right = view.left + view.columns * view.wide;
     const isInRow = Math.abs(x - fromX) >= Math.abs(y - fromY);
     const beside = reach + wide / 2;
     x += (isInRow ? x < fromX : x + beside > right - wide / 2) ? -beside : beside;
-    x = Math.min(Math.max(x, view.left + wide / 2), right - wide / 2);
+    x = Math.min(Math.max(x, left + wide / 2), right - wide / 2);
     y = Math.min(Math.max(y, view.top + TAG.tall / 2), bottom - TAG.tall / 2);
     for (let turn = 0; turn < TAG.again; turn++) {
       if (taken.every(([at, on, w]) => Math.abs(x - at) >= (wide + w) / 2 || Math.abs(y - on) >= TAG.tall)) break;

@@ -18,6 +18,9 @@ function readView(svg) {
     cells: [...svg.querySelectorAll('.j')],
     rankAt: null,
   };
+  // From a band of the job to the next one beside it.
+  const beside = svg.matches('.job') ? view.folds.filter(([size, period]) => size > period) : [];
+  view.jump = Math.max(0, ...beside.map((fold) => fold[4]));
   const pixels = svg.querySelector('.marks');
   view.columns = Math.round(pixels?.width.baseVal.value / wide);
   view.rows = Math.round(pixels?.height.baseVal.value / tall);
