@@ -23,12 +23,20 @@ from descriptions import (
 from groups import LayoutError
 from groups.conventions import CONVENTIONS
 from training.clusters import CLUSTERS
+from training.models import MODELS
 from training.pipeline import SCHEDULES
 
-from .state import OF_MATHS
+from .state import OF_MATHS, parse_number
 
 SHORT = ("tp", "pp", "cp", "dp", "ep", "etp", "edp", "vpp")
 """Controls that keep their short name in a sentence."""
+
+NAMED: Mapping[str, Mapping[str, Any]] = {
+    "framework": CONVENTIONS,
+    "cluster": CLUSTERS,
+    "model": MODELS,
+}
+"""Choices whose values have names of their own."""
 
 
 def sentence(error: LayoutError, language: str) -> str:
@@ -117,10 +125,10 @@ def change_label(name: str, value: Any, language: str) -> str:
     """A field with its new value, as the page writes both."""
     short = SHORT_LABELS.get(name)
     label = short[language] if short else control_label(name, language)
-    words = _choice_words(name, value)
-    if words:
-        return MEMORY["change"][language].format(name=label, value=words[language])
-    return f"{label} {_value(name, value, language)}"
+    said = value_text(name, value, language)
+    if _choice_words(name, value):
+        return MEMORY["change"][language].format(name=label, value=said)
+    return f"{label} {said}"
 
 
 def _choice_words(name: str, value: Any) -> Text | None:
@@ -130,9 +138,16 @@ def _choice_words(name: str, value: Any) -> Text | None:
     return MEMORY.get(f"{name}_{value}") or (MEMORY[value] if value in ("on", "off") else None)
 
 
-def _value(control: str, value: Any, language: str) -> str:
-    """A control's value as the page shows it."""
-    names: Mapping[str, Any] = {"framework": CONVENTIONS, "cluster": CLUSTERS}.get(control, {})
+def value_text(control: str, value: Any, language: str) -> str:
+    """A control's value as the page shows it.
+
+    >>> value_text("framework", "megatron", "en"), value_text("global_batch", "2048", "en")
+    ('Megatron Core', '2,048')
+    """
+    words = _choice_words(control, value)
+    if words:
+        return words[language]
+    names: Mapping[str, Any] = NAMED.get(control, {})
     if value in names:
         return str(names[value].name)
     if control in ("schedule", "against") and value in SCHEDULES:
@@ -145,7 +160,8 @@ def _value(control: str, value: Any, language: str) -> str:
         value = ("x" if control == "levels" else ", ").join(map(str, value))
     if value in ("", None):
         return PAGE["empty"][language]
-    return str(_number(value))
+    number = parse_number(value)
+    return str(_number(number if isinstance(number, int) else value))
 
 
 def _number(value: Any) -> Any:

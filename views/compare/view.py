@@ -23,7 +23,7 @@ from ..base import form
 from ..base.context import Context
 from ..base.html import figure, heading, table, tag, together
 from ..base.link import from_query, to_query
-from ..base.messages import control_label
+from ..base.messages import control_label, value_text
 from ..base.problems import refusal_line
 from ..base.resolve import sizes_text
 from ..base.state import State, fields_of, is_empty
@@ -123,8 +123,8 @@ def _sizes(before: Context, after: Context) -> Markup:
     rows = [
         (control_label(name, language), one, other)
         for name in fields_of("job")
-        if (one := _said(getattr(before.state, name)))
-        != (other := _said(getattr(after.state, name)))
+        if (one := _said(name, before.state, language))
+        != (other := _said(name, after.state, language))
     ]
     derived = (
         ("world", *(side.world_size for side in sides)),
@@ -133,7 +133,7 @@ def _sizes(before: Context, after: Context) -> Markup:
     if any(side.has_experts for side in sides):
         derived = (*derived, ("edp_size", *map(_edp, sides)))
     rows += [
-        (PAGE[name][language], _said(one), _said(other))
+        (PAGE[name][language], *(f"{n:,}" if isinstance(n, int) else n for n in (one, other)))
         for name, one, other in derived
         if one != other
     ]
@@ -143,11 +143,10 @@ def _sizes(before: Context, after: Context) -> Markup:
     return table(heads, rows, "sizes")
 
 
-def _said(value: Any) -> str:
+def _said(name: str, state: State, language: str) -> str:
     """A control's value as a cell of the table; the type of a number does not count."""
-    if isinstance(value, (list, tuple)):
-        return ", ".join(map(str, value)) or "–"
-    return "–" if value in ("", None) else f"{value:,}" if type(value) is int else str(value)
+    value = getattr(state, name)
+    return "–" if value in ("", None, (), []) else value_text(name, value, language)
 
 
 def _edp(layout: Layout) -> Any:

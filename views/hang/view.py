@@ -327,7 +327,9 @@ def _groups(case: Case, language: str) -> Markup | str:
     )
     heads = (RUN[f"column_{name}"][language] for name in ("printed", "here", "gpus", "fits"))
     title = numbered(RUN["log_groups_title"][language], len(rows), language)
-    return fold(title, table(heads, body), _more(len(rows), ROWS, language), is_open=True)
+    return fold(
+        title, table(heads, body, "case-groups"), _more(len(rows), ROWS, language), is_open=True
+    )
 
 
 def _untold(log: Log, language: str) -> Markup | str:

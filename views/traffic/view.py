@@ -77,6 +77,7 @@ def _answer(layout: Layout, trained: Trained, language: str) -> Markup:
         _every(rows, language),
         _matrix(rows, layout, language),
         left_out_html(LEFT_OUT, language),
+        _sources(trained, language),
     )
 
 
@@ -126,12 +127,15 @@ def job_texts(layout: Layout, trained: Trained, language: str) -> tuple[str, str
 
 
 def _job(layout: Layout, trained: Trained, language: str) -> Markup:
-    say, cluster = saying(TRAFFIC, language), trained.cluster
-    job, links = job_texts(layout, trained, language)
+    texts = job_texts(layout, trained, language)
+    return tag("div", *(tag("p", text) for text in texts), class_="traffic-job")
+
+
+def _sources(trained: Trained, language: str) -> Markup:
+    """Where the cluster's numbers are from."""
     note = CLUSTER_NOTES.get(trained.cluster_id)
-    sources = "; ".join((*cluster.source, *([note[language]] if note else [])))
-    source = tag("p", say("sources"), " ", sources, class_="traffic-source")
-    return tag("div", tag("p", job), tag("p", links), source, class_="traffic-job")
+    sources = "; ".join((*trained.cluster.source, *([note[language]] if note else [])))
+    return tag("p", TRAFFIC["sources"][language], " ", sources, class_="traffic-source")
 
 
 # -- tables --------------------------------------------------------------------------------------

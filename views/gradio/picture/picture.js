@@ -32,7 +32,7 @@ function read() {
     svg.classList.remove('lit');
   });
   density.disconnect();
-  all.forEach((svg) => density.observe(svg));
+  [...all, ...element.querySelectorAll('svg.job.numbered')].forEach((svg) => density.observe(svg));
   reserve();
   light();
 }
@@ -49,12 +49,15 @@ function withStrides(axes) {
 // Pictures shrink with the page: a text that would be too small to read is left out. The observer
 // is told sizes after layout; asking for them would make the browser lay out twice.
 const READABLE = 7.5; // pixels
+const SMALLEST = 6; // of the job's picture, where a number is all that a cell says
 const density = new ResizeObserver((entries) => entries.forEach(thin));
 function thin({ target, contentRect }) {
   const scale = contentRect.width / target.viewBox.baseVal.width;
   const lost = (size) => size > 0 && size * scale < READABLE;
   target.classList.toggle('no-index', lost(Number(target.dataset.indexSize)));
   target.classList.toggle('no-rank', lost(Number(target.dataset.rankSize)));
+  const number = target.querySelector('.j > text');
+  target.classList.toggle('no-number', number?.getAttribute('font-size') * scale < SMALLEST);
 }
 
 // --- The chosen GPU -------------------------------------------------------------------------------
