@@ -364,6 +364,7 @@ def test_other_forms_of_machines_with_racks():
         "host,rack\na,r0\nb,r0\nc,r1",
         '{"r0": ["a", "b"], "r1": ["c"]}',
         '[{"host": "a", "rack": "r0"}, {"host": "b", "rack": "r0"}, {"host": "c", "rack": "r1"}]',
+        '{"blocks": [{"name": "r0", "nodes": "a,b", "labels": 3}, {"name": "r1", "nodes": "c"}]}',
         "SwitchName=r0 Nodes=a,b\nSwitchName=r1 Nodes=c",
     ):
         assert read_hosts(text).racks == racks, text
@@ -443,6 +444,7 @@ def test_uneven_slots_are_said_with_the_number_that_all_have():
     [
         ("", "no-hosts"),
         (" \n# nothing\n", "no-hosts"),
+        ("deepspeed train.py", "no-hosts"),
         (None, "not-a-text"),
         (b"a", "not-a-text"),
         ("a" * (LONGEST_TEXT + 1), "text-too-long"),

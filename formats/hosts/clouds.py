@@ -19,7 +19,7 @@ from typing import Any
 
 from .fabric import NAMELESS
 from .files import COLUMNS, LEVELS
-from .slurm import hosts_of_lists, is_yaml_topology, read_yaml_topology
+from .slurm import hosts_of_lists, read_yaml_topology
 from .values import Hosts, Remark, bad_document, hosts_in_places, once, upwards
 
 KEYS = {
@@ -47,9 +47,9 @@ def read_document(document: Any) -> Hosts:
 
     Errors: LayoutError for a document of no such form.
     """
-    for fits, read in READERS:
-        if fits(document):
-            return read(document)
+    for read in READERS:
+        if hosts := read(document):
+            return hosts
     raise bad_document("it is none of the forms in which clouds, Slurm or people list machines")
 
 
@@ -63,11 +63,9 @@ def _items(value: Any) -> list[Any]:
 # -- AWS -------------------------------------------------------------------------------------------
 
 
-def _is_aws(value: Any) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("Instances"), list)
-
-
-def _aws(value: Mapping[str, Any]) -> Hosts:
+def _aws(value: Any) -> Hosts | None:
+    if not isinstance(value, dict) or not isinstance(value.get("Instances"), list):
+        return None
     remarks = [Remark("names-are-instances")]
     if value.get("NextToken"):
         remarks.append(Remark("more-pages"))
@@ -86,24 +84,21 @@ def _instance(one: Any) -> tuple[str, dict[str, str]]:
 # -- GCP -------------------------------------------------------------------------------------------
 
 
-def _is_gcp(value: Any) -> bool:
-    rows = _items(value)
-    return bool(rows) and all(isinstance(one, dict) and _status(one) is not None for one in rows)
-
-
-def _status(one: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def _status(one: Any) -> Mapping[str, Any] | None:
     """Where an instance says that it stands."""
-    status = one.get("resourceStatus", one)
+    status = one.get("resourceStatus", one) if isinstance(one, dict) else None
     has = isinstance(status, dict) and ({"physicalHost", "physicalHostTopology"} & set(status))
     return status if has else None
 
 
-def _gcp(value: Any) -> Hosts:
+def _gcp(value: Any) -> Hosts | None:
+    statuses = [_status(one) for one in _items(value)]
+    if not statuses or None in statuses:
+        return None
     rows = []
-    for one in _items(value):
+    for one, status in zip(_items(value), filter(None, statuses)):
         if not isinstance(one.get("name"), str):
             raise bad_document("each instance needs a name")
-        status = _status(one) or {}
         said = status.get("physicalHostTopology")
         if isinstance(said, dict):
             rows.append((one["name"], {k: said.get(k) for k in ("cluster", "block", "subblock")}))
@@ -170,11 +165,6 @@ def read_paths(text: str) -> Hosts:
 # -- Kubernetes ------------------------------------------------------------------------------------
 
 
-def _is_kubernetes(value: Any) -> bool:
-    rows = _items(value)
-    return bool(rows) and all(_labels(one) is not None for one in rows)
-
-
 def _labels(one: Any) -> Mapping[str, Any] | None:
     """The labels of a node; of a bare mapping, itself where a key is a known label."""
     if not isinstance(one, dict):
@@ -187,9 +177,12 @@ def _labels(one: Any) -> Mapping[str, Any] | None:
     return one if any(known) else None
 
 
-def _kubernetes(value: Any) -> Hosts:
+def _kubernetes(value: Any) -> Hosts | None:
+    nodes = _items(value)
+    if not nodes or any(_labels(one) is None for one in nodes):
+        return None
     rows, remarks = [], []
-    for one in _items(value):
+    for one in nodes:
         metadata = one.get("metadata", one)
         name = metadata.get("name") if isinstance(metadata, dict) else None
         if not name:
@@ -212,12 +205,14 @@ def _labelled(labels: Mapping[str, Any]) -> dict[str, str]:
 # -- topograph -------------------------------------------------------------------------------------
 
 
-def _is_topograph(value: Any) -> bool:
-    rows = value.get("blocks") if isinstance(value, dict) else None
-    return isinstance(rows, list) and all(isinstance(one, dict) and "nodes" in one for one in rows)
+def _is_block(one: Any) -> bool:
+    return isinstance(one, dict) and "nodes" in one
 
 
-def _topograph(value: Mapping[str, Any]) -> Hosts:
+def _topograph(value: Any) -> Hosts | None:
+    blocks = value.get("blocks") if isinstance(value, dict) else None
+    if not isinstance(blocks, list) or not all(_is_block(one) for one in blocks):
+        return None
     switches = value.get("switches")
     parent = {
         str(child): str(one.get("name", one.get("switch")))
@@ -226,9 +221,10 @@ def _topograph(value: Mapping[str, Any]) -> Hosts:
         for child in one.get("switches") or ()
     }
     rows = []
-    for block in value["blocks"]:
-        said = block.get("annotations") or block.get("labels") or {}
-        ends = {str(key).rpartition("/")[2]: str(name) for key, name in dict(said).items()}
+    for block in blocks:
+        said = block.get("annotations") or block.get("labels")
+        said = said if isinstance(said, dict) else {}
+        ends = {str(key).rpartition("/")[2]: str(name) for key, name in said.items()}
         above = [str(block.get("switch") or block.get("name") or block.get("block") or "")]
         while above[-1] in parent and len(above) < 8:
             above.append(parent[above[-1]])
@@ -242,18 +238,14 @@ def _topograph(value: Mapping[str, Any]) -> Hosts:
 # -- plain -----------------------------------------------------------------------------------------
 
 
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, list):
-        return bool(value) and all(isinstance(one, (str, dict)) for one in value)
-    return isinstance(value, dict) and bool(value) and all(isinstance(key, str) for key in value)
-
-
-def _plain(value: Any) -> Hosts:
+def _plain(value: Any) -> Hosts | None:
+    if not value or not isinstance(value, (list, dict)):
+        return None
     if isinstance(value, dict):
-        return _mapping(value)
+        return _mapping(value) if all(isinstance(key, str) for key in value) else None
     if all(isinstance(one, str) for one in value):
         return hosts_in_places("list", ((name, {}) for name in value))
-    return _records(value)
+    return _records(value) if all(isinstance(one, (str, dict)) for one in value) else None
 
 
 def _mapping(value: Mapping[str, Any]) -> Hosts:
@@ -292,11 +284,7 @@ def _records(value: Sequence[Any]) -> Hosts:
     return hosts_in_places("table", rows, slots=slots)
 
 
-READERS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Hosts]], ...] = (
-    (_is_aws, _aws),
-    (_is_gcp, _gcp),
-    (_is_topograph, _topograph),
-    (_is_kubernetes, _kubernetes),
-    (is_yaml_topology, read_yaml_topology),
-    (_is_plain, _plain),
+READERS: tuple[Callable[[Any], Hosts | None], ...] = (
+    *(_aws, _gcp, _topograph, _kubernetes, read_yaml_topology, _plain),
 )
+"""Readers in the order in which they are tried; none of them takes what is not of its form."""

@@ -60,11 +60,9 @@ def read_hosts(text: str) -> Hosts:
             why = "DeepSpeed's filters choose from a host file: give that as well"
             raise bad_filter(written(options), why)
         return chosen_hosts(read_hosts(text), options)
-    if is_rankfile(text):
-        return read_rankfile(text)
-    if text[:1] in "{[" or _is_yaml(text):
-        return read_document(_loaded(text))
-    is_long = _has_long_lines(text)
+    if text.startswith(("{", "[")):
+        return read_document(_json(text))
+    is_long = max(map(len, text.splitlines()), default=0) > LONGEST_LINE
     for fits, read, takes_long_lines in READERS:
         if (takes_long_lines or not is_long) and fits(text):
             return read(text)
@@ -88,27 +86,15 @@ def _clean(text: Any) -> str:
     return text if text[0] in "\t " and is_matrix(text) else text.strip()
 
 
-def _is_yaml(text: str) -> bool:
-    """Whether a text has keys and values of YAML, and none of the forms that look like it."""
-    forms = (is_matrix, is_fabric, is_topology, is_paths, is_environment)
-    return (
-        not _has_long_lines(text)
-        and bool(_YAML.search(text))
-        and not any(fits(text) for fits in forms)
-    )
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise bad_document(f"no JSON ({str(error)[:80]})") from None
 
 
-def _has_long_lines(text: str) -> bool:
-    return max(map(len, text.splitlines()), default=0) > LONGEST_LINE
-
-
-def _loaded(text: str) -> Any:
-    """JSON or YAML as plain values; aliases, that can grow without end, are refused."""
-    if text[:1] in "{[":
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise bad_document(f"no JSON ({str(error)[:80]})") from None
+def _yaml(text: str) -> Any:
+    """YAML as plain values; aliases, that can grow without end, are refused."""
     spend(4 * len(text), "characters", control="hosts")
     if len(text) > LONGEST_YAML:
         raise bad_document(f"a YAML of more than {LONGEST_YAML:,} characters is not read")
@@ -135,12 +121,14 @@ def _node(read: Callable[[str], Node]) -> Callable[[str], Hosts]:
 
 
 READERS: tuple[tuple[Callable[[str], bool], Callable[[str], Hosts], bool], ...] = (
+    (is_rankfile, read_rankfile, True),
     (lambda text: text.startswith("<"), _node(read_nccl), True),
     (is_topology, read_topology, True),
     (is_environment, read_environment, True),
     (is_matrix, _node(read_matrix), False),
     (is_fabric, read_fabric, False),
     (is_paths, read_paths, False),
+    (lambda text: bool(_YAML.search(text)), lambda text: read_document(_yaml(text)), False),
     (is_table, read_table, False),
 )
 """What a text looks like, its reader, and whether its lines may be of any length."""

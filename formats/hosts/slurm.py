@@ -123,17 +123,13 @@ def _path(leaf: str, parent: Mapping[str, str]) -> list[str]:
     return path
 
 
-def is_yaml_topology(document: Any) -> bool:
-    return isinstance(document, list) and any(
-        isinstance(one, dict) and "topology" in one for one in document
-    )
-
-
-def read_yaml_topology(document: list[Any]) -> Hosts:
+def read_yaml_topology(document: Any) -> Hosts | None:
     """The cluster's default topology of a topology.yaml, else its first.
 
     Errors: LayoutError for a kind that is not read.
     """
+    if not isinstance(document, list) or not any(_has(one, "topology") for one in document):
+        return None
     entries = {str(one["topology"]): one for one in document if _has(one, "topology")}
     name = next((name for name, one in entries.items() if one.get("cluster_default")), "")
     name = name or next(iter(entries))
