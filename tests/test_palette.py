@@ -302,7 +302,7 @@ def test_all_members_of_a_group_have_one_colour():
         for mesh in layouts(world):
             shown = scene.panel(plain(mesh, "dp"), gpus_per_node)
             pairs = set(zip(shown.group.tolist(), shown.colour.tolist()))
-            assert len(pairs) == shown.num_groups
+            assert len(pairs) == shown.grouping.num_groups
 
 
 def test_without_a_clash_the_colour_is_the_group_modulo_10():

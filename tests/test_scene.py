@@ -57,9 +57,11 @@ def test_each_gpu_is_in_the_group_and_colour_that_the_picture_shows(kind):
     shown = scene.panel(plain(SIXTEEN, kind), gpus_per_node=8)
     assert shown.group.reshape(2, 8).tolist() == GROUPS[kind]
     assert shown.colour.reshape(2, 8).tolist() == GROUPS[kind]  # fewer than 11: the same numbers
-    assert (shown.num_groups, shown.grouping.size) == {"tp": (8, 2), "dp": (4, 4), "pp": (8, 2)}[
-        kind
-    ]
+    assert (shown.grouping.num_groups, shown.grouping.size) == {
+        "tp": (8, 2),
+        "dp": (4, 4),
+        "pp": (8, 2),
+    }[kind]
 
 
 def test_node_is_row_and_local_rank_is_column():
@@ -139,7 +141,7 @@ def test_frames_do_not_overlap(world, gpus_per_node):
 )  # fmt: skip
 def test_what_a_cell_says_depends_on_its_size(cell, rank, index):
     shown = scene.panel(plain(SIXTEEN, "tp"), gpus_per_node=8)
-    sized = replace(shown, tiles=replace(shown.tiles, cell=float(cell)))
+    sized = replace(shown, cell=float(cell))
     assert (sized.shows_rank, sized.shows_index) == (rank, index)
 
 
@@ -161,7 +163,7 @@ def test_middle_stages_are_in_no_embedding_group_and_wear_no_colour():
         [0, 1, 2, 3],
     ]
     assert shown.colour.tolist() == shown.group.tolist()
-    assert (shown.kind, shown.num_groups, shown.grouping.size) == ("embd", 4, 2)
+    assert (shown.kind, shown.grouping.num_groups, shown.grouping.size) == ("embd", 4, 2)
     assert shown.index_text(-1) == "–"
     assert shown.index_text(3) == "embd3"
 
@@ -214,7 +216,7 @@ def test_a_cut_or_joined_group_is_coloured_as_it_is(name):
     for index, ranks in enumerate(found[name].groups()):
         assert (shown.group[list(ranks)] == index).all()
         assert len(set(shown.colour[list(ranks)].tolist())) == 1
-    assert shown.num_groups == shown.group.max() + 1
+    assert shown.grouping.num_groups == shown.group.max() + 1
 
 
 def test_a_window_of_a_job_has_no_picture():

@@ -140,7 +140,7 @@ def row_labels(
     ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tiles:
     """Nodes as framed tiles with room between them, in pixels."""
 

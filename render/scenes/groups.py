@@ -44,50 +44,17 @@ GAP = 2.0
 
 
 @dataclass(frozen=True, eq=False)
-class Panel:
+class Panel(geometry.Tiles):
     """One kind's groups on the nodes; arrays have one entry a rank, lengths are pixels."""
 
     grouping: Grouping
     gpus_per_node: int
-    tiles: geometry.Tiles
     group: np.ndarray  # -1 for a rank that is in none
     colour: np.ndarray  # index into palette.PALETTE; -1 with no group
 
     @cached_property
     def kind(self) -> str:
         return self.grouping.name
-
-    @property
-    def num_groups(self) -> int:
-        return self.grouping.num_groups
-
-    @property
-    def width(self) -> float:
-        return self.tiles.width
-
-    @property
-    def height(self) -> float:
-        return self.tiles.height
-
-    @property
-    def cell(self) -> float:
-        return self.tiles.cell
-
-    @property
-    def x(self) -> np.ndarray:
-        return self.tiles.x
-
-    @property
-    def y(self) -> np.ndarray:
-        return self.tiles.y
-
-    @property
-    def frames(self) -> tuple[tuple[float, float, float, float], ...]:
-        return self.tiles.frames
-
-    @property
-    def labels(self) -> list[geometry.RowLabel]:
-        return self.tiles.labels
 
     @property
     def is_readable(self) -> bool:
@@ -129,7 +96,7 @@ class Panel:
     @property
     def text_sizes(self) -> tuple[float, float]:
         """Font sizes, in pixels, of the rank and of the group in a cell; 0 where not shown."""
-        longest = len(self.index_text(self.num_groups - 1))
+        longest = len(self.index_text(self.grouping.num_groups - 1))
         return (
             min(20.0, self.side * 0.42) if self.shows_rank else 0.0,
             min(12.0, self.side * 0.27, self.side * 1.6 / longest) if self.shows_index else 0.0,
@@ -314,7 +281,10 @@ def panel(
     grid = geometry.physical_grid(world, gpus_per_node, tiles.across).grid
     group = grouping.index()
     colour = colour_indices(group, geometry.touching(grid, world))
-    return Panel(grouping, gpus_per_node, tiles, group, np.where(group < 0, -1, colour))
+    colour = np.where(group < 0, -1, colour)
+    return Panel(
+        **vars(tiles), grouping=grouping, gpus_per_node=gpus_per_node, group=group, colour=colour
+    )
 
 
 def overview(

@@ -8,6 +8,7 @@ step, which is also what is seen without a script.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 
 from ..palette import PALETTE
@@ -28,19 +29,14 @@ def slots_svg(
     description: str,
 ) -> str:
     """The state before the first step; ``longest`` is how many characters a number may get."""
-    width = max(cell_width(longest), 38.0)
-    step = width + COLUMN_GAP
-    members = len(ranks)
-    total = LABEL + step * len(heads)
+    board = _Board(max(cell_width(longest), 38.0), len(ranks))
+    width, step = board.width, board.width + COLUMN_GAP
     head = "".join(
         f'<text class="head" x="{LABEL + step * i + width / 2:g}" y="16">{escape(text)}</text>'
         for i, text in enumerate(heads)
     )
-    rows = "".join(
-        _row(place, rank, cells, TOP + place * ROW, width, step, members)
-        for place, (rank, cells) in enumerate(zip(ranks, slots))
-    )
-    height = TOP + ROW * members
+    rows = "".join(board.row(place, rank, slots[place]) for place, rank in enumerate(ranks))
+    total, height = LABEL + step * len(heads), TOP + ROW * len(ranks)
     return (
         f'<svg class="collectives-slots" role="img" aria-label="{escape(description)}" '
         f'width="{total:g}" height="{height:g}" viewBox="0 0 {total:g} {height:g}" '
@@ -50,42 +46,35 @@ def slots_svg(
     )
 
 
-def _row(
-    place: int,
-    rank: int,
-    row: Sequence[Cell | None],
-    top: float,
-    width: float,
-    step: float,
-    members: int,
-) -> str:
-    colour = place % len(PALETTE)
-    cells = "".join(
-        _slot(place, slot, cell, LABEL + step * slot, top, width, members)
-        for slot, cell in enumerate(row)
-    )
-    return (
-        f'<g class="g{colour}"><rect class="who" x="2" y="{top + 10:g}" width="12" height="12" '
-        f'rx="3"/></g><text class="rank" x="{LABEL - 12:g}" y="{top + 21:g}" text-anchor="end">'
-        f"{rank}</text>{cells}"
-    )
+@dataclass(frozen=True)
+class _Board:
+    """How wide a slot is, and of how many members."""
 
+    width: float
+    members: int
 
-def _slot(
-    place: int, slot: int, cell: Cell | None, x: float, top: float, width: float, members: int
-) -> str:
-    who = cell.who if cell else ()
-    kind = "empty" if cell is None else f"g{who[0] % len(PALETTE)}" if len(who) == 1 else "sum"
-    field = (width - 6) / members
-    fields = "".join(
-        f'<rect class="who{" on" if one in who else ""}" x="{x + 3 + one * field:.1f}" '
-        f'y="{top + HEIGHT - STRIP - 3:g}" width="{field:.1f}" height="{STRIP:g}" '
-        f'fill="var(--g{one % len(PALETTE)})"/>'
-        for one in range(members)
-    )
-    return (
-        f'<g class="slot {kind}" data-slot="{place},{slot}"><rect class="box" x="{x:g}" '
-        f'y="{top:g}" width="{width:g}" height="{HEIGHT:g}" rx="4"/>'
-        f'<text x="{x + width / 2:g}" y="{top + 18:g}">{escape(cell.text) if cell else ""}</text>'
-        f'<g class="strip">{fields}</g></g>'
-    )
+    def row(self, place: int, rank: int, cells: Sequence[Cell | None]) -> str:
+        top = TOP + place * ROW
+        drawn = "".join(self.slot(place, number, cell, top) for number, cell in enumerate(cells))
+        return (
+            f'<g class="g{place % len(PALETTE)}"><rect class="who" x="2" y="{top + 10:g}" '
+            f'width="12" height="12" rx="3"/></g><text class="rank" x="{LABEL - 12:g}" '
+            f'y="{top + 21:g}" text-anchor="end">{rank}</text>{drawn}'
+        )
+
+    def slot(self, place: int, number: int, cell: Cell | None, top: float) -> str:
+        x, who = LABEL + (self.width + COLUMN_GAP) * number, cell.who if cell else ()
+        kind = "empty" if cell is None else f"g{who[0] % len(PALETTE)}" if len(who) == 1 else "sum"
+        field = (self.width - 6) / self.members
+        fields = "".join(
+            f'<rect class="who{" on" if one in who else ""}" x="{x + 3 + one * field:.1f}" '
+            f'y="{top + HEIGHT - STRIP - 3:g}" width="{field:.1f}" height="{STRIP:g}" '
+            f'fill="var(--g{one % len(PALETTE)})"/>'
+            for one in range(self.members)
+        )
+        return (
+            f'<g class="slot {kind}" data-slot="{place},{number}"><rect class="box" x="{x:g}" '
+            f'y="{top:g}" width="{self.width:g}" height="{HEIGHT:g}" rx="4"/>'
+            f'<text x="{x + self.width / 2:g}" y="{top + 18:g}">'
+            f'{escape(cell.text) if cell else ""}</text><g class="strip">{fields}</g></g>'
+        )
