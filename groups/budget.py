@@ -42,11 +42,9 @@ class Budget:
 
     def spend(self, units: int) -> bool:
         """Count units of work; whether there were as many."""
-        enough = units <= self.left
         self.spent += units
-        if self.outer is not None:
-            self.outer.spend(units)
-        return enough
+        enough = self.outer is None or self.outer.spend(units)
+        return enough and self.spent <= self.limit
 
 
 _CURRENT: ContextVar[Budget | None] = ContextVar("budget", default=None)
@@ -91,8 +89,8 @@ def spend(
     budget = _CURRENT.get()
     if budget is None:
         return
-    left = budget.left
     if not budget.spend(units):
+        left = budget.left + units
         cheaper = alternatives(left) if callable(alternatives) else alternatives
         raise LayoutError(
             "too-much-work",

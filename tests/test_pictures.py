@@ -194,7 +194,7 @@ def check_edge(data: bytes, theme: str, margin: int = 16) -> None:
     assert all((edge == page).all() for edge in edges)
     some = picture[::4, ::4].reshape(-1, 3)
     assert (some != page).any(axis=1).mean() > 0.01
-    assert len(np.unique(some, axis=0)) > 5
+    assert len(np.unique(some @ (1 << np.array([16, 8, 0])))) > 5  # one number a colour
 
 
 STEP = ("collectives", "pipeline", "memory", "traffic")
