@@ -1,8 +1,6 @@
-"""Hangs injected into real torch processes, and who finds the culprit in PyTorch's own dumps.
+"""Hangs injected into real torch processes, whose dumps `judge_hangs` has read.
 
     python -m benchmarks.hangs --processes 8 --hangs 100 --dumps DIRECTORY
-    python -m benchmarks.hangs --judge DIRECTORY
-    python -m benchmarks.hangs --pack tests/data/hang/injected.json.xz DIRECTORY ...
 
 Every process runs a small training program over gloo: per iteration all-reduces and all-gathers of
 its tp group, an all-to-all of its ep group, a broadcast along pp, all-reduces of dp and of all.
@@ -11,8 +9,7 @@ size, another group, or two calls in the other order. When nothing moves any mor
 dumps what PyTorch's Flight Recorder holds. Groups are new for every hang; one launch serves many.
 
 gloo does not write the members of a group into its dumps as NCCL does, and its state stays
-"scheduled". ``--judge`` reads the dumps as they are and with ``pg_config`` filled in as NCCL
-writes it; PyTorch's analyzer can only read the latter.
+"scheduled"; a second dump of each process has ``pg_config`` filled in as NCCL writes it.
 """
 
 from __future__ import annotations
@@ -22,18 +19,15 @@ import contextlib
 import datetime
 import itertools
 import json
-import lzma
 import os
 import pickle
 import random
-import re
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -69,44 +63,39 @@ STILL = 1.2
 def hangs(processes: int, count: int, seed: int = 0) -> list[dict[str, Any]]:
     """What goes wrong in each hang: a list that every process works out alike."""
     rng = random.Random(seed * 1000 + processes)
-    found = []
+    faults = []
     for number in range(count):
         sizes = LAYOUTS[processes][number % len(LAYOUTS[processes])]
         kind = KINDS[number % len(KINDS)]
-        made = groups_of(sizes, processes)
-        calls = list(enumerate(PROGRAM * ITERATIONS))
-        used = [place for place, (group, _) in calls if len(made[group][0]) > 1]
-        if kind == "other size":  # a reduction of few ranks: 8 MB against 16 MB
-            used = [
-                place
-                for place, (group, op) in calls
-                if op == "all_reduce" and 1 < len(made[group][0]) <= 4
-            ]
-        if kind == "other order":
-            used = used[:-1]
-        found.append(
+        ranks = {name: len(groups[0]) for name, groups in groups_of(sizes, processes).items()}
+        places = [
+            place
+            for place, (group, op) in enumerate(PROGRAM * ITERATIONS)
+            if ranks[group] > 1
+            # of another size a reduction of few ranks: 8 MB against 16 MB
+            and (kind != "other size" or (op == "all_reduce" and ranks[group] <= 4))
+        ]
+        faults.append(
             {
                 "number": number,
                 "kind": kind,
                 "sizes": sizes,
                 "rank": rng.randrange(processes),
-                "call": rng.choice(used),
+                "call": rng.choice(places[:-1] if kind == "other order" else places),
                 "described": number % 4 != 3,
             }
         )
-    return found
+    return faults
 
 
 def groups_of(sizes: dict[str, int], processes: int) -> dict[str, list[list[int]]]:
     """The groups of a layout, in Megatron's order of ranks."""
     from groups.megatron import process_groups
 
-    made = process_groups(processes, etp=1, **sizes)
-    found = {
-        kind: [list(map(int, group)) for group in made[name]]
-        for kind, name in (("tp", "tp"), ("dp", "dp-cp"), ("pp", "pp"), ("ep", "ep"))
-    }
-    return {**found, "world": [list(range(processes))]}
+    by_name = process_groups(processes, etp=1, **sizes)
+    names = (("tp", "tp"), ("dp", "dp-cp"), ("pp", "pp"), ("ep", "ep"))
+    groups = {kind: by_name[name].tolist() for kind, name in names}
+    return {**groups, "world": [list(range(processes))]}
 
 
 class Process:
@@ -129,7 +118,7 @@ class Process:
         self.store.wait([name + "/open"], datetime.timedelta(minutes=10))
 
     def run(self, hang: dict[str, Any]) -> None:
-        self.own: dict[str, Any] = {}
+        self.groups: dict[str, Any] = {}
         self.members: dict[str, tuple[str, list[int]]] = {}
         for kind, groups in groups_of(hang["sizes"], self.processes).items():
             for ranks in groups:
@@ -138,7 +127,7 @@ class Process:
                     ranks, timeout=datetime.timedelta(seconds=300), group_desc=description
                 )
                 if self.rank in ranks:
-                    self.own[kind] = (group, ranks)
+                    self.groups[kind] = (group, ranks)
                     name = group.group_name
                     self.members[name] = (description or "undefined", ranks)
         self.done = 0
@@ -183,7 +172,7 @@ class Process:
             following = [
                 after
                 for after in range(place + 1, len(calls))
-                if len(self.own[calls[after][0]][1]) > 1 and calls[after] != calls[place]
+                if len(self.groups[calls[after][0]][1]) > 1 and calls[after] != calls[place]
             ]
             if following:
                 after = following[0]
@@ -201,13 +190,13 @@ class Process:
                 if fault == "other collective":
                     op = "broadcast" if op == "all_gather" else "all_gather"
                 elif fault == "other group":
-                    others = [name for name, (_, ranks) in self.own.items() if len(ranks) > 1]
+                    others = [name for name, (_, ranks) in self.groups.items() if len(ranks) > 1]
                     kind = others[(others.index(kind) + 1) % len(others)]
             self.call(kind, op, size)
             self.done += 1
 
     def call(self, kind: str, op: str, size: int) -> None:
-        group, ranks = self.own[kind]
+        group, ranks = self.groups[kind]
         if len(ranks) == 1:
             return
         x = self.torch.ones(size)
@@ -309,7 +298,7 @@ def inject(
     left = list(range(first, count))
     while left:
         status = start(
-            *("--work", "--processes", str(processes), "--hangs", str(count)),
+            *("--processes", str(processes), "--hangs", str(count)),
             *("--dumps", str(out), "--numbers", ",".join(map(str, left[:batch]))),
         )
         reached = [int(file.read_text()) for file in out.glob(f"reached-{processes}-*")]
@@ -320,122 +309,19 @@ def inject(
         left = [number for number in left if number > last]
 
 
-ANALYZER = """
-import sys
-from torch.distributed.flight_recorder.fr_trace import main
-for folder in sys.argv[1:]:
-    print("== " + folder, file=sys.stderr, flush=True)
-    try:
-        main([folder, "-p", "full_trace_rank_"])
-    except BaseException as error:
-        print("error", repr(error), file=sys.stderr, flush=True)
-"""
-
-
-def verdicts_of_torch(folders: list[Path]) -> dict[str, set[int]]:
-    """Whom PyTorch's own analyzer names in its first finding, by folder."""
-    command = [sys.executable, "-c", ANALYZER, *map(str, folders)]
-    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    found: dict[str, set[int]] = {}
-    folder = ""
-    for line in run.stdout.splitlines():
-        if line.startswith("== "):
-            folder = Path(line[3:]).name
-        missing = re.search(r"missing ranks: \{([\d, ]+)\}", line)
-        culprits = re.findall(r"Culprit rank (\d+)", line)
-        if missing or culprits:
-            found.setdefault(folder, {int(n) for n in culprits or missing[1].split(",")})
-    return found
-
-
-def judge(out: Path, with_torch: bool = True) -> dict[str, Counter]:
-    """Who is named in each hang, by reader: right, wrong, among the suspects, or nobody."""
-    from formats.logs import read_log
-
-    table: dict[str, Counter] = {}
-    folders = sorted(one for one in out.iterdir() if one.is_dir())
-    by_torch = verdicts_of_torch(folders) if with_torch else {}
-    for folder in folders:
-        truth = json.loads((folder / "truth.json").read_text())
-        answers = {}
-        for prefix in ("full", "gloo"):
-            files = {file.name: file.read_bytes() for file in folder.glob(f"{prefix}_trace_rank_*")}
-            log = read_log(files)
-            named = set(log.missing)
-            suspected = truth["rank"] in log.diagnosis.suspects
-            answers[prefix] = _verdict(named, truth["rank"], suspected)
-            if answers[prefix] != "right":
-                print(
-                    folder.name,
-                    prefix,
-                    truth["kind"],
-                    truth["rank"],
-                    truth["call"],
-                    truth["sizes"],
-                    "->",
-                    sorted(named),
-                    log.diagnosis.suspects,
-                    log.diagnosis.reason,
-                )
-        if with_torch:
-            answers["fr_trace"] = _verdict(by_torch.get(folder.name, set()), truth["rank"], False)
-        for reader, answer in answers.items():
-            table.setdefault(f"{reader} | {truth['kind']}", Counter())[answer] += 1
-            table.setdefault(f"{reader} | all", Counter())[answer] += 1
-    return table
-
-
-def pack(folders: list[Path], into: Path) -> None:
-    """All hangs of some directories as one file: the data of tests/test_injected_hangs.py."""
-    packed = [
-        {
-            "truth": json.loads((folder / "truth.json").read_text()),
-            "dumps": {
-                file.name.rpartition("_")[2]: pickle.loads(file.read_bytes())
-                for file in sorted(folder.glob("full_trace_rank_*"))
-            },
-        }
-        for one in folders
-        for folder in sorted(one.iterdir())
-        if folder.is_dir()
-    ]
-    text = json.dumps(packed, separators=(",", ":"))
-    into.write_bytes(lzma.compress(text.encode(), preset=9))
-
-
-def _verdict(named: set[int], culprit: int, suspected: bool) -> str:
-    if named == {culprit}:
-        return "right"
-    if culprit in named:
-        return "with others"
-    return "wrong" if named else "suspected" if suspected else "nobody"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--hangs", type=int, default=102)
     parser.add_argument("--first", type=int, default=0, help="go on with this hang")
-    parser.add_argument("--dumps", type=Path)
-    parser.add_argument("--judge", type=Path)
-    parser.add_argument("--pack", type=Path, nargs="+", help="FILE DIRECTORY ...")
-    parser.add_argument("--without-torch", action="store_true")
-    parser.add_argument("--work", action="store_true")
-    parser.add_argument("--numbers", default="")
+    parser.add_argument("--dumps", type=Path, required=True)
+    parser.add_argument("--numbers", help="of the hangs that this launch is to run")
     options = parser.parse_args()
-    if options.work:
+    if options.numbers is None:
+        inject(options.processes, options.hangs, options.dumps, options.first)
+    else:
         numbers = [int(one) for one in options.numbers.split(",")]
         launch(options.processes, str(options.dumps), numbers, options.hangs)
-        return
-    if options.pack:
-        pack(options.pack[1:], options.pack[0])
-        return
-    if options.dumps:
-        inject(options.processes, options.hangs, options.dumps, options.first)
-    for name, counts in sorted(
-        judge(options.judge or options.dumps, not options.without_torch).items()
-    ):
-        print(f"{name:32}", dict(counts))
 
 
 if __name__ == "__main__":

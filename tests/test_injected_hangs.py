@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import hangs
+from benchmarks import hangs, judge_hangs
 from formats.logs import read_log
 from groups.megatron import groupings
 
@@ -70,7 +70,7 @@ def test_hangs_of_real_processes_are_found_now(tmp_path, torch_jobs):
     """Six hangs, one of each kind, of four gloo processes."""
     program = "from benchmarks import hangs; hangs.main()"
     hangs.inject(4, 6, tmp_path, start=lambda *words: torch_jobs.run(program, *words).status)
-    table = hangs.judge(tmp_path, with_torch=False)
+    table = judge_hangs.judge(tmp_path, with_torch=False)
     assert sum(table["full | all"].values()) >= 4
     for reader in ("full", "gloo"):
         assert set(table[f"{reader} | all"]) == {"right"}
