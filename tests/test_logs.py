@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from formats.logs import evidence, lines, names, nccl, read_log, recorder, steps, wrapping
+from formats.logs import evidence, lines, names, nccl, read_log, reading, recorder, wrapping
 from groups import LayoutError
 from groups.megatron import groupings
 
@@ -77,7 +77,8 @@ def test_the_first_rank_can_be_the_odd_one():
     )
     log = read_log(files)
     assert (log.missing, log.diagnosis.reason) == ((0,), "different")
-    assert log.diagnosis.first.differs == ("size",)
+    parties = log.diagnosis.first.parties
+    assert (len({one.op for one in parties}), len({one.sizes for one in parties})) == (1, 2)
 
 
 class _Steals:
@@ -144,7 +145,6 @@ REPORT = """\
 def test_ranks_of_a_report_of_nccl_are_places_in_a_communicator():
     log = read_log(REPORT)
     assert (log.ranks, log.group_ranks, log.missing) == ((), (7,), ())
-    assert [(one.comm_rank, one.launched, one.host) for one in log.counts] == [(7, 60, "node1")]
     assert [note.code for note in log.notes] == ["counts-differ"]
 
 
@@ -156,7 +156,7 @@ def test_a_report_as_json_says_the_same():
     report = {"communicators": [{"hash": "0xab", "ranks": ranks, "missing_ranks": []}], "ras": {}}
     log = read_log({"ras.json": json.dumps(report)})
     assert (log.ranks, log.group_ranks) == ((), (0, 1, 2, 3))
-    assert [one.launched for one in log.counts] == [61, 61, 61, 60]
+    assert [note.code for note in log.notes] == ["counts-differ"]
 
 
 def test_what_a_shape_says_is_said_of_every_line_of_it():
@@ -317,7 +317,7 @@ def _repeats(parsed, found):
 
 EXPRESSIONS = {
     f"{module.__name__}.{name}": value
-    for module in (lines, nccl, names, recorder, evidence, steps, wrapping)
+    for module in (lines, nccl, names, recorder, evidence, reading, wrapping)
     for name, value in vars(module).items()
     if isinstance(value, re.Pattern)
 }

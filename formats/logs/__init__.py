@@ -65,7 +65,6 @@ def _log(
         missing=tuple(sorted({*reading.missing, *diagnosis.culprits})),
         stalls=stalls,
         failures=tuple(reading.failures),
-        counts=tuple(reading.counts),
         process_groups=tuple(group.group for group in job.groups.values()),
         dumped=job.dumped,
         hosts=dict(reading.hosts),

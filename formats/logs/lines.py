@@ -28,7 +28,6 @@ from itertools import islice
 
 from groups.errors import quoted
 
-from . import steps
 from .nccl import NCCL_LINE, find_nccl, find_report_line
 from .reading import LogReading
 from .shapes import NOTHING, LineShape, Part
@@ -192,9 +191,11 @@ def _parts(line: Part) -> Iterator[Part]:
     ends = [head.start() for head in heads[1:]] + [len(line.text)]
     for place, (head, end) in enumerate(zip(heads, ends)):
         if place + 1 < len(heads) and end - head.end() <= 2:
-            line.add(steps.local_ranks, head.span(1))  # torchrun --role rank --tee: the local rank
+            line.add(
+                LogReading.add_local_ranks, head.span(1)
+            )  # torchrun --role rank --tee: the local rank
             continue
-        line.add(steps.head, head.span(1))
+        line.add(LogReading.head, head.span(1))
         yield line.part(head.span(1), head.end(), end)
 
 
@@ -236,7 +237,7 @@ def _find_c10d(part: Part) -> None:
     part.work += 30
     in_group = False
     for match in _PRINTED_GROUP.finditer(part.text) if "[PG " in part.text else ():
-        part.add(steps.printed, part.rank, part.span(match, 1), part.span(match, 2))
+        part.add(LogReading.printed, part.rank, part.span(match, 1), part.span(match, 2))
         in_group = True
     if in_group:
         part.take(_PRINTED_GROUP)
@@ -248,16 +249,16 @@ def _find_c10d(part: Part) -> None:
     if work or any(matches):
         spans = [part.span(work, place) for place in range(1, 6)]
         spans += [part.span(match, 1) for match in matches]
-        part.add(steps.work, part.rank, *spans, given=(in_group, "dump signal" in part.text))
+        part.add(LogReading.work, part.rank, *spans, given=(in_group, "dump signal" in part.text))
 
 
 def _find_in_group(part: Part) -> None:
     """Numbers that c10d prints without brackets, and that are places in a group as well."""
     for place in part.matched(_IN_GROUP):
         if part.rank == NOTHING:
-            part.add(steps.bare, place)
+            part.add(LogReading.bare, place)
         else:
-            part.add(steps.places_beside, part.rank, place)
+            part.add(LogReading.places_beside, part.rank, place)
     part.take(_IN_GROUP)
 
 
@@ -270,13 +271,13 @@ def _find_bare(part: Part, in_group: bool, work: re.Match[str] | None) -> None:
             continue
         if not by_watchdog:  # such as DeepSpeed's log_dist
             if part.rank == NOTHING:
-                part.add(steps.ranks, number)
+                part.add(LogReading.add_ranks, number)
         elif part.rank != NOTHING:
-            part.add(steps.places_beside, part.rank, number)
+            part.add(LogReading.places_beside, part.rank, number)
         elif in_group:
-            part.add(steps.place_in_printed, number)
+            part.add(LogReading.place_in_printed, number)
         else:
-            part.add(steps.bare, number, *(part.span(work, place) for place in range(1, 4)))
+            part.add(LogReading.bare, number, *(part.span(work, place) for place in range(1, 4)))
 
 
 def _find_launcher(part: Part) -> None:
@@ -286,20 +287,22 @@ def _find_launcher(part: Part) -> None:
     elastic = list(_ELASTIC.finditer(text))
     for match in elastic:
         code = _EXIT.search(text, match.end())
-        part.add(steps.worker, *part.spans(match), part.span(code, 1))
+        part.add(LogReading.worker, *part.spans(match), part.span(code, 1))
     if agent := _AGENT.search(text):
-        part.add(steps.worker, NOTHING, part.span(agent, 2), part.span(agent, 1))
+        part.add(LogReading.worker, NOTHING, part.span(agent, 2), part.span(agent, 1))
     elif code and not elastic:
-        part.add(steps.exit_code, part.span(code, 1))
-    part.add_first(_HOST, steps.begin_host)
-    part.add_each(steps.local_ranks, part.matched(_LOCAL))
-    part.add_each(steps.ranks, [*part.matched(_MPI), *part.matched(_DUMP_FILE)])
+        part.add(LogReading.exit_code, part.span(code, 1))
+    part.add_first(_HOST, LogReading.begin_host)
+    part.add_each(LogReading.add_local_ranks, part.matched(_LOCAL))
+    part.add_each(LogReading.add_ranks, [*part.matched(_MPI), *part.matched(_DUMP_FILE)])
     for match in _SERVING.finditer(text):
         start = part.start + match.start()
         places = re.finditer(r"P(\d{1,6})", match[0])
-        part.add(steps.places, *((start + one.start(1), start + one.end(1)) for one in places))
+        part.add(
+            LogReading.add_places, *((start + one.start(1), start + one.end(1)) for one in places)
+        )
     if " across cluster]" in text and "[repeated " in text:
-        part.add(steps.hides_lines)
+        part.add(LogReading.hides_lines)
     part.take(_LOCAL)
 
 
@@ -307,7 +310,7 @@ def _find_barrier(part: Part, whole: str) -> None:
     """Monitored barriers and store barriers; ``whole``: the text with what was taken from it."""
     part.work += 20
     if "Barrier encountered error" in whole:
-        part.add(steps.wrapped_barrier)
+        part.add(LogReading.wrapped_barrier)
     if "monitoredBarrier" in whole:
         observer = _BARE.search(whole)
         failed, reached = _BARRIER_FAILED.search(whole), _BARRIER_REACHED.search(whole)
@@ -316,10 +319,10 @@ def _find_barrier(part: Part, whole: str) -> None:
         part.take(_BARRIER_FAILED)
         part.take(_BARRIER_REACHED)
         others = [part.span(match, 1) for match in islice(_MENTION.finditer(part.text), 16)]
-        part.add(steps.barrier, part.rank, *spans, *others)
+        part.add(LogReading.barrier, part.rank, *spans, *others)
         part.take(_MENTION)
-    part.add_first(_STORE_BARRIER, steps.store_barrier, part.rank)
-    part.add_first(_SETTING_UP, steps.places_beside, part.rank)
+    part.add_first(_STORE_BARRIER, LogReading.store_barrier, part.rank)
+    part.add_first(_SETTING_UP, LogReading.places_beside, part.rank)
 
 
 def _find_collectives(part: Part) -> None:
@@ -330,11 +333,11 @@ def _find_collectives(part: Part) -> None:
     if "lagging ranks" in part.text or "#" in part.text or "] started" in part.text:
         for pattern in (_LAGGING, _SNAPSHOT):
             for listed in part.matched(pattern):
-                part.add(steps.in_current_group, listed, given=(pattern is _LAGGING,))
+                part.add(LogReading.in_current_group, listed, given=(pattern is _LAGGING,))
         part.take(_LAGGING)
         part.take(_SNAPSHOT)
-    part.add_first(_SEQUENCE, steps.recorder_number)
-    part.add_first(_COLLECTIVE, steps.recorder_op)
+    part.add_first(_SEQUENCE, LogReading.recorder_number)
+    part.add_first(_COLLECTIVE, LogReading.recorder_op)
 
 
 def _find_mismatch(part: Part) -> bool:
@@ -348,7 +351,7 @@ def _find_mismatch(part: Part) -> bool:
     for one in sides:  # without a comma the number and the operation are not to be trusted
         spans += [part.span(one, place) if one[3] or place == 1 else NOTHING for place in (1, 2, 4)]
     spans += [part.span(shape, 1) for shape in islice(_SHAPE.finditer(part.text), 8)]
-    part.add(steps.mismatch, part.rank, *spans, given=(len(sides),))
+    part.add(LogReading.mismatch, part.rank, *spans, given=(len(sides),))
     part.text = ""
     return True
 
@@ -358,8 +361,8 @@ def _find_recorder_text(part: Part) -> None:
     part.work += 20
     for match in _SET.finditer(part.text):
         is_missing = match[1].lower() == "missing"
-        part.add(steps.listed, part.span(match, 2), given=(is_missing,))
-    part.add_first(_GROUP_INFO, steps.recorder_group)
+        part.add(LogReading.add_listed, part.span(match, 2), given=(is_missing,))
+    part.add_first(_GROUP_INFO, LogReading.recorder_group)
     part.take(_SET)
 
 
@@ -381,9 +384,9 @@ def _find_mentions(part: Part, after_source: bool) -> None:
             places.append(part.span(match, 1))
         elif not lead.endswith("_"):
             ranks.append(part.span(match, 1))
-    part.add_each(steps.ranks, ranks)
-    part.add_each(steps.places, places)
+    part.add_each(LogReading.add_ranks, ranks)
+    part.add_each(LogReading.add_places, places)
     for match in islice(_MENTIONS.finditer(text), MOST_MENTIONS) if "anks" in text else ():
         lead = text[max(0, match.start() - 24) : match.start()]
         if not lead[-1:].isalnum() and not _QUALIFIED.search(lead):
-            part.add(steps.listed, part.span(match, 1), given=(False,))
+            part.add(LogReading.add_listed, part.span(match, 1), given=(False,))

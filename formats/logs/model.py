@@ -41,17 +41,6 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Counts:
-    """One rank of a communicator in a report of NCCL's RAS: how many operations it has launched."""
-
-    communicator: str  # as printed, e.g. #0-0 (27a079b828ff1a75)
-    comm_rank: int  # its place in the communicator
-    launched: int | None
-    host: str | None
-    missing: bool = False  # the report could not reach its process
-
-
-@dataclass(frozen=True)
 class ProcessGroup:
     """A process group of the job, as the evidence names it."""
 
@@ -95,12 +84,6 @@ class Wait:
     late: tuple[int, ...] = ()
     possible: tuple[int, ...] = ()
     peers: tuple[int, int] | None = None  # sender and receiver of a point-to-point operation
-
-    @property
-    def differs(self) -> tuple[str, ...]:
-        """In what the parties differ: ("op",), ("size",) or both."""
-        ops, sizes = ({getattr(one, name) for one in self.parties} for name in ("op", "sizes"))
-        return (("op",) if len(ops) > 1 else ()) + (("size",) if len(sizes) > 1 else ())
 
 
 @dataclass(frozen=True)
@@ -170,7 +153,6 @@ class Log:
     missing: tuple[int, ...] = ()
     stalls: tuple[Stall, ...] = ()
     failures: tuple[Failure, ...] = ()
-    counts: tuple[Counts, ...] = ()
     process_groups: tuple[ProcessGroup, ...] = ()
     dumped: tuple[int, ...] = ()  # ranks of whom there is a dump
     hosts: Mapping[int, str] = field(default_factory=dict)

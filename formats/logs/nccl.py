@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from . import steps
 from .reading import LogReading
 from .shapes import Part
 
@@ -25,12 +24,10 @@ _LOCAL = re.compile(r"\blocal_?[Rr]ank (\d{1,7})\b")
 _RING = re.compile(r"\bRing \d{1,3} : (\d{1,7}) -> (\d{1,7}) -> (\d{1,7})")
 
 _COMMUNICATOR = re.compile(r"^\s{0,8}(#\d{1,7}-\d{1,7} \([0-9a-f]{1,32}\)) ([A-Z]{2,20})")
-_LAUNCHED = re.compile(r"^\s{0,8}\d{1,7} ranks? (?:have|has) launched up to operation (\d{1,20})")
-_NOT_LAUNCHED = re.compile(r"^\s{0,8}\d{1,7} ranks? (?:have|has) not launched any operations")
 _MEMBER = re.compile(
-    r"^\s{0,8}Rank (\d{1,7})(?: has launched up to operation (\d{1,20})| has (not) launched any "
+    r"^\s{0,8}Rank (\d{1,7})(?: has launched up to operation \d{1,20}| has not launched any "
     r"operations)? -- GPU \S{1,40}(?: \(NVML \d{1,4}\))? managed by process \d{1,12} on node "
-    r"(\S{1,255})"
+    r"\S{1,255}"
 )
 _MISSING = re.compile(r"^\s{0,8}The missing ranks?: ([\d, ]{1,60000})")
 
@@ -39,23 +36,21 @@ def find_nccl(part: Part) -> None:
     """One line of NCCL: places in a communicator, and a launcher's rank before it."""
     part.work += 15
     if part.text.lstrip(" ")[:1] == "[":
-        part.add_first(_LAUNCHER, steps.ranks)
+        part.add_first(_LAUNCHER, LogReading.add_ranks)
     if "ank" in part.text or "Proxy Service" in part.text:
-        part.add_each(steps.local_ranks, part.matched(_LOCAL))
+        part.add_each(LogReading.add_local_ranks, part.matched(_LOCAL))
         part.take(_LOCAL)
-        part.add_each(steps.places, part.matched(_RANK))
+        part.add_each(LogReading.add_places, part.matched(_RANK))
     if " -> " in part.text:
         for pattern in (_CHANNEL, _RING):
             for match in pattern.finditer(part.text):
-                part.add(steps.places, *part.spans(match))
+                part.add(LogReading.add_places, *part.spans(match))
 
 
 _REPORT_LINES = (
-    (_COMMUNICATOR, steps.begin_report),
-    (_LAUNCHED, steps.begin_launched),
-    (_NOT_LAUNCHED, steps.begin_launched),
-    (_MEMBER, steps.member),
-    (_MISSING, steps.unreachable),
+    (_COMMUNICATOR, LogReading.begin_report),
+    (_MEMBER, LogReading.member),
+    (_MISSING, LogReading.unreachable),
 )
 
 
@@ -79,11 +74,13 @@ def read_report(document: dict[str, Any], reading: LogReading) -> None:
         totals = set()
         for one in _dicts(communicator.get("ranks")):
             counts = one.get("collective_counts")
-            numbers = [n for n in counts.values() if type(n) is int] if type(counts) is dict else []
-            totals.add(sum(numbers))
-            reading.count(one.get("rank"), sum(numbers) if numbers else None, one.get("host"))
+            numbers = counts.values() if type(counts) is dict else ()
+            totals.add(sum(number for number in numbers if type(number) is int))
+            if type(one.get("rank")) is int:
+                reading.group_ranks.add(one["rank"])
         for one in _dicts(communicator.get("missing_ranks")):
-            reading.count(one.get("rank"), None, one.get("host"), missing=True)
+            if type(one.get("rank")) is int:
+                reading.unreached(one["rank"])
         if len(totals) > 1:
             reading.note("counts-differ", communicator=reading.communicator)
 

@@ -1,16 +1,31 @@
-"""What has been read so far: filled line by line, file by file."""
+"""What has been read so far, and what each kind of line adds to it.
+
+What a line says is a step: a method that gets texts of digits and names as they stand in the line,
+empty where a line has none.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from .model import Counts, Failure, Note, ProcessGroup
+from .model import Failure, Note, ProcessGroup
 from .names import WORLD, kind_of
 
 MOST_STALLS = 200_000
+MOST_NAMES = 20_000
+"""Printed groups that are kept at a time."""
+
+_UNSET = 2**63  # NumelIn=18446744073709551615 stands for "unset"
+_GROUP_BODY = re.compile(
+    r"(?:ID (\d{1,7}) ?)?(?:PG GUID )?([^\s()]{1,200})? ?(?:\(([^()]{1,200})\))?"
+)
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text else None
 
 
 class Printed(NamedTuple):
@@ -34,7 +49,6 @@ class LogReading:
     stalls: dict[tuple[Any, ...], None] = field(default_factory=dict)  # fields of `Stall`
     relayed: set[int] = field(default_factory=set)  # ranks that only passed a signal on
     failures: list[Failure] = field(default_factory=list)
-    counts: list[Counts] = field(default_factory=list)
     hosts: dict[int, str] = field(default_factory=dict)
     notes: dict[str, Note] = field(default_factory=dict)
     missing: dict[int, str | None] = field(default_factory=dict)
@@ -49,7 +63,6 @@ class LogReading:
     block: int | None = None  # the rank of the launcher's block that is being read
     host: str | None = None
     communicator: str | None = None
-    launched: int | None = None
     collective: str | None = None
     recorder_seq: int | None = None
     recorded: ProcessGroup | None = None
@@ -112,15 +125,219 @@ class LogReading:
         for rank in ranks:
             self.missing.setdefault(rank, op)
 
-    def count(
-        self, place: object, launched: int | None, host: object, missing: bool = False
-    ) -> None:
-        """What a report of NCCL's RAS says of a rank of the communicator that it has come to."""
-        if type(place) is not int:
-            return
+    def unreached(self, place: int) -> None:
+        """A rank of the communicator that a report has come to, whose process did not answer."""
         self.group_ranks.add(place)
-        name = self.communicator or "?"
-        known = host if isinstance(host, str) and host != "unknown" else None
-        self.counts.append(Counts(name, place, launched, known, missing))
-        if missing:
-            self.note("process-unreachable", communicator=name, rank=place)
+        self.note("process-unreachable", communicator=self.communicator or "?", rank=place)
+
+    # -- ranks and places --------------------------------------------------------------------------
+
+    def head(self, rank: str) -> None:
+        """``[rank9]:`` of PyTorch 2.2 or newer: the global rank."""
+        self.ranks.add(int(rank))
+        self.ranks_by_head = True
+        self.block = self.current = None
+        self.speaker = int(rank)
+
+    def add_ranks(self, *numbers: str) -> None:
+        self.ranks.update(map(int, numbers))
+
+    def add_places(self, *numbers: str) -> None:
+        """Places in a group or a communicator."""
+        self.group_ranks.update(map(int, numbers))
+
+    def add_local_ranks(self, *numbers: str) -> None:
+        self.local_ranks.update(map(int, numbers))
+
+    def places_beside(self, rank: str, *numbers: str) -> None:
+        """Places in a group, or the rank itself, that a process names."""
+        self.group_ranks.update({*map(int, numbers)} - {_number(rank)})
+
+    def add_listed(self, is_missing: bool, numbers: str) -> None:
+        """A list of global ranks."""
+        named = self.listed(numbers)
+        self.ranks.update(named)
+        if is_missing:
+            self.absent(named, self.collective)
+
+    # -- watchdogs ---------------------------------------------------------------------------------
+
+    def printed(self, rank: str, body: str, number: str) -> None:
+        """A ``[PG ... Rank r]``: in the group of all ranks the number is global."""
+        group = self.printed_as.get(body)
+        if group is None:
+            if len(self.printed_as) > MOST_NAMES:
+                self.printed_as.clear()
+            group = self.printed_as[body] = self.named(*_group(body))
+        place = int(number)
+        self.current = Printed(group, place)
+        if rank and (reports := self.reports.pop(int(rank), None)):
+            for absent, numbers in reports:
+                self._in_group(group, absent, numbers)
+        if group.kind != WORLD:
+            self.group_ranks.add(place)
+        elif not rank:
+            self.ranks.add(place)
+
+    def place_in_printed(self, number: str) -> None:
+        """``[Rank r]`` on a line that names a group but no rank of the job."""
+        if self.current and self.current.group.kind != WORLD:
+            self.group_ranks.add(int(number))
+
+    def bare(self, number: str, *work: str) -> None:
+        """A ``[Rank r]`` that nothing else explains, with the work that its line names."""
+        works = self.bare_works.setdefault(int(number), set())
+        if any(work) and len(works) < 3:
+            works.add(work)
+
+    def work(self, in_group: bool, relayed: bool, rank: str, seq: str, op: str, *rest: str) -> None:
+        """Work that did not finish; rest: elements in and out, timeout, the group's counters."""
+        numel_in, numel_out, timeout, stuck_at, enqueued, completed = map(_number, rest)
+        self.stall(
+            _number(rank),
+            self.current if in_group else None,
+            relayed,
+            int(seq) if seq else stuck_at,
+            op or None,
+            None if numel_in is None or numel_in > _UNSET else numel_in,
+            None if numel_out is None or numel_out > _UNSET else numel_out,
+            timeout,
+            enqueued,
+            completed,
+        )
+
+    # -- launchers ---------------------------------------------------------------------------------
+
+    def worker(self, rank: str, local_rank: str, exitcode: str) -> None:
+        self.block = global_rank = _number(rank)
+        if global_rank is not None:
+            self.ranks.add(global_rank)
+            if self.host:
+                self.hosts[global_rank] = self.host
+        local = int(local_rank)
+        self.local_ranks.add(local)
+        if len(self.failures) < MOST_STALLS:
+            self.failures.append(Failure(global_rank, local, _number(exitcode), self.host))
+
+    def exit_code(self, exitcode: str) -> None:
+        """The line after a launcher's rank."""
+        failures = self.failures
+        if failures and self.block is not None and failures[-1].exitcode is None:
+            failures[-1] = replace(failures[-1], exitcode=int(exitcode))
+
+    def begin_host(self, host: str) -> None:
+        self.host = host
+        self.block = None
+
+    def hides_lines(self) -> None:
+        self.note("lines-hidden")
+
+    # -- barriers ----------------------------------------------------------------------------------
+
+    def wrapped_barrier(self) -> None:
+        """TORCH_DISTRIBUTED_DEBUG=DETAIL: before each operation its group has a barrier."""
+        self.barriers_in_groups = True
+
+    def barrier(self, rank: str, speaker: str, failed: str, reached: str, *others: str) -> None:
+        """A monitored barrier's report: its numbers are places in the group that was called.
+
+        They are global where nothing speaks against it: the barrier is of all ranks unless it is
+        given another group.
+        """
+        absent = self.listed(failed)
+        named = {*absent, *map(int, filter(None, (speaker, reached, *others)))}
+        in_group = self.barriers_in_groups or (rank and speaker and int(rank) != int(speaker))
+        (self.group_ranks if in_group else self.ranks).update(named)
+        if absent and in_group:
+            self.note("missing-in-group", ranks=absent)
+        elif absent:
+            self.absent(absent, "monitored_barrier")
+            self.note("barrier-of-all")
+        if reached and not in_group:
+            self.note("barrier-reached", rank=int(reached))
+        self.stall(_number(rank), None, op="monitored_barrier")
+
+    def store_barrier(self, rank: str, world: str, arrived: str) -> None:
+        if int(arrived) < int(world):
+            self.note("barrier-short", world=int(world), arrived=int(arrived))
+            self.stall(_number(rank), None, op="store_based_barrier")
+
+    # -- PyTorch's own reports ---------------------------------------------------------------------
+
+    def in_current_group(self, absent: bool, numbers: str) -> None:
+        """Numbers of a report: of the group of the line before, or of its process's next line."""
+        group_ranks = self.listed(numbers)
+        if self.current:
+            self._in_group(self.current.group, absent, group_ranks)
+        elif self.speaker is not None:
+            self.reports.setdefault(self.speaker, []).append((absent, group_ranks))
+        else:
+            self.unsettled(absent, group_ranks)
+
+    def _in_group(self, group: ProcessGroup, absent: bool, numbers: tuple[int, ...]) -> None:
+        if group.kind != WORLD:
+            self.group_ranks.update(numbers)
+            if absent:
+                self.note("missing-in-group", ranks=numbers, group=group.key)
+        else:
+            self.ranks.update(numbers)
+            if absent:
+                self.absent(numbers, None)
+
+    def mismatch(self, sides: int, rank: str, printer: str, *rest: str) -> None:
+        """Who called what: for each side place, number and operation; then the shapes."""
+        if printer and not rank:
+            self.ranks.add(int(printer))
+        speaker = _number(rank or printer)
+        speaker = self.block if speaker is None else speaker
+        called: Sequence[Sequence[str]] = [rest[3 * at : 3 * at + 3] for at in range(sides)]
+        callers = tuple(int(place) for place, _, _ in called)
+        (self.ranks if speaker == callers[0] else self.group_ranks).update(callers)
+        for _, seq, op in called:
+            self.stall(None, None, seq=_number(seq), op=op or None)
+        self.note(
+            "fingerprints-differ",
+            ranks=callers,
+            ops=tuple(op or None for _, _, op in called),
+            shapes=tuple(shape for shape in rest[3 * sides :] if shape),
+        )
+
+    def recorder_group(self, key: str) -> None:
+        if self.recorded is None or self.recorded.key != key:
+            name, _, description = key.partition(":")
+            kind = kind_of(description or None)
+            self.recorded = ProcessGroup(key, name, description or None, kind)
+            self.groups.setdefault(key, self.recorded)
+
+    def recorder_number(self, number: str) -> None:
+        self.recorder_seq = int(number)
+
+    def recorder_op(self, op: str) -> None:
+        group, seq = self.recorded, self.recorder_seq
+        if group or seq is not None:
+            key, guid = (group.key, group.name) if group else (None, None)
+            self.stalls[(None, None, key, guid, seq, op)] = None
+            self.collective = op
+
+    # -- reports of NCCL's RAS ---------------------------------------------------------------------
+
+    def begin_report(self, communicator: str, state: str) -> None:
+        self.communicator = communicator
+        if state == "MISMATCH":
+            self.note("counts-differ", communicator=communicator)
+
+    def member(self, place: str) -> None:
+        self.group_ranks.add(int(place))
+
+    def unreachable(self, numbers: str) -> None:
+        for number in self.listed(numbers):
+            self.unreached(number)
+
+
+def _group(body: str) -> tuple[str | None, str | None, bool]:
+    """Of a ``[PG ... Rank r]``: name, description, whether the name is the same on all ranks."""
+    match = _GROUP_BODY.fullmatch(body.strip())
+    if match and (match[2] or match[3]):
+        return match[2], match[3], "GUID" in body
+    words = [word for word in re.split(r"[\s().]+", body) if "_" in word]
+    return None, (words[-1] if words else None), False

@@ -48,7 +48,6 @@ class Dump:
 
     rank: int | None
     file: str
-    version: str
     backend: str = ""
     calls: list[Call] = field(default_factory=list)
     descriptions: dict[str, str] = field(default_factory=dict)  # by group name
@@ -68,7 +67,7 @@ def is_dump(document: Any) -> bool:
 
 def as_dump(document: dict[str, Any], file: str, rank: int | None) -> Dump:
     """The dump in a file; entries that are not of the format are counted and left out."""
-    dump = Dump(rank, file, str(document.get("version", ""))[:20])
+    dump = Dump(rank, file)
     for config in _values(document.get("pg_config")):
         name, ranks = config.get("name"), config.get("ranks")
         if isinstance(name, str) and isinstance(ranks, (str, list)):

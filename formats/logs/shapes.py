@@ -17,13 +17,13 @@ NOTHING: Span = (0, 0)
 """The span of what a line does not have: a step gets an empty text."""
 
 Step = Callable[..., None]
-"""A function of `steps`."""
+"""A method of `reading.LogReading`."""
 
 
 class LineShape(NamedTuple):
     """What to do with a line, and the work of it.
 
-    steps: each a function of `steps`, its first arguments, and where the others stand in the line.
+    steps: each a method of a reading, its first arguments, and where the others stand in the line.
     work: of finding it. cost: of each line. is_source: the line names one of a Python file.
     """
 
