@@ -137,17 +137,35 @@ def settle(page: Page) -> None:
     page.evaluate(AT_REST, PATIENCE)
 
 
+HELD = """async ([arg, patience]) => {
+  const held = %s;
+  const late = performance.now() + patience;
+  while (!held(arg)) {
+    if (performance.now() > late) return false;
+    await new Promise((go) => setTimeout(go, 8));
+  }
+  return true;
+}"""
+
+
 def wait_until(page: Page, held: str, arg: Any = None) -> None:
-    """Wait until a script holds.
+    """Wait until a function of the page holds; TooLong if it does not.
 
     Not looked at frame by frame: when it starts, the page takes frames away that are not its own.
+    And in the page itself: Playwright asks for each look, the later the more seldom.
     """
-    page.wait_for_function(held, arg=arg, polling=50, timeout=PATIENCE)
+    if not page.evaluate(HELD % held, [arg, PATIENCE]):
+        raise TooLong(f"never held: {held}")
+
+
+NEXT_FRAME = (
+    "() => new Promise(go => requestAnimationFrame(() => requestAnimationFrame(() => go())))"
+)
 
 
 def next_frame(page: Page) -> None:
     """Two frames later: what a script asked to draw is drawn."""
-    page.evaluate("() => new Promise(go => requestAnimationFrame(() => requestAnimationFrame(go)))")
+    page.evaluate(NEXT_FRAME)
 
 
 def requests_during(page: Page, act: Callable[[], None]) -> list[str]:
@@ -311,19 +329,29 @@ def members(layout: Seen, kind: str, rank: int) -> list[int]:
 
 CARD = """() => {
   const told = document.querySelector('.told');
-  const text = (selector) => told.querySelector(selector)?.textContent ?? null;
+  const text = (selector, within = told) => within.querySelector(selector)?.textContent ?? null;
+  const all = (selector) => [...document.querySelectorAll(selector)].map((one) => one.textContent);
   return {
     gpu: text('.gpu b'),
-    place: text('.gpu span'),
-    pinned: text('.gpu i') ?? document.querySelector('.hero .hint.kept')?.textContent ?? null,
+    place: text('.gpu span')?.split(' · layers')[0],  // where a model is set
+    pinned: text('.gpu i') ?? text('.hero .hint.kept', document),
     groups: [...told.querySelectorAll('p:not(.gpu)')].map((p) => [
-      p.querySelector('.chip').textContent,
+      text('.chip', p),
       [...p.querySelectorAll('.peers')].map((one) => one.textContent).join(', '),
-      p.querySelector('.quiet, .crosses').textContent,
-      p.querySelector('.index')?.textContent ?? '',
+      text('.quiet, .crosses', p),
+      text('.index', p) ?? '',
     ]),
+    said: [...all('.hero .question'), ...all('.hero .answer')],
   };
 }"""
+
+CARD_OF = f"""async (gpu) => {{
+  const holds = {HELD % "(gpu) => document.querySelector('.told .gpu b')?.textContent === gpu"};
+  await holds([gpu, {PATIENCE}]);
+  await ({NEXT_FRAME})();
+  return ({CARD})();
+}}"""
+"""The card when it is that of a GPU and drawn."""
 
 
 def card_of(layout: Seen, rank: int, pinned: bool) -> dict[str, Any]:
@@ -345,19 +373,14 @@ def card_of(layout: Seen, rank: int, pinned: bool) -> dict[str, Any]:
         "place": f"node {node}, local {local} · stage {stage}",
         "pinned": PAGE["card_pinned"]["en"] if pinned else None,
         "groups": groups,
+        "said": [f"Who is grouped with GPU {rank}?", sentence_of(layout, rank, "en")],
     }
 
 
 def expect_card(page: Page, layout: Seen, rank: int, pinned: bool = False) -> None:
     """Wait until the card tells about this rank, and everything that it must."""
-    expect(page.locator(".told .gpu b")).to_have_text(f"GPU {rank}")
-    next_frame(page)
-    shown, wanted = page.evaluate(CARD), card_of(layout, rank, pinned)
-    shown["place"] = shown["place"].split(" · layers")[0]  # where a model is set
+    shown, wanted = page.evaluate(CARD_OF, f"GPU {rank}"), card_of(layout, rank, pinned)
     assert shown == wanted, f"shown {shown}, wanted {wanted}"
-    question, answer = (page.locator(f".hero .{name}") for name in ("question", "answer"))
-    expect(question).to_have_text(f"Who is grouped with GPU {rank}?")
-    expect(answer).to_have_text(sentence_of(layout, rank, "en"))
 
 
 def overview(layout: Seen, rank: int = 0, grid: int = 0) -> scene.Overview:
@@ -427,8 +450,9 @@ def slider(page: Page, name: str) -> Locator:
 
 def type_in(page: Page, name: str, text: str) -> None:
     """Replace what a box holds, and press Enter."""
-    box(page, name).fill(text)
-    box(page, name).press("Enter")
+    typed = box(page, name)
+    typed.fill(text)
+    typed.press("Enter")
 
 
 def type_sizes(page: Page, **sizes: object) -> None:
@@ -459,9 +483,11 @@ def choose_preset(page: Page, preset: str) -> Seen:
 
 def show(page: Page, view: str, language: str = "en") -> None:
     """Choose a view by its name, and wait until it is there."""
-    section = next(name for name, views in PLACES.items() if view in views)
-    page.locator("#nav .sections").get_by_text(SECTIONS[section][language], exact=True).click()
     choice = page.locator("#nav .subs").get_by_text(VIEWS[view][language], exact=True)
+    if not choice.is_visible():  # it is in another section
+        section = next(name for name, views in PLACES.items() if view in views)
+        page.locator("#nav .sections").get_by_text(SECTIONS[section][language], exact=True).click()
+        wait_until(page, "() => !questions")
     choice.click()
     # Not `expect`, which describes all of the page each time that it is not there yet.
     page.locator(f".picture[data-view={view}]").wait_for(timeout=PATIENCE)

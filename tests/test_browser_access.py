@@ -220,9 +220,9 @@ def test_arrow_keys_move_the_choice_enter_keeps_it_and_escape_lets_go(shared_pag
         expect(title).to_have_text(JOB["question"]["en"].format(rank=rank))
         expect(answer).to_have_text(sentence_of(layout, rank, "en"))
     page.keyboard.press("Enter")
-    wait_until(page, f"location.search.includes('rank={half}')")
+    wait_until(page, f"() => location.search.includes('rank={half}')")
     page.keyboard.press("Escape")
-    wait_until(page, "!location.search.includes('rank=')")
+    wait_until(page, "() => !location.search.includes('rank=')")
     expect(page.locator("svg.job")).to_be_focused()
 
 
@@ -310,7 +310,7 @@ def test_no_frame_shows_another_view_another_language_or_what_an_embedded_page_h
         ("tp=4&pp=1&embed=1", [None, None, JOB["question"]["zh"].format(rank=0), None, None]),
     ):
         page.goto(f"{server}?v=2&{query}")
-        wait_until(page, "window.frames_done")
+        wait_until(page, "() => window.frames_done")
         frames = page.evaluate("window.frames_seen")
         wrong = [one for one in frames if one not in (last, [None] * 5)]
         assert wrong == []

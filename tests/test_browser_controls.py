@@ -148,7 +148,7 @@ class Gate:
     def alone(self, page):
         """Wait until the drawing that is held is the only one: others wait for it, or are drawn."""
         next_frame(page)
-        wait_until(page, "questions === 1")
+        wait_until(page, "() => questions === 1")
 
 
 def test_steps_taken_while_a_drawing_is_slow_become_one_drawing(open_page, monkeypatch):

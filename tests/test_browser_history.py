@@ -42,7 +42,7 @@ def go(page, step: int, pause: int) -> None:
 def expect_step(page, number: int) -> None:
     """The layout, the boxes and the address are those of one step."""
     tp, pp = SIZES[number]
-    wait_until(page, "!window.moving && delete window.moving")
+    wait_until(page, "() => !window.moving && delete window.moving")
     settle(page)
     expect_layout(page, tp=tp, pp=pp)
     expect(page.locator("#field-tp")).to_have_value(str(tp))

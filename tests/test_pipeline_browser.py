@@ -40,7 +40,7 @@ def shown(show_html):
 
     def shown(width=1200, clock=False, **given):
         page = show_html(page_of(**given), width, clock)
-        wait_until(page, "document.querySelector('.pipeline-card').textContent !== ''")
+        page.locator(".pipeline-card:not(:empty)").wait_for(state="attached")
         return page
 
     return shown
@@ -165,7 +165,7 @@ def test_zoom_widens_the_lanes_inside_their_own_box_and_shows_more_numbers(shown
 
 def test_64_stages_and_512_micro_batches_are_hovered_and_zoomed(shown):
     page = shown(schedule="interleaved", micro_batches="512", controls={"pp": 64, "nodes": 64})
-    wait_until(page, "document.querySelector('.pipeline-plot image') !== null")
+    wait_until(page, "() => document.querySelector('.pipeline-plot image')")
     next_frame(page)
     assert re.search(
         r"of micro-batch \d+ through stage \d+ on rank 80 \(pp 10\)", point(page, 10, 0.4)

@@ -26,13 +26,15 @@ NOW = """() => {
     cell.removeAttribute('role');
     cell.removeAttribute('aria-label');
   }
-  return JSON.stringify([
+  const all = JSON.stringify([
     location.search, document.title, document.body.className, plain.innerHTML,
     [...fields].map((one) => [one.id, one.value, one.checked]),
     Object.keys(window).sort(), Object.keys(navigator.clipboard ?? {}),
   ]);
+  return crypto.subtle.digest('SHA-1', new TextEncoder().encode(all))
+    .then((digest) => new Uint8Array(digest).join());
 }"""
-"""All of a page that a test can change."""
+"""All of a page that a test can change, as a short text."""
 
 BACK = f"""async ([unlinked, open, patience]) => {{
   const say = (name, detail) => document.dispatchEvent(new CustomEvent(name, {{ detail }}));
@@ -43,8 +45,9 @@ BACK = f"""async ([unlinked, open, patience]) => {{
   document.querySelectorAll('details').forEach((fold, at) => {{ fold.open = open[at]; }});
   document.querySelector('.app').classList.remove('column-open');
   scrollTo(0, 0);
+  return ({NOW})();
 }}"""
-"""To the start, in place; what no link holds is emptied, and folds are as they were."""
+"""To the start, in place; what no link holds is emptied, and folds are as they were. Gives NOW."""
 
 FOLDS = "() => [...document.querySelectorAll('details')].map((fold) => fold.open)"
 
@@ -88,7 +91,8 @@ class Visitors:
         self.waiting = [one for one in self.waiting if one is not visitor]
         self.here.append(visitor)
         page = visitor.page
-        page.set_viewport_size({"width": width, "height": height})
+        if page.viewport_size != (size := {"width": width, "height": height}):
+            page.set_viewport_size(size)
         page.mouse.move(0, 0)
         if started and visitor.start and visitor.dark == dark and self._is_back(visitor):
             return page
@@ -104,8 +108,8 @@ class Visitors:
 
     def _is_back(self, visitor: Visitor) -> bool:
         """Go back to the start in place; whether all is as it was."""
-        visitor.page.evaluate(BACK, [UNLINKED, visitor.folds, PATIENCE])
-        return visitor.page.evaluate(NOW) == visitor.start
+        now = visitor.page.evaluate(BACK, [UNLINKED, visitor.folds, PATIENCE])
+        return now == visitor.start
 
     def _new(self, kind: Kind) -> Visitor:
         locale, touch = kind
