@@ -254,7 +254,7 @@ def test_each_node_has_a_frame_and_a_label_to_its_left():
 
 def expected_colours(overview, theme) -> list[tuple[int, int, int]]:
     """The colour of every rank: its stage's grey, or that of its smallest mark."""
-    greys = palette.ramp(*drawing.LOOKS[theme].greys, overview.num_stages)
+    greys = palette.ramp(*palette.STAGE_GREYS[theme], overview.num_stages)
     colours = [greys[stage] for stage in overview.stage]
     for mark in overview.marks:
         for rank in mark.ranks:

@@ -132,19 +132,13 @@ def test_what_is_marked_stands_out_from_what_is_not_whatever_the_kind(theme, def
             assert nearest([KIND_MARKS[theme][tone], row], deficiency) >= 19
 
 
-def greys(theme) -> tuple[str, str]:
-    from render.files.groups import LOOKS
-
-    return LOOKS[theme].greys
-
-
 @every("theme", THEMES)
 @every("kind", palette.TONES)
 @every("deficiency", [None, *DEFICIENCIES])
 def test_a_mark_stands_out_from_every_stage_by_its_colour(theme, kind, deficiency):
     """20 apart on all greys. By lightness alone (3:1) some would not: the hue carries it."""
     mark = KIND_COLOURS[theme][kind]
-    for grey in palette.ramp(*greys(theme), 16):
+    for grey in palette.ramp(*STAGE_GREYS[theme], 16):
         shade = "#{:02x}{:02x}{:02x}".format(*grey)
         assert nearest([mark, shade], deficiency) >= 20
 

@@ -16,13 +16,13 @@ b'PNG'
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..palette import GROUP_INK, GROUPS, NO_GROUP, kind_colour, ramp, rgb
+from ..palette import GROUP_INK, GROUPS, KIND_COLOURS, NO_GROUP, STAGE_GREYS, ramp, rgb
 from ..scenes.groups import GAP, Overview, Panel
 from ..scenes.job import JobPicture
 from .charts import CHARTS
@@ -164,7 +164,8 @@ class Legend:
         y = baseline - LINE
         for scene in scenes:
             x = math.inf  # what a scene adds begins in a line of its own
-            for swatch, text in _legend_texts(scene, theme, words):
+            told = getattr(scene, "legend_of", None)
+            for swatch, text in told(theme, words) if told else getattr(scene, "legend", ()):
                 if (swatch, text) in entries:
                     continue
                 room = SWATCH if swatch else 0.0
@@ -200,27 +201,6 @@ class Legend:
             yield word
 
 
-def _legend_texts(scene: Any, theme: str, words: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    """Swatches with what they mean; panels and some charts need none."""
-    if isinstance(scene, Overview):
-        return _overview_legend(scene, theme, words)
-    if isinstance(scene, JobPicture):
-        return scene.legend_of(theme, words)
-    return getattr(scene, "legend", ())
-
-
-def _overview_legend(
-    overview: Overview, theme: str, words: Mapping[str, str]
-) -> Iterable[tuple[str, str]]:
-    for mark in overview.marks:
-        text = words["key_group"].format(kind=mark.kind, count=f"{len(mark.ranks):,}")
-        yield kind_colour(mark.tone, theme), text
-    yield "ring", words["key_gpu"].format(rank=overview.rank)
-    if overview.num_stages > 1:
-        stages = words["key_stages"].format(first=0, last=overview.num_stages - 1)
-        yield "-".join(LOOKS[theme].greys), stages
-
-
 def _cell_words(panel: Panel, corners: np.ndarray, side: float, theme: str) -> list[Words]:
     """The rank in each cell, and under it the group where a cell has room for both."""
     size, small = panel.text_sizes
@@ -239,8 +219,8 @@ def _cell_words(panel: Panel, corners: np.ndarray, side: float, theme: str) -> l
 def _pixels(overview: Overview, theme: str) -> np.ndarray:
     """The colour of each cell: uint8, shape (rows, columns, 3)."""
     look = LOOKS[theme]
-    greys = ramp(*look.greys, overview.num_shades)
-    kinds = [rgb(kind_colour(mark.tone, theme)) for mark in overview.marks]
+    greys = ramp(*STAGE_GREYS[theme], overview.num_shades)
+    kinds = [rgb(KIND_COLOURS[theme][mark.tone]) for mark in overview.marks]
     colours = np.array([rgb(look.page), *greys, *kinds], dtype=np.uint8)
     base, marks = overview.base_pixels(), overview.mark_pixels()
     return colours[np.where(marks > 0, len(greys) + marks.astype(int), base)]
@@ -251,15 +231,9 @@ def _gaps(overview: Overview, look: Look) -> Iterator[Mark]:
     left, top, right, bottom = overview.left, overview.top, overview.width, overview.height
     for gap in overview.gaps:
         # Along the edges too, so that the outermost cells are as large as the others.
-        xs = left + overview.cell * _every(gap.columns, overview.grid.columns)
-        ys = top + overview.cell * _every(gap.rows, overview.grid.rows)
+        xs, ys = overview.lines(gap)
         lines = [((x, top), (x, bottom)) for x in xs] + [((left, y), (right, y)) for y in ys]
         yield Lines(lines, look.page, gap.width)
-
-
-def _every(step: int, count: int) -> np.ndarray:
-    """0, step, 2 * step, ... and count itself; nothing if step is 0."""
-    return np.append(np.arange(0, count, step), count) if step else np.empty(0)
 
 
 def _ring(x: float, y: float, radius: float, look: Look) -> Iterator[Mark]:

@@ -18,8 +18,6 @@ from matplotlib.font_manager import FontProperties, fontManager
 from matplotlib.path import Path
 from matplotlib.textpath import text_to_path
 
-from ..palette import STAGE_GREYS
-
 
 @dataclass(frozen=True)
 class Look:
@@ -30,12 +28,11 @@ class Look:
     quiet: str  # of labels that matter less
     edge: str  # of a node's frame, a box, an axis
     ground: str  # of an empty row
-    greys: tuple[str, str]  # first and last stage
 
 
 LOOKS: dict[str, Look] = {
-    "light": Look("#ffffff", "#1f2937", "#4b5563", "#9ca3af", "#f3f4f6", STAGE_GREYS["light"]),
-    "dark": Look("#0b0f19", "#e5e7eb", "#b6bcc8", "#6b7280", "#1b2230", STAGE_GREYS["dark"]),
+    "light": Look("#ffffff", "#1f2937", "#4b5563", "#9ca3af", "#f3f4f6"),
+    "dark": Look("#0b0f19", "#e5e7eb", "#b6bcc8", "#6b7280", "#1b2230"),
 }
 
 LABEL = 11.0

@@ -8,7 +8,7 @@ stage: once on the logical mesh, once on the nodes as they stand.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,7 +18,7 @@ from groups import Mesh, group_index
 from groups.grouping import Grouping
 from groups.ranks import require_rank
 
-from ..palette import colour_indices, tones
+from ..palette import KIND_COLOURS, STAGE_GREYS, colour_indices, tones
 from . import geometry
 from .tags import Tag, tags_of
 
@@ -171,6 +171,16 @@ class Overview:
         cells = (wide - self.left) / self.grid.columns, (tall - self.top) / self.grid.rows
         return replace(self, cell=min(self.cell, *cells))
 
+    def legend_of(self, theme: str, words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """A swatch and what it means: of the groups, the chosen rank, the stages."""
+        for mark in self.marks:
+            text = words["key_group"].format(kind=mark.kind, count=f"{len(mark.ranks):,}")
+            yield KIND_COLOURS[theme][mark.tone], text
+        yield "ring", words["key_gpu"].format(rank=self.rank)
+        if self.num_stages > 1:
+            stages = words["key_stages"].format(first=0, last=self.num_stages - 1)
+            yield "-".join(STAGE_GREYS[theme]), stages
+
     @property
     def width(self) -> float:
         return self.left + self.grid.columns * self.cell
@@ -211,11 +221,13 @@ class Overview:
             and any(sides := [side if side * self.cell >= room else 0 for side in size])
         )
 
-    def columns_before(self, gap: Gap) -> range:
-        return range(gap.columns, self.grid.columns, gap.columns) if gap.columns else range(0)
-
-    def rows_before(self, gap: Gap) -> range:
-        return range(gap.rows, self.grid.rows, gap.rows) if gap.rows else range(0)
+    def lines(self, gap: Gap) -> tuple[np.ndarray, np.ndarray]:
+        """X of the vertical lines of a gap and y of the others, those along the edges too."""
+        xs, ys = (
+            np.append(np.arange(0, count, step), count) if step else np.empty(0)
+            for step, count in ((gap.columns, self.grid.columns), (gap.rows, self.grid.rows))
+        )
+        return self.left + xs * self.cell, self.top + ys * self.cell
 
     @property
     def ring(self) -> float:

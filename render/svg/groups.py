@@ -132,14 +132,10 @@ def overview_svg(overview: Overview, description: str, kinds: Sequence[int] = ()
 
 
 def _gap(overview: Overview, gap: Gap) -> str:
-    left, top, cell = overview.left, overview.top, overview.cell
-    width, height = overview.grid.columns * cell, overview.grid.rows * cell
-    vertical = "".join(
-        f"M{left + column * cell:.2f} {top:g}v{height:g}" for column in overview.columns_before(gap)
-    )
-    horizontal = "".join(
-        f"M{left:g} {top + row * cell:.2f}h{width:g}" for row in overview.rows_before(gap)
-    )
+    left, top, (xs, ys) = overview.left, overview.top, overview.lines(gap)
+    width, height = overview.width - left, overview.height - top
+    vertical = "".join(f"M{x:.2f} {top:g}v{height:g}" for x in xs[1:-1])
+    horizontal = "".join(f"M{left:g} {y:.2f}h{width:g}" for y in ys[1:-1])
     return (
         f'<path class="gaps {gap.name}" stroke-width="{gap.width:.2f}" d="{vertical}{horizontal}"/>'
     )

@@ -28,7 +28,7 @@ from training.collectives.cost import bytes_per_rank
 
 from ..base.form import choice, fields, number
 from ..base.html import scrolling, tag
-from ..base.problems import problem_html
+from ..base.problems import problem_html, tried
 from ..base.state import State, is_empty, parse_number, require_choice
 from ..base.units import bytes_text, seconds_text
 from ..base.words import saying
@@ -88,20 +88,14 @@ def buckets_html(layout: Layout, state: State, language: str) -> Markup:
 
 def _read(state: State) -> tuple[dict[str, float], str, list[LayoutError]]:
     """The numbers that count, the scheme, and what was wrong."""
-    numbers: dict[str, float] = {}
     problems: list[LayoutError] = []
-    for field, default in DEFAULTS.items():
-        try:
-            numbers[field] = _number(field, getattr(state, field))
-        except LayoutError as error:
-            problems.append(error)
-            numbers[field] = default
-    scheme = "ddp"
-    try:
-        scheme = require_choice("bucket_scheme", state.bucket_scheme or scheme, SCHEMES, [scheme])
-    except LayoutError as error:
-        problems.append(error)
-    return numbers, scheme, problems
+    numbers = {
+        field: tried(problems, lambda field=field: _number(field, getattr(state, field))) or default
+        for field, default in DEFAULTS.items()
+    }
+    chosen = state.bucket_scheme or "ddp"
+    scheme = tried(problems, lambda: require_choice("bucket_scheme", chosen, SCHEMES, ["ddp"]))
+    return numbers, scheme or "ddp", problems
 
 
 def _number(field: str, given: Any) -> float:

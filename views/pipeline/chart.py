@@ -82,7 +82,12 @@ def chart_html(
         svg = memory_svg(strip, most, title)
         lanes.append(_Lane(title, strip.ranks, strip.memory_row, svg, 0))
     data = [_data(one, strip, layers) for one, strip, layers in zip(schedules, strips, stages)]
-    words = {name: PAGE[f"pipeline_{name}"][language] for name in WORDS}
+    say = saying(PAGE, language)
+    words = {name: say(f"pipeline_{name}") for name in WORDS}
+    kinds = {
+        kind: say("pipeline_kind", letter=kind, name=say(f"pipeline_legend_{kind.lower()}"))
+        for kind in PHASES
+    }
     labels = (lane.labels(number) for number, lane in enumerate(lanes))
     pictures = tag("div", *(lane.picture() for lane in lanes), class_="pipeline-lanes")
     chart = (
@@ -97,17 +102,9 @@ def chart_html(
         tag("div", *chart, class_="pipeline-chart"),
         class_="pipeline-views",
         data_strips=data,
-        data_words=words | {"kinds": _kind_words(language)},
+        data_words=words | {"kinds": kinds},
         data_waits=list(WAITS.values()),
     )
-
-
-def _kind_words(language: str) -> dict[str, str]:
-    say = saying(PAGE, language)
-    return {
-        kind: say("pipeline_kind", letter=kind, name=say(f"pipeline_legend_{kind.lower()}"))
-        for kind in PHASES
-    }
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@ from descriptions import PAGE
 from formats.documents.trace import chrome_trace
 from groups import LayoutError
 from groups.budget import spend
+from groups.layout import Layout
 from render.scenes.charts import HELD, Entry, HeldChart, TimelineChart
 from render.scenes.timeline import PHASES, shade, strips_of
 
 from ..base.context import Context
-from ..base.state import OF_MATHS, is_empty
+from ..base.state import OF_MATHS, State, is_empty
 from ..base.training import schedule_name
 from ..base.view import Pictures
 from .chart import TimedSchedule, amount, caption, legend_rows, timed, timed_schedule
@@ -29,12 +30,9 @@ def pipeline_pictures(context: Context) -> Pictures:
 
     Errors: LayoutError where the view refuses a schedule, its sizes, its times or its layers.
     """
-    if not 1 < context.layout.every["pp"].size <= MOST_RANKS:
+    schedules, ranks = _schedules(context)
+    if not schedules:
         return []
-    try:
-        schedules, ranks = _schedules(context)
-    except LayoutError as error:
-        raise error.renamed(OF_MATHS) from None
     results = [timed(one) for one in schedules]
     strips = strips_of([timeline for timeline, _ in results], ranks)
     most = max(float(strip.held.max()) for strip in strips)
@@ -57,19 +55,26 @@ def pipeline_trace(context: Context) -> str:
 
     Errors: LayoutError where the view refuses, has no pipeline, or one too long to be drawn.
     """
-    if not 1 < context.layout.every["pp"].size <= MOST_RANKS:
+    schedules, ranks = _schedules(context)
+    if not schedules:
         raise LayoutError("no-picture", "the view has no picture of this layout")
-    try:
-        schedules, ranks = _schedules(context)
-    except LayoutError as error:
-        raise error.renamed(OF_MATHS) from None
     spend(TRACED * sum(one.spec.num_run for one in schedules), "ops", control="micro_batches")
     return chrome_trace({one.title: timed(one)[0].rows() for one in schedules}, ranks)
 
 
 def _schedules(context: Context) -> tuple[list[TimedSchedule], tuple[int, ...]]:
-    """The schedule, the one to compare with, and the ranks that run them."""
+    """The schedule, the one to compare with, and the ranks that run them; none where there is no
+    pipeline, or one too long."""
     layout, state = context.layout, context.known
+    if not 1 < layout.every["pp"].size <= MOST_RANKS:
+        return [], ()
+    try:
+        return _checked(layout, state)
+    except LayoutError as error:
+        raise error.renamed(OF_MATHS) from None
+
+
+def _checked(layout: Layout, state: State) -> tuple[list[TimedSchedule], tuple[int, ...]]:
     names = [schedule_name(state)]
     names += [] if is_empty(state.against) else [state.against]
     schedules = dict.fromkeys(schedule_of(name, layout, state) for name in names)
