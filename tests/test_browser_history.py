@@ -92,6 +92,23 @@ def test_twenty_walks_by_chance_end_on_their_own_layouts(open_page, slow):
         expect_step(page, at)
 
 
+def test_a_change_counts_above_a_link_that_is_not_read_yet_and_is_a_step_of_its_own(
+    open_page, slow
+):
+    page = open_page()
+    page.locator("#field-pp").fill("8")  # not told yet, and of the state before
+    take_steps(page, SIZES[:2])
+    page.evaluate("pass(1001)")
+    page.evaluate(SET, {"pp": "4"})
+    expect_step(page, SIZES.index((2, 4)))
+    go(page, -1, 0)
+    expect_step(page, 1)
+    go(page, -1, 0)
+    expect_step(page, 0)
+    go(page, 2, 0)
+    expect_step(page, SIZES.index((2, 4)))
+
+
 def test_a_change_made_while_the_server_is_away_is_kept_and_sent_when_it_is_back(open_page):
     page = open_page()
     page.route(re.compile("component_server"), lambda route: route.abort())

@@ -2,6 +2,7 @@
 // what it says. A text counts after a pause, on Enter, or on leaving the box; pasted text as typed.
 const TYPING_PAUSE = 350; // ms
 const typing = new Map(); // boxes in which somebody is typing: what arrives meanwhile waits
+const before = new Map(); // what boxes held when a link was opened: until it is read, no news
 let heard = null; // the state as it was last heard
 
 const say = (name, detail) => document.dispatchEvent(new CustomEvent(name, { detail }));
@@ -10,9 +11,14 @@ const off = (name) => (starts[name] === '0' ? '0' : '');
 const valueOf = (box) =>
   box.type === 'checkbox' ? (box.checked ? '1' : off(box.dataset.field)) : box.value;
 
-function take(box) {
+function forget(box) {
   clearTimeout(typing.get(box));
   typing.delete(box);
+}
+
+function take(box) {
+  forget(box);
+  if (before.get(box) === valueOf(box)) return;
   if ('presets' in box.dataset) say('preset', { name: box.value });
   else say('set', { [box.dataset.field]: valueOf(box) });
 }
@@ -32,9 +38,8 @@ function fill(box) {
   }
 }
 
-function fillAll() {
-  if (heard) document.querySelectorAll('[data-field]').forEach(fill);
-}
+const boxes = () => document.querySelectorAll('[data-field]');
+const fillAll = () => heard && boxes().forEach(fill);
 
 const boxOf = (event) => event.target.closest?.('[data-field]');
 document.addEventListener('input', (event) => {
@@ -85,6 +90,10 @@ function leadTo(id) {
 }
 
 document.addEventListener('state', ({ detail }) => {
+  const isOpened = detail.link && detail.link !== heard?.link;
+  if (isOpened) boxes().forEach(forget);
+  if (isOpened) boxes().forEach((box) => before.set(box, valueOf(box)));
+  if (!detail.link) before.clear();
   heard = detail;
   fillAll();
 });
@@ -94,7 +103,7 @@ document.addEventListener('drawn', fillAll);
 document.addEventListener('drawn', () => {
   const refusals = [...document.querySelectorAll('.refusal[data-control]')];
   const controls = new Set(refusals.map((one) => one.dataset.control));
-  for (const box of document.querySelectorAll('[data-field]')) {
+  for (const box of boxes()) {
     if (controls.has(box.dataset.field)) box.setAttribute('aria-invalid', 'true');
     else box.removeAttribute('aria-invalid');
   }
