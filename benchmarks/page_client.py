@@ -115,7 +115,7 @@ class PageClient:
         asked = {"session_hash": self._session}
         if self._served.function:
             asked |= {"component_id": self._served.index, "fn_name": self._served.function}
-            asked["data"] = json.dumps({**self._state, "words": "en"})
+            asked["data"] = json.dumps({**self._state, "words": "en", "shown": "groups"})
             return self._direct("component_server/", json.dumps(asked))
         asked |= {"fn_index": self._served.index, "data": [*changes.values()]}
         body = json.dumps(asked | {"event_data": None, "trigger_id": None})

@@ -137,6 +137,18 @@ class Grouping:
         runs = groups.reshape(-1, self.length, self.stride)
         return runs.transpose(0, 2, 1).reshape(-1, self.length)
 
+    def leading(self, count: int) -> Groups:
+        """The first so many groups, for those of one kind without making the others.
+
+        >>> from groups import parse_mesh
+        >>> Grouping("dp", parse_mesh("tp2-dp2-pp2"), "dp").leading(2).tolist()
+        [[0, 2], [1, 3]]
+        """
+        if not self.is_plain:
+            return self.groups()[:count]
+        first = self.mesh.offset
+        return self.firsts()[:count, None] + (self.members(first) - first)
+
     def index(self) -> np.ndarray:
         """The group of each rank: int64, shape (world_size,); -1 for a rank that is in none."""
         index = group_index(self.mesh, self.kind)

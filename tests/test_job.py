@@ -183,10 +183,10 @@ def test_the_pixels_of_a_large_picture_are_its_cells(text):
     drawn = picture(text, rank=405, room=TALL)
     base, marks = drawn.base_pixels(), drawn.mark_pixels()
     assert np.count_nonzero(base) == drawn.mesh.world_size
-    assert marks[drawn.rows[405], drawn.columns[405]] == 1 + len(drawn.marks)
+    assert marks[drawn.board_places(405)] == 1 + len(drawn.marks)
     for number, mark in enumerate(drawn.marks):
         own = [rank for rank in mark.ranks.tolist() if rank != 405]
-        assert (marks[drawn.rows[own], drawn.columns[own]] >= 1 + number).all()
+        assert (marks[drawn.board_places(np.array(own))] >= 1 + number).all()
     marked = {rank for mark in drawn.marks for rank in mark.ranks.tolist()}
     # A few small cells swell, so that they are seen.
     area = (2 * max(drawn.swell(len(mark.ranks)) for mark in drawn.marks) + 1) ** 2

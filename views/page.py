@@ -2,7 +2,8 @@
 
 The browser holds the state (gradio/state.js) and asks `draw` whenever it changes; an answer is the
 HTML of the regions that a change can touch. Header and column have words only, so they come again
-only with another language.
+only with another language; sections and the menu of files, with another view too. A question says
+which of them the page has: ``words``, a language, and ``shown``, a view.
 """
 
 from __future__ import annotations
@@ -87,18 +88,19 @@ def draw(sent: Any) -> str:
     refused layout leaves the last picture where it is, dimmed by the style sheet; for a link there
     is none, and the first layout's stands for it, in the link's view and language.
     """
-    state, link = from_sent(sent), link_of(sent)
+    state, link, seen = from_sent(sent), link_of(sent), parsed(sent)
     language, view = state.language, view_of(state)
-    is_new = parsed(sent).get("words") != language
+    is_new = seen.get("words") != language
     parts = answer(state)
     if parts.picture is None and link is not None:
         first = answer(State(lang=language, view=view))
         parts = replace(parts, picture=first.picture, details=first.details)
-    nav, tools = nav_html(view, language), tools_html(view, language)
-    regions = {**vars(parts), "nav": nav, "tools": tools}
+    regions = dict(vars(parts))
+    if is_new or seen.get("shown") != view:
+        regions |= {"nav": nav_html(view, language), "tools": tools_html(view, language)}
     if is_new:
         regions |= chrome(language)
-    answered: dict[str, Any] = {"language": language}
+    answered: dict[str, Any] = {"language": language, "view": view}
     if link is not None:
         regions["notice"] = _told(link, language)
         answered["state"] = texts_of(state)

@@ -70,8 +70,8 @@ def _draw_plain(picture: JobPicture, theme: str) -> Iterator[Mark]:
     rows, columns = board.shape
     left, top = picture.plan.left, picture.plan.top
     yield Pixels(pixels, (left, top, left + columns * cell, top + rows * cell))
-    middle = float(picture.x[picture.rank]) + cell / 2, float(picture.y[picture.rank]) + cell / 2
-    yield ring(*middle, max(8.0, cell * 1.1), look.ink, 2.0)
+    (x,), (y,) = (one + cell / 2 for one in picture.corners(picture.rank))
+    yield ring(float(x), float(y), max(8.0, cell * 1.1), look.ink, 2.0)
 
 
 def draw_tags(tags: Sequence[Tag], theme: str) -> Iterator[Mark]:

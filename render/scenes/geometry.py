@@ -55,6 +55,23 @@ def places(folds: Sequence[Fold], right: int, down: int) -> np.ndarray:
     return total
 
 
+def places_of(folds: Sequence[Fold], ranks: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
+    """Where some of the ranks stand: x and y.
+
+    >>> x, y = places_of([Fold(4, 2, dx=1, jump_y=1)], np.array([1, 2]))
+    >>> x.tolist(), y.tolist()
+    ([1.0, 0.0], [0.0, 1.0])
+    """
+    x = y = np.zeros(1)
+    left = ranks
+    for fold in folds:
+        left, at = np.divmod(left, fold.size)
+        line, place = np.divmod(at, fold.period)
+        x = x + (place * fold.dx + line * fold.jump_x)
+        y = y + (place * fold.dy + line * fold.jump_y)
+    return x, y
+
+
 @dataclass(frozen=True)
 class Grid:
     """One cell a rank on ``columns`` x ``rows``; the folds count cells."""

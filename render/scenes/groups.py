@@ -152,7 +152,7 @@ class Overview:
 
     def middles(self, ranks: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
         """X and y of the middles of their cells."""
-        rows, columns = np.divmod(self.place[ranks], self.grid.columns)
+        rows, columns = self.board_places(ranks)
         return self.left + (columns + 0.5) * self.cell, self.top + (rows + 0.5) * self.cell
 
     @property
@@ -196,13 +196,18 @@ class Overview:
     def base_pixels(self) -> np.ndarray:
         """uint8, shape (rows, columns): 0 where there is no GPU, else 1 + its stage's shade."""
         board = np.zeros(self.grid.rows * self.grid.columns, dtype=np.uint8)
-        board[self.place] = 1 + self.stage * self.num_shades // self.num_stages
+        shades = 1 + np.arange(self.num_stages) * self.num_shades // self.num_stages
+        board[self.place] = shades.astype(np.uint8)[self.stage]
         return board.reshape(self.grid.rows, self.grid.columns)
 
     def mark_pixels(self) -> np.ndarray:
         """uint8, shape (rows, columns): 0 or 1 + the number of the mark, the smallest on top."""
         shape = self.grid.rows, self.grid.columns
-        return mark_board(shape, self.marks, self.swell, np.divmod(self.place, self.grid.columns))
+        return mark_board(shape, self.marks, self.swell, self.board_places)
+
+    def board_places(self, ranks: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
+        """The row and the column of each of these ranks' cells."""
+        return np.divmod(self.place[ranks], self.grid.columns)
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
@@ -258,15 +263,15 @@ def mark_board(
     shape: tuple[int, int],
     marks: Sequence[Mark],
     swell: Callable[[int], int],
-    places: tuple[np.ndarray, np.ndarray],
+    places: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
 ) -> np.ndarray:
     """uint8 of this shape: 0 or 1 + the number of the mark, the last on top.
 
-    places: row and column of each rank. At an edge, a swollen cell stays inside.
+    places: row and column of each of some ranks. At an edge, a swollen cell stays inside.
     """
     board = np.zeros(shape, dtype=np.uint8)
     for number, mark in enumerate(marks):
-        rows, columns = (place[mark.ranks] for place in places)
+        rows, columns = places(mark.ranks)
         more = swell(len(mark.ranks))
         ways = range(-more, more + 1)
         across = [(columns + way).clip(0, shape[1] - 1) for way in ways]

@@ -23,7 +23,7 @@ from groups.grouping import Grouping
 from groups.ranks import require_rank
 
 from ..palette import GROUP_INK, KIND_COLOURS, tones
-from .geometry import LETTERS, places
+from .geometry import LETTERS, Fold, places, places_of
 from .groups import Mark, _refuse_windows, mark_board, marks_of, swell_of
 from .job_plan import NUMBERS, WHOLE, JobPlan, Label, Rectangle, plan_of
 from .tags import Tag, tags_of
@@ -96,6 +96,19 @@ class JobPicture:
     def cell(self) -> tuple[float, float]:
         return self.plan.cell
 
+    def corners(self, ranks: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
+        """The upper left corner of each of these ranks' cells: x and y."""
+        x, y = places_of(self.plan.folds, ranks)
+        origin = self.plan.origin
+        return self.plan.left + origin[0] + x, self.plan.top + origin[1] + y
+
+    def board_places(self, ranks: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
+        """The row and the column of each of these ranks' plain cells, from the upper left."""
+        x, y = self.corners(ranks)
+        wide, tall = self.cell
+        row, column = (y - self.plan.top) / tall, (x - self.plan.left) / wide
+        return np.rint(row).astype(np.int64), np.rint(column).astype(np.int64)
+
     @cached_property
     def x(self) -> np.ndarray:
         return self.plan.left + self.plan.origin[0] + places(self.plan.folds, 1, 0)
@@ -105,13 +118,15 @@ class JobPicture:
         return self.plan.top + self.plan.origin[1] + places(self.plan.folds, 0, 1)
 
     @cached_property
-    def columns(self) -> np.ndarray:
-        """The column of each rank's cell, counted from the left: int64, shape (world,)."""
-        return np.rint((self.x - self.plan.left) / self.cell[0]).astype(np.int64)
-
-    @cached_property
-    def rows(self) -> np.ndarray:
-        return np.rint((self.y - self.plan.top) / self.cell[1]).astype(np.int64)
+    def board_shape(self) -> tuple[int, int]:
+        """Rows and columns of plain cells, with those between bands."""
+        columns, rows = (
+            int(np.rint((lines.places[-1] - start) / side)) + 1
+            for lines, start, side in zip(
+                self.lines_of_cells, (self.plan.left, self.plan.top), self.cell
+            )
+        )
+        return rows, columns
 
     @property
     def stage(self) -> np.ndarray:
@@ -120,15 +135,15 @@ class JobPicture:
 
     def base_pixels(self) -> np.ndarray:
         """uint8, shape (rows, columns): 0 where there is no GPU, else 1 + the shade of its row."""
-        board = np.zeros((int(self.rows.max()) + 1, int(self.columns.max()) + 1), dtype=np.uint8)
-        board[self.rows, self.columns] = 1 + self.stage // self.plan.label_step % SHADES
+        board = np.zeros(self.board_shape, dtype=np.uint8)
+        every = self.board_places(np.arange(self.mesh.world_size))
+        board[every] = 1 + self.stage // self.plan.label_step % SHADES
         return board
 
     def mark_pixels(self) -> np.ndarray:
         """uint8, shape (rows, columns): 0, 1 + the number of the mark, or the rank's own beyond."""
-        shape = int(self.rows.max()) + 1, int(self.columns.max()) + 1
-        board = mark_board(shape, self.marks, self.swell, (self.rows, self.columns))
-        board[self.rows[self.rank], self.columns[self.rank]] = 1 + len(self.marks)
+        board = mark_board(self.board_shape, self.marks, self.swell, self.board_places)
+        board[self.board_places(self.rank)] = 1 + len(self.marks)
         return board
 
     def swell(self, ranks: int) -> int:
@@ -139,10 +154,15 @@ class JobPicture:
     def tags(self) -> tuple[Tag, ...]:
         """The names of the groups at their ends; numbered cells have lines instead."""
         wide, tall = self.cell
+
+        def middles(ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            x, y = self.corners(ranks)
+            return x + wide / 2, y + tall / 2
+
         return tags_of(
             [(mark.kind, mark.tone, mark.ranks) for mark in self.marks],
             self.rank,
-            lambda ranks: (self.x[ranks] + wide / 2, self.y[ranks] + tall / 2),
+            middles,
             lambda size: wide * (self.swell(size) + 0.5),
             (self.plan.left, self.plan.top, self.width, self.height),
             self.plan.jump[0] if self.plan.bands[0] > 1 else 0.0,
@@ -214,43 +234,105 @@ class JobPicture:
             yield JobLine(mark.tone, dots, is_dotted=True)
 
     @cached_property
+    def lines_of_cells(self) -> tuple[CellLines, CellLines]:
+        """The columns and the rows of cells."""
+        plan = self.plan
+        return (
+            _lines(plan.folds, plan.left + plan.origin[0], lambda one: (one.dx, one.jump_x)),
+            _lines(plan.folds, plan.top + plan.origin[1], lambda one: (one.dy, one.jump_y)),
+        )
+
+    @cached_property
     def node_ends(self) -> tuple[Segment, ...]:
         """Lines between cells of different nodes; of plain cells, those down or across a band."""
         if self.gpus_per_node == 1:
             return ()
-        xs, column = np.unique(np.round(self.x, 3), return_inverse=True)
-        ys, row = np.unique(np.round(self.y, 3), return_inverse=True)
-        board = np.full((len(ys), len(xs)), -1, dtype=np.int64)
-        board[row, column] = np.arange(self.mesh.world_size) // self.gpus_per_node
+        columns, rows = self.lines_of_cells
+        xs, ys = columns.places, rows.places
         wide, tall = self.cell
-        down = _ends(board, self.is_numbered)
-        across = _ends(board.T, self.is_numbered)
         reach_x, reach_y = (1.5, 3.0) if self.is_numbered else (0.0, 0.0)
         segments: list[Segment] = []
-        for at, first, last in down:
+        for at, first, last in self._ends(columns, rows):
             left, right = xs[at] + wide, xs[at + 1]
             if right - left <= self.plan.near[0]:
                 middle = (left + right) / 2
                 segments.append((middle, ys[first] - reach_y, middle, ys[last] + tall + reach_y))
-        for at, first, last in across:
+        for at, first, last in self._ends(rows, columns):
             above, below = ys[at] + tall, ys[at + 1]
             if below - above <= self.plan.near[1]:
                 middle = above + (0.74 if self.is_numbered else 0.5) * (below - above)
                 segments.append((xs[first] - reach_x, middle, xs[last] + wide + reach_x, middle))
         return tuple(tuple(float(value) for value in one) for one in segments)  # type: ignore[misc]
 
-
-def _ends(board: np.ndarray, is_numbered: bool) -> list[tuple[int, int, int]]:
-    """(column, first row, last row) of each run along which a node ends right of the column."""
-    left, right = board[:, :-1], board[:, 1:]
-    is_end = (left != right) & (left >= 0) & (right >= 0)
-    if not is_numbered:
+    def _ends(self, lines: CellLines, others: CellLines) -> list[tuple[int, int, int]]:
+        """(line, first other, last other) of each run along which a node ends after the line."""
+        if self.is_numbered:
+            return _runs(_is_end(lines, others, self.gpus_per_node))
         # Where each pair of neighbours is of two nodes, or most are, a line says nothing.
-        whole = is_end.sum(axis=0) >= np.maximum(1, ((left >= 0) & (right >= 0)).sum(axis=0))
-        columns = np.flatnonzero(whole)
-        if 2 * len(columns) > board.shape[1]:
+        whole = _ends_throughout(lines, others, self.gpus_per_node)
+        if 2 * len(whole) > len(lines.places):
             return []
-        return [(int(at), 0, board.shape[0] - 1) for at in columns]
+        return [(at, 0, len(others.places) - 1) for at in whole.tolist()]
+
+
+@dataclass(frozen=True, eq=False)
+class CellLines:
+    """Columns or rows of cells: where each is, ascending, and its share of its cells' ranks.
+
+    The cell where two lines cross is the sum of their shares; there is none where both are late: in
+    a band that is not full, and beyond what it holds.
+    """
+
+    places: np.ndarray
+    ranks: np.ndarray
+    is_late: np.ndarray
+
+
+def _lines(folds: Sequence[Fold], start: float, steps) -> CellLines:  # type: ignore[no-untyped-def]
+    places, ranks, is_late = np.zeros(1), np.zeros(1, dtype=np.int64), np.zeros(1, dtype=bool)
+    stride = 1
+    for fold in folds:
+        step, jump = steps(fold)
+        bands, rest = divmod(fold.size, fold.period)
+        for count, by, of_rank, full in (
+            (fold.period, step, stride, rest or fold.period),
+            (bands + (rest > 0), jump, stride * fold.period, bands),
+        ):
+            if by:
+                at = np.arange(count)[:, None]
+                places = (at * by + places).reshape(-1)
+                ranks = (at * of_rank + ranks).reshape(-1)
+                is_late = ((at >= full) | is_late).reshape(-1)
+        stride *= fold.size
+    order = np.argsort(places)
+    return CellLines(np.round(start + places[order], 3), ranks[order], is_late[order])
+
+
+def _is_end(lines: CellLines, others: CellLines, gpus_per_node: int) -> np.ndarray:
+    """Whether a node ends between a line and the next: bool, shape (others, lines - 1)."""
+    node = (others.ranks[:, None] + lines.ranks) // gpus_per_node
+    gone = others.is_late[:, None] & lines.is_late
+    return (node[:, :-1] != node[:, 1:]) & ~gone[:, :-1] & ~gone[:, 1:]
+
+
+def _ends_throughout(lines: CellLines, others: CellLines, gpus_per_node: int) -> np.ndarray:
+    """The lines after which a node ends in every other line that has cells of both.
+
+    Others that start at the same place of a node are alike.
+    """
+
+    def ends(ranks: np.ndarray) -> np.ndarray:
+        node = (np.unique(ranks % gpus_per_node)[:, None] + lines.ranks) // gpus_per_node
+        return (node[:, :-1] != node[:, 1:]).all(axis=0)
+
+    is_late = lines.is_late[:-1] | lines.is_late[1:]
+    return np.flatnonzero(
+        np.where(is_late, ends(others.ranks[~others.is_late]), ends(others.ranks))
+    )
+
+
+def _runs(is_end: np.ndarray) -> list[tuple[int, int, int]]:
+    """(column, first row, last row) of each run."""
     # A run begins where the row above is no end, and is over where the next below is none.
     changes = np.diff(np.pad(is_end.T.astype(np.int8), ((0, 0), (1, 1))), axis=1)
     columns, first = np.nonzero(changes == 1)

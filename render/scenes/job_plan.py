@@ -121,7 +121,7 @@ class JobPlan:
         dp, pp = self.mesh.size(self.data), self.mesh.size("pp")
         return -(-pp // self.stages), -(-dp // self.replicas)
 
-    @property
+    @cached_property
     def jump(self) -> tuple[float, float]:
         """Pixels from a band to the next; of plain cells, a whole number of cells."""
         *_, wide, tall = (size * self.scale for size in self._sizes)
@@ -187,7 +187,7 @@ class JobPlan:
         m = self.metrics
         return (m.frame + m.pad) * self.scale, (m.ends + m.pad) * self.scale
 
-    @property
+    @cached_property
     def label_step(self) -> int:
         """Of how many stages one is labelled."""
         pitch = (self._sizes[3] + self.metrics.row) * self.scale
@@ -197,12 +197,12 @@ class JobPlan:
     def corners(self) -> Iterator[tuple[float, float, range, range]]:
         """Each band's corner, and the stages and replicas it holds."""
         dp, pp = self.mesh.size(self.data), self.mesh.size("pp")
-        beside, below = self.bands
+        (beside, below), (right, lower) = self.bands, self.jump
         for across in range(beside):
+            stages = range(pp)[across * self.stages : (across + 1) * self.stages]
             for down in range(below):
-                stages = range(pp)[across * self.stages : (across + 1) * self.stages]
                 replicas = range(dp)[down * self.replicas : (down + 1) * self.replicas]
-                yield LEFT + across * self.jump[0], TOP + down * self.jump[1], stages, replicas
+                yield LEFT + across * right, TOP + down * lower, stages, replicas
 
     def replica_frames(self) -> Iterator[tuple[Rectangle, int]]:
         """The frame of each replica in each band, with its number."""

@@ -143,8 +143,7 @@ def _plain(picture: JobPicture) -> str:
     marks = palette_png(board, [rgb(one) for one in (*colours, GROUP_INK["light"])])
     rows, columns = board.shape
     plan = picture.plan
-    x = float(picture.x[picture.rank]) + cell / 2
-    y = float(picture.y[picture.rank]) + cell / 2
+    (x,), (y,) = (one + cell / 2 for one in picture.corners(picture.rank))
     return (
         f"{_rows(picture)}"
         f'<image class="marks" x="{plan.left:g}" y="{plan.top:g}" width="{columns * cell:.4f}" '
@@ -156,16 +155,16 @@ def _plain(picture: JobPicture) -> str:
 
 def _rows(picture: JobPicture) -> str:
     """The rows of all bands, in as many shades as they take turns."""
-    plan, shades = picture.plan, [""] * SHADES
-    _, _, wide, tall, _, _ = plan._sizes
+    plan, step = picture.plan, picture.plan.label_step
+    shades: list[list[str]] = [[] for _ in range(SHADES)]
+    _, _, wide, tall, _, _ = (size * plan.scale for size in plan._sizes)
     for x, y, stages, replicas in plan.corners():
-        width = len(replicas) * wide * plan.scale
-        for first in range(0, len(stages), plan.label_step):
-            count = min(plan.label_step, len(stages) - first)
-            top, height = y + first * tall * plan.scale, count * tall * plan.scale
-            turn = stages[first] // plan.label_step % SHADES
-            shades[turn] += f"M{x:.2f} {top:.2f}h{width:.2f}v{height:.2f}h{-width:.2f}z"
-    return "".join(f'<path class="shade s{n}" d="{path}"/>' for n, path in enumerate(shades))
+        width = len(replicas) * wide
+        for first in range(0, len(stages), step):
+            top, height = y + first * tall, min(step, len(stages) - first) * tall
+            row = f"M{x:.2f} {top:.2f}h{width:.2f}v{height:.2f}h{-width:.2f}z"
+            shades[stages[first] // step % SHADES].append(row)
+    return "".join(f'<path class="shade s{n}" d="{"".join(d)}"/>' for n, d in enumerate(shades))
 
 
 def _gaps(picture: JobPicture) -> str:

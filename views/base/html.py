@@ -7,7 +7,8 @@ Markup('<p class="fine" data-set="{&#34;tp&#34;:2}">a &lt; b <b>c</b></p>')
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
 from markupsafe import Markup, escape
 
@@ -22,10 +23,10 @@ def tag(name: str, *children: object, **attributes: object) -> Markup:
     Underscores of an attribute are dashes, save one at its end; True is an attribute without a
     value, None and False are none, and what is data is JSON.
     """
-    start = f"<{name}{_marks(attributes)}>"
-    return Markup(
-        start if name in ("input", "img", "br") else f"{start}{_joined(children)}</{name}>"
-    )
+    marks = "".join(_marks(attributes)) if attributes else ""
+    if name in ("input", "img", "br"):
+        return Markup(f"<{name}{marks}>")
+    return Markup(f"<{name}{marks}>{_joined(children)}</{name}>")
 
 
 def button(label: object, **attributes: object) -> Markup:
@@ -68,25 +69,33 @@ def together(*parts: object) -> Markup:
 
 
 def _joined(parts: Iterable[object]) -> str:
-    # Markup's own join escapes, and so copies, what is markup too.
-    return "".join([one if isinstance(one, Markup) else escape(one) for one in parts])
+    return "".join(map(_written, parts))
 
 
-def _marks(attributes: dict[str, object]) -> str:
-    marks = []
+_is_special = re.compile("[&<>'\"]").search
+
+
+def _written(value: object) -> str:
+    """A value as it stands in HTML; most texts have nothing to escape, and `escape` takes longer
+    than to see that."""
+    if isinstance(value, Markup) or (isinstance(value, str) and not _is_special(value)):
+        return value
+    return escape(value)
+
+
+def _marks(attributes: dict[str, object]) -> Iterator[str]:
     for name, value in attributes.items():
         if value is None or value is False:
             continue
         name = name.rstrip("_").replace("_", "-")
-        marks.append(f" {name}" if value is True else f' {name}="{attribute_value(value)}"')
-    return "".join(marks)
+        yield f" {name}" if value is True else f' {name}="{attribute_value(value)}"'
 
 
-def attribute_value(value: object) -> Markup:
+def attribute_value(value: object) -> str:
     """What stands between the quotes; what is data is JSON."""
     if isinstance(value, (dict, list)):
         value = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return escape(value)
+    return _written(value)
 
 
 class TableCell(Markup):

@@ -45,7 +45,7 @@ def explained(text: str, language: str, known: set[int] | None = None) -> Markup
     known = set() if known is None else known
 
     def marked(match: re.Match[str]) -> str:
-        number = next(n for n in range(len(WORDS)) if match[f"w{n}"] is not None)
+        number = _number(match["word"], language)
         if number in known:
             return match[0]
         known.add(number)
@@ -58,6 +58,13 @@ def explained(text: str, language: str, known: set[int] | None = None) -> Markup
 
 @cache
 def _pattern(language: str) -> re.Pattern[str]:
+    """Any of the words; a group for each would take ten times as long."""
     assert language in LANGUAGES
-    words = "|".join(f"(?P<w{number}>{one.written[language]})" for number, one in enumerate(WORDS))
+    words = "|".join(one.written[language] for one in WORDS)
     return re.compile(rf"(?P<word>{words})(?P<end>[^\w\s<&(]*)")
+
+
+@cache
+def _number(word: str, language: str) -> int:
+    """Which word it is, of the few ways that there are to write one."""
+    return next(n for n, one in enumerate(WORDS) if re.fullmatch(one.written[language], word))

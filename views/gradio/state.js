@@ -125,6 +125,7 @@ let requested = 0;
 let answered = 0;
 let isAsking = false;
 let words = element.querySelector('.app')?.lang || 'en';
+let shown = starts.view; // whose sections and files are on the page
 
 async function draw() {
   requested += 1;
@@ -133,7 +134,7 @@ async function draw() {
   while (answered < requested) {
     const turn = requested;
     const question = state;
-    const answer = await answerTo({ ...question, words });
+    const answer = await answerTo({ ...question, words, shown });
     if (answer?.regions) {
       answered = turn;
       hint('');
@@ -162,7 +163,8 @@ async function answerTo(question) {
   }
 }
 
-function show({ regions, language, state: read }, question) {
+function show({ regions, language, view, state: read }, question) {
+  shown = view;
   if (language !== words) {
     words = language;
     element.querySelector('.app').lang = language;

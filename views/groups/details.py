@@ -49,8 +49,8 @@ def _details(
     rows, lines, most = [], [], 0
     pattern = _row_pattern()
     for grouping in visible:
-        kind, groups = grouping.name, grouping.groups()
-        most, shown = max(most, len(groups)), groups[:ROWS]
+        kind, shown = grouping.name, grouping.leading(ROWS)
+        most = max(most, grouping.num_groups)
         spans = spans_of_groups(shown, placement.nodes if placement else layout.gpus_per_node)
         for index, (ranks, nodes) in enumerate(zip(shown, spans.tolist())):
             listed = ranks_text(ranks)

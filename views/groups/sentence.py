@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from descriptions import GAP, JOB
 from groups.grouping import Grouping
 from groups.layout import Layout
+from groups.placement import nodes_spanned
 
 FEW = 4
 """Other GPUs of a group up to which each is named."""
@@ -46,8 +49,8 @@ def sentence_of(layout: Layout, rank: int, language: str) -> str:
     clauses, leaving = [], []
     groups = spoken(layout)
     for role, grouping in groups:
-        ranks = sorted(grouping.members(rank).tolist())
-        nodes = len({one // layout.gpus_per_node for one in ranks})
+        ranks = grouping.members(rank)
+        nodes = int(nodes_spanned(ranks, layout.gpus_per_node))
         clauses.append(_clause(role, ranks, rank, nodes, language).strip())
         if nodes > 1:
             leaving.append(JOB[f"name_{role}"][language])
@@ -58,11 +61,10 @@ def sentence_of(layout: Layout, rank: int, language: str) -> str:
     return f"{said}{gap}{_leaving(leaving, len(groups), language)}"
 
 
-def _clause(role: str, ranks: Sequence[int], rank: int, nodes: int, language: str) -> str:
+def _clause(role: str, ranks: np.ndarray, rank: int, nodes: int, language: str) -> str:
     if role != "pp":
-        others = [one for one in ranks if one != rank]
-        return JOB[f"says_{role}"][language].format(gpus=_gpus(others, nodes, language))
-    at = ranks.index(rank)
+        return JOB[f"says_{role}"][language].format(gpus=_others(ranks, rank, nodes, language))
+    at = int(np.searchsorted(ranks, rank))
     place = "first" if at == 0 else "last" if at == len(ranks) - 1 else "middle"
     before, after = (
         JOB["one"][language].format(rank=ranks[one % len(ranks)]) for one in (at - 1, at + 1)
@@ -70,13 +72,16 @@ def _clause(role: str, ranks: Sequence[int], rank: int, nodes: int, language: st
     return JOB[f"says_{place}"][language].format(before=before, after=after)
 
 
-def _gpus(ranks: Sequence[int], nodes: int, language: str) -> str:
-    if len(ranks) == 1:
-        return JOB["one"][language].format(rank=ranks[0])
-    if len(ranks) <= FEW:
-        return JOB["few"][language].format(ranks=listed(list(map(str, ranks)), language))
-    words = "many_nodes" if nodes > 1 else "many"
-    return JOB[words][language].format(count=f"{len(ranks):,}", nodes=f"{nodes:,}")
+def _others(ranks: np.ndarray, rank: int, nodes: int, language: str) -> str:
+    """The other GPUs of a group: by name, or how many."""
+    count = len(ranks) - 1
+    if count > FEW:
+        words = "many_nodes" if nodes > 1 else "many"
+        return JOB[words][language].format(count=f"{count:,}", nodes=f"{nodes:,}")
+    others = [str(one) for one in ranks.tolist() if one != rank]
+    if count == 1:
+        return JOB["one"][language].format(rank=others[0])
+    return JOB["few"][language].format(ranks=listed(others, language))
 
 
 def listed(words: Sequence[str], language: str, last: str = "and") -> str:

@@ -263,7 +263,7 @@ def marks_text(
 
 
 @cache
-def _words(language: str) -> Markup:
+def _words(language: str) -> str:
     """The sentences that the page's script fills in, as the value of an attribute."""
     card = {
         name.removeprefix("card_"): text[language]
