@@ -30,6 +30,17 @@ def divisors(number: int) -> tuple[int, ...]:
     return tuple(sorted({*small, *(number // d for d in small)}))
 
 
+def divisors_near(name: str, near: int, number: int) -> list[dict[str, int]]:
+    """The largest divisor of ``number`` below ``near`` and the smallest above, as alternatives.
+
+    >>> divisors_near("tp", 3, 32), divisors_near("tp", 64, 32)
+    ([{'tp': 2}, {'tp': 4}], [{'tp': 32}])
+    """
+    below = [size for size in divisors(number) if size < near][-1:]
+    above = [size for size in divisors(number) if size > near][:1]
+    return [{name: size} for size in below + above]
+
+
 def nearest_fits(
     world: int,
     sizes: Mapping[str, float],

@@ -144,10 +144,10 @@ def parse_mesh(text: str) -> Mesh:
     for part in parts:
         match = _AXIS_TEXT.fullmatch(part) if isinstance(part, str) else None
         if not match:
-            raise _bad_mesh_text(part)
+            raise refusal("bad-mesh-text", "mesh", value=quoted(part))
         axes.append(Axis(match[1], int(match[2])))
     if plus and not (offset.isascii() and offset.isdecimal() and len(offset) <= 12):
-        raise _bad_mesh_text("+" + offset)
+        raise refusal("bad-mesh-text", "mesh", value=quoted("+" + offset))
     return Mesh(tuple(axes), int(offset or 0))
 
 
@@ -213,7 +213,3 @@ def _refuse_repeats(names: list[str], control: str = "order") -> None:
     repeated = [name for i, name in enumerate(names) if name in names[:i]]
     if repeated:
         raise refusal("repeated-axis", control, axis=repeated[0], value=quoted("-".join(names)))
-
-
-def _bad_mesh_text(part: object) -> LayoutError:
-    return refusal("bad-mesh-text", "mesh", value=quoted(part))

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from groups.alternatives import divisors, not_a_multiple
+from groups.alternatives import divisors_near, not_a_multiple
 from groups.mesh import whole_number
 from groups.stages.layers import MAX_LAYERS
 
@@ -165,14 +165,3 @@ class Model:
         if self.experts:
             whole_number(self.top_k, "top_k", maximum=self.experts)
             whole_number(self.dense_layers, "dense_layers", minimum=0, maximum=self.layers)
-
-
-def divisors_near(name: str, near: int, number: int) -> list[dict[str, int]]:
-    """The largest divisor of ``number`` below ``near`` and the smallest above, as alternatives.
-
-    >>> divisors_near("tp", 3, 32), divisors_near("tp", 64, 32)
-    ([{'tp': 2}, {'tp': 4}], [{'tp': 32}])
-    """
-    below = [size for size in divisors(number) if size < near][-1:]
-    above = [size for size in divisors(number) if size > near][:1]
-    return [{name: size} for size in below + above]

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate, pairwise
 
-from groups.alternatives import MOST, not_a_multiple, with_changes, works
+from groups.alternatives import MOST, divisors_near, not_a_multiple, with_changes, works
 from groups.errors import LayoutError
 from groups.mesh import MAX_RANKS, Mesh, whole_number
 from groups.stages.layers import needs_stages, stage_layers
 
 from .errors import require_choice
-from .model import MAX_SIZE, Model, divisors_near
+from .model import MAX_SIZE, Model
 
 SPREADS = ("equal", "nearly")
 """How layers are dealt to stages: equally many, as Megatron must, or differing by one at most."""

@@ -10,14 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from inspect import signature
 
-from ..alternatives import MOST, divisors, works
+from ..alternatives import MOST, divisors, divisors_near, works
 from ..errors import LayoutError, quoted, refusal
 from ..grouping import Grouping, Groups
 from ..mesh import MAX_RANKS, Mesh, whole_number
 from .families import FAMILIES
 from .grids import dense_grid, expert_grid, grids
-from .order import GTP, ORDER, mended
+from .order import GTP, mended
 
 
 def groupings(
@@ -125,16 +126,11 @@ def checked_groupings(world: int, given: Mapping[str, object]) -> dict[str, Grou
         raise error.replace(alternatives=working) from None
 
 
-DEFAULTS: dict[str, object] = {
-    **dict.fromkeys(("tp", "cp", "pp", "ep", "gtp", "egtp"), 1),
-    "etp": None,
-    "order": ORDER,
-    "num_distributed_optimizer_instances": 1,
-    "hierarchical_context_parallel_sizes": None,
-    "hybrid_context_parallel": False,
-    "embedding_stages": (0, -1),
-    "virtual_pipeline_model_parallel_size": None,
-    "sharp_enabled_group": None,
+DEFAULTS = {
+    name: one.default
+    for function in (grids, groupings)
+    for name, one in signature(function).parameters.items()
+    if one.default is not one.empty
 }
 """The arguments of `process_groups` that are left out."""
 
@@ -169,16 +165,13 @@ def _optimizer_instances(by_name: Mapping[str, Grouping], instances: int) -> dic
         )
     for grouping, label in ((data, "Data"), (expert_data, "Expert data")):
         if grouping.size % instances:
-            both = divisors(math.gcd(data.size, expert_data.size))
-            count = quoted(instances)
-            below = [n for n in both if n < instances][-1:]
-            above = [n for n in both if n > instances][:1]
+            fixes = divisors_near(control, instances, math.gcd(data.size, expert_data.size))
             raise refusal(
                 "instances-do-not-divide",
                 control,
-                *[{control: n} for n in below + above],
+                *fixes,
                 quote=f"{label} parallel size should be divisible by partial DistOpt shard factor",
-                instances=count,
+                instances=quoted(instances),
                 size=grouping.size,
                 group=grouping.name,
             )

@@ -16,6 +16,7 @@ megatron-core 0.16.1 (--pipeline-model-parallel-layout).
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from ..alternatives import MOST, divisors, in_ranges, works
@@ -123,61 +124,38 @@ def _checked(
         raise refusal("layout-has-other-vpp", "vpp", chunks=chunks, pp=pp, vpp=vpp)
     if chunks > 1 and pp == 1:
         raise needs_stages(chunks, pp)
-    flat = [layer for part in parts for layer in part]
-    _refuse_ends(flat)
-    _refuse_counts(flat, layers, mtp)
-    _refuse_places(flat, stages)
-    if "encoder" in flat:
-        raise _bad_letter("encoder").replace(
-            quote="Encoder layer is not supported for flexible pipeline layout"
-        )
+    _require_layers([layer for part in parts for layer in part], stages, layers, mtp)
     return stages
 
 
-def _refuse_ends(flat: list[str]) -> None:
-    """The embedding is the first of all layers, the loss the last, and each stands once."""
+def _require_layers(flat: list[str], stages: list[list[list[str]]], layers: int, mtp: int) -> None:
+    """One embedding, first; one loss, last; as many layers as the model has; and where those of
+    multi-token prediction may be."""
     first, last = (flat[0], flat[-1]) if flat else ("nothing", "nothing")
-    no_layer = "" if flat else "list index out of range"
     if first != "embedding":
-        raise refusal(
-            "layout-first-is-not-embedding",
-            "layout",
-            quote=no_layer or f"The first layer must be embedding, but got LayerType.{first}",
-            found=first,
-        )
+        quote = f"The first layer must be embedding, but got LayerType.{first}"
+        quote = quote if flat else "list index out of range"
+        raise refusal("layout-first-is-not-embedding", "layout", quote=quote, found=first)
     if last != "loss":
         raise refusal("layout-last-is-not-loss", "layout", found=last)
+    count = Counter(flat)
     for layer in ("embedding", "loss"):
-        if flat.count(layer) != 1:
-            raise refusal(
-                "layout-repeats",
-                "layout",
-                quote=f"{layer.capitalize()} must be specified exactly once",
-                layer=layer,
-                count=flat.count(layer),
-            )
-
-
-def _refuse_counts(flat: list[str], layers: int, mtp: int) -> None:
-    """As many decoder and multi-token prediction layers as the model has."""
-    if flat.count("decoder") != layers:
-        raise refusal(
-            "layout-has-other-layers", "layers", count=flat.count("decoder"), layers=layers
-        )
-    if flat.count("mtp") != mtp:
-        raise refusal("layout-has-other-mtp", "mtp", count=flat.count("mtp"), mtp=mtp)
-
-
-def _refuse_places(flat: list[str], stages: list[list[list[str]]]) -> None:
-    """Multi-token prediction comes after all decoder layers, on one stage, a rank's last chunk."""
-    if "mtp" not in flat:
-        return
-    if "decoder" in flat[flat.index("mtp") :]:
+        if count[layer] != 1:
+            quote = f"{layer.capitalize()} must be specified exactly once"
+            raise refusal("layout-repeats", "layout", quote=quote, layer=layer, count=count[layer])
+    if count["decoder"] != layers:
+        raise refusal("layout-has-other-layers", "layers", count=count["decoder"], layers=layers)
+    if count["mtp"] != mtp:
+        raise refusal("layout-has-other-mtp", "mtp", count=count["mtp"], mtp=mtp)
+    if mtp and "decoder" in flat[flat.index("mtp") :]:
         raise refusal("layout-mtp-too-early", "layout", why=MTP_RULE)
     if any("mtp" in chunk for stage in stages for chunk in stage[:-1]):
         raise refusal("layout-mtp-not-in-last-chunk", "layout", why=MTP_RULE)
     if sum("mtp" in stage[-1] for stage in stages) > 1:
         raise refusal("layout-mtp-in-two-stages", "layout", why=MTP_RULE)
+    if "encoder" in flat:
+        quote = "Encoder layer is not supported for flexible pipeline layout"
+        raise _bad_letter("encoder").replace(quote=quote)
 
 
 def _fixes(parts: Stages, sizes: dict[str, int]) -> list[dict[str, int]]:

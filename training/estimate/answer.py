@@ -108,7 +108,8 @@ def estimate_of(request: Request, software: str) -> Estimate:
     if share:
         parts["pp" if request.split.pp > 1 else "dp"] += more * decided(share)
     lacking = lacks(request)
-    low, high = _spread(request, software)
+    kind = "moe" if request.model.experts else "dense"
+    low, high = fitted()["spread"]["nanotron" if software == "nanotron" else kind]
     low /= FAR ** len(lacking)
     high *= FAR ** len(lacking)
     return Estimate(
@@ -122,11 +123,3 @@ def estimate_of(request: Request, software: str) -> Estimate:
         lacks=lacking,
         request=request,
     )
-
-
-def _spread(request: Request, software: str) -> tuple[float, float]:
-    """Measured over estimated, at the ends of the interval."""
-    spread = fitted()["spread"]
-    kind = "nanotron" if software == "nanotron" else "moe" if request.model.experts else "dense"
-    low, high = spread[kind]
-    return low, high

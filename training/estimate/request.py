@@ -124,8 +124,7 @@ class Request:
 
     @property
     def tokens(self) -> float:
-        """Of a micro-batch on one context parallel rank."""
-        return self.training.micro_batch * self.model.sequence / self.split.cp
+        return self.training.tokens(self.model, self.split)
 
 
 def request_of(model: Model, **arguments: Unpack[Arguments]) -> Request:

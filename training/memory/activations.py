@@ -66,7 +66,7 @@ def layer_activations(
     True
     """
     h, t, dropout = model.hidden, split.tp, training.dropout
-    tokens, whole = _tokens(model, split, training), _whole(split, training)
+    tokens, whole = training.tokens(model, split), _whole(split, training)
     if training.recompute == "full":
         return {"input": tokens * 2 * h * whole}
     is_partial, is_wide = training.recompute == "partial", training.products in WIDE
@@ -103,7 +103,7 @@ def embedding_activations(model: Model, split: Split, training: Training) -> flo
 
     Source: arXiv:2205.05198 section 4.3, sbh/t for each micro-batch in flight.
     """
-    mask = _tokens(model, split, training) * model.hidden * _whole(split, training)
+    mask = training.tokens(model, split) * model.hidden * _whole(split, training)
     return mask if training.dropout else 0.0
 
 
@@ -114,12 +114,7 @@ def output_activations(model: Model, split: Split, training: Training) -> float:
     """
     logits = 4 * padded_vocabulary(model.vocabulary, split.tp) / split.tp
     one = 4 * model.hidden * _whole(split, training) + logits
-    return _tokens(model, split, training) * one * (1 + model.mtp_layers)
-
-
-def _tokens(model: Model, split: Split, training: Training) -> float:
-    """Of a micro-batch on one context parallel rank."""
-    return training.micro_batch * model.sequence / split.cp
+    return training.tokens(model, split) * one * (1 + model.mtp_layers)
 
 
 def _whole(split: Split, training: Training) -> float:

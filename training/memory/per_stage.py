@@ -150,6 +150,10 @@ class Training:
         for name in ("sequence_parallel", "flash", "dropout"):
             require_choice(name, getattr(self, name), (False, True))
 
+    def tokens(self, model: Model, split: Split) -> float:
+        """Of a micro-batch on one context parallel rank."""
+        return self.micro_batch * model.sequence / split.cp
+
     def ranks_sharing(self, split: Split) -> tuple[int, int]:
         """Ranks that share the states of dense parameters, and of the experts'."""
         return split.dp * split.cp // self.instances, max(1, split.edp // self.instances)
@@ -314,7 +318,7 @@ def _working(model: Model, split: Split, training: Training, parameters: StagePa
     of a product's output and of its weights, before these join the sum of all micro-batches: of
     the output layer, or of the widest product of a layer.
     """
-    tokens = training.micro_batch * model.sequence / split.cp
+    tokens = training.tokens(model, split)
     gradient = PRECISIONS[training.precision].gradient
     widest = (2 if model.gated else 1) * model.ffn / split.tp
     if parameters.layers == parameters.moe_layers:

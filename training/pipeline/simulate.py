@@ -18,7 +18,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from groups.errors import LayoutError, quoted
+from groups.errors import quoted
 
 from ..errors import is_amount, refusal
 from .plan import Plan
@@ -187,7 +187,7 @@ def _run_abreast(
             np.add(at, 1, out=at, where=now == now)
         moved = not np.array_equal(at, before)
     if not np.array_equal(at, stop):
-        raise _deadlock()
+        raise refusal("pipeline-deadlock", "schedule")
     start = np.fmax(end[slots - 1], 0.0)
     for needed, lag in waits:
         ready = end[needed[slots]]
@@ -238,9 +238,5 @@ def _run(starts: np.ndarray, costs: np.ndarray, waits: Waits) -> tuple[np.ndarra
         ran += place - at[rank]
         at[rank], clock[rank] = place, now
     if ran < places:
-        raise _deadlock()
+        raise refusal("pipeline-deadlock", "schedule")
     return np.array(start), np.array(end)
-
-
-def _deadlock() -> LayoutError:
-    return refusal("pipeline-deadlock", "schedule")

@@ -36,11 +36,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from groups.alternatives import not_a_multiple
+from groups.alternatives import divisors_near, not_a_multiple
 
 from ..errors import refusal, require_choice
 from ..memory.per_stage import PRECISIONS, Precision, Training
-from ..model import MAX_SIZE, Model, divisors_near
+from ..model import MAX_SIZE, Model
 from ..parameters import StageParameters, stage_parameters
 from ..pipeline.closed import placement_of
 from ..split import Split
@@ -130,8 +130,7 @@ class _Shape:
 
     @property
     def tokens(self) -> float:
-        """Of a micro-batch on one context parallel rank."""
-        return self.training.micro_batch * self.model.sequence / self.split.cp
+        return self.training.tokens(self.model, self.split)
 
     @property
     def element(self) -> int:
@@ -233,16 +232,12 @@ def _ends(shape: _Shape) -> Iterator[Demand]:
     """Embedding, output layer and loss, whose matrices tp cuts by the vocabulary."""
     if shape.split.tp == 1:
         return
-    first, last = shape.first, shape.last
+    first, last, size = shape.first, shape.last, shape.activation
+    whole = ("reduce_scatter", "all_gather") if shape.is_cut else ("all_reduce",)
+    yield from (shape.each("tp", "embedding", operation, size, first) for operation in whole)
+    yield from (shape.each("tp", "output", operation, size, last) for operation in whole[::-1])
     if shape.is_cut:
-        yield shape.each("tp", "embedding", "reduce_scatter", shape.activation, first)
-        yield shape.each("tp", "embedding", "all_gather", shape.activation, first)
-        yield shape.each("tp", "output", "all_gather", shape.activation, last)
-        yield shape.each("tp", "output", "reduce_scatter", shape.activation, last)
-        yield shape.each("tp", "output_regather", "all_gather", shape.activation, last, "weights")
-    else:
-        yield shape.each("tp", "embedding", "all_reduce", shape.activation, first)
-        yield shape.each("tp", "output", "all_reduce", shape.activation, last)
+        yield shape.each("tp", "output_regather", "all_gather", size, last, "weights")
     # Largest logit, the target's logit, the sum of exponentials.
     yield shape.each("tp", "loss", "all_reduce", shape.tokens * FP32, [3 * n for n in last])
 

@@ -23,7 +23,7 @@ from groups import MAX_RANKS, LayoutError
 from groups.conventions import CONVENTIONS, OWN
 from groups.errors import not_a_choice, quoted
 from groups.grouping import Grouping
-from groups.megatron.parallel_state import ORDER
+from groups.megatron import ORDER
 from groups.mesh import whole_number
 from groups.presets import PRESETS
 
