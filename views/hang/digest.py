@@ -57,7 +57,6 @@ def _cut(log: Log, count: int) -> Log:
     hops = tuple(replace(hop, waits=hop.waits[:count]) for hop in diagnosis.hops[:16])
     return replace(
         log,
-        counts=(),
         stalls=log.stalls[:count],
         failures=log.failures[:count],
         notes=log.notes[:100],
