@@ -2,7 +2,8 @@
 // something says `set`; everybody hears `state`; the address says it, and the server draws it.
 const { fields, presets, said, lit } = props.known;
 const starts = Object.fromEntries(fields.map(([name, , start]) => [name, start]));
-const READER = navigator.language.toLowerCase().startsWith('zh') ? 'zh' : 'en';
+const isRead = (code) => navigator.language.toLowerCase().startsWith(code);
+const READER = Object.keys(said.busy).find(isRead) ?? 'en';
 const tell = () => document.dispatchEvent(new CustomEvent('state', { detail: state }));
 
 // --- Links: read by the server, written by its table of the fields --------------------------------
