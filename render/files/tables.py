@@ -164,7 +164,6 @@ class CodeChart:
 
     text: str
     more: str
-    legend: tuple[Entry, ...] = ()
 
     @cached_property
     def lines(self) -> list[str]:

@@ -210,7 +210,6 @@ class PointsChart:
     words: Mapping[str, str]
     width: float = 720.0
     height: float = 320.0
-    legend: tuple[Entry, ...] = ()
 
     left, top = 58.0, 20.0
 

@@ -22,7 +22,7 @@ from groups import Mesh
 from groups.grouping import Grouping
 from groups.ranks import require_rank
 
-from ..palette import GROUP_INK, KIND_COLOURS, tones
+from ..palette import GROUP_INK, KIND_COLOURS
 from .geometry import LETTERS, Fold, places, places_of
 from .groups import Mark, _refuse_windows, mark_board, marks_of, swell_of
 from .job_plan import NUMBERS, WHOLE, JobPlan, Label, Rectangle, plan_of
@@ -350,14 +350,13 @@ def job_picture(
     gpus_per_node: int,
     rank: int,
     room: tuple[float, float] = WHOLE,
-    tone: Mapping[str, str] | None = None,
     layers: Sequence[str] = (),
     words: Mapping[str, str] | None = None,
 ) -> JobPicture:
     """The picture of one mesh, with the groups of ``rank`` marked.
 
-    layers: of each stage, as text; empty if no model is set. tone: of each name, as `marks_of`.
-    words: templates of the labels, by their names.
+    layers: of each stage, as text; empty if no model is set. words: templates of the labels, by
+    their names.
 
     >>> from groups import parse_mesh
     >>> from groups.grouping import plain
@@ -370,7 +369,6 @@ def job_picture(
     """
     _refuse_windows(mesh)
     rank = require_rank(mesh, rank)
-    tone = tone or tones([one.name for one in groupings])
     plan = plan_of(mesh, room)
     boxed = {name for name in plan.box if mesh.size(name) > 1}
     boxing = (
@@ -383,7 +381,7 @@ def job_picture(
         mesh=mesh,
         rank=rank,
         plan=plan,
-        marks=marks_of(groupings, rank, tone),
+        marks=marks_of(groupings, rank),
         levels=levels_of(groupings, box_kind),
         box_kind=box_kind,
         gpus_per_node=gpus_per_node,

@@ -175,13 +175,13 @@ def strip(who: Sequence[int], members: int, x: float, y: float, width: float) ->
     )
 
 
-def cell_width(longest: int, least: float = 30.0) -> float:
+def cell_width(longest: int) -> float:
     """Room for so many characters.
 
     >>> cell_width(1), cell_width(6) > 50
     (30.0, True)
     """
-    return max(least, round(CHARACTER * longest + 12))
+    return max(30.0, round(CHARACTER * longest + 12))
 
 
 def _columns(blocks: Iterable[Block]) -> int:

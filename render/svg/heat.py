@@ -166,11 +166,9 @@ def cell_texts(rank: int, amount: str, side: float) -> list[tuple[float, float, 
     return [(side * 0.46, side * 0.36, str(rank)), (side * 0.82, small, amount)]
 
 
-def heat_svg(heat: Heat, description: str, *, leads: bool = False) -> str:
-    """The picture as SVG; ``description`` is its text equivalent for screen readers.
-
-    leads: whether a click on a GPU leads to the view of its groups.
-    """
+def heat_svg(heat: Heat, description: str) -> str:
+    """The picture as SVG, in which a click on a GPU leads to the view of its groups;
+    ``description`` is its text equivalent for screen readers."""
     down = 4.0 if heat.is_large else 0.0  # from the middle of a row to a text's baseline
     labels = "".join(
         f'<text x="{x:g}" y="{y + down:g}" text-anchor="end">{text}</text>'
@@ -180,7 +178,7 @@ def heat_svg(heat: Heat, description: str, *, leads: bool = False) -> str:
         f'<svg class="heat{" large" if heat.is_large else ""}" role="img" '
         f'viewBox="0 0 {heat.width:g} {heat.height:g}" style="max-width:{heat.width:g}px" '
         f'aria-label="{escape(description)}"><g class="rows">{labels}</g>'
-        f"{_pixels(heat) if heat.is_large else _cells(heat, leads)}</svg>"
+        f"{_pixels(heat) if heat.is_large else _cells(heat)}</svg>"
     )
 
 
@@ -190,7 +188,7 @@ def _leads(rank: int) -> str:
     return f' data-set="{changes}"'
 
 
-def _cells(heat: Heat, leads: bool) -> str:
+def _cells(heat: Heat) -> str:
     tiles = heat.tiles
     side = tiles.cell - GAP
     colours = heat.palette
@@ -200,7 +198,7 @@ def _cells(heat: Heat, leads: bool) -> str:
         for x, y, w, h in tiles.frames
     )
     cells = "".join(
-        f'<g{_leads(rank) if leads else ""} transform="translate({x + GAP / 2:g},{y + GAP / 2:g})">'
+        f'<g{_leads(rank)} transform="translate({x + GAP / 2:g},{y + GAP / 2:g})">'
         f'<rect width="{side:g}" height="{side:g}" rx="{side / 8:g}" fill="{colours[level]}"/>'
         f"{_texts(rank, amount, side, inks[level])}</g>"
         for rank, (x, y, level, amount) in enumerate(

@@ -54,7 +54,7 @@ def painted(heat: Heat, label: str) -> Markup:
         tag("li", words, style=f"background:{colour};color:{ink(colour)}")
         for colour, words in heat.legend
     )
-    picture = Markup(heat_svg(heat, label, leads=True))
+    picture = Markup(heat_svg(heat, label))
     return together(tag("ul", *items, class_="parts"), tag("div", picture, class_="chain"))
 
 

@@ -10,7 +10,6 @@ from descriptions import JOB, counted
 from groups import LayoutError, Mesh
 from groups.grouping import Grouping
 from groups.layout import Layout
-from render.palette import tones
 from render.scenes import job as scene
 from render.scenes.job_plan import HALF, NUMBERED, TALL, WHOLE
 from render.svg import job as svg
@@ -83,9 +82,8 @@ def _figure(spec: PictureSpec, mesh: Mesh, groupings: Sequence[Grouping]) -> Mar
 def job_of_grid(
     spec: PictureSpec, mesh: Mesh, groupings: Sequence[Grouping], room: tuple[float, float]
 ) -> scene.JobPicture:
-    tone, gpus = tones([one.name for one in groupings]), spec.layout.gpus_per_node
-    words = label_words(mesh == spec.layout.expert, spec.language)
-    return scene.job_picture(mesh, groupings, gpus, spec.rank, room, tone, spec.layers, words)
+    words, gpus = label_words(mesh == spec.layout.expert, spec.language), spec.layout.gpus_per_node
+    return scene.job_picture(mesh, groupings, gpus, spec.rank, room, spec.layers, words)
 
 
 def label_words(of_experts: bool, language: str) -> dict[str, str]:

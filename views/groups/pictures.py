@@ -15,19 +15,20 @@ from .sentence import question
 from .shown import PictureSpec, by_grid, marked
 
 
-def job_pictures(context: Context, room: tuple[float, float] = job_plan.WHOLE) -> Pictures:
+def job_pictures(context: Context) -> Pictures:
     """The picture of the job with the groups of the chosen rank: of each grid."""
     layout, language = context.layout, context.language
     layers = layers_of(context.known, layout.mesh.size("pp"))
     spec = PictureSpec(layout, context.visible, language, context.rank, layers)
     has_two = len(spec.sides) > 1
-    pictures: Pictures = []
-    for grid, mesh, groupings in spec.sides:
-        picture_room = job_plan.HALF if has_two else room
-        picture = job_of_grid(spec, mesh, marked(layout, groupings), picture_room)
-        title = f"{PAGE[grid][language]}: {sizes_of(mesh)}" if has_two else ""
-        pictures.append((title, picture))
-    return pictures
+    room = job_plan.HALF if has_two else job_plan.WHOLE
+    return [
+        (
+            f"{PAGE[grid][language]}: {sizes_of(mesh)}" if has_two else "",
+            job_of_grid(spec, mesh, marked(layout, groupings), room),
+        )
+        for grid, mesh, groupings in spec.sides
+    ]
 
 
 def groups_pictures(context: Context) -> Pictures:

@@ -10,15 +10,13 @@ from markupsafe import Markup
 from descriptions import HOSTS_WORDS, RUN
 from formats.measurements import Slow, read_measurements, slow
 from groups import LayoutError
-from groups.layout import Layout
-from groups.placement import Placement
 from render.svg.heat import LEVELS, Heat, level_colours
 
 from ..base import form
 from ..base.context import Context
 from ..base.html import fine, painted, tag, together
 from ..base.problems import problem_html
-from ..base.state import State, is_empty
+from ..base.state import is_empty
 from .inputs import placement_or_none
 
 NONE_COLOUR = "#e5e7eb"
@@ -28,10 +26,9 @@ SHOWN = 16
 """Groups that stand out and are said."""
 
 
-def measures_html(
-    layout: Layout, state: State, placement: Placement | None, language: str
-) -> Markup:
+def measures_html(context: Context) -> Markup:
     """The box, the picture, and what is slow in it."""
+    state, language = context.state, context.language
     choices = [(RUN[f"worse_{one}"][language], one) for one in ("high", "low")]
     box = form.fields(
         form.area("measures", state.measures, language, rows=4),
@@ -41,16 +38,25 @@ def measures_html(
     if is_empty(state.measures):
         return together(title, box)
     try:
-        values = read_measurements(state.measures, layout.world_size, placement)
-        outliers = slow(values, layout.every, worse=state.worse)
+        values, outliers = _measured(context)
     except LayoutError as error:
         return together(title, problem_html(error, language), box)
     known = values[~np.isnan(values)]
     numbers = {"least": known.min(), "most": known.max(), "median": np.median(known)}
     numbers = {name: f"{number:,.6g}" for name, number in numbers.items()}
     label = RUN["measures_label"][language].format(**numbers)
-    picture = painted(heat_of(values, layout.gpus_per_node, language), label)
+    picture = painted(heat_of(values, context.layout.gpus_per_node, language), label)
     return together(title, _slow(outliers, language), fine(label), picture, box)
+
+
+def _measured(context: Context) -> tuple[np.ndarray, list[Slow]]:
+    """The number of each rank, and what stands out.
+
+    Errors: LayoutError for a text of no numbers.
+    """
+    layout, state = context.layout, context.state
+    values = read_measurements(state.measures, layout.world_size, placement_or_none(context))
+    return values, slow(values, layout.every, worse=state.worse)
 
 
 def _slow(outliers: list[Slow], language: str) -> Markup:
@@ -78,26 +84,17 @@ def _slow_text(one: Slow, language: str) -> str:
 
 
 def measures_summary(context: Context) -> str:
-    """What stands out most.
-
-    Errors: LayoutError for a text of no numbers.
-    """
-    layout, state, language = context.layout, context.state, context.language
-    values = read_measurements(state.measures, layout.world_size, placement_or_none(context))
-    outliers = slow(values, layout.every, worse=state.worse)
+    """What stands out most. Errors: as `_measured`."""
+    language, (_, outliers) = context.language, _measured(context)
     return _slow_text(outliers[0], language) if outliers else HOSTS_WORDS["none-slow"][language]
 
 
 def measures_pictures(context: Context) -> list[tuple[str, Heat]]:
-    """The numbers on the GPUs, for files; nothing where none are given.
-
-    Errors: LayoutError for a text of no numbers.
-    """
-    layout, text = context.layout, context.state.measures
-    if is_empty(text):
+    """The numbers on the GPUs, for files; nothing where none are given. Errors: as `_measured`."""
+    if is_empty(context.state.measures):
         return []
-    values = read_measurements(text, layout.world_size, placement_or_none(context))
-    return [("", heat_of(values, layout.gpus_per_node, context.language))]
+    values, _ = _measured(context)
+    return [("", heat_of(values, context.layout.gpus_per_node, context.language))]
 
 
 def heat_of(values: np.ndarray, gpus_per_node: int, language: str) -> Heat:

@@ -29,7 +29,7 @@ from render.palette import PALETTE
 
 from ..base import form
 from ..base.context import Context
-from ..base.html import fold, heading, table, tag, together
+from ..base.html import fine, fold, heading, table, tag, together
 from ..base.messages import fix_label
 from ..base.problems import problem_html
 from ..base.state import is_empty, is_fix
@@ -46,29 +46,28 @@ ROWS = 64
 def hosts_html(context: Context) -> str:
     """What the text says, where the groups stand, a better order; then measurements."""
     layout, state, language = context.layout, context.state, context.language
-    placement = None
-    body: object = tag("p", RUN["hosts_empty"][language], class_="fine")
     try:
         hosts = hosts_of(state)
-        if hosts is not None:
-            placement = placement_of(hosts, layout.world_size, layout.gpus_per_node)
+        body = _answer(hosts, context) if hosts else fine(RUN["hosts_empty"][language])
     except LayoutError as error:
         body = _refused(error, language)
-    else:
-        if hosts is not None and placement is not None:
-            body = together(
-                _said(hosts, placement, language),
-                _order(hosts, context),
-                _audit(placement, layout, language),
-                _list(hosts, placement, language),
-            )
     boxes = [form.area(name, getattr(state, name), language, rows=5) for name in ("hosts", "racks")]
     names, racks = example_of(layout)
     example = form.setter({"hosts": names, "racks": racks}, RUN["hosts_example"][language])
     inputs = together(form.fields(*boxes), tag("p", example) if is_empty(state.hosts) else "")
-    measures = measures_html(layout, state, placement, language)
     title = heading(RUN["hosts_title"][language])
-    return framed(context, together(title, body, inputs, measures), "hosts")
+    return framed(context, together(title, body, inputs, measures_html(context)), "hosts")
+
+
+def _answer(hosts: Hosts, context: Context) -> Markup:
+    layout, language = context.layout, context.language
+    placement = placement_of(hosts, layout.world_size, layout.gpus_per_node)
+    return together(
+        _said(hosts, placement, language),
+        _order(hosts, context),
+        _audit(placement, layout, language),
+        _list(hosts, placement, language),
+    )
 
 
 def example_of(layout: Layout) -> tuple[str, str]:

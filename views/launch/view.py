@@ -275,15 +275,13 @@ def _check(layout: Layout, placement: Placement | None, language: str) -> Markup
     )
 
 
-@lru_cache(maxsize=16)
-def _plain_check(layout: Layout) -> str:
-    return check_text(layout)
-
-
 def check_text(layout: Layout, placement: Placement | None = None) -> str:
     """The script that checks this layout's groups on the real machines."""
     job = f"{layout.nodes} x {layout.gpus_per_node} GPUs"
     return check_script(layout, job_text=job, placement=placement)
+
+
+_plain_check = lru_cache(maxsize=16)(check_text)
 
 
 def launch_pictures(context: Context) -> Pictures:

@@ -30,19 +30,17 @@ def nodes_html(context: Context) -> str:
     """
     layout, language = context.layout, context.language
     placement = placement_or_none(context)
-    body = _plain(layout, language) if placement is None else _named(layout, language, placement)
+    if placement is None:
+        return framed(context, _plain(layout, language), "nodes")
+    hosts = counted(len(placement.hosts), "host", language)
+    note = fine(PAGE["nodes_named"][language].format(hosts=hosts))
+    body = _table(audit_of(layout, placement), layout, language, note)
     return framed(context, body, "nodes")
 
 
 @lru_cache(maxsize=64)
 def _plain(layout: Layout, language: str) -> Markup:
     return _table(audit_of(layout, None), layout, language)
-
-
-def _named(layout: Layout, language: str, placement: Placement) -> Markup:
-    hosts = counted(len(placement.hosts), "host", language)
-    note = fine(PAGE["nodes_named"][language].format(hosts=hosts))
-    return _table(audit_of(layout, placement), layout, language, note)
 
 
 @dataclass(frozen=True)
