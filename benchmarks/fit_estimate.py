@@ -29,6 +29,7 @@ from training.estimate.request import Request, request_of
 from training.estimate.runs import DATA, MeasuredRun, is_nanotron, runs
 from training.estimate.seconds import decided, stall_seconds, step_seconds
 from training.estimate.work import Work, work_of
+from training.parameters import active_parameters, total_parameters
 
 from .estimate import write
 from .estimate_errors import answered
@@ -345,8 +346,34 @@ def everything() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "families": {family: rounded(mine) for family, mine in own.items()},
         "software": {"nanotron": rounded(nanotron)},
         "spread": spread,
+        **told_of_runs(),
     }
     return constants, unseen
+
+
+def told_of_runs() -> dict[str, Any]:
+    """What an estimate asks of the runs themselves (training.estimate.constants.Fitted)."""
+    seen: dict[str, dict[str, Any]] = {}
+    jobs = set()
+    for run in runs():
+        of = run.arguments
+        gpus = math.log2(of["gpus"])
+        if run.seconds:
+            kinds = seen.setdefault(FAMILIES[of["cluster"]], {})
+            active = math.log2(active_parameters(run.shape))
+            kinds.setdefault("moe" if run.shape.experts else "dense", []).append([active, gpus])
+        if is_nanotron(run):
+            total, batch = math.log2(total_parameters(run.shape)), math.log2(of["global_batch"])
+            jobs.add((round(total, 4), gpus, batch, of["sequence"]))
+    for kinds in seen.values():
+        kinds |= {kind: _range(places) for kind, places in kinds.items()}
+    return {"seen": seen, "jobs": [list(job) for job in sorted(jobs)]}
+
+
+def _range(places: Sequence[Sequence[float]]) -> list[float]:
+    """The least and most active parameters, and the most GPUs."""
+    active, gpus = zip(*places)
+    return [round(min(active), 4), round(max(active), 4), round(max(gpus), 4)]
 
 
 def main() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
+from math import log2
 
 import pytest
 from hypothesis import given, settings
@@ -10,16 +12,19 @@ from hypothesis import strategies as st
 
 from benchmarks.estimate import GOALS, parts_of
 from benchmarks.estimate_errors import answered, spearman
+from benchmarks.fit_estimate import told_of_runs
 from groups import LayoutError
 from training.clusters import CLUSTERS
 from training.estimate import Estimate, error_table, estimate, nearest, runs, sources
 from training.estimate.constants import FAMILIES, fitted
+from training.estimate.near import NEAR_SIZE
 from training.estimate.runs import MeasuredRun, is_nanotron
 from training.estimate.seconds import PARTS
 from training.estimate.work import Products, collective, exchange
 from training.memory.activations import PRODUCTS
 from training.model import Model
 from training.models import MODELS
+from training.parameters import active_parameters
 
 LLAMA = MODELS["llama3-70b"].model
 ASKED = {"cluster": "dgx-h100", "gpus": 64, "tp": 4, "pp": 4, "global_batch": 64, "sequence": 8192}
@@ -269,6 +274,17 @@ def test_where_no_run_is_near_the_estimate_says_so_and_widens():
     assert far.high / far.low > 1.4 * usual[1] / usual[0]
     assert asked().near
     assert [one.run.arguments["cluster"] for one in nearest(asked().request, 3)] == ["dgx-h100"] * 3
+
+
+def test_what_the_constants_say_of_the_runs_is_what_the_runs_say():
+    assert {**fitted(), **told_of_runs()} == fitted()
+    sizes: dict[tuple[str, bool], list[float]] = {}
+    for run in runs():
+        if run.seconds:
+            of = (FAMILIES[run.arguments["cluster"]], bool(run.shape.experts))
+            sizes.setdefault(of, []).append(log2(active_parameters(run.shape)))
+    # Between the least and the most of a kind there is always a run that is near.
+    assert all(b - a < 2 * NEAR_SIZE for of in sizes.values() for a, b in pairwise(sorted(of)))
 
 
 def test_every_cluster_has_constants_and_every_constant_a_sensible_size():

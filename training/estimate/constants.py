@@ -1,6 +1,7 @@
 """The constants that turn work into seconds, by machine and by the software that ran on it.
 
-They are in data/constants.json, written by `python -m training.estimate.fit` from public runs.
+They are in data/constants.json, written by `python -m benchmarks.fit_estimate` from public runs,
+with what an estimate asks of these: that the two thousand runs are not read for each process.
 A constant is the shared one, unless the GPU's family or the software has its own. Software:
 
     megatron   Megatron-LM, Megatron-Bridge and what is built like them: fused kernels, collectives
@@ -21,7 +22,7 @@ from typing import TypedDict, cast
 from ..model import Model
 from ..parameters import total_parameters
 from .request import Request
-from .runs import DATA, is_nanotron, runs
+from .runs import DATA
 
 SOFTWARE = ("megatron", "fsdp", "nanotron")
 
@@ -43,12 +44,19 @@ SAME_JOB = 0.3, 1.0, 1.0
 
 
 class Fitted(TypedDict):
-    """Everything the fit wrote: constants, and measured over estimated at an interval's ends."""
+    """Everything the fit wrote: constants, and measured over estimated at an interval's ends.
+
+    seen: of the runs with a step time, by family and then "dense" or "moe": the least and most
+    active parameters and the most GPUs. jobs: of nanotron: parameters, GPUs and samples of a step,
+    and the tokens of a sequence. Parameters and counts are in doublings.
+    """
 
     shared: dict[str, float]
     families: dict[str, dict[str, float]]
     software: dict[str, dict[str, float]]
     spread: dict[str, list[float]]
+    seen: dict[str, dict[str, list[float]]]
+    jobs: list[list[float]]
 
 
 @lru_cache(maxsize=1)
@@ -69,25 +77,13 @@ def constants_of(family: str, software: str) -> dict[str, float]:
     return {**constants["shared"], **constants["families"][family], **of_software}
 
 
-@lru_cache(maxsize=1)
-def _jobs() -> tuple[tuple[float, float, float, int], ...]:
-    """Parameters, GPUs and samples of a step, as doublings, and sequence of nanotron's jobs."""
-    jobs = set()
-    for run in runs():
-        if is_nanotron(run):
-            of = run.arguments
-            size = log2(total_parameters(run.shape))
-            jobs.add((size, log2(of["gpus"]), log2(of["global_batch"]), of["sequence"]))
-    return tuple(sorted(jobs))
-
-
 @lru_cache(maxsize=1024)
 def _is_nanotron_s(model: Model, gpus: int, global_batch: int) -> bool:
     here = (log2(total_parameters(model)), log2(gpus), log2(global_batch))
     return any(
         model.sequence == sequence
         and all(abs(a - b) <= most for a, b, most in zip(here, there, SAME_JOB))
-        for *there, sequence in _jobs()
+        for *there, sequence in fitted()["jobs"]
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..model import Model
 from ..parameters import active_parameters, total_parameters
-from .constants import FAMILIES
+from .constants import FAMILIES, fitted
 from .request import Arguments, Request
 from .runs import MeasuredRun, is_nanotron, runs
 
@@ -79,27 +79,18 @@ def nearest(request: Request, most: int = 5, software: str = "nanotron") -> tupl
     return tuple(Near(timed[at], round(float(distance[at]), 2)) for at in order)
 
 
-@lru_cache(maxsize=4096)
-def _lacks(family: str, mixed: bool, size: float, gpus: float) -> tuple[str, ...]:
-    _, places, families = _map()
-    same = np.array([one == family for one in families])
-    if not same.any():
-        return ("gpu",)
-    kind = same & ((places[:, -1] > 0) == mixed)
-    if not kind.any():
-        return ("model",)
-    lacking = []
-    if np.min(abs(places[kind, 1] - size)) > NEAR_SIZE:
-        lacking.append("size")
-    if gpus > places[kind, 2].max() + 2:
-        lacking.append("gpus")
-    return tuple(lacking)
-
-
 def lacks(request: Request) -> tuple[str, ...]:
     """Why no public run is near: of this GPU, of such a model (with experts or without), of a size
     near this one's, on so many GPUs, with states in host memory; empty if there are some."""
-    _, active = _sizes(request.model)
-    family, mixed = FAMILIES[request.cluster], bool(request.model.experts)
-    away = ("offload",) * (request.training.offload != "none")
-    return away + _lacks(family, mixed, round(active, 1), float(math.ceil(math.log2(request.gpus))))
+    lacking = ["offload"] * (request.training.offload != "none")
+    seen = fitted()["seen"].get(FAMILIES[request.cluster], {})
+    kind = "moe" if request.model.experts else "dense"
+    if kind not in seen:
+        return (*lacking, "model" if seen else "gpu")
+    least, most, gpus = seen[kind]
+    size = round(_sizes(request.model)[1], 1)
+    if not least - NEAR_SIZE <= size <= most + NEAR_SIZE:
+        lacking.append("size")
+    if math.ceil(math.log2(request.gpus)) > gpus + 2:
+        lacking.append("gpus")
+    return tuple(lacking)
