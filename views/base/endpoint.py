@@ -24,6 +24,7 @@ from groups.job import Job
 from groups.layout import Layout
 from groups.mesh import too_many_ranks, whole_number
 
+from .errors import refusal
 from .state import FIELDS, OF_MATHS, parse_names, parse_switch, require_choice
 
 Json = TypeVar("Json")
@@ -202,12 +203,7 @@ def require_text(name: str, value: Any) -> str:
     """The value, if it is a text."""
     if isinstance(value, str):
         return value
-    raise LayoutError(
-        "not-a-text",
-        f"{name} must be a text: {quoted(value)} is not a text",
-        control=name,
-        facts={"value": quoted(value)},
-    )
+    raise refusal("not-a-text", name, value=quoted(value))
 
 
 def read_json(text: str, kind: type[Json], code: str, said: str, control: str) -> Json:
@@ -225,12 +221,7 @@ def read_json(text: str, kind: type[Json], code: str, said: str, control: str) -
 def names_of(names: Any) -> list[str] | None:
     """Names of groups as a list; None for all."""
     if not isinstance(names, str):
-        raise LayoutError(
-            "not-names",
-            f"{quoted(names)} is not a list of group names",
-            control="names",
-            facts={"value": quoted(names)},
-        )
+        raise refusal("not-names", "names", value=quoted(names))
     return names.split() or None
 
 
@@ -246,12 +237,8 @@ def stated(value: Any) -> Any:
 
 def too_large(count: int, what: str, limit: int, control: str) -> LayoutError:
     """The refusal of an answer that nobody could read."""
-    return LayoutError(
-        "answer-too-large",
-        f"{count:,} {what.replace('-', ' ')} are more than the {limit:,} of one answer",
-        control=control,
-        facts={"count": count, "what": what, "limit": limit},
-    )
+    said = f"{count:,} {what.replace('-', ' ')} are more than the {limit:,} of one answer"
+    return refusal("answer-too-large", control, sentence=said, count=count, what=what, limit=limit)
 
 
 def words_of(error: LayoutError) -> str:

@@ -23,6 +23,7 @@ from urllib.parse import parse_qsl, quote
 from groups import LayoutError
 from groups.errors import quoted
 
+from .errors import refusal
 from .state import FIELDS, UNLINKED, State, as_text, language_of
 
 VERSION = "2"
@@ -123,12 +124,7 @@ def script_fields() -> list[tuple[str, str, str, bool]]:
 
 
 def _bad(part: object) -> LayoutError:
-    return LayoutError(
-        "bad-link",
-        f"the link holds {quoted(part)}, which the page cannot read; it starts anew",
-        control="link",
-        facts={"value": quoted(part)},
-    )
+    return refusal("bad-link", "link", value=quoted(part))
 
 
 # -- what the page sends -------------------------------------------------------------------------

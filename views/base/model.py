@@ -19,6 +19,7 @@ from training.model import BIASES, NEEDED, Model
 from training.models import DEFAULT, MODELS, model_like, variant
 from training.split import nearly_equal
 
+from .errors import refusal
 from .state import State, fields_of, is_empty, parse_number, require_choice
 
 MODEL_SIZES = ("hidden", "heads", "kv_heads", "ffn", "vocabulary", "sequence", "top_k")
@@ -135,11 +136,9 @@ def _own_model(state: State) -> ChosenModel:
     needed += ("top_k",) if given.get("experts") else ()
     missing = tuple(name for name in needed if name not in given)
     if missing:
-        raise LayoutError(
-            "model-incomplete",
-            f"the shape of this model is not known: {', '.join(missing)} to give, or another model",
-            control="model",
-            facts={"missing": missing},
+        sentence = f"the shape of this model is not known: {', '.join(missing)} to give"
+        raise refusal(
+            "model-incomplete", "model", sentence=f"{sentence}, or another model", missing=missing
         )
     return ChosenModel(Model(**given), UNKNOWN, False, ())
 

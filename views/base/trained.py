@@ -27,6 +27,7 @@ from training.search import SearchJob, software_of
 from training.split import SPREADS, Split, held_by_ranks, with_kv_copies
 from training.traffic.demands import CP_ALGORITHMS, require
 
+from .errors import refusal
 from .model import ON_OFF, ChosenModel, model_name, model_of
 from .state import State, is_empty, parse_number, require_choice
 from .training import Batch, batch_of, count_of, schedule_name, virtual_stages
@@ -168,13 +169,8 @@ def _capacity(state: State, cluster: Cluster) -> float:
     value = parse_number(state.capacity)
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or not 0 < value <= 100_000:
-        raise LayoutError(
-            "not-a-capacity",
-            f"{quoted(value)} is not a number of GiB",
-            control="capacity",
-            alternatives=[{"capacity": cluster.memory // GIB}],
-            facts={"value": quoted(value)},
-        )
+        of_cluster = {"capacity": cluster.memory // GIB}
+        raise refusal("not-a-capacity", "capacity", of_cluster, value=quoted(value))
     return value * GIB
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from groups import LayoutError
 from groups.alternatives import not_a_multiple
 from groups.layout import Layout
 from groups.mesh import whole_number
@@ -22,6 +21,7 @@ from training.models import said_of_preset
 from training.pipeline import SCHEDULES
 from training.pipeline.schedules import MAX_MICRO_BATCHES
 
+from .errors import refusal
 from .model import UNKNOWN
 from .state import State, as_text, is_empty, parse_number
 
@@ -105,14 +105,7 @@ def _require_same(batch: Batch, samples: int) -> None:
         "product": batch.global_batch,
         "global_batch": samples,
     }
-    raise LayoutError(
-        "batches-disagree",
-        f"micro_batches {batch.micro_batches} x micro_batch {batch.micro_batch} x dp {batch.dp} = "
-        f"{batch.global_batch} samples, and global_batch says {samples}",
-        control="micro_batches",
-        alternatives=fixes,
-        facts=facts,
-    )
+    raise refusal("batches-disagree", "micro_batches", *fixes, **facts)
 
 
 def with_micro_batches(layout: Layout, state: State, count: int) -> dict[str, Any]:

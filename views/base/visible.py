@@ -9,6 +9,7 @@ from groups.errors import LayoutError, quoted
 from groups.grouping import Grouping
 from groups.layout import Layout, framework_name, own_groupings
 
+from .errors import refusal
 from .state import State
 
 AUTO = "auto"
@@ -43,23 +44,14 @@ def visible_groups(layout: Layout, state: State) -> tuple[Grouping, ...]:
         name for name in more if layout.every[name] not in native and name in _names_of(native)
     ]
     if taken:
-        raise LayoutError(
-            "name-taken",
-            f"{taken[0]} is here a group of {framework_name(layout.framework)}'s own",
-            control="more",
-            alternatives=[
-                {"more": tuple(name for name in more if name not in taken)},
-                {"group_type": "chosen"},
-            ],
-            facts={"name": taken[0], "framework": framework_name(layout.framework)},
+        fixes = (
+            {"more": tuple(name for name in more if name not in taken)},
+            {"group_type": "chosen"},
         )
+        facts = {"name": taken[0], "framework": framework_name(layout.framework)}
+        raise refusal("name-taken", "more", *fixes, **facts)
     if not visible:
-        raise LayoutError(
-            "no-groups-chosen",
-            "no group is chosen: take some under More groups",
-            control="more",
-            alternatives=[{"group_type": "dp+tp+pp"}],
-        )
+        raise refusal("no-groups-chosen", "more", {"group_type": "dp+tp+pp"})
     return visible
 
 
@@ -79,13 +71,8 @@ def _no_such_group(layout: Layout, name: str, is_chosen: bool, more: Sequence[st
     fixes = [without] if is_chosen else [{"group_type": "dp+tp+pp"}]
     if layout.expert is None:
         fixes.append({"framework": "megatron"})
-    return LayoutError(
-        "no-such-group",
-        f"this layout makes no group {quoted(name)}",
-        control="more" if is_chosen else "group_type",
-        alternatives=fixes,
-        facts={"name": quoted(name).strip("'"), "framework": framework_name(layout.framework)},
-    )
+    facts = {"name": quoted(name).strip("'"), "framework": framework_name(layout.framework)}
+    return refusal("no-such-group", "more" if is_chosen else "group_type", *fixes, **facts)
 
 
 def has_two_dp_kinds(group_type: object) -> bool:
@@ -104,11 +91,5 @@ def _names(control: str, value: object) -> tuple[str, ...]:
         return ()
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
-        raise LayoutError(
-            "not-names",
-            f"{quoted(value)} is not a list of group names",
-            control=control,
-            alternatives=[{control: ()}],
-            facts={"value": quoted(value)},
-        )
+        raise refusal("not-names", control, {control: ()}, value=quoted(value))
     return tuple(dict.fromkeys(names[:64]))

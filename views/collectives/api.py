@@ -27,6 +27,7 @@ from ..base.endpoint import (
     serving,
     too_large,
 )
+from ..base.errors import refusal
 from ..base.state import State
 from .inputs import (
     CollectiveSpec,
@@ -142,11 +143,7 @@ def _exchanged(watched: CollectiveSpec, tensors: str, shape: str) -> tuple[Tenso
     if world > MOST_RANKS:
         raise too_large(world, "ranks", MOST_RANKS, "nodes")
     if tensors and shape:
-        raise LayoutError(
-            "tensors-and-shape",
-            "tensors have their own shape: give tensors or a shape, not both",
-            control="shape",
-        )
+        raise refusal("tensors-and-shape", "shape")
     groups = watched.grouping.groups()
     if tensors:
         before = _read(tensors, world)
@@ -174,20 +171,10 @@ def _read(text: str, world: int) -> Tensors:
     said = "a JSON list with the tensor of each rank"
     tensors = arrays_of(read_json(text, list, "not-tensors", said, "tensors"))
     if len(tensors) != world:
-        raise LayoutError(
-            "not-one-per-rank",
-            f"{len(tensors):,} tensors are not one for each of {world:,} ranks",
-            control="tensors",
-            facts={"count": len(tensors), "world": world},
-        )
+        raise refusal("not-one-per-rank", "tensors", count=len(tensors), world=world)
     for rank, tensor in enumerate(tensors):
         if not np.all((tensor <= LARGEST) & (tensor >= -LARGEST)):  # NaN is no number either
-            raise LayoutError(
-                "too-large-a-number",
-                f"the tensor of rank {rank} holds a number beyond {LARGEST:,}",
-                control="tensors",
-                facts={"rank": rank, "limit": LARGEST},
-            )
+            raise refusal("too-large-a-number", "tensors", rank=rank, limit=LARGEST)
     return tensors
 
 
@@ -220,12 +207,7 @@ def _cost(watched: CollectiveSpec) -> dict[str, Any]:
 def _steps(watched: CollectiveSpec) -> dict[str, Any]:
     """Every message of an algorithm between places of one group; a chunk is what one carries."""
     if watched.size > MOST_MEMBERS:
-        raise LayoutError(
-            "too-many-members",
-            f"steps are listed for groups of up to {MOST_MEMBERS} ranks, not of {watched.size:,}",
-            control="algorithm",
-            facts={"limit": MOST_MEMBERS, "size": watched.size},
-        )
+        raise refusal("too-many-members", "algorithm", limit=MOST_MEMBERS, size=watched.size)
     algorithm = algorithm_of(watched.algorithm, watched.size, watched.root)
     return {
         "name": algorithm.name,

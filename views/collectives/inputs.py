@@ -21,6 +21,7 @@ from training.collectives.algorithms import ALGORITHMS, algorithm_of
 from training.collectives.mappings import Operation
 from training.collectives.operations import OPERATIONS, apply, operation_of
 
+from ..base.errors import refusal
 from ..base.state import State, fields_of, is_empty, parse_number, pinned_group, require_choice
 
 MOST_MEMBERS = 16
@@ -132,13 +133,8 @@ def _resolved(layout: Layout, state: State) -> CollectiveSpec:
     operation = operation_of(op)
     function = getattr(operation, direction)
     if not function:
-        raise LayoutError(
-            "no-backward",
-            f"{op} has no backward here",
-            control="collective_direction",
-            alternatives=[{"collective_direction": "forward"}],  # type: ignore[dict-item]
-            facts={"operation": op},
-        )
+        forward = {"collective_direction": "forward"}
+        raise refusal("no-backward", "collective_direction", forward, operation=op)
     grouping = layout.every[_group_name(layout, state.collective_group)]
     name = grouping.name
     index, ranks = _group(grouping, state.collective_index, state.rank)
@@ -286,13 +282,9 @@ def _root(given: Any, members: tuple[int, ...], name: str, index: int) -> int:
     root = whole_number(parse_number(given), "collective_root", minimum=0)
     if root not in members:
         near = sorted(members, key=lambda rank: abs(rank - root))[:2]
-        raise LayoutError(
-            "not-in-group",
-            f"rank {root} is not among the ranks shown of {name} group {index}",
-            control="collective_root",
-            alternatives=[{"collective_root": rank} for rank in near],
-            facts={"rank": root, "kind": name, "index": index},
-        )
+        fixes = ({"collective_root": rank} for rank in near)
+        facts = {"rank": root, "kind": name, "index": index}
+        raise refusal("not-in-group", "collective_root", *fixes, **facts)
     return members.index(root)
 
 
@@ -306,25 +298,15 @@ def shape_of(given: Any) -> tuple[int, ...]:
     parts = text.lower().replace("×", "x").replace("*", "x").split("x")[:9]
     sizes = tuple(parse_number(part) for part in parts)
     if len(sizes) > 3 or not all(isinstance(size, int) and size > 0 for size in sizes):
-        raise LayoutError(
-            "not-a-shape",
-            f"{quoted(given)} is not a shape",
-            why="a shape is one to three sizes, such as 4 or 2x4",
-            control="collective_shape",
-            facts={"value": quoted(given)},
-        )
+        raise refusal("not-a-shape", "collective_shape", value=quoted(given))
     if np.prod([float(size) for size in sizes]) > MOST_NUMBERS:
         raise _too_large(sizes)
     return sizes
 
 
 def _too_large(shape: tuple[int, ...]) -> LayoutError:
-    return LayoutError(
-        "too-many-numbers",
-        f"{shape} makes more numbers than can be read",
-        control="collective_shape",
-        facts={"shape": "x".join(map(str, shape)), "limit": MOST_NUMBERS},
-    )
+    facts = {"shape": "x".join(map(str, shape)), "limit": MOST_NUMBERS}
+    return refusal("too-many-numbers", "collective_shape", **facts)
 
 
 def about_shape(watched: CollectiveSpec, error: LayoutError) -> LayoutError:
@@ -351,12 +333,7 @@ def _positive(field: str, given: Any, otherwise: float) -> float:
         return float(otherwise)
     number = parse_number(given)
     if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 < number <= 1e9:
-        raise LayoutError(
-            "not-positive",
-            f"{quoted(given)} is not a number above 0",
-            control=field,
-            facts={"value": quoted(given), "control": field},
-        )
+        raise refusal("not-positive", field, value=quoted(given), control=field)
     return float(number)
 
 

@@ -23,6 +23,8 @@ from formats.logs.model import Log
 from groups.errors import LayoutError
 from groups.mesh import MAX_RANKS
 
+from ..base.errors import refusal
+
 LONGEST = 250_000
 """Characters of a digest: it comes with every question of the page."""
 
@@ -42,12 +44,7 @@ def digest_of(log: Log) -> str:
         text = json.dumps(_plain(_cut(log, count)), separators=(",", ":"))
         if len(text) <= LONGEST:
             return text
-    raise LayoutError(
-        "too-much-evidence",
-        "the evidence names more groups than a page can show",
-        control="log",
-        facts={"megabytes": 32, "files": 0},
-    )
+    raise refusal("too-much-evidence", "log", megabytes=32, files=0)
 
 
 def _cut(log: Log, count: int) -> Log:
