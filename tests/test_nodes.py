@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import html
 import itertools
+import json
 import re
+from dataclasses import replace
 
 import pytest
 from pages import LAYOUTS, groups_of, shown, spans, table, text_of
 
 from descriptions import PAGE, counted
 from groups.audit import DOMAINS
+from views.base.context import Context
 from views.base.resolve import resolve
 
 
@@ -67,3 +71,21 @@ def test_only_groups_that_a_layer_waits_for_are_warned_of_and_only_where_they_le
         numbers = {int(number) for number in re.findall(r"\d+", item.replace(",", ""))}
         assert not fits or min(fits) in numbers
     assert (PAGE["audit_fine"][language] in picture) == (not slow)
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_row_leads_to_the_group_on_most_nodes_and_the_picture_names_its_kind(name):
+    layout = resolve(LAYOUTS[name])
+    groups = groups_of(layout)
+    picture = shown(LAYOUTS[name], "nodes")
+    rows = table(picture, "audit")
+    leads = re.findall(r'<button[^>]*class="opener"[^>]*data-set="([^"]*)"', picture)
+    assert len(leads) == len(rows)
+    for (kinds, *_), lead in zip(rows, leads):
+        changes = json.loads(html.unescape(lead))
+        kind = kinds.split()[0]
+        widest = max(spans(groups[kind], layout.gpus_per_node))
+        (own,) = (group for group in groups[kind] if int(changes["rank"]) in group)
+        assert spans([own], layout.gpus_per_node) == [widest]
+        shown_kinds = Context.of(replace(LAYOUTS[name], **changes)).visible
+        assert {one.name for one in shown_kinds} & set(kinds.split())

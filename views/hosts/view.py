@@ -35,7 +35,15 @@ from ..base.problems import problem_html
 from ..base.state import is_empty, is_fix
 from ..base.units import ranges_text, seconds_text
 from ..groups.view import framed
-from ..nodes.view import audit_row, chips, level_head, level_name, same_groups, share_bar
+from ..nodes.view import (
+    audit_row,
+    chips,
+    lead_of,
+    level_head,
+    level_name,
+    same_groups,
+    share_bar,
+)
 from .inputs import hosts_of
 from .measures import measures_html
 
@@ -139,10 +147,10 @@ def _list(hosts: Hosts, placement: Placement, language: str) -> Markup:
 def _audit(placement: Placement, layout: Layout, language: str) -> Markup:
     """Which groups leave a machine and each place above it."""
     levels = {kind: placement.of_ranks(kind) for kind in ("node", *placement.levels)}
-    rows = [
-        audit_row(names, [span(one, of, kind) for kind, of in levels.items()], language)
-        for names, one in same_groups(layout.every.values())
-    ]
+    rows = []
+    for names, one in same_groups(layout.every.values()):
+        spans = [span(one, of, kind) for kind, of in levels.items()]
+        rows.append(audit_row(names, spans, lead_of(names, one, layout, levels["node"]), language))
     heads = [PAGE["column_group"][language], RUN["column_group_size"][language]]
     heads += [level_head(kind, language) for kind in levels]
     return together(tag("h3", RUN["hosts_audit"][language]), table(heads, rows, "audit"))

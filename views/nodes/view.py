@@ -6,18 +6,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+import numpy as np
 from markupsafe import Markup
 
 from descriptions import HOSTS_WORDS, PAGE, RUN, counted, joined
-from groups.audit import DOMAINS, Span, span
+from groups.audit import DOMAINS, Span, span, spans_of
 from groups.grouping import Grouping
 from groups.layout import Layout
 from groups.placement import Placement
 from render.palette import own_tone
 
 from ..base.context import Context
-from ..base.html import TableCell, cell, chip, fine, row, table, tag, together
+from ..base.html import TableCell, button, cell, chip, fine, row, table, tag, together
 from ..base.view import Pictures
+from ..base.visible import AUTO, main_groupings
 from ..base.words import intro, saying
 from ..groups.view import framed
 from ..hosts.inputs import placement_or_none
@@ -47,12 +49,14 @@ def _plain(layout: Layout, language: str) -> Markup:
 class Audit:
     """How groups stand on domains: of each kind its names and its spans, one a column.
 
-    domains: GPUs of each kind of domain, the first columns; places: what named machines stand in.
+    domains: GPUs of each kind of domain, the first columns; places: what named machines stand in;
+    leads: of each row what shows one of its groups in the picture.
     """
 
     domains: tuple[int, ...]
     places: tuple[str, ...]
     rows: tuple[tuple[tuple[str, ...], tuple[Span, ...]], ...]
+    leads: tuple[dict[str, str], ...]
 
     def heads(self, layout: Layout, language: str) -> list[str]:
         heads = [PAGE[name][language] for name in ("column_kind", "column_size")]
@@ -65,12 +69,24 @@ def audit_of(layout: Layout, placement: Placement | None) -> Audit:
     node, domains = layout.gpus_per_node, sorted({layout.gpus_per_node, *DOMAINS})
     nodes = {} if placement is None else {node: placement.nodes}
     places = {} if placement is None else {n: placement.of_ranks(n) for n in placement.levels}
-    rows = []
+    rows, leads = [], []
     for names, one in same_groups(layout.every.values()):
         spans = [replace(span(one, nodes.get(each, each)), domain=each) for each in domains]
         spans += [span(one, of, kind) for kind, of in places.items()]
         rows.append((names, tuple(spans)))
-    return Audit(tuple(domains), tuple(places), tuple(rows))
+        leads.append(lead_of(names, one, layout, nodes.get(node, node)))
+    return Audit(tuple(domains), tuple(places), tuple(rows), tuple(leads))
+
+
+def lead_of(
+    names: Sequence[str], grouping: Grouping, layout: Layout, nodes: int | np.ndarray
+) -> dict[str, str]:
+    """What shows the group on most nodes in the picture: a kind that is not there comes with it."""
+    widest = int(spans_of(grouping, nodes).argmax())
+    first = grouping.firsts()[widest] if grouping.is_plain else grouping.groups()[widest][0]
+    drawn = {one.name for one in main_groupings(layout)}
+    more = {} if drawn & set(names) else {"group_type": AUTO, "more": names[0]}
+    return {"view": "groups", "rank": str(first), **more}
 
 
 def _table(audit: Audit, layout: Layout, language: str, note: object = "") -> Markup:
@@ -83,7 +99,7 @@ def _table(audit: Audit, layout: Layout, language: str, note: object = "") -> Ma
         tag("ul", *items, class_="warnings") if warned else fine(say("audit_fine")),
         table(
             audit.heads(layout, language),
-            (audit_row(names, spans, language) for names, spans in audit.rows),
+            (audit_row(*one, lead, language) for one, lead in zip(audit.rows, audit.leads)),
             "audit",
         ),
     )
@@ -129,10 +145,13 @@ def chips(names: Iterable[str]) -> Markup:
     return Markup(" ").join(chip(name, f"t-{own_tone(name) or 'tp'}") for name in names)
 
 
-def audit_row(names: tuple[str, ...], spans: Sequence[Span], language: str) -> Markup:
-    """How the groups of some names stand on each kind of domain."""
-    groups = tag("small", counted(spans[0].groups, "group", language))
-    size = cell(f"{spans[0].size:,}", Markup("<br>"), groups)
+def audit_row(
+    names: tuple[str, ...], spans: Sequence[Span], lead: dict[str, str], language: str
+) -> Markup:
+    """How the groups of some names stand on each kind of domain; their number leads to one."""
+    count = counted(spans[0].groups, "group", language)
+    groups = button(count, class_="opener", data_set=lead, data_tip=PAGE["audit_lead"][language])
+    size = cell(f"{spans[0].size:,}", Markup("<br>"), tag("small", groups))
     return row(chips(names), size, *(_cell(names, one, language) for one in spans))
 
 
