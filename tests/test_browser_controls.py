@@ -17,6 +17,7 @@ from browser import (
     next_frame,
     refusal_of,
     settle,
+    show,
     slider,
     type_in,
     type_sizes,
@@ -319,6 +320,27 @@ def test_typing_counts_after_a_pause_without_enter(open_page):
     expect_layout(page, tp=8)
     expect(slider(page, "tp")).to_have_value("3")
     expect(box(page, "tp")).to_be_focused()
+
+
+WHERE = """() => ['#field-tp', '#rank input', '#tools summary', '#picture', '#details']
+  .map((one) => document.querySelector(one).getBoundingClientRect().toJSON())"""
+
+
+def test_a_refusal_moves_nothing_and_covers_no_control(open_page):
+    page = open_page()
+    for width in (1400, 800):
+        page.set_viewport_size({"width": width, "height": 900})
+        for view in ("groups", "memory"):
+            show(page, view)
+            before = page.evaluate(WHERE)
+            type_in(page, "tp", "3")
+            refusal = page.locator("#status .refusal")
+            expect(refusal).to_be_in_viewport()
+            assert page.evaluate(WHERE) == before
+            for control in ("#field-tp", "#rank input", "#tools summary", "#status .fix >> nth=0"):
+                page.locator(control).click(trial=True)  # nothing is above it
+            fix(page)
+            expect(refusal).to_have_count(0)
 
 
 def test_a_refused_box_keeps_what_was_typed_while_others_move(open_page):

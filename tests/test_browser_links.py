@@ -27,7 +27,7 @@ from browser import (
 )
 from seen import seen
 
-from descriptions import LAUNCH_NOTES, PAGE
+from descriptions import LAUNCH_NOTES, PAGE, SHELL
 from formats.launch import emit, parse
 from groups import LayoutError
 from views.base.link import from_query, to_query
@@ -37,6 +37,7 @@ from views.base.state import State
 from views.column import preset_states
 from views.launch.inputs import with_pasted
 from views.launch.view import check_text
+from views.server.lanes import BusyError, Lanes
 
 pytestmark = pytest.mark.browser
 
@@ -133,6 +134,26 @@ def test_a_bad_link_is_said_and_one_to_a_refused_layout_is_mended_in_one_click(o
     visit(page, "?v=2&tp=3&show=nodes&lang=zh")
     expect(page.locator(".picture[data-view=nodes][lang=zh]")).to_be_visible()
     expect(page.locator("#status .refusal")).to_be_visible()
+
+
+def test_a_busy_server_says_so_in_place_of_the_first_picture_and_is_asked_again(
+    open_page, monkeypatch
+):
+    async def nobody(*_values, **_named):
+        raise BusyError
+
+    page = open_page()
+    with monkeypatch.context() as busy:
+        busy.setattr(Lanes, "run", nobody)
+        page.goto(page.url.split("?")[0] + "?v=2&tp=4&lang=zh")
+        said = page.locator("#picture > .refusal")
+        expect(said).to_have_text(SHELL["busy"]["zh"])
+        seen_through = "(one) => one.checkVisibility({checkOpacity: true})"
+        assert said.evaluate(seen_through)
+        assert not page.locator("#controls").evaluate(seen_through)
+    expect(page.locator("#picture > .picture")).to_be_visible()
+    expect_layout(page, tp=4)
+    expect(said).to_have_count(0)
 
 
 # --- Launch ---------------------------------------------------------------------------------------

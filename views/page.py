@@ -181,6 +181,7 @@ def first_html(language: str = "en") -> Markup:
         tag(
             "div",
             tag("aside", column_html(language), id="controls", class_="column"),
+            tag("div", id="status"),
             tag("main", *_main(first, language), id="main", tabindex=-1),
             tag("p", tag("a", target="_blank", rel="noopener"), id="whole"),
             id="page",
@@ -197,7 +198,6 @@ def first_html(language: str = "en") -> Markup:
 def _main(first: Answer, language: str) -> Iterator[Markup]:
     """What stands beside the column."""
     yield tag("div", id="notice")
-    yield tag("div", id="status")
     steps = (button("", data_tour=name) for name in ("back", "next", "leave"))
     words = (tag("p", aria_live="polite"), tag("div", tag("small"), *steps))
     yield tag("section", *words, id="tour", hidden=True)

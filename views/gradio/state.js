@@ -148,12 +148,14 @@ async function draw() {
   isAsking = false;
 }
 
-// Why there is no answer yet: where a refusal stands, once there is a page to see.
+// Why there is no answer yet: where a refusal stands; in place of the picture where none is seen yet.
 function tellWait(why) {
   const text = said[why][state.lang] ?? said[why].en;
   const { classList } = element.querySelector('.app');
-  if (why === 'waiting' || classList.contains('waiting')) hint(text);
-  else paintRegion('status', `<div class="refusal" role="alert"><p>${text}</p></div>`);
+  const isFirst = classList.contains('waiting');
+  if (why === 'waiting' && !isFirst) return hint(text);
+  classList.toggle('held', isFirst);
+  paintRegion(isFirst ? 'picture' : 'status', `<div class="refusal" role="alert"><p>${text}</p></div>`);
 }
 
 async function answerTo(question) {
@@ -179,7 +181,7 @@ function show({ regions, language, view, state: read }, question) {
     tell();
   }
   element.querySelector('.app').dataset.view = (read ?? question).view;
-  element.querySelector('.app').classList.remove('waiting');
+  element.querySelector('.app').classList.remove('waiting', 'held');
   document.dispatchEvent(new Event('drawn'));
   keepFocus(focused);
 }
