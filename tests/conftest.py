@@ -18,7 +18,7 @@ import pytest
 from browser import ARGS, CHROMIUMS
 from endpoints import Endpoints
 from hypothesis import settings
-from torch_jobs import TorchJobs
+from torch_jobs import Ran, TorchJobs, has_torch
 from visitors import Visitors
 
 # These have assertions; else pytest would not say what differed in them.
@@ -175,12 +175,31 @@ def show_html(browser: Any, bare_page: Any) -> Iterator[Callable[..., Any]]:
     assert problems == []
 
 
-@pytest.fixture(scope="session")
-def torch_jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TorchJobs]:
-    """Runs programs that need torch; skips where it is not installed, unless REQUIRE_TORCH=1."""
-    jobs = TorchJobs(tmp_path_factory.mktemp("torch"))
-    yield jobs
-    jobs.end()
+@pytest.fixture(scope="session", autouse=True)
+def torch_jobs(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[TorchJobs | None]:
+    """The programs with torch that tests of the session need: they run from the first test on."""
+    marked = (one.get_closest_marker("torch_job") for one in request.session.items)
+    jobs = [mark.args[0] for mark in marked if mark]
+    if not (jobs and has_torch()):
+        yield None
+        return
+    base = tmp_path_factory.getbasetemp()
+    is_worker = hasattr(request.config, "workerinput")
+    running = TorchJobs((base.parent if is_worker else base) / "torch_jobs", jobs)
+    yield running
+    running.end()
+
+
+@pytest.fixture
+def ran(torch_jobs: TorchJobs | None, request: pytest.FixtureRequest) -> Ran:
+    """How the program of a test ended; skips without torch, unless REQUIRE_TORCH=1."""
+    if torch_jobs is None:
+        if os.environ.get("REQUIRE_TORCH") == "1":
+            pytest.fail("torch is missing, and REQUIRE_TORCH=1")
+        pytest.skip("torch is missing")
+    return torch_jobs.ran(request.node.get_closest_marker("torch_job").args[0])
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from check_jobs import JOBS, PLAIN, lists, loaded
+from torch_jobs import TorchJob
 
 from formats.check.script import check_script
 from groups.grouping import Grouping
@@ -181,54 +182,47 @@ FORK = """
 import os, runpy, socket, sys, time
 import torch, torch.distributed as dist
 
-world, change, *sys.argv = sys.argv[1:]
+script = os.path.join(sys.argv[0], "check_groups.py")
+world, change, *options = sys.argv[1:]
 with socket.socket() as free:
     free.bind(("127.0.0.1", 0))
     port = free.getsockname()[1]
 os.environ.update(WORLD_SIZE=world, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-children = []
-for rank in range(int(world)):
-    children.append(os.fork())
-    if not children[-1]:
-        os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank))
-        exec(change)
-        status = 1
-        try:
-            runpy.run_path(sys.argv[0], run_name="__main__")
-        except SystemExit as end:
-            status = end.code or 0
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(status)
-print("ended with", [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children])
+
+def run(rank):
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank))
+    sys.argv = [script, *options]
+    exec(change, {**globals(), "rank": rank})
+    runpy.run_path(script, run_name="__main__")
+
+children = [forked(run, rank) for rank in range(int(world))]
+print("ended with", [status_of(child) for child in children])
 """
 
 
-@pytest.fixture
-def forked(torch_jobs):
-    """Runs a script in so many processes; what they print, on both streams, and their statuses."""
-
-    def forked(world: int, path: str, *options: str, change: str = ""):
-        done = torch_jobs.run(FORK, str(world), change, path, *options)
-        shown, _, statuses = done.out.rpartition("ended with ")
-        assert statuses, done.err
-        return shown, done.err, json.loads(statuses)
-
-    return forked
-
-
-TORCHRUN = "import sys; from torch.distributed.run import main; main(sys.argv[1:])"
+def runs(processes: int, layout: Layout, *options: str, names=None, change: str = "", code=FORK):
+    """Marks a test of the check script of a layout that so many processes run."""
+    script = check_script(layout, names, megabytes=1)
+    words = (str(processes), change, *options)
+    return pytest.mark.torch_job(TorchJob(code, words, {"check_groups.py": script}))
 
 
 @pytest.fixture
-def torchrun(torch_jobs):
-    """Runs a script as torchrun does, each rank a Python of its own."""
+def forked(ran):
+    """What all processes printed, on both streams, and their statuses."""
+    shown, _, statuses = ran.out.rpartition("ended with ")
+    assert statuses, ran.err
+    return shown, ran.err, json.loads(statuses)
 
-    def torchrun(processes: int, path: str):
-        return torch_jobs.run(TORCHRUN, "--standalone", "--nproc-per-node", str(processes), path)
 
-    return torchrun
+TORCHRUN = """
+import os, sys
+from torch.distributed.run import main
+
+script = os.path.join(sys.argv[0], "check_groups.py")
+main(["--standalone", "--nproc-per-node", sys.argv[1], script])
+"""
+"""As torchrun does it: each rank a Python of its own."""
 
 
 def table(shown: str) -> list[list[str]]:
@@ -237,21 +231,23 @@ def table(shown: str) -> list[list[str]]:
     return [line.split()[:5] for line in lines]
 
 
-def test_torchrun_finds_2_ranks_as_the_layout_says(script, torchrun):
-    done = torchrun(2, script(Job(gpus_per_node=2, tp=2).layout(), ["tp", "tp-dp-cp"]))
-    assert done.status == 0, done.err
-    assert table(done.out) == [
+@runs(2, Job(gpus_per_node=2, tp=2).layout(), names=["tp", "tp-dp-cp"], code=TORCHRUN)
+def test_torchrun_finds_2_ranks_as_the_layout_says(ran):
+    assert ran.status == 0, ran.err
+    assert table(ran.out) == [
         ["tp", "all-reduce", "2", "1", "ok"],
         ["tp-dp-cp", "all-reduce", "2", "1", "ok"],
     ]
-    assert done.out.endswith("\nAll as the layout says: 2 ranks, 2 kinds of groups.\n")
+    assert ran.out.endswith("\nAll as the layout says: 2 ranks, 2 kinds of groups.\n")
 
 
-def test_8_processes_are_as_the_layout_says(script, forked):
-    layout = Job(tp=2, cp=2, pp=2, ep=2, etp=1).layout()
-    shown, problems, statuses = forked(
-        8, script(layout, ["tp", "pp", "ep", "tp-dp-cp", "cp", "etp"])
-    )
+@runs(
+    8,
+    Job(tp=2, cp=2, pp=2, ep=2, etp=1).layout(),
+    names=["tp", "pp", "ep", "tp-dp-cp", "cp", "etp"],
+)
+def test_8_processes_are_as_the_layout_says(forked):
+    shown, problems, statuses = forked
     assert statuses == [0] * 8, problems
     assert table(shown) == [
         ["tp", "all-reduce", "2", "4", "ok"],
@@ -272,26 +268,32 @@ def test_8_processes_are_as_the_layout_says(script, forked):
             assert 0 < slowest <= median
 
 
-def test_16_processes_make_cut_thinned_joined_and_uneven_groups(script, forked):
-    job = Job(gpus_per_node=16, tp=2, cp=4, pp=2, levels=(2, 2), instances=2)
-    layout = job.layout()
-    shown, problems, statuses = forked(16, script(layout), "--megabytes", "0")
+CUT = Job(gpus_per_node=16, tp=2, cp=4, pp=2, levels=(2, 2), instances=2).layout()
+
+
+@runs(16, CUT, "--megabytes", "0")
+def test_16_processes_make_cut_thinned_joined_and_uneven_groups(forked):
+    shown, problems, statuses = forked
     assert statuses == [0] * 16, problems
     assert "All as the layout says: 16 ranks" in shown
     assert ["embd", "all-reduce", "2", "8", "ok"] in table(shown)
     assert ["intra-dist-opt", "all-reduce", "8", "2", "ok"] in table(shown)
     assert ["hcp-l1", "all-reduce", "2", "8", "ok"] in table(shown)
     assert {row[0] for row in table(shown)} == {
-        name for name, grouping in layout.every.items() if grouping.size > 1
+        name for name, grouping in CUT.every.items() if grouping.size > 1
     }
 
 
-def test_thinned_and_short_groups_leave_some_ranks_out(script, forked):
+def thinned() -> Layout:
     layout = Job(gpus_per_node=6, pp=6).layout()
-    runs = Grouping("runs", layout.mesh, "pp", length=4)  # 0-3 and 4, 5
+    short = Grouping("runs", layout.mesh, "pp", length=4)  # 0-3 and 4, 5
     ends = replace(layout.every["embd"], places=(0, 5))
-    path = script(replace(layout, every={"embd": ends, "runs": runs}))
-    shown, problems, statuses = forked(6, path)
+    return replace(layout, every={"embd": ends, "runs": short})
+
+
+@runs(6, thinned())
+def test_thinned_and_short_groups_leave_some_ranks_out(forked):
+    shown, problems, statuses = forked
     assert statuses == [0] * 6, problems
     assert table(shown) == [
         ["embd", "all-reduce", "2", "1", "ok"],
@@ -299,8 +301,9 @@ def test_thinned_and_short_groups_leave_some_ranks_out(script, forked):
     ]
 
 
-def test_two_nodes_on_one_host_are_told(script, forked):
-    shown, problems, statuses = forked(4, script(Job(nodes=2, gpus_per_node=2).layout(), ["dp"]))
+@runs(4, Job(nodes=2, gpus_per_node=2).layout(), names=["dp"])
+def test_two_nodes_on_one_host_are_told(forked):
+    shown, problems, statuses = forked
     assert statuses == [1, 0, 0, 0], problems
     assert table(shown) == [["dp", "all-reduce", "4", "1", "ok"]]
     placement, local = shown.split("Differs from the layout:\n")[1].splitlines()
@@ -317,10 +320,10 @@ dist.new_group = new_group
 """
 
 
-def test_groups_of_other_ranks_are_told_and_not_measured(script, forked):
+@runs(4, Job(gpus_per_node=4, tp=2).layout(), names=["tp", "tp-dp", "dp"], change=SWAPPED)
+def test_groups_of_other_ranks_are_told_and_not_measured(forked):
     """Ranks 1 and 2 change places in every group of two."""
-    path = script(Job(gpus_per_node=4, tp=2).layout(), ["tp", "tp-dp", "dp"])
-    shown, problems, statuses = forked(4, path, change=SWAPPED)
+    shown, problems, statuses = forked
     assert statuses == [1, 0, 0, 0], problems
     rows = table(shown)
     assert [row[0] + " " + row[4] for row in rows] == ["tp 2", "tp-dp ok", "dp 2"]
@@ -346,9 +349,9 @@ dist.all_reduce = all_reduce
 """
 
 
-def test_a_hang_names_the_kind_and_the_group(script, forked):
-    path = script(Job(gpus_per_node=4, tp=2).layout(), ["tp"])
-    shown, problems, statuses = forked(4, path, "--timeout", "3", change=HANGING)
+@runs(4, Job(gpus_per_node=4, tp=2).layout(), "--timeout", "3", names=["tp"], change=HANGING)
+def test_a_hang_names_the_kind_and_the_group(forked):
+    shown, problems, statuses = forked
     assert set(statuses) == {3}
     told = sorted(line.split(": ", 1) for line in problems.splitlines() if "no answer" in line)
     assert [(who.split()[1], what) for who, what in told] == [
@@ -359,12 +362,12 @@ def test_a_hang_names_the_kind_and_the_group(script, forked):
     assert "All as" not in shown
 
 
-def test_torchrun_with_a_wrong_number_of_ranks_gets_one_sentence(script, torchrun):
-    done = torchrun(2, script(PLAIN))
-    assert done.status == 1
+@runs(2, PLAIN, code=TORCHRUN)
+def test_torchrun_with_a_wrong_number_of_ranks_gets_one_sentence(ran):
+    assert ran.status == 1
     sentence = "this script is for 16 ranks, and there are 2: start it with --nnodes 2"
-    assert done.err.count(sentence) == 1
-    assert done.out == ""
+    assert ran.err.count(sentence) == 1
+    assert ran.out == ""
 
 
 def test_the_template_is_itself_a_script_for_its_example():

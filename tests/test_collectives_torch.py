@@ -11,7 +11,7 @@ import json
 
 import numpy as np
 import pytest
-from torch_jobs import TorchJobs
+from torch_jobs import Ran, TorchJob
 
 from training.collectives.operations import apply
 
@@ -94,27 +94,18 @@ def work(rank):
     dist.barrier()
     dist.destroy_process_group()
 
-children = []
-for rank in range(world):
-    children.append(os.fork())
-    if not children[-1]:
-        status = 1
-        try:
-            work(rank); status = 0
-        except BaseException:
-            import traceback; traceback.print_exc()
-        finally:
-            sys.stdout.flush(); sys.stderr.flush(); os._exit(status)
-sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children))
+children = [forked(work, rank) for rank in range(world)]
+sys.exit(max(map(status_of, children)))
 """
 
+pytestmark = pytest.mark.torch_job(TorchJob(FORK, (json.dumps([WORLD, GROUPS, SPLITS]),)))
 
-@pytest.fixture(scope="module")
-def measured(torch_jobs: TorchJobs) -> list[dict[str, list]]:
+
+@pytest.fixture
+def measured(ran: Ran) -> list[dict[str, list]]:
     """What each rank holds after each case, from real processes."""
-    done = torch_jobs.run(FORK, json.dumps([WORLD, GROUPS, SPLITS]))
-    assert done.status == 0, done.err
-    return json.loads(done.out.splitlines()[-1])
+    assert ran.status == 0, ran.err
+    return json.loads(ran.out.splitlines()[-1])
 
 
 def tensors(*shape: int) -> list[np.ndarray]:

@@ -12,8 +12,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from torch_jobs import TorchJob
 
-from benchmarks import hangs, judge_hangs
+from benchmarks import judge_hangs
 from formats.logs import read_log
 from groups.megatron import groupings
 
@@ -66,11 +67,24 @@ def test_a_layout_says_who_is_in_a_group_that_few_have_called(recorded):
     assert log.missing == (one["truth"]["rank"],)
 
 
-def test_hangs_of_real_processes_are_found_now(tmp_path, torch_jobs):
+INJECT = """
+import sys
+from pathlib import Path
+from benchmarks import hangs
+
+def main(words):
+    sys.argv[1:] = words
+    hangs.main()
+
+hangs.inject(4, 6, Path(sys.argv[0], "dumps"), start=lambda *words: status_of(forked(main, words)))
+"""
+
+
+@pytest.mark.torch_job(TorchJob(INJECT))
+def test_hangs_of_real_processes_are_found_now(ran):
     """Six hangs, one of each kind, of four gloo processes."""
-    program = "from benchmarks import hangs; hangs.main()"
-    hangs.inject(4, 6, tmp_path, start=lambda *words: torch_jobs.run(program, *words).status)
-    table = judge_hangs.judge(tmp_path, with_torch=False)
+    assert ran.status == 0, ran.err
+    table = judge_hangs.judge(ran.folder / "dumps", with_torch=False)
     assert sum(table["full | all"].values()) >= 4
     for reader in ("full", "gloo"):
         assert set(table[f"{reader} | all"]) == {"right"}

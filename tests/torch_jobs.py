@@ -1,31 +1,34 @@
-"""Programs in processes that have imported torch: each time it takes two seconds of a core."""
+"""Programs in processes that have imported torch, begun when all tests are known.
+
+Most of their time they wait for each other: they run beside the tests that need no torch. A test
+says what it needs by a mark, `torch_job(TorchJob(...))`, and finds how that ended in `ran`.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-
-import pytest
 
 FORKING = """
 import json, os, sys
+
+jobs = json.load(sys.stdin)  # who begins them does not wait for torch
 import torch, torch.distributed, torch.distributed.nn.functional
 
-for line in sys.stdin:
-    job = json.loads(line)
+def forked(work, *arguments):
     child = os.fork()
     if not child:
-        for stream, name in ((1, "out"), (2, "err")):
-            os.dup2(os.open(job[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
-        sys.argv = ["-c", *job["words"]]
         status = 1
         try:
-            exec(job["code"], {"__name__": "__main__"})
+            work(*arguments)
             status = 0
         except SystemExit as end:
             status = end.code or 0
@@ -36,46 +39,96 @@ for line in sys.stdin:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(status)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    return child
+
+def status_of(child):
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+def work(folder, job):
+    for stream, name in ((1, "out"), (2, "err")):
+        os.dup2(os.open(os.path.join(folder, name), os.O_WRONLY | os.O_CREAT), stream)
+    sys.argv = [folder, *job["words"]]
+    exec(job["code"], {"__name__": "__main__", "forked": forked, "status_of": status_of})
+
+for folder, job in jobs.items():
+    status = status_of(forked(work, folder, job))
+    with open(os.path.join(folder, "ending"), "w") as file:
+        file.write(str(status))
+    os.rename(file.name, os.path.join(folder, "status"))
 """
+"""Runs one program after the other; theirs are `forked` and `status_of` for processes of their own,
+and a folder, `sys.argv[0]`."""
+
+PATIENCE = 300
+"""Seconds after which a program counts as lost."""
+
+
+@dataclass(frozen=True)
+class TorchJob:
+    """A program, its arguments, and the text files that it finds in its folder."""
+
+    code: str
+    words: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """One job that several tests need is run once."""
+        return hashlib.sha256(json.dumps(asdict(self)).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
 class Ran:
-    """How a program ended, and what it wrote."""
+    """How a program ended, what it wrote, and its folder."""
 
     status: int
     out: str
     err: str
+    folder: Path
 
 
 class TorchJobs:
-    """One process with torch, from which the program of every test is forked."""
+    """The programs of all tests of a session, in one folder that its workers share."""
 
-    def __init__(self, folder: Path) -> None:
-        if importlib.util.find_spec("torch") is None:
-            if os.environ.get("REQUIRE_TORCH") == "1":
-                pytest.fail("torch is missing, and REQUIRE_TORCH=1")
-            pytest.skip("torch is missing")
+    def __init__(self, folder: Path, jobs: Iterable[TorchJob]) -> None:
         self.folder = folder
+        self.process: subprocess.Popen[str] | None = None
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            return  # another worker runs them
+        by_folder = {str(folder / job.name): job for job in jobs}
+        for own, job in by_folder.items():
+            Path(own).mkdir()
+            for name, text in job.files.items():
+                Path(own, name).write_text(text, encoding="utf-8")
         self.process = subprocess.Popen(
             [sys.executable, "-c", FORKING],
             env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
             text=True,
         )
-
-    def run(self, code: str, *words: str) -> Ran:
-        """Run a program with these arguments to its end."""
-        out, err = (self.folder / name for name in ("out", "err"))
-        job = {"code": code, "words": words, "out": str(out), "err": str(err)}
         assert self.process.stdin
-        assert self.process.stdout
-        self.process.stdin.write(json.dumps(job) + "\n")
-        self.process.stdin.flush()
-        status = int(self.process.stdout.readline())
-        return Ran(status, out.read_text(), err.read_text())
+        json.dump({own: asdict(job) for own, job in by_folder.items()}, self.process.stdin)
+        self.process.stdin.close()
+
+    def ran(self, job: TorchJob) -> Ran:
+        """How a job ended; waits for it."""
+        own = self.folder / job.name
+        given_up = time.monotonic() + PATIENCE
+        while not (own / "status").exists():
+            lives = self.process is None or self.process.poll() is None
+            assert lives or (own / "status").exists(), "the process that runs them ended"
+            assert time.monotonic() < given_up, f"{own} has not ended"
+            time.sleep(0.02)
+        status, out, err = ((own / name).read_text() for name in ("status", "out", "err"))
+        return Ran(int(status), out, err, own)
 
     def end(self) -> None:
-        self.process.communicate()
+        """Another worker may still wait for the last ones."""
+        if self.process:
+            self.process.wait()
+
+
+def has_torch() -> bool:
+    return importlib.util.find_spec("torch") is not None
