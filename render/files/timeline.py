@@ -8,8 +8,8 @@ import numpy as np
 
 from ..palette import ink, rgb
 from ..scenes.charts import HELD, HeldChart, TimelineChart
-from ..scenes.timeline import LABEL_ROOM, MOST_SHADES, Strip, shade
-from ..svg.timeline import AXIS, DIGIT, KINDS, MARGIN, axis_of, gap, level_steps, places
+from ..scenes.timeline import LABEL_ROOM, Strip, op_colours
+from ..svg.timeline import AXIS, DIGIT, MARGIN, axis_of, gap, level_steps, places
 from .marks import BASELINE, LABEL, LOOKS, Blocks, Lines, Look, Mark, Pixels, Words
 
 DARKER = 0.86
@@ -69,7 +69,7 @@ def _ops(chart: TimelineChart, look: Look) -> Iterator[Mark]:
     top, height = places(strip)
     tick = chart.plot / strip.ticks
     left, right = (chart.left + tick * at for at in (strip.boxes.start, strip.boxes.end))
-    fills = np.array(_fills())[strip.colour].tolist()
+    fills = np.array(op_colours())[strip.colour].tolist()
     corners, sizes = np.stack([left, top], axis=-1), np.stack([right - left, height], axis=-1)
     yield Blocks(corners, sizes, fills)
     ends = np.stack([np.stack([right, top], axis=-1), np.stack([right, top + height], axis=-1)], 1)
@@ -81,7 +81,7 @@ def _numbers(
     strip: Strip, middle: np.ndarray, width: np.ndarray, top: np.ndarray, height: np.ndarray
 ) -> list[Words]:
     """The micro-batch of each box that has room for it."""
-    inks = [ink(fill) for fill in _fills()]
+    inks = [ink(fill) for fill in op_colours()]
     size = np.minimum(np.minimum(12.0, LABEL + 1), height - 2)
     digits = np.char.str_len(strip.boxes.micro_batch.astype(str))
     is_readable = (height + 2 >= LABEL_ROOM) & (digits * DIGIT * size / 12 + MARGIN <= width)
@@ -98,15 +98,10 @@ def _numbers(
     ]
 
 
-def _fills() -> list[str]:
-    """The colour of an op by its number in `Strip.colour`."""
-    return [shade(kind, chunk) for kind in KINDS for chunk in range(MOST_SHADES)]
-
-
 def _image(chart: TimelineChart, look: Look) -> Pixels:
     """All ops as one picture, some ticks a column."""
     strip, several = chart.strip, chart.ticks_a_part
-    fills = np.array([rgb(fill) for fill in _fills()])
+    fills = np.array([rgb(fill) for fill in op_colours()])
     shades = np.stack([fills, np.rint(DARKER * fills)], axis=1).reshape(-1, 3)
     palette, pixels = np.array([rgb(look.ground), *shades], dtype=np.uint8), strip.pixels()
     # A few rows at a time: three bytes for each tick of all of them would be a lot.

@@ -241,3 +241,8 @@ def shade(kind: str, chunk: int) -> str:
     share = min(share, 0.6)
     mixed = (round((1 - share) * a + share * b) for a, b in zip(rgb(base), towards))
     return "#{:02x}{:02x}{:02x}".format(*mixed)
+
+
+def op_colours() -> list[str]:
+    """The colour of an op by its number in `Strip.colour`."""
+    return [shade(kind, chunk) for kind in PHASES for chunk in range(MOST_SHADES)]

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from .timeline import round_step
+
 WIDTH = 960.0
 LANE = 34.0
 LEFT = 8.0
@@ -49,10 +51,7 @@ def ticks_of(last: float) -> list[float]:
     >>> ticks_of(8.4)
     [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
     """
-    power = 10.0 ** len(str(int(last))) if last >= 1 else 1.0
-    while power > last:
-        power /= 10
-    step = next(power * m for m in (0.1, 0.2, 0.5, 1, 2, 5) if last / (power * m) <= 10)
+    step = round_step(last / 10)
     return [round(number * step, 9) for number in range(int(last / step) + 1)]
 
 

@@ -12,7 +12,7 @@ from html import escape
 import numpy as np
 
 from ..palette import ink, rgb
-from ..scenes.timeline import LABEL_ROOM, MOST_SHADES, PHASES, Strip, shade
+from ..scenes.timeline import LABEL_ROOM, MOST_SHADES, PHASES, Strip, op_colours
 from .raster import palette_png
 
 KINDS = tuple(PHASES)
@@ -31,12 +31,10 @@ STEPS = (1, 2, 5)
 
 def style() -> str:
     rules = []
-    for kind in KINDS:
-        for chunk in range(MOST_SHADES):
-            fill = shade(kind, chunk)
-            name = f"{kind.lower()}{chunk}"
-            rules.append(f".op-{name}{{fill:{fill};background:{fill};color:{ink(fill)}}}")
-            rules.append(f".on-{name}{{fill:{ink(fill)}}}")
+    for number, fill in enumerate(op_colours()):
+        name, reads = _name(number), ink(fill)
+        rules.append(f".op-{name}{{fill:{fill};background:{fill};color:{reads}}}")
+        rules.append(f".on-{name}{{fill:{reads}}}")
     return "".join(rules)
 
 
@@ -115,10 +113,8 @@ def places(strip: Strip) -> tuple[np.ndarray, np.ndarray]:
 def _image(strip: Strip) -> str:
     """All boxes as one picture; micro-batches that follow each other differ a little."""
     colours = []
-    for kind in KINDS:
-        for chunk in range(MOST_SHADES):
-            fill = rgb(shade(kind, chunk))
-            colours += [fill, tuple(round(0.86 * channel) for channel in fill)]
+    for fill in map(rgb, op_colours()):
+        colours += [fill, tuple(round(0.86 * channel) for channel in fill)]
     return (
         f'<image width="{strip.ticks}" height="{strip.height}" preserveAspectRatio="none" '
         f'href="{palette_png(strip.pixels(), colours)}"/>'  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from markupsafe import Markup, escape
 
-from descriptions import PAGE
+from descriptions import PAGE, RUN
 from render.palette import ink
 from render.svg.heat import Heat, heat_svg
 
@@ -135,6 +135,11 @@ def outside(url: str, title: object) -> Markup:
 def numbered(title: str, count: int, language: str) -> str:
     """A title with how many there are of what it stands over."""
     return PAGE["numbered"][language].format(title=title, count=f"{count:,}")
+
+
+def rest_text(count: int, language: str) -> str:
+    """That a list leaves so many out; empty where it leaves out none."""
+    return RUN["more_rows"][language].format(count=f"{count:,}") if count > 0 else ""
 
 
 def fold(title: object, *body: object, kind: str = "own", is_open: bool = False) -> Markup:

@@ -56,11 +56,6 @@ def kept_context(context: Context) -> Context:
     return Context.of(state)
 
 
-def job_alone(state: State) -> State:
-    """What a state says of the job; everything else as the page starts."""
-    return with_job(State(), state)
-
-
 def with_job(state: State, other: State) -> State:
     return replace(state, **{name: getattr(other, name) for name in fields_of("job")})
 
@@ -83,7 +78,7 @@ def compare_html(context: Context) -> Markup:
 
 def _compared(context: Context) -> Markup:
     state, language, say = context.state, context.language, saying(PAGE, context.language)
-    now = f"?{to_query(job_alone(state)) or 'v=2'}"
+    now = f"?{to_query(with_job(State(), state)) or 'v=2'}"
     keep = form.setter({"kept": now}, say("keep"))
     inputs = form.fields(form.text("kept", state.kept, language), keep)
     if is_empty(state.kept):

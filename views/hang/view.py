@@ -21,7 +21,18 @@ from render.svg.heat import Heat
 
 from ..base import form
 from ..base.context import Context
-from ..base.html import button, cell, fold, heading, numbered, painted, table, tag, together
+from ..base.html import (
+    button,
+    cell,
+    fold,
+    heading,
+    numbered,
+    painted,
+    rest_text,
+    table,
+    tag,
+    together,
+)
 from ..base.messages import fix_label
 from ..base.problems import problem_html
 from ..base.state import State, is_empty
@@ -295,17 +306,12 @@ def _hops(log: Log, language: str) -> Markup | str:
             )
             for wait in hop.waits[:most]
         ]
-        more = _more(len(hop.waits), most, language)
+        more = rest_text(len(hop.waits) - most, language)
         words = [*map(close_up, said), *([more] if more else [])]
         items += [tag("li", tag("b", place), " ", one) for one in words]
     if not items:
         return ""
     return fold(RUN["hops_title"][language], tag("ol", *items, class_="hops"), is_open=True)
-
-
-def _more(count: int, listed: int, language: str) -> str:
-    rest = count - listed
-    return RUN["more_rows"][language].format(count=f"{rest:,}") if rest > 0 else ""
 
 
 def _groups(case: Case, language: str) -> Markup | str:
@@ -327,9 +333,8 @@ def _groups(case: Case, language: str) -> Markup | str:
     )
     heads = (RUN[f"column_{name}"][language] for name in ("printed", "here", "gpus", "fits"))
     title = numbered(RUN["log_groups_title"][language], len(rows), language)
-    return fold(
-        title, table(heads, body, "case-groups"), _more(len(rows), ROWS, language), is_open=True
-    )
+    more = rest_text(len(rows) - ROWS, language)
+    return fold(title, table(heads, body, "case-groups"), more, is_open=True)
 
 
 def _untold(log: Log, language: str) -> Markup | str:

@@ -14,7 +14,7 @@ from render.svg.heat import LEVELS, Heat, level_colours
 
 from ..base import form
 from ..base.context import Context
-from ..base.html import fine, painted, tag, together
+from ..base.html import fine, painted, rest_text, tag, together
 from ..base.problems import problem_html
 from ..base.state import is_empty
 from .inputs import placement_or_none
@@ -67,9 +67,8 @@ def _slow(outliers: list[Slow], language: str) -> Markup:
         rank = one.ranks[0]
         words, said = RUN["gpu_button"][language].format(rank=rank), _slow_text(one, language)
         items.append(tag("li", said, " ", form.setter({"view": "ranks", "rank": rank}, words)))
-    rest = len(outliers) - SHOWN
-    if rest > 0:
-        items.append(tag("li", RUN["more_rows"][language].format(count=f"{rest:,}")))
+    if more := rest_text(len(outliers) - SHOWN, language):
+        items.append(tag("li", more))
     return tag("ul", *items, class_="warnings")
 
 

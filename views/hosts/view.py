@@ -29,7 +29,7 @@ from render.palette import PALETTE
 
 from ..base import form
 from ..base.context import Context
-from ..base.html import fine, fold, heading, table, tag, together
+from ..base.html import fine, fold, heading, rest_text, table, tag, together
 from ..base.messages import fix_label
 from ..base.problems import problem_html
 from ..base.state import is_empty, is_fix
@@ -139,8 +139,7 @@ def _list(hosts: Hosts, placement: Placement, language: str) -> Markup:
         slots = RUN["slots_unsaid"][language] if hosts.slots[host] is None else hosts.slots[host]
         places = (of.get(host, "–") for of in placement.levels.values())
         rows.append((tag("code", host), ranges_text(ranks.get(node, [])), slots, *places))
-    rest = len(placement.hosts) - ROWS
-    more = RUN["more_rows"][language].format(count=f"{rest:,}") if rest > 0 else ""
+    more = rest_text(len(placement.hosts) - ROWS, language)
     return fold(RUN["hosts_list"][language], table(heads, rows), more)
 
 

@@ -156,23 +156,19 @@ def _report(read: Parsed, language: str) -> Markup:
         unresolved=len(read.unresolved),
         problems=len(read.problems),
     )
-    questions = [("", _said(one, language)) for one in read.missing if one.code in ASKED]
-    assumed = [("", _said(one, language)) for one in read.missing if one.code not in ASKED]
-    understood = [
-        (item.name, f"{item.value} → {counts_as(item.sets, language)}") for item in read.understood
-    ]
-    unresolved, ignored = (
-        [(item.name, _said(item, language)) for item in items]
-        for items in (read.unresolved, read.ignored)
-    )
+    lists = {
+        "asked": [("", _said(one, language)) for one in read.missing if one.code in ASKED],
+        "understood": [
+            (one.name, f"{one.value} → {counts_as(one.sets, language)}") for one in read.understood
+        ],
+        "unresolved": [(one.name, _said(one, language)) for one in read.unresolved],
+        "missing": [("", _said(one, language)) for one in read.missing if one.code not in ASKED],
+        "ignored": [(one.name, _said(one, language)) for one in read.ignored],
+    }
     return together(
         tag("div", tag("h3", say("launch_title")), tag("p", summary), class_="intro"),
         _problems(read, language),
-        _items(say("launch_asked"), questions, language, is_open=True),
-        _items(say("launch_understood"), understood, language, is_open=True),
-        _items(say("launch_unresolved"), unresolved, language, is_open=True),
-        _items(say("launch_missing"), assumed, language),
-        _items(say("launch_ignored"), ignored, language),
+        *(_items(name, items, language) for name, items in lists.items() if items),
     )
 
 
@@ -218,14 +214,11 @@ def _said(note: Item | Missing, language: str) -> str:
     )
 
 
-def _items(
-    title: str, items: Sequence[tuple[str, str]], language: str, *, is_open: bool = False
-) -> Markup:
-    if not items:
-        return Markup()
-    rows = (row(cell(tag("code", name)), value) for name, value in items[:SHOWN_ITEMS])
+def _items(name: str, items: Sequence[tuple[str, str]], language: str) -> Markup:
+    rows = (row(cell(tag("code", flag)), value) for flag, value in items[:SHOWN_ITEMS])
     content = tag("div", tag("table", tag("tbody", *rows)), class_="scroll")
-    return fold(numbered(title, len(items), language), content, is_open=is_open)
+    title = numbered(PAGE[f"launch_{name}"][language], len(items), language)
+    return fold(title, content, is_open=name in ("asked", "understood", "unresolved"))
 
 
 # -- the layout as a command ---------------------------------------------------------------------
