@@ -90,7 +90,23 @@ WATCHED = """() => {
   const now = Date.now;
   let later = 0;
   Date.now = () => now() + later;
-  window.pass = (time) => { later += time; };
+  const timers = new Map();
+  const {setTimeout, clearTimeout} = window;
+  window.setTimeout = (then, pause = 0, ...given) => {
+    const act = () => { timers.delete(id); then(...given); };
+    const id = setTimeout(act, pause);
+    timers.set(id, {due: Date.now() + pause, act});
+    return id;
+  };
+  window.clearTimeout = (id) => { timers.delete(id); clearTimeout(id); };
+  window.pass = (time) => {
+    later += time;
+    for (const [id, {due, act}] of timers) {
+      if (due > Date.now()) continue;
+      clearTimeout(id);
+      act();
+    }
+  };
   const ask = window.fetch;
   window.questions = 0;
   window.fetch = async (what, options) => {
@@ -107,7 +123,7 @@ WATCHED = """() => {
   };
 }"""
 """Goes into every page: how many of its questions the server has not answered yet, and a clock that
-a test can put forward."""
+a test can put forward: what is to be done by then is done."""
 
 AT_REST = """(patience) => new Promise((go, fail) => {
   let frames = 0;
@@ -455,6 +471,17 @@ def type_in(page: Page, name: str, text: str) -> None:
     typed.press("Enter")
 
 
+def write(page: Page, name: str, text: str) -> None:
+    """Replace what a box holds, and rest until it counts (TYPING_PAUSE of form.js)."""
+    box(page, name).fill(text)
+    pass_time(page, 350)
+
+
+def pass_time(page: Page, time: int) -> None:
+    """So many milliseconds are over, and the page is at rest after them."""
+    page.evaluate(f"(time) => {{ pass(time); return ({AT_REST})({PATIENCE}); }}", time)
+
+
 def type_sizes(page: Page, **sizes: object) -> None:
     """Give several number boxes their text at once, as a quick person would one by one."""
     page.evaluate(
@@ -568,27 +595,35 @@ CONTRASTS = """(selector) => {
     const [dark, light] = [luminance(a), luminance(b)].sort((x, y) => x - y);
     return (light + 0.05) / (dark + 0.05);
   };
-  const found = [];
+  const grounds = new Map();
+  const groundOf = (element) => {  // what is under its text, and how much it lets through
+    if (!element) return {under: [255, 255, 255, 1], opacity: 1};
+    if (!grounds.has(element)) {
+      const {under, opacity} = groundOf(element.parentElement);
+      const style = getComputedStyle(element);
+      grounds.set(element, {
+        under: over(parse(style.backgroundColor), under),
+        opacity: opacity * Number(style.opacity),
+        colour: parse(style.color),
+      });
+    }
+    return grounds.get(element);
+  };
+  const found = new Map();
   for (const root of document.querySelectorAll(selector)) {
     const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
     while (walker.nextNode()) {
-      const element = walker.currentNode.parentElement;
-      const text = walker.currentNode.textContent.trim();
-      if (!text || !element.checkVisibility() || element.closest('svg')) continue;
-      const line = [];
-      for (let e = element; e; e = e.parentElement) line.unshift(getComputedStyle(e));
-      let under = [255, 255, 255, 1];
-      let opacity = 1;
-      for (const style of line) {
-        under = over(parse(style.backgroundColor), under);
-        opacity *= Number(style.opacity);
-      }
-      const colour = parse(line.at(-1).color);
-      colour[3] *= opacity;
-      found.push([Math.round(ratio(over(colour, under), under) * 100) / 100, text.slice(0, 60)]);
+      const node = walker.currentNode;
+      const text = node.textContent.trim();
+      const element = node.parentElement;
+      if (!text || found.has(node) || element.closest('svg')) continue;
+      if (!element.checkVisibility()) continue;
+      const {under, opacity, colour: [r, g, b, a]} = groundOf(element);
+      const shown = ratio(over([r, g, b, a * opacity], under), under);
+      found.set(node, [Math.round(shown * 100) / 100, text.slice(0, 60)]);
     }
   }
-  return found;
+  return [...found.values()];
 }"""
 
 

@@ -258,8 +258,8 @@ def look_at(page, view, language):
     page.evaluate("document.querySelectorAll('#picture details').forEach(d => { d.open = true; })")
     next_frame(page)
     faint = [one for one in contrasts(page, "#picture") if one[0] < 4.5]
-    return [*faint, *page.evaluate(NAMELESS), *([overflow(page)] if overflow(page)[0] else []),
-            *overflow(page)[1]]  # fmt: skip
+    wider, out = overflow(page)
+    return [*faint, *page.evaluate(NAMELESS), *([f"{wider} px wider"] if wider else []), *out]
 
 
 def test_inputs_of_all_views_survive_a_reload_and_the_way_back(open_page):

@@ -13,6 +13,7 @@ from browser import (
     expect,
     expect_layout,
     expect_refusal,
+    pass_time,
     settle,
     type_in,
 )
@@ -75,6 +76,7 @@ def test_the_table_lists_every_group_and_copy_gives_the_exact_list(open_page, se
     expect(page.locator(".copy")).to_have_text(PAGE["copied"]["en"])
     wanted = [f"{kind} group {index}: {ranks}" for kind, index, _, ranks in all_groups(layout)]
     assert page.evaluate("navigator.clipboard.readText()").splitlines() == wanted
+    pass_time(page, 1500)
     expect(page.locator(".copy")).to_have_text(PAGE["copy"]["en"])
 
 

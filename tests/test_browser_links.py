@@ -24,6 +24,7 @@ from browser import (
     slider,
     type_in,
     values,
+    write,
 )
 from seen import seen
 
@@ -172,7 +173,7 @@ def test_a_pasted_script_is_read_marked_where_it_is_wrong_and_sets_the_controls(
     expect(box(page, "paste")).to_have_count(0)
     show(page, "launch")
     expect(page.locator("#picture")).to_contain_text(PAGE["launch_empty"]["en"])
-    box(page, "paste").fill(SCRIPT)
+    write(page, "paste", SCRIPT)
     problem = page.locator(".problems li")
     expect(problem).to_have_count(1)
     expect(problem.locator("mark")).to_have_text("eight")
@@ -180,7 +181,7 @@ def test_a_pasted_script_is_read_marked_where_it_is_wrong_and_sets_the_controls(
     expect(problem).to_contain_text(LAUNCH_NOTES["bad-value"]["en"].format(**named))
     expect(problem).to_contain_text(PAGE["launch_place"]["en"].format(line=4, column=32))
     text = SCRIPT.replace("eight", "4")
-    box(page, "paste").fill(text)
+    write(page, "paste", text)
     expect(problem).to_have_count(0)
     next_step(page)
     expect_address(page, State(view="launch"))
@@ -269,10 +270,10 @@ def test_a_kept_layout_stands_beside_the_one_that_is_shown(open_page):
     expect(page.locator(".sizes tbody tr")).to_have_count(2)
     expect_comparison()
     # What is no link is refused here alone; a whole address is a link too.
-    box(page, "kept").fill("tp 4")
+    write(page, "kept", "tp 4")
     expect(page.locator("#picture .refusal")).to_contain_text("'tp 4'")
     expect(page.locator("#status .refusal")).to_have_count(0)
-    box(page, "kept").fill(page.url.split("?")[0] + "?v=2&tp=8&pp=1")
+    write(page, "kept", page.url.split("?")[0] + "?v=2&tp=8&pp=1")
     expect(page.locator(".sizes tbody tr").first).to_have_text("tp84")
     assert cells(page, "moves")["tp"][:2] == ["2 groups × 8", "4 groups × 4"]
     show(page, "groups")
@@ -298,7 +299,7 @@ def test_both_views_fit_into_a_phone_and_a_link_keeps_the_language(open_page):
     expect(page.locator("#picture h2").first).to_have_text(PAGE["compare_title"]["zh"])
     assert overflow(page) == (0, [])
     show(page, "launch", "zh")
-    box(page, "paste").fill(SCRIPT + "x" * 300 + " --unknown-" + "y" * 300)
+    write(page, "paste", SCRIPT + "x" * 300 + " --unknown-" + "y" * 300)
     page.locator(".problems mark").wait_for()
     page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
     assert overflow(page) == (0, [])

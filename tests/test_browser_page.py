@@ -264,22 +264,23 @@ def test_every_text_is_readable(open_page, dark):
 
 
 def test_nothing_is_wider_than_the_window(open_page):
-    page = open_page(width=WIDTHS[-1])
+    page = open_page(width=WIDTHS[-1], height=900)
     wide = []
     presets = ("llama3-405b-3", "folding-mixtral-8x22b-folded", "deepseek-v3")
+    widths = WIDTHS
     for step in ("2", "32", *presets):
         if step in presets:
             layout = choose_preset(page, step)
         else:
             type_in(page, "nodes", step)
             layout = expect_layout(page, nodes=int(step))
-        for width in WIDTHS[::-1]:
+        widths = widths[::-1]  # to the narrowest, and back with the next layout
+        for width in widths:
             resize(page, width)
-            if overflow(page) != (0, []):
-                wide.append((str(layout.mesh), width, overflow(page)))
-        resize(page, WIDTHS[-1])
+            if (over := overflow(page)) != (0, []):
+                wide.append((str(layout.mesh), width, over))
     assert wide == []
-    resize(page, 400)
+    assert page.viewport_size == {"width": 400, "height": 900}
     type_in(page, "tp", "7")
     settle(page)
     expect(page.locator(".refusal")).to_be_visible()
@@ -288,7 +289,9 @@ def test_nothing_is_wider_than_the_window(open_page):
 
 
 def resize(page, width):
-    page.set_viewport_size({"width": width, "height": 900})
+    if page.viewport_size == (size := {"width": width, "height": 900}):
+        return
+    page.set_viewport_size(size)
     wait_until(page, "(width) => innerWidth === width", width)
 
 

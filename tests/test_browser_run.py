@@ -6,7 +6,7 @@ import base64
 from pathlib import Path
 
 from addresses import follow_link
-from browser import box, expect, settle
+from browser import box, expect, settle, write
 
 from descriptions import PAGE
 
@@ -64,7 +64,7 @@ def test_machines_give_a_better_order_that_the_page_can_use(open_page):
 def test_a_text_that_is_too_long_for_a_question_is_said_and_not_sent(open_page):
     page = open_page()
     follow_link(page, "v=1&show=hosts")
-    box(page, "hosts").fill("n" * 600_001)
+    write(page, "hosts", "n" * 600_001)
     expect(page.locator("#hint")).to_contain_text("600,000 characters")
     page.get_by_role("button", name="Try an example").click()
     expect(page.locator(".picture")).to_contain_text("2 hosts for 16 GPUs")

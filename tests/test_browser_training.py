@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from addresses import expect_address, follow
-from browser import box, expect, next_frame, requests_during, settle, type_in
+from browser import box, expect, next_frame, pass_time, requests_during, settle, type_in
 
 from descriptions import PAGE
 from groups.stages.layout_strings import stage_layers_of_layout
@@ -170,8 +170,10 @@ def test_gradients_go_back_and_what_cannot_be_is_mended_beside_its_field(shared_
     # While the view is drawn anew for what is typed so far, the focus stays in the box.
     box(page, "collective_shape").fill("")
     box(page, "collective_shape").press_sequentially("1")
+    pass_time(page, 350)
     expect(problem).to_have_count(1)  # one number does not split over four ranks
     box(page, "collective_shape").press_sequentially("2")
+    pass_time(page, 350)
     expect(problem).to_have_count(0)
     expect(box(page, "collective_shape")).to_be_focused()
     expect_exchange(page, [0, 1, 2, 3], "reduce_scatter", counted_up(4, 12))

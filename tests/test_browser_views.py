@@ -23,6 +23,7 @@ from browser import (
     groups_of,
     overflow,
     overview,
+    pass_time,
     point_at,
     requests_during,
     settle,
@@ -30,6 +31,7 @@ from browser import (
     type_in,
     type_sizes,
     values,
+    write,
 )
 from seen import seen
 
@@ -255,7 +257,7 @@ def test_a_typed_rank_is_pinned_at_once_and_one_that_does_not_exist_is_said(open
     box(page, "rank").press_sequentially("13")
     expect_lit(page, layout, 13, pinned=13)
     expect_card(page, layout, 13, pinned=True)
-    box(page, "rank").fill("16")
+    write(page, "rank", "16")
     gone = PAGE["card_norank"]["en"].format(rank=16, last=15)
     expect(page.locator(".told")).to_contain_text(gone)
     expect_lit(page, layout, None)
@@ -338,6 +340,7 @@ def test_pasted_log_lines_lead_to_the_group_that_hangs(open_page, server):
     page.evaluate(f"navigator.clipboard.writeText('{log}')")
     box(page, "ranks").focus()
     page.keyboard.press("Control+V")
+    pass_time(page, 350)
     expect(page.locator("#picture")).to_contain_text(
         PAGE["together_exact"]["en"].format(kind="pp = embd", index=1)
     )
@@ -347,9 +350,9 @@ def test_pasted_log_lines_lead_to_the_group_that_hangs(open_page, server):
     assert {name for row in rows for name in row[0].split()} == holding
     sizes = [int(row[2]) for row in rows]
     assert sizes == sorted(sizes)
-    box(page, "ranks").fill("1, nine")
+    write(page, "ranks", "1, nine")
     expect(page.locator("#picture .refusal")).to_contain_text("'nine'")
-    box(page, "ranks").fill("0-15")
+    write(page, "ranks", "0-15")
     expect(page.locator("#picture .refusal")).to_have_count(0)
 
 
@@ -364,14 +367,11 @@ def test_every_view_fits_into_the_window(open_page, width):
     for view in ("nodes", "orders", "ranks"):
         show(page, view)
         if view == "ranks":
-            box(page, "ranks").fill("1-900")
-            box(page, "ranks").blur()
-            settle(page)
+            write(page, "ranks", "1-900")
             expect(page.locator(".shared, #picture :text('No group')").first).to_be_visible()
         page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
-        over = page.evaluate("document.documentElement.scrollWidth - innerWidth")
-        if over > 0 or overflow(page) != (0, []):
-            wide[view] = overflow(page)
+        if (over := overflow(page)) != (0, []):
+            wide[view] = over
         page.keyboard.press("Escape")  # the menus, which are over the page
         if view == "nodes":
             warning = page.locator(".warnings li")

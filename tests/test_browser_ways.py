@@ -6,7 +6,7 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 import pytest
-from browser import box, expect, settle, wait_until
+from browser import box, expect, pass_time, settle, wait_until
 
 from descriptions import ENTRIES, RUN, STORIES, TOUR
 from views.base.link import from_query
@@ -76,6 +76,7 @@ def test_an_engineer_comes_to_an_answer_with_one_click_and_one_paste(shared_page
     }[entry]
     expect(box(page, field)).to_be_focused()
     page.keyboard.insert_text(text)
+    pass_time(page, 350)
     found = page.locator("#picture").get_by_text(said).first
     found.wait_for()
     area = found.bounding_box()
