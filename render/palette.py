@@ -123,15 +123,6 @@ def own_tone(name: str) -> str:
     return ""
 
 
-def kind_colour(tone: str, theme: str = "light") -> str:
-    """The colour of a tone.
-
-    >>> kind_colour("tp")
-    '#2563eb'
-    """
-    return KIND_COLOURS[theme][tone]
-
-
 def rgb(colour: str) -> tuple[int, int, int]:
     """
     >>> rgb("#ff0080")

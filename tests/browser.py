@@ -420,7 +420,7 @@ def expect_marks(page: Page, layout: Seen, rank: int, theme: str = "light", grid
         next_frame(page)
         pixels = view.mark_pixels()
         colours = [(0, 0, 0, 0)] + [
-            (*palette.rgb(palette.kind_colour(mark.tone, theme)), 255) for mark in view.marks
+            (*palette.rgb(palette.KIND_COLOURS[theme][mark.tone]), 255) for mark in view.marks
         ]
         wanted = np.array(colours, dtype=np.uint8)[pixels]
         uri = picture.locator(".marks").get_attribute("href")

@@ -275,7 +275,7 @@ def test_an_overview_has_the_stage_s_grey_or_the_kind_s_colour_in_every_cell(ove
     for tag in overview.tags:
         far &= (abs(x / 4 - tag.x) > tag.width / 2 + 1) | (abs(y / 4 - tag.y) > TALL / 2 + 1)
         before = picture[int(4 * tag.y), int(4 * (tag.x - tag.width / 2 + 2))]  # the first letter
-        assert tuple(before) == palette.rgb(palette.kind_colour(tag.tone, theme))
+        assert tuple(before) == palette.rgb(palette.KIND_COLOURS[theme][tag.tone])
     got = picture[y.astype(int), x.astype(int)]
     assert np.array_equal(got[far], np.array(expected_colours(overview, theme))[far])
 

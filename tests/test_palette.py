@@ -150,13 +150,6 @@ def test_the_name_of_a_kind_reads_on_its_colour_and_a_line_of_it_on_the_page(the
     assert all(palette.contrast(c, page) >= 4.5 for c in KIND_COLOURS[theme].values())
 
 
-@every("theme", THEMES)
-def test_a_tone_has_one_colour_a_theme(theme):
-    for tone in palette.TONES:
-        assert palette.kind_colour(tone, theme) == KIND_COLOURS[theme][tone]
-    assert palette.kind_colour("tp") == KIND_COLOURS["light"]["tp"]
-
-
 @every("name", ["dp", "dp-cp", "cp-dp", "tp-dp", "tp-dp-cp", "gtp-dp", "edp"])
 def test_every_join_with_dp_wears_the_tone_of_dp(name):
     assert palette.own_tone(name) == "dp"
@@ -212,15 +205,6 @@ def test_cells_in_no_group_part_no_colours():
     group = np.array([9, -1, 19, -1])
     row = np.stack([np.arange(3), np.arange(1, 4)], axis=-1)
     assert palette.colour_indices(group, row)[[0, 2]].tolist() == [9, 9]
-
-
-def test_an_unknown_kind_or_theme_has_no_colour():
-    with pytest.raises(KeyError):
-        palette.kind_colour("xp")
-    with pytest.raises(KeyError):
-        palette.kind_colour("dp-cp")
-    with pytest.raises(KeyError):
-        palette.kind_colour("dp", "sepia")
 
 
 def test_a_ramp_is_even_and_keeps_its_ends():

@@ -201,7 +201,7 @@ def test_marks_wear_their_tones():
     }
     image = image_of(picture, "marks")
     seen = {tuple(pixel) for pixel in np.asarray(image.convert("RGBA")).reshape(-1, 4).tolist()}
-    colours = {palette.rgb(palette.kind_colour(tone)) for tone in tones.values()}
+    colours = {palette.rgb(palette.KIND_COLOURS["light"][tone]) for tone in tones.values()}
     assert {pixel[:3] for pixel in seen if pixel[3]} == colours
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from ..palette import GROUP_INK, KIND_MARKS, KIND_TINTS, PLAIN_CELL, ROWS, kind_colour, rgb
+from ..palette import GROUP_INK, KIND_COLOURS, KIND_MARKS, KIND_TINTS, PLAIN_CELL, ROWS, rgb
 from ..scenes.job import JobPicture, Segment
 from ..scenes.job_plan import Rectangle
 from ..scenes.tags import TALL, Tag
@@ -38,7 +38,7 @@ def _draw_numbered(picture: JobPicture, theme: str) -> Iterator[Mark]:
     yield _frames(picture.boxes, 10 * scale, look.page, look.edge)
     if picture.box_kind:
         around = [one for one in picture.boxes if _has(one, x, y)]
-        colour = kind_colour(tones[picture.box_kind], theme)
+        colour = KIND_COLOURS[theme][tones[picture.box_kind]]
         yield _frames(around, 10 * scale, "none", colour, 2.5)
     fills = [PLAIN_CELL[theme]] * picture.mesh.world_size
     for mark in picture.marks:
@@ -55,7 +55,7 @@ def _draw_numbered(picture: JobPicture, theme: str) -> Iterator[Mark]:
         yield Words(x, y, str(rank), size, inks[rank == picture.rank], "middle", bold=True)
     for line in picture.lines:
         dots = (2.5, 5.0) if line.is_dotted else ()
-        yield _lines(line.segments, kind_colour(line.tone, theme), 2.5, dots)
+        yield _lines(line.segments, KIND_COLOURS[theme][line.tone], 2.5, dots)
 
 
 def _draw_plain(picture: JobPicture, theme: str) -> Iterator[Mark]:
@@ -78,7 +78,7 @@ def draw_tags(tags: Sequence[Tag], theme: str) -> Iterator[Mark]:
     for tag in tags:
         corner = np.array([[tag.x - tag.width / 2, tag.y - TALL / 2]])
         size = np.array([tag.width, TALL])
-        yield Blocks(corner, size, kind_colour(tag.tone, theme), radius=4.0)
+        yield Blocks(corner, size, KIND_COLOURS[theme][tag.tone], radius=4.0)
         yield Words(tag.x, tag.y + 3.8, tag.name, LABEL, LOOKS[theme].page, "middle", bold=True)
 
 

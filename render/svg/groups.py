@@ -23,7 +23,6 @@ from ..palette import (
     PLAIN_CELL,
     STAGE_GREYS,
     TONES,
-    kind_colour,
     ramp,
     rgb,
 )
@@ -111,7 +110,7 @@ def overview_svg(overview: Overview, description: str, kinds: Sequence[int] = ()
     swell = ",".join(str(overview.swell(size)) for _, size in overview.sizes)
     x, y = overview.middles(overview.rank)
     base = palette_png(overview.base_pixels(), ramp(*STAGE_GREYS["light"], overview.num_shades))
-    kinds_of_marks = [rgb(kind_colour(mark.tone)) for mark in overview.marks]
+    kinds_of_marks = [rgb(KIND_COLOURS["light"][mark.tone]) for mark in overview.marks]
     marks = palette_png(overview.mark_pixels(), kinds_of_marks)
     return (
         f'<svg class="overview" data-view="physical" '
