@@ -136,14 +136,8 @@ def not_a_multiple(
     shown = " x ".join(f"{name} {size}" for name, size in of.items())
     shown += f" = {unit}" if len(of) > 1 else ""
     below = value // unit * unit
-    return refusal(
-        "not-a-multiple",
-        control,
-        *[{control: near} for near in (below, below + unit) if 0 < near <= maximum],
-        quote=quote,
-        value=value,
-        of=shown,
-    )
+    fixes = [{control: near} for near in (below, below + unit) if 0 < near <= maximum]
+    return refusal("not-a-multiple", control, *fixes, quote=quote, value=value, of=shown)
 
 
 def works(attempt: Callable[..., object], *values: object, **named: object) -> bool:

@@ -90,15 +90,10 @@ class Job:
         options = [name for name, is_given in {**given, "hybrid": self.hybrid}.items() if is_given]
         if options:
             silent = {"instances": 1, "levels": None, "hybrid": False}
-            raise refusal(
-                "framework-has-no-option",
-                options[0],
-                {name: silent[name] for name in options},
-                {"framework": "megatron"},
-                sentence=f"{convention.name} has no {' and no '.join(options)}",
-                framework=convention.name,
-                option=", ".join(options),
-            )
+            sentence = f"{convention.name} has no {' and no '.join(options)}"
+            fixes = ({name: silent[name] for name in options}, {"framework": "megatron"})
+            facts = {"framework": convention.name, "option": ", ".join(options)}
+            raise refusal("framework-has-no-option", options[0], *fixes, sentence=sentence, **facts)
 
     def _with_experts(
         self, world: int, etp: int | None, order: str
@@ -131,22 +126,11 @@ def _refuse_missing_axes(convention: Convention, sizes: Mapping[str, object], wo
     missing = {name: 1 for name, size in sizes.items() if name not in axes and size != 1}
     if missing:
         alone = missing if "dp" in axes else {**missing, "pp": world}
-        raise refusal(
-            "framework-has-no-axis",
-            next(iter(missing)),
-            alone,
-            {"framework": "megatron"},
-            sentence=f"{convention.name} has no {' and no '.join(missing)}",
-            framework=convention.name,
-            axis=", ".join(missing),
-        )
+        sentence = f"{convention.name} has no {' and no '.join(missing)}"
+        facts = {"framework": convention.name, "axis": ", ".join(missing)}
+        first, fixes = next(iter(missing)), (alone, {"framework": "megatron"})
+        raise refusal("framework-has-no-axis", first, *fixes, sentence=sentence, **facts)
     if "dp" not in axes and sizes["pp"] != world:
-        raise refusal(
-            "framework-is-all-pipeline",
-            "pp",
-            {"pp": world},
-            {"framework": "megatron"},
-            framework=convention.name,
-            pp=sizes["pp"],
-            world=world,
-        )
+        pipeline = {"framework": convention.name, "pp": sizes["pp"], "world": world}
+        fixes = ({"pp": world}, {"framework": "megatron"})
+        raise refusal("framework-is-all-pipeline", "pp", *fixes, **pipeline)

@@ -167,6 +167,7 @@ def filled(
     if used < len(hosts):
         spare, first = len(hosts) - used, quoted(hosts[used])
         left = f"the host {first} is" if spare == 1 else f"{spare} hosts from {first} on are"
-        sentence, facts = f"{needed}: {left} left over", {**facts, "spare": spare}
+        facts |= {"spare": spare}
+        sentence = f"{needed}: {left} left over"
         raise refusal("too-many-hosts-for-job", "hosts", *fixes, sentence=sentence, **facts)
     return Placement(tuple(hosts), nodes[:world], levels or {})

@@ -127,14 +127,9 @@ def require_rank(mesh: Mesh, rank: object) -> int:
     last = mesh.offset + mesh.world_size - 1
     number = whole_number(rank, "rank", minimum=0)
     if not mesh.offset <= number <= last:
-        raise refusal(
-            "no-such-rank",
-            "rank",
-            {"rank": min(max(number, mesh.offset), last)},
-            rank=quoted(number),
-            first=mesh.offset,
-            last=last,
-        )
+        nearest = {"rank": min(max(number, mesh.offset), last)}
+        facts = {"rank": quoted(number), "first": mesh.offset, "last": last}
+        raise refusal("no-such-rank", "rank", nearest, **facts)
     return number
 
 

@@ -356,7 +356,19 @@ def test_every_refusal_has_its_sentence_in_chinese_too_made_of_its_facts():
         for block in re.split(r"\n(?=\S)", Path(file).read_text().partition("\n\n")[2]):
             english[block.partition(":")[0]] = block
     assert english.keys() <= codes
-    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    tree = ast.parse(source)
+    by_name = {}  # keys of the dicts that are handed on with **, by call
+    for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+        dicts = {}
+        for node in ast.walk(function):
+            if isinstance(node, (ast.Assign, ast.AugAssign)) and isinstance(node.value, ast.Dict):
+                target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+                keys = {getattr(key, "value", None) for key in node.value.keys}
+                dicts.setdefault(ast.unparse(target), set()).update(keys)
+        for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
+            starred = [ast.unparse(one.value) for one in call.keywords if one.arg is None]
+            by_name[call] = set().union(*(dicts.get(name, set()) for name in starred))
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     for call in calls:
         said = {one.arg: one.value for one in call.keywords}
         name = ast.unparse(call.func)
@@ -370,7 +382,9 @@ def test_every_refusal_has_its_sentence_in_chinese_too_made_of_its_facts():
             text = english.get(call.args[0].value, "")
             own = {"control"} if "{control}" in text else set()
             blanks |= set(re.findall(r"{(\w+)", text))
-            assert None in said or blanks <= said.keys() | own, ast.unparse(call)
+            given = said.keys() | own | by_name.get(call, set())
+            given |= {"span"} if {"minimum", "maximum"} <= given else set()  # `sentence` says it
+            assert blanks <= given, ast.unparse(call)
         elif isinstance(facts, ast.Dict) and None not in facts.keys:
             assert blanks <= {key.value for key in facts.keys}, ast.unparse(call)
     for left in set(REFUSALS) - codes:  # chosen by a condition, not next to the error

@@ -147,13 +147,8 @@ def _refuse_clashing_pipelines(
     pp_last = {"order": "-".join([*(name for name in names if name != "pp"), "pp"])}
     if dense.size("dp") != expert.size("dp"):
         near = {"ep": sizes["ep"], "etp": sizes["etp"]}
-        raise refusal(
-            "dp-and-edp-differ",
-            "order",
-            pp_last,
-            *nearest_fits(sizes["tp"] * sizes["cp"], near, exactly=True),
-            dp=dense.size("dp"),
-            edp=expert.size("dp"),
-        )
+        fixes = (pp_last, *nearest_fits(sizes["tp"] * sizes["cp"], near, exactly=True))
+        facts = {"dp": dense.size("dp"), "edp": expert.size("dp")}
+        raise refusal("dp-and-edp-differ", "order", *fixes, **facts)
     if not np.array_equal(rank_groups(dense, "pp"), rank_groups(expert, "pp")):
         raise refusal("pipelines-differ", "order", pp_last, dense=str(dense), expert=str(expert))

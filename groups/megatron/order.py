@@ -33,16 +33,11 @@ def completed(order: str, sizes: Mapping[str, int]) -> list[str]:
         raise error.replace(alternatives=[{"order": mended(order)}], quote=quote) from None
     for name in names:
         if name not in (*APPENDED, GTP):
-            raise refusal(
-                "unknown-axis",
-                "order",
-                {"order": mended(order)},
-                sentence=f"{name} is not an axis of Megatron's: an order joins "
-                + ", ".join(APPENDED),
-                quote=f"KeyError: '{name}'",
-                value=quoted(name),
-                mesh="-".join(APPENDED),
-            )
+            axes = ", ".join(APPENDED)
+            sentence = f"{name} is not an axis of Megatron's: an order joins {axes}"
+            said = {"sentence": sentence, "quote": f"KeyError: '{name}'"}
+            facts = {"value": quoted(name), "mesh": "-".join(APPENDED)}
+            raise refusal("unknown-axis", "order", {"order": mended(order)}, **said, **facts)
     for name in APPENDED:
         size = max(sizes["tp"], sizes["etp"]) if name == "tp" else sizes.get(name, 1)
         if name not in names and size > 1:

@@ -166,15 +166,9 @@ def _optimizer_instances(by_name: Mapping[str, Grouping], instances: int) -> dic
     for grouping, label in ((data, "Data"), (expert_data, "Expert data")):
         if grouping.size % instances:
             fixes = divisors_near(control, instances, math.gcd(data.size, expert_data.size))
-            raise refusal(
-                "instances-do-not-divide",
-                control,
-                *fixes,
-                quote=f"{label} parallel size should be divisible by partial DistOpt shard factor",
-                instances=quoted(instances),
-                size=grouping.size,
-                group=grouping.name,
-            )
+            quote = f"{label} parallel size should be divisible by partial DistOpt shard factor"
+            facts = {"instances": quoted(instances), "size": grouping.size, "group": grouping.name}
+            raise refusal("instances-do-not-divide", control, *fixes, quote=quote, **facts)
     experts = by_name["tp-ep-pp"]
     joined = experts.num_groups // instances
     groups = [replace(experts, name="intra-dist-opt", joined=joined)]
@@ -199,14 +193,9 @@ def _levels(context: Grouping, sizes: Sequence[int]) -> dict[str, Grouping]:
         inner = divisors(context.size)[1:-1] or (1,)
         wanted = whole[0] if whole else 1
         first = min(inner, key=lambda size: abs(math.log(size / wanted)))
-        raise refusal(
-            "levels-do-not-multiply",
-            control,
-            {control: (first, context.size // first)},
-            levels=product,
-            product=math.prod(whole),
-            cp=context.size,
-        )
+        fix = {control: (first, context.size // first)}
+        facts = {"levels": product, "product": math.prod(whole), "cp": context.size}
+        raise refusal("levels-do-not-multiply", control, fix, **facts)
     return {
         f"hcp-l{level}": replace(
             context, name=f"hcp-l{level}", length=size, stride=math.prod(whole[:level])
@@ -253,10 +242,5 @@ def _refuse_sharp(use_sharp: bool, group: str | None, instances: int) -> None:
     }
     quote = next((quote for quote, broken in is_broken.items() if broken), "")
     if group is not None and quote:
-        raise refusal(
-            "sharp-group",
-            "sharp_enabled_group",
-            {"sharp_enabled_group": None},
-            quote=quote,
-            group=quoted(group),
-        )
+        control = "sharp_enabled_group"
+        raise refusal("sharp-group", control, {control: None}, quote=quote, group=quoted(group))

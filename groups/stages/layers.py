@@ -192,19 +192,13 @@ class _Split:
                 yield not_a_multiple(name, count, by, maximum=MAX_LAYERS, quote=quote)
         is_mismatch = bool(self.left) != bool(self.sharing)
         if self.left < 0 or is_mismatch:
-            mismatch = (
+            quote = (
                 f"Mismatch: {self.left} middle layers remaining but {self.sharing} "
                 "middle PP stages available."
             )
-            yield refusal(
-                "ends-leave-wrong",
-                control,
-                quote=mismatch if is_mismatch else "",
-                taken=self.layers - self.left,
-                layers=self.layers,
-                left=max(self.left, 0),
-                stages=self.sharing,
-            )
+            facts = {"taken": self.layers - self.left, "layers": self.layers}
+            facts |= {"left": max(self.left, 0), "stages": self.sharing}
+            yield refusal("ends-leave-wrong", control, quote=quote * is_mismatch, **facts)
         if self.vpp > 1 and not self.sharing:
             yield refusal("chunks-need-middle-stages", "vpp", vpp=self.vpp, pp=self.pp)
 
@@ -212,14 +206,10 @@ class _Split:
         """Layers that the stages, or the chunks of a stage, cannot share evenly."""
         share, remaining = divmod(self.left, self.sharing)
         if remaining:
-            yield refusal(
-                "layers-do-not-divide",
-                "layers",
-                sentence=f"{self._shared()} over {self.sharing} stages is not a whole number each",
-                quote=self._quote_of_stages(),
-                count=self.left,
-                stages=self.sharing,
-            )
+            sentence = f"{self._shared()} over {self.sharing} stages is not a whole number each"
+            said = {"sentence": sentence, "quote": self._quote_of_stages()}
+            facts = {"count": self.left, "stages": self.sharing}
+            yield refusal("layers-do-not-divide", "layers", **said, **facts)
         if share % self.vpp:
             quote = self._quote_of_chunks(share)
             yield refusal("chunks-do-not-divide", "vpp", quote=quote, count=share, vpp=self.vpp)

@@ -207,14 +207,9 @@ def _named(layout: object) -> list[list[str]]:
 
 
 def _bad_letter(value: object) -> LayoutError:
-    return refusal(
-        "bad-layout",
-        "layout",
-        quote=f"Invalid layer character: {value}"
-        if isinstance(value, str) and len(value) == 1
-        else "",
-        value=quoted(value),
-    )
+    is_letter = isinstance(value, str) and len(value) == 1
+    quote = f"Invalid layer character: {value}" if is_letter else ""
+    return refusal("bad-layout", "layout", quote=quote, value=quoted(value))
 
 
 def _too_long(limit: int) -> LayoutError:

@@ -218,14 +218,8 @@ def pieces_of(tensor: np.ndarray, count: int, dim: int = 0) -> np.ndarray:
     size = tensor.shape[at]
     if size % count:
         below = size // count * count
-        raise refusal(
-            "does-not-split",
-            "tensor",
-            *[{"size": near} for near in (below, below + count) if near],
-            dim=at,
-            size=size,
-            ranks=count,
-        )
+        fixes = [{"size": near} for near in (below, below + count) if near]
+        raise refusal("does-not-split", "tensor", *fixes, dim=at, size=size, ranks=count)
     pieces = tensor.reshape(*tensor.shape[:at], count, size // count, *tensor.shape[at + 1 :])
     return np.moveaxis(pieces, at, 0)
 

@@ -23,6 +23,7 @@ from operator import add
 
 import numpy as np
 
+from ..memory.host import Number
 from ..memory.per_stage import Training, layer_bytes
 from ..model import Model
 from ..parameters import layer_parameters, on_one_rank
@@ -48,10 +49,6 @@ class Products:
             self.over_rows + more / rows,
             self.over_width + more / min(n, k),
         )
-
-
-Number = float
-"""A float; the search hands arrays of them through the same formulas."""
 
 
 @dataclass(frozen=True)

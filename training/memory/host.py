@@ -57,15 +57,9 @@ def require_offload(offload: str, zero: int) -> None:
     """Refuse to move what ZeRO has not cut over the ranks."""
     least = OFFLOAD[offload]
     if zero < least:
-        raise refusal(
-            "offload-needs-zero",
-            "offload",
-            {"zero": least},
-            {"offload": "none"},
-            offload=offload,
-            least=least,
-            zero=zero,
-        )
+        facts = {"offload": offload, "least": least, "zero": zero}
+        fixes = ({"zero": least}, {"offload": "none"})
+        raise refusal("offload-needs-zero", "offload", *fixes, **facts)
 
 
 def leaves(offload: str, zero: int) -> tuple[str, ...]:
