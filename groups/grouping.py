@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from .mesh import Mesh
-from .ranks import group_index, group_of, index_of, rank_groups, require_rank
+from .ranks import group_index, group_of, index_of, rank_groups
 
 Groups = np.ndarray | list[list[int]]
 """Ranks, shape (num_groups, group_size); lists where the groups differ in size."""
@@ -164,6 +164,8 @@ class Grouping:
     def index_of(self, rank: int) -> int | None:
         """The group of one rank, or None if it is in none."""
         index = index_of(self.mesh, self.kind, rank)
+        if self.is_plain:
+            return index
         place = self._place_of(rank)
         if self.places and place not in self.places:
             return None
@@ -182,7 +184,9 @@ class Grouping:
             index = index_of(self.mesh, self.kind, rank) // self.joined
             groups = rank_groups(self.mesh, self.kind)
             return np.sort(groups[index * self.joined : (index + 1) * self.joined], axis=None)
-        group = group_of(self.mesh, self.kind, require_rank(self.mesh, rank))
+        group = group_of(self.mesh, self.kind, rank)
+        if self.is_plain:
+            return group
         place = self._place_of(rank)
         if self.places:
             return group[list(self.places)] if place in self.places else group[:0]

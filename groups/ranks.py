@@ -78,11 +78,11 @@ def group_of(mesh: Mesh, kind: str, rank: int) -> np.ndarray:
     Errors: LayoutError for a rank or kind that the mesh does not have.
     """
     at = coordinates(mesh, rank)
-    members = np.array([rank], dtype=np.int64)
-    for name in mesh.axes_of(kind):
-        axis = mesh.names.index(name)
-        line = (np.arange(mesh.sizes[axis], dtype=np.int64) - at[name]) * mesh.strides[axis]
-        members = (line[:, None] + members[None, :]).reshape(-1)
+    members, swept = np.array([rank], dtype=np.int64), mesh.axes_of(kind)
+    for name, size, stride in zip(mesh.names, mesh.sizes, mesh.strides):
+        if name in swept and size > 1:
+            line = (np.arange(size, dtype=np.int64) - at[name]) * stride
+            members = (line[:, None] + members).reshape(-1)
     return members
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 
 SLOT, BAR, ROW, APART, LEFT, TOP = 8.0, 14.0, 18.0, 14.0, 20.0, 18.0
@@ -27,7 +28,7 @@ class Shards:
     holds: tuple[tuple[str, str], ...]  # letter, one of the states above
     legend: tuple[tuple[str, str], ...] = ()  # for files
 
-    @property
+    @cached_property
     def visible(self) -> tuple[int, ...]:
         """Places of the ranks that are drawn.
 
@@ -37,16 +38,16 @@ class Shards:
         count = len(self.ranks)
         return tuple(range(count)) if count <= MOST else (*range(MOST - 1), count - 1)
 
-    @property
+    @cached_property
     def has_more(self) -> bool:
         return len(self.ranks) > MOST
 
-    @property
+    @cached_property
     def slots(self) -> int:
         """Columns of ranks, and shares of a box: one more where ranks are left out."""
         return len(self.visible) + self.has_more
 
-    @property
+    @cached_property
     def box(self) -> float:
         return max(self.slots * SLOT, NARROWEST)
 
@@ -112,8 +113,9 @@ def _rank(shards: Shards, place: int, member: int, x: float) -> str:
         f'<text x="{shards.box / 2:g}" y="{TOP - 6:g}" text-anchor="middle" class="rank">'
         f"{shards.ranks[member]}</text>"
     )
+    drawn = {state: _box(shards, place, state) for state in {one for _, one in shards.holds}}
     boxes = "".join(
-        f'<g transform="translate(0,{TOP + row * ROW:g})">{_box(shards, place, state)}</g>'
+        f'<g transform="translate(0,{TOP + row * ROW:g})">{drawn[state]}</g>'
         for row, (_, state) in enumerate(shards.holds)
     )
     return f'<g transform="translate({x:g},0)">{title}{boxes}</g>'
