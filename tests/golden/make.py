@@ -149,10 +149,21 @@ def store(found: Mapping[str, Hashes]) -> None:
     STORED.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
-def differences(family: str) -> str:
-    """What differs in a family from what is stored, grouped, and what to do; empty if nothing."""
-    before = {name: one for name, one in stored().items() if name.startswith(f"{family}/")}
-    after = {name: _hashes_again(ask(), before.get(name)) for name, ask in asked(family).items()}
+def part_of(name: str) -> str:
+    """Of what an answer is a part: its family; in the largest family, that of the views, its view.
+
+    >>> part_of("views/memory/gpt3/en"), part_of("commands/rank 5")
+    ('views/memory', 'commands')
+    """
+    family, _, rest = name.partition("/")
+    return f"views/{rest.partition('/')[0]}" if family == "views" else family
+
+
+def differences(part: str) -> str:
+    """What differs in a part from what is stored, grouped, and what to do; empty if nothing."""
+    before = {name: one for name, one in stored().items() if part_of(name) == part}
+    asks = {name: ask for name, ask in asked(part.split("/")[0]).items() if part_of(name) == part}
+    after = {name: _hashes_again(ask(), before.get(name)) for name, ask in asks.items()}
     both = [name for name in after if name in before]
     of_words = [name for name in both if after[name].words != before[name].words]
     of_markup = [name for name in both if after[name].markup != before[name].markup]
@@ -172,7 +183,7 @@ def differences(family: str) -> str:
     first = next(names[0] for names in kinds.values() if names)
     return "\n".join(
         [
-            f"answers of {family} are not what they were:",
+            f"answers of {part} are not what they were:",
             *lines,
             f"See what differs:  {ACCEPT} --show {_quoted(first)}",
             f"If that is meant, accept it and say why in the commit:  {ACCEPT}",
