@@ -168,26 +168,20 @@ def best_order(
     world = whole_number(count * gpus_per_node, "hosts", maximum=MAX_RANKS)
     sizes: dict[str, Any] = {"tp": tp, "cp": cp, "pp": pp, "ep": ep, "etp": etp}
     every = groupings(world, **sizes, order=order)
-    options: dict[str, Any] = {"objective": objective, "costs": costs, "above": above}
-    better = order_for(every, names, racks, gpus_per_node=gpus_per_node, **options)
-    largest = Counter(str(racks[name]) for name in names).most_common(1)[0][1]
-    return replace(better, fixes=_fixes(better.kinds, world, gpus_per_node, largest, order, sizes))
+    better = _order_for(every, names, racks, gpus_per_node, objective, costs, above)
+    return replace(better, fixes=_fixes(better, racks, {**sizes, "order": order}))
 
 
-def order_for(
+def _order_for(
     every: Mapping[str, Grouping],
     names: Sequence[str],
     racks: Mapping[str, str],
-    *,
     gpus_per_node: int,
-    objective: str = "dp-first",
-    costs: Mapping[str, float] | None = None,
-    above: Sequence[Level] = (),
+    objective: str,
+    costs: Mapping[str, float] | None,
+    above: Sequence[Level],
 ) -> BetterOrder:
-    """The same for groups that are made already, of any framework; it offers no other layout.
-
-    every: groupings by Megatron's names, as `Layout.every` has them.
-    """
+    """The same for groups that are made already, of any framework; it offers no other layout."""
     hosts = _require_hosts(names, racks)
     given = _numbered([str(racks[host]) for host in hosts])
     levels = [
@@ -248,15 +242,15 @@ def better_order(
         for kind in KINDS
         if seconds and seconds.get(kind) and kind in layout.every
     }
-    options: dict[str, Any] = {"gpus_per_node": slots, "above": hosts.above_racks}
-    options["objective"] = "dp-first" if objective == TIME else objective
-    options["costs"] = costs if objective == TIME and costs else None
-    if layout.expert is None or layout.framework not in MEGATRONS:
-        better = order_for(layout.every, hosts.names, hosts.racks, **options)
-    else:
+    words = "dp-first" if objective == TIME else objective
+    counted = costs if objective == TIME and costs else None
+    better = _order_for(
+        layout.every, hosts.names, hosts.racks, slots, words, counted, hosts.above_racks
+    )
+    if layout.expert is not None and layout.framework in MEGATRONS:
         job = layout.stated_job
         sizes = {name: getattr(job, name) for name in ("tp", "cp", "pp", "ep", "etp", "order")}
-        better = best_order(hosts.names, hosts.racks, **options, **sizes)
+        better = replace(better, fixes=_fixes(better, hosts.racks, sizes))
     before, after = (
         sum(costs.get(one.kind, 0.0) * getattr(one, when) for one in better.kinds)
         for when in ("before", "after")
@@ -361,15 +355,17 @@ def _reasons(
 
 
 def _fixes(
-    kinds: Sequence[Crossings], world: int, gpus_per_node: int, largest: int, order: str,
-    sizes: Mapping[str, Any],
-) -> tuple[LayoutFix, ...]:  # fmt: skip
+    better: BetterOrder, racks: Mapping[str, str], sizes: Mapping[str, Any]
+) -> tuple[LayoutFix, ...]:
     """For kinds that are waited for and leave a node or every rack: the nearest size that stays.
 
-    That is the largest smaller size whose groups stand on so few nodes; etp 1 before that.
+    That is the largest smaller size whose groups stand on so few nodes; etp 1 before that. sizes:
+    arguments of `groups.megatron.groupings`.
     """
+    world = len(better.names) * better.gpus_per_node
+    largest = Counter(str(racks[name]) for name in better.names).most_common(1)[0][1]
     fixes = []
-    for one in kinds:
+    for one in better.kinds:
         size = int(sizes[one.kind] or 1) if one.kind in ("tp", "cp", "ep") else 1
         tries: list[dict[str, int]] = [{"etp": 1}] if one.kind == "ep" else []
         tries += [{one.kind: smaller} for smaller in reversed(divisors(size)) if smaller < size]
@@ -378,10 +374,10 @@ def _fixes(
         for place, nodes in places:
             for changes in tries:
                 try:
-                    every = groupings(world, **{**sizes, **changes}, order=order)
+                    every = groupings(world, **{**sizes, **changes})
                 except LayoutError:
                     continue
-                if _widest(kind_of(every[one.kind], gpus_per_node)) <= nodes:
+                if _widest(kind_of(every[one.kind], better.gpus_per_node)) <= nodes:
                     fixes.append(LayoutFix(one.kind, place, changes))
                     break
     return tuple(fixes)

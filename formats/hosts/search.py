@@ -42,7 +42,6 @@ Score = Callable[[np.ndarray], tuple[float, ...]]
 @dataclass(frozen=True)
 class FoundOrder:
     racks: np.ndarray  # of each place
-    score: tuple[float, ...]
     is_proved: bool  # that no order has a smaller score
 
 
@@ -61,20 +60,18 @@ def search(levels: Levels, given: np.ndarray, score: Score, *, by_key: bool = Tr
 
     kinds = [kind for level in levels for kind in level if len(kind.sets)]
     if is_proved():
-        return FoundOrder(best, least_score, True)
+        return FoundOrder(best, True)
     trees = _trees(kinds, len(given), max(capacities))
     for racks in (*_by_rack(given, capacities), *(_packed(tree, capacities) for tree in trees)):
         if (new_score := score(racks)) < least_score:
             best, least_score = racks, new_score
             if is_proved():
-                return FoundOrder(best, least_score, True)
-    best, least_score = _mended(best, least_score, score, trees, kinds)
+                return FoundOrder(best, True)
+    best = _mended(best, least_score, score, trees, kinds)
     if is_proved() or not by_key:
-        return FoundOrder(best, least_score, is_proved())
+        return FoundOrder(best, is_proved())
     pattern, is_whole = _every_pattern(levels, capacities, key_of(levels, best))
-    if pattern is not None:
-        best, least_score = pattern, score(pattern)
-    return FoundOrder(best, least_score, is_whole)
+    return FoundOrder(best if pattern is None else pattern, is_whole)
 
 
 # -- built -----------------------------------------------------------------------------------------
@@ -166,7 +163,7 @@ def _members(block: np.ndarray, racks: np.ndarray) -> list[np.ndarray]:
 def _mended(
     racks: np.ndarray, score: tuple[float, ...], ask: Score, trees: Sequence[Tree],
     kinds: Sequence[KindCrossings],
-) -> tuple[np.ndarray, tuple[float, ...]]:  # fmt: skip
+) -> np.ndarray:  # fmt: skip
     """Exchanges of two blocks of one size, coarse ones first, each kept if the score is less."""
     work = sum(kind.sets.size for kind in kinds) or 1
     tries = min(MOST_TRIES, MOST_WORK // work)
@@ -177,14 +174,14 @@ def _mended(
             for one, other in _exchanges(block, racks, kinds):
                 tries -= 1
                 if tries <= 0:
-                    return racks, score
+                    return racks
                 changed = racks.copy()
                 changed[one], changed[other] = racks[other], racks[one]
                 if (new_score := ask(changed)) < score:
                     racks, score = changed, new_score
         if score == before:
             break
-    return racks, score
+    return racks
 
 
 def _exchanges(

@@ -33,7 +33,6 @@ class Entry(NamedTuple):
     path: tuple[str, ...]
     values: list[Word]
     key: Word
-    is_list: bool = False
 
 
 Read = tuple[list[Entry], list[Word], list[Fault]]
@@ -167,7 +166,7 @@ class _Yaml:
                 self._value(event, (*path, str(count)), owner or self._word(event))
                 count += 1
         if row and owner:
-            self.entries.append(Entry(path, row, owner, True))
+            self.entries.append(Entry(path, row, owner))
 
     def _alias(self, event: Any, path: _Path, key: Word | None) -> None:
         """What stands under an anchor once more, here; ``<<`` is what is not given besides."""
@@ -239,7 +238,7 @@ def _toml(source: Source) -> Read:
         if words is None:
             left.append(key)
         else:
-            entries.append(Entry(path, words, key, isinstance(value, list)))
+            entries.append(Entry(path, words, key))
     return entries, left, []
 
 

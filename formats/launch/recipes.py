@@ -183,11 +183,10 @@ class _Function:
                     if isinstance(key, ast.Constant) and isinstance(key.value, str):
                         self._value((*path, key.value), value, why, key)
             case _ if path:
-                is_list = isinstance(node, (ast.List, ast.Tuple))
                 values = node.elts if isinstance(node, (ast.List, ast.Tuple)) else [node]
                 words = [self._word(one, why) for one in values[:64]]
                 key = self.module.word(at or node, path[-1])
-                self.entries.append(Entry(path, words, key, is_list))
+                self.entries.append(Entry(path, words, key))
 
     def _word(self, node: ast.expr, why: str) -> Word:
         """A literal as a word; what is worked out elsewhere is open."""
