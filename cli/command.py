@@ -195,6 +195,13 @@ def _share(inputs: CommandLine) -> Table:
         text = inputs.text("-") if inputs.words == ["-"] else " ".join(inputs.words)
         ranks, log = named_ranks(text, layout.world_size, longest=MOST_BYTES)
     account = _account(log, layout, inputs.placement(layout)) if log else []
+    from_log = log and {
+        "missing": list(log.missing),
+        "suspects": list(log.diagnosis.suspects),
+        "group_ranks": list(log.group_ranks),
+        "log_groups": dict(log.groups),
+        "account": account,
+    }
     groups = [one for one in groups_by_name(layout).values() if one.size > 1]
     together, apart = shared_groups(groups, ranks)
     parted = ", ".join(f"{one.name} ({one.groups})" for one in apart)
@@ -205,7 +212,7 @@ def _share(inputs: CommandLine) -> Table:
         fields={
             "ranks": list(ranks),
             "apart": [vars(one) for one in apart],
-            **(_log_fields(log, account) if log else {}),
+            **(from_log or {}),
         },
         before=[*account, *([] if together else ["no group has all of these ranks"])],
         after=[f"not together in (groups they are in): {parted}"] if apart else [],
@@ -221,17 +228,6 @@ def _account(log: Log, layout: Layout, placement: Placement | None) -> list[str]
         log = replace(log, hosts={**{rank: placement.host(rank) for rank in named}, **log.hosts})
     notes = log_notes(log, layout.every, layout.gpus_per_node)
     return [hang_sentence(note.code, note.facts, "en") for note in notes]
-
-
-def _log_fields(log: Log, account: list[str]) -> dict[str, Any]:
-    """What a log says beside the ranks that it names."""
-    return {
-        "missing": list(log.missing),
-        "suspects": list(log.diagnosis.suspects),
-        "group_ranks": list(log.group_ranks),
-        "log_groups": dict(log.groups),
-        "account": account,
-    }
 
 
 def _shared_rows(

@@ -322,7 +322,7 @@ REFUSED = {
     "a group that is none": ("process_groups", {"names": "dp zz"}, "no group 'zz'"),
     "names that are a list": ("process_groups", {"names": ["dp"]}, "is not a list of group names"),
     "names that are none": ("cluster_check", {"names": None}, "is not a list of group names"),
-    "a check of nothing": ("cluster_check", {"names": "zz"}, "'zz' is not a choice of names"),
+    "a check of nothing": ("cluster_check", {"names": "zz"}, "no group 'zz'"),
     "a size of a buffer": ("cluster_check", {"megabytes": -1}, "from 0 to 65,536"),
     "a rank that there is not": ("rank_card", {"rank": 16}, "there is no rank 16"),
     "a rank as text": ("rank_card", {"rank": "1"}, "rank must be a whole number"),

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from formats.check.script import ALSO, MAX_MEGABYTES, check_script
+from formats.documents.headings import groups_by_name
 from groups import LayoutError, parse_mesh
 from groups.grouping import Grouping
 from groups.job import Job
@@ -102,6 +103,14 @@ def test_names_are_taken_in_the_order_given_and_once():
     assert [kind.name for kind in loaded(check_script(JOBS["one GPU"], "tp")).KINDS] == ["tp"]
     assert loaded(check_script(JOBS["a plain one"], [])).KINDS == []
     assert loaded(check_script(JOBS["one GPU"])).KINDS == []
+
+
+def test_a_framework_s_own_groups_are_checked_by_the_name_of_documents():
+    layout = Job(nodes=2, tp=2, pp=2, framework="torchtitan").layout()
+    script = loaded(check_script(layout, ["own.fsdp"]))
+    (kind,) = script.KINDS
+    own = groups_by_name(layout, ["own.fsdp"])["own.fsdp"]
+    assert sorted(map(sorted, script.groups_of(kind))) == sorted(map(sorted, own.groups()))
 
 
 def test_what_training_does_besides_all_reduce_is_measured_too():
@@ -208,10 +217,9 @@ def test_a_name_that_is_none_is_refused_with_the_nearest(name, nearest):
     with pytest.raises(LayoutError) as caught:
         check_script(PLAIN, ["tp", name])
     error = caught.value
-    assert (error.code, error.control) == ("not-a-choice", "names")
-    assert error.facts["choices"] == ", ".join(PLAIN.every)
-    assert "is not a choice of names: choose tp, cp, dp" in str(error)
-    offered = [cure["names"] for cure in error.alternatives]
+    assert (error.code, error.control) == ("no-such-group", "group")
+    assert error.why == f"its groups are {', '.join(PLAIN.every)}"
+    offered = [cure["group"] for cure in error.alternatives]
     assert nearest is None or nearest in offered
     for other in offered:
         assert check_script(PLAIN, other)

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
-from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 
-from groups.errors import not_a_choice
 from groups.grouping import Grouping
 from groups.layout import Layout, framework_name
 from groups.mesh import whole_number
 from groups.placement import Placement
+
+from ..documents.headings import groups_by_name, meshes
 
 MAX_MEGABYTES = 65_536
 
@@ -39,7 +38,8 @@ def check_script(
 ) -> str:
     """The text of a Python script that checks these groups under torchrun.
 
-    names: the groups by name, one or several; if left out, all that have more than one rank.
+    names: the groups by name, one or several, as in a document of groups; if left out, all of
+    Megatron's names that have more than one rank.
     megabytes: the size of the buffer that is timed, of 10**6 bytes; 0 times nothing.
     placement: the machines by name, on which the ranks must then stand.
     job_text: what the layout was made from, such as a launch command; it is kept as a comment.
@@ -58,6 +58,9 @@ def check_script(
     size that is no whole number from 0 to MAX_MEGABYTES.
     """
     size = whole_number(megabytes, "megabytes", minimum=0, maximum=MAX_MEGABYTES)
+    chosen = groups_by_name(layout, [names] if isinstance(names, str) else names)
+    if names is None:
+        chosen = {name: one for name, one in layout.every.items() if one.size > 1}
     facts = [
         *(f"# {printable(line)}".rstrip() for line in job_text.splitlines()),
         f"TITLE = {json.dumps(_title(layout))}",
@@ -66,9 +69,10 @@ def check_script(
         f"MEGABYTES = {size}  # of 10**6 bytes; 0: no measurements",
         *_hosts(placement),
         "",
-        *_requests(layout, _chosen(layout.every, names)),
+        *_requests(layout, chosen),
     ]
-    before, _, rest = _template().partition(BEGIN)
+    template = Path(__file__).with_name("template.py").read_text(encoding="utf-8")
+    before, _, rest = template.partition(BEGIN)
     _, _, after = rest.partition(END)
     return _header(layout, before) + BEGIN + "\n".join(facts) + "\n" + END + after
 
@@ -91,25 +95,11 @@ def _header(layout: Layout, example: str) -> str:
     return f"{shebang}\n# Written for {_title(layout)}.\n{rest}"
 
 
-def _chosen(
-    every: Mapping[str, Grouping], names: str | Iterable[str] | None
-) -> dict[str, Grouping]:
-    if names is None:
-        return {name: grouping for name, grouping in every.items() if grouping.size > 1}
-    chosen = {}
-    for name in [names] if isinstance(names, str) else names:
-        if not isinstance(name, str) or name not in every:
-            near = get_close_matches(name, every, cutoff=0.4) if isinstance(name, str) else []
-            raise not_a_choice("names", name, every, [{"names": other} for other in near])
-        chosen[name] = every[name]
-    return chosen
-
-
 def _requests(layout: Layout, chosen: Mapping[str, Grouping]) -> Iterator[str]:
     """Lines: the grids that are asked, and the requests."""
-    grids = {str(layout.mesh): "DENSE"}
-    if layout.expert is not None:
-        grids.setdefault(str(layout.expert), "EXPERT")
+    grids: dict[str, str] = {}
+    for mesh_name, mesh in meshes(layout).items():
+        grids.setdefault(str(mesh), mesh_name.upper().replace("-", "_"))
     grids_used = {str(one.mesh) for one in chosen.values()}
     yield from (f'{grids[grid]} = "{grid}"' for grid in grids if grid in grids_used)
     yield "" if grids_used else "# no groups: the placement is checked alone"
@@ -136,8 +126,3 @@ def _title(layout: Layout) -> str:
 def printable(line: str) -> str:
     """Text that stays on its line and shows what it is: a pasted command may hold anything."""
     return "".join(c if c.isprintable() else " " for c in line)
-
-
-@lru_cache(maxsize=1)
-def _template() -> str:
-    return Path(__file__).with_name("template.py").read_text(encoding="utf-8")

@@ -50,7 +50,7 @@ def groups_by_name(layout: Layout, names: Iterable[str] | None = None) -> dict[s
     if names is None:
         return every
     groupings = {}
-    for name in names:
+    for name in map(str, names):
         key = name if name in every else f"{OWN_PREFIX}{name}"
         if key not in every:
             raise _no_such_group(layout, name, list(every))

@@ -12,7 +12,7 @@ in every order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -158,10 +158,7 @@ def joined(block: np.ndarray, sets: np.ndarray) -> np.ndarray:
     return np.unique(label[block], return_inverse=True)[1].reshape(-1)
 
 
-def weigh(levels: Levels, costs: Mapping[str, float]) -> list[tuple[KindCrossings, float]]:
-    """Every kind with its cost of one group that crosses."""
-    return [(kind, float(costs.get(kind.name, 0.0))) for level in levels for kind in level]
-
-
-def cost_of(weighed: Iterable[tuple[KindCrossings, float]], racks: np.ndarray) -> float:
-    return sum(cost * kind.crossing(racks) for kind, cost in weighed if cost)
+def cost_of(levels: Levels, costs: Mapping[str, float], racks: np.ndarray) -> float:
+    """What the groups in more than one rack cost; costs: of one group, by kind."""
+    costly = ((kind, costs.get(kind.name)) for level in levels for kind in level)
+    return sum(float(cost) * kind.crossing(racks) for kind, cost in costly if cost)

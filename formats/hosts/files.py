@@ -31,7 +31,6 @@ from .values import (
     Remark,
     bad_line,
     host_twice,
-    no_hosts,
     once,
 )
 
@@ -73,7 +72,7 @@ def read_lines(text: str) -> Hosts:
     """A host file or list of any of these forms: what its lines look like."""
     lines = [(number, re.sub(r"\s*=\s*", "=", line)) for number, line in lines_of(text)]
     if not lines:
-        raise no_hosts()
+        raise refusal("no-hosts", "hosts")
     joined = " ".join(line for _, line in lines)
     if "=" in joined:
         return _slot_lines(lines)
@@ -84,7 +83,7 @@ def read_lines(text: str) -> Hosts:
     if "," in joined:
         items = [(n, item) for n, line in lines for item in re.split(r"[,\s]+", line) if item]
         if not items:
-            raise no_hosts()
+            raise refusal("no-hosts", "hosts")
         if any(_slots_of(item) for _, item in items):  # mpirun --host: named again, a slot more
             return _counted(items, "openmpi-host")
         return _listed([_host(item, number) for number, item in items], "host-list")
@@ -257,7 +256,7 @@ def read_table(text: str) -> Hosts:
             if row.get(kind):
                 levels.setdefault(kind, {})[host] = row[kind]
     if not rows:
-        raise no_hosts()
+        raise refusal("no-hosts", "hosts")
     ordered = tuple(Level(kind, levels[kind]) for kind in columns if kind in levels)
     return replace(_summed(rows, "table"), levels=ordered)
 

@@ -35,7 +35,7 @@ from groups.megatron import groupings
 from groups.mesh import MAX_RANKS, whole_number
 
 from ..errors import refusal
-from .crossings import KindCrossings, cost_of, key_of, kind_of, least, weigh
+from .crossings import KindCrossings, cost_of, key_of, kind_of, least
 from .placing import even_slots, placement_of
 from .search import search
 from .upper import Upper, arranged
@@ -189,12 +189,11 @@ def _order_for(
         for level in _levels(objective)
     ]  # fmt: skip
     costs = _require_costs(costs or {})
-    weighed = weigh(levels, costs)
-    has_costs = any(cost for _, cost in weighed)
+    has_costs = any(costs.get(kind.name) for kind in chain(*levels))
 
     def score(of: np.ndarray) -> tuple[float, ...]:
         key = key_of(levels, of)
-        return (cost_of(weighed, of), *key) if has_costs else key
+        return (cost_of(levels, costs, of), *key) if has_costs else key
 
     best = search(levels, given, score, by_key=not has_costs)
     better, upper = arranged(hosts, given, best.racks, above, levels)
@@ -211,8 +210,8 @@ def _order_for(
         kinds=kinds,
         reasons=_reasons(kinds, max(capacities), is_proved, better == hosts),
         is_least=is_proved,
-        cost=cost_of(weighed, best.racks),
-        cost_before=cost_of(weighed, given),
+        cost=cost_of(levels, costs, best.racks),
+        cost_before=cost_of(levels, costs, given),
         gpus_per_node=gpus_per_node,
         segment=_segment(every, gpus_per_node),
         upper=upper,

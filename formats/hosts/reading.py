@@ -19,7 +19,7 @@ from .files import is_rankfile, is_table, read_lines, read_rankfile, read_table
 from .filters import bad_filter, chosen_hosts, launch_options, written
 from .node import Node, is_matrix, read_matrix, read_nccl
 from .slurm import is_environment, is_topology, read_environment, read_topology
-from .values import LONGEST_TEXT, Hosts, Remark, bad_document, no_hosts
+from .values import LONGEST_TEXT, Hosts, Remark, bad_document
 
 LONGEST_YAML = 300_000
 MOST_BRACKETS = 5_000
@@ -80,7 +80,7 @@ def _clean(text: Any) -> str:
     spend(WORK_OF_A_WORD * words + len(text) // 20, "words", control="hosts")
     text = _ESCAPE.sub("", text.replace("\ufeff", "").replace("\0", "")).strip("\r\n")
     if not text.strip():
-        raise no_hosts()
+        raise refusal("no-hosts", "hosts")
     # Nobody writes more, and an expression that begins with spaces would try from each of them.
     text = _LONG_SPACE.sub(r"\1", text)
     return text if text[0] in "\t " and is_matrix(text) else text.strip()

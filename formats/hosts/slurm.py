@@ -30,7 +30,6 @@ from .values import (
     bad_document,
     bad_line,
     hosts_in_places,
-    no_hosts,
     once,
     slots_unknown,
     upwards,
@@ -197,7 +196,7 @@ def read_environment(text: str) -> Hosts:
     if not names:
         names = once(host for one in levels[:1] for host in one.of)
     if not names:
-        raise no_hosts()
+        raise refusal("no-hosts", "hosts")
     hosts = Hosts("slurm-environment", names, dict(zip(names, counts)), levels)
     plane = _plane(said)
     return replace(hosts, ranks=_dealt(hosts, plane)) if plane else hosts

@@ -134,10 +134,6 @@ def host_twice(host: str, why: str) -> LayoutError:
     return refusal("host-twice", "hosts", why=why, host=quoted(host))
 
 
-def no_hosts() -> LayoutError:
-    return refusal("no-hosts", "hosts")
-
-
 def bad_document(what: str) -> LayoutError:
     return refusal("bad-host-document", "hosts", what=what)
 
@@ -171,7 +167,7 @@ def hosts_in_places(
         for kind, place in places.items():
             levels.setdefault(kind, {})[name] = place
     if not names:
-        raise no_hosts()
+        raise refusal("no-hosts", "hosts")
     if len(set(names)) < len(names):
         raise host_twice(Counter(names).most_common(1)[0][0], "keep one entry for each host")
     ordered = tuple(Level(kind, levels[kind]) for kind in sorted(levels, key=_distance))

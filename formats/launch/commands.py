@@ -124,7 +124,7 @@ class ControlFlow:
                     continue
                 given = [word.after(len(option) + 1)] if value else words[at + 1 : at + 2]
                 if given and given[0].text.isdigit():
-                    self.script.set(name, given[0].runs)
+                    self.script.variables.setdefault(name, Variable([*given[0].runs]))
 
 
 def _open(runs: Iterable[CommandRun]) -> list[CommandRun]:

@@ -14,7 +14,7 @@ Source of the rules: GNU Bash manual, sections 3.5.3 and 6.5.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -73,10 +73,6 @@ class Memory:
 
     def fault(self, code: str, place: tuple[int, int], **facts: Any) -> None:
         self.faults.append(Fault(code, *place, facts))
-
-    def set(self, name: str, runs: Sequence[CommandRun]) -> None:
-        """A value that the surroundings give a name, such as Slurm's own variables."""
-        self.variables.setdefault(name, Variable(list(runs)))
 
     def may_spend(self, runs: Iterable[CommandRun], place: tuple[int, int]) -> bool:
         """Whether variables may put in so much more; no more is looked at than they may."""

@@ -47,7 +47,10 @@ def read_files(evidence: Evidence) -> tuple[LogReading, list[Dump]]:
             refused.append((name, str(error)))
             continue
         if document is None:
-            read_lines(content if isinstance(content, str) else _decoded(content), reading)
+            if isinstance(content, bytes):
+                is_wide = content[:2] in (b"\xff\xfe", b"\xfe\xff")
+                content = content.decode("utf-16" if is_wide else "utf-8", "replace")
+            read_lines(content, reading)
         elif is_report(document):
             read_report(document, reading)
         elif is_dump(document):
@@ -83,12 +86,6 @@ def _document(content: Content) -> Any:
         return json.loads(content.lstrip("\ufeff"))
     except (ValueError, RecursionError):
         return None  # a log may begin with a brace
-
-
-def _decoded(content: bytes) -> str:
-    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return content.decode("utf-16", "replace")
-    return content.decode("utf-8", "replace")
 
 
 def _rank_of(name: str) -> int | None:
