@@ -205,10 +205,10 @@ def draw_points(chart: PointsChart, theme: str) -> Iterator[Mark]:
     yield from _axes(chart, look)
     for name, spots in (("others", chart.others), ("own", chart.peers)):
         colour, radius = POINTS[name]
-        corners = np.array([(chart.x(x), chart.y(y)) for x, y in spots]).reshape(-1, 2) - radius
+        corners = np.array(chart.pixels(spots)).reshape(-1, 2) - radius
         yield Blocks(corners, np.full(2, 2 * radius), colour, radius=radius)
-    for x, y in chart.near:
-        yield ring(chart.x(x), chart.y(y), 6.0, look.ink, 1.5)
+    for x, y in chart.pixels(chart.near):
+        yield ring(x, y, 6.0, look.ink, 1.5)
     x, (y, high, low) = chart.x(chart.here[0]), map(chart.y, chart.here[1:])
     yield Lines([[(x, high), (x, low)]], HERE[theme], 3.0)
     yield ring(x, y, 5.0, look.page, 1.5, HERE[theme])

@@ -12,7 +12,7 @@ of a legend's entries are those of the chart.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -226,6 +226,10 @@ class PointsChart:
 
     def y(self, share: float) -> float:
         return self.foot - share * (self.foot - self.top)
+
+    def pixels(self, spots: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+        left, wide, foot, tall = self.left, self.x(1) - self.x(0), self.foot, self.y(0) - self.y(1)
+        return [(left + x * wide, foot - y * tall) for x, y in spots]
 
     def fitted(self, room: tuple[float, float]) -> PointsChart:
         """With its axes nearer, so that a slide has room for larger letters."""

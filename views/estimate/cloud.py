@@ -85,12 +85,12 @@ def cloud_of(estimate: Estimate, near: Sequence[Near], language: str) -> PointsC
 
 def cloud_svg(chart: PointsChart, label: str) -> str:
     others, peers = (
-        "".join(f"M{chart.x(x):.0f} {chart.y(y):.0f}h0" for x, y in spots)
+        "".join(f"M{x:.0f} {y:.0f}h0" for x, y in chart.pixels(spots))
         for spots in (chart.others, chart.peers)
     )
     ringed = "".join(
-        f'<circle class="near" cx="{chart.x(x):.1f}" cy="{chart.y(y):.1f}" r="6"/>'
-        for x, y in chart.near
+        f'<circle class="near" cx="{x:.1f}" cy="{y:.1f}" r="6"/>'
+        for x, y in chart.pixels(chart.near)
     )
     return (
         f'<svg class="cloud" viewBox="0 0 {chart.width:.0f} {chart.height:.0f}" role="img" '
