@@ -5,15 +5,14 @@ A story is a link; what no link holds (a hang's evidence, machines by name) it b
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
 
 from descriptions import ENTRIES, LANGUAGES, SHELL, STORIES, TOUR, TOUR_WORDS
 
 from .base.html import button, fold, tag
-from .base.link import VERSION
-from .base.state import FIELDS
+from .base.link import from_sent, to_query
 from .column import preset_states
 
 _TP4 = "PG ID 2 PG GUID 40(TENSOR_MODEL_PARALLEL_GROUP)"
@@ -63,8 +62,7 @@ def query_of(state: Mapping[str, str]) -> str:
     'v=2&tp=4&show=hang'
     """
     whole = {**preset_states().get(state.get("preset", ""), {}), **state}
-    named = ((FIELDS[name].link, quote(text, safe=":,|*()")) for name, text in whole.items())
-    return "&".join((f"v={VERSION}", *(f"{name}={text}" for name, text in named)))
+    return to_query(from_sent(json.dumps(whole)))
 
 
 def examples_html(language: str) -> str:
