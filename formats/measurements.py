@@ -141,25 +141,28 @@ def _rank(value: Any, line: int) -> int:
 
 
 def _csv_rows(text: str, placement: Placement | None) -> Iterable[Row]:
-    numbered = ((n, line) for n, line in enumerate(text.splitlines(), 1))
+    numbered = enumerate(text.splitlines(), 1)
     lines = [(n, line) for n, line in numbered if line.strip() and not line.startswith("#")]
     if not lines:
         raise _none()
     between = next((mark for mark in ",;\t" if mark in lines[0][1]), " ")
     cells = [(n, _cells(line, between, n)) for n, line in lines]
     heading = [name.lower() for name in cells[0][1]]
-    if not set(heading) & {*RANK, *HOST}:
-        if any(len(row) != 2 for _, row in cells):
-            raise _none()
-        return [(n, _rank(row[0], n), row[1]) for n, row in cells]
-    rank, local = _at(heading, RANK), _at(heading, LOCAL)
+    rank, host, local = (
+        next((heading.index(name) for name in names if name in heading), None)
+        for names in (RANK, HOST, LOCAL)
+    )
     if rank is not None:
         others = [at for at, name in enumerate(heading) if name not in PLACES]
         if not others:
             raise _none()
         last = others[-1]
         return [(n, _rank(_cell(row, rank, n), n), _cell(row, last, n)) for n, row in cells[1:]]
-    return _host_rows(cells[1:], heading, local, placement)
+    if host is not None:
+        return _host_rows(cells[1:], host, local, placement)
+    if any(len(row) != 2 for _, row in cells):
+        raise _none()
+    return [(n, _rank(row[0], n), row[1]) for n, row in cells]
 
 
 def _cells(line: str, between: str, number: int) -> list[str]:
@@ -170,10 +173,6 @@ def _cells(line: str, between: str, number: int) -> list[str]:
         raise _bad(line, number) from None
 
 
-def _at(heading: list[str], names: Iterable[str]) -> int | None:
-    return next((heading.index(name) for name in names if name in heading), None)
-
-
 def _cell(row: list[str], at: int, line: int) -> str:
     if at >= len(row):
         raise _bad(",".join(row), line)
@@ -182,7 +181,7 @@ def _cell(row: list[str], at: int, line: int) -> str:
 
 def _host_rows(
     cells: Iterable[tuple[int, list[str]]],
-    heading: list[str],
+    host: int,
     local: int | None,
     placement: Placement | None,
 ) -> Iterable[Row]:
@@ -191,23 +190,20 @@ def _host_rows(
     if placement is not None:
         for rank, node in enumerate(placement.nodes.tolist()):
             ranks.setdefault(placement.hosts[node], []).append(rank)
-    host = _at(heading, HOST) or 0
     for line, row in cells:
         name = _cell(row, host, line)
         if name not in ranks:
             raise _refusal("measurement-of-no-host", host=quoted(name))
-        host_ranks = ranks[name]
+        places = ranks[name]
+        values = [value for at, value in enumerate(row) if at not in (host, local)]
         if local is not None:
-            others = [at for at in range(len(row)) if at not in (host, local)]
             place = _rank(_cell(row, local, line), line)
-            if not others or place >= len(host_ranks):
-                raise _bad(",".join(row), line)
-            yield line, host_ranks[place], row[others[-1]]
-            continue
-        values = [value for at, value in enumerate(row) if at != host]
-        if len(values) != len(host_ranks):
+            places, values = places[place : place + 1], values[-1:]
+        if not values or len(values) != len(places):
             raise _bad(",".join(row), line)
-        yield from ((line, rank, value) for rank, value in zip(host_ranks, values) if value)
+        for rank, value in zip(places, values):
+            if value or local is not None:
+                yield line, rank, value
 
 
 # -- what is slow ----------------------------------------------------------------------------------
