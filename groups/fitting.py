@@ -34,6 +34,14 @@ def fit(world: int, *, order: str = DEFAULT_ORDER, **sizes: int) -> Mesh:
 
 def fitted(world: int, order: str, sizes: Mapping[str, int], remains: str | None = "dp") -> Mesh:
     """The same for any axis that remains, or none."""
+    fits = fitted_sizes(world, order, sizes, remains)
+    return Mesh(tuple(Axis(name, size) for name, size in fits.items()))
+
+
+def fitted_sizes(
+    world: int, order: str, sizes: Mapping[str, int], remains: str | None = "dp"
+) -> dict[str, int]:
+    """The size of each axis of the order."""
     names = split_names(order, "order")
     for name in sizes:
         if name not in names:
@@ -42,7 +50,7 @@ def fitted(world: int, order: str, sizes: Mapping[str, int], remains: str | None
     rest = remains if remains in names else None
     request = _Request(_world(world, sizes), given, rest, sizes.get(rest or ""))
     size_of = request.checked()
-    return Mesh(tuple(Axis(name, size_of[name]) for name in names))
+    return {name: size_of[name] for name in names}
 
 
 @dataclass(frozen=True)

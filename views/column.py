@@ -281,15 +281,15 @@ def slider_stops(state: State, world: int | None) -> dict[str, list[int]]:
     known: dict[str, int] = {name: size for name, size in sizes.items() if size is not None}
     etp = None if is_empty(state.etp) else _size_or_none(state.etp)
 
-    def works(changed: Mapping[str, int]) -> bool:
-        tp, pp, cp, ep = (changed[name] for name in ("tp", "pp", "cp", "ep"))
+    grids = {name: known[name] for name in ("tp", "pp", "cp", "ep")}
+
+    def works(tp: int, pp: int, cp: int, ep: int) -> bool:
         return world % (tp * pp * cp) == 0 and world % ((etp or tp) * ep * pp) == 0
 
     stops = {
-        name: [size for size in divisors(world) if works({**known, name: size})]
-        for name in ("tp", "pp", "cp", "ep")
+        name: [size for size in divisors(world) if works(**{**grids, name: size})] for name in grids
     }
-    tp, pp, cp, ep = (known[name] for name in ("tp", "pp", "cp", "ep"))
+    tp, pp, cp, ep = grids.values()
     unit = math.lcm(tp * pp * cp, (etp or tp) * ep * pp)
     for name, other in (("nodes", "gpus_per_node"), ("gpus_per_node", "nodes")):
         step = unit // math.gcd(unit, known[other])

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..alternatives import in_ranges, nearest_fits
 from ..errors import LayoutError, quoted, refusal
-from ..fitting import fit
+from ..fitting import fitted_sizes
 from ..mesh import MAX_RANKS, Axis, Mesh
 from ..ranks import rank_groups
 from .order import GTP, ORDER, completed, left_out, with_gtp
@@ -92,12 +92,12 @@ OWN_NAMES = {"etp": "tp", "gtp": GTP, "egtp": GTP}
 def _grid(world: int, names: list[str], sizes: Mapping[str, int], used: tuple[str, ...]) -> Mesh:
     """One grid: the used sizes under the order's names, dp what remains, 1 for the other axis."""
     try:
-        mesh = fit(world, order="-".join((*used, "dp")), **{name: sizes[name] for name in used})
+        fits = fitted_sizes(world, "-".join((*used, "dp")), {name: sizes[name] for name in used})
     except LayoutError as error:
         if error.control == "world" and error.alternatives:
             raise error.replace(alternatives=_worlds(world, sizes)) from None
         raise _with_quote(error, world, sizes, used) from None
-    size_of = {OWN_NAMES.get(name, name): mesh.size(name) for name in mesh.names}
+    size_of = {OWN_NAMES.get(name, name): size for name, size in fits.items()}
     return Mesh(tuple(Axis(name, size_of.get(name, 1)) for name in names))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from inspect import signature
 
 from ..alternatives import MOST, divisors, divisors_near, works
@@ -73,11 +74,18 @@ def dense_groupings(mesh: Mesh, embedding_stages: Sequence[int] = (0, -1)) -> di
 
 def _rows(mesh: Mesh) -> Iterator[tuple[str, Mesh, str]]:
     """The families that are one request to this grid."""
-    grid = "expert" if "edp" in mesh.names else "dense"
-    for name, family in FAMILIES.items():
-        names = family.kind.split("-")
-        if family.grid == grid and family.kind and set(names) <= set(mesh.names):
-            yield name, mesh, family.kind
+    return ((name, mesh, kind) for name, kind in _kinds(mesh.names))
+
+
+@lru_cache(maxsize=64)
+def _kinds(axes: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Name and kind of the families on a grid of these axes."""
+    grid = "expert" if "edp" in axes else "dense"
+    return tuple(
+        (name, family.kind)
+        for name, family in FAMILIES.items()
+        if family.grid == grid and family.kind and set(family.kind.split("-")) <= set(axes)
+    )
 
 
 def process_groups(world: int, **options: object) -> dict[str, Groups]:
