@@ -103,15 +103,13 @@ def _check_ranks_of(groups: list[Any], world: int, place: str) -> None:
     """That they are lists of ranks of the world, and no rank is twice in them."""
     seen: set[int] = set()
     for index, ranks in enumerate(groups):
-        wrong = ""
+        of_group = f"{place}[{index}]"
         if not isinstance(ranks, list) or set(map(type, ranks)) != {int}:
-            wrong = "a list of ranks"
-        elif min(ranks) < 0 or max(ranks) >= world:
-            wrong = f"ranks from 0 to {world - 1}"
-        elif len(set(ranks)) < len(ranks) or not seen.isdisjoint(ranks):
-            wrong = "ranks that are in no other group of this name"
-        if wrong:
-            raise _bad(f"{place}[{index}]", ranks, wrong)
+            raise _bad(of_group, ranks, "a list of ranks")
+        if min(ranks) < 0 or max(ranks) >= world:
+            raise _bad(of_group, ranks, f"ranks from 0 to {world - 1}")
+        if len(set(ranks)) < len(ranks) or not seen.isdisjoint(ranks):
+            raise _bad(of_group, ranks, "ranks that are in no other group of this name")
         seen.update(ranks)
 
 
@@ -141,18 +139,13 @@ def _check_ranks(document: dict[str, Any], grids: Mapping[str, Mesh]) -> None:
         raise _bad("ranks", f"{len(rows)} rows", f"{world} rows")
     expected = zip(*(column.tolist() for column in wanted.values()))
     for rank, (row, place) in enumerate(zip(rows, expected)):
-        wrong = ""
         if not isinstance(row, list) or len(row) != len(columns):
-            wrong = f"{len(columns)} numbers"
-        elif tuple(row[: len(wanted)]) != place or {*map(type, row[: len(wanted)])} != {int}:
-            wrong = f"what the meshes say of rank {rank}"
-        elif not all(
-            index is None or (type(index) is int and 0 <= index < world)
-            for index in row[len(wanted) :]
-        ):
-            wrong = "group indices or null"
-        if wrong:
-            raise _bad(f"ranks[{rank}]", row, wrong)
+            raise _bad(f"ranks[{rank}]", row, f"{len(columns)} numbers")
+        known, indices = row[: len(wanted)], row[len(wanted) :]
+        if tuple(known) != place or {*map(type, known)} != {int}:
+            raise _bad(f"ranks[{rank}]", row, f"what the meshes say of rank {rank}")
+        if not all(one is None or (type(one) is int and 0 <= one < world) for one in indices):
+            raise _bad(f"ranks[{rank}]", row, "group indices or null")
 
 
 def _field(container: Mapping[str, Any], name: str, *types: type, place: str = "") -> Any:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from .fabric import NAMELESS
@@ -134,11 +135,8 @@ def _by_path(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[tuple[st
 
 def _walked(said: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Kind, name and path of each place that is named, from the top down."""
-    named = [(kind, str(name)) for kind, name in said.items() if name]
-    return [
-        (kind, name, "/".join(above for _, above in named[: height + 1]))
-        for height, (kind, name) in enumerate(named)
-    ]
+    kinds = {kind: str(name) for kind, name in said.items() if name}
+    return [*zip(kinds, kinds.values(), accumulate(kinds.values(), "{}/{}".format))]
 
 
 def is_paths(text: str) -> bool:

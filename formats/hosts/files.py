@@ -25,14 +25,7 @@ from groups.mesh import MAX_RANKS, too_many_ranks
 from ..errors import refusal
 from .filters import bad_filter, is_filter
 from .hostlist import expand_hostlist, is_hostlist
-from .values import (
-    Hosts,
-    Level,
-    Remark,
-    bad_line,
-    host_twice,
-    once,
-)
+from .values import Hosts, Level, Remark, bad_line, host_twice, once
 
 SLOTS = ("slots", "count", "cpu")
 MAX_SLOTS = tuple(

@@ -109,23 +109,18 @@ def _yaml(text: str) -> Any:
     return documents[0] if len(documents) == 1 else documents
 
 
-def _node(read: Callable[[str], Node]) -> Callable[[str], Hosts]:
-    """A reader of one machine's inside as one of hosts: it does not say the machine's name."""
-
-    def hosts(text: str) -> Hosts:
-        node = read(text)
-        remarks = (Remark("host-without-name", {"host": NAMELESS}),)
-        return Hosts("node", (NAMELESS,), {NAMELESS: len(node.gpus)}, remarks=remarks, node=node)
-
-    return hosts
+def _inside(node: Node) -> Hosts:
+    """One machine by what is inside it, which does not say its name."""
+    remarks = (Remark("host-without-name", {"host": NAMELESS}),)
+    return Hosts("node", (NAMELESS,), {NAMELESS: len(node.gpus)}, remarks=remarks, node=node)
 
 
 READERS: tuple[tuple[Callable[[str], bool], Callable[[str], Hosts], bool], ...] = (
     (is_rankfile, read_rankfile, True),
-    (lambda text: text.startswith("<"), _node(read_nccl), True),
+    (lambda text: text.startswith("<"), lambda text: _inside(read_nccl(text)), True),
     (is_topology, read_topology, True),
     (is_environment, read_environment, True),
-    (is_matrix, _node(read_matrix), False),
+    (is_matrix, lambda text: _inside(read_matrix(text)), False),
     (is_fabric, read_fabric, False),
     (is_paths, read_paths, False),
     (lambda text: bool(_YAML.search(text)), lambda text: read_document(_yaml(text)), False),

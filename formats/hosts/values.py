@@ -83,15 +83,18 @@ class Hosts:
 
         A leaf switch may be a rack, a rail group or a scalable unit: a text cannot say which.
         """
-        above = [one for one in self.levels if one.kind not in ("partition", "domain")]
-        closest = above or self.levels
+        closest = self._outside or self.levels
         return dict(closest[0].of) if closest else {}
 
     @property
     def above_racks(self) -> tuple[Level, ...]:
         """What the racks stand in: spines, pods, blocks; closest first."""
-        levels = [one for one in self.levels if one.kind not in ("partition", "domain")]
-        return tuple(levels[1:])
+        return self._outside[1:]
+
+    @property
+    def _outside(self) -> tuple[Level, ...]:
+        """The levels that are no parts of an NVLink domain."""
+        return tuple(one for one in self.levels if one.kind not in ("partition", "domain"))
 
     @property
     def domains(self) -> dict[str, str]:

@@ -20,16 +20,7 @@ from .recipes import Recipe, read_recipes
 from .sayings import VARIABLE, Sayings
 from .schemas import Schema, beginnings, marks_of, schema_of
 from .shell import STEP, Shell
-from .words import (
-    CommandRun,
-    Source,
-    Word,
-    following,
-    row_words,
-    says_nothing,
-    split,
-    whole_place,
-)
+from .words import CommandRun, Source, Word, following, row_words, says_nothing, split, whole_place
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_.-]{0,120})\}")
 _SHORT_SIZES = ("-tp", "-pp", "-cp", "-ep", "-dp")
