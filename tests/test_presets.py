@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from cases import every
 
+from descriptions import MEMORY
 from groups.conventions import CONVENTIONS
 from groups.megatron.grids import grids
 from groups.presets import LAYOUT, PRESETS, url_of
@@ -18,7 +19,10 @@ from training.clusters import CLUSTERS, GIB
 from training.models import FIELDS, SIZES, model_of_preset, said_of_preset
 from views.base.context import Context
 from views.base.resolve import from_preset, resolve
+from views.base.state import State
 from views.base.training import training_of_preset
+from views.column import preset_states
+from views.page import answer
 
 DATA = json.loads((Path(__file__).parent / "data" / "presets.json").read_text(encoding="utf-8"))
 FACTS = {fact["id"]: fact for fact in DATA["presets"]}
@@ -290,6 +294,13 @@ def test_published_layouts_fit_as_published_or_it_is_known_why_not():
             if not context.trained.estimate(context.layout).fits:
                 wrong.add(name)
     assert wrong == set(NOT_ALONE)
+
+
+@every("name", NOT_ALONE)
+def test_a_published_layout_that_does_not_fit_here_says_that_its_run_did(name):
+    picture = answer(State(**preset_states()[name], preset=name, view="memory")).picture
+    says = [MEMORY[f"verdict_{one}"]["en"].split("{")[0] for one in ("stated", "unstated")]
+    assert any(one in picture for one in says)
 
 
 STEPS = {

@@ -113,10 +113,11 @@ def _inputs(chosen: ChosenModel | None, context: Context) -> Markup:
 def _unstated(state: State, language: str) -> Markup | str:
     """What a published layout leaves open, where it does not fit with what is taken for it."""
     names = [name for name in ("recompute", "zero", "cluster") if is_empty(getattr(state, name))]
-    if not names or not is_still(state.preset, state):
+    if not is_still(state.preset, state):
         return ""
     labels = PAGE["and_list"][language].join(control_label(name, language) for name in names)
-    return tag("p", MEMORY["verdict_unstated"][language].format(names=labels))
+    words = "verdict_unstated" if names else "verdict_stated"
+    return tag("p", MEMORY[words][language].format(names=labels))
 
 
 def verdict_text(context: Context, stages: Sequence[StageMemory]) -> str:
