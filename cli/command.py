@@ -155,14 +155,14 @@ def _rank(inputs: CommandLine) -> Table:
     places = {name: coordinates(mesh, rank) for name, mesh in meshes(layout).items()}
     ring = layout.every["pp"].neighbours(rank) if layout.every["pp"].size > 1 else None
     together, apart = shared_groups(groups_by_name(layout).values(), [rank])
-    lines = [f"rank {rank} of {layout.world_size}: node {node}, GPU {local}"]
     placement = inputs.placement(layout)
     stands: dict[str, Any] = {}
     if placement is not None:
         stands = {"host": placement.host(rank), **placement.places(rank)}
         node, local = int(placement.nodes[rank]), placement.local_rank(rank)
-        lines = [f"rank {rank} of {layout.world_size}: host {stands['host']}, GPU {local}"]
-        lines += [f"{kind}: {place}" for kind, place in placement.places(rank).items()]
+    machine = f"host {stands['host']}" if stands else f"node {node}"
+    lines = [f"rank {rank} of {layout.world_size}: {machine}, GPU {local}"]
+    lines += [f"{kind}: {place}" for kind, place in stands.items() if kind != "host"]
     for name, place in places.items():
         lines.append(f"{name}: {', '.join(f'{axis} {at}' for axis, at in place.items())}")
     if ring:

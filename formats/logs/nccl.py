@@ -13,6 +13,7 @@ import re
 from typing import Any
 
 from .reading import LogReading
+from .recorder import dicts_in
 from .shapes import Part
 
 NCCL_LINE = re.compile(r"NCCL (?:INFO|WARN|TRACE|VERSION|ABORT)|\d\[[0-9a-f]{1,16}\] -> \d{1,7}\[")
@@ -69,21 +70,17 @@ def read_report(document: dict[str, Any], reading: LogReading) -> None:
     listed = document["communicators"]
     if isinstance(listed, dict):
         listed = listed.get("communicators", [])
-    for place, communicator in enumerate(_dicts(listed)):
+    for place, communicator in enumerate(dicts_in(listed)):
         reading.communicator = f"#{place} ({communicator.get('hash', '?')})"
         totals = set()
-        for one in _dicts(communicator.get("ranks")):
+        for one in dicts_in(communicator.get("ranks")):
             counts = one.get("collective_counts")
             numbers = counts.values() if type(counts) is dict else ()
             totals.add(sum(number for number in numbers if type(number) is int))
             if type(one.get("rank")) is int:
                 reading.group_ranks.add(one["rank"])
-        for one in _dicts(communicator.get("missing_ranks")):
+        for one in dicts_in(communicator.get("missing_ranks")):
             if type(one.get("rank")) is int:
                 reading.unreached(one["rank"])
         if len(totals) > 1:
             reading.note("counts-differ", communicator=reading.communicator)
-
-
-def _dicts(value: Any) -> list[dict[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

@@ -68,7 +68,7 @@ def is_dump(document: Any) -> bool:
 def as_dump(document: dict[str, Any], file: str, rank: int | None) -> Dump:
     """The dump in a file; entries that are not of the format are counted and left out."""
     dump = Dump(rank, file)
-    for config in _values(document.get("pg_config")):
+    for config in dicts_in(document.get("pg_config")):
         name, ranks = config.get("name"), config.get("ranks")
         if isinstance(name, str) and isinstance(ranks, (str, list)):
             members = _ranks(ranks)
@@ -178,6 +178,7 @@ def _numel(value: Any) -> int:
     return total
 
 
-def _values(value: Any) -> list[dict[str, Any]]:
+def dicts_in(value: Any) -> list[dict[str, Any]]:
+    """The dicts of a list, or those that a dict holds by name."""
     rows = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [one for one in rows if isinstance(one, dict)]
