@@ -51,7 +51,10 @@ class LayoutError(ValueError):
         self.alternatives: tuple[dict[str, object], ...] = tuple(dict(a) for a in alternatives)
         self.facts: dict[str, object] = dict(facts or {})
         self.quote = quote
-        super().__init__(self.sentence)
+        super().__init__(code, what)
+
+    def __str__(self) -> str:
+        return self.sentence
 
     def __reduce__(self) -> tuple[Callable[[], LayoutError], tuple[()]]:
         # An exception is made anew from its args alone, which here are its sentence.
@@ -110,6 +113,7 @@ def refusals(*files: Path) -> Callable[..., LayoutError]:
     ("the axis tp is named twice in 'tp-tp'", {'axis': 'tp', 'value': "'tp-tp'"})
     """
     texts = {code: parts for file in (_SENTENCES, *files) for code, parts in _sentences(file)}
+    naming_control = {code for code, parts in texts.items() if "{control}" in str(parts)}
 
     def refusal(
         code: str,
@@ -121,12 +125,15 @@ def refusals(*files: Path) -> Callable[..., LayoutError]:
         quote: str = "",
         **facts: object,
     ) -> LayoutError:
-        texts_of_code = texts.get(code, {})
-        if any("{control}" in text for text in texts_of_code.values()):
+        if code in naming_control:
             facts = {"control": control, **facts}
-        parts = {part: text.format(**facts) for part, text in texts_of_code.items()}
-        given = {"what": sentence, "why": why, "quote": quote}
-        parts |= {part: text for part, text in given.items() if text}
+        parts = {name: text.format(**facts) for name, text in texts.get(code, {}).items()}
+        if sentence:
+            parts["what"] = sentence
+        if why:
+            parts["why"] = why
+        if quote:
+            parts["quote"] = quote
         return LayoutError(code, **parts, control=control, alternatives=fixes, facts=facts)
 
     return refusal

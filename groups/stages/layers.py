@@ -9,8 +9,9 @@ chunk 1 of every stage, and so on. `layer_layout` reads the string that deals th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ..alternatives import MOST, in_ranges, nearest, not_a_multiple, with_changes
 from ..errors import LayoutError, refusal
@@ -92,7 +93,7 @@ def _in_range(given: Mapping[str, object], embedding: bool, loss: bool) -> _Spli
     name = refusals[0].control or ""
     if len(refusals) == 1 and name in sizes:
         near = _Split(embedding, loss, **sizes)
-        values = near.fixes(name, sizes[name]) if near.refusal() else [sizes[name]]
+        values = near.fixes(name, sizes[name]) if any(near._refusals()) else [sizes[name]]
         fixes = [{name: value} for value in values]
     raise refusals[0].replace(alternatives=fixes)
 
@@ -140,7 +141,8 @@ class _Split:
 
     def refusal(self) -> LayoutError | None:
         """The first rule that this breaks, in Megatron's order of checks, or None."""
-        return next(self._refusals(), None)
+        first = next(self._refusals(), None)
+        return first() if first else None
 
     def alternatives(self, control: str | None) -> list[dict[str, int]]:
         """The nearest changes of one size that are refused no more, those of ``control`` first."""
@@ -164,24 +166,25 @@ class _Split:
         }.get(name, self.layers)
         return nearest(
             value,
-            lambda value: with_changes(self, {name: value}).refusal() is None,
+            lambda value: not any(with_changes(self, {name: value})._refusals()),
             maximum=min(most, MAX_RANKS if name == "pp" else MAX_LAYERS),
         )
 
-    def _refusals(self) -> Iterator[LayoutError]:
+    def _refusals(self) -> Iterator[Callable[[], LayoutError]]:
+        """What makes each refusal: trying sizes only asks whether there is one."""
         if self.vpp > 1 and self.pp == 1:
-            yield needs_stages(self.vpp, self.pp)
+            yield partial(needs_stages, self.vpp, self.pp)
         if self.ends:
             yield from self._refused_ends(self.ends[0][0])
         if self.sharing:
             yield from self._refused_shares()
 
-    def _refused_ends(self, control: str) -> Iterator[LayoutError]:
+    def _refused_ends(self, control: str) -> Iterator[Callable[[], LayoutError]]:
         """What is wrong with first and last, and with the layers that they leave between them."""
         if self.embedding or self.loss:
-            yield refusal("ends-with-accounted", control)
+            yield partial(refusal, "ends-with-accounted", control)
         if self.sharing < 0:
-            yield refusal("one-stage-has-no-ends", "pp", pp=self.pp)
+            yield partial(refusal, "one-stage-has-no-ends", "pp", pp=self.pp)
         for name, count in self.ends:
             if count % self.vpp:
                 quote = (
@@ -189,7 +192,7 @@ class _Split:
                     f"pipelineparallel degree {self.vpp}"
                 )
                 by = {"vpp": self.vpp}
-                yield not_a_multiple(name, count, by, maximum=MAX_LAYERS, quote=quote)
+                yield partial(not_a_multiple, name, count, by, maximum=MAX_LAYERS, quote=quote)
         is_mismatch = bool(self.left) != bool(self.sharing)
         if self.left < 0 or is_mismatch:
             quote = (
@@ -198,21 +201,23 @@ class _Split:
             )
             facts = {"taken": self.layers - self.left, "layers": self.layers}
             facts |= {"left": max(self.left, 0), "stages": self.sharing}
-            yield refusal("ends-leave-wrong", control, quote=quote * is_mismatch, **facts)
+            yield partial(refusal, "ends-leave-wrong", control, quote=quote * is_mismatch, **facts)
         if self.vpp > 1 and not self.sharing:
-            yield refusal("chunks-need-middle-stages", "vpp", vpp=self.vpp, pp=self.pp)
+            yield partial(refusal, "chunks-need-middle-stages", "vpp", vpp=self.vpp, pp=self.pp)
 
-    def _refused_shares(self) -> Iterator[LayoutError]:
+    def _refused_shares(self) -> Iterator[Callable[[], LayoutError]]:
         """Layers that the stages, or the chunks of a stage, cannot share evenly."""
         share, remaining = divmod(self.left, self.sharing)
         if remaining:
             sentence = f"{self._shared()} over {self.sharing} stages is not a whole number each"
             said = {"sentence": sentence, "quote": self._quote_of_stages()}
             facts = {"count": self.left, "stages": self.sharing}
-            yield refusal("layers-do-not-divide", "layers", **said, **facts)
+            yield partial(refusal, "layers-do-not-divide", "layers", **said, **facts)
         if share % self.vpp:
             quote = self._quote_of_chunks(share)
-            yield refusal("chunks-do-not-divide", "vpp", quote=quote, count=share, vpp=self.vpp)
+            yield partial(
+                refusal, "chunks-do-not-divide", "vpp", quote=quote, count=share, vpp=self.vpp
+            )
 
     def _shared(self) -> str:
         parts = [f"{self.left - self.embedding - self.loss} layers"]

@@ -106,7 +106,8 @@ class ScheduleSpec:
 
     def refusal(self) -> LayoutError | None:
         """The first demand of the schedule that the sizes do not meet, without fixes."""
-        return next(self._refusals(), None)
+        first = next(self._refusals(), None)
+        return first() if first else None
 
     @property
     def num_ops(self) -> int:
@@ -125,7 +126,7 @@ class ScheduleSpec:
 
     @property
     def works(self) -> bool:
-        return self.refusal() is None and self.num_ops <= MOST_OPS
+        return not any(self._refusals()) and self.num_ops <= MOST_OPS
 
     def alternatives(self, control: str | None) -> list[dict[str, int]]:
         """The nearest changes of one size that are refused no more, those of ``control`` first."""
@@ -157,29 +158,38 @@ class ScheduleSpec:
         places = automatic(shape, given.table(stages), given.send, limit, self.w_share)
         return Plan(stages, self.m, places)
 
-    def _refusals(self) -> Iterator[LayoutError]:
+    def _refusals(self) -> Iterator[Callable[[], LayoutError]]:
+        """What makes each refusal: trying sizes only asks whether there is one."""
         rule, p, m = self.rule, self.p, self.m
         is_interleaved = self.name == "interleaved"
         if rule.v is not None and self.chunks != rule.v:
-            yield refusal("schedule-has-chunks", "v", schedule=rule.title, chunks=rule.v, v=self.v)
+            yield partial(
+                refusal, "schedule-has-chunks", "v", schedule=rule.title, chunks=rule.v, v=self.v
+            )
         if is_interleaved and self.chunks == 1:
-            yield refusal("interleaved-needs-chunks", "v")
+            yield partial(refusal, "interleaved-needs-chunks", "v")
         if is_interleaved and p == 1:
-            yield refusal("schedule-needs-stages", "p", schedule=rule.title)
+            yield partial(refusal, "schedule-needs-stages", "p", schedule=rule.title)
         if self.group_size is not None and not rule.grouped:
-            yield refusal("schedule-has-no-groups", "group_size", schedule=rule.title)
+            yield partial(refusal, "schedule-has-no-groups", "group_size", schedule=rule.title)
         if rule.even and p % 2:
-            yield self._refused_odd("p", "pipeline ranks", "the two directions mirror each other")
+            yield partial(
+                self._refused_odd, "p", "pipeline ranks", "the two directions mirror each other"
+            )
         least = rule.least_m * p if self.group_size is None else 0
         if m < least:
             sizes = {"least": least, "p": p, "m": m}
-            yield refusal("schedule-needs-micro-batches", "m", schedule=rule.title, **sizes)
+            yield partial(
+                refusal, "schedule-needs-micro-batches", "m", schedule=rule.title, **sizes
+            )
         if rule.even and m % 2:
-            yield self._refused_odd("m", "micro-batches", "half of them enter at either end")
+            yield partial(
+                self._refused_odd, "m", "micro-batches", "half of them enter at either end"
+            )
         if is_interleaved:
             yield from self._refused_groups()
         if self.name == "interleaved-zb" and m % max(1, m // p):
-            yield refusal("rounds-do-not-divide", "m", m=m, rounds=m // p)
+            yield partial(refusal, "rounds-do-not-divide", "m", m=m, rounds=m // p)
 
     def _refused_odd(self, name: str, things: str, why: str) -> LayoutError:
         value, title = getattr(self, name), self.rule.title
@@ -187,16 +197,16 @@ class ScheduleSpec:
         facts = {"schedule": title, "what": name, "value": value}
         return refusal("schedule-needs-even", name, sentence=sentence, why=why, **facts)
 
-    def _refused_groups(self) -> Iterator[LayoutError]:
+    def _refused_groups(self) -> Iterator[Callable[[], LayoutError]]:
         """Megatron's demands: p <= N <= m, and the last group is whole or has p or more."""
         p, m, n = self.p, self.m, self.group
         facts = {"p": p, "m": m, "n": n}
         if n < p:
-            yield refusal("group-too-small", "group_size", **facts)
+            yield partial(refusal, "group-too-small", "group_size", **facts)
         if n > m:
-            yield refusal("group-too-large", "group_size", **facts)
+            yield partial(refusal, "group-too-large", "group_size", **facts)
         if 0 < m % n < p:
-            yield refusal("last-group-too-small", "m", **facts, rest=m % n)
+            yield partial(refusal, "last-group-too-small", "m", **facts, rest=m % n)
 
 
 def plan_of(name: str, p: int, m: int, v: int | None = None, group_size: int | None = None) -> Plan:
