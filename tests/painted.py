@@ -6,9 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from descriptions import SAVED
 from render.files.groups import marks_of
 from render.files.marks import LOOKS, Drawing
 from render.files.paint import to_figure
+
+KEY = {name: text["en"] for name, text in SAVED.items()}
+"""The words of a legend."""
 
 
 def alone(scene: Any, theme: str = "light", scale: float = 2) -> np.ndarray:

@@ -13,6 +13,7 @@ from functools import lru_cache
 import matplotlib as mpl
 import numpy as np
 import pytest
+from painted import KEY
 from painted import alone as painted
 from PIL import Image
 
@@ -52,7 +53,7 @@ def panels(theme="light") -> Drawing:
 
 
 def overviews(theme="light") -> Drawing:
-    return drawing.figure(OVERVIEWS, ["Nodes of 8", "Nodes of 16"], str(BIG), theme)
+    return drawing.figure(OVERVIEWS, ["Nodes of 8", "Nodes of 16"], str(BIG), theme, KEY)
 
 
 @lru_cache
@@ -169,7 +170,8 @@ def test_pyplot_is_never_imported():
         "import sys; from groups import fit; from groups.grouping import plain\n"
         "from render.scenes import groups as scene; from render.files import groups as f\n"
         "m = fit(512, tp=8); views = [scene.overview(m, [plain(m, 'tp')], g, 3) for g in (8, 16)]\n"
-        "made = f.figure(views, ['a', 'b'], 'c')\n"
+        "from descriptions import SAVED; words = {n: one.en for n, one in SAVED.items()}\n"
+        "made = f.figure(views, ['a', 'b'], 'c', 'light', words)\n"
         "[f.to_bytes(made, form) for form in ('png', 'svg', 'pdf')]\n"
         "print('matplotlib.pyplot' in sys.modules, 'tkinter' in sys.modules)"
     )
@@ -342,7 +344,7 @@ def test_131072_gpus_are_all_there_with_their_marks_large_enough_to_see():
 
 
 def test_the_legend_names_each_marked_kind_with_its_size_once():
-    legend = drawing.Legend.of(OVERVIEWS, "light", 0.0)
+    legend = drawing.Legend.of(OVERVIEWS, "light", 0.0, KEY)
     kinds = palette.KIND_COLOURS["light"]
     assert [(swatch, word.text) for swatch, word in legend.entries] == [
         (kinds["dp"], "dp: 16 GPUs"),
@@ -359,7 +361,7 @@ def test_the_legend_s_colours_are_in_the_picture_below_the_scenes(theme):
     with_ep = [*plains(BIG, "tp", "cp", "dp", "pp"), groupings(1024, ep=16)["ep"]]
     scenes = [scene.overview(BIG, with_ep, each, 517) for each in (8, 16)]
     assert {mark.tone for mark in scenes[0].marks} == set(palette.TONES)
-    picture = png(drawing.figure(scenes, ["Nodes of 8", "Nodes of 16"], str(BIG), theme))
+    picture = png(drawing.figure(scenes, ["Nodes of 8", "Nodes of 16"], str(BIG), theme, KEY))
     bottom = picture[-2 * 70 :].reshape(-1, 3)
     for colour in palette.KIND_COLOURS[theme].values():
         assert (bottom == palette.rgb(colour)).all(axis=-1).sum() >= 4 * 100
@@ -368,14 +370,14 @@ def test_the_legend_s_colours_are_in_the_picture_below_the_scenes(theme):
 def test_the_legend_names_a_group_of_experts_in_its_tone():
     found = groupings(1024, tp=8, pp=4, ep=16, etp=1)
     shown = [found[name] for name in ("edp", "tp-ep", "embd")]
-    legend = drawing.Legend.of([scene.overview(BIG, shown, 8, 0)], "dark", 0.0)
+    legend = drawing.Legend.of([scene.overview(BIG, shown, 8, 0)], "dark", 0.0, KEY)
     tones = palette.KIND_COLOURS["dark"]
     assert [(swatch, word.text) for swatch, word in legend.entries][:3] == [
         (tones["dp"], "edp: 16 GPUs"),
         (tones["ep"], "tp-ep: 16 GPUs"),
         (tones["pp"], "embd: 2 GPUs"),
     ]
-    outside = drawing.Legend.of([scene.overview(BIG, shown, 8, 256)], "dark", 0.0)
+    outside = drawing.Legend.of([scene.overview(BIG, shown, 8, 256)], "dark", 0.0, KEY)
     assert not any("embd" in word.text for _, word in outside.entries)
 
 
@@ -394,7 +396,7 @@ def test_panels_have_no_legend():
     ],
 )
 def test_nothing_touches_the_edge_of_the_file(shown, title, caption, theme):
-    picture = png(drawing.figure(shown, [title] * len(shown), caption, theme))
+    picture = png(drawing.figure(shown, [title] * len(shown), caption, theme, KEY))
     inner = np.ones(picture.shape[:2], dtype=bool)
     inner[10:-10, 10:-10] = False
     assert (picture[inner] == PAGE[theme]).all()

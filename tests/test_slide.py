@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cases import every
+from painted import KEY
 from PIL import Image
 
 from descriptions import LANGUAGES, SAVED
@@ -191,7 +192,7 @@ def test_the_picture_of_the_job_fills_the_groups_of_the_chosen_gpu():
     now = State(rank="5")
     ((_, scene),) = job_pictures(Context.of(now))
     assert isinstance(scene, JobPicture)
-    drawn = figure.to_bytes(figure.figure([scene], [""]), "png")
+    drawn = figure.to_bytes(figure.figure([scene], [""], words=KEY), "png")
     pixels = np.asarray(Image.open(io.BytesIO(drawn)).convert("RGB"))
     top = figure.MARGIN + figure.TITLE + 10
 

@@ -52,14 +52,6 @@ TITLE, SMALL = 15.0, 11.0
 LINE, SWATCH = 18.0, 18.0
 """Pixels from one line of a legend to the next, and from a colour to its words."""
 
-KEY = {
-    "key_gpu": "GPU {rank}",
-    "key_ranks": "{kind}: {ranks}",
-    "key_group": "{kind}: {count} GPUs",
-    "key_stages": "pp {first} to {last}",
-}
-"""What the key says of a chosen GPU, its groups and stages, where nobody says it otherwise."""
-
 LEGEND_WIDTH = 900.0
 """Pixels after which a legend goes on in another line, if no scene is wider."""
 
@@ -69,12 +61,12 @@ def figure(
     titles: Sequence[str],
     caption: str = "",
     theme: str = "light",
-    words: Mapping[str, str] = KEY,
+    words: Mapping[str, str] = {},
 ) -> Drawing:
     """Scenes one below the other, each under its title; legend and caption at the bottom.
 
-    scenes: of the types in DRAWINGS. titles: one a scene. The legend says what the colours of
-    overviews and charts mean, in these words.
+    scenes: of the types in DRAWINGS. titles: one a scene. words: in which the legend says what the
+    colours of jobs and overviews mean (key_gpu, key_ranks, key_group, key_stages).
 
     Errors: ValueError if there are not as many titles as scenes; KeyError for an unknown theme.
     """
@@ -154,7 +146,7 @@ class Legend:
         scenes: Sequence[Any],
         theme: str,
         baseline: float,
-        words: Mapping[str, str] = KEY,
+        words: Mapping[str, str] = {},
         room: float | None = None,
     ) -> Legend:
         """room: pixels across; left out, LEGEND_WIDTH or as many as the widest scene has."""

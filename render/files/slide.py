@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .groups import KEY, Legend, marks_of
 from .groups import MARGIN as FROM
+from .groups import Legend, marks_of
 from .marks import LOOKS, Drawing, Mark, Words, shortened, wrapped
 
 WIDTH, HEIGHT, MARGIN = 1280.0, 720.0, 48.0
@@ -49,12 +49,12 @@ def slide(
     scenes: Sequence[Any],
     titles: Sequence[str],
     theme: str = "light",
-    key: Mapping[str, str] = KEY,
+    key: Mapping[str, str] = {},
 ) -> Drawing:
     """A drawing of WIDTH by HEIGHT with these scenes beside or below each other.
 
     scenes: of the types in `groups.DRAWINGS`, at least one; as many of the first are shown as are
-    readable. titles: one a scene; empty for none. key: the words of the key, as `groups.KEY`.
+    readable. titles: one a scene; empty for none. key: its words, as of `figure`.
 
     Errors: KeyError for an unknown theme.
     """
