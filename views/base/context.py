@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from groups.grouping import Grouping
 from groups.layout import Layout
@@ -16,6 +16,8 @@ from .resolve import resolve
 from .state import State, pinned_rank
 from .trained import Trained, trained_of
 from .visible import visible_groups
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,16 @@ class Context:
     def known(self) -> State:
         """The state with the layers and experts of the model that is chosen."""
         return with_model(self.state)
+
+    @cached_property
+    def _found(self) -> dict[Callable[..., Any], Any]:
+        return {}
+
+    def once(self, work: Callable[[Context], Found]) -> Found:
+        """What a view works out of it for several of its parts."""
+        if work not in self._found:
+            self._found[work] = work(self)
+        return self._found[work]
 
     @property
     def rank(self) -> int:

@@ -87,7 +87,7 @@ def hang_html(context: Context) -> str:
     """The box and the files, then the answer for the layout on screen."""
     state, language = context.state, context.language
     try:
-        case = _case(context)
+        case = context.once(_case)
     except LayoutError as error:
         answer = problem_html(error, language)
     else:
@@ -103,7 +103,7 @@ def hang_pictures(context: Context) -> list[tuple[str, Heat]]:
 
     Errors: LayoutError for evidence that cannot be read.
     """
-    case, language = _case(context), context.language
+    case, language = context.once(_case), context.language
     if case is None or not case.has_chain:
         return []
     return [(RUN["chain_title"][language], case.chain(language))]
@@ -114,7 +114,7 @@ def hang_verdict(context: Context) -> str:
 
     Errors: LayoutError for evidence that cannot be read.
     """
-    case = _case(context)
+    case = context.once(_case)
     return case.verdict(context.language) if case else ""
 
 
