@@ -315,3 +315,27 @@ def test_a_phone_in_the_dark_shows_all_views_in_chinese_with_the_same_inputs(ope
         assert len(re.findall(r"[\u4e00-\u9fff]", said)) > 300
     assert wrong == {view: [] for view in OF_VIEWS}
     expect_address(page, replace(JOB, view="search", lang="zh"))
+
+
+WHOLE = {
+    "search": ".search-why",
+    "traffic": ".traffic-matrix",
+    "estimate": ".cloud",
+    "memory": ".shards",
+    "collectives": ".collectives-exchange",
+}
+"""What of a view says most, and has to be seen without going aside."""
+
+
+@pytest.mark.parametrize("width", [800, 400])
+def test_what_a_view_says_most_is_seen_whole_on_narrow_screens(shared_page, width):
+    page = shared_page
+    page.set_viewport_size({"width": width, "height": 900})
+    cut = []
+    for view, part in WHOLE.items():
+        show(page, view)
+        right = page.locator(part).first.evaluate("one => one.getBoundingClientRect().right")
+        if right > width:
+            cut.append((view, right))
+    page.set_viewport_size({"width": 1400, "height": 900})
+    assert cut == []
