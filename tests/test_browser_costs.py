@@ -330,6 +330,7 @@ WHOLE = {
 @pytest.mark.parametrize("width", [800, 400])
 def test_what_a_view_says_most_is_seen_whole_on_narrow_screens(shared_page, width):
     page = shared_page
+    follow(page, State())
     page.set_viewport_size({"width": width, "height": 900})
     cut = []
     for view, part in WHOLE.items():
