@@ -41,8 +41,9 @@ class Job:
     etp: int | None = None
     framework: str = "megatron"
     order: str = ORDER  # counts where the framework is OWN
-    instances: int = 1
-    levels: Sequence[int] | None = None
+    # Links, endpoints, documents and the command line call them so: one name everywhere.
+    instances: int = 1  # of the distributed optimizer
+    levels: Sequence[int] | None = None  # sizes of hierarchical context parallelism
     hybrid: bool = False
 
     def layout(self) -> Layout:

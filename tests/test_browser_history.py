@@ -113,7 +113,6 @@ def test_a_change_counts_above_a_link_that_is_not_read_yet_and_is_a_step_of_its_
     page = open_page()
     page.locator("#field-pp").fill("8")  # not told yet, and of the state before
     take_steps(page, SIZES[:2])
-    page.evaluate("pass(1001)")
     page.evaluate(SET, {"pp": "4"})
     expect_step(page, SIZES.index((2, 4)))
     go(page, (-1, 0))

@@ -35,9 +35,10 @@ const unlinked = () =>
 // Until the server has read it, a link is a field of the state, and counts below what is changed.
 function opened(query, lang) {
   const link = parted(query, false);
-  const language = lang ?? link.get('lang') ?? READER;
+  const named = link.get('lang') ?? READER;
+  const language = lang ?? named;
   if (!link.size) return { ...starts, ...unlinked(), lang: language };
-  link.set('lang', language);
+  if (language !== named) link.set('lang', language);
   return { ...unlinked(), lang: language, link: link.toString() };
 }
 
@@ -52,7 +53,7 @@ function write({ isStep = false, isNew = true } = {}) {
   const url = location.pathname + (query ? '?' + query : '') + location.hash;
   const now = Date.now();
   const isOne = !isNew || (!isStep && now - changed < ONE_STEP);
-  changed = isStep ? 0 : now;
+  if (isNew) changed = isStep ? 0 : now;
   const isHere = url === location.pathname + location.search + location.hash;
   if (isHere && (isStep || !state.link)) return; // a change of a link not yet read is a step as well
   history[isOne ? 'replaceState' : 'pushState'](null, '', url);
