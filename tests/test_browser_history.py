@@ -71,13 +71,13 @@ def expect_step(page, number: int) -> None:
 def slow(monkeypatch):
     """A server that takes so many seconds for each drawing."""
     took = [0.3]
-    draw = served.draw
+    answer = served.answer
 
-    def slow_draw(sent):
+    def slow_answer(*given, **more):
         time.sleep(took[0])
-        return draw(sent)
+        return answer(*given, **more)
 
-    monkeypatch.setattr(served, "draw", slow_draw)
+    monkeypatch.setattr(served, "answer", slow_answer)
     return took
 
 
@@ -109,11 +109,12 @@ def test_twenty_walks_by_chance_end_on_their_own_layouts(open_page, slow):
 def test_a_change_counts_above_a_link_that_is_not_read_yet_and_is_a_step_of_its_own(
     open_page, slow
 ):
-    slow[0] = 0.9  # the link is not read before the change, however busy the machine is
     page = open_page()
+    slow[0] = 0.9  # the link is not read before the change, however busy the machine is
     page.locator("#field-pp").fill("8")  # not told yet, and of the state before
     take_steps(page, SIZES[:2])
     page.evaluate(SET, {"pp": "4"})
+    slow[0] = 0
     expect_step(page, SIZES.index((2, 4)))
     go(page, (-1, 0))
     expect_step(page, 1)
