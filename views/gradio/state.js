@@ -184,10 +184,11 @@ function show({ regions, language, view, state: read }, question) {
   element.querySelector('.app').dataset.view = (read ?? question).view;
   element.querySelector('.app').classList.remove('waiting', 'held');
   document.dispatchEvent(new Event('drawn'));
-  keepFocus(focused);
+  requestAnimationFrame(() => keepFocus(focused));
 }
 
-// Who had the focus on something that is gone goes on at the view that came instead.
+// Who had the focus on something that is gone goes on at the view that came instead. Whether it is
+// gone is asked when the page is laid out anyhow.
 function keepFocus(before) {
   const isLost = before !== document.body && !before.checkVisibility();
   if (isLost && [document.body, before].includes(document.activeElement)) {

@@ -63,6 +63,8 @@ def style_sheets() -> str:
 
     Gradio writes each rule a second time, under its own classes, and splits ``:is(a, b)`` at the
     comma as it does so. Within one rule the style sheet stays whole, and is as strong as theirs.
+    A rule that ends in ``:is(a, b)`` is tried at every mark of a picture, one that ends in ``a`` at
+    its own only: what holds for all of the page is written as a list.
     """
     pictures = svg.style() + timeline_svg.style()
     sheets = (ROOM / "page.css", *assets("view.css"))

@@ -73,7 +73,7 @@ def _kinds(spec: PictureSpec) -> Markup:
     is_grey = COLOURED < layout.world_size <= PANEL_LIMIT
     kinds = tag("div", *sections, class_="kinds grey" if is_grey else "kinds")
     if is_grey:
-        box = tag("input", type="checkbox", class_="colour-all")
+        box = tag("input", type="checkbox")
         switch = tag("label", box, " ", JOB["colour_all"][spec.language], class_="switch")
         return together(switch, kinds)
     if layout.world_size <= PANEL_LIMIT:

@@ -32,7 +32,11 @@ function read() {
     svg.classList.remove('lit');
   });
   density.disconnect();
-  [...all, ...element.querySelectorAll('svg.job.numbered')].forEach((svg) => density.observe(svg));
+  for (const svg of [...all, ...element.querySelectorAll('svg.job.numbered')]) {
+    const width = widths.get(svg.dataset.kind);
+    if (width) thin(svg, width); // or its texts would be styled twice
+    density.observe(svg);
+  }
   reserve();
   light();
 }
@@ -50,14 +54,20 @@ function withStrides(axes) {
 // is told sizes after layout; asking for them would make the browser lay out twice.
 const READABLE = 7.5; // pixels
 const SMALLEST = 6; // of the job's picture, where a number is all that a cell says
-const density = new ResizeObserver((entries) => entries.forEach(thin));
-function thin({ target, contentRect }) {
-  const scale = contentRect.width / target.viewBox.baseVal.width;
+const widths = new Map(); // of each kind's picture, the job's without a name
+const density = new ResizeObserver((entries) => {
+  for (const { target, contentRect } of entries) {
+    widths.set(target.dataset.kind, contentRect.width);
+    thin(target, contentRect.width);
+  }
+});
+function thin(svg, width) {
+  const scale = width / svg.viewBox.baseVal.width;
   const lost = (size) => size > 0 && size * scale < READABLE;
-  target.classList.toggle('no-index', lost(Number(target.dataset.indexSize)));
-  target.classList.toggle('no-rank', lost(Number(target.dataset.rankSize)));
-  const number = target.querySelector('.j > text');
-  target.classList.toggle('no-number', number?.getAttribute('font-size') * scale < SMALLEST);
+  svg.classList.toggle('no-index', lost(Number(svg.dataset.indexSize)));
+  svg.classList.toggle('no-rank', lost(Number(svg.dataset.rankSize)));
+  const number = svg.querySelector('.j > text');
+  svg.classList.toggle('no-number', number?.getAttribute('font-size') * scale < SMALLEST);
 }
 
 // --- The chosen GPU -------------------------------------------------------------------------------
