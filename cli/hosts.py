@@ -36,7 +36,10 @@ def order(inputs: CommandLine) -> Iterator[str] | Table:
             {"nodes": count, "gpus_per_node": each},
             sentence=f"the layout has {world} GPUs, {layout.gpus_per_node} a node, and the "
             f"{count} hosts have {each} each",
-            **{"world": world, "hosts": count, "slots": total, "spare": 0},
+            world=world,
+            hosts=count,
+            slots=total,
+            spare=0,
         )
     objective = inputs.options.objective
     seconds = None

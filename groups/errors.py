@@ -57,7 +57,7 @@ class LayoutError(ValueError):
         return self.sentence
 
     def __reduce__(self) -> tuple[Callable[[], LayoutError], tuple[()]]:
-        # An exception is made anew from its args alone, which here are its sentence.
+        # An exception is made anew from its args alone, which lack the other parts.
         parts = {part: getattr(self, part) for part in PARTS}
         return partial(LayoutError, self.code, self.what, **parts), ()
 
