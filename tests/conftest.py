@@ -11,14 +11,17 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+import torch_jobs
+from background import Background
 from browser import ARGS, CHROMIUMS
 from endpoints import Endpoints
+from golden.make import compare
 from hypothesis import settings
-from torch_jobs import Ran, TorchJobs, has_torch
 from visitors import Visitors
 
 # These have assertions; else pytest would not say what differed in them.
@@ -175,31 +178,43 @@ def show_html(browser: Any, bare_page: Any) -> Iterator[Callable[..., Any]]:
     assert problems == []
 
 
+def _background() -> dict[str, Callable[[list[Any], Path], subprocess.Popen[str]]]:
+    """What begins, before the first test, all that tests ask for by a mark."""
+    torch = {"torch_job": torch_jobs.begin} if torch_jobs.available() else {}
+    return {"golden": compare, **torch}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of what runs in the background come last: then it has ended."""
+    items.sort(key=lambda item: any(map(item.get_closest_marker, ("golden", "torch_job"))))
+
+
 @pytest.fixture(scope="session", autouse=True)
-def torch_jobs(
+def background(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[TorchJobs | None]:
-    """The programs with torch that tests of the session need: they run from the first test on."""
-    marked = (one.get_closest_marker("torch_job") for one in request.session.items)
-    jobs = [mark.args[0] for mark in marked if mark]
-    if not (jobs and has_torch()):
-        yield None
-        return
+) -> Iterator[dict[str, Background]]:
+    """What runs beside the tests, by the mark of those that wait for it."""
     base = tmp_path_factory.getbasetemp()
-    is_worker = hasattr(request.config, "workerinput")
-    running = TorchJobs((base.parent if is_worker else base) / "torch_jobs", jobs)
+    shared = base.parent if hasattr(request.config, "workerinput") else base
+    running = {}
+    for name, begin in _background().items():
+        marks = (item.get_closest_marker(name) for item in request.session.items)
+        if asked := [mark.args[0] for mark in marks if mark]:
+            running[name] = Background(shared / name, partial(begin, asked))
     yield running
-    running.end()
+    for process in running.values():
+        process.end()
 
 
 @pytest.fixture
-def ran(torch_jobs: TorchJobs | None, request: pytest.FixtureRequest) -> Ran:
+def ran(background: dict[str, Background], request: pytest.FixtureRequest) -> torch_jobs.Ran:
     """How the program of a test ended; skips without torch, unless REQUIRE_TORCH=1."""
-    if torch_jobs is None:
+    if "torch_job" not in background:
         if os.environ.get("REQUIRE_TORCH") == "1":
             pytest.fail("torch is missing, and REQUIRE_TORCH=1")
         pytest.skip("torch is missing")
-    return torch_jobs.ran(request.node.get_closest_marker("torch_job").args[0])
+    job = request.node.get_closest_marker("torch_job").args[0]
+    return torch_jobs.ran(job, background["torch_job"])
 
 
 @pytest.fixture

@@ -8,16 +8,19 @@ from __future__ import annotations
 import pytest
 from golden.ask import endpoint_names
 from golden.cases import CHANGED, FAMILIES, OWN
-from golden.make import differences, part_of, stored
+from golden.make import file_of, part_of, stored
 
 from descriptions import VIEWS
 
 PARTS = (*(f"views/{view}" for view in CHANGED), *(one for one in FAMILIES if one != "views"))
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_the_answers_are_what_they_were(part):
-    found = differences(part)
+@pytest.mark.parametrize(
+    "part", [pytest.param(part, marks=pytest.mark.golden(part)) for part in PARTS]
+)
+def test_the_answers_are_what_they_were(part, background):
+    golden = background["golden"]
+    found = golden.wait_for(file_of(part, golden.folder))
     assert not found, found
 
 

@@ -12,10 +12,11 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+
+from background import Background
 
 FORKING = """
 import json, os, sys
@@ -59,9 +60,6 @@ for folder, job in jobs.items():
 """Runs one program after the other; theirs are `forked` and `status_of` for processes of their own,
 and a folder, `sys.argv[0]`."""
 
-PATIENCE = 300
-"""Seconds after which a program counts as lost."""
-
 
 @dataclass(frozen=True)
 class TorchJob:
@@ -87,48 +85,31 @@ class Ran:
     folder: Path
 
 
-class TorchJobs:
-    """The programs of all tests of a session, in one folder that its workers share."""
-
-    def __init__(self, folder: Path, jobs: Iterable[TorchJob]) -> None:
-        self.folder = folder
-        self.process: subprocess.Popen[str] | None = None
-        try:
-            folder.mkdir()
-        except FileExistsError:
-            return  # another worker runs them
-        by_folder = {str(folder / job.name): job for job in jobs}
-        for own, job in by_folder.items():
-            Path(own).mkdir()
-            for name, text in job.files.items():
-                Path(own, name).write_text(text, encoding="utf-8")
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", FORKING],
-            env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
-            stdin=subprocess.PIPE,
-            text=True,
-        )
-        assert self.process.stdin
-        json.dump({own: asdict(job) for own, job in by_folder.items()}, self.process.stdin)
-        self.process.stdin.close()
-
-    def ran(self, job: TorchJob) -> Ran:
-        """How a job ended; waits for it."""
-        own = self.folder / job.name
-        given_up = time.monotonic() + PATIENCE
-        while not (own / "status").exists():
-            lives = self.process is None or self.process.poll() is None
-            assert lives or (own / "status").exists(), "the process that runs them ended"
-            assert time.monotonic() < given_up, f"{own} has not ended"
-            time.sleep(0.02)
-        status, out, err = ((own / name).read_text() for name in ("status", "out", "err"))
-        return Ran(int(status), out, err, own)
-
-    def end(self) -> None:
-        """Another worker may still wait for the last ones."""
-        if self.process:
-            self.process.wait()
+def begin(jobs: Iterable[TorchJob], folder: Path) -> subprocess.Popen[str]:
+    """Run the programs, each in its folder."""
+    by_folder = {str(folder / job.name): job for job in jobs}
+    for own, job in by_folder.items():
+        Path(own).mkdir()
+        for name, text in job.files.items():
+            Path(own, name).write_text(text, encoding="utf-8")
+    process = subprocess.Popen(
+        [sys.executable, "-c", FORKING],
+        env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
+        stdin=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin
+    json.dump({own: asdict(job) for own, job in by_folder.items()}, process.stdin)
+    process.stdin.close()
+    return process
 
 
-def has_torch() -> bool:
+def ran(job: TorchJob, background: Background) -> Ran:
+    """How a job ended; waits for it."""
+    own = background.folder / job.name
+    status = int(background.wait_for(own / "status"))
+    return Ran(status, (own / "out").read_text(), (own / "err").read_text(), own)
+
+
+def available() -> bool:
     return importlib.util.find_spec("torch") is not None

@@ -7,6 +7,7 @@ whole text with all its markup. A new look changes the second ones only.
     python -m tests.golden.make --show NAME ...       what differs from the code that was hashed
     python -m tests.golden.make --show NAME --against REV     ... from the code of that revision
     python -m tests.golden.make --print NAME ...      the answers themselves, as JSON
+    python -m tests.golden.make --compare FOLDER PART ...     what differs in parts, a file each
 
 A NAME may be the start of names or have * in it; "views/memory" are all answers of that view.
 """
@@ -24,6 +25,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import traceback
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
@@ -191,6 +193,27 @@ def differences(part: str) -> str:
     )
 
 
+def compare(parts: Iterable[str], folder: Path) -> subprocess.Popen[str]:
+    """A process that puts what differs in each part into its file, `file_of`."""
+    command = [sys.executable, "-m", "tests.golden.make", "--compare", str(folder), *parts]
+    return subprocess.Popen(command, cwd=ROOT, text=True)
+
+
+def file_of(part: str, folder: Path) -> Path:
+    return folder / part.replace("/", " ")
+
+
+def _compare(parts: Iterable[str], folder: Path) -> None:
+    for part in parts:
+        try:
+            found = differences(part)
+        except Exception:
+            found = traceback.format_exc()
+        new = folder / "new"
+        new.write_text(found, encoding="utf-8")
+        new.rename(file_of(part, folder))
+
+
 def _listed(names: list[str]) -> str:
     return "; ".join(names[:NAMED]) + ("; ..." if len(names) > NAMED else "")
 
@@ -264,8 +287,11 @@ def main() -> None:
     asks.add_argument("--show", nargs="+", metavar="NAME", default=[])
     asks.add_argument("--against", metavar="REV", default="")
     asks.add_argument("--print", nargs="+", metavar="NAME", default=[], dest="printed")
+    asks.add_argument("--compare", nargs="+", metavar=("FOLDER", "PART"), default=[])
     options = asks.parse_args()
-    if options.printed:
+    if options.compare:
+        _compare(options.compare[1:], Path(options.compare[0]))
+    elif options.printed:
         json.dump(dict(chosen(options.printed)), sys.stdout)
     elif options.show:
         for line in shown(options.show, options.against):
