@@ -169,6 +169,12 @@ def test_what_is_written_is_read_back(
         assert_round_trip(job, model, target)
 
 
+def test_a_number_of_0_is_written_and_what_says_nothing_is_not():
+    job = Job(2, pp=2)
+    assert_round_trip(job, {"mtp": 0}, "megatron")
+    assert emit(job, {"mtp": None, "account": False, "layers": ""}) == emit(job)
+
+
 def test_what_a_framework_has_no_words_for_is_named():
     with pytest.raises(LayoutError) as refusal:
         emit(Job(2, framework="own", order="dp-tp-cp-ep-pp", tp=2), framework="megatron")
