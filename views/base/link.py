@@ -15,6 +15,7 @@ state at all (an unknown name, another version, a choice that there is not) is a
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -24,7 +25,7 @@ from groups import LayoutError
 from groups.errors import quoted
 
 from .errors import refusal
-from .state import FIELDS, UNLINKED, State, as_text, language_of
+from .state import FIELDS, UNLINKED, State, as_text, language_of, parse_number
 
 VERSION = "2"
 FIRST_TYPE = "dp+tp+pp"
@@ -36,12 +37,8 @@ LONG = {row.link: name for name, row in FIELDS.items() if row.link}
 STARTS = {name: as_text(value) for name, value in vars(State()).items()}
 """The text of every field as the page starts."""
 
-ALIASES = {
-    "memory_schedule": ("schedule", ("memory", "traffic", "search", "compare")),
-    "chunks": ("vpp", ("pipeline",)),
-}
-"""Names that links had for what is one field now; where both stand in a link, the old name counts
-in the views that read it."""
+COUNTING = ("memory", "traffic", "search", "compare")
+"""Views that in version 1 had a schedule of their own, and the pipeline one of its."""
 
 LONGEST_QUERY = 8_000
 LONGEST_VALUE = 2_000
@@ -90,14 +87,50 @@ def from_query(query: object) -> State:
         given[name] = value
     version = given.pop("v", None) if given else VERSION
     if version == "1":
-        given.setdefault("group_type", FIRST_TYPE)
+        given = _of_version_1(given)
     elif version != VERSION:
         raise _bad(text)
-    for old, (name, views) in ALIASES.items():
-        value = given.pop(old, None)
-        if value is not None and (name not in given or given.get("show") in views):
-            given[name] = value
     return State(**{_known(name): _value(name, text) for name, text in given.items()})
+
+
+def _of_version_1(given: dict[str, str]) -> dict[str, str]:
+    """A link of version 1 as one of today that opens the same.
+
+    The pipeline had a schedule, virtual stages and micro-batches that no other view read, and those
+    that count a step took the global batch, one virtual stage where none are typed, and layers
+    dealt out nearly equally where the stages do not divide them.
+    """
+    given = {"group_type": FIRST_TYPE, **given}
+    chunks, counted = given.pop("chunks", ""), given.pop("memory_schedule", "")
+    view = given.get("show")
+    if view in COUNTING:
+        given |= {"schedule": counted, "micro_batches": ""}
+        if counted:  # one that loops takes two of today
+            given["vpp"] = given.get("vpp") or "1"
+        if _is_uneven(given) and not given.get("spread"):
+            given["spread"] = "nearly"
+    elif view == "pipeline":
+        if given.get("micro_batches"):
+            given["global_batch"] = ""
+        if chunks:
+            is_looped = given.get("vpp", "") not in ("", "1")
+            named = given.get("schedule") or ("interleaved" if is_looped else "1f1b")
+            given |= {"schedule": named, "vpp": chunks}
+    else:
+        given |= {"schedule": given.get("schedule") or counted, "vpp": given.get("vpp") or chunks}
+        if given.get("global_batch"):
+            given["micro_batches"] = ""
+    return given
+
+
+def _is_uneven(given: Mapping[str, str]) -> bool:
+    """Whether Megatron would not deal the layers that are typed to the stages."""
+    starts = {"layers": "", "pp": STARTS["pp"], "vpp": "1"}
+    sizes = [parse_number(given.get(name, start)) for name, start in starts.items()]
+    if not all(isinstance(size, int) and size > 0 for size in sizes):
+        return False
+    layers, pp, vpp = sizes
+    return pp == 1 < vpp or (layers + 2 * (given.get("account") == "1")) % (pp * vpp) > 0
 
 
 def _known(link: str) -> str:
