@@ -167,7 +167,7 @@ def test_a_search_without_end_answers_the_best_of_what_it_tried_and_says_so():
 
 
 def test_of_too_many_sizes_some_are_tried_that_lie_spread_over_all():
-    asked = absurd(world=5_040)
+    asked = absurd(gpus=5_040)
     step = step_for(asked, 9_600)
     assert step > 1
     every = {(one.tp, one.cp, one.pp) for one in valid_splits(asked)}

@@ -42,7 +42,7 @@ EXPERTS = Model(
 
 
 def job(model: Model = GPT, **more) -> SearchJob:
-    given = {"training": Training(), "global_batch": 64, "world": 32, "gpus_per_node": 8}
+    given = {"training": Training(), "global_batch": 64, "gpus": 32, "gpus_per_node": 8}
     return SearchJob(model, **{**given, "cluster": "dgx-h100", **more})
 
 
@@ -56,7 +56,7 @@ jobs = st.builds(
         products=st.sampled_from(["bf16", "fp8"]),
         flash=st.booleans(),
     ),
-    world=st.sampled_from([8, 24, 32]),
+    gpus=st.sampled_from([8, 24, 32]),
     global_batch=st.sampled_from([48, 64]),
     gpus_per_node=st.sampled_from([4, 8]),
     capacity=st.sampled_from([4e9, 12e9, 80e9]),
@@ -78,7 +78,7 @@ def all_of(asked: SearchJob) -> list[list[tuple[float, Estimate]]]:
     return found
 
 
-SMALL = {"world": 16, "global_batch": 32}
+SMALL = {"gpus": 16, "global_batch": 32}
 TIMED = {
     "dense": job(**SMALL),
     "experts": job(EXPERTS, **SMALL, cluster="gb200-nvl72", gpus_per_node=4),
@@ -101,7 +101,7 @@ def test_every_way_takes_as_long_as_the_estimate_says_and_none_better_is_missed(
         if seconds != pytest.approx(one.seconds)
     ]
     assert not wrong
-    room = rooms.ROOM * (asked.capacity or asked.machine.memory)
+    room = rooms.ROOM * (asked.bytes_of_gpu)
     fitting = [[one.seconds for _, one in ways if one.fit.needed <= room] for ways in every]
     quickest = sorted(min(seconds) for seconds in fitting if seconds)[:5]
     found = search(asked, most=5)
@@ -117,8 +117,8 @@ def test_every_way_takes_as_long_as_the_estimate_says_and_none_better_is_missed(
 def test_every_layout_found_divides_its_world_its_model_and_its_batch(asked):
     for split in valid_splits(asked):
         model, sizes = asked.model, (split.tp, split.cp, split.dp, split.pp)
-        assert split.tp * split.cp * split.dp * split.pp == asked.world
-        assert split.etp * split.ep * split.edp * split.pp == asked.world
+        assert split.tp * split.cp * split.dp * split.pp == asked.gpus
+        assert split.etp * split.ep * split.edp * split.pp == asked.gpus
         assert not [size for size in sizes if size < 1]
         assert model.heads % split.tp == 0
         assert model.kv_heads % split.tp == 0 or split.tp % model.kv_heads == 0
@@ -126,7 +126,7 @@ def test_every_layout_found_divides_its_world_its_model_and_its_batch(asked):
         assert (model.experts or split.ep) % split.ep == 0
         assert asked.global_batch % split.dp == 0
         assert split.pp <= model.layers
-        grids(asked.world, tp=split.tp, cp=split.cp, pp=split.pp, ep=split.ep, etp=split.etp)
+        grids(asked.gpus, tp=split.tp, cp=split.cp, pp=split.pp, ep=split.ep, etp=split.etp)
 
 
 def test_numbers_that_the_gpus_do_not_multiply_are_refused():
@@ -137,7 +137,7 @@ def test_numbers_that_the_gpus_do_not_multiply_are_refused():
 
 def test_all_valid_sizes_are_tried():
     tiny = replace(GPT, layers=2, heads=2, kv_heads=2, sequence=2048)
-    told = {(one.tp, one.cp, one.pp, one.dp) for one in valid_splits(job(tiny, world=8))}
+    told = {(one.tp, one.cp, one.pp, one.dp) for one in valid_splits(job(tiny, gpus=8))}
     assert told == {  # tp, cp, pp, dp: two heads, two layers, a sequence too short to cut
         (1, 1, 1, 8),
         (1, 1, 2, 4),
@@ -194,10 +194,10 @@ def test_axes_that_a_framework_does_not_have_stay_one():
 
 def test_stages_next_to_each_other_send_over_nvlink():
     """tp-pp-dp puts the stages of a pipeline into one node."""
-    split = next(s for s in valid_splits(job(world=64)) if (s.tp, s.cp, s.pp) == (1, 1, 8))
+    split = next(s for s in valid_splits(job(gpus=64)) if (s.tp, s.cp, s.pp) == (1, 1, 8))
     training = Training(micro_batches=8)
     orders = ("tp", "cp", "dp", "pp"), ("tp", "cp", "pp", "dp")
-    requests = [job(world=64, dense=order).request(split, training) for order in orders]
+    requests = [job(gpus=64, dense=order).request(split, training) for order in orders]
     far, near = (estimate_of(one, "megatron") for one in requests)
     assert near.parts["pp"] < far.parts["pp"]
 
@@ -248,5 +248,5 @@ def test_published_layouts_are_among_the_first_of_their_own_search_or_a_sentence
 
 
 def test_what_runs_on_eighty_gigabytes_does_not_fit_into_sixteen():
-    found = search(job(MODELS["llama3-405b"].model, global_batch=2048, world=16_384, capacity=8e9))
+    found = search(job(MODELS["llama3-405b"].model, global_batch=2048, gpus=16_384, capacity=8e9))
     assert not any(one.fits for one in found.best)

@@ -57,30 +57,51 @@ DENSE, EXPERT = ("tp", "cp", "dp", "pp"), ("etp", "ep", "edp", "pp")
 
 
 @dataclass(frozen=True)
-class Request:
-    """One layout of one job on one cluster; every number checked.
+class TrainingJob:
+    """A model, how it is trained and on what machines: all that its layouts have in common.
 
     Attributes:
-        split: sizes, with layers dealt out as evenly as they go.
-        dense, expert: orders of the two grids' axes, fastest first.
         capacity: bytes of a GPU; 0: the cluster's.
-        is_told: whether ``training.precision`` says the format of gradients; else they may be in
-            16 bits where 32 do not fit.
-        micro_batches: of one step, on each pipeline.
-        domain: GPUs that NVLink joins, of a job of this size.
+        dense, expert: orders of the two grids' axes, fastest first.
     """
 
     model: Model
-    cluster: str
-    gpus: int
-    gpus_per_node: int
-    split: Split
     training: Training
     global_batch: int
+    gpus: int
+    gpus_per_node: int
+    cluster: str
+    capacity: float = 0.0
+    cp_algorithm: str = "p2p"
     dense: tuple[str, ...] = DENSE
     expert: tuple[str, ...] = EXPERT
-    cp_algorithm: str = "p2p"
-    capacity: float = 0.0
+
+    @property
+    def machine(self) -> Cluster:
+        return CLUSTERS[self.cluster]
+
+    @property
+    def bytes_of_gpu(self) -> float:
+        return self.capacity or self.machine.memory
+
+    @property
+    def domain(self) -> int:
+        """GPUs that NVLink joins, of a job of this size."""
+        return self.machine.domain_of_job(self.gpus, self.gpus_per_node)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request(TrainingJob):
+    """One layout of a job; every number checked.
+
+    Attributes:
+        split: sizes, with layers dealt out as evenly as they go.
+        is_told: whether ``training.precision`` says the format of gradients; else they may be in
+            16 bits where 32 do not fit.
+        micro_batches: of one step, on each pipeline.
+    """
+
+    split: Split
     is_told: bool = False
 
     @property
@@ -92,16 +113,12 @@ class Request:
     def flash(self) -> bool:
         return self.training.flash
 
-    @property
-    def bytes_of_gpu(self) -> float:
-        return self.capacity or self.machine.memory
-
     def stride(self, *axes: str) -> int:
         """Ranks from one member of a group along these axes to the next.
 
         >>> from training.models import MODELS
-        >>> split, model = Split(tp=8, cp=2, pp=4, dp=2), MODELS["llama3-70b"].model
-        >>> one = Request(model, "dgx-h100", 128, 8, split, Training(), 8)
+        >>> job = TrainingJob(MODELS["llama3-70b"].model, Training(), 8, 128, 8, "dgx-h100")
+        >>> one = Request(**vars(job), split=Split(tp=8, cp=2, pp=4, dp=2))
         >>> one.stride("cp", "dp"), one.stride("dp"), one.stride("pp")
         (8, 16, 32)
         """
@@ -111,16 +128,8 @@ class Request:
         return math.prod(getattr(self.split, axis) for axis in before)
 
     @property
-    def machine(self) -> Cluster:
-        return CLUSTERS[self.cluster]
-
-    @property
     def micro_batches(self) -> int:
         return self.training.micro_batches
-
-    @property
-    def domain(self) -> int:
-        return self.machine.domain_of_job(self.gpus, self.gpus_per_node)
 
     @property
     def tokens(self) -> float:
@@ -166,7 +175,8 @@ def request_of(model: Model, **arguments: Unpack[Arguments]) -> Request:
         products=precision,
     )
     require(model, split, training)
-    return Request(model, cluster, gpus, given["gpus_per_node"], split, training, global_batch)
+    job = (model, training, global_batch, gpus, given["gpus_per_node"], cluster)
+    return Request(*job, split=split)
 
 
 def _dealt(model: Model, given: Arguments, dp: int) -> Split:

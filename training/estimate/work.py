@@ -8,8 +8,8 @@ layer and one micro-batch of T tokens on a rank:
     attention   queries times keys and the result times values: 2 T s (q + o) / t, of which a
                 causal kernel (flash) computes half; backward 2.5 times the forward with flash
                 (five products for two, arXiv:2307.08691 section 3.1), else twice
-    bytes       what is kept for the backward (training.activations): each tensor is written once
-                and read again, several times in all
+    bytes       what is kept for the backward (training.memory.activations): each tensor is
+                written once and read again, several times in all
 
 The output layer is on the last stage, with a head for each MTP module; the embedding only copies.
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
@@ -66,7 +66,7 @@ def search(job: SearchJob, most: int = MOST) -> SearchResult:
 
     >>> from training.memory import Training
     >>> from training.models import MODELS
-    >>> job = SearchJob(MODELS["llama3-8b"].model, Training(), global_batch=64, world=16,
+    >>> job = SearchJob(MODELS["llama3-8b"].model, Training(), global_batch=64, gpus=16,
     ...           gpus_per_node=8, cluster="dgx-h100")
     >>> answer = search(job)
     >>> best = answer.best[0]
@@ -82,49 +82,55 @@ def search(job: SearchJob, most: int = MOST) -> SearchResult:
     complete = step == 1 and len(chosen) == len(splits) < 4 * MOST_TRIED
     spend(LAYOUT * len(chosen), "layouts")
     timer = Timer(job)
-    timed = [timer.timed(split) for split in chosen]
-    ways = _Ways(
-        job,
-        timed,
-        np.cumsum([0, *(one.seconds.size for one in timed)]),
-        np.concatenate([np.zeros(0), *(one.seconds.ravel() for one in timed)]),
-        np.concatenate([np.zeros(0), *(one.bytes.ravel() for one in timed)]),
-    )
-    capacity = ROOM * (job.capacity or job.machine.memory)
+    ways = _Ways(job, [timer.timed(split) for split in chosen])
+    capacity = ROOM * job.bytes_of_gpu
     may_fit = np.isfinite(ways.seconds) & (ways.bytes <= capacity)
-    best, sure = ways.quickest(may_fit, most)
+    best, sure = ways.best(may_fit, most)
     shown = np.where(may_fit, ways.seconds, np.inf)
     quickest = np.minimum.reduceat(shown, ways.starts[:-1][np.diff(ways.starts) > 0])
     within = np.sort(quickest[np.isfinite(quickest)])
     return SearchResult(
         best=tuple(best),
-        tried=len(timed),
+        tried=len(chosen),
         ways=int(np.isfinite(ways.seconds).sum()),
-        too_large=len(timed) - len(within),
+        too_large=len(chosen) - len(within),
         complete=complete and sure,
         seconds=tuple(within.tolist()),
     )
 
 
-@dataclass(frozen=True)
 class _Ways:
     """All ways of all layouts, one after the other; those of layout i start at ``starts[i]``."""
 
-    job: SearchJob
-    timed: Sequence[TimedLayout]
-    starts: np.ndarray
-    seconds: np.ndarray
-    bytes: np.ndarray
+    def __init__(self, job: SearchJob, timed: Sequence[TimedLayout]) -> None:
+        self.job, self.timed = job, timed
+        self.starts = np.cumsum([0, *(one.seconds.size for one in timed)])
+        self.seconds = np.concatenate([np.zeros(0), *(one.seconds.ravel() for one in timed)])
+        self.bytes = np.concatenate([np.zeros(0), *(one.bytes.ravel() for one in timed)])
 
-    def quickest(self, may_fit: np.ndarray, most: int) -> tuple[list[Estimate], bool]:
+    def best(self, may_fit: np.ndarray, most: int) -> tuple[list[Estimate], bool]:
         """The quickest layouts that fit, each once; if none does, those that lack least.
 
         And whether no more would have had to be tried.
         """
+        order = np.flatnonzero(may_fit)
+        order = order[np.argsort(self.seconds[order], kind="stable")]
+        fitting, tries = self._estimates(order, most, _has_room)
+        if not fitting:
+            size = np.where(np.isfinite(self.seconds), self.bytes, np.inf)
+            order = np.lexsort((self.seconds, size))[:MOST_ESTIMATES]
+            order = order[np.isfinite(size[order])]
+            every, _ = self._estimates(order, 4 * most, lambda one: True)
+            fitting = sorted(every, key=lambda one: (one.fit.needed, one.seconds))[:most]
+        return fitting, tries < MOST_ESTIMATES
+
+    def _estimates(
+        self, order: np.ndarray, most: int, wanted: Callable[[Estimate], bool]
+    ) -> tuple[list[Estimate], int]:
+        """The first ways in this order that are wanted, one a layout, and how many were tried."""
         estimates: dict[int, Estimate] = {}
         tries = 0
-        candidates = np.flatnonzero(may_fit)
-        for at in candidates[np.argsort(self.seconds[candidates], kind="stable")].tolist():
+        for at in order.tolist():
             layout, way = self._place(at)
             if layout in estimates:
                 continue
@@ -132,26 +138,18 @@ class _Ways:
                 break
             tries += 1
             one = _estimate(self.job, self.timed[layout], way)
-            if one and one.fits and one.fit.needed <= ROOM * one.request.bytes_of_gpu:
+            if one and wanted(one):
                 estimates[layout] = one
-        return list(estimates.values()) or self._least(most), tries < MOST_ESTIMATES
-
-    def _least(self, most: int) -> list[Estimate]:
-        estimates: dict[int, Estimate] = {}
-        size = np.where(np.isfinite(self.seconds), self.bytes, np.inf)
-        for at in np.lexsort((self.seconds, size))[:MOST_ESTIMATES].tolist():
-            if len(estimates) == 4 * most or not np.isfinite(size[at]):
-                break
-            layout, way = self._place(at)
-            estimate = None if layout in estimates else _estimate(self.job, self.timed[layout], way)
-            if estimate:
-                estimates[layout] = estimate
-        return sorted(estimates.values(), key=lambda one: (one.fit.needed, one.seconds))[:most]
+        return list(estimates.values()), tries
 
     def _place(self, at: int) -> tuple[int, int]:
         """The layout, and the number of the way in its arrays."""
         layout = int(np.searchsorted(self.starts, at, side="right")) - 1
         return layout, at - int(self.starts[layout])
+
+
+def _has_room(one: Estimate) -> bool:
+    return one.fits and one.fit.needed <= ROOM * one.request.bytes_of_gpu
 
 
 def _estimate(job: SearchJob, timed: TimedLayout, way: int) -> Estimate | None:

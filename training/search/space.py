@@ -14,18 +14,15 @@ parallelism, kernels, number formats, schedule) is the same for all.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from math import gcd
 
 from groups.alternatives import divisors
 
-from ..clusters import CLUSTERS, Cluster
-from ..estimate import Request
-from ..estimate.request import DENSE, EXPERT
+from ..estimate.request import EXPERT, Request, TrainingJob
 from ..memory.activations import RECOMPUTE
 from ..memory.per_stage import Training
-from ..model import Model
 from ..pipeline.closed import placement_of
 from ..pipeline.schedules import SCHEDULES
 from ..split import Split, with_kv_copies
@@ -48,58 +45,29 @@ ALTERNATING = ("1f1b", "interleaved")
 
 
 @dataclass(frozen=True)
-class SearchJob:
+class SearchJob(TrainingJob):
     """What stays the same for all layouts of a search.
 
     Attributes:
         training: of the layout on screen; its micro_batches are worked out for each layout.
-        capacity: bytes of one GPU.
+        expert: empty where there is no grid of experts.
         cp: of the layout on screen.
         vpp, account: the same, where ``fixed`` holds vpp.
-        dense, expert: orders of the two grids' axes, fastest first; no expert: no such grid.
         fixed: those of VARIED that are as on screen in every layout.
     """
 
-    model: Model
-    training: Training
-    global_batch: int
-    world: int
-    gpus_per_node: int
-    cluster: str
-    capacity: float = 0.0
     cp: int = 1
     vpp: int = 1
     account: bool = False
-    cp_algorithm: str = "p2p"
-    dense: tuple[str, ...] = DENSE
-    expert: tuple[str, ...] = EXPERT
-    fixed: frozenset[str] = field(default_factory=frozenset)
-
-    @property
-    def machine(self) -> Cluster:
-        return CLUSTERS[self.cluster]
-
-    @property
-    def domain(self) -> int:
-        """GPUs that NVLink joins."""
-        return self.machine.domain_of_job(self.world, self.gpus_per_node)
+    fixed: frozenset[str] = frozenset()
 
     def request(self, split: Split, training: Training) -> Request:
         """One layout, trained in one way, as the estimate is asked about it."""
-        return Request(
-            model=with_kv_copies(self.model, split.tp),
-            cluster=self.cluster,
-            gpus=self.world,
-            gpus_per_node=self.gpus_per_node,
-            split=split.placed(placement_of(training.schedule)),
-            training=training,
-            global_batch=self.global_batch,
-            dense=self.dense,
-            expert=self.expert or EXPERT,
-            cp_algorithm=self.cp_algorithm,
-            capacity=self.capacity,
-            is_told=True,
-        )
+        job = {one.name: getattr(self, one.name) for one in fields(TrainingJob)}
+        job |= {"model": with_kv_copies(self.model, split.tp), "training": training}
+        job["expert"] = self.expert or EXPERT
+        split = split.placed(placement_of(training.schedule))
+        return Request(**job, split=split, is_told=True)
 
 
 @dataclass(frozen=True)
@@ -125,7 +93,7 @@ def step_for(job: SearchJob, most: int) -> int:
     """The step with which there are about so many layouts at most."""
     each = 2 * len(divisors(job.model.experts)) if job.model.experts and job.expert else 1
     step = max(1, -(-len(_sizes(job)) * each // most))
-    while step > 1 and gcd(step, len(divisors(job.world))) > 1:  # or it meets few values of pp
+    while step > 1 and gcd(step, len(divisors(job.gpus))) > 1:  # or it meets few values of pp
         step += 1
     return step
 
@@ -136,8 +104,8 @@ def _sizes(job: SearchJob) -> tuple[tuple[int, int, int], ...]:
     sizes = []
     for tp in _tensor_sizes(job):
         for cp in _context_sizes(job, tp):
-            for pp in divisors(job.world // (tp * cp)) if "pp" in job.dense else [1]:
-                dp = job.world // (tp * cp * pp)
+            for pp in divisors(job.gpus // (tp * cp)) if "pp" in job.dense else [1]:
+                dp = job.gpus // (tp * cp * pp)
                 is_whole = job.global_batch % dp == 0 and dp * cp % job.training.instances == 0
                 if is_whole and (dp == 1 or "dp" in job.dense) and dealings(job, pp):
                     sizes.append((tp, cp, pp))
@@ -154,7 +122,7 @@ def _tensor_sizes(job: SearchJob) -> list[int]:
         return not any(width % tp for width in widths) and (model.is_mla or heads % tp == 0)
 
     is_cut = job.training.sequence_parallel or not model.experts
-    sizes = divisors(job.world) if "tp" in job.dense and is_cut else [1]
+    sizes = divisors(job.gpus) if "tp" in job.dense and is_cut else [1]
     return [tp for tp in sizes if tp <= job.domain and cuts(tp)]
 
 
@@ -162,7 +130,7 @@ def _context_sizes(job: SearchJob, tp: int) -> list[int]:
     sequence, cut = job.model.sequence, tp if job.training.sequence_parallel else 1
     return [
         cp
-        for cp in divisors(job.world // tp if "cp" in job.dense else 1)
+        for cp in divisors(job.gpus // tp if "cp" in job.dense else 1)
         if sequence % (cp * cut) == 0
         and (
             cp == 1
@@ -177,7 +145,7 @@ def _context_sizes(job: SearchJob, tp: int) -> list[int]:
 
 def _with_experts(job: SearchJob, tp: int, cp: int, pp: int) -> Iterator[Split]:
     """The layouts of these sizes."""
-    dp = job.world // (tp * cp * pp)
+    dp = job.gpus // (tp * cp * pp)
     for ep, etp in _expert_sizes(job, tp, tp * cp * dp):
         edp = tp * cp * dp // (ep * etp)
         # Megatron cuts both grids into the same pipelines: pp last, or dp and edp alike.

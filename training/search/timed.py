@@ -1,15 +1,15 @@
 """Seconds of every way to train on a layout at once, and a bound from below on its memory.
 
-Arrays have the axes of `Layout`: dealings, micro-batches, recomputations. Seconds are those of
+Arrays have the axes of `TimedLayout`: dealings, micro-batches, recomputations. Seconds are those of
 `training.estimate` to the last digit, but where chunks of states fill the GPU; bytes leave out what
 a rank holds for a moment only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -48,6 +48,8 @@ from ..split import Split
 from ..traffic.demands import OVERLAPPING
 from .space import Dealt, SearchJob, dealings, micro_batches, recomputations
 
+Kept = TypeVar("Kept")
+
 MANY = 1 << 20
 """Micro-batches with which every schedule holds as many as it ever does."""
 
@@ -73,32 +75,6 @@ class Stages:
 
 
 @dataclass(frozen=True)
-class Layer:
-    """One layer and one micro-batch: seconds and bytes kept, by recomputation."""
-
-    seconds: Sequence[float]
-    kept: Sequence[float]
-
-
-@dataclass(frozen=True)
-class MicroBatch:
-    """What goes with a micro-batch of one size: its layers without experts and with them, the
-    output layer's seconds, and those of a chunk's sends."""
-
-    layers: tuple[Layer, Layer]
-    head: float
-    send: float
-
-
-@dataclass(frozen=True)
-class HeldParameters:
-    """Parameters of each rank, dense and of experts, and of the one that holds most."""
-
-    every: tuple[np.ndarray, np.ndarray]  # dealings, ranks
-    most: tuple[np.ndarray, np.ndarray]  # dealings
-
-
-@dataclass(frozen=True)
 class TimedLayout:
     """A layout: what is tried on it, with seconds and bytes of each."""
 
@@ -115,111 +91,115 @@ class Timer:
     def __init__(self, job: SearchJob) -> None:
         self.job = job
         self.constants: Constants = constants_of(FAMILIES[job.cluster], software_of(job.training))
-        self._none = Layer(*2 * ([0.0] * len(recomputations(job)),))
-        self._stages: dict[int, Stages] = {}
-        self._layers: dict[tuple[int, ...], Layer] = {}
-        self._ends: dict[tuple[int, ...], tuple[float, float]] = {}
-        self._held: dict[tuple[int, ...], HeldParameters] = {}
-        self._trainings: dict[tuple[str, int, int], Training] = {}
+        self._kept: dict[tuple[object, ...], object] = {}
 
-    def stages(self, pp: int) -> Stages:
-        """Every way to deal the layers to pp ranks."""
-        if pp not in self._stages:
-            self._stages[pp] = _stages(self.job, pp)
-        return self._stages[pp]
+    def _once(self, *key: object, make: Callable[[], Kept]) -> Kept:
+        if key not in self._kept:
+            self._kept[key] = make()
+        return cast("Kept", self._kept[key])
 
     def timed(self, split: Split) -> TimedLayout:
         """One layout, in every way that is tried."""
-        stages = self.stages(split.pp)
+        stages = self._once("stages", split.pp, make=lambda: _stages(self.job, split.pp))
         sizes = micro_batches(self.job, split)
         requests = [self._request(split, stages, size) for size in sizes]
-        strides = {axis: requests[0].stride(axis) for axis in ("tp", "cp", "etp", "ep", "pp")}
-        batches = [self._micro_batch(one, strides) for one in requests]
+        request = requests[0]
+        strides = {axis: request.stride(axis) for axis in ("tp", "cp", "etp", "ep", "pp")}
+        # Axes: micro-batches; without experts and with; seconds and bytes; recomputations.
+        layers = np.array([self._layers(one, strides) for one in requests])
+        ends = np.array([self._ends(one, strides) for one in requests])
         m = np.array([float(one.micro_batches) for one in requests])
-        held = self._held_by(requests[0], stages)
-        kept = np.array([[layer.kept for layer in one.layers] for one in batches])
-        size = self._bytes(requests[0], kept, stages, held, m)
-        seconds = self._seconds(requests, batches, stages, held, m, size)
+        held, most = self._once(
+            *("held", split.pp, split.tp, split.ep, split.etp),
+            make=lambda: _held(request, stages),
+        )
+        size = self._bytes(request, layers[:, :, 1], stages, held, m)
+        replicas = replicas_of(request, *(_number(one[:, None, None]) for one in most))
+        seconds = self._seconds(requests, (layers[:, :, 0], ends), stages, replicas, m, size)
         seconds[m < stages.least[:, None]] = np.inf
         return TimedLayout(split, stages, sizes, seconds, size)
 
     def _request(self, split: Split, stages: Stages, micro_batch: int) -> Request:
-        key = (stages.dealings[0].schedule, micro_batch, split.dp)
-        if key not in self._trainings:
-            self._trainings[key] = replace(
+        schedule = stages.dealings[0].schedule
+        training = self._once(
+            *("training", schedule, micro_batch, split.dp),
+            make=lambda: replace(
                 self.job.training,
-                schedule=key[0],
+                schedule=schedule,
                 micro_batch=micro_batch,
                 micro_batches=self.job.global_batch // (micro_batch * split.dp),
-            )
-        return self.job.request(split, self._trainings[key])
+            ),
+        )
+        return self.job.request(split, training)
 
-    def _micro_batch(self, request: Request, strides: Mapping[str, int]) -> MicroBatch:
+    def _layers(self, request: Request, strides: Mapping[str, int]) -> list[np.ndarray]:
+        """A layer without experts and one with them, for one micro-batch."""
         split, training = request.split, request.training
-        dense = (training.micro_batch, split.tp, split.cp, strides["tp"], strides["cp"])
-        overlaps = training.schedule in OVERLAPPING
+        sizes = (training.micro_batch, split.tp, split.cp, strides["tp"], strides["cp"])
+        dense = (*sizes, training.schedule in OVERLAPPING)
+        plain = self._once(*dense, make=lambda: self._layer(request, moe=False))
+        if not request.model.moe_layers:
+            return [plain, np.zeros_like(plain)]
         experts = (split.ep, split.etp, strides["ep"], strides["etp"])
-        plain = self._layer(request, (*dense, overlaps), moe=False)
-        routed = self._none
-        if request.model.moe_layers:
-            routed = self._layer(request, (*dense, overlaps, *experts), moe=True)
-        key = (*dense[:3], split.pp > 1, strides["pp"] >= self.job.domain)
-        if key not in self._ends:
+        routed = self._once(*dense, *experts, make=lambda: self._layer(request, moe=True))
+        return [plain, routed]
+
+    def _layer(self, request: Request, *, moe: bool) -> np.ndarray:
+        """Seconds and bytes kept of one layer and one micro-batch, by recomputation."""
+        names, c = recomputations(self.job), self.constants
+        parts = layer_parts(request, layer_work(request, moe=moe), c)
+        how = (request.model, request.split, request.training, moe)
+        return np.array(
+            [
+                [layer_seconds(parts, c, name).total for name in names],
+                [layer_bytes(*how, name) for name in names],
+            ]
+        )
+
+    def _ends(self, request: Request, strides: Mapping[str, int]) -> tuple[float, float]:
+        """Seconds of the output layer, and of a chunk's sends, of one micro-batch."""
+
+        def make() -> tuple[float, float]:
             ends = ends_of(request)
-            both = (head_seconds, send_seconds)
-            head, send = (seconds(request, ends, self.constants) for seconds in both)
-            self._ends[key] = head, send
-        return MicroBatch((plain, routed), *self._ends[key])
-
-    def _layer(self, request: Request, key: tuple[int, ...], *, moe: bool) -> Layer:
-        if key not in self._layers:
-            model, names = request.model, recomputations(self.job)
-            parts = layer_parts(request, layer_work(request, moe=moe), self.constants)
-            self._layers[key] = Layer(
-                [layer_seconds(parts, self.constants, name).total for name in names],
-                [layer_bytes(model, request.split, request.training, moe, name) for name in names],
+            return (
+                head_seconds(request, ends, self.constants),
+                send_seconds(request, ends, self.constants),
             )
-        return self._layers[key]
 
-    def _held_by(self, request: Request, stages: Stages) -> HeldParameters:
-        split = request.split
-        key = (split.pp, split.tp, split.ep, split.etp)
-        if key not in self._held:
-            every = stage_parameters(request, stages.layers)
-            self._held[key] = HeldParameters(every, most_parameters(*every))
-        return self._held[key]
+        split, size = request.split, request.training.micro_batch
+        sends = (split.pp > 1, strides["pp"] >= self.job.domain)
+        return self._once("ends", size, split.tp, split.cp, *sends, make=make)
 
     def _seconds(
         self,
         requests: Sequence[Request],
-        batches: Sequence[MicroBatch],
+        slots: tuple[np.ndarray, np.ndarray],
         stages: Stages,
-        held: HeldParameters,
+        replicas: Replicas,
         m: np.ndarray,
         size: np.ndarray,
     ) -> np.ndarray:
+        """Of a step; slots: seconds of layers, and of the head and the sends, of a micro-batch."""
         request, c = requests[0], self.constants
         # Axes: dealings, ranks, micro-batches, recomputations.
-        each = np.array([[layer.seconds for layer in one.layers] for one in batches])
-        send = np.array([one.send for one in batches])
+        layers, ends = slots
         chunks = np.array([float(one.vpp) for one in stages.dealings])
         ranks = np.arange(request.split.pp)[None, :, None, None]
-        slots = stage_seconds(
+        each = stage_seconds(
             stages.layers[..., 0, None, None],
             stages.layers[..., 1, None, None],
             ranks == request.split.pp - 1,
-            dense=_number(each[:, 0]),
-            moe=_number(each[:, 1]),
-            head=_number(np.array([one.head for one in batches])[:, None]),
-            send=(chunks[:, None] * send)[:, None, :, None],
+            dense=_number(layers[:, 0]),
+            moe=_number(layers[:, 1]),
+            head=_number(ends[:, 0, None]),
+            send=_number((chunks[:, None] * ends[:, 1])[:, None, :, None]),
             launch=launch_seconds(request, c),
         )
-        slowest = slots.max(axis=1)
+        slowest = each.max(axis=1)
         busy = m[:, None] * slowest
-        replicas = replicas_of(request, *(_number(one[:, None, None]) for one in held.most))
         after = self._after(requests, replicas, busy, size)
         exposed = exposed_seconds(request, replicas, c, _number(m[:, None]), _number(busy))
-        bubble = (slots.sum(axis=1) - slowest) * stages.idle[:, None, None]
+        bubble = (each.sum(axis=1) - slowest) * stages.idle[:, None, None]
         seconds: np.ndarray = busy + bubble + exposed + after
         return seconds
 
@@ -247,7 +227,7 @@ class Timer:
         request: Request,
         kept: np.ndarray,
         stages: Stages,
-        held: HeldParameters,
+        held: tuple[np.ndarray, np.ndarray],
         m: np.ndarray,
     ) -> np.ndarray:
         """Model states and kept activations of the fullest rank."""
@@ -256,7 +236,7 @@ class Timer:
         shared = training.ranks_sharing(split)
         away = leaves(training.offload, zero)
         total = np.zeros(stages.layers.shape[:2])
-        for parameters, ranks in zip(held.every, shared):
+        for parameters, ranks in zip(held, shared):
             states = {"weights": (precision.weight, 3), "gradients": (precision.gradient, 2)}
             states["optimizer"] = (precision.optimizer, 1)
             here = [states[name] for name in states if name not in away]
@@ -288,6 +268,12 @@ def _on_host(request: Request, parameters: np.ndarray, size: np.ndarray) -> tupl
 def _number(values: np.ndarray) -> Number:
     """An array for the formulas of one number."""
     return cast("Number", values)
+
+
+def _held(request: Request, stages: Stages) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+    """Parameters, dense and of experts: of each rank, by dealing, and of the one with most."""
+    every = stage_parameters(request, stages.layers)
+    return every, most_parameters(*every)
 
 
 def _stages(job: SearchJob, pp: int) -> Stages:

@@ -84,7 +84,7 @@ class Trained:
             model=self.chosen.model,
             training=self.training,
             global_batch=self.batch.global_batch,
-            world=layout.world_size,
+            gpus=layout.world_size,
             gpus_per_node=layout.gpus_per_node,
             cluster=self.cluster_id,
             capacity=self.capacity,

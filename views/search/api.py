@@ -45,7 +45,7 @@ def better_layouts(
         {
             **job_facts(trained),
             "cluster": trained.cluster_id,
-            "world_size": job.world,
+            "world_size": job.gpus,
             "capacity_bytes": job.capacity,
             "tried": result.tried,
             "ways": result.ways,

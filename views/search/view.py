@@ -87,7 +87,7 @@ def on_screen(context: Context) -> tuple[Estimate | None, str]:
 def job_text(job: SearchJob, result: SearchResult, trained: Trained, language: str) -> str:
     """What was searched, in a few sentences."""
     say, batch = saying(TRAFFIC, language), f"{job.global_batch:,}"
-    capacity = gib(job.capacity or job.machine.memory)
+    capacity = gib(job.bytes_of_gpu)
     lines = [
         say(
             "search_job",
@@ -114,7 +114,7 @@ def job_text(job: SearchJob, result: SearchResult, trained: Trained, language: s
 def _job(job: SearchJob, result: SearchResult, trained: Trained, language: str) -> Markup:
     text, say = job_text(job, result, trained, language), saying(TRAFFIC, language)
     said = tag("div", tag("p", text), class_="traffic-job")
-    capacity = gib(job.capacity or job.machine.memory)
+    capacity = gib(job.bytes_of_gpu)
     if result.best and not result.best[0].fits:
         return together(said, said_html(say("search_none_fits", capacity=capacity), [], language))
     return said
