@@ -44,11 +44,12 @@ from .traffic.view import traffic_html, traffic_pictures, traffic_summary
 
 # fmt: off
 _ROWS = (
-    View("groups", "see", groups_html, groups_pictures, details=visible_details, pins_locally=True),
+    View("groups", "see", groups_html, groups_pictures, details=visible_details,
+         pins_locally=True, is_framed=True),
     View("nodes", "see", nodes_html, nodes_pictures, PAGE["nodes_title"], nodes_summary,
          pins_locally=True),
     View("orders", "see", orders_html, orders_pictures, PAGE["moved_title"], slide=orders_slide,
-         pins_locally=True),
+         pins_locally=True, is_framed=True),
     View("ranks", "see", ranks_html),
     View("collectives", "step", collectives_html, collectives_pictures, PAGE["collectives_title"],
          collectives_summary),

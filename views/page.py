@@ -30,6 +30,7 @@ from .base.problems import problem_html, refusal_html
 from .base.state import State
 from .column import column_html, derived_html, notice_html, preset_states
 from .export import PICTURES, SLIDES, TABLES, download
+from .groups.view import framed
 from .head import chips_html, head_html, nav_html
 from .stories import entries_html, tour_data
 
@@ -66,7 +67,8 @@ def answer(state: State) -> Answer:
         return Answer(chips_html(None, language), derived, refused, None, None)
     view = VIEWS[view_of(state)]
     try:
-        picture = view.html(context)
+        body = view.html(context)
+        picture = body if view.is_framed else framed(context, body, view.name)
     except LayoutError as error:  # too much work: every other refusal has its place in the view
         picture = problem_html(error, language)
     return Answer(

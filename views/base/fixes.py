@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -23,9 +23,12 @@ Changes = dict[str, Any]
 """Changes of the state."""
 
 
-def training_refused_html(error: LayoutError, context: Context) -> Markup:
-    """A refusal of what is trained, with the changes that work."""
-    return problem_html(error, context.language, fixes_of(error, context))
+def or_refused(context: Context, answer: Callable[[Context], Markup]) -> Markup:
+    """What a view answers, or why it cannot, with the changes of what is trained that work."""
+    try:
+        return answer(context)
+    except LayoutError as error:
+        return problem_html(error, context.language, fixes_of(error, context))
 
 
 def fixes_of(error: LayoutError, context: Context) -> list[Changes]:

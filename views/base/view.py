@@ -22,10 +22,13 @@ TABLES = ("csv", "txt", "json", "ranks")
 class View:
     """A view; its words are in texts/, its script and style sheet beside it: view.js, view.css.
 
+    What goes into files (pictures, summary, slide) is refused, by a LayoutError, where the view
+    itself refuses.
+
     Attributes:
         name: its folder, and its name in links.
         section: of the page, where its button stands.
-        html: what it shows.
+        html: what it shows, under the layout that the page's script has to know.
         pictures: what of it goes into picture files; None: it has none.
         title: of a slide of it; None: a slide shows the picture of the job.
         summary: the sentence below that, in the language of the page.
@@ -33,6 +36,7 @@ class View:
         details: what stands below what it shows.
         files: forms of other files that it offers.
         pins_locally: whether a pinned rank lights up in the browser alone.
+        is_framed: whether ``html`` tells the script of the layout by itself, with its own marks.
     """
 
     name: str
@@ -45,6 +49,7 @@ class View:
     details: Callable[[Context], str] | None = None
     files: tuple[str, ...] = TABLES
     pins_locally: bool = False
+    is_framed: bool = False
 
     def asset(self, name: str) -> Path | None:
         """A file beside it, such as view.js; None where there is none."""

@@ -23,7 +23,6 @@ from ..base.state import State
 from ..base.units import bytes_text, seconds_text
 from ..base.view import Pictures
 from ..base.words import intro, saying
-from ..groups.view import framed
 from ..nodes.view import chips
 from .buckets import buckets_html
 from .exchange import SUMS, ShownGroup, exchanges
@@ -69,7 +68,7 @@ def collectives_html(context: Context) -> Markup:
         buckets_html(layout, counting, language),
         walkthrough_html(language),
     )
-    return framed(context, tag("div", *body, class_="collectives"), "collectives")
+    return tag("div", *body, class_="collectives")
 
 
 def _inputs(layout: Layout, watched: CollectiveSpec, state: State, language: str) -> Markup:
@@ -210,10 +209,7 @@ def _steps(watched: CollectiveSpec, state: State, language: str) -> Markup:
 
 
 def collectives_pictures(context: Context) -> Pictures:
-    """The tensors before and after, of the group that is watched and of others if that is asked.
-
-    Errors: LayoutError for the first input that the view refuses.
-    """
+    """The tensors before and after, of the group that is watched and of others if that is asked."""
     watched, counting, problems = resolve_inputs(context.layout, context.state)
     if problems:
         raise problems[0]

@@ -29,7 +29,7 @@ from ..base.resolve import sizes_text
 from ..base.state import State, fields_of, is_empty
 from ..base.view import Pictures
 from ..base.words import saying
-from ..groups.view import PANEL_LIMIT, framed
+from ..groups.view import PANEL_LIMIT
 from ..stories import STATES, query_of
 from .costs import costs_html, rows_of_costs, sides_of, what_text
 
@@ -73,10 +73,6 @@ def _query_of(kept: Any) -> Any:
 
 def compare_html(context: Context) -> Markup:
     """What differs between the kept layout and the one on screen."""
-    return framed(context, _compared(context), "compare")
-
-
-def _compared(context: Context) -> Markup:
     state, language, say = context.state, context.language, saying(PAGE, context.language)
     now = f"?{to_query(with_job(State(), state)) or 'v=2'}"
     keep = form.setter({"kept": now}, say("keep"))
@@ -199,10 +195,7 @@ def _pictures(before: Layout, after: Layout, visible: tuple[str, ...], language:
 
 
 def compare_pictures(context: Context) -> Pictures:
-    """What of the view goes into a file: titles and scenes, first of the kept layout.
-
-    Errors: LayoutError if the kept one is no layout.
-    """
+    """What of the view goes into a file: titles and scenes, first of the kept layout."""
     sides = kept_context(context).layout, context.layout
     return [
         (f"{name}: {side.mesh}", drawn)
@@ -212,10 +205,7 @@ def compare_pictures(context: Context) -> Pictures:
 
 
 def compare_slide(context: Context) -> Pictures:
-    """What the layouts cost; where the model does not allow that, their pictures by kind.
-
-    Errors: LayoutError if the kept one is no layout.
-    """
+    """What the layouts cost; where the model does not allow that, their pictures by kind."""
     from render.files.tables import TableChart
 
     language, before = context.language, kept_context(context)
@@ -231,10 +221,7 @@ def compare_slide(context: Context) -> Pictures:
 
 
 def compare_summary(context: Context) -> str:
-    """What is trained on both.
-
-    Errors: LayoutError if the kept one is no layout.
-    """
+    """What is trained on both."""
     trained = sides_of(kept_context(context), context)[1]
     return "" if trained is None else what_text(trained, context.language)
 

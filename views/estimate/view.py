@@ -8,17 +8,15 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from descriptions import ESTIMATE, TRAFFIC
-from groups import LayoutError
 from render.palette import KIND_MARKS
 from training.estimate import Estimate, Near, error_table, sources
 
 from ..base.context import Context
-from ..base.fixes import training_refused_html
+from ..base.fixes import or_refused
 from ..base.html import fine, scrolling, table, tag, together
 from ..base.units import seconds_text
 from ..base.view import Pictures
 from ..base.words import intro, saying
-from ..groups.view import framed
 from ..nodes.view import chips
 from .cloud import cloud_of, cloud_svg
 from .words import KINDS, about, lacks_text
@@ -29,21 +27,17 @@ NEAREST = 5
 
 def estimate_html(context: Context) -> str:
     say, language = saying(ESTIMATE, context.language), context.language
-    try:
-        trained = context.trained
-        body = _answer(trained.estimate(context.layout), trained.name, language)
-    except LayoutError as error:
-        body = training_refused_html(error, context)
-    head = intro(say("title"), say("body"), language)
-    content = tag("div", body, _errors(language), class_="estimate")
-    return framed(context, together(head, content), "estimate")
+    head, body = intro(say("title"), say("body"), language), or_refused(context, _answer)
+    return together(head, tag("div", body, _errors(language), class_="estimate"))
 
 
-def _answer(estimate: Estimate, model: str, language: str) -> Markup:
-    say, near = saying(ESTIMATE, language), estimate.nearest(NEAREST)
+def _answer(context: Context) -> Markup:
+    language, say = context.language, saying(ESTIMATE, context.language)
+    estimate = context.trained.estimate(context.layout)
+    near = estimate.nearest(NEAREST)
     cloud = cloud_of(estimate, near, language)
     drawn = Markup(cloud_svg(cloud, say("cloud_label", about=about(estimate))))
-    job = job_text(estimate, model, language)
+    job = job_text(estimate, context.trained.name, language)
     return together(
         tag("p", tag("b", say("about", about=about(estimate))), " ", job, class_="about"),
         tag("p", say("far" if estimate.lacks else "close", lacks=lacks_text(estimate, language))),
@@ -163,10 +157,7 @@ OTHERS = "#64748b"
 
 
 def estimate_pictures(context: Context) -> Pictures:
-    """The parts as bars, the longest first; the measured runs as a cloud.
-
-    Errors: LayoutError where the view refuses.
-    """
+    """The parts as bars, the longest first; the measured runs as a cloud."""
     from render.files.tables import BarCell, TableChart
 
     language = context.language
@@ -188,10 +179,7 @@ def estimate_pictures(context: Context) -> Pictures:
 
 
 def estimate_summary(context: Context) -> str:
-    """How long a step takes, and of what.
-
-    Errors: LayoutError where the view refuses.
-    """
+    """How long a step takes, and of what."""
     language = context.language
     estimate = context.trained.estimate(context.layout)
     said = ESTIMATE["about"][language].format(about=about(estimate))

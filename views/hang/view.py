@@ -37,7 +37,6 @@ from ..base.messages import fix_label
 from ..base.problems import problem_html
 from ..base.state import State, is_empty
 from ..base.units import ranges_text, ranks_text
-from ..groups.view import framed
 from ..hosts.inputs import placement_or_none
 from ..nodes.view import chips
 from .digest import log_of
@@ -94,15 +93,11 @@ def hang_html(context: Context) -> str:
         answer = tag("p", RUN["hang_empty"][language], class_="fine")
         if case:
             answer = _answer(case, context)
-    title = heading(RUN["hang_title"][language])
-    return framed(context, together(title, answer, _ways_in(state, language)), "hang")
+    return together(heading(RUN["hang_title"][language]), answer, _ways_in(state, language))
 
 
 def hang_pictures(context: Context) -> list[tuple[str, Heat]]:
-    """The chain, for files; nothing where no evidence says who waits, or its GPUs are others.
-
-    Errors: LayoutError for evidence that cannot be read.
-    """
+    """The chain, for files; nothing where no evidence says who waits, or its GPUs are others."""
     case, language = context.once(_case), context.language
     if case is None or not case.has_chain:
         return []
@@ -110,10 +105,7 @@ def hang_pictures(context: Context) -> list[tuple[str, Heat]]:
 
 
 def hang_verdict(context: Context) -> str:
-    """Who is missing, in at most three sentences; nothing without evidence.
-
-    Errors: LayoutError for evidence that cannot be read.
-    """
+    """Who is missing, in at most three sentences; nothing without evidence."""
     case = context.once(_case)
     return case.verdict(context.language) if case else ""
 

@@ -83,13 +83,13 @@ def _slow_text(one: Slow, language: str) -> str:
 
 
 def measures_summary(context: Context) -> str:
-    """What stands out most. Errors: as `_measured`."""
+    """What stands out most."""
     language, (_, outliers) = context.language, _measured(context)
     return _slow_text(outliers[0], language) if outliers else HOSTS_WORDS["none-slow"][language]
 
 
 def measures_pictures(context: Context) -> list[tuple[str, Heat]]:
-    """The numbers on the GPUs, for files; nothing where none are given. Errors: as `_measured`."""
+    """The numbers on the GPUs, for files; nothing where none are given."""
     if is_empty(context.state.measures):
         return []
     values, _ = _measured(context)

@@ -34,7 +34,6 @@ from ..base.messages import fix_label
 from ..base.problems import problem_html
 from ..base.state import is_empty, is_fix
 from ..base.units import ranges_text, seconds_text
-from ..groups.view import framed
 from ..nodes.view import (
     audit_row,
     chips,
@@ -64,7 +63,7 @@ def hosts_html(context: Context) -> str:
     example = form.setter({"hosts": names, "racks": racks}, RUN["hosts_example"][language])
     inputs = together(form.fields(*boxes), tag("p", example) if is_empty(state.hosts) else "")
     title = heading(RUN["hosts_title"][language])
-    return framed(context, together(title, body, inputs, measures_html(context)), "hosts")
+    return together(title, body, inputs, measures_html(context))
 
 
 def _answer(hosts: Hosts, context: Context) -> Markup:

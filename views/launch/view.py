@@ -32,7 +32,6 @@ from ..base.units import ranges_text
 from ..base.view import Pictures
 from ..base.words import saying
 from ..groups.pictures import job_pictures
-from ..groups.view import framed
 from ..hosts.inputs import placement_or_none
 from .inputs import RENAMED, USED, read_pasted, stated, with_pasted
 
@@ -43,12 +42,11 @@ SHOWN_ITEMS = 40
 def launch_html(context: Context) -> Markup:
     """What the pasted text says, then the layout as a command of each framework that can say it."""
     layout, state, language = context.layout, context.state, context.language
-    body = together(
+    return together(
         _pasted(layout, state, language),
         _commands(layout, state, language),
         _check(layout, placement_or_none(context), language),
     )
-    return framed(context, body, "launch")
 
 
 def _pasted(layout: Layout, state: State, language: str) -> Markup:
@@ -278,10 +276,7 @@ _plain_check = lru_cache(maxsize=16)(check_text)
 
 
 def launch_pictures(context: Context) -> Pictures:
-    """The command of the framework on screen, or the first that can say the layout; the job.
-
-    Errors: LayoutError of the first framework where none can say it.
-    """
+    """The command of the framework on screen, or the first that can say the layout; the job."""
     from render.files.tables import CodeChart
 
     layout, language = context.layout, context.language

@@ -21,10 +21,7 @@ from .zero import moments_of, sharing_group, sharing_ranks
 
 
 def memory_pictures(context: Context) -> Pictures:
-    """Bars of the stages, the GPUs by how full they are, and who holds which share of a group.
-
-    Errors: LayoutError where the view refuses.
-    """
+    """Bars of the stages, the GPUs by how full they are, and who holds which share of a group."""
     layout, trained = context.layout, context.trained
     rank, ranks = sharing_ranks(context)
     zero = trained.training.zero
@@ -45,10 +42,7 @@ def memory_pictures(context: Context) -> Pictures:
 
 
 def memory_slide(context: Context) -> Pictures:
-    """Bars of the stages and the GPUs.
-
-    Errors: LayoutError where the view refuses.
-    """
+    """Bars of the stages and the GPUs."""
     trained, language = context.trained, context.language
     stages = trained.stages()
     title = f"{MEMORY['bars_label'][language]}: {model_name(trained.chosen, language)}"
@@ -59,10 +53,7 @@ def memory_slide(context: Context) -> Pictures:
 
 
 def memory_summary(context: Context) -> str:
-    """Whether it fits.
-
-    Errors: LayoutError where the view refuses.
-    """
+    """Whether it fits."""
     return verdict_text(context, context.trained.stages())
 
 

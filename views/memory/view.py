@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from markupsafe import Markup
 
 from descriptions import MEMORY, PAGE
-from groups import LayoutError
 from training.estimate.memory import CLOSE, USABLE, fit_of
 from training.memory.per_stage import StageMemory, largest
 from training.model import BIASES
@@ -18,16 +18,16 @@ from training.split import SPREADS, padded_vocabulary
 
 from ..base import form
 from ..base.context import Context
-from ..base.fixes import fixes_to_fit, training_refused_html
+from ..base.fixes import fixes_to_fit, or_refused
 from ..base.html import fine, fold, table, tag, together
 from ..base.messages import change_label, control_label, fix_label
 from ..base.model import FLAGS, MODEL_SIZES, ON_OFF, SIZES, ChosenModel, model_name, model_of
+from ..base.problems import tried
 from ..base.state import State, is_empty
 from ..base.trained import Trained
 from ..base.words import intro, saying
 from ..column import is_still
 from ..estimate.words import step_of
-from ..groups.view import framed
 from .bars import bars_html, gib, millions
 from .grid import grid_html
 from .host import host_html
@@ -37,27 +37,21 @@ from .zero import zero_html
 def memory_html(context: Context) -> str:
     """The whole view: inputs, verdict, bars, GPUs, parameters, ZeRO."""
     language = context.language
-    try:
-        chosen = model_of(context.state)
-        body = together(_header(chosen, language), _answer(context))
-    except LayoutError as error:
-        chosen, body = None, training_refused_html(error, context)
+    chosen = tried([], lambda: model_of(context.state))
+    body = or_refused(context, _answer)
     head = intro(MEMORY["title"][language], MEMORY["body"][language], language)
-    content = together(head, _inputs(chosen, context), tag("div", body, class_="memory"))
-    return framed(context, content, "memory")
+    return together(head, _inputs(chosen, context), tag("div", body, class_="memory"))
 
 
 def _answer(context: Context) -> Markup:
+    header = _header(model_of(context.state), context.language)
+    return together(header, or_refused(context, _stages))
+
+
+def _stages(context: Context) -> Markup:
     layout, language, say = context.layout, context.language, saying(MEMORY, context.language)
-    try:
-        trained = context.trained
-        stages = trained.stages()
-    except LayoutError as error:
-        return training_refused_html(error, context)
-    try:
-        zero = zero_html(context, stages)
-    except LayoutError as error:
-        zero = training_refused_html(error, context)
+    trained, stages = context.trained, context.trained.stages()
+    zero = or_refused(context, partial(zero_html, stages=stages))
     return together(
         _verdict(context, stages),
         step_of(context),

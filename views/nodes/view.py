@@ -21,7 +21,6 @@ from ..base.html import TableCell, button, cell, chip, fine, row, table, tag, to
 from ..base.view import Pictures
 from ..base.visible import AUTO, main_groupings
 from ..base.words import intro, saying
-from ..groups.view import framed
 from ..hosts.inputs import placement_or_none
 
 
@@ -33,11 +32,10 @@ def nodes_html(context: Context) -> str:
     layout, language = context.layout, context.language
     placement = placement_or_none(context)
     if placement is None:
-        return framed(context, _plain(layout, language), "nodes")
+        return _plain(layout, language)
     hosts = counted(len(placement.hosts), "host", language)
     note = fine(PAGE["nodes_named"][language].format(hosts=hosts))
-    body = _table(audit_of(layout, placement), layout, language, note)
-    return framed(context, body, "nodes")
+    return _table(audit_of(layout, placement), layout, language, note)
 
 
 @lru_cache(maxsize=64)

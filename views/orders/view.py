@@ -129,10 +129,7 @@ MOST_BESIDE = 64
 
 
 def orders_slide(context: Context) -> list[tuple[str, Any]]:
-    """The same with both orders side by side: of more GPUs than fit so, one rank's groups.
-
-    Errors: LayoutError if there is nothing to compare with.
-    """
+    """The same with both orders side by side: of more GPUs than fit so, one rank's groups."""
     return orders_pictures(context, MOST_BESIDE)
 
 
@@ -140,8 +137,6 @@ def orders_pictures(context: Context, most: int = PANEL_LIMIT) -> list[tuple[str
     """What of the view goes into a file: titles and scenes, both orders of each kind that moved.
 
     most: GPUs up to which every group has a colour; of more, the groups of the chosen rank have.
-
-    Errors: LayoutError if there is nothing to compare with.
     """
     other = other_layout(context, context.state.versus)
     layout = context.layout

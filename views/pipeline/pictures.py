@@ -27,8 +27,6 @@ def pipeline_pictures(context: Context) -> Pictures:
     """The timelines on one axis, and under them what each rank holds.
 
     Nothing where there is no pipeline, or one that is too long to be drawn.
-
-    Errors: LayoutError where the view refuses a schedule, its sizes, its times or its layers.
     """
     schedules, ranks = _schedules(context)
     if not schedules:

@@ -24,7 +24,6 @@ from ..base.state import is_empty
 from ..base.training import batch_of, schedule_name, with_micro_batches
 from ..base.units import ranges_text
 from ..estimate.words import step_of
-from ..groups.view import framed
 from .chart import amount, chart_html, timed_schedule
 from .figures import figures_html
 from .inputs import Clock, clock_of, group_of, message_bytes, schedule_of, spend_on
@@ -39,7 +38,7 @@ LAYERS = ("first_layers", "last_layers", "pipe_layout")
 
 def pipeline_html(context: Context) -> Markup:
     """The whole view as HTML; the pinned rank's pipeline is shown unless another is asked for."""
-    return framed(context, tag("div", _Page(context).html(), class_="pipeline"), "pipeline")
+    return tag("div", _Page(context).html(), class_="pipeline")
 
 
 class _Page:

@@ -27,7 +27,6 @@ from ..base.state import State, is_empty, parse_number
 from ..base.training import batch_of
 from ..base.units import ranges_text, ranks_text
 from ..base.words import saying
-from ..groups.view import framed
 from ..hosts.inputs import hosts_cell, hosts_head, placement_or_none
 from ..nodes.view import chips, same_groups
 
@@ -39,9 +38,10 @@ def ranks_html(context: Context) -> Markup:
     """The groups that the pasted ranks share, and the card of the pinned rank (0 if none is)."""
     layout, language = context.layout, context.language
     placement = placement_or_none(context)
-    shared = _together(layout, context.state.ranks, language, placement)
-    card = _card(layout, context.known, language, placement)
-    return framed(context, together(shared, card), "ranks")
+    return together(
+        _together(layout, context.state.ranks, language, placement),
+        _card(layout, context.known, language, placement),
+    )
 
 
 def _card(layout: Layout, state: State, language: str, placement: Placement | None) -> Markup:

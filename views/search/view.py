@@ -23,7 +23,7 @@ from training.search import (
 
 from ..base import form
 from ..base.context import Context
-from ..base.fixes import training_refused_html
+from ..base.fixes import or_refused
 from ..base.html import cell, fine, row, table, tag, together
 from ..base.messages import sentence
 from ..base.problems import said_html
@@ -33,7 +33,6 @@ from ..base.units import seconds_text
 from ..base.view import Pictures
 from ..base.words import intro, saying
 from ..estimate.words import KINDS, about
-from ..groups.view import framed
 from ..memory.bars import gib
 from ..traffic.view import inputs_html, left_out_html
 
@@ -45,14 +44,10 @@ def search_html(context: Context) -> str:
     """The whole view: inputs, what was searched, the table, what it leaves out."""
     language, say = context.language, saying(TRAFFIC, context.language)
     world = counted(context.layout.world_size, "gpu", language)
-    try:
-        body = _answer(context)
-    except LayoutError as error:
-        body = training_refused_html(error, context)
+    body = or_refused(context, _answer)
     head = intro(say("search_title"), say("search_body", world=world), language)
     inputs = inputs_html(context.state, language)
-    content = tag("div", body, class_="search")
-    return framed(context, together(head, inputs, content), "search")
+    return together(head, inputs, tag("div", body, class_="search"))
 
 
 def _answer(context: Context) -> Markup:
@@ -275,10 +270,7 @@ TOLD = 2
 
 
 def search_pictures(context: Context) -> Pictures:
-    """The ten best and the one on screen; nothing where none is valid.
-
-    Errors: LayoutError where the view refuses.
-    """
+    """The ten best and the one on screen; nothing where none is valid."""
     from render.files.tables import BarCell, TableChart
 
     language, job = context.language, context.trained.job(context.layout)
@@ -308,9 +300,6 @@ def search_pictures(context: Context) -> Pictures:
 
 
 def search_summary(context: Context) -> str:
-    """What was searched.
-
-    Errors: LayoutError where the view refuses.
-    """
+    """What was searched."""
     job = context.trained.job(context.layout)
     return job_text(job, search(job), context.trained, context.language)

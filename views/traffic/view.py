@@ -19,7 +19,6 @@ from descriptions import (
     counted,
     joined,
 )
-from groups import LayoutError
 from groups.layout import Layout
 from render.scenes.charts import MatrixChart
 from render.svg.matrix import MatrixPicture, matrix_picture, matrix_svg, scale_png
@@ -29,7 +28,7 @@ from training.traffic.per_step import Traffic, traffic
 
 from ..base import form
 from ..base.context import Context
-from ..base.fixes import training_refused_html
+from ..base.fixes import or_refused
 from ..base.html import fine, fold, row, table, tag, together
 from ..base.state import State, is_empty
 from ..base.trained import DEFAULTS, Trained
@@ -37,7 +36,6 @@ from ..base.units import bytes_text, seconds_text
 from ..base.view import Pictures
 from ..base.words import intro, saying
 from ..estimate.words import step_line
-from ..groups.view import framed
 from ..memory.host import crossing_html
 from ..nodes.view import chips
 
@@ -45,14 +43,11 @@ from ..nodes.view import chips
 def traffic_html(context: Context) -> str:
     """The whole view: inputs, kinds by time, every transfer, who sends to whom."""
     language = context.language
-    try:
-        body = _answer(context.layout, context.trained, language)
-    except LayoutError as error:
-        body = training_refused_html(error, context)
+    body = or_refused(context, _answer)
     head = intro(TRAFFIC["title"][language], TRAFFIC["body"][language], language)
     has_cp = context.layout.mesh.size("cp") > 1
     inputs = inputs_html(context.state, language) if has_cp else ""
-    return framed(context, together(head, inputs, tag("div", body, class_="traffic")), "traffic")
+    return together(head, inputs, tag("div", body, class_="traffic"))
 
 
 def inputs_html(state: State, language: str) -> Markup:
@@ -62,7 +57,8 @@ def inputs_html(state: State, language: str) -> Markup:
     return form.fields(form.choice("cp_algorithm", chosen, algorithms, language))
 
 
-def _answer(layout: Layout, trained: Trained, language: str) -> Markup:
+def _answer(context: Context) -> Markup:
+    layout, trained, language = context.layout, context.trained, context.language
     rows = rows_of(layout, trained)
     said = together(
         _job(layout, trained, language),
@@ -276,10 +272,7 @@ NEAR = 0.03
 
 
 def traffic_pictures(context: Context) -> Pictures:
-    """Who sends how much to whom; nothing where nothing is sent.
-
-    Errors: LayoutError where the view refuses.
-    """
+    """Who sends how much to whom; nothing where nothing is sent."""
     layout, trained = context.layout, context.trained
     rows = rows_of(layout, trained, [one.parameters for one in trained.stages()])
     if not rows:
@@ -294,10 +287,7 @@ def traffic_pictures(context: Context) -> Pictures:
 
 
 def traffic_summary(context: Context) -> str:
-    """What is trained, over which links.
-
-    Errors: LayoutError where the view refuses.
-    """
+    """What is trained, over which links."""
     return joined(job_texts(context.layout, context.trained, context.language), context.language)
 
 
