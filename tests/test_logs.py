@@ -117,6 +117,20 @@ def test_a_strange_pickle_is_refused_and_runs_nothing(name, capsys):
     assert capsys.readouterr().out == ""
 
 
+def test_sizes_that_double_with_each_instruction_are_cut():
+    doubled = [1]
+    for _ in range(40):
+        doubled = [doubled, doubled]
+    call = {
+        "process_group": ("0", "tp"),
+        "profiling_name": "nccl:all_reduce",
+        "input_sizes": doubled,
+    }
+    call |= {"collective_seq_id": 1, "state": "started"}
+    log = read_log({"nccl_trace_rank_0": pickle.dumps({"version": "2.10", "entries": [call]})})
+    assert (log.ranks, log.op) == ((0,), "all_reduce")
+
+
 def test_a_damaged_dump_does_not_spoil_the_others():
     files = dumps("a_missing_rank2")
     log = read_log({**files, "nccl_trace_rank_9": HOSTILE["a call"]})

@@ -74,7 +74,7 @@ def as_dump(document: dict[str, Any], file: str, rank: int | None) -> Dump:
             members = _ranks(ranks)
             if members:
                 dump.members[name] = members
-            dump.descriptions[name] = str(config.get("desc", ""))[:200]
+            dump.descriptions[name] = _text(config.get("desc", ""))
     entries = document.get("entries") or []
     first = entries[0] if isinstance(entries, list) and entries else None
     dump.wrapped = isinstance(first, dict) and (_whole(first.get("record_id")) or 0) > 0
@@ -104,8 +104,8 @@ def _call(entry: dict[str, Any], order: int, dump: Dump) -> Call | None:
         peers = (one, other) if p2p[3] == "->" else (other, one)
         op = p2p[1]
     dump.backend = dump.backend or backend
-    key = str(group[0])[:200]
-    dump.descriptions.setdefault(key, str(group[1])[:200])
+    key = _text(group[0])
+    dump.descriptions.setdefault(key, _text(group[1]))
     local = _whole(entry.get("pg_id"))
     if local is not None:
         dump.local_ids.setdefault(key, local)
@@ -150,11 +150,17 @@ def _ranks(ranks: str | list[Any]) -> tuple[int, ...]:
 
 
 def _whole(value: Any) -> int | None:
-    if type(value) is int:
+    if type(value) is int and abs(value) < 2**64:
         return value
     if isinstance(value, str) and re.fullmatch(r"-?\d{1,20}", value):
         return int(value)
     return None
+
+
+def _text(value: Any) -> str:
+    """A plain value as text; what has parts, or digits without end, can be longer than its file."""
+    is_short = value is None or isinstance(value, (str, bool, float)) or _whole(value) is not None
+    return str(value)[:200] if is_short else "..."
 
 
 def _sizes(value: Any) -> str:
@@ -162,7 +168,10 @@ def _sizes(value: Any) -> str:
     if not isinstance(value, (list, tuple)):
         return "[]"
     shapes = [
-        str(list(one)[:16]) if isinstance(one, (list, tuple)) else str(one) for one in value[:64]
+        f"[{', '.join(map(_text, shape[:16]))}]"
+        if isinstance(shape, (list, tuple))
+        else _text(shape)
+        for shape in value[:64]
     ]
     return "[" + ", ".join(shapes) + (", ..." if len(value) > 64 else "") + "]"
 
