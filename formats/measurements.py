@@ -15,7 +15,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -75,9 +75,9 @@ def read_measurements(text: str, world: int, placement: Placement | None = None)
         raise _bad(text, 1)
     spend(len(text) // 10, "characters", control="measurements")
     is_json = text.lstrip()[:1] in ("[", "{")
-    rows = _json_rows(text) if is_json else _csv_rows(text, placement)
+    rows = _json_rows(text) if is_json else _csv_rows(text)
     values = np.full(world, np.nan)
-    for line, rank, value in rows:
+    for line, rank, value in _measured(rows, placement):
         if not 0 <= rank < world:
             raise _refusal("no-such-rank", rank=quoted(rank), first=0, last=world - 1)
         if not math.isnan(values[rank]):
@@ -110,59 +110,38 @@ def _none() -> LayoutError:
     return _refusal("no-measurements")
 
 
-Row = tuple[int, int, Any]
-"""Line, rank, value."""
+Row = tuple[int, list[str], list[Any]]
+"""Line, headings of its columns, cells."""
 
 
-def _json_rows(text: str) -> Iterable[Row]:
+def _json_rows(text: str) -> Iterator[Row]:
     try:
         said = json.loads(text)
     except (ValueError, RecursionError):
         raise _bad(text[:40], 1) from None
     if isinstance(said, dict):
-        return [(1, _rank(rank, 1), value) for rank, value in said.items()]
-    if said and all(isinstance(one, dict) for one in said):
-        rows = []
-        for at, one in enumerate(said, 1):
-            rank = next((one[name] for name in RANK if name in one), None)
-            values = [value for name, value in one.items() if name.lower() not in PLACES]
-            if not values:
-                raise _bad(one, at)
-            rows.append((at, _rank(rank, at), values[-1]))
-        return rows
-    return [(at + 1, at, value) for at, value in enumerate(said) if value is not None]
+        yield from ((1, ["rank", "value"], [rank, value]) for rank, value in said.items())
+    elif said and all(isinstance(record, dict) for record in said):
+        for line, record in enumerate(said, 1):
+            yield line, [name.lower() for name in record], [*record.values()]
+    else:
+        numbers = ((rank, value) for rank, value in enumerate(said) if value is not None)
+        yield from ((rank + 1, ["rank", "value"], [rank, value]) for rank, value in numbers)
 
 
-def _rank(value: Any, line: int) -> int:
-    text = str(value).strip()
-    if isinstance(value, bool) or not (text.isascii() and text.isdecimal() and len(text) < 10):
-        raise _bad(value, line)
-    return int(text)
-
-
-def _csv_rows(text: str, placement: Placement | None) -> Iterable[Row]:
+def _csv_rows(text: str) -> Iterator[Row]:
     numbered = enumerate(text.splitlines(), 1)
     lines = [(n, line) for n, line in numbered if line.strip() and not line.startswith("#")]
     if not lines:
         raise _none()
     between = next((mark for mark in ",;\t" if mark in lines[0][1]), " ")
-    cells = [(n, _cells(line, between, n)) for n, line in lines]
-    heading = [name.lower() for name in cells[0][1]]
-    rank, host, local = (
-        next((heading.index(name) for name in names if name in heading), None)
-        for names in (RANK, HOST, LOCAL)
-    )
-    if rank is not None:
-        others = [at for at, name in enumerate(heading) if name not in PLACES]
-        if not others:
+    rows = [(n, _cells(line, between, n)) for n, line in lines]
+    heading = [name.lower() for name in rows[0][1]]
+    if {*RANK, *HOST}.isdisjoint(heading):
+        if any(len(cells) != 2 for _, cells in rows):
             raise _none()
-        last = others[-1]
-        return [(n, _rank(_cell(row, rank, n), n), _cell(row, last, n)) for n, row in cells[1:]]
-    if host is not None:
-        return _host_rows(cells[1:], host, local, placement)
-    if any(len(row) != 2 for _, row in cells):
-        raise _none()
-    return [(n, _rank(row[0], n), row[1]) for n, row in cells]
+        return ((n, ["rank", "value"], cells) for n, cells in rows)
+    return ((n, heading, cells) for n, cells in rows[1:])
 
 
 def _cells(line: str, between: str, number: int) -> list[str]:
@@ -173,37 +152,50 @@ def _cells(line: str, between: str, number: int) -> list[str]:
         raise _bad(line, number) from None
 
 
-def _cell(row: list[str], at: int, line: int) -> str:
-    if at >= len(row):
-        raise _bad(",".join(row), line)
-    return row[at]
-
-
-def _host_rows(
-    cells: Iterable[tuple[int, list[str]]],
-    host: int,
-    local: int | None,
-    placement: Placement | None,
-) -> Iterable[Row]:
-    """Lines that name a host and a GPU of it, or a host with a number for each of its GPUs."""
+def _measured(rows: Iterable[Row], placement: Placement | None) -> Iterator[tuple[int, int, Any]]:
+    """Line, rank and value; a row may name a rank, a GPU of a host, or all GPUs of a host."""
     ranks: dict[str, list[int]] = {}
     if placement is not None:
         for rank, node in enumerate(placement.nodes.tolist()):
             ranks.setdefault(placement.hosts[node], []).append(rank)
-    for line, row in cells:
-        name = _cell(row, host, line)
-        if name not in ranks:
-            raise _refusal("measurement-of-no-host", host=quoted(name))
-        places = ranks[name]
-        values = [value for at, value in enumerate(row) if at not in (host, local)]
-        if local is not None:
-            place = _rank(_cell(row, local, line), line)
-            places, values = places[place : place + 1], values[-1:]
+    for line, heading, cells in rows:
+        rank_at, host_at, local_at = (
+            next((heading.index(name) for name in names if name in heading), None)
+            for names in (RANK, HOST, LOCAL)
+        )
+        if rank_at is not None:
+            others = [at for at, name in enumerate(heading) if name not in PLACES]
+            if not others:
+                raise _none()
+            yield line, _whole(_cell(cells, rank_at, line), line), _cell(cells, others[-1], line)
+            continue
+        host = None if host_at is None else _cell(cells, host_at, line)
+        if host not in ranks:
+            raise _refusal("measurement-of-no-host", host=quoted(host))
+        values = [cell for at, cell in enumerate(cells) if at not in (host_at, local_at)]
+        places = ranks[host]
+        if local_at is not None:
+            local = _whole(_cell(cells, local_at, line), line)
+            places, values = places[local : local + 1], values[-1:]
         if not values or len(values) != len(places):
-            raise _bad(",".join(row), line)
+            raise _bad(",".join(map(str, cells)), line)
         for rank, value in zip(places, values):
-            if value or local is not None:
+            if value or local_at is not None:
                 yield line, rank, value
+
+
+def _whole(value: Any, line: int) -> int:
+    """A rank, or the number of a GPU."""
+    text = str(value).strip()
+    if isinstance(value, bool) or not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise _bad(value, line)
+    return int(text)
+
+
+def _cell(cells: Sequence[Any], at: int, line: int) -> Any:
+    if at >= len(cells):
+        raise _bad(",".join(cells), line)
+    return cells[at]
 
 
 # -- what is slow ----------------------------------------------------------------------------------
