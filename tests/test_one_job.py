@@ -15,7 +15,7 @@ from views.base.link import from_query, from_sent, to_query
 from views.base.model import model_of, with_model
 from views.base.resolve import resolve
 from views.base.state import FIELDS, State, fields_of
-from views.base.trained import DEFAULTS, trained_of
+from views.base.trained import CHOICES, trained_of
 from views.base.training import batch_of, schedule_name, virtual_stages
 from views.column import column_html, preset_states
 from views.launch.inputs import stated, training_stated
@@ -171,7 +171,7 @@ def test_the_column_asks_once_for_what_every_view_counts_with(language):
     page = column_html(language)
     names = ("model", "layers", "hidden", "heads", "kv_heads", "ffn", "vocabulary", "sequence")
     names += ("schedule", "micro_batches", "micro_batch", "global_batch", "capacity")
-    names += tuple(name for name in DEFAULTS if name != "cp_algorithm")
+    names += tuple(name for name in CHOICES if name != "cp_algorithm")
     assert {name: page.count(f'id="field-{name}"') for name in names} == dict.fromkeys(names, 1)
 
 

@@ -30,19 +30,15 @@ from groups.conventions import CONVENTIONS, OWN
 from groups.layout import Layout
 from groups.megatron.families import FAMILIES
 from groups.presets import PRESETS
-from training.clusters import CLUSTERS
-from training.memory.activations import PRODUCTS, RECOMPUTE
-from training.memory.host import OFFLOAD
-from training.memory.per_stage import PRECISIONS
 from training.models import MODELS
 from training.pipeline import SCHEDULES
 
 from .base import form
 from .base.html import button, outside, tag, together
-from .base.model import ON_OFF
+from .base.messages import value_text
 from .base.resolve import SIZES, from_preset, resolve
 from .base.state import State, as_text, is_empty, parse_number
-from .base.trained import DEFAULTS
+from .base.trained import CHOICES
 from .base.training import UNKNOWN, training_of_preset
 from .base.visible import has_two_dp_kinds
 
@@ -109,16 +105,15 @@ def _model(language: str) -> list[Markup]:
     def choice(name: str, start: str, options: Iterable[tuple[str, str]]) -> Markup:
         return form.choice(name, "", [(start, ""), *options], language)
 
-    def training(name: str, values: Iterable[str], prefix: str = "") -> Markup:
+    def training(name: str) -> Markup:
         """A choice of which one counts where nothing is chosen."""
-        options = [(MEMORY[prefix + value][language], value) for value in values]
-        start = next(label for label, value in options if value == DEFAULTS[name])
-        return choice(name, MEMORY["by_default"][language].format(name=start), options)
+        default, values = CHOICES[name]
+        options = [(value_text(name, value, language), value) for value in values]
+        start = MEMORY["by_default"][language].format(name=value_text(name, default, language))
+        return choice(name, start, options)
 
     models = [(one.name, name) for name, one in MODELS.items()]
     models.append((MEMORY["own_model"][language], UNKNOWN))
-    clusters = [(one.name, name) for name, one in CLUSTERS.items()]
-    cluster = CLUSTERS[DEFAULTS["cluster"]].name
     schedules = [(rule.title, name) for name, rule in SCHEDULES.items()]
     return [
         choice("model", MEMORY["by_sizes"][language], models),
@@ -126,14 +121,7 @@ def _model(language: str) -> list[Markup]:
         *number("hidden", "heads", "kv_heads", "ffn", "vocabulary", "sequence"),
         *number("experts", "top_k", "micro_batch", "global_batch", "micro_batches", "vpp"),
         choice("schedule", MEMORY["by_vpp"][language], schedules),
-        training("precision", PRECISIONS, "precision_"),
-        training("zero", ("0", "1", "2", "3"), "zero_"),
-        training("recompute", RECOMPUTE, "recompute_"),
-        training("flash", ON_OFF),
-        training("products", PRODUCTS, "products_"),
-        training("offload", OFFLOAD, "offload_"),
-        training("sequence_parallel", ON_OFF),
-        choice("cluster", MEMORY["by_default"][language].format(name=cluster), clusters),
+        *(training(name) for name in CHOICES if name != "cp_algorithm"),  # asked by its views
         *number("capacity"),
         form.check("account", "", language),
     ]

@@ -120,7 +120,6 @@ def _packed(answered: dict[str, Any]) -> str:
 
 
 def _told(link: str, language: str) -> str:
-    """What is to be said of a link that was just opened."""
     try:
         from_query(link)
     except LayoutError as error:
@@ -139,7 +138,6 @@ def chrome(language: str) -> dict[str, str]:
 
 
 def rank_html(language: str) -> Markup:
-    """The box of the chosen GPU."""
     return form.number("rank", "", language, hint="0")
 
 

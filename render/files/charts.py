@@ -81,7 +81,6 @@ def draw_heat(heat: Heat, theme: str) -> Iterator[Mark]:
 
 
 def _heat_cells(heat: Heat, look: Look) -> Iterator[Mark]:
-    """Frames and cells of a small world; the words in them."""
     tiles, colours = heat.tiles, heat.palette
     side = tiles.cell - GAP
     frames = np.array(tiles.frames)

@@ -49,7 +49,6 @@ def draw_exchange(exchange: Exchange, theme: str) -> Iterator[Mark]:
 
 
 def _draw_ranks(exchange: Exchange, theme: str) -> Iterator[Mark]:
-    """The rank of each row, with its colour."""
     look, middles = LOOKS[theme], exchange.middles
     marks = np.array([(2.0, middle - 6) for middle in middles])
     fills = [GROUPS[theme][place % len(PALETTE)] for place in range(len(middles))]

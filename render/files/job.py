@@ -32,13 +32,11 @@ def draw_job(picture: JobPicture, theme: str) -> Iterator[Mark]:
 def _draw_numbered(picture: JobPicture, theme: str) -> Iterator[Mark]:
     """Replicas, boxes, cells and what joins them, from the back to the front."""
     look, scale = LOOKS[theme], picture.plan.scale
-    x, y = float(picture.x[picture.rank]), float(picture.y[picture.rank])
-    tones = {mark.kind: mark.tone for mark in picture.marks}
     yield _frames(picture.replicas, 14 * scale, look.ground, look.edge)
     yield _frames(picture.boxes, 10 * scale, look.page, look.edge)
-    if picture.box_kind:
-        around = [one for one in picture.boxes if _has(one, x, y)]
-        colour = KIND_COLOURS[theme][tones[picture.box_kind]]
+    if picture.box_tone:
+        around = filter(picture.holds_rank, picture.boxes)
+        colour = KIND_COLOURS[theme][picture.box_tone]
         yield _frames(around, 10 * scale, "none", colour, 2.5)
     fills = [PLAIN_CELL[theme]] * picture.mesh.world_size
     for mark in picture.marks:
@@ -87,11 +85,6 @@ def _frames(
 ) -> Blocks:
     each = np.array(list(frames)).reshape(-1, 4)
     return Blocks(each[:, :2], each[:, 2:], fill, edge, width, radius)
-
-
-def _has(box: Rectangle, x: float, y: float) -> bool:
-    left, top, width, height = box
-    return left <= x < left + width and top <= y < top + height
 
 
 def _lines(

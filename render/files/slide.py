@@ -151,8 +151,6 @@ def _smallest(marks: Sequence[Mark]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Arranged:
-    """Scenes in lines of some columns, each in a scale."""
-
     room: _Room
     columns: int
     wide: float

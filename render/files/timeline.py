@@ -29,7 +29,6 @@ def draw_timeline(chart: TimelineChart, theme: str) -> Iterator[Mark]:
 
 
 def draw_held(chart: HeldChart, theme: str) -> Iterator[Mark]:
-    """The areas under the curves, one row a rank."""
     strip, look = chart.strip, LOOKS[theme]
     row = strip.memory_row
     yield _ground(chart, row, look)
@@ -45,7 +44,6 @@ def _ground(chart: TimelineChart | HeldChart, row: int, look: Look) -> Blocks:
 
 
 def _rank_words(chart: TimelineChart | HeldChart, row: int, look: Look) -> list[Words]:
-    """The ranks' numbers, as many as there is room for."""
     ranks = chart.strip.ranks
     step = -(-LABEL_ROOM // row)
     middle = (row - gap(row)) / 2 + BASELINE * LABEL
@@ -99,7 +97,6 @@ def _numbers(
 
 
 def _image(chart: TimelineChart, look: Look) -> Pixels:
-    """All ops as one picture, some ticks a column."""
     strip, several = chart.strip, chart.ticks_a_part
     fills = np.array([rgb(fill) for fill in op_colours()])
     shades = np.stack([fills, np.rint(DARKER * fills)], axis=1).reshape(-1, 3)

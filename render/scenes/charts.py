@@ -51,8 +51,6 @@ UNIT = 44
 
 @dataclass(frozen=True, eq=False)
 class _OverTime:
-    """Ranks down, time across."""
-
     strip: Strip
     legend: tuple[Entry, ...] = ()
     most_plot: int = field(default=PLOT, kw_only=True)
@@ -85,8 +83,6 @@ class _OverTime:
 
 @dataclass(frozen=True, eq=False)
 class TimelineChart(_OverTime):
-    """The ops of one timeline, with its axis."""
-
     @property
     def height(self) -> float:
         return self.strip.height + AXIS
@@ -138,7 +134,6 @@ class BarsChart:
 
     @property
     def pixels(self) -> float:
-        """Pixels of one unit."""
         return self.plot / (1.02 * max(self.limit, *(bar.total for bar in self.bars)))
 
     @property

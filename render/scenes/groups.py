@@ -58,7 +58,6 @@ class Panel(geometry.Tiles):
 
     @property
     def is_readable(self) -> bool:
-        """Whether it says which GPU is which."""
         return self.shows_rank
 
     def fitted(self, room: tuple[float, float]) -> Panel:
@@ -151,7 +150,6 @@ class Overview:
         return geometry.row_labels(self.grid, self.tile, self.cell, (self.left, self.top))
 
     def middles(self, ranks: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
-        """X and y of the middles of their cells."""
         rows, columns = self.board_places(ranks)
         return self.left + (columns + 0.5) * self.cell, self.top + (rows + 0.5) * self.cell
 

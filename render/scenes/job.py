@@ -190,6 +190,15 @@ class JobPicture:
             return ()
         return tuple(rectangle for rectangle, _ in self.plan.replica_frames())
 
+    @property
+    def box_tone(self) -> str:
+        """Of the groups that boxes are; empty where they are none that is marked."""
+        return next((mark.tone for mark in self.marks if mark.kind == self.box_kind), "")
+
+    def holds_rank(self, frame: Rectangle) -> bool:
+        (left, top, width, height), x, y = frame, self.x[self.rank], self.y[self.rank]
+        return bool(left <= x < left + width and top <= y < top + height)
+
     @cached_property
     def labels(self) -> tuple[Label, ...]:
         return tuple(self.plan.labels(bool(self.layers)))
@@ -235,7 +244,6 @@ class JobPicture:
 
     @cached_property
     def lines_of_cells(self) -> tuple[CellLines, CellLines]:
-        """The columns and the rows of cells."""
         plan = self.plan
         return (
             _lines(plan.folds, plan.left + plan.origin[0], lambda one: (one.dx, one.jump_x)),

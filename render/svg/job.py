@@ -79,14 +79,12 @@ def _said(label: Label, picture: JobPicture) -> str:
 def _numbered(picture: JobPicture) -> str:
     wide, tall = picture.cell
     scale = picture.plan.scale
-    x, y = float(picture.x[picture.rank]), float(picture.y[picture.rank])
-    tones = {mark.kind: mark.tone for mark in picture.marks}
-    boxed = tones.get(picture.box_kind, "")
+    boxed = picture.box_tone
     frames = "".join(
-        _rectangle("replica", one, 14 * scale, _has(one, x, y)) for one in picture.replicas
+        _rectangle("replica", one, 14 * scale, picture.holds_rank(one)) for one in picture.replicas
     )
     boxes = "".join(
-        _rectangle("box", one, 10 * scale, boxed != "" and _has(one, x, y), boxed)
+        _rectangle("box", one, 10 * scale, boxed != "" and picture.holds_rank(one), boxed)
         for one in picture.boxes
     )
     marked = {rank: mark.tone for mark in picture.marks for rank in mark.ranks.tolist()}
@@ -107,11 +105,6 @@ def _numbered(picture: JobPicture) -> str:
         for line in picture.lines
     )
     return f'{frames}{boxes}{cells}<g class="joins">{joins}</g>'
-
-
-def _has(box: Rectangle, x: float, y: float) -> bool:
-    left, top, width, height = box
-    return left <= x < left + width and top <= y < top + height
 
 
 def _rectangle(name: str, box: Rectangle, radius: float, is_on: bool, tone: str = "") -> str:

@@ -43,7 +43,6 @@ class Context:
 
     @cached_property
     def visible(self) -> tuple[Grouping, ...]:
-        """The groups that are shown."""
         return visible_groups(self.layout, self.state)
 
     @cached_property

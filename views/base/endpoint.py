@@ -200,7 +200,6 @@ def require_served(world: int) -> None:
 
 
 def require_text(name: str, value: Any) -> str:
-    """The value, if it is a text."""
     if isinstance(value, str):
         return value
     raise refusal("not-a-text", name, value=quoted(value))

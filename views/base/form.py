@@ -56,7 +56,6 @@ def number(name: str, value: object, language: str, *, hint: str = "") -> Markup
 
 
 def area(name: str, value: object, language: str, *, rows: int = 2) -> Markup:
-    """A box for several lines of text."""
     said = f"\n{as_text(value)}"
     box = tag("textarea", said, rows=rows, spellcheck="false", **_marks(name))
     return _field(name, box, language, "field wide")

@@ -128,7 +128,6 @@ def table(
 
 
 def outside(url: str, title: object) -> Markup:
-    """A link to another site."""
     return tag("a", title, href=url, target="_blank", rel="noopener noreferrer")
 
 

@@ -134,7 +134,6 @@ def _is_uneven(given: Mapping[str, str]) -> bool:
 
 
 def _known(link: str) -> str:
-    """The field of a name in a link."""
     if link not in LONG:
         raise _bad(link)
     return LONG[link]

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from groups import LayoutError
@@ -35,18 +35,18 @@ from .training import Batch, batch_of, count_of, schedule_name, virtual_stages
 GIB = 2**30
 
 
-DEFAULTS = {
-    "precision": "bf16-fp32",
-    "zero": "1",
-    "recompute": "selective",
-    "flash": "on",
-    "products": "bf16",
-    "offload": "none",
-    "sequence_parallel": "on",
-    "cluster": "dgx-h100",
-    "cp_algorithm": "p2p",
+CHOICES: dict[str, tuple[str, Collection[str]]] = {
+    "precision": ("bf16-fp32", PRECISIONS),
+    "zero": ("1", ("0", "1", "2", "3")),
+    "recompute": ("selective", RECOMPUTE),
+    "flash": ("on", ON_OFF),
+    "products": ("bf16", PRODUCTS),
+    "offload": ("none", OFFLOAD),
+    "sequence_parallel": ("on", ON_OFF),
+    "cluster": ("dgx-h100", CLUSTERS),
+    "cp_algorithm": ("p2p", CP_ALGORITHMS),
 }
-"""What counts where a field is empty; the spread follows from the layers."""
+"""What counts where a field is empty, and all that it may say; the spread follows from layers."""
 
 
 @dataclass(frozen=True)
@@ -128,23 +128,23 @@ def trained_of(layout: Layout, state: State) -> Trained:
         micro_batch=batch.micro_batch,
         micro_batches=batch.micro_batches,
         schedule=schedule,
-        precision=_stated(state, "precision", PRECISIONS),
-        zero=int(_stated(state, "zero", ("0", "1", "2", "3"))),
-        recompute=_stated(state, "recompute", RECOMPUTE),
-        flash=ON_OFF[_stated(state, "flash", ON_OFF)],
-        products=_stated(state, "products", PRODUCTS),
-        offload=_stated(state, "offload", OFFLOAD),
-        sequence_parallel=ON_OFF[_stated(state, "sequence_parallel", ON_OFF)],
+        precision=_stated(state, "precision"),
+        zero=int(_stated(state, "zero")),
+        recompute=_stated(state, "recompute"),
+        flash=ON_OFF[_stated(state, "flash")],
+        products=_stated(state, "products"),
+        offload=_stated(state, "offload"),
+        sequence_parallel=ON_OFF[_stated(state, "sequence_parallel")],
         instances=count_of(state.instances, "instances", 1),
     )
-    cluster = _stated(state, "cluster", CLUSTERS, [*CLUSTERS][:3])
+    cluster = _stated(state, "cluster", offered=3)
     try:
         require_numbers(cluster, training.products)
     except LayoutError as error:
         wide = [{"products": "bf16"}]
         raise error.renamed({"precision": "products"}).replace(alternatives=wide) from None
     capacity = _capacity(state, CLUSTERS[cluster])
-    algorithm = _stated(state, "cp_algorithm", CP_ALGORITHMS, CP_ALGORITHMS[:3])
+    algorithm = _stated(state, "cp_algorithm", offered=3)
     return Trained(chosen, split, training, cluster, capacity, batch, algorithm)
 
 
@@ -174,7 +174,8 @@ def _capacity(state: State, cluster: Cluster) -> float:
     return value * GIB
 
 
-def _stated(state: State, name: str, choices: Collection[str], instead: Sequence[str] = ()) -> str:
-    """A field's choice, else its default."""
-    value = getattr(state, name)
-    return require_choice(name, DEFAULTS[name] if is_empty(value) else value, choices, instead)
+def _stated(state: State, name: str, offered: int = 0) -> str:
+    """A field's choice, else its default; of another one so many are offered instead."""
+    value, (default, choices) = getattr(state, name), CHOICES[name]
+    value = default if is_empty(value) else value
+    return require_choice(name, value, choices, [*choices][:offered])

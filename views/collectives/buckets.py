@@ -87,7 +87,6 @@ def buckets_html(layout: Layout, state: State, language: str) -> Markup:
 
 
 def _read(state: State) -> tuple[dict[str, float], str, list[LayoutError]]:
-    """The numbers that count, the scheme, and what was wrong."""
     problems: list[LayoutError] = []
     numbers = {
         field: tried(problems, lambda field=field: _number(field, getattr(state, field))) or default

@@ -165,7 +165,6 @@ def _resolved(layout: Layout, state: State) -> CollectiveSpec:
 
 
 def algorithms_of(watched: CollectiveSpec) -> list[str]:
-    """Names of the algorithms that do what is watched."""
     return [name for name in ALGORITHMS if algorithm_of(name, 2).op == watched.cost]
 
 

@@ -221,7 +221,6 @@ def compare_slide(context: Context) -> Pictures:
 
 
 def compare_summary(context: Context) -> str:
-    """What is trained on both."""
     trained = sides_of(kept_context(context), context)[1]
     return "" if trained is None else what_text(trained, context.language)
 

@@ -54,7 +54,6 @@ def first_script() -> str:
 
 
 def assets(name: str) -> list[Path]:
-    """The files of this name that views bring along."""
     return [path for view in VIEWS.values() if (path := view.asset(name))]
 
 

@@ -30,7 +30,6 @@ MEMBERS = 256
 
 
 def visible_details(context: Context) -> str:
-    """What stands below the pictures."""
     placement = placement_or_none(context)
     if placement is None:
         return details_html(context.layout, context.visible, context.language)

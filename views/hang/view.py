@@ -83,7 +83,6 @@ class Case:
 
 
 def hang_html(context: Context) -> str:
-    """The box and the files, then the answer for the layout on screen."""
     state, language = context.state, context.language
     try:
         case = context.once(_case)
@@ -111,7 +110,6 @@ def hang_verdict(context: Context) -> str:
 
 
 def _ways_in(state: State, language: str) -> Markup:
-    """The box for lines, and the way in for files."""
     said = {name: RUN[f"files_{name}"][language] for name in ("reading", "large", "failed", "busy")}
     files = (
         tag("input", type="file", id="hang-files", multiple=True, hidden=True),

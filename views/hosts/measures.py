@@ -27,7 +27,6 @@ SHOWN = 16
 
 
 def measures_html(context: Context) -> Markup:
-    """The box, the picture, and what is slow in it."""
     state, language = context.state, context.language
     choices = [(RUN[f"worse_{one}"][language], one) for one in ("high", "low")]
     box = form.fields(
@@ -83,7 +82,6 @@ def _slow_text(one: Slow, language: str) -> str:
 
 
 def measures_summary(context: Context) -> str:
-    """What stands out most."""
     language, (_, outliers) = context.language, _measured(context)
     return _slow_text(outliers[0], language) if outliers else HOSTS_WORDS["none-slow"][language]
 

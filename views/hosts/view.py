@@ -126,7 +126,6 @@ def _counted_level(count: int, kind: str, language: str) -> str:
 
 
 def _list(hosts: Hosts, placement: Placement, language: str) -> Markup:
-    """Each machine: its ranks, slots and places."""
     ranks: dict[int, list[int]] = {}
     for rank, node in enumerate(placement.nodes.tolist()):
         if node < ROWS:

@@ -267,7 +267,6 @@ def _check(layout: Layout, placement: Placement | None, language: str) -> Markup
 
 
 def check_text(layout: Layout, placement: Placement | None = None) -> str:
-    """The script that checks this layout's groups on the real machines."""
     job = f"{layout.nodes} x {layout.gpus_per_node} GPUs"
     return check_script(layout, job_text=job, placement=placement)
 

@@ -116,7 +116,6 @@ def _row(
 
 
 def _parts(trained: Trained, stage: StageMemory, language: str) -> Markup:
-    """The parts of one stage: bytes, and the formula that gives them."""
     say, formulas = saying(MEMORY, language), _formulas(trained, stage, language)
     rows = (
         tag(

@@ -51,7 +51,6 @@ def host_html(
 
 
 def most_on_host(stages: Sequence[StageMemory]) -> StageMemory:
-    """The stage whose ranks have most in host memory."""
     return max(stages, key=lambda one: one.on_host)
 
 

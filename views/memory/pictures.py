@@ -42,7 +42,6 @@ def memory_pictures(context: Context) -> Pictures:
 
 
 def memory_slide(context: Context) -> Pictures:
-    """Bars of the stages and the GPUs."""
     trained, language = context.trained, context.language
     stages = trained.stages()
     title = f"{MEMORY['bars_label'][language]}: {model_name(trained.chosen, language)}"
@@ -53,12 +52,10 @@ def memory_slide(context: Context) -> Pictures:
 
 
 def memory_summary(context: Context) -> str:
-    """Whether it fits."""
     return verdict_text(context, context.trained.stages())
 
 
 def _bars(trained: Trained, stages: tuple[StageMemory, ...], language: str) -> BarsChart:
-    """The parts of each stage under the line of the GPU's memory."""
     most, colours = largest(stages), {part: PALETTE[COLOURS[part]] for part in parts_of(stages)}
     bars = tuple(
         Bar(

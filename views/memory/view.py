@@ -35,7 +35,6 @@ from .zero import zero_html
 
 
 def memory_html(context: Context) -> str:
-    """The whole view: inputs, verdict, bars, GPUs, parameters, ZeRO."""
     language = context.language
     chosen = tried([], lambda: model_of(context.state))
     body = or_refused(context, _answer)

@@ -108,7 +108,6 @@ def zero_html(context: Context, stages: Sequence[StageMemory]) -> Markup:
 
 
 def _who(context: Context, stage: StageMemory, rank: int, ranks: tuple[int, ...]) -> str:
-    """The rank that is asked about, and those that share its states."""
     trained, layout, language = context.trained, context.layout, context.language
     dense, experts = trained.training.ranks_sharing(trained.split)
     say = saying(MEMORY, language)

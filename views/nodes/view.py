@@ -225,7 +225,6 @@ def nodes_pictures(context: Context) -> Pictures:
 
 
 def nodes_summary(context: Context) -> str:
-    """What waits for messages between nodes."""
     language = context.language
     audit = audit_of(context.layout, placement_or_none(context))
     warnings = warnings_of(audit, context.layout, language)

@@ -291,7 +291,6 @@ def _panels(
 def _overviews(
     spec: PictureSpec, other: Layout, before: list[Grouping], titles: list[str]
 ) -> Markup:
-    """The nodes under both orders, with the groups of one rank marked."""
     sides = (
         tag(
             "div", tag("h3", title), overview_figure(spec, side.mesh, groups, before), class_="grid"

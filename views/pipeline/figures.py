@@ -27,7 +27,6 @@ def figures_html(
     message: float | None,
     language: str,
 ) -> str:
-    """What each schedule comes to, side by side; then its ranks one by one."""
     results = [(one, timed(one)[1]) for one in schedules]
 
     def row(word: str, cell: Callable[[TimedSchedule, Figures], str]) -> list[str]:

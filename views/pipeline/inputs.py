@@ -22,7 +22,6 @@ UNITS, TRIED = 2, 4
 
 
 def follows_layers(state: State) -> bool:
-    """Whether durations follow the layers of the stages."""
     return state.by_layers in (True, "1")
 
 
@@ -81,8 +80,6 @@ def spend_on(schedules: Sequence[ScheduleSpec]) -> None:
 
 
 def clock_of(state: State) -> Clock:
-    """The durations, each a number from 0 up."""
-
     def time(name: str, otherwise: float, most: float = LONGEST) -> float:
         value = getattr(state, name)
         return otherwise if is_empty(value) else check_duration(parse_number(value), name, most)

@@ -41,7 +41,6 @@ PARTS = {"compute": ("compute",), "idle": ("bubble",), "exposed": KINDS}
 
 
 def search_html(context: Context) -> str:
-    """The whole view: inputs, what was searched, the table, what it leaves out."""
     language, say = context.language, saying(TRAFFIC, context.language)
     world = counted(context.layout.world_size, "gpu", language)
     body = or_refused(context, _answer)
@@ -300,6 +299,5 @@ def search_pictures(context: Context) -> Pictures:
 
 
 def search_summary(context: Context) -> str:
-    """What was searched."""
     job = context.trained.job(context.layout)
     return job_text(job, search(job), context.trained, context.language)

@@ -31,7 +31,7 @@ from ..base.context import Context
 from ..base.fixes import or_refused
 from ..base.html import fine, fold, row, table, tag, together
 from ..base.state import State, is_empty
-from ..base.trained import DEFAULTS, Trained
+from ..base.trained import CHOICES, Trained
 from ..base.units import bytes_text, seconds_text
 from ..base.view import Pictures
 from ..base.words import intro, saying
@@ -41,7 +41,6 @@ from ..nodes.view import chips
 
 
 def traffic_html(context: Context) -> str:
-    """The whole view: inputs, kinds by time, every transfer, who sends to whom."""
     language = context.language
     body = or_refused(context, _answer)
     head = intro(TRAFFIC["title"][language], TRAFFIC["body"][language], language)
@@ -52,8 +51,9 @@ def traffic_html(context: Context) -> str:
 
 def inputs_html(state: State, language: str) -> Markup:
     """The field that this view and Better layouts have beside the column."""
-    algorithms = [(text[language], name) for name, text in CP_CHOICES.items()]
-    chosen = DEFAULTS["cp_algorithm"] if is_empty(state.cp_algorithm) else state.cp_algorithm
+    default, names = CHOICES["cp_algorithm"]
+    algorithms = [(CP_CHOICES[name][language], name) for name in names]
+    chosen = default if is_empty(state.cp_algorithm) else state.cp_algorithm
     return form.fields(form.choice("cp_algorithm", chosen, algorithms, language))
 
 
@@ -176,7 +176,6 @@ def _across(total: float, across: float, language: str) -> str:
 
 
 def _every(rows: Sequence[Traffic], language: str) -> Markup:
-    """Every transfer, folded."""
     heads = "kind purpose operation count buffer sent across seconds beside"
     body = (
         (
@@ -287,7 +286,6 @@ def traffic_pictures(context: Context) -> Pictures:
 
 
 def traffic_summary(context: Context) -> str:
-    """What is trained, over which links."""
     return joined(job_texts(context.layout, context.trained, context.language), context.language)
 
 
