@@ -155,9 +155,8 @@ def _rank(inputs: CommandLine) -> Table:
     places = {name: coordinates(mesh, rank) for name, mesh in meshes(layout).items()}
     ring = layout.every["pp"].neighbours(rank) if layout.every["pp"].size > 1 else None
     together, apart = shared_groups(groups_by_name(layout).values(), [rank])
-    placement = inputs.placement(layout)
     stands: dict[str, Any] = {}
-    if placement is not None:
+    if (placement := inputs.placement(layout)) is not None:
         stands = {"host": placement.host(rank), **placement.places(rank)}
         node, local = int(placement.nodes[rank]), placement.local_rank(rank)
     machine = f"host {stands['host']}" if stands else f"node {node}"
@@ -194,14 +193,12 @@ def _share(inputs: CommandLine) -> Table:
     else:
         text = inputs.text("-") if inputs.words == ["-"] else " ".join(inputs.words)
         ranks, log = named_ranks(text, layout.world_size, longest=MOST_BYTES)
+    fields: dict[str, Any] = {}
     account = _account(log, layout, inputs.placement(layout)) if log else []
-    from_log = log and {
-        "missing": list(log.missing),
-        "suspects": list(log.diagnosis.suspects),
-        "group_ranks": list(log.group_ranks),
-        "log_groups": dict(log.groups),
-        "account": account,
-    }
+    if log:
+        fields = {"missing": list(log.missing), "suspects": list(log.diagnosis.suspects)}
+        fields |= {"group_ranks": list(log.group_ranks), "log_groups": dict(log.groups)}
+        fields |= {"account": account}
     groups = [one for one in groups_by_name(layout).values() if one.size > 1]
     together, apart = shared_groups(groups, ranks)
     parted = ", ".join(f"{one.name} ({one.groups})" for one in apart)
@@ -209,11 +206,7 @@ def _share(inputs: CommandLine) -> Table:
         "share",
         *_shared_rows(inputs, layout, together),
         layout=layout,
-        fields={
-            "ranks": list(ranks),
-            "apart": [vars(one) for one in apart],
-            **(from_log or {}),
-        },
+        fields={"ranks": list(ranks), "apart": [vars(one) for one in apart], **fields},
         before=[*account, *([] if together else ["no group has all of these ranks"])],
         after=[f"not together in (groups they are in): {parted}"] if apart else [],
     )
@@ -259,14 +252,10 @@ def _audit(inputs: CommandLine) -> Table:
     spans = audit(groups_by_name(layout, inputs.names).values(), domains, levels)
     if inputs.format == "text":
         return _audit_text(spans, [*map(str, domains), *levels])
-    columns = ["name", "size", "groups", "domain", "crossing", "most", "slow"]
-    columns += ["level"] * bool(levels)
-    rows = [
-        [one.name, one.size, one.groups, one.domain, one.crossing, one.most, one.is_slow]
-        + [one.level] * bool(levels)
-        for row in spans
-        for one in row
-    ]
+    fields = ["name", "size", "groups", "domain", "crossing", "most", "is_slow"]
+    fields += ["level"] * bool(levels)
+    rows = [[getattr(span, field) for field in fields] for row in spans for span in row]
+    columns = [field.removeprefix("is_") for field in fields]
     return Table("audit", columns, rows, layout=layout)
 
 
@@ -281,19 +270,16 @@ def _domains(inputs: CommandLine, layout: Layout) -> list[int]:
 
 def _audit_text(spans: Iterable[Sequence[Span]], domains: Sequence[str]) -> Table:
     """A row a name and a column a domain: JSON and CSV have a row for each of these cells."""
-    columns = ["name", "size", "groups", *domains]
-    rows = [[row[0].name, row[0].size, row[0].groups, *map(_crossing, row)] for row in spans]
+    rows: list[list[Any]] = []
+    for row in spans:
+        cells = [f"{span.crossing} ({span.most}){' !' * span.is_slow}" for span in row]
+        crossing = [cell if span.crossing else "-" for cell, span in zip(cells, row)]
+        rows.append([row[0].name, row[0].size, row[0].groups, *crossing])
     before = [
         "groups that leave a domain of so many GPUs (domains that the widest is on)",
         "! the next layer waits for these groups",
     ]
-    return Table("audit", columns, rows, before=before)
-
-
-def _crossing(span: Span) -> str:
-    if not span.crossing:
-        return "-"
-    return f"{span.crossing} ({span.most}){' !' if span.is_slow else ''}"
+    return Table("audit", ["name", "size", "groups", *domains], rows, before=before)
 
 
 def _layout(inputs: CommandLine) -> Table:
@@ -307,9 +293,8 @@ def _layout(inputs: CommandLine) -> Table:
         sizes |= dict(zip(mesh.names, mesh.sizes))
     rows = {"framework": framework_name(layout.framework), "order": job.order, **sizes, **grids}
     rows["groups"] = " ".join(groups_by_name(layout))
-    columns = ["name", "value"]
     table = [[name, value if type(value) is int else str(value)] for name, value in rows.items()]
-    return Table("layout", columns, table, layout=layout)
+    return Table("layout", ["name", "value"], table, layout=layout)
 
 
 def _emit(inputs: CommandLine) -> Iterator[str]:
@@ -322,9 +307,19 @@ def _emit(inputs: CommandLine) -> Iterator[str]:
 
 
 def _serve(inputs: CommandLine) -> Table:
-    from .launch import served  # a large room that few commands enter
+    """The groups of the server that a vLLM or SGLang command starts, in its own order of ranks."""
+    from formats.launch import parse
+    from formats.launch.serving import served_groups
 
-    return served(inputs)
+    groups = served_groups(parse(inputs.text(inputs.words[0]), inputs.options.run or ""))
+    if not groups:
+        raise CommandError("the text starts no vLLM or SGLang server, or leaves its sizes open")
+    rows = [
+        [name, index, list(map(int, ranks))]
+        for name, grouping in groups.items()
+        for index, ranks in enumerate(grouping.groups())
+    ]
+    return Table("served", ["name", "index", "ranks"], rows)
 
 
 def _check(inputs: CommandLine) -> Iterator[str]:
@@ -343,17 +338,10 @@ def _presets(inputs: CommandLine) -> Table:
 
 def _frameworks(inputs: CommandLine) -> Table:
     columns = ["id", "order", "axes", "expert_axes", "basis", "name"]
-    rows = [
-        [
-            key,
-            one.order,
-            [axis.name for axis in one.axes],
-            [axis.name for axis in one.expert_axes],
-            one.basis,
-            one.name,
-        ]
-        for key, one in CONVENTIONS.items()
-    ]
+    rows = []
+    for key, row in CONVENTIONS.items():
+        axes = ([axis.name for axis in some] for some in (row.axes, row.expert_axes))
+        rows.append([key, row.order, *axes, row.basis, row.name])
     return _matching("frameworks", inputs, columns, rows)
 
 

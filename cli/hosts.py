@@ -11,7 +11,7 @@ from formats.errors import refusal
 from groups.errors import not_a_choice
 from groups.mesh import whole_number
 
-from .inputs import CommandLine, checked, number_of
+from .inputs import CommandLine, number_of
 from .options import CommandError
 
 
@@ -23,8 +23,7 @@ def order(inputs: CommandLine) -> Iterator[str] | Table:
 
     if inputs.words and inputs.words[0] not in FILES:
         raise not_a_choice("launcher", inputs.words[0], FILES)
-    job, _ = inputs.wanted()
-    layout = checked(job)
+    layout = inputs.layout()
     hosts = inputs.hosts()
     each = even_slots(hosts, layout.gpus_per_node)
     total = len(hosts.names) * each
@@ -41,17 +40,13 @@ def order(inputs: CommandLine) -> Iterator[str] | Table:
             slots=total,
             spare=0,
         )
-    objective = inputs.options.objective
-    seconds = None
-    if inputs.options.model is not None:
+    seconds, options = None, inputs.options
+    if options.model is not None:
         from training.estimate.waits import seconds_waited
 
-        batch = number_of(inputs.options.global_batch or 0)
-        batch = whole_number(batch, "global_batch", minimum=0)
-        seconds = seconds_waited(
-            layout, inputs.options.model, inputs.options.cluster or "dgx-h100", batch
-        )
-    better = better_order(layout, hosts, objective or TIME, seconds)
+        batch = whole_number(number_of(options.global_batch or 0), "global_batch", minimum=0)
+        seconds = seconds_waited(layout, options.model, options.cluster or "dgx-h100", batch)
+    better = better_order(layout, hosts, options.objective or TIME, seconds)
     if inputs.words:
         if inputs.format != "text":
             raise CommandError("order for a launcher prints text only")
@@ -67,17 +62,13 @@ def slow_ranks(inputs: CommandLine) -> Table:
     text = inputs.text(inputs.words[0])
     values = read_measurements(text, layout.world_size, inputs.placement(layout))
     outliers = slow(values, layout.every, worse=inputs.options.worse)
+    columns = ["names", "indices", "value", "deviations", "ranks"]
     rows = [
         [list(one.names), list(one.indices), one.value, one.times, list(one.ranks)]
         for one in outliers
     ]
-    return Table(
-        "slow",
-        ["names", "indices", "value", "deviations", "ranks"],
-        rows,
-        layout=layout,
-        before=[] if outliers else ["no rank, group or stage stands out"],
-    )
+    before = [] if outliers else ["no rank, group or stage stands out"]
+    return Table("slow", columns, rows, layout=layout, before=before)
 
 
 def _explained(better: Any) -> Table:
@@ -103,16 +94,8 @@ def _explained(better: Any) -> Table:
     if better.costs:
         waited = f"{better.cost_before:.3g} s of a step, in this order {better.cost:.3g} s"
         reasons.insert(0, f"Waited for groups in several racks: {waited}.")
-    return Table(
-        "order",
-        columns,
-        rows,
-        fields={
-            **better.document,
-            "upper": [asdict(one) for one in better.upper],
-            "reasons": reasons,
-            "fixes": [asdict(one) for one in better.fixes],
-        },
-        before=["groups on several nodes, and in several racks before and after"],
-        after=[*reasons, "", *better.names],
-    )
+    fields = {**better.document, "upper": [asdict(one) for one in better.upper]}
+    fields |= {"reasons": reasons, "fixes": [asdict(one) for one in better.fixes]}
+    before = ["groups on several nodes, and in several racks before and after"]
+    after = [*reasons, "", *better.names]
+    return Table("order", columns, rows, fields=fields, before=before, after=after)

@@ -67,11 +67,9 @@ class CommandLine:
         if self.options.args is not None:
             from .launch import job_from_flags  # a large room that few commands enter
 
-            path = self.options.args
+            path, run = self.options.args, self.options.run or ""
             file = "standard input" if path == "-" else path
-            values, model, remarks = job_from_flags(
-                self.text(path), file, given, self.options.run or ""
-            )
+            values, model, remarks = job_from_flags(self.text(path), file, given, run)
             self.remarks += remarks
             return values, model
         if self.options.run is not None:
@@ -115,16 +113,14 @@ class CommandLine:
         Errors: LayoutError for more than a log's reader takes.
         """
         named = [Path(word) for word in self.words]
-        if not named or not all(one.exists() for one in named):
+        if not named or not all(path.exists() for path in named):
             return None
-        listed = [
-            file for one in named for file in (sorted(one.iterdir()) if one.is_dir() else [one])
-        ]
-        listed = [file for file in listed if file.is_file()]
-        if sum(file.stat().st_size for file in listed) > MOST_BYTES or len(listed) > MOST_FILES:
+        inside = (sorted(path.iterdir()) if path.is_dir() else [path] for path in named)
+        files = [file for listed in inside for file in listed if file.is_file()]
+        if sum(file.stat().st_size for file in files) > MOST_BYTES or len(files) > MOST_FILES:
             raise too_much_evidence()
         try:
-            return {str(file): file.read_bytes() for file in listed}
+            return {str(file): file.read_bytes() for file in files}
         except OSError as error:
             raise CommandError(f"cannot read {error.filename}: {error.strerror}") from None
 

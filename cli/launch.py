@@ -6,15 +6,13 @@ that a reader should know is a remark.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any
 
-from formats.documents.tables import Table
-from formats.launch import Parsed, parse
+from formats.launch import parse
 from formats.launch.items import Item
 from texts.launch import note_text
 
-from .inputs import CommandLine
 from .options import FIELDS, CommandError, option
 
 SETTLED = ("given-twice", "contradiction", "two-frameworks")
@@ -60,35 +58,15 @@ def job_from_flags(
         if item.sets not in given:
             remarks.append(_placed(file, item))
     remarks += [_placed(file, item) for item in parsed.ignored if item.code == "not-drawn"]
-    remarks += [f"{file}: {sentence}" for sentence in _assumptions(parsed, given)]
+    goes_without_saying = {"tp", "pp", "cp", "ep", *given}  # that a size left out is 1
+    for missing in parsed.missing:
+        if missing.facts.get("field") not in goes_without_saying:
+            remarks.append(f"{file}: {note_text(missing)}")
     known = {**parsed.assumed, **parsed.values}
     job = {name: value for name, value in known.items() if name in FIELDS}
     model = {name: value for name, value in known.items() if name not in FIELDS}
     return job, model, remarks
 
 
-def _assumptions(parsed: Parsed, given: Collection[str]) -> Iterator[str]:
-    """Sentences on what is assumed; that a size left out is 1 goes without saying."""
-    for missing in parsed.missing:
-        field = missing.facts.get("field")
-        if field not in ("tp", "pp", "cp", "ep") and field not in given:
-            yield note_text(missing)
-
-
 def _placed(file: str, item: Item) -> str:
     return f"{file}:{item.line}:{item.column}: {note_text(item)}"
-
-
-def served(inputs: CommandLine) -> Table:
-    """The groups of the server that a vLLM or SGLang command starts, in its own order of ranks."""
-    from formats.launch.serving import served_groups
-
-    groups = served_groups(parse(inputs.text(inputs.words[0]), inputs.options.run or ""))
-    if not groups:
-        raise CommandError("the text starts no vLLM or SGLang server, or leaves its sizes open")
-    rows = [
-        [name, index, list(map(int, ranks))]
-        for name, one in groups.items()
-        for index, ranks in enumerate(one.groups())
-    ]
-    return Table("served", ["name", "index", "ranks"], rows)
