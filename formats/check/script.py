@@ -61,9 +61,10 @@ def check_script(
     chosen = groups_by_name(layout, [names] if isinstance(names, str) else names)
     if names is None:
         chosen = {name: one for name, one in layout.every.items() if one.size > 1}
+    title = _title(layout)
     facts = [
         *(f"# {printable(line)}".rstrip() for line in job_text.splitlines()),
-        f"TITLE = {json.dumps(_title(layout))}",
+        f"TITLE = {json.dumps(title)}",
         f"WORLD_SIZE = {layout.world_size}",
         f"GPUS_PER_NODE = {layout.gpus_per_node}",
         f"MEGABYTES = {size}  # of 10**6 bytes; 0: no measurements",
@@ -72,9 +73,13 @@ def check_script(
         *_requests(layout, chosen),
     ]
     template = Path(__file__).with_name("template.py").read_text(encoding="utf-8")
-    before, _, rest = template.partition(BEGIN)
+    example, _, rest = template.partition(BEGIN)
     _, _, after = rest.partition(END)
-    return _header(layout, before) + BEGIN + "\n".join(facts) + "\n" + END + after
+    shebang, _, head = example.split("\n", 2)
+    launch = f"--nnodes {layout.nodes} --nproc-per-node {layout.gpus_per_node}"
+    head = head.replace("--nnodes 2 --nproc-per-node 8", launch)
+    head = f"{shebang}\n# Written for {title}.\n{head}"
+    return head + BEGIN + "\n".join(facts) + "\n" + END + after
 
 
 def _hosts(placement: Placement | None) -> list[str]:
@@ -84,15 +89,6 @@ def _hosts(placement: Placement | None) -> list[str]:
     runs = [(node, len(list(ranks))) for node, ranks in groupby(placement.nodes.tolist())]
     lines = (f"    ({json.dumps(placement.hosts[node])}, {count})," for node, count in runs)
     return ["HOSTS = [", *lines, "]"]
-
-
-def _header(layout: Layout, example: str) -> str:
-    """What stands above the facts, with this job in the place of the example."""
-    shebang, _, rest = example.split("\n", 2)
-    nodes = layout.world_size // layout.gpus_per_node
-    launch = f"--nnodes {nodes} --nproc-per-node {layout.gpus_per_node}"
-    rest = rest.replace("--nnodes 2 --nproc-per-node 8", launch)
-    return f"{shebang}\n# Written for {_title(layout)}.\n{rest}"
 
 
 def _requests(layout: Layout, chosen: Mapping[str, Grouping]) -> Iterator[str]:
@@ -116,8 +112,7 @@ def _requests(layout: Layout, chosen: Mapping[str, Grouping]) -> Iterator[str]:
 
 
 def _title(layout: Layout) -> str:
-    nodes = layout.world_size // layout.gpus_per_node
-    machines = f"{nodes} node{'s' * (nodes > 1)} of {layout.gpus_per_node}"
+    machines = f"{layout.nodes} node{'s' * (layout.nodes > 1)} of {layout.gpus_per_node}"
     experts = f", experts {layout.expert}" if layout.expert is not None else ""
     name = framework_name(layout.framework)
     return f"{layout.world_size} GPUs: {machines}, {name}, {layout.mesh}{experts}"

@@ -77,6 +77,7 @@ def _checked_heading(document: dict[str, Any]) -> dict[str, Mesh]:
 
 
 def _check_groups(document: dict[str, Any], grids: Mapping[str, Mesh]) -> None:
+    world = document["world_size"]
     for name, entry in _field(document, "groups", dict).items():
         place = f"groups.{name}."
         if not isinstance(entry, dict):
@@ -93,24 +94,21 @@ def _check_groups(document: dict[str, Any], grids: Mapping[str, Mesh]) -> None:
         _field(entry, "carries", str, place=place)
         groups = _field(entry, "groups", list, place=place)
         spanned = _field(entry, "nodes_spanned", list, place=place)
-        _check_ranks_of(groups, document["world_size"], f"{place}groups")
+        seen: set[int] = set()
+        for index, ranks in enumerate(groups):
+            expected = ""
+            if not isinstance(ranks, list) or set(map(type, ranks)) != {int}:
+                expected = "a list of ranks"
+            elif min(ranks) < 0 or max(ranks) >= world:
+                expected = f"ranks from 0 to {world - 1}"
+            elif len(set(ranks)) < len(ranks) or not seen.isdisjoint(ranks):
+                expected = "ranks that are in no other group of this name"
+            if expected:
+                raise _bad(f"{place}groups[{index}]", ranks, expected)
+            seen.update(ranks)
         nodes = _nodes(document)
         if spanned != [len({nodes[rank] for rank in ranks}) for ranks in groups]:
             raise _bad(f"{place}nodes_spanned", spanned, "one number of nodes a group")
-
-
-def _check_ranks_of(groups: list[Any], world: int, place: str) -> None:
-    """That they are lists of ranks of the world, and no rank is twice in them."""
-    seen: set[int] = set()
-    for index, ranks in enumerate(groups):
-        of_group = f"{place}[{index}]"
-        if not isinstance(ranks, list) or set(map(type, ranks)) != {int}:
-            raise _bad(of_group, ranks, "a list of ranks")
-        if min(ranks) < 0 or max(ranks) >= world:
-            raise _bad(of_group, ranks, f"ranks from 0 to {world - 1}")
-        if len(set(ranks)) < len(ranks) or not seen.isdisjoint(ranks):
-            raise _bad(of_group, ranks, "ranks that are in no other group of this name")
-        seen.update(ranks)
 
 
 def _nodes(document: dict[str, Any]) -> list[Any]:

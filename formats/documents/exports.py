@@ -70,7 +70,7 @@ def groups_json_parts(
         about = _about(layout, name, grouping, placement).items()
         said = "".join(f"      {json.dumps(key)}: {json.dumps(value)},\n" for key, value in about)
         yield f'{between}    {json.dumps(name)}: {{\n{said}      "groups": [\n'
-        yield from _listed(f"        {ranks}" for ranks in _lists(grouping))
+        yield from _blocks((f"        {ranks}" for ranks in _lists(grouping)), ",\n")
         yield "\n      ]\n    }"
         between = ",\n"
     yield "\n  }\n}\n"
@@ -93,18 +93,15 @@ def _about(
     is_own = name not in layout.every
     of_mesh = {mesh: key for key, mesh in meshes(layout).items() if key.startswith("own") == is_own}
     row = None if is_own else family(name)
+    own = CONVENTIONS[layout.framework].groups if is_own else ()
+    own_carries = (group.carries for group in own if OWN_PREFIX + group.name == name)
     return {
         "grid": of_mesh[grouping.mesh],
         "kind": grouping.kind,
         "parallel_state": row.parallel_state if row else None,
-        "carries": row.carries if row else _own_carries(layout, name),
+        "carries": row.carries if row else next(own_carries, ""),
         "nodes_spanned": spanned(layout, grouping, placement),
     }
-
-
-def _own_carries(layout: Layout, name: str) -> str:
-    joined = CONVENTIONS[layout.framework].groups
-    return next((group.carries for group in joined if OWN_PREFIX + group.name == name), "")
 
 
 def groups_csv_parts(
@@ -164,12 +161,11 @@ def rank_columns(layout: Layout, names: Iterable[str] | None = None) -> dict[str
     >>> columns["dense_pp"].tolist(), columns["group_embd"].tolist()
     ([0, 1, 2, 3], [0, -1, -1, 0])
     """
-    chosen = groups_by_name(layout, names)
-    cells = layout.world_size * (3 + sum(len(mesh.names) for mesh in meshes(layout).values()))
-    cells += layout.world_size * len(chosen)
-    spend(cells // CELLS, "table-cells", control="nodes")
+    chosen, grids = groups_by_name(layout, names), meshes(layout)
+    width = 3 + sum(len(mesh.names) for mesh in grids.values()) + len(chosen)
+    spend(layout.world_size * width // CELLS, "table-cells", control="nodes")
     groups = {f"group_{name}": one.index().astype(np.int32) for name, one in chosen.items()}
-    return places(meshes(layout), layout.world_size, layout.gpus_per_node) | groups
+    return places(grids, layout.world_size, layout.gpus_per_node) | groups
 
 
 def ranks_json_parts(
@@ -182,7 +178,8 @@ def ranks_json_parts(
     columns, said = rank_columns(layout, names), _placed(placement)
     yield opened({**heading(layout, RANKS), **said, "columns": list(columns)})
     yield '  "ranks": [\n'
-    yield from _listed(f"    [{', '.join(row)}]" for row in _cells(columns, empty="null"))
+    rows = (f"    [{', '.join(row)}]" for row in _cells(columns, empty="null"))
+    yield from _blocks(rows, ",\n")
     yield "\n  ]\n}\n"
 
 
@@ -235,18 +232,11 @@ def opened(head: Mapping[str, Any]) -> str:
     return "{\n" + "".join(f"  {json.dumps(k)}: {json.dumps(v)},\n" for k, v in head.items())
 
 
-def _listed(items: Iterable[str]) -> Iterator[str]:
-    """The items of a JSON list, one a line, without the last line's end."""
-    between, left = "", iter(items)
+def _blocks(items: Iterable[str], between: str = "") -> Iterator[str]:
+    first, left = True, iter(items)
     while block := list(islice(left, BLOCK)):
-        yield between + ",\n".join(block)
-        between = ",\n"
-
-
-def _blocks(lines: Iterable[str]) -> Iterator[str]:
-    left = iter(lines)
-    while block := "".join(islice(left, BLOCK)):
-        yield block
+        yield between.join(block if first else ["", *block])
+        first = False
 
 
 def _lists(grouping: Grouping) -> Iterator[list[int]]:

@@ -53,9 +53,8 @@ class Table:
 
     def _csv(self) -> Iterator[str]:
         out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows(map(cell, row) for row in self.rows)
+        rows = (map(cell, row) for row in (self.columns, *self.rows))
+        csv.writer(out, lineterminator="\n").writerows(rows)
         yield out.getvalue()
 
     def _text(self) -> Iterator[str]:

@@ -33,15 +33,11 @@ def chrome_trace(schedules: Mapping[str, Sequence[Row]], ranks: Sequence[int] = 
     >>> {name: events[-1][name] for name in ("name", "ph", "ts", "dur", "pid", "tid")}
     {'name': 'F3', 'ph': 'X', 'ts': 0.0, 'dur': 1500.0, 'pid': 0, 'tid': 0}
     """
-    rows = (
-        event
-        for process, (title, rows) in enumerate(schedules.items())
-        for event in (
-            _named("process_name", process, 0, title),
-            *(_row(row, process, thread, ranks) for thread, row in enumerate(rows)),
-        )
-    )
-    return f'{{"traceEvents":[{",".join(rows)}],"displayTimeUnit":"ms"}}'
+    events = []
+    for process, (title, rows) in enumerate(schedules.items()):
+        events.append(_named("process_name", process, 0, title))
+        events += [_row(row, process, thread, ranks) for thread, row in enumerate(rows)]
+    return f'{{"traceEvents":[{",".join(events)}],"displayTimeUnit":"ms"}}'
 
 
 def _named(what: str, process: int, thread: int, name: str) -> str:
