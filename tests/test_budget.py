@@ -23,8 +23,8 @@ from render.files.paint import MOST_PIXELS, PAINTED, to_bytes
 from training.memory.per_stage import Training
 from training.models import MODELS
 from training.pipeline import plan_of, simulate
-from training.pipeline.schedules import ScheduleSpec as Schedule
 from training.pipeline.simulate import ABREAST, Durations, _run, _run_abreast
+from training.pipeline.spec import ScheduleSpec as Schedule
 from training.search import SearchJob
 from training.search import quickest as rooms
 from training.search.space import step_for, valid_splits

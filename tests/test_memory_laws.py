@@ -22,18 +22,19 @@ from training.memory.per_stage import (
 from training.model import Model
 from training.models import MODELS
 from training.parameters import total_parameters
-from training.pipeline.closed import STATED, micro_batches_in_flight
+from training.pipeline import SCHEDULES
+from training.pipeline.figures import micro_batches_in_flight
 from training.split import Split
 
 # -- schedules -----------------------------------------------------------------------------------
 
-EXACT = [name for name in STATED if name not in ("zb-v", "dualpipe")]
+EXACT = [name for name in SCHEDULES if name not in ("zb-v", "dualpipe")]
 
 
 @pytest.mark.parametrize("name", EXACT)
 @pytest.mark.parametrize("p", [2, 4, 6])
 def test_micro_batches_in_flight_are_the_simulators_peaks(name, p):
-    v = {"interleaved": 3, "bfs": 2}.get(name, 1)
+    v = 3 if SCHEDULES[name].v is None else 1
     for m in (2 * p, 4 * p):
         found = micro_batches_in_flight(name, p, m, v)
         assert found == pytest.approx(peaks(name, p, m, v if v > 1 else None))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,10 +25,10 @@ from training.pipeline import (
     simulate,
 )
 from training.pipeline.automatic import automatic
-from training.pipeline.figures import held_of
+from training.pipeline.figures import held_of, idle_time, outputs_in_flight, peaks
 from training.pipeline.orders import chunk_table, interleaved_warmup
 from training.pipeline.plan import KINDS, B, I, Plan, Shape, W
-from training.pipeline.schedules import ScheduleSpec
+from training.pipeline.spec import ScheduleSpec
 
 DATA = Path(__file__).parent / "data"
 # Orders recorded from torch 2.13.0, Megatron-LM d98e8a6, sail-sg 39f2c18, DualPipe 3da1bbe,
@@ -368,6 +368,31 @@ def test_short_cuts_for_many_micro_batches_agree_with_the_whole_simulation(name,
         assume(False)
     found = figures_of(simulate(plan))
     assert bubble(name, p, m) == pytest.approx(found.bubble_of_ideal)
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.sampled_from(sorted(SCHEDULES)), st.integers(1, 5), st.integers(1, 48), st.integers(1, 3))
+@example("bfs", 4, 41, 2)
+def test_a_schedule_without_a_closed_form_is_counted_to_the_same(name, p, m, v):
+    rule = SCHEDULES[name]
+    v = rule.v or v
+    try:
+        plan = plan_of(name, p, m, v)
+    except LayoutError:
+        assume(False)
+    form, outputs = closed_form(name, p, m, v), outputs_in_flight(name, p, m, v)
+    idle = idle_time(name, p, v)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(SCHEDULES, name, replace(rule, closed=None))
+        held = (figures_of(simulate(plan)).peak * plan.share).tolist()
+        assert peaks(name, p, m, v) == pytest.approx(held)
+        if form and form.holds:
+            assert peaks(name, p, m, v) == pytest.approx(form.peaks)
+            assert outputs_in_flight(name, p, m, v) == outputs
+        if form and form.sense != "span":
+            idle_time.cache_clear()
+            assert idle_time(name, p, v) == pytest.approx(idle)
+    idle_time.cache_clear()
 
 
 def test_figures_of_the_papers():

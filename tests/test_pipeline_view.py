@@ -17,7 +17,7 @@ from reference.plans import read_plan
 from descriptions import CONTROLS, ESTIMATE
 from groups import LayoutError
 from training.pipeline import SCHEDULES, Durations, plan_of, schedule, simulate
-from training.pipeline.schedules import checked
+from training.pipeline.spec import checked
 from views.base.context import Context
 from views.base.messages import sentence
 from views.base.state import State, fields_of

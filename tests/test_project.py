@@ -18,7 +18,6 @@ from training.clusters import CLUSTERS
 from training.collectives.mappings import MAPPINGS
 from training.collectives.operations import COLLECTIVES
 from training.models import MODELS
-from training.pipeline import SCHEDULES
 
 ROOT = Path(__file__).parent.parent
 ROOMS = ("groups", "training", "formats", "cli", "render", "views", "texts")
@@ -64,7 +63,6 @@ COUNTED = {
     "published layouts": PRESETS,
     "collectives": COLLECTIVES,
     "mappings": MAPPINGS,
-    "schedules": SCHEDULES,
     "published models": MODELS,
     "kinds of clusters": CLUSTERS,
 }

@@ -17,6 +17,7 @@ from training.memory.activations import RECOMPUTE
 from training.memory.per_stage import Training
 from training.model import Model
 from training.models import MODELS
+from training.pipeline import SCHEDULES
 from training.search import SearchJob, search, sizes_of, software_of, valid_splits
 from training.search import quickest as rooms
 from training.search.space import dealings, micro_batches, recomputations
@@ -52,7 +53,7 @@ jobs = st.builds(
     training=st.builds(
         Training,
         zero=st.sampled_from([0, 1, 3]),
-        schedule=st.sampled_from(["1f1b", "gpipe", "zb-h1", "zb-v", "dualpipe"]),
+        schedule=st.sampled_from(sorted(SCHEDULES)),
         products=st.sampled_from(["bf16", "fp8"]),
         flash=st.booleans(),
     ),

@@ -22,8 +22,7 @@ from training.memory.per_stage import Training
 from training.model import Model
 from training.models import MODELS
 from training.parameters import StageParameters
-from training.pipeline import plan_of
-from training.pipeline.closed import STATED
+from training.pipeline import SCHEDULES, plan_of
 from training.pipeline.figures import sends_of
 from training.split import Held, Split
 from training.traffic.demands import CP_ALGORITHMS, Demand, demands
@@ -156,10 +155,10 @@ def test_expert_parallel_layer(row):
     assert row["fwd"] == row["dispatch"] + row["combine"]
 
 
-@pytest.mark.parametrize("name", STATED)
+@pytest.mark.parametrize("name", SCHEDULES)
 def test_stages_send_what_the_schedules_send(name):
     """Counts by rank, against the schedule run op by op."""
-    p, m, v = 4, 8, 2 if name in ("interleaved", "bfs") else 1
+    p, m, v = 4, 8, 2 if SCHEDULES[name].v is None else 1
     model = one_layer(1024, 1024, layers=16)
     training = Training(micro_batches=m, schedule=name)
     found = of_kind("pp", model, Split(pp=p, vpp=v), training)

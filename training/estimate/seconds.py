@@ -25,8 +25,7 @@ import numpy as np
 from ..clusters import Cluster
 from ..memory.host import UPDATE, crossing
 from ..memory.per_stage import PRECISIONS
-from ..pipeline.closed import closed_form
-from ..traffic.demands import OVERLAPPING
+from ..pipeline.figures import idle_time
 from .request import Request
 from .work import Ends, LayerWork, Messages, Number, Products, Replicas, Work
 
@@ -110,7 +109,7 @@ def layer_parts(request: Request, work: LayerWork, c: Constants) -> LayerParts:
         partial=_products(work.lifted, peak, share, c) + each * work.dropped / 3.0,
         messages=(tp, cp, ep),
         is_flash=request.flash,
-        overlaps=training.schedule in OVERLAPPING,
+        overlaps=training.rule.pairs,
     )
 
 
@@ -189,16 +188,14 @@ def stage_seconds(
 
 
 def idle_share(schedule: str, p: int, v: int) -> float:
-    """Idle time of a schedule over that of 1F1B, by their published formulas (pipeline.closed).
+    """Idle time of a schedule over that of 1F1B, by their published formulas, or counted.
 
     >>> idle_share("interleaved", 8, 4), idle_share("zb-h1", 8, 1)
     (0.25, 0.3333333333333333)
     """
     if p == 1:
         return 0.0
-    form, plain = closed_form(schedule, p, 2 * p, v), closed_form("1f1b", p, 2 * p, 1)
-    assert plain
-    return max(0.0, form.idle / plain.idle) if form else 1.0 / v
+    return max(0.0, idle_time(schedule, p, v) / idle_time("1f1b", p, 1))
 
 
 def step_seconds(

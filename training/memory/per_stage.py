@@ -18,6 +18,7 @@ theoretical_memory_usage.py), each divided by the number of optimizer instances.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -28,7 +29,8 @@ from groups.mesh import whole_number
 from ..errors import is_amount, refusal, require_choice
 from ..model import MAX_SIZE, Model
 from ..parameters import StageParameters, layer_parameters, on_one_rank, stage_parameters
-from ..pipeline.closed import STATED, micro_batches_in_flight, outputs_in_flight, placement_of
+from ..pipeline.figures import micro_batches_in_flight, outputs_in_flight
+from ..pipeline.schedules import SCHEDULES, Schedule
 from ..split import Split, padded_vocabulary
 from .activations import (
     PRODUCTS,
@@ -137,8 +139,8 @@ class Training:
         for name in ("micro_batch", "micro_batches", "instances"):
             whole_number(getattr(self, name), name, maximum=MAX_SIZE)
         whole_number(self.zero, "zero", minimum=0, maximum=3)
-        choices = {
-            "schedule": STATED,
+        choices: dict[str, Iterable[str]] = {
+            "schedule": SCHEDULES,
             "precision": PRECISIONS,
             "recompute": RECOMPUTE,
             "products": PRODUCTS,
@@ -149,6 +151,10 @@ class Training:
         require_offload(self.offload, self.zero)
         for name in ("sequence_parallel", "flash", "dropout"):
             require_choice(name, getattr(self, name), (False, True))
+
+    @property
+    def rule(self) -> Schedule:
+        return SCHEDULES[self.schedule]
 
     def tokens(self, model: Model, split: Split) -> float:
         """Of a micro-batch on one context parallel rank."""
@@ -211,7 +217,7 @@ def memory_per_stage(
     do not go with it.
     """
     training = training or Training()
-    split = split.placed(placement_of(training.schedule))
+    split = split.placed(training.rule.placement)
     _require_shares(split, training)
     _require_sequence(model, split, training)
     stages = stage_parameters(model, split)
@@ -256,7 +262,8 @@ def _stage_memory(
         held = min(split.pp, training.micro_batches)
         parts["embedding"] = held * embedding_activations(model, split, training)
     if parameters.held.is_last:
-        held = outputs_in_flight(training.schedule, training.micro_batches)
+        sizes = (split.pp, training.micro_batches, split.vpp)
+        held = outputs_in_flight(training.schedule, *sizes)
         parts["output"] = held * output_activations(model, split, training)
     if training.recompute == "full":  # of the layer whose backward runs, beyond its input
         moe = bool(moe_layers)

@@ -15,12 +15,15 @@ split, part of it is free after I and the rest after W, so there are two counts.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
+from .closed import ClosedForm, Times
 from .plan import B, F, I, Plan, W
-from .schedules import checked, plan_of
+from .schedules import SCHEDULES
 from .simulate import Timeline, simulate
+from .spec import checked, plan_of
 
 SETTLED = 4
 """Micro-batches, in units of p, after which each group of p more repeats the one before it."""
@@ -137,11 +140,101 @@ def bubble(name: str, p: int, m: int, v: int | None = None) -> float:
     Errors: LayoutError for sizes that the schedule does not take.
     """
     checked(name, p, m, v)
-    fewer = SETTLED * p + m % p  # with which ranks are idle as long
-    if m <= (SETTLED + 1) * p or (name == "interleaved-zb" and m % p):
-        fewer = m
+    fewer = settled(name, p, m)
     figures = figures_of(simulate(plan_of(name, p, fewer, v)))
     return figures.bubble_of_ideal * fewer / m
+
+
+def settled(name: str, p: int, m: int) -> int:
+    """Micro-batches, m or fewer, with which ranks are idle as long as with m."""
+    fewer = SETTLED * p + m % p
+    is_even = not (SCHEDULES[name].rounds and m % p)
+    return fewer if is_even and m > fewer + p else m
+
+
+# -- what is published, or else counted ----------------------------------------------------------
+
+
+def closed_form(name: str, p: int, m: int, v: int, times: Times | None = None) -> ClosedForm | None:
+    """What is stated of a schedule; None if nothing is (interleaved zero bubble).
+
+    >>> closed = closed_form("1f1b", p=4, m=8, v=1)
+    >>> closed.idle, closed.peaks
+    (9.0, (4, 3, 2, 1))
+    """
+    form = SCHEDULES[name].closed
+    return form.at(p, m, v, times or Times()) if form else None
+
+
+@lru_cache(maxsize=256)
+def idle_time(name: str, p: int, v: int) -> float:
+    """Idle time of a rank in a step of enough micro-batches, with F = I = W = 1."""
+    m = max(2, SCHEDULES[name].least_m) * p
+    form = closed_form(name, p, m, v)
+    if form:
+        return form.idle
+    plan = plan_of(name, p, m, SCHEDULES[name].v or v)
+    return float(figures_of(simulate(plan)).idle.mean() * plan.share)
+
+
+def peaks(name: str, p: int, m: int, v: int) -> tuple[float, ...]:
+    """Whole-rank micro-batches that each rank holds at most, until W."""
+    form = closed_form(name, p, m, v)
+    return form.peaks if form else counted(name, p, m, v)[0]
+
+
+def micro_batches_in_flight(schedule: str, p: int, m: int, v: int = 1) -> list[float]:
+    """Micro-batches of which each of p ranks keeps activations of all its layers at most.
+
+    By the closed forms. Where the backward is split they are upper bounds: part of an activation is
+    free after its first half.
+
+    >>> micro_batches_in_flight("1f1b", p=4, m=8)
+    [4.0, 3.0, 2.0, 1.0]
+    >>> micro_batches_in_flight("interleaved", p=2, m=8, v=2)
+    [2.5, 1.5]
+
+    Errors: LayoutError for sizes that the schedule does not take.
+    """
+    rule = SCHEDULES[schedule]
+    checked(schedule, p, m, v if rule.v is None or v > 1 else None)
+    # In DualPipe a micro-batch meets one of a rank's two stages only.
+    stages = 2 if rule.placement == "both ways" else 1
+    return [peak / stages for peak in peaks(schedule, p, m, v)]
+
+
+def outputs_in_flight(schedule: str, p: int, m: int, v: int = 1) -> int:
+    """Micro-batches whose logits the last stage keeps at most."""
+    form = SCHEDULES[schedule].closed
+    if form:
+        return m if form.keeps_outputs else 1
+    return counted(schedule, p, m, v)[1]
+
+
+@lru_cache(maxsize=256)
+def counted(name: str, p: int, m: int, v: int) -> tuple[tuple[float, ...], int]:
+    """By the order itself: `peaks` and `outputs_in_flight`.
+
+    A long step holds the same, or as many more, with each p more micro-batches: two short ones
+    tell it.
+
+    >>> counted("gpipe", p=2, m=4096, v=1)
+    ((4096.0, 4096.0), 4096)
+    """
+    fewer = settled(name, p, m)
+    sizes = (fewer,) if fewer == m else (fewer, fewer + p)
+    plans = [plan_of(name, p, size, SCHEDULES[name].v or v) for size in sizes]
+    held = [np.append(peaks_of(one, (B, W)) * one.share, _outputs(one)) for one in plans]
+    most = held[0] + (held[-1] - held[0]) * ((m - fewer) / p)
+    return tuple(most[:-1].tolist()), round(most[-1])
+
+
+def _outputs(plan: Plan) -> int:
+    """Micro-batches between their forward and their backward in the last stage, at most."""
+    where = plan.where.reshape(plan.stages, plan.m, 4)[-1]
+    back = np.sort(np.maximum(where[:, B], where[:, I]))
+    begun = np.arange(1, plan.m + 1)
+    return int((begun - np.searchsorted(back, np.sort(where[:, F]))).max())
 
 
 def _ratio(part: float, whole: float) -> float:

@@ -1,271 +1,182 @@
-"""The schedules by name: what each demands of the sizes, and its order as text.
-
->>> schedule("1f1b", p=2, m=2)
-[['0F0', '0F1', '0B0', '0B1'], ['1F0', '1B0', '1F1', '1B1']]
-"""
+"""The schedules by name: the order of each, what it demands of the sizes, what is known of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from groups.alternatives import MOST, nearest, with_changes
-from groups.errors import LayoutError
-from groups.mesh import MAX_RANKS, whole_number
-from groups.stages.layers import MAX_LAYERS
-
-from ..errors import refusal, require_choice
 from . import orders
-from .automatic import TRIES, automatic
-from .plan import MOST_OPS, Plan, Shape, too_many_ops
-from .simulate import Durations
-
-MAX_MICRO_BATCHES = 1_000_000
-"""Micro-batches that one step may have: far more than any job's."""
+from .closed import EQUAL, FILLED, Form, When, all_micro_batches, nothing, one_pass
+from .plan import Shape
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """One schedule: its order, and what it demands.
+    """One schedule: its order, what it demands, and what is published of it.
 
     order: the places of one rank; None where a scheduler finds them, see `automatic`.
-    placement: how stages lie on the ranks: "line", "loop", "V" or "both ways".
+    placement: how stages lie on the ranks, as `training.split.Split` says it.
+    v: chunks on each rank; None where they can be chosen.
+    closed: idle time and peak in closed form; None: they are counted.
     """
 
     name: str
     title: str
     order: Callable[[Shape, int], np.ndarray] | None
-    placement: str = "line"
+    closed: Form | None = None
+    placement: str = "loop"
+    v: int | None = 1
     splits: bool = False  # a backward into I and W
+    pairs: bool = False  # a forward with a backward, whose kernels overlap
     grouped: bool = False  # micro-batches go in groups of a chosen size
+    rounds: bool = False  # micro-batches go in as many equal rounds of p or more as there can be
     least_m: int = 0  # micro-batches that each rank needs, in units of p
     even: bool = False  # p and m
     limit: int = 0  # micro-batches that a rank may hold, in units of p, if the order is found
 
-    @property
-    def v(self) -> int | None:
-        """Chunks on each rank; None where they can be chosen."""
-        return {"line": 1, "both ways": 1, "V": 2, "loop": None}[self.placement]
-
 
 SCHEDULES: dict[str, Schedule] = {
-    one.name: one
-    for one in (
-        Schedule("gpipe", "GPipe", orders.gpipe),
-        Schedule("1f1b", "1F1B", orders.one_f_one_b),
+    rule.name: rule
+    for rule in (
         Schedule(
-            "interleaved", "Interleaved 1F1B", orders.interleaved, "loop", grouped=True, least_m=1
+            "gpipe",
+            "GPipe",
+            orders.gpipe,
+            Form("(p - 1)(F + B)", one_pass, "m", all_micro_batches, keeps_outputs=True),
         ),
-        Schedule("bfs", "Breadth-first", orders.breadth_first, "loop"),
-        Schedule("zb-h1", "ZB-H1", partial(orders.zb_h, delay=1), splits=True),
-        Schedule("zb-h2", "ZB-H2", partial(orders.zb_h, delay=2), splits=True),
-        Schedule("zb-2p", "ZB-2p", None, splits=True, limit=2),
-        Schedule("zb-v", "ZB-V", orders.zb_v, "V", splits=True),
         Schedule(
-            "interleaved-zb", "Interleaved zero bubble", orders.interleaved_zb, "loop", splits=True
+            "1f1b",
+            "1F1B",
+            orders.one_f_one_b,
+            Form("(p - 1)(F + B)", one_pass, "min(m, p - r)", lambda p, r, m, v: min(m, p - r)),
         ),
-        Schedule("dualpipe", "DualPipe", orders.dual_pipe, "both ways", True, least_m=2, even=True),
-        Schedule("dualpipev", "DualPipeV", orders.dual_pipe_v, "V", True, least_m=2),
+        Schedule(
+            "interleaved",
+            "Interleaved 1F1B",
+            orders.interleaved,
+            Form(
+                "(p - 1)(F + B)/v",
+                one_pass,
+                "min(2(p - r - 1) + (v - 1)N + 1, mv)/v",
+                lambda p, r, m, v: min(orders.interleaved_warmup(p, r, m, v, p) + 1, m * v) / v,
+                When("p divides m, N = p", lambda p, m, t: m % p == 0),
+            ),
+            v=None,
+            grouped=True,
+            least_m=1,
+        ),
+        Schedule(
+            "bfs",
+            "Breadth-first",
+            orders.breadth_first,
+            Form(
+                "(p - 1)(F + B)/v",
+                one_pass,
+                "m",
+                all_micro_batches,
+                When("m ≥ p", lambda p, m, t: m >= p),
+                keeps_outputs=True,
+            ),
+            v=None,
+        ),
+        Schedule(
+            "zb-h1",
+            "ZB-H1",
+            partial(orders.zb_h, delay=1),
+            Form(
+                "(p - 1)(F + I - W)",
+                lambda p, v, t: (p - 1) * (t.forward + t.for_input - t.for_weights),
+                "min(m, p)",
+                lambda p, r, m, v: min(m, p),
+                When("m ≥ p, W ≤ F, W ≤ I", lambda p, m, t: m >= p and t.weights_are_short),
+            ),
+            splits=True,
+        ),
+        Schedule(
+            "zb-h2",
+            "ZB-H2",
+            partial(orders.zb_h, delay=2),
+            Form(
+                "(p - 1)(F + I - 2W)",
+                lambda p, v, t: (p - 1) * (t.forward + t.for_input - 2 * t.for_weights),
+                "min(m, 2p - 1)",
+                lambda p, r, m, v: min(m, 2 * p - 1),
+                When(
+                    "m ≥ 2p - 1, W ≤ F, W ≤ I",
+                    lambda p, m, t: m >= 2 * p - 1 and t.weights_are_short,
+                ),
+                "span",
+            ),
+            splits=True,
+        ),
+        Schedule(
+            "zb-2p",
+            "ZB-2p",
+            None,
+            Form("0", nothing, "min(m, 2p)", lambda p, r, m, v: min(m, 2 * p), FILLED, "span"),
+            splits=True,
+            limit=2,
+        ),
+        Schedule(
+            "zb-v",
+            "ZB-V",
+            orders.zb_v,
+            Form("0", nothing, "min(m, p)", lambda p, r, m, v: min(m, p), FILLED, "span"),
+            placement="V",
+            v=2,
+            splits=True,
+        ),
+        Schedule(
+            "interleaved-zb",
+            "Interleaved zero bubble",
+            orders.interleaved_zb,
+            v=None,
+            splits=True,
+            rounds=True,
+        ),
+        Schedule(
+            "dualpipe",
+            "DualPipe",
+            orders.dual_pipe,
+            Form(
+                "(p/2 - 1)(FB + B - 3W)",
+                lambda p, v, t: (p / 2 - 1) * (t.pair + t.backward - 3 * t.for_weights),
+                "p + 1",
+                lambda p, r, m, v: p + 1,
+                EQUAL,
+                "most",
+            ),
+            placement="both ways",
+            splits=True,
+            pairs=True,
+            least_m=2,
+            even=True,
+        ),
+        Schedule(
+            "dualpipev",
+            "DualPipeV",
+            orders.dual_pipe_v,
+            Form(
+                "(p - 1)(FB + B - 3W)/2",
+                lambda p, v, t: (p - 1) * (t.pair + t.backward - 3 * t.for_weights) / 2,
+                "(2p + 1)/2",
+                lambda p, r, m, v: (2 * p + 1) / 2,
+                EQUAL,
+                "most",
+            ),
+            placement="V",
+            v=2,
+            splits=True,
+            pairs=True,
+            least_m=2,
+        ),
     )
 }
-"""Every schedule; a new one is a function in `orders` and a line here."""
+"""Every schedule; a new one is a function in `orders` and a row here.
 
-
-@dataclass(frozen=True)
-class ScheduleSpec:
-    """A schedule with its sizes, as they were asked for; v or group_size None: what it takes.
-
-    w_share: the part of an activation that is held from I to W, where an order is found.
-    """
-
-    name: str
-    p: int
-    m: int
-    v: int | None = None
-    group_size: int | None = None
-    w_share: float = 1.0
-
-    @property
-    def rule(self) -> Schedule:
-        return SCHEDULES[self.name]
-
-    @property
-    def chunks(self) -> int:
-        """Chunks on each rank: as asked for, or what the schedule has (2 where it can choose)."""
-        return self.v if self.v is not None else self.rule.v or 2
-
-    @property
-    def group(self) -> int:
-        """Micro-batches of one group: as asked for; else p, and in torch's one the rounds of p."""
-        if self.group_size is not None:
-            return self.group_size
-        return self.p if self.rule.grouped else self.m // max(1, self.m // self.p)
-
-    def refusal(self) -> LayoutError | None:
-        """The first demand of the schedule that the sizes do not meet, without fixes."""
-        first = next(self._refusals(), None)
-        return first() if first else None
-
-    @property
-    def num_ops(self) -> int:
-        """As many numbers as ops may have."""
-        return 4 * self.p * self.chunks * self.m
-
-    @property
-    def num_run(self) -> int:
-        """Ops that all ranks run, at most: F and B, or F, I and W, of each micro-batch."""
-        return (3 if self.rule.splits else 2) * self.p * self.chunks * self.m
-
-    @property
-    def num_tried(self) -> int:
-        """Ops of the orders that are tried, at most, where one is found."""
-        return TRIES * self.num_run if self.rule.limit else 0
-
-    @property
-    def works(self) -> bool:
-        return not any(self._refusals()) and self.num_ops <= MOST_OPS
-
-    def alternatives(self, control: str | None) -> list[dict[str, int]]:
-        """The nearest changes of one size that are refused no more, those of ``control`` first."""
-        given = {"m": self.m, "v": self.v, "group_size": self.group_size, "p": self.p}
-        sizes = {name: size for name, size in given.items() if size is not None}
-        changes: list[dict[str, int]] = []
-        for name in sorted(sizes, key=lambda name: name != control):
-            most = max(4 * self.p, 2 * self.m, 8) if name != "p" else max(self.m, 2 * self.p)
-            if name != "group_size" and self.num_ops > MOST_OPS:  # beyond, none has to be tried
-                most = min(most, MOST_OPS * getattr(self, name) // self.num_ops)
-            most = min(most, self.m if name == "group_size" else 2**14)
-            values = nearest(sizes[name], partial(self._works_with, name), maximum=most)
-            changes += [{name: value} for value in values[: None if name == control else 1]]
-        return changes[:MOST]
-
-    def _works_with(self, name: str, size: int) -> bool:
-        return with_changes(self, {name: size}).works
-
-    def plan(self, durations: Durations | None = None) -> Plan:
-        """The ops of every rank; an order that is found suits the durations."""
-        v = self.chunks
-        stages = self.p * v
-        shape = Shape(self.p, self.m, v, self.group, stages)
-        order = self.rule.order
-        if order is not None:
-            return Plan(stages, self.m, tuple(order(shape, rank) for rank in shape.ranks))
-        given = durations or Durations()
-        limit = self.rule.limit * self.p
-        places = automatic(shape, given.table(stages), given.send, limit, self.w_share)
-        return Plan(stages, self.m, places)
-
-    def _refusals(self) -> Iterator[Callable[[], LayoutError]]:
-        """What makes each refusal: trying sizes only asks whether there is one."""
-        rule, p, m = self.rule, self.p, self.m
-        is_interleaved = self.name == "interleaved"
-        if rule.v is not None and self.chunks != rule.v:
-            yield partial(
-                refusal, "schedule-has-chunks", "v", schedule=rule.title, chunks=rule.v, v=self.v
-            )
-        if is_interleaved and self.chunks == 1:
-            yield partial(refusal, "interleaved-needs-chunks", "v")
-        if is_interleaved and p == 1:
-            yield partial(refusal, "schedule-needs-stages", "p", schedule=rule.title)
-        if self.group_size is not None and not rule.grouped:
-            yield partial(refusal, "schedule-has-no-groups", "group_size", schedule=rule.title)
-        if rule.even and p % 2:
-            yield partial(
-                self._refused_odd, "p", "pipeline ranks", "the two directions mirror each other"
-            )
-        least = rule.least_m * p if self.group_size is None else 0
-        if m < least:
-            sizes = {"least": least, "p": p, "m": m}
-            yield partial(
-                refusal, "schedule-needs-micro-batches", "m", schedule=rule.title, **sizes
-            )
-        if rule.even and m % 2:
-            yield partial(
-                self._refused_odd, "m", "micro-batches", "half of them enter at either end"
-            )
-        if is_interleaved:
-            yield from self._refused_groups()
-        if self.name == "interleaved-zb" and m % max(1, m // p):
-            yield partial(refusal, "rounds-do-not-divide", "m", m=m, rounds=m // p)
-
-    def _refused_odd(self, name: str, things: str, why: str) -> LayoutError:
-        value, title = getattr(self, name), self.rule.title
-        sentence = f"{title} needs an even number of {things}, not {value}"
-        facts = {"schedule": title, "what": name, "value": value}
-        return refusal("schedule-needs-even", name, sentence=sentence, why=why, **facts)
-
-    def _refused_groups(self) -> Iterator[Callable[[], LayoutError]]:
-        """Megatron's demands: p <= N <= m, and the last group is whole or has p or more."""
-        p, m, n = self.p, self.m, self.group
-        facts = {"p": p, "m": m, "n": n}
-        if n < p:
-            yield partial(refusal, "group-too-small", "group_size", **facts)
-        if n > m:
-            yield partial(refusal, "group-too-large", "group_size", **facts)
-        if 0 < m % n < p:
-            yield partial(refusal, "last-group-too-small", "m", **facts, rest=m % n)
-
-
-def plan_of(name: str, p: int, m: int, v: int | None = None, group_size: int | None = None) -> Plan:
-    """What every rank runs under a schedule, without times; arguments as for `schedule`."""
-    spec = checked(name, p, m, v, group_size)
-    if spec.num_ops > MOST_OPS:
-        raise too_many_ops(spec.num_ops).replace(alternatives=spec.alternatives("m"))
-    return spec.plan()
-
-
-def checked(
-    name: str, p: int, m: int, v: int | None = None, group_size: int | None = None
-) -> ScheduleSpec:
-    """The schedule and its sizes, if it can have them.
-
-    Errors: LayoutError whose every alternative works.
-    """
-    require_choice("schedule", name, tuple(SCHEDULES))
-    spec = ScheduleSpec(name, **_in_range(name, {"p": p, "m": m, "v": v, "group_size": group_size}))
-    refusal = spec.refusal()
-    if refusal:
-        raise refusal.replace(alternatives=spec.alternatives(refusal.control))
-    return spec
-
-
-def _in_range(name: str, given: dict[str, int | None]) -> dict[str, int]:
-    """Whole numbers in their ranges; None stays away, where it may be."""
-    sizes = {}
-    for control, size in given.items():
-        if size is None and control in ("v", "group_size"):
-            continue
-        most = {"p": MAX_RANKS, "v": MAX_LAYERS}.get(control, MAX_MICRO_BATCHES)
-        try:
-            sizes[control] = whole_number(size, control, maximum=most)
-        except LayoutError as error:
-            fixes = [fix for fix in error.alternatives if _works(name, {**given, **fix})]
-            raise error.replace(alternatives=fixes) from None
-    return sizes
-
-
-def _works(name: str, given: Mapping[str, object]) -> bool:
-    sizes = {control: size for control, size in given.items() if size is not None}
-    are_sizes = all(type(size) is int and size > 0 for size in sizes.values())
-    return are_sizes and with_changes(ScheduleSpec(name, 1, 1), sizes).works
-
-
-def schedule(
-    name: str, p: int, m: int, v: int | None = None, group_size: int | None = None
-) -> list[list[str]]:
-    """The ops of each pipeline rank, in order: ``<stage><F|B|I|W><micro-batch>``, see `plan`.
-
-    p pipeline ranks, m micro-batches, v chunks of the model on each rank (None: as many as the
-    schedule has, 2 where that can be chosen). group_size: for "interleaved", the micro-batches
-    that go through a chunk before the next chunk's turn (None: p).
-
-    >>> schedule("interleaved", p=2, m=2, v=2)[1]
-    ['1F0', '1F1', '3F0', '3B0', '3F1', '3B1', '1B0', '1B1']
-
-    Errors: LayoutError for sizes that the schedule does not take, with the nearest that it does.
-    Sources: see `orders`.
-    """
-    return plan_of(name, p, m, v, group_size).order()
+Closed forms: 2104.04473 section 2.2, 2401.10241 Table 2 and section 6, 2412.19437 Table 2,
+DualPipe's README. DualPipeV's own formula counts PP = 2p and times of a chunk, half a rank.
+"""

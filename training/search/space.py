@@ -23,8 +23,6 @@ from groups.alternatives import divisors
 from ..estimate.request import EXPERT, Request, TrainingJob
 from ..memory.activations import RECOMPUTE
 from ..memory.per_stage import Training
-from ..pipeline.closed import placement_of
-from ..pipeline.schedules import SCHEDULES
 from ..split import Split, with_kv_copies
 
 LEAST_TOKENS = 4096
@@ -66,7 +64,7 @@ class SearchJob(TrainingJob):
         job = {one.name: getattr(self, one.name) for one in fields(TrainingJob)}
         job |= {"model": with_kv_copies(self.model, split.tp), "training": training}
         job["expert"] = self.expert or EXPERT
-        split = split.placed(placement_of(training.schedule))
+        split = split.placed(training.rule.placement)
         return Request(**job, split=split, is_told=True)
 
 
@@ -192,8 +190,7 @@ def dealings(job: SearchJob, pp: int) -> tuple[Dealt, ...]:
 
     None where there are fewer layers than stages.
     """
-    name = job.training.schedule
-    rule = SCHEDULES[name]
+    name, rule = job.training.schedule, job.training.rule
     if pp == 1 or (rule.even and pp % 2):
         return (Dealt(1, False, "equal", "1f1b"),)
     if rule.placement in ("V", "both ways"):
@@ -202,7 +199,7 @@ def dealings(job: SearchJob, pp: int) -> tuple[Dealt, ...]:
         chunks = rule.v or 1
         even = job.model.layers % (pp * 2) == 0
         return (Dealt(chunks, False, "equal" if even else "nearly", name),)
-    if name not in (*ALTERNATING, "bfs"):
+    if rule.v is not None and name not in ALTERNATING:
         return tuple(_dealt(job, pp, 1, name))
     sizes = [job.vpp] if "vpp" in job.fixed else range(1, job.model.layers // pp + 1)
     return tuple(one for vpp in sizes for one in _dealt(job, pp, vpp, name))

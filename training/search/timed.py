@@ -42,10 +42,9 @@ from ..estimate.work import (
 from ..memory.activations import WIDE
 from ..memory.host import leaves
 from ..memory.per_stage import PRECISIONS, Training, layer_bytes
-from ..pipeline.closed import closed_form, placement_of
+from ..pipeline.figures import peaks
 from ..pipeline.schedules import SCHEDULES
 from ..split import Split
-from ..traffic.demands import OVERLAPPING
 from .space import Dealt, SearchJob, dealings, micro_batches, recomputations
 
 Kept = TypeVar("Kept")
@@ -136,7 +135,7 @@ class Timer:
         """A layer without experts and one with them, for one micro-batch."""
         split, training = request.split, request.training
         sizes = (training.micro_batch, split.tp, split.cp, strides["tp"], strides["cp"])
-        dense = (*sizes, training.schedule in OVERLAPPING)
+        dense = (*sizes, training.rule.pairs)
         plain = self._once(*dense, make=lambda: self._layer(request, moe=False))
         if not request.model.moe_layers:
             return [plain, np.zeros_like(plain)]
@@ -281,10 +280,10 @@ def _stages(job: SearchJob, pp: int) -> Stages:
     layers, held = [], []
     for one in ways:
         sizes = {"vpp": one.vpp, "account": one.account, "spread": one.spread}
-        split = Split(pp=pp, **sizes, placement=placement_of(one.schedule))  # type: ignore[arg-type]
+        placement = SCHEDULES[one.schedule].placement
+        split = Split(pp=pp, **sizes, placement=placement)  # type: ignore[arg-type]
         layers.append(layers_of(job.model, split))
-        form = closed_form(one.schedule, pp, MANY * pp, one.vpp)
-        held.append(form.peaks if form else [1.0] * pp)
+        held.append(peaks(one.schedule, pp, MANY * pp, one.vpp))
     rules = [SCHEDULES[one.schedule] for one in ways]
     return Stages(
         dealings=ways,

@@ -42,7 +42,6 @@ from ..errors import refusal, require_choice
 from ..memory.per_stage import PRECISIONS, Precision, Training
 from ..model import MAX_SIZE, Model
 from ..parameters import StageParameters, stage_parameters
-from ..pipeline.closed import placement_of
 from ..split import Split
 from .links import BEFORE, NEXT, PAIRWISE, RING
 
@@ -52,10 +51,6 @@ CP_ALGORITHMS = ("p2p", "all_gather", "a2a")
 FP32 = 4
 """Bytes of the values of the vocabulary-parallel cross entropy, which is computed in fp32."""
 
-
-OVERLAPPING = ("dualpipe", "dualpipev")
-"""Schedules that pair a forward with a backward so that all-to-alls of the one hide behind the
-other (arXiv:2412.19437 section 3.2.1)."""
 
 REPLICATED = ("norms", "router")
 """Kinds of parameters whose gradients differ over tp where it cuts the sequence, not them."""
@@ -109,7 +104,7 @@ def demands(
 
     Errors: LayoutError as `require`, and as `Split.require_fits` where stages are not given.
     """
-    split = split.placed(placement_of(training.schedule))
+    split = split.placed(training.rule.placement)
     require(model, split, training, cp_algorithm)
     stages = tuple(stages) or stage_parameters(model, split)
     shape = _Shape(model, split, training, stages, cp_algorithm)
@@ -272,7 +267,8 @@ def _expert(shape: _Shape) -> Iterator[Demand]:
     moe = shape.moe_layers
     if not any(moe):
         return
-    beside = "compute" if shape.training.schedule in OVERLAPPING else ""
+    # Those of one op of a pair hide behind the other (arXiv:2412.19437 section 3.2.1).
+    beside = "compute" if shape.training.rule.pairs else ""
     held = shape.activation / (split.tp if shape.is_cut else 1)
     routed = held * model.top_k
     for what in shape.passes:

@@ -29,7 +29,6 @@ from ..collectives.cost import bytes_per_rank
 from ..memory.per_stage import Training
 from ..model import Model
 from ..parameters import StageParameters, stage_parameters
-from ..pipeline.closed import placement_of
 from ..split import Split
 from .demands import Demand, demands
 from .links import BEFORE, NEXT, Reach, reach
@@ -89,7 +88,7 @@ def traffic(
 
     Errors: LayoutError as training.traffic.demands.require.
     """
-    split = split.placed(placement_of(training.schedule))
+    split = split.placed(training.rule.placement)
     domain = cluster.domain_of(gpus_per_node)
     stages = tuple(stages) or stage_parameters(model, split)
     ranks = split.tp * split.cp * split.dp

@@ -22,7 +22,7 @@ from training.memory.activations import PRODUCTS, RECOMPUTE
 from training.memory.host import OFFLOAD
 from training.memory.per_stage import PRECISIONS, StageMemory, Training, memory_per_stage
 from training.model import Model
-from training.pipeline.closed import STATED
+from training.pipeline import SCHEDULES
 from training.search import SearchJob, software_of
 from training.split import SPREADS, Split, held_by_ranks, with_kv_copies
 from training.traffic.demands import CP_ALGORITHMS, require
@@ -123,7 +123,7 @@ def trained_of(layout: Layout, state: State) -> Trained:
     )
     split = replace(split, spread=_spread(chosen.model, split, state))
     batch = batch_of(layout, state)
-    schedule = require_choice("schedule", schedule_name(state), STATED, ("interleaved", "1f1b"))
+    schedule = require_choice("schedule", schedule_name(state), SCHEDULES, ("interleaved", "1f1b"))
     training = Training(
         micro_batch=batch.micro_batch,
         micro_batches=batch.micro_batches,

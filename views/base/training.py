@@ -19,7 +19,7 @@ from groups.mesh import whole_number
 from groups.stages.holdings import MAX_BATCH
 from training.models import said_of_preset
 from training.pipeline import SCHEDULES
-from training.pipeline.schedules import MAX_MICRO_BATCHES
+from training.pipeline.spec import MAX_MICRO_BATCHES
 
 from .errors import refusal
 from .model import UNKNOWN
@@ -140,8 +140,8 @@ def virtual_stages(state: State) -> int:
     Errors: LayoutError for what is no whole number.
     """
     name = schedule_name(state)
-    loops = isinstance(name, str) and name in SCHEDULES and SCHEDULES[name].placement == "loop"
-    return count_of(state.vpp, "vpp", DEFAULT_VIRTUAL if loops else 1)
+    rule = SCHEDULES.get(name) if isinstance(name, str) else None
+    return count_of(state.vpp, "vpp", DEFAULT_VIRTUAL if rule and rule.v is None else 1)
 
 
 # -- published layouts ---------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from groups.layout import Layout
 from training.memory.activations import layer_activations
 from training.memory.per_stage import PARTS, PRECISIONS, StageMemory, largest
 from training.parameters import layer_parameters, on_one_rank
+from training.pipeline.figures import outputs_in_flight
 from training.split import padded_vocabulary
 
 from ..base.html import button, cell, fine, tag, together
@@ -142,8 +143,9 @@ def _formulas(trained: Trained, stage: StageMemory, language: str) -> dict[str, 
     held = min(split.pp, training.micro_batches)
     rows = padded_vocabulary(model.vocabulary, split.tp)
     logits = f"4 B × {rows:,}" + (f" / {split.tp}" if split.tp > 1 else "")
-    is_kept = training.schedule in ("gpipe", "bfs")
-    outputs = f"{training.micro_batches} × " if is_kept else ""
+    sizes = (split.pp, training.micro_batches, split.vpp)
+    kept = outputs_in_flight(training.schedule, *sizes)
+    outputs = f"{kept} × " if kept > 1 else ""
     modules = f" × {1 + model.mtp_layers}" if model.mtp_layers else ""
     return {
         "weights": _states(trained, stage, precision.weight, 3),

@@ -191,7 +191,7 @@ def _noted(context: Context) -> list[str]:
     )
     if split.ep > 1 and not chosen.model.experts:
         notes.append(say("note_no_experts", ep=split.ep))
-    if training.schedule == "dualpipe":
+    if training.rule.placement == "both ways":
         notes.append(say("note_twice"))
     return notes
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from formats.documents.trace import chrome_trace
-from training.pipeline import Figures, Timeline, figures_of, simulate
+from training.pipeline import SCHEDULES, Figures, Timeline, figures_of, simulate
 from training.pipeline.plan import MOST_OPS, too_many_ops
-from training.pipeline.schedules import ScheduleSpec, checked
+from training.pipeline.spec import ScheduleSpec, checked
 
 from ..base.endpoint import Parameters, serving, too_large
 from ..base.state import State, require_choice
@@ -20,11 +20,12 @@ from .view import MOST_RANKS
 MOST_PLACES = 100_000
 """Ops that one answer lists: some 4 MB."""
 
+NAMES = ", ".join(f'"{name}"' for name in SCHEDULES)
 
 SCHEDULE = Parameters(
     "(the schedule)",
-    """
-    schedule = "1f1b": the order of the ops, such as "1f1b".
+    f"""
+    schedule = "1f1b": the order of the ops, {NAMES}.
     p -> pp = 4: pipeline ranks.
     m -> micro_batches = 0: micro-batches of a step; 0: four a rank, as the page takes where none
         are said.
@@ -37,7 +38,8 @@ SCHEDULE = Parameters(
     t_b = 0.0: the same of a whole backward; 0: t_i + t_w.
     t_pair = 0.0: the same of a forward and a backward that overlap; 0: one after the other.
     t_send = 0.0: time of a message from one rank to another.
-    w_share = 1.0: part of an activation that is held from I to W, for "zb-2p".
+    w_share = 1.0: part of an activation that is held from I to W, for "zb-2p", whose order is
+        found for the times.
     ops = True: whether to list the ops; without them far longer schedules are answered.
     trace = False: whether to answer with a trace for Perfetto and Chrome instead, a unit as 1 ms.
     """,
@@ -51,9 +53,6 @@ def pipeline_schedule(given: dict[str, Any]) -> str:
     An op is [name, start, end]: "3F5" is the forward of micro-batch 5 through stage 3, B a whole
     backward, I and W its halves for inputs and weights, "3F6&0B0" two that overlap. Times are in
     the unit of t_f; activations are counted in micro-batches of a whole rank.
-
-    Schedules are "gpipe", "1f1b", "interleaved", "bfs", "zb-h1", "zb-h2", "zb-2p", "zb-v",
-    "interleaved-zb", "dualpipe" and "dualpipev". The order of "zb-2p" is found for the times.
 
     Args:
         (the schedule)

@@ -14,7 +14,7 @@ from render.scenes.timeline import PHASES, Strip, strips_of
 from render.svg.timeline import AXIS, memory_svg, strip_svg
 from training.pipeline import Durations, Figures, Timeline, figures_of, simulate
 from training.pipeline.plan import WAITS
-from training.pipeline.schedules import ScheduleSpec
+from training.pipeline.spec import ScheduleSpec
 
 from ..base.html import tag, together
 from ..base.player import player_buttons
@@ -214,10 +214,10 @@ def _legend(schedules: Sequence[TimedSchedule], language: str) -> Markup:
 def legend_rows(schedules: Sequence[TimedSchedule]) -> list[tuple[str, str]]:
     """The kinds of op, notes on their shades, what is held: a mark of the colour, and a word."""
     kinds = [kind for kind in PHASES if any(kind in _kinds(one.spec) for one in schedules)]
-    placements = {one.spec.rule.placement for one in schedules}
+    rules = [one.spec.rule for one in schedules]
     rows = [(kind, f"legend_{kind.lower()}") for kind in kinds]
-    rows += [("", "legend_copies")] if "both ways" in placements else []
-    rows += [("", "legend_chunks")] if placements & {"loop", "V"} else []
+    rows += [("", "legend_copies")] if any(rule.placement == "both ways" for rule in rules) else []
+    rows += [("", "legend_chunks")] if any(rule.v != 1 for rule in rules) else []
     rows += [("input", "held_input")]
     return [*rows, ("weights", "held_weights")] if "W" in kinds else rows
 
@@ -225,4 +225,4 @@ def legend_rows(schedules: Sequence[TimedSchedule]) -> list[tuple[str, str]]:
 def _kinds(spec: ScheduleSpec) -> str:
     if not spec.rule.splits:
         return "FB"
-    return "FBIW" if spec.name.startswith("dualpipe") else "FIW"
+    return "FBIW" if spec.rule.pairs else "FIW"

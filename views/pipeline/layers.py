@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from descriptions import PAGE
 from groups.stages.layout_strings import parse_layout, stage_layers_of_layout, stages_of_layout
-from training.pipeline.schedules import ScheduleSpec
+from training.pipeline.spec import ScheduleSpec
 
 from ..base.html import TableCell, cell, table, tag, together
 from ..base.model import layers_by_stage

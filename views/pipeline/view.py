@@ -13,7 +13,7 @@ from descriptions import PAGE, joined
 from groups import LayoutError
 from groups.alternatives import MOST, divisors
 from training.pipeline import SCHEDULES
-from training.pipeline.schedules import ScheduleSpec as Schedule
+from training.pipeline.spec import ScheduleSpec as Schedule
 
 from ..base import form, words
 from ..base.context import Context

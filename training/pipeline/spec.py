@@ -1,0 +1,221 @@
+"""A schedule with its sizes: whether it takes them, and its order as text.
+
+>>> schedule("1f1b", p=2, m=2)
+[['0F0', '0F1', '0B0', '0B1'], ['1F0', '1B0', '1F1', '1B1']]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from groups.alternatives import MOST, nearest, with_changes
+from groups.errors import LayoutError
+from groups.mesh import MAX_RANKS, whole_number
+from groups.stages.layers import MAX_LAYERS
+
+from ..errors import refusal, require_choice
+from .automatic import TRIES, automatic
+from .plan import MOST_OPS, Plan, Shape, too_many_ops
+from .schedules import SCHEDULES, Schedule
+from .simulate import Durations
+
+MAX_MICRO_BATCHES = 1_000_000
+"""Micro-batches that one step may have: far more than any job's."""
+
+
+@dataclass(frozen=True)
+class ScheduleSpec:
+    """A schedule with its sizes, as they were asked for; v or group_size None: what it takes.
+
+    w_share: the part of an activation that is held from I to W, where an order is found.
+    """
+
+    name: str
+    p: int
+    m: int
+    v: int | None = None
+    group_size: int | None = None
+    w_share: float = 1.0
+
+    @property
+    def rule(self) -> Schedule:
+        return SCHEDULES[self.name]
+
+    @property
+    def chunks(self) -> int:
+        """Chunks on each rank: as asked for, or what the schedule has (2 where it can choose)."""
+        return self.v if self.v is not None else self.rule.v or 2
+
+    @property
+    def group(self) -> int:
+        """Micro-batches of one group: as asked for, or of a round; else p."""
+        if self.rule.rounds:
+            return self.m // max(1, self.m // self.p)
+        return self.p if self.group_size is None else self.group_size
+
+    def refusal(self) -> LayoutError | None:
+        """The first demand of the schedule that the sizes do not meet, without fixes."""
+        first = next(self._refusals(), None)
+        return first() if first else None
+
+    @property
+    def num_ops(self) -> int:
+        """As many numbers as ops may have."""
+        return 4 * self.p * self.chunks * self.m
+
+    @property
+    def num_run(self) -> int:
+        """Ops that all ranks run, at most: F and B, or F, I and W, of each micro-batch."""
+        return (3 if self.rule.splits else 2) * self.p * self.chunks * self.m
+
+    @property
+    def num_tried(self) -> int:
+        """Ops of the orders that are tried, at most, where one is found."""
+        return TRIES * self.num_run if self.rule.limit else 0
+
+    @property
+    def works(self) -> bool:
+        return not any(self._refusals()) and self.num_ops <= MOST_OPS
+
+    def alternatives(self, control: str | None) -> list[dict[str, int]]:
+        """The nearest changes of one size that are refused no more, those of ``control`` first."""
+        given = {"m": self.m, "v": self.v, "group_size": self.group_size, "p": self.p}
+        sizes = {name: size for name, size in given.items() if size is not None}
+        changes: list[dict[str, int]] = []
+        for name in sorted(sizes, key=lambda name: name != control):
+            most = max(4 * self.p, 2 * self.m, 8) if name != "p" else max(self.m, 2 * self.p)
+            if name != "group_size" and self.num_ops > MOST_OPS:  # beyond, none has to be tried
+                most = min(most, MOST_OPS * getattr(self, name) // self.num_ops)
+            most = min(most, self.m if name == "group_size" else 2**14)
+            values = nearest(sizes[name], partial(self._works_with, name), maximum=most)
+            changes += [{name: value} for value in values[: None if name == control else 1]]
+        return changes[:MOST]
+
+    def _works_with(self, name: str, size: int) -> bool:
+        return with_changes(self, {name: size}).works
+
+    def plan(self, durations: Durations | None = None) -> Plan:
+        """The ops of every rank; an order that is found suits the durations."""
+        v = self.chunks
+        stages = self.p * v
+        shape = Shape(self.p, self.m, v, self.group, stages)
+        order = self.rule.order
+        if order is not None:
+            return Plan(stages, self.m, tuple(order(shape, rank) for rank in shape.ranks))
+        given = durations or Durations()
+        limit = self.rule.limit * self.p
+        places = automatic(shape, given.table(stages), given.send, limit, self.w_share)
+        return Plan(stages, self.m, places)
+
+    def _refusals(self) -> Iterator[Callable[[], LayoutError]]:
+        """What makes each refusal: trying sizes only asks whether there is one."""
+        rule, p, m = self.rule, self.p, self.m
+        if rule.v is not None and self.chunks != rule.v:
+            yield partial(
+                refusal, "schedule-has-chunks", "v", schedule=rule.title, chunks=rule.v, v=self.v
+            )
+        if rule.grouped and self.chunks == 1:
+            yield partial(refusal, "interleaved-needs-chunks", "v")
+        if rule.grouped and p == 1:
+            yield partial(refusal, "schedule-needs-stages", "p", schedule=rule.title)
+        if self.group_size is not None and not rule.grouped:
+            yield partial(refusal, "schedule-has-no-groups", "group_size", schedule=rule.title)
+        if rule.even and p % 2:
+            yield partial(
+                self._refused_odd, "p", "pipeline ranks", "the two directions mirror each other"
+            )
+        least = rule.least_m * p if self.group_size is None else 0
+        if m < least:
+            sizes = {"least": least, "p": p, "m": m}
+            yield partial(
+                refusal, "schedule-needs-micro-batches", "m", schedule=rule.title, **sizes
+            )
+        if rule.even and m % 2:
+            yield partial(
+                self._refused_odd, "m", "micro-batches", "half of them enter at either end"
+            )
+        if rule.grouped:
+            yield from self._refused_groups()
+        if rule.rounds and m % max(1, m // p):
+            yield partial(refusal, "rounds-do-not-divide", "m", m=m, rounds=m // p)
+
+    def _refused_odd(self, name: str, things: str, why: str) -> LayoutError:
+        value, title = getattr(self, name), self.rule.title
+        sentence = f"{title} needs an even number of {things}, not {value}"
+        facts = {"schedule": title, "what": name, "value": value}
+        return refusal("schedule-needs-even", name, sentence=sentence, why=why, **facts)
+
+    def _refused_groups(self) -> Iterator[Callable[[], LayoutError]]:
+        """Megatron's demands: p <= N <= m, and the last group is whole or has p or more."""
+        p, m, n = self.p, self.m, self.group
+        facts = {"p": p, "m": m, "n": n}
+        if n < p:
+            yield partial(refusal, "group-too-small", "group_size", **facts)
+        if n > m:
+            yield partial(refusal, "group-too-large", "group_size", **facts)
+        if 0 < m % n < p:
+            yield partial(refusal, "last-group-too-small", "m", **facts, rest=m % n)
+
+
+def plan_of(name: str, p: int, m: int, v: int | None = None, group_size: int | None = None) -> Plan:
+    """What every rank runs under a schedule, without times; arguments as for `schedule`."""
+    spec = checked(name, p, m, v, group_size)
+    if spec.num_ops > MOST_OPS:
+        raise too_many_ops(spec.num_ops).replace(alternatives=spec.alternatives("m"))
+    return spec.plan()
+
+
+def checked(
+    name: str, p: int, m: int, v: int | None = None, group_size: int | None = None
+) -> ScheduleSpec:
+    """The schedule and its sizes, if it can have them.
+
+    Errors: LayoutError whose every alternative works.
+    """
+    require_choice("schedule", name, tuple(SCHEDULES))
+    spec = ScheduleSpec(name, **_in_range(name, {"p": p, "m": m, "v": v, "group_size": group_size}))
+    refusal = spec.refusal()
+    if refusal:
+        raise refusal.replace(alternatives=spec.alternatives(refusal.control))
+    return spec
+
+
+def _in_range(name: str, given: dict[str, int | None]) -> dict[str, int]:
+    """Whole numbers in their ranges; None stays away, where it may be."""
+    sizes = {}
+    for control, size in given.items():
+        if size is None and control in ("v", "group_size"):
+            continue
+        most = {"p": MAX_RANKS, "v": MAX_LAYERS}.get(control, MAX_MICRO_BATCHES)
+        try:
+            sizes[control] = whole_number(size, control, maximum=most)
+        except LayoutError as error:
+            fixes = [fix for fix in error.alternatives if _works(name, {**given, **fix})]
+            raise error.replace(alternatives=fixes) from None
+    return sizes
+
+
+def _works(name: str, given: Mapping[str, object]) -> bool:
+    sizes = {control: size for control, size in given.items() if size is not None}
+    are_sizes = all(type(size) is int and size > 0 for size in sizes.values())
+    return are_sizes and with_changes(ScheduleSpec(name, 1, 1), sizes).works
+
+
+def schedule(
+    name: str, p: int, m: int, v: int | None = None, group_size: int | None = None
+) -> list[list[str]]:
+    """The ops of each pipeline rank, in order: ``<stage><F|B|I|W><micro-batch>``, see `plan`.
+
+    p pipeline ranks, m micro-batches, v chunks of the model on each rank (None: as many as the
+    schedule has, 2 where that can be chosen). group_size: for "interleaved", the micro-batches
+    that go through a chunk before the next chunk's turn (None: p).
+
+    >>> schedule("interleaved", p=2, m=2, v=2)[1]
+    ['1F0', '1F1', '3F0', '3B0', '3F1', '3B1', '1B0', '1B1']
+
+    Errors: LayoutError for sizes that the schedule does not take, with the nearest that it does.
+    Sources: see `orders`.
+    """
+    return plan_of(name, p, m, v, group_size).order()
