@@ -20,12 +20,15 @@ from render.palette import PALETTE, contrast, ink
 from render.svg.heat import LEVELS, Heat, heat_svg, level_colours, levels
 from render.svg.shards import LOCAL, MOST, NONE, OWN, STALE, WHOLE, Shards, shards_svg
 from texts.shapes import catalogue
+from training.estimate.memory import fit_of
 from training.memory.per_stage import PARTS, largest
 from views.base.context import Context
+from views.base.fixes import fit_after, fixes_to_fit
 from views.base.model import model_of
 from views.base.resolve import resolve
 from views.base.state import State, fields_of
 from views.base.trained import GIB, trained_of
+from views.column import preset_states
 from views.memory.bars import COLOURS
 from views.memory.grid import stage_of_ranks
 from views.memory.view import memory_html
@@ -124,6 +127,36 @@ def test_every_way_to_fit_that_is_offered_fits(name):
     for change in ways:
         html = shown(state.changed(change))
         assert "memory-verdict fits" in html, change
+
+
+ALONE = {
+    "one replica": "korthikanti-1t",  # dp 1: ZeRO has nobody to share with
+    "recommended": "mcore-guide-llama-3-8b",
+    "experts": "mcore-guide-mixtral-8x7b",
+}
+
+
+@every("name", ALONE)
+def test_every_part_of_a_way_to_fit_takes_bytes_from_the_fullest_rank(name):
+    state = State(**preset_states()[ALONE[name]])
+    ways = [changes for changes, _ in fixes_to_fit(Context.of(state))]
+    assert ways
+    wrong = []
+    for changes in ways:
+        for field in changes:
+            less = {one: value for one, value in changes.items() if one != field}
+            whole, without = (
+                fit_after(some, Context.of(state)).allocated for some in (changes, less)
+            )
+            if whole >= without:
+                wrong.append((changes, field))
+    assert not wrong
+
+
+def test_a_stage_of_zero_without_replicas_needs_what_none_needs():
+    states = State(**preset_states()["korthikanti-1t"])
+    contexts = (Context.of(replace(states, zero=zero)) for zero in "0123")
+    assert len({fit_of(one.trained.request(one.layout)).needed for one in contexts}) == 1
 
 
 REFUSED = {

@@ -5,12 +5,13 @@
                 copy of a rank's share of the gradients, memory in pieces too small to use,
                 buffers of NCCL and of CUDA itself
 
-needed is allocated * PIECES + CONTEXT with ZeRO-2 and 3, experts, 8-bit numbers or chunks, which
-few but fused kernels train, and where a request that tells everything has FlashAttention: FSDP runs
-whose micro-batches were chosen to fill a GPU are 93 to 95 % full by `allocated` (llm-foundry). For
-all others it is the sum of UNFUSED: fitted to 1,013 runs whose memory nvidia-smi or torch told
-(nanotron, BigScience), and better on each of their models when fitted to the others alone
-(`python -m benchmarks.fit_memory`). Formats that nobody says are LEAN, if wider ones lack room.
+needed is allocated * PIECES + CONTEXT with experts, 8-bit numbers or chunks, which few but fused
+kernels train, and with FlashAttention where a request tells everything, else with ZeRO-2 and 3:
+FSDP runs whose micro-batches were chosen to fill a GPU are 93 to 95 % full by `allocated` (llm-
+foundry). For all others it is the sum of UNFUSED: fitted to 1,013 runs whose memory nvidia-smi or
+torch told (nanotron, BigScience), and better on each of their models when fitted to the others
+alone (`python -m benchmarks.fit_memory`). Formats that nobody says are LEAN, if wider ones lack
+room.
 
 Of those sources' good runs 2 % are said not to fit; of nanotron's failures 83 % are told, and some
 failed for want of something else. Three BigScience runs that ran out of memory are not told so, and
@@ -110,9 +111,7 @@ def fit_of(request: Request) -> Fit:
 
 
 def _needed(request: Request, stage: StageMemory) -> float:
-    if request.training.zero >= 2:
-        return stage.total * PIECES + CONTEXT
-    is_fused = request.is_told and request.flash
+    is_fused = request.flash if request.is_told else request.training.zero >= 2
     if is_fused or request.precision not in WIDE or request.model.experts or request.split.vpp > 1:
         return stage.total * PIECES + CONTEXT
     terms = unfused_terms(request, stage)

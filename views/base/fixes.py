@@ -67,18 +67,26 @@ def fit_after(changes: Changes, context: Context) -> Fit | None:
 
 
 def fixes_to_fit(context: Context) -> list[tuple[Changes, float]]:
-    """Changes after which the fullest rank fits, with what it needs then; the mildest first."""
+    """Changes after which the fullest rank fits, with what it needs then; the mildest first.
+
+    What takes no byte from it is no way to fit, be it reckoned to need less beside its tensors:
+    FlashAttention where scores are computed again anyway.
+    """
+    now = fit_of(context.trained.request(context.layout))
     tried = ((changes, fit_after(changes, context)) for changes in _milder(context))
-    fitting = ((changes, fit.needed) for changes, fit in tried if fit and fit.fits)
-    return list(islice(fitting, MOST))
+    fitting = ((changes, fit) for changes, fit in tried if fit and fit.fits)
+    smaller = (one for one in fitting if one[1].allocated < now.allocated or one[1].host < now.host)
+    return [(changes, fit.needed) for changes, fit in islice(smaller, MOST)]
 
 
 def _milder(context: Context) -> Iterator[Changes]:
     """What takes less memory, the mildest first."""
     training, split = context.trained.training, context.trained.split
+    sharing = training.ranks_sharing(split)[: 2 if context.trained.model.experts else 1]
+    is_shared = max(sharing) > 1  # else no stage of ZeRO cuts anything
     if split.tp > 1 and not training.sequence_parallel:
         yield {"sequence_parallel": "on"}
-    yield from ({"zero": zero} for zero in range(training.zero + 1, 3))
+    yield from ({"zero": zero} for zero in range(training.zero + 1, 3) if is_shared)
     if training.micro_batch > 1:
         yield {"micro_batch": 1}
     if not training.flash:
@@ -91,7 +99,7 @@ def _milder(context: Context) -> Iterator[Changes]:
     yield from ({name: 2 * getattr(split, name)} for name in ("tp", "pp", "ep", "cp"))
     if training.zero and training.offload == "none":
         yield {"offload": "optimizer"}
-    if training.zero < 3:
+    if training.zero < 3 and is_shared:
         yield {"zero": 3}
         yield {"zero": 3, "recompute": "full"}
     yield {"tp": 2 * split.tp, "pp": 2 * split.pp}
