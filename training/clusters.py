@@ -77,7 +77,7 @@ class Cluster:
         (72, 64)
         """
         if gpus <= self.rack or self.rack <= gpus_per_node:
-            return self.domain_of(gpus_per_node)
+            return min(gpus, self.domain_of(gpus_per_node))
         return 2 ** (self.rack.bit_length() - 1)
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import log2
+from math import gcd, log2
 from operator import add
 
 import numpy as np
@@ -135,6 +135,15 @@ def _kinds(model: Model, split: Split, moe: bool) -> tuple[float, float]:
     return experts, sum(parameters.values())
 
 
+def _near(n: int, stride: int, domain: int) -> int:
+    """Ranks of a group that share a domain, of the group that domains cut worst.
+
+    >>> _near(8, 1, 8), _near(16, 1, 8), _near(6, 1, 8)  # of 6, ranks 6 to 11 stand as 2 and 4
+    (8, 8, 2)
+    """
+    return max(1, gcd(n * stride, domain) // stride)
+
+
 def collective(n: int, stride: int, domain: int, size: Number, shares: float) -> Messages:
     """``shares`` times (n-1)/n of a buffer round n ranks that stand ``stride`` apart.
 
@@ -143,7 +152,7 @@ def collective(n: int, stride: int, domain: int, size: Number, shares: float) ->
     """
     if n == 1 or not np.count_nonzero(size):
         return NONE
-    near = min(n, max(1, domain // stride))
+    near = _near(n, stride, domain)
     sent = shares * (n - 1) / n * size
     return Messages(
         inside=sent if near > 1 else 0.0,
@@ -158,7 +167,7 @@ def exchange(n: int, stride: int, domain: int, size: float) -> Messages:
     """One all-to-all: (n-1)/n of the buffer, to each of the others its part."""
     if n == 1 or not size:
         return NONE
-    near = min(n, max(1, domain // stride))
+    near = _near(n, stride, domain)
     return Messages(
         inside=size * (near - 1) / n,
         outside=size * (n - near) / n,
