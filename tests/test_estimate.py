@@ -329,3 +329,17 @@ def test_spearman_is_of_ranks_and_ties_share_theirs():
 
     assert spearman(np.array([1.0, 2, 3, 4]), np.array([10.0, 20, 30, 40])) == 1
     assert spearman(np.array([1.0, 1, 2]), np.array([1.0, 2, 3])) == pytest.approx(0.8660254)
+
+
+def test_groups_that_nodes_cut_across_wait_for_the_network():
+    gpt = MODELS["gpt3-175b"].model
+    wait = {
+        (tp, each): estimate(
+            gpt, cluster="dgx-a100", gpus=96, gpus_per_node=each, tp=tp, pp=16, global_batch=48,
+            sequence=2304, recompute="full",
+        ).parts["tp"]
+        for tp in (3, 6)
+        for each in (6, 8)
+    }  # fmt: skip
+    assert wait[6, 8] > 2 * wait[6, 6]
+    assert wait[3, 8] > 2 * wait[3, 6]

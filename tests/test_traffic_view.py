@@ -36,6 +36,7 @@ from views.base.link import from_query
 from views.base.resolve import from_preset, resolve
 from views.base.state import State
 from views.base.trained import trained_of
+from views.column import preset_states
 from views.search.view import search_html
 from views.traffic.view import traffic_html
 
@@ -326,3 +327,11 @@ def test_published_layouts_are_answered():
         state = replace(from_preset(name), model=model, spread="nearly")
         for view in VIEWS:
             assert 'class="refusal"' not in html(view, state)
+
+
+@every("name", ("bloom-176b", "mtnlg-530b-420"))
+def test_no_chunks_are_advised_where_a_framework_has_none(name):
+    context = Context.of(State(**preset_states()[name]))
+    best = search(context.trained.job(context.layout)).best
+    assert best
+    assert {one.request.split.vpp for one in best} == {1}

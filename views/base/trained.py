@@ -49,6 +49,11 @@ CHOICES: dict[str, tuple[str, Collection[str]]] = {
 """What counts where a field is empty, and all that it may say; the spread follows from layers."""
 
 
+ONE_CHUNK = ("deepspeed", "deepspeed-data-first", "megatron-deepspeed")
+"""Frameworks whose pipelines have one chunk of layers a rank: DeepSpeed's engine runs TrainSchedule
+alone (deepspeedai/DeepSpeed 18e7227 deepspeed/runtime/pipe/engine.py)."""
+
+
 @dataclass(frozen=True)
 class Trained:
     """A model, how it is split over a layout and trained, on GPUs of how many bytes."""
@@ -94,6 +99,7 @@ class Trained:
             cp_algorithm=self.cp_algorithm,
             dense=tuple(name for name in layout.mesh.names if name in DENSE),
             expert=() if layout.expert is None else layout.expert.names,
+            fixed=frozenset(("vpp",) if layout.framework in ONE_CHUNK else ()),
         )
 
     def request(self, layout: Layout) -> Request:
