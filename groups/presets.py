@@ -10,10 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from .conventions import CONVENTIONS
-from .fitting import fit
-from .mesh import Mesh
-
 GPUS_PER_NODE = 8
 """What a source that says nothing of its nodes is taken to mean."""
 
@@ -30,8 +26,8 @@ class Preset:
     """A layout somebody published.
 
     >>> bloom = PRESETS["bloom-176b"]
-    >>> bloom.world_size, bloom.dp, str(bloom.mesh())
-    (384, 8, 'tp4-dp8-pp12')
+    >>> bloom.world_size, bloom.tp, bloom.pp, bloom.dp
+    (384, 4, 12, 8)
     >>> bloom.model["layers"], "tp" in bloom.derived, "cp" in bloom.derived
     (70, False, True)
     """
@@ -66,18 +62,6 @@ class Preset:
         """Data parallel size of experts, whose tp is etp, or tp where that is not given."""
         etp = self.tp if self.etp is None else self.etp
         return self.world_size // (etp * self.ep * self.pp)
-
-    @property
-    def order(self) -> str:
-        """The order of its framework in Megatron's names of axes, fastest first."""
-        return CONVENTIONS[self.framework].order
-
-    def mesh(self) -> Mesh:
-        """The mesh of its dense layers, with the axes that its framework has."""
-        names = [name for name in self.order.split("-") if name != "ep"]
-        sizes = {"tp": self.tp, "cp": self.cp, "pp": self.pp}
-        given = {name: size for name, size in sizes.items() if name in names or size > 1}
-        return fit(self.world_size, order="-".join(names), **given)
 
 
 def url_of(source: str) -> str:

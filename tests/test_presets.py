@@ -136,7 +136,7 @@ def test_the_sizes_fill_the_world(key):
     etp = preset.tp if preset.etp is None else preset.etp
     assert preset.tp * preset.cp * preset.pp * preset.dp == preset.world_size
     assert etp * preset.ep * preset.pp * preset.edp == preset.world_size
-    mesh = preset.mesh()
+    mesh = resolve(from_preset(key)).mesh
     assert mesh.world_size == preset.world_size
     assert [mesh.size(name) for name in ("tp", "cp", "dp", "pp")] == [
         *(preset.tp, preset.cp, preset.dp, preset.pp)
@@ -147,8 +147,9 @@ def test_the_sizes_fill_the_world(key):
 def test_both_grids_can_be_made_in_megatrons_orders(key):
     preset = PRESETS[key]
     assert preset.framework in CONVENTIONS
-    order = preset.order if preset.order in MEGATRON_ORDERS else MEGATRON_ORDERS[0]
+    order = CONVENTIONS[preset.framework].order
     sizes = {name: getattr(preset, name) for name in ("tp", "cp", "pp", "ep", "etp")}
+    order = order if order in MEGATRON_ORDERS else MEGATRON_ORDERS[0]
     dense, expert = grids(preset.world_size, **sizes, order=order)
     assert (dense.size("dp"), expert.size("dp")) == (preset.dp, preset.edp)
 
