@@ -24,7 +24,7 @@ from training.models import MODELS
 from training.parameters import StageParameters
 from training.pipeline import SCHEDULES, plan_of
 from training.pipeline.figures import sends_of
-from training.split import Held, Split
+from training.split import Split
 from training.traffic.demands import CP_ALGORITHMS, Demand, demands
 from training.traffic.links import PAIRWISE, RING, reach
 from training.traffic.matrix import CELLS, matrix, ranks_per_cell
@@ -86,7 +86,7 @@ ZERO = {"all_reduce": 0, "zero1": 1, "zero2_one_reduction": 2, "zero3_per_microb
 
 
 def replicas(parameters: float, d: int, training: Training, experts: float = 0) -> list[Demand]:
-    held = StageParameters(0, Held(1, 0, True, True), {"mlp": parameters, "experts": experts})
+    held = StageParameters(0, 1, 0, True, True, {"mlp": parameters, "experts": experts})
     return demands(one_layer(1024, 1024), Split(dp=d), training, stages=[held])
 
 

@@ -114,20 +114,10 @@ def active_parameters(model: Model) -> int:
 
 
 @dataclass(frozen=True)
-class StageParameters:
+class StageParameters(Held):
     """The parameters on each rank of one pipeline stage, by kind."""
 
-    stage: int
-    held: Held
     by_kind: dict[str, int]
-
-    @property
-    def layers(self) -> int:
-        return self.held.layers
-
-    @property
-    def moe_layers(self) -> int:
-        return self.held.moe_layers
 
     @property
     def experts(self) -> int:
@@ -161,7 +151,7 @@ def stage_parameters(model: Model, split: Split) -> tuple[StageParameters, ...]:
     split.require_fits(model)
     of_layer = {moe: on_one_rank(layer_parameters(model, moe=moe), split) for moe in (False, True)}
     by_stage = []
-    for stage, held in enumerate(held_by_ranks(model, split)):
+    for held in held_by_ranks(model, split):
         by_kind: dict[str, int] = {}
         for number, moe in ((held.layers - held.moe_layers, False), (held.moe_layers, True)):
             for kind, parameters in of_layer[moe].items() if number else ():
@@ -169,7 +159,7 @@ def stage_parameters(model: Model, split: Split) -> tuple[StageParameters, ...]:
         for kind, parameters in _ends(model, split, held).items():
             by_kind[kind] = by_kind.get(kind, 0) + parameters
         ordered = {kind: by_kind[kind] for kind in KINDS if by_kind.get(kind)}
-        by_stage.append(StageParameters(stage, held, ordered))
+        by_stage.append(StageParameters(**vars(held), by_kind=ordered))
     return tuple(by_stage)
 
 

@@ -157,6 +157,7 @@ def padded_vocabulary(vocabulary: int, tp: int) -> int:
 class Held:
     """What a pipeline rank holds of the model: layers, with experts or not, and its ends."""
 
+    stage: int
     layers: int
     moe_layers: int  # of them
     is_first: bool  # has the embedding
@@ -202,7 +203,7 @@ def _held(
         held = [*range(rank, len(stages), pp)] if placement == "loop" else both
         layers = [layer for stage in held for layer in stages[stage]]
         moe_layers = sum(layer >= first_moe for layer in layers)
-        by_rank.append(Held(len(layers), moe_layers, 0 in held, len(stages) - 1 in held))
+        by_rank.append(Held(rank, len(layers), moe_layers, 0 in held, len(stages) - 1 in held))
     return tuple(by_rank)
 
 

@@ -125,7 +125,7 @@ def unfused_terms(request: Request, stage: StageMemory) -> dict[str, float]:
     parts = stage.parts
     kept = sum(parts.get(name, 0.0) for name in ("activations", "embedding", "recomputed"))
     logits, rest = 0.0, parts.get("output", 0.0) + parts.get("working", 0.0)
-    if stage.parameters.held.is_last:
+    if stage.parameters.is_last:
         rows = padded_vocabulary(request.model.vocabulary, request.split.tp) / request.split.tp
         logits = request.tokens * rows
         rest = parts.get("output", 0.0) - 4 * logits

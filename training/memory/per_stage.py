@@ -246,7 +246,7 @@ def _stage_memory(
     room: float,
 ) -> StageMemory:
     plain = parameters.layers - parameters.moe_layers
-    modules = model.mtp_layers * parameters.held.is_last
+    modules = model.mtp_layers * parameters.is_last
     has_experts = model.has_experts(model.layers - 1)
     moe_layers = parameters.moe_layers + modules * has_experts
     plain += modules * (not has_experts)
@@ -258,10 +258,10 @@ def _stage_memory(
     if training.zero == 3:
         parts["gathered"] = _gathered(model, split, training, bool(moe_layers))
     parts["activations"] = in_flight * of_layers
-    if parameters.held.is_first:
+    if parameters.is_first:
         held = min(split.pp, training.micro_batches)
         parts["embedding"] = held * embedding_activations(model, split, training)
-    if parameters.held.is_last:
+    if parameters.is_last:
         sizes = (split.pp, training.micro_batches, split.vpp)
         held = outputs_in_flight(training.schedule, *sizes)
         parts["output"] = held * output_activations(model, split, training)
@@ -332,7 +332,7 @@ def _working(model: Model, split: Split, training: Training, parameters: StagePa
         widest = (2 if model.gated else 1) * model.shared_expert_ffn / split.tp
     needed = [widest * (2 * tokens + gradient * model.hidden)]
     counted = 0.0
-    if parameters.held.is_last:
+    if parameters.is_last:
         vocabulary = padded_vocabulary(model.vocabulary, split.tp) / split.tp
         counted = 4 * tokens * vocabulary
         needed += [6 * tokens * vocabulary, vocabulary * (2 * tokens + gradient * model.hidden)]

@@ -199,12 +199,12 @@ class _Shape:
     @property
     def first(self) -> list[float]:
         """What the ranks with the embedding do in every micro-batch that meets it there."""
-        return [self.both * one.held.is_first for one in self.stages]
+        return [self.both * one.is_first for one in self.stages]
 
     @property
     def last(self) -> list[float]:
         """What the ranks with the output do in every micro-batch that meets it there."""
-        return [self.both * one.held.is_last for one in self.stages]
+        return [self.both * one.is_last for one in self.stages]
 
 
 def _tensor(shape: _Shape) -> Iterator[Demand]:
