@@ -67,7 +67,7 @@ def answered(several: Iterable[MeasuredRun]) -> list[Answered]:
     found = []
     for run in several:
         try:
-            found.append(Answered(run, estimate(run.shape, **run.arguments)))
+            found.append(Answered(run, estimate(run.shape, **vars(run.arguments))))
         except LayoutError:
             found.append(Answered(run, None))
     return found
@@ -117,7 +117,7 @@ def _sets(timed: Sequence[Answered]) -> tuple[float, list[float]]:
     sets: dict[tuple[object, ...], list[Answered]] = defaultdict(list)
     for one in timed:
         asked = one.run.arguments
-        sizes = (asked["gpus"], asked["sequence"], asked["global_batch"])
+        sizes = (asked.gpus, asked.sequence, asked.global_batch)
         key = (one.run.group, one.run.model, one.run.software, *sizes)
         sets[key].append(one)
     orders, regrets = [], []

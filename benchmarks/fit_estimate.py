@@ -119,7 +119,7 @@ def cases(wanted: Callable[[MeasuredRun], bool] = lambda run: True) -> list[Case
     found = []
     for run in runs():
         if run.status == "ok" and run.seconds and wanted(run):
-            asked = request_of(run.shape, **run.arguments)
+            asked = request_of(run.shape, run.arguments)
             found.append(Case(run, asked, work_of(asked), run.seconds))
     return found
 
@@ -357,14 +357,14 @@ def told_of_runs() -> dict[str, Any]:
     jobs = set()
     for run in runs():
         of = run.arguments
-        gpus = math.log2(of["gpus"])
+        gpus = math.log2(of.gpus)
         if run.seconds:
-            kinds = seen.setdefault(FAMILIES[of["cluster"]], {})
+            kinds = seen.setdefault(FAMILIES[of.cluster], {})
             active = math.log2(active_parameters(run.shape))
             kinds.setdefault("moe" if run.shape.experts else "dense", []).append([active, gpus])
         if is_nanotron(run):
-            total, batch = math.log2(total_parameters(run.shape)), math.log2(of["global_batch"])
-            jobs.add((round(total, 4), gpus, batch, of["sequence"]))
+            total, batch = math.log2(total_parameters(run.shape)), math.log2(of.global_batch)
+            jobs.add((round(total, 4), gpus, batch, of.sequence))
     for kinds in seen.values():
         kinds |= {kind: _range(places) for kind, places in kinds.items()}
     return {"seen": seen, "jobs": [list(job) for job in sorted(jobs)]}

@@ -50,7 +50,7 @@ def cases() -> Iterator[Case]:
     for run in runs():
         if run.group in SOURCES:
             try:
-                asked = request_of(run.shape, **run.arguments)
+                asked = request_of(run.shape, run.arguments)
                 training = replace(asked.training, precision=LEAN[True])
                 stages = memory_per_stage(asked.model, asked.split, training)
             except LayoutError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from math import log2
@@ -192,7 +193,7 @@ def test_allocated_peaks_of_megatron_are_within_two_percent():
     exact = [run for run in runs() if run.kind == "allocated"]
     assert len(exact) == 18
     for run in exact:
-        found = estimate(run.shape, **run.arguments).memory / 2**30
+        found = estimate(run.shape, **vars(run.arguments)).memory / 2**30
         assert found == pytest.approx(run.memory, rel=0.02), (run.model, run.arguments, found)
 
 
@@ -207,21 +208,21 @@ def _sure_failures() -> list[MeasuredRun]:
     ran: dict[tuple, list[int]] = {}
     for run in nanotron:
         if run.status == "ok":
-            ran.setdefault(_but_batch(run), []).append(run.arguments["micro_batch"])
+            ran.setdefault(_but_batch(run), []).append(run.arguments.micro_batch)
     return [
         run
         for run in nanotron
         if run.status != "ok"
-        and max(ran.get(_but_batch(run), [1 << 60])) < run.arguments["micro_batch"]
+        and max(ran.get(_but_batch(run), [1 << 60])) < run.arguments.micro_batch
     ]
 
 
 def _but_batch(run: MeasuredRun) -> tuple:
-    return (run.model, *(value for name, value in run.arguments.items() if name != "micro_batch"))
+    return run.model, replace(run.arguments, micro_batch=1)
 
 
 def _fits(run: MeasuredRun, **changes: int) -> bool:
-    return estimate(run.shape, **{**run.arguments, **changes}).fits
+    return estimate(run.shape, **{**vars(run.arguments), **changes}).fits
 
 
 def test_failures_for_want_of_memory_are_told_and_good_runs_are_not_lost():
@@ -241,9 +242,8 @@ def test_failures_for_want_of_memory_are_told_and_good_runs_are_not_lost():
 def test_a_run_that_fills_its_gpu_does_not_fit_with_twice_the_micro_batch():
     full = [run for run in runs() if run.status == "ok" and run.memory and run.memory > 60]
     full = [run for run in full if is_nanotron(run)]
-    twice = [
-        {name: 2 * run.arguments[name] for name in ("micro_batch", "global_batch")} for run in full
-    ]
+    names = ("micro_batch", "global_batch")
+    twice = [{name: 2 * getattr(run.arguments, name) for name in names} for run in full]
     told = [not _fits(run, **changes) for run, changes in zip(full, twice)]
     assert sum(told) >= 0.85 * len(told) > 40
 
@@ -261,7 +261,7 @@ def test_gradients_are_in_16_bits_only_where_in_32_they_do_not_fit():
 def test_a_public_run_is_nearest_to_itself():
     timed = [run for run in runs() if run.seconds and run.status == "ok"]
     for run in timed[:: len(timed) // 25]:
-        first = estimate(run.shape, **run.arguments).nearest(1)[0]
+        first = estimate(run.shape, **vars(run.arguments)).nearest(1)[0]
         assert first.distance == 0, (run, first)
 
 
@@ -273,7 +273,7 @@ def test_where_no_run_is_near_the_estimate_says_so_and_widens():
     usual = fitted()["spread"]["dense"]
     assert far.high / far.low > 1.4 * usual[1] / usual[0]
     assert asked().near
-    assert [one.run.arguments["cluster"] for one in nearest(asked().request, 3)] == ["dgx-h100"] * 3
+    assert [one.run.arguments.cluster for one in nearest(asked().request, 3)] == ["dgx-h100"] * 3
 
 
 def test_what_the_constants_say_of_the_runs_is_what_the_runs_say():
@@ -281,7 +281,7 @@ def test_what_the_constants_say_of_the_runs_is_what_the_runs_say():
     sizes: dict[tuple[str, bool], list[float]] = {}
     for run in runs():
         if run.seconds:
-            of = (FAMILIES[run.arguments["cluster"]], bool(run.shape.experts))
+            of = (FAMILIES[run.arguments.cluster], bool(run.shape.experts))
             sizes.setdefault(of, []).append(log2(active_parameters(run.shape)))
     # Between the least and the most of a kind there is always a run that is near.
     assert all(b - a < 2 * NEAR_SIZE for of in sizes.values() for a, b in pairwise(sorted(of)))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from groups.errors import not_a_choice
 
@@ -14,9 +14,6 @@ from .near import Near, lacks, nearest
 from .request import Arguments, Request, request_of
 from .seconds import decided, stall_seconds, step_seconds
 from .work import work_of
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 FAR = 1.25
 """How much wider, each way, an interval is for each thing that no public run is near in."""
@@ -68,7 +65,7 @@ class Estimate:
         return nearest(self.request, most, self.software)
 
 
-def estimate(model: Model, *, software: str = "", **arguments: Unpack[Arguments]) -> Estimate:
+def estimate(model: Model, *, software: str = "", **arguments: object) -> Estimate:
     """The time of a step and the memory it needs, from constants that public runs were fitted to.
 
         cluster "dgx-h100", gpus 64, gpus_per_node 8     the machine
@@ -92,7 +89,8 @@ def estimate(model: Model, *, software: str = "", **arguments: Unpack[Arguments]
 
     Errors: LayoutError for what does not go together.
     """
-    request = request_of(model, **arguments)
+    asked: Callable[..., Arguments] = Arguments
+    request = request_of(model, asked(**arguments))
     if software not in ("", *SOFTWARE):
         raise not_a_choice("software", software, SOFTWARE)
     return estimate_of(request, software or software_of(request))

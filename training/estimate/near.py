@@ -15,6 +15,7 @@ import numpy as np
 
 from ..model import Model
 from ..parameters import active_parameters, total_parameters
+from ..split import Split
 from .constants import FAMILIES, fitted
 from .request import Arguments, Request
 from .runs import MeasuredRun, is_nanotron, runs
@@ -41,36 +42,34 @@ def _sizes(model: Model) -> tuple[float, float]:
     return math.log2(total_parameters(model)), math.log2(active_parameters(model))
 
 
-def _place(model: Model, arguments: Arguments) -> list[float]:
-    """Where a run or a request stands: its sizes, as doublings."""
-    axes = (arguments["tp"], arguments["pp"], arguments["cp"], arguments["ep"], arguments["vpp"])
-    tokens = arguments["micro_batch"] * arguments["sequence"]
-    sizes = (arguments["gpus"], arguments["sequence"], tokens, arguments["global_batch"], *axes)
-    bits = 2 * _EIGHT_BITS.get(arguments["precision"], 0.0)
-    return [*_sizes(model), *map(math.log2, sizes), bits, _MIXED * bool(model.experts)]
+def _place(
+    model: Model, axes: Split | Arguments, sizes: tuple[int, int, int], precision: str
+) -> list[float]:
+    """Where a run or a request stands, as doublings; sizes: GPUs, micro-batch, global batch."""
+    gpus, micro_batch, global_batch = sizes
+    batch = (model.sequence, micro_batch * model.sequence, global_batch)
+    counts = (gpus, *batch, axes.tp, axes.pp, axes.cp, axes.ep, axes.vpp)
+    bits = 2 * _EIGHT_BITS.get(precision, 0.0)
+    return [*_sizes(model), *map(math.log2, counts), bits, _MIXED * bool(model.experts)]
 
 
 @lru_cache(maxsize=1)
 def _map() -> tuple[tuple[MeasuredRun, ...], np.ndarray, tuple[str, ...]]:
     """The runs that have a step time, where they stand, and their GPUs' families."""
     timed = tuple(run for run in runs() if run.seconds)
-    places = [_place(run.shape, run.arguments) for run in timed]
-    return timed, np.array(places), tuple(FAMILIES[run.arguments["cluster"]] for run in timed)
+    asked = [(run.shape, run.arguments) for run in timed]
+    places = [
+        _place(shape, one, (one.gpus, one.micro_batch, one.global_batch), one.precision)
+        for shape, one in asked
+    ]
+    return timed, np.array(places), tuple(FAMILIES[one.cluster] for _, one in asked)
 
 
 def nearest(request: Request, most: int = 5, software: str = "nanotron") -> tuple[Near, ...]:
     """The runs nearest to a request, the nearest first; of nanotron none for other software."""
     timed, places, families = _map()
-    split = request.split
-    here = _place(
-        request.model,
-        {
-            **{"tp": split.tp, "pp": split.pp, "cp": split.cp, "ep": split.ep, "vpp": split.vpp},
-            **{"gpus": request.gpus, "global_batch": request.global_batch},
-            **{"micro_batch": request.training.micro_batch, "sequence": request.model.sequence},
-            "precision": request.precision,
-        },
-    )
+    sizes = (request.gpus, request.training.micro_batch, request.global_batch)
+    here = _place(request.model, request.split, sizes, request.precision)
     other = FAR_FAMILY * (np.array(families) != FAMILIES[request.cluster])
     distance = np.sqrt(((places - np.array(here)) ** 2).sum(axis=1) + other**2)
     if software != "nanotron":

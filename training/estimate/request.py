@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypedDict
 
 from groups.alternatives import not_a_multiple
 from groups.mesh import MAX_RANKS, whole_number
@@ -17,40 +16,29 @@ from ..model import MAX_SIZE, Model
 from ..split import Split, with_kv_copies
 from ..traffic.demands import require
 
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
+@dataclass(frozen=True)
+class Arguments:
+    """What `estimate` is asked beside the model, and what is taken where nobody says it."""
 
-class Arguments(TypedDict, total=False):
-    """What `estimate` is asked beside the model."""
+    cluster: str = "dgx-h100"
+    gpus: int = 64
+    gpus_per_node: int = 8
+    tp: int = 8
+    pp: int = 1
+    cp: int = 1
+    ep: int = 1
+    etp: int | None = None
+    vpp: int = 1
+    micro_batch: int = 1
+    global_batch: int = 256
+    sequence: int = 4096
+    precision: str = "bf16"
+    zero: int = 1
+    recompute: str = "none"
+    flash: bool = True
+    sequence_parallel: bool = True
 
-    cluster: str
-    gpus: int
-    gpus_per_node: int
-    tp: int
-    pp: int
-    cp: int
-    ep: int
-    etp: int | None
-    vpp: int
-    micro_batch: int
-    global_batch: int
-    sequence: int
-    precision: str
-    zero: int
-    recompute: str
-    flash: bool
-    sequence_parallel: bool
-
-
-DEFAULTS: Arguments = {
-    **{"cluster": "dgx-h100", "gpus": 64, "gpus_per_node": 8},
-    **{"tp": 8, "pp": 1, "cp": 1, "ep": 1, "etp": None, "vpp": 1},
-    **{"micro_batch": 1, "global_batch": 256, "sequence": 4096},
-    **{"precision": "bf16", "zero": 1, "recompute": "none"},
-    **{"flash": True, "sequence_parallel": True},
-}
-"""What is taken where nobody says it."""
 
 DENSE, EXPERT = ("tp", "cp", "dp", "pp"), ("etp", "ep", "edp", "pp")
 """Megatron's orders of axes, fastest first."""
@@ -136,63 +124,57 @@ class Request(TrainingJob):
         return self.training.tokens(self.model, self.split)
 
 
-def request_of(model: Model, **arguments: Unpack[Arguments]) -> Request:
+def request_of(model: Model, asked: Arguments) -> Request:
     """The request, or a refusal that names what does not go together."""
-    strange = ", ".join(arguments.keys() - DEFAULTS.keys())
-    if strange:
-        raise TypeError(f"an estimate has no argument {strange}")
-    given: Arguments = {**DEFAULTS, **arguments}
-    cluster, precision, sequence = given["cluster"], given["precision"], given["sequence"]
-    require_choice("cluster", cluster, tuple(CLUSTERS))
-    require_choice("precision", precision, PRODUCTS)
-    numbers: dict[str, object] = dict(given)
+    require_choice("cluster", asked.cluster, tuple(CLUSTERS))
+    require_choice("precision", asked.precision, PRODUCTS)
     for name in ("gpus", "gpus_per_node", "tp", "pp", "cp", "ep"):
-        whole_number(numbers[name], name, maximum=MAX_RANKS)
-    gpus, global_batch, micro_batch = given["gpus"], given["global_batch"], given["micro_batch"]
-    whole_number(global_batch, "global_batch", maximum=MAX_SIZE)
-    if whole_number(sequence, "sequence", maximum=MAX_SIZE) != model.sequence:
-        model = replace(model, sequence=sequence)
-    model = with_kv_copies(model, given["tp"])
-    require_numbers(cluster, precision)
-    by = {"tp": given["tp"], "pp": given["pp"], "cp": given["cp"]}
-    dp, left = divmod(gpus, math.prod(by.values()))
+        whole_number(getattr(asked, name), name, maximum=MAX_RANKS)
+    whole_number(asked.global_batch, "global_batch", maximum=MAX_SIZE)
+    if whole_number(asked.sequence, "sequence", maximum=MAX_SIZE) != model.sequence:
+        model = replace(model, sequence=asked.sequence)
+    model = with_kv_copies(model, asked.tp)
+    require_numbers(asked.cluster, asked.precision)
+    by = {"tp": asked.tp, "pp": asked.pp, "cp": asked.cp}
+    dp, left = divmod(asked.gpus, math.prod(by.values()))
     if left:
-        raise not_a_multiple("gpus", gpus, by, maximum=MAX_RANKS)
-    micro_batches, left = divmod(global_batch, whole_number(micro_batch, "micro_batch") * dp)
+        raise not_a_multiple("gpus", asked.gpus, by, maximum=MAX_RANKS)
+    samples = whole_number(asked.micro_batch, "micro_batch") * dp
+    micro_batches, left = divmod(asked.global_batch, samples)
     if left or not micro_batches:
-        by = {"micro_batch": micro_batch, "dp": dp}
-        raise not_a_multiple("global_batch", global_batch, by, maximum=MAX_SIZE)
-    split = _dealt(model, given, dp)
+        by = {"micro_batch": asked.micro_batch, "dp": dp}
+        raise not_a_multiple("global_batch", asked.global_batch, by, maximum=MAX_SIZE)
+    split = _dealt(model, asked, dp)
     training = Training(
-        micro_batch=micro_batch,
+        micro_batch=asked.micro_batch,
         micro_batches=micro_batches,
         schedule="interleaved" if split.vpp > 1 else "1f1b",
-        zero=given["zero"],
-        recompute=given["recompute"],
-        sequence_parallel=given["sequence_parallel"],
-        flash=given["flash"],
-        dropout=not given["flash"],
-        products=precision,
+        zero=asked.zero,
+        recompute=asked.recompute,
+        sequence_parallel=asked.sequence_parallel,
+        flash=asked.flash,
+        dropout=not asked.flash,
+        products=asked.precision,
     )
     require(model, split, training)
-    job = (model, training, global_batch, gpus, given["gpus_per_node"], cluster)
-    return Request(*job, split=split)
+    machines = (asked.gpus, asked.gpus_per_node, asked.cluster)
+    return Request(model, training, asked.global_batch, *machines, split=split)
 
 
-def _dealt(model: Model, given: Arguments, dp: int) -> Split:
+def _dealt(model: Model, asked: Arguments, dp: int) -> Split:
     """Layers that pp x vpp does not divide are dealt out one more here, one less there.
 
     Where two layers more would divide, embedding and loss take a layer's place each, as Megatron's
     --account-for-embedding-in-pipeline-split has it.
     """
-    tp, pp, ep, etp = given["tp"], given["pp"], given["ep"], given["etp"]
-    vpp = whole_number(given["vpp"], "vpp") if pp > 1 else 1
+    tp, pp, ep, etp = asked.tp, asked.pp, asked.ep, asked.etp
+    vpp = whole_number(asked.vpp, "vpp") if pp > 1 else 1
     even = model.layers % (pp * vpp) == 0
     account = not even and (model.layers + 2) % (pp * vpp) == 0
     if etp is None:
         etp = 1 if ep > 1 else tp
     spread = "equal" if even or account else "nearly"
-    return Split(tp, given["cp"], pp, dp, ep, etp, 0, vpp, account, spread)
+    return Split(tp, asked.cp, pp, dp, ep, etp, 0, vpp, account, spread)
 
 
 def require_numbers(cluster: str, precision: str) -> None:

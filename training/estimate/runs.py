@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import csv
 import json
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import cast
 
 from ..model import Model
-from .request import DEFAULTS, Arguments
+from .request import Arguments
 
 DATA = Path(__file__).parent / "data"
 
@@ -48,7 +49,7 @@ class MeasuredRun:
 
     @property
     def shape(self) -> Model:
-        return shape_of(self.model, self.arguments["sequence"])
+        return shape_of(self.model, self.arguments.sequence)
 
 
 @lru_cache(maxsize=1)
@@ -68,7 +69,7 @@ def runs() -> tuple[MeasuredRun, ...]:
     """Every run, in the order of the sources.
 
     >>> one = runs()[0]
-    >>> one.model, one.arguments["cluster"], one.arguments["gpus"], one.seconds
+    >>> one.model, one.arguments.cluster, one.arguments.gpus, one.seconds
     ('DeepSeekV3', 'gb300-nvl72', 256, 10.422)
     """
     return tuple(_run(row) for row in _rows("runs.csv"))
@@ -109,17 +110,15 @@ def _argument(name: str, cell: str) -> object:
 
 
 def _run(row: dict[str, str]) -> MeasuredRun:
-    arguments = {name: _argument(name, row[name]) for name in DEFAULTS}
-    return MeasuredRun(
-        group=row["group"],
-        source=row["source"],
-        line=row["line"],
-        model=row["model"],
-        arguments=cast("Arguments", arguments),
-        status=row["status"],
+    run: Callable[..., MeasuredRun] = MeasuredRun
+    asked: Callable[..., Arguments] = Arguments
+    texts = ("group", "source", "line", "model", "status", "software")
+    arguments = {one.name: _argument(one.name, row[one.name]) for one in fields(Arguments)}
+    return run(
+        **{name: row[name] for name in texts},
+        arguments=asked(**arguments),
         seconds=float(row["seconds"]) if row["seconds"] else None,
         memory=float(row["memory_gib"]) if row["memory_gib"] else None,
         kind=row["memory_kind"],
-        software=row["software"],
         counts=row["counts"] == "1",
     )

@@ -55,8 +55,8 @@ def _places() -> tuple[tuple[MeasuredRun, float, float], ...]:
 def _place(run: MeasuredRun) -> tuple[float, float]:
     assert run.seconds
     active, arguments = active_parameters(run.shape), run.arguments
-    tokens = arguments["global_batch"] * arguments["sequence"]
-    each = speed(active, tokens, run.seconds, arguments["gpus"])
+    tokens = arguments.global_batch * arguments.sequence
+    each = speed(active, tokens, run.seconds, arguments.gpus)
     return share(active, ACROSS), share(each / 1e12, UP)
 
 
@@ -65,7 +65,7 @@ def cloud_of(estimate: Estimate, near: Sequence[Near], language: str) -> PointsC
     family, request = FAMILIES[estimate.request.cluster], estimate.request
     peers, others = [], []
     for run, x, y in _places():
-        (peers if FAMILIES[run.arguments["cluster"]] == family else others).append((x, y))
+        (peers if FAMILIES[run.arguments.cluster] == family else others).append((x, y))
     active = active_parameters(request.model)
     tokens = request.global_batch * request.model.sequence
     interval = (

@@ -90,8 +90,8 @@ def _nearest(near: Sequence[Near], language: str) -> Markup:
         (
             each.run.model,
             _layout(each),
-            f"{each.run.arguments['gpus']:,} × {_gpu(each)}",
-            each.run.arguments["precision"].upper(),
+            f"{each.run.arguments.gpus:,} × {_gpu(each)}",
+            each.run.arguments.precision.upper(),
             seconds_text(each.run.seconds or 0),
             known[each.run.source]["name"],
         )
@@ -104,14 +104,14 @@ def _nearest(near: Sequence[Near], language: str) -> Markup:
 
 def _gpu(near: Near) -> str:
     """The GPU of a run, which its cluster is named after: H100 of dgx-h100."""
-    return re.sub(r"^[dh]gx-|-nvl\d+$", "", near.run.arguments["cluster"]).upper()
+    return re.sub(r"^[dh]gx-|-nvl\d+$", "", near.run.arguments.cluster).upper()
 
 
 def _layout(near: Near) -> str:
     arguments = near.run.arguments
-    sizes = {name: arguments[name] for name in ("tp", "cp", "pp", "vpp", "ep")}  # type: ignore[literal-required]
+    sizes = {name: getattr(arguments, name) for name in ("tp", "cp", "pp", "vpp", "ep")}
     text = " ".join(f"{name}{size}" for name, size in sizes.items() if size > 1) or "dp"
-    return f"{text} · {arguments['global_batch']:,} × {arguments['sequence']:,}"
+    return f"{text} · {arguments.global_batch:,} × {arguments.sequence:,}"
 
 
 def _errors(language: str) -> Markup:
