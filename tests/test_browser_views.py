@@ -322,6 +322,8 @@ def test_the_rank_card_of_a_clicked_gpu_fills_up_with_the_model(open_page):
     # Jump to a rank by its number; one that does not exist is refused in words.
     type_in(page, "rank", "3")
     expect(page.locator(".intro h2").nth(1)).to_have_text(PAGE["rank_title"]["en"].format(rank=3))
+    page.keyboard.press("Escape")
+    expect(page.locator(".intro h2").nth(1)).to_have_text(PAGE["rank_title"]["en"].format(rank=0))
     type_in(page, "rank", "99")
     expect(page.locator("#picture .refusal")).to_contain_text("99")
     type_in(page, "rank", "5")

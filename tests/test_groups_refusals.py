@@ -100,6 +100,8 @@ def test_tp_3_on_16_gpus_says_what_why_the_cure_and_the_control():
     assert error.control == "tp"
     assert error.alternatives[:2] == ({"tp": 2}, {"tp": 4})
     assert error.code
+    three = refusal(fit, 16, order=ORDER, tp=3, pp=3)
+    assert str(three).endswith("; try tp 2 with pp 4, tp 4 with pp 2 or tp 4 with pp 4")
 
 
 def test_a_refusal_is_a_value_error_in_one_line():

@@ -26,6 +26,7 @@ from views.base.context import Context
 from views.base.messages import fix_label, sentence
 from views.base.resolve import from_preset
 from views.base.state import FIELDS, State, language_of
+from views.export import TABLES
 from views.groups.details import MEMBERS, ROWS, details_html, groups_csv, groups_text
 from views.page import answer
 
@@ -406,3 +407,10 @@ def test_the_list_of_views_is_that_of_the_words_and_the_folders():
     assert all(name == view.name for name, view in ALL_VIEWS.items())
     owners = {row.of for row in FIELDS.values()} - {"job", "model", "training", "page"}
     assert owners <= {*ALL_VIEWS}
+
+
+def test_every_form_of_file_is_offered_by_a_view_that_has_it():
+    offered = {name: {*view.files} for name, view in ALL_VIEWS.items()}
+    assert set().union(*offered.values()) == {*TABLES}
+    assert [name for name, forms in offered.items() if "trace" in forms] == ["pipeline"]
+    assert offered["groups"] == {*TABLES} - {"trace"}
