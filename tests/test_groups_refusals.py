@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import FrozenInstanceError
 from fractions import Fraction
 
@@ -109,6 +110,14 @@ def test_a_refusal_is_a_value_error_in_one_line():
     assert isinstance(error, ValueError)
     assert "\n" not in str(error)
     assert isinstance(error.alternatives, tuple)
+
+
+def test_a_refusal_that_is_copied_keeps_every_part():
+    parts = {"why": "why", "control": "tp", "facts": {"value": 3}, "quote": "Megatron's words"}
+    error = LayoutError("a-code", "tp is 3", alternatives=[{"tp": 2}], **parts)
+    assert {part: getattr(error, part) for part in parts} == parts
+    for copy in (pickle.loads(pickle.dumps(error)), error.replace(), error.renamed({})):
+        assert vars(copy) == vars(error)
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,13 @@ def test_a_fix_may_be_more_nodes_so_that_the_sizes_stay():
     assert seen(State(tp=3, pp=1, nodes=3)).world_size == 24
 
 
+def test_where_both_grids_are_wrong_only_what_mends_both_is_offered():
+    for sizes, nodes in (({"cp": 6, "ep": 3}, 3), ({"cp": 6, "etp": "3"}, 3), ({"ep": 3}, 9)):
+        state = State(tp=3 if "cp" not in sizes else 1, pp=1).changed(sizes)
+        assert refusal_of(state).alternatives == ({"nodes": nodes},)
+        assert seen(state.changed({"nodes": nodes})).nodes == nodes
+
+
 @every(
     "changes, control",
     [
