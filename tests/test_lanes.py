@@ -59,6 +59,20 @@ def test_what_spends_more_than_a_light_budget_is_heavy(units, is_here):
     assert (found == os.getpid()) is is_here
 
 
+def test_what_was_heavy_or_slow_once_is_not_begun_here_again(monkeypatch):
+    lanes, begun = Lanes(_Elsewhere()), []
+
+    def work(units: int) -> int:
+        begun.append(units)
+        return costs(units)
+
+    assert [run(lanes.run(work, LIGHT + 1)) for _ in range(3)] == 3 * ["elsewhere"]
+    assert begun == [LIGHT + 1]
+    assert [run(lanes.run(work, 1)) for _ in range(2)] == 2 * [os.getpid()]
+    monkeypatch.setattr("views.server.lanes.SLOW", -1.0)
+    assert [run(lanes.run(work, 2)) for _ in range(2)] == [os.getpid(), "elsewhere"]
+
+
 def test_a_refusal_comes_back_whole_from_the_worker(worker):
     with pytest.raises(LayoutError) as here:
         fit(16, tp=3)
