@@ -158,6 +158,14 @@ def test_racks_of_18_trays_keep_as_many_expert_groups_whole_as_they_can():
     assert found.segment == 16
 
 
+def test_a_segment_is_as_many_machines_as_a_group_of_experts_stands_on():
+    racks = {f"n{at}": f"r{at // 4}" for at in range(16)}
+    for ep, etp, machines in ((16, 1, 2), (16, 2, 4), (8, 4, 4), (4, 8, 4), (2, 1, 1)):
+        found = best_order([*racks], racks, gpus_per_node=8, tp=8, ep=ep, etp=etp)
+        (largest,) = (one.largest for one in found.kinds if one.kind == "ep")
+        assert (found.segment, largest) == (machines, machines), (ep, etp)
+
+
 def test_the_order_that_is_given_stays_where_none_is_better():
     racks = {f"n{at}": f"r{at // 4}" for at in range(16)}
     found = best_order([*racks], racks, gpus_per_node=8, tp=8, pp=4)
@@ -208,6 +216,9 @@ def test_costs_of_nothing_are_no_costs_and_prove_nothing():
     plain = best_order(hosts, racks, **sizes, **alone)
     of_no_kind = best_order(hosts, racks, costs={"ep": 1.0}, **sizes, **alone)
     assert replace(of_no_kind, costs={}) == plain
+    for dear, is_least in (("tp", True), ("dp", True), ("tp pp", True), ("tp dp", False)):
+        costs = dict.fromkeys(dear.split(), 1.0)  # all that costs must be least
+        assert best_order(hosts, racks, costs=costs, **sizes).is_least is is_least, dear
 
 
 def test_groups_that_leave_a_node_are_told_with_the_layout_that_would_mend_them():

@@ -31,7 +31,7 @@ from views.base.messages import sentence
 from views.base.resolve import from_preset
 from views.base.state import FIELDS, UNLINKED, State, fields_of
 from views.orders.view import AUTO
-from views.page import answer
+from views.page import answer, draw
 
 EXAMPLES = Path(__file__).parent / "data" / "launch_commands.json"
 
@@ -363,6 +363,29 @@ def test_what_the_page_writes_can_always_be_read(state):
 
 
 # -- in the page ---------------------------------------------------------------------------------
+
+
+def drawn(**sent: str) -> dict:
+    return json.loads(draw(json.dumps(sent)))
+
+
+def test_what_was_changed_since_a_link_was_opened_counts_above_it():
+    sent = json.dumps({"link": "v=2&tp=4&pp=1&show=nodes", "tp": "8", "lang": "zh"})
+    assert from_sent(sent) == State(tp=8, pp=1, view="nodes", lang="zh")
+    state = drawn(link="v=2&tp=4&pp=1", tp="8")["state"]
+    assert (state["tp"], state["pp"]) == ("8", "1")
+    assert "state" not in drawn(tp="8")
+
+
+def test_a_link_that_shows_nothing_has_the_first_picture_in_its_own_view_and_language():
+    for link, view in (("v=2&tp=3&show=nodes", "nodes"), ("v=2&tp=8&strange=1", "groups")):
+        found = drawn(link=link, lang="zh")
+        first = answer(State(lang="zh", view=view))
+        assert found["view"] == view
+        assert found["regions"]["picture"] == first.picture, link
+        assert found["regions"]["notice" if view == "groups" else "status"], link
+    assert "picture" not in drawn(tp="3")["regions"]  # the last one stays
+
 
 HOSTILE = ['"><script>alert(1)</script>', "' onmouseover='alert(1)", "&quot;&lt;", "</div>", "\0\n"]
 

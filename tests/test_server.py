@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import httpx
@@ -229,3 +232,41 @@ def test_files_of_a_hang_are_the_one_exception_and_bounded(server):
     too_large = (b" " * 1_000_000 for _ in range(LARGEST_EVIDENCE // 1_000_000 + 1))
     assert post(server, "evidence", too_large).status_code == 413
     assert "refused" in json.loads(post(server, "evidence", b"no files").json())
+
+
+def test_files_of_one_visitor_after_the_other_are_read():
+    async def three() -> list[int]:
+        begun, let = asyncio.Event(), asyncio.Event()
+
+        async def evidence(body: bytes) -> str:
+            if not begun.is_set():
+                begun.set()
+                await let.wait()
+            return "read"
+
+        evidence._is_server_fn = True
+        page = SimpleNamespace(blocks={1: SimpleNamespace(evidence=evidence)})
+        scope = {"type": "http", "method": "POST", "path": guard.EVIDENCE, "query_string": b""}
+        scope |= {"headers": [], "app": SimpleNamespace(get_blocks=lambda: page)}
+        one = guard.Guard(scope["app"])
+
+        async def status() -> int:
+            said = []
+
+            async def send(message: dict) -> None:
+                said.append(message)
+
+            async def receive() -> dict:
+                return {"type": "http.request", "body": b"a file"}
+
+            await one(scope, receive, send)
+            return said[0]["status"]
+
+        first = asyncio.ensure_future(status())
+        await begun.wait()
+        second = await status()
+        let.set()
+        return [await first, second, await status()]
+
+    with ThreadPoolExecutor(1) as pool:  # the browser tests keep an event loop running here
+        assert pool.submit(asyncio.run, three()).result() == [200, 503, 200]
