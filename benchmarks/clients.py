@@ -10,9 +10,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from itertools import chain
+from itertools import chain, count
 
 from .page_client import PageClient, Served, Servers
 from .timing import Table, Times, shown
@@ -25,22 +25,18 @@ GOING = 0.5  # ... and, the last of them, for the visitors to get going
 Update = tuple[float, str]
 """One answered update: its milliseconds and the layout it was about."""
 
+Ask = Callable[[PageClient, int], None]
+"""A heavy request; the number makes each a little different."""
+
 
 def run(quick: bool, servers: Servers) -> Iterator[Table]:
     seconds = 0.5 if quick else 8.0
+    processes = max(1, min(4, (os.cpu_count() or 2) - 1))
     rows = []
     for name, kind in (("as served", "page"), ("nothing cached", "cold")):
-        updates = _crowd(servers.running(kind), seconds)
-        took = Times(tuple(ms for ms, _ in updates))
-        rows.append(
-            (
-                name,
-                f"{len(updates) / seconds:.0f}",
-                shown(took.median),
-                shown(took.p95),
-                f"{len({layout for _, layout in updates})} of {len(updates)}",
-            )
-        )
+        updates, _ = crowd(servers.running(kind), seconds, VISITORS, SMALL, processes=processes)
+        layouts = len({layout for _, layout in updates})
+        rows.append((name, *rates(updates, seconds), f"{layouts} of {len(updates)}"))
     yield Table(
         f"{VISITORS} visitors at once, 16 to 64 GPUs",
         ("server", "updates/s", "median ms", "p95 ms", "layouts that differ"),
@@ -49,26 +45,53 @@ def run(quick: bool, servers: Servers) -> Iterator[Table]:
     )
 
 
-def _crowd(served: Served, seconds: float) -> list[Update]:
-    processes = max(1, min(4, (os.cpu_count() or 2) - 1))
+def rates(updates: Sequence[Update], seconds: float) -> tuple[str, str, str]:
+    """Updates a second, and how long the median and the slow ones took."""
+    took = Times(tuple(ms for ms, _ in updates))
+    return f"{len(updates) / seconds:.0f}", shown(took.median), shown(took.p95)
+
+
+def crowd(
+    served: Served,
+    seconds: float,
+    visitors: int,
+    nodes: Sequence[int],
+    *,
+    processes: int = 1,
+    heavy: tuple[int, Ask | None] = (0, None),
+) -> tuple[list[Update], int]:
+    """What visitors on such nodes saw answered, and answers to so many heavy ones beside them."""
     begin = time.time() + LEAD
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
-        seeds = [range(first, VISITORS, processes) for first in range(processes)]
-        loads = [pool.submit(_visitors, served, own, begin, begin + seconds) for own in seeds]
-        return list(chain.from_iterable(load.result() for load in loads))
+        seeds = [range(first, visitors, processes) for first in range(processes)]
+        times = (begin, begin + seconds)
+        loads = [pool.submit(_visitors, served, own, nodes, heavy, *times) for own in seeds]
+        answered = [load.result() for load in loads]
+    return list(chain.from_iterable(one for one, _ in answered)), sum(n for _, n in answered)
 
 
-def _visitors(served: Served, seeds: range, begin: float, end: float) -> list[Update]:
-    with ThreadPoolExecutor(len(seeds)) as pool:
-        return list(
-            chain.from_iterable(pool.map(lambda seed: _visitor(served, seed, begin, end), seeds))
-        )
+def _visitors(
+    served: Served,
+    seeds: range,
+    nodes: Sequence[int],
+    heavy: tuple[int, Ask | None],
+    begin: float,
+    end: float,
+) -> tuple[list[Update], int]:
+    number, ask = heavy
+    with ThreadPoolExecutor(len(seeds) + number) as pool:
+        loads = [pool.submit(_heavy, served, ask, seed, end) for seed in range(number)]
+        moves = [pool.submit(_visitor, served, seed, nodes, begin, end) for seed in seeds]
+        updates = [update for one in moves for update in one.result()]
+        return updates, sum(one.result() for one in loads)
 
 
-def _visitor(served: Served, seed: int, begin: float, end: float) -> list[Update]:
+def _visitor(
+    served: Served, seed: int, nodes: Sequence[int], begin: float, end: float
+) -> list[Update]:
     """What one visitor saw answered between two points in time, having warmed up before."""
     group_type = TYPES[seed % len(TYPES)]
-    client, steps, seen = PageClient(served), walk(seed, SMALL), []
+    client, steps, seen = PageClient(served), walk(seed, nodes), []
     time.sleep(max(0.0, begin - GOING - time.time()))
     while time.time() < end:
         sizes = next(steps)
@@ -77,3 +100,14 @@ def _visitor(served: Served, seed: int, begin: float, end: float) -> list[Update
             seen.append((step.ms, f"{group_type} {sizes}"))
     client.close()
     return seen
+
+
+def _heavy(served: Served, ask: Ask, seed: int, end: float) -> int:
+    """Ask until the end; how many answers there were, refusals among them."""
+    client = PageClient(served)
+    for number in count():
+        if time.time() >= end:
+            break
+        ask(client, seed + number)
+    client.close()
+    return number

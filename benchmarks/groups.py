@@ -9,11 +9,13 @@ in a server that has drawn a large world.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from groups import Mesh, fit, rank_groups
+from groups import fit, rank_groups
 from groups.megatron.parallel_state import process_groups
 
 from .page_client import Servers
@@ -32,92 +34,68 @@ JOBS = {16_384: 31, 131_072: 7}
 QUICK_JOBS = {16_384: 2}
 
 
+@dataclass(frozen=True)
+class Case:
+    """The same groups made twice: by numpy, and by lists of Python's alone."""
+
+    world: int
+    what: str
+    repeats: int
+    ours: Callable[[], Mapping[str, np.ndarray]]
+    plain: Callable[[], dict[str, list[list[int]]]]
+
+    def check(self) -> None:
+        ours = {name: groups.tolist() for name, groups in self.ours().items()}
+        if ours != self.plain():
+            raise AssertionError(f"{self.what} of {self.world} ranks differ from those of lists")
+
+    def medians(self) -> tuple[float, float]:
+        """Of both, in milliseconds."""
+        took = interleaved(self.repeats, ours=self.ours, plain=self.plain)
+        return took["ours"].median, took["plain"].median
+
+
 def run(quick: bool, servers: Servers) -> Iterator[Table]:
-    meshes = {
-        fit(world, tp=8, cp=2, pp=16): n for world, n in (QUICK if quick else REPEATS).items()
-    }
-    for mesh in meshes:
-        _check_same(mesh)
-    jobs = QUICK_JOBS if quick else JOBS
-    names = {world: _check_same_job(world) for world in jobs}
-    young = [_measured(mesh, repeats) for mesh, repeats in meshes.items()]
-    young_jobs = [_measured_job(world, repeats) for world, repeats in jobs.items()]
-    _settle()
-    settled = [_measured(mesh, repeats) for mesh, repeats in meshes.items()]
-    settled_jobs = [_measured_job(world, repeats) for world, repeats in jobs.items()]
+    cases = [_of_mesh(*one) for one in (QUICK if quick else REPEATS).items()]
+    cases += [_of_job(*one) for one in (QUICK_JOBS if quick else JOBS).items()]
+    for case in cases:
+        case.check()
+    young = [case.medians() for case in cases]
+    np.empty(31 << 20, dtype=np.uint8)  # large, and freed: memory is settled
+    settled = [case.medians() for case in cases]
     yield Table(
-        "Groups: all of tp, cp, dp and pp",
-        ("ranks", "mesh", "loops ms", "young ms", "faster", "settled ms", "faster"),
+        "Groups of " + " ".join(f"{name} {size}" for name, size in JOB.items()),
+        ("ranks", "groups", "loops ms", "young ms", "faster", "settled ms", "faster"),
         [
-            (f"{mesh.world_size:,}", str(mesh), shown(then[1]), *_versus(*first), *_versus(*then))
-            for mesh, first, then in zip(meshes, young, settled)
+            (f"{one.world:,}", one.what, shown(then[1]), *_versus(*first), *_versus(*then))
+            for one, first, then in zip(cases, young, settled)
         ],
-        "rank_groups in a young process and in one with settled memory, against plain loops of\n"
-        "Python that give the same groups. Aim: 150x at 131,072 ranks.",
-    )
-    yield Table(
-        "Groups: every name of Megatron's, " + " ".join(f"{n} {size}" for n, size in JOB.items()),
-        ("ranks", "names", "loops ms", "young ms", "faster", "settled ms", "faster"),
-        [
-            (f"{world:,}", str(names[world]), shown(then[1]), *_versus(*first), *_versus(*then))
-            for world, first, then in zip(jobs, young_jobs, settled_jobs)
-        ],
-        f"process_groups, checks included, with {INSTANCES} optimizer instances and context\n"
-        f"parallel levels {LEVELS}, against lists of Python's that give the same groups.",
+        "A mesh: rank_groups of tp, cp, dp and pp against plain loops; aim: 150x at 131,072\n"
+        f"ranks. Names: process_groups, checks included, with {INSTANCES} optimizer instances and\n"
+        f"context parallel levels {LEVELS}, against lists.",
     )
 
 
-def _measured(mesh: Mesh, repeats: int) -> tuple[float, float]:
-    """Medians of rank_groups and of plain loops, in milliseconds."""
+def _of_mesh(world: int, repeats: int) -> Case:
+    mesh = fit(world, **{name: JOB[name] for name in ("tp", "cp", "pp")})
     sizes = {axis.name: axis.size for axis in mesh.axes}
-    took = interleaved(
-        repeats,
-        ours=lambda: [rank_groups(mesh, kind) for kind in KINDS],
+    return Case(
+        *(world, str(mesh), repeats),
+        ours=lambda: {kind: rank_groups(mesh, kind) for kind in KINDS},
         plain=lambda: plain_groups(**sizes),
     )
-    return took["ours"].median, took["plain"].median
 
 
-def _job(world: int) -> dict[str, object]:
-    return process_groups(
-        world,
-        num_distributed_optimizer_instances=INSTANCES,
-        hierarchical_context_parallel_sizes=LEVELS,
+def _of_job(world: int, repeats: int) -> Case:
+    options = {
+        "num_distributed_optimizer_instances": INSTANCES,
+        "hierarchical_context_parallel_sizes": LEVELS,
         **JOB,
-    )
-
-
-def _plain_job(world: int) -> dict[str, list[list[int]]]:
-    return plain_process_groups(world, instances=INSTANCES, levels=LEVELS, **JOB)
-
-
-def _measured_job(world: int, repeats: int) -> tuple[float, float]:
-    """Medians of process_groups and of plain lists, in milliseconds."""
-    took = interleaved(repeats, ours=lambda: _job(world), plain=lambda: _plain_job(world))
-    return took["ours"].median, took["plain"].median
+    }
+    plain = partial(plain_process_groups, world, instances=INSTANCES, levels=LEVELS, **JOB)
+    names = f"{len(plain())} names of Megatron's"
+    return Case(world, names, repeats, lambda: process_groups(world, **options), plain)
 
 
 def _versus(ours: float, plain: float) -> tuple[str, str]:
     return shown(ours), times(plain / ours)
-
-
-def _settle() -> None:
-    np.empty(31 << 20, dtype=np.uint8)
-
-
-def _check_same(mesh: Mesh) -> None:
-    plain = plain_groups(**{axis.name: axis.size for axis in mesh.axes})
-    for kind in KINDS:
-        if rank_groups(mesh, kind).tolist() != plain[kind]:
-            raise AssertionError(f"the {kind} groups of {mesh} differ from those of plain loops")
-
-
-def _check_same_job(world: int) -> int:
-    """How many names there are, the same ones with the same groups."""
-    ours, plain = _job(world), _plain_job(world)
-    if ours.keys() != plain.keys():
-        raise AssertionError(f"only one of the two has {sorted(ours.keys() ^ plain.keys())}")
-    for name, groups in ours.items():
-        if groups.tolist() != plain[name]:
-            raise AssertionError(f"the {name} groups of {world} ranks differ from plain lists")
-    return len(ours)

@@ -6,23 +6,19 @@ a little different from the last. Visitors are threads in a process of their own
 
 from __future__ import annotations
 
-import multiprocessing
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 from views.server.worker import IDLE
 
-from .clients import LEAD
+from .clients import crowd, rates
 from .memory import rss
 from .page_client import PageClient, Served, Servers, serving
-from .timing import Table, Times, shown
-from .walk import TYPES, walk
+from .timing import Table
 
 VISITORS = (16, 64, 200)
 HEAVY = (0, 1, 4, 8)
@@ -58,43 +54,8 @@ def _shared(servers: Servers) -> AbstractContextManager[Served]:
 
 
 def _crowd(served: Served, light: int, heavy: int, seconds: float) -> tuple[str, ...]:
-    begin = time.time() + LEAD
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        taken, answers = pool.submit(_visitors, served, light, heavy, begin, seconds).result()
-    took = Times(tuple(taken))
-    rate = f"{len(taken) / seconds:.0f}"
-    return str(light), str(heavy), rate, shown(took.median), shown(took.p95), str(answers)
-
-
-def _visitors(
-    served: Served, light: int, heavy: int, begin: float, seconds: float
-) -> tuple[list[float], int]:
-    with ThreadPoolExecutor(light + heavy) as pool:
-        end = begin + seconds
-        loads = [pool.submit(_heavy, served, seed, end) for seed in range(heavy)]
-        moves = [pool.submit(_light, served, seed, begin, end) for seed in range(light)]
-        taken = [ms for one in moves for ms in one.result()]
-        return taken, sum(one.result() for one in loads)
-
-
-def _light(served: Served, seed: int, begin: float, end: float) -> list[float]:
-    client, steps, taken = PageClient(served), walk(seed, SIXTEEN), []
-    time.sleep(max(0.0, begin - time.time()))
-    while time.time() < end:
-        taken.append(client.step(group_type=TYPES[seed % len(TYPES)], **next(steps)).ms)
-    client.close()
-    return taken
-
-
-def _heavy(served: Served, seed: int, end: float) -> int:
-    """Ask until the end; how many answers there were, refusals among them."""
-    client = PageClient(served)
-    for number in count():
-        if time.time() >= end:
-            break
-        ask(client, seed + number)
-    client.close()
-    return number
+    updates, answers = crowd(served, seconds, light, SIXTEEN, heavy=(heavy, ask))
+    return str(light), str(heavy), *rates(updates, seconds), str(answers)
 
 
 def ask(client: PageClient, number: int) -> None:
