@@ -51,9 +51,13 @@ def emit(job: Job, model: Mapping[str, Any] | None = None, framework: str = "meg
     """
     if framework not in TARGETS:
         raise not_a_choice("framework", framework, TARGETS)
-    target = TARGETS[framework]
-    given = _given(model or {})
-    written, said = target.written(_job_of_target(job, target), given)
+    return emitted(job.layout(), model, framework)
+
+
+def emitted(layout: Layout, model: Mapping[str, Any] | None, framework: str) -> str:
+    """The same of a job that is worked out."""
+    target, given = TARGETS[framework], _given(model or {})
+    written, said = target.written(_job_of_target(layout, target), given)
     unsaid = [name for name in MODEL if name in given and name not in said]
     if not unsaid:
         return written
@@ -68,9 +72,9 @@ def _given(model: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _job_of_target(job: Job, target: Target) -> Job:
+def _job_of_target(layout: Layout, target: Target) -> Job:
     """The same layout as a job of a framework that the target makes."""
-    layout = job.layout()
+    job = layout.job
     for name in target.unsaid:
         value = getattr(job, name)
         silent = (None, job.tp) if name == "etp" else (SILENT.get(name, 1),)
@@ -81,7 +85,7 @@ def _job_of_target(job: Job, target: Target) -> Job:
     for framework in sorted(target.frameworks, key=lambda name: name != job.framework):
         other = replace(job, framework=framework, etp=_etp(job, layout, framework))
         try:
-            candidate = other.layout()
+            candidate = layout if other == job else other.layout()
         except LayoutError as error:
             last = error
             continue

@@ -10,11 +10,11 @@ from markupsafe import Markup
 
 from descriptions import PAGE, SAVED, TARGET_NAMES, counted, note_text
 from formats.check.script import check_script
-from formats.launch import TARGETS, Item, Missing, Parsed, Run, emit
+from formats.launch import TARGETS, Item, Missing, Parsed, Run
+from formats.launch.emit import emitted
 from formats.launch.flags import TRAINING
 from formats.launch.serving import served_groups
 from groups import LayoutError
-from groups.job import Job
 from groups.layout import Layout
 from groups.mesh import whole_number
 from groups.placement import Placement
@@ -225,8 +225,8 @@ def _items(name: str, items: Sequence[tuple[str, str]], language: str) -> Markup
 def _commands(layout: Layout, state: State, language: str) -> Markup:
     head = heading(PAGE["emit_title"][language], tag("p", PAGE["emit_body"][language]))
     try:
-        job, model = layout.job, model_of_command(state)
-        commands = (_command(job, model, name, language) for name in TARGETS)
+        model = model_of_command(state)
+        commands = (_command(layout, model, name, language) for name in TARGETS)
         return together(head, tag("div", *commands, class_="commands"))
     except LayoutError as error:
         return together(head, refusal_line(error, language))
@@ -244,10 +244,10 @@ def model_of_command(state: State) -> dict[str, Any]:
     return {**model, "account": True} if state.account is True else model
 
 
-def _command(job: Job, model: dict[str, Any], framework: str, language: str) -> Markup:
+def _command(layout: Layout, model: dict[str, Any], framework: str, language: str) -> Markup:
     """One framework's command to copy, or why it cannot say this layout."""
     try:
-        body = form.copyable(emit(job, model, framework), language)
+        body = form.copyable(emitted(layout, model, framework), language)
     except LayoutError as error:
         body = tag("p", sentence(error, language))
     title = tag("h3", TARGET_NAMES[framework][language])
@@ -283,7 +283,7 @@ def launch_pictures(context: Context) -> Pictures:
     refusals = []
     for name in sorted(TARGETS, key=lambda one: one != layout.framework):
         try:
-            code = CodeChart(emit(layout.job, model, name), SAVED["more_lines"][language])
+            code = CodeChart(emitted(layout, model, name), SAVED["more_lines"][language])
         except LayoutError as error:
             refusals.append(error)
         else:
