@@ -18,7 +18,7 @@ import numpy as np
 from ..palette import ink, ramp, rgb
 from ..scenes import geometry
 from ..scenes.groups import GAP, PANEL_LIMIT
-from .raster import palette_png
+from .raster import palette_png, written
 
 LEVELS = 8
 """Steps between empty and full."""
@@ -149,7 +149,7 @@ class Heat:
         return board.reshape(grid.rows, grid.columns)
 
 
-def cell_texts(rank: int, amount: str, side: float) -> list[tuple[float, float, str]]:
+def cell_texts(rank: int | str, amount: str, side: float) -> list[tuple[float, float, str]]:
     """What stands in a cell: baseline, font size and text of each line; a small one has no room.
 
     >>> [text for _, _, text in cell_texts(7, "62", side=40)]
@@ -182,37 +182,41 @@ def heat_svg(heat: Heat, description: str) -> str:
     )
 
 
-def _leads(rank: int) -> str:
-    """What a click sets of the page's state."""
-    changes = escape(json.dumps({"view": "ranks", "rank": str(rank)}))
-    return f' data-set="{changes}"'
+_RANK = "\0"
+"""Where a cell's rank will stand."""
+
+_LEADS = escape(json.dumps({"view": "ranks", "rank": "%(rank)d"}))
+"""What a click sets of the page's state."""
 
 
 def _cells(heat: Heat) -> str:
-    tiles = heat.tiles
+    tiles, kinds = heat.tiles, list(zip(heat.level.tolist(), heat.amounts))
     side = tiles.cell - GAP
-    colours = heat.palette
-    inks = [ink(colour) for colour in colours]
+    looks = {kind: _look(heat.palette[kind[0]], kind[1], side) for kind in set(kinds)}
     frames = "".join(
         f'<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" rx="6"/>'
         for x, y, w, h in tiles.frames
     )
     cells = "".join(
-        f'<g{_leads(rank)} transform="translate({x + GAP / 2:g},{y + GAP / 2:g})">'
-        f'<rect width="{side:g}" height="{side:g}" rx="{side / 8:g}" fill="{colours[level]}"/>'
-        f"{_texts(rank, amount, side, inks[level])}</g>"
-        for rank, (x, y, level, amount) in enumerate(
-            zip(tiles.x.tolist(), tiles.y.tolist(), heat.level.tolist(), heat.amounts)
+        looks[kind] % {"rank": rank, "x": x, "y": y}
+        for rank, (x, y, kind) in enumerate(
+            zip(written(tiles.x + GAP / 2), written(tiles.y + GAP / 2), kinds)
         )
     )
     return f'<g class="frames">{frames}</g>{cells}'
 
 
-def _texts(rank: int, amount: str, side: float, colour: str) -> str:
-    return "".join(
-        f'<text x="{side / 2:g}" text-anchor="middle" fill="{colour}" y="{y:.1f}" '
+def _look(colour: str, amount: str, side: float) -> str:
+    """A cell of this colour and amount, to be filled by %: rank, x and y."""
+    texts = "".join(
+        f'<text x="{side / 2:g}" text-anchor="middle" fill="{ink(colour)}" y="{y:.1f}" '
         f'font-size="{size:.1f}">{escape(text)}</text>'
-        for y, size, text in cell_texts(rank, amount, side)
+        for y, size, text in cell_texts(_RANK, amount, side)
+    )
+    texts = texts.replace("%", "%%").replace(_RANK, "%(rank)d")
+    return (
+        f'<g data-set="{_LEADS}" transform="translate(%(x)s,%(y)s)">'
+        f'<rect width="{side:g}" height="{side:g}" rx="{side / 8:g}" fill="{colour}"/>{texts}</g>'
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from html import escape
 
 SLOT, BAR, ROW, APART, LEFT, TOP = 8.0, 14.0, 18.0, 14.0, 20.0, 18.0
@@ -123,9 +123,14 @@ def _rank(shards: Shards, place: int, member: int, x: float) -> str:
 
 def _box(shards: Shards, place: int, state: str) -> str:
     each = shards.box / shards.slots
-    shares = "".join(
-        f'<g class="{"others" if slot < 0 else f"g{slot}"}{" faint" if is_faint else ""}">'
-        f'<rect x="{x:g}" width="{each:g}" height="{BAR:g}"/></g>'
-        for x, slot, is_faint in shards.shares(place, state)
-    )
+    shares = "".join([_share(each, *one) for one in shards.shares(place, state)])
     return f'{shares}<rect class="box" width="{shards.box:g}" height="{BAR:g}"/>'
+
+
+@lru_cache(maxsize=256)  # of a few dozen that differ, a strip has hundreds
+def _share(width: float, x: float, slot: int, is_faint: bool) -> str:
+    owner = "others" if slot < 0 else f"g{slot}"
+    return (
+        f'<g class="{owner}{" faint" if is_faint else ""}">'
+        f'<rect x="{x:g}" width="{width:g}" height="{BAR:g}"/></g>'
+    )
