@@ -42,10 +42,12 @@ class Text:
     zh: str
 
     def __getitem__(self, language: str) -> str:
+        if language == "en":
+            return self.en
+        if language == "zh":
+            return self.zh
         if language not in LANGUAGES:
             raise KeyError(f"no text in language {language!r}: choose one of {list(LANGUAGES)}")
-        if language in ("en", "zh"):
-            return self.en if language == "en" else self.zh
         return _translations(language).get(self.en, self.en)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup, escape
 
@@ -23,10 +23,10 @@ def tag(name: str, *children: object, **attributes: object) -> Markup:
     Underscores of an attribute are dashes, save one at its end; True is an attribute without a
     value, None and False are none, and what is data is JSON.
     """
-    marks = "".join(_marks(attributes)) if attributes else ""
+    marks = "".join([_mark(*one) for one in attributes.items()]) if attributes else ""
     if name in ("input", "img", "br"):
-        return Markup(f"<{name}{marks}>")
-    return Markup(f"<{name}{marks}>{_joined(children)}</{name}>")
+        return _markup(f"<{name}{marks}>")
+    return _markup("".join((f"<{name}{marks}>", *map(_written, children), f"</{name}>")))
 
 
 def button(label: object, **attributes: object) -> Markup:
@@ -65,11 +65,7 @@ def scrolling(kind: str, *children: object) -> Markup:
 
 def together(*parts: object) -> Markup:
     """Parts one after the other."""
-    return Markup(_joined(parts))
-
-
-def _joined(parts: Iterable[object]) -> str:
-    return "".join(map(_written, parts))
+    return _markup("".join(map(_written, parts)))
 
 
 _is_special = re.compile("[&<>'\"]").search
@@ -83,19 +79,24 @@ def _written(value: object) -> str:
     return escape(value)
 
 
-def _marks(attributes: dict[str, object]) -> Iterator[str]:
-    for name, value in attributes.items():
-        if value is None or value is False:
-            continue
-        name = name.rstrip("_").replace("_", "-")
-        yield f" {name}" if value is True else f' {name}="{attribute_value(value)}"'
+def _markup(text: str) -> Markup:
+    """A text that is markup; calling `Markup` takes three times as long."""
+    return str.__new__(Markup, text)
+
+
+def _mark(name: str, value: object) -> str:
+    if value is None or value is False:
+        return ""
+    name = name.rstrip("_").replace("_", "-")
+    return f" {name}" if value is True else f' {name}="{attribute_value(value)}"'
+
+
+_as_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def attribute_value(value: object) -> str:
     """What stands between the quotes; what is data is JSON."""
-    if isinstance(value, (dict, list)):
-        value = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return _written(value)
+    return _written(_as_json(value) if isinstance(value, (dict, list)) else value)
 
 
 class TableCell(Markup):
