@@ -15,15 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .grouping import Grouping, Groups
+from .grouping import SMALL, Grouping, Groups
 from .mesh import whole_number
 from .placement import distinct, node_of, nodes_spanned
 
 DOMAINS = (4, 8, 16, 32, 72)
 """GPUs that one NVLink domain may have: half a node, a node, two, four, and a GB200 NVL72 rack."""
-
-SMALL = 2048
-"""Ranks up to which looking at every group is quicker than a short cut."""
 
 LATENCY_BOUND = ("tp", "ep", "etp", "tp-ep", "egtp", "gtp")
 """Groups that the next layer waits for: they want to stay inside one NVLink domain."""

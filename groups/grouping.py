@@ -21,6 +21,9 @@ import numpy as np
 from .mesh import Mesh
 from .ranks import group_index, group_of, index_of, rank_groups
 
+SMALL = 2048
+"""Ranks up to which looking at every group is quicker than a short cut."""
+
 Groups = np.ndarray | list[list[int]]
 """Ranks, shape (num_groups, group_size); lists where the groups differ in size."""
 
@@ -144,7 +147,7 @@ class Grouping:
         >>> Grouping("dp", parse_mesh("tp2-dp2-pp2"), "dp").leading(2).tolist()
         [[0, 2], [1, 3]]
         """
-        if not self.is_plain:
+        if not self.is_plain or self.world_size <= SMALL:
             return self.groups()[:count]
         first = self.mesh.offset
         return self.firsts()[:count, None] + (self.members(first) - first)

@@ -102,6 +102,13 @@ class Mesh:
         """Distance in ranks between neighbours along each axis."""
         return tuple(accumulate(self.sizes[:-1], operator.mul, initial=1))
 
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.axes, self.offset))
+
+    def __hash__(self) -> int:
+        return self._hash
+
     def size(self, name: str) -> int:
         """Size of the axis ``name``; 1 if the mesh has no such axis."""
         return self._size_of.get(name, 1)

@@ -49,10 +49,10 @@ def nodes_spanned(groups: ArrayLike, gpus_per_node: int) -> np.ndarray:
 
 def distinct(places: np.ndarray) -> np.ndarray:
     """How many places there are in each row."""
-    steps = np.diff(places, axis=-1)
-    if np.any(steps < 0):  # a group of a mesh ascends already
+    steps = places[..., 1:] - places[..., :-1]
+    if (steps < 0).any():  # a group of a mesh ascends already
         steps = np.diff(np.sort(places, axis=-1), axis=-1)
-    return 1 + np.count_nonzero(steps, axis=-1)
+    return 1 + (steps != 0).sum(axis=-1)
 
 
 def _gpus_per_node(value: int) -> int:

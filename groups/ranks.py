@@ -77,12 +77,13 @@ def group_of(mesh: Mesh, kind: str, rank: int) -> np.ndarray:
 
     Errors: LayoutError for a rank or kind that the mesh does not have.
     """
-    at = coordinates(mesh, rank)
+    place = require_rank(mesh, rank) - mesh.offset
     members, swept = np.array([rank], dtype=np.int64), mesh.axes_of(kind)
     for name, size, stride in zip(mesh.names, mesh.sizes, mesh.strides):
         if name in swept and size > 1:
-            line = (np.arange(size, dtype=np.int64) - at[name]) * stride
-            members = (line[:, None] + members).reshape(-1)
+            first = -(place // stride % size) * stride
+            line = np.arange(first, first + size * stride, stride, dtype=np.int64)
+            members = np.add.outer(line, members).reshape(-1)
     return members
 
 

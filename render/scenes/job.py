@@ -306,7 +306,7 @@ def _lines(folds: Sequence[Fold], start: float, steps) -> CellLines:  # type: ig
             (fold.period, step, stride, rest or fold.period),
             (bands + (rest > 0), jump, stride * fold.period, bands),
         ):
-            if by:
+            if by and (count > 1 or not full):  # else it changes nothing
                 at = np.arange(count)[:, None]
                 places = (at * by + places).reshape(-1)
                 ranks = (at * of_rank + ranks).reshape(-1)
@@ -342,7 +342,9 @@ def _ends_throughout(lines: CellLines, others: CellLines, gpus_per_node: int) ->
 def _runs(is_end: np.ndarray) -> list[tuple[int, int, int]]:
     """(column, first row, last row) of each run."""
     # A run begins where the row above is no end, and is over where the next below is none.
-    changes = np.diff(np.pad(is_end.T.astype(np.int8), ((0, 0), (1, 1))), axis=1)
+    framed = np.zeros((is_end.shape[1], is_end.shape[0] + 2), dtype=np.int8)
+    framed[:, 1:-1] = is_end.T
+    changes = np.diff(framed, axis=1)
     columns, first = np.nonzero(changes == 1)
     _, after = np.nonzero(changes == -1)
     return list(zip(columns.tolist(), first.tolist(), (after - 1).tolist()))
