@@ -18,7 +18,7 @@ from formats.hosts.crossings import key_of, kind_of
 from formats.hosts.order import KINDS as ORDER_KINDS
 from formats.hosts.order import OBJECTIVES, better_order
 from formats.hosts.placing import placement_of
-from formats.hosts.values import Hosts, Level
+from formats.hosts.values import Hosts
 from formats.hosts.written import launcher_files
 from groups import LayoutError
 from groups.job import Job
@@ -183,7 +183,7 @@ def test_no_order_waits_longer_than_the_one_that_was_given(question, waited):
     sizes = dict(sizes)
     try:
         job = Job(nodes=len(racks), gpus_per_node=gpus, framework="own", **sizes)
-        hosts = Hosts("table", tuple(racks), levels=(Level("rack", racks),))
+        hosts = Hosts("table", tuple(racks), levels={"rack": racks})
         found = better_order(job.layout(), hosts, seconds=dict(zip(ORDER_KINDS, waited)))
     except LayoutError:
         assume(False)

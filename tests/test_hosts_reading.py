@@ -345,11 +345,11 @@ def test_labels_of_kubernetes():
     assert hosts.level("domain") == {node: want["nvlink_domain"]}
     assert hosts.level("partition") == {node: want["partition"]}
     assert list(sample("k02").racks.values()) == [expected("k02")["leaf"]]
-    assert [next(iter(one.of.values())) for one in sample("k02").levels] == (
+    assert [next(iter(of.values())) for of in sample("k02").levels.values()] == (
         expected("k02")["path_top_down"][::-1]
     )
     assert list(sample("k03").domains.values()) == [expected("k03")["nvlink_domain"]]
-    assert [next(iter(one.of.values())) for one in sample("k03").levels[1:]] == (
+    assert [next(iter(of.values())) for of in [*sample("k03").levels.values()][1:]] == (
         expected("k03")["path_bottom_up"]
     )
 

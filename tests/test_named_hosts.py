@@ -245,4 +245,4 @@ def test_addresses_of_all_machines_are_levels():
     )
     hosts = read_hosts(text)
     assert hosts.racks == {"n0": "s0", "n1": "s1"}
-    assert [one.kind for one in hosts.levels] == ["switch", "switch-1"]
+    assert [*hosts.levels] == ["switch", "switch-1"]

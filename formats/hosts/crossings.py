@@ -44,6 +44,11 @@ class KindCrossings:
         """Nodes of each set."""
         return 1 + np.count_nonzero(np.diff(self.sets, axis=1), axis=1)
 
+    @property
+    def widest(self) -> int:
+        """Nodes of the largest group."""
+        return int(self.sizes.max(initial=1))
+
     def crossing(self, racks: np.ndarray) -> int:
         """Groups in more than one rack; racks: one of each place."""
         return int(self.weights[self.crosses(racks)].sum())

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from groups.errors import quoted
 
 from ..errors import refusal
-from .values import Hosts, Level, Remark, once
+from .values import Hosts, Remark, once
 
 NAMELESS = "node-0"
 """What a machine is called whose text does not name it."""
@@ -80,9 +80,9 @@ def read_fabric(text: str) -> Hosts:
             partition[host] = f"{uuid}.{clique}"
     if NAMELESS in records:
         remarks.append(Remark("host-without-name", {"host": NAMELESS}))
-    levels = (Level("partition", partition), Level("domain", domain))
-    filled = tuple(one for one in levels if one.of)
-    return Hosts("nvidia-fabric", once(records), levels=filled, remarks=tuple(remarks))
+    levels = {"partition": partition, "domain": domain}
+    levels = {kind: of for kind, of in levels.items() if of}
+    return Hosts("nvidia-fabric", once(records), levels=levels, remarks=tuple(remarks))
 
 
 def _fields(text: str) -> Gpus:

@@ -25,7 +25,7 @@ from groups.mesh import MAX_RANKS, too_many_ranks
 from ..errors import refusal
 from .filters import bad_filter, is_filter
 from .hostlist import expand_hostlist, is_hostlist
-from .values import Hosts, Level, Remark, bad_line, host_twice, once
+from .values import Hosts, Remark, bad_line, host_twice, once
 
 SLOTS = ("slots", "count", "cpu")
 MAX_SLOTS = tuple(
@@ -193,7 +193,7 @@ def _two_columns(rows: Sequence[tuple[int, list[str]]]) -> Hosts:
         number, row = rows[0]
         why = "write one name a line, or a heading such as host,rack above two columns"
         raise bad_line(" ".join(row), number, "host names, or of hosts with their racks", why)
-    return Hosts("host-rack", once(hosts), levels=(Level("rack", dict(zip(hosts, racks))),))
+    return Hosts("host-rack", once(hosts), levels={"rack": dict(zip(hosts, racks))})
 
 
 HEADINGS = {
@@ -250,7 +250,7 @@ def read_table(text: str) -> Hosts:
                 levels.setdefault(kind, {})[host] = row[kind]
     if not rows:
         raise refusal("no-hosts", "hosts")
-    ordered = tuple(Level(kind, levels[kind]) for kind in columns if kind in levels)
+    ordered = {kind: levels[kind] for kind in columns if kind in levels}
     return replace(_summed(rows, "table"), levels=ordered)
 
 

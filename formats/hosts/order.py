@@ -35,11 +35,11 @@ from groups.megatron import groupings
 from groups.mesh import MAX_RANKS, whole_number
 
 from ..errors import refusal
-from .crossings import KindCrossings, cost_of, key_of, kind_of, least
+from .crossings import cost_of, key_of, kind_of, least
 from .placing import even_slots, placement_of
 from .search import search
-from .upper import Upper, arranged
-from .values import Hosts, Level, Remark, host_twice
+from .upper import Upper, arranged, numbered
+from .values import Hosts, LevelPlaces, Remark, host_twice
 
 KINDS = ("ep", "tp", "cp", "dp", "pp")
 
@@ -146,7 +146,7 @@ def best_order(
     order: str = "tp-cp-ep-dp-pp",
     objective: str = "dp-first",
     costs: Mapping[str, float] | None = None,
-    above: Sequence[Level] = (),
+    above: LevelPlaces | None = None,
 ) -> BetterOrder:
     """The order of these machines under which fewest groups stand in more than one rack.
 
@@ -168,7 +168,7 @@ def best_order(
     world = whole_number(count * gpus_per_node, "hosts", maximum=MAX_RANKS)
     sizes: dict[str, Any] = {"tp": tp, "cp": cp, "pp": pp, "ep": ep, "etp": etp}
     every = groupings(world, **sizes, order=order)
-    better = _order_for(every, names, racks, gpus_per_node, objective, costs, above)
+    better = _order_for(every, names, racks, gpus_per_node, objective, costs, above or {})
     return replace(better, fixes=_fixes(better, racks, {**sizes, "order": order}))
 
 
@@ -179,11 +179,11 @@ def _order_for(
     gpus_per_node: int,
     objective: str,
     costs: Mapping[str, float] | None,
-    above: Sequence[Level],
+    above: LevelPlaces,
 ) -> BetterOrder:
     """The same for groups that are made already, of any framework; it offers no other layout."""
     hosts = _require_hosts(names, racks)
-    given = _numbered([str(racks[host]) for host in hosts])
+    given = numbered([str(racks[host]) for host in hosts])
     levels = [
         [kind_of(every[kind], gpus_per_node) for kind in level if kind in every]
         for level in _levels(objective)
@@ -198,7 +198,20 @@ def _order_for(
     best = search(levels, given, score, by_key=not has_costs)
     better, upper = arranged(hosts, given, best.racks, above, levels)
     capacities = np.bincount(given).tolist()
-    kinds = tuple(_crossings(kind, given, best.racks, capacities) for kind in chain(*levels))
+    kinds = tuple(
+        Crossings(
+            kind=kind.name,
+            groups=kind.groups,
+            leave_node=kind.leave_node,
+            largest=kind.widest,
+            before=kind.crossing(given),
+            after=kind.crossing(best.racks),
+            least=least(kind, capacities),
+        )
+        for kind in chain(*levels)
+    )
+    expert = every["ep"].mesh if "ep" in every else None
+    members = expert.size("etp") * expert.size("ep") if expert else 1
     is_proved = best.is_proved or (
         has_costs and all(one.after == one.least for one in kinds if costs.get(one.kind))
     )
@@ -213,7 +226,7 @@ def _order_for(
         cost=cost_of(levels, costs, best.racks),
         cost_before=cost_of(levels, costs, given),
         gpus_per_node=gpus_per_node,
-        segment=_segment(every, gpus_per_node),
+        segment=max(1, -(-members // gpus_per_node)),
         upper=upper,
         objective=OBJECTIVES.get(objective, objective),
         costs=costs,
@@ -241,8 +254,7 @@ def better_order(
         for kind in KINDS
         if seconds and seconds.get(kind) and kind in layout.every
     }
-    words = "dp-first" if objective == TIME else objective
-    counted = costs if objective == TIME and costs else None
+    words, counted = ("dp-first", costs) if objective == TIME else (objective, None)
     better = _order_for(
         layout.every, hosts.names, hosts.racks, slots, words, counted, hosts.above_racks
     )
@@ -301,33 +313,7 @@ def _require_costs(costs: Mapping[str, float]) -> Mapping[str, float]:
     return costs
 
 
-def _numbered(racks: Sequence[str]) -> np.ndarray:
-    """The rack of each place, numbered as they first come."""
-    number = {rack: at for at, rack in enumerate(dict.fromkeys(racks))}
-    return np.array([number[rack] for rack in racks])
-
-
 # -- what is found ---------------------------------------------------------------------------------
-
-
-def _crossings(
-    kind: KindCrossings, before: np.ndarray, after: np.ndarray, capacities: Sequence[int]
-) -> Crossings:
-    return Crossings(
-        kind=kind.name,
-        groups=kind.groups,
-        leave_node=kind.leave_node,
-        largest=_widest(kind),
-        before=kind.crossing(before),
-        after=kind.crossing(after),
-        least=least(kind, capacities),
-    )
-
-
-def _segment(every: Mapping[str, Grouping], gpus_per_node: int) -> int:
-    expert = every["ep"].mesh if "ep" in every else None
-    members = expert.size("etp") * expert.size("ep") if expert else 1
-    return max(1, -(-members // gpus_per_node))
 
 
 def _reasons(
@@ -376,12 +362,7 @@ def _fixes(
                     every = groupings(world, **{**sizes, **changes})
                 except LayoutError:
                     continue
-                if _widest(kind_of(every[one.kind], better.gpus_per_node)) <= nodes:
+                if kind_of(every[one.kind], better.gpus_per_node).widest <= nodes:
                     fixes.append(LayoutFix(one.kind, place, changes))
                     break
     return tuple(fixes)
-
-
-def _widest(kind: KindCrossings) -> int:
-    """Nodes of the largest group."""
-    return int(kind.sizes.max(initial=1))

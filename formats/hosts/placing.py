@@ -26,12 +26,11 @@ def placement_of(hosts: Hosts, world: int, gpus_per_node: int | None = None) -> 
 
     Errors: LayoutError for machines too few or too many, and for slots that nobody says.
     """
-    levels = {one.kind: one.of for one in hosts.levels}
     total = len(hosts.ranks)
     if total == world:
         number = {name: at for at, name in enumerate(hosts.names)}
         nodes = np.array([number[name] for name in hosts.ranks])
-        return Placement(hosts.names, nodes, levels, hosts.devices)
+        return Placement(hosts.names, nodes, hosts.levels, hosts.devices)
     if hosts.ranks:
         code = "too-few-hosts" if total < world else "too-many-hosts-for-job"
         said = f"the layout needs {world} GPUs, and the text places {total} ranks"
@@ -40,8 +39,8 @@ def placement_of(hosts: Hosts, world: int, gpus_per_node: int | None = None) -> 
     unknown = [name for name, slots in hosts.slots.items() if slots is None]
     if unknown and gpus_per_node is None:
         raise slots_unknown(unknown)
-    slots = [gpus_per_node if one is None else one for one in hosts.slots.values()]
-    placement = filled(hosts.names, [one or 0 for one in slots], world=world, levels=levels)
+    slots = [(gpus_per_node if one is None else one) or 0 for one in hosts.slots.values()]
+    placement = filled(hosts.names, slots, world=world, levels=hosts.levels)
     return replace(placement, devices=hosts.devices)
 
 

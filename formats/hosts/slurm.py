@@ -14,7 +14,7 @@ src/common/slurm_step_layout.c, src/plugins/topology/block/topology_block.c.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +25,6 @@ from ..errors import refusal
 from .hostlist import expand_hostlist
 from .values import (
     Hosts,
-    Level,
     Remark,
     bad_document,
     bad_line,
@@ -60,8 +59,8 @@ def read_topology(text: str) -> Hosts:
     A comment such as ``# rack11=nvl-1`` above a block is topograph's: its NVLink domain.
 
     >>> hosts = read_topology("SwitchName=s0 Nodes=a,b\\nSwitchName=top Switches=s0")
-    >>> [(one.kind, dict(one.of)) for one in hosts.levels]
-    [('switch', {'a': 's0', 'b': 's0'}), ('switch-1', {'a': 'top', 'b': 'top'})]
+    >>> hosts.levels
+    {'switch': {'a': 's0', 'b': 's0'}, 'switch-1': {'a': 'top', 'b': 'top'}}
 
     Errors: LayoutError for lists of hosts that are none, and for switches that hold themselves.
     """
@@ -88,7 +87,7 @@ def read_topology(text: str) -> Hosts:
     domain = dict(match.groups() for match in map(_ALIAS.match, text.splitlines()) if match)
     blocks = hosts.level("block")
     of = {host: domain[block] for host, block in blocks.items() if block in domain}
-    return replace(hosts, levels=(*hosts.levels, Level("domain", of))) if of else hosts
+    return replace(hosts, levels={**hosts.levels, "domain": of}) if of else hosts
 
 
 def _under(
@@ -167,10 +166,11 @@ def hosts_of_lists(value: Any) -> list[str]:
 # -- a job's environment ---------------------------------------------------------------------------
 
 _NODELISTS = ("SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURM_STEP_NODELIST")
+_ADDRESS = "SLURM_TOPOLOGY_ADDR"
 
 
 def is_environment(text: str) -> bool:
-    return not {*_NODELISTS, "SLURM_TOPOLOGY_ADDR"}.isdisjoint(_variables(text))
+    return not {*_NODELISTS, _ADDRESS}.isdisjoint(_variables(text))
 
 
 def _variables(text: str) -> dict[str, str]:
@@ -194,7 +194,7 @@ def read_environment(text: str) -> Hosts:
         counts = [int(each)] * len(names)
     levels = _addresses(text, said.get("SLURM_TOPOLOGY_ADDR_PATTERN"))
     if not names:
-        names = once(host for one in levels[:1] for host in one.of)
+        names = once(host for of in [*levels.values()][:1] for host in of)
     if not names:
         raise refusal("no-hosts", "hosts")
     hosts = Hosts("slurm-environment", names, dict(zip(names, counts)), levels)
@@ -235,23 +235,20 @@ def _dealt(hosts: Hosts, plane: int) -> tuple[str, ...]:
     return tuple(ranks)
 
 
-def _addresses(text: str, pattern: str | None) -> tuple[Level, ...]:
-    """The levels of every machine whose address the text has, each in its own line."""
+def _addresses(text: str, pattern: str | None) -> dict[str, dict[str, str]]:
+    """The levels of every machine whose address the text has, each in its own line.
+
+    ``s3.s0.dev2`` with ``switch.switch.node``: the last name is the machine, before it the closest.
+    """
     levels: dict[str, dict[str, str]] = {}
-    for name, value in _VARIABLE.findall(text):
-        if name == "SLURM_TOPOLOGY_ADDR":
-            for host, kind, place in _address(value.strip(), pattern):
-                levels.setdefault(kind, {})[host] = place
-    return tuple(Level(kind, of) for kind, of in levels.items())
-
-
-def _address(address: str, pattern: str | None) -> Iterator[tuple[str, str, str]]:
-    """``s3.s0.dev2`` with ``switch.switch.node``: host, kind and place, the closest first."""
-    *places, host = address.split(".")
-    kinds = pattern.split(".") if pattern else ["switch"] * len(places) + ["node"]
-    if address and len(kinds) == len(places) + 1 and kinds[-1] == "node":
-        for height, (kind, place) in enumerate(zip(kinds[-2::-1], reversed(places))):
-            yield host, f"{kind}-{height}" if height else kind, place
+    addresses = (value.strip() for name, value in _VARIABLE.findall(text) if name == _ADDRESS)
+    for address in filter(None, addresses):
+        *places, host = address.split(".")
+        kinds = pattern.split(".") if pattern else ["switch"] * len(places) + ["node"]
+        if len(kinds) == len(places) + 1 and kinds[-1] == "node":
+            for height, (kind, place) in enumerate(zip(kinds[-2::-1], reversed(places))):
+                levels.setdefault(f"{kind}-{height}" if height else kind, {})[host] = place
+    return levels
 
 
 def _tasks(text: str, hosts: int) -> Sequence[int]:

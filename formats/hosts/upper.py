@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .crossings import KindCrossings, key_of
-from .values import Level
+from .values import LevelPlaces
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def arranged(
     hosts: tuple[str, ...],
     given: np.ndarray,
     chosen: np.ndarray,
-    above: Sequence[Level],
+    above: LevelPlaces,
     levels: Sequence[Sequence[KindCrossings]],
 ) -> tuple[tuple[str, ...], tuple[Upper, ...]]:
     """The machines by the racks of the places, and what that is worth above the racks.
@@ -39,29 +39,28 @@ def arranged(
     given, chosen: the rack of each place, before and after. The order that moves least stays where
     no other is better above.
     """
-    plain = hosts if (given == chosen).all() else _placed(hosts, given, chosen, {})
-    tries = [plain]
-    for count in range(len(above), 0, -1):
+    places = [*above.values()]
+
+    def keys(names: Sequence[str]) -> list[tuple[int, ...]]:
+        """For each kind of place the groups that stand in several of them."""
+        rows = ([of.get(host, f"only {host}") for host in names] for of in places)
+        return [key_of(levels, numbered(row)) for row in rows]
+
+    tries = [hosts if (given == chosen).all() else _placed(hosts, given, chosen, {})]
+    for count in range(len(places), 0, -1):
         parents = {
-            rack: tuple(one.of.get(host, host) for one in reversed(above[:count]))
+            rack: tuple(of.get(host, host) for of in reversed(places[:count]))
             for host, rack in zip(hosts, given.tolist())
         }
         tries.append(_placed(hosts, given, chosen, parents))
-    keys = [tuple(_key(one, names, levels) for one in above) for names in tries]
-    best = min(range(len(tries)), key=lambda at: keys[at])
-    upper = tuple(
-        Upper(one.kind, keys[best][at], _key(one, hosts, levels)) for at, one in enumerate(above)
-    )
-    return tries[best], upper
+    best = min(tries, key=keys)
+    return best, tuple(map(Upper, above, keys(best), keys(hosts)))
 
 
-def _key(
-    level: Level, names: Sequence[str], levels: Sequence[Sequence[KindCrossings]]
-) -> tuple[int, ...]:
-    """The groups that stand in several places of a level."""
+def numbered(places: Sequence[str]) -> np.ndarray:
+    """The places, each by its number as they first come."""
     number: dict[str, int] = {}
-    of = [number.setdefault(level.of.get(one, f"only {one}"), len(number)) for one in names]
-    return key_of(levels, np.array(of))
+    return np.array([number.setdefault(place, len(number)) for place in places])
 
 
 def _placed(

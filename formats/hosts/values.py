@@ -1,8 +1,9 @@
 """What a text says about machines: their names in rank order, their slots, what they stand in.
 
-A `Level` is one kind of place above the machine (a rack, a leaf switch, a block, an NVLink domain),
-the closest first. Nothing is guessed: a machine that the text puts nowhere is in no level, slots
-that it does not say are None, and what a reader should know beside the answer is a `Remark`.
+Levels are kinds of places above the machine, the closest first: "rack", "switch", "block", "domain"
+(NVLink), "partition" (of such a domain), or the source's own word ("subblock", "layer-2" ...).
+Nothing is guessed: a machine that the text puts nowhere is in no level, slots that it does not say
+are None, and what a reader should know beside the answer is a `Remark`.
 """
 
 from __future__ import annotations
@@ -23,16 +24,8 @@ LONGEST_TEXT = 4_000_000
 """Characters of a text: MAX_HOSTS lines of thirty."""
 
 
-@dataclass(frozen=True)
-class Level:
-    """One kind of place above the machine, and where in it each machine stands.
-
-    kind: "rack", "switch", "block", "domain" (NVLink), "partition" (of such a domain), or the
-    source's own word ("subblock", "layer-2" ...).
-    """
-
-    kind: str
-    of: Mapping[str, str]  # machine -> name of its place
+LevelPlaces = Mapping[str, Mapping[str, str]]
+"""Kind of place -> machine -> name of its place."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +44,7 @@ class Hosts:
     levels: closest first. ranks: the machine of every rank, where the text says it rank by rank.
     devices: GPUs of each that a filter leaves. node: the inside of one, where the text is that.
 
-    >>> hosts = Hosts("plain", ("a", "b"), levels=(Level("rack", {"a": "r0", "b": "r1"}),))
+    >>> hosts = Hosts("plain", ("a", "b"), levels={"rack": {"a": "r0", "b": "r1"}})
     >>> hosts.names, hosts.racks, hosts.slots
     (('a', 'b'), {'a': 'r0', 'b': 'r1'}, {'a': None, 'b': None})
     """
@@ -59,7 +52,7 @@ class Hosts:
     form: str
     names: tuple[str, ...]
     slots: Mapping[str, int | None] = field(default_factory=dict)
-    levels: tuple[Level, ...] = ()
+    levels: LevelPlaces = field(default_factory=dict)
     ranks: tuple[str, ...] = ()
     devices: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     remarks: tuple[Remark, ...] = ()
@@ -71,11 +64,7 @@ class Hosts:
 
     def level(self, *kinds: str) -> dict[str, str]:
         """Machine -> place, of the first of these kinds of level that the text has; else empty."""
-        for kind in kinds:
-            for one in self.levels:
-                if one.kind == kind:
-                    return dict(one.of)
-        return {}
+        return next((dict(self.levels[kind]) for kind in kinds if kind in self.levels), {})
 
     @property
     def racks(self) -> dict[str, str]:
@@ -83,18 +72,17 @@ class Hosts:
 
         A leaf switch may be a rack, a rail group or a scalable unit: a text cannot say which.
         """
-        closest = self._outside or self.levels
-        return dict(closest[0].of) if closest else {}
+        return self.level(*self._outside, *self.levels)
 
     @property
-    def above_racks(self) -> tuple[Level, ...]:
+    def above_racks(self) -> LevelPlaces:
         """What the racks stand in: spines, pods, blocks; closest first."""
-        return self._outside[1:]
+        return {kind: self.levels[kind] for kind in self._outside[1:]}
 
     @property
-    def _outside(self) -> tuple[Level, ...]:
+    def _outside(self) -> list[str]:
         """The levels that are no parts of an NVLink domain."""
-        return tuple(one for one in self.levels if one.kind not in ("partition", "domain"))
+        return [kind for kind in self.levels if kind not in ("partition", "domain")]
 
     @property
     def domains(self) -> dict[str, str]:
@@ -105,16 +93,14 @@ class Hosts:
         """These machines, standing where another text says; its other machines are left out.
 
         >>> hosts = Hosts("plain", ("b",))
-        >>> hosts.with_places(Hosts("tree", ("a", "b"), levels=(Level("rack", {"b": "r"}),))).racks
+        >>> hosts.with_places(Hosts("tree", ("a", "b"), levels={"rack": {"b": "r"}})).racks
         {'b': 'r'}
         """
-        named = set(self.names)
-        levels = (
-            Level(one.kind, {host: place for host, place in one.of.items() if host in named})
-            for one in other.levels
-        )
-        kept = tuple(one for one in levels if one.of)
-        return replace(self, levels=(*self.levels, *kept), remarks=(*self.remarks, *other.remarks))
+        named, levels = set(self.names), dict(self.levels)
+        for kind, of in other.levels.items():
+            if stand := {host: place for host, place in of.items() if host in named}:
+                levels[kind] = {**levels.get(kind, {}), **stand}
+        return replace(self, levels=levels, remarks=(*self.remarks, *other.remarks))
 
 
 # -- refusals --------------------------------------------------------------------------------------
@@ -173,7 +159,7 @@ def hosts_in_places(
         raise refusal("no-hosts", "hosts")
     if len(set(names)) < len(names):
         raise host_twice(Counter(names).most_common(1)[0][0], "keep one entry for each host")
-    ordered = tuple(Level(kind, levels[kind]) for kind in sorted(levels, key=_distance))
+    ordered = {kind: levels[kind] for kind in sorted(levels, key=_distance)}
     return Hosts(form, once(names), levels=ordered, remarks=remarks, **fields)
 
 

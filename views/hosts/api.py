@@ -42,7 +42,7 @@ def read_hosts(text: str = "", racks: str = "") -> str:
             "names": hosts.names,
             "slots": hosts.slots,
             "racks": hosts.racks,
-            "levels": {one.kind: one.of for one in hosts.levels},
+            "levels": dict(hosts.levels),
             "ranks": hosts.ranks,
             "remarks": [HOSTS_REMARKS[one.code].en.format(**one.facts) for one in hosts.remarks],
             "node": inside,

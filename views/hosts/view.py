@@ -95,7 +95,7 @@ def _refused(error: LayoutError, language: str) -> Markup:
 def _said(hosts: Hosts, placement: Placement, language: str) -> Markup:
     """One sentence of what there is, then the remarks."""
     places = PAGE["and_list"][language].join(
-        _counted_level(len(set(one.of.values())), one.kind, language) for one in hosts.levels
+        _counted_level(len({*of.values()}), kind, language) for kind, of in hosts.levels.items()
     )
     text = RUN["hosts_said"][language].format(
         hosts=counted(len(placement.hosts), "host", language),
