@@ -70,16 +70,15 @@ def _aws(value: Any) -> Hosts | None:
     remarks = [Remark("names-are-instances")]
     if value.get("NextToken"):
         remarks.append(Remark("more-pages"))
-    return hosts_in_places("aws-topology", map(_instance, value["Instances"]), *remarks)
-
-
-def _instance(one: Any) -> tuple[str, dict[str, str]]:
-    if not isinstance(one, dict) or not isinstance(one.get("InstanceId"), str):
-        raise bad_document("each entry of Instances needs an InstanceId")
-    nodes = one.get("NetworkNodes") or []
-    if not isinstance(nodes, list) or not all(isinstance(node, str) for node in nodes):
-        raise bad_document("NetworkNodes must be a list of names")
-    return one["InstanceId"], upwards("switch", nodes[::-1])
+    rows = []
+    for instance in value["Instances"]:
+        if not isinstance(instance, dict) or not isinstance(instance.get("InstanceId"), str):
+            raise bad_document("each entry of Instances needs an InstanceId")
+        nodes = instance.get("NetworkNodes") or []
+        if not isinstance(nodes, list) or not all(isinstance(node, str) for node in nodes):
+            raise bad_document("NetworkNodes must be a list of names")
+        rows.append((instance["InstanceId"], upwards("switch", nodes[::-1])))
+    return hosts_in_places("aws-topology", rows, *remarks)
 
 
 # -- GCP -------------------------------------------------------------------------------------------
@@ -122,15 +121,11 @@ def _by_path(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[tuple[st
         for kind, name, path in places:
             paths.setdefault((kind, name), set()).add(path)
     for host, places in walked:
-        yield (
-            host,
-            {
-                "block-1" if kind == "block" else kind: path
-                if kind == "rack" or len(paths[kind, name]) > 1
-                else name
-                for kind, name, path in reversed(places)
-            },
-        )
+        levels = {}
+        for kind, name, path in reversed(places):
+            is_path = kind == "rack" or len(paths[kind, name]) > 1
+            levels["block-1" if kind == "block" else kind] = path if is_path else name
+        yield host, levels
 
 
 def _walked(said: Mapping[str, Any]) -> list[tuple[str, str, str]]:
@@ -203,13 +198,11 @@ def _labelled(labels: Mapping[str, Any]) -> dict[str, str]:
 # -- topograph -------------------------------------------------------------------------------------
 
 
-def _is_block(one: Any) -> bool:
-    return isinstance(one, dict) and "nodes" in one
-
-
 def _topograph(value: Any) -> Hosts | None:
     blocks = value.get("blocks") if isinstance(value, dict) else None
-    if not isinstance(blocks, list) or not all(_is_block(one) for one in blocks):
+    if not isinstance(blocks, list):
+        return None
+    if not all(isinstance(block, dict) and "nodes" in block for block in blocks):
         return None
     switches = value.get("switches")
     parent = {

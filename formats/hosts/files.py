@@ -29,10 +29,7 @@ from .values import Hosts, Remark, bad_line, host_twice, once
 
 SLOTS = ("slots", "count", "cpu")
 MAX_SLOTS = tuple(
-    f"{first}{dash}{second}"
-    for dash in "-_"
-    for word in SLOTS
-    for first, second in ((word, "max"), ("max", word))
+    name for word in SLOTS for dash in "-_" for name in (f"{word}{dash}max", f"max{dash}{word}")
 )
 """Keys of a host file: hostfile_lex.l of PRRTE."""
 
@@ -77,10 +74,10 @@ def read_lines(text: str) -> Hosts:
         items = [(n, item) for n, line in lines for item in re.split(r"[,\s]+", line) if item]
         if not items:
             raise refusal("no-hosts", "hosts")
-        if any(_slots_of(item) for _, item in items):  # mpirun --host: named again, a slot more
+        if any(map(_is_counted, items)):  # mpirun --host: named again, a slot more
             return _counted(items, "openmpi-host")
         return _listed([_host(item, number) for number, item in items], "host-list")
-    if any(_slots_of(line) for _, line in lines):
+    if any(map(_is_counted, lines)):
         return _counted(lines, "mpich-hostfile")
     words = [(number, line.split()) for number, line in lines]
     if all(len(row) == 2 and _NUMBER.fullmatch(row[1]) for _, row in words):
@@ -125,10 +122,9 @@ def _key(pairs: Mapping[str, str], keys: Sequence[str], line: str, number: int) 
     return int(pairs[key]) if key else None
 
 
-def _slots_of(item: str) -> tuple[str, int] | None:
-    """``host:N``: the host and its slots."""
-    match = _COUNTED.fullmatch(item)
-    return (match[1], int(match[2])) if match and _HOST.fullmatch(match[1]) else None
+def _is_counted(line: tuple[int, str]) -> bool:
+    match = _COUNTED.fullmatch(line[1])
+    return bool(match and _HOST.fullmatch(match[1]))
 
 
 def _counted(items: Lines, form: str) -> Hosts:
@@ -285,8 +281,9 @@ def read_rankfile(text: str) -> Hosts:
         hosts[rank] = _host(match[2], number)
     if len(hosts) > MAX_RANKS:
         raise too_many_ranks(len(hosts), "hosts")
-    missing = next((rank for rank in range(len(hosts)) if rank not in hosts), None)
-    if missing is not None:
-        why = f"its {len(hosts)} ranks must be those from 0 to {len(hosts) - 1}"
-        raise refusal("rank-missing", "hosts", why=why, rank=missing, count=len(hosts))
-    return _by_rank([hosts[rank] for rank in range(len(hosts))], "rankfile")
+    count = len(hosts)
+    for rank in range(count):
+        if rank not in hosts:
+            why = f"its {count} ranks must be those from 0 to {count - 1}"
+            raise refusal("rank-missing", "hosts", why=why, rank=rank, count=count)
+    return _by_rank([hosts[rank] for rank in range(count)], "rankfile")

@@ -13,7 +13,7 @@ is the slowest. Source: SchedMD/slurm, src/common/hostlist.c, _push_range_list; 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 from math import prod
 
@@ -27,10 +27,10 @@ MAX_RANGE = 65_536
 """Machines that one range may name: hostlist.c, MAX_RANGE."""
 
 _BRACKET = re.compile(r"\[([^\[\]]*)\]")
+_ITEM = re.compile(r"(?:\[[^\[\]]*\]|[^,\s])+")
 _RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?", re.ASCII)
 _BOX = re.compile(r"[0-9A-Z]+x[0-9A-Z]+", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9_.:@-]*", re.ASCII)
-_PARTED = re.compile(r"[,\s]+")
 
 
 def expand_hostlist(text: str) -> list[str]:
@@ -42,11 +42,13 @@ def expand_hostlist(text: str) -> list[str]:
     Traceback (most recent call last):
     groups.errors.LayoutError: 'n[0-999999999]' names 1,000,000,000 machines, more than 65,536
 
-    Errors: LayoutError for what is no host list, for a range of more than MAX_RANGE machines and
-    for more than MAX_HOSTS in all.
+    Errors: LayoutError for what is no host list, such as an open bracket, for a range of more than
+    MAX_RANGE machines and for more than MAX_HOSTS in all.
     """
     hosts: list[str] = []
-    for item in _items(text):
+    for item in _ITEM.findall(text):
+        if not _NAME.fullmatch(_BRACKET.sub("", item)):
+            raise _bad(item)
         ranges = [_numbers(body, item) for body in _BRACKET.findall(item)]
         count = prod(sum(last - first + 1 for first, last, _ in one) for one in ranges)
         if len(hosts) + count > MAX_HOSTS:
@@ -65,23 +67,10 @@ def is_hostlist(text: str) -> bool:
     return bool(_BRACKET.search(text))
 
 
-def _items(text: str) -> Iterator[str]:
-    """The items of a list: separators inside brackets do not part them.
-
-    Errors: LayoutError for what is no name with brackets: an open one, a strange character.
-    """
-    shielded = _BRACKET.sub(lambda match: re.sub(r"[,\s]+", ";", match[0]), text)
-    for item in _PARTED.split(shielded):
-        if item:
-            if not _NAME.fullmatch(_BRACKET.sub("", item)):
-                raise _bad(item)
-            yield item
-
-
 def _numbers(body: str, item: str) -> list[tuple[int, int, int]]:
     """First, last and width of each range in a bracket."""
     ranges = []
-    for part in body.split(";"):
+    for part in re.split(r"[,\s]+", body):
         match = _RANGE.fullmatch(part)
         if not match:
             raise _bad(item, is_box=bool(_BOX.fullmatch(part)))
@@ -90,7 +79,7 @@ def _numbers(body: str, item: str) -> list[tuple[int, int, int]]:
             raise _bad(item)
         if last - first >= MAX_RANGE:
             why = "Slurm takes no longer range: write several of them"
-            raise too_many_hosts(last - first + 1, _plain(item), MAX_RANGE, why)
+            raise too_many_hosts(last - first + 1, item, MAX_RANGE, why)
         ranges.append((first, last, len(match[1])))
     return ranges
 
@@ -113,10 +102,6 @@ def _expanded(item: str, ranges: Sequence[list[tuple[int, int, int]]]) -> Iterab
     )
 
 
-def _plain(item: str) -> str:
-    return item.replace(";", ",")
-
-
 def _bad(item: str, *, is_box: bool = False) -> LayoutError:
     why = "boxes such as [000x133] belong to machines of several dimensions" if is_box else ""
-    return refusal("bad-hostlist", "hosts", why=why, value=quoted(_plain(item)))
+    return refusal("bad-hostlist", "hosts", why=why, value=quoted(item))

@@ -97,9 +97,7 @@ def read_nccl(text: str) -> Node:
 
     Errors: LayoutError for what is no such file; a document type is refused unread.
     """
-    commented = text.rfind("-->") + 3  # behind the last end, each beginning would look for one
-    rest = re.sub(r"<!--.*?-->", "", text[:commented], flags=re.DOTALL) + text[commented:]
-    if "<!" in rest:
+    if "<!DOCTYPE" in text:
         raise bad_document("an XML with a document type is not read")
     try:
         root = ElementTree.fromstring(text)
@@ -112,7 +110,10 @@ def read_nccl(text: str) -> Node:
         one, path, bus = left.pop()
         bus = one.get("busid", bus)
         if one.tag == "gpu":
-            ends = [(e.get("target", ""), _count(e.get("count"))) for e in one.iter("nvlink")]
+            ends = []
+            for link in one.iter("nvlink"):
+                count = re.fullmatch("[0-9]{1,5}", link.get("count", ""))
+                ends.append((link.get("target", ""), int(count[0]) if count else 1))
             gpus[f"GPU{one.get('dev', len(gpus))}"] = Device(path, bus, ends)
         elif one.tag == "net":
             nics[one.get("name", f"net{len(gpus) + len(nics)}")] = Device(path, bus, [])
@@ -133,10 +134,6 @@ class Device(NamedTuple):
     path: tuple[int, ...]
     bus: str
     nvlinks: list[tuple[str, int]]
-
-
-def _count(text: str | None) -> int:
-    return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 6 else 1
 
 
 def _near(gpu: tuple[int, ...], nic: tuple[int, ...]) -> str:

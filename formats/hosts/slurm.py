@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from groups.errors import LayoutError, not_a_choice, quoted
+from groups.errors import not_a_choice, quoted
 from groups.mesh import MAX_RANKS, whole_number
 
 from ..errors import refusal
@@ -106,9 +106,8 @@ def _under(
                 facts = {"host": host, "first": first[host], "second": leaf}
                 twice.append(Remark("host-in-two", facts))
     rows = ((host, upwards(kind, path[leaf])) for host, leaf in first.items())
-    return hosts_in_places(
-        "slurm-block" if kind == "block" else "slurm-tree", rows, *remarks, *twice
-    )
+    form = "slurm-block" if kind == "block" else "slurm-tree"
+    return hosts_in_places(form, rows, *remarks, *twice)
 
 
 def _path(leaf: str, parent: Mapping[str, str]) -> list[str]:
@@ -256,13 +255,11 @@ def _tasks(text: str, hosts: int) -> Sequence[int]:
     counts: list[int] = []
     for part in text.split(","):
         match = _TASKS.fullmatch(part.strip())
-        if not match or len(counts) + int(match[2] or 1) > hosts:
-            raise _bad_tasks(text, hosts)
-        counts += [int(match[1])] * int(match[2] or 1)
-    if len(counts) != hosts:
-        raise _bad_tasks(text, hosts)
-    return counts
-
-
-def _bad_tasks(text: str, hosts: int) -> LayoutError:
-    return refusal("bad-tasks-per-node", "hosts", value=quoted(text), count=hosts)
+        times = int(match[2] or 1) if match else hosts + 1
+        if not match or len(counts) + times > hosts:
+            break
+        counts += [int(match[1])] * times
+    else:
+        if len(counts) == hosts:
+            return counts
+    raise refusal("bad-tasks-per-node", "hosts", value=quoted(text), count=hosts)
