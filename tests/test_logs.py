@@ -209,6 +209,7 @@ TP, DP, PP = (
 )
 STUCK = "".join(watchdog(rank, 7, "ALLREDUCE") + status(rank, TP, rank, 7, 7) for rank in range(3))
 NOBODY = {
+    "a rank has enqueued the work in which the others wait": STUCK + status(3, TP, 3, 7),
     "a stage sends what the others receive": "".join(
         watchdog(4 * place, 10, "RECV" if place else "SEND") + status(4 * place, PP, place, 10, 10)
         for place in range(4)
@@ -392,6 +393,47 @@ def test_too_much_evidence_is_refused():
     with pytest.raises(LayoutError) as refusal:
         read_log({"a": "x" * (32 * 2**20 + 1)})
     assert refusal.value.code == "too-much-evidence"
+
+
+# -- a group whose four members all arrived ------------------------------------------------------
+
+MINUTE = 60 * 10**9  # nanoseconds
+
+
+def four(*ranks: list[dict]) -> dict[str, str]:
+    """Dumps of a group; of each rank its calls, as what differs from an all-reduce that waits."""
+    group = ["7", "TENSOR_MODEL_PARALLEL_GROUP"]
+    config = {"0": {"name": group[0], "desc": group[1], "ranks": "[0, 1, 2, 3]"}}
+    plain = {
+        "process_group": group, "profiling_name": "nccl:all_reduce", "state": "scheduled",
+        "time_created_ns": MINUTE, "timeout_ms": 600_000, "input_sizes": [[4]],
+        "output_sizes": [[4]], "input_dtypes": ["Float"], "output_dtypes": ["Float"],
+    }  # fmt: skip
+    files = {}
+    for rank, calls in enumerate(ranks):
+        entries = [
+            {**plain, "record_id": at, "collective_seq_id": at + 1, **call}
+            for at, call in enumerate(calls)
+        ]
+        files[f"nccl_trace_rank_{rank}"] = json.dumps(
+            {"version": "2.5", "pg_config": config, "entries": entries}
+        )
+    return files
+
+
+def test_who_came_after_the_others_time_was_over_is_late_and_before_that_is_not():
+    for minutes, missing, reason in ((11, (3,), "late"), (9, (), "all-arrived")):
+        came = {"time_created_ns": (1 + minutes) * MINUTE}
+        log = read_log(four(*3 * [[{"retired": True}]], [came]))
+        assert (log.missing, log.diagnosis.reason) == (missing, reason), minutes
+
+
+def test_sizes_that_differed_in_a_call_that_ended_may_differ():
+    done, other = {"state": "completed"}, {"input_sizes": [[5]]}
+    once = read_log(four(*3 * [[done, {}]], [done, other]))
+    assert (once.missing, once.diagnosis.reason) == ((3,), "different")
+    again = read_log(four(*3 * [[done, {}]], [{**done, **other}, other]))
+    assert (again.missing, again.diagnosis.reason) == ((), "all-arrived")
 
 
 # -- dumps that do not say who is in a group -----------------------------------------------------
