@@ -15,12 +15,14 @@ from benchmarks.estimate import GOALS, parts_of
 from benchmarks.estimate_errors import answered, spearman
 from benchmarks.fit_estimate import told_of_runs
 from groups import LayoutError
+from groups.job import Job
 from training.clusters import CLUSTERS
 from training.estimate import Estimate, error_table, estimate, nearest, runs, sources
 from training.estimate.constants import FAMILIES, fitted
 from training.estimate.near import NEAR_SIZE
 from training.estimate.runs import MeasuredRun, is_nanotron
-from training.estimate.seconds import PARTS
+from training.estimate.seconds import PARTS, LayerParts, layer_seconds
+from training.estimate.waits import seconds_waited
 from training.estimate.work import Products, collective, exchange
 from training.memory.activations import PRODUCTS
 from training.model import Model
@@ -159,6 +161,27 @@ def test_products_short_of_rows_or_width_cost_more_per_operation():
     assert short.over_rows / short.operations == 1 / 64
     narrow = Products().plus(8192, 128, 4096)
     assert narrow.over_width / narrow.operations == 1 / 128
+
+
+def test_attention_is_computed_as_often_as_its_kernel_and_recomputation_ask():
+    """Backward of FlashAttention makes five products for two (arXiv:2307.08691 section 3.1)."""
+    constants = dict.fromkeys(("tp_exposed", "cp_exposed", "ep_exposed"), 1.0)
+    nothing = dict.fromkeys(("forward", "passed", "scores", "partial"), 0.0)
+    found = {}
+    for is_flash in (True, False):
+        part = {**nothing, "attention": 1.0, "is_flash": is_flash, "overlaps": False}
+        parts = LayerParts(**part, messages=(0.0, 0.0, 0.0))
+        found[is_flash] = {
+            name: layer_seconds(parts, constants, name).compute
+            for name in ("none", "selective", "full")
+        }
+    assert found[True] == {"none": 3.5, "selective": 3.5, "full": 4.5}
+    assert found[False] == {"none": 3.0, "selective": 4.0, "full": 4.0}
+
+
+def test_a_model_without_experts_waits_for_none_whatever_the_layout_has():
+    dense, grid = (Job(nodes=2, tp=8, ep=ep).layout() for ep in (1, 2))
+    assert seconds_waited(grid, "llama3-8b") == seconds_waited(dense, "llama3-8b")
 
 
 def test_messages_leave_a_domain_only_where_a_group_does():

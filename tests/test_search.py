@@ -203,6 +203,14 @@ def test_stages_next_to_each_other_send_over_nvlink():
     assert near.parts["pp"] < far.parts["pp"]
 
 
+def test_a_layout_that_fills_more_of_a_gpu_than_the_room_for_it_is_not_among_the_best():
+    needed = search(job(**SMALL)).best[0].fit.needed
+    for filled in (0.94, 0.97):  # of 0.95
+        capacity = needed / filled
+        most = max(one.fit.needed for one in search(job(**SMALL, capacity=capacity)).best)
+        assert most <= rooms.ROOM * capacity, filled
+
+
 def test_where_nothing_fits_those_that_lack_least_come_first():
     found = search(job(capacity=1e8))
     needed = [one.fit.needed for one in found.best]
