@@ -38,19 +38,13 @@ def read_log(evidence: Evidence, groupings: Mapping[str, Grouping] | None = None
     """
     reading, dumps = read_files(evidence)
     job = job_of(dumps)
-    kinds: dict[str, str] = {}
+    assumed: dict[str, str] = {}
     if groupings:
-        members, kinds = members_by_layout(job, groupings)
+        members, assumed = members_by_layout(job, groupings)
         job = job_of(dumps, members) if members else job
-    return _log(reading, dumps, job, kinds)
-
-
-def _log(
-    reading: LogReading, dumps: Sequence[Dump], job: LoggedJob, assumed: Mapping[str, str]
-) -> Log:
     _add_dumps(reading, dumps, job)
     kinds = {key: named.kind for key, named in reading.groups.items()}
-    stalls = tuple(Stall(*one) for one in reading.stalls)
+    stalls = tuple(Stall(*stall) for stall in reading.stalls)
     diagnosis = diagnosis_of(job)
     _say_members(reading, [wait.group for wait in diagnosis.waits], assumed)
     if not diagnosis.waits:
@@ -77,16 +71,12 @@ def _add_dumps(reading: LogReading, dumps: Sequence[Dump], job: LoggedJob) -> No
     """Ranks and groups that the dumps name: those of groups that were used."""
     reading.ranks.update(job.dumped)
     for group in job.groups.values():
-        one = group.group
-        reading.ranks.update(one.members)
-        reading.groups.setdefault(one.key, one)
-        if group.p2p and one.kind != WORLD:
-            reading.group_ranks.update(
-                place
-                for calls in group.p2p.values()
-                for call in calls
-                for place in call.peers or ()
-            )
+        named = group.group
+        reading.ranks.update(named.members)
+        reading.groups.setdefault(named.key, named)
+        if named.kind != WORLD:
+            calls = (call for of_rank in group.p2p.values() for call in of_rank)
+            reading.group_ranks.update(place for call in calls for place in call.peers or ())
     for dump in dumps:
         if dump.rank is None:
             reading.note("dump-without-rank", file=dump.file)

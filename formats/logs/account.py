@@ -79,13 +79,8 @@ def _cause(log: Log, first: Wait, gpus_per_node: int | None) -> Note:
     """The first sentence: who, what, where."""
     diagnosis = log.diagnosis
     culprits, suspects, reason = diagnosis.culprits, diagnosis.suspects, diagnosis.reason
-    facts: dict[str, object] = {
-        "op": first.op,
-        "seq": first.seq,
-        "kind": _kind(first),
-        "group": first.group.key,
-        "ranks": culprits or suspects,
-    }
+    facts: dict[str, object] = {"op": first.op, "seq": first.seq, "kind": _kind(first)}
+    facts |= {"group": first.group.key, "ranks": culprits or suspects}
     if not culprits:
         codes = {"no-dump": "no-dump", "all-arrived": "all-arrived", "different": "parties-differ"}
         if reason == "different":
@@ -107,13 +102,11 @@ def _cause(log: Log, first: Wait, gpus_per_node: int | None) -> Note:
 
 def _place(log: Log, rank: int, gpus_per_node: int | None) -> dict[str, object]:
     """Host and device of a rank, as the log or the layout says."""
-    place: dict[str, object] = {"host": log.hosts.get(rank), "device": None, "node": None}
-    for one in log.failures:
-        if one.rank == rank and one.local_rank is not None:
-            place["device"] = one.local_rank
-    if gpus_per_node and place["device"] is None:
-        place |= {"node": rank // gpus_per_node, "device": rank % gpus_per_node}
-    return place
+    devices = [one.local_rank for one in log.failures if one.rank == rank]
+    device, node = next((one for one in reversed(devices) if one is not None), None), None
+    if gpus_per_node and device is None:
+        node, device = divmod(rank, gpus_per_node)
+    return {"host": log.hosts.get(rank), "device": device, "node": node}
 
 
 def _spread(log: Log, ranks: Iterable[int], groupings: Mapping[str, Grouping]) -> Note | None:

@@ -54,10 +54,10 @@ def members_by_layout(
                 ranks_by_group = tuple(tuple(map(int, grouping.members(one))) for one in firsts)
                 fitting.setdefault(ranks_by_group, grouping.name)
         if len(fitting) == 1:
-            ((ranks_by_group, name),) = fitting.items()
-            for group, ranks in zip(groups, ranks_by_group):
-                members[group.group.name or ""] = tuple(sorted(ranks))
-                kinds[group.group.name or ""] = name
+            ((ranks_by_group, kind),) = fitting.items()
+            names = [group.group.name or "" for group in groups]
+            members |= {name: tuple(sorted(ranks)) for name, ranks in zip(names, ranks_by_group)}
+            kinds |= dict.fromkeys(names, kind)
     return members, kinds
 
 

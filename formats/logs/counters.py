@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import chain
 
 from .diagnosis import hops_of
 from .model import Diagnosis, ProcessGroup, Stall, Wait
@@ -77,13 +78,15 @@ def diagnosis_of_stalls(
             held = {rank for rank in wait.absent if stuck_in[rank] - {(key, guid)}}
             culprits |= {*wait.absent, *_odd(wait)} - held
     stuck = {rank for wait in waits for rank in wait.waiting}
-    idle = {
-        one.rank
-        for lines in by_group.values()
-        for one in lines
-        if one.rank in relaying and one.last_enqueued == one.last_completed is not None
-    }
-    suspects = {rank for rank in idle if rank is not None} - stuck - culprits
+    suspects = (
+        {
+            one.rank
+            for one in chain(*by_group.values())
+            if one.rank in relaying and one.last_enqueued == one.last_completed is not None
+        }
+        - stuck
+        - culprits
+    )
     roots = [place for place, wait in enumerate(waits) if wait.absent or wait.parties]
     reason = "absent" if culprits else "unclear" if waits or suspects else "none"
     if any(wait.parties for wait in waits):

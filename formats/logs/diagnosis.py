@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import product
 
 from .job import Group, LoggedJob
 from .model import Diagnosis, Hop, Wait
@@ -263,15 +264,10 @@ def _odd_orders(
     waits = [wait for wait in waits if not wait.peers]
     answers: dict[int, bool | None] = {}
     for rank in ranks:
-        verdicts = [
-            _is_odd(rank, entered, left, job)
-            for entered in waits
-            if rank in entered.waiting
-            for left in waits
-            if rank in left.absent or rank in left.possible
-        ]
-        known = [one for one in verdicts if one is not None]
-        answers[rank] = None if not known else any(known)
+        entered = [wait for wait in waits if rank in wait.waiting]
+        left = [wait for wait in waits if rank in wait.absent or rank in wait.possible]
+        verdicts = {_is_odd(rank, *pair, job) for pair in product(entered, left)} - {None}
+        answers[rank] = True in verdicts if verdicts else None
     return answers
 
 

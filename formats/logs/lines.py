@@ -191,12 +191,10 @@ def _parts(line: Part) -> Iterator[Part]:
     ends = [head.start() for head in heads[1:]] + [len(line.text)]
     for place, (head, end) in enumerate(zip(heads, ends)):
         if place + 1 < len(heads) and end - head.end() <= 2:
-            line.add(
-                LogReading.add_local_ranks, head.span(1)
-            )  # torchrun --role rank --tee: the local rank
-            continue
-        line.add(LogReading.head, head.span(1))
-        yield line.part(head.span(1), head.end(), end)
+            line.add(LogReading.add_local_ranks, head.span(1))  # torchrun --role rank --tee
+        else:
+            line.add(LogReading.head, head.span(1))
+            yield line.part(head.span(1), head.end(), end)
 
 
 def _find(part: Part, after_source: bool) -> None:
@@ -205,7 +203,8 @@ def _find(part: Part, after_source: bool) -> None:
     has_rank = "ank" in text or "ANK" in text
     if ("NCCL " in text or "] -> " in text) and NCCL_LINE.search(text):
         return find_nccl(part)
-    if (has_rank or text[:1] == "#") and _has(text, _REPORT, "#") and find_report_line(part):
+    may_report = text[:9].lstrip()[:1] == "#" or _has(text, _REPORT)
+    if (has_rank or text[:1] == "#") and may_report and find_report_line(part):
         return
     whole = text
     if "aborted on rank" in text or "] Rank " in text[-20:]:
@@ -224,22 +223,17 @@ def _find(part: Part, after_source: bool) -> None:
         _find_mentions(part, after_source)
 
 
-def _has(text: str, parts: Sequence[str], start: str = "\0") -> bool:
-    """Whether a text begins so, or has any of these parts."""
-    for part in parts:
-        if part in text:
-            return True
-    return text[:9].lstrip().startswith(start)
+def _has(text: str, parts: Sequence[str]) -> bool:
+    return any(part in text for part in parts)
 
 
 def _find_c10d(part: Part) -> None:
     """A watchdog's line."""
     part.work += 30
-    in_group = False
-    for match in _PRINTED_GROUP.finditer(part.text) if "[PG " in part.text else ():
-        part.add(LogReading.printed, part.rank, part.span(match, 1), part.span(match, 2))
-        in_group = True
-    if in_group:
+    groups = list(_PRINTED_GROUP.finditer(part.text)) if "[PG " in part.text else []
+    for match in groups:
+        part.add(LogReading.printed, part.rank, *part.spans(match))
+    if in_group := bool(groups):
         part.take(_PRINTED_GROUP)
     work = _WORK.search(part.text) if "SeqNum=" in part.text else None
     if "[Rank " in part.text:
@@ -296,13 +290,10 @@ def _find_launcher(part: Part) -> None:
     part.add_each(LogReading.add_local_ranks, part.matched(_LOCAL))
     part.add_each(LogReading.add_ranks, [*part.matched(_MPI), *part.matched(_DUMP_FILE)])
     for match in _SERVING.finditer(text):
-        start = part.start + match.start()
-        places = re.finditer(r"P(\d{1,6})", match[0])
-        part.add(
-            LogReading.add_places, *((start + one.start(1), start + one.end(1)) for one in places)
-        )
+        places = re.compile(r"P(\d{1,6})").finditer(part.text, *match.span())
+        part.add(LogReading.add_places, *(part.span(place, 1) for place in places))
     if " across cluster]" in text and "[repeated " in text:
-        part.add(LogReading.hides_lines)
+        part.add(LogReading.note, given=("lines-hidden",))
     part.take(_LOCAL)
 
 

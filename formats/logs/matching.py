@@ -140,7 +140,7 @@ def _matched(claim: Claim, every: Mapping[str, Grouping], world: int) -> Matched
 
 
 def _members(grouping: Grouping, rank: int) -> tuple[int, ...]:
-    return tuple(sorted(int(one) for one in grouping.members(rank)))
+    return tuple(sorted(map(int, grouping.members(rank))))
 
 
 def _names(every: Mapping[str, Grouping], rank: int, members: tuple[int, ...]) -> tuple[str, ...]:

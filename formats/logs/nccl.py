@@ -50,7 +50,7 @@ def find_nccl(part: Part) -> None:
 
 _REPORT_LINES = (
     (_COMMUNICATOR, LogReading.begin_report),
-    (_MEMBER, LogReading.member),
+    (_MEMBER, LogReading.add_places),
     (_MISSING, LogReading.unreachable),
 )
 

@@ -43,9 +43,7 @@ class LogReading:
     group_ranks: set[int] = field(default_factory=set)
     local_ranks: set[int] = field(default_factory=set)
     groups: dict[str, ProcessGroup] = field(default_factory=dict)
-    printed_as: dict[str, ProcessGroup] = field(
-        default_factory=dict
-    )  # by what is before " Rank r]"
+    printed_as: dict[str, ProcessGroup] = field(default_factory=dict)  # by text before " Rank r]"
     stalls: dict[tuple[Any, ...], None] = field(default_factory=dict)  # fields of `Stall`
     relayed: set[int] = field(default_factory=set)  # ranks that only passed a signal on
     failures: list[Failure] = field(default_factory=list)
@@ -192,18 +190,12 @@ class LogReading:
 
     def work(self, in_group: bool, relayed: bool, rank: str, seq: str, op: str, *rest: str) -> None:
         """Work that did not finish; rest: elements in and out, timeout, the group's counters."""
-        numel_in, numel_out, timeout, stuck_at, enqueued, completed = map(_number, rest)
+        numel_in, numel_out, timeout, stuck_at, *counters = map(_number, rest)
+        printed = self.current if in_group else None
+        number = int(seq) if seq else stuck_at
+        elements = (None if one is None or one > _UNSET else one for one in (numel_in, numel_out))
         self.stall(
-            _number(rank),
-            self.current if in_group else None,
-            relayed,
-            int(seq) if seq else stuck_at,
-            op or None,
-            None if numel_in is None or numel_in > _UNSET else numel_in,
-            None if numel_out is None or numel_out > _UNSET else numel_out,
-            timeout,
-            enqueued,
-            completed,
+            _number(rank), printed, relayed, number, op or None, *elements, timeout, *counters
         )
 
     # -- launchers ---------------------------------------------------------------------------------
@@ -228,9 +220,6 @@ class LogReading:
     def begin_host(self, host: str) -> None:
         self.host = host
         self.block = None
-
-    def hides_lines(self) -> None:
-        self.note("lines-hidden")
 
     # -- barriers ----------------------------------------------------------------------------------
 
@@ -325,9 +314,6 @@ class LogReading:
         self.communicator = communicator
         if state == "MISMATCH":
             self.note("counts-differ", communicator=communicator)
-
-    def member(self, place: str) -> None:
-        self.group_ranks.add(int(place))
 
     def unreachable(self, numbers: str) -> None:
         for number in self.listed(numbers):

@@ -112,10 +112,8 @@ def parties_of(called: Mapping[Signature, Iterable[int]]) -> list[Party]:
 
 def _sizes_vary(group: Group, seq: int) -> bool:
     """Whether members have finished this operation with different sizes before: then they may."""
-    op = Counter(calls[seq][-1].op for calls in group.calls.values() if seq in calls)
-    if not op:
-        return False
-    name = op.most_common(1)[0][0]
+    ops = Counter(calls[seq][-1].op for calls in group.calls.values() if seq in calls)
+    name = next((op for op, _ in ops.most_common(1)), None)
     for earlier in range(seq - 1, max(seq - 200, -1), -1):
         calls = [calls[earlier] for calls in group.calls.values() if earlier in calls]
         ended = len(calls) > 1 and all(one[-1].op == name and one[-1].ended for one in calls)
