@@ -293,7 +293,7 @@ def _find_launcher(part: Part) -> None:
         places = re.compile(r"P(\d{1,6})").finditer(part.text, *match.span())
         part.add(LogReading.add_places, *(part.span(place, 1) for place in places))
     if " across cluster]" in text and "[repeated " in text:
-        part.add(LogReading.note, given=("lines-hidden",))
+        part.add(LogReading.hides_lines)
     part.take(_LOCAL)
 
 

@@ -221,6 +221,9 @@ class LogReading:
         self.host = host
         self.block = None
 
+    def hides_lines(self) -> None:
+        self.note("lines-hidden")
+
     # -- barriers ----------------------------------------------------------------------------------
 
     def wrapped_barrier(self) -> None:
