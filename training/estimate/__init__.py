@@ -12,6 +12,6 @@ What is counted stands in `work`, how it becomes time in `seconds`, by which con
 
 from .answer import Estimate, estimate, estimate_of
 from .constants import SOFTWARE
-from .near import Near, nearest
+from .near import nearest
 from .request import Request
 from .runs import MeasuredRun, error_table, runs, sources

@@ -10,8 +10,9 @@ from groups.errors import not_a_choice
 from ..model import Model
 from .constants import FAMILIES, SOFTWARE, constants_of, fitted, software_of
 from .memory import Fit, fit_of
-from .near import Near, lacks, nearest
+from .near import lacks, nearest
 from .request import Arguments, Request, request_of
+from .runs import MeasuredRun
 from .seconds import decided, stall_seconds, step_seconds
 from .work import work_of
 
@@ -60,7 +61,7 @@ class Estimate:
     def near(self) -> bool:
         return not self.lacks
 
-    def nearest(self, most: int = 5) -> tuple[Near, ...]:
+    def nearest(self, most: int = 5) -> tuple[MeasuredRun, ...]:
         """The public runs nearest to this one, the nearest first."""
         return nearest(self.request, most, self.software)
 

@@ -63,7 +63,6 @@ class Fit:
         allocated: what tensors take at the worst moment.
         needed: what a GPU must have for that.
         fits: whether the cluster's GPU has so much, and its host what is there.
-        gradient_bits: of each gradient, in ``allocated``.
         stage: the fullest.
         parts: of ``allocated``, by training.memory's PARTS.
         host: bytes that a rank has in host memory, on the stage that has most there.
@@ -73,7 +72,6 @@ class Fit:
     allocated: float
     needed: float
     fits: bool
-    gradient_bits: int
     stage: int
     parts: dict[str, float]
     host: float = 0.0
@@ -102,12 +100,11 @@ def fit_of(request: Request) -> Fit:
         small = replace(training, precision=LEAN[request.precision in WIDE])
         lean = memory_per_stage(request.model, request.split, small, room_of(capacity))
     needed = max(_needed(request, stage) for stage in lean)
-    bits = 8 * PRECISIONS[training.precision].gradient
-    if lean is not stages and fullest.total > capacity >= needed:
-        bits, fullest = 16, max(lean, key=lambda one: one.total)
+    if fullest.total > capacity >= needed:
+        fullest = max(lean, key=lambda one: one.total)
     fits = needed <= USABLE * capacity and not most.on_host > host > 0
     held = (fullest.stage, dict(fullest.parts), most.on_host, most.host_shares)
-    return Fit(fullest.total, needed, fits, bits, *held)
+    return Fit(fullest.total, needed, fits, *held)
 
 
 def _needed(request: Request, stage: StageMemory) -> float:

@@ -8,7 +8,6 @@ count as several doublings.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -27,14 +26,6 @@ _MIXED = 6.0
 FAR_FAMILY = 8.0
 NEAR_SIZE = math.log2(12)
 """Doublings of parameters up to which a run still says something about a model."""
-
-
-@dataclass(frozen=True)
-class Near:
-    """A run and how far it is, in doublings of sizes."""
-
-    run: MeasuredRun
-    distance: float
 
 
 @lru_cache(maxsize=512)
@@ -65,7 +56,7 @@ def _map() -> tuple[tuple[MeasuredRun, ...], np.ndarray, tuple[str, ...]]:
     return timed, np.array(places), tuple(FAMILIES[one.cluster] for _, one in asked)
 
 
-def nearest(request: Request, most: int = 5, software: str = "nanotron") -> tuple[Near, ...]:
+def nearest(request: Request, most: int = 5, software: str = "nanotron") -> tuple[MeasuredRun, ...]:
     """The runs nearest to a request, the nearest first; of nanotron none for other software."""
     timed, places, families = _map()
     sizes = (request.gpus, request.training.micro_batch, request.global_batch)
@@ -75,7 +66,7 @@ def nearest(request: Request, most: int = 5, software: str = "nanotron") -> tupl
     if software != "nanotron":
         distance = distance + np.where([is_nanotron(run) for run in timed], np.inf, 0.0)
     order = np.argsort(distance, kind="stable")[:most]
-    return tuple(Near(timed[at], round(float(distance[at]), 2)) for at in order)
+    return tuple(timed[at] for at in order)
 
 
 def lacks(request: Request) -> tuple[str, ...]:

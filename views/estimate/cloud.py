@@ -14,7 +14,7 @@ from html import escape
 
 from descriptions import ESTIMATE
 from render.scenes.charts import PointsChart
-from training.estimate import Estimate, MeasuredRun, Near, runs
+from training.estimate import Estimate, MeasuredRun, runs
 from training.estimate.constants import FAMILIES
 from training.parameters import active_parameters
 
@@ -60,7 +60,7 @@ def _place(run: MeasuredRun) -> tuple[float, float]:
     return share(active, ACROSS), share(each / 1e12, UP)
 
 
-def cloud_of(estimate: Estimate, near: Sequence[Near], language: str) -> PointsChart:
+def cloud_of(estimate: Estimate, near: Sequence[MeasuredRun], language: str) -> PointsChart:
     """The runs and the layout on screen, where they stand."""
     family, request = FAMILIES[estimate.request.cluster], estimate.request
     peers, others = [], []
@@ -75,7 +75,7 @@ def cloud_of(estimate: Estimate, near: Sequence[Near], language: str) -> PointsC
     return PointsChart(
         others=tuple(others),
         peers=tuple(peers),
-        near=tuple(_place(each.run) for each in near if each.run.seconds),
+        near=tuple(_place(each) for each in near if each.seconds),
         here=(share(active, ACROSS), *interval),  # type: ignore[arg-type]
         across=tuple((share(n * 1e9, ACROSS), f"{n:g}B") for n in BILLIONS),
         up=tuple((share(n, UP), f"{n:,}") for n in TERAFLOPS),

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from descriptions import ESTIMATE, TRAFFIC
 from render.palette import KIND_MARKS
-from training.estimate import Estimate, Near, error_table, sources
+from training.estimate import Estimate, MeasuredRun, error_table, sources
 
 from ..base.context import Context
 from ..base.fixes import or_refused
@@ -84,16 +84,16 @@ def part_name(name: str, language: str) -> str:
     return ESTIMATE[f"part_{'waits' if name in KINDS else name}"][language]
 
 
-def _nearest(near: Sequence[Near], language: str) -> Markup:
+def _nearest(near: Sequence[MeasuredRun], language: str) -> Markup:
     known = sources()
     rows = (
         (
-            each.run.model,
+            each.model,
             _layout(each),
-            f"{each.run.arguments.gpus:,} × {_gpu(each)}",
-            each.run.arguments.precision.upper(),
-            seconds_text(each.run.seconds or 0),
-            known[each.run.source]["name"],
+            f"{each.arguments.gpus:,} × {_gpu(each)}",
+            each.arguments.precision.upper(),
+            seconds_text(each.seconds or 0),
+            known[each.source]["name"],
         )
         for each in near
     )
@@ -102,13 +102,13 @@ def _nearest(near: Sequence[Near], language: str) -> Markup:
     return together(title, table(heads, rows, "estimate-nearest"))
 
 
-def _gpu(near: Near) -> str:
+def _gpu(run: MeasuredRun) -> str:
     """The GPU of a run, which its cluster is named after: H100 of dgx-h100."""
-    return re.sub(r"^[dh]gx-|-nvl\d+$", "", near.run.arguments.cluster).upper()
+    return re.sub(r"^[dh]gx-|-nvl\d+$", "", run.arguments.cluster).upper()
 
 
-def _layout(near: Near) -> str:
-    arguments = near.run.arguments
+def _layout(run: MeasuredRun) -> str:
+    arguments = run.arguments
     sizes = {name: getattr(arguments, name) for name in ("tp", "cp", "pp", "vpp", "ep")}
     text = " ".join(f"{name}{size}" for name, size in sizes.items() if size > 1) or "dp"
     return f"{text} · {arguments.global_batch:,} × {arguments.sequence:,}"
