@@ -7,20 +7,25 @@ from pathlib import Path
 
 import pytest
 
+from descriptions import PAGE
 from formats.launch import parse
 from groups import LayoutError
 from groups.presets import PRESETS
 from training.models import model_of_preset
+from training.pipeline import SCHEDULES
 from views.base.link import from_query, from_sent, to_query
 from views.base.model import model_of, with_model
 from views.base.resolve import resolve
 from views.base.state import FIELDS, State, fields_of
 from views.base.trained import CHOICES, trained_of
 from views.base.training import batch_of, schedule_name, virtual_stages
+from views.base.units import ranges_text
 from views.column import column_html, preset_states
 from views.launch.inputs import stated, training_stated
+from views.page import answer
 from views.pipeline.api import pipeline_schedule
 from views.pipeline.inputs import schedule_of
+from views.pipeline.layers import stage_numbers, stages_of
 
 STATES = preset_states()
 
@@ -78,6 +83,20 @@ def test_a_schedule_that_needs_virtual_stages_has_as_many_in_every_view():
     memory = trained_of(layout, now)
     pipeline = schedule_of("interleaved", layout, now)
     assert memory.split.vpp == pipeline.chunks == virtual_stages(now) == 2
+
+
+def test_a_rank_holds_the_same_layers_in_every_view():
+    wrong = []
+    for name in SCHEDULES:
+        now = opened(pp=4, schedule=name, layers="32", rank="0", view="ranks")
+        spec = schedule_of(name, resolve(now), now)
+        stages = stages_of(spec, now)
+        held = [ranges_text(stages[one].layers) for one in stage_numbers(spec)[0]]
+        words = "rank_layers_of" if len(held) == 1 else "rank_chunks_layers"
+        said = PAGE[words]["en"].format(layers=PAGE["semicolon"]["en"].join(held))
+        if said not in answer(now).picture:
+            wrong.append((name, said))
+    assert not wrong
 
 
 def test_batches_that_contradict_one_another_are_refused_with_fixes_that_work():

@@ -8,12 +8,14 @@ from markupsafe import Markup
 
 from descriptions import PAGE
 from groups.stages.layout_strings import parse_layout, stage_layers_of_layout, stages_of_layout
+from training.pipeline import SCHEDULES
 from training.pipeline.spec import ScheduleSpec
 
 from ..base.html import TableCell, cell, table, tag, together
 from ..base.model import layers_by_stage
 from ..base.problems import leads_html
-from ..base.state import State, is_empty, parse_number
+from ..base.state import State, is_empty, parse_number, require_choice
+from ..base.training import schedule_name, virtual_stages
 from ..base.units import ranges_text
 from ..base.words import saying
 
@@ -36,6 +38,13 @@ class Stage:
         """
         before, after = self.others.replace("L", "").replace("m", ""), self.others.lstrip("E")
         return " ".join(part for part in (before, ranges_text(self.layers), after) if part)
+
+
+def dealing_of(pp: int, state: State) -> ScheduleSpec:
+    """The schedule as far as it deals out layers, whatever its micro-batches."""
+    name, chunks = schedule_name(state), virtual_stages(state)
+    rule = SCHEDULES[require_choice("schedule", name, SCHEDULES)]
+    return ScheduleSpec(name, pp, 1, None if rule.v else chunks)
 
 
 def stages_of(schedule: ScheduleSpec, state: State) -> tuple[Stage, ...] | None:

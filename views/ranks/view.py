@@ -21,7 +21,6 @@ from ..base import form
 from ..base.context import Context
 from ..base.html import cell, heading, row, table, tag, together
 from ..base.messages import sentence
-from ..base.model import layers_by_stage
 from ..base.problems import leads_html
 from ..base.state import State, is_empty, parse_number
 from ..base.training import batch_of
@@ -29,6 +28,7 @@ from ..base.units import ranges_text, ranks_text
 from ..base.words import saying
 from ..hosts.inputs import hosts_cell, hosts_head, placement_or_none
 from ..nodes.view import chips, same_groups
+from ..pipeline.layers import dealing_of, stage_numbers, stages_of
 
 SAMPLES = 4
 """Micro-batches whose samples the card writes out."""
@@ -110,14 +110,19 @@ def _stage(layout: Layout, state: State, at: dict[str, int], language: str) -> s
     text = say("rank_stage_of", stage=at["pp"], stages=pp)
     if is_empty(state.layers):
         return together(text, " ", leads_html("layers", say("rank_give_layers")))
-    vpp = None if is_empty(state.vpp) else parse_number(state.vpp)
-    chunks = layers_by_stage(state, pp, vpp)[at["pp"]]
-    texts = [ranges_text(layers) if layers else say("rank_no_layers") for layers in chunks]
+    schedule = dealing_of(pp, state)
+    stages = stages_of(schedule, state) or ()
+    chunks = [stages[number] for number in stage_numbers(schedule)[at["pp"]]]
+    texts = [ranges_text(one.layers) if one.layers else say("rank_no_layers") for one in chunks]
     words = "rank_layers_of" if len(texts) == 1 else "rank_chunks_layers"
     held = [text, say(words, layers=say("semicolon").join(texts))]
-    held += [say("rank_embedding")] if at["pp"] == 0 else []
-    held += [say("rank_output")] if at["pp"] == pp - 1 else []
+    others = "".join(one.others for one in chunks)
+    held += [say(f"rank_{what}") for letter, what in HELD_BESIDE.items() if letter in others]
     return joined(held, language)
+
+
+HELD_BESIDE = {"E": "embedding", "L": "output"}
+"""What a stage holds beside layers, by its letter in a pipeline layout."""
 
 
 def _experts(layout: Layout, state: State, rank: int, language: str) -> str | Markup:
