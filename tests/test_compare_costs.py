@@ -60,6 +60,16 @@ def test_both_are_worked_out_for_the_batch_of_the_one_on_screen():
         assert share in said
 
 
+@pytest.mark.parametrize(
+    "said", [{"layers": ""}, {"layers": "32"}, {"experts": "8"}, {"global_batch": "64"}]
+)
+def test_both_train_the_model_and_the_batch_of_the_one_on_screen(said):
+    now, batch = alone(FOUR)
+    kept, _ = alone(replace(EIGHT, global_batch=str(batch)))
+    rows = costs(compared(FOUR, replace(EIGHT, **said)))
+    assert [row[1:3] for row in rows] == [[kept.said(name), now.said(name)] for name in ROWS]
+
+
 def test_a_difference_of_ten_times_is_no_percentage():
     """No "100% less" and no "83,562% more"."""
     larger = replace(FOUR, nodes=256, global_batch="2048")

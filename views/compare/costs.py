@@ -19,7 +19,7 @@ from training.estimate import Estimate
 from ..base.context import Context
 from ..base.html import heading, table, tag, together
 from ..base.problems import once, refusal_line, tried
-from ..base.state import is_empty
+from ..base.state import is_empty, parse_number
 from ..base.trained import Trained
 from ..base.units import bytes_text, seconds_text
 from ..estimate.words import KINDS, about
@@ -71,14 +71,20 @@ def sides_of(before: Context, now: Context) -> tuple[Sides, Trained | None, list
     """What the two layouts cost, what is trained, and why there is none of these."""
     problems: list[LayoutError] = []
     trained = tried(problems, lambda: now.trained)
-    if trained is not None and is_empty(before.state.global_batch):
-        # Steps can be compared only where they do the same work.
-        samples = str(trained.batch.global_batch)
-        same = replace(before.state, global_batch=samples, micro_batches="")
-        before = Context(before.layout, same)
+    if trained is not None:  # steps can be compared only where they do the same work
+        same: dict[str, Any] = {"global_batch": str(trained.batch.global_batch)}
+        if is_count(before.state.layers) and is_count(now.state.layers):
+            same["layers"] = now.state.layers
+        same |= {"experts": now.state.experts, "micro_batches": ""}
+        before = Context(before.layout, replace(before.state, **same))
     kept = tried(problems, lambda: cost_of(before.layout, before.trained))
     current = trained and tried(problems, lambda: cost_of(now.layout, trained))
     return (kept, current), trained, problems
+
+
+def is_count(layers: object) -> bool:
+    """Whether the layers are no pipeline layout, which is for as many stages as it says."""
+    return not isinstance(parse_number(layers), str) or is_empty(layers)
 
 
 def rows_of_costs(sides: Sides, language: str) -> list[tuple[str, ...]]:
