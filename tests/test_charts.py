@@ -213,6 +213,15 @@ def test_every_gpu_has_the_colour_of_its_level(world):
     assert [at(picture, x, y) for x, y in spots] == [rgb(colours[one]) for one in level]
 
 
+def test_rings_stand_round_the_gpus_that_are_marked():
+    marked = (1, 9, 300, 510)
+    level = np.where(np.isin(np.arange(512), marked), 7, 0)
+    heat = Heat(level, (), 8, marked=marked)
+    picture = painted(heat)
+    assert {at(picture, x, y) for x, y, _ in heat.rings} == {rgb(level_colours()[7])}
+    assert len(heat.rings) == len(marked)
+
+
 def held(state: str, count: int) -> list[list[str]]:
     """What is seen of one tensor: for each rank that is drawn, its shares; . for nothing."""
     shards = Shards(tuple(range(count)), (("W", state),))

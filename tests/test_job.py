@@ -84,6 +84,8 @@ def test_the_job_of_16_gpus_is_drawn_as_the_design_has_it():
     assert len(drawn.boxes) == 8
     assert len(drawn.replicas) == 4
     assert drawn.box_kind == "tp"
+    assert [drawn.holds_rank(one) for one in drawn.replicas] == [False, False, True, False]
+    assert [drawn.holds_rank(one) for one in drawn.boxes] == [rank == 4 for rank in range(0, 16, 2)]
     assert {mark.kind: mark.ranks.tolist() for mark in drawn.marks} == {
         "tp": [4, 5], "dp": [1, 3, 5, 7], "pp": [5, 13],
     }  # fmt: skip

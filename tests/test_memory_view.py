@@ -342,8 +342,10 @@ def test_levels_differ_and_can_be_written_on():
     assert all(contrast(colour, ink(colour)) >= 4.5 for colour in colours)
 
 
-def test_a_cell_prints_its_rank_and_amount():
+def test_a_cell_prints_its_rank_and_amount_and_leads_to_the_rank():
     svg = heat_svg(Heat(np.array([0, 8]), ["10", "99"], 2), "memory")
+    changes = [json.loads(unescape(one)) for one in re.findall(r'data-set="(.*?)"', svg)]
+    assert changes == [{"view": "ranks", "rank": rank} for rank in ("0", "1")]
     assert re.findall(r">(\d+)</text>", svg) == ["0", "10", "1", "99"]
 
 
