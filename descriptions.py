@@ -28,6 +28,7 @@ from texts.shapes import (
     Term,
     Text,
     catalogue,
+    catalogues,
     joined,
     words,
 )
@@ -35,8 +36,8 @@ from texts.types import TYPES
 
 CONTROLS: dict[str, Control] = {
     name: Control(*texts)
-    for room in ("controls", "collectives", "run", "pipeline", "traffic", "memory")
-    for name, texts in catalogue(room)["CONTROLS"].items()
+    for room in catalogues()
+    for name, texts in catalogue(room).get("CONTROLS", {}).items()
 }
 
 SHORT_LABELS = words("controls", "SHORT_LABELS")

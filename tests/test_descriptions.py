@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 from cases import every
@@ -230,6 +231,11 @@ EVERY_TEXT = {
     where: text
     for root in EVERY_ROOT
     for where, text in texts_in(getattr(descriptions, root), root)
+} | {
+    f"{room.parent.name}.{where}": text
+    for room in shapes.catalogues()
+    if isinstance(room, Path)
+    for where, text in texts_in(shapes.catalogue(room), "words")
 }
 
 

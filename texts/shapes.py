@@ -1,9 +1,9 @@
 """What a text is: both languages of it, what a choice, a kind or a control says; the catalogues.
 
-A catalogue, NAME.txt, has sections; each record in them is a key and its texts. A text is English
-and Chinese on one line with a bar between, or a line of each; a line that is indented further goes
-on with the one above. A text alone is Chinese for its key. Quotes keep spaces at the ends; a line
-with # is a remark.
+A catalogue, NAME.txt here or words.txt of a view, has sections; each record in them is a key and
+its texts. A text is English and Chinese on one line with a bar between, or a line of each; a line
+that is indented further goes on with the one above. A text alone is Chinese for its key. Quotes
+keep spaces at the ends; a line with # is a remark.
 
 A third language is its name in LANGUAGES and a catalogue of its own, such as fr.txt: the same
 records, in any sections and under any keys, with French where the others have Chinese.
@@ -126,9 +126,15 @@ class Step:
 _HEAD = re.compile(r"#|\[(?P<section>\w+)\]|(?P<key>[^ ]*?):(?: |$)")
 
 
+def catalogues() -> list[str | Path]:
+    """Every catalogue of English and Chinese: the names of those here, the files of views."""
+    here = {path.stem for path in FOLDER.glob("*.txt")} - {*LANGUAGES}
+    return [*sorted(here), *sorted(FOLDER.parent.glob("views/*/words.txt"))]
+
+
 @cache
-def catalogue(name: str) -> dict[str, dict[str, tuple[Text, ...]]]:
-    """The sections of a catalogue: the texts of each record by its key.
+def catalogue(name: str | Path) -> dict[str, dict[str, tuple[Text, ...]]]:
+    """The sections of a catalogue here, or of a file: the texts of each record by its key.
 
     >>> catalogue("controls")["CONTROLS"]["nodes"][0]["zh"]
     '节点数'
@@ -136,7 +142,8 @@ def catalogue(name: str) -> dict[str, dict[str, tuple[Text, ...]]]:
     sections: dict[str, dict[str, list[list[str]]]] = {}
     records: dict[str, list[list[str]]] = {}
     record: list[list[str]] = []
-    source = (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+    path = name if isinstance(name, Path) else FOLDER / f"{name}.txt"
+    source = path.read_text(encoding="utf-8")
     for line in filter(None, source.splitlines()):
         head = _HEAD.match(line)
         if head is None:
@@ -175,6 +182,6 @@ def _bare(text: str) -> str:
     return text[1:-1] if text[:1] == text[-1:] == '"' else text
 
 
-def words(name: str, section: str) -> dict[str, Text]:
+def words(name: str | Path, section: str) -> dict[str, Text]:
     """A section whose records are one text each."""
     return {key: text for key, (text,) in catalogue(name)[section].items()}

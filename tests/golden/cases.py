@@ -134,7 +134,7 @@ CHANGED: dict[str, list[dict[str, str]]] = {
     "launch": [{"paste": SCRIPT}, {"paste": TITAN}, {"paste": "no flags <i>here</i>"}],
 }
 """For each view its own inputs, changed in several ways, which the presets take in turn; an empty
-one leaves a preset out where an answer takes long."""
+one leaves a preset out where an answer takes long. A new view need not have any."""
 
 BOTH = 8
 """Every how many presets each view is asked in both languages; else in one, by turns."""

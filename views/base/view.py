@@ -20,7 +20,8 @@ TABLES = ("csv", "txt", "json", "ranks")
 
 @dataclass(frozen=True)
 class View:
-    """A view; its words are in texts/, its script and style sheet beside it: view.js, view.css.
+    """A view: the row VIEW of its view.py. Beside that are found, where there are any, its script
+    and style sheet, view.js and view.css, and its words, words.txt, or they are in texts/.
 
     What goes into files (pictures, summary, slide) is refused, by a LayoutError, where the view
     itself refuses.

@@ -21,7 +21,7 @@ from ..base.names import kind_text
 from ..base.problems import problem_html, said_html
 from ..base.state import State
 from ..base.units import bytes_text, seconds_text
-from ..base.view import Pictures
+from ..base.view import Pictures, View
 from ..base.words import intro, saying
 from ..nodes.view import chips
 from .buckets import buckets_html
@@ -232,3 +232,13 @@ def collectives_pictures(context: Context) -> Pictures:
 def collectives_summary(context: Context) -> str:
     watched, _, _ = resolve_inputs(context.layout, context.state)
     return OPERATION_TEXTS[watched.op].does[context.language]
+
+
+VIEW = View(
+    "collectives",
+    "step",
+    collectives_html,
+    collectives_pictures,
+    PAGE["collectives_title"],
+    collectives_summary,
+)

@@ -27,7 +27,7 @@ from ..base.messages import control_label, value_text
 from ..base.problems import refusal_line
 from ..base.resolve import sizes_text
 from ..base.state import State, fields_of, is_empty
-from ..base.view import Pictures
+from ..base.view import Pictures, View
 from ..base.words import saying
 from ..groups.view import PANEL_LIMIT
 from ..stories import STATES, query_of
@@ -247,3 +247,15 @@ def _figure(name: str, drawn: Any) -> Markup:
     if isinstance(drawn, scene.Panel):
         return figure(name, svg.panel_svg(drawn, name))
     return figure(name, svg.overview_svg(drawn, name, [0]))
+
+
+VIEW = View(
+    "compare",
+    "choose",
+    compare_html,
+    compare_pictures,
+    PAGE["compare_title"],
+    compare_summary,
+    slide=compare_slide,
+    pins_locally=True,
+)

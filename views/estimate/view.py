@@ -15,7 +15,7 @@ from ..base.context import Context
 from ..base.fixes import or_refused
 from ..base.html import fine, scrolling, table, tag, together
 from ..base.units import seconds_text
-from ..base.view import Pictures
+from ..base.view import Pictures, View
 from ..base.words import intro, saying
 from ..nodes.view import chips
 from .cloud import cloud_of, cloud_svg
@@ -184,3 +184,8 @@ def estimate_summary(context: Context) -> str:
     estimate = context.trained.estimate(context.layout)
     said = ESTIMATE["about"][language].format(about=about(estimate))
     return f"{said[:1].upper()}{said[1:]} {job_text(estimate, context.trained.name, language)}"
+
+
+VIEW = View(
+    "estimate", "step", estimate_html, estimate_pictures, ESTIMATE["title"], estimate_summary
+)

@@ -20,8 +20,11 @@ from ..base.context import Context
 from ..base.html import attribute_value, chip, figure, fold, outside, tag, together
 from ..base.names import kind_text
 from ..base.units import ranks_text
+from ..base.view import View
 from ..base.words import explained
+from .details import visible_details
 from .hero import hero_html, layers_of
+from .pictures import groups_pictures
 from .shown import PictureSpec, by_grid, known_groups, mesh_data, tones_of
 
 PANEL_LIMIT = scene.PANEL_LIMIT
@@ -272,3 +275,14 @@ def _words(language: str) -> str:
     }
     said = {name: text[language] for name, text in JOB.items() if not name.startswith("label_")}
     return attribute_value({**card, **said, "gap": GAP[language]})
+
+
+VIEW = View(
+    "groups",
+    "see",
+    groups_html,
+    groups_pictures,
+    details=visible_details,
+    pins_locally=True,
+    is_framed=True,
+)

@@ -37,6 +37,7 @@ from ..base.messages import fix_label
 from ..base.problems import problem_html
 from ..base.state import State, is_empty
 from ..base.units import ranges_text, ranks_text
+from ..base.view import View
 from ..hosts.inputs import placement_or_none
 from ..nodes.view import chips
 from .digest import log_of
@@ -343,3 +344,6 @@ def _untold(log: Log, language: str) -> Markup | str:
     items = tag("ul", *(tag("li", one) for one in said))
     title = numbered(RUN["unknown_title"][language], len(said), language)
     return fold(title, items, is_open=True)
+
+
+VIEW = View("hang", "run", hang_html, hang_pictures, RUN["hang_title"], hang_verdict)

@@ -34,6 +34,7 @@ from ..base.messages import fix_label
 from ..base.problems import problem_html
 from ..base.state import is_empty, is_fix
 from ..base.units import ranges_text, seconds_text
+from ..base.view import View
 from ..nodes.view import (
     audit_row,
     chips,
@@ -44,7 +45,7 @@ from ..nodes.view import (
     share_bar,
 )
 from .inputs import hosts_of
-from .measures import measures_html
+from .measures import measures_html, measures_pictures, measures_summary
 
 ROWS = 64
 """Machines that are listed, and shown in their order."""
@@ -291,3 +292,6 @@ def _files(better: BetterOrder, language: str) -> Markup:
         said = tag("p", note, class_="fine")
         parts.append(fold(RUN[f"file_{name}"][language], said, form.copyable(text, language)))
     return together(tag("h3", RUN["order_files"][language]), *parts)
+
+
+VIEW = View("hosts", "run", hosts_html, measures_pictures, RUN["measures_title"], measures_summary)

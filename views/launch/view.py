@@ -29,7 +29,7 @@ from ..base.problems import refusal_line
 from ..base.resolve import MODEL, resolve, sizes_text
 from ..base.state import State, is_empty, parse_number
 from ..base.units import ranges_text
-from ..base.view import Pictures
+from ..base.view import Pictures, View
 from ..base.words import saying
 from ..groups.pictures import job_pictures
 from ..hosts.inputs import placement_or_none
@@ -290,3 +290,8 @@ def launch_pictures(context: Context) -> Pictures:
             (_, job), *_ = job_pictures(context)
             return [(TARGET_NAMES[name][language], code), ("", job)]
     raise refusals[0]
+
+
+VIEW = View(
+    "launch", "run", launch_html, launch_pictures, PAGE["emit_title"], files=(), pins_locally=True
+)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from descriptions import MEMORY, SAVED, counted
 from render.palette import PALETTE
 from render.scenes.charts import Bar, BarsChart
+from training.estimate.memory import CLOSE, USABLE, fit_of
 from training.memory.per_stage import StageMemory, largest
 
 from ..base.context import Context
@@ -16,7 +18,6 @@ from ..base.trained import Trained
 from ..base.view import Pictures
 from .bars import COLOURS, gib, parts_of, visible_stages
 from .grid import grid_label, heat_of
-from .view import verdict_text
 from .zero import moments_of, sharing_group, sharing_ranks
 
 
@@ -71,3 +72,24 @@ def _bars(trained: Trained, stages: tuple[StageMemory, ...], language: str) -> B
         (PALETTE[COLOURS[part]], MEMORY[f"part_{part}"][language]) for part in parts_of(stages)
     )
     return BarsChart(bars, trained.capacity, line, legend)
+
+
+def verdict_text(context: Context, stages: Sequence[StageMemory]) -> str:
+    trained = context.trained
+    most, fit = largest(tuple(stages)), fit_of(trained.request(context.layout))
+    over = [one for one in stages if one.total > trained.capacity]
+    full = fit.needed / trained.capacity
+    code = "verdict_close" if full > CLOSE else "verdict_fits"
+    if not fit.fits:
+        code = "verdict_over" if over else "verdict_tight" if full > USABLE else "verdict_host"
+    return MEMORY[code][context.language].format(
+        stage=most.stage,
+        total=gib(most.total),
+        needed=gib(fit.needed),
+        capacity=gib(trained.capacity),
+        missing=gib(most.total - trained.capacity),
+        share=f"{100 * full:.0f}",
+        host=gib(fit.host * context.layout.gpus_per_node),
+        count=len(over),
+        stages=len(stages),
+    )

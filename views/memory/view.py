@@ -9,7 +9,7 @@ from functools import partial
 from markupsafe import Markup
 
 from descriptions import MEMORY, PAGE
-from training.estimate.memory import CLOSE, USABLE, fit_of
+from training.estimate.memory import fit_of
 from training.memory.per_stage import StageMemory, largest
 from training.model import BIASES
 from training.models import MODELS
@@ -25,12 +25,14 @@ from ..base.model import FLAGS, MODEL_SIZES, ON_OFF, SIZES, ChosenModel, model_n
 from ..base.problems import tried
 from ..base.state import State, is_empty
 from ..base.trained import Trained
+from ..base.view import View
 from ..base.words import intro, saying
 from ..column import is_still
 from ..estimate.words import step_of
 from .bars import bars_html, gib, millions
 from .grid import grid_html
 from .host import host_html
+from .pictures import memory_pictures, memory_slide, memory_summary, verdict_text
 from .zero import zero_html
 
 
@@ -113,27 +115,6 @@ def _unstated(state: State, language: str) -> Markup | str:
     return tag("p", MEMORY[words][language].format(names=labels))
 
 
-def verdict_text(context: Context, stages: Sequence[StageMemory]) -> str:
-    trained = context.trained
-    most, fit = largest(tuple(stages)), fit_of(trained.request(context.layout))
-    over = [one for one in stages if one.total > trained.capacity]
-    full = fit.needed / trained.capacity
-    code = "verdict_close" if full > CLOSE else "verdict_fits"
-    if not fit.fits:
-        code = "verdict_over" if over else "verdict_tight" if full > USABLE else "verdict_host"
-    return MEMORY[code][context.language].format(
-        stage=most.stage,
-        total=gib(most.total),
-        needed=gib(fit.needed),
-        capacity=gib(trained.capacity),
-        missing=gib(most.total - trained.capacity),
-        share=f"{100 * full:.0f}",
-        host=gib(fit.host * context.layout.gpus_per_node),
-        count=len(over),
-        stages=len(stages),
-    )
-
-
 def _verdict(context: Context, stages: Sequence[StageMemory]) -> Markup:
     language, say = context.language, saying(MEMORY, context.language)
     words = verdict_text(context, stages)
@@ -211,3 +192,14 @@ def _kinds(trained: Trained, stages: Sequence[StageMemory], language: str) -> Ma
     heads = (say("kinds_column"), say("kinds_model"), say("kinds_rank", stage=most.stage))
     title = tag("h3", say("kinds_title"))
     return together(title, table(heads, rows, "memory-kinds", "memory-scroll"))
+
+
+VIEW = View(
+    "memory",
+    "step",
+    memory_html,
+    memory_pictures,
+    MEMORY["title"],
+    memory_summary,
+    slide=memory_slide,
+)

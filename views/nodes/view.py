@@ -18,7 +18,7 @@ from render.palette import own_tone
 
 from ..base.context import Context
 from ..base.html import TableCell, button, cell, chip, fine, row, table, tag, together
-from ..base.view import Pictures
+from ..base.view import Pictures, View
 from ..base.visible import AUTO, main_groupings
 from ..base.words import intro, saying
 from ..hosts.inputs import placement_or_none
@@ -229,3 +229,14 @@ def nodes_summary(context: Context) -> str:
     audit = audit_of(context.layout, placement_or_none(context))
     warnings = warnings_of(audit, context.layout, language)
     return joined(warnings or [PAGE["audit_fine"][language]], language)
+
+
+VIEW = View(
+    "nodes",
+    "see",
+    nodes_html,
+    nodes_pictures,
+    PAGE["nodes_title"],
+    nodes_summary,
+    pins_locally=True,
+)

@@ -27,6 +27,7 @@ from ..base.problems import refusal_line
 from ..base.resolve import resolve
 from ..base.state import as_text
 from ..base.units import ranges_text, ranks_text
+from ..base.view import View
 from ..base.words import intro
 from ..groups.shown import PictureSpec
 from ..groups.view import PANEL_LIMIT, framed, overview_figure
@@ -298,3 +299,15 @@ def _overviews(
         for side, groups, title in zip((other, spec.layout), (before, spec.visible), titles)
     )
     return tag("div", *sides, class_="large grids", data_rank=spec.rank)
+
+
+VIEW = View(
+    "orders",
+    "see",
+    orders_html,
+    orders_pictures,
+    PAGE["moved_title"],
+    slide=orders_slide,
+    pins_locally=True,
+    is_framed=True,
+)

@@ -17,6 +17,9 @@ from training.pipeline.spec import ScheduleSpec, checked
 from ..base.state import State, is_empty, parse_number, pinned_group
 from ..base.training import DEFAULT_VIRTUAL, batch_of
 
+MOST_RANKS = 1_024
+"""Ranks of the longest pipeline that is drawn."""
+
 UNITS, TRIED = 2, 4
 """Units of work (groups.budget) of an op that is simulated, drawn and packed; of one tried."""
 

@@ -15,9 +15,8 @@ from ..base.state import OF_MATHS, State, is_empty
 from ..base.training import schedule_name
 from ..base.view import Pictures
 from .chart import TimedSchedule, amount, caption, legend_rows, timed, timed_schedule
-from .inputs import clock_of, follows_layers, group_of, schedule_of, spend_on
+from .inputs import MOST_RANKS, clock_of, follows_layers, group_of, schedule_of, spend_on
 from .layers import stages_of
-from .view import MOST_RANKS
 
 TRACED = 4
 """Units of work for an op of a trace."""

@@ -23,14 +23,13 @@ from ..base.resolve import resolve
 from ..base.state import is_empty
 from ..base.training import batch_of, schedule_name, with_micro_batches
 from ..base.units import ranges_text
+from ..base.view import TABLES, View
 from ..estimate.words import step_of
 from .chart import amount, chart_html, timed_schedule
 from .figures import figures_html
-from .inputs import Clock, clock_of, group_of, message_bytes, schedule_of, spend_on
+from .inputs import MOST_RANKS, Clock, clock_of, group_of, message_bytes, schedule_of, spend_on
 from .layers import Stage, layers_html, stages_of
-
-MOST_RANKS = 1_024
-"""Ranks of the longest pipeline that is drawn."""
+from .pictures import pipeline_pictures
 
 TIMES = ("t_f", "t_b", "t_i", "t_w", "t_pair", "t_send", "t_optimizer", "w_share", "message")
 LAYERS = ("first_layers", "last_layers", "pipe_layout")
@@ -248,3 +247,13 @@ class _Page:
 
     def _refused(self, errors: list[LayoutError]) -> Markup:
         return together(*(problem_html(error, self.language) for error in errors))
+
+
+VIEW = View(
+    "pipeline",
+    "step",
+    pipeline_html,
+    pipeline_pictures,
+    PAGE["pipeline_title"],
+    files=("trace", *TABLES),
+)

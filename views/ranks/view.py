@@ -25,6 +25,7 @@ from ..base.problems import leads_html
 from ..base.state import State, is_empty, parse_number
 from ..base.training import batch_of
 from ..base.units import ranges_text, ranks_text
+from ..base.view import View
 from ..base.words import saying
 from ..hosts.inputs import hosts_cell, hosts_head, placement_or_none
 from ..nodes.view import chips, same_groups
@@ -236,3 +237,6 @@ def _code(at: dict[str, int]) -> Markup:
 
 def _refused(error: LayoutError, language: str) -> Markup:
     return tag("span", sentence(error, language), class_="refusal", role="alert")
+
+
+VIEW = View("ranks", "see", ranks_html)

@@ -30,7 +30,7 @@ from ..base.problems import said_html
 from ..base.resolve import resolve
 from ..base.trained import Trained
 from ..base.units import seconds_text
-from ..base.view import Pictures
+from ..base.view import Pictures, View
 from ..base.words import intro, saying
 from ..estimate.words import KINDS, about
 from ..memory.bars import gib
@@ -301,3 +301,8 @@ def search_pictures(context: Context) -> Pictures:
 def search_summary(context: Context) -> str:
     job = context.trained.job(context.layout)
     return job_text(job, search(job), context.trained, context.language)
+
+
+VIEW = View(
+    "search", "choose", search_html, search_pictures, TRAFFIC["search_title"], search_summary
+)

@@ -33,7 +33,7 @@ from ..base.html import fine, fold, row, table, tag, together
 from ..base.state import State, is_empty
 from ..base.trained import CHOICES, Trained
 from ..base.units import bytes_text, seconds_text
-from ..base.view import Pictures
+from ..base.view import Pictures, View
 from ..base.words import intro, saying
 from ..estimate.words import step_line
 from ..memory.host import crossing_html
@@ -299,3 +299,8 @@ def scale_of(picture: MatrixPicture) -> tuple[tuple[float, str], ...]:
     within = [(float(np.log10(power / low) / span), power) for power in powers.tolist()]
     kept = [(0.0, low), *(one for one in within if NEAR < one[0] < 1 - NEAR), (1.0, high)]
     return tuple((at, bytes_text(number)) for at, number in kept)
+
+
+VIEW = View(
+    "traffic", "step", traffic_html, traffic_pictures, TRAFFIC["matrix_title"], traffic_summary
+)
