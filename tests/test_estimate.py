@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
@@ -21,9 +22,9 @@ from training.estimate import Estimate, error_table, estimate, nearest, runs, so
 from training.estimate.constants import FAMILIES, fitted
 from training.estimate.near import NEAR_SIZE
 from training.estimate.runs import MeasuredRun, is_nanotron
-from training.estimate.seconds import PARTS, LayerParts, layer_seconds
+from training.estimate.seconds import PARTS, layer_seconds
 from training.estimate.waits import seconds_waited
-from training.estimate.work import Products, collective, exchange
+from training.estimate.work import NONE, LayerWork, Products, collective, exchange
 from training.memory.activations import PRODUCTS
 from training.model import Model
 from training.models import MODELS
@@ -165,16 +166,14 @@ def test_products_short_of_rows_or_width_cost_more_per_operation():
 
 def test_attention_is_computed_as_often_as_its_kernel_and_recomputation_ask():
     """Backward of FlashAttention makes five products for two (arXiv:2307.08691 section 3.1)."""
-    constants = dict.fromkeys(("tp_exposed", "cp_exposed", "ep_exposed"), 1.0)
-    nothing = dict.fromkeys(("forward", "passed", "scores", "partial"), 0.0)
+    constants = Counter(attention_share=1.0, unfused_share=1.0)
     found = {}
     for is_flash in (True, False):
-        part = {**nothing, "attention": 1.0, "is_flash": is_flash, "overlaps": False}
-        parts = LayerParts(**part, messages=(0.0, 0.0, 0.0))
-        found[is_flash] = {
-            name: layer_seconds(parts, constants, name).compute
-            for name in ("none", "selective", "full")
-        }
+        request = asked(flash=is_flash).request
+        work = LayerWork(Products(), Products(), request.machine.peak, *[0.0, 0.0, Products(), 0.0],
+                         tp=NONE, cp=NONE, ep=NONE)  # fmt: skip
+        seconds = layer_seconds(request, work, constants)
+        found[is_flash] = {name: seconds(name).compute for name in ("none", "selective", "full")}
     assert found[True] == {"none": 3.5, "selective": 3.5, "full": 4.5}
     assert found[False] == {"none": 3.0, "selective": 4.0, "full": 4.0}
 

@@ -17,6 +17,7 @@ passes over them (training.memory.host).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import exp, log2
 
@@ -72,63 +73,39 @@ def _products(work: Products, peak: float, share: float, c: Constants) -> float:
     return scaled / (peak * share)
 
 
-@dataclass(frozen=True)
-class LayerParts:
-    """What of a layer's seconds does not depend on what is computed again: parts of the
-    computation forward, ``partial``: what partial recomputation adds, and messages one way."""
-
-    forward: float
-    attention: float
-    passed: float
-    scores: float
-    partial: float
-    messages: tuple[Number, Number, Number]  # tp, cp, ep
-    is_flash: bool
-    overlaps: bool  # experts' messages, with computation
-
-
-def layer_parts(request: Request, work: LayerWork, c: Constants) -> LayerParts:
-    """One layer, all that any recomputation makes its seconds of."""
-    machine, training = request.machine, request.training
+def layer_seconds(request: Request, work: LayerWork, c: Constants) -> Callable[[str], Timed]:
+    """One layer, forward, backward and again as a recomputation says: what is not computed again
+    in any of them is worked out once for all."""
+    machine, is_flash = request.machine, request.flash
     peak, share = _peak(request, c)
     forward = _products(work.products, peak, share, c)
     forward += _products(work.experts, peak, share * c["expert_share"], c)
     each = c["passes"] / machine.hbm
-    if training.zero >= 2:
+    if request.training.zero >= 2:
         each *= c["eager_passes"]
     if peak > machine.peak:
         each *= c["cast_passes"]
     if work.experts.operations:
         each *= c["route_passes"]
-    tp, cp, ep = (message_seconds(one, machine, c) for one in (work.tp, work.cp, work.ep))
-    return LayerParts(
-        forward=forward,
-        attention=_attention(request, work, c),
-        passed=each * work.kept,
-        scores=c["score_passes"] * work.core / machine.hbm,
-        partial=_products(work.lifted, peak, share, c) + each * work.dropped / 3.0,
-        messages=(tp, cp, ep),
-        is_flash=request.flash,
-        overlaps=training.rule.pairs,
-    )
-
-
-def layer_seconds(parts: LayerParts, c: Constants, recompute: str) -> Timed:
-    """One layer, forward, backward and again as ``recompute`` says."""
-    backward = 2.5 if parts.is_flash else 2.0
-    again = 1.0 if recompute == "full" else 0.0
-    core_again = 0.0 if recompute == "none" or (parts.is_flash and not again) else 1.0
-    compute = (3.0 + again) * parts.forward + (1.0 + again / 3.0) * parts.passed
-    attention = (1.0 + backward + core_again) * parts.attention
-    compute += attention + (1.0 + core_again / 3.0) * parts.scores
-    if recompute == "partial":
-        compute += parts.partial
-    turns = 2.0 + again
+    passed, scores = each * work.kept, c["score_passes"] * work.core / machine.hbm
+    attention, backward = _attention(request, work, c), 2.5 if is_flash else 2.0
+    partial = _products(work.lifted, peak, share, c) + each * work.dropped / 3.0
+    messages = [message_seconds(one, machine, c) for one in (work.tp, work.cp, work.ep)]
     exposed = (c["tp_exposed"], c["cp_exposed"], c["ep_exposed"])
-    tp, cp, ep = (turns * one * share for one, share in zip(parts.messages, exposed))
-    if parts.overlaps:
-        ep = beyond(ep, compute)
-    return Timed(compute, tp, cp, ep)
+
+    def seconds(recompute: str) -> Timed:
+        again = 1.0 if recompute == "full" else 0.0
+        core_again = 0.0 if recompute == "none" or (is_flash and not again) else 1.0
+        compute = (3.0 + again) * forward + (1.0 + again / 3.0) * passed
+        compute += (1.0 + backward + core_again) * attention + (1.0 + core_again / 3.0) * scores
+        if recompute == "partial":
+            compute += partial
+        tp, cp, ep = ((2.0 + again) * one * shown for one, shown in zip(messages, exposed))
+        if request.training.rule.pairs:  # experts' messages hide behind computation
+            ep = beyond(ep, compute)
+        return Timed(compute, tp, cp, ep)
+
+    return seconds
 
 
 def beyond(shown: Number, hidden: Number) -> Number:
@@ -205,7 +182,7 @@ def step_seconds(
     split, m = request.split, request.micro_batches
     recompute = request.training.recompute
     dense, moe = (
-        layer_seconds(layer_parts(request, one, c), c, recompute) if one else Timed()
+        layer_seconds(request, one, c)(recompute) if one else Timed()
         for one in (work.dense, work.moe)
     )
     head = head_seconds(request, work.ends, c)
@@ -244,27 +221,22 @@ def step_seconds(
 def launch_seconds(request: Request, c: Constants) -> tuple[float, float]:
     """Seconds that the host needs to launch a layer's kernels both ways, without experts and with.
 
-    Routing adds kernels, and so does each expert on the rank, whose products are quantized and
-    started one by one.
+    Software that starts tensor parallel collectives from Python pays for each rank of the group,
+    more for those of other nodes, and more still beside the messages of a pipeline. Routing adds
+    kernels, and so does each expert on the rank, whose products are quantized and started one by
+    one.
     """
-    plain, model = _launch_dense(request, c), request.model
+    tp, pp, model = request.split.tp, request.split.pp, request.model
+    if tp == 1 or "launch_tp" not in c:
+        plain = c["launch"]
+    elif pp == 1:
+        plain = max(c["launch_tp"], c["launch_rank"] * tp)
+    else:
+        nodes = max(1.0, tp / request.domain)
+        by_rank = c["launch_pp_rank"] * tp * (1.0 + c["launch_node"] * log2(nodes))
+        plain = c["launch_pp"] + by_rank
     local = model.experts / request.split.ep
     return plain, plain + (c["launch_routing"] + c["launch_expert"] * local) * (local > 0)
-
-
-def _launch_dense(request: Request, c: Constants) -> float:
-    """The same of a layer without experts, its collectives among it.
-
-    Software that starts tensor parallel collectives from Python pays for each rank of the group,
-    more for those of other nodes, and more still beside the messages of a pipeline.
-    """
-    tp, pp = request.split.tp, request.split.pp
-    if tp == 1 or "launch_tp" not in c:
-        return c["launch"]
-    if pp == 1:
-        return max(c["launch_tp"], c["launch_rank"] * tp)
-    nodes = max(1.0, tp / request.domain)
-    return c["launch_pp"] + c["launch_pp_rank"] * tp * (1.0 + c["launch_node"] * log2(nodes))
 
 
 def stall_seconds(request: Request, c: Constants, fullness: float) -> tuple[float, float]:

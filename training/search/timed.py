@@ -22,7 +22,6 @@ from ..estimate.seconds import (
     head_seconds,
     idle_share,
     launch_seconds,
-    layer_parts,
     layer_seconds,
     offload_seconds,
     optimizer_seconds,
@@ -145,12 +144,12 @@ class Timer:
 
     def _layer(self, request: Request, *, moe: bool) -> np.ndarray:
         """Seconds and bytes kept of one layer and one micro-batch, by recomputation."""
-        names, c = recomputations(self.job), self.constants
-        parts = layer_parts(request, layer_work(request, moe=moe), c)
+        names = recomputations(self.job)
+        seconds = layer_seconds(request, layer_work(request, moe=moe), self.constants)
         how = (request.model, request.split, request.training, moe)
         return np.array(
             [
-                [layer_seconds(parts, c, name).total for name in names],
+                [seconds(name).total for name in names],
                 [layer_bytes(*how, name) for name in names],
             ]
         )
