@@ -124,6 +124,15 @@ def test_a_change_counts_above_a_link_that_is_not_read_yet_and_is_a_step_of_its_
     expect_step(page, SIZES.index((2, 4)))
 
 
+def test_a_change_made_while_a_link_is_being_read_is_kept(open_page, slow):
+    page = open_page()
+    slow[0] = 0.9
+    take_steps(page, SIZES[:1])  # is asked about at once, without the change
+    page.evaluate(SET, {"pp": "4"})
+    slow[0] = 0
+    expect_step(page, SIZES.index((1, 4)))
+
+
 def test_a_change_made_while_the_server_is_away_is_kept_and_sent_when_it_is_back(open_page):
     page = open_page()
     page.route(re.compile("component_server"), lambda route: route.abort())
