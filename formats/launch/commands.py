@@ -88,8 +88,7 @@ class ControlFlow:
     def _without_keywords(self, words: list[Word]) -> list[Word]:
         """What a command begins with behind the shell's own words; these say what is undecided."""
         first = 0
-        while first < len(words) and words[first].text in KEYWORDS:
-            keyword = words[first].text
+        while first < len(words) and (keyword := words[first].text) in KEYWORDS:
             first += 1
             self.branches = max(0, self.branches + KEYWORDS[keyword])
             if keyword in ("for", "select") and first < len(words):
@@ -117,14 +116,12 @@ class ControlFlow:
 
     def _slurm(self, words: list[Word]) -> None:
         """The variables that Slurm sets for what a job asked for."""
-        for name, options in SLURM.items():
-            for at, word in enumerate(words):
-                option, _, value = word.text.partition("=")
-                if option not in options:
-                    continue
-                given = [word.after(len(option) + 1)] if value else words[at + 1 : at + 2]
-                if given and given[0].text.isdigit():
-                    self.script.variables.setdefault(name, Variable([*given[0].runs]))
+        for word, following in zip(words, [*words[1:], Word((), (0, 0))]):
+            option, _, value = word.text.partition("=")
+            given = word.after(len(option) + 1) if value else following
+            for name, options in SLURM.items():
+                if option in options and given.text.isdigit():
+                    self.script.variables.setdefault(name, Variable([*given.runs]))
 
 
 def _open(runs: Iterable[CommandRun]) -> list[CommandRun]:

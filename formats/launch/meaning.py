@@ -36,7 +36,7 @@ class Meaning(Reading):
             self.said, self._first_schema(), self.stated, self.wanted, recipes=self.form == "python"
         )
         if choice.is_open:
-            names = ", ".join(one.name for one in choice.runs)
+            names = ", ".join(run.name for run in choice.runs)
             facts = {"count": len(choice.runs), "names": names[:200]}
             self.missing.append(Missing("several-runs", facts))
         understood: list[Item] = []
@@ -46,10 +46,10 @@ class Meaning(Reading):
         assumed = self._machines(stated, values)
         if guess:
             values["framework"] = guess.job
-        elif not self._is_unknown():
-            self._assume(assumed, "framework", "megatron")
-        else:
+        elif choice.is_open or self.unknown_sizes or not any(s.field in AXES for s in self.said):
             self.missing.append(Missing("unknown-framework", {"form": self.form}))
+        else:
+            self._assume(assumed, "framework", "megatron")
         self._axes(values, assumed, guess)
         self._nodes(values, assumed)
         known = {name: said.value for name, said in stated.items()}
@@ -99,16 +99,10 @@ class Meaning(Reading):
                     self._ask(name)
                 else:
                     self._assume(assumed, name, 1)
-        for item in self.configured:
-            if self.asks:
-                self.unresolved.append(item)
-            else:
-                self.ignored.append(replace(item, code="no-group"))
-
-    def _is_unknown(self) -> bool:
-        """Whether the text may be of any framework."""
-        named = any(said.field in AXES for said in self.said)
-        return self.choice.is_open or not named or bool(self.unknown_sizes)
+        if self.asks:
+            self.unresolved += self.configured
+        else:
+            self.ignored += (replace(item, code="no-group") for item in self.configured)
 
     def _may_be_any(self, name: str) -> bool:
         """Whether a size that is not stated is unknown, rather than the program's default of 1."""
@@ -123,9 +117,8 @@ class Meaning(Reading):
     def _is_configured(self, name: str) -> bool:
         """Whether a file or a recipe that the text only names may say a size."""
         schema = self._first_schema()
-        return bool(self.configured) and (
-            schema is None or name in schema.fields or not schema.keys
-        )
+        may_say = schema is None or name in schema.fields or not schema.keys
+        return bool(self.configured) and may_say
 
     def _ask(self, name: str) -> None:
         self.asks.append(name)
@@ -160,16 +153,14 @@ class Meaning(Reading):
                     understood.append(said.item)
                 elif (said.value, said.item.name) not in shown:
                     shown.add((said.value, said.item.name))
-                    self._contradiction(said, chosen)
+                    is_same = said.item.name == chosen.item.name
+                    code = "given-twice" if is_same else "contradiction"
+                    facts = {"kept": chosen.item.value or "on", "by": chosen.item.name}
+                    self.problems.append(replace(said.item, code=code, facts=facts))
             if chosen.default:
                 facts = {"name": chosen.default, "value": chosen.item.value}
                 self.missing.append(Missing("variable-default", facts))
         return settled
-
-    def _contradiction(self, said: Said, chosen: Said) -> None:
-        code = "given-twice" if said.item.name == chosen.item.name else "contradiction"
-        facts = {"kept": chosen.item.value or "on", "by": chosen.item.name}
-        self.problems.append(replace(said.item, code=code, facts=facts))
 
     def _framework(self, stated: Mapping[str, Said], role: str) -> Guess | None:
         """The framework by what only it has; several are a contradiction.
@@ -262,12 +253,12 @@ class Meaning(Reading):
         chunk = stated.get("chunk")
         if not chunk:
             return
+        layers = count.value if count else 0
+        vpp, left = divmod(layers + accounted, values.get("pp", 1) * chunk.value)
         if count is None:
             self._differs(chunk, "needs-layers", 0)
-            return
-        vpp, left = divmod(count.value + accounted, values.get("pp", 1) * chunk.value)
-        if left or not vpp:
-            self._differs(chunk, "chunks-do-not-fit", count.value)
+        elif left or not vpp:
+            self._differs(chunk, "chunks-do-not-fit", layers)
         elif "vpp" in values and values["vpp"] != vpp:
             self._differs(chunk, "chunks-differ", vpp)
         else:
@@ -294,25 +285,20 @@ class Meaning(Reading):
         if size is None:
             return assumed
         nodes, gpus = values.get("nodes"), values.get("gpus_per_node")
+        known = nodes or gpus or min(size, GPUS_PER_NODE)
         if nodes and gpus:
-            product = nodes * gpus
             counts_nodes = bool(world) and world.row.rank == VARIABLE_RANK and size == nodes
-            if world and world.field == "world" and size != product and not counts_nodes:
-                self._differs(world, "world-differs", product)
-        elif nodes or gpus:
-            known = nodes or gpus
-            if size % known == 0:
-                values["gpus_per_node" if nodes else "nodes"] = size // known
-            elif world:
+            if world and world.field == "world" and size != nodes * gpus and not counts_nodes:
+                self._differs(world, "world-differs", nodes * gpus)
+        elif size % known:
+            if world:
                 self._differs(world, "world-does-not-divide", known)
+        elif nodes or gpus:
+            values["gpus_per_node" if nodes else "nodes"] = size // known
         else:
-            gpus = min(size, GPUS_PER_NODE)
-            if size % gpus == 0:
-                assumed.update(nodes=size // gpus, gpus_per_node=gpus)
-                facts = {"world": size, "gpus_per_node": gpus, "nodes": size // gpus}
-                self.missing.append(Missing("nodes-of-world", facts))
-            elif world:
-                self._differs(world, "world-does-not-divide", gpus)
+            assumed.update(nodes=size // known, gpus_per_node=known)
+            facts = {"world": size, "gpus_per_node": known, "nodes": size // known}
+            self.missing.append(Missing("nodes-of-world", facts))
         return assumed
 
     def _world_of_degrees(

@@ -83,9 +83,7 @@ class Reading(Sayings):
         for name, variable in shell.variables.items():
             if variable.used:
                 continue
-            words = variable.words
-            if words is None:
-                words = split(variable.runs, (0, 0))
+            words = split(variable.runs, (0, 0)) if variable.words is None else variable.words
             options = [word for word in words if word.text.startswith("--") or "." in word.text]
             if not any(row_of(word.text) for word in options):
                 continue
@@ -111,7 +109,8 @@ class Reading(Sayings):
             return
         self._knows(marks_of(words), words[0])
         self.run = self._run_name(words)
-        launcher = "ray" if program == "ray" and "start" in [one.text for one in words[1:3]] else ""
+        starts_ray = program == "ray" and "start" in [word.text for word in words[1:3]]
+        launcher = "ray" if starts_ray else ""
         at = 0
         while at < len(words):
             spend(STEP, "words")
@@ -216,12 +215,10 @@ class Reading(Sayings):
             name = entry.path[-1]
             self._inheriting(entry)
             place = whole_place(entry.key, entry.values)
-            if name.startswith("--"):  # options kept as keys
-                row = row_of(name)
-                if row:
-                    self.read_value(name, row, entry.values, place)
-                    continue
-            self._key(entry.path, entry.values, place)
+            if row := row_of(name):  # options kept as keys
+                self.read_value(name, row, entry.values, place)
+            else:
+                self._key(entry.path, entry.values, place)
         for word in left:
             shown = word.text.split("\n", 1)[0][:80]
             self.ignored.append(self.item("not-read", shown, "", word.place))
@@ -300,9 +297,9 @@ class Reading(Sayings):
     def _run_name(self, words: Sequence[Word]) -> str:
         """What a command is called where a text has several."""
         names = [word.text.rsplit("/", 1)[-1] for word in words if not word.why]
-        script = next((one for one in names if one.endswith((".py", ".sh")) and len(one) < 40), "")
+        scripts = (name for name in names if name.endswith((".py", ".sh")) and len(name) < 40)
         start = self.item("", "", "", words[0].place)
-        return f"{start.line}: {script or names[0][:40] if names else ''}"
+        return f"{start.line}: {next(scripts, names[0][:40] if names else '')}"
 
     def _recipes(self, recipes: Sequence[Recipe]) -> None:
         """Functions that make a configuration: each is a run."""
@@ -322,7 +319,7 @@ class Reading(Sayings):
         self, path: tuple[str, ...], values: list[Word], place: tuple[int, int], name: str = ""
     ) -> None:
         """A key of a file, or of an override."""
-        name = name or ".".join(path)
+        name, shown = name or ".".join(path), " ".join(word.text for word in values[:20])
         if len(values) == 1 and not values[0].why:
             self.stated.setdefault(".".join(path), values[0].text.lower())
         if self.schema:
@@ -331,7 +328,7 @@ class Reading(Sayings):
                 self.read_value(name, meaning.row, values, place, meaning.role)
                 return
             if meaning or self.schema.keys:
-                self._ignore(name, " ".join(word.text for word in values[:20]), place)
+                self._ignore(name, shown, place)
                 return
         for section in path[:-1]:
             if section in flags.SECTIONS_OF:
@@ -340,8 +337,7 @@ class Reading(Sayings):
         key = flags.KEYS.get(".".join(path[-2:])) or flags.KEYS.get(path[-1])
         section = path[-2] if len(path) > 1 else ""
         if key is None or section not in key.sections:
-            value = " ".join(word.text for word in values[:20])
-            self._ignore(name, value, place)
+            self._ignore(name, shown, place)
         elif says_nothing(values):
             self.ignored.append(self.item("not-given", name, "null", place))
         else:

@@ -83,9 +83,8 @@ class Sayings:
         return text in ON if text in ON + OFF else self._bad("bad-switch", name, row, word)
 
     def _open(self, name: str, row: Row, word: Word) -> None:
-        code = {"condition": "decided-by-condition", "loop": "decided-by-loop"}.get(
-            word.why, "size-unresolved"
-        )
+        codes = {"condition": "decided-by-condition", "loop": "decided-by-loop"}
+        code = codes.get(word.why, "size-unresolved")
         self.unresolved.append(self.item(code, name, word.text, word.place, sets=row.sets))
 
     def _bad(self, code: str, name: str, row: Row, word: Word, **facts: Any) -> None:

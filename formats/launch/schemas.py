@@ -75,10 +75,10 @@ class Schema:
     def chosen(self, stated: Stated, roles: Iterable[str]) -> str:
         """The role that is asked for if nobody says which; the first one is what is trained."""
         roles = list(roles)
-        for role, *conditions in self.asks or [["*"]]:
-            for one in roles if role == "*" else [role]:
-                if _hold(conditions, stated, one):
-                    return one
+        for asked, *conditions in self.asks or [["*"]]:
+            for role in roles if asked == "*" else [asked]:
+                if _hold(conditions, stated, role):
+                    return role
         return ""
 
     def job_of(self, stated: Stated, role: str) -> str:
@@ -107,7 +107,7 @@ def _hold(conditions: Iterable[str], stated: Stated, role: str) -> bool:
     for condition in conditions:
         path, _, value = condition.replace("{role}", role).partition("=")
         paths = fnmatch.filter(stated, path) if "*" in path else {path} & stated.keys()
-        values = [role] if path == "role" else [stated[one] for one in paths]
+        values = [role] if path == "role" else [stated[path] for path in paths]
         if not fnmatch.filter(values, value):
             return False
     return True

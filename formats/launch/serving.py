@@ -10,10 +10,8 @@ from groups.serving import sglang_groups, vllm_groups
 from .items import Parsed
 
 OF_VLLM = {"dp_served": "dp", "dcp": "dcp", "expert_parallel": "experts"}
-OF_SGLANG = {
-    **{"dp_served": "dp", "dp_attention": "dp_attention", "served_cp": "attn_cp"},
-    **{"served_ep": "ep", "moe_dp": "moe_dp", "dcp": "dcp"},
-}
+OF_SGLANG = {"dp_served": "dp", "dp_attention": "dp_attention", "dcp": "dcp"}
+OF_SGLANG |= {"served_cp": "attn_cp", "served_ep": "ep", "moe_dp": "moe_dp"}
 
 
 def served_groups(text: Parsed) -> dict[str, Grouping]:
@@ -30,10 +28,9 @@ def served_groups(text: Parsed) -> dict[str, Grouping]:
     if name not in ("vllm", "sglang") or text.asks:
         return {}
     values: dict[str, Any] = {**text.assumed, **text.values}
-    sizes: dict[str, Any] = {axis: values.get(axis, 1) for axis in ("tp", "pp")}
-    given: dict[str, Any] = text.serving
-    if name == "vllm":
-        sizes |= {OF_VLLM[key]: size for key, size in given.items() if key in OF_VLLM}
-        return vllm_groups(pcp=values.get("cp", 1), **sizes)
-    sizes |= {OF_SGLANG[key]: size for key, size in given.items() if key in OF_SGLANG}
-    return sglang_groups(**sizes)
+    names = OF_VLLM if name == "vllm" else OF_SGLANG
+    sizes = {names[key]: size for key, size in text.serving.items() if key in names}
+    sizes |= {axis: values.get(axis, 1) for axis in ("tp", "pp")}
+    return (
+        vllm_groups(pcp=values.get("cp", 1), **sizes) if name == "vllm" else sglang_groups(**sizes)
+    )

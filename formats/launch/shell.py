@@ -51,7 +51,6 @@ _SPACES = re.compile(r"[ \t\r\f\v]+")
 _PLACEHOLDER = re.compile(r"<[A-Za-z_][A-Za-z0-9_ ./-]{0,60}>")
 _HEREDOC = re.compile(r"<<(-?)[ \t]*(['\"\\]?)([A-Za-z_][A-Za-z0-9_]*)['\"]?")
 _REDIRECT = re.compile(r"&?[<>]{1,3}\|?(&[0-9-])?[ \t]*")
-_COMMENT = re.compile(r"[^\n]*")
 _SBATCH = re.compile(r"#SBATCH[ \t]+")
 _BLANK = re.compile(r"[ \t\r]+\n")
 
@@ -91,10 +90,13 @@ class _Reader(Expander):
 
     def _take(self, start: int, end: int) -> None:
         """Characters of the word as they stand."""
-        if self.begun is None:
-            self.begun = start
+        self._begin()
         self.runs += self.source.part(start, end)
         self.i = end
+
+    def _begin(self) -> None:
+        if self.begun is None:
+            self.begun = self.i
 
     def _end_word(self) -> None:
         if self.begun is None:
@@ -143,23 +145,22 @@ class _Reader(Expander):
             self.shell.fault("space-after-backslash", self.source.place(self.i, match.end() - 1))
             self.i = match.end() - 1
         elif rest:
-            if self.begun is None:
-                self.begun = self.i
+            self._begin()
             self._take(self.i + 1, self.i + 2)
         else:
             self.i += 1
 
     def _comment(self) -> None:
-        line = _COMMENT.match(self.text, self.i)
-        assert line is not None
+        end = self.text.find("\n", self.i)
+        end = len(self.text) if end < 0 else end
         slurm = _SBATCH.match(self.text, self.i)
         if slurm and not self.words and not self.array:
-            rest = Source(self.source.part(slurm.end(), line.end()))
+            rest = Source(self.source.part(slurm.end(), end))
             inner = _Reader(self.shell, rest, MAX_DEPTH)
             sbatch = CommandRun("sbatch", *self.source.place(self.i, self.i + 7))
             inner.words = [Word((sbatch,), (0, 0))]
             inner.read()
-        self.i = line.end()
+        self.i = end
 
     def _operator(self) -> None:
         self._end_word()
@@ -257,8 +258,7 @@ class _Reader(Expander):
                 self.shell.fault("unclosed", place, sign=quote)
             self.i += 1
             return
-        if self.begun is None:
-            self.begun = start
+        self._begin()
         if quote == "'":
             self.runs += self.source.part(start + 1, end)
         elif quote == '"':
@@ -314,8 +314,7 @@ class _Reader(Expander):
         if self.text[start + 1 : start + 2] in ("'", '"'):
             self.i += 1
             return
-        if self.begun is None:
-            self.begun = start
+        self._begin()
         match = _ARRAY.match(self.text, start)
         if match and (words := self._array_words(start, match.end())) is not None:
             self.i = match.end()

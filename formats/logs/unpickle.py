@@ -53,10 +53,7 @@ class _Instructions(dict[int, Callable[[Any], None]]):
         raise BadPickleError(f"instruction {chr(code)!r}")
 
 
-_Library: Any = pickle._Unpickler
-
-
-class _PlainUnpickler(_Library):  # type: ignore[misc]
+class _PlainUnpickler(pickle._Unpickler):
     """The library's machine without most of its instructions; keys of a dict are texts."""
 
     def load_setitem(self) -> None:
@@ -76,8 +73,11 @@ class _PlainUnpickler(_Library):  # type: ignore[misc]
             raise BadPickleError("a key that is no text")
 
     dispatch = _Instructions(
-        {code: _Library.dispatch[code] for code in b"N\x88\x89IJKLM\x8aFGVX\x8c\x8d"}  # values
-        | {code: _Library.dispatch[code] for code in b"]}l)t\x85\x86\x87(ae01."}  # what holds them
-        | {code: _Library.dispatch[code] for code in b"gpqrhj\x94\x80\x95"}  # memo and frames
-        | {ord("s"): load_setitem, ord("u"): load_setitems, ord("d"): load_dict}
+        {
+            code: pickle._Unpickler.dispatch[code]
+            for code in b"N\x88\x89IJKLM\x8aFGVX\x8c\x8d"  # values
+            b"]}l)t\x85\x86\x87(ae01."  # what holds them
+            b"gpqrhj\x94\x80\x95"  # the memo and the frames
+        }
     )
+    dispatch |= {ord("s"): load_setitem, ord("u"): load_setitems, ord("d"): load_dict}
