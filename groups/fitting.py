@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Real
 
 import numpy as np
@@ -46,88 +44,69 @@ def fitted_sizes(
     for name in sizes:
         if name not in names:
             raise refusal("axis-not-in-order", "order", axis=name, order=quoted(order))
-    given = {name: sizes.get(name, 1) for name in names if name != remains}
-    rest = remains if remains in names else None
-    request = _Request(_world(world, sizes), given, rest, sizes.get(rest or ""))
-    size_of = request.checked()
-    return {name: size_of[name] for name in names}
+    world, rest = _world(world, sizes), remains if remains in names else None
+    stated = sizes.get(rest or "")  # what remains may be given as well
 
-
-@dataclass(frozen=True)
-class _Request:
-    """What fit() was asked for: sizes, and the axis that remains, which may be given as well."""
-
-    world: int
-    sizes: Mapping[str, int]
-    rest: str | None
-    given: int | None
-
-    def checked(self) -> dict[str, int]:
-        """Every size with the one that remains, or the LayoutError that says why not."""
-        self._refuse_bad_sizes()
-        sizes = {name: operator.index(size) for name, size in self.sizes.items()}
-        product = math.prod(sizes.values())
-        if self.world % product:
-            raise self._does_not_divide(sizes, product)
-        remaining = self.world // product
-        if self.rest is None:
-            if remaining != 1:
-                raise self._nothing_remains(sizes, product)
-            return sizes
-        self._refuse_other(self.rest, product, remaining)
-        return {**sizes, self.rest: remaining}
-
-    def alternatives(
-        self, sizes: Mapping[str, float], change: Iterable[str] = ()
-    ) -> list[dict[str, int]]:
+    def alternatives(near: Mapping[str, float], change: Iterable[str] = ()) -> list[dict[str, int]]:
         """The nearest sizes that fit; one that remains and was given changes with them."""
-        fits = nearest_fits(self.world, sizes, change=change, exactly=self.rest is None)
-        if self.rest is None or self.given is None:
-            return fits
+        fits = nearest_fits(world, near, change=change, exactly=rest is None)
         for changes in fits:
-            changes[self.rest] = int(self.world // math.prod({**sizes, **changes}.values()))
+            if rest and stated is not None:
+                changes[rest] = int(world // math.prod({**near, **changes}.values()))
         return fits
 
-    def _refuse_bad_sizes(self) -> None:
-        """As whole_number of each size, but with the nearest sizes that would fit this world."""
-        limits = dict.fromkeys(self.sizes, (1, self.world))
-        refusals = {error.control or "": error for error in in_ranges(self.sizes, limits)[1]}
-        if not refusals:
-            return
-        near = {
-            n: _near(size, self.world) if n in refusals else size for n, size in self.sizes.items()
-        }
-        first = next(iter(refusals.values()))
-        raise first.replace(alternatives=self.alternatives(near, change=refusals))
+    given = {name: sizes.get(name, 1) for name in names if name != rest}
+    whole = _whole(given, world, alternatives)
+    product = math.prod(whole.values())
+    remaining, left = divmod(world, product)
+    numbers = {"world": world, "product": product}
+    if left:
+        raise _does_not_divide(whole, rest, alternatives, **numbers)
+    if rest is None:
+        if remaining != 1:
+            raise refusal("no-dp-in-order", "order", *alternatives(whole), **numbers)
+        return whole
+    if stated is not None:
+        _refuse_other(rest, stated, remaining, **numbers)
+    return {name: remaining if name == rest else whole[name] for name in names}
 
-    def _does_not_divide(self, sizes: dict[str, int], product: int) -> LayoutError:
-        spoken = {"tp": 0, "pp": 1, "cp": 2}  # as people say them; any other axis after, as given
-        shown = {name: sizes[name] for name in sorted(sizes, key=lambda n: spoken.get(n, 3))}
-        shown_product = " x ".join(f"{name} {size}" for name, size in shown.items())
-        alternatives = self.alternatives(shown)
-        control = next(iter(alternatives[0] if alternatives else shown))
-        why = f"{self.rest} is what remains: {self.world} / {product} is not a whole number"
-        facts = {"sizes": shown_product, "product": product, "world": self.world, "left": "DP"}
-        return refusal("does-not-divide", control, *alternatives, why=why, **facts)
 
-    def _nothing_remains(self, sizes: dict[str, int], product: int) -> LayoutError:
-        return refusal(
-            "no-dp-in-order", "order", *self.alternatives(sizes), world=self.world, product=product
-        )
+Fixes = Callable[..., list[dict[str, int]]]
 
-    def _refuse_other(self, rest: str, product: int, remaining: int) -> None:
-        """A size of what remains that is not what remains."""
-        if self.given is None:
-            return
-        fix = {rest: remaining}
-        try:
-            same = whole_number(self.given, rest) == remaining
-        except LayoutError as error:
-            raise error.replace(alternatives=[fix]) from None
-        if not same:
-            given = quoted(self.given)
-            numbers = {"world": self.world, "product": product, "remaining": remaining}
-            raise refusal("dp-does-not-fit", rest, fix, axis=rest, dp=given, **numbers)
+
+def _whole(sizes: Mapping[str, object], world: int, alternatives: Fixes) -> dict[str, int]:
+    """As whole_number of each size, but with the nearest sizes that would fit this world."""
+    whole, refused = in_ranges(sizes, dict.fromkeys(sizes, (1, world)))
+    if refused:
+        bad = {error.control for error in refused}
+        near = {n: _near(size, world) if n in bad else size for n, size in sizes.items()}
+        raise refused[0].replace(alternatives=alternatives(near, change=bad))
+    return whole
+
+
+def _does_not_divide(
+    sizes: Mapping[str, int], rest: str | None, alternatives: Fixes, *, world: int, product: int
+) -> LayoutError:
+    spoken = {"tp": 0, "pp": 1, "cp": 2}  # as people say them; any other axis after, as given
+    shown = {name: sizes[name] for name in sorted(sizes, key=lambda n: spoken.get(n, 3))}
+    shown_product = " x ".join(f"{name} {size}" for name, size in shown.items())
+    fixes = alternatives(shown)
+    control = next(iter(fixes[0] if fixes else shown))
+    why = f"{rest} is what remains: {world} / {product} is not a whole number"
+    facts = {"sizes": shown_product, "product": product, "world": world, "left": "DP"}
+    return refusal("does-not-divide", control, *fixes, why=why, **facts)
+
+
+def _refuse_other(rest: str, stated: object, remaining: int, **numbers: int) -> None:
+    """A size of what remains that is not what remains."""
+    fix = {rest: remaining}
+    try:
+        same = whole_number(stated, rest) == remaining
+    except LayoutError as error:
+        raise error.replace(alternatives=[fix]) from None
+    if not same:
+        facts = {"axis": rest, "dp": quoted(stated), **numbers, "remaining": remaining}
+        raise refusal("dp-does-not-fit", rest, fix, **facts)
 
 
 def _world(world: object, sizes: Mapping[str, object]) -> int:
