@@ -32,8 +32,12 @@ function read() {
     svg.classList.remove('lit');
   });
   density.disconnect();
+  const drawn = {};
   for (const svg of [...all, ...element.querySelectorAll('svg.job.numbered')]) {
-    const width = widths.get(svg.dataset.kind);
+    const kind = svg.dataset.kind ?? 'job';
+    drawn[kind] = (drawn[kind] ?? 0) + 1;
+    svg.dataset.place = kind + drawn[kind];
+    const width = widths.get(svg.dataset.place);
     if (width) thin(svg, width); // or its texts would be styled twice
     density.observe(svg);
   }
@@ -54,10 +58,10 @@ function withStrides(axes) {
 // is told sizes after layout; asking for them would make the browser lay out twice.
 const READABLE = 7.5; // pixels
 const SMALLEST = 6; // of the job's picture, where a number is all that a cell says
-const widths = new Map(); // of each kind's picture, the job's without a name
+const widths = new Map(); // of each picture: the first of a kind, the second beside it ...
 const density = new ResizeObserver((entries) => {
   for (const { target, contentRect } of entries) {
-    widths.set(target.dataset.kind, contentRect.width);
+    widths.set(target.dataset.place, contentRect.width);
     thin(target, contentRect.width);
   }
 });
