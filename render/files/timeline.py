@@ -81,8 +81,7 @@ def _numbers(
     """The micro-batch of each box that has room for it."""
     inks = [ink(fill) for fill in op_colours()]
     size = np.minimum(np.minimum(12.0, LABEL + 1), height - 2)
-    digits = np.char.str_len(strip.boxes.micro_batch.astype(str))
-    is_readable = (height + 2 >= LABEL_ROOM) & (digits * DIGIT * size / 12 + MARGIN <= width)
+    is_readable = (height + 2 >= LABEL_ROOM) & (strip.digits * DIGIT * size / 12 + MARGIN <= width)
     return [
         Words(
             float(middle[i]),

@@ -101,6 +101,11 @@ class Strip:
     def is_picture(self) -> bool:
         return len(self.boxes.rank) > MOST_BOXES
 
+    @property
+    def digits(self) -> int:
+        """Of the longest number in a box."""
+        return len(str(self.boxes.micro_batch.max(initial=0)))
+
     @cached_property
     def colour(self) -> np.ndarray:
         """The colour of each box: kind * MOST_SHADES + shade of its chunk."""

@@ -122,15 +122,17 @@ def _image(strip: Strip) -> str:
 
 
 def _labels(strip: Strip) -> str:
-    """The micro-batch in each box, grouped by the width that the picture needs to show them."""
+    """The micro-batch in each box, grouped by the width that the picture needs to show them.
+
+    Boxes of one width have their numbers all or none: the longest has to fit.
+    """
     if strip.row < LABEL_ROOM:
         return ""
     boxes = strip.boxes
     tall = strip.row - gap(strip.row)
     size = min(12, tall - 4)
-    digits = np.char.str_len(boxes.micro_batch.astype(str))
     length = boxes.end - boxes.start
-    room = (digits * DIGIT * size / 12 + MARGIN) * strip.ticks
+    room = (strip.digits * DIGIT * size / 12 + MARGIN) * strip.ticks
     need = np.ceil(room / np.maximum(length, 1) / 50).astype(np.int64) * 50
     middle = 100 * (boxes.start + boxes.end) / 2 / strip.ticks
     centre = boxes.rank * strip.row + tall * np.choose(boxes.half, [0.5, 0.25, 0.75])

@@ -241,6 +241,7 @@ function numberPicture(svg, width) {
     ?? svg.appendChild(svgNode('g', { 'font-size': 9 }, 'pipeline-numbers pipeline-live'));
   const scroll = find('.pipeline-scroll');
   const scale = width / strip.ticks;
+  strip.digits ??= String(strip.micro.reduce((most, one) => Math.max(most, one), 0)).length;
   const [from, to] = [scroll.scrollLeft, scroll.scrollLeft + scroll.clientWidth];
   const labels = [];
   for (let rank = 0; rank < strip.ranks.length && labels.length <= MOST_NUMBERS; rank++) {
@@ -248,7 +249,7 @@ function numberPicture(svg, width) {
     for (; op < strip.first[rank + 1] && strip.start[op] * scale < to; op++) {
       const text = String(strip.micro[op]);
       const room = (strip.end[op] - strip.start[op]) * scale;
-      if (halfOf(strip, op) || room < text.length * DIGIT * 0.75 + MARGIN) continue;
+      if (halfOf(strip, op) || room < strip.digits * DIGIT * 0.75 + MARGIN) continue;
       const x = ((strip.start[op] + strip.end[op]) / 2) * scale;
       const place = { x, y: rank * strip.row + strip.row / 2 + 2.5 };
       const number = svgNode('text', place, `on-${KINDS[kindOf(strip, op)].toLowerCase()}0`);
