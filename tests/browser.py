@@ -349,7 +349,8 @@ CARD = """() => {
   const all = (selector) => [...document.querySelectorAll(selector)].map((one) => one.textContent);
   return {
     gpu: text('.gpu b'),
-    place: text('.gpu span')?.split(' · layers')[0],  // where a model is set
+    // Where a model is set, layers come after it.
+    place: text('.gpu span')?.replaceAll('\u00a0', ' ').split(' · layers')[0],
     pinned: text('.gpu i') ?? text('.hero .hint.kept', document),
     groups: [...told.querySelectorAll('p:not(.gpu)')].map((p) => [
       text('.chip', p),

@@ -10,6 +10,7 @@ import pytest
 from addresses import expect_address, follow, next_step, reload
 from browser import (
     box,
+    choose_preset,
     contrasts,
     expect,
     next_frame,
@@ -340,3 +341,26 @@ def test_what_a_view_says_most_is_seen_whole_on_narrow_screens(shared_page, widt
             cut.append((view, right))
     page.set_viewport_size({"width": 1400, "height": 900})
     assert cut == []
+
+
+TABLES = ("nodes", "ranks", "memory", "traffic", "estimate")
+"""Views whose tables a phone shows whole."""
+
+
+def test_on_a_phone_no_table_goes_aside(shared_page):
+    page = shared_page
+    page.set_viewport_size({"width": 400, "height": 900})
+    aside = []
+    for preset in ("playground-16", "deepseek-v3"):
+        show(page, "groups")
+        choose_preset(page, preset)
+        for view in TABLES:
+            show(page, view)
+            every = page.locator("#picture div:has(> table)").evaluate_all(
+                """boxes => boxes.filter(box => box.checkVisibility())
+                    .map(box => [box.className, box.scrollWidth - box.clientWidth])"""
+            )
+            assert every
+            aside += [(preset, view, *one) for one in every if one[1] > 1]
+    page.set_viewport_size({"width": 1400, "height": 900})
+    assert aside == []

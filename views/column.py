@@ -35,7 +35,7 @@ from training.pipeline import SCHEDULES
 
 from .base import form
 from .base.html import button, outside, tag, together
-from .base.messages import value_text
+from .base.messages import control_label, value_text, within_sentence
 from .base.resolve import SIZES, from_preset, resolve
 from .base.state import State, as_text, is_empty, parse_number
 from .base.trained import CHOICES
@@ -321,10 +321,27 @@ def source_html(state: State, language: str) -> Markup:
     if preset.url:
         source = outside(preset.url, source)
     words = "preset_derived" if preset.derived else "preset_stated"
-    derived = PAGE[words][language].format(names=PAGE["and_list"][language].join(preset.derived))
+    names = dict.fromkeys(_published_name(name, language) for name in preset.derived)
+    derived = PAGE[words][language].format(names=PAGE["and_list"][language].join(names))
     note = preset.note and NOTES[preset.note][language]
     lines = (tag("p", line) for line in (source, derived, note) if line)
     return tag("div", *lines, class_="source")
+
+
+PUBLISHED = {
+    "account_for_embedding": "account",
+    "account_for_loss": "account",
+    "attention_heads": "heads",
+}
+"""Names of published layouts that are not those of controls."""
+
+
+def _published_name(name: str, language: str) -> str:
+    """What a published layout says, by the name of the control that says it here."""
+    control = PUBLISHED.get(name, name)
+    if control == "world_size":
+        return within_sentence(PAGE["world"][language])
+    return within_sentence(control_label(control, language))
 
 
 OF_GROUPS = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp", "framework")

@@ -147,7 +147,8 @@ class Overview:
 
     @property
     def labels(self) -> list[geometry.RowLabel]:
-        return geometry.row_labels(self.grid, self.tile, self.cell, (self.left, self.top))
+        left = self.left - self.ring / 2  # beside the ring of a rank at the edge
+        return geometry.row_labels(self.grid, self.tile, self.cell, (left, self.top))
 
     def middles(self, ranks: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
         rows, columns = self.board_places(ranks)

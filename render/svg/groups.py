@@ -87,7 +87,7 @@ def panel_svg(panel: Panel, description: str, outlined: np.ndarray | None = None
     return (
         f'<svg class="panel" data-kind="{panel.kind}" role="group" '
         f'data-rank-size="{rank_size:.1f}" data-index-size="{index_size:.1f}" '
-        f'viewBox="0 0 {panel.width:g} {panel.height:g}" style="max-width:{panel.width:g}px" '
+        f'viewBox="0 0 {panel.width:g} {panel.height:g}" style="--width:{panel.width:g}px" '
         f'aria-label="{escape(description)}">'
         f'<g class="frames">{frames}</g><g class="rows">{labels}</g>{cells}</svg>'
     )
@@ -119,7 +119,7 @@ def overview_svg(overview: Overview, description: str, kinds: Sequence[int] = ()
         f'data-cell="{cell:.9g},{cell:.9g}" data-left="{overview.left:g}" '
         f'data-top="{overview.top:g}" role="group" '
         f'viewBox="0 0 {overview.width + 2:g} {overview.height + 2:g}" '
-        f'style="max-width:{1.25 * overview.width:g}px" '
+        f'style="--width:{1.25 * overview.width:g}px" '
         f'aria-label="{escape(description)}">'
         f'<image class="base" {box} href="{base}"/>'
         f'<image class="marks" {box} href="{marks}"/>'

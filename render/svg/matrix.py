@@ -26,8 +26,9 @@ DECADES = 6
 """The scale reaches so many powers of ten below the most; what is less has the first colour."""
 
 SIDE = 640.0
-LEFT, TOP, RIGHT = 46.0, 24.0, 18.0
+LEFT, TOP, RIGHT = 62.0, 24.0, 18.0
 CHARACTER, APART = 7.0, 9.0  # width of one in a label, and pixels between two labels
+SMALL = 20.0  # pixels of a cell that a label is larger than
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,9 +91,13 @@ def matrix_svg(picture: MatrixPicture, description: str) -> str:
         f"M{LEFT + at * cell:.2f} {TOP:g}v{SIDE:g}M{LEFT:g} {TOP + at * cell:.2f}h{SIDE:g}"
         for at in picture.borders
     )
+    # A name of small cells begins where they do: in the corner two would touch.
+    small = cell < SMALL
+    anchor = "start" if small else "middle"
+    across, down = (0.0, CHARACTER) if small else (cell / 2, cell / 2)
     labels = "".join(
-        f'<text x="{LEFT - 5:g}" y="{TOP + (at + 0.5) * cell:.1f}" text-anchor="end">{text}</text>'
-        f'<text x="{LEFT + (at + 0.5) * cell:.1f}" y="{TOP - 9:g}" text-anchor="middle">{text}'
+        f'<text x="{LEFT - 5:g}" y="{TOP + at * cell + down:.1f}" text-anchor="end">{text}</text>'
+        f'<text x="{LEFT + at * cell + across:.1f}" y="{TOP - 9:g}" text-anchor="{anchor}">{text}'
         "</text>"
         for at, text in picture.labels
     )

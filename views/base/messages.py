@@ -107,6 +107,15 @@ def control_label(control: str, language: str) -> str:
     return CONTROLS[control].label[language]
 
 
+def within_sentence(label: str) -> str:
+    """A label as a sentence goes on with it.
+
+    >>> within_sentence("Global batch size"), within_sentence("GPUs per node")
+    ('global batch size', 'GPUs per node')
+    """
+    return label[0].lower() + label[1:] if label[1:2].islower() else label
+
+
 def fix_label(fix: Mapping[str, Any], language: str) -> str:
     """A change as its button says it; what it empties goes without saying beside what it sets.
 

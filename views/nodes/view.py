@@ -149,7 +149,7 @@ def audit_row(
     """How the groups of some names stand on each kind of domain; their number leads to one."""
     count = counted(spans[0].groups, "group", language)
     groups = button(count, class_="opener", data_set=lead, data_tip=PAGE["audit_lead"][language])
-    size = cell(f"{spans[0].size:,}", Markup("<br>"), tag("small", groups))
+    size = cell(f"{spans[0].size:,}", Markup("<br>"), tag("small", groups), class_="extent")
     return row(chips(names), size, *(_cell(names, one, language) for one in spans))
 
 

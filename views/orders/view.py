@@ -269,17 +269,22 @@ def _move_row(move: Move, language: str) -> Markup:
 def _panels(
     layout: Layout, other: Layout, changes: list[Move], titles: list[str], language: str
 ) -> Markup:
-    """Both pictures of each kind that moved, the ranks that moved outlined."""
+    """Both pictures of each kind that moved, the ranks that moved outlined unless all did."""
     tone, sides, gpus = tones([one.name for one in changes]), (other, layout), layout.gpus_per_node
 
     def drawn(side: Layout, title: str, move: Move) -> Markup:
         panel = scene.panel(side.every[move.name], gpus)
-        return figure(title, svg.panel_svg(panel, f"{move.name}: {title}", move.moved))
+        outlined = None if move.moved.all() else move.moved
+        return figure(title, svg.panel_svg(panel, f"{move.name}: {title}", outlined))
+
+    def moved(move: Move) -> str:
+        facts = {"moved": f"{move.ranks:,}", "ranks": f"{layout.world_size:,}"}
+        return PAGE["moved_ranks"][language].format(**facts)
 
     pairs = (
         tag(
             "section",
-            tag("h3", chip(one.name), " ", counted(one.ranks, "rank", language)),
+            tag("h3", chip(one.name), " ", moved(one)),
             tag("div", *(drawn(side, title, one) for side, title in zip(sides, titles))),
             class_=f"pair t-{tone[one.name]}",
         )

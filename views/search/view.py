@@ -25,7 +25,7 @@ from ..base import form
 from ..base.context import Context
 from ..base.fixes import or_refused
 from ..base.html import cell, fine, row, table, tag, together
-from ..base.messages import sentence
+from ..base.messages import sentence, within_sentence
 from ..base.problems import said_html
 from ..base.resolve import resolve
 from ..base.trained import Trained
@@ -215,7 +215,7 @@ def name_of(estimate: Estimate, job: SearchJob, language: str) -> tuple[str, str
     if split.account:
         rest.append(TRAFFIC["with_account"][language])
     if split.spread != "equal":
-        rest.append(MEMORY["spread_nearly"][language])
+        rest.append(TRAFFIC["with_nearly"][language])
     return sizes, " · ".join(rest)
 
 
@@ -249,7 +249,7 @@ def reason_text(reason: Reason, language: str) -> str:
         facts["seconds"] = seconds_text(facts["seconds"])
     facts |= {name: gib(facts[name]) for name in ("memory", "other", "left") if name in facts}
     if "recompute" in facts:
-        facts["recompute"] = MEMORY[f"recompute_{facts['recompute']}"][language]
+        facts["recompute"] = within_sentence(MEMORY[f"recompute_{facts['recompute']}"][language])
     return REASONS[reason.code][language].format(**facts)
 
 

@@ -60,6 +60,7 @@ function ask(rank) {
 // --- The card -------------------------------------------------------------------------------------
 
 const MOST = 8;
+const NO_BREAK = '\u00a0';
 
 function line(parts) {
   const p = document.createElement('p');
@@ -118,7 +119,7 @@ function placesOf(rank) {
   const parts = [filled(card.place, { node, local: rank % mesh.gpusPerNode })];
   parts.push(filled(card.stage, { stage }));
   if (mesh.layers.length) parts.push(filled(card.layers, { layers: mesh.layers[stage] }));
-  return parts.join(' · ');
+  return parts.map((part) => part.replaceAll(' ', NO_BREAK)).join(' · ');
 }
 
 // The members of a group, the rank itself in bold; of a large one, how many they are.
