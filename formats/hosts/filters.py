@@ -23,12 +23,8 @@ from groups.mesh import MAX_RANKS
 from ..errors import refusal
 from .values import Hosts
 
-OPTIONS = {
-    **dict.fromkeys(("-i", "--include"), "include"),
-    **dict.fromkeys(("-e", "--exclude"), "exclude"),
-    "--num_nodes": "num_nodes",
-    **dict.fromkeys(("--num_gpus", "--num_accelerators"), "num_gpus"),
-}
+OPTIONS = {"-i": "include", "--include": "include", "-e": "exclude", "--exclude": "exclude"}
+OPTIONS |= {"--num_nodes": "num_nodes", "--num_gpus": "num_gpus", "--num_accelerators": "num_gpus"}
 """The launcher's options about its host file."""
 
 _LAUNCH = re.compile(
@@ -136,8 +132,7 @@ def filter_hosts(hosts: Hosts, include: str = "", exclude: str = "") -> Hosts:
         every = tuple(range(hosts.slots[name] or 0))
         named = gpus_of.get(name)
         chosen = every if named == () else named or ()
-        gpus = chosen if include else tuple(gpu for gpu in every if gpu not in chosen)
-        if gpus:
+        if gpus := chosen if include else tuple(gpu for gpu in every if gpu not in chosen):
             left[name] = gpus
     if not left:
         raise bad_filter(include or exclude, "it leaves no GPU", code="host-filter-empty")

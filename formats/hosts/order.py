@@ -195,8 +195,8 @@ def _order_for(
         key = key_of(levels, of)
         return (cost_of(levels, costs, of), *key) if has_costs else key
 
-    best = search(levels, given, score, by_key=not has_costs)
-    better, upper = arranged(hosts, given, best.racks, above, levels)
+    racks_after, is_least = search(levels, given, score, by_key=not has_costs)
+    better, upper = arranged(hosts, given, racks_after, above, levels)
     capacities = np.bincount(given).tolist()
     kinds = tuple(
         Crossings(
@@ -205,25 +205,25 @@ def _order_for(
             leave_node=kind.leave_node,
             largest=kind.widest,
             before=kind.crossing(given),
-            after=kind.crossing(best.racks),
+            after=kind.crossing(racks_after),
             least=least(kind, capacities),
         )
         for kind in chain(*levels)
     )
     expert = every["ep"].mesh if "ep" in every else None
     members = expert.size("etp") * expert.size("ep") if expert else 1
-    is_proved = best.is_proved or (
+    is_proved = is_least or (
         has_costs and all(one.after == one.least for one in kinds if costs.get(one.kind))
     )
     return BetterOrder(
         names=better,
-        key=key_of(levels, best.racks),
+        key=key_of(levels, racks_after),
         key_before=key_of(levels, given),
         names_before=hosts,
         kinds=kinds,
         reasons=_reasons(kinds, max(capacities), is_proved, better == hosts),
         is_least=is_proved,
-        cost=cost_of(levels, costs, best.racks),
+        cost=cost_of(levels, costs, racks_after),
         cost_before=cost_of(levels, costs, given),
         gpus_per_node=gpus_per_node,
         segment=max(1, -(-members // gpus_per_node)),

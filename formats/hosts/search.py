@@ -16,7 +16,6 @@ Nothing is drawn at random and nothing looks at a clock: the same question has t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import islice, permutations
 
@@ -39,14 +38,12 @@ MOST_ROWS = 20_000
 Score = Callable[[np.ndarray], tuple[float, ...]]
 
 
-@dataclass(frozen=True)
-class FoundOrder:
-    racks: np.ndarray  # of each place
-    is_proved: bool  # that no order has a smaller score
+def search(
+    levels: Levels, given: np.ndarray, score: Score, *, by_key: bool = True
+) -> tuple[np.ndarray, bool]:
+    """The best racks of the places that are found, and whether no order is proved to have less.
 
-
-def search(levels: Levels, given: np.ndarray, score: Score, *, by_key: bool = True) -> FoundOrder:
-    """The best racks of the places that are found; the given ones where none are better.
+    The given ones stay where none are better.
 
     given: the rack of each place, int64, racks numbered from 0. score: what shall be small.
     by_key: whether that is the key of the levels, so that it can be proved to be least.
@@ -60,18 +57,18 @@ def search(levels: Levels, given: np.ndarray, score: Score, *, by_key: bool = Tr
 
     kinds = [kind for level in levels for kind in level if len(kind.sets)]
     if is_proved():
-        return FoundOrder(best, True)
+        return best, True
     trees = _trees(kinds, len(given), max(capacities))
     for racks in (*_by_rack(given, capacities), *(_packed(tree, capacities) for tree in trees)):
         if (new_score := score(racks)) < least_score:
             best, least_score = racks, new_score
             if is_proved():
-                return FoundOrder(best, True)
+                return best, True
     best = _mended(best, least_score, score, trees, kinds)
     if is_proved() or not by_key:
-        return FoundOrder(best, is_proved())
+        return best, is_proved()
     pattern, is_whole = _every_pattern(levels, capacities, key_of(levels, best))
-    return FoundOrder(best if pattern is None else pattern, is_whole)
+    return best if pattern is None else pattern, is_whole
 
 
 # -- built -----------------------------------------------------------------------------------------
@@ -133,20 +130,14 @@ def _packed(tree: Tree, capacities: Sequence[int]) -> np.ndarray:
         last = -1
         for members in _members(block, racks):
             if last < 0 or left[last] < len(members):
-                last = _roomiest(rooms, left)
-            if left[last] < len(members):
-                continue
-            racks[members] = last
-            left[last] -= len(members)
-            heappush(rooms, (-left[last], last))
+                while -rooms[0][0] != left[rooms[0][1]]:
+                    heappop(rooms)  # the rack has less room by now
+                last = rooms[0][1]
+            if left[last] >= len(members):
+                racks[members] = last
+                left[last] -= len(members)
+                heappush(rooms, (-left[last], last))
     return racks
-
-
-def _roomiest(rooms: list[tuple[int, int]], left: Sequence[int]) -> int:
-    """The rack with most room; entries of rooms that are no longer so go."""
-    while -rooms[0][0] != left[rooms[0][1]]:
-        heappop(rooms)
-    return rooms[0][1]
 
 
 def _members(block: np.ndarray, racks: np.ndarray) -> list[np.ndarray]:

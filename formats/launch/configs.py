@@ -84,8 +84,6 @@ def read_file(source: Source, form: str) -> Read:
 # -- YAML and JSON -------------------------------------------------------------------------------
 
 _LOADER: Any = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
-
-
 _Path = tuple[str, ...]
 
 
@@ -106,7 +104,7 @@ class _Yaml:
             for event in self._until(()):
                 if isinstance(event, yaml.CollectionStartEvent):
                     self._value(event, (), None)
-        except _TooDeepError:
+        except RecursionError:  # deeper than anybody writes
             pass
         except (yaml.YAMLError, ValueError) as error:
             mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
@@ -137,7 +135,7 @@ class _Yaml:
             self.entries.append(Entry(path, [word], key or word))
         elif len(path) == MAX_DEPTH:
             self.left.append(self._word(event))
-            raise _TooDeepError
+            raise RecursionError
         elif isinstance(event, yaml.MappingStartEvent):
             self._mapping(path)
         else:
@@ -191,10 +189,6 @@ class _Yaml:
             return self.source.word(start, end)
         place = self.source.place(start, end)
         return Word((CommandRun(value, *place),), place)
-
-
-class _TooDeepError(Exception):
-    """Deeper than anybody writes."""
 
 
 # -- TOML ----------------------------------------------------------------------------------------
@@ -264,14 +258,13 @@ def _statement(lines: list[tuple[int, str]], at: int) -> tuple[tuple[str, Any] |
 def _toml_words(source: Source, start: int, end: int, value: Any) -> list[Word] | None:
     """The words of a value; none of a table, which is no layout's."""
     several = value if isinstance(value, list) else [value]
-    if any(isinstance(one, (dict, list)) for one in several):
+    if any(isinstance(item, (dict, list)) for item in several):
         return None
     words, at = [], start
     for item in several:
         text = str(item).lower() if isinstance(item, bool) else str(item)
         offset = source.text.find(text, at, end)
-        place = (offset, offset + len(text)) if offset >= 0 else (start, end)
-        at = place[1] if offset >= 0 else at
-        stands = source.place(*place)
-        words.append(Word((CommandRun(text, *stands),), stands))
+        at = at if offset < 0 else offset + len(text)
+        place = source.place(start, end) if offset < 0 else source.place(offset, at)
+        words.append(Word((CommandRun(text, *place),), place))
     return words

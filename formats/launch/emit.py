@@ -157,11 +157,12 @@ class Target:
 
     def _field(self, name: str) -> str:
         plain = name.rsplit(".", 1)[-1]
-        schema = next((one for one in SCHEMAS if one.name == self.id), None)
+        schema = next((schema for schema in SCHEMAS if schema.name == self.id), None)
         row = schema.options.get(name.lstrip("-")) if schema else None
-        if row is None:
-            is_option = name.startswith("--") and "." not in name
-            row = OPTIONS[plain_name(name)] if is_option else plain in KEYS and KEYS[plain].row
+        if row is None and name.startswith("--") and "." not in name:
+            row = OPTIONS[plain_name(name)]
+        elif row is None and plain in KEYS:
+            row = KEYS[plain].row
         return row.field if row else plain
 
     @cached_property
@@ -181,11 +182,11 @@ class Target:
             elif what == "file":
                 file = words[0]
             else:
-                given = self._given(words, values)
+                given = dict(self._given(words, values))
                 if what == "keys":
-                    keys.update(given)
+                    keys |= given
                 else:
-                    parts += [_option(name, value) for name, value in given]
+                    parts += [_option(name, value) for name, value in given.items()]
         command = " \\\n  ".join(parts)
         if file:
             command = f"cat > {file} <<'EOF'\n{_file(file, keys)}\nEOF\n{command}"
@@ -203,14 +204,12 @@ class Target:
         """What a job and its model say, by field; None: said by not being written."""
         fields = self.fields.values()
         several = job.instances != 1
-        values = {
-            **{name: getattr(job, name) for name in ("nodes", "gpus_per_node", "tp", "pp", "cp")},
-            **{"ep": job.ep, "etp": job.etp, "levels": tuple(job.levels or ()) or None},
-            **{"hybrid": job.hybrid or None, "distributed_optimizer": several or None},
-            **{"instances": job.instances if several else None, "deepspeed": True},
-            **{"mapping": job.framework == "megatron-pp-dp" or None, **model},
-            **{"dp_served": _replicas(job)},
-        }
+        sizes = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp")
+        values = {name: getattr(job, name) for name in sizes}
+        values |= {"levels": tuple(job.levels or ()) or None, "hybrid": job.hybrid or None}
+        values |= {"instances": job.instances if several else None, "deepspeed": True}
+        values |= {"distributed_optimizer": several or None, "dp_served": _replicas(job)}
+        values |= {"mapping": job.framework == "megatron-pp-dp" or None, **model}
         if model.get("account"):
             values |= {"embedding": True, "loss": True, "account": BOTH_ENDS}
         if "--moe-expert-parallel-size" in self.fields and job.ep == 1:
@@ -229,11 +228,10 @@ def _tokens(job: Job, model: Mapping[str, Any]) -> dict[str, Any]:
     """Batches as torchtitan counts them after 0.3: in tokens, which takes a sequence."""
     sequence, micro, batch = model.get("seq"), model.get("micro_batch"), model.get("global_batch")
     values = {}
-    if sequence:
-        values = {
-            "micro_tokens": micro * sequence if micro else None,
-            "step_tokens": batch * sequence if batch is not None else None,
-        }
+    if sequence and micro:
+        values["micro_tokens"] = micro * sequence
+    if sequence and batch is not None:
+        values["step_tokens"] = batch * sequence
     count, left = divmod(batch or 0, _replicas(job) * (micro or 1))
     if job.pp > 1 and micro and count and not left:
         values["num_pp_microbatches"] = count

@@ -17,7 +17,7 @@ import json
 import operator
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,18 +74,24 @@ class _Module:
         text = source.text
         self.ascii = text.isascii()
         self.lines = [0, *(at + 1 for at, c in enumerate(text) if c == "\n")]
-        self.functions = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
-        self.constants = _constants(tree.body)
+        self.functions = {
+            node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)
+        }
+        self.constants: dict[str, ast.expr] = {}
+        for node in tree.body:
+            match node:
+                case ast.Assign([ast.Name(name), *_], value):
+                    self.constants[name] = value
         self.done: dict[str, Recipe] = {}
 
     def recipes(self) -> list[Recipe]:
         recipes = [self.recipe(name) for name in self.functions]
-        rest = [one for one in self.tree.body if not isinstance(one, ast.FunctionDef)]
+        rest = [node for node in self.tree.body if not isinstance(node, ast.FunctionDef)]
         outside = _Function(self, "", rest, self.constants)
-        every = [*recipes, Recipe("", outside.entries, ())] if outside.entries else recipes
-        used = {name for one in self.done.values() for name in one.inherits}
-        public = [one for one in every if one.entries and not one.name.startswith("_")]
-        return public or [one for one in every if one.entries and one.name not in used]
+        filled = [recipe for recipe in [*recipes, Recipe("", outside.entries)] if recipe.entries]
+        used = {name for recipe in self.done.values() for name in recipe.inherits}
+        public = [recipe for recipe in filled if not recipe.name.startswith("_")]
+        return public or [recipe for recipe in filled if recipe.name not in used]
 
     def recipe(self, name: str) -> Recipe:
         """One function with what it takes over from others of the file."""
@@ -96,7 +102,7 @@ class _Module:
             defaults = [*node.args.defaults, *node.args.kw_defaults]
             first = len(node.args.args) - len(node.args.defaults)
             given = zip(arguments[max(first, 0) :], defaults)
-            names = {one.arg: value for one, value in given if value}
+            names = {argument.arg: value for argument, value in given if value}
             body = _Function(self, name, node.body, {**self.constants, **names})
             self.done[name] = Recipe(name, body.entries, tuple(dict.fromkeys(body.inherits)))
         return self.done[name]
@@ -197,14 +203,6 @@ class _Function:
 
 
 _MAKERS = ("dict", "list", "replace", "deepcopy", "len", "int", "str", "getattr", "model_registry")
-
-
-def _constants(body: Iterable[ast.stmt]) -> dict[str, ast.expr]:
-    return {
-        one.targets[0].id: one.value
-        for one in body
-        if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name)
-    }
 
 
 def _literal(node: ast.expr, names: Mapping[str, ast.expr], depth: int = 0) -> list[Any]:
