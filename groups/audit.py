@@ -10,7 +10,7 @@ the place of every rank: `placement.Placement.of_ranks`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,6 +40,7 @@ class Span:
     crossing: int  # groups on more than one domain
     most: int  # domains of the widest group
     level: str = ""  # "rack", "switch" ...; empty: domains of so many consecutive ranks
+    widest: int = 0  # the number of a group on most domains
 
     @property
     def is_slow(self) -> bool:
@@ -101,15 +102,36 @@ def span(grouping: Grouping, domain: int | np.ndarray, level: str = "") -> Span:
     >>> tensor.crossing, tensor.most, tensor.is_slow
     (2, 2, True)
     """
-    spans = spans_of(grouping, domain)
+    size = int(np.bincount(domain).max()) if isinstance(domain, np.ndarray) else domain
+    return _summed(grouping, spans_of(grouping, domain), size, level)
+
+
+def spans_by_size(grouping: Grouping, domains: Sequence[int]) -> list[Span]:
+    """The same on domains of each of these sizes.
+
+    >>> from groups import parse_mesh
+    >>> tensor = Grouping("tp", parse_mesh("tp8-dp2"), "tp")
+    >>> [one.most for one in spans_by_size(tensor, (4, 8))]
+    [2, 1]
+    """
+    groups = grouping.groups() if grouping.world_size <= SMALL else None
+    if not isinstance(groups, np.ndarray):
+        return [span(grouping, size) for size in domains]
+    sizes = [whole_number(size, "domain") for size in domains]
+    places = groups // np.array(sizes)[:, None, None]
+    return [_summed(grouping, *one) for one in zip(distinct(places), sizes)]
+
+
+def _summed(grouping: Grouping, spans: np.ndarray, domain: int, level: str = "") -> Span:
     return Span(
         name=grouping.name,
         size=grouping.size,
-        domain=int(np.bincount(domain).max()) if isinstance(domain, np.ndarray) else domain,
+        domain=domain,
         groups=len(spans),
         crossing=int(np.count_nonzero(spans > 1)),
         most=int(spans.max()),
         level=level,
+        widest=int(spans.argmax()),
     )
 
 
@@ -124,7 +146,7 @@ def audit(
     """
     sizes, named = tuple(domains), (levels or {}).items()
     return [
-        [span(one, size) for size in sizes] + [span(one, of, name) for name, of in named]
+        spans_by_size(one, sizes) + [span(one, of, name) for name, of in named]
         for one in groupings
         if one.size > 1
     ]

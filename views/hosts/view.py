@@ -148,7 +148,7 @@ def _audit(placement: Placement, layout: Layout, language: str) -> Markup:
     rows = []
     for names, one in same_groups(layout.every.values()):
         spans = [span(one, of, kind) for kind, of in levels.items()]
-        rows.append(audit_row(names, spans, lead_of(names, one, layout, levels["node"]), language))
+        rows.append(audit_row(names, spans, lead_of(names, one, layout, spans[0]), language))
     heads = [PAGE["column_group"][language], RUN["column_group_size"][language]]
     heads += [level_head(kind, language) for kind in levels]
     return together(tag("h3", RUN["hosts_audit"][language]), table(heads, rows, "audit"))

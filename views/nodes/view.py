@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-import numpy as np
 from markupsafe import Markup
 
 from descriptions import HOSTS_WORDS, PAGE, RUN, counted, joined
-from groups.audit import DOMAINS, Span, span, spans_of
+from groups.audit import DOMAINS, LATENCY_BOUND, Span, span, spans_by_size
 from groups.grouping import Grouping
 from groups.layout import Layout
 from groups.placement import Placement
@@ -65,23 +64,24 @@ class Audit:
 def audit_of(layout: Layout, placement: Placement | None) -> Audit:
     """Every group of more than one rank on every kind of domain."""
     node, domains = layout.gpus_per_node, sorted({layout.gpus_per_node, *DOMAINS})
-    nodes = {} if placement is None else {node: placement.nodes}
     places = {} if placement is None else {n: placement.of_ranks(n) for n in placement.levels}
     rows, leads = [], []
     for names, one in same_groups(layout.every.values()):
-        spans = [replace(span(one, nodes.get(each, each)), domain=each) for each in domains]
+        spans = spans_by_size(one, domains)
+        if placement is not None:
+            spans[domains.index(node)] = replace(span(one, placement.nodes), domain=node)
         spans += [span(one, of, kind) for kind, of in places.items()]
         rows.append((names, tuple(spans)))
-        leads.append(lead_of(names, one, layout, nodes.get(node, node)))
+        leads.append(lead_of(names, one, layout, spans[domains.index(node)]))
     return Audit(tuple(domains), tuple(places), tuple(rows), tuple(leads))
 
 
 def lead_of(
-    names: Sequence[str], grouping: Grouping, layout: Layout, nodes: int | np.ndarray
+    names: Sequence[str], grouping: Grouping, layout: Layout, nodes: Span
 ) -> dict[str, str]:
     """What shows the group on most nodes in the picture: a kind that is not there comes with it."""
-    widest = int(spans_of(grouping, nodes).argmax())
-    first = grouping.firsts()[widest] if grouping.is_plain else grouping.groups()[widest][0]
+    at = nodes.widest
+    first = grouping.firsts()[at] if grouping.is_plain else grouping.groups()[at][0]
     drawn = {one.name for one in main_groupings(layout)}
     more = {} if drawn & set(names) else {"group_type": AUTO, "more": names[0]}
     return {"view": "groups", "rank": str(first), **more}
@@ -177,7 +177,7 @@ def crossing_text(reach: Span, language: str) -> str:
 
 def is_slow(names: Iterable[str], reach: Span) -> bool:
     """Whether any of the names that share these groups waits for its messages."""
-    return any(replace(reach, name=name).is_slow for name in names)
+    return reach.crossing > 0 and any(name in LATENCY_BOUND for name in names)
 
 
 def warnings_of(audit: Audit, layout: Layout, language: str) -> list[str]:
