@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from markupsafe import Markup
 
 from descriptions import PAGE, SECTIONS, SHELL, VIEWS
@@ -17,6 +19,7 @@ from .column import language_choices
 from .stories import examples_html
 
 
+@cache
 def head_html(language: str) -> Markup:
     """The header; its chips come with every answer."""
     leads = {
