@@ -48,6 +48,8 @@ def places(folds: Sequence[Fold], right: int, down: int) -> np.ndarray:
     """
     total = np.zeros(1, dtype=np.int64)
     for fold in folds:
+        if fold.size == 1:
+            continue
         line, place = np.divmod(np.arange(fold.size), fold.period)
         step = right * fold.dx + down * fold.dy
         jump = right * fold.jump_x + down * fold.jump_y
@@ -62,13 +64,15 @@ def places_of(folds: Sequence[Fold], ranks: np.ndarray | int) -> tuple[np.ndarra
     >>> x.tolist(), y.tolist()
     ([1.0, 0.0], [0.0, 1.0])
     """
-    x = y = np.zeros(1)
-    left = ranks
+    x = y = np.zeros(np.shape(ranks) or 1)
+    stride = 1
     for fold in folds:
-        left, at = np.divmod(left, fold.size)
-        line, place = np.divmod(at, fold.period)
-        x = x + (place * fold.dx + line * fold.jump_x)
-        y = y + (place * fold.dy + line * fold.jump_y)
+        at = ranks // stride % fold.size
+        line, place = np.divmod(at, fold.period) if fold.period < fold.size else (0, at)
+        for steps, right, down in ((place, fold.dx, fold.dy), (line, fold.jump_x, fold.jump_y)):
+            x = x + steps * right if right else x
+            y = y + steps * down if down else y
+        stride *= fold.size
     return x, y
 
 

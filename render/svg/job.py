@@ -168,6 +168,10 @@ def _gaps(picture: JobPicture) -> str:
     *_, wide, tall = (size * plan.scale for size in plan._sizes)
     gaps = []
     for x, y, _, _ in plan.corners():
-        gaps += [f"M{at:.2f} {y:.2f}v{tall:.2f}" for at in np.arange(x + cell, x + wide - 1, cell)]
-        gaps += [f"M{x:.2f} {at:.2f}h{wide:.2f}" for at in np.arange(y + cell, y + tall - 1, cell)]
+        across, down = (
+            np.arange(x + cell, x + wide - 1, cell),
+            np.arange(y + cell, y + tall - 1, cell),
+        )
+        gaps += [f"M{at:.2f} {y:.2f}v{tall:.2f}" for at in across.tolist()]
+        gaps += [f"M{x:.2f} {at:.2f}h{wide:.2f}" for at in down.tolist()]
     return "".join(gaps)

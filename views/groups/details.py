@@ -7,6 +7,7 @@ import io
 from collections.abc import Sequence
 from functools import lru_cache
 
+import numpy as np
 from markupsafe import Markup, escape
 
 from descriptions import PAGE
@@ -51,6 +52,8 @@ def _details(
         kind, shown = grouping.name, grouping.leading(ROWS)
         most = max(most, grouping.num_groups)
         spans = spans_of_groups(shown, placement.nodes if placement else layout.gpus_per_node)
+        if isinstance(shown, np.ndarray) and grouping.size <= MEMBERS:
+            shown = shown.tolist()  # all that is written
         for index, (ranks, nodes) in enumerate(zip(shown, spans.tolist())):
             listed = ranks_text(ranks)
             hosts = "".join(hosts_cell(placement, ranks))
