@@ -132,9 +132,9 @@ def test_choosing_a_preset_opens_its_own_model_or_asks_for_it():
 
 
 def test_the_sizes_that_a_preset_asks_for_make_its_model():
-    state = {**STATES["glm-130b"], "vocabulary": "150528"}
-    model = model_of(opened(**state)).model
-    assert (model.layers, model.hidden, model.ffn, model.heads) == (70, 12288, 32768, 96)
+    sizes = {"layers": "80", "hidden": "8192", "heads": "64", "vocabulary": "128256", "top_k": "2"}
+    model = model_of(opened(**{**STATES["folding-llama3-8x70b-mcore"], **sizes})).model
+    assert (model.layers, model.hidden, model.experts, model.sequence) == (80, 8192, 8, 4096)
 
 
 # -- links ---------------------------------------------------------------------------------------

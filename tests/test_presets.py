@@ -17,6 +17,7 @@ from groups.presets import LAYOUT, PRESETS, url_of
 from groups.stages.layers import stage_layers
 from training.clusters import CLUSTERS, GIB
 from training.models import FIELDS, SIZES, model_of_preset, said_of_preset
+from training.parameters import total_parameters
 from views.base.context import Context
 from views.base.resolve import from_preset, resolve
 from views.base.state import State
@@ -209,9 +210,9 @@ def test_gb200_and_gb300_systems_have_trays_of_four():
 
 # -- the model that a preset trains ----------------------------------------------------------------
 
-UNKNOWN = ("qwen2-57b-a14b", "mixtral-8x22b-g8t8", "llama3-8x70b")
+UNKNOWN = ("mixtral-8x22b-g8t8", "llama3-8x70b")
 NO_SHAPE = {
-    *("playground-16", "glm-130b", "opt-175b", "palm-540b", "falcon-180b"),
+    "playground-16",
     *(f"folding-{name}-{method}" for name in UNKNOWN for method in ("mcore", "folded")),
     "bridge-gpt-oss-120b-dgx-gb200-64",
 }
@@ -231,8 +232,29 @@ def test_the_model_of_a_preset_contradicts_nothing_that_its_source_states():
 
 def test_where_no_source_gives_the_shape_there_is_no_model_but_what_is_stated():
     assert {key for key in PRESETS if model_of_preset(key) is None} == NO_SHAPE
-    glm = {"layers": 70, "hidden": 12288, "ffn": 32768, "heads": 96, "sequence": 2048}
-    assert said_of_preset("glm-130b").changes == glm
+    assert said_of_preset("folding-llama3-8x70b-mcore").changes == {"experts": 8, "sequence": 4096}
+
+
+def test_a_model_has_as_many_parameters_as_the_name_of_its_layout_says():
+    wrong, counted = [], 0
+    for key, preset in PRESETS.items():
+        model = model_of_preset(key)
+        sizes = re.findall(r"(\d[\d.]*)([BT])\b", preset.name.upper().replace("_", " "))
+        if model is None or not sizes or "8X" in preset.name.upper():
+            continue
+        counted += 1
+        (size, unit), *_ = sizes
+        ratio = total_parameters(model) / (float(size) * {"B": 1e9, "T": 1e12}[unit])
+        if not 0.97 < ratio < 1.03:
+            wrong.append((key, ratio))
+    assert not wrong
+    assert counted >= 40
+
+
+def test_a_batch_that_is_published_is_the_batch_of_a_step():
+    published = {"deepseek-v3": 15_360, "palm-540b": 2048, "falcon-180b": 2048}
+    for name, batch in published.items():
+        assert trained_as_published(name).trained.batch.global_batch == batch
 
 
 def test_a_preset_opens_the_model_that_its_name_says():
@@ -270,6 +292,8 @@ def test_a_preset_trains_as_its_source_states(name):
         assert said["zero"] == "1"
     if "FSDP" in str(stated.get("data_parallel", "")) or stated.get("fsdp"):
         assert said["zero"] == "3"
+    if stated.get("interleaving"):
+        assert said["schedule"] == "interleaved"
     if "sequence_parallel" in stated:
         assert said["sequence_parallel"] == "on"
     if stated.get("rematerialization"):

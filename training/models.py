@@ -90,8 +90,10 @@ class PresetModel:
 def model_of_preset(preset: str) -> Model | None:
     """The model that a published layout trains; None where no source gives its whole shape.
 
-    >>> model_of_preset("megatron2021-fig16-91b").hidden, model_of_preset("falcon-180b")
-    (15360, None)
+    >>> model_of_preset("megatron2021-fig16-91b").hidden
+    15360
+    >>> model_of_preset("folding-llama3-8x70b-mcore") is None
+    True
 
     Errors: KeyError for a name that is none of PRESETS.
     """
@@ -104,8 +106,8 @@ def said_of_preset(preset: str) -> PresetModel:
 
     >>> said_of_preset("llama3-405b-3")
     PresetModel(name='llama3-405b', changes={'sequence': 131072})
-    >>> said_of_preset("opt-175b")
-    PresetModel(name='', changes={'layers': 96, 'hidden': 12288, 'heads': 96})
+    >>> said_of_preset("folding-llama3-8x70b-mcore")
+    PresetModel(name='', changes={'experts': 8, 'sequence': 4096})
     """
     stated = {FIELDS.get(name, name): size for name, size in PRESETS[preset].model.items()}
     name = next((one for start, one in _OF_PRESETS.items() if preset.startswith(start)), "")
@@ -140,6 +142,8 @@ KINDS: Mapping[str, Mapping[str, object]] = {
     "gpt": {"tied": True, "learned_positions": True, "biases": "all"},
     "bloom": {"tied": True, "biases": "all"},
     "nemotron": {},
+    "palm": {**_LLAMA, "tied": True},
+    "glm": {"gated": True, "tied": True, "biases": "all"},
     "llama": _LLAMA,
     "qwen2": {**_LLAMA, "biases": "qkv"},
     "deepseek": {

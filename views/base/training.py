@@ -153,13 +153,13 @@ mtnlg           cluster=dgx-a100 precision=bf16-fp32 recompute=full
 bloom           cluster=dgx-a100 precision=bf16-fp32 zero=1 recompute=full
 glm-130b        cluster=dgx-a100-40gb recompute=full schedule=1f1b
 opt-175b        cluster=dgx-a100 zero=3
-palm-540b       zero=3 recompute=full
+palm-540b       zero=3 recompute=full global_batch=2048
 llama3-405b     cluster=dgx-h100 precision=bf16-fp32 zero=2 recompute=none cp_algorithm=all_gather
 deepseek-v3     cluster=hgx-h800 precision=fp8-fp32-bf16 products=fp8 zero=1 recompute=partial
-deepseek-v3     schedule=dualpipe
+deepseek-v3     schedule=dualpipe global_batch=15360
 kimi-k2         cluster=hgx-h800 precision=bf16-fp32 zero=1 recompute=partial schedule=interleaved
-nemotron4       cluster=dgx-h100 zero=1
-falcon-180b     cluster=dgx-a100-40gb zero=1 flash=on
+nemotron4       cluster=dgx-h100 zero=1 schedule=interleaved
+falcon-180b     cluster=dgx-a100-40gb zero=1 flash=on global_batch=2048
 folding         cluster=dgx-h100
 bridge          precision=fp8-bf16 products=mxfp8 zero=1
 bridge-deepseek recompute=partial
@@ -169,11 +169,13 @@ bridge-deepseek recompute=partial
 
 megatron2021: examples/academic_paper_scripts/sc21 at d98e8a6 (fp16, uniform checkpoints, DDP).
 korthikanti: Table 5's "present work". mtnlg: bf16; its TFLOP/s count the forward twice. bloom: its
-slurm file. glm-130b: HFU is 4/3 of MFU. opt-175b, palm-540b: fully sharded; PaLM rematerializes.
+slurm file. glm-130b: HFU is 4/3 of MFU. opt-175b, palm-540b: fully sharded; PaLM rematerializes
+and ends with 2,048 samples a step (arXiv:2204.02311 section 5), DeepSeek-V3 with 15,360 (section
+4.2). nemotron4: section 2.3 interleaves, with chunks that it does not number.
 llama3: arXiv:2407.21783 section 3.3.2 (no checkpoints at 8K, FP32 gradients, weights kept after
 the forward, all-gather of keys and values). deepseek-v3: arXiv:2412.19437 section 3.3. kimi-k2:
-arXiv:2507.20534 section 2.4. falcon: arXiv:2311.16867. bridge: perf_recipes at 067f987 (weights
-gathered in 8 bits, gradients in 16; of DeepSeek-V3 mla_up_proj is recomputed).
+arXiv:2507.20534 section 2.4. falcon: arXiv:2311.16867 and the model card. bridge: perf_recipes at
+067f987 (weights gathered in 8 bits, gradients in 16; of DeepSeek-V3 mla_up_proj is recomputed).
 """
 
 _OLDER = ("megatron2021", "mtnlg", "bloom", "glm-130b", "opt-175b", "palm-540b")
@@ -201,7 +203,7 @@ def training_of_preset(name: str) -> dict[str, str]:
     """The fields of the model and its training that choosing a published layout sets.
 
     >>> training_of_preset("nemotron4-340b-1536")
-    {'model': 'nemotron4-340b', 'cluster': 'dgx-h100', 'zero': '1'}
+    {'model': 'nemotron4-340b', 'cluster': 'dgx-h100', 'zero': '1', 'schedule': 'interleaved'}
     >>> training_of_preset("mcore-guide-llama-3-8b"), training_of_preset("playground-16")
     ({'model': 'llama3-8b'}, {})
     """
