@@ -256,7 +256,7 @@ def _stalled(one: Case, constants: Constants) -> bool:
     """Whether a run takes longer by more than half of what stalls would add."""
     split = one.asked.split
     each = STALL["stall"] * 2 * (split.pp - 1) / split.pp or STALL["stall_alone"]
-    slots = one.asked.micro_batches + split.pp - 1
+    slots = one.asked.training.micro_batches + split.pp - 1
     plain = sum(step_seconds(one.asked, one.work, constants).values())
     return one.seconds - plain > 0.55 * each * slots
 

@@ -19,6 +19,7 @@ from functools import lru_cache
 from math import log2
 from typing import TypedDict, cast
 
+from ..memory.activations import WIDE
 from ..model import Model
 from ..parameters import total_parameters
 from .request import Request
@@ -94,12 +95,12 @@ def software_of(request: Request) -> str:
         return "fsdp"
     is_plain = (
         request.cluster == "dgx-h100"
-        and request.precision in ("bf16", "fp16")
+        and training.products in WIDE
         and not model.experts
         and request.split.vpp == 1
         and request.split.cp == 1
         and training.recompute == "none"
-        and request.flash
+        and training.flash
         and _is_nanotron_s(model, request.gpus, request.global_batch)
     )
     return "nanotron" if is_plain else "megatron"

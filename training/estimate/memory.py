@@ -97,7 +97,7 @@ def fit_of(request: Request) -> Fit:
     fullest = max(stages, key=lambda one: one.total)
     lean = stages
     if not request.is_told:
-        small = replace(training, precision=LEAN[request.precision in WIDE])
+        small = replace(training, precision=LEAN[request.training.products in WIDE])
         lean = memory_per_stage(request.model, request.split, small, room_of(capacity))
     needed = max(_needed(request, stage) for stage in lean)
     if fullest.total > capacity >= needed:
@@ -108,8 +108,10 @@ def fit_of(request: Request) -> Fit:
 
 
 def _needed(request: Request, stage: StageMemory) -> float:
-    is_fused = request.flash if request.is_told else request.training.zero >= 2
-    if is_fused or request.precision not in WIDE or request.model.experts or request.split.vpp > 1:
+    training = request.training
+    is_fused = training.flash if request.is_told else training.zero >= 2
+    is_simple = training.products in WIDE and not request.model.experts and request.split.vpp == 1
+    if is_fused or not is_simple:
         return stage.total * PIECES + CONTEXT
     terms = unfused_terms(request, stage)
     if request.is_told:  # the format of gradients too

@@ -60,7 +60,7 @@ def nearest(request: Request, most: int = 5, software: str = "nanotron") -> tupl
     """The runs nearest to a request, the nearest first; of nanotron none for other software."""
     timed, places, families = _map()
     sizes = (request.gpus, request.training.micro_batch, request.global_batch)
-    here = _place(request.model, request.split, sizes, request.precision)
+    here = _place(request.model, request.split, sizes, request.training.products)
     other = FAR_FAMILY * (np.array(families) != FAMILIES[request.cluster])
     distance = np.sqrt(((places - np.array(here)) ** 2).sum(axis=1) + other**2)
     if software != "nanotron":

@@ -86,20 +86,10 @@ class Request(TrainingJob):
         split: sizes, with layers dealt out as evenly as they go.
         is_told: whether ``training.precision`` says the format of gradients; else they may be in
             16 bits where 32 do not fit.
-        micro_batches: of one step, on each pipeline.
     """
 
     split: Split
     is_told: bool = False
-
-    @property
-    def precision(self) -> str:
-        """Number format of the layers' products."""
-        return self.training.products
-
-    @property
-    def flash(self) -> bool:
-        return self.training.flash
 
     def stride(self, *axes: str) -> int:
         """Ranks from one member of a group along these axes to the next.
@@ -114,10 +104,6 @@ class Request(TrainingJob):
         places = [order.index(axis) for axis in axes if axis in order]
         before = order[: min(places, default=0)]
         return math.prod(getattr(self.split, axis) for axis in before)
-
-    @property
-    def micro_batches(self) -> int:
-        return self.training.micro_batches
 
     @property
     def tokens(self) -> float:

@@ -76,7 +76,7 @@ def _products(work: Products, peak: float, share: float, c: Constants) -> float:
 def layer_seconds(request: Request, work: LayerWork, c: Constants) -> Callable[[str], Timed]:
     """One layer, forward, backward and again as a recomputation says: what is not computed again
     in any of them is worked out once for all."""
-    machine, is_flash = request.machine, request.flash
+    machine, is_flash = request.machine, request.training.flash
     peak, share = _peak(request, c)
     forward = _products(work.products, peak, share, c)
     forward += _products(work.experts, peak, share * c["expert_share"], c)
@@ -114,8 +114,8 @@ def beyond(shown: Number, hidden: Number) -> Number:
 
 
 def _attention(request: Request, work: LayerWork, c: Constants) -> float:
-    share = c["attention_share"] if request.flash else c["unfused_share"]
-    if request.flash and request.training.zero >= 2 and request.machine.fp8:
+    share = c["attention_share"] if request.training.flash else c["unfused_share"]
+    if request.training.flash and request.training.zero >= 2 and request.machine.fp8:
         share *= c["older_attention"]
     length = float(request.model.sequence)
     if request.cp_algorithm == "p2p":
@@ -127,9 +127,9 @@ def _peak(request: Request, c: Constants) -> tuple[float, float]:
     """Operations per second of the layers' products, and the share of them that is reached."""
     machine = request.machine
     base = c["share"] * machine.reached
-    if request.precision in ("fp8", "mxfp8"):
+    if request.training.products in ("fp8", "mxfp8"):
         return machine.fp8, base * c["fp8_share"]
-    if request.precision == "nvfp4":
+    if request.training.products == "nvfp4":
         return machine.fp4, base * c["fp4_share"]
     return machine.peak, base
 
@@ -179,7 +179,7 @@ def step_seconds(
     request: Request, work: Work, c: Constants, on_host: tuple[float, float] = (0.0, 0.0)
 ) -> dict[str, float]:
     """Seconds by PARTS; they sum to the step. ``on_host``: as training.estimate.memory has it."""
-    split, m = request.split, request.micro_batches
+    split, m = request.split, request.training.micro_batches
     recompute = request.training.recompute
     dense, moe = (
         layer_seconds(request, one, c)(recompute) if one else Timed()
@@ -247,7 +247,7 @@ def stall_seconds(request: Request, c: Constants, fullness: float) -> tuple[floa
     """
     if "stall" not in c:
         return 0.0, 0.0
-    split, m = request.split, request.micro_batches
+    split, m = request.split, request.training.micro_batches
     many = request.gpus > c["stall_many"]
     summed = request.training.zero == 0 and split.dp > 1
     if split.pp == 1:

@@ -227,9 +227,9 @@ def layer_work(request: Request, *, moe: bool) -> LayerWork:
     else:
         products = _mlp(products, model, tokens, model.ffn / t)
     widths = model.query_width + model.attention_width
-    attention = 2.0 * tokens * model.sequence * widths / t * (0.5 if request.flash else 1.0)
+    attention = 2.0 * tokens * model.sequence * widths / t * (0.5 if training.flash else 1.0)
     kept = _kept(model, split, training.micro_batch, training.sequence_parallel, moe)
-    core = 0.0 if request.flash else 5.0 * tokens * model.heads * model.sequence / t
+    core = 0.0 if training.flash else 5.0 * tokens * model.heads * model.sequence / t
     messages = (_tensor(request, moe), _context(request), _expert(request) if moe else NONE)
     return LayerWork(products, experts, attention, *kept, lifted, core, *messages)
 

@@ -106,7 +106,7 @@ class Timer:
         # Axes: micro-batches; without experts and with; seconds and bytes; recomputations.
         layers = np.array([self._layers(one, strides) for one in requests])
         ends = np.array([self._ends(one, strides) for one in requests])
-        m = np.array([float(one.micro_batches) for one in requests])
+        m = np.array([float(one.training.micro_batches) for one in requests])
         held, most = self._once(
             *("held", split.pp, split.tp, split.ep, split.etp),
             make=lambda: _held(request, stages),
