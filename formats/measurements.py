@@ -43,14 +43,10 @@ PLACES = frozenset((*RANK, *HOST, *LOCAL))
 
 @dataclass(frozen=True)
 class Slow:
-    """A rank, group or stage that stands out: its value, and by how many deviations.
+    """A rank, group or stage that stands out: its value, and by how many deviations."""
 
-    names, indices: all names of this very group, "rank" and "stage" among them, and its index
-    under each.
-    """
-
-    names: tuple[str, ...]
-    indices: tuple[int, ...]
+    names: tuple[str, ...]  # all of this very group, "rank" and "stage" among them
+    indices: tuple[int, ...]  # under each of its names
     value: float
     times: float
     ranks: tuple[int, ...]

@@ -27,18 +27,14 @@ MEMBERS = 16
 
 @dataclass(frozen=True)
 class Table:
-    """Rows to print as aligned text, JSON or CSV.
+    """Rows to print as aligned text, JSON or CSV."""
 
-    fields: what the JSON says before the rows; its schema is ``parallel-<title>``.
-    before, after: lines of the text around the rows.
-    """
-
-    title: str
+    title: str  # the schema of the JSON is ``parallel-<title>``
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
     layout: Layout | None = None
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    before: Sequence[str] = ()
+    fields: Mapping[str, Any] = field(default_factory=dict)  # of the JSON, before the rows
+    before: Sequence[str] = ()  # lines of the text around the rows
     after: Sequence[str] = ()
 
     def printed(self, form: str) -> Iterator[str]:

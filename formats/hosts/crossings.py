@@ -23,16 +23,12 @@ from groups.grouping import Grouping
 
 @dataclass(frozen=True)
 class KindCrossings:
-    """The groups of one name, as sets of nodes.
-
-    sets: int64, shape (sets, most nodes of one), ascending; a shorter one repeats its first node.
-    weights: groups on each set. Groups of a single node are counted in `groups` alone.
-    """
+    """The groups of one name, as sets of nodes; a set that is shorter repeats its first node."""
 
     name: str
-    groups: int
-    sets: np.ndarray
-    weights: np.ndarray
+    groups: int  # those of a single node are counted here alone
+    sets: np.ndarray  # int64, shape (sets, most nodes of one), ascending
+    weights: np.ndarray  # groups on each set
 
     @property
     def leave_node(self) -> int:

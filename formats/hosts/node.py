@@ -129,11 +129,11 @@ def read_nccl(text: str) -> Node:
 
 
 class Device(NamedTuple):
-    """A GPU or card: its path of bridges, its bus, and where its NVLinks go, how many each."""
+    """A GPU or card."""
 
-    path: tuple[int, ...]
+    path: tuple[int, ...]  # of bridges
     bus: str
-    nvlinks: list[tuple[str, int]]
+    nvlinks: list[tuple[str, int]]  # where they go, and how many each
 
 
 def _near(gpu: tuple[int, ...], nic: tuple[int, ...]) -> str:

@@ -58,19 +58,15 @@ WORK_OF_A_HOST = 150
 
 @dataclass(frozen=True)
 class Crossings:
-    """The groups of one kind, before and after: in all, over nodes, over racks.
-
-    leave_node: on more than one machine, which no order changes. largest: most machines of one.
-    least: over racks in any order, at least.
-    """
+    """The groups of one kind, before and after: in all, over nodes, over racks."""
 
     kind: str
     groups: int
-    leave_node: int
-    largest: int
+    leave_node: int  # on more than one machine, which no order changes
+    largest: int  # most machines of one
     before: int
     after: int
-    least: int
+    least: int  # over racks in any order, at least
 
 
 @dataclass(frozen=True)
@@ -84,22 +80,16 @@ class LayoutFix:
 
 @dataclass(frozen=True)
 class BetterOrder:
-    """An order of machines and what it is worth.
-
-    key, key_before: groups in more than one rack, a number for each level of the objective.
-    is_least: whether it is proved that no order has a smaller key, where kinds have costs a smaller
-    cost. cost, cost_before: by the caller's costs, 0 where there are none. reasons: why it is so
-    (texts/hosts.txt, ORDER_REASONS).
-    """
+    """An order of machines and what it is worth."""
 
     names: tuple[str, ...]
-    key: tuple[int, ...]
+    key: tuple[int, ...]  # groups in more than one rack, a number for each level of the objective
     key_before: tuple[int, ...]
     names_before: tuple[str, ...]
     kinds: tuple[Crossings, ...]
-    reasons: tuple[Remark, ...]
-    is_least: bool
-    cost: float
+    reasons: tuple[Remark, ...]  # why it is so (texts/hosts.txt, ORDER_REASONS)
+    is_least: bool  # proved: no order has a smaller key, or where kinds have costs a smaller cost
+    cost: float  # by the caller's costs, 0 where there are none
     cost_before: float
     gpus_per_node: int
     segment: int  # machines of one ep group: what Slurm's --segment takes

@@ -17,13 +17,10 @@ from .values import LevelPlaces
 
 @dataclass(frozen=True)
 class Upper:
-    """One kind of place above the racks, and the groups in more than one of them.
-
-    key, key_before: a number for each level of the objective, as `BetterOrder.key`.
-    """
+    """One kind of place above the racks, and the groups in more than one of them."""
 
     kind: str
-    key: tuple[int, ...]
+    key: tuple[int, ...]  # a number for each level of the objective, as `BetterOrder.key`
     key_before: tuple[int, ...]
 
 

@@ -40,23 +40,19 @@ class Remark:
 class Hosts:
     """The machines of a text.
 
-    names: in rank order, each once. slots: processes of each, None where the text does not say.
-    levels: closest first. ranks: the machine of every rank, where the text says it rank by rank.
-    devices: GPUs of each that a filter leaves. node: the inside of one, where the text is that.
-
     >>> hosts = Hosts("plain", ("a", "b"), levels={"rack": {"a": "r0", "b": "r1"}})
     >>> hosts.names, hosts.racks, hosts.slots
     (('a', 'b'), {'a': 'r0', 'b': 'r1'}, {'a': None, 'b': None})
     """
 
     form: str
-    names: tuple[str, ...]
-    slots: Mapping[str, int | None] = field(default_factory=dict)
-    levels: LevelPlaces = field(default_factory=dict)
-    ranks: tuple[str, ...] = ()
-    devices: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    names: tuple[str, ...]  # in rank order, each once
+    slots: Mapping[str, int | None] = field(default_factory=dict)  # None: the text does not say
+    levels: LevelPlaces = field(default_factory=dict)  # closest first
+    ranks: tuple[str, ...] = ()  # the machine of every rank, where the text says it rank by rank
+    devices: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # that a filter leaves
     remarks: tuple[Remark, ...] = ()
-    node: Any = None  # a `node.Node`
+    node: Any = None  # a `node.Node`: the inside of one, where the text is that
 
     def __post_init__(self) -> None:
         slots = {name: self.slots.get(name) for name in self.names}

@@ -139,15 +139,12 @@ OF_JOB = ("cp", "pp", "ep", "etp", "instances", "levels", "hybrid")
 
 @dataclass(frozen=True)
 class Target:
-    """What a job can be written for.
-
-    frameworks: those of a Job that it makes. lines: "say", "give", "file" or "keys" and its words.
-    """
+    """What a job can be written for."""
 
     id: str
     name: str
-    frameworks: tuple[str, ...]
-    lines: tuple[tuple[str, tuple[str, ...]], ...]
+    frameworks: tuple[str, ...]  # of a Job, that it makes
+    lines: tuple[tuple[str, tuple[str, ...]], ...]  # "say", "give", "file" or "keys", and its words
 
     @cached_property
     def fields(self) -> dict[str, str]:

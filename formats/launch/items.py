@@ -15,22 +15,18 @@ from .flags import MODEL, Row
 
 @dataclass(frozen=True)
 class Item:
-    """A word of the text, and what became of it.
-
-    code: what kind of thing was found. line and column count
-    from 1. sets: the field that it set, or was to set. error: the refusal of a layout's text.
-    """
+    """A word of the text, and what became of it: its code says what."""
 
     code: str
     name: str
     value: str
     start: int
     end: int
-    line: int
-    column: int
-    sets: str = ""
+    line: int  # from 1
+    column: int  # from 1
+    sets: str = ""  # the field that it set, or was to set
     facts: Mapping[str, Any] = field(default_factory=dict)
-    error: LayoutError | None = None
+    error: LayoutError | None = None  # the refusal of a layout's text
 
 
 @dataclass(frozen=True)
@@ -75,31 +71,23 @@ class Run:
 
 @dataclass(frozen=True)
 class Parsed:
-    """What a text says of a job.
-
-    values: what it states, in the names of Job's fields and of MODEL. training: what it states
-    besides of the training and the model's shape, by the names of TRAINING. serving: what it states
-    of a server's groups, by the names of SERVING. assumed: what a Job
-    needs, the text leaves open, and the program has a default for. asks: what it leaves open and
-    nobody knows; ``missing`` says both in codes and facts. runs: what there is to choose from,
-    where the text holds several runs, or a job several roles; run: the one that the values are of.
-    """
+    """What a text says of a job."""
 
     text: str
     form: str  # "shell", "json", "toml" or "yaml"
-    values: dict[str, object]
-    assumed: dict[str, object]
+    values: dict[str, object]  # in the names of Job's fields and of MODEL
+    assumed: dict[str, object]  # what a Job needs, is left open, and the program has a default for
     understood: tuple[Item, ...]
     ignored: tuple[Item, ...]
     unresolved: tuple[Item, ...]
     problems: tuple[Item, ...]
-    missing: tuple[Missing, ...]
+    missing: tuple[Missing, ...]  # what is assumed and what is asked for, in codes and facts
     framework: Guess | None
-    training: dict[str, object]
-    asks: tuple[str, ...]
-    runs: tuple[Run, ...]
-    run: str
-    serving: dict[str, object]
+    training: dict[str, object]  # of the training and the model's shape, in the names of TRAINING
+    asks: tuple[str, ...]  # what it leaves open and nobody knows
+    runs: tuple[Run, ...]  # to choose from: of a text that holds several, or a job's roles
+    run: str  # that the values are of
+    serving: dict[str, object]  # of a server's groups, in the names of SERVING
 
     def job(self) -> Job:
         """The job, with what is assumed where the text is silent; `Job.layout` checks it.

@@ -36,32 +36,25 @@ class OptionMeaning(NamedTuple):
 
 @dataclass(frozen=True)
 class Schema:
-    """One framework's keys and options.
+    """One framework's keys and options; what is asked for is the layout of one of its roles.
 
-    makes: rules of the framework of a Job that numbers the ranks so. marks: what only this
-    framework has: any of the sets, all of whose words must be there. A word is the path of a key or
-    its beginning, an option with its dashes, or a module. keys: by path, dashes as underscores.
-    roles: names and the sections whose ``role_keys`` are theirs; what is asked for is the layout of
-    one role. asks: rules of that role where nobody says it ("*": each in turn); without any, the
-    first is. follows: of a role, another one whose values are its own where it is silent. within: a
-    section whose keys are as if they stood at the top, "*" for any name. inherits: keys that take
-    over what other files say. defaults: how the names of its own files begin, which say 1 of every
-    size. known: the options are all there are, Megatron's do not count.
+    Its marks are what only this framework has: any of the sets, all of whose words must be there. A
+    word is the path of a key or its beginning, an option with its dashes, or a module.
     """
 
     name: str
-    makes: Sequence[Rule]
-    asks: Sequence[Rule]
+    makes: Sequence[Rule]  # of the framework of a Job that numbers the ranks so
+    asks: Sequence[Rule]  # of the role where nobody says it ("*": each in turn); else the first is
     marks: Sequence[frozenset[str]]
-    roles: Mapping[str, str]
-    follows: Mapping[str, str]
-    keys: Mapping[str, Row]
+    roles: Mapping[str, str]  # names and the sections whose ``role_keys`` are theirs
+    follows: Mapping[str, str]  # role -> another one, whose values are its own where it is silent
+    keys: Mapping[str, Row]  # by path, dashes as underscores
     options: Mapping[str, Row]
     role_keys: Mapping[str, Row]
-    within: Sequence[str]
-    inherits: Sequence[str]
-    defaults: tuple[str, ...]
-    known: bool
+    within: Sequence[str]  # a section whose keys are as if they stood at the top, "*" for any name
+    inherits: Sequence[str]  # keys that take over what other files say
+    defaults: tuple[str, ...]  # how names of its own files begin, which say 1 of every size
+    known: bool  # the options are all there are, Megatron's do not count
 
     @property
     def fields(self) -> frozenset[str]:

@@ -41,20 +41,13 @@ class Claim:
 
 @dataclass(frozen=True)
 class Matched:
-    """A claim beside a layout.
-
-    Attributes:
-        names: groupings under which the layout has this very group.
-        index: of the group under the first of these names.
-        members: its members by the layout.
-        agrees: False where the layout contradicts, None where nothing can be compared.
-    """
+    """A claim beside a layout."""
 
     claim: Claim
-    names: tuple[str, ...] = ()
-    index: int | None = None
-    members: tuple[int, ...] = ()
-    agrees: bool | None = None
+    names: tuple[str, ...] = ()  # groupings under which the layout has this very group
+    index: int | None = None  # of the group under the first of these names
+    members: tuple[int, ...] = ()  # by the layout
+    agrees: bool | None = None  # False: the layout contradicts; None: nothing can be compared
 
 
 @dataclass(frozen=True)

@@ -63,26 +63,17 @@ class Party:
 
 @dataclass(frozen=True)
 class Wait:
-    """One operation of one group that does not finish.
-
-    Attributes:
-        waiting: ranks that entered it and wait.
-        absent: members that did not enter it, so that it cannot finish.
-        parties: where members called different things, who called what; else empty.
-        unknown: members of whom no dump says anything.
-        possible: ranks that may be members, where the dumps name only those who called.
-        late: members that entered it only after the others had given up.
-    """
+    """One operation of one group that does not finish."""
 
     group: ProcessGroup
     op: str
     seq: int
-    waiting: tuple[int, ...]
-    absent: tuple[int, ...] = ()
-    parties: tuple[Party, ...] = ()
-    unknown: tuple[int, ...] = ()
-    late: tuple[int, ...] = ()
-    possible: tuple[int, ...] = ()
+    waiting: tuple[int, ...]  # ranks that entered it and wait
+    absent: tuple[int, ...] = ()  # members that did not enter it, so that it cannot finish
+    parties: tuple[Party, ...] = ()  # where members called different things, who called what
+    unknown: tuple[int, ...] = ()  # members of whom no dump says anything
+    late: tuple[int, ...] = ()  # members that entered it only after the others had given up
+    possible: tuple[int, ...] = ()  # that may be members: the dumps name only those who called
     peers: tuple[int, int] | None = None  # sender and receiver of a point-to-point operation
 
 
@@ -99,23 +90,17 @@ class Hop:
 class Diagnosis:
     """Where a hang begins and who waits for it.
 
-    Attributes:
-        culprits: ranks that the evidence shows: each did not arrive while nothing held it, or
-            called something else than its peers.
-        suspects: ranks of which one or more are to blame and the evidence does not tell which.
-        reason: ``absent``, ``different``, ``order``, ``late``, ``no-dump``, ``all-arrived`` (a
-            device or the network), ``unclear`` or ``none`` (nothing is stuck).
-        waits: every operation that does not finish, where to look first.
-        hops: how the waiting spreads, from the first group outwards.
-        without_dump: members of groups that are stuck of whom there is no dump.
+    A culprit did not arrive while nothing held it, or called something else than its peers. The
+    reason is ``absent``, ``different``, ``order``, ``late``, ``no-dump``, ``all-arrived`` (a device
+    or the network), ``unclear`` or ``none`` (nothing is stuck).
     """
 
     culprits: tuple[int, ...] = ()
-    suspects: tuple[int, ...] = ()
+    suspects: tuple[int, ...] = ()  # one or more are to blame: the evidence does not tell which
     reason: str = "none"
-    waits: tuple[Wait, ...] = ()
-    hops: tuple[Hop, ...] = ()
-    without_dump: tuple[int, ...] = ()
+    waits: tuple[Wait, ...] = ()  # every operation that does not finish, where to look first
+    hops: tuple[Hop, ...] = ()  # how the waiting spreads, from the first group outwards
+    without_dump: tuple[int, ...] = ()  # members of groups that are stuck
 
     @property
     def first(self) -> Wait | None:
@@ -133,44 +118,34 @@ class Note:
 
 @dataclass(frozen=True)
 class Log:
-    """What some evidence says; see `formats.logs.read_log`.
+    """What some evidence says; see `formats.logs.read_log`."""
 
-    Attributes:
-        ranks: global ranks that are named, ascending.
-        group_ranks: numbers that are places within a group or a communicator.
-        ambiguous_ranks: numbers of which the evidence contradicts that they are global.
-        local_ranks: numbers that are places on a host.
-        groups: groups as printed, with their kind or None.
-        missing: global ranks that did not arrive or did otherwise, where the evidence shows it.
-        hosts: host by global rank, where a line says it.
-    """
-
-    ranks: tuple[int, ...] = ()
-    group_ranks: tuple[int, ...] = ()
-    ambiguous_ranks: tuple[int, ...] = ()
-    local_ranks: tuple[int, ...] = ()
-    groups: Mapping[str, str | None] = field(default_factory=dict)
-    missing: tuple[int, ...] = ()
+    ranks: tuple[int, ...] = ()  # global ranks that are named, ascending
+    group_ranks: tuple[int, ...] = ()  # places within a group or a communicator
+    ambiguous_ranks: tuple[int, ...] = ()  # the evidence contradicts that these are global
+    local_ranks: tuple[int, ...] = ()  # places on a host
+    groups: Mapping[str, str | None] = field(default_factory=dict)  # as printed, with their kind
+    missing: tuple[int, ...] = ()  # that did not arrive or did otherwise, by the evidence
     stalls: tuple[Stall, ...] = ()
     failures: tuple[Failure, ...] = ()
     process_groups: tuple[ProcessGroup, ...] = ()
     dumped: tuple[int, ...] = ()  # ranks of whom there is a dump
-    hosts: Mapping[int, str] = field(default_factory=dict)
+    hosts: Mapping[int, str] = field(default_factory=dict)  # by rank, where a line says it
     diagnosis: Diagnosis = Diagnosis()
     notes: tuple[Note, ...] = ()
 
     @property
     def op(self) -> str | None:
         """The operation that is stuck, if all lines name the same one."""
-        waits = self.diagnosis.waits if self.dumped else ()
-        ops = {wait.op for wait in waits} or {one.op for one in self.stalls} - {None}
+        ops = {one.op for one in self._stuck} - {None}
         return ops.pop() if len(ops) == 1 else None
 
     @property
     def seq(self) -> int | None:
         """Its number in its group, if all lines name the same one."""
-        waits = self.diagnosis.waits if self.dumped else ()
-        numbers = {wait.seq for wait in waits} or {
-            one.seq for one in self.stalls if one.seq is not None
-        }
+        numbers = {one.seq for one in self._stuck} - {None}
         return numbers.pop() if len(numbers) == 1 else None
+
+    @property
+    def _stuck(self) -> tuple[Wait, ...] | tuple[Stall, ...]:
+        return (self.diagnosis.waits if self.dumped else ()) or self.stalls

@@ -21,16 +21,13 @@ Step = Callable[..., None]
 
 
 class LineShape(NamedTuple):
-    """What to do with a line, and the work of it.
-
-    steps: each a method of a reading, its first arguments, and where the others stand in the line.
-    work: of finding it. cost: of each line. is_source: the line names one of a Python file.
-    """
+    """What to do with a line: methods of a reading, with their first arguments and the places of
+    the others in the line."""
 
     steps: tuple[tuple[Step, tuple[Any, ...], tuple[slice, ...]], ...]
-    work: int
-    cost: int
-    is_source: bool
+    work: int  # of finding it
+    cost: int  # of each line
+    is_source: bool  # the line names one of a Python file
 
 
 @dataclass
