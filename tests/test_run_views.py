@@ -14,7 +14,7 @@ from test_logs import old_job
 
 from descriptions import RUN
 from formats.logs import read_log
-from formats.logs.model import Log
+from formats.logs.model import Diagnosis, Log, ProcessGroup, Wait
 from groups import LayoutError
 from views.base.resolve import resolve
 from views.base.state import State
@@ -98,6 +98,14 @@ def test_a_digest_holds_all_that_is_said_of_every_item():
     assert wrong == []
 
 
+def test_of_too_many_groups_a_digest_keeps_those_where_somebody_waits():
+    groups = tuple(ProcessGroup(f"g{number}", None, None, "tp") for number in range(5000))
+    wait = Wait(groups[-1], "ALLREDUCE", 7, waiting=(3,))
+    kept = log_of(digest_of(Log(process_groups=groups, diagnosis=Diagnosis(waits=(wait,)))))
+    assert groups[-1] in kept.process_groups
+    assert len(kept.process_groups) < len(groups)
+
+
 def test_every_item_is_answered_in_both_languages_with_its_ranks_and_no_others():
     wrong = []
     for item, language in ((item, one) for item in ITEMS for one in ("en", "zh")):
@@ -144,6 +152,7 @@ def test_the_picture_gives_every_gpu_its_part():
         json.dumps([[0]] * 16),
         digest_of(Log(ranks=(1, 2, 3, 4))).replace("[1,4,1]", "[1,4000000000,1]"),
         digest_of(Log(ranks=(1, 2, 3, 4))).replace("[1,4,1]", "[1,4,-1]"),
+        digest_of(Log(ranks=(1, 2, 3, 4))).replace("[1,4,1]", ",".join(["[1,1000000,0]"] * 5)),
         digest_of(Log(ranks=(5,))).replace("[[5]", "[[5.5]"),
         digest_of(Log(ranks=(5,))).replace("[[5]", "[[-5]"),
     ],
