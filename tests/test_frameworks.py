@@ -31,6 +31,18 @@ VIEWS = ("groups", "nodes", "orders", "ranks")
 # -- frameworks and orders -----------------------------------------------------------------------
 
 
+def test_experts_are_split_over_tp_where_a_framework_has_an_axis_for_that():
+    found = {
+        name: seen(State(nodes=2, tp=2, ep=2, pp=1, framework=name)).expert
+        for name, one in CONVENTIONS.items()
+        if one.expert_axes
+    }
+    alone = {name for name, mesh in found.items() if mesh.size("etp") == 1}
+    assert alone == {"torchtitan"}
+    assert {found[name].size("etp") for name in found.keys() - alone} == {2}
+    assert {mesh.size("ep") for mesh in found.values()} == {2}
+
+
 @every("nodes", [2, 256])
 @every("framework", CONVENTIONS)
 def test_a_framework_draws_its_own_groups_or_is_refused_with_fixes_that_work(framework, nodes):

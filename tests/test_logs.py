@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from formats.logs import evidence, lines, names, nccl, read_log, reading, recorder, wrapping
+from formats.logs.matching import match_layout
 from groups import LayoutError
 from groups.megatron import groupings
 
@@ -236,6 +237,15 @@ def test_nobody_is_named_where_lines_do_not_show_it():
         NOBODY, ()
     )
     assert read_log(STUCK + status(3, TP, 3, 6)).missing == (3,)
+
+
+def test_an_all_gather_tells_how_many_are_in_its_group():
+    gathered = watchdog(1, 7, "_ALLGATHER_BASE").replace("NumelOut=4", "NumelOut=16")
+    log = read_log(gathered + status(1, TP, 1, 7, 7))
+    assert match_layout(log, 16, tp=4).contradictions == ()
+    two = match_layout(log, 16, tp=2)
+    assert [row.claim.size for row in two.contradictions] == [4]
+    assert two.fits[0]["tp"] == 4
 
 
 def test_a_barrier_of_all_names_who_did_not_reach_it():
