@@ -29,7 +29,9 @@ from texts.shapes import (
     Text,
     catalogue,
     catalogues,
+    has_text,
     joined,
+    untranslated,
     words,
 )
 from texts.types import TYPES

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ from groups.megatron.parallel_state import process_groups
 from groups.presets import PRESETS
 from texts import shapes
 from views.base.messages import sentence
+from views.column import column_html
 
 FULL_WIDTH = re.compile(r"[\u3000-\u303f\uff00-\uffef]")
 
@@ -77,7 +77,7 @@ def test_an_unknown_group_has_no_kind(name: str) -> None:
 
 @every("language", LANGUAGES)
 def test_no_two_kinds_have_a_title_or_a_sentence_in_common(language: str) -> None:
-    full_stop = {"en": r"(?<=\.) ", "zh": "(?<=。)"}[language]
+    full_stop = "(?<=。)" if language == "zh" else r"(?<=\.) "
     titles = [kind.title[language] for kind in KINDS.values()]
     sentences = [
         s for kind in KINDS.values() for s in re.split(full_stop, kind.body[language]) if s
@@ -111,12 +111,11 @@ def test_titles_of_single_types_and_combinations() -> None:
 
 
 def test_a_text_answers_for_every_language_and_no_other() -> None:
-    assert list(LANGUAGES.items()) == [("en", "English"), ("zh", "中文")]
-    assert {field.name for field in fields(Text)} == set(LANGUAGES)
+    assert list(LANGUAGES.items())[:2] == [("en", "English"), ("zh", "中文")]
     text = Text("stage", "阶段")
     assert (text["en"], text["zh"]) == ("stage", "阶段")
-    with pytest.raises(KeyError, match=r"'fr'.*'en', 'zh'"):
-        text["fr"]
+    with pytest.raises(KeyError, match=r"'xx'.*'en', 'zh'"):
+        text["xx"]
     with pytest.raises(KeyError):
         text["__class__"]
 
@@ -198,16 +197,67 @@ def test_every_framework_has_its_note_and_what_its_source_leaves_open():
     assert set(descriptions.UNSETTLED) == left_open
 
 
-def test_a_third_language_is_one_catalogue(monkeypatch, tmp_path):
+FRENCH = """[PAGE]
+copy: Copy link | Copier le lien
+nouns:
+    rank/ranks
+    rang/rangs
+no-picture: rien
+old: Gone | Parti
+up: from {minimum} up | dès {least}
+"""
+
+
+@pytest.fixture
+def french(monkeypatch, tmp_path):
+    """A third language of a few records, two of which are wrong."""
     monkeypatch.setitem(shapes.LANGUAGES, "fr", "Français")
+    for room in ("page", "shell", "refusals"):
+        (tmp_path / f"{room}.txt").symlink_to(shapes.FOLDER / f"{room}.txt")
+    (tmp_path / "fr.txt").write_text(FRENCH, encoding="utf-8")
     monkeypatch.setattr(shapes, "FOLDER", tmp_path)
-    records = "Copy link | Copier le lien\nno-picture: rien\nnouns:\n    rank/ranks\n    rang/rangs"
-    (tmp_path / "fr.txt").write_text(f"[PAGE]\ncopy: {records}\n", encoding="utf-8")
+    kept = (shapes.catalogue, shapes.untranslated, shapes._translations)
+    for one in kept:
+        one.cache_clear()
+    yield
+    for one in kept:
+        one.cache_clear()
+
+
+def test_a_third_language_is_one_catalogue_and_what_it_lacks_is_english(french):
     assert Text("Copy link", "复制链接")["fr"] == "Copier le lien"
-    assert sentence(LayoutError("no-picture", "there is none"), "fr") == "rien"
-    assert [counted(n, "rank", "fr") for n in (1, 2)] == ["1 rang", "2 rangs"]
     assert Text("Nowhere there", "没有")["fr"] == "Nowhere there"
+    assert sentence(LayoutError("no-picture", "there is none"), "fr") == "rien"
+    assert sentence(LayoutError("busy", "the server is busy"), "fr") == "The server is busy."
+    assert [counted(n, "rank", "fr") for n in (1, 2)] == ["1 rang", "2 rangs"]
     assert counted(1, "rank", "zh") == "1 个 rank"
+    lacking, total = shapes.untranslated("fr")
+    assert "shell SHELL job" in lacking
+    assert not {"refusals REFUSALS no-picture", "page NOUNS rank"} & {*lacking}
+    assert f"{total - len(lacking)} of {total} texts" in column_html("fr")
+    assert " of " not in column_html("en").partition("preset")[0]
+    assert wrong_in("fr") == {"Gone": "Parti", "from {minimum} up": "dès {least}"}
+
+
+def wrong_in(language: str) -> dict[str, str]:
+    """Texts of a third language for what nobody says, or with other blanks to fill than that."""
+    sections = (one for room in shapes.catalogues() for one in shapes.catalogue(room).values())
+    said = {text.en: text for one in sections for texts in one.values() for text in texts}
+    blanks = re.compile(r"\{\w+\}")
+    return {
+        key: text
+        for key, text in shapes._translations(language).items()
+        if key not in said
+        or {*blanks.findall(text)} - {*blanks.findall(key)} - {*blanks.findall(said[key].zh)}
+    }
+
+
+def test_a_third_language_says_nothing_wrong_and_what_it_lacks_is_named():
+    third = [*LANGUAGES][2:]
+    assert {language: wrong for language in third if (wrong := wrong_in(language))} == {}
+    lacking = {language: names for language in third if (names := shapes.untranslated(language)[0])}
+    if lacking:  # the page says so, and whoever goes on with it is told what
+        pytest.xfail(f"these texts are English: {lacking}")
 
 
 def test_every_note_of_a_published_layout_is_there_in_chinese():

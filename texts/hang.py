@@ -18,6 +18,8 @@ HANG_NOTES = words("hang", "HANG_NOTES")
 OPERATION = words("run", "RUN")["operation"]
 """What an operation is called that no line names."""
 
+SEMICOLON = words("page", "PAGE")["semicolon"]
+
 
 def hang_sentence(code: str, facts: Mapping[str, Any], language: str) -> str:
     """The sentence of a note, with its facts.
@@ -63,7 +65,7 @@ def _told(value: Any, language: str) -> str:
     if not isinstance(value, tuple):
         return str(value)
     if any(isinstance(one, tuple) for one in value):
-        between = "；" if language == "zh" else "; "
-        return between.join(f"{_told(ranks, language)} {op} {sizes}" for ranks, op, sizes in value)
+        parties = (f"{_told(ranks, language)} {op} {sizes}" for ranks, op, sizes in value)
+        return SEMICOLON[language].join(parties)
     listed = ", ".join(str(one) for one in value[:16])
     return listed + (f" … ({len(value):,})" if len(value) > 16 else "")

@@ -6,7 +6,8 @@ that is indented further goes on with the one above. A text alone is Chinese for
 keep spaces at the ends; a line with # is a remark.
 
 A third language is its name in LANGUAGES and a catalogue of its own, such as fr.txt: the same
-records, in any sections and under any keys, with French where the others have Chinese.
+records, in any sections and under any keys, with French where the others have Chinese. What it
+lacks, `untranslated`, stays English, and the page says how much that is.
 """
 
 from __future__ import annotations
@@ -160,6 +161,28 @@ def catalogue(name: str | Path) -> dict[str, dict[str, tuple[Text, ...]]]:
         section: {key: tuple(_texts(key, lines)) for key, lines in records.items()}
         for section, records in sections.items()
     }
+
+
+def has_text(text: Text, language: str) -> bool:
+    """Whether a language says a text itself, and not by the English one."""
+    return language in ("en", "zh") or text.en in _translations(language)
+
+
+@cache
+def untranslated(language: str) -> tuple[list[str], int]:
+    """The records that a language lacks, each as "catalogue SECTION key", and how many there are.
+
+    >>> untranslated("zh")[0]
+    []
+    """
+    records = [
+        (f"{room} {section} {key}", texts)
+        for room in catalogues()
+        for section, by_key in catalogue(room).items()
+        for key, texts in by_key.items()
+    ]
+    lacking = [name for name, texts in records if not all(has_text(t, language) for t in texts)]
+    return lacking, len(records)
 
 
 @cache

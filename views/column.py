@@ -23,6 +23,7 @@ from descriptions import (
     SHELL,
     TYPES,
     counted,
+    untranslated,
 )
 from groups import MAX_RANKS, LayoutError
 from groups.alternatives import divisors
@@ -34,7 +35,7 @@ from training.models import MODELS
 from training.pipeline import SCHEDULES
 
 from .base import form
-from .base.html import button, outside, tag, together
+from .base.html import button, fine, outside, tag, together
 from .base.messages import control_label, value_text, within_sentence
 from .base.resolve import SIZES, from_preset, resolve
 from .base.state import State, as_text, is_empty, parse_number
@@ -86,6 +87,7 @@ def column_html(language: str) -> Markup:
     framework = _choice("framework", frameworks, language)
     hybrid = form.check("hybrid", "", language)
     return together(
+        _partly(language),
         _presets(language),
         *(_size(name, language) for name in ("nodes", "gpus_per_node", "tp", "pp", "cp")),
         tag("div", id="derived"),
@@ -94,6 +96,13 @@ def column_html(language: str) -> Markup:
         _fold("order", language, framework, order, instances, levels, hybrid),
         _fold("model", language, *_model(language)),
     )
+
+
+def _partly(language: str) -> str:
+    """How much of the page a language says itself; nothing where that is all."""
+    lacking, total = untranslated(language)
+    said = {"name": LANGUAGES[language], "count": total - len(lacking), "total": total}
+    return fine(SHELL["partly"][language].format(**said)) if lacking else ""
 
 
 def _model(language: str) -> list[Markup]:

@@ -124,7 +124,7 @@ def in_a_font(context: Context, form: str) -> Context:
     """The same page in English where its letters cannot be drawn: SVG has those of its reader."""
     from render.files import marks
 
-    if context.language == "en" or form == "svg" or marks.chinese_font():
+    if context.language != "zh" or form == "svg" or marks.chinese_font():
         return context
     return Context(context.layout, replace(context.state, lang="en"))
 

@@ -6,7 +6,7 @@ from functools import cache
 
 from markupsafe import Markup
 
-from descriptions import PAGE, SECTIONS, SHELL, VIEWS
+from descriptions import LANGUAGES, PAGE, SECTIONS, SHELL, VIEWS
 from groups import LayoutError
 
 from .all import SECTIONS as PLACES
@@ -27,7 +27,8 @@ def head_html(language: str) -> Markup:
         "data_leads": "field-paste",
     }  # which has the focus then
     copies = {"data_copy_link": True, "data_done": PAGE["copied"][language]}
-    words = {"role": "group", "aria_label": "Language / 语言"}
+    names = dict.fromkeys(SHELL["language"][code] for code in LANGUAGES)
+    words = {"role": "group", "aria_label": " / ".join(names)}
     return together(
         tag("h1", PAGE["title"][language]),
         tag("div", id="chips"),

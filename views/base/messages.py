@@ -19,6 +19,7 @@ from descriptions import (
     TYPES,
     WORK,
     Text,
+    has_text,
 )
 from groups import LayoutError
 from groups.conventions import CONVENTIONS
@@ -47,7 +48,8 @@ def sentence(error: LayoutError, language: str) -> str:
     ... except LayoutError as error: print(sentence(error, "en"))
     tp 3 × pp 1 × cp 1 = 3 does not divide 16 GPUs.
     """
-    return _english(error) if language == "en" else _translated(error, language)
+    is_said = has_text(REFUSALS[error.code], language)
+    return _translated(error, language) if language != "en" and is_said else _english(error)
 
 
 def _english(error: LayoutError) -> str:
