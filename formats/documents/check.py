@@ -77,7 +77,7 @@ def _checked_heading(document: dict[str, Any]) -> dict[str, Mesh]:
 
 
 def _check_groups(document: dict[str, Any], grids: Mapping[str, Mesh]) -> None:
-    world = document["world_size"]
+    world, nodes = document["world_size"], _nodes(document)
     for name, entry in _field(document, "groups", dict).items():
         place = f"groups.{name}."
         if not isinstance(entry, dict):
@@ -106,7 +106,6 @@ def _check_groups(document: dict[str, Any], grids: Mapping[str, Mesh]) -> None:
             if expected:
                 raise _bad(f"{place}groups[{index}]", ranks, expected)
             seen.update(ranks)
-        nodes = _nodes(document)
         if spanned != [len({nodes[rank] for rank in ranks}) for ranks in groups]:
             raise _bad(f"{place}nodes_spanned", spanned, "one number of nodes a group")
 

@@ -64,17 +64,21 @@ def kind_of(grouping: Grouping, gpus_per_node: int) -> KindCrossings:
     ([[0, 1], [2, 3]], [4, 4], 4)
     """
     groups = np.asarray(grouping.groups())
-    nodes = np.sort(groups // gpus_per_node, axis=1)
-    nodes = nodes[nodes[:, 0] != nodes[:, -1]]
-    if not len(nodes):
-        none = np.zeros((0, 1), dtype=np.int64)
-        return KindCrossings(grouping.name, len(groups), none, np.zeros(0, dtype=np.int64))
-    again = np.zeros(nodes.shape, dtype=bool)
-    again[:, 1:] = nodes[:, 1:] == nodes[:, :-1]
-    nodes = np.sort(np.where(again, nodes[:, :1], nodes), axis=1)
-    width = int((~again).sum(axis=1).max())
+    nodes, is_first = ascending(groups // gpus_per_node)
+    several = nodes[:, 0] != nodes[:, -1]
+    nodes, is_first = nodes[several], is_first[several]
+    width = int(is_first.sum(axis=1).max(initial=1))
+    nodes = np.sort(np.where(is_first, nodes, nodes[:, :1]), axis=1)
     sets, weights = np.unique(nodes[:, nodes.shape[1] - width :], axis=0, return_counts=True)
     return KindCrossings(grouping.name, len(groups), sets, weights)
+
+
+def ascending(sets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The members of each set in order, and which of them stand there first."""
+    ordered = np.sort(sets, axis=1)
+    is_first = np.ones(ordered.shape, dtype=bool)
+    is_first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    return ordered, is_first
 
 
 Levels = Sequence[Sequence[KindCrossings]]
@@ -110,22 +114,13 @@ def least(kind: KindCrossings, capacities: Sequence[int], block: np.ndarray | No
     return int(weights.sum() - np.sort(weights[fits])[::-1][:whole].sum())
 
 
-def touched(block: np.ndarray, sets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The blocks that each set touches, ascending, and which of them stand there first."""
-    blocks = np.sort(block[sets], axis=1)
-    is_first = np.ones(blocks.shape, dtype=bool)
-    is_first[:, 1:] = blocks[:, 1:] != blocks[:, :-1]
-    return blocks, is_first
-
-
 def _spreads(kind: KindCrossings, block: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
     """Nodes of the blocks that sets touch, the groups on those, and whether none share any."""
-    blocks, is_first = touched(block, kind.sets)
+    blocks, is_first = ascending(block[kind.sets])
     same = np.sort(np.where(is_first, blocks, blocks[:, :1]), axis=1)
     rows, which = np.unique(same, axis=0, return_inverse=True)
     weights = np.bincount(which.reshape(-1), kind.weights).astype(np.int64)
-    is_first = np.ones(rows.shape, dtype=bool)
-    is_first[:, 1:] = rows[:, 1:] != rows[:, :-1]
+    rows, is_first = ascending(rows)
     every = rows[is_first]
     sizes = (np.bincount(block)[rows] * is_first).sum(axis=1)
     return sizes, weights, len(np.unique(every)) == len(every)

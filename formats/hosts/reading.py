@@ -61,7 +61,11 @@ def read_hosts(text: str) -> Hosts:
             raise bad_filter(written(options), why)
         return chosen_hosts(read_hosts(text), options)
     if text.startswith(("{", "[")):
-        return read_document(_json(text))
+        try:
+            document = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise bad_document(f"no JSON ({str(error)[:80]})") from None
+        return read_document(document)
     is_long = max(map(len, text.splitlines()), default=0) > LONGEST_LINE
     for fits, read, takes_long_lines in READERS:
         if (takes_long_lines or not is_long) and fits(text):
@@ -84,13 +88,6 @@ def _clean(text: Any) -> str:
     # Nobody writes more, and an expression that begins with spaces would try from each of them.
     text = _LONG_SPACE.sub(r"\1", text)
     return text if text[0] in "\t " and is_matrix(text) else text.strip()
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise bad_document(f"no JSON ({str(error)[:80]})") from None
 
 
 def _yaml(text: str) -> Any:

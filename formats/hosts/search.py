@@ -21,7 +21,7 @@ from itertools import islice, permutations
 
 import numpy as np
 
-from .crossings import KindCrossings, Levels, is_least, key_of, touched
+from .crossings import KindCrossings, Levels, ascending, is_least, key_of
 
 MOST_BRANCHES = 60_000
 """Places that the proof by looking at every pattern may fill: about half a second."""
@@ -102,7 +102,7 @@ def _tree(order: Sequence[KindCrossings], places: int, largest: int) -> Tree:
     for kind in order:
         block = tree[-1]
         size = np.bincount(block)
-        rows, is_first = touched(block, kind.sets)
+        rows, is_first = ascending(block[kind.sets])
         fits = ((size[rows] * is_first).sum(axis=1) <= largest) & (is_first.sum(axis=1) > 1)
         rows, is_first = rows[fits], is_first[fits]
         if len(np.unique(rows[is_first])) < is_first.sum():  # a block in two sets: the first's

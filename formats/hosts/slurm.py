@@ -136,20 +136,16 @@ def read_yaml_topology(document: Any) -> Hosts | None:
         if isinstance(entries[name].get(key), dict):
             parent: dict[str, str] = {}
             leaves: dict[str, list[str]] = {}
-            for one in _rows(entries[name][key], rows, kind):
+            listed = entries[name][key].get(rows)
+            if not isinstance(listed, list) or not all(_has(one, kind) for one in listed):
+                raise bad_document(f"{rows} must be a list whose entries have {kind}")
+            for one in listed:
                 if kind == "switch" and one.get("children"):
                     parent |= dict.fromkeys(hosts_of_lists(one["children"]), str(one[kind]))
                 else:
                     leaves[str(one[kind])] = hosts_of_lists(one.get("nodes") or "")
             return _under(kind, leaves, parent, remarks)
     raise bad_document("of topologies, trees and blocks are read, and this is neither")
-
-
-def _rows(value: Mapping[str, Any], key: str, name: str) -> list[dict[str, Any]]:
-    rows = value.get(key)
-    if not isinstance(rows, list) or not all(_has(one, name) for one in rows):
-        raise bad_document(f"{key} must be a list whose entries have {name}")
-    return rows
 
 
 def _has(value: Any, key: str) -> bool:

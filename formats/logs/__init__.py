@@ -28,11 +28,9 @@ __all__ = ["Diagnosis", "Log", "read_log"]
 def read_log(evidence: Evidence, groupings: Mapping[str, Grouping] | None = None) -> Log:
     """What a log, a dump or several files together say, and who is missing.
 
-    Args:
-        evidence: a text, bytes, or ``{file name: text or bytes}``; a dump's rank is the number at
-            the end of its file's name.
-        groupings: a layout's, as of `groups.megatron.groupings`: it says who is in a group of
-            whom the dumps name only those who called.
+    evidence: a text, bytes, or ``{file name: text or bytes}``; a dump's rank is the number at the
+    end of its file's name. groupings: a layout's, as of `groups.megatron.groupings`: it says who is
+    in a group of whom the dumps name only those who called.
 
     Errors: LayoutError for no or too much evidence, and for a lone dump that cannot be read.
     """

@@ -22,8 +22,8 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 
 from .job import Group, LoggedJob
-from .model import Diagnosis, Hop, Wait
-from .waits import Signature, signature, waits_of
+from .model import Diagnosis, Hop, Party, Wait
+from .waits import signature, waits_of
 
 Node = tuple[str, int]  # ("rank", rank) or ("wait", place in the list)
 Edges = dict[Node, set[Node]]
@@ -95,7 +95,7 @@ def _edges(waits: Sequence[Wait], job: LoggedJob) -> Edges:
     edges: Edges = {}
     waits_of_rank: dict[int, list[int]] = defaultdict(list)
     for place, wait in enumerate(waits):
-        for rank in {*wait.waiting, *(rank for one in wait.parties for rank in one.ranks)}:
+        for rank in {*wait.waiting, *wait.callers}:
             waits_of_rank[rank].append(place)
     for place, wait in enumerate(waits):
         node = ("wait", place)
@@ -170,9 +170,8 @@ def _look_at(sink: set[Node], waits: Sequence[Wait], edges: Edges, job: LoggedJo
     if different:
         return *_different(different, waits, job), "different", inside
     if len(sink) > 1 and ranks:
-        answers = _odd_orders(ranks, sink_waits, job)
-        odd_ones = [rank for rank, is_odd in answers.items() if is_odd]
-        return odd_ones, () if odd_ones else ranks, "order", inside
+        odd = _odd_orders(ranks, sink_waits, job)
+        return odd, () if odd else ranks, "order", inside
     unknown = {rank for wait in sink_waits for rank in wait.unknown}
     if unknown:
         return (), unknown, "no-dump", inside
@@ -220,32 +219,29 @@ def _different(
     culprits: set[int] = set()
     suspects: set[int] = set()
     for wait in different:
-        odd = _odd_parties(wait, job)
-        parties = {rank for one in wait.parties for rank in one.ranks}
-        if not odd:  # a rank that left out another group's operation to be here?
-            answers = _odd_orders(parties, waits, job)
-            odd = {rank for rank, is_odd in answers.items() if is_odd}
+        # Else a rank that left out another group's operation to be here?
+        odd = _odd_parties(wait, job) or _odd_orders(wait.callers, waits, job)
         culprits |= odd
-        suspects |= set() if odd else parties
+        suspects |= set() if odd else wait.callers
     return culprits, suspects
 
 
 def _odd_parties(wait: Wait, job: LoggedJob) -> set[int]:
     """The ranks that called something else than they should have, or none if that is open."""
-    size = max(len(wait.group.members), sum(len(one.ranks) for one in wait.parties))
+    size = max(len(wait.group.members), sum(len(party.ranks) for party in wait.parties))
     right = [wait.parties[0]]
     if 2 * len(right[0].ranks) <= size:
-        right = [one for one in wait.parties if _is_supported(wait, (one.op, one.sizes), job)]
+        right = [party for party in wait.parties if _is_supported(wait, party, job)]
         if len(right) != 1 or wait.peers:
             return set()
-    return {rank for one in wait.parties if one is not right[0] for rank in one.ranks}
+    return wait.callers - {*right[0].ranks}
 
 
-def _is_supported(wait: Wait, called: Signature, job: LoggedJob) -> bool:
+def _is_supported(wait: Wait, party: Party, job: LoggedJob) -> bool:
     """Whether ranks of other groups of the family called just this at the same number."""
     wait_group = job.group_of(wait)
     return any(
-        signature(calls[wait.seq], sizes=called[1] != "") == called
+        signature(calls[wait.seq], sizes=party.sizes != "") == (party.op, party.sizes)
         for group in job.groups.values()
         if group.family == wait_group.family and group is not wait_group
         for calls in group.calls.values()
@@ -253,25 +249,22 @@ def _is_supported(wait: Wait, called: Signature, job: LoggedJob) -> bool:
     )
 
 
-def _odd_orders(
-    ranks: Iterable[int], waits: Iterable[Wait], job: LoggedJob
-) -> dict[int, bool | None]:
+def _odd_orders(ranks: Iterable[int], waits: Iterable[Wait], job: LoggedJob) -> set[int]:
     """Of ranks that wait for each other in a circle: who entered the groups in an order of its own.
 
-    Returns:
-        for each rank True (odd), False (as the others do) or None (nothing tells).
+    None where nothing tells.
     """
     waits = [wait for wait in waits if not wait.peers]
-    answers: dict[int, bool | None] = {}
+    odd = set()
     for rank in ranks:
         entered = [wait for wait in waits if rank in wait.waiting]
         left = [wait for wait in waits if rank in wait.absent or rank in wait.possible]
-        verdicts = {_is_odd(rank, *pair, job) for pair in product(entered, left)} - {None}
-        answers[rank] = True in verdicts if verdicts else None
-    return answers
+        if any(_is_odd(rank, *pair, job) for pair in product(entered, left)):
+            odd.add(rank)
+    return odd
 
 
-def _is_odd(rank: int, entered: Wait, left: Wait, job: LoggedJob) -> bool | None:
+def _is_odd(rank: int, entered: Wait, left: Wait, job: LoggedJob) -> bool:
     """Whether this rank alone went into one group before it had been in the other."""
     families = job.group_of(entered).family, job.group_of(left).family
     same = other = 0
@@ -286,6 +279,4 @@ def _is_odd(rank: int, entered: Wait, left: Wait, job: LoggedJob) -> bool | None
             same += 1
         else:
             other += 1
-    if other >= 2 and other > 2 * same:
-        return True
-    return False if same > other else None
+    return other >= 2 and other > 2 * same

@@ -80,11 +80,7 @@ _IN_GROUP = re.compile(
 )
 _PRINTS = re.compile(r"\[(?:RANK|rank:|Rank:) ?(\d{1,7})\]")
 _MISMATCH = re.compile(
-    r"between collectives on ranks\. Rank (\d{1,7}) is running collective: "
-    r"CollectiveFingerPrint\(SequenceNumber=(\d{1,20})(,?) ?OpType=(\w{1,40})"
-)
-_MISMATCH_OTHER = re.compile(
-    r"but Rank (\d{1,7}) is running collective: "
+    r"(?:between collectives on ranks\.|but) Rank (\d{1,7}) is running collective: "
     r"CollectiveFingerPrint\(SequenceNumber=(\d{1,20})(,?) ?OpType=(\w{1,40})"
 )
 _SHAPE = re.compile(r"TensorShape=\[([\d, ]{0,200})\]")
@@ -333,14 +329,14 @@ def _find_collectives(part: Part) -> None:
 
 def _find_mismatch(part: Part) -> bool:
     """The report of TORCH_DISTRIBUTED_DEBUG=DETAIL: ranks in the group that was wrapped."""
-    first, second = _MISMATCH.search(part.text), _MISMATCH_OTHER.search(part.text)
-    if not first:
+    sides = list(islice(_MISMATCH.finditer(part.text), 2))
+    if not sides or sides[0][0].startswith("but"):
         return False
-    prints = _PRINTS.search(part.text, 0, first.start())
-    sides = [one for one in (first, second) if one]
-    spans = [part.span(prints, 1)]
-    for one in sides:  # without a comma the number and the operation are not to be trusted
-        spans += [part.span(one, place) if one[3] or place == 1 else NOTHING for place in (1, 2, 4)]
+    spans = [part.span(_PRINTS.search(part.text, 0, sides[0].start()), 1)]
+    for side in sides:  # without a comma the number and the operation are not to be trusted
+        spans += [
+            part.span(side, place) if side[3] or place == 1 else NOTHING for place in (1, 2, 4)
+        ]
     spans += [part.span(shape, 1) for shape in islice(_SHAPE.finditer(part.text), 8)]
     part.add(LogReading.mismatch, part.rank, *spans, given=(len(sides),))
     part.text = ""

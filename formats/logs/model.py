@@ -76,6 +76,11 @@ class Wait:
     possible: tuple[int, ...] = ()  # that may be members: the dumps name only those who called
     peers: tuple[int, int] | None = None  # sender and receiver of a point-to-point operation
 
+    @property
+    def callers(self) -> set[int]:
+        """The ranks of all parties."""
+        return {rank for party in self.parties for rank in party.ranks}
+
 
 @dataclass(frozen=True)
 class Hop:
