@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import pairwise
 from math import log2
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,7 +25,16 @@ from training.estimate.near import NEAR_SIZE
 from training.estimate.runs import MeasuredRun, is_nanotron
 from training.estimate.seconds import PARTS, layer_seconds
 from training.estimate.waits import seconds_waited
-from training.estimate.work import NONE, LayerWork, Products, collective, exchange
+from training.estimate.work import (
+    NONE,
+    LayerWork,
+    Products,
+    collective,
+    exchange,
+    layer_work,
+    layers_of,
+    stage_parameters,
+)
 from training.memory.activations import PRODUCTS
 from training.model import Model
 from training.models import MODELS
@@ -146,10 +156,12 @@ def test_each_format_of_numbers_is_faster_than_the_wider_one():
     assert wide > eight > four
 
 
+SHAPE = {"layers": 8, "hidden": 2048, "heads": 16, "vocabulary": 32000, "sequence": 4096}
+
+
 def test_experts_with_few_tokens_each_are_slower_than_one_mlp_of_their_width():
-    shape = {"layers": 8, "hidden": 2048, "heads": 16, "vocabulary": 32000, "sequence": 4096}
-    dense = Model(**shape, ffn=4 * 2048, gated=True)
-    mixture = Model(**shape, experts=64, top_k=8, expert_ffn=1024, gated=True)
+    dense = Model(**SHAPE, ffn=4 * 2048, gated=True)
+    mixture = Model(**SHAPE, experts=64, top_k=8, expert_ffn=1024, gated=True)
     flat = {"cluster": "dgx-h100", "gpus": 8, "tp": 1, "global_batch": 8, "software": "megatron"}
     assert (
         estimate(mixture, **flat).parts["compute"] > 1.2 * estimate(dense, **flat).parts["compute"]
@@ -181,6 +193,27 @@ def test_attention_is_computed_as_often_as_its_kernel_and_recomputation_ask():
 def test_a_model_without_experts_waits_for_none_whatever_the_layout_has():
     dense, grid = (Job(nodes=2, tp=8, ep=ep).layout() for ep in (1, 2))
     assert seconds_waited(grid, "llama3-8b") == seconds_waited(dense, "llama3-8b")
+
+
+def test_a_shared_expert_is_a_second_block_of_tensor_parallel_messages():
+    mixture = {**SHAPE, "experts": 8, "top_k": 2, "expert_ffn": 1024}
+    models = (mixture, {**mixture, "shared_expert_ffn": 1024}, {**SHAPE, "ffn": 8192})
+    asked = (estimate(Model(**one), tp=2, etp=1, gpus=8, global_batch=8) for one in models)
+    alone, shared, dense = (
+        layer_work(one.request, moe=one.request.model.experts > 0).tp for one in asked
+    )
+    assert shared == dense == alone.times(2.0)
+
+
+def test_a_tied_table_is_held_once_by_one_stage_and_twice_by_several():
+    found = {}
+    for is_tied, pp in ((True, 1), (False, 1), (True, 2), (False, 2)):
+        model = Model(**SHAPE, ffn=8192, tied=is_tied)
+        request = estimate(model, tp=1, pp=pp, gpus=8, global_batch=8).request
+        dense, _ = stage_parameters(request, np.array(layers_of(model, request.split)))
+        found[is_tied, pp] = dense.sum()
+    assert found[False, 1] - found[True, 1] == 32_000 * 2048
+    assert found[True, 2] == found[False, 2] == found[False, 1]
 
 
 def test_messages_leave_a_domain_only_where_a_group_does():
