@@ -30,7 +30,7 @@ ring_attention         | 2 | 01.0 12.1 20.2 | 01.2 12.0 20.1
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 import numpy as np
 
@@ -69,14 +69,10 @@ def ring_all_reduce(n: int) -> Algorithm:
 
 
 def ring_broadcast(n: int, root: int = 0, chunks: int = 4) -> Algorithm:
-    """Chunk k makes its hop h at step k + h: chunks + n - 2 steps, all links busy in between."""
+    """Round the ring from the root: chunks + n - 2 steps, all links busy in between."""
     at = place_of(root, n)
-    hops = [
-        (chunk + hop, Transfer((at + hop) % n, (at + hop + 1) % n, chunk, chunk))
-        for chunk in range(chunks)
-        for hop in range(n - 1)
-    ]
-    return Algorithm("ring_broadcast", "broadcast", n, chunks, _by_step(hops), root=at)
+    steps = _chain([(at + place) % n for place in range(n)], chunks)
+    return Algorithm("ring_broadcast", "broadcast", n, chunks, steps, root=at)
 
 
 def _ring(n: int, chunk: Callable[[int, int], int], **how: bool) -> tuple[Step, ...]:
@@ -215,18 +211,13 @@ def ring_attention(n: int) -> Algorithm:
 
 def pipeline_forward(n: int, chunks: int = 4) -> Algorithm:
     """Stage s sends micro-batch k to stage s + 1 at step k + s; every stage keeps what it needs."""
-    hops = [(k + s, Transfer(s, s + 1, k, k)) for k in range(chunks) for s in range(n - 1)]
-    return Algorithm("pipeline_forward", "send_recv", n, chunks, _by_step(hops))
+    return Algorithm("pipeline_forward", "send_recv", n, chunks, _chain(range(n), chunks))
 
 
 def pipeline_backward(n: int, chunks: int = 4) -> Algorithm:
     """The gradients of the micro-batches, from the last stage to the first."""
-    hops = [
-        (k + n - 1 - s, Transfer(s, s - 1, k, k))
-        for k in range(chunks)
-        for s in range(n - 1, 0, -1)
-    ]
-    return Algorithm("pipeline_backward", "send_recv", n, chunks, _by_step(hops), root=n - 1)
+    steps = _chain(range(n)[::-1], chunks)
+    return Algorithm("pipeline_backward", "send_recv", n, chunks, steps, root=n - 1)
 
 
 ALGORITHMS: dict[str, Callable[..., Algorithm]] = {
@@ -305,6 +296,12 @@ def attended(n: int, rank: int, block: int) -> list[tuple[int, int]]:
 
 def _after(root: int, n: int) -> list[int]:
     return [(root + i) % n for i in range(1, n)]
+
+
+def _chain(places: Sequence[int], chunks: int) -> tuple[Step, ...]:
+    """From place to place: chunk k makes its hop h at step k + h."""
+    hops = list(enumerate(pairwise(places)))
+    return _by_step((k + h, Transfer(at, to, k, k)) for k in range(chunks) for h, (at, to) in hops)
 
 
 def _by_step(moves: Iterable[tuple[int, Transfer]]) -> tuple[Step, ...]:

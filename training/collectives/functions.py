@@ -21,6 +21,7 @@ from groups.errors import quoted
 from groups.mesh import whole_number
 
 from ..errors import refusal, require_choice
+from .tensors import items
 
 To = Sequence[int | None]
 """The place that each member sends to, in order of places; None for one that sends nothing."""
@@ -188,10 +189,11 @@ def pairs_of(to: To | None, members: int) -> list[tuple[int, int]]:
     """
     if to is None:
         return [(place, (place + 1) % members) for place in range(members)] if members > 1 else []
-    if not isinstance(to, (list, tuple, np.ndarray)) or len(to) != members:
+    targets = items(to)
+    if targets is None or len(targets) != members:
         raise refusal("not-receivers", "to", value=quoted(to), members=members)
     pairs: list[tuple[int, int]] = []
-    for place, target in enumerate(to):
+    for place, target in enumerate(targets):
         if target is None:
             continue
         target = whole_number(target, "to", minimum=0, maximum=members - 1)
@@ -257,11 +259,8 @@ def place_of(root: int, members: int) -> int:
 
 
 def _square(splits: object, members: int) -> list[list[int]]:
-    listed = isinstance(splits, (list, tuple, np.ndarray)) and len(splits) == members
-    rows = list(splits) if listed else []  # type: ignore[call-overload]
-    if not listed or any(
-        not isinstance(row, (list, tuple, np.ndarray)) or len(row) != members for row in rows
-    ):
+    rows = [items(row) or [] for row in items(splits) or ()]
+    if len(rows) != members or any(len(row) != members for row in rows):
         raise refusal("not-splits", "splits", value=quoted(splits), members=members)
     return [[whole_number(number, "splits", minimum=0) for number in row] for row in rows]
 

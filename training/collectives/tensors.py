@@ -20,7 +20,7 @@ def arrays_of(tensors: object) -> list[np.ndarray]:
 
     Errors: LayoutError for no tensors, or one that is not made of numbers.
     """
-    given = _items(tensors)
+    given = items(tensors)
     if not given:
         raise refusal("no-tensors", "tensor")
     arrays = [_numbers(tensor, "biufc") for tensor in given]
@@ -55,7 +55,7 @@ def groups_of(groups: object, world: int) -> list[list[int]]:
     Errors: LayoutError for what is not groups of ranks, a rank outside the world, and a rank that
     stands twice.
     """
-    rows = _items(groups)
+    rows = items(groups)
     arrays = [_numbers(row, "iu") for row in rows or ()]
     if rows is None or any(a is None or a.ndim != 1 or not a.size for a in arrays):
         raise refusal("not-groups", "groups", value=quoted(groups))
@@ -72,7 +72,7 @@ def groups_of(groups: object, world: int) -> list[list[int]]:
     return ranks_by_group
 
 
-def _items(value: object) -> list[object] | None:
+def items(value: object) -> list[object] | None:
     """What a list, a tuple or an array holds; None for anything else."""
     listed = isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim > 0)
     return list(value) if listed else None  # type: ignore[call-overload]

@@ -18,6 +18,9 @@ from .operations import apply
 
 WORLD, TP, PP = 8, 2, 2
 
+OF_RANK, OF_SUM = "sum(rank * y)", "2 * y, y = reduce(rank * x)"
+"""What a backward pass starts from, in words of code: y is what the function gives for x."""
+
 Tensors = list[np.ndarray]
 
 
@@ -28,7 +31,7 @@ class Example:
     op: str  # as in training.collectives.operations
     before: Tensors
     after: Tensors
-    loss: str = ""  # what the backward pass starts from, in words of code; empty: it is not shown
+    loss: str = ""  # OF_RANK or OF_SUM; empty: the backward pass is not shown
     gradients: Tensors | None = None  # of the output, as the loss makes them
     back: Tensors | None = None  # the gradients of the input x
     value: Tensors | None = None  # the loss itself, where the walk-through prints it
@@ -53,36 +56,28 @@ def examples() -> list[Example]:
     """
     ranks = [np.array([float(rank)]) for rank in range(WORLD)]
     zero_one, one_two = ([np.array(pair)] * WORLD for pair in ([0.0, 1.0], [1.0, 2.0]))
-
-    def forward_only(op: str, before: Tensors) -> Example:
-        return Example(op, before, apply(op, before, groups()))
-
-    def of_loss(op: str, before: Tensors) -> Example:
-        """The loss sum(rank * op(x)): the gradient of the output is the rank."""
-        after = apply(op, before, groups())
-        gradients = [np.full(tensor.shape, float(r)) for r, tensor in enumerate(after)]
-        back = apply(op, gradients, groups(), direction="backward")
-        return Example(op, before, after, "sum(rank * y)", gradients, back)
-
+    scaled = [rank * x for rank, x in enumerate(ranks)]
     return [
-        forward_only("_reduce", ranks),
-        forward_only("_split", zero_one),
-        forward_only("_gather", ranks),
-        of_loss("copy_to_tensor_model_parallel_region", ranks),
-        _of_twice_the_sum(ranks),
-        of_loss("scatter_to_tensor_model_parallel_region", one_two),
-        of_loss("gather_from_tensor_model_parallel_region", ranks),
+        _example("_reduce", ranks),
+        _example("_split", zero_one),
+        _example("_gather", ranks),
+        _example("copy_to_tensor_model_parallel_region", ranks, OF_RANK),
+        _example("reduce_from_tensor_model_parallel_region", scaled, OF_SUM),
+        _example("scatter_to_tensor_model_parallel_region", one_two, OF_RANK),
+        _example("gather_from_tensor_model_parallel_region", ranks, OF_RANK),
     ]
 
 
-def _of_twice_the_sum(ranks: Tensors) -> Example:
-    """Of loss = 2 * reduce(rank * x) at x = rank, by the chain rule."""
-    op = "reduce_from_tensor_model_parallel_region"
-    before = [rank * x for rank, x in enumerate(ranks)]
+def _example(op: str, before: Tensors, loss: str = "") -> Example:
+    """Of OF_RANK the gradient of the output is the rank, of OF_SUM 2; there the chain rule takes
+    what comes back times the rank."""
     after = apply(op, before, groups())
-    gradients = [np.full(tensor.shape, 2.0) for tensor in after]
-    of_product = apply(op, gradients, groups(), direction="backward")
-    back = [rank * gradient for rank, gradient in enumerate(of_product)]
-    return Example(
-        op, before, after, "2 * y, y = reduce(rank * x)", gradients, back, [2 * y for y in after]
-    )
+    if not loss:
+        return Example(op, before, after)
+    slopes = [2.0 if loss == OF_SUM else float(rank) for rank in range(WORLD)]
+    gradients = [np.full(tensor.shape, slope) for tensor, slope in zip(after, slopes)]
+    back = apply(op, gradients, groups(), direction="backward")
+    if loss == OF_RANK:
+        return Example(op, before, after, loss, gradients, back)
+    back = [rank * gradient for rank, gradient in enumerate(back)]
+    return Example(op, before, after, loss, gradients, back, [2 * y for y in after])
