@@ -339,6 +339,23 @@ def test_where_no_run_is_near_the_estimate_says_so_and_widens():
     assert [one.arguments.cluster for one in nearest(asked().request, 3)] == ["dgx-h100"] * 3
 
 
+def test_more_than_four_times_the_gpus_of_every_public_run_are_far_from_all():
+    told = [run.arguments for run in runs() if run.seconds]
+    most = max(one.gpus for one in told if FAMILIES[one.cluster] == FAMILIES["dgx-h100"])
+    assert 8192 < 4 * most < 16_384
+    assert [asked(gpus=gpus, global_batch=gpus).lacks for gpus in (8192, 16_384)] == [(), ("gpus",)]
+
+
+def test_runs_of_nanotron_are_near_to_its_own_software_alone():
+    run = next(run for run in runs() if run.seconds and run.status == "ok" and is_nanotron(run))
+    request = estimate(run.shape, **vars(run.arguments)).request
+    own, other = (
+        [is_nanotron(one) for one in nearest(request, 5, name)] for name in ("nanotron", "megatron")
+    )
+    assert own[0]
+    assert not any(other)
+
+
 def test_what_the_constants_say_of_the_runs_is_what_the_runs_say():
     assert {**fitted(), **told_of_runs()} == fitted()
     sizes: dict[tuple[str, bool], list[float]] = {}
