@@ -28,9 +28,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("#444414", "#505074", "#746820", "#20442c", "#502c80"),
         *("#8c2c44", "#207474", "#2c5ca4", "#806850", "#5c2c50"),
     ),
+    "page": tuple(f"var(--g{number})" for number in range(len(PALETTE))),
 }
 
-GROUP_INK = {"light": "#1f2937", "dark": "#f1f5f9"}
+GROUP_INK = {"light": "#1f2937", "dark": "#f1f5f9", "page": "var(--gi)"}
 """What is written on a group's colour, and the fill of the chosen GPU."""
 
 _HUES = {

@@ -8,8 +8,8 @@ import numpy as np
 
 from descriptions import SAVED
 from render.files.groups import marks_of
-from render.files.marks import LOOKS, Drawing
 from render.files.paint import to_figure
+from render.marks import LOOKS, Drawing
 
 KEY = {name: text["en"] for name, text in SAVED.items()}
 """The words of a legend."""

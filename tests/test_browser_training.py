@@ -46,14 +46,11 @@ def slide(page, slider, value):
 
 EXCHANGES = """() => [...document.querySelectorAll('.collectives-exchange')].map((svg) => {
   const place = (node, name) => Number(node.getAttribute(name));
-  const cells = [...svg.querySelectorAll('.cell')].map((cell) => {
-    const rect = cell.querySelector('rect');
-    const middle = place(rect, 'y') + place(rect, 'height') / 2;
-    return [place(rect, 'x'), middle, cell.querySelector('text').textContent];
-  });
-  return [...svg.querySelectorAll('text.rank')].map((rank) => [
+  const cells = [...svg.querySelectorAll('text[font-size="12"]')].map((cell) =>
+    [place(cell, 'x'), place(cell, 'y'), cell.textContent]);
+  return [...svg.querySelectorAll('text[text-anchor=end]')].map((rank) => [
     Number(rank.textContent),
-    cells.filter((cell) => Math.abs(cell[1] - place(rank, 'y') + 4.5) < 3)
+    cells.filter((cell) => Math.abs(cell[1] - place(rank, 'y')) < 3)
       .sort((a, b) => a[0] - b[0]).map((cell) => cell[2]),
   ]);
 })"""

@@ -10,8 +10,8 @@ import pytest
 from painted import alone
 
 from render.files import groups as drawing
-from render.files.charts import DARK_COLOURS, OTHERS, WARNING
-from render.files.marks import LOOKS
+from render.files.charts import DARK_COLOURS, WARNING
+from render.marks import LOOKS
 from render.palette import GROUPS, PALETTE, contrast, ramp, rgb
 from render.scenes.charts import (
     HELD,
@@ -23,12 +23,12 @@ from render.scenes.charts import (
     MatrixChart,
     TimelineChart,
 )
+from render.scenes.exchange import HEIGHT, Cell, Exchange, Flow, Line, Member
+from render.scenes.shards import BAR, LOCAL, NONE, OTHERS, OWN, ROW, STALE, TOP, WHOLE, Shards
+from render.scenes.shards import LEFT as SHARDS_LEFT
 from render.scenes.timeline import PHASES, shade, strips_of
-from render.svg.exchange import HEIGHT, Cell, Exchange, Flow, Line, Member
 from render.svg.heat import Heat, level_colours
 from render.svg.matrix import COLOURS, LEVELS, matrix_picture
-from render.svg.shards import BAR, LOCAL, NONE, OWN, ROW, STALE, TOP, WHOLE, Shards
-from render.svg.shards import LEFT as SHARDS_LEFT
 from render.svg.slots import slots_svg
 from render.svg.timeline import places
 from training.pipeline import Durations, plan_of, simulate

@@ -20,10 +20,10 @@ from PIL import Image
 from groups import fit
 from groups.grouping import Grouping, plain
 from groups.megatron.parallel_state import groupings
-from render import palette
+from render import marks, palette
 from render.files import groups as drawing
-from render.files import marks, paint
-from render.files.marks import Drawing, Words
+from render.files import paint
+from render.marks import Drawing, Words
 from render.scenes import groups as scene
 from render.scenes.tags import TALL
 from render.svg import groups as svg

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from descriptions import MEMORY
 from groups import LayoutError, coordinates
 from groups.conventions import CONVENTIONS
+from render.marks import Blocks, Words
 from render.palette import PALETTE, contrast, ink
+from render.scenes.shards import LEFT, LOCAL, MOST, NONE, OWN, STALE, WHOLE, Shards, draw_shards
 from render.svg.heat import LEVELS, Heat, heat_svg, level_colours, levels
-from render.svg.shards import LOCAL, MOST, NONE, OWN, STALE, WHOLE, Shards, shards_svg
 from texts.shapes import catalogue
 from training.estimate.memory import fit_of
 from training.memory.per_stage import PARTS, largest
@@ -367,21 +368,22 @@ STATES = {
 
 @every("state", STATES)
 def test_a_rank_holds_the_shares_of_its_state(state):
-    svg = shards_svg(Shards((0, 4, 8), (("W", state),)), "")
-    boxes = svg.split('class="rank"')[1:]
-    held = []
-    for box in boxes:
-        shares = [0, 0, 0]
-        for slot, faint in re.findall(r'<g class="g(\d)( faint)?">', box):
-            shares[int(slot)] = -1 if faint else 1
-        held.append(shares)
+    shards = Shards((0, 4, 8), (("W", state),))
+    boxes, *_ = [mark for mark in draw_shards(shards, "page") if isinstance(mark, Blocks)]
+    held = [[0] * 3 for _ in shards.ranks]
+    shares = () if boxes.fill == "none" else boxes.fill  # frames alone where nothing is held
+    for (x, _), fill in zip(boxes.corners.tolist(), shares):
+        rank, within = divmod(x - LEFT, shards.step)
+        faint, slot = re.fullmatch(r"(color-mix.*)?var\(--g(\d)\).*", fill).groups()
+        assert round(within / (shards.box / shards.slots)) == int(slot)
+        held[int(rank)][int(slot)] = -1 if faint else 1
     assert held == STATES[state]
 
 
 def test_of_many_ranks_the_first_and_the_last_are_drawn():
-    svg = shards_svg(Shards(tuple(range(0, 128, 2)), (("W", WHOLE),)), "")
-    assert re.findall(r'class="rank">(\d+)<', svg) == ["0", "2", "4", "6", "8", "10", "12", "126"]
-    assert svg.count("…") == 1
+    marks = draw_shards(Shards(tuple(range(0, 128, 2)), (("W", WHOLE),)), "page")
+    words = [mark.text for mark in marks if isinstance(mark, Words)]
+    assert words == ["W", "…", "0", "2", "4", "6", "8", "10", "12", "126"]
     assert len(Shards(tuple(range(MOST)), ()).visible) == MOST
 
 

@@ -13,13 +13,13 @@ from PIL import Image
 
 from descriptions import REFUSALS
 from groups import LayoutError
-from render.files.marks import LOOKS
+from render.marks import LOOKS
 from render.palette import rgb
 from render.scenes import groups as scene
 from render.scenes.charts import HeldChart, TimelineChart
-from render.svg.exchange import Cell
+from render.scenes.exchange import Cell
+from render.scenes.shards import NONE, OWN
 from render.svg.heat import levels
-from render.svg.shards import NONE, OWN
 from views.all import VIEWS
 from views.base.context import Context
 from views.base.messages import sentence

@@ -19,9 +19,9 @@ from descriptions import LANGUAGES, SAVED
 from formats.documents.trace import chrome_trace
 from formats.launch import emit
 from groups import LayoutError
-from render.files import marks
-from render.files.marks import Words, advance, is_wide
+from render import marks
 from render.files.tables import LONGEST, MOST_LINES, CodeChart
+from render.marks import Words, advance, is_wide
 from render.palette import GROUP_INK, KIND_TINTS, rgb
 from render.scenes.job import JobPicture
 from training.pipeline import plan_of, simulate

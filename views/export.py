@@ -26,7 +26,7 @@ from .hosts.inputs import placement_or_none
 from .pipeline.pictures import pipeline_trace
 
 if TYPE_CHECKING:
-    from render.files.marks import Drawing
+    from render.marks import Drawing
 
 PICTURES = {"png": "image/png", "svg": "image/svg+xml", "pdf": "application/pdf"}
 TABLES: dict[str, tuple[str, Callable[[Context], str]]] = {
@@ -122,7 +122,7 @@ def _drawn(
 
 def in_a_font(context: Context, form: str) -> Context:
     """The same page in English where its letters cannot be drawn: SVG has those of its reader."""
-    from render.files import marks
+    from render import marks
 
     if context.language != "zh" or form == "svg" or marks.chinese_font():
         return context

@@ -1,1 +1,1 @@
-"""Painters with matplotlib, for files: PNG, SVG and PDF."""
+"""Scenes as marks, and marks as files: PNG, SVG and PDF."""

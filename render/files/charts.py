@@ -7,24 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ..palette import GROUPS, ink, ramp, rgb
+from ..marks import BASELINE, LABEL, LOOKS, Blocks, Lines, Look, Mark, Pixels, Words, ring
+from ..palette import ink, ramp, rgb
 from ..scenes.charts import BarsChart, HeldChart, MatrixChart, PointsChart, TimelineChart
+from ..scenes.exchange import Exchange, draw_exchange
 from ..scenes.groups import GAP
-from ..svg import shards as places
-from ..svg.exchange import Exchange
+from ..scenes.shards import Shards, draw_shards
 from ..svg.heat import Heat, cell_texts
 from ..svg.matrix import COLOURS, LEVELS
-from ..svg.shards import Shards
-from .exchange import draw_exchange
-from .marks import BASELINE, LABEL, LOOKS, Blocks, Lines, Look, Mark, Pixels, Words, ring
 from .tables import CodeChart, TableChart, draw_code, draw_points, draw_table
 from .timeline import draw_held, draw_timeline
-
-FAINT = 0.28
-"""How much of a share's colour is left where it is not what it will be."""
-
-OTHERS = "#8d8d94"
-"""The share of ranks that are left out."""
 
 WARNING = {"light": "#b91c1c", "dark": "#fca5a5"}
 """The ink of what is above its limit."""
@@ -92,41 +84,6 @@ def _heat_cells(heat: Heat, look: Look) -> Iterator[Mark]:
     for rank, (x, y) in enumerate(corners.tolist()):
         for line, size, text in cell_texts(rank, heat.amounts[rank], side):
             yield Words(x + side / 2, y + line, text, size, inks[heat.level[rank]], "middle")
-
-
-def draw_shards(shards: Shards, theme: str) -> Iterator[Mark]:
-    """The ranks of a group side by side, a box a tensor, a share in its owner's colour."""
-    look = LOOKS[theme]
-    each = shards.box / shards.slots
-    frames, filled, fills, words = [], [], [], []
-    for place, member in enumerate(shards.visible):
-        left = places.LEFT + shards.column(place) * shards.step
-        middle = left + shards.box / 2
-        words.append(
-            Words(middle, places.TOP - 6, str(shards.ranks[member]), LABEL, look.ink, "middle")
-        )
-        for row, (_, state) in enumerate(shards.holds):
-            top = places.TOP + row * places.ROW
-            frames.append((left, top))
-            for x, slot, is_faint in shards.shares(place, state):
-                filled.append((left + x, top))
-                colour = OTHERS if slot < 0 else GROUPS[theme][slot]
-                fills.append(_faded(colour, look.page) if is_faint else colour)
-    if filled:
-        yield Blocks(np.array(filled), np.array([each, places.BAR]), fills)
-    yield Blocks(np.array(frames), np.array([shards.box, places.BAR]), edge=look.quiet)
-    for row, (letter, _) in enumerate(shards.holds):
-        line = places.TOP + row * places.ROW + places.BAR - 3
-        words.append(Words(places.LEFT - 8, line, letter, LABEL, look.ink, "end"))
-    if shards.has_more:
-        x = places.LEFT + (len(shards.visible) - 1) * shards.step + shards.box / 2
-        words.append(Words(x, places.TOP + 2 * places.ROW - 3, "…", LABEL, look.ink, "middle"))
-    yield from words
-
-
-def _faded(colour: str, page: str) -> str:
-    mixed = (round(FAINT * a + (1 - FAINT) * b) for a, b in zip(rgb(colour), rgb(page)))
-    return "#{:02x}{:02x}{:02x}".format(*mixed)
 
 
 def draw_matrix(chart: MatrixChart, theme: str) -> Iterator[Mark]:

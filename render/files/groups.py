@@ -22,12 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from ..palette import GROUP_INK, GROUPS, KIND_COLOURS, NO_GROUP, STAGE_GREYS, ramp, rgb
-from ..scenes.groups import GAP, Overview, Panel
-from ..scenes.job import JobPicture
-from .charts import CHARTS
-from .job import draw_job, draw_tags
-from .marks import (
+from ..marks import (
     BASELINE,
     LABEL,
     LOOKS,
@@ -40,7 +35,12 @@ from .marks import (
     Words,
     advance,
 )
-from .marks import ring as circle
+from ..marks import ring as circle
+from ..palette import GROUP_INK, GROUPS, KIND_COLOURS, NO_GROUP, STAGE_GREYS, ramp, rgb
+from ..scenes.groups import GAP, Overview, Panel
+from ..scenes.job import JobPicture
+from .charts import CHARTS
+from .job import draw_job, draw_tags
 from .paint import to_bytes as to_bytes
 
 MARGIN = 16.0

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from ..marks import BASELINE, LABEL, LOOKS, Blocks, Lines, Mark, Pixels, Words, ring
 from ..palette import GROUP_INK, KIND_COLOURS, KIND_MARKS, KIND_TINTS, PLAIN_CELL, ROWS, rgb
 from ..scenes.job import JobPicture, Segment
 from ..scenes.job_plan import Rectangle
 from ..scenes.tags import TALL, Tag
-from .marks import BASELINE, LABEL, LOOKS, Blocks, Lines, Mark, Pixels, Words, ring
 
 
 def draw_job(picture: JobPicture, theme: str) -> Iterator[Mark]:

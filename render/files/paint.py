@@ -7,11 +7,9 @@ keeps its text as text, in the fonts of whoever opens it.
 
 from __future__ import annotations
 
-import base64
 import io
 import math
-from collections.abc import Iterator, Sequence
-from html import escape
+from collections.abc import Sequence
 from itertools import groupby
 
 import numpy as np
@@ -20,11 +18,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection, PathCollection, PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.path import Path
-from PIL import Image
 
 from groups.budget import spend
 
-from .marks import CHINESE, Blocks, Drawing, Lines, Mark, Pixels, Words, glyphs, rounded
+from ..marks import Blocks, Drawing, Lines, Mark, Pixels, Words, glyphs, rounded
+from ..svg.marks import to_svg
 
 MOST_PIXELS, MOST_OF_IMAGES = 4_000_000, 2_500_000
 """Pixels of a PNG, and of one with images in it, at most: matplotlib takes some 40 bytes for each,
@@ -55,9 +53,6 @@ def to_bytes(drawing: Drawing, form: str, scale: float = 2.0) -> bytes:
     else:
         raise ValueError(f"there is no format {form!r:.40}; try png, svg or pdf")
     return buffer.getvalue()
-
-
-# -- matplotlib ----------------------------------------------------------------------------------
 
 
 def to_figure(drawing: Drawing) -> Figure:
@@ -92,6 +87,7 @@ def _mark(ax: Axes, mark: Mark, at: np.ndarray, scale: float) -> None:
         _add(ax, PolyCollection(shapes, facecolors=fills, **edge))
     elif isinstance(mark, Lines):
         lines = [np.asarray(line) * scale + at for line in mark.lines]
+        lines = [_curve(line) for line in lines] if mark.is_curved else lines
         width = 0.75 * scale * mark.width
         if mark.fill != "none":
             style = {"edgecolors": mark.colour, "linewidths": width}
@@ -108,6 +104,17 @@ def _mark(ax: Axes, mark: Mark, at: np.ndarray, scale: float) -> None:
         box = (left, right, bottom, top)
         options = {"interpolation": "none", "aspect": "auto", "clip_on": False, "zorder": 1}
         ax.imshow(_opaque(mark.cells), extent=box, **options)
+
+
+CURVED = 24
+"""Points of a curve."""
+
+
+def _curve(points: np.ndarray) -> np.ndarray:
+    """Points on a cubic of Bézier's, of its ends and the two points of control between them."""
+    t = np.linspace(0, 1, CURVED)[:, None]
+    weights = [(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3]
+    return np.concatenate(weights, axis=1) @ points
 
 
 def _opaque(cells: np.ndarray) -> np.ndarray:
@@ -134,82 +141,3 @@ def _outline(words: Words, at: np.ndarray, scale: float) -> Path:
 def _add(ax: Axes, collection: PolyCollection | LineCollection | PathCollection) -> None:
     collection.set(clip_on=False, zorder=1)  # what is added later is on top, of whatever class
     ax.add_collection(collection, autolim=False)
-
-
-# -- SVG -----------------------------------------------------------------------------------------
-
-FONTS = ", ".join(("system-ui", "DejaVu Sans", *(f"'{name}'" for name in CHINESE), "sans-serif"))
-MONO = "'DejaVu Sans Mono', Menlo, Consolas, monospace"
-
-
-def to_svg(drawing: Drawing) -> str:
-    """The drawing as one SVG, its text as text."""
-    wide, tall = _number(drawing.width), _number(drawing.height)
-    placed = "".join(
-        f'<g transform="translate({_number(x)} {_number(y)}) scale({scale:.6g})">'
-        f"{''.join(one for mark in marks for one in _svg(mark))}</g>"
-        for x, y, scale, marks in drawing.placed
-    )
-    return (
-        '<?xml version="1.0" encoding="UTF-8"?>\n'
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{tall}" '
-        f'viewBox="0 0 {wide} {tall}" font-family="{FONTS}">'
-        f'<rect width="{wide}" height="{tall}" fill="{drawing.ground}"/>{placed}</svg>\n'
-    )
-
-
-def _svg(mark: Mark) -> Iterator[str]:
-    if isinstance(mark, Words):
-        style = f' text-anchor="{mark.anchor}"' if mark.anchor != "start" else ""
-        style += ' font-weight="600"' if mark.bold else ""
-        style += f' font-family="{MONO}" xml:space="preserve"' if mark.mono else ""
-        yield (
-            f'<text x="{_number(mark.x)}" y="{_number(mark.y)}" font-size="{_number(mark.size)}" '
-            f'fill="{mark.ink}"{style}>{escape(mark.text)}</text>'
-        )
-    elif isinstance(mark, Blocks):
-        edge = "" if mark.edge == "none" else f' stroke="{mark.edge}"'
-        yield f'<g fill="none"{edge} stroke-width="{_number(mark.width)}">'
-        fills = [mark.fill] if isinstance(mark.fill, str) else mark.fill
-        for number, (x, y, wide, tall) in enumerate(mark.each()):
-            yield (
-                f'<rect x="{_number(x)}" y="{_number(y)}" width="{_number(wide)}" '
-                f'height="{_number(tall)}" rx="{_number(mark.radius)}" '
-                f'fill="{fills[number % len(fills)]}"/>'
-            )
-        yield "</g>"
-    elif isinstance(mark, Lines):
-        close = "z" if mark.fill != "none" else ""
-        path = "".join(
-            "M" + "L".join(f"{_number(x)} {_number(y)}" for x, y in np.asarray(line).tolist())
-            + close
-            for line in mark.lines
-        )  # fmt: skip
-        dashes = " ".join(map(_number, mark.dashes))
-        yield (
-            f'<path d="{path}" fill="{mark.fill}" stroke="{mark.colour}" '
-            f'stroke-width="{_number(mark.width)}" opacity="{mark.opacity:g}"'
-            f"{f' stroke-dasharray={chr(34)}{dashes}{chr(34)}' if dashes else ''}/>"
-        )
-    else:
-        left, top, right, bottom = mark.box
-        yield (
-            f'<image x="{_number(left)}" y="{_number(top)}" width="{_number(right - left)}" '
-            f'height="{_number(bottom - top)}" preserveAspectRatio="none" '
-            f'style="image-rendering:pixelated" href="{_png(mark.cells)}"/>'
-        )
-
-
-def _number(value: float) -> str:
-    """To a hundredth of a pixel.
-
-    >>> _number(2.0), _number(1 / 3)
-    ('2', '0.33')
-    """
-    return f"{round(value, 2):.9g}"
-
-
-def _png(cells: np.ndarray) -> str:
-    buffer = io.BytesIO()
-    Image.fromarray(np.ascontiguousarray(cells)).save(buffer, "PNG", compress_level=6)
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..marks import LOOKS, Drawing, Mark, Words, shortened, wrapped
 from .groups import MARGIN as FROM
 from .groups import Legend, marks_of
-from .marks import LOOKS, Drawing, Mark, Words, shortened, wrapped
 
 WIDTH, HEIGHT, MARGIN = 1280.0, 720.0, 48.0
 """Pixels of a slide, and round it."""

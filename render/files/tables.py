@@ -9,8 +9,20 @@ from functools import cached_property
 
 import numpy as np
 
+from ..marks import (
+    LABEL,
+    LOOKS,
+    Blocks,
+    Lines,
+    Look,
+    Mark,
+    Words,
+    advance,
+    ring,
+    shortened,
+    wrapped,
+)
 from ..scenes.charts import Entry, PointsChart
-from .marks import LABEL, LOOKS, Blocks, Lines, Look, Mark, Words, advance, ring, shortened, wrapped
 
 SIZE, LINE, PAD, GUTTER = 13.0, 15.8, 6.4, 20.0
 """Pixels: letters of a table, from line to line, above and below a row, between columns."""

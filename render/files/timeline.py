@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ..marks import BASELINE, LABEL, LOOKS, Blocks, Lines, Look, Mark, Pixels, Words
 from ..palette import ink, rgb
 from ..scenes.charts import HELD, HeldChart, TimelineChart
 from ..scenes.timeline import LABEL_ROOM, Strip, op_colours
 from ..svg.timeline import AXIS, DIGIT, MARGIN, axis_of, gap, level_steps, places
-from .marks import BASELINE, LABEL, LOOKS, Blocks, Lines, Look, Mark, Pixels, Words
 
 DARKER = 0.86
 """How much darker every other micro-batch of an embedded picture is."""

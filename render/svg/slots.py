@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from html import escape
 
 from ..palette import PALETTE
-from .exchange import STRIP, Cell, cell_width
+from ..scenes.exchange import STRIP, Cell, cell_width
 
 HEIGHT = 32.0
 ROW = 54.0

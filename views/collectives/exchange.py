@@ -9,7 +9,7 @@ import numpy as np
 
 from groups.layout import Layout
 from groups.placement import nodes_spanned
-from render.svg.exchange import Block, Cell, Exchange, Flow, Member
+from render.scenes.exchange import Block, Cell, Exchange, Flow, Member
 
 from ..base.state import State
 from .inputs import MOST_MEMBERS, CollectiveSpec, contributors, ranks_of, tensors_of

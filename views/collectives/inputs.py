@@ -331,7 +331,11 @@ def _positive(field: str, given: Any, otherwise: float) -> float:
     if is_empty(given):
         return float(otherwise)
     number = parse_number(given)
-    if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 < number <= 1e9:
+    if (
+        isinstance(number, bool)
+        or not isinstance(number, (int, float))
+        or not 1e-9 <= number <= 1e9
+    ):
         raise refusal("not-positive", field, value=quoted(given), control=field)
     return float(number)
 

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from descriptions import ALGORITHM_TEXTS, PAGE
 from groups.stages.holdings import sequence_chunks
-from render.svg.exchange import Cell
+from render.scenes.exchange import Cell
 from render.svg.slots import slots_svg
 from training.collectives.algorithms import algorithm_of, attended, loaded
 from training.collectives.cost import bus_factor

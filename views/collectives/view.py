@@ -8,7 +8,8 @@ from markupsafe import Markup
 
 from descriptions import ALGORITHM_TEXTS, OPERATION_TEXTS, PAGE, SAVED, counted, joined
 from groups.layout import Layout
-from render.svg.exchange import Flow, exchange_svg
+from render.scenes.exchange import Flow, draw_exchange
+from render.svg.marks import scene_svg
 from training.collectives.cost import bus_factor, bytes_per_rank, least_seconds, steps
 from training.collectives.mappings import MAPPINGS
 from training.collectives.operations import COLLECTIVES
@@ -157,7 +158,8 @@ def _figure(layout: Layout, watched: CollectiveSpec, group: ShownGroup, language
         op=op_name(watched.op), group=name, ranks=", ".join(map(str, group.ranks))
     )
     nodes = counted(group.nodes(layout), "node", language)
-    drawn = Markup(exchange_svg(group.exchange, description))
+    marks = draw_exchange(group.exchange, "page")
+    drawn = Markup(scene_svg("collectives-exchange", group.exchange, marks, description))
     caption = tag("figcaption", chips([name]), " ", nodes)
     return tag("figure", caption, scrolling("collectives-scroll", drawn))
 

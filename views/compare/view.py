@@ -16,6 +16,7 @@ from groups.audit import span
 from groups.grouping import Grouping
 from groups.layout import Layout
 from groups.moves import moved_ranks
+from render.files.tables import TableChart
 from render.scenes import groups as scene
 from render.svg import groups as svg
 
@@ -206,8 +207,6 @@ def compare_pictures(context: Context) -> Pictures:
 
 def compare_slide(context: Context) -> Pictures:
     """What the layouts cost; where the model does not allow that, their pictures by kind."""
-    from render.files.tables import TableChart
-
     language, before = context.language, kept_context(context)
     sides, trained, _ = sides_of(before, context)
     if trained is None or None in sides:

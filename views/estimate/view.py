@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from descriptions import ESTIMATE, TRAFFIC
+from render.files.tables import BarCell, TableChart
 from render.palette import KIND_MARKS
 from training.estimate import Estimate, MeasuredRun, error_table, sources
 
@@ -158,8 +159,6 @@ OTHERS = "#64748b"
 
 def estimate_pictures(context: Context) -> Pictures:
     """The parts as bars, the longest first; the measured runs as a cloud."""
-    from render.files.tables import BarCell, TableChart
-
     language = context.language
     estimate = context.trained.estimate(context.layout)
     parts = visible_parts(estimate)

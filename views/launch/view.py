@@ -20,6 +20,7 @@ from groups.mesh import whole_number
 from groups.placement import Placement
 from groups.stages.holdings import MAX_BATCH
 from groups.stages.layout_strings import parse_layout
+from render.files.tables import CodeChart
 
 from ..base import form
 from ..base.context import Context
@@ -276,8 +277,6 @@ _plain_check = lru_cache(maxsize=16)(check_text)
 
 def launch_pictures(context: Context) -> Pictures:
     """The command of the framework on screen, or the first that can say the layout; the job."""
-    from render.files.tables import CodeChart
-
     layout, language = context.layout, context.language
     model = model_of_command(context.state)
     refusals = []

@@ -11,7 +11,8 @@ from descriptions import MEMORY, joined
 from groups.grouping import Grouping
 from groups.layout import Layout
 from groups.mesh import whole_number
-from render.svg.shards import LOCAL, NONE, OWN, STALE, WHOLE, Shards, shards_svg
+from render.scenes.shards import LOCAL, NONE, OWN, STALE, WHOLE, Shards, draw_shards
+from render.svg.marks import scene_svg
 from training.estimate.memory import room_of
 from training.memory.host import OFFLOAD
 from training.memory.per_stage import StageMemory, memory_per_stage
@@ -158,7 +159,6 @@ def _strip(zero: int, ranks: tuple[int, ...], language: str) -> Markup:
     for moment, shards in moments_of(zero, ranks):
         title = say(f"moment_{moment}")
         words = tag("div", tag("b", title), tag("p", say(f"moment_{moment}_body")))
-        items.append(
-            tag("li", words, scrolling("memory-scroll", Markup(shards_svg(shards, title))))
-        )
+        drawn = Markup(scene_svg("shards", shards, draw_shards(shards, "page"), title))
+        items.append(tag("li", words, scrolling("memory-scroll", drawn)))
     return tag("ol", *items, class_="memory-moments")

@@ -13,6 +13,7 @@ from groups.audit import DOMAINS, LATENCY_BOUND, Span, span, spans_by_size
 from groups.grouping import Grouping
 from groups.layout import Layout
 from groups.placement import Placement
+from render.files.tables import TableChart
 from render.palette import own_tone
 
 from ..base.context import Context
@@ -210,8 +211,6 @@ NAMES, COLUMNS = 3, 6
 
 def nodes_pictures(context: Context) -> Pictures:
     """A row a kind, a column a domain; nothing where every rank is alone."""
-    from render.files.tables import TableChart
-
     layout, language = context.layout, context.language
     audit = audit_of(layout, placement_or_none(context))
     heads = audit.heads(layout, language)[: COLUMNS + 2]

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from descriptions import MEMORY, REASONS, SEARCH_LEFT_OUT, TRAFFIC, counted, joined
 from groups import LayoutError
+from render.files.tables import BarCell, TableChart
 from training.estimate import Estimate
 from training.search import (
     LEAST_TOKENS,
@@ -270,8 +271,6 @@ TOLD = 2
 
 def search_pictures(context: Context) -> Pictures:
     """The ten best and the one on screen; nothing where none is valid."""
-    from render.files.tables import BarCell, TableChart
-
     language, job = context.language, context.trained.job(context.layout)
     result = search(job)
     if not result.best:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from html import escape
+from functools import cached_property
+
+import numpy as np
+
+from ..marks import LABEL, LOOKS, Blocks, Mark, Words
+from ..palette import GROUPS, rgb
 
 SLOT, BAR, ROW, APART, LEFT, TOP = 8.0, 14.0, 18.0, 14.0, 20.0, 18.0
 """Pixels: width of a share, height of a box, from box to box, between ranks, and the margins."""
@@ -18,6 +23,12 @@ NARROWEST = 48.0
 
 MOST = 8
 """Ranks drawn of one group; of more, the first ones and the last."""
+
+FAINT = 0.28
+"""How much of a share's colour is left where it is not what it will be."""
+
+OTHERS = "#8d8d94"
+"""The share of ranks that are left out."""
 
 
 @dataclass(frozen=True)
@@ -86,51 +97,37 @@ class Shards:
         return shares
 
 
-def shards_svg(shards: Shards, description: str) -> str:
-    """The ranks side by side, a box a tensor, a share in the colour of the rank that owns it."""
-    ranks = "".join(
-        _rank(shards, place, member, LEFT + shards.column(place) * shards.step)
-        for place, member in enumerate(shards.visible)
-    )
-    letters = "".join(
-        f'<text x="{LEFT - 8:g}" y="{TOP + row * ROW + BAR - 3:g}" text-anchor="end">{letter}'
-        "</text>"
-        for row, (letter, _) in enumerate(shards.holds)
-    )
-    more = ""
+def draw_shards(shards: Shards, theme: str) -> Iterator[Mark]:
+    """The ranks of a group side by side, a box a tensor, a share in its owner's colour."""
+    look = LOOKS[theme]
+    each = shards.box / shards.slots
+    colours = (*GROUPS[theme], OTHERS)  # the last one at -1
+    shades = [(colour, _faded(colour, look.page)) for colour in colours]
+    frames, filled, fills, words = [], [], [], []
+    for row, (letter, _) in enumerate(shards.holds):
+        line = TOP + row * ROW + BAR - 3
+        words.append(Words(LEFT - 8, line, letter, LABEL, look.ink, "end"))
     if shards.has_more:
         x = LEFT + (len(shards.visible) - 1) * shards.step + shards.box / 2
-        more = f'<text x="{x:g}" y="{TOP + 2 * ROW - 3:g}" text-anchor="middle">…</text>'
-    return (
-        f'<svg class="shards" role="img" viewBox="0 0 {shards.width:g} {shards.height:g}" '
-        f'style="width:{shards.width:g}px" aria-label="{escape(description)}">'
-        f"{letters}{more}{ranks}</svg>"
-    )
+        words.append(Words(x, TOP + 2 * ROW - 3, "…", LABEL, look.ink, "middle"))
+    for place, member in enumerate(shards.visible):
+        left = LEFT + shards.column(place) * shards.step
+        middle = left + shards.box / 2
+        words.append(Words(middle, TOP - 6, str(shards.ranks[member]), LABEL, look.ink, "middle"))
+        for row, (_, state) in enumerate(shards.holds):
+            top = TOP + row * ROW
+            frames.append((left, top))
+            for x, slot, is_faint in shards.shares(place, state):
+                filled.append((left + x, top))
+                fills.append(shades[slot][is_faint])
+    if filled:
+        yield Blocks(np.array(filled), np.array([each, BAR]), fills)
+    yield Blocks(np.array(frames), np.array([shards.box, BAR]), edge=look.quiet)
+    yield from words
 
 
-def _rank(shards: Shards, place: int, member: int, x: float) -> str:
-    title = (
-        f'<text x="{shards.box / 2:g}" y="{TOP - 6:g}" text-anchor="middle" class="rank">'
-        f"{shards.ranks[member]}</text>"
-    )
-    drawn = {state: _box(shards, place, state) for state in {one for _, one in shards.holds}}
-    boxes = "".join(
-        f'<g transform="translate(0,{TOP + row * ROW:g})">{drawn[state]}</g>'
-        for row, (_, state) in enumerate(shards.holds)
-    )
-    return f'<g transform="translate({x:g},0)">{title}{boxes}</g>'
-
-
-def _box(shards: Shards, place: int, state: str) -> str:
-    each = shards.box / shards.slots
-    shares = "".join([_share(each, *one) for one in shards.shares(place, state)])
-    return f'{shares}<rect class="box" width="{shards.box:g}" height="{BAR:g}"/>'
-
-
-@lru_cache(maxsize=256)  # of a few dozen that differ, a strip has hundreds
-def _share(width: float, x: float, slot: int, is_faint: bool) -> str:
-    owner = "others" if slot < 0 else f"g{slot}"
-    return (
-        f'<g class="{owner}{" faint" if is_faint else ""}">'
-        f'<rect x="{x:g}" width="{width:g}" height="{BAR:g}"/></g>'
-    )
+def _faded(colour: str, page: str) -> str:
+    if page.startswith("var"):
+        return f"color-mix(in srgb, {colour} {FAINT:.0%}, {page})"
+    mixed = (round(FAINT * a + (1 - FAINT) * b) for a, b in zip(rgb(colour), rgb(page)))
+    return "#{:02x}{:02x}{:02x}".format(*mixed)

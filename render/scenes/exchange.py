@@ -1,4 +1,4 @@
-"""Tensors before and after, one row a rank, and what moved between them, as SVG.
+"""Tensors before and after, one row a rank, and what moved between them.
 
 A cell has the colour of the member whose number it holds; a cell to which several contributed is
 plain, with a strip that has one field for each member, filled if it contributed. The numbers and
@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from html import escape
 
-from ..palette import PALETTE
-from ..scenes.geometry import LETTERS
+import numpy as np
+
+from ..marks import BASELINE, LOOKS, Blocks, Lines, Mark, Words, ring
+from ..palette import GROUP_INK, GROUPS
+from .geometry import LETTERS
 
 HEIGHT = 24.0
 GAP, CLOSE = 10.0, 2.0
@@ -23,6 +25,9 @@ HUB = 14.0
 LABEL = 74.0
 CHARACTER = 7.4
 """Widths and heights in pixels; a digit of 12 px is at most that wide."""
+
+NUMBER, RANK, SIGN = 12.0, 13.0, 15.0
+"""Font sizes in pixels: of a cell's number, of a rank, and of the hub's sign."""
 
 
 @dataclass(frozen=True)
@@ -143,36 +148,61 @@ class Line:
     stays: bool = False
 
     @property
-    def bend(self) -> float:
-        """How far its two points of control are from its ends."""
-        return (self.x1 - self.x0) / 2
+    def points(self) -> list[tuple[float, float]]:
+        """Its ends, and two points of control between them."""
+        middle = (self.x0 + self.x1) / 2
+        return [(self.x0, self.y0), (middle, self.y0), (middle, self.y1), (self.x1, self.y1)]
 
 
-def exchange_svg(exchange: Exchange, description: str) -> str:
-    """The picture as SVG; ``description`` is its text equivalent for screen readers."""
-    rows = "".join(
-        _label(place, member.rank, middle)
-        for place, (member, middle) in enumerate(zip(exchange.members, exchange.middles))
-    )
-    cells = "".join(
-        _cell(cell, x, y, exchange.cell, len(exchange.members)) for x, y, cell in exchange.cells()
-    )
-    width, height = exchange.width, exchange.height
-    return (
-        f'<svg class="collectives-exchange" role="img" aria-label="{escape(description)}" '
-        f'width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}">'
-        f"{_lines(exchange)}{rows}{cells}</svg>"
-    )
+def draw_exchange(exchange: Exchange, theme: str) -> Iterator[Mark]:
+    """Cells in the colour of the member whose number it is, or with a strip of who contributed."""
+    look = LOOKS[theme]
+    yield from _draw_lines(exchange, theme)
+    yield from _draw_ranks(exchange, theme)
+    members = len(exchange.members)
+    cells = list(exchange.cells())
+    corners = np.array([(x + 1, y + 1) for x, y, _ in cells])
+    colours = GROUPS[theme]
+    fills = [
+        colours[cell.who[0] % len(colours)] if len(cell.who) == 1 else look.ground
+        for _, _, cell in cells
+    ]
+    side = np.array([exchange.cell - 2, HEIGHT - 2])
+    yield Blocks(corners, side, fills, edge=look.edge, width=0.8, radius=3.0)
+    field = (exchange.cell - 6) / members
+    shares = [
+        (x + 3 + place * field, y + HEIGHT - STRIP - 3, colours[place % len(colours)])
+        for x, y, cell in cells
+        if len(cell.who) != 1
+        for place in cell.who
+    ]
+    if shares:
+        corners = np.array([(x, y) for x, y, _ in shares])
+        yield Blocks(corners, np.array([field, STRIP]), [colour for _, _, colour in shares])
+    for x, y, cell in cells:
+        down, reads = (16, GROUP_INK[theme]) if len(cell.who) == 1 else (14, look.ink)
+        yield Words(x + exchange.cell / 2, y + down, cell.text, NUMBER, reads, "middle")
 
 
-def strip(who: Sequence[int], members: int, x: float, y: float, width: float) -> str:
-    """One field for each member, in its colour if it contributed."""
-    step = width / members
-    return "".join(
-        f'<rect class="who" x="{x + place * step:.1f}" y="{y:g}" width="{step:.1f}" '
-        f'height="{STRIP:g}" fill="var(--g{place % len(PALETTE)})"/>'
-        for place in who
-    )
+def _draw_ranks(exchange: Exchange, theme: str) -> Iterator[Mark]:
+    look, middles = LOOKS[theme], exchange.middles
+    marks = np.array([(2.0, middle - 6) for middle in middles])
+    fills = [GROUPS[theme][place % len(GROUPS[theme])] for place in range(len(middles))]
+    yield Blocks(marks, np.array([12.0, 12.0]), fills, radius=3.0)
+    for member, middle in zip(exchange.members, middles):
+        y = middle + BASELINE * RANK
+        yield Words(LABEL - 8, y, str(member.rank), RANK, look.ink, "end", True)
+
+
+def _draw_lines(exchange: Exchange, theme: str) -> Iterator[Mark]:
+    look, lines = LOOKS[theme], exchange.lines()
+    for stays, dashes in ((False, ()), (True, (2.0, 4.0))):
+        ways = [line.points for line in lines if line.stays == stays]
+        yield Lines(ways, look.quiet, 1.2, dashes, opacity=0.75, is_curved=True)
+    if exchange.flow.hub:
+        x, y = exchange.hub
+        yield ring(x, y, HUB, look.ink, 1.5, look.page)
+        yield Words(x, y + 5, exchange.flow.hub, SIGN, look.ink, "middle", True)
 
 
 def cell_width(longest: int) -> float:
@@ -191,38 +221,3 @@ def _columns(blocks: Iterable[Block]) -> int:
 
 def _height(member: Member) -> float:
     return max(len(member.before), len(member.after), 1) * HEIGHT
-
-
-def _label(place: int, rank: int, middle: float) -> str:
-    return (
-        f'<g class="g{place % len(PALETTE)}"><rect class="who" x="2" y="{middle - 6:g}" width="12" '
-        f'height="12" rx="3"/></g>'
-        f'<text class="rank" x="{LABEL - 8:g}" y="{middle + 4.5:g}" text-anchor="end">{rank}</text>'
-    )
-
-
-def _cell(cell: Cell, x: float, y: float, width: float, members: int) -> str:
-    alone = len(cell.who) == 1
-    colour = f" g{cell.who[0] % len(PALETTE)}" if alone else ""
-    below = "" if alone else strip(cell.who, members, x + 3, y + HEIGHT - STRIP - 3, width - 6)
-    return (
-        f'<g class="cell{colour}"><rect x="{x + 1:g}" y="{y + 1:g}" width="{width - 2:g}" '
-        f'height="{HEIGHT - 2:g}" rx="3"/><text x="{x + width / 2:g}" '
-        f'y="{y + (16 if alone else 14):g}">{escape(cell.text)}</text>{below}</g>'
-    )
-
-
-def _lines(exchange: Exchange) -> str:
-    paths = "".join(
-        f'<path class="{"still" if line.stays else "way"}" d="M{line.x0:g} {line.y0:g}'
-        f"C{line.x0 + line.bend:g} {line.y0:g} {line.x1 - line.bend:g} {line.y1:g} "
-        f'{line.x1:g} {line.y1:g}"/>'
-        for line in exchange.lines()
-    )
-    if not exchange.flow.hub:
-        return paths
-    x, y = exchange.hub
-    return (
-        f'{paths}<g class="hub"><circle cx="{x:g}" cy="{y:g}" r="{HUB:g}"/>'
-        f'<text x="{x:g}" y="{y + 5:g}">{escape(exchange.flow.hub)}</text></g>'
-    )

@@ -1,8 +1,8 @@
-"""What is painted in a file, as data: boxes, lines, pixels and words, in the order of painting.
+"""What is painted, as data: boxes, lines, pixels and words, in the order of painting.
 
-A scene becomes a list of marks in its own pixels, x to the right and y downwards; a drawing places
-such lists on a page, and `paint` writes it as PNG, PDF or SVG. Colours and fonts are decided here,
-so that each writer paints the very same marks.
+A scene becomes a list of marks in its own pixels, x to the right and y downwards. On the page they
+are SVG in the colours of its style sheet (`svg.marks`); a drawing places such lists in a file, and
+`files.paint` writes it as PNG, PDF or SVG. Each writer paints the very same marks.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.font_manager import FontProperties, fontManager
-from matplotlib.path import Path
-from matplotlib.textpath import text_to_path
+
+if TYPE_CHECKING:
+    from matplotlib.path import Path
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,15 @@ class Look:
 LOOKS: dict[str, Look] = {
     "light": Look("#ffffff", "#1f2937", "#4b5563", "#9ca3af", "#f3f4f6"),
     "dark": Look("#0b0f19", "#e5e7eb", "#b6bcc8", "#6b7280", "#1b2230"),
+    "page": Look(
+        page="var(--background-fill-primary)",
+        ink="var(--body-text-color)",
+        quiet="var(--body-text-color-subdued)",
+        edge="var(--border-color-primary)",
+        ground="var(--background-fill-secondary)",
+    ),
 }
+"""Of files, and of the page, whose style sheet has those of either theme."""
 
 LABEL = 11.0
 """Font size in pixels of the labels of rows and columns."""
@@ -64,7 +73,10 @@ class Blocks:
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """Lines from point to point, shape (points, 2) each; with a fill, outlines of areas."""
+    """Lines from point to point, shape (points, 2) each; with a fill, outlines of areas.
+
+    is_curved: each is a cubic of Bézier's, its two points of control between its ends.
+    """
 
     lines: Sequence[np.ndarray | Sequence[tuple[float, float]]]
     colour: str = "none"
@@ -72,6 +84,7 @@ class Lines:
     dashes: tuple[float, ...] = ()  # pixels on, pixels off
     fill: str = "none"
     opacity: float = 1.0
+    is_curved: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +162,8 @@ CHINESE = (
 @lru_cache(maxsize=1)
 def chinese_font() -> str:
     """A font of this machine that has Chinese letters; empty where there is none."""
+    from matplotlib.font_manager import fontManager
+
     installed = {font.name for font in fontManager.ttflist}
     return next((name for name in CHINESE if name in installed), "")
 
@@ -159,6 +174,11 @@ def glyphs(text: str, bold: bool, mono: bool = False) -> tuple[Path, float]:
 
     DejaVu comes with matplotlib and has no Chinese, for which a font of the machine stands in.
     """
+    # matplotlib takes a second to import, and marks on the page need no widths.
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.path import Path
+    from matplotlib.textpath import text_to_path
+
     families = ["DejaVu Sans Mono" if mono else "DejaVu Sans"]
     if is_wide(text) and chinese_font():
         families.append(chinese_font())
