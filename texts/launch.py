@@ -20,7 +20,7 @@ def note_text(
     label: Callable[[str], str] = str,
     refusal: Callable[[Any], str] = lambda error: f"{error.what}.",
 ) -> str:
-    """A note of the reader (its Item or Missing) as a sentence.
+    """A note of the reader (its Item or Note) as a sentence.
 
     label: the name of a field as the reader of the sentence knows it. refusal: how a layout's own
     refusal is said.

@@ -7,5 +7,3 @@
 
 from .order import best_order
 from .reading import read_hosts
-
-__all__ = ["best_order", "read_hosts"]

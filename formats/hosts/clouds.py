@@ -18,10 +18,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
+from ..notes import Note
 from .fabric import NAMELESS
 from .files import COLUMNS, LEVELS
 from .slurm import hosts_of_lists, read_yaml_topology
-from .values import Hosts, Remark, bad_document, hosts_in_places, once, upwards
+from .values import Hosts, bad_document, hosts_in_places, once, upwards
 
 KEYS = {
     "nvidia.com/gpu.clique": "partition",
@@ -67,9 +68,9 @@ def _items(value: Any) -> list[Any]:
 def _aws(value: Any) -> Hosts | None:
     if not isinstance(value, dict) or not isinstance(value.get("Instances"), list):
         return None
-    remarks = [Remark("names-are-instances")]
+    remarks = [Note("names-are-instances")]
     if value.get("NextToken"):
-        remarks.append(Remark("more-pages"))
+        remarks.append(Note("more-pages"))
     rows = []
     for instance in value["Instances"]:
         if not isinstance(instance, dict) or not isinstance(instance.get("InstanceId"), str):
@@ -179,7 +180,7 @@ def _kubernetes(value: Any) -> Hosts | None:
         metadata = one.get("metadata", one)
         name = metadata.get("name") if isinstance(metadata, dict) else None
         if not name:
-            remarks.append(Remark("host-without-name", {"host": NAMELESS}))
+            remarks.append(Note("host-without-name", {"host": NAMELESS}))
         rows.append((str(name or NAMELESS), _labelled(_labels(one) or {})))
     return hosts_in_places("kubernetes", rows, *remarks)
 

@@ -20,7 +20,8 @@ from collections.abc import Mapping
 from groups.errors import quoted
 
 from ..errors import refusal
-from .values import Hosts, Remark, once
+from ..notes import Note
+from .values import Hosts, once
 
 NAMELESS = "node-0"
 """What a machine is called whose text does not name it."""
@@ -73,13 +74,13 @@ def read_fabric(text: str) -> Hosts:
             raise refusal("fabric-differs", "hosts", host=quoted(host), places=listed)
         uuid, clique, why = places.pop()
         if why:
-            remarks.append(Remark(why, {"host": host}))
+            remarks.append(Note(why, {"host": host}))
             continue
         domain[host] = uuid
         if clique:
             partition[host] = f"{uuid}.{clique}"
     if NAMELESS in records:
-        remarks.append(Remark("host-without-name", {"host": NAMELESS}))
+        remarks.append(Note("host-without-name", {"host": NAMELESS}))
     levels = {"partition": partition, "domain": domain}
     levels = {kind: of for kind, of in levels.items() if of}
     return Hosts("nvidia-fabric", once(records), levels=levels, remarks=tuple(remarks))

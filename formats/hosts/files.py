@@ -23,9 +23,10 @@ from groups.errors import quoted
 from groups.mesh import MAX_RANKS, too_many_ranks
 
 from ..errors import refusal
+from ..notes import Note
 from .filters import bad_filter, is_filter
 from .hostlist import expand_hostlist, is_hostlist
-from .values import Hosts, Remark, bad_line, host_twice, once
+from .values import Hosts, bad_line, host_twice, once
 
 SLOTS = ("slots", "count", "cpu")
 MAX_SLOTS = tuple(
@@ -158,7 +159,7 @@ def _summed(rows: Iterable[tuple[str, int | None]], form: str, adds: bool = Fals
     total = sum(count or 0 for count in slots.values())
     if total > MAX_RANKS:
         raise too_many_ranks(total, "hosts")
-    remarks = (Remark("slots-added", {"host": again[0]}),) if again else ()
+    remarks = (Note("slots-added", {"host": again[0]}),) if again else ()
     return Hosts(form, once(slots), slots, remarks=remarks)
 
 
@@ -167,10 +168,10 @@ def _listed(names: Sequence[str], form: str) -> Hosts:
     if len(set(names)) == len(names):
         return Hosts(form, once(names))
     facts = {"tasks": len(names), "hosts": len(set(names))}
-    return _by_rank(names, "task-list", Remark("one-line-a-task", facts))
+    return _by_rank(names, "task-list", Note("one-line-a-task", facts))
 
 
-def _by_rank(ranks: Sequence[str], form: str, *remarks: Remark) -> Hosts:
+def _by_rank(ranks: Sequence[str], form: str, *remarks: Note) -> Hosts:
     """The machine of every rank."""
     if len(ranks) > MAX_RANKS:
         raise too_many_ranks(len(ranks), "hosts")

@@ -35,11 +35,12 @@ from groups.megatron import groupings
 from groups.mesh import MAX_RANKS, whole_number
 
 from ..errors import refusal
+from ..notes import Note
 from .crossings import cost_of, key_of, kind_of, least
 from .placing import even_slots, placement_of
 from .search import search
 from .upper import Upper, arranged, numbered
-from .values import Hosts, LevelPlaces, Remark, host_twice
+from .values import Hosts, LevelPlaces, host_twice
 
 KINDS = ("ep", "tp", "cp", "dp", "pp")
 
@@ -87,7 +88,7 @@ class BetterOrder:
     key_before: tuple[int, ...]
     names_before: tuple[str, ...]
     kinds: tuple[Crossings, ...]
-    reasons: tuple[Remark, ...]  # why it is so (texts/hosts.txt, ORDER_REASONS)
+    reasons: tuple[Note, ...]  # why it is so (texts/hosts.txt, ORDER_REASONS)
     is_least: bool  # proved: no order has a smaller key, or where kinds have costs a smaller cost
     cost: float  # by the caller's costs, 0 where there are none
     cost_before: float
@@ -308,9 +309,9 @@ def _require_costs(costs: Mapping[str, float]) -> Mapping[str, float]:
 
 def _reasons(
     kinds: Sequence[Crossings], largest: int, is_proved: bool, is_given: bool
-) -> tuple[Remark, ...]:
+) -> tuple[Note, ...]:
     """What the order mends, what it gives up for that, and what no order mends."""
-    remarks = [Remark("order-kept-best" if is_proved else "order-kept")] if is_given else []
+    remarks = [Note("order-kept-best" if is_proved else "order-kept")] if is_given else []
     for one in kinds:
         codes = {
             "fewer-cross": one.after < one.before,
@@ -323,9 +324,9 @@ def _reasons(
             "kind": one.kind, "groups": one.groups, "before": one.before, "after": one.after,
             "nodes": one.largest, "rack": largest, "least": one.least, "leave": one.leave_node,
         }  # fmt: skip
-        remarks += [Remark(code, facts) for code, is_so in codes.items() if is_so]
+        remarks += [Note(code, facts) for code, is_so in codes.items() if is_so]
     if not is_given and is_proved:
-        remarks.append(Remark("proved-least"))
+        remarks.append(Note("proved-least"))
     return tuple(remarks)
 
 

@@ -13,13 +13,14 @@ from groups.budget import spend
 from groups.errors import quoted, require_length
 
 from ..errors import refusal
+from ..notes import Note
 from .clouds import is_paths, read_document, read_paths
 from .fabric import NAMELESS, is_fabric, read_fabric
 from .files import is_rankfile, is_table, read_lines, read_rankfile, read_table
 from .filters import bad_filter, chosen_hosts, launch_options, written
 from .node import Node, is_matrix, read_matrix, read_nccl
 from .slurm import is_environment, is_topology, read_environment, read_topology
-from .values import LONGEST_TEXT, Hosts, Remark, bad_document
+from .values import LONGEST_TEXT, Hosts, bad_document
 
 LONGEST_YAML = 300_000
 MOST_BRACKETS = 5_000
@@ -108,7 +109,7 @@ def _yaml(text: str) -> Any:
 
 def _inside(node: Node) -> Hosts:
     """One machine by what is inside it, which does not say its name."""
-    remarks = (Remark("host-without-name", {"host": NAMELESS}),)
+    remarks = (Note("host-without-name", {"host": NAMELESS}),)
     return Hosts("node", (NAMELESS,), {NAMELESS: len(node.gpus)}, remarks=remarks, node=node)
 
 

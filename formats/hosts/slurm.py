@@ -22,10 +22,10 @@ from groups.errors import not_a_choice, quoted
 from groups.mesh import MAX_RANKS, whole_number
 
 from ..errors import refusal
+from ..notes import Note
 from .hostlist import expand_hostlist
 from .values import (
     Hosts,
-    Remark,
     bad_document,
     bad_line,
     hosts_in_places,
@@ -71,7 +71,7 @@ def read_topology(text: str) -> Hosts:
         line = line.split("#", 1)[0]
         entry = _ENTRY.search(line)
         if _AGGREGATED.search(line):
-            remarks.append(Remark("aggregated-left-out", {"line": number}))
+            remarks.append(Note("aggregated-left-out", {"line": number}))
         elif entry:
             said = {key.lower(): value for key, value in _PAIR.findall(line[entry.start() :])}
             key = next((key for key in _NAMES if said.get(key)), "")
@@ -94,7 +94,7 @@ def _under(
     kind: str,
     leaves: Mapping[str, Iterable[str]],
     parent: Mapping[str, str],
-    remarks: Iterable[Remark],
+    remarks: Iterable[Note],
 ) -> Hosts:
     """Machines under their leaves and what is above; the first leaf of a machine counts."""
     path = {leaf: _path(leaf, parent) for leaf in leaves}
@@ -104,7 +104,7 @@ def _under(
         for host in hosts:
             if first.setdefault(host, leaf) != leaf:
                 facts = {"host": host, "first": first[host], "second": leaf}
-                twice.append(Remark("host-in-two", facts))
+                twice.append(Note("host-in-two", facts))
     rows = ((host, upwards(kind, path[leaf])) for host, leaf in first.items())
     form = "slurm-block" if kind == "block" else "slurm-tree"
     return hosts_in_places(form, rows, *remarks, *twice)
@@ -131,7 +131,7 @@ def read_yaml_topology(document: Any) -> Hosts | None:
     name = next((name for name, one in entries.items() if one.get("cluster_default")), "")
     name = name or next(iter(entries))
     others = ", ".join(one for one in entries if one != name)
-    remarks = [Remark("other-topologies", {"name": name, "others": others})] if others else []
+    remarks = [Note("other-topologies", {"name": name, "others": others})] if others else []
     for key, rows, kind in (("tree", "switches", "switch"), ("block", "blocks", "block")):
         if isinstance(entries[name].get(key), dict):
             parent: dict[str, str] = {}

@@ -3,7 +3,7 @@
 Levels are kinds of places above the machine, the closest first: "rack", "switch", "block", "domain"
 (NVLink), "partition" (of such a domain), or the source's own word ("subblock", "layer-2" ...).
 Nothing is guessed: a machine that the text puts nowhere is in no level, slots that it does not say
-are None, and what a reader should know beside the answer is a `Remark`.
+are None, and what a reader should know beside the answer is a `Note`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 from groups.errors import LayoutError, quoted
 
 from ..errors import refusal
+from ..notes import Note
 
 MAX_HOSTS = 131_072
 """Machines that one text may name: a million GPUs, eight to a machine."""
@@ -26,14 +27,6 @@ LONGEST_TEXT = 4_000_000
 
 LevelPlaces = Mapping[str, Mapping[str, str]]
 """Kind of place -> machine -> name of its place."""
-
-
-@dataclass(frozen=True)
-class Remark:
-    """Something to know beside the answer, in words by its code (texts/hosts.txt)."""
-
-    code: str
-    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -51,7 +44,7 @@ class Hosts:
     levels: LevelPlaces = field(default_factory=dict)  # closest first
     ranks: tuple[str, ...] = ()  # the machine of every rank, where the text says it rank by rank
     devices: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # that a filter leaves
-    remarks: tuple[Remark, ...] = ()
+    remarks: tuple[Note, ...] = ()
     node: Any = None  # a `node.Node`: the inside of one, where the text is that
 
     def __post_init__(self) -> None:
@@ -139,7 +132,7 @@ def once(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def hosts_in_places(
-    form: str, rows: Iterable[tuple[str, Mapping[str, str]]], *remarks: Remark, **fields: Any
+    form: str, rows: Iterable[tuple[str, Mapping[str, str]]], *remarks: Note, **fields: Any
 ) -> Hosts:
     """Machines with the places of each by kind; levels stand closest first.
 

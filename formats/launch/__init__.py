@@ -30,10 +30,8 @@ from groups.errors import quoted, require_length
 
 from ..errors import refusal
 from .emit import TARGETS, emit
-from .items import Guess, Item, Missing, Parsed, Run
+from .items import Item, Parsed, Run
 from .meaning import Meaning
-
-__all__ = ["TARGETS", "Guess", "Item", "Missing", "Parsed", "Run", "emit", "parse", "read_launch"]
 
 MAX_TEXT = 200_000
 """Characters that a text may have."""

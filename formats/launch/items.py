@@ -10,6 +10,7 @@ from groups.errors import LayoutError
 from groups.job import Job
 
 from ..errors import refusal
+from ..notes import Note
 from .flags import MODEL, Row
 
 
@@ -27,14 +28,6 @@ class Item:
     sets: str = ""  # the field that it set, or was to set
     facts: Mapping[str, Any] = field(default_factory=dict)
     error: LayoutError | None = None  # the refusal of a layout's text
-
-
-@dataclass(frozen=True)
-class Missing:
-    """What the text leaves open, and what is assumed for it."""
-
-    code: str
-    facts: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -81,7 +74,7 @@ class Parsed:
     ignored: tuple[Item, ...]
     unresolved: tuple[Item, ...]
     problems: tuple[Item, ...]
-    missing: tuple[Missing, ...]  # what is assumed and what is asked for, in codes and facts
+    missing: tuple[Note, ...]  # what is assumed and what is asked for, in codes and facts
     framework: Guess | None
     training: dict[str, object]  # of the training and the model's shape, in the names of TRAINING
     asks: tuple[str, ...]  # what it leaves open and nobody knows

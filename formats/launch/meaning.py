@@ -10,9 +10,10 @@ from typing import Any
 from groups.conventions import CONVENTIONS
 from groups.stages.layout_strings import parse_layout
 
+from ..notes import Note
 from .choices import Choice, choice_of
 from .flags import AXES, MODEL, OPTIONS, SERVING, TRAINING, VARIABLE_RANK, limit_of, plain_name
-from .items import Guess, Item, Missing, Parsed, Said
+from .items import Guess, Item, Parsed, Said
 from .reading import Reading
 from .schemas import Schema
 
@@ -24,7 +25,7 @@ class Meaning(Reading):
     """What the words of a text come to together."""
 
     def __init__(self, text: str, run: str) -> None:
-        self.missing: list[Missing] = []
+        self.missing: list[Note] = []
         self.asks: list[str] = []
         self.wanted = run
         self.choice = Choice()
@@ -38,7 +39,7 @@ class Meaning(Reading):
         if choice.is_open:
             names = ", ".join(run.name for run in choice.runs)
             facts = {"count": len(choice.runs), "names": names[:200]}
-            self.missing.append(Missing("several-runs", facts))
+            self.missing.append(Note("several-runs", facts))
         understood: list[Item] = []
         stated = self._settled(choice.counting(self.said), understood)
         guess = self._framework(stated, choice.chosen if choice.of_roles else "")
@@ -47,7 +48,7 @@ class Meaning(Reading):
         if guess:
             values["framework"] = guess.job
         elif choice.is_open or self.unknown_sizes or not any(s.field in AXES for s in self.said):
-            self.missing.append(Missing("unknown-framework", {"form": self.form}))
+            self.missing.append(Note("unknown-framework", {"form": self.form}))
         else:
             self._assume(assumed, "framework", "megatron")
         self._axes(values, assumed, guess)
@@ -122,7 +123,7 @@ class Meaning(Reading):
 
     def _ask(self, name: str) -> None:
         self.asks.append(name)
-        self.missing.append(Missing("asked", {"field": name}))
+        self.missing.append(Note("asked", {"field": name}))
 
     def _without_single_tasks(self, understood: list[Item]) -> Iterator[Item]:
         """One task a node is one launcher a node: it says nothing of the GPUs."""
@@ -135,7 +136,7 @@ class Meaning(Reading):
     def _assume(self, assumed: dict[str, Any], name: str, value: object) -> None:
         assumed[name] = value
         code = "default" if name != "framework" else "framework-assumed"
-        self.missing.append(Missing(code, {"field": name, "assumed": value}))
+        self.missing.append(Note(code, {"field": name, "assumed": value}))
 
     def _settled(self, sayings: Sequence[Said], understood: list[Item]) -> dict[str, Said]:
         """The one saying that counts for each field; another that differs is a contradiction."""
@@ -159,7 +160,7 @@ class Meaning(Reading):
                     self.problems.append(replace(said.item, code=code, facts=facts))
             if chosen.default:
                 facts = {"name": chosen.default, "value": chosen.item.value}
-                self.missing.append(Missing("variable-default", facts))
+                self.missing.append(Note("variable-default", facts))
         return settled
 
     def _framework(self, stated: Mapping[str, Said], role: str) -> Guess | None:
@@ -298,7 +299,7 @@ class Meaning(Reading):
         else:
             assumed.update(nodes=size // known, gpus_per_node=known)
             facts = {"world": size, "gpus_per_node": known, "nodes": size // known}
-            self.missing.append(Missing("nodes-of-world", facts))
+            self.missing.append(Note("nodes-of-world", facts))
         return assumed
 
     def _world_of_degrees(
@@ -343,7 +344,7 @@ class Meaning(Reading):
             return
         assumed["nodes"] = world // size["gpus_per_node"]
         facts = {"field": "nodes", "assumed": assumed["nodes"]}
-        self.missing.append(Missing("fewest-nodes", facts))
+        self.missing.append(Note("fewest-nodes", facts))
 
 
 _ORDER = (

@@ -17,12 +17,10 @@ from .counters import diagnosis_of_stalls
 from .diagnosis import diagnosis_of
 from .evidence import Evidence, read_files
 from .job import LoggedJob, job_of
-from .model import Diagnosis, Log, ProcessGroup, Stall
+from .model import Log, ProcessGroup, Stall
 from .names import WORLD
 from .reading import LogReading
 from .recorder import Dump
-
-__all__ = ["Diagnosis", "Log", "read_log"]
 
 
 def read_log(evidence: Evidence, groupings: Mapping[str, Grouping] | None = None) -> Log:

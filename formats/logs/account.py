@@ -11,7 +11,8 @@ import numpy as np
 
 from groups.grouping import Grouping
 
-from .model import Log, Note, Wait
+from ..notes import Note
+from .model import Log, Wait
 from .names import WORLD
 
 CONNECTING = ("tp", "pp", "dp-cp", "cp", "ep")

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..notes import Note
+
 
 @dataclass(frozen=True)
 class Stall:
@@ -111,14 +113,6 @@ class Diagnosis:
     def first(self) -> Wait | None:
         """The operation to look at first: it waits for nobody who waits elsewhere."""
         return self.hops[0].waits[0] if self.hops else None
-
-
-@dataclass(frozen=True)
-class Note:
-    """Something that the reader must know: a stable code, and the facts of its sentence."""
-
-    code: str
-    facts: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

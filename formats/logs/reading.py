@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from .model import Failure, Note, ProcessGroup
+from ..notes import Note
+from .model import Failure, ProcessGroup
 from .names import WORLD, kind_of
 
 MOST_STALLS = 200_000

@@ -18,8 +18,9 @@ from descriptions import (
 )
 from formats.hosts.order import OBJECTIVES, TIME, BetterOrder, better_order
 from formats.hosts.placing import placement_of
-from formats.hosts.values import Hosts, Remark
+from formats.hosts.values import Hosts
 from formats.hosts.written import launcher_files
+from formats.notes import Note
 from groups import LayoutError
 from groups.audit import span
 from groups.errors import not_a_choice
@@ -107,9 +108,7 @@ def _said(hosts: Hosts, placement: Placement, language: str) -> Markup:
     return together(tag("p", text, class_="fine"), remarks if hosts.remarks else "")
 
 
-def _listed(
-    remarks: Iterable[Remark], words: Mapping[str, Text], kind: str, language: str
-) -> Markup:
+def _listed(remarks: Iterable[Note], words: Mapping[str, Text], kind: str, language: str) -> Markup:
     items = (tag("li", words[one.code][language].format(**one.facts)) for one in remarks)
     return tag("ul", *items, class_=kind)
 

@@ -10,10 +10,11 @@ from markupsafe import Markup
 
 from descriptions import PAGE, SAVED, TARGET_NAMES, counted, note_text
 from formats.check.script import check_script
-from formats.launch import TARGETS, Item, Missing, Parsed, Run
+from formats.launch import TARGETS, Item, Parsed, Run
 from formats.launch.emit import emitted
 from formats.launch.flags import TRAINING
 from formats.launch.serving import served_groups
+from formats.notes import Note
 from groups import LayoutError
 from groups.layout import Layout
 from groups.mesh import whole_number
@@ -203,7 +204,7 @@ def _marked(text: str, start: int, end: int) -> Markup:
     return together(text[first:start], tag("mark", text[start:end]), text[end:last])
 
 
-def _said(note: Item | Missing, language: str) -> str:
+def _said(note: Item | Note, language: str) -> str:
     """A note of the reader in the language of the page."""
     return note_text(
         note,
