@@ -342,6 +342,14 @@ UNCHECKED = {
     "group-too-large": lambda: plan_of("interleaved", 2, 4, 2, 8),
 }
 STUCK = [["0F0", "0B0", "0F1", "0B1"], ["1F1", "1F0", "1B0", "1B1"]]
+SAID = {
+    "bad-duration": "forward must be a number from 0 to 1,000,000,000, not -1",
+    "not-one-per-stage": "forward has 1 numbers for 2 stages",
+    "too-many-ops": "this schedule has 67,108,864 ops, more than the 2,000,000 that are simulated",
+    "rounds-do-not-divide": "13 micro-batches do not make 3 equal rounds",
+    "group-too-large": "a group of 8 micro-batches is larger than the 4 that there are",
+}
+"""Each number in its place."""
 
 
 @every("language", ["en", "zh"])
@@ -350,6 +358,7 @@ def test_every_refusal_of_the_maths_has_its_sentence(code, language):
     with pytest.raises(LayoutError) as caught:
         UNCHECKED[code]()
     assert caught.value.code == code
+    assert SAID.get(code, caught.value.what) == caught.value.what
     said = sentence(caught.value, language)
     assert "{" not in said
     assert said.endswith({"en": ".", "zh": "。"}[language])
