@@ -276,7 +276,7 @@ def test_a_command_is_written_and_read(client):
 
 
 def test_what_is_read_says_where_it_stands(client):
-    text = "torchrun --nnodes 2 train.py \\\n    --tensor-model-parallel-size eight $MORE --swiglu"
+    text = "torchrun --nnodes 2 train.py \\\n    --tensor-model-parallel-size eight $MORE --lr 1"
     found = json.loads(client("read_launch", text=text))
     shown = {
         part: [(one["line"], one["column"], one["text"]) for one in found[part]]
@@ -284,7 +284,7 @@ def test_what_is_read_says_where_it_stands(client):
     }
     assert shown == {
         "understood": [(1, 10, "--nnodes 2")],
-        "ignored": [(2, 46, "--swiglu")],
+        "ignored": [(2, 46, "--lr 1")],
         "unresolved": [(2, 40, "$MORE")],
         "problems": [(2, 34, "eight")],
     }

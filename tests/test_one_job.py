@@ -12,6 +12,7 @@ from formats.launch import parse
 from groups import LayoutError
 from groups.presets import PRESETS
 from training.models import model_of_preset
+from training.parameters import total_parameters
 from training.pipeline import SCHEDULES
 from views.base.link import from_query, from_sent, to_query
 from views.base.model import model_of, with_model
@@ -198,7 +199,8 @@ def test_what_a_script_says_of_the_training_reaches_every_view():
     script = (
         "torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py --tensor-model-parallel-size 2 "
         "--pipeline-model-parallel-size 2 --num-layers 80 --hidden-size 8192 "
-        "--num-attention-heads 64 --seq-length 2048 --sequence-parallel "
+        "--num-attention-heads 64 --num-query-groups 8 --ffn-hidden-size 28672 --swiglu "
+        "--seq-length 2048 --sequence-parallel "
         "--use-distributed-optimizer --recompute-granularity full --bf16 --micro-batch-size 1 "
         "--global-batch-size 64"
     )
@@ -219,6 +221,77 @@ def test_a_shape_that_nobody_published_is_the_readers_own_and_what_lacks_is_aske
     with pytest.raises(LayoutError) as refused:
         model_of(now)
     assert refused.value.facts["missing"] == ("vocabulary",)
+
+
+SHAPED = {
+    # arXiv:2307.09288: the parameters that the model's weights have.
+    "Llama 2 7B": (
+        "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --ffn-hidden-size 11008 "
+        "--swiglu --normalization RMSNorm --position-embedding-type rope --disable-bias-linear "
+        "--untie-embeddings-and-output-weights --vocab-size 32000 --seq-length 4096",
+        6_738_415_616,
+    ),
+    # arXiv:2104.04473 equation 2, with a table of positions: what Megatron has where nobody asks.
+    "GPT": (
+        "--num-layers 24 --hidden-size 2048 --num-attention-heads 16 --padded-vocab-size 51200 "
+        "--seq-length 1024",
+        24 * (12 * 2048**2 + 13 * 2048) + (51200 + 1024 + 2) * 2048,
+    ),
+    "DeepSeek-V3, whose own shape is known": (
+        "--num-layers 61 --hidden-size 7168 --num-attention-heads 128 --num-experts 256 "
+        "--ffn-hidden-size 18432 --swiglu "
+        "--q-lora-rank 1536 --kv-lora-rank 512 --moe-shared-expert-intermediate-size 2048",
+        671_026_404_352,  # and 58 x 256 biases of routers, which no gradient trains
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SHAPED)
+def test_the_shape_that_a_script_asks_for_is_the_model_of_the_page(name):
+    options, parameters = SHAPED[name]
+    before = STATES["llama3-405b-2"]
+    script = f"torchrun pretrain_gpt.py --tensor-model-parallel-size 1 {options}"
+    now = opened(**{**before, **stated(opened(**before), parse(script))})
+    assert total_parameters(model_of(now).model) == parameters
+
+
+def test_a_script_is_not_taken_for_a_published_model_that_it_contradicts():
+    """Pythia 6.9B has Llama 3 8B's layers, width and heads, and nothing else of it."""
+    shape = "--num-layers 32 --hidden-size 4096 --num-attention-heads 32"
+    for options in ("", " --ffn-hidden-size 11008 --swiglu", " --num-query-groups 8"):
+        said = training_stated(parse(f"pretrain_gpt.py --use-tp-pp-dp-mapping {shape}{options}"))
+        assert said["model"] == "own"
+    assert training_stated(parse("--hidden-size 4096"))["model"] == "own"  # the rest is asked for
+
+
+OPTIONS = {
+    "--recompute-activations": {"recompute": "selective"},
+    "--checkpoint-activations": {"recompute": "full"},
+    "--recompute-granularity selective --recompute-modules mla_up_proj": {"recompute": "partial"},
+    "--attention-backend unfused": {"flash": "off"},
+    "--use-flash-attn": {"flash": "on"},
+    "--bf16 --fp8-format hybrid --fp8-recipe mxfp8": {
+        "precision": "bf16-fp32",
+        "products": "mxfp8",
+    },
+    "--add-qkv-bias --disable-bias-linear": {"biases": "qkv"},
+}
+
+
+def test_what_an_option_says_of_the_training_is_a_field_of_the_page():
+    wrong = []
+    for options, fields in OPTIONS.items():
+        said = training_stated(parse(f"torchrun pretrain_gpt.py {options}"))
+        if said != fields:
+            wrong.append((options, said))
+    assert not wrong
+
+
+def test_a_script_of_another_model_leaves_nothing_of_the_training_before_it():
+    before = STATES["deepseek-v3"]  # DualPipe, FP8, ZeRO 1, another sequence
+    shape = "--num-layers 80 --hidden-size 8192 --num-attention-heads 64 --bf16"
+    now = opened(**{**before, **stated(opened(**before), parse(f"pretrain_gpt.py {shape}"))})
+    assert (now.products, now.recompute, now.schedule, now.precision) == ("", "", "", "bf16-fp32")
 
 
 def test_a_preset_says_every_field_of_model_and_training_anew():

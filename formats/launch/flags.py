@@ -31,8 +31,13 @@ MODEL = (
 
 TRAINING = (
     *("hidden", "ffn", "heads", "kv_heads", "head_dim", "vocabulary", "top_k", "expert_ffn"),
-    *("sequence_parallel", "distributed_optimizer", "zero", "flash", "bf16", "fp16"),
-    *("recompute", "recompute_method", "recompute_layers", "recompute_modules", "tied"),
+    *("shared_expert_ffn", "q_lora_rank", "kv_lora_rank", "v_head_dim"),
+    *("qk_nope_head_dim", "qk_rope_head_dim"),
+    *("gated", "activation", "norm", "positions", "linear_biases", "qkv_biases", "tied"),
+    *("sequence_parallel", "distributed_optimizer", "zero", "flash", "attention"),
+    *("bf16", "fp16", "precision", "fp8", "fp8_recipe"),
+    *("recompute", "recompute_method", "recompute_layers", "recompute_modules"),
+    *("recompute_core", "recompute_whole"),
     *("offload", "offload_fraction", "offload_optimizer", "offload_param"),
 )
 """What is said of the training and of the model's shape beyond MODEL: no group follows from it."""

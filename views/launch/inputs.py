@@ -50,25 +50,70 @@ def training_stated(text: Parsed) -> dict[str, str]:
     """
     said: dict[str, Any] = {**text.values, **text.training}
     fields: dict[str, Any] = {}
-    shape = {name: said.get(name) for name in ("layers", "hidden", "heads")}
-    if all(isinstance(size, int) for size in shape.values()):
-        like = (name for name, one in MODELS.items() if shape.items() <= vars(one.model).items())
-        fields |= dict.fromkeys(fields_of("model"), "")
-        fields["model"] = next(like, UNKNOWN)
+    if not {"hidden", "heads"}.isdisjoint(said):
+        kept = ("cluster", "capacity")  # nothing else of the job that stood there before
+        fields |= dict.fromkeys(fields_of("model", "training", "traffic"), "")
+        fields = {name: value for name, value in fields.items() if name not in kept}
+        fields |= _shape(said, text.framework.job if text.framework else "")
     fields |= {name: said[name] for name in SAME if name in said}
     fields |= {field: said[name] for name, field in RENAMED.items() if name in said}
-    for name in ("sequence_parallel", "tied"):
+    for name in SWITCHES:
         if isinstance(said.get(name), bool):
             fields[name] = "on" if said[name] else "off"
+    for name, (field, values) in WORDS.items():
+        word = str(said.get(name, "")).lower()
+        if word in values:
+            fields[field] = values[word]
+    if said.get("linear_biases") is False:
+        fields["biases"] = "none"
+    if said.get("qkv_biases") is True:
+        fields["biases"] = "qkv"
     if said.get("distributed_optimizer") is True:
-        fields.setdefault("zero", 1)
-    if said.get("recompute") in ("none", "selective", "full"):
-        fields["recompute"] = said["recompute"]
-    fields |= _offload(said, fields.get("zero"))
+        fields["zero"] = fields.get("zero") or 1
+    fields |= _recomputed(said) | _offload(said, fields.get("zero") or None)
     for name, precision in (("bf16", "bf16-fp32"), ("fp16", "fp16-fp16")):
         if said.get(name) is True:
             fields["precision"] = precision
+    if said.get("fp8"):
+        fields["products"] = "mxfp8" if said.get("fp8_recipe") == "mxfp8" else "fp8"
     return {name: as_text(value) for name, value in fields.items()}
+
+
+def _shape(said: dict[str, Any], framework: str) -> dict[str, str]:
+    """The published model that no stated size contradicts; else one of the reader's own, of which
+    Megatron has what its options do not take away."""
+    sizes = {"experts": 0, **{name: said[name] for name in SHAPE if name in said}}
+    if not {"layers", "hidden", "heads"} <= sizes.keys():
+        return {"model": UNKNOWN}
+    is_megatron = framework.startswith("megatron")
+    if is_megatron:
+        wide = {} if sizes.get("gated") else {"ffn": 4 * sizes["hidden"], "gated": False}
+        sizes = {"kv_heads": sizes["heads"], **wide, **sizes}
+    like = (name for name, one in MODELS.items() if sizes.items() <= vars(one.model).items())
+    name = next(like, UNKNOWN)
+    return {"model": name, **(MEGATRONS if is_megatron and name == UNKNOWN else {})}
+
+
+SHAPE = (
+    *("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "gated", "experts"),
+    *("top_k", "expert_ffn", "shared_expert_ffn", "q_lora_rank", "kv_lora_rank"),
+)
+"""What of a text has to be as a published model has it."""
+
+MEGATRONS = {"tied": "on", "biases": "all", "learned_positions": "on"}
+"""What a model has whose script is silent (NVIDIA/Megatron-LM d98e8a6, arguments.py), beside an
+MLP of 4 x hidden, not gated, and as many heads of keys as of queries."""
+
+
+def _recomputed(said: dict[str, Any]) -> dict[str, str]:
+    """What is computed again, by its newest name or an older one."""
+    word = said.get("recompute")
+    if word not in ("none", "selective", "full"):
+        word = "full" if said.get("recompute_whole") is True else ""
+        word = word or ("selective" if said.get("recompute_core") is True else "")
+    if word == "selective" and said.get("recompute_modules", "core_attn") != "core_attn":
+        word = "partial"
+    return {"recompute": word} if word else {}
 
 
 def _offload(said: dict[str, Any], zero: Any) -> dict[str, Any]:
@@ -84,7 +129,8 @@ def _offload(said: dict[str, Any], zero: Any) -> dict[str, Any]:
 
 SAME = (
     *("hidden", "ffn", "heads", "kv_heads", "head_dim", "vocabulary"),
-    *("top_k", "expert_ffn", "zero"),
+    *("top_k", "expert_ffn", "shared_expert_ffn", "zero", "q_lora_rank", "kv_lora_rank"),
+    *("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"),
 )
 """What launch files and the page call alike."""
 
@@ -94,11 +140,34 @@ RENAMED = {
 }
 """What the page calls otherwise."""
 
-USED = (
-    *(*SAME, "sequence_parallel", "tied", "distributed_optimizer", "recompute", "bf16", "fp16"),
-    *("offload", "offload_optimizer", "offload_param"),
-)
-"""What of a text's training counts in the views; the rest is shown as read and not used."""
+SWITCHES = ("sequence_parallel", "tied", "gated", "flash")
+"""What is on or off in both."""
+
+_OFF = dict.fromkeys(("rope", "rotary", "none", "alibi", "mrope", "yarn"), "off")
+_BF16 = dict.fromkeys(("bf16", "bf16-mixed", "bf16-true", "bfloat16"), "bf16-fp32")
+_FP16 = dict.fromkeys(("16", "fp16", "16-mixed", "float16"), "fp16-fp16")
+WORDS: dict[str, tuple[str, dict[str, str]]] = {
+    "activation": ("gated", dict.fromkeys(("swiglu", "fast-swiglu", "geglu", "fast-geglu"), "on")),
+    "norm": ("rms_norm", {"rmsnorm": "on", "layernorm": "off"}),
+    "positions": ("learned_positions", {"learned_absolute": "on", "learned": "on", **_OFF}),
+    "attention": ("flash", {"flash": "on", "fused": "on", "unfused": "off", "local": "off"}),
+    "precision": ("precision", {**_BF16, **_FP16}),
+}
+"""What a word says: the page's field, and its values."""
+
+_FIELDS = {
+    **{name: field for name, (field, _) in WORDS.items()},
+    **dict.fromkeys(("linear_biases", "qkv_biases"), "biases"),
+    **dict.fromkeys(("recompute_core", "recompute_whole", "recompute_modules"), "recompute"),
+    **dict.fromkeys(("fp8", "fp8_recipe"), "products"),
+    **dict.fromkeys(("bf16", "fp16"), "precision"),
+    **dict.fromkeys(("offload", "offload_optimizer", "offload_param"), "offload"),
+    "distributed_optimizer": "zero",
+    "recompute": "recompute",
+}
+
+USED = {**{name: name for name in (*SAME, *SWITCHES)}, **RENAMED, **_FIELDS}
+"""The page's field of what counts of a text's training; the rest is read and not used."""
 
 
 def with_pasted(state: State, read: Parsed) -> State:

@@ -35,7 +35,7 @@ from ..base.view import Pictures, View
 from ..base.words import saying
 from ..groups.pictures import job_pictures
 from ..hosts.inputs import placement_or_none
-from .inputs import RENAMED, USED, read_pasted, stated, with_pasted
+from .inputs import USED, read_pasted, stated, with_pasted
 
 SHOWN_ITEMS = 40
 """Flags of one kind that the report lists."""
@@ -180,8 +180,7 @@ def counts_as(name: str, language: str) -> str:
     """The control that a value sets; or that it is read, and counts nowhere here."""
     if name in TRAINING and name not in USED:
         return PAGE["launch_unused"][language]
-    field = "offload" if name.startswith("offload") else name
-    return control_label(RENAMED.get(field, field), language)
+    return control_label(USED.get(name, name), language)
 
 
 def _problems(read: Parsed, language: str) -> Markup:
