@@ -154,10 +154,8 @@ def _field(container: Mapping[str, Any], name: str, *types: type, place: str = "
     return container[name]
 
 
-_WORDS = {
-    **{str: "a text", int: "a whole number", bool: "true or false"},
-    **{dict: "an object", list: "a list"},
-}
+_WORDS: dict[type, str] = {str: "a text", int: "a whole number", bool: "true or false"}
+_WORDS |= {dict: "an object", list: "a list"}
 
 
 def _bad(place: str, value: object, expected: str) -> LayoutError:

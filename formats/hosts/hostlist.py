@@ -59,11 +59,7 @@ def expand_hostlist(text: str) -> list[str]:
 
 
 def is_hostlist(text: str) -> bool:
-    """Whether a text has the brackets of a host list.
-
-    >>> is_hostlist("n[1-2]"), is_hostlist("n1,n2")
-    (True, False)
-    """
+    """Whether a text has the brackets of a host list."""
     return bool(_BRACKET.search(text))
 
 

@@ -282,11 +282,7 @@ def _require_hosts(names: Sequence[str], racks: Mapping[str, str]) -> tuple[str,
 
 
 def _levels(objective: str) -> list[list[str]]:
-    """The kinds of an objective by level.
-
-    >>> _levels("pp-first")
-    [['ep'], ['tp', 'cp'], ['pp'], ['dp']]
-    """
+    """The kinds of an objective by level: [['ep'], ['tp', 'cp'], ['pp'], ['dp']]."""
     text = OBJECTIVES.get(objective, objective) if isinstance(objective, str) else ""
     levels = [part.split("+") for part in re.sub(r"\s*\+\s*", "+", text).replace(",", " ").split()]
     named = [kind for level in levels for kind in level]

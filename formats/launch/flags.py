@@ -74,15 +74,13 @@ class Row(NamedTuple):
     kind: "size" (a whole number from 1), "count" (from 0), "sizes" (several), "switch", "layout",
     "nodes" (a size or a range), "devices" (a size, or a word that leaves it to the machine), "gres"
     (Slurm's resources), "word" (one word), "off" (a switch that says no), "partition" (how
-    DeepSpeed cuts layers), "degree" (a size, or -1 for what
-    remains), "text" (its being there says enough). rank: of several that say the same, the lowest
-    counts.
+    DeepSpeed cuts layers), "degree" (a size, or -1 for what remains), "text" (it is there).
     """
 
     field: str
     kind: str = "size"
     speaks: str = ""  # the framework that alone has this
-    rank: int = 0
+    rank: int = 0  # of several that say the same, the lowest counts
 
     @property
     def sets(self) -> str:

@@ -15,26 +15,11 @@ WORLD = "world"
 
 _MEGATRON = {family.parallel_state: name for name, family in FAMILIES.items()}
 
-_TORCHTITAN = {
-    "world": WORLD,
-    "pp": "pp",
-    "cp": "cp",
-    "tp": "tp",
-    "ep": "ep",
-    "etp": "etp",
-    "dp": "dp",
-    "batch": "dp",
-    "dp_replicate": "dp-replicate",
-    "dp_shard": "dp-shard",
-    "fsdp": "dp-shard-cp",
-    "dp_shard_cp": "dp-shard-cp",
-    "dp_cp": "dp-cp",
-    "loss_mesh": "dp-cp",
-    "loss": "dp-cp",
-    "efsdp": "edp",
-    "dp_shard_mod_ep": "edp",
-    "dp_shard_in_ep": "dp-shard-in-ep",
-}
+_DIMS = ("world", "pp", "cp", "tp", "ep", "etp", "dp", "dp_replicate", "dp_shard", "dp_cp")
+_DIMS += ("dp_shard_cp", "dp_shard_in_ep")
+_TORCHTITAN = {dim: dim.replace("_", "-") for dim in _DIMS}
+_TORCHTITAN |= {"batch": "dp", "fsdp": "dp-shard-cp", "loss": "dp-cp", "loss_mesh": "dp-cp"}
+_TORCHTITAN |= {"efsdp": "edp", "dp_shard_mod_ep": "edp"}
 
 _TWINS = re.compile(r"(_GLOO|_AG|_WITH_AG)$")
 _LEVEL = re.compile(r"(?:HIERARCHICAL_CONTEXT_PARALLEL_GROUPS?|HIERARCHICAL_\w{0,40}?)_L(\d{1,3})$")
