@@ -13,15 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TextIO
 
+from formats.documents import exports
 from formats.documents.check import check_document
-from formats.documents.exports import (
-    groups_csv_parts,
-    groups_json_parts,
-    groups_text_parts,
-    rank_columns,
-    ranks_csv_parts,
-    ranks_json_parts,
-)
 from formats.documents.headings import OWN_PREFIX, groups_by_name, meshes
 from formats.documents.tables import Table, cell
 from formats.logs import read_log
@@ -31,7 +24,6 @@ from formats.logs.model import Log
 from formats.logs.ranks import named_ranks, ranks_of
 from groups import budget
 from groups.audit import DOMAINS, Span, audit
-from groups.budget import within
 from groups.conventions import CONVENTIONS
 from groups.errors import LayoutError, quoted
 from groups.layout import Layout, framework_name
@@ -69,7 +61,7 @@ def run(argv: Sequence[str], stdin: TextIO, stdout: TextIO, stderr: TextIO) -> i
             words = ["groups", *words]  # without a command, the words are names of groups
         inputs = CommandLine(options, words[1:], stdin)
         _require_words(words[0], inputs)
-        with within(LIMIT):
+        with budget.within(LIMIT):
             answer = COMMANDS[words[0]](inputs)
             parts = answer.printed(inputs.format) if isinstance(answer, Table) else answer
             first = next(parts, "")  # what can be refused is refused before anything is written
@@ -106,8 +98,9 @@ _TEXT_ONLY = ("emit", "check")
 
 def _groups(inputs: CommandLine) -> Iterator[str]:
     layout = _with_names(inputs)
-    parts = {"json": groups_json_parts, "csv": groups_csv_parts, "text": groups_text_parts}
-    return parts[inputs.format](layout, inputs.names, inputs.placement(layout))
+    parts = {"json": exports.groups_json_parts, "csv": exports.groups_csv_parts}
+    write = parts.get(inputs.format, exports.groups_text_parts)
+    return write(layout, inputs.names, inputs.placement(layout))
 
 
 def _with_names(inputs: CommandLine) -> Layout:
@@ -128,13 +121,13 @@ def _ranks(inputs: CommandLine) -> Iterator[str]:
     placement = inputs.placement(layout)
     if inputs.format == "text":
         return _ranks_text(layout, inputs.names or (), placement)
-    parts = {"json": ranks_json_parts, "csv": ranks_csv_parts}
+    parts = {"json": exports.ranks_json_parts, "csv": exports.ranks_csv_parts}
     return parts[inputs.format](layout, inputs.names, placement)
 
 
 def _ranks_text(layout: Layout, names: Iterable[str], placement: Placement | None) -> Iterator[str]:
     """Place and coordinates of every rank, and the groups that are named: all would be too wide."""
-    columns = rank_columns(layout, names)
+    columns = exports.rank_columns(layout, names)
     places: dict[str, list[str]] = {}
     if placement is not None:
         columns |= {"node": placement.nodes, "local_rank": placement.local_ranks}

@@ -24,15 +24,7 @@ from groups.mesh import MAX_RANKS, whole_number
 from ..errors import refusal
 from ..notes import Note
 from .hostlist import expand_hostlist
-from .values import (
-    Hosts,
-    bad_document,
-    bad_line,
-    hosts_in_places,
-    once,
-    slots_unknown,
-    upwards,
-)
+from .values import Hosts, bad_document, bad_line, hosts_in_places, once, slots_unknown, upwards
 
 _ENTRY = re.compile(r"\b(SwitchName|BlockName|RingName)\s*=", re.IGNORECASE)
 _PAIR = re.compile(r"\b([A-Za-z]+)\s*=\s*(?![A-Za-z]+\s*=)(\S*)")
