@@ -40,7 +40,7 @@ from .activations import (
     layer_activations,
     output_activations,
 )
-from .host import OFFLOAD, Crossing, crossing, moved, require_offload
+from .host import OFFLOAD, Crossing, Number, crossing, moved, require_offload
 
 PARTS = (
     *("weights", "copies", "gradients", "optimizer", "gathered"),
@@ -251,8 +251,8 @@ def _stage_memory(
     moe_layers = parameters.moe_layers + modules * has_experts
     plain += modules * (not has_experts)
     of_layers = plain * layer[False] + moe_layers * layer[True]
-    states = _model_states(parameters, split, training)
-    parts = dict(states)
+    states = model_states((parameters.dense, parameters.experts), split, training)
+    parts = {name: float(size) for name, size in states.items()}
     if training.offload == "chunks":
         parts["gradients"] = 0.0  # in the place of weights
     if training.zero == 3:
@@ -270,29 +270,25 @@ def _stage_memory(
         parts["recomputed"] = layer_bytes(model, split, training, moe, "none") - layer[moe]
     parts["working"] = _working(model, split, training, parameters)
     beside = sum(parts.values()) - parts["weights"] - parts["optimizer"]
-    host = moved((training.offload, training.zero), states, room - beside)
+    host = moved((training.offload, training.zero), parts, room - beside)
     for name, size in host.items():
         parts[name] = max(0.0, parts[name] - size)
     shown = {name: parts[name] for name in PARTS if parts.get(name)}
     return StageMemory(parameters.stage, parameters, in_flight, of_layers, shown, host)
 
 
-def _model_states(
-    parameters: StageParameters, split: Split, training: Training
-) -> dict[str, float]:
+def model_states(
+    parameters: tuple[Number, Number], split: Split, training: Training
+) -> dict[str, Number]:
     """Weights, gradients and optimizer state, dense and of experts over their own ranks."""
-    precision = PRECISIONS[training.precision]
-    shares = zip((parameters.dense, parameters.experts), training.ranks_sharing(split))
-    states = [
-        _states(
-            number, ranks, training.zero, precision.weight, precision.gradient, precision.optimizer
-        )
-        for number, ranks in shares
-    ]
-    sums = (float(sum(several)) for several in zip(*states))
-    sizes = dict(zip(("weights", "gradients", "optimizer"), sums))
-    if training.products not in WIDE and precision.weight > 1 and training.zero < 3:
-        sizes["copies"] = 2.0 * (parameters.dense + parameters.experts)
+    precision, zero = PRECISIONS[training.precision], training.zero
+    of_one = (precision.weight, precision.gradient, precision.optimizer)
+    shares = zip(parameters, training.ranks_sharing(split))
+    states = [_states(number, ranks, zero, *of_one) for number, ranks in shares]
+    names = ("weights", "gradients", "optimizer")
+    sizes: dict[str, Number] = {name: sum(several) for name, several in zip(names, zip(*states))}
+    if training.products not in WIDE and precision.weight > 1 and zero < 3:
+        sizes["copies"] = 2.0 * sum(parameters)
     return sizes
 
 

@@ -38,9 +38,8 @@ from ..estimate.work import (
     replicas_of,
     stage_parameters,
 )
-from ..memory.activations import WIDE
 from ..memory.host import leaves
-from ..memory.per_stage import PRECISIONS, Training, layer_bytes
+from ..memory.per_stage import PRECISIONS, Training, layer_bytes, model_states
 from ..pipeline.figures import peaks
 from ..pipeline.schedules import SCHEDULES
 from ..split import Split
@@ -229,19 +228,10 @@ class Timer:
         m: np.ndarray,
     ) -> np.ndarray:
         """Model states and kept activations of the fullest rank."""
-        split, training = request.split, request.training
-        precision, zero = PRECISIONS[training.precision], training.zero
-        shared = training.ranks_sharing(split)
-        away = leaves(training.offload, zero)
-        total = np.zeros(stages.layers.shape[:2])
-        for parameters, ranks in zip(held, shared):
-            states = {"weights": (precision.weight, 3), "gradients": (precision.gradient, 2)}
-            states["optimizer"] = (precision.optimizer, 1)
-            here = [states[name] for name in states if name not in away]
-            each = sum(size / (ranks if zero >= at else 1) for size, at in here)
-            if training.products not in WIDE and precision.weight > 1 and zero < 3:
-                each += 2
-            total += parameters * each
+        training = request.training
+        away = leaves(training.offload, training.zero)
+        states = model_states((_number(held[0]), _number(held[1])), request.split, training)
+        total = np.asarray(sum(size for name, size in states.items() if name not in away))
         in_flight = np.minimum(stages.held[..., None], m)
         plain, routed = (stages.layers[..., at, None, None] for at in (0, 1))
         activations = in_flight[..., None] * (plain * kept[:, 0] + routed * kept[:, 1])
