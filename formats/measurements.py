@@ -39,6 +39,8 @@ LEAST = 0.02
 RANK, HOST, LOCAL = ("rank", "global_rank"), ("host", "hostname", "node"), ("local_rank", "gpu")
 """Headings of columns that say whose number a line has; the last other column is the number."""
 PLACES = frozenset((*RANK, *HOST, *LOCAL))
+HEADLESS = ("rank", "value")
+"""What columns without headings are."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ def _none() -> LayoutError:
     return _refusal("no-measurements")
 
 
-Row = tuple[int, list[str], list[Any]]
+Row = tuple[int, Sequence[str], list[Any]]
 """Line, headings of its columns, cells."""
 
 
@@ -116,13 +118,13 @@ def _json_rows(text: str) -> Iterator[Row]:
     except (ValueError, RecursionError):
         raise _bad(text[:40], 1) from None
     if isinstance(said, dict):
-        yield from ((1, ["rank", "value"], [rank, value]) for rank, value in said.items())
+        yield from ((1, HEADLESS, [rank, value]) for rank, value in said.items())
     elif said and all(isinstance(record, dict) for record in said):
         for line, record in enumerate(said, 1):
             yield line, [name.lower() for name in record], [*record.values()]
     else:
         numbers = ((rank, value) for rank, value in enumerate(said) if value is not None)
-        yield from ((rank + 1, ["rank", "value"], [rank, value]) for rank, value in numbers)
+        yield from ((rank + 1, HEADLESS, [rank, value]) for rank, value in numbers)
 
 
 def _csv_rows(text: str) -> Iterator[Row]:
@@ -136,7 +138,7 @@ def _csv_rows(text: str) -> Iterator[Row]:
     if {*RANK, *HOST}.isdisjoint(heading):
         if any(len(cells) != 2 for _, cells in rows):
             raise _none()
-        return ((n, ["rank", "value"], cells) for n, cells in rows)
+        return ((n, HEADLESS, cells) for n, cells in rows)
     return ((n, heading, cells) for n, cells in rows[1:])
 
 
@@ -154,13 +156,15 @@ def _measured(rows: Iterable[Row], placement: Placement | None) -> Iterator[tupl
     if placement is not None:
         for rank, node in enumerate(placement.nodes.tolist()):
             ranks.setdefault(placement.hosts[node], []).append(rank)
+    known: Sequence[str] = ()
     for line, heading, cells in rows:
-        rank_at, host_at, local_at = (
-            next((heading.index(name) for name in names if name in heading), None)
-            for names in (RANK, HOST, LOCAL)
-        )
+        if heading is not known:
+            known, others = heading, [at for at, name in enumerate(heading) if name not in PLACES]
+            rank_at, host_at, local_at = (
+                next((heading.index(name) for name in names if name in heading), None)
+                for names in (RANK, HOST, LOCAL)
+            )
         if rank_at is not None:
-            others = [at for at, name in enumerate(heading) if name not in PLACES]
             if not others:
                 raise _none()
             yield line, _whole(_cell(cells, rank_at, line), line), _cell(cells, others[-1], line)
