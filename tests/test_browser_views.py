@@ -116,6 +116,10 @@ def test_another_framework_shows_what_its_order_moves(open_page):
     settle(page)
     expect(page.locator("#picture .refusal code")).to_contain_text("haven'tspecified the order")
     expect(page.locator("#status .refusal")).to_have_count(0)
+    # What is chosen from the list is no order that was typed beside it.
+    choose(page, "versus", CONVENTIONS["megatron"].name)
+    expect(page.locator("#picture .refusal")).to_have_count(0)
+    expect(box(page, "versus_order")).to_have_value("")
 
 
 def test_an_order_of_ones_own_is_refused_in_megatrons_words_and_mended_in_one_click(open_page):
