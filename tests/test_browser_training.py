@@ -163,6 +163,7 @@ def test_gradients_go_back_and_what_cannot_be_is_mended_beside_its_field(shared_
     expect(problem).to_have_count(0)
     (shape,) = error.alternatives[0].values()
     expect(box(page, "collective_shape")).to_have_value(str(shape))
+    expect(box(page, "collective_shape")).not_to_have_attribute("aria-invalid", "true")
     expect_exchange(page, [0, 1, 2, 3], "reduce_scatter", counted_up(4, int(shape)))
     # While the view is drawn anew for what is typed so far, the focus stays in the box.
     box(page, "collective_shape").fill("")
