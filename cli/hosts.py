@@ -42,7 +42,7 @@ def order(inputs: CommandLine) -> Iterator[str] | Table:
         )
     seconds, options = None, inputs.options
     if options.model is not None:
-        from training.estimate.waits import seconds_waited
+        from training.estimate import seconds_waited
 
         batch = whole_number(number_of(options.global_batch or 0), "global_batch", minimum=0)
         seconds = seconds_waited(layout, options.model, options.cluster or "dgx-h100", batch)

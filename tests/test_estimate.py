@@ -19,12 +19,19 @@ from benchmarks.fit_estimate import told_of_runs
 from groups import LayoutError
 from groups.job import Job
 from training.clusters import CLUSTERS
-from training.estimate import Estimate, error_table, estimate, nearest, runs, sources
+from training.estimate import (
+    Estimate,
+    error_table,
+    estimate,
+    nearest,
+    runs,
+    seconds_waited,
+    sources,
+)
 from training.estimate.constants import FAMILIES, fitted
 from training.estimate.near import NEAR_SIZE
 from training.estimate.runs import MeasuredRun, is_nanotron
 from training.estimate.seconds import PARTS, layer_seconds
-from training.estimate.waits import seconds_waited
 from training.estimate.work import (
     NONE,
     LayerWork,

@@ -6,8 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from groups.errors import not_a_choice
+from groups.layout import Layout
 
+from ..clusters import CLUSTERS
+from ..errors import require_choice
 from ..model import Model
+from ..models import MODELS
+from ..split import Split
 from .constants import FAMILIES, SOFTWARE, constants_of, fitted, software_of
 from .memory import Fit, fit_of
 from .near import lacks, nearest
@@ -21,6 +26,12 @@ FAR = 1.25
 
 UNLIKELY = 0.12
 """Share of runs that stall, or do not, below which the interval leaves them out."""
+
+WAITED = ("tp", "cp", "ep", "pp", "dp")
+"""Parts of a step that are waiting for a kind of group."""
+
+ROUNDS = 4
+"""Micro-batches of a pipeline stage where nobody says how many samples a step has."""
 
 
 @dataclass(frozen=True)
@@ -122,3 +133,35 @@ def estimate_of(request: Request, software: str) -> Estimate:
         lacks=lacking,
         request=request,
     )
+
+
+# -- of a layout -----------------------------------------------------------------------------------
+
+
+def seconds_waited(
+    layout: Layout, model: str, cluster: str = "dgx-h100", global_batch: int = 0
+) -> dict[str, float]:
+    """What a step waits for each kind of group, in seconds, of a published model on a layout.
+
+    global_batch: samples of a step; 0: ROUNDS micro-batches of one for each pipeline stage.
+
+    >>> from groups.job import Job
+    >>> seconds = seconds_waited(Job(nodes=2, tp=8, pp=2).layout(), "llama3-8b")
+    >>> seconds["tp"] > seconds["pp"] > seconds["ep"] == 0.0
+    True
+
+    Errors: LayoutError for no such model or cluster, and for what does not go together.
+    """
+    require_choice("model", model, tuple(MODELS))
+    require_choice("cluster", cluster, tuple(CLUSTERS))
+    shape = MODELS[model].model
+    split = Split.of(layout.mesh, layout.expert if shape.experts else None)
+    step = estimate(
+        shape,
+        cluster=cluster,
+        gpus=layout.world_size,
+        gpus_per_node=layout.gpus_per_node,
+        **{name: getattr(split, name) for name in ("tp", "cp", "pp", "ep", "etp")},
+        global_batch=global_batch or ROUNDS * split.pp * split.dp,
+    )
+    return {name: step.parts[name] for name in WAITED}

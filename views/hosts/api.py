@@ -17,7 +17,7 @@ from formats.measurements import read_measurements, slow
 from groups.layout import Layout
 from groups.mesh import whole_number
 from groups.placement import Placement
-from training.estimate.waits import seconds_waited
+from training.estimate import seconds_waited
 
 from ..base.endpoint import endpoint, require_text, serving
 from .inputs import hosts_in_racks
