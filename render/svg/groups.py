@@ -27,7 +27,7 @@ from ..palette import (
     rgb,
 )
 from ..scenes.groups import GAP, Gap, Overview, Panel
-from .raster import folds_text, palette_png, tags_svg, written
+from .raster import folds_text, frames_svg, palette_png, rows_svg, tags_svg, written
 
 
 def style() -> str:
@@ -77,19 +77,12 @@ def panel_svg(panel: Panel, description: str, outlined: np.ndarray | None = None
             )
         )
     )
-    frames = "".join(
-        f'<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" rx="6"/>'
-        for x, y, w, h in panel.frames
-    )
-    labels = "".join(
-        f'<text x="{x:g}" y="{y:g}" text-anchor="end">{text}</text>' for x, y, text in panel.labels
-    )
     return (
         f'<svg class="panel" data-kind="{panel.kind}" role="group" '
         f'data-rank-size="{rank_size:.1f}" data-index-size="{index_size:.1f}" '
         f'viewBox="0 0 {panel.width:g} {panel.height:g}" style="--width:{panel.width:g}px" '
         f'aria-label="{escape(description)}">'
-        f'<g class="frames">{frames}</g><g class="rows">{labels}</g>{cells}</svg>'
+        f"{frames_svg(panel.frames)}{rows_svg(panel.labels)}{cells}</svg>"
     )
 
 
@@ -102,10 +95,6 @@ def overview_svg(overview: Overview, description: str, kinds: Sequence[int] = ()
     box = (
         f'x="{overview.left:g}" y="{overview.top:g}" width="{grid.columns * cell:g}" '
         f'height="{grid.rows * cell:g}" preserveAspectRatio="none"'
-    )
-    labels = "".join(
-        f'<text x="{x:g}" y="{y:g}" text-anchor="end">{text}</text>'
-        for x, y, text in overview.labels
     )
     swell = ",".join(str(overview.swell(size)) for _, size in overview.sizes)
     x, y = overview.middles(overview.rank)
@@ -125,8 +114,7 @@ def overview_svg(overview: Overview, description: str, kinds: Sequence[int] = ()
         f'<image class="marks" {box} href="{marks}"/>'
         f"{''.join(_gap(overview, gap) for gap in overview.gaps)}"
         f'<circle class="chosen" cx="{x:g}" cy="{y:g}" r="{overview.ring:g}"/>'
-        f"{tags_svg(overview.tags)}"
-        f'<g class="rows">{labels}</g></svg>'
+        f"{tags_svg(overview.tags)}{rows_svg(overview.labels)}</svg>"
     )
 
 

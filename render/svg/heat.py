@@ -18,7 +18,7 @@ import numpy as np
 from ..palette import ink, ramp, rgb
 from ..scenes import geometry
 from ..scenes.groups import GAP, PANEL_LIMIT
-from .raster import palette_png, written
+from .raster import frames_svg, palette_png, rows_svg, written
 
 LEVELS = 8
 """Steps between empty and full."""
@@ -170,14 +170,10 @@ def heat_svg(heat: Heat, description: str) -> str:
     """The picture as SVG, in which a click on a GPU leads to the view of its groups;
     ``description`` is its text equivalent for screen readers."""
     down = 4.0 if heat.is_large else 0.0  # from the middle of a row to a text's baseline
-    labels = "".join(
-        f'<text x="{x:g}" y="{y + down:g}" text-anchor="end">{text}</text>'
-        for x, y, text in heat.labels
-    )
     return (
         f'<svg class="heat{" large" if heat.is_large else ""}" role="img" '
         f'viewBox="0 0 {heat.width:g} {heat.height:g}" style="max-width:{heat.width:g}px" '
-        f'aria-label="{escape(description)}"><g class="rows">{labels}</g>'
+        f'aria-label="{escape(description)}">{rows_svg(heat.labels, down)}'
         f"{_pixels(heat) if heat.is_large else _cells(heat)}</svg>"
     )
 
@@ -193,17 +189,13 @@ def _cells(heat: Heat) -> str:
     tiles, kinds = heat.tiles, list(zip(heat.level.tolist(), heat.amounts))
     side = tiles.cell - GAP
     looks = {kind: _look(heat.palette[kind[0]], kind[1], side) for kind in set(kinds)}
-    frames = "".join(
-        f'<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" rx="6"/>'
-        for x, y, w, h in tiles.frames
-    )
     cells = "".join(
         looks[kind] % {"rank": rank, "x": x, "y": y}
         for rank, (x, y, kind) in enumerate(
             zip(written(tiles.x + GAP / 2), written(tiles.y + GAP / 2), kinds)
         )
     )
-    return f'<g class="frames">{frames}</g>{cells}'
+    return frames_svg(tiles.frames) + cells
 
 
 def _look(colour: str, amount: str, side: float) -> str:

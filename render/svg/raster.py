@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from PIL import Image
 
-from ..scenes.geometry import Fold
+from ..scenes.geometry import Fold, RowLabel
 from ..scenes.tags import TALL, Tag
 
 
@@ -47,6 +47,21 @@ def folds_text(folds: Iterable[Fold], unit: float = 1.0) -> str:
         for one in folds
         for lengths in ([unit * each for each in (one.dx, one.dy, one.jump_x, one.jump_y)],)
     )
+
+
+def rows_svg(labels: Iterable[RowLabel], down: float = 0.0) -> str:
+    """The names of rows of nodes; ``down``: pixels from their middles to the baselines."""
+    texts = "".join(
+        f'<text x="{x:g}" y="{y + down:g}" text-anchor="end">{text}</text>' for x, y, text in labels
+    )
+    return f'<g class="rows">{texts}</g>'
+
+
+def frames_svg(frames: Iterable[tuple[float, float, float, float]]) -> str:
+    nodes = "".join(
+        f'<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" rx="6"/>' for x, y, w, h in frames
+    )
+    return f'<g class="frames">{nodes}</g>'
 
 
 def tags_svg(tags: Sequence[Tag]) -> str:

@@ -106,10 +106,9 @@ function goTo(to) {
   draw();
 }
 
-element.addEventListener('input', (event) => {
-  if (!event.target.matches('.collectives-player input')) return;
+on('input', '.collectives-player input', (slider) => {
   player.stop();
-  goTo(Number(event.target.value));
+  goTo(Number(slider.value));
 });
 
 function update() {

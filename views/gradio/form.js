@@ -41,24 +41,17 @@ function fill(box) {
 const boxes = () => document.querySelectorAll('[data-field]');
 const fillAll = () => heard && boxes().forEach(fill);
 
-const boxOf = (event) => event.target.closest?.('[data-field]');
-document.addEventListener('input', (event) => {
-  const typed = boxOf(event);
-  if (!typed || !isText(typed)) return;
+on('input', '[data-field]', (typed) => {
+  if (!isText(typed)) return;
   clearTimeout(typing.get(typed));
   typing.set(typed, setTimeout(take, TYPING_PAUSE, typed));
 });
-document.addEventListener('change', (event) => {
-  const changed = boxOf(event);
-  if (changed) take(changed);
+on('change', '[data-field]', take);
+on('focusout', '[data-field]', (left) => {
+  if (typing.has(left)) take(left); // a text that is again what it was does not change
 });
-document.addEventListener('focusout', (event) => {
-  const left = boxOf(event);
-  if (left && typing.has(left)) take(left); // a text that is again what it was does not change
-});
-document.addEventListener('keydown', (event) => {
-  const typed = boxOf(event);
-  if (event.key === 'Enter' && typed?.matches('input[type=text]')) take(typed);
+on('keydown', 'input[type=text][data-field]', (typed, event) => {
+  if (event.key === 'Enter') take(typed);
 });
 
 document.addEventListener('click', (event) => {

@@ -5,10 +5,9 @@
 const FORTH = ['ArrowRight', 'ArrowDown'];
 const BACK = ['ArrowLeft', 'ArrowUp'];
 const SETS = '.menu[open], #chips [role=group], #nav [role=group], .ways, .pills, [role=toolbar]';
-document.addEventListener('keydown', (event) => {
-  const set = event.target.closest?.(SETS);
+on('keydown', SETS, (set, event) => {
   const step = FORTH.includes(event.key) ? 1 : BACK.includes(event.key) ? -1 : 0;
-  if (!set || !step) return;
+  if (!step) return;
   const all = [...set.querySelectorAll('button, summary, a')];
   const choices = all.filter((one) => one.checkVisibility());
   const next = choices[(choices.indexOf(event.target) + step + choices.length) % choices.length];
@@ -80,10 +79,7 @@ document.addEventListener('focusin', (event) => {
   if (event.target.matches(':focus-visible')) showTip(tipOf(event.target));
 });
 document.addEventListener('focusout', () => showTip(null));
-document.addEventListener('click', (event) => {
-  const word = event.target.closest?.('[data-tip]');
-  if (word) showTip(word);
-});
+on('click', '[data-tip]', showTip);
 document.addEventListener('keydown', (event) => {
   if (event.key === 'Escape') showTip(null);
 });
@@ -105,9 +101,8 @@ async function copy(text) {
   }
 }
 
-document.addEventListener('click', async (event) => {
-  const button = event.target.closest?.('.copy, [data-copy-link]');
-  if (!button || button.dataset.label) return;
+on('click', '.copy, [data-copy-link]', async (button) => {
+  if (button.dataset.label) return;
   const isLink = 'copyLink' in button.dataset;
   await copy(isLink ? location.href : button.parentElement.querySelector('pre').textContent);
   button.dataset.label = button.textContent;
@@ -119,9 +114,7 @@ document.addEventListener('click', async (event) => {
 });
 
 // --- Files: made in memory, so that nothing of one visitor's can be fetched by another ------------
-document.addEventListener('click', async (event) => {
-  const button = event.target.closest?.('[data-save]');
-  if (!button) return;
+on('click', '[data-save]', async (button) => {
   const theme = document.body.classList.contains('dark') ? 'dark' : 'light';
   const form = button.dataset.save;
   const asked = JSON.stringify({ state, form, theme, address: location.href });

@@ -1,5 +1,12 @@
 // What the scripts of several views share.
 
+// Whenever an event of a kind is on a node of a selector, or within one.
+const on = (kind, selector, then) =>
+  document.addEventListener(kind, (event) => {
+    const node = event.target.closest?.(selector);
+    if (node) then(node, event);
+  });
+
 const filled = (text, facts) => text.replace(/\{(\w+)\}/g, (_, name) => facts[name]);
 
 function svgNode(name, attributes, kind) {

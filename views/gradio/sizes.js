@@ -29,9 +29,7 @@ function place(size) {
   }
 }
 
-document.addEventListener('input', (event) => {
-  const slider = event.target;
-  if (!slider.matches?.('.size input[type=range]')) return;
+on('input', '.size input[type=range]', (slider) => {
   const size = slider.closest('.size');
   const value = (stops[size.dataset.size] ?? [])[slider.value];
   if (value !== undefined) say('set', { [size.dataset.size]: String(value) });

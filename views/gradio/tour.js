@@ -19,9 +19,7 @@ function paintTour() {
 }
 
 const STEP = { back: -1, next: 1 };
-document.addEventListener('click', (event) => {
-  const action = event.target.closest?.('[data-tour]')?.dataset.tour;
-  if (!action) return;
+on('click', '[data-tour]', ({ dataset: { tour: action } }) => {
   const before = step;
   step = action === 'start' ? 0 : action === 'leave' ? -1 : step + STEP[action];
   paintTour();

@@ -50,13 +50,10 @@ async function filesOf(transfer) {
 }
 
 const isHang = () => state.view === 'hang';
-document.addEventListener('click', (event) => {
-  if (event.target.closest?.('[data-files]')) element.querySelector('#hang-files').click();
-});
-document.addEventListener('change', (event) => {
-  if (event.target.id !== 'hang-files') return;
-  sendFiles(event.target.files);
-  event.target.value = '';
+on('click', '[data-files]', () => element.querySelector('#hang-files').click());
+on('change', '#hang-files', (chooser) => {
+  sendFiles(chooser.files);
+  chooser.value = '';
 });
 document.addEventListener('dragover', (event) => {
   if (!isHang() || !event.dataTransfer?.types.includes('Files')) return;
@@ -72,9 +69,9 @@ document.addEventListener('drop', async (event) => {
   element.querySelector('.app').classList.remove('dropping');
   sendFiles(await filesOf(event.dataTransfer));
 });
-document.addEventListener('paste', (event) => {
+on('paste', '#field-evidence', (_, event) => {
   const text = event.clipboardData?.getData('text/plain') ?? '';
-  if (event.target.id !== 'field-evidence' || text.length <= LONGEST_LINES) return;
+  if (text.length <= LONGEST_LINES) return;
   event.preventDefault();
   sendFiles([new File([text], 'pasted.log')]);
 });

@@ -8,13 +8,8 @@ function tell(row) {
   row.classList.add('chosen');
 }
 
-function follow(event) {
-  const row = event.target.closest?.('.memory-row');
-  if (row) tell(row);
-}
-
-element.addEventListener('keydown', (event) => {
-  if (event.key === 'Enter' && event.target.matches('.memory-row')) event.target.querySelector('button').click();
+on('keydown', '.memory-row', (row, event) => {
+  if (event.key === 'Enter' && event.target === row) row.querySelector('button').click();
 });
 
-for (const kind of ['pointerover', 'focusin', 'click']) element.addEventListener(kind, follow);
+for (const kind of ['pointerover', 'focusin', 'click']) on(kind, '.memory-row', tell);

@@ -336,15 +336,11 @@ function bringIntoView(svg, strip, op) {
   }
 }
 
-element.addEventListener('input', (event) => {
-  if (!root) return;
-  if (event.target.matches?.('.pipeline-cursor')) {
-    player.stop();
-    goTo(Number(event.target.value));
-  } else if (event.target.matches?.('.pipeline-zoom')) {
-    zoomTo(Number(event.target.value));
-  }
+on('input', '.pipeline-cursor', (slider) => {
+  player.stop();
+  goTo(Number(slider.value));
 });
+on('input', '.pipeline-zoom', (slider) => zoomTo(Number(slider.value)));
 
 // The middle of what is seen stays where it is.
 function zoomTo(power) {

@@ -74,16 +74,15 @@ const cellAt = (event) => {
 };
 
 for (const kind of ['pointermove', 'pointerdown']) {
-  element.addEventListener(kind, (event) => {
-    if (!event.target.closest?.('svg.traffic-matrix') || !data()) return;
+  on(kind, 'svg.traffic-matrix', (_, event) => {
+    if (!data()) return;
     at = cellAt(event);
     tell();
   });
 }
-element.addEventListener('keydown', (event) => {
-  const svg = event.target.closest?.('svg.traffic-matrix');
+on('keydown', 'svg.traffic-matrix', (svg, event) => {
   const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-  if (!svg || !(event.key in step || event.key === 'Escape') || !data()) return;
+  if (!(event.key in step || event.key === 'Escape') || !data()) return;
   event.preventDefault();
   if (event.key === 'Escape') at = null;
   else {
@@ -98,11 +97,11 @@ element.addEventListener('keydown', (event) => {
 const lead = () => {
   if (at && data()) say('set', { view: 'groups', rank: String(at[0] * data().matrix.per) });
 };
-element.addEventListener('click', (event) => {
+on('click', 'svg.traffic-matrix', (_, event) => {
   if (event.pointerType !== 'touch' && cellAt(event)) lead();
 });
-element.addEventListener('keydown', (event) => {
-  if (event.key === 'Enter' && event.target.closest?.('svg.traffic-matrix')) lead();
+on('keydown', 'svg.traffic-matrix', (_, event) => {
+  if (event.key === 'Enter') lead();
 });
 watch('value', () => {
   if (figure()) tell();
