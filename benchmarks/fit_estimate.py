@@ -100,7 +100,7 @@ UNSURE = {"M-LM table A100": 0.6, "M-LM table H100": 0.6}
 
 
 @dataclass(frozen=True)
-class Case:
+class TimedRun:
     run: MeasuredRun
     asked: Request
     work: Work
@@ -114,17 +114,19 @@ class Case:
 Constants = dict[str, float]
 
 
-def cases(wanted: Callable[[MeasuredRun], bool] = lambda run: True) -> list[Case]:
+def cases(wanted: Callable[[MeasuredRun], bool] = lambda run: True) -> list[TimedRun]:
     """The runs that ran and have a step time."""
     found = []
     for run in runs():
         if run.status == "ok" and run.seconds and wanted(run):
             asked = request_of(run.shape, run.arguments)
-            found.append(Case(run, asked, work_of(asked), run.seconds))
+            found.append(TimedRun(run, asked, work_of(asked), run.seconds))
     return found
 
 
-def log_errors(several: Sequence[Case], constants: Callable[[Case], Constants]) -> np.ndarray:
+def log_errors(
+    several: Sequence[TimedRun], constants: Callable[[TimedRun], Constants]
+) -> np.ndarray:
     """log(estimated / measured) of each, stalls apart."""
     found = (
         sum(step_seconds(one.asked, one.work, constants(one)).values()) / one.seconds
@@ -177,7 +179,9 @@ def descend(
     return moved
 
 
-def fit_shared(several: Sequence[Case], steps: int = 12) -> tuple[Constants, dict[str, Constants]]:
+def fit_shared(
+    several: Sequence[TimedRun], steps: int = 12
+) -> tuple[Constants, dict[str, Constants]]:
     """Constants for all, and those of each family of GPUs."""
     families = sorted(set(FAMILIES.values()))
     names = [*SHARED, *(f"{name} {family}" for name in PER_FAMILY for family in families)]
@@ -209,7 +213,7 @@ def _constants(
     return shared, own
 
 
-def fit_nanotron(several: Sequence[Case], base: Constants) -> Constants:
+def fit_nanotron(several: Sequence[TimedRun], base: Constants) -> Constants:
     """What nanotron's runs have of their own; runs far slower than all others do not count."""
     starts = {name: base[name] if at is None else at for name, (at, _) in NANOTRON.items()}
 
@@ -225,7 +229,7 @@ def fit_nanotron(several: Sequence[Case], base: Constants) -> Constants:
     return own(found)
 
 
-def fit_stalls(several: Sequence[Case], constants: Constants) -> Constants:
+def fit_stalls(several: Sequence[TimedRun], constants: Constants) -> Constants:
     """How likely a run stalls, by logistic regression: of what `stall_seconds` looks at."""
     odds = ("stall_odds", "stall_odds_many", "stall_odds_summed", "stall_odds_full")
     odds += ("stall_odds_alone", "stall_odds_alone_many", "stall_odds_alone_summed")
@@ -239,7 +243,7 @@ def fit_stalls(several: Sequence[Case], constants: Constants) -> Constants:
     return {**STALL, **dict(zip(odds, found.tolist()))}
 
 
-def _signs(one: Case) -> list[float]:
+def _signs(one: TimedRun) -> list[float]:
     split, many = one.asked.split, one.asked.gpus > STALL["stall_many"]
     staged = split.pp > 1
     summed = one.asked.training.zero == 0 and split.dp > 1
@@ -248,11 +252,11 @@ def _signs(one: Case) -> list[float]:
     return [staged, staged and many, staged and summed, full, *alone]
 
 
-def fullness(one: Case) -> float:
+def fullness(one: TimedRun) -> float:
     return fit_of(one.asked).needed / one.asked.machine.memory
 
 
-def _stalled(one: Case, constants: Constants) -> bool:
+def _stalled(one: TimedRun, constants: Constants) -> bool:
     """Whether a run takes longer by more than half of what stalls would add."""
     split = one.asked.split
     each = STALL["stall"] * 2 * (split.pp - 1) / split.pp or STALL["stall_alone"]
@@ -261,7 +265,7 @@ def _stalled(one: Case, constants: Constants) -> bool:
     return one.seconds - plain > 0.55 * each * slots
 
 
-def held_out(several: Sequence[Case], key: Callable[[MeasuredRun], str]) -> np.ndarray:
+def held_out(several: Sequence[TimedRun], key: Callable[[MeasuredRun], str]) -> np.ndarray:
     """log(estimated / measured) with each key's runs left out of the fit in turn."""
     found = np.zeros(len(several))
     for name in sorted({key(one.run) for one in several}):
@@ -272,7 +276,7 @@ def held_out(several: Sequence[Case], key: Callable[[MeasuredRun], str]) -> np.n
     return found
 
 
-def held_out_nanotron(several: Sequence[Case], base: Constants) -> np.ndarray:
+def held_out_nanotron(several: Sequence[TimedRun], base: Constants) -> np.ndarray:
     """The same of nanotron's runs with each model left out in turn, stalls counted."""
     found = np.zeros(len(several))
     for name in sorted({one.run.model for one in several}):
@@ -285,13 +289,13 @@ def held_out_nanotron(several: Sequence[Case], base: Constants) -> np.ndarray:
     return found
 
 
-def _with_stalls(one: Case, constants: Constants) -> float:
+def _with_stalls(one: TimedRun, constants: Constants) -> float:
     more, share = stall_seconds(one.asked, constants, fullness(one))
     plain = sum(step_seconds(one.asked, one.work, constants).values())
     return plain + more * decided(share)
 
 
-def _by_family(shared: Constants, own: Mapping[str, Constants]) -> Callable[[Case], Constants]:
+def _by_family(shared: Constants, own: Mapping[str, Constants]) -> Callable[[TimedRun], Constants]:
     merged = {family: {**shared, **mine} for family, mine in own.items()}
     return lambda one: merged[one.family]
 
@@ -302,7 +306,7 @@ def kind_of(run: MeasuredRun) -> str:
 
 
 def spreads(
-    several: Sequence[Case], by_table: np.ndarray, by_kind: np.ndarray
+    several: Sequence[TimedRun], by_table: np.ndarray, by_kind: np.ndarray
 ) -> dict[str, list[float]]:
     """Measured over estimated, where an interval ends, of dense models and of mixtures.
 

@@ -36,7 +36,7 @@ NEAR, FULL = 0.1, 40.0
 
 
 @dataclass(frozen=True)
-class Case:
+class FilledRun:
     run: MeasuredRun
     terms: np.ndarray  # stages, constants
     capacity: float
@@ -45,7 +45,7 @@ class Case:
         return float((self.terms @ constants).max())
 
 
-def cases() -> Iterator[Case]:
+def cases() -> Iterator[FilledRun]:
     """The runs of sources that told memory, those that failed among them."""
     for run in runs():
         if run.group in SOURCES:
@@ -57,15 +57,15 @@ def cases() -> Iterator[Case]:
                 continue
             asked = replace(asked, training=training)
             terms = [[unfused_terms(asked, one)[name] for name in PRIOR] for one in stages]
-            yield Case(run, np.array(terms), asked.bytes_of_gpu)
+            yield FilledRun(run, np.array(terms), asked.bytes_of_gpu)
 
 
-def errors(several: Sequence[Case], constants: np.ndarray) -> np.ndarray:
+def errors(several: Sequence[FilledRun], constants: np.ndarray) -> np.ndarray:
     pairs = ((one.needed(constants), one.run.memory or 0.0) for one in several)
     return np.array([np.log(needed / (memory * GIB)) for needed, memory in pairs])
 
 
-def fit(several: Sequence[Case]) -> np.ndarray:
+def fit(several: Sequence[FilledRun]) -> np.ndarray:
     """The constants, in the order of PRIOR."""
     values, widths = map(np.array, zip(*PRIOR.values()))
     counts = Counter(one.run.group for one in several)
@@ -81,7 +81,7 @@ def fit(several: Sequence[Case]) -> np.ndarray:
     return constants
 
 
-def told(several: Sequence[Case], constants: np.ndarray) -> str:
+def told(several: Sequence[FilledRun], constants: np.ndarray) -> str:
     """The error of those that told memory; failures told, and good runs refused."""
     off = abs(errors([one for one in several if one.run.memory], constants))
     bad, good = (
@@ -103,7 +103,7 @@ def main() -> None:
     for name, value in zip(PRIOR, constants):
         print(f"{name:10s} {value / GIB if name == 'beside' else value:6.2f}")
     models = sorted({one.run.model for one in every if one.run.group == "Playbook"})
-    wanted: list[tuple[str, Callable[[Case], bool]]] = [
+    wanted: list[tuple[str, Callable[[FilledRun], bool]]] = [
         *((name, lambda one, name=name: one.run.group == name) for name in SOURCES),
         *((name, lambda one, name=name: one.run.model == name) for name in models),
     ]  # type: ignore[misc]

@@ -35,7 +35,7 @@ QUICK_JOBS = {16_384: 2}
 
 
 @dataclass(frozen=True)
-class Case:
+class MadeTwice:
     """The same groups made twice: by numpy, and by lists of Python's alone."""
 
     world: int
@@ -76,17 +76,17 @@ def run(quick: bool, servers: Servers) -> Iterator[Table]:
     )
 
 
-def _of_mesh(world: int, repeats: int) -> Case:
+def _of_mesh(world: int, repeats: int) -> MadeTwice:
     mesh = fit(world, **{name: JOB[name] for name in ("tp", "cp", "pp")})
     sizes = {axis.name: axis.size for axis in mesh.axes}
-    return Case(
+    return MadeTwice(
         *(world, str(mesh), repeats),
         ours=lambda: {kind: rank_groups(mesh, kind) for kind in KINDS},
         plain=lambda: plain_groups(**sizes),
     )
 
 
-def _of_job(world: int, repeats: int) -> Case:
+def _of_job(world: int, repeats: int) -> MadeTwice:
     options = {
         "num_distributed_optimizer_instances": INSTANCES,
         "hierarchical_context_parallel_sizes": LEVELS,
@@ -94,7 +94,7 @@ def _of_job(world: int, repeats: int) -> Case:
     }
     plain = partial(plain_process_groups, world, instances=INSTANCES, levels=LEVELS, **JOB)
     names = f"{len(plain())} names of Megatron's"
-    return Case(world, names, repeats, lambda: process_groups(world, **options), plain)
+    return MadeTwice(world, names, repeats, lambda: process_groups(world, **options), plain)
 
 
 def _versus(ours: float, plain: float) -> tuple[str, str]:
