@@ -159,7 +159,7 @@ def _rank(inputs: CommandLine) -> Table:
         lines.append(f"{name}: {', '.join(f'{axis} {at}' for axis, at in place.items())}")
     if ring:
         lines.append(f"pipeline: {ring[0]} -> {rank} -> {ring[1]}")
-    none = [one.name for one in apart]
+    none = [kind.name for kind in apart]
     return Table(
         "rank",
         *_shared_rows(inputs, layout, together),
@@ -192,14 +192,14 @@ def _share(inputs: CommandLine) -> Table:
         fields = {"missing": list(log.missing), "suspects": list(log.diagnosis.suspects)}
         fields |= {"group_ranks": list(log.group_ranks), "log_groups": dict(log.groups)}
         fields |= {"account": account}
-    groups = [one for one in groups_by_name(layout).values() if one.size > 1]
+    groups = [kind for kind in groups_by_name(layout).values() if kind.size > 1]
     together, apart = shared_groups(groups, ranks)
-    parted = ", ".join(f"{one.name} ({one.groups})" for one in apart)
+    parted = ", ".join(f"{kind.name} ({kind.groups})" for kind in apart)
     return Table(
         "share",
         *_shared_rows(inputs, layout, together),
         layout=layout,
-        fields={"ranks": list(ranks), "apart": [vars(one) for one in apart], **fields},
+        fields={"ranks": list(ranks), "apart": [vars(kind) for kind in apart], **fields},
         before=[*account, *([] if together else ["no group has all of these ranks"])],
         after=[f"not together in (groups they are in): {parted}"] if apart else [],
     )
@@ -222,15 +222,17 @@ def _shared_rows(
     """Columns and rows; in text, an index that all names of a group have stands once."""
     placement = inputs.placement(layout)
     rows: list[list[Any]] = []
-    for one in together:
-        indices = list(dict.fromkeys(one.indices)) if inputs.format == "text" else [*one.indices]
-        members = list(one.ranks)
+    for shared in together:
+        indices = list(shared.indices)
+        if inputs.format == "text":
+            indices = list(dict.fromkeys(indices))
+        members = list(shared.ranks)
         spanned = int(nodes_spanned([members], layout.gpus_per_node)[0])
         hosts = []
         if placement is not None:
             nodes = list(dict.fromkeys(placement.nodes[members].tolist()))
             spanned, hosts = len(nodes), [[placement.hosts[node] for node in nodes]]
-        rows.append([list(one.names), indices, len(members), spanned, *hosts, members])
+        rows.append([list(shared.names), indices, len(members), spanned, *hosts, members])
     named = ["hosts"] if placement is not None else []
     return ["names", "indices", "size", "nodes_spanned", *named, "ranks"], rows
 

@@ -85,17 +85,17 @@ def _explained(better: Any) -> Table:
         for row, one in zip(rows, better.kinds):
             each = better.costs.get(one.kind, 0.0)
             row += [round(each * one.before, 6), round(each * one.after, 6)]
-    reasons = [ORDER_REASONS[one.code].en.format(**one.facts) for one in better.reasons]
+    reasons = [ORDER_REASONS[note.code].en.format(**note.facts) for note in better.reasons]
     reasons += [
-        f"--{name} {value} keeps the {one.kind} groups in a {one.place}."
-        for one in better.fixes
-        for name, value in one.changes.items()
+        f"--{name} {value} keeps the {fix.kind} groups in a {fix.place}."
+        for fix in better.fixes
+        for name, value in fix.changes.items()
     ]
     if better.costs:
         waited = f"{better.cost_before:.3g} s of a step, in this order {better.cost:.3g} s"
         reasons.insert(0, f"Waited for groups in several racks: {waited}.")
-    fields = {**better.document, "upper": [asdict(one) for one in better.upper]}
-    fields |= {"reasons": reasons, "fixes": [asdict(one) for one in better.fixes]}
+    fields = {**better.document, "upper": [asdict(upper) for upper in better.upper]}
+    fields |= {"reasons": reasons, "fixes": [asdict(fix) for fix in better.fixes]}
     before = ["groups on several nodes, and in several racks before and after"]
     after = [*reasons, "", *better.names]
     return Table("order", columns, rows, fields=fields, before=before, after=after)

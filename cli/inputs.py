@@ -104,7 +104,7 @@ class CommandLine:
         hosts = read_hosts(text)
         if self.options.racks is not None:
             hosts = hosts.with_places(read_hosts(self.text(self.options.racks)))
-        self.remarks += [HOSTS_REMARKS[one.code].en.format(**one.facts) for one in hosts.remarks]
+        self.remarks += [HOSTS_REMARKS[note.code].en.format(**note.facts) for note in hosts.remarks]
         return hosts
 
     def files(self) -> dict[str, bytes] | None:
@@ -168,8 +168,8 @@ def number_of(text: Any) -> Any:
 def _choice(control: str, value: str, choices: Collection[str]) -> str:
     if value in choices:
         return value
-    near = [one for one in choices if value and value.lower() in one]
+    near = [choice for choice in choices if value and value.lower() in choice]
     near = near or difflib.get_close_matches(value.lower(), choices)
-    fixes = [{control: one} for one in near[:3]]
+    fixes = [{control: choice} for choice in near[:3]]
     said = f"{quoted(value)} is no {control}; `{PROGRAM} {control}s` lists them"
     raise not_a_choice(control, value, choices, fixes).replace(what=said)

@@ -41,7 +41,7 @@ def job_from_flags(
     remarks = []
     lacking = [name for name in parsed.asks if name not in given]
     if lacking and parsed.runs and not parsed.run:
-        names = ", ".join(one.name for one in parsed.runs)
+        names = ", ".join(run.name for run in parsed.runs)
         raise CommandError(f"{file} holds {len(parsed.runs)} runs: give --run, one of {names}")
     if lacking:
         fix = f" Give {' and '.join(map(option, lacking))}."

@@ -234,24 +234,30 @@ def slow(values: np.ndarray, every: Mapping[str, Grouping], *, worse: str = "hig
         raise not_a_choice("worse", worse, ("high", "low"), [{"worse": "high"}, {"worse": "low"}])
     sign = 1.0 if worse == "high" else -1.0
     outliers = _standing_out("rank", values, np.arange(len(values)), sign)
-    indices = {name: one.index() for name, one in every.items() if 1 < one.size < len(values)}
+    indices = {
+        name: grouping.index()
+        for name, grouping in every.items()
+        if 1 < grouping.size < len(values)
+    }
     pipeline = every.get("pp")
     if pipeline is not None and pipeline.size > 1:
         indices["stage"] = _stages(pipeline)
     for name, index in indices.items():
         outliers += _standing_out(name, values, index, sign)
-    return sorted(_once(outliers), key=lambda one: -one.times)
+    return sorted(_once(outliers), key=lambda grouping: -grouping.times)
 
 
 def _once(outliers: Iterable[Slow]) -> list[Slow]:
     """Each group once, with all its names."""
     by_ranks: dict[tuple[int, ...], Slow] = {}
-    for one in outliers:
-        same = by_ranks.get(one.ranks)
+    for outlier in outliers:
+        same = by_ranks.get(outlier.ranks)
         if same is not None:
-            names, indices = (*same.names, *one.names), (*same.indices, *one.indices)
-            one = replace(same, names=names, indices=indices, times=max(same.times, one.times))
-        by_ranks[one.ranks] = one
+            names, indices = (*same.names, *outlier.names), (*same.indices, *outlier.indices)
+            outlier = replace(
+                same, names=names, indices=indices, times=max(same.times, outlier.times)
+            )
+        by_ranks[outlier.ranks] = outlier
     return list(by_ranks.values())
 
 

@@ -60,7 +60,7 @@ def check_script(
     size = whole_number(megabytes, "megabytes", minimum=0, maximum=MAX_MEGABYTES)
     chosen = groups_by_name(layout, [names] if isinstance(names, str) else names)
     if names is None:
-        chosen = {name: one for name, one in layout.every.items() if one.size > 1}
+        chosen = {name: grouping for name, grouping in layout.every.items() if grouping.size > 1}
     title = _title(layout)
     facts = [
         *(f"# {printable(line)}".rstrip() for line in job_text.splitlines()),
@@ -96,17 +96,17 @@ def _requests(layout: Layout, chosen: Mapping[str, Grouping]) -> Iterator[str]:
     grids: dict[str, str] = {}
     for mesh_name, mesh in meshes(layout).items():
         grids.setdefault(str(mesh), mesh_name.upper().replace("-", "_"))
-    grids_used = {str(one.mesh) for one in chosen.values()}
+    grids_used = {str(grouping.mesh) for grouping in chosen.values()}
     yield from (f'{grids[grid]} = "{grid}"' for grid in grids if grid in grids_used)
     yield "" if grids_used else "# no groups: the placement is checked alone"
     yield "KINDS = ["
-    for name, one in chosen.items():
-        said = {"length": one.length, "stride": one.stride, "joined": one.joined}
+    for name, grouping in chosen.items():
+        said = {"length": grouping.length, "stride": grouping.stride, "joined": grouping.joined}
         plain = {"length": 0, "stride": 1, "joined": 1}
         options = [f"{key}={value}" for key, value in said.items() if value != plain[key]]
-        options += [f"places={one.places}"] if one.places else []
+        options += [f"places={grouping.places}"] if grouping.places else []
         options += [f'also="{ALSO[name]}"'] if name in ALSO else []
-        request = [json.dumps(name), grids[str(one.mesh)], json.dumps(one.kind), *options]
+        request = [json.dumps(name), grids[str(grouping.mesh)], json.dumps(grouping.kind), *options]
         yield f"    Kind({', '.join(request)}),"
     yield "]"
 

@@ -45,7 +45,7 @@ LINE = 1
 
 def spend_on_groups(chosen: Iterable[Grouping]) -> None:
     """Count the work of listing groups. Errors: LayoutError if that is too much."""
-    units = sum(one.num_groups * (LINE + one.size / LISTED) for one in chosen)
+    units = sum(grouping.num_groups * (LINE + grouping.size / LISTED) for grouping in chosen)
     spend(int(units), "listed-ranks", control="nodes")
 
 

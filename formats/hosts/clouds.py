@@ -173,15 +173,15 @@ def _labels(one: Any) -> Mapping[str, Any] | None:
 
 def _kubernetes(value: Any) -> Hosts | None:
     nodes = _items(value)
-    if not nodes or any(_labels(one) is None for one in nodes):
+    if not nodes or any(_labels(node) is None for node in nodes):
         return None
     rows, remarks = [], []
-    for one in nodes:
-        metadata = one.get("metadata", one)
+    for node in nodes:
+        metadata = node.get("metadata", node)
         name = metadata.get("name") if isinstance(metadata, dict) else None
         if not name:
             remarks.append(Note("host-without-name", {"host": NAMELESS}))
-        rows.append((str(name or NAMELESS), _labelled(_labels(one) or {})))
+        rows.append((str(name or NAMELESS), _labelled(_labels(node) or {})))
     return hosts_in_places("kubernetes", rows, *remarks)
 
 
@@ -235,9 +235,9 @@ def _plain(value: Any) -> Hosts | None:
         return None
     if isinstance(value, dict):
         return _mapping(value) if all(isinstance(key, str) for key in value) else None
-    if all(isinstance(one, str) for one in value):
+    if all(isinstance(item, str) for item in value):
         return hosts_in_places("list", ((name, {}) for name in value))
-    return _records(value) if all(isinstance(one, (str, dict)) for one in value) else None
+    return _records(value) if all(isinstance(item, (str, dict)) for item in value) else None
 
 
 def _mapping(value: Mapping[str, Any]) -> Hosts:
@@ -246,16 +246,16 @@ def _mapping(value: Mapping[str, Any]) -> Hosts:
     if not others and isinstance(first, (list, dict)) and key in ("hosts", "nodes", "racks"):
         return read_document(first)
     every = list(value.values())
-    if all(isinstance(one, str) for one in every):
+    if all(isinstance(item, str) for item in every):
         rows = [(host, {"rack": rack}) for host, rack in value.items()]
         return hosts_in_places("host-rack", rows)
-    if all(isinstance(one, list) and all(isinstance(h, str) for h in one) for one in every):
+    if all(isinstance(item, list) and all(isinstance(h, str) for h in item) for item in every):
         rows = [(host, {"rack": rack}) for rack, hosts in value.items() for host in hosts]
         return hosts_in_places("host-rack", rows)
     counts = {
-        host: len(one) if isinstance(one, list) else one
-        for host, one in value.items()
-        if isinstance(one, (list, int)) and not isinstance(one, bool)
+        host: len(item) if isinstance(item, list) else item
+        for host, item in value.items()
+        if isinstance(item, (list, int)) and not isinstance(item, bool)
     }
     if len(counts) < len(value) or min(counts.values()) < 1:
         raise bad_document("each host needs a rack, a number of slots or a list of its GPUs")

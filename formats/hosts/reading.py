@@ -101,7 +101,7 @@ def _yaml(text: str) -> Any:
     if re.search(r"(?:^|[\s:\[,-])[&*]\w", text):
         raise bad_document("a YAML with anchors or aliases is not read")
     try:
-        documents = [one for one in yaml.load_all(text, _LOADER) if one is not None]
+        documents = [document for document in yaml.load_all(text, _LOADER) if document is not None]
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise bad_document(f"no YAML ({' '.join(str(error).split())[:80]})") from None
     return documents[0] if len(documents) == 1 else documents

@@ -117,25 +117,25 @@ def read_yaml_topology(document: Any) -> Hosts | None:
 
     Errors: LayoutError for a kind that is not read.
     """
-    if not isinstance(document, list) or not any(_has(one, "topology") for one in document):
+    if not isinstance(document, list) or not any(_has(entry, "topology") for entry in document):
         return None
-    entries = {str(one["topology"]): one for one in document if _has(one, "topology")}
-    name = next((name for name, one in entries.items() if one.get("cluster_default")), "")
+    entries = {str(entry["topology"]): entry for entry in document if _has(entry, "topology")}
+    name = next((name for name, entry in entries.items() if entry.get("cluster_default")), "")
     name = name or next(iter(entries))
-    others = ", ".join(one for one in entries if one != name)
+    others = ", ".join(entry for entry in entries if entry != name)
     remarks = [Note("other-topologies", {"name": name, "others": others})] if others else []
     for key, rows, kind in (("tree", "switches", "switch"), ("block", "blocks", "block")):
         if isinstance(entries[name].get(key), dict):
             parent: dict[str, str] = {}
             leaves: dict[str, list[str]] = {}
             listed = entries[name][key].get(rows)
-            if not isinstance(listed, list) or not all(_has(one, kind) for one in listed):
+            if not isinstance(listed, list) or not all(_has(entry, kind) for entry in listed):
                 raise bad_document(f"{rows} must be a list whose entries have {kind}")
-            for one in listed:
-                if kind == "switch" and one.get("children"):
-                    parent |= dict.fromkeys(hosts_of_lists(one["children"]), str(one[kind]))
+            for entry in listed:
+                if kind == "switch" and entry.get("children"):
+                    parent |= dict.fromkeys(hosts_of_lists(entry["children"]), str(entry[kind]))
                 else:
-                    leaves[str(one[kind])] = hosts_of_lists(one.get("nodes") or "")
+                    leaves[str(entry[kind])] = hosts_of_lists(entry.get("nodes") or "")
             return _under(kind, leaves, parent, remarks)
     raise bad_document("of topologies, trees and blocks are read, and this is neither")
 

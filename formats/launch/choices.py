@@ -86,7 +86,7 @@ def choice_of(
         for name, values in by_run.items()
         if name and (recipes or any(key in _DEGREES for key in values))
     }
-    alike = len({str(sorted(one.items())) for one in telling.values()}) < 2
+    alike = len({str(sorted(values.items())) for values in telling.values()}) < 2
     if len(telling) < 2 or (alike and not recipes):
         _checked("" if wanted in telling else wanted, [])
         return Choice()

@@ -243,7 +243,7 @@ def _option(name: str, value: Any) -> str:
     """``--name value``, ``--name`` for a switch, ``section.name=value`` for a key."""
     if "." not in name:
         several = value if isinstance(value, (tuple, list)) else [] if value is True else [value]
-        return " ".join([name, *(shlex.quote(str(one)) for one in several)])
+        return " ".join([name, *(shlex.quote(str(item)) for item in several)])
     text = "true" if value is True else str(value)
     if isinstance(value, tuple):
         text = f"[{','.join(map(str, value))}]"

@@ -242,7 +242,7 @@ class Meaning(Reading):
         """Layers from their number or a layout; chunks from how many layers one has."""
         layout, count = stated.get("layout"), stated.get("layers")
         if layout:
-            inside = [one for stage in parse_layout(layout.value) for one in stage]
+            inside = [layer for stage in parse_layout(layout.value) for layer in stage]
             if count and count.value != inside.count("decoder"):
                 self._differs(count, "layout-has", inside.count("decoder"))
             if inside[-1:] != ["loss"]:

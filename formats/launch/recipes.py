@@ -190,7 +190,7 @@ class _Function:
                         self._value((*path, key.value), value, why, key)
             case _ if path:
                 values = node.elts if isinstance(node, (ast.List, ast.Tuple)) else [node]
-                words = [self._word(one, why) for one in values[:64]]
+                words = [self._word(element, why) for element in values[:64]]
                 key = self.module.word(at or node, path[-1])
                 self.entries.append(Entry(path, words, key))
 
@@ -217,7 +217,7 @@ def _literal(node: ast.expr, names: Mapping[str, ast.expr], depth: int = 0) -> l
             return _literal(names[name], names, depth + 1)
         case ast.BinOp(left, op, right) if type(op) in _JOINS:
             sides = [*_literal(left, names, depth + 1), *_literal(right, names, depth + 1)]
-            numbers = [one for one in sides if type(one) is int and abs(one) < 10**9]
+            numbers = [side for side in sides if type(side) is int and abs(side) < 10**9]
             if len(numbers) == 2 and (numbers[1] or not isinstance(op, ast.FloorDiv)):
                 return [_JOINS[type(op)](*numbers)]
     return []

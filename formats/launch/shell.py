@@ -116,7 +116,7 @@ class _Reader(Expander):
             return None
         if self.words and self.words[0].text not in PREFIXES:
             return None
-        if not all(one.text in PREFIXES or one.text[:1] == "-" for one in self.words):
+        if not all(word.text in PREFIXES or word.text[:1] == "-" for word in self.words):
             return None
         return _ASSIGNMENT.match(runs[0].text)
 

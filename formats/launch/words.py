@@ -164,7 +164,7 @@ def split(runs: Sequence[CommandRun], at: tuple[int, int]) -> list[Word]:
     source = Source(runs)
     is_open = (run.why not in ("", "condition") for run in source.runs)
     cut = "".join("$" * len(r.text) if o else r.text for r, o in zip(source.runs, is_open))
-    return [Word(tuple(source.part(*one.span())), at) for one in re.finditer(r"\S+", cut)]
+    return [Word(tuple(source.part(*match.span())), at) for match in re.finditer(r"\S+", cut)]
 
 
 def row_words(value: Word) -> list[Word]:

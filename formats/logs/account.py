@@ -6,6 +6,7 @@ Each `Note` names its sentence in `texts.hang` and holds what stands in it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import astuple
 
 import numpy as np
 
@@ -85,7 +86,7 @@ def _cause(log: Log, first: Wait, gpus_per_node: int | None) -> Note:
     if not culprits:
         codes = {"no-dump": "no-dump", "all-arrived": "all-arrived", "different": "parties-differ"}
         if reason == "different":
-            facts["parties"] = tuple((one.ranks, one.op, one.sizes) for one in first.parties)
+            facts["parties"] = tuple(map(astuple, first.parties))
         return Note(codes.get(reason, "one-of" if suspects else "unclear"), facts)
     rank = culprits[0]
     facts |= {"rank": rank, **_place(log, rank, gpus_per_node)}

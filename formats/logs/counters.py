@@ -41,19 +41,19 @@ def joined(stalls: Iterable[Stall]) -> list[Stall]:
     """
     stalls = list(stalls)
     named: dict[tuple[int | None, int | None], set[Place]] = defaultdict(set)
-    for one in stalls:
-        if one.group is not None:
-            named[one.rank, one.seq].add((one.group, one.guid, one.group_rank))
+    for stall in stalls:
+        if stall.group is not None:
+            named[stall.rank, stall.seq].add((stall.group, stall.guid, stall.group_rank))
     following: dict[tuple[int | None, int | None], Place] = {}
     with_groups = []
-    for one in reversed(stalls):
-        work = (one.rank, one.seq)
-        if one.group is not None:
-            following[work] = (one.group, one.guid, one.group_rank)
+    for stall in reversed(stalls):
+        work = (stall.rank, stall.seq)
+        if stall.group is not None:
+            following[work] = (stall.group, stall.guid, stall.group_rank)
         elif None not in work and (work in following or len(named.get(work, ())) == 1):
             group, guid, place = following[work] if work in following else next(iter(named[work]))
-            one = replace(one, group=group, guid=guid, group_rank=place)
-        with_groups.append(one)
+            stall = replace(stall, group=group, guid=guid, group_rank=place)
+        with_groups.append(stall)
     return with_groups[::-1]
 
 
@@ -63,13 +63,13 @@ def diagnosis_of_stalls(
     """What the lines show; suspects are ranks that passed a signal on with nothing of their own."""
     by_group: dict[Key, list[Stall]] = defaultdict(list)
     stuck_in: dict[int, set[Key]] = defaultdict(set)
-    for one in joined(stalls):
-        if one.rank is None:
+    for stall in joined(stalls):
+        if stall.rank is None:
             continue
-        if one.seq is not None:
-            stuck_in[one.rank].add((one.group, one.guid))
-        if one.group and (one.guid or kinds.get(one.group) == WORLD):
-            by_group[one.group, one.guid].append(one)
+        if stall.seq is not None:
+            stuck_in[stall.rank].add((stall.group, stall.guid))
+        if stall.group and (stall.guid or kinds.get(stall.group) == WORLD):
+            by_group[stall.group, stall.guid].append(stall)
     waits, culprits, relaying = [], set(), set(relayed)
     for (key, guid), lines in by_group.items():
         wait = _wait(ProcessGroup(key, guid, None, kinds.get(key)), lines)
@@ -80,9 +80,9 @@ def diagnosis_of_stalls(
     stuck = {rank for wait in waits for rank in wait.waiting}
     suspects = (
         {
-            one.rank
-            for one in chain(*by_group.values())
-            if one.rank in relaying and one.last_enqueued == one.last_completed is not None
+            stall.rank
+            for stall in chain(*by_group.values())
+            if stall.rank in relaying and stall.last_enqueued == stall.last_completed is not None
         }
         - stuck
         - culprits
@@ -101,23 +101,23 @@ def diagnosis_of_stalls(
 
 
 def _wait(group: ProcessGroup, lines: list[Stall]) -> Wait | None:
-    numbers = [one.seq for one in lines if one.seq is not None]
+    numbers = [stall.seq for stall in lines if stall.seq is not None]
     if not numbers:
         return None
     seq = min(numbers)
-    waiting = {one.rank for one in lines if one.seq is not None and one.rank is not None}
+    waiting = {stall.rank for stall in lines if stall.seq is not None and stall.rank is not None}
     enqueued: dict[int, int] = {}
-    for one in lines:
-        if one.rank is not None and one.last_enqueued is not None:
-            enqueued[one.rank] = max(one.last_enqueued, enqueued.get(one.rank, -1))
+    for stall in lines:
+        if stall.rank is not None and stall.last_enqueued is not None:
+            enqueued[stall.rank] = max(stall.last_enqueued, enqueued.get(stall.rank, -1))
     sends = {"SEND", "RECV"} if group.kind else _PAIRS  # all-gathers can be coalesced too
-    is_pairs = group.kind == "pp" or any(one.op in sends for one in lines)
+    is_pairs = group.kind == "pp" or any(stall.op in sends for stall in lines)
     absent = set() if is_pairs else {rank for rank, last in enqueued.items() if last < seq}
     called: dict[tuple[str, str], set[int]] = defaultdict(set)
-    for one in lines:
-        if one.seq == seq and one.op and one.rank is not None:
-            sizes = "" if one.numel_in is None else f"{one.numel_in} -> {one.numel_out}"
-            called[(one.op, sizes)].add(one.rank)
+    for stall in lines:
+        if stall.seq == seq and stall.op and stall.rank is not None:
+            sizes = "" if stall.numel_in is None else f"{stall.numel_in} -> {stall.numel_out}"
+            called[(stall.op, sizes)].add(stall.rank)
     parties = parties_of(called)
     return Wait(
         group=group,

@@ -268,12 +268,12 @@ def _is_odd(rank: int, entered: Wait, left: Wait, job: LoggedJob) -> bool:
     """Whether this rank alone went into one group before it had been in the other."""
     families = job.group_of(entered).family, job.group_of(left).family
     same = other = 0
-    for one in job.dumped:
+    for fellow in job.dumped:
         first, second = (
-            _place(job.of_family(family, one), one, wait.seq)
+            _place(job.of_family(family, fellow), fellow, wait.seq)
             for family, wait in zip(families, (entered, left))
         )
-        if one == rank or (first is None and second is None):
+        if fellow == rank or (first is None and second is None):
             continue
         if second is None or (first is not None and first < second):
             same += 1

@@ -33,7 +33,7 @@ def read_files(evidence: Evidence) -> tuple[LogReading, list[Dump]]:
     be read; a bad file among good ones is a note.
     """
     files = evidence if isinstance(evidence, Mapping) else {"": evidence}
-    if not all(isinstance(one, (str, bytes)) for one in files.values()):
+    if not all(isinstance(content, (str, bytes)) for content in files.values()):
         raise refusal("no-evidence", "log", sentence="a log is text, or the bytes of a file")
     if len(files) > MOST_FILES or sum(map(len, files.values())) > MOST_BYTES:
         raise too_much_evidence()

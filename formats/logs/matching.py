@@ -65,18 +65,22 @@ class Match:
 def claims_of(log: Log) -> list[Claim]:
     """What a log says of its groups, each once."""
     claims = [
-        Claim(one.key, one.name, one.kind, tuple(sorted(one.members)), size=len(one.members))
-        for one in log.process_groups
-        if one.complete
+        Claim(
+            group.key, group.name, group.kind, tuple(sorted(group.members)), size=len(group.members)
+        )
+        for group in log.process_groups
+        if group.complete
     ]
-    for one in joined(log.stalls):
-        if one.group and one.rank is not None and one.group_rank is not None:
+    for stall in joined(log.stalls):
+        if stall.group and stall.rank is not None and stall.group_rank is not None:
             size = None
-            if one.op == "_ALLGATHER_BASE" and one.numel_in and one.numel_out:
-                size, rest = divmod(one.numel_out, one.numel_in)  # its output is all inputs
+            if stall.op == "_ALLGATHER_BASE" and stall.numel_in and stall.numel_out:
+                size, rest = divmod(stall.numel_out, stall.numel_in)  # its output is all inputs
                 size = None if rest else size
-            kind = log.groups.get(one.group)
-            claims.append(Claim(one.group, one.guid, kind, (), one.rank, one.group_rank, size))
+            kind = log.groups.get(stall.group)
+            claims.append(
+                Claim(stall.group, stall.guid, kind, (), stall.rank, stall.group_rank, size)
+            )
     return list(dict.fromkeys(claims))[:MOST_CLAIMS]
 
 

@@ -73,14 +73,14 @@ def read_report(document: dict[str, Any], reading: LogReading) -> None:
     for place, communicator in enumerate(dicts_in(listed)):
         reading.communicator = f"#{place} ({communicator.get('hash', '?')})"
         totals = set()
-        for one in dicts_in(communicator.get("ranks")):
-            counts = one.get("collective_counts")
+        for member in dicts_in(communicator.get("ranks")):
+            counts = member.get("collective_counts")
             numbers = counts.values() if type(counts) is dict else ()
             totals.add(sum(number for number in numbers if type(number) is int))
-            if type(one.get("rank")) is int:
-                reading.group_ranks.add(one["rank"])
-        for one in dicts_in(communicator.get("missing_ranks")):
-            if type(one.get("rank")) is int:
-                reading.unreached(one["rank"])
+            if type(member.get("rank")) is int:
+                reading.group_ranks.add(member["rank"])
+        for member in dicts_in(communicator.get("missing_ranks")):
+            if type(member.get("rank")) is int:
+                reading.unreached(member["rank"])
         if len(totals) > 1:
             reading.note("counts-differ", communicator=reading.communicator)
