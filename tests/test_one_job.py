@@ -9,11 +9,13 @@ import pytest
 
 from descriptions import PAGE
 from formats.launch import parse
+from formats.launch.emit import emitted
 from groups import LayoutError
 from groups.presets import PRESETS
 from training.models import model_of_preset
 from training.parameters import total_parameters
 from training.pipeline import SCHEDULES
+from views.base.context import Context
 from views.base.link import from_query, from_sent, to_query
 from views.base.model import model_of, with_model
 from views.base.resolve import resolve
@@ -23,6 +25,7 @@ from views.base.training import batch_of, schedule_name, virtual_stages
 from views.base.units import ranges_text
 from views.column import column_html, preset_states
 from views.launch.inputs import stated, training_stated
+from views.launch.view import model_of_command
 from views.page import answer
 from views.pipeline.api import pipeline_schedule
 from views.pipeline.inputs import schedule_of
@@ -221,6 +224,43 @@ def test_a_shape_that_nobody_published_is_the_readers_own_and_what_lacks_is_aske
     with pytest.raises(LayoutError) as refused:
         model_of(now)
     assert refused.value.facts["missing"] == ("vocabulary",)
+
+
+def test_the_command_of_a_layout_says_what_the_page_counts_with():
+    """Read back by an empty page, it trains the same model in the same way."""
+    wrong = []
+    for name, state in STATES.items():
+        now = opened(**state)
+        context = Context.of(now)
+        if PRESETS[name].framework not in ("megatron", "megatron-pp-dp"):
+            continue
+        if model_of_preset(name) is None or now.schedule == "dualpipe":
+            continue
+        command = emitted(context.layout, model_of_command(context), "megatron")
+        again = opened(**stated(opened(), parse(command)), cluster=now.cluster)
+        found = Context.of(again).trained
+        asked = context.trained
+        same = (
+            (total_parameters(found.model), total_parameters(asked.model)),
+            (found.batch.micro_batches, asked.batch.micro_batches),
+            (found.model.sequence, asked.model.sequence),
+            (found.training.recompute, asked.training.recompute),
+            (found.training.products, asked.training.products),
+            (found.split.vpp, asked.split.vpp),
+        )
+        if any(one != other for one, other in same):
+            wrong.append((name, same))
+    assert not wrong
+
+
+def test_servers_are_told_of_no_batch_and_a_comment_has_the_fields_words():
+    context = Context.of(opened(**STATES["bloom-176b"]))
+    comment = emitted(context.layout, model_of_command(context), "torchtitan").splitlines()[0]
+    assert "embedding and loss as a layer each" in comment
+    assert "True" not in comment
+    server = Context.of(opened(framework="vllm", layers="32", account="1", pp=1))
+    command = emitted(server.layout, model_of_command(server), "vllm")
+    assert command.startswith("vllm serve")
 
 
 SHAPED = {

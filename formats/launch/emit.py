@@ -24,6 +24,9 @@ from ..errors import refusal
 from .flags import BOTH_ENDS, KEYS, LEADS_TO, MODEL, OPTIONS, plain_name, table
 from .schemas import SCHEMAS
 
+DENIED = frozenset(row.field for row in OPTIONS.values() if row.kind == "off")
+"""Fields whose options say no."""
+
 SILENT = {"levels": None, "hybrid": False}
 """What asks for nothing; of a size that is 1."""
 
@@ -31,9 +34,9 @@ SILENT = {"levels": None, "hybrid": False}
 def emit(job: Job, model: Mapping[str, Any] | None = None, framework: str = "megatron") -> str:
     """The text that asks for a job, one option a line; `parse` reads it back.
 
-    model: fields of `flags.MODEL`; what a framework does not take from its options, such as
-    torchtitan its layers, stands in a comment. Options that a run needs besides are left out: data,
-    addresses. Where a recipe is needed, one is named; put your own there.
+    model: fields of `flags.MODEL` and `flags.TRAINING`; what a framework does not take from its
+    options, such as torchtitan its layers, stands in a comment. Options that a run needs besides
+    are left out: data, addresses. Where a recipe is needed, one is named; put your own there.
 
     >>> print(emit(Job(nodes=2, tp=4, pp=2), {"layers": 32}))
     torchrun \\
@@ -58,17 +61,33 @@ def emitted(layout: Layout, model: Mapping[str, Any] | None, framework: str) -> 
     """The same of a job that is worked out."""
     target, given = TARGETS[framework], _given(model or {})
     written, said = target.written(_job_of_target(layout, target), given)
-    unsaid = [name for name in MODEL if name in given and name not in said]
-    if not unsaid:
+    if given.get("zero") in (0, 1) and "distributed_optimizer" in target.fields.values():
+        said.add("zero")
+    unsaid = [name for name in TOLD if name in given and name not in said]
+    if not unsaid or target.serves:
         return written
-    listed = ", ".join(f"{name} {quoted(given[name])}" for name in unsaid)
+    listed = ", ".join(_told(name, given[name]) for name in unsaid)
     return f"# {target.name} has no option for {listed}\n{written}"
 
 
+TOLD = (*MODEL, "hidden", "ffn", "heads", "kv_heads", "sequence_parallel", "zero", "recompute")
+"""What a comment tells where a target has no word for it."""
+
+
+def _told(name: str, value: object) -> str:
+    """A field and its value, as a comment has them."""
+    if name == "account":
+        return "embedding and loss as a layer each"
+    return name if value is True else f"{name} {quoted(value)}"
+
+
 def _given(model: Mapping[str, Any]) -> dict[str, Any]:
-    """What the model says: 0 is a number, but None, False and an empty text say nothing."""
+    """What the model says: 0 is a number, but None and an empty text say nothing, nor does False,
+    except where an option says no."""
     return {
-        name: value for name, value in model.items() if value or (value == 0 and value is not False)
+        name: value
+        for name, value in model.items()
+        if value or (value == 0 and (value is not False or name in DENIED))
     }
 
 
@@ -158,9 +177,15 @@ class Target:
         row = schema.options.get(name.lstrip("-")) if schema else None
         if row is None and name.startswith("--") and "." not in name:
             row = OPTIONS[plain_name(name)]
-        elif row is None and plain in KEYS:
-            row = KEYS[plain].row
+        elif row is None:
+            key = next((KEYS[one] for one in (plain, name) if one in KEYS), None)
+            row = key.row if key else None
         return row.field if row else plain
+
+    @property
+    def serves(self) -> bool:
+        """Whether it starts a server, which has no batch and no training."""
+        return self.frameworks == ("vllm",)
 
     @cached_property
     def unsaid(self) -> tuple[str, ...]:
@@ -194,7 +219,9 @@ class Target:
         for word in names:
             name, equals, text = word.partition("=")
             value = int(text) if equals else values.get(self.fields[name])
-            if value is not None:
+            if not equals and self.fields[name] in DENIED:
+                value = True if value is False else None
+            if value is not None and value is not False:
                 yield name, value
 
     def _values(self, job: Job, model: Mapping[str, Any]) -> dict[str, Any]:
@@ -205,8 +232,9 @@ class Target:
         values = {name: getattr(job, name) for name in sizes}
         values |= {"levels": tuple(job.levels or ()) or None, "hybrid": job.hybrid or None}
         values |= {"instances": job.instances if several else None, "deepspeed": True}
-        values |= {"distributed_optimizer": several or None, "dp_served": _replicas(job)}
+        values |= {"dp_served": _replicas(job)}
         values |= {"mapping": job.framework == "megatron-pp-dp" or None, **model}
+        values["distributed_optimizer"] = several or model.get("distributed_optimizer")
         if model.get("account"):
             values |= {"embedding": True, "loss": True, "account": BOTH_ENDS}
         if "--moe-expert-parallel-size" in self.fields and job.ep == 1:

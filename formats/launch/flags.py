@@ -32,7 +32,7 @@ MODEL = (
 TRAINING = (
     *("hidden", "ffn", "heads", "kv_heads", "head_dim", "vocabulary", "top_k", "expert_ffn"),
     *("shared_expert_ffn", "q_lora_rank", "kv_lora_rank", "v_head_dim"),
-    *("qk_nope_head_dim", "qk_rope_head_dim"),
+    *("qk_nope_head_dim", "qk_rope_head_dim", "grouped", "latent", "moe_freq"),
     *("gated", "activation", "norm", "positions", "linear_biases", "qkv_biases", "tied"),
     *("sequence_parallel", "distributed_optimizer", "zero", "flash", "attention"),
     *("bf16", "fp16", "precision", "fp8", "fp8_recipe"),

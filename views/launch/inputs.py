@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
 from formats.launch import Parsed, parse
 from groups import LayoutError
+from training.memory.per_stage import PRECISIONS
+from training.model import Model
 from training.models import MODELS
 
-from ..base.state import State, as_text, fields_of
+from ..base.state import State, as_text, fields_of, is_empty, parse_number
 from ..base.training import UNKNOWN
 
 UNASKED = {
@@ -68,6 +71,8 @@ def training_stated(text: Parsed) -> dict[str, str]:
         fields["biases"] = "none"
     if said.get("qkv_biases") is True:
         fields["biases"] = "qkv"
+    if match := _FIRST_DENSE.fullmatch(str(said.get("moe_freq", ""))):
+        fields["dense_layers"] = int(match[1])
     if said.get("distributed_optimizer") is True:
         fields["zero"] = fields.get("zero") or 1
     fields |= _recomputed(said) | _offload(said, fields.get("zero") or None)
@@ -93,6 +98,9 @@ def _shape(said: dict[str, Any], framework: str) -> dict[str, str]:
     name = next(like, UNKNOWN)
     return {"model": name, **(MEGATRONS if is_megatron and name == UNKNOWN else {})}
 
+
+_FIRST_DENSE = re.compile(r"\(?\[0\]\*(\d{1,4})\+\[1\]\*\d{1,4}\)?")
+"""Megatron's pattern of layers without experts and with them, where the former come first."""
 
 SHAPE = (
     *("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "gated", "experts"),
@@ -160,6 +168,7 @@ _FIELDS = {
     **dict.fromkeys(("linear_biases", "qkv_biases"), "biases"),
     **dict.fromkeys(("recompute_core", "recompute_whole", "recompute_modules"), "recompute"),
     **dict.fromkeys(("fp8", "fp8_recipe"), "products"),
+    **{"grouped": "kv_heads", "latent": "kv_lora_rank", "moe_freq": "dense_layers"},
     **dict.fromkeys(("bf16", "fp16"), "precision"),
     **dict.fromkeys(("offload", "offload_optimizer", "offload_param"), "offload"),
     "distributed_optimizer": "zero",
@@ -195,3 +204,62 @@ def _as_control(value: Any, start: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return "x".join(map(str, value))
     return "" if value is None else str(value) if isinstance(start, str) else value
+
+
+# -- what the page says, as a command has it ------------------------------------------------------
+
+
+def shape_said(model: Model) -> dict[str, Any]:
+    """The sizes of a model, in the names of launch files."""
+    sizes = {name: getattr(model, name) for name in SAME if name not in ("zero", "head_dim")}
+    said = {name: size for name, size in sizes.items() if size}
+    said |= {"layers": model.layers, "experts": model.experts or None, "seq": model.sequence}
+    said |= {"mtp": model.mtp_layers or None, "tied": model.tied, "gated": model.gated}
+    if model.dense_layers:
+        said["moe_freq"] = f"([0]*{model.dense_layers}+[1]*{model.moe_layers})"
+    said["linear_biases"], said["qkv_biases"] = model.biases == "all", model.biases == "qkv"
+    if model.is_mla:
+        said["latent"] = True
+        del said["kv_heads"]
+    elif model.kv_heads == model.heads:
+        del said["kv_heads"]
+    else:
+        said["grouped"] = True
+    if not model.is_mla and model.head_dim * model.heads != model.hidden:
+        said["head_dim"] = model.head_dim
+    if model.rms_norm:
+        said["norm"] = "RMSNorm"
+    if not model.learned_positions and model.biases != "all":  # BLOOM's are neither
+        said["positions"] = "rope"
+    return said
+
+
+def training_said(state: State) -> dict[str, Any]:
+    """How the model is trained, as far as somebody said it."""
+    said: dict[str, Any] = {}
+    for field, values in _SAID.items():
+        said |= values.get(as_text(getattr(state, field)), {})
+    if state.sequence_parallel == "on":
+        said["sequence_parallel"] = True
+    if not is_empty(state.zero):
+        zero = parse_number(state.zero)
+        said |= {"zero": zero, "distributed_optimizer": zero == 1}
+    return said
+
+
+_WHOLE = {"recompute_method": "uniform", "recompute_layers": 1}
+_PARTS = ("layernorm", "core_attn")
+_SAID: dict[str, dict[str, dict[str, Any]]] = {
+    "recompute": {
+        "selective": {"recompute": "selective"},
+        "partial": {"recompute": "selective", "recompute_modules": _PARTS},
+        "full": {"recompute": "full", **_WHOLE},
+    },
+    "precision": {"fp16-fp16": {"fp16": True}}
+    | {name: {"bf16": True} for name in PRECISIONS if "bf16" in name},
+    "products": {
+        "fp8": {"fp8": "hybrid"},
+        "mxfp8": {"fp8": "e4m3", "fp8_recipe": "mxfp8"},
+    },
+}
+"""What a choice of the page is in launch files."""

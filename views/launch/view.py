@@ -27,15 +27,17 @@ from ..base import form
 from ..base.context import Context
 from ..base.html import cell, fold, heading, numbered, row, table, tag, together
 from ..base.messages import control_label, sentence
+from ..base.model import model_of
 from ..base.problems import refusal_line
 from ..base.resolve import MODEL, resolve, sizes_text
-from ..base.state import State, is_empty, parse_number
+from ..base.state import State, fields_of, is_empty, parse_number
+from ..base.training import batch_of, virtual_stages
 from ..base.units import ranges_text
 from ..base.view import Pictures, View
 from ..base.words import saying
 from ..groups.pictures import job_pictures
 from ..hosts.inputs import placement_or_none
-from .inputs import USED, read_pasted, stated, with_pasted
+from .inputs import USED, read_pasted, shape_said, stated, training_said, with_pasted
 
 SHOWN_ITEMS = 40
 """Flags of one kind that the report lists."""
@@ -46,7 +48,7 @@ def launch_html(context: Context) -> Markup:
     layout, state, language = context.layout, context.state, context.language
     return together(
         _pasted(layout, state, language),
-        _commands(layout, state, language),
+        _commands(context),
         _check(layout, placement_or_none(context), language),
     )
 
@@ -223,18 +225,23 @@ def _items(name: str, items: Sequence[tuple[str, str]], language: str) -> Markup
 # -- the layout as a command ---------------------------------------------------------------------
 
 
-def _commands(layout: Layout, state: State, language: str) -> Markup:
+def _commands(context: Context) -> Markup:
+    layout, language = context.layout, context.language
     head = heading(PAGE["emit_title"][language], tag("p", PAGE["emit_body"][language]))
     try:
-        model = model_of_command(state)
+        model = model_of_command(context)
         commands = (_command(layout, model, name, language) for name in TARGETS)
         return together(head, tag("div", *commands, class_="commands"))
     except LayoutError as error:
         return together(head, refusal_line(error, language))
 
 
-def model_of_command(state: State) -> dict[str, Any]:
-    """The numbers of the model that are given; layers may be a pipeline layout."""
+def model_of_command(context: Context) -> dict[str, Any]:
+    """What is said of the model, its batch and its training; layers may be a pipeline layout.
+
+    What nobody said is left to the framework.
+    """
+    state, layout = context.state, context.layout
     given = {name: parse_number(getattr(state, name)) for name in MODEL}
     model = {name: value for name, value in given.items() if not is_empty(value)}
     for name, value in model.items():
@@ -242,7 +249,22 @@ def model_of_command(state: State) -> dict[str, Any]:
             parse_layout(value)
         else:
             whole_number(value, name, maximum=MAX_BATCH)
-    return {**model, "account": True} if state.account is True else model
+    if not is_empty(state.micro_batches):
+        model["global_batch"] = batch_of(layout, state).global_batch
+    if (chunks := virtual_stages(state)) > 1 and layout.mesh.size("pp") > 1:
+        model.setdefault("vpp", chunks)
+    model |= {"account": True} if state.account is True else {}
+    return {**_shape_said(state), **model, **training_said(state)}
+
+
+def _shape_said(state: State) -> dict[str, Any]:
+    """The model's sizes where one is chosen or typed; nothing where it lacks some."""
+    if all(is_empty(getattr(state, name)) for name in fields_of("model")):
+        return {}
+    try:
+        return shape_said(model_of(state).model)
+    except LayoutError:  # said where the model is asked about
+        return {}
 
 
 def _command(layout: Layout, model: dict[str, Any], framework: str, language: str) -> Markup:
@@ -278,7 +300,7 @@ _plain_check = lru_cache(maxsize=16)(check_text)
 def launch_pictures(context: Context) -> Pictures:
     """The command of the framework on screen, or the first that can say the layout; the job."""
     layout, language = context.layout, context.language
-    model = model_of_command(context.state)
+    model = model_of_command(context)
     refusals = []
     for name in sorted(TARGETS, key=lambda one: one != layout.framework):
         try:
