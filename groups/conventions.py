@@ -81,27 +81,18 @@ class Convention:
             names.insert(at, "ep")
         return "-".join(names)
 
-    def mesh(self, world: int, **sizes: int) -> Mesh:
-        """Its mesh of ``world`` ranks: sizes by its own names, 1 where not given.
-
-        The first axis that plays dp and has no size given is what remains.
+    def mesh(self, world: int, grid: str = "dense", /, **sizes: int) -> Mesh:
+        """Its mesh of ``world`` ranks, or its "expert" one: sizes by its own names, 1 where not
+        given. The first axis that plays dp and has no size given is what remains.
 
         >>> str(CONVENTIONS["horovod"].mesh(16, local=8))
         'local8-cross2'
+        >>> str(CONVENTIONS["torchtitan"].mesh(16, "expert", ep=4, pp=2))
+        'ep4-efsdp2-dp_replicate1-pp2'
 
         Errors: LayoutError for an axis that it does not have, else as `fit`.
         """
-        return self._fitted(world, self.axes, sizes)
-
-    def expert_mesh(self, world: int, **sizes: int) -> Mesh:
-        """Its mesh of the experts over the same ranks; as `mesh`.
-
-        >>> str(CONVENTIONS["torchtitan"].expert_mesh(16, ep=4, pp=2))
-        'ep4-efsdp2-dp_replicate1-pp2'
-        """
-        return self._fitted(world, self.expert_axes, sizes)
-
-    def _fitted(self, world: int, axes: Sequence[OwnAxis], sizes: Mapping[str, int]) -> Mesh:
+        axes = self.axes if grid == "dense" else self.expert_axes
         if not axes:
             raise LayoutError("no-axes", "this framework has no mesh of experts", control="ep")
         order = "-".join(own.name for own in axes)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from .conventions import CONVENTIONS, MEGATRONS, OWN, OwnAxis
+from .conventions import CONVENTIONS, MEGATRONS, OWN
 from .grouping import Grouping
 from .mesh import Mesh
 
@@ -88,10 +88,9 @@ def own_groupings(layout: Layout) -> list[Grouping]:
     if layout.framework in MEGATRONS:
         names = [axis.name for axis in (*convention.axes, *convention.expert_axes)]
         return [layout.every[name] for name in dict.fromkeys(names)]
-    meshes = {"dense": _own_mesh(convention.mesh, convention.axes, layout.mesh, layout)}
+    meshes = {"dense": _own_mesh(layout, "dense", layout.mesh)}
     if convention.expert_axes and layout.expert is not None:
-        make, axes = convention.expert_mesh, convention.expert_axes
-        meshes["expert"] = _own_mesh(make, axes, layout.expert, layout)
+        meshes["expert"] = _own_mesh(layout, "expert", layout.expert)
     requests = [(name, grid, name) for grid, mesh in meshes.items() for name in mesh.names]
     requests += [(one.name, one.grid, one.kind) for one in convention.groups if one.grid in meshes]
     groupings: dict[str, Grouping] = {}
@@ -100,19 +99,18 @@ def own_groupings(layout: Layout) -> list[Grouping]:
     return list(groupings.values())
 
 
-def _own_mesh(
-    make: Callable[..., Mesh], axes: Sequence[OwnAxis], grid: Mesh, layout: Layout
-) -> Mesh:
+def _own_mesh(layout: Layout, name: str, grid: Mesh) -> Mesh:
     """One of the framework's meshes with the sizes of ours; its data axis takes what remains."""
+    convention = CONVENTIONS[layout.framework]
+    axes = convention.axes if name == "dense" else convention.expert_axes
     of_grid = {"tp": "etp"} if "etp" in grid.names else {}
     sizes = {
         own.name: grid.size(of_grid.get(own.axis, own.axis)) for own in axes if own.axis != "dp"
     }
-    of_node = CONVENTIONS[layout.framework].of_node
-    if of_node:
+    if convention.of_node:
         fitting, over = divmod(layout.gpus_per_node, math.prod(sizes.values()))
-        sizes[of_node] = 1 if over else fitting
-    return make(layout.world_size, **sizes)
+        sizes[convention.of_node] = 1 if over else fitting
+    return convention.mesh(layout.world_size, name, **sizes)
 
 
 def framework_name(framework: str) -> str:

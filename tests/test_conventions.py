@@ -50,7 +50,7 @@ def test_a_convention_builds_and_all_its_groups_cover_the_world(convention):
     assert mesh.names == tuple(own.name for own in convention.axes)
     meshes = {"dense": mesh}
     if convention.expert_axes:
-        meshes["expert"] = convention.expert_mesh(48, **sizes_of(convention.expert_axes))
+        meshes["expert"] = convention.mesh(48, "expert", **sizes_of(convention.expert_axes))
     kinds = [(grid, name) for grid, made in meshes.items() for name in made.names]
     kinds += [(group.grid, group.kind) for group in convention.groups]
     for grid, kind in kinds:
@@ -127,9 +127,8 @@ def test_the_own_expert_mesh_is_megatrons_expert_grid(key, drawn):
         sizes["tp"] = 1  # it has no tensor parallel experts
     world = math.prod(sizes.values()) * drawn[3]
     own_names = {own.axis: own.name for own in reversed(convention.expert_axes)}
-    own = convention.expert_mesh(
-        world, **{own_names[role]: size for role, size in sizes.items() if role in own_names}
-    )
+    own_sizes = {own_names[role]: size for role, size in sizes.items() if role in own_names}
+    own = convention.mesh(world, "expert", **own_sizes)
     order = convention.order if "cp" in convention.order else "cp-" + convention.order
     _, expert = grids(world, order=order, tp=sizes["tp"], ep=sizes["ep"], pp=sizes["pp"])
     for role in ("ep", "dp", "pp"):
@@ -145,7 +144,7 @@ def test_an_axis_the_framework_does_not_have_is_refused():
 
 
 def test_a_framework_without_experts_has_no_expert_mesh():
-    assert refusal(CONVENTIONS["llama3"].expert_mesh, 16).code == "no-axes"
+    assert refusal(CONVENTIONS["llama3"].mesh, 16, "expert").code == "no-axes"
 
 
 @every(
@@ -225,7 +224,8 @@ def test_the_stated_groups_come_from_the_convention(vector):
     key, sizes, renamed = MADE[vector]
     world = 1 + max(rank for groups in VECTORS[vector].values() for g in groups for rank in g)
     convention = CONVENTIONS[key]
-    mesh = (convention.expert_mesh if "expert grid" in vector else convention.mesh)(world, **sizes)
+    grid = "expert" if "expert grid" in vector else "dense"
+    mesh = convention.mesh(world, grid, **sizes)
     for kind, expected in VECTORS[vector].items():
         assert rank_groups(mesh, renamed.get(kind, kind)).tolist() == expected, kind
 

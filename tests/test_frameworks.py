@@ -81,10 +81,10 @@ def own_groups(framework, layout):
     """The groups of a framework's own axes, from its row of the table alone."""
     convention = CONVENTIONS[framework]
     found = {}
-    grids = [("dense", convention.axes, convention.mesh, layout.mesh)]
+    grids = [("dense", convention.axes, layout.mesh)]
     if convention.expert_axes:
-        grids.append(("expert", convention.expert_axes, convention.expert_mesh, layout.expert))
-    for grid, axes, make, ours in grids:
+        grids.append(("expert", convention.expert_axes, layout.expert))
+    for grid, axes, ours in grids:
         plays = {"tp": "etp"} if grid == "expert" else {}
         sizes = {
             own.name: ours.size(plays.get(own.axis, own.axis)) for own in axes if own.axis != "dp"
@@ -93,7 +93,7 @@ def own_groups(framework, layout):
             sizes = {"local": layout.gpus_per_node}
         if framework == "tf-replicator":
             sizes["in_graph"] = layout.gpus_per_node // sizes["device"]
-        mesh = make(layout.world_size, **sizes)
+        mesh = convention.mesh(layout.world_size, grid, **sizes)
         joined = [] if framework in MEGATRONS else convention.groups
         kinds = {name: name for name in mesh.names}
         kinds |= {one.name: one.kind for one in joined if one.grid == grid}

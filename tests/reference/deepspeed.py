@@ -95,7 +95,7 @@ def expert_mesh(
     convention = CONVENTIONS["deepspeed-data-first" if data_first else "deepspeed"]
     data = convention.mesh(world, model=tp, pipe=pp).size("data")
     try:
-        return convention.expert_mesh(world, model=tp, expert=ep, pipe=pp)
+        return convention.mesh(world, "expert", model=tp, expert=ep, pipe=pp)
     except LayoutError as error:
         if error.code == "not-a-whole-number" or ep < 1:
             raise

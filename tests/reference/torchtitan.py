@@ -86,7 +86,7 @@ def torchtitan_meshes(
     except LayoutError as error:
         raise error.replace(quote=_dense_message(error, world, degrees)) from None
     try:
-        return dense, titan.expert_mesh(world, ep=ep, dp_replicate=dp_replicate, pp=pp)
+        return dense, titan.mesh(world, "expert", ep=ep, dp_replicate=dp_replicate, pp=pp)
     except LayoutError as error:
         raise error.replace(quote=_sparse_message(error, dense, ep)) from None
 
