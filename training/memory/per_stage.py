@@ -200,6 +200,7 @@ class StageMemory:
         return crossing(training, precision, states / precision.optimizer, *self.host_shares)
 
 
+@lru_cache(maxsize=16)  # what is trained is asked about several times for one answer
 def memory_per_stage(
     model: Model, split: Split, training: Training | None = None, room: float = math.inf
 ) -> tuple[StageMemory, ...]:
