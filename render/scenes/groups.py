@@ -268,17 +268,16 @@ def mark_board(
 
     places: row and column of each of some ranks. At an edge, a swollen cell stays inside.
     """
-    board = np.zeros(shape, dtype=np.uint8)
+    edge = max((swell(len(mark.ranks)) for mark in marks), default=0)
+    board = np.zeros((shape[0] + 2 * edge, shape[1] + 2 * edge), dtype=np.uint8)
     for number, mark in enumerate(marks):
         rows, columns = places(mark.ranks)
         more = swell(len(mark.ranks))
-        ways = range(-more, more + 1)
-        across = [(columns + way).clip(0, shape[1] - 1) for way in ways]
-        for way in ways:
-            down = (rows + way).clip(0, shape[0] - 1)
-            for right in across:
-                board[down, right] = 1 + number
-    return board
+        ways = range(edge - more, edge + more + 1)
+        for down in ways:
+            for right in ways:
+                board[rows + down, columns + right] = 1 + number
+    return board[edge : edge + shape[0], edge : edge + shape[1]]
 
 
 def panel(

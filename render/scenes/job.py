@@ -195,9 +195,13 @@ class JobPicture:
         """Of the groups that boxes are; empty where they are none that is marked."""
         return next((mark.tone for mark in self.marks if mark.kind == self.box_kind), "")
 
+    @cached_property
+    def _chosen(self) -> tuple[float, float]:
+        return float(self.x[self.rank]), float(self.y[self.rank])
+
     def holds_rank(self, frame: Rectangle) -> bool:
-        (left, top, width, height), x, y = frame, self.x[self.rank], self.y[self.rank]
-        return bool(left <= x < left + width and top <= y < top + height)
+        (left, top, width, height), (x, y) = frame, self._chosen
+        return left <= x < left + width and top <= y < top + height
 
     @cached_property
     def labels(self) -> tuple[Label, ...]:

@@ -121,8 +121,8 @@ def overview_svg(overview: Overview, description: str, kinds: Sequence[int] = ()
 def _gap(overview: Overview, gap: Gap) -> str:
     left, top, (xs, ys) = overview.left, overview.top, overview.lines(gap)
     width, height = overview.width - left, overview.height - top
-    vertical = "".join(f"M{x:.2f} {top:g}v{height:g}" for x in xs[1:-1])
-    horizontal = "".join(f"M{left:g} {y:.2f}h{width:g}" for y in ys[1:-1])
+    vertical = "".join(f"M{x:.2f} {top:g}v{height:g}" for x in xs[1:-1].tolist())
+    horizontal = "".join(f"M{left:g} {y:.2f}h{width:g}" for y in ys[1:-1].tolist())
     return (
         f'<path class="gaps {gap.name}" stroke-width="{gap.width:.2f}" d="{vertical}{horizontal}"/>'
     )

@@ -168,10 +168,9 @@ def _gaps(picture: JobPicture) -> str:
     *_, wide, tall = (size * plan.scale for size in plan._sizes)
     gaps = []
     for x, y, _, _ in plan.corners():
-        across, down = (
-            np.arange(x + cell, x + wide - 1, cell),
-            np.arange(y + cell, y + tall - 1, cell),
-        )
-        gaps += [f"M{at:.2f} {y:.2f}v{tall:.2f}" for at in across.tolist()]
-        gaps += [f"M{x:.2f} {at:.2f}h{wide:.2f}" for at in down.tolist()]
+        down, right = f" {y:.2f}v{tall:.2f}", f"h{wide:.2f}"
+        columns = np.arange(x + cell, x + wide - 1, cell).tolist()
+        rows = np.arange(y + cell, y + tall - 1, cell).tolist()
+        gaps += [f"M{at:.2f}{down}" for at in columns]
+        gaps += [f"M{x:.2f} {at:.2f}{right}" for at in rows]
     return "".join(gaps)
