@@ -23,7 +23,7 @@ def tag(name: str, *children: object, **attributes: object) -> Markup:
     Underscores of an attribute are dashes, save one at its end; True is an attribute without a
     value, None and False are none, and what is data is JSON.
     """
-    marks = "".join([_mark(*one) for one in attributes.items()]) if attributes else ""
+    marks = _marks(attributes) if attributes else ""
     if name in ("input", "img", "br"):
         return _markup(f"<{name}{marks}>")
     return _markup("".join((f"<{name}{marks}>", *map(_written, children), f"</{name}>")))
@@ -74,9 +74,9 @@ _is_special = re.compile("[&<>'\"]").search
 def _written(value: object) -> str:
     """A value as it stands in HTML; most texts have nothing to escape, and `escape` takes longer
     than to see that."""
-    if isinstance(value, Markup) or (isinstance(value, str) and not _is_special(value)):
-        return value
-    return escape(value)
+    if isinstance(value, str):
+        return value if isinstance(value, Markup) or not _is_special(value) else escape(value)
+    return str(value) if isinstance(value, int) else escape(value)
 
 
 def _markup(text: str) -> Markup:
@@ -84,11 +84,14 @@ def _markup(text: str) -> Markup:
     return str.__new__(Markup, text)
 
 
-def _mark(name: str, value: object) -> str:
-    if value is None or value is False:
-        return ""
-    name = name.rstrip("_").replace("_", "-")
-    return f" {name}" if value is True else f' {name}="{attribute_value(value)}"'
+def _marks(attributes: dict[str, object]) -> str:
+    marks = ""
+    for name, value in attributes.items():
+        if value is None or value is False:
+            continue
+        name = name.rstrip("_").replace("_", "-")
+        marks += f" {name}" if value is True else f' {name}="{attribute_value(value)}"'
+    return marks
 
 
 _as_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -104,7 +107,7 @@ class TableCell(Markup):
 
 
 def cell(*children: object, **attributes: object) -> TableCell:
-    return TableCell(tag("td", *children, **attributes))
+    return str.__new__(TableCell, tag("td", *children, **attributes))
 
 
 def row(first: object, *cells: object, **attributes: object) -> Markup:

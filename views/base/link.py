@@ -17,7 +17,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, quote
 
@@ -175,7 +174,7 @@ def from_sent(sent: object) -> State:
     start, link = State(), link_of(sent)
     with suppress(LayoutError):  # a bad one is told when the page is drawn
         start = start if link is None else from_query(link)
-    return replace(start, **{**fields, "lang": language_of(fields.get("lang"))})
+    return State(**{**vars(start), **fields, "lang": language_of(fields.get("lang"))})
 
 
 def link_of(sent: object) -> str | None:

@@ -7,7 +7,7 @@ Without a preset it is the first one with the column's layers and experts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from descriptions import MEMORY
@@ -75,7 +75,7 @@ def with_model(state: State) -> State:
     changes = {name: size for name, size in sizes.items() if is_empty(getattr(state, name))}
     if "layers" in changes and is_empty(state.spread):
         changes["spread"] = "nearly"
-    return replace(state, **changes)
+    return state.changed(changes)
 
 
 def layers_by_stage(state: State, pp: int, vpp: int | None, **ends: Any) -> list[list[list[int]]]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
 from descriptions import DP_KINDS, LANGUAGES, TYPES, VIEWS
@@ -298,7 +298,7 @@ class State:
 
     def changed(self, changes: Mapping[str, Any]) -> State:
         """With one alternative of a refusal merged in."""
-        return replace(self, **merged(changes))
+        return State(**{**vars(self), **merged(changes)})
 
 
 FIELDS: dict[str, Field] = {
