@@ -57,7 +57,7 @@ def test_a_model_that_does_not_fit_is_made_to_fit_in_one_click(shared_page):
     box(page, "model").select_option("llama3-70b")
     before = trained_of(resolve(controls), replace(controls, model=LLAMA)).stages()
     verdict = page.locator(".memory-verdict")
-    expect(verdict).to_contain_text(f"needs {gib(largest(before).total)}")
+    expect(verdict).to_contain_text(f"holds {gib(largest(before).total)}")
     assert largest(before).total > 80 * GIB
     expect(verdict).to_have_class(re.compile("over"))
     rows = page.locator(".memory-row")
