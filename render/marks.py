@@ -216,15 +216,15 @@ def _advance(letter: str, bold: bool, mono: bool) -> float:
 
 _FAR = "\u2e80-\uffff"
 _STOPS = "\u3001-\u3003\uff0c\uff1b\uff1a\uff09\uff01\uff1f"
-WORD = rf"\s*(?:[{_FAR}][{_STOPS}]*|[^\s{_FAR}]+)"
-"""What a line is not broken within: a word, or a Chinese letter with the stops behind it."""
+WORD = rf"\s*(?:[{_FAR}]|[^\s{_FAR}]+)[{_STOPS}]*"
+"""What a line is not broken within: a word or a Chinese letter, with Chinese stops behind it."""
 
 
 def wrapped(text: str, room: float, bold: bool = False, most: int = 99) -> list[str]:
     """A text in lines of so many font sizes; of more lines than ``most`` the last ends in dots.
 
-    >>> wrapped("two words", 4.0), wrapped("一二三。四", 3.0)
-    (['two', 'words'], ['一二', '三。四'])
+    >>> wrapped("two words", 4.0), wrapped("一二三。四", 3.0), wrapped("一 GB。二", 3.0)
+    (['two', 'words'], ['一二', '三。四'], ['一', 'GB。', '二'])
     """
     lines: list[str] = []
     for part in re.findall(WORD, text):

@@ -127,7 +127,7 @@ def test_the_slides_of_step_time_layouts_and_launch_answer_their_question():
     }
     cost = said("compare", kept="?v=2&tp=4")
     assert {"Kept: tp4 · dp2 · pp2", "Now: tp2 · dp4 · pp2", "A step takes about"} <= {*cost}
-    assert "all cross" in said("nodes")
+    assert "all cross, up to 2" in said("nodes")
 
 
 def test_every_slide_has_the_question_of_its_view_and_the_answer():

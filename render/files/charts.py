@@ -14,7 +14,7 @@ from ..scenes.exchange import Exchange, draw_exchange
 from ..scenes.groups import GAP
 from ..scenes.shards import Shards, draw_shards
 from ..svg.heat import Heat, cell_texts
-from ..svg.matrix import COLOURS, LEVELS
+from ..svg.matrix import COLOURS, LEVELS, label_place
 from .tables import CodeChart, TableChart, draw_code, draw_points, draw_table
 from .timeline import draw_held, draw_timeline
 
@@ -111,10 +111,11 @@ def draw_matrix(chart: MatrixChart, theme: str) -> Iterator[Mark]:
     yield Blocks(corners, np.array([(side, side), (chart.bar, side)]), edge=look.edge)
     down = BASELINE * LABEL
     yield Words(left, LABEL, chart.axes, LABEL, look.quiet)
+    right_of, below, anchor = label_place(cell)
     for at, text in picture.labels:
-        middle = (at + 0.5) * cell
-        yield Words(left - 5, top + middle + down, text, LABEL, look.ink, "end")
-        yield Words(left + middle, top - 6, text, LABEL, look.ink, "middle")
+        x, y = left + at * cell + right_of, top + at * cell + below + down
+        yield Words(left - 5, y, text, LABEL, look.ink, "end")
+        yield Words(x, top - 6, text, LABEL, look.ink, anchor)
     for at, text in chart.scale:
         yield Words(scale + chart.bar + 6, bottom - at * side + down, text, LABEL, look.ink)
 

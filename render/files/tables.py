@@ -24,21 +24,22 @@ from ..marks import (
 )
 from ..scenes.charts import Entry, PointsChart
 
-SIZE, LINE, PAD, GUTTER = 13.0, 15.8, 6.4, 20.0
+SIZE, LINE, PAD, GUTTER = 13.0, 15.8, 6.4, 16.0
 """Pixels: letters of a table, from line to line, above and below a row, between columns."""
 
 ZOOMS = (1.7, 1.5, 1.4, 1.3, 1.2, 1.1, 1.04)
 """How much larger a slide shows a table, the first that has room for all of it."""
 
-BAR, BAR_SIDE = 120.0, 11.0
+BAR, BAR_SIDE = 100.0, 11.0
 """Pixels of the longest bar, and of its height."""
 
 
 @dataclass(frozen=True)
 class BarCell:
-    """A bar: the colour of each part, and its share of the longest bar."""
+    """A bar: the colour of each part, and its share of the longest bar; text: below it."""
 
     parts: tuple[tuple[str, float], ...]
+    text: str = ""
 
 
 Cell = str | BarCell
@@ -64,8 +65,8 @@ class TableChart:
         wide, tall = room
         tables = [
             (replace(self, room=wide / zoom, is_cut=is_cut), zoom)
-            for is_cut in ((False, True) if self.flexible else (False,))
-            for zoom in ZOOMS
+            for is_cut, zooms in ((False, ZOOMS), (bool(self.flexible), ZOOMS[-1:]))
+            for zoom in zooms
         ]
         fits = (
             one
@@ -80,13 +81,7 @@ class TableChart:
         widths = [
             max(
                 advance(head) * SIZE,
-                *(
-                    BAR
-                    if isinstance(row[at], BarCell)
-                    else max((advance(line, True) for line in row[at].split("\n")), default=0)
-                    * SIZE
-                    for row in self.rows
-                ),
+                *(self._widest(row[at]) for row in self.rows),
             )
             for at, head in enumerate(self.heads)
         ]
@@ -98,12 +93,21 @@ class TableChart:
             rest -= widths[at]
         return widths
 
+    @staticmethod
+    def _widest(cell: Cell) -> float:
+        if isinstance(cell, BarCell) and not cell.text:
+            return BAR
+        lines = (cell.text if isinstance(cell, BarCell) else cell).split("\n")
+        return SIZE * max(advance(line, True) for line in lines)
+
     @cached_property
     def lines(self) -> list[list[list[str]]]:
-        """The lines of each cell of each row; of a bar none."""
+        """The lines of each cell of each row; a bar with a text below takes the first of them."""
         return [
             [
-                [] if isinstance(cell, BarCell) else self._broken(cell, at, number == self.marked)
+                (["", *cell.text.split("\n")] if cell.text else [])
+                if isinstance(cell, BarCell)
+                else self._broken(cell, at, number == self.marked)
                 for at, cell in enumerate(row)
             ]
             for number, row in enumerate(self.rows)
@@ -143,23 +147,25 @@ def draw_table(chart: TableChart, theme: str) -> Iterator[Mark]:
             yield Blocks(*box, look.ground, radius=5.0)
         yield Lines([[(0.0, y), (chart.width, y)]], look.edge if number == 0 else look.ground)
         for at, (x, cell) in enumerate(zip(lefts, row)):
-            if isinstance(cell, BarCell):
-                yield from _bar(x, y + tall / 2, cell)
-                continue
             # A cell of one line stands in the middle of its row, as on the page.
             top = y + (tall - LINE * len(lines[at])) / 2
+            if isinstance(cell, BarCell):
+                middle = top + LINE / 2 if cell.text else y + tall / 2
+                yield from _bar(x, middle, cell, chart.columns[at] if cell.text else BAR)
             for place, line in enumerate(lines[at]):
                 is_first = number == chart.marked and place == 0
-                ink = look.ink if place == 0 or at == len(row) - 1 else look.quiet
+                is_plain = place == 0 or at == len(row) - 1 or isinstance(cell, BarCell)
+                ink = look.ink if is_plain else look.quiet
                 baseline = top + LINE * (place + 0.5) + 0.36 * SIZE
                 yield Words(x, baseline, line, SIZE, ink, bold=is_first)
         y += tall
 
 
-def _bar(x: float, middle: float, cell: BarCell) -> Iterator[Mark]:
-    ends = np.cumsum([0.0, *(share for _, share in cell.parts)]) * BAR
-    corners = np.stack([x + ends[:-1], np.full(len(cell.parts), middle - BAR_SIDE / 2)], axis=-1)
-    sizes = np.stack([np.diff(ends), np.full(len(cell.parts), BAR_SIDE)], axis=-1)
+def _bar(x: float, middle: float, cell: BarCell, wide: float) -> Iterator[Mark]:
+    ends = np.cumsum([0.0, *(share for _, share in cell.parts)]) * wide
+    side = BAR_SIDE if wide == BAR else BAR_SIDE - 3
+    corners = np.stack([x + ends[:-1], np.full(len(cell.parts), middle - side / 2)], axis=-1)
+    sizes = np.stack([np.diff(ends), np.full(len(cell.parts), side)], axis=-1)
     yield Blocks(corners, sizes, [colour for colour, _ in cell.parts])
 
 

@@ -83,6 +83,14 @@ def _label(cell: int, ranks_per_cell: int, gpus_per_node: int) -> str:
     return str(cell) if ranks_per_cell == 1 else f"N{cell * ranks_per_cell // gpus_per_node}"
 
 
+def label_place(cell: float) -> tuple[float, float, str]:
+    """Where a label stands, right of and below the corner of its cell, and its anchor.
+
+    That of small cells begins where they do: in the corner of the picture two would touch.
+    """
+    return (0.0, CHARACTER, "start") if cell < SMALL else (cell / 2, cell / 2, "middle")
+
+
 def matrix_svg(picture: MatrixPicture, description: str) -> str:
     """The picture as SVG; ``description`` is its text equivalent for screen readers."""
     colours = ramp(*COLOURS, LEVELS)
@@ -91,10 +99,7 @@ def matrix_svg(picture: MatrixPicture, description: str) -> str:
         f"M{LEFT + at * cell:.2f} {TOP:g}v{SIDE:g}M{LEFT:g} {TOP + at * cell:.2f}h{SIDE:g}"
         for at in picture.borders
     )
-    # A name of small cells begins where they do: in the corner two would touch.
-    small = cell < SMALL
-    anchor = "start" if small else "middle"
-    across, down = (0.0, CHARACTER) if small else (cell / 2, cell / 2)
+    across, down, anchor = label_place(cell)
     labels = "".join(
         f'<text x="{LEFT - 5:g}" y="{TOP + at * cell + down:.1f}" text-anchor="end">{text}</text>'
         f'<text x="{LEFT + at * cell + across:.1f}" y="{TOP - 9:g}" text-anchor="{anchor}">{text}'

@@ -135,7 +135,9 @@ def _errors(language: str) -> Markup:
 def _group(name: str, language: str) -> str:
     """The name of a source, which is the same in all languages, or of several."""
     several = {"all": "group_all", "all but Playbook": "group_all_but"}.get(name)
-    return ESTIMATE[several][language] if several else name
+    if several:
+        return ESTIMATE[several][language]
+    return f"arXiv:{name}" if re.fullmatch(r"\d{4}\.\d{5}", name) else name
 
 
 LIMITS = tuple(ESTIMATE[f"limit_{number}"] for number in range(1, 5))
@@ -182,7 +184,8 @@ def estimate_summary(context: Context) -> str:
     language = context.language
     estimate = context.trained.estimate(context.layout)
     said = ESTIMATE["about"][language].format(about=about(estimate))
-    return f"{said[:1].upper()}{said[1:]} {job_text(estimate, context.trained.name, language)}"
+    job = job_text(estimate, context.trained.name, language)
+    return ESTIMATE["whole"][language].format(about=said[:1].upper() + said[1:], job=job)
 
 
 VIEW = View(

@@ -13,7 +13,7 @@ from groups.audit import DOMAINS, LATENCY_BOUND, Span, span, spans_by_size
 from groups.grouping import Grouping
 from groups.layout import Layout
 from groups.placement import Placement
-from render.files.tables import TableChart
+from render.files.tables import BarCell, TableChart
 from render.palette import own_tone
 
 from ..base.context import Context
@@ -205,6 +205,9 @@ def _domain_name(domain: int, layout: Layout, language: str) -> str:
     return PAGE[words][language].format(gpus=counted(domain, "gpu", language))
 
 
+CROSSING, STAYING = "#d97706", "#94a3b8"
+"""Colours of a bar in a file: groups that leave their domain, and those that stay."""
+
 NAMES, COLUMNS = 3, 6
 """Names of one group, and kinds of domains, that a file has room for."""
 
@@ -218,7 +221,11 @@ def nodes_pictures(context: Context) -> Pictures:
     for names, spans in audit.rows:
         named = " ".join(names[:NAMES]) + (" …" if len(names) > NAMES else "")
         groups = counted(spans[0].groups, "group", language)
-        crossing = [crossing_text(one, language).replace(", ", "\n") for one in spans[:COLUMNS]]
+        crossing = []
+        for one in spans[:COLUMNS]:
+            share = one.crossing / one.groups
+            parts = ((CROSSING, share), (STAYING, 1 - share))
+            crossing.append(BarCell(parts, crossing_text(one, language)))
         rows.append((named, f"{spans[0].size:,}\n{groups}", *crossing))
     return [("", TableChart(tuple(heads), tuple(rows)))] if rows else []
 

@@ -129,6 +129,21 @@ MOST_BESIDE = 64
 """GPUs of a panel whose numbers are read beside another panel."""
 
 
+def orders_summary(context: Context) -> str:
+    """Which kinds get other members under the other order.
+
+    Errors: LayoutError if there is nothing to compare with.
+    """
+    other, layout, language = (
+        other_layout(context, context.state.versus),
+        context.layout,
+        context.language,
+    )
+    groupings = by_megatrons_name(layout, context.visible)
+    changes = moves(other.every, groupings, layout.gpus_per_node)
+    return _summary(changes, [_title(one, language) for one in (other, layout)], language)
+
+
 def orders_slide(context: Context) -> list[tuple[str, Any]]:
     """The same with both orders side by side: of more GPUs than fit so, one rank's groups."""
     return orders_pictures(context, MOST_BESIDE)
@@ -312,6 +327,7 @@ VIEW = View(
     orders_html,
     orders_pictures,
     PAGE["moved_title"],
+    orders_summary,
     slide=orders_slide,
     pins_locally=True,
     is_framed=True,
