@@ -21,6 +21,7 @@ from views.base.state import State
 from views.hang.digest import LONGEST, digest_of, log_of
 from views.hang.files import evidence
 from views.hang.picture import CULPRIT, END, FIRST, chain_of
+from views.hosts.inputs import hosts_of
 from views.hosts.measures import heat_of
 from views.hosts.view import example_of
 from views.page import answer
@@ -214,6 +215,16 @@ def test_hosts_too_few_are_refused_with_a_layout_that_works():
     fix = next(one for one in fixes if "nodes" in one)
     fixed = State(tp=1, pp=1).changed(fix)
     assert "3 hosts for 24 GPUs" in shown("hosts", fixed, hosts="a\nb\nc")
+
+
+def test_a_fault_of_the_racks_is_said_of_their_box():
+    for control, names, racks in (
+        ("racks", "gpu-0\ngpu-1", "gpu-0 r1\ngpu-1 r2"),
+        ("hosts", "gpu-0 r1\ngpu-1 r2", ""),
+    ):
+        with pytest.raises(LayoutError) as refused:
+            hosts_of(State(hosts=names, racks=racks))
+        assert refused.value.control == control
 
 
 def test_the_example_has_a_better_order():

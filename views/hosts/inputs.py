@@ -33,9 +33,18 @@ def hosts_of(state: State) -> Hosts | None:
 
 
 def hosts_in_racks(text: str, racks: str) -> Hosts:
-    """The machines of a text, standing where the other says. Errors: as `read_hosts`."""
+    """The machines of a text, standing where the other says.
+
+    Errors: as `read_hosts`, about ``racks`` where that is the text at fault.
+    """
     hosts = read_hosts(text)
-    return hosts.with_places(read_hosts(racks)) if racks else hosts
+    if not racks:
+        return hosts
+    try:
+        places = read_hosts(racks)
+    except LayoutError as error:
+        raise error.renamed({"hosts": "racks"}) from None
+    return hosts.with_places(places)
 
 
 def placement_or_none(context: Context) -> Placement | None:
