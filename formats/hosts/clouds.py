@@ -85,27 +85,21 @@ def _aws(value: Any) -> Hosts | None:
 # -- GCP -------------------------------------------------------------------------------------------
 
 
-def _status(one: Any) -> Mapping[str, Any] | None:
-    """Where an instance says that it stands."""
-    status = one.get("resourceStatus", one) if isinstance(one, dict) else None
-    has = isinstance(status, dict) and ({"physicalHost", "physicalHostTopology"} & set(status))
-    return status if has else None
-
-
 def _gcp(value: Any) -> Hosts | None:
-    statuses = [_status(one) for one in _items(value)]
-    if not statuses or None in statuses:
-        return None
     rows = []
-    for one, status in zip(_items(value), filter(None, statuses)):
-        if not isinstance(one.get("name"), str):
-            raise bad_document("each instance needs a name")
+    for instance in _items(value):
+        status = instance.get("resourceStatus", instance) if isinstance(instance, dict) else None
+        if not isinstance(status, dict) or not {"physicalHost", "physicalHostTopology"} & {*status}:
+            return None
         said = status.get("physicalHostTopology")
         if isinstance(said, dict):
-            rows.append((one["name"], {k: said.get(k) for k in ("cluster", "block", "subblock")}))
+            places = {kind: said.get(kind) for kind in ("cluster", "block", "subblock")}
         else:
-            rows.append((one["name"], _parts(str(status.get("physicalHost") or ""))))
-    return hosts_in_places("gcp-topology", _by_path(rows))
+            places = _parts(str(status.get("physicalHost") or ""))
+        rows.append((instance.get("name"), places))
+    if not all(isinstance(name, str) for name, _ in rows):
+        raise bad_document("each instance needs a name")
+    return hosts_in_places("gcp-topology", _by_path(rows)) if rows else None
 
 
 def _parts(path: str) -> dict[str, Any]:
@@ -172,17 +166,17 @@ def _labels(one: Any) -> Mapping[str, Any] | None:
 
 
 def _kubernetes(value: Any) -> Hosts | None:
-    nodes = _items(value)
-    if not nodes or any(_labels(node) is None for node in nodes):
-        return None
     rows, remarks = [], []
-    for node in nodes:
+    for node in _items(value):
+        labels = _labels(node)
+        if labels is None:
+            return None
         metadata = node.get("metadata", node)
         name = metadata.get("name") if isinstance(metadata, dict) else None
         if not name:
             remarks.append(Note("host-without-name", {"host": NAMELESS}))
-        rows.append((str(name or NAMELESS), _labelled(_labels(node) or {})))
-    return hosts_in_places("kubernetes", rows, *remarks)
+        rows.append((str(name or NAMELESS), _labelled(labels)))
+    return hosts_in_places("kubernetes", rows, *remarks) if rows else None
 
 
 def _labelled(labels: Mapping[str, Any]) -> dict[str, str]:

@@ -49,12 +49,11 @@ class Choice:
                 if said.role in ("", self.chosen)
                 or (said.role == self.follows and said.field not in fields_of_role)
             ]
-        names = {run.name for run in self.runs}
         if self.chosen:
-            return [said for said in sayings if said.run not in names or said.run == self.chosen]
-        texts: dict[str, set[str]] = {}
-        for said in sayings:
-            texts[said.field] = {str(run.values.get(said.field)) for run in self.runs}
+            others = {run.name for run in self.runs} - {self.chosen}
+            return [said for said in sayings if said.run not in others]
+        fields = {said.field for said in sayings}
+        texts = {field: {str(run.values.get(field)) for run in self.runs} for field in fields}
         return [said for said in sayings if len(texts[said.field]) < 2]
 
 

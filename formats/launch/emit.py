@@ -101,6 +101,7 @@ def _job_of_target(layout: Layout, target: Target) -> Job:
             raise cannot_express(target.name, f"{name} {_shown(value)}", name)
     last: LayoutError | None = None
     differs = False  # in the experts only
+    is_dense = job.ep == 1 and job.etp in (None, job.tp)
     for framework in sorted(target.frameworks, key=lambda name: name != job.framework):
         other = replace(job, framework=framework, etp=_etp(job, layout, framework))
         try:
@@ -108,11 +109,10 @@ def _job_of_target(layout: Layout, target: Target) -> Job:
         except LayoutError as error:
             last = error
             continue
-        if _above_one(layout.mesh) != _above_one(candidate.mesh):
-            continue
-        if _experts_alike(layout, candidate, job):
-            return other
-        differs = True
+        if _above_one(layout.mesh) == _above_one(candidate.mesh):
+            if is_dense or _above_one(layout.expert) == _above_one(candidate.expert):
+                return other
+            differs = True
     if last is not None and last.control in ("cp", "ep", "etp", "pp"):
         control = last.control
         raise cannot_express(target.name, f"{control} {_shown(getattr(job, control))}", control)
@@ -132,18 +132,9 @@ def _etp(job: Job, layout: Layout, framework: str) -> int | None:
     return None if size == job.tp else size
 
 
-def _experts_alike(one: Layout, other: Layout, job: Job) -> bool:
-    """Whether both spread the experts alike, if there are any."""
-    if job.ep == 1 and job.etp in (None, job.tp):
-        return True
-    if one.expert is None or other.expert is None:
-        return one.expert is other.expert
-    return _above_one(one.expert) == _above_one(other.expert)
-
-
-def _above_one(mesh: Mesh) -> list[tuple[str, int]]:
+def _above_one(mesh: Mesh | None) -> list[tuple[str, int]] | None:
     """What numbers the ranks: the axes above 1, in their order."""
-    return [(axis.name, axis.size) for axis in mesh.axes if axis.size > 1]
+    return mesh and [(axis.name, axis.size) for axis in mesh.axes if axis.size > 1]
 
 
 def _shown(value: object) -> str:

@@ -75,21 +75,19 @@ def as_dump(document: dict[str, Any], file: str, rank: int | None) -> Dump:
             if members:
                 dump.members[name] = members
             dump.descriptions[name] = _text(config.get("desc", ""))
-    entries = document.get("entries") or []
-    first = entries[0] if isinstance(entries, list) and entries else None
-    dump.wrapped = isinstance(first, dict) and (_whole(first.get("record_id")) or 0) > 0
-    for entry in entries[:MOST_ENTRIES] if isinstance(entries, list) else []:
-        call = _call(entry, len(dump.calls), dump) if isinstance(entry, dict) else None
-        if call:
+    listed = document.get("entries")
+    entries = listed[:MOST_ENTRIES] if isinstance(listed, list) else []
+    dump.wrapped = any((_whole(first.get("record_id")) or 0) > 0 for first in dicts_in(entries[:1]))
+    for entry in dicts_in(entries):
+        if call := _call(entry, dump):
             dump.calls.append(call)
-        else:
-            dump.dropped += 1
+    dump.dropped = len(entries) - len(dump.calls)
     if dump.rank is None:
         dump.rank = _own_rank(dump)
     return dump
 
 
-def _call(entry: dict[str, Any], order: int, dump: Dump) -> Call | None:
+def _call(entry: dict[str, Any], dump: Dump) -> Call | None:
     group, name = entry.get("process_group"), entry.get("profiling_name")
     if not isinstance(name, str) or not isinstance(group, (list, tuple)) or len(group) != 2:
         return None
@@ -125,7 +123,7 @@ def _call(entry: dict[str, Any], order: int, dump: Dump) -> Call | None:
         timed_out=retired and not ended,
         created_ns=_whole(entry.get("time_created_ns")) or 0,
         timeout_ms=_whole(entry.get("timeout_ms")) or 0,
-        order=order,
+        order=len(dump.calls),
         peers=peers,
     )
 
