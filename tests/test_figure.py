@@ -62,7 +62,7 @@ def alone(shown, theme, scale=4) -> np.ndarray:
 
 
 def png(made: Drawing) -> np.ndarray:
-    image = Image.open(io.BytesIO(drawing.to_bytes(made, "png")))
+    image = Image.open(io.BytesIO(paint.to_bytes(made, "png")))
     return np.asarray(image.convert("RGB"))
 
 
@@ -100,29 +100,29 @@ def test_every_scene_keeps_its_own_size_and_none_overlap(make, scenes):
 def test_an_svg_is_xml_of_the_figure_s_size_and_a_pdf_is_a_pdf():
     made = panels()
     width, height = made.width, made.height
-    root = ET.fromstring(drawing.to_bytes(made, "svg"))
+    root = ET.fromstring(paint.to_bytes(made, "svg"))
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert [float(v) for v in root.get("viewBox").split()] == pytest.approx([0, 0, width, height])
-    pdf = drawing.to_bytes(made, "pdf")
+    pdf = paint.to_bytes(made, "pdf")
     assert pdf.startswith(b"%PDF-1.")
     assert pdf.rstrip().endswith(b"%%EOF")
 
 
 def test_a_pdf_needs_no_fonts_and_an_svg_keeps_its_text():
     made = panels()
-    assert b"/Font" not in drawing.to_bytes(made, "pdf").replace(b"/Font 3 0 R", b"")
-    root = ET.fromstring(drawing.to_bytes(made, "svg"))
+    assert b"/Font" not in paint.to_bytes(made, "pdf").replace(b"/Font 3 0 R", b"")
+    root = ET.fromstring(paint.to_bytes(made, "svg"))
     said = [one.text for one in root.iter("{http://www.w3.org/2000/svg}text")]
     wanted = [one.text for *_, drawn in made.placed for one in drawn if isinstance(one, Words)]
     assert said == wanted
     assert {*TITLES, "dp0", "15"} <= {*said}
-    drawn = drawing.to_bytes(overviews(), "svg")
+    drawn = paint.to_bytes(overviews(), "svg")
     assert drawn.count(b"<image") == 2  # one pixel a GPU, sharp at any zoom
     assert drawn.count(b"image-rendering:pixelated") == 2
 
 
 def test_an_svg_has_every_box_of_the_picture_where_it_stands():
-    root = ET.fromstring(drawing.to_bytes(drawing.figure(PANELS[:1], [""]), "svg"))
+    root = ET.fromstring(paint.to_bytes(drawing.figure(PANELS[:1], [""]), "svg"))
     (left, top, *_), shown = drawing.figure(PANELS[:1], [""]).placed[0], PANELS[0]
     group = next(one for one in root if one.get("transform", "").startswith(f"translate({left:g} "))
     assert group.get("transform") == f"translate({left:g} {top:g}) scale(1)"
@@ -137,42 +137,42 @@ def test_an_svg_has_every_box_of_the_picture_where_it_stands():
 @pytest.mark.parametrize("format", ["jpg", "PNG", "", "exe", None])
 def test_any_other_format_is_refused_by_name(format):
     with pytest.raises(ValueError, match=r"there is no format .*; try png, svg or pdf"):
-        drawing.to_bytes(panels(), format)
+        paint.to_bytes(panels(), format)
 
 
 @pytest.mark.parametrize("make", [panels, overviews])
 @pytest.mark.parametrize("format", ["png", "svg", "pdf"])
 def test_the_same_picture_is_the_same_file(make, format):
-    first = drawing.to_bytes(make(), format)
-    assert drawing.to_bytes(make(), format) == first
+    first = paint.to_bytes(make(), format)
+    assert paint.to_bytes(make(), format) == first
     assert b"Date" not in first or format == "pdf"
     assert b"CreationDate" not in first
 
 
 def test_eight_threads_write_the_same_files():
     jobs = [(make, form) for make in (panels, overviews) for form in ("png", "svg", "pdf")] * 2
-    once = {job: drawing.to_bytes(job[0](), job[1]) for job in set(jobs)}
+    once = {job: paint.to_bytes(job[0](), job[1]) for job in set(jobs)}
     marks.glyphs.cache_clear()
     with ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(lambda job: drawing.to_bytes(job[0](), job[1]), jobs))
+        made = list(pool.map(lambda job: paint.to_bytes(job[0](), job[1]), jobs))
     differ = [job[1] for job, data in zip(jobs, made) if data != once[job]]
     assert differ == []
 
 
 def test_writing_leaves_the_settings_of_matplotlib_as_they_were():
     before = dict(mpl.rcParams)
-    drawing.to_bytes(panels(), "svg")
+    paint.to_bytes(panels(), "svg")
     assert dict(mpl.rcParams) == before
 
 
 def test_pyplot_is_never_imported():
     code = (
         "import sys; from groups import fit; from groups.grouping import plain\n"
-        "from render.scenes import groups as scene; from render.files import groups as f\n"
+        "from render.scenes import groups as scene; from render.files import groups as f, paint\n"
         "m = fit(512, tp=8); views = [scene.overview(m, [plain(m, 'tp')], g, 3) for g in (8, 16)]\n"
         "from descriptions import SAVED; words = {n: one.en for n, one in SAVED.items()}\n"
         "made = f.figure(views, ['a', 'b'], 'c', 'light', words)\n"
-        "[f.to_bytes(made, form) for form in ('png', 'svg', 'pdf')]\n"
+        "[paint.to_bytes(made, form) for form in ('png', 'svg', 'pdf')]\n"
         "print('matplotlib.pyplot' in sys.modules, 'tkinter' in sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -188,11 +188,12 @@ def test_with_a_chinese_font_a_png_has_the_letters_and_no_boxes():
 
 def test_the_picture_of_the_job_fills_the_groups_of_the_chosen_gpu():
     from render.files import groups as figure
+    from render.files import paint
 
     now = State(rank="5")
     ((_, scene),) = job_pictures(Context.of(now))
     assert isinstance(scene, JobPicture)
-    drawn = figure.to_bytes(figure.figure([scene], [""], words=KEY), "png")
+    drawn = paint.to_bytes(figure.figure([scene], [""], words=KEY), "png")
     pixels = np.asarray(Image.open(io.BytesIO(drawn)).convert("RGB"))
     top = figure.MARGIN + figure.TITLE + 10
 

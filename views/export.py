@@ -6,13 +6,17 @@ import base64
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from descriptions import SAVED, counted
 from formats.documents.exports import groups_json_parts, ranks_csv_parts
 from groups import LayoutError
 from groups.budget import spend
 from groups.layout import Layout
+from render import marks
+from render.files.groups import figure
+from render.files.slide import SlideText, slide
+from render.marks import Drawing
 
 from .all import VIEWS, view_of
 from .base.context import Context
@@ -24,9 +28,6 @@ from .groups.sentence import question, sentence_of
 from .groups.shown import by_grid
 from .hosts.inputs import placement_or_none
 from .pipeline.pictures import pipeline_trace
-
-if TYPE_CHECKING:
-    from render.marks import Drawing
 
 PICTURES = {"png": "image/png", "svg": "image/svg+xml", "pdf": "application/pdf"}
 TABLES: dict[str, tuple[str, Callable[[Context], str]]] = {
@@ -67,8 +68,7 @@ def picture_file(
     Errors: LayoutError where the view refuses what it is asked, or has nothing to draw of it.
     """
     spend(ANY_PICTURE, "pixels")
-    # matplotlib takes a second to import, and only a download needs it.
-    from render.files.paint import to_bytes
+    from render.files.paint import to_bytes  # with matplotlib, which takes a second
 
     context = in_a_font(context, form)
     if address is None:
@@ -81,8 +81,6 @@ def file_of(context: Context, theme: str = "light") -> Drawing:
 
     Errors: as `picture_file`.
     """
-    from render.files.groups import figure
-
     layout, language = context.layout, context.language
     titles, scenes = _drawn(VIEWS[view_of(context.state)].pictures or groups_pictures, context)
     meshes = ", ".join(str(mesh) for _, mesh, _ in by_grid(layout, context.visible))
@@ -95,8 +93,6 @@ def slide_of(context: Context, theme: str = "light", address: str = "") -> Drawi
 
     Errors: as `picture_file`.
     """
-    from render.files.slide import SlideText, slide
-
     layout, rank, language = context.layout, context.rank, context.language
     view = VIEWS[view_of(context.state)]
     if view.title is None:
@@ -122,8 +118,6 @@ def _drawn(
 
 def in_a_font(context: Context, form: str) -> Context:
     """The same page in English where its letters cannot be drawn: SVG has those of its reader."""
-    from render import marks
-
     if context.language != "zh" or form == "svg" or marks.chinese_font():
         return context
     return Context(context.layout, replace(context.state, lang="en"))

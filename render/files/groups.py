@@ -5,6 +5,7 @@ places are the scene's own.
 
 >>> from groups import fit
 >>> from groups.grouping import plain
+>>> from render.files.paint import to_bytes
 >>> from render.scenes import groups as scene
 >>> mesh = fit(16, order="tp-cp-dp-pp", tp=2, pp=2)
 >>> panel = scene.panel(plain(mesh, "tp"), gpus_per_node=8)
@@ -41,7 +42,6 @@ from ..scenes.groups import GAP, Overview, Panel
 from ..scenes.job import JobPicture
 from .charts import CHARTS
 from .job import draw_job, draw_tags
-from .paint import to_bytes as to_bytes
 
 MARGIN = 16.0
 """Pixels round the whole figure."""
@@ -236,8 +236,7 @@ def _ring(x: float, y: float, radius: float, look: Look) -> Iterator[Mark]:
 
 def _overview_labels(overview: Overview, look: Look) -> list[Words]:
     """Nodes; all smaller if one would not fit beside the picture."""
-    longest = max((advance(text) for *_, text in overview.labels), default=1.0)
-    size = min(LABEL, (overview.left - 8) / longest)
+    size = min([LABEL, *((x - 2) / advance(text) for x, _, text in overview.labels)])
     return [
         Words(x, y + BASELINE * size, text, size, look.ink, "end") for x, y, text in overview.labels
     ]
