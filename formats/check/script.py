@@ -38,10 +38,9 @@ def check_script(
 ) -> str:
     """The text of a Python script that checks these groups under torchrun.
 
-    names: the groups by name, one or several, as in a document of groups; if left out, all of
-    Megatron's names that have more than one rank.
-    megabytes: the size of the buffer that is timed, of 10**6 bytes; 0 times nothing.
-    placement: the machines by name, on which the ranks must then stand.
+    names: of groups, one or several, as in a document of groups; if left out, all of Megatron's
+    names that have more than one rank. megabytes: the size of the buffer that is timed, of 10**6
+    bytes; 0 times nothing. placement: the machines by name, on which the ranks must then stand.
     job_text: what the layout was made from, such as a launch command; it is kept as a comment.
 
     >>> from groups.job import Job
@@ -73,13 +72,12 @@ def check_script(
         *_requests(layout, chosen),
     ]
     template = Path(__file__).with_name("template.py").read_text(encoding="utf-8")
-    example, _, rest = template.partition(BEGIN)
-    _, _, after = rest.partition(END)
+    example, after = template.partition(BEGIN)[0], template.partition(END)[2]
     shebang, _, head = example.split("\n", 2)
     launch = f"--nnodes {layout.nodes} --nproc-per-node {layout.gpus_per_node}"
     head = head.replace("--nnodes 2 --nproc-per-node 8", launch)
-    head = f"{shebang}\n# Written for {title}.\n{head}"
-    return head + BEGIN + "\n".join(facts) + "\n" + END + after
+    said = "\n".join(facts)
+    return f"{shebang}\n# Written for {title}.\n{head}{BEGIN}{said}\n{END}{after}"
 
 
 def _hosts(placement: Placement | None) -> list[str]:

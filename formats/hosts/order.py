@@ -36,7 +36,7 @@ from groups.mesh import MAX_RANKS, whole_number
 
 from ..errors import refusal
 from ..notes import Note
-from .crossings import cost_of, key_of, kind_of, least
+from .crossings import KindCrossings, cost_of, key_of, kind_of, least
 from .placing import even_slots, placement_of
 from .search import search
 from .upper import Upper, arranged, numbered
@@ -189,18 +189,7 @@ def _order_for(
     racks_after, is_least = search(levels, given, score, by_key=not has_costs)
     better, upper = arranged(hosts, given, racks_after, above, levels)
     capacities = np.bincount(given).tolist()
-    kinds = tuple(
-        Crossings(
-            kind=kind.name,
-            groups=kind.groups,
-            leave_node=kind.leave_node,
-            largest=kind.widest,
-            before=kind.crossing(given),
-            after=kind.crossing(racks_after),
-            least=least(kind, capacities),
-        )
-        for kind in chain(*levels)
-    )
+    kinds = tuple(_crossings(kind, given, racks_after, capacities) for kind in chain(*levels))
     expert = every["ep"].mesh if "ep" in every else None
     members = expert.size("etp") * expert.size("ep") if expert else 1
     is_proved = is_least or (
@@ -301,6 +290,13 @@ def _require_costs(costs: Mapping[str, float]) -> Mapping[str, float]:
 
 
 # -- what is found ---------------------------------------------------------------------------------
+
+
+def _crossings(
+    kind: KindCrossings, before: np.ndarray, after: np.ndarray, capacities: Sequence[int]
+) -> Crossings:
+    crossing = (kind.crossing(before), kind.crossing(after), least(kind, capacities))
+    return Crossings(kind.name, kind.groups, kind.leave_node, kind.widest, *crossing)
 
 
 def _reasons(
