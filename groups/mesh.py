@@ -217,6 +217,6 @@ def _names_of(kind: str) -> tuple[str, ...]:
 
 
 def _refuse_repeats(names: list[str], control: str = "order") -> None:
-    repeated = [name for i, name in enumerate(names) if name in names[:i]]
-    if repeated:
+    if len(set(names)) < len(names):
+        repeated = [name for i, name in enumerate(names) if name in names[:i]]
         raise refusal("repeated-axis", control, axis=repeated[0], value=quoted("-".join(names)))

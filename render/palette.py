@@ -169,8 +169,6 @@ def colour_indices(group: np.ndarray, touching: np.ndarray) -> np.ndarray:
     [0, 1, 1, 2]
     """
     colours = len(PALETTE)
-    if group.max(initial=0) < colours:
-        return group % colours
     one, other = touching[:, 0], touching[:, 1]
     differ = (group[one] != group[other]) & (group[one] >= 0) & (group[other] >= 0)
     for far in range(colours):

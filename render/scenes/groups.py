@@ -18,7 +18,7 @@ from groups import Mesh, group_index
 from groups.grouping import Grouping
 from groups.ranks import require_rank
 
-from ..palette import KIND_COLOURS, STAGE_GREYS, colour_indices, tones
+from ..palette import KIND_COLOURS, PALETTE, STAGE_GREYS, colour_indices, tones
 from . import geometry
 from .tags import Tag, tags_of
 
@@ -293,10 +293,10 @@ def panel(
     _refuse_windows(grouping.mesh)
     world = grouping.world_size
     tiles = geometry.node_tiles(world, gpus_per_node, room)
-    grid = geometry.physical_grid(world, gpus_per_node, tiles.across).grid
-    group = grouping.index()
-    colour = colour_indices(group, geometry.touching(grid, world))
-    colour = np.where(group < 0, -1, colour)
+    group = colour = grouping.index()
+    if grouping.num_groups > len(PALETTE):  # colours repeat
+        grid = geometry.physical_grid(world, gpus_per_node, tiles.across).grid
+        colour = np.where(group < 0, -1, colour_indices(group, geometry.touching(grid, world)))
     return Panel(
         **vars(tiles), grouping=grouping, gpus_per_node=gpus_per_node, group=group, colour=colour
     )
