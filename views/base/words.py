@@ -49,11 +49,16 @@ def explained(text: str, language: str, known: set[int] | None = None) -> Markup
         if number in known:
             return match[0]
         known.add(number)
-        tip = WORDS[number].tip[language]
-        word = button(Markup(match["word"]), class_="word", data_tip=tip)
+        word = _explained(match["word"], number, language)
         return tag("bdi", word, Markup(match["end"]), class_="word-end") if match["end"] else word
 
     return Markup(_pattern(language).sub(marked, escape(text, quote=False)))
+
+
+@cache
+def _explained(word: str, number: int, language: str) -> Markup:
+    """One of the few ways to write a word, with its tip."""
+    return button(Markup(word), class_="word", data_tip=WORDS[number].tip[language])
 
 
 @cache

@@ -26,6 +26,7 @@ from ..base import form
 from ..base.context import Context
 from ..base.fixes import or_refused
 from ..base.html import cell, fine, row, table, tag, together
+from ..base.link import to_query
 from ..base.messages import sentence, within_sentence
 from ..base.problems import said_html
 from ..base.resolve import resolve
@@ -238,10 +239,10 @@ def _opener(estimate: Estimate, name: str, context: Context) -> str | Markup:
     if context.state.schedule != training.schedule:
         changes["schedule"] = ""
     try:
-        resolve(context.state.changed(changes))
+        resolve(state := context.state.changed(changes))
     except LayoutError:
         return name
-    return form.opener(context.link(changes), name)
+    return form.opener(to_query(state), name)
 
 
 def reason_text(reason: Reason, language: str) -> str:
