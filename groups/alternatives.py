@@ -172,7 +172,7 @@ def in_ranges(
         except LayoutError as error:
             refusals.append(error)
             for nearest in error.alternatives:
-                sizes |= whole_sizes(nearest)
+                sizes |= {near: one for near, one in nearest.items() if isinstance(one, int)}
     return sizes, refusals
 
 
@@ -185,12 +185,3 @@ def with_changes(value: Value, changes: Mapping[str, object]) -> Value:
     """
     changed: Callable[..., Value] = replace
     return changed(value, **changes)
-
-
-def whole_sizes(alternative: Mapping[str, object]) -> dict[str, int]:
-    """An alternative's sizes.
-
-    >>> whole_sizes({"tp": 2, "order": "tp-dp"})
-    {'tp': 2}
-    """
-    return {name: size for name, size in alternative.items() if isinstance(size, int)}

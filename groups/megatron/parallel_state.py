@@ -8,7 +8,7 @@ initialize_model_parallel, and checked against megatron-core 0.16.1.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from inspect import signature
@@ -45,7 +45,7 @@ def groupings(
     dense, expert = checked_grids(world, **sizes)
     _refuse_virtual_stages(virtual_pipeline_model_parallel_size, dense.size("pp"))
     by_name = dense_groupings(dense_grid(dense), embedding_stages)
-    by_name |= {name: Grouping(name, grid, kind) for name, grid, kind in _rows(expert_grid(expert))}
+    by_name |= _families(expert_grid(expert))
     by_name |= _optimizer_instances(by_name, instances)
     if hierarchical_context_parallel_sizes is not None:
         by_name |= _levels(by_name["cp"], hierarchical_context_parallel_sizes)
@@ -59,7 +59,7 @@ def dense_groupings(mesh: Mesh, embedding_stages: Sequence[int] = (0, -1)) -> di
 
     An axis that the mesh does not have counts as one of size 1 and makes no groups.
     """
-    by_name = {name: Grouping(name, grid, kind) for name, grid, kind in _rows(mesh)}
+    by_name = _families(mesh)
     if GTP in mesh.names:
         for name in ("mp", "tp-dp", "tp-dp-cp"):
             by_name[name] = replace(by_name[name], kind=f"{by_name[name].kind}-{GTP}")
@@ -72,9 +72,9 @@ def dense_groupings(mesh: Mesh, embedding_stages: Sequence[int] = (0, -1)) -> di
     return by_name
 
 
-def _rows(mesh: Mesh) -> Iterator[tuple[str, Mesh, str]]:
-    """The families that are one request to this grid."""
-    return ((name, mesh, kind) for name, kind in _kinds(mesh.names))
+def _families(mesh: Mesh) -> dict[str, Grouping]:
+    """The groups that are one request to this grid."""
+    return {name: Grouping(name, mesh, kind) for name, kind in _kinds(mesh.names)}
 
 
 @lru_cache(maxsize=64)
