@@ -110,7 +110,7 @@ def said_of_preset(preset: str) -> PresetModel:
     PresetModel(name='', changes={'experts': 8, 'sequence': 4096})
     """
     stated = {FIELDS.get(name, name): size for name, size in PRESETS[preset].model.items()}
-    name = next((one for start, one in _OF_PRESETS.items() if preset.startswith(start)), "")
+    name = next((name for start, name in _OF_PRESETS.items() if preset.startswith(start)), "")
     if preset.startswith("megatron2021-fig"):  # section 5 of the same paper
         stated = {"vocabulary": 51200, "sequence": 2048, **stated}
     start = MODELS[name].model if name else None
@@ -168,7 +168,7 @@ def _published(text: str) -> Iterator[tuple[str, PublishedModel, list[str]]]:
 
 
 _TEXT = Path(__file__).with_name("models.txt").read_text(encoding="utf-8").partition("\n\n\n")[2]
-MODELS: dict[str, PublishedModel] = {name: one for name, one, _ in _published(_TEXT)}
+MODELS: dict[str, PublishedModel] = {name: model for name, model, _ in _published(_TEXT)}
 """Every model by its id, the most asked for first."""
 
 _OF_PRESETS = {start: name for name, _, starts in _published(_TEXT) for start in starts}

@@ -52,8 +52,8 @@ def layer_parameters(model: Model, *, moe: bool) -> dict[str, Count]:
     """The parameters of one layer by kind, with experts or with one MLP.
 
     >>> from training.models import MODELS
-    >>> one = layer_parameters(MODELS["llama3-8b"].model, moe=False)
-    >>> {kind: count.total for kind, count in one.items()}
+    >>> layer = layer_parameters(MODELS["llama3-8b"].model, moe=False)
+    >>> {kind: count.total for kind, count in layer.items()}
     {'attention': 41943040, 'norms': 8192, 'mlp': 176160768}
     """
     counts = {"attention": _attention(model), "norms": Count(whole=2 * _norm(model, model.hidden))}

@@ -169,7 +169,7 @@ def held_by_ranks(model: Model, split: Split) -> tuple[Held, ...]:
 
     >>> from training.models import MODELS
     >>> deepseek = MODELS["deepseek-v3"].model
-    >>> [one.layers for one in held_by_ranks(deepseek, Split(pp=4, spread="nearly"))]
+    >>> [held.layers for held in held_by_ranks(deepseek, Split(pp=4, spread="nearly"))]
     [16, 15, 15, 15]
     >>> first, *_ = held_by_ranks(deepseek, Split(pp=4, spread="nearly", placement="both ways"))
     >>> first.layers, first.moe_layers, first.is_last
@@ -182,7 +182,7 @@ def held_by_ranks(model: Model, split: Split) -> tuple[Held, ...]:
     try:
         return _held(model.layers, first_moe, *how)
     except LayoutError as error:
-        kept = [one for one in error.alternatives if split.placement != "V" or "pp" not in one]
+        kept = [fix for fix in error.alternatives if split.placement != "V" or "pp" not in fix]
         raise error.replace(alternatives=[{"spread": "nearly"}, *kept]) from None
 
 

@@ -35,7 +35,7 @@ from training.models import MODELS
 from training.pipeline import SCHEDULES
 
 from .base import form
-from .base.html import button, fine, outside, tag, together
+from .base.html import button, outside, tag, together
 from .base.messages import control_label, value_text, within_sentence
 from .base.resolve import SIZES, from_preset, resolve
 from .base.state import State, as_text, is_empty, parse_number
@@ -101,8 +101,9 @@ def column_html(language: str) -> Markup:
 def _partly(language: str) -> str:
     """How much of the page a language says itself; nothing where that is all."""
     lacking, total = untranslated(language)
-    said = {"name": LANGUAGES[language], "count": total - len(lacking), "total": total}
-    return fine(SHELL["partly"][language].format(**said)) if lacking else ""
+    facts = {"name": LANGUAGES[language], "count": total - len(lacking), "total": total}
+    said = SHELL["partly"][language].format(**facts)
+    return tag("div", tag("p", said), class_="source") if lacking else ""
 
 
 def _model(language: str) -> list[Markup]:

@@ -142,8 +142,8 @@ def operation_of(op: str, **options: object) -> Operation:
 
 _FUNCTIONS: dict[str, Callable[..., Iterable[np.ndarray]]] = {
     name: getattr(functions, name)
-    for one in (*OPERATIONS.values(), _UNEVEN)
-    for name in (one.forward, one.backward)
+    for operation in (*OPERATIONS.values(), _UNEVEN)
+    for name in (operation.forward, operation.backward)
     if name
 }
 """What the rows name."""

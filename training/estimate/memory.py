@@ -92,16 +92,16 @@ def fit_of(request: Request) -> Fit:
         training = replace(training, micro_batches=rounds * request.split.pp)
     capacity = request.bytes_of_gpu
     stages = memory_per_stage(request.model, request.split, training, room_of(capacity))
-    most = max(stages, key=lambda one: one.on_host)
+    most = max(stages, key=lambda stage: stage.on_host)
     host = request.machine.host_of(request.gpus_per_node) / min(request.gpus, request.gpus_per_node)
-    fullest = max(stages, key=lambda one: one.total)
+    fullest = max(stages, key=lambda stage: stage.total)
     lean = stages
     if not request.is_told:
         small = replace(training, precision=LEAN[request.training.products in WIDE])
         lean = memory_per_stage(request.model, request.split, small, room_of(capacity))
     needed = max(_needed(request, stage) for stage in lean)
     if fullest.total > capacity >= needed:
-        fullest = max(lean, key=lambda one: one.total)
+        fullest = max(lean, key=lambda stage: stage.total)
     fits = needed <= USABLE * capacity and not most.on_host > host > 0
     held = (fullest.stage, dict(fullest.parts), most.on_host, most.host_shares)
     return Fit(fullest.total, needed, fits, *held)

@@ -50,10 +50,10 @@ def _map() -> tuple[tuple[MeasuredRun, ...], np.ndarray, tuple[str, ...]]:
     timed = tuple(run for run in runs() if run.seconds)
     asked = [(run.shape, run.arguments) for run in timed]
     places = [
-        _place(shape, one, (one.gpus, one.micro_batch, one.global_batch), one.precision)
-        for shape, one in asked
+        _place(shape, run, (run.gpus, run.micro_batch, run.global_batch), run.precision)
+        for shape, run in asked
     ]
-    return timed, np.array(places), tuple(FAMILIES[one.cluster] for _, one in asked)
+    return timed, np.array(places), tuple(FAMILIES[run.cluster] for _, run in asked)
 
 
 def nearest(request: Request, most: int = 5, software: str = "nanotron") -> tuple[MeasuredRun, ...]:

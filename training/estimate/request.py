@@ -96,8 +96,8 @@ class Request(TrainingJob):
 
         >>> from training.models import MODELS
         >>> job = TrainingJob(MODELS["llama3-70b"].model, Training(), 8, 128, 8, "dgx-h100")
-        >>> one = Request(**vars(job), split=Split(tp=8, cp=2, pp=4, dp=2))
-        >>> one.stride("cp", "dp"), one.stride("dp"), one.stride("pp")
+        >>> request = Request(**vars(job), split=Split(tp=8, cp=2, pp=4, dp=2))
+        >>> request.stride("cp", "dp"), request.stride("dp"), request.stride("pp")
         (8, 16, 32)
         """
         order = self.expert if axes[0] in ("ep", "etp", "edp") else self.dense

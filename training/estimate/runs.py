@@ -68,8 +68,8 @@ def shape_of(name: str, sequence: int) -> Model:
 def runs() -> tuple[MeasuredRun, ...]:
     """Every run, in the order of the sources.
 
-    >>> one = runs()[0]
-    >>> one.model, one.arguments.cluster, one.arguments.gpus, one.seconds
+    >>> run = runs()[0]
+    >>> run.model, run.arguments.cluster, run.arguments.gpus, run.seconds
     ('DeepSeekV3', 'gb300-nvl72', 256, 10.422)
     """
     return tuple(_run(row) for row in _rows("runs.csv"))
@@ -113,7 +113,7 @@ def _run(row: dict[str, str]) -> MeasuredRun:
     run: Callable[..., MeasuredRun] = MeasuredRun
     asked: Callable[..., Arguments] = Arguments
     texts = ("group", "source", "line", "model", "status", "software")
-    arguments = {one.name: _argument(one.name, row[one.name]) for one in fields(Arguments)}
+    arguments = {field.name: _argument(field.name, row[field.name]) for field in fields(Arguments)}
     return run(
         **{name: row[name] for name in texts},
         arguments=asked(**arguments),

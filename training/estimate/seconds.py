@@ -54,13 +54,13 @@ class Timed:
         return self.compute + self.tp + self.cp + self.ep
 
 
-def message_seconds(one: Messages, machine: Cluster, c: Constants) -> Number:
+def message_seconds(messages: Messages, machine: Cluster, c: Constants) -> Number:
     """Seconds of messages that follow one another."""
-    if not one.count:
+    if not messages.count:
         return 0.0
-    inside = one.inside / (machine.nvlink * c["nvlink_share"])
-    outside = one.outside / (machine.nic * c["nic_share"])
-    waits = one.hops_inside * c["hop_inside"] + one.hops_outside * c["hop_outside"]
+    inside = messages.inside / (machine.nvlink * c["nvlink_share"])
+    outside = messages.outside / (machine.nic * c["nic_share"])
+    waits = messages.hops_inside * c["hop_inside"] + messages.hops_outside * c["hop_outside"]
     longer = (inside + outside + abs(inside - outside)) / 2.0
     return longer + 0.3 * (inside + outside - longer) + waits
 
@@ -90,7 +90,7 @@ def layer_seconds(request: Request, work: LayerWork, c: Constants) -> Callable[[
     passed, scores = each * work.kept, c["score_passes"] * work.core / machine.hbm
     attention, backward = _attention(request, work, c), 2.5 if is_flash else 2.0
     partial = _products(work.lifted, peak, share, c) + each * work.dropped / 3.0
-    messages = [message_seconds(one, machine, c) for one in (work.tp, work.cp, work.ep)]
+    messages = [message_seconds(sent, machine, c) for sent in (work.tp, work.cp, work.ep)]
     exposed = (c["tp_exposed"], c["cp_exposed"], c["ep_exposed"])
 
     def seconds(recompute: str) -> Timed:
@@ -182,8 +182,8 @@ def step_seconds(
     split, m = request.split, request.training.micro_batches
     recompute = request.training.recompute
     dense, moe = (
-        layer_seconds(request, one, c)(recompute) if one else Timed()
-        for one in (work.dense, work.moe)
+        layer_seconds(request, layer, c)(recompute) if layer else Timed()
+        for layer in (work.dense, work.moe)
     )
     head = head_seconds(request, work.ends, c)
     send = send_seconds(request, work.ends, c) * split.vpp

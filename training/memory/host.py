@@ -116,7 +116,7 @@ class Crossing:
 
 
 def crossing(
-    training: Training, one: Precision, parameters: Number, optimizer: Number, weights: Number
+    training: Training, precision: Precision, parameters: Number, optimizer: Number, weights: Number
 ) -> Crossing:
     """What crosses, of so many parameters; the shares of both states that are the host's.
 
@@ -127,14 +127,14 @@ def crossing(
     (20.0, 20.0)
     """
     m, updated = training.micro_batches, parameters * optimizer
-    gradient = one.weight if training.offload == "chunks" else one.gradient
+    gradient = precision.weight if training.offload == "chunks" else precision.gradient
     sums = gradient * updated
     each_time = training.zero >= 2
-    loads = (3 if training.recompute == "full" else 2) * m * one.weight * parameters * weights
+    loads = (3 if training.recompute == "full" else 2) * m * precision.weight * parameters * weights
     return Crossing(
         down_during=m * sums if each_time else 0.0,
         up_during=(m - 1) * sums * each_time + loads,
         down_after=0.0 if each_time else sums,
-        up_after=one.weight * parameters * (optimizer - weights),
+        up_after=precision.weight * parameters * (optimizer - weights),
         updated=updated,
     )

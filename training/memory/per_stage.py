@@ -211,7 +211,7 @@ def memory_per_stage(
     >>> from training.models import MODELS
     >>> split = Split(tp=8, pp=4, dp=2)
     >>> stages = memory_per_stage(MODELS["llama3-70b"].model, split, Training(micro_batches=16))
-    >>> [round(one.total / 1e9, 1) for one in stages], stages[0].in_flight
+    >>> [round(stage.total / 1e9, 1) for stage in stages], stages[0].in_flight
     ([50.1, 42.9, 37.3, 33.7], 4.0)
 
     Errors: LayoutError if the split does not cut the model evenly, or the chunks of the schedule
@@ -227,14 +227,14 @@ def memory_per_stage(
     )
     layer = {moe: layer_bytes(model, split, training, moe) for moe in (False, True)}
     return tuple(
-        _stage_memory(model, split, training, one, in_flight[one.stage], layer, room)
-        for one in stages
+        _stage_memory(model, split, training, stage, in_flight[stage.stage], layer, room)
+        for stage in stages
     )
 
 
 def largest(stages: tuple[StageMemory, ...]) -> StageMemory:
     """The stage that needs most; the first of several."""
-    return max(stages, key=lambda one: one.total)
+    return max(stages, key=lambda stage: stage.total)
 
 
 def _stage_memory(

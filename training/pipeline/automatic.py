@@ -112,7 +112,7 @@ class _Try:
     def _warm_up(self) -> None:
         """The first F of every rank, and those that end before its first I."""
         shape, forward = self.shape, self.costs[F]
-        self.clock = list(accumulate((one + self.send for one in forward[:-1]), initial=0.0))
+        self.clock = list(accumulate((time + self.send for time in forward[:-1]), initial=0.0))
         self._forwards(shape.ranks)
         more, back = [0] * shape.p, -math.inf
         for rank in reversed(shape.ranks):

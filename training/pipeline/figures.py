@@ -224,7 +224,7 @@ def counted(name: str, p: int, m: int, v: int) -> tuple[tuple[float, ...], int]:
     fewer = settled(name, p, m)
     sizes = (fewer,) if fewer == m else (fewer, fewer + p)
     plans = [plan_of(name, p, size, SCHEDULES[name].v or v) for size in sizes]
-    held = [np.append(peaks_of(one, (B, W)) * one.share, _outputs(one)) for one in plans]
+    held = [np.append(peaks_of(plan, (B, W)) * plan.share, _outputs(plan)) for plan in plans]
     most = held[0] + (held[-1] - held[0]) * ((m - fewer) / p)
     return tuple(most[:-1].tolist()), round(most[-1])
 

@@ -62,7 +62,7 @@ class Durations:
 
         Errors: LayoutError for what is no number from 0 up, or not one for each stage.
         """
-        rows = [self._row(one.name, stages) for one in fields(self)[:4]]
+        rows = [self._row(field.name, stages) for field in fields(self)[:4]]
         pair = self._row("overlapped", stages) if self.overlapped is not None else None
         return np.array([*rows, np.full(stages, np.nan) if pair is None else pair])
 

@@ -104,9 +104,9 @@ class _Ways:
 
     def __init__(self, job: SearchJob, timed: Sequence[TimedLayout]) -> None:
         self.job, self.timed = job, timed
-        self.starts = np.cumsum([0, *(one.seconds.size for one in timed)])
-        self.seconds = np.concatenate([np.zeros(0), *(one.seconds.ravel() for one in timed)])
-        self.bytes = np.concatenate([np.zeros(0), *(one.bytes.ravel() for one in timed)])
+        self.starts = np.cumsum([0, *(layout.seconds.size for layout in timed)])
+        self.seconds = np.concatenate([np.zeros(0), *(layout.seconds.ravel() for layout in timed)])
+        self.bytes = np.concatenate([np.zeros(0), *(layout.bytes.ravel() for layout in timed)])
 
     def best(self, may_fit: np.ndarray, most: int) -> tuple[list[Estimate], bool]:
         """The quickest layouts that fit, each once; if none does, those that lack least.
@@ -120,8 +120,8 @@ class _Ways:
             size = np.where(np.isfinite(self.seconds), self.bytes, np.inf)
             order = np.lexsort((self.seconds, size))[:MOST_ESTIMATES]
             order = order[np.isfinite(size[order])]
-            every, _ = self._estimates(order, 4 * most, lambda one: True)
-            fitting = sorted(every, key=lambda one: (one.fit.needed, one.seconds))[:most]
+            every, _ = self._estimates(order, 4 * most, lambda estimate: True)
+            fitting = sorted(every, key=lambda e: (e.fit.needed, e.seconds))[:most]
         return fitting, tries < MOST_ESTIMATES
 
     def _estimates(
@@ -137,9 +137,9 @@ class _Ways:
             if len(estimates) == most or tries == MOST_ESTIMATES:
                 break
             tries += 1
-            one = _estimate(self.job, self.timed[layout], way)
-            if one and wanted(one):
-                estimates[layout] = one
+            estimate = _estimate(self.job, self.timed[layout], way)
+            if estimate and wanted(estimate):
+                estimates[layout] = estimate
         return list(estimates.values()), tries
 
     def _place(self, at: int) -> tuple[int, int]:
@@ -148,8 +148,8 @@ class _Ways:
         return layout, at - int(self.starts[layout])
 
 
-def _has_room(one: Estimate) -> bool:
-    return one.fits and one.fit.needed <= ROOM * one.request.bytes_of_gpu
+def _has_room(estimate: Estimate) -> bool:
+    return estimate.fits and estimate.fit.needed <= ROOM * estimate.request.bytes_of_gpu
 
 
 def _estimate(job: SearchJob, timed: TimedLayout, way: int) -> Estimate | None:
@@ -171,7 +171,7 @@ def _estimate(job: SearchJob, timed: TimedLayout, way: int) -> Estimate | None:
         return None
 
 
-def sizes_of(one: Estimate) -> dict[str, int]:
+def sizes_of(estimate: Estimate) -> dict[str, int]:
     """Sizes by axis, as a page's controls have them.
 
     >>> from training.estimate import estimate
@@ -181,4 +181,4 @@ def sizes_of(one: Estimate) -> dict[str, int]:
     (4, 2)
     """
     names = ("tp", "cp", "pp", "ep", "etp", "dp", "edp", "vpp")
-    return {name: getattr(one.request.split, name) for name in names}
+    return {name: getattr(estimate.request.split, name) for name in names}

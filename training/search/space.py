@@ -61,7 +61,7 @@ class SearchJob(TrainingJob):
 
     def request(self, split: Split, training: Training) -> Request:
         """One layout, trained in one way, as the estimate is asked about it."""
-        job = {one.name: getattr(self, one.name) for one in fields(TrainingJob)}
+        job = {field.name: getattr(self, field.name) for field in fields(TrainingJob)}
         job |= {"model": with_kv_copies(self.model, split.tp), "training": training}
         job["expert"] = self.expert or EXPERT
         split = split.placed(training.rule.placement)
@@ -202,7 +202,7 @@ def dealings(job: SearchJob, pp: int) -> tuple[Dealt, ...]:
     if rule.v is not None and name not in ALTERNATING:
         return tuple(_dealt(job, pp, 1, name))
     sizes = [job.vpp] if "vpp" in job.fixed else range(1, job.model.layers // pp + 1)
-    return tuple(one for vpp in sizes for one in _dealt(job, pp, vpp, name))
+    return tuple(dealt for vpp in sizes for dealt in _dealt(job, pp, vpp, name))
 
 
 def _dealt(job: SearchJob, pp: int, vpp: int, schedule: str) -> Iterator[Dealt]:

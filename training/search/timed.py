@@ -103,15 +103,15 @@ class Timer:
         request = requests[0]
         strides = {axis: request.stride(axis) for axis in ("tp", "cp", "etp", "ep", "pp")}
         # Axes: micro-batches; without experts and with; seconds and bytes; recomputations.
-        layers = np.array([self._layers(one, strides) for one in requests])
-        ends = np.array([self._ends(one, strides) for one in requests])
-        m = np.array([float(one.training.micro_batches) for one in requests])
+        layers = np.array([self._layers(request, strides) for request in requests])
+        ends = np.array([self._ends(request, strides) for request in requests])
+        m = np.array([float(request.training.micro_batches) for request in requests])
         held, most = self._once(
             *("held", split.pp, split.tp, split.ep, split.etp),
             make=lambda: _held(request, stages),
         )
         size = self._bytes(request, layers[:, :, 1], stages, held, m)
-        replicas = replicas_of(request, *(_number(one[:, None, None]) for one in most))
+        replicas = replicas_of(request, *(_number(most_of[:, None, None]) for most_of in most))
         seconds = self._seconds(requests, (layers[:, :, 0], ends), stages, replicas, m, size)
         seconds[m < stages.least[:, None]] = np.inf
         return TimedLayout(split, stages, sizes, seconds, size)
@@ -180,7 +180,7 @@ class Timer:
         request, c = requests[0], self.constants
         # Axes: dealings, ranks, micro-batches, recomputations.
         layers, ends = slots
-        chunks = np.array([float(one.vpp) for one in stages.dealings])
+        chunks = np.array([float(dealt.vpp) for dealt in stages.dealings])
         ranks = np.arange(request.split.pp)[None, :, None, None]
         each = stage_seconds(
             stages.layers[..., 0, None, None],
@@ -207,9 +207,9 @@ class Timer:
         if self.job.training.offload == "none":
             return np.asarray(optimizer_seconds(requests[0], replicas, self.constants))
         after = np.empty(busy.shape)
-        for at, one in enumerate(requests):
+        for at, plain in enumerate(requests):
             for again, name in enumerate(recomputations(self.job)):
-                request = replace(one, training=replace(one.training, recompute=name))
+                request = replace(plain, training=replace(plain.training, recompute=name))
                 shares = _on_host(
                     request, np.asarray(replicas.states), size[:, at, again, None, None]
                 )
@@ -267,17 +267,17 @@ def _held(request: Request, stages: Stages) -> tuple[tuple[np.ndarray, np.ndarra
 def _stages(job: SearchJob, pp: int) -> Stages:
     ways = dealings(job, pp)
     layers, held = [], []
-    for one in ways:
-        sizes = {"vpp": one.vpp, "account": one.account, "spread": one.spread}
-        placement = SCHEDULES[one.schedule].placement
+    for dealt in ways:
+        sizes = {"vpp": dealt.vpp, "account": dealt.account, "spread": dealt.spread}
+        placement = SCHEDULES[dealt.schedule].placement
         split = Split(pp=pp, **sizes, placement=placement)  # type: ignore[arg-type]
         layers.append(layers_of(job.model, split))
-        held.append(peaks(one.schedule, pp, MANY * pp, one.vpp))
-    rules = [SCHEDULES[one.schedule] for one in ways]
+        held.append(peaks(dealt.schedule, pp, MANY * pp, dealt.vpp))
+    rules = [SCHEDULES[dealt.schedule] for dealt in ways]
     return Stages(
         dealings=ways,
         layers=np.array(layers),
         held=np.array(held),
-        idle=np.array([idle_share(one.schedule, pp, one.vpp) for one in ways]),
+        idle=np.array([idle_share(dealt.schedule, pp, dealt.vpp) for dealt in ways]),
         least=np.array([rule.least_m * pp for rule in rules]),
     )

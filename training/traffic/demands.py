@@ -110,7 +110,7 @@ def demands(
     shape = _Shape(model, split, training, stages, cp_algorithm)
     causes = (_tensor, _ends, _context, _expert, _pipeline, _data)
     candidates = (demand for cause in causes for demand in cause(shape))
-    return [one for one in candidates if one.buffer and any(one.counts)]
+    return [demand for demand in candidates if demand.buffer and any(demand.counts)]
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class _Shape:
         pattern: str = RING,
     ) -> Demand:
         """So many operations of one size in every micro-batch, by stage."""
-        counts = tuple(self.training.micro_batches * one for one in times)
+        counts = tuple(self.training.micro_batches * time for time in times)
         volumes = tuple(count * buffer for count in counts)
         return Demand(kind, what, operation, buffer, counts, volumes, beside, pattern)
 
@@ -187,7 +187,7 @@ class _Shape:
         times: int = 1,
     ) -> Demand:
         """One operation a step, or so many, on all that a rank of each stage holds."""
-        volumes = tuple(times * one * size for one in held)
+        volumes = tuple(times * part * size for part in held)
         counts = tuple(float(times) for _ in held)
         return Demand(kind, what, operation, max(held) * size, counts, volumes, beside)
 
@@ -199,12 +199,12 @@ class _Shape:
     @property
     def first(self) -> list[float]:
         """What the ranks with the embedding do in every micro-batch that meets it there."""
-        return [self.both * one.is_first for one in self.stages]
+        return [self.both * stage.is_first for stage in self.stages]
 
     @property
     def last(self) -> list[float]:
         """What the ranks with the output do in every micro-batch that meets it there."""
-        return [self.both * one.is_last for one in self.stages]
+        return [self.both * stage.is_last for stage in self.stages]
 
 
 def _tensor(shape: _Shape) -> Iterator[Demand]:
@@ -219,7 +219,7 @@ def _tensor(shape: _Shape) -> Iterator[Demand]:
             yield shape.each("tp", what, operation, shape.activation, blocks)
     if shape.is_cut:
         yield shape.each("tp", "regather", "all_gather", shape.activation, blocks, "weights")
-        held = [sum(one.by_kind.get(kind, 0) for kind in REPLICATED) for one in shape.stages]
+        held = [sum(stage.by_kind.get(kind, 0) for kind in REPLICATED) for stage in shape.stages]
         yield shape.once("tp", "replicated", "all_reduce", held, shape.precision.gradient)
 
 

@@ -62,8 +62,8 @@ class Reach:
         """Seconds at link speed for ``sent`` bytes of each member, ring or pairwise.
 
         >>> from groups import parse_mesh
-        >>> one = reach(Grouping("dp", parse_mesh("dp16"), "dp"), domain=8)
-        >>> one.card, one.seconds(RING, 8e9, nvlink=450e9, nic=50e9)  # 1 GB a card
+        >>> path = reach(Grouping("dp", parse_mesh("dp16"), "dp"), domain=8)
+        >>> path.card, path.seconds(RING, 8e9, nvlink=450e9, nic=50e9)  # 1 GB a card
         (0.125, 0.02)
         """
         if self.size == 1:
@@ -77,8 +77,8 @@ def reach(grouping: Grouping, domain: int) -> Reach:
     """How the groups stand on domains of so many consecutive ranks.
 
     >>> from groups import parse_mesh
-    >>> one = reach(Grouping("dp", parse_mesh("tp2-dp4-pp2"), "dp"), domain=4)
-    >>> one.groups, one.size, one.ring, one.card, one.links  # ranks 0 2 | 4 6: two links leave
+    >>> path = reach(Grouping("dp", parse_mesh("tp2-dp4-pp2"), "dp"), domain=4)
+    >>> path.groups, path.size, path.ring, path.card, path.links  # ranks 0 2 | 4 6: two links leave
     (4, 4, 0.5, 0.5, (0.0, 1.0, 0.0, 1.0))
     """
     first = grouping.mesh.offset

@@ -93,12 +93,12 @@ def traffic(
     stages = tuple(stages) or stage_parameters(model, split)
     ranks = split.tp * split.cp * split.dp
     sent = demands(model, split, training, cp_algorithm, stages)
-    carriers = {kind: carrier(every, kind) for kind in {one.kind for one in sent}}
-    places = {kind: reach(one, domain) for kind, one in carriers.items() if one is not None}
+    carriers = {kind: carrier(every, kind) for kind in {demand.kind for demand in sent}}
+    places = {kind: reach(at, domain) for kind, at in carriers.items() if at is not None}
     rows = [
-        _placed(one, places[one.kind], ranks, cluster)
-        for one in sent
-        if one.kind in places and places[one.kind].size > 1
+        _placed(demand, places[demand.kind], ranks, cluster)
+        for demand in sent
+        if demand.kind in places and places[demand.kind].size > 1
     ]
     return sorted(rows, key=lambda row: -row.seconds)
 

@@ -69,19 +69,21 @@ def chart_html(
     language: str,
 ) -> Markup:
     """Toolbar, legend, the timelines on one axis, the memory curves, and the card of an op."""
-    results = [timed(one) for one in schedules]
+    results = [timed(schedule) for schedule in schedules]
     strips = strips_of([timeline for timeline, _ in results], ranks)
     most = max(float(strip.held.max()) for strip in strips)
     lanes = []
-    for number, (one, strip, (_, figures)) in enumerate(zip(schedules, strips, results)):
-        svg = strip_svg(strip, caption(one, figures, language), number)
-        lanes.append(_Lane(one.title, strip.ranks, strip.row, svg, AXIS))
-    for one, strip in zip(schedules, strips):
+    for number, (schedule, strip, (_, figures)) in enumerate(zip(schedules, strips, results)):
+        svg = strip_svg(strip, caption(schedule, figures, language), number)
+        lanes.append(_Lane(schedule.title, strip.ranks, strip.row, svg, AXIS))
+    for schedule, strip in zip(schedules, strips):
         words = PAGE["pipeline_memory"][language]
-        title = words.format(schedule=one.title, most=amount(float(strip.held.max())))
+        title = words.format(schedule=schedule.title, most=amount(float(strip.held.max())))
         svg = memory_svg(strip, most, title)
         lanes.append(_Lane(title, strip.ranks, strip.memory_row, svg, 0))
-    data = [_data(one, strip, layers) for one, strip, layers in zip(schedules, strips, stages)]
+    data = [
+        _data(schedule, strip, layers) for schedule, strip, layers in zip(schedules, strips, stages)
+    ]
     say = saying(PAGE, language)
     words = {name: say(f"pipeline_{name}") for name in WORDS}
     kinds = {
@@ -213,8 +215,10 @@ def _legend(schedules: Sequence[TimedSchedule], language: str) -> Markup:
 
 def legend_rows(schedules: Sequence[TimedSchedule]) -> list[tuple[str, str]]:
     """The kinds of op, notes on their shades, what is held: a mark of the colour, and a word."""
-    kinds = [kind for kind in PHASES if any(kind in _kinds(one.spec) for one in schedules)]
-    rules = [one.spec.rule for one in schedules]
+    kinds = [
+        kind for kind in PHASES if any(kind in _kinds(schedule.spec) for schedule in schedules)
+    ]
+    rules = [schedule.spec.rule for schedule in schedules]
     rows = [(kind, f"legend_{kind.lower()}") for kind in kinds]
     rows += [("", "legend_copies")] if any(rule.placement == "both ways" for rule in rules) else []
     rows += [("", "legend_chunks")] if any(rule.v != 1 for rule in rules) else []

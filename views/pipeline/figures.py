@@ -27,33 +27,34 @@ def figures_html(
     message: float | None,
     language: str,
 ) -> str:
-    results = [(one, timed(one)[1]) for one in schedules]
+    results = [(schedule, timed(schedule)[1]) for schedule in schedules]
 
     def row(word: str, cell: Callable[[TimedSchedule, Figures], str]) -> list[str]:
-        return [PAGE[word][language], *(cell(one, figures) for one, figures in results)]
+        return [PAGE[word][language], *(cell(schedule, figures) for schedule, figures in results)]
 
-    heads = [PAGE["pipeline_figure"][language], *(one.title for one, _ in results)]
+    heads = [PAGE["pipeline_figure"][language], *(schedule.title for schedule, _ in results)]
     rows = [
-        row("pipeline_makespan", lambda one, f: amount(f.makespan)),
-        row("pipeline_bubble_ideal", lambda one, f: percent(f.bubble_of_ideal)),
-        row("pipeline_bubble_total", lambda one, f: percent(f.bubble_of_total)),
-        row("pipeline_bubble_span", lambda one, f: percent(f.bubble_of_span)),
-        row("pipeline_idle_rank", lambda one, f: span(f.idle, language)),
-        row("pipeline_idle_span", lambda one, f: amount(float(f.span_bubble.max()))),
-        row("pipeline_closed", lambda one, f: _closed(one, f, clock, language)),
-        row("pipeline_peak", lambda one, f: _peak(one, f, language)),
-        row("pipeline_sends", lambda one, f: _sends(f, message, language)),
+        row("pipeline_makespan", lambda _, f: amount(f.makespan)),
+        row("pipeline_bubble_ideal", lambda _, f: percent(f.bubble_of_ideal)),
+        row("pipeline_bubble_total", lambda _, f: percent(f.bubble_of_total)),
+        row("pipeline_bubble_span", lambda _, f: percent(f.bubble_of_span)),
+        row("pipeline_idle_rank", lambda _, f: span(f.idle, language)),
+        row("pipeline_idle_span", lambda _, f: amount(float(f.span_bubble.max()))),
+        row("pipeline_closed", lambda schedule, f: _closed(schedule, f, clock, language)),
+        row("pipeline_peak", lambda schedule, f: _peak(schedule, f, language)),
+        row("pipeline_sends", lambda _, f: _sends(f, message, language)),
     ]
     if clock.optimizer:
-        late = row("pipeline_with_optimizer", lambda one, f: amount(f.makespan + clock.optimizer))
+        late = row("pipeline_with_optimizer", lambda _, f: amount(f.makespan + clock.optimizer))
         without_sync = row(
-            "pipeline_without_sync", lambda one, f: amount(float(f.span.max()) + clock.optimizer)
+            "pipeline_without_sync",
+            lambda _, f: amount(float(f.span.max()) + clock.optimizer),
         )
         rows[1:1] = [late, without_sync]
     return together(
         tag("h3", PAGE["pipeline_figures"][language]),
         table(heads, rows, "pipeline-figures"),
-        *(_rank_by_rank(one, f, ranks, message, language) for one, f in results),
+        *(_rank_by_rank(schedule, f, ranks, message, language) for schedule, f in results),
     )
 
 
@@ -138,5 +139,5 @@ def _amounts(values: np.ndarray) -> list[str]:
     return [amount(float(value)) for value in values.tolist()]
 
 
-def _same(one: float, other: float) -> bool:
-    return abs(one - other) <= CLOSE * max(1.0, abs(one), abs(other))
+def _same(a: float, b: float) -> bool:
+    return abs(a - b) <= CLOSE * max(1.0, abs(a), abs(b))

@@ -74,11 +74,11 @@ def spend_on(schedules: Sequence[ScheduleSpec]) -> None:
     """
 
     def fewer(left: int) -> list[dict[str, int]]:
-        most = max((one.m for one in schedules), default=0) * left // units
+        most = max((spec.m for spec in schedules), default=0) * left // units
         sizes = (m for m in range(most, 0, -1) if all(replace(o, m=m).works for o in schedules))
         return [{"m": m} for m in islice(sizes, 1)]
 
-    units = sum(UNITS * one.num_run + TRIED * one.num_tried for one in schedules)
+    units = sum(UNITS * spec.num_run + TRIED * spec.num_tried for spec in schedules)
     spend(units, "ops", control="m", alternatives=fewer)
 
 

@@ -30,18 +30,18 @@ def pipeline_pictures(context: Context) -> Pictures:
     schedules, ranks = _schedules(context)
     if not schedules:
         return []
-    results = [timed(one) for one in schedules]
+    results = [timed(schedule) for schedule in schedules]
     strips = strips_of([timeline for timeline, _ in results], ranks)
     most = max(float(strip.held.max()) for strip in strips)
     language = context.language
     legend, held = _legends(schedules, language)
     pictures: Pictures = []
-    for one, strip, (_, figures) in zip(schedules, strips, results):
-        title = caption(one, figures, language)
+    for schedule, strip, (_, figures) in zip(schedules, strips, results):
+        title = caption(schedule, figures, language)
         pictures.append((title.rstrip(".。"), TimelineChart(strip, legend)))
-    for one, strip in zip(schedules, strips):
+    for schedule, strip in zip(schedules, strips):
         title = PAGE["pipeline_memory"][language].format(
-            schedule=one.title, most=amount(float(strip.held.max()))
+            schedule=schedule.title, most=amount(float(strip.held.max()))
         )
         pictures.append((title, HeldChart(strip, held, most)))
     return pictures
@@ -55,8 +55,14 @@ def pipeline_trace(context: Context) -> str:
     schedules, ranks = _schedules(context)
     if not schedules:
         raise LayoutError("no-picture", "the view has no picture of this layout")
-    spend(TRACED * sum(one.spec.num_run for one in schedules), "ops", control="micro_batches")
-    return chrome_trace({one.title: timed(one)[0].rows() for one in schedules}, ranks)
+    spend(
+        TRACED * sum(schedule.spec.num_run for schedule in schedules),
+        "ops",
+        control="micro_batches",
+    )
+    return chrome_trace(
+        {schedule.title: timed(schedule)[0].rows() for schedule in schedules}, ranks
+    )
 
 
 def _schedules(context: Context) -> tuple[list[TimedSchedule], tuple[int, ...]]:
@@ -78,10 +84,10 @@ def _checked(layout: Layout, state: State) -> tuple[list[TimedSchedule], tuple[i
     clock, (_, ranks) = clock_of(state), group_of(layout, state)
     spend_on(list(schedules))
     clocked = []
-    for one in schedules:
+    for schedule in schedules:
         # Layers that cannot be are no matter where they change nothing.
-        stages = stages_of(one, state) if follows_layers(state) else None
-        clocked.append(timed_schedule(one, stages, clock, state))
+        stages = stages_of(schedule, state) if follows_layers(state) else None
+        clocked.append(timed_schedule(schedule, stages, clock, state))
     return clocked, ranks
 
 

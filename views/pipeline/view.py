@@ -62,7 +62,7 @@ class _Page:
         clock = tried(self.refused_times, lambda: clock_of(self.state))
         message = tried(self.refused_times, lambda: message_bytes(self.state))
         group = tried(self.refusals, lambda: group_of(self.layout, self.state))
-        stages = [self._stages(one) for one in schedules]
+        stages = [self._stages(schedule) for schedule in schedules]
         number, ranks = group or self._pinned
         return together(
             head,
@@ -179,7 +179,8 @@ class _Page:
         if refused:
             return self._refused(refused)
         timed_schedules = tuple(
-            timed_schedule(one, layers, clock, self.state) for one, layers in zip(schedules, stages)
+            timed_schedule(schedule, layers, clock, self.state)
+            for schedule, layers in zip(schedules, stages)
         )
         summary = self._summary(schedules[0], ranks, number, clock)
         return together(
@@ -224,10 +225,10 @@ class _Page:
         boxes.append(form.check("by_layers", self.state.by_layers, self.language))
         tables = (
             together(
-                tag("h4", one.rule.title),
-                layers_html(one, layers, ranks, self.state, self.language),
+                tag("h4", schedule.rule.title),
+                layers_html(schedule, layers, ranks, self.state, self.language),
             )
-            for one, layers in zip(schedules, stages)
+            for schedule, layers in zip(schedules, stages)
         )
         return together(
             tag("h3", self.say("layers")),
