@@ -97,7 +97,7 @@ def _does_not_divide(
     return refusal("does-not-divide", control, *fixes, why=why, **facts)
 
 
-def _refuse_other(rest: str, stated: object, remaining: int, **numbers: int) -> None:
+def _refuse_other(rest: str, stated: object, remaining: int, *, world: int, product: int) -> None:
     """A size of what remains that is not what remains."""
     fix = {rest: remaining}
     try:
@@ -105,8 +105,8 @@ def _refuse_other(rest: str, stated: object, remaining: int, **numbers: int) -> 
     except LayoutError as error:
         raise error.replace(alternatives=[fix]) from None
     if not same:
-        facts = {"axis": rest, "dp": quoted(stated), **numbers, "remaining": remaining}
-        raise refusal("dp-does-not-fit", rest, fix, **facts)
+        sizes = {"world": world, "product": product, "remaining": remaining}
+        raise refusal("dp-does-not-fit", rest, fix, axis=rest, dp=quoted(stated), **sizes)
 
 
 def _world(world: object, sizes: Mapping[str, object]) -> int:

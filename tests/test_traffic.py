@@ -24,7 +24,7 @@ from training.models import MODELS
 from training.parameters import StageParameters
 from training.pipeline import SCHEDULES, plan_of
 from training.pipeline.figures import sends_of
-from training.split import Split
+from training.split import Split, with_kv_copies
 from training.traffic.demands import CP_ALGORITHMS, Demand, demands
 from training.traffic.links import PAIRWISE, RING, reach
 from training.traffic.matrix import CELLS, matrix, ranks_per_cell
@@ -356,7 +356,7 @@ def test_rows_come_by_time():
 
 @pytest.mark.parametrize("name", MODELS)
 def test_bytes_outside_are_part_of_all(name):
-    model = MODELS[name].model
+    model = with_kv_copies(MODELS[name].model, 2)
     every = groupings(16, tp=2, pp=2, etp=1)
     split = Split(tp=2, pp=2, dp=4, etp=1, spread="nearly")
     for row in traffic(model, split, Training(micro_batches=8), every, H100, 8):
