@@ -171,6 +171,11 @@ def test_nothing_stays_open_behind_who_leaves_it(shared_page):
         expect(menu).to_have_attribute("open", "")
         box(page, "tp").focus()
         expect(menu).not_to_have_attribute("open", "")
+        summary.click()
+        expect(menu).to_have_attribute("open", "")
+        page.locator("#main").dispatch_event("click")
+        expect(menu).not_to_have_attribute("open", "")
+    box(page, "tp").focus()
     expect(page.locator("#tip")).to_be_visible()  # of the box, which has the focus
     page.keyboard.press("Escape")
     expect(page.locator("#tip")).to_be_hidden()

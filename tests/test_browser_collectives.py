@@ -86,7 +86,8 @@ def test_a_ring_all_reduce_is_stepped_through(opened):
         ["20", "32", "22", "23"],
         ["30", "31", "54", "33"],
     ]
-    assert page.locator(".arrow").count() == 4
+    assert page.locator(".arrow").count() == page.locator(".slot.adds").count() == 4
+    assert page.locator(".slot.takes").count() == 0
     assert "0 → 1, 1 → 2, 2 → 3, 3 → 0" in page.locator(".collectives-told").text_content()
     press(page, "on", 5)
     assert slots(page) == [["60", "64", "68", "72"]] * 4

@@ -166,6 +166,10 @@ def test_bytes_of_every_kind_and_pair_are_those_of_the_maths(shared_page):
             expect(told).to_contain_text(", ".join(parts) or TRAFFIC["matrix_none"]["en"])
 
     assert requests_during(page, look) == []
+    page.mouse.down()
+    page.mouse.up()
+    expect(page.locator(".picture[data-view=groups]")).to_have_count(1)
+    expect(box(page, "rank")).to_have_value("9")  # the sender
 
 
 def test_a_better_layout_is_opened_in_one_click_and_compared_with_the_one_before(shared_page):

@@ -219,6 +219,10 @@ def test_copied_are_exactly_the_command_and_the_check_script(open_page, server):
     buttons.first.click()
     expect(buttons.first).to_have_text(PAGE["copied"]["en"])
     assert page.evaluate(copied) == emit(resolve(controls).job, {"layers": 32}, "megatron")
+    link = page.locator("[data-copy-link]")
+    link.dispatch_event("click")
+    expect(link).to_have_text(PAGE["copied"]["en"])
+    assert page.evaluate(copied) == page.url
     # On plain http there is no clipboard to write to: the text is copied by selecting it.
     page.evaluate(
         "() => { navigator.clipboard.writeText = () => Promise.reject(new Error('closed')); }"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
+import json
 from pathlib import Path
 
 from addresses import follow_link
-from browser import box, expect, settle, write
+from browser import box, expect, requests_during, settle, write
 
 from descriptions import PAGE
 
@@ -47,6 +48,31 @@ def test_dropped_dumps_say_who_is_missing_and_lead_to_its_groups(open_page):
     verdict.get_by_role("button", name="GPU 2").click()
     title = PAGE["rank_title"]["en"].format(rank=2)
     expect(page.locator(".picture[data-view=ranks] h2", has_text=title)).to_have_count(1)
+
+
+PASTE = """text => {
+  const clipboardData = new DataTransfer();
+  clipboardData.setData('text/plain', text);
+  const pasted = new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true });
+  document.querySelector('#field-evidence').dispatchEvent(pasted);
+}"""
+
+
+def test_a_long_log_goes_the_way_of_files_and_files_that_are_too_large_go_nowhere(open_page):
+    page = open_page()
+    follow_link(page, "v=1&show=hang")
+    line = "[rank3]:[E] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)\n"
+    page.evaluate(PASTE, line * 4000)
+    expect(page.locator(".verdict")).to_have_count(1)
+    expect(box(page, "evidence")).to_have_value("")
+    page.evaluate("Object.defineProperty(File.prototype, 'size', { get: () => 2 ** 26 })")
+    files = page.locator(".files")
+    words = json.loads(files.get_attribute("data-said"))
+    sent = requests_during(
+        page, lambda: page.set_input_files("#hang-files", files_of("a_missing_rank2"))
+    )
+    assert sent == []
+    expect(files.locator("strong")).to_have_text(words["large"])
 
 
 def test_machines_give_a_better_order_that_the_page_can_use(open_page):
