@@ -39,11 +39,11 @@ def plain(data: bytes) -> Any:
         return _PlainUnpickler(file).load()
     except BadPickleError:
         raise
-    except EOFError:
-        raise BadPickleError("ends before its end") from None
-    except (pickle.UnpicklingError, struct.error, ArithmeticError, AttributeError, LookupError,
-            TypeError, ValueError) as error:  # fmt: skip
-        raise BadPickleError(f"damaged near byte {file.tell()}") from error
+    except (pickle.UnpicklingError, struct.error, ArithmeticError, AttributeError, EOFError,
+            LookupError, TypeError, ValueError) as error:  # fmt: skip
+        is_cut = file.tell() == len(data) and data[-1:] != pickle.STOP
+        what = "ends before its end" if is_cut else f"damaged near byte {file.tell()}"
+        raise BadPickleError(what) from error
 
 
 class _Instructions(dict[int, Callable[[Any], None]]):
