@@ -37,11 +37,19 @@ from .costs import costs_html, rows_of_costs, sides_of, what_text
 PAIRS: dict[str, dict[str, str]] = {
     "pair_nodes": STATES["cost"],
     "pair_order": {
-        **{"nodes": "4", "tp": "2", "pp": "4", "framework": "megatron-pp-dp", "view": "compare"},
+        "nodes": "4",
+        "tp": "2",
+        "pp": "4",
+        "framework": "megatron-pp-dp",
+        "view": "compare",
         "kept": "v=2&nodes=4&tp=2&pp=4",
     },
     "pair_zero": {
-        **{"nodes": "4", "tp": "1", "pp": "1", "zero": "3", "view": "compare"},
+        "nodes": "4",
+        "tp": "1",
+        "pp": "1",
+        "zero": "3",
+        "view": "compare",
         "kept": "v=2&nodes=4&tp=1&pp=4",
     },
 }

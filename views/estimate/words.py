@@ -14,12 +14,11 @@ from training.estimate import Estimate
 from ..base import form
 from ..base.context import Context
 from ..base.html import tag
+from ..base.units import SECONDS
 from ..base.words import saying
 
 KINDS = ("tp", "cp", "ep", "pp", "dp")
 """Parts of a step that are waits for a kind of group."""
-
-UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
 
 def about(estimate: Estimate) -> str:
@@ -31,7 +30,7 @@ def about(estimate: Estimate) -> str:
     >>> about(one)
     '0.97 s (0.81–1.4)'
     """
-    size, unit = next(((s, u) for s, u in UNITS if estimate.seconds >= 0.2 * s), UNITS[-1])
+    size, unit = next(((s, u) for s, u in SECONDS if estimate.seconds >= 0.2 * s), SECONDS[-1])
     low, high = (_two(seconds / size) for seconds in (estimate.low, estimate.high))
     return f"{_two(estimate.seconds / size)} {unit} ({low}–{high})"
 

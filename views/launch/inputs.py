@@ -16,8 +16,14 @@ from ..base.state import State, as_text, fields_of, is_empty, parse_number
 from ..base.training import UNKNOWN
 
 UNASKED = {
-    **{"cp": 1, "ep": 1, "etp": "", "instances": 1, "levels": "", "hybrid": False},
-    **{"micro_batches": "", "schedule": ""},
+    "cp": 1,
+    "ep": 1,
+    "etp": "",
+    "instances": 1,
+    "levels": "",
+    "hybrid": False,
+    "micro_batches": "",
+    "schedule": "",
 }
 """Sizes and options of a job whose text is silent about them."""
 
@@ -143,8 +149,10 @@ SAME = (
 """What launch files and the page call alike."""
 
 RENAMED = {
-    **{"seq": "sequence", "mtp": "mtp_layers"},
-    **{"first": "first_layers", "last": "last_layers"},
+    "seq": "sequence",
+    "mtp": "mtp_layers",
+    "first": "first_layers",
+    "last": "last_layers",
 }
 """What the page calls otherwise."""
 
@@ -168,7 +176,9 @@ _FIELDS = {
     **dict.fromkeys(("linear_biases", "qkv_biases"), "biases"),
     **dict.fromkeys(("recompute_core", "recompute_whole", "recompute_modules"), "recompute"),
     **dict.fromkeys(("fp8", "fp8_recipe"), "products"),
-    **{"grouped": "kv_heads", "latent": "kv_lora_rank", "moe_freq": "dense_layers"},
+    "grouped": "kv_heads",
+    "latent": "kv_lora_rank",
+    "moe_freq": "dense_layers",
     **dict.fromkeys(("bf16", "fp16"), "precision"),
     **dict.fromkeys(("offload", "offload_optimizer", "offload_param"), "offload"),
     "distributed_optimizer": "zero",

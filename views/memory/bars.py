@@ -22,8 +22,16 @@ MOST_ROWS = 32
 """Bars drawn: of more stages every so many, with the fullest and the last."""
 
 COLOURS = {
-    **{"weights": 3, "copies": 6, "gradients": 4, "optimizer": 8, "gathered": 1},
-    **{"activations": 9, "embedding": 5, "output": 7, "recomputed": 0, "working": 2},
+    "weights": 3,
+    "copies": 6,
+    "gradients": 4,
+    "optimizer": 8,
+    "gathered": 1,
+    "activations": 9,
+    "embedding": 5,
+    "output": 7,
+    "recomputed": 0,
+    "working": 2,
 }
 """The colour of each part, of those of groups, which are told apart by everybody."""
 

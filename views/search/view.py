@@ -226,13 +226,17 @@ def _opener(estimate: Estimate, name: str, context: Context) -> str | Markup:
     request = estimate.request
     split, training = request.split, request.training
     changes = {
-        **{"tp": split.tp, "cp": split.cp, "pp": split.pp, "ep": split.ep},
+        "tp": split.tp,
+        "cp": split.cp,
+        "pp": split.pp,
+        "ep": split.ep,
         "etp": "" if split.etp == split.tp else str(split.etp),
         "vpp": "" if split.vpp == 1 else str(split.vpp),
         "account": split.account,
         "spread": "" if split.spread == "equal" else split.spread,
         # The same samples in a step as on this page, however they are said here.
-        **{"global_batch": str(request.global_batch), "micro_batches": ""},
+        "global_batch": str(request.global_batch),
+        "micro_batches": "",
         "micro_batch": "" if training.micro_batch == 1 else str(training.micro_batch),
         "recompute": training.recompute,
     }
