@@ -398,6 +398,7 @@ def test_the_flags_are_of_the_framework_asked_for():
     assert "tensor_parallel_degree=2" in answered("emit --tp 2 --framework torchtitan").out
     assert "model.tensor_model_parallel_size=2" in answered("emit nemo --tp 2").out
     assert "--num-layers 70" in answered("emit megatron-deepspeed --preset bloom-176b").out
+    assert "--num-query-groups 8" in answered("emit --preset bridge-llama3_70b-dgx-h100-64").out
     assert ask("emit deepspeed --pp 2").status == 2
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from formats.launch import Parsed, parse
+from formats.launch.emit import OF_MODEL
 from groups import LayoutError
 from training.memory.per_stage import PRECISIONS
-from training.model import Model
 from training.models import MODELS
 
 from ..base.state import State, as_text, fields_of, is_empty, parse_number
@@ -141,11 +141,7 @@ def _offload(said: dict[str, Any], zero: Any) -> dict[str, Any]:
     return {}
 
 
-SAME = (
-    *("hidden", "ffn", "heads", "kv_heads", "head_dim", "vocabulary"),
-    *("top_k", "expert_ffn", "shared_expert_ffn", "zero", "q_lora_rank", "kv_lora_rank"),
-    *("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"),
-)
+SAME = (*OF_MODEL, "head_dim", "zero")
 """What launch files and the page call alike."""
 
 RENAMED = {
@@ -217,31 +213,6 @@ def _as_control(value: Any, start: Any) -> Any:
 
 
 # -- what the page says, as a command has it ------------------------------------------------------
-
-
-def shape_said(model: Model) -> dict[str, Any]:
-    """The sizes of a model, in the names of launch files."""
-    sizes = {name: getattr(model, name) for name in SAME if name not in ("zero", "head_dim")}
-    said = {name: size for name, size in sizes.items() if size}
-    said |= {"layers": model.layers, "experts": model.experts or None, "seq": model.sequence}
-    said |= {"mtp": model.mtp_layers or None, "tied": model.tied, "gated": model.gated}
-    if model.dense_layers:
-        said["moe_freq"] = f"([0]*{model.dense_layers}+[1]*{model.moe_layers})"
-    said["linear_biases"], said["qkv_biases"] = model.biases == "all", model.biases == "qkv"
-    if model.is_mla:
-        said["latent"] = True
-        del said["kv_heads"]
-    elif model.kv_heads == model.heads:
-        del said["kv_heads"]
-    else:
-        said["grouped"] = True
-    if not model.is_mla and model.head_dim * model.heads != model.hidden:
-        said["head_dim"] = model.head_dim
-    if model.rms_norm:
-        said["norm"] = "RMSNorm"
-    if not model.learned_positions and model.biases != "all":  # BLOOM's are neither
-        said["positions"] = "rope"
-    return said
 
 
 def training_said(state: State) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from descriptions import PAGE, SAVED, TARGET_NAMES, counted, note_text
 from formats.check.script import check_script
 from formats.launch import TARGETS, Item, Parsed, Run
-from formats.launch.emit import emitted
+from formats.launch.emit import emitted, options_of_model
 from formats.launch.flags import TRAINING
 from formats.launch.serving import served_groups
 from formats.notes import Note
@@ -37,7 +37,7 @@ from ..base.view import Pictures, View
 from ..base.words import saying
 from ..groups.pictures import job_pictures
 from ..hosts.inputs import placement_or_none
-from .inputs import USED, read_pasted, shape_said, stated, training_said, with_pasted
+from .inputs import USED, read_pasted, stated, training_said, with_pasted
 
 SHOWN_ITEMS = 40
 """Flags of one kind that the report lists."""
@@ -262,7 +262,7 @@ def _shape_said(state: State) -> dict[str, Any]:
     if all(is_empty(getattr(state, name)) for name in fields_of("model")):
         return {}
     try:
-        return shape_said(model_of(state).model)
+        return options_of_model(vars(model_of(state).model))
     except LayoutError:  # said where the model is asked about
         return {}
 
