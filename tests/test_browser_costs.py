@@ -10,7 +10,6 @@ import pytest
 from addresses import expect_address, follow, next_step, reload
 from browser import (
     box,
-    choose_preset,
     contrasts,
     expect,
     next_frame,
@@ -351,20 +350,21 @@ TABLES = ("nodes", "ranks", "memory", "traffic", "estimate")
 """Views whose tables a phone shows whole."""
 
 
-def test_on_a_phone_no_table_goes_aside(shared_page):
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_on_a_phone_no_table_goes_aside(shared_page, language):
     page = shared_page
     page.set_viewport_size({"width": 400, "height": 900})
     aside = []
-    for preset in ("playground-16", "deepseek-v3"):
-        show(page, "groups")
-        choose_preset(page, preset)
+    experts = State(nodes=128, tp=2, pp=4, ep=8, etp="1", model="mixtral-8x7b")
+    for state in (State(), experts):
+        follow(page, replace(state, lang=language))
         for view in TABLES:
-            show(page, view)
+            show(page, view, language)
             every = page.locator("#picture div:has(> table)").evaluate_all(
                 """boxes => boxes.filter(box => box.checkVisibility())
                     .map(box => [box.className, box.scrollWidth - box.clientWidth])"""
             )
             assert every
-            aside += [(preset, view, *one) for one in every if one[1] > 1]
+            aside += [(state.nodes, view, *one) for one in every if one[1] > 1]
     page.set_viewport_size({"width": 1400, "height": 900})
     assert aside == []
