@@ -148,6 +148,15 @@ def boxes_in(svg: str) -> set[tuple[str, int, int, int]]:
     return found
 
 
+def test_boxes_of_one_width_have_their_numbers_all_or_none():
+    """0 to 9 and then nothing would read as an error."""
+    drawn = strip_svg(strip_of(p=4, m=16), "")
+    groups = re.findall(r'<g data-need="\d+".*?</g>', drawn)
+    assert len(groups) == 2  # forward and backward
+    for group in groups:
+        assert {int(one) for one in re.findall(r">(\d+)</text>", group)} == {*range(16)}
+
+
 def test_every_op_is_a_box_at_its_time_in_its_row():
     strip = strip_of()
     assert boxes_in(strip_svg(strip, "")) == {

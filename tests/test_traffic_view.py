@@ -335,3 +335,14 @@ def test_no_chunks_are_advised_where_a_framework_has_none(name):
     best = search(context.trained.job(context.layout)).best
     assert best
     assert {one.request.split.vpp for one in best} == {1}
+
+
+def test_names_of_small_cells_do_not_touch_in_the_corner():
+    svg = matrix_svg(matrix_picture(np.eye(256), 64, 8), "")
+    (row_x, row_y, row), (column_x, column_y, column) = re.findall(
+        r'<text x="([\d.]+)" y="([\d.]+)" text-anchor="(\w+)">N0</text>', svg
+    )
+    assert (row, column) == ("end", "start")
+    left, top = (float(re.search(f'data-{side}="([\\d.]+)"', svg)[1]) for side in ("left", "top"))
+    assert float(row_x) < left <= float(column_x)
+    assert float(column_y) < top < float(row_y)
