@@ -81,6 +81,10 @@ def test_arrow_keys_move_a_slider_and_the_picture_without_a_spinner(open_page):
     page.keyboard.press("ArrowLeft")
     expect_layout(page, nodes=7)
     assert flashes(page) == []
+    # A size between two stops stands at the one below: of 1, 2, 4, ... at 2.
+    type_in(page, "tp", "3")
+    expect_refusal(page, State(nodes=7, tp=3))
+    expect(slider(page, "tp")).to_have_value("1")
 
 
 def test_a_mouse_drag_ends_on_the_picture_of_its_last_step(open_page):

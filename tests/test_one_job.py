@@ -154,6 +154,8 @@ def test_the_sizes_that_a_preset_asks_for_make_its_model():
         ("v=1&chunks=3&vpp=2&show=pipeline", {"vpp": "3"}),
         ("v=1&chunks=3&vpp=2&show=memory", {"vpp": "2"}),
         ("v=1&micro_batches=12", {"micro_batches": "12"}),
+        ("v=1&pp=4&layers=30&account=1&show=memory", {"spread": ""}),  # with both ends 32
+        ("v=1&pp=4&layers=31&account=1&show=memory", {"spread": "nearly"}),
     ],
 )
 def test_links_with_names_of_old_open_what_they_opened(old, now):
