@@ -259,3 +259,11 @@ def test_published_layouts_are_among_the_first_of_their_own_search_or_a_sentence
 def test_what_runs_on_eighty_gigabytes_does_not_fit_into_sixteen():
     found = search(job(MODELS["llama3-405b"].model, global_batch=2048, gpus=16_384, capacity=8e9))
     assert not any(one.fits for one in found.best)
+
+
+def test_a_schedule_that_is_counted_is_tried_in_the_lengths_that_can_be():
+    deep = job(replace(GPT, layers=1024), training=Training(schedule="interleaved-zb"))
+    assert max(dealt.vpp for dealt in dealings(deep, 128)) == 4  # of 8, too many ops
+    assert dealings(deep, 1024) == ()
+    published = job(replace(GPT, layers=1024), training=Training(schedule="interleaved"))
+    assert 8 in {dealt.vpp for dealt in dealings(published, 128)}

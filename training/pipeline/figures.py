@@ -20,10 +20,10 @@ from functools import lru_cache
 import numpy as np
 
 from .closed import ClosedForm, Times
-from .plan import B, F, I, Plan, W
+from .plan import MOST_OPS, B, F, I, Plan, W
 from .schedules import SCHEDULES
 from .simulate import Timeline, simulate
-from .spec import checked, plan_of
+from .spec import ScheduleSpec, checked, plan_of
 
 SETTLED = 4
 """Micro-batches, in units of p, after which each group of p more repeats the one before it."""
@@ -227,6 +227,13 @@ def counted(name: str, p: int, m: int, v: int) -> tuple[tuple[float, ...], int]:
     held = [np.append(peaks_of(plan, (B, W)) * plan.share, _outputs(plan)) for plan in plans]
     most = held[0] + (held[-1] - held[0]) * ((m - fewer) / p)
     return tuple(most[:-1].tolist()), round(most[-1])
+
+
+def is_known(name: str, p: int, v: int) -> bool:
+    """Whether there is a closed form, or a step that is short enough to be counted."""
+    rule = SCHEDULES[name]
+    m = max(SETTLED + 1, rule.least_m) * p
+    return rule.closed is not None or ScheduleSpec(name, p, m, rule.v or v).num_ops <= MOST_OPS
 
 
 def _outputs(plan: Plan) -> int:

@@ -23,6 +23,7 @@ from groups.alternatives import divisors
 from ..estimate.request import EXPERT, Request, TrainingJob
 from ..memory.activations import RECOMPUTE
 from ..memory.per_stage import Training
+from ..pipeline.figures import is_known
 from ..split import Split, with_kv_copies
 
 LEAST_TOKENS = 4096
@@ -188,7 +189,7 @@ def recomputations(job: SearchJob) -> tuple[str, ...]:
 def dealings(job: SearchJob, pp: int) -> tuple[Dealt, ...]:
     """The ways to deal the layers to so many stages, with the schedule that goes with each.
 
-    None where there are fewer layers than stages.
+    None where there are fewer layers than stages, or a schedule is too long to be counted.
     """
     name, rule = job.training.schedule, job.training.rule
     if pp == 1 or (rule.even and pp % 2):
@@ -200,9 +201,10 @@ def dealings(job: SearchJob, pp: int) -> tuple[Dealt, ...]:
         even = job.model.layers % (pp * 2) == 0
         return (Dealt(chunks, False, "equal" if even else "nearly", name),)
     if rule.v is not None and name not in ALTERNATING:
-        return tuple(_dealt(job, pp, 1, name))
+        return tuple(_dealt(job, pp, 1, name)) if is_known(name, pp, 1) else ()
     sizes = [job.vpp] if "vpp" in job.fixed else range(1, job.model.layers // pp + 1)
-    return tuple(dealt for vpp in sizes for dealt in _dealt(job, pp, vpp, name))
+    counted = (vpp for vpp in sizes if is_known(name, pp, vpp))
+    return tuple(dealt for vpp in counted for dealt in _dealt(job, pp, vpp, name))
 
 
 def _dealt(job: SearchJob, pp: int, vpp: int, schedule: str) -> Iterator[Dealt]:
