@@ -55,7 +55,7 @@ def create_app() -> gr.Blocks:
         delete_cache=(600, 3600),
         analytics_enabled=False,
     ) as demo:
-        functions = [answering(one, lanes) for one in (page.draw, page.save)]
+        functions = [answering(handler, lanes) for handler in (page.draw, page.save)]
         functions.append(answering(evidence, lanes, heavy=True))
         widgets.page(page.first_html(), page.script_data(), *functions)
         for name, endpoint in ENDPOINTS.items():

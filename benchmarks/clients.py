@@ -67,7 +67,7 @@ def crowd(
         times = (begin, begin + seconds)
         loads = [pool.submit(_visitors, served, own, nodes, heavy, *times) for own in seeds]
         answered = [load.result() for load in loads]
-    return list(chain.from_iterable(one for one, _ in answered)), sum(n for _, n in answered)
+    return list(chain.from_iterable(answer for answer, _ in answered)), sum(n for _, n in answered)
 
 
 def _visitors(
@@ -82,8 +82,8 @@ def _visitors(
     with ThreadPoolExecutor(len(seeds) + number) as pool:
         loads = [pool.submit(_heavy, served, ask, seed, end) for seed in range(number)]
         moves = [pool.submit(_visitor, served, seed, nodes, begin, end) for seed in seeds]
-        updates = [update for one in moves for update in one.result()]
-        return updates, sum(one.result() for one in loads)
+        updates = [update for future in moves for update in future.result()]
+        return updates, sum(future.result() for future in loads)
 
 
 def _visitor(

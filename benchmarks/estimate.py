@@ -45,7 +45,7 @@ GOALS: dict[str, tuple[str, Callable[[ErrorFigures, ErrorFigures, ErrorFigures],
 
 def run(quick: bool, servers: Servers) -> Iterator[Table | str]:
     began = perf_counter()
-    asked = answered(one for one in runs() if one.counts)
+    asked = answered(run for run in runs() if run.counts)
     took = 1e3 * (perf_counter() - began) / len(asked)
     yield Table(
         "Estimates of public runs",
@@ -73,20 +73,20 @@ def run(quick: bool, servers: Servers) -> Iterator[Table | str]:
 
 def parts_of(asked: Sequence[Answered]) -> tuple[ErrorFigures, ErrorFigures, ErrorFigures]:
     """The figures outside the Playbook, of it, and of all."""
-    book = [is_nanotron(one.run) for one in asked]
+    book = [is_nanotron(answer.run) for answer in asked]
     return (
-        figures([one for one, is_book in zip(asked, book) if not is_book]),
-        figures([one for one, is_book in zip(asked, book) if is_book]),
+        figures([answer for answer, is_book in zip(asked, book) if not is_book]),
+        figures([answer for answer, is_book in zip(asked, book) if is_book]),
         figures(asked),
     )
 
 
 def _groups(asked: Sequence[Answered]) -> dict[str, list[Answered]]:
     found: dict[str, list[Answered]] = {}
-    for one in asked:
-        found.setdefault(one.run.group, []).append(one)
+    for answer in asked:
+        found.setdefault(answer.run.group, []).append(answer)
     ordered = dict(sorted(found.items(), key=lambda item: -len(item[1])))
-    rest = [one for one in asked if not is_nanotron(one.run)]
+    rest = [answer for answer in asked if not is_nanotron(answer.run)]
     return {**ordered, "all but Playbook": rest, "all": list(asked)}
 
 
@@ -98,11 +98,22 @@ def _number(value: float) -> str:
     return "–" if math.isnan(value) else f"{value:.2f}"
 
 
-def _row(name: str, one: ErrorFigures) -> tuple[str, ...]:
+def _row(name: str, figures: ErrorFigures) -> tuple[str, ...]:
     return (
-        *(name, str(one.runs), _percent(one.step, 1), _percent(one.step90), _number(one.bias)),
-        *(_percent(one.cover), _number(one.wide), _number(one.order), _percent(one.regret, 1)),
-        _percent(one.memory, 1),
+        *(
+            name,
+            str(figures.runs),
+            _percent(figures.step, 1),
+            _percent(figures.step90),
+            _number(figures.bias),
+        ),
+        *(
+            _percent(figures.cover),
+            _number(figures.wide),
+            _number(figures.order),
+            _percent(figures.regret, 1),
+        ),
+        _percent(figures.memory, 1),
     )
 
 
@@ -113,11 +124,11 @@ def write(asked: Sequence[Answered], unseen: dict[str, np.ndarray]) -> None:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(("group", *names, "unseen_step", "unseen_step90"))
         for name, several in _groups(asked).items():
-            one = figures(several)
+            total = figures(several)
             blind = unseen.get(name, np.array([]))
             off = abs(np.exp(blind) - 1)
             more = [
                 float(np.quantile(off, share)) if len(off) else math.nan for share in (0.5, 0.9)
             ]
-            values = [*(getattr(one, field) for field in names), *more]
+            values = [*(getattr(total, field) for field in names), *more]
             rows.writerow([name, *("" if math.isnan(x) else f"{x:.4g}" for x in values)])

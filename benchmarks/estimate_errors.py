@@ -75,12 +75,16 @@ def answered(several: Iterable[MeasuredRun]) -> list[Answered]:
 
 def figures(several: Sequence[Answered]) -> ErrorFigures:
     """The figures of these runs."""
-    ran = [one for one in several if one.run.status == "ok" and one.run.seconds]
-    timed = [one for one in ran if one.found]
-    ratios = np.array([one.ratio for one in timed])
+    ran = [answer for answer in several if answer.run.status == "ok" and answer.run.seconds]
+    timed = [answer for answer in ran if answer.found]
+    ratios = np.array([answer.ratio for answer in timed])
     off = abs(ratios - 1)
     order, regrets = _sets(timed)
-    memory = [_memory_error(one) for one in several if one.found and one.run.kind == "allocated"]
+    memory = [
+        _memory_error(answer)
+        for answer in several
+        if answer.found and answer.run.kind == "allocated"
+    ]
     right, caught, lost = _oom(several)
     return ErrorFigures(
         runs=len(ran),
@@ -88,8 +92,10 @@ def figures(several: Sequence[Answered]) -> ErrorFigures:
         step=_quantile(off, 0.5),
         step90=_quantile(off, 0.9),
         bias=_quantile(ratios, 0.5),
-        cover=_mean([_is_covered(one) for one in timed]),
-        wide=_quantile([one.found.high / one.found.low for one in timed if one.found], 0.5),
+        cover=_mean([_is_covered(answer) for answer in timed]),
+        wide=_quantile(
+            [answer.found.high / answer.found.low for answer in timed if answer.found], 0.5
+        ),
         order=order,
         regret=_quantile(regrets, 0.5),
         regret90=_quantile(regrets, 0.9),
@@ -101,36 +107,36 @@ def figures(several: Sequence[Answered]) -> ErrorFigures:
     )
 
 
-def _is_covered(one: Answered) -> bool:
-    assert one.found
-    assert one.run.seconds
-    return one.found.low <= one.run.seconds <= one.found.high
+def _is_covered(answer: Answered) -> bool:
+    assert answer.found
+    assert answer.run.seconds
+    return answer.found.low <= answer.run.seconds <= answer.found.high
 
 
-def _memory_error(one: Answered) -> float:
-    assert one.found
-    assert one.run.memory
-    return abs(one.found.memory / (one.run.memory * 2**30) - 1)
+def _memory_error(answer: Answered) -> float:
+    assert answer.found
+    assert answer.run.memory
+    return abs(answer.found.memory / (answer.run.memory * 2**30) - 1)
 
 
 def _sets(timed: Sequence[Answered]) -> tuple[float, list[float]]:
     sets: dict[tuple[object, ...], list[Answered]] = defaultdict(list)
-    for one in timed:
-        asked = one.run.arguments
+    for answer in timed:
+        asked = answer.run.arguments
         sizes = (asked.gpus, asked.sequence, asked.global_batch)
-        key = (one.run.group, one.run.model, one.run.software, *sizes)
-        sets[key].append(one)
+        key = (answer.run.group, answer.run.model, answer.run.software, *sizes)
+        sets[key].append(answer)
     orders, regrets = [], []
     for several in sets.values():
         if len(several) < SET:
             continue
-        guessed = np.array([one.found.seconds for one in several if one.found])
-        real = np.array([one.run.seconds for one in several])
+        guessed = np.array([answer.found.seconds for answer in several if answer.found])
+        real = np.array([answer.run.seconds for answer in several])
         orders.append((spearman(guessed, real), len(several)))
         first = real[guessed <= guessed.min() * (1 + 1e-9)].mean()
         regrets.append(float(first / real.min() - 1))
     total = sum(number for _, number in orders)
-    order = sum(one * number for one, number in orders) / total if total else math.nan
+    order = sum(scale * number for scale, number in orders) / total if total else math.nan
     return order, regrets
 
 
@@ -153,11 +159,11 @@ def _ranks(values: np.ndarray) -> np.ndarray:
 
 
 def _oom(several: Sequence[Answered]) -> tuple[float, float, float]:
-    known = {one.run.group for one in several if one.run.status == "oom"}
-    asked = [one for one in several if one.run.group in known and one.found]
-    good = [one.found.fits for one in asked if one.found and one.run.status == "ok"]
-    bad = [not one.found.fits for one in asked if one.found and one.run.status == "oom"]
-    return _mean([*good, *bad]), _mean(bad), _mean([not one for one in good])
+    known = {answer.run.group for answer in several if answer.run.status == "oom"}
+    asked = [answer for answer in several if answer.run.group in known and answer.found]
+    good = [answer.found.fits for answer in asked if answer.found and answer.run.status == "ok"]
+    bad = [not answer.found.fits for answer in asked if answer.found and answer.run.status == "oom"]
+    return _mean([*good, *bad]), _mean(bad), _mean([not is_good for is_good in good])
 
 
 def _mean(values: Sequence[bool]) -> float:

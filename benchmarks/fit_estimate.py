@@ -129,8 +129,8 @@ def log_errors(
 ) -> np.ndarray:
     """log(estimated / measured) of each, stalls apart."""
     found = (
-        sum(step_seconds(one.asked, one.work, constants(one)).values()) / one.seconds
-        for one in several
+        sum(step_seconds(case.asked, case.work, constants(case)).values()) / case.seconds
+        for case in several
     )
     return np.log(np.fromiter(found, float))
 
@@ -186,8 +186,8 @@ def fit_shared(
     families = sorted(set(FAMILIES.values()))
     names = [*SHARED, *(f"{name} {family}" for name in PER_FAMILY for family in families)]
     widths = [SHARED[name.split()[0]][1] / (1 + (" " in name)) for name in names]
-    counts = Counter(one.run.group for one in several)
-    weights = np.array([_weight(one.run, counts[one.run.group]) for one in several])
+    counts = Counter(case.run.group for case in several)
+    weights = np.array([_weight(case.run, counts[case.run.group]) for case in several])
     weights *= len(several) / weights.sum()
 
     def errors(moved: np.ndarray) -> np.ndarray:
@@ -222,7 +222,7 @@ def fit_nanotron(several: Sequence[TimedRun], base: Constants) -> Constants:
 
     def errors(moved: np.ndarray) -> np.ndarray:
         constants = {**base, **own(moved)}
-        return log_errors(several, lambda one: constants)
+        return log_errors(several, lambda case: constants)
 
     widths = np.array([width for _, width in NANOTRON.values()])
     found = descend(errors, widths, np.ones(len(several)), near=0.1, far=1.0)
@@ -233,8 +233,8 @@ def fit_stalls(several: Sequence[TimedRun], constants: Constants) -> Constants:
     """How likely a run stalls, by logistic regression: of what `stall_seconds` looks at."""
     odds = ("stall_odds", "stall_odds_many", "stall_odds_summed", "stall_odds_full")
     odds += ("stall_odds_alone", "stall_odds_alone_many", "stall_odds_alone_summed")
-    signs = np.array([_signs(one) for one in several])
-    stalled = np.array([_stalled(one, constants) for one in several], float)
+    signs = np.array([_signs(case) for case in several])
+    stalled = np.array([_stalled(case, constants) for case in several], float)
     found = np.zeros(len(odds))
     for _ in range(30):
         share = 1 / (1 + np.exp(-signs @ found))
@@ -243,35 +243,35 @@ def fit_stalls(several: Sequence[TimedRun], constants: Constants) -> Constants:
     return {**STALL, **dict(zip(odds, found.tolist()))}
 
 
-def _signs(one: TimedRun) -> list[float]:
-    split, many = one.asked.split, one.asked.gpus > STALL["stall_many"]
+def _signs(case: TimedRun) -> list[float]:
+    split, many = case.asked.split, case.asked.gpus > STALL["stall_many"]
     staged = split.pp > 1
-    summed = one.asked.training.zero == 0 and split.dp > 1
-    full = max(0.0, fullness(one) - STALL["stall_full"])
+    summed = case.asked.training.zero == 0 and split.dp > 1
+    full = max(0.0, fullness(case) - STALL["stall_full"])
     alone = not staged, not staged and many, not staged and many and summed
     return [staged, staged and many, staged and summed, full, *alone]
 
 
-def fullness(one: TimedRun) -> float:
-    return fit_of(one.asked).needed / one.asked.machine.memory
+def fullness(case: TimedRun) -> float:
+    return fit_of(case.asked).needed / case.asked.machine.memory
 
 
-def _stalled(one: TimedRun, constants: Constants) -> bool:
+def _stalled(case: TimedRun, constants: Constants) -> bool:
     """Whether a run takes longer by more than half of what stalls would add."""
-    split = one.asked.split
+    split = case.asked.split
     each = STALL["stall"] * 2 * (split.pp - 1) / split.pp or STALL["stall_alone"]
-    slots = one.asked.training.micro_batches + split.pp - 1
-    plain = sum(step_seconds(one.asked, one.work, constants).values())
-    return one.seconds - plain > 0.55 * each * slots
+    slots = case.asked.training.micro_batches + split.pp - 1
+    plain = sum(step_seconds(case.asked, case.work, constants).values())
+    return case.seconds - plain > 0.55 * each * slots
 
 
 def held_out(several: Sequence[TimedRun], key: Callable[[MeasuredRun], str]) -> np.ndarray:
     """log(estimated / measured) with each key's runs left out of the fit in turn."""
     found = np.zeros(len(several))
-    for name in sorted({key(one.run) for one in several}):
-        out = [key(one.run) == name for one in several]
-        shared, own = fit_shared([one for one, x in zip(several, out) if not x], steps=6)
-        left = [one for one, x in zip(several, out) if x]
+    for name in sorted({key(case.run) for case in several}):
+        out = [key(case.run) == name for case in several]
+        shared, own = fit_shared([case for case, x in zip(several, out) if not x], steps=6)
+        left = [case for case, x in zip(several, out) if x]
         found[np.array(out)] = log_errors(left, _by_family(shared, own))
     return found
 
@@ -279,25 +279,25 @@ def held_out(several: Sequence[TimedRun], key: Callable[[MeasuredRun], str]) -> 
 def held_out_nanotron(several: Sequence[TimedRun], base: Constants) -> np.ndarray:
     """The same of nanotron's runs with each model left out in turn, stalls counted."""
     found = np.zeros(len(several))
-    for name in sorted({one.run.model for one in several}):
-        out = np.array([one.run.model == name for one in several])
-        seen = [one for one, x in zip(several, out) if not x]
+    for name in sorted({case.run.model for case in several}):
+        out = np.array([case.run.model == name for case in several])
+        seen = [case for case, x in zip(several, out) if not x]
         own = fit_nanotron(seen, base)
         constants = {**base, **own, **fit_stalls(seen, {**base, **own})}
-        left = [one for one, x in zip(several, out) if x]
-        found[out] = [math.log(_with_stalls(one, constants) / one.seconds) for one in left]
+        left = [case for case, x in zip(several, out) if x]
+        found[out] = [math.log(_with_stalls(case, constants) / case.seconds) for case in left]
     return found
 
 
-def _with_stalls(one: TimedRun, constants: Constants) -> float:
-    more, share = stall_seconds(one.asked, constants, fullness(one))
-    plain = sum(step_seconds(one.asked, one.work, constants).values())
+def _with_stalls(case: TimedRun, constants: Constants) -> float:
+    more, share = stall_seconds(case.asked, constants, fullness(case))
+    plain = sum(step_seconds(case.asked, case.work, constants).values())
     return plain + more * decided(share)
 
 
 def _by_family(shared: Constants, own: Mapping[str, Constants]) -> Callable[[TimedRun], Constants]:
     merged = {family: {**shared, **mine} for family, mine in own.items()}
-    return lambda one: merged[one.family]
+    return lambda case: merged[case.family]
 
 
 def kind_of(run: MeasuredRun) -> str:
@@ -315,7 +315,7 @@ def spreads(
     """
     found = {}
     for name, experts in (("dense", False), ("moe", True)):
-        here = [one.run.counts and bool(one.asked.model.experts) == experts for one in several]
+        here = [case.run.counts and bool(case.asked.model.experts) == experts for case in several]
         lows, highs = zip(
             *(np.quantile(np.exp(-errors[here]), [0.05, 0.95]) for errors in (by_table, by_kind))
         )
@@ -338,12 +338,12 @@ def everything() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     nanotron |= fit_stalls(plain, {**base, **nanotron})
     by_table, by_kind = held_out(tuned, lambda run: run.source), held_out(tuned, kind_of)
     spread = spreads(tuned, by_table, by_kind)
-    errors = log_errors(plain, lambda one: {**base, **nanotron})
+    errors = log_errors(plain, lambda case: {**base, **nanotron})
     ratios = np.exp(-errors[abs(errors) < 0.8])
     spread["nanotron"] = [round(float(x), 3) for x in np.quantile(ratios, [0.03, 0.97])]
     unseen = {"Playbook": held_out_nanotron(plain, base)}
-    for group in {one.run.group for one in tuned}:
-        here = [one.run.group == group and one.run.counts for one in tuned]
+    for group in {case.run.group for case in tuned}:
+        here = [case.run.group == group and case.run.counts for case in tuned]
         unseen[group] = by_kind[here]
     constants = {
         "shared": rounded(shared),

@@ -56,21 +56,24 @@ def cases() -> Iterator[FilledRun]:
             except LayoutError:
                 continue
             asked = replace(asked, training=training)
-            terms = [[unfused_terms(asked, one)[name] for name in PRIOR] for one in stages]
+            terms = [[unfused_terms(asked, stage)[name] for name in PRIOR] for stage in stages]
             yield FilledRun(run, np.array(terms), asked.bytes_of_gpu)
 
 
 def errors(several: Sequence[FilledRun], constants: np.ndarray) -> np.ndarray:
-    pairs = ((one.needed(constants), one.run.memory or 0.0) for one in several)
+    pairs = ((case.needed(constants), case.run.memory or 0.0) for case in several)
     return np.array([np.log(needed / (memory * GIB)) for needed, memory in pairs])
 
 
 def fit(several: Sequence[FilledRun]) -> np.ndarray:
     """The constants, in the order of PRIOR."""
     values, widths = map(np.array, zip(*PRIOR.values()))
-    counts = Counter(one.run.group for one in several)
+    counts = Counter(case.run.group for case in several)
     weights = np.array(
-        [min(1.0, (one.run.memory or 0) / FULL) / counts[one.run.group] ** 0.7 for one in several]
+        [
+            min(1.0, (case.run.memory or 0) / FULL) / counts[case.run.group] ** 0.7
+            for case in several
+        ]
     )
     weights *= len(several) / weights.sum()
 
@@ -83,9 +86,13 @@ def fit(several: Sequence[FilledRun]) -> np.ndarray:
 
 def told(several: Sequence[FilledRun], constants: np.ndarray) -> str:
     """The error of those that told memory; failures told, and good runs refused."""
-    off = abs(errors([one for one in several if one.run.memory], constants))
+    off = abs(errors([case for case in several if case.run.memory], constants))
     bad, good = (
-        [one.needed(constants) > one.capacity for one in several if (one.run.status == "ok") == ran]
+        [
+            case.needed(constants) > case.capacity
+            for case in several
+            if (case.run.status == "ok") == ran
+        ]
         for ran in (False, True)
     )
     caught, lost = (100 * float(np.mean(over)) for over in (bad, good))
@@ -97,20 +104,20 @@ def told(several: Sequence[FilledRun], constants: np.ndarray) -> str:
 
 def main() -> None:
     every = list(cases())
-    measured = [one for one in every if one.run.status == "ok" and one.run.memory]
+    measured = [case for case in every if case.run.status == "ok" and case.run.memory]
     now = np.array([UNFUSED[name] for name in PRIOR])
     constants = fit(measured)
     for name, value in zip(PRIOR, constants):
         print(f"{name:10s} {value / GIB if name == 'beside' else value:6.2f}")
-    models = sorted({one.run.model for one in every if one.run.group == "Playbook"})
+    models = sorted({case.run.model for case in every if case.run.group == "Playbook"})
     wanted: list[tuple[str, Callable[[FilledRun], bool]]] = [
-        *((name, lambda one, name=name: one.run.group == name) for name in SOURCES),
-        *((name, lambda one, name=name: one.run.model == name) for name in models),
+        *((name, lambda case, name=name: case.run.group == name) for name in SOURCES),
+        *((name, lambda case, name=name: case.run.model == name) for name in models),
     ]  # type: ignore[misc]
     for name, is_out in wanted:
         out, rest = (
-            [one for one in every if is_out(one)],
-            [one for one in measured if not is_out(one)],
+            [case for case in every if is_out(case)],
+            [case for case in measured if not is_out(case)],
         )
         print(f"{name}\n  UNFUSED:  {told(out, now)}\n  left out: {told(out, fit(rest))}")
 

@@ -56,8 +56,8 @@ class MadeTwice:
 
 
 def run(quick: bool, servers: Servers) -> Iterator[Table]:
-    cases = [_of_mesh(*one) for one in (QUICK if quick else REPEATS).items()]
-    cases += [_of_job(*one) for one in (QUICK_JOBS if quick else JOBS).items()]
+    cases = [_of_mesh(*sizes) for sizes in (QUICK if quick else REPEATS).items()]
+    cases += [_of_job(*sizes) for sizes in (QUICK_JOBS if quick else JOBS).items()]
     for case in cases:
         case.check()
     young = [case.medians() for case in cases]
@@ -67,8 +67,8 @@ def run(quick: bool, servers: Servers) -> Iterator[Table]:
         "Groups of " + " ".join(f"{name} {size}" for name, size in JOB.items()),
         ("ranks", "groups", "loops ms", "young ms", "faster", "settled ms", "faster"),
         [
-            (f"{one.world:,}", one.what, shown(then[1]), *_versus(*first), *_versus(*then))
-            for one, first, then in zip(cases, young, settled)
+            (f"{case.world:,}", case.what, shown(then[1]), *_versus(*first), *_versus(*then))
+            for case, first, then in zip(cases, young, settled)
         ],
         "A mesh: rank_groups of tp, cp, dp and pp against plain loops; aim: 150x at 131,072\n"
         f"ranks. Names: process_groups, checks included, with {INSTANCES} optimizer instances and\n"

@@ -320,7 +320,7 @@ def main() -> None:
     if options.numbers is None:
         inject(options.processes, options.hangs, options.dumps, options.first)
     else:
-        numbers = [int(one) for one in options.numbers.split(",")]
+        numbers = [int(number) for number in options.numbers.split(",")]
         launch(options.processes, str(options.dumps), numbers, options.hangs)
 
 

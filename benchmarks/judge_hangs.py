@@ -77,7 +77,7 @@ def judge(directory: Path, with_torch: bool = True) -> dict[str, Counter[str]]:
 
 def _folders(directories: Iterable[Path]) -> Iterator[Path]:
     for directory in directories:
-        yield from sorted(one for one in directory.iterdir() if one.is_dir())
+        yield from sorted(entry for entry in directory.iterdir() if entry.is_dir())
 
 
 def _verdict(named: set[int], culprit: int, suspected: bool) -> str:

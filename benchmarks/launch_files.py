@@ -49,17 +49,17 @@ def main(truth: Path, folder: Path) -> None:
     rows: dict[str, Counter[str]] = defaultdict(Counter)
     seconds = []
     for line in truth.read_text("utf-8").splitlines():
-        one = json.loads(line)
-        path = folder / one["file"]
+        launch_file = json.loads(line)
+        path = folder / launch_file["file"]
         if not path.is_file():
             continue
         start = time.process_time()
         try:
-            kind = verdict(read_launch(path.read_text("utf-8")), one["expected"])
+            kind = verdict(read_launch(path.read_text("utf-8")), launch_file["expected"])
         except LayoutError:
             kind = "refused"
         seconds.append(time.process_time() - start)
-        rows[one["format"]][kind if one["sure"] else f"({kind})"] += 1
+        rows[launch_file["format"]][kind if launch_file["sure"] else f"({kind})"] += 1
     for name, counts in sorted(rows.items()):
         print(f"{name:24}", ", ".join(f"{kind} {count}" for kind, count in counts.most_common()))
     every = sum(rows.values(), Counter())

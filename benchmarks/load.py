@@ -99,5 +99,5 @@ def _memory(served: Served, requests: int) -> Table:
 def _whole(pid: int) -> float:
     """Resident MB of a process and of those that it started."""
     children = Path(f"/proc/{pid}/task").glob("*/children")
-    pids = [int(one) for path in children for one in path.read_text(encoding="ascii").split()]
-    return sum(rss(one) or 0.0 for one in (pid, *pids))
+    pids = [int(child) for path in children for child in path.read_text(encoding="ascii").split()]
+    return sum(rss(process) or 0.0 for process in (pid, *pids))

@@ -74,19 +74,19 @@ def _row(controls: State, aim: str, repeats: int) -> tuple[str, ...]:
 def _maths(controls: State) -> list[object]:
     context = Context.of(controls)
     per_node = context.layout.gpus_per_node
-    return [(one.groups(), spans_of(one, per_node)) for one in context.visible]
+    return [(grouping.groups(), spans_of(grouping, per_node)) for grouping in context.visible]
 
 
 def _scene(context: Context) -> list[scene.Panel] | list[scene.Overview]:
     layout, shown = context.layout, context.visible
     gpus_per_node = layout.gpus_per_node
     if layout.world_size <= scene.PANEL_LIMIT:
-        return [scene.panel(one, gpus_per_node) for one in shown]
+        return [scene.panel(grouping, gpus_per_node) for grouping in shown]
     return [scene.overview(layout.mesh, shown, gpus_per_node, rank=0)]
 
 
 def _painting(drawn: list[scene.Panel] | list[scene.Overview]) -> list[str]:
     return [
-        (svg.panel_svg if isinstance(one, scene.Panel) else svg.overview_svg)(one, "")
-        for one in drawn
+        (svg.panel_svg if isinstance(drawing, scene.Panel) else svg.overview_svg)(drawing, "")
+        for drawing in drawn
     ]

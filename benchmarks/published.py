@@ -116,22 +116,22 @@ class Placed:
 
 def placed(name: str, cluster: str, training: Training) -> Placed:
     """Where a published layout stands."""
-    one, model = PRESETS[name], model_of_preset(name)
+    preset, model = PRESETS[name], model_of_preset(name)
     assert model
     job = SearchJob(
         model,
         training,
-        one.model.get("global_batch") or BATCHES[name],
-        one.world_size,
-        one.gpus_per_node,
+        preset.model.get("global_batch") or BATCHES[name],
+        preset.world_size,
+        preset.gpus_per_node,
         cluster,
-        cp=one.cp,
+        cp=preset.cp,
         fixed=frozenset({"recompute"} if training.recompute == "full" else ()),
     )
     found = search(job, most=MOST)
     experts = bool(model.experts)
-    sizes = (one.tp, one.cp, one.pp, one.ep if experts else 1)
-    etp = (one.etp or one.tp) if experts else one.tp
+    sizes = (preset.tp, preset.cp, preset.pp, preset.ep if experts else 1)
+    etp = (preset.etp or preset.tp) if experts else preset.tp
     for place, estimate in enumerate(found.best, 1):
         split = estimate.request.split
         if (split.tp, split.cp, split.pp, split.ep, split.etp) == (*sizes, etp):
@@ -147,7 +147,7 @@ def everything() -> Iterator[Placed]:
 
 def run(quick: bool, servers: Servers) -> Iterator[Table]:
     began = perf_counter()
-    rows = [_row(one) for one in everything()]
+    rows = [_row(placed) for placed in everything()]
     first = sum(1 for row in rows if not row[-1])
     yield Table(
         "Published layouts in their own search",
@@ -158,8 +158,8 @@ def run(quick: bool, servers: Servers) -> Iterator[Table]:
     )
 
 
-def _row(one: Placed) -> tuple[str, ...]:
-    place = str(one.place) if one.place else f"> {MOST}"
-    behind = f"{100 * one.behind:.1f} %" if one.own else "–"
-    why = "" if 0 < one.place <= FIRST else WHY.get(one.name, ((), "?"))[1]
-    return one.name, place, str(len(one.found.seconds)), behind, why
+def _row(placed: Placed) -> tuple[str, ...]:
+    place = str(placed.place) if placed.place else f"> {MOST}"
+    behind = f"{100 * placed.behind:.1f} %" if placed.own else "–"
+    why = "" if 0 < placed.place <= FIRST else WHY.get(placed.name, ((), "?"))[1]
+    return placed.name, place, str(len(placed.found.seconds)), behind, why

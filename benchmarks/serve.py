@@ -73,9 +73,9 @@ def _echo(value: Any) -> str:
 
 def _event(demo: gr.Blocks) -> dict[str, Any]:
     """What is asked for a step: an event of Gradio's, or the page's own function."""
-    event = next((one for one in demo.fns.values() if one.name == "_echo"), None)
+    event = next((function for function in demo.fns.values() if function.name == "_echo"), None)
     if event is None:
-        box = next(one for one in demo.blocks.values() if one.elem_id == "playground")
+        box = next(block for block in demo.blocks.values() if block.elem_id == "playground")
         return {"index": box._id, "queued": False, "function": page.draw.__name__}
     return {"index": event._id, "queued": event.queue, "function": None}
 

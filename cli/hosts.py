@@ -64,8 +64,14 @@ def slow_ranks(inputs: CommandLine) -> Table:
     outliers = slow(values, layout.every, worse=inputs.options.worse)
     columns = ["names", "indices", "value", "deviations", "ranks"]
     rows = [
-        [list(one.names), list(one.indices), one.value, one.times, list(one.ranks)]
-        for one in outliers
+        [
+            list(outlier.names),
+            list(outlier.indices),
+            outlier.value,
+            outlier.times,
+            list(outlier.ranks),
+        ]
+        for outlier in outliers
     ]
     before = [] if outliers else ["no rank, group or stage stands out"]
     return Table("slow", columns, rows, layout=layout, before=before)
@@ -77,14 +83,14 @@ def _explained(better: Any) -> Table:
 
     columns = ["kind", "groups", "leave_node", "racks_before", "racks_after", "least"]
     rows: list[list[Any]] = [
-        [one.kind, one.groups, one.leave_node, one.before, one.after, one.least]
-        for one in better.kinds
+        [kind.kind, kind.groups, kind.leave_node, kind.before, kind.after, kind.least]
+        for kind in better.kinds
     ]  # fmt: skip
     if better.costs:
         columns += ["seconds_before", "seconds_after"]
-        for row, one in zip(rows, better.kinds):
-            each = better.costs.get(one.kind, 0.0)
-            row += [round(each * one.before, 6), round(each * one.after, 6)]
+        for row, kind in zip(rows, better.kinds):
+            each = better.costs.get(kind.kind, 0.0)
+            row += [round(each * kind.before, 6), round(each * kind.after, 6)]
     reasons = [ORDER_REASONS[note.code].en.format(**note.facts) for note in better.reasons]
     reasons += [
         f"--{name} {value} keeps the {fix.kind} groups in a {fix.place}."

@@ -17,7 +17,7 @@ from groups.job import Job
 
 PROGRAM = "python -m groups"
 
-FIELDS = tuple(one.name for one in fields(Job))
+FIELDS = tuple(field.name for field in fields(Job))
 
 SIZES = ("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp", "instances")
 

@@ -225,7 +225,8 @@ def slow(values: np.ndarray, every: Mapping[str, Grouping], *, worse: str = "hig
 
     >>> from groups.megatron import groupings
     >>> step = np.array([10.0, 10.1, 9.9, 10.0, 10.1, 10.0, 14.0, 14.1])
-    >>> [(one.names[0], one.indices[0], one.ranks) for one in slow(step, groupings(8, tp=2))]
+    >>> late = slow(step, groupings(8, tp=2))
+    >>> [(group.names[0], group.indices[0], group.ranks) for group in late]
     [('rank', 7, (7,)), ('tp', 3, (6, 7)), ('rank', 6, (6,))]
 
     Errors: LayoutError for another word than high or low.

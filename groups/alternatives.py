@@ -172,7 +172,7 @@ def in_ranges(
         except LayoutError as error:
             refusals.append(error)
             for nearest in error.alternatives:
-                sizes |= {near: one for near, one in nearest.items() if isinstance(one, int)}
+                sizes |= {near: size for near, size in nearest.items() if isinstance(size, int)}
     return sizes, refusals
 
 

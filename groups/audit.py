@@ -111,7 +111,7 @@ def spans_by_size(grouping: Grouping, domains: Sequence[int]) -> list[Span]:
 
     >>> from groups import parse_mesh
     >>> tensor = Grouping("tp", parse_mesh("tp8-dp2"), "tp")
-    >>> [one.most for one in spans_by_size(tensor, (4, 8))]
+    >>> [span.most for span in spans_by_size(tensor, (4, 8))]
     [2, 1]
     """
     groups = grouping.groups() if grouping.world_size <= SMALL else None
@@ -119,7 +119,7 @@ def spans_by_size(grouping: Grouping, domains: Sequence[int]) -> list[Span]:
         return [span(grouping, size) for size in domains]
     sizes = [whole_number(size, "domain") for size in domains]
     places = groups // np.array(sizes)[:, None, None]
-    return [_summed(grouping, *one) for one in zip(distinct(places), sizes)]
+    return [_summed(grouping, *of_size) for of_size in zip(distinct(places), sizes)]
 
 
 def _summed(grouping: Grouping, spans: np.ndarray, domain: int, level: str = "") -> Span:
@@ -146,7 +146,7 @@ def audit(
     """
     sizes, named = tuple(domains), (levels or {}).items()
     return [
-        spans_by_size(one, sizes) + [span(one, of, name) for name, of in named]
-        for one in groupings
-        if one.size > 1
+        spans_by_size(grouping, sizes) + [span(grouping, of, name) for name, of in named]
+        for grouping in groupings
+        if grouping.size > 1
     ]

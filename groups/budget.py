@@ -96,6 +96,6 @@ def spend(
             "too-much-work",
             f"too many {what.replace('-', ' ')}: this is more work than one request may cost",
             control=control,
-            alternatives=[dict(one) for one in cheaper],
+            alternatives=[dict(change) for change in cheaper],
             facts={"what": what},
         )

@@ -88,8 +88,8 @@ class LayoutError(ValueError):
             what=what,
             control=new or None,
             alternatives=[
-                {names.get(name, name): value for name, value in one.items()}
-                for one in self.alternatives
+                {names.get(name, name): value for name, value in alternative.items()}
+                for alternative in self.alternatives
             ],
             facts=facts,
         )

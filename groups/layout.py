@@ -81,7 +81,7 @@ def own_groupings(layout: Layout) -> list[Grouping]:
 
     >>> from groups.job import Job
     >>> layout = Job(nodes=2, tp=2, pp=2, framework="deepspeed").layout()
-    >>> [one.name for one in own_groupings(layout)]
+    >>> [grouping.name for grouping in own_groupings(layout)]
     ['model', 'data', 'pipe', 'expert', 'expert_data', 'slice', 'ds_model']
     """
     convention = CONVENTIONS["megatron" if layout.framework == OWN else layout.framework]
@@ -92,7 +92,9 @@ def own_groupings(layout: Layout) -> list[Grouping]:
     if convention.expert_axes and layout.expert is not None:
         meshes["expert"] = _own_mesh(layout, "expert", layout.expert)
     requests = [(name, grid, name) for grid, mesh in meshes.items() for name in mesh.names]
-    requests += [(one.name, one.grid, one.kind) for one in convention.groups if one.grid in meshes]
+    requests += [
+        (group.name, group.grid, group.kind) for group in convention.groups if group.grid in meshes
+    ]
     groupings: dict[str, Grouping] = {}
     for name, grid, kind in requests:
         groupings.setdefault(name, Grouping(name, meshes[grid], kind))

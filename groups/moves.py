@@ -34,17 +34,17 @@ def moved_ranks(before: Grouping, after: Grouping) -> np.ndarray:
     """Whether each rank's group has other members than before: bool, shape (world_size,).
 
     >>> from groups import parse_mesh
-    >>> one, two = parse_mesh("tp2-dp2-pp2"), parse_mesh("tp2-pp2-dp2")
-    >>> moved_ranks(Grouping("dp", one, "dp"), Grouping("dp", two, "dp")).tolist()
+    >>> before, after = parse_mesh("tp2-dp2-pp2"), parse_mesh("tp2-pp2-dp2")
+    >>> moved_ranks(Grouping("dp", before, "dp"), Grouping("dp", after, "dp")).tolist()
     [True, True, True, True, True, True, True, True]
-    >>> bool(moved_ranks(Grouping("tp", one, "tp"), Grouping("tp", two, "tp")).any())
+    >>> bool(moved_ranks(Grouping("tp", before, "tp"), Grouping("tp", after, "tp")).any())
     False
     """
     index = after.index()
     sizes = np.bincount(index[index >= 0], minlength=1)
     moved = index >= 0  # a rank that joins a group has moved, unless its group was the same
     groups = before.groups()
-    rows = [groups] if isinstance(groups, np.ndarray) else [np.array([one]) for one in groups]
+    rows = [groups] if isinstance(groups, np.ndarray) else [np.array([group]) for group in groups]
     for ranks in rows:
         there = index[ranks]
         same = (there == there[:, :1]).all(axis=1) & (there[:, 0] >= 0)

@@ -27,7 +27,7 @@ def vllm_groups(
 ) -> dict[str, Grouping]:
     """Groups of vLLM by name; those of experts join all GPUs of a pipeline stage.
 
-    >>> [one.groups().tolist() for one in vllm_groups(tp=4, dcp=2).values()][:2]
+    >>> [grouping.groups().tolist() for grouping in vllm_groups(tp=4, dcp=2).values()][:2]
     [[[0, 1, 2, 3]], [[0, 1], [2, 3]]]
 
     Errors: LayoutError for a size that is none, and for a dcp that does not divide tp.

@@ -76,9 +76,9 @@ def shared_groups(
     >>> mesh = parse_mesh("tp2-dp2-pp2")
     >>> kinds = [Grouping(kind, mesh, kind) for kind in ("tp", "dp", "tp-dp", "pp")]
     >>> together, apart = shared_groups(kinds, [0, 1])
-    >>> [(one.names, one.ranks) for one in together]
+    >>> [(group.names, group.ranks) for group in together]
     [(('tp',), (0, 1)), (('tp-dp',), (0, 1, 2, 3))]
-    >>> [(one.name, one.groups) for one in apart]
+    >>> [(kind.name, kind.groups) for kind in apart]
     [('dp', 2), ('pp', 2)]
     """
     names_by_members: dict[tuple[int, ...], list[tuple[str, int]]] = {}
@@ -95,7 +95,7 @@ def shared_groups(
         SharedGroups(tuple(name for name, _ in names), tuple(index for _, index in names), members)
         for members, names in names_by_members.items()
     ]
-    return sorted(together, key=lambda one: len(one.ranks)), apart
+    return sorted(together, key=lambda group: len(group.ranks)), apart
 
 
 def _ranges(text: str) -> Iterable[tuple[int, int]]:

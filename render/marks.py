@@ -128,7 +128,7 @@ class Drawing:
 
     @property
     def has_pixels(self) -> bool:
-        return any(isinstance(one, Pixels) for *_, marks in self.placed for one in marks)
+        return any(isinstance(mark, Pixels) for *_, marks in self.placed for mark in marks)
 
 
 def ring(

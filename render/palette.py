@@ -169,13 +169,13 @@ def colour_indices(group: np.ndarray, touching: np.ndarray) -> np.ndarray:
     [0, 1, 1, 2]
     """
     colours = len(PALETTE)
-    one, other = touching[:, 0], touching[:, 1]
-    differ = (group[one] != group[other]) & (group[one] >= 0) & (group[other] >= 0)
+    first, other = touching[:, 0], touching[:, 1]
+    differ = (group[first] != group[other]) & (group[first] >= 0) & (group[other] >= 0)
     for far in range(colours):
         for step in range(colours):
             turns = step * (group // colours) + far * (group // colours**2)
             index = (group + turns) % colours
-            if not np.any(differ & (index[one] == index[other])):
+            if not np.any(differ & (index[first] == index[other])):
                 return index
     return group % colours
 

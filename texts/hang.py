@@ -64,8 +64,8 @@ def _told(value: Any, language: str) -> str:
         return f"{value:,}"
     if not isinstance(value, tuple):
         return str(value)
-    if any(isinstance(one, tuple) for one in value):
+    if any(isinstance(item, tuple) for item in value):
         parties = (f"{_told(ranks, language)} {op} {sizes}" for ranks, op, sizes in value)
         return SEMICOLON[language].join(parties)
-    listed = ", ".join(str(one) for one in value[:16])
+    listed = ", ".join(str(item) for item in value[:16])
     return listed + (f" … ({len(value):,})" if len(value) > 16 else "")

@@ -35,8 +35,8 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 """The views of each section."""
 
 ENDPOINTS: dict[str, Callable[..., str]] = {
-    one.__name__: one
-    for one in (
+    function.__name__: function
+    for function in (
         *(layout, process_groups, rank_table, node_audit, rank_card, shared_by_ranks),
         *(collective, pipeline_schedule, memory_per_rank, traffic_per_step, better_layouts),
         *(launch_command, cluster_check, read_launch, read_hosts, better_order, slow_groups),

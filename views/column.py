@@ -69,8 +69,8 @@ MORE = (
 @cache
 def column_html(language: str) -> Markup:
     """All inputs, with the first state's values; the page's script puts in what the state says."""
-    types = [(one.title[language], key) for key, one in TYPES.items()]
-    kinds = [(one[language], key) for key, one in DP_KINDS.items()]
+    types = [(group_type.title[language], key) for key, group_type in TYPES.items()]
+    kinds = [(title[language], key) for key, title in DP_KINDS.items()]
     frameworks = [(convention.name, name) for name, convention in CONVENTIONS.items()]
     frameworks.append((PAGE["own_order"][language], OWN))
     start = State()
@@ -122,7 +122,7 @@ def _model(language: str) -> list[Markup]:
         start = MEMORY["by_default"][language].format(name=value_text(name, default, language))
         return choice(name, start, options)
 
-    models = [(one.name, name) for name, one in MODELS.items()]
+    models = [(published.name, name) for name, published in MODELS.items()]
     models.append((MEMORY["own_model"][language], UNKNOWN))
     schedules = [(rule.title, name) for name, rule in SCHEDULES.items()]
     return [

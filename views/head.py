@@ -86,7 +86,7 @@ def nav_html(view: str, language: str) -> str:
         _place({"view": views[0]}, SECTIONS[name][language], name == here)
         for name, views in PLACES.items()
     )
-    views = (_place({"view": one}, VIEWS[one][language], one == view) for one in PLACES[here])
+    views = (_place({"view": name}, VIEWS[name][language], name == view) for name in PLACES[here])
     labels = {"sections": SHELL["sections"][language], "subs": SHELL["views"][language]}
     return together(
         *(

@@ -162,7 +162,9 @@ def save(sent: Any) -> str:
 
 def printable(text: object) -> str:
     """A text of the browser's that is written on a slide, without what is no letter."""
-    return "".join(one for one in text if one.isprintable()) if isinstance(text, str) else ""
+    return (
+        "".join(letter for letter in text if letter.isprintable()) if isinstance(text, str) else ""
+    )
 
 
 def tools_html(view: str, language: str) -> Markup:
@@ -175,8 +177,8 @@ def tools_html(view: str, language: str) -> Markup:
         title = SHELL[words][language]
         saves = (button(label.upper(), data_save=form) for form, label in forms)
         rows.append(tag("p", tag("span", title), *saves, role="group", aria_label=title))
-    files = ((one, PAGE[f"download_{one}"][language]) for one in VIEWS[view].files)
-    rows += [button(label, data_save=one) for one, label in files]
+    files = ((file, PAGE[f"download_{file}"][language]) for file in VIEWS[view].files)
+    rows += [button(label, data_save=file) for file, label in files]
     return fold(SHELL["save"][language], tag("div", *rows, class_="items"), kind="menu")
 
 

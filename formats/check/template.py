@@ -374,7 +374,7 @@ class Cluster:
                 dist.all_to_all_single(got, sent, group=group)
             else:  # to the next stage while the one before sends, round a ring
                 both = [(dist.isend, sent, after), (dist.irecv, got, before)]
-                for work in dist.batch_isend_irecv([dist.P2POp(*one, group) for one in both]):
+                for work in dist.batch_isend_irecv([dist.P2POp(*op, group) for op in both]):
                     work.wait()
 
         times = []

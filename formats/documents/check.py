@@ -141,7 +141,9 @@ def _check_ranks(document: dict[str, Any], grids: Mapping[str, Mesh]) -> None:
         known, indices = row[: len(wanted)], row[len(wanted) :]
         if tuple(known) != place or {*map(type, known)} != {int}:
             raise _bad(f"ranks[{rank}]", row, f"what the meshes say of rank {rank}")
-        if not all(one is None or (type(one) is int and 0 <= one < world) for one in indices):
+        if not all(
+            index is None or (type(index) is int and 0 <= index < world) for index in indices
+        ):
             raise _bad(f"ranks[{rank}]", row, "group indices or null")
 
 

@@ -164,7 +164,9 @@ def rank_columns(layout: Layout, names: Iterable[str] | None = None) -> dict[str
     chosen, grids = groups_by_name(layout, names), meshes(layout)
     width = 3 + sum(len(mesh.names) for mesh in grids.values()) + len(chosen)
     spend(layout.world_size * width // CELLS, "table-cells", control="nodes")
-    groups = {f"group_{name}": one.index().astype(np.int32) for name, one in chosen.items()}
+    groups = {
+        f"group_{name}": grouping.index().astype(np.int32) for name, grouping in chosen.items()
+    }
     return places(grids, layout.world_size, layout.gpus_per_node) | groups
 
 

@@ -101,9 +101,9 @@ def places(grids: Mapping[str, Mesh], world: int, gpus_per_node: int) -> dict[st
 
 
 def _no_such_group(layout: Layout, name: str, known: list[str]) -> LayoutError:
-    same_axes = [one for one in known if sorted(one.split("-")) == sorted(name.split("-"))]
+    same_axes = [group for group in known if sorted(group.split("-")) == sorted(name.split("-"))]
     near = same_axes or difflib.get_close_matches(name, known, cutoff=0.5)
     facts = {"name": quoted(name).strip("'"), "framework": framework_name(layout.framework)}
     said, why = f"this layout makes no group {quoted(name)}", f"its groups are {', '.join(known)}"
-    fixes = ({"group": one} for one in near)
+    fixes = ({"group": name} for name in near)
     return refusal("no-such-group", "group", *fixes, sentence=said, why=why, **facts)

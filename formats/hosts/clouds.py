@@ -153,16 +153,16 @@ def read_paths(text: str) -> Hosts:
 # -- Kubernetes ------------------------------------------------------------------------------------
 
 
-def _labels(one: Any) -> Mapping[str, Any] | None:
+def _labels(entry: Any) -> Mapping[str, Any] | None:
     """The labels of a node; of a bare mapping, itself where a key is a known label."""
-    if not isinstance(one, dict):
+    if not isinstance(entry, dict):
         return None
-    metadata = one.get("metadata", one)
+    metadata = entry.get("metadata", entry)
     labels = metadata.get("labels") if isinstance(metadata, dict) else None
     if isinstance(labels, dict):
         return labels
-    known = (key in KEYS or TIER.fullmatch(str(key)) or LAYER.fullmatch(str(key)) for key in one)
-    return one if any(known) else None
+    known = (key in KEYS or TIER.fullmatch(str(key)) or LAYER.fullmatch(str(key)) for key in entry)
+    return entry if any(known) else None
 
 
 def _kubernetes(value: Any) -> Hosts | None:
@@ -201,10 +201,10 @@ def _topograph(value: Any) -> Hosts | None:
         return None
     switches = value.get("switches")
     parent = {
-        str(child): str(one.get("name", one.get("switch")))
-        for one in (switches if isinstance(switches, list) else ())
-        if isinstance(one, dict)
-        for child in one.get("switches") or ()
+        str(child): str(switch.get("name", switch.get("switch")))
+        for switch in (switches if isinstance(switches, list) else ())
+        if isinstance(switch, dict)
+        for child in switch.get("switches") or ()
     }
     rows = []
     for block in blocks:
@@ -259,8 +259,8 @@ def _mapping(value: Mapping[str, Any]) -> Hosts:
 def _records(value: Sequence[Any]) -> Hosts:
     """[{"host": "n0", "rack": "r0", "slots": 8}, ...], under any name of `files.HEADINGS`."""
     rows, slots = [], {}
-    for one in value:
-        said = {COLUMNS.get(str(key).lower(), ""): item for key, item in dict(one).items()}
+    for record in value:
+        said = {COLUMNS.get(str(key).lower(), ""): item for key, item in dict(record).items()}
         host = said.get("host")
         if not isinstance(host, str) or not host:
             raise bad_document('each entry needs a "host"')

@@ -154,7 +154,7 @@ def _filter_parts(text: str, hosts: Hosts) -> dict[str, tuple[int, ...]]:
         name, colon, listed = part.strip().partition(":")
         if name not in hosts.names:
             near = difflib.get_close_matches(name, hosts.names[:10_000], 2)
-            fixes = ({"host": one} for one in near)
+            fixes = ({"host": name} for name in near)
             why = f"there is no host {quoted(name)}"
             raise bad_filter(part, why, *fixes, code="host-filter-unknown")
         gpus = [gpu.strip() for gpu in listed.split(",")] if colon else []

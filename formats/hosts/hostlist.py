@@ -50,7 +50,7 @@ def expand_hostlist(text: str) -> list[str]:
         if not _NAME.fullmatch(_BRACKET.sub("", item)):
             raise _bad(item)
         ranges = [_numbers(body, item) for body in _BRACKET.findall(item)]
-        count = prod(sum(last - first + 1 for first, last, _ in one) for one in ranges)
+        count = prod(sum(last - first + 1 for first, last, _ in range_) for range_ in ranges)
         if len(hosts) + count > MAX_HOSTS:
             raise too_many_hosts(len(hosts) + count, item)
         spend(2 * count, "hosts", control="hosts")
@@ -86,8 +86,8 @@ def _expanded(item: str, ranges: Sequence[list[tuple[int, int, int]]]) -> Iterab
         return [item]
     texts = _BRACKET.split(item)[::2]
     numbers = [
-        [str(n).zfill(width) for first, last, width in one for n in range(first, last + 1)]
-        for one in ranges
+        [str(n).zfill(width) for first, last, width in range_ for n in range(first, last + 1)]
+        for range_ in ranges
     ]
     *others, fastest = range(len(numbers))
     loops = [*reversed(others), fastest]

@@ -107,18 +107,18 @@ def read_nccl(text: str) -> Node:
     nics: dict[str, Device] = {}
     left: list[tuple[ElementTree.Element, tuple[int, ...], str]] = [(root, (), "")]
     while left:
-        one, path, bus = left.pop()
-        bus = one.get("busid", bus)
-        if one.tag == "gpu":
+        element, path, bus = left.pop()
+        bus = element.get("busid", bus)
+        if element.tag == "gpu":
             ends = []
-            for link in one.iter("nvlink"):
+            for link in element.iter("nvlink"):
                 count = re.fullmatch("[0-9]{1,5}", link.get("count", ""))
                 ends.append((link.get("target", ""), int(count[0]) if count else 1))
-            gpus[f"GPU{one.get('dev', len(gpus))}"] = Device(path, bus, ends)
-        elif one.tag == "net":
-            nics[one.get("name", f"net{len(gpus) + len(nics)}")] = Device(path, bus, [])
-        inside = (*path, id(one)) if one.tag in ("cpu", "pci") else path
-        left += [(child, inside, bus) for child in reversed(one)]
+            gpus[f"GPU{element.get('dev', len(gpus))}"] = Device(path, bus, ends)
+        elif element.tag == "net":
+            nics[element.get("name", f"net{len(gpus) + len(nics)}")] = Device(path, bus, [])
+        inside = (*path, id(element)) if element.tag in ("cpu", "pci") else path
+        left += [(child, inside, bus) for child in reversed(element)]
     if not gpus:
         raise bad_document("it has no GPU")
     links = _joined(gpus)
@@ -138,7 +138,7 @@ class Device(NamedTuple):
 
 def _near(gpu: tuple[int, ...], nic: tuple[int, ...]) -> str:
     """PIX under one bridge, PXB under several, PHB under the CPU, else SYS; the own one aside."""
-    shared = sum(1 for one, other in zip(gpu[:-1], nic[:-1]) if one == other)
+    shared = sum(1 for before, other in zip(gpu[:-1], nic[:-1]) if before == other)
     if shared < 2:
         return "PHB" if shared else "SYS"
     return "PIX" if shared == min(len(gpu), len(nic)) - 1 else "PXB"
@@ -146,11 +146,11 @@ def _near(gpu: tuple[int, ...], nic: tuple[int, ...]) -> str:
 
 def _joined(gpus: Mapping[str, Device]) -> dict[tuple[str, str], str]:
     """NVLinks of each pair: those to each other, or, through a switch, all that a GPU has."""
-    bus = {one.bus: gpu for gpu, one in gpus.items()}
+    bus = {device.bus: gpu for gpu, device in gpus.items()}
     links: dict[tuple[str, str], int] = {}
-    for gpu, one in gpus.items():
+    for gpu, device in gpus.items():
         switched = 0
-        for target, count in one.nvlinks:
+        for target, count in device.nvlinks:
             if target in bus:
                 pair = (gpu, bus[target])
                 links[pair] = links.get(pair, 0) + count

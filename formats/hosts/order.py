@@ -106,7 +106,7 @@ class BetterOrder:
     @property
     def moved(self) -> int:
         """Machines that stand at another place than before."""
-        return sum(one != other for one, other in zip(self.names_before, self.names))
+        return sum(before != other for before, other in zip(self.names_before, self.names))
 
     @property
     def document(self) -> dict[str, Any]:
@@ -193,7 +193,7 @@ def _order_for(
     expert = every["ep"].mesh if "ep" in every else None
     members = expert.size("etp") * expert.size("ep") if expert else 1
     is_proved = is_least or (
-        has_costs and all(one.after == one.least for one in kinds if costs.get(one.kind))
+        has_costs and all(kind.after == kind.least for kind in kinds if costs.get(kind.kind))
     )
     return BetterOrder(
         names=better,
@@ -243,7 +243,7 @@ def better_order(
         sizes = {name: getattr(job, name) for name in ("tp", "cp", "pp", "ep", "etp", "order")}
         better = replace(better, fixes=_fixes(better, hosts.racks, sizes))
     before, after = (
-        sum(costs.get(one.kind, 0.0) * getattr(one, when) for one in better.kinds)
+        sum(costs.get(kind.kind, 0.0) * getattr(kind, when) for kind in better.kinds)
         for when in ("before", "after")
     )
     return replace(better, costs=costs, cost=after, cost_before=before)
@@ -304,17 +304,17 @@ def _reasons(
 ) -> tuple[Note, ...]:
     """What the order mends, what it gives up for that, and what no order mends."""
     remarks = [Note("order-kept-best" if is_proved else "order-kept")] if is_given else []
-    for one in kinds:
+    for kind in kinds:
         codes = {
-            "fewer-cross": one.after < one.before,
-            "more-cross": one.after > one.before,
-            "larger-than-racks": one.largest > largest,
-            "racks-hold-no-more": one.largest <= largest and 0 < one.after == one.least,
-            "leaves-node": one.leave_node and one.kind in ("tp", "cp", "ep"),
+            "fewer-cross": kind.after < kind.before,
+            "more-cross": kind.after > kind.before,
+            "larger-than-racks": kind.largest > largest,
+            "racks-hold-no-more": kind.largest <= largest and 0 < kind.after == kind.least,
+            "leaves-node": kind.leave_node and kind.kind in ("tp", "cp", "ep"),
         }
         facts = {
-            "kind": one.kind, "groups": one.groups, "before": one.before, "after": one.after,
-            "nodes": one.largest, "rack": largest, "least": one.least, "leave": one.leave_node,
+            "kind": kind.kind, "groups": kind.groups, "before": kind.before, "after": kind.after,
+            "nodes": kind.largest, "rack": largest, "least": kind.least, "leave": kind.leave_node,
         }  # fmt: skip
         remarks += [Note(code, facts) for code, is_so in codes.items() if is_so]
     if not is_given and is_proved:
@@ -333,19 +333,19 @@ def _fixes(
     world = len(better.names) * better.gpus_per_node
     largest = Counter(str(racks[name]) for name in better.names).most_common(1)[0][1]
     fixes = []
-    for one in better.kinds:
-        size = int(sizes[one.kind] or 1) if one.kind in ("tp", "cp", "ep") else 1
-        tries: list[dict[str, int]] = [{"etp": 1}] if one.kind == "ep" else []
-        tries += [{one.kind: smaller} for smaller in reversed(divisors(size)) if smaller < size]
-        places = [("node", 1)] if one.leave_node else []
-        places += [("rack", largest)] if one.largest > largest else []
+    for kind in better.kinds:
+        size = int(sizes[kind.kind] or 1) if kind.kind in ("tp", "cp", "ep") else 1
+        tries: list[dict[str, int]] = [{"etp": 1}] if kind.kind == "ep" else []
+        tries += [{kind.kind: smaller} for smaller in reversed(divisors(size)) if smaller < size]
+        places = [("node", 1)] if kind.leave_node else []
+        places += [("rack", largest)] if kind.largest > largest else []
         for place, nodes in places:
             for changes in tries:
                 try:
                     every = groupings(world, **{**sizes, **changes})
                 except LayoutError:
                     continue
-                if kind_of(every[one.kind], better.gpus_per_node).widest <= nodes:
-                    fixes.append(LayoutFix(one.kind, place, changes))
+                if kind_of(every[kind.kind], better.gpus_per_node).widest <= nodes:
+                    fixes.append(LayoutFix(kind.kind, place, changes))
                     break
     return tuple(fixes)

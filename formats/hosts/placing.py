@@ -39,7 +39,7 @@ def placement_of(hosts: Hosts, world: int, gpus_per_node: int | None = None) -> 
     unknown = [name for name, slots in hosts.slots.items() if slots is None]
     if unknown and gpus_per_node is None:
         raise slots_unknown(unknown)
-    slots = [(gpus_per_node if one is None else one) or 0 for one in hosts.slots.values()]
+    slots = [(gpus_per_node if slots is None else slots) or 0 for slots in hosts.slots.values()]
     placement = filled(hosts.names, slots, world=world, levels=hosts.levels)
     return replace(placement, devices=hosts.devices)
 

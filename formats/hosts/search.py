@@ -144,8 +144,8 @@ def _members(block: np.ndarray, racks: np.ndarray) -> list[np.ndarray]:
     """The places of each block that has no rack yet, larger blocks first, then in order."""
     order = np.argsort(block, kind="stable")
     starts = np.flatnonzero(np.diff(block[order], prepend=-1))
-    unplaced = [one for one in np.split(order, starts[1:]) if racks[one[0]] < 0]
-    return sorted(unplaced, key=lambda one: (-len(one), one[0]))
+    unplaced = [block for block in np.split(order, starts[1:]) if racks[block[0]] < 0]
+    return sorted(unplaced, key=lambda block: (-len(block), block[0]))
 
 
 # -- mended ----------------------------------------------------------------------------------------
@@ -162,12 +162,12 @@ def _mended(
     while tries > 0:
         before = score
         for block in blocks.values():
-            for one, other in _exchanges(block, racks, kinds):
+            for first, other in _exchanges(block, racks, kinds):
                 tries -= 1
                 if tries <= 0:
                     return racks
                 changed = racks.copy()
-                changed[one], changed[other] = racks[other], racks[one]
+                changed[first], changed[other] = racks[other], racks[first]
                 if (new_score := ask(changed)) < score:
                     racks, score = changed, new_score
         if score == before:
@@ -183,11 +183,11 @@ def _exchanges(
     for kind in kinds:
         broken[kind.sets[kind.crosses(racks)]] = True
     members = _members(block, np.full(len(racks), -1))
-    hurt = [one for one in members if broken[one].any()]
-    for at, one in enumerate(hurt):
+    hurt = [group for group in members if broken[group].any()]
+    for at, group in enumerate(hurt):
         for other in hurt[at + 1 :]:
-            if len(one) == len(other) and (racks[one] != racks[other]).any():
-                yield one, other
+            if len(group) == len(other) and (racks[group] != racks[other]).any():
+                yield group, other
 
 
 # -- proved ----------------------------------------------------------------------------------------

@@ -196,7 +196,7 @@ class Target:
         if row is None and name.startswith("--") and "." not in name:
             row = OPTIONS[plain_name(name)]
         elif row is None:
-            key = next((KEYS[one] for one in (plain, name) if one in KEYS), None)
+            key = next((KEYS[key] for key in (plain, name) if key in KEYS), None)
             row = key.row if key else None
         return row.field if row else plain
 

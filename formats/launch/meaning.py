@@ -214,7 +214,7 @@ class Meaning(Reading):
 
     def _layout(self, stated: Mapping[str, Said]) -> dict[str, Any]:
         """The values of Job's and the model's own fields, and what follows from the others."""
-        said = {name: one.value for name, one in stated.items()}
+        said = {name: setting.value for name, setting in stated.items()}
         values = {name: said[name] for name in said if name in _ORDER and said[name] != -1}
         if values.get("hybrid") is False:
             del values["hybrid"]
@@ -307,7 +307,7 @@ class Meaning(Reading):
     ) -> int | None:
         """The GPUs that the sizes of a server fill, or torchtitan's degrees unless one is left to
         be what remains. Attention's data parallel size lies inside a server's tp."""
-        said = {name: one.value for name, one in stated.items()}
+        said = {name: setting.value for name, setting in stated.items()}
         size: int = math.prod(values.get(name, 1) for name in ("tp", "pp"))
         if set(self.schemas) & {"vllm", "sglang"}:
             if not any(name in values for name in AXES):

@@ -5,7 +5,7 @@ read with it, and what it takes over from elsewhere is said (`Recipe.inherits`).
 
 >>> text = "def big():\\n    cfg = base()\\n    cfg.model.tensor_model_parallel_size = 8"
 >>> recipe, = read_recipes(Source.of(text))
->>> recipe.name, recipe.inherits, [(one.path, one.values[0].text) for one in recipe.entries]
+>>> recipe.name, recipe.inherits, [(entry.path, entry.values[0].text) for entry in recipe.entries]
 ('big', ('base',), [(('model', 'tensor_model_parallel_size'), '8')])
 """
 

@@ -125,7 +125,7 @@ class Sayings:
     def _number(self, name: str, row: Row, word: Word, text: str) -> int | None:
         """A whole number in its range."""
         if row.kind == "gres":
-            part = next((one for one in text.split(",") if "gpu" in one or one.isdigit()), text)
+            part = next((part for part in text.split(",") if "gpu" in part or part.isdigit()), text)
             if match := _GRES.fullmatch(part):
                 text = match[1]
         if not _WHOLE.fullmatch(text) or len(text) > 15:

@@ -159,7 +159,9 @@ def marks_of(words: Sequence[Word]) -> set[str]:
     texts = [word.text for word in words if not word.why or word.text[:2] == "--"]
     marks = {text.partition("=")[0] for text in texts if text[:2] == "--"}
     names = [text.rsplit("/", 1)[-1] for text in texts]
-    marks.update(f"{one} {other}" for one, other in itertools.pairwise(names) if one in _TWO_WORDS)
+    marks.update(
+        f"{first} {other}" for first, other in itertools.pairwise(names) if first in _TWO_WORDS
+    )
     marks.update(names[:8])
     marks.update("vllm-openai" for text in texts if text.startswith("vllm/vllm-openai"))
     for text in texts:

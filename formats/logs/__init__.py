@@ -84,8 +84,8 @@ def _say_members(
     reading: LogReading, stuck: Sequence[ProcessGroup], assumed: Mapping[str, str]
 ) -> None:
     """Whose members the layout says, and whose nobody does."""
-    taken = {assumed[one.name] for one in stuck if one.name in assumed}
-    left = {one.key for one in stuck if not one.complete and one.kind != WORLD}
+    taken = {assumed[group.name] for group in stuck if group.name in assumed}
+    left = {group.key for group in stuck if not group.complete and group.kind != WORLD}
     if taken:
         reading.note("members-assumed", kinds=", ".join(sorted(taken)))
     if left:

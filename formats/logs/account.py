@@ -92,8 +92,8 @@ def _cause(log: Log, first: Wait, gpus_per_node: int | None) -> Note:
     facts |= {"rank": rank, **_place(log, rank, gpus_per_node)}
     if len(culprits) > 1:
         return Note(f"several-{reason}", facts)
-    party = next((one for one in first.parties if rank in one.ranks), None)
-    other = next((one for one in first.parties if rank not in one.ranks), None)
+    party = next((party for party in first.parties if rank in party.ranks), None)
+    other = next((party for party in first.parties if rank not in party.ranks), None)
     if reason == "different" and party and other:
         facts |= {"own_op": party.op, "own_sizes": party.sizes}
         facts |= {"other_op": other.op, "other_sizes": other.sizes}
@@ -104,8 +104,8 @@ def _cause(log: Log, first: Wait, gpus_per_node: int | None) -> Note:
 
 def _place(log: Log, rank: int, gpus_per_node: int | None) -> dict[str, object]:
     """Host and device of a rank, as the log or the layout says."""
-    devices = [one.local_rank for one in log.failures if one.rank == rank]
-    device, node = next((one for one in reversed(devices) if one is not None), None), None
+    devices = [failure.local_rank for failure in log.failures if failure.rank == rank]
+    device, node = next((device for device in reversed(devices) if device is not None), None), None
     if gpus_per_node and device is None:
         node, device = divmod(rank, gpus_per_node)
     return {"host": log.hosts.get(rank), "device": device, "node": node}

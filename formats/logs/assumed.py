@@ -51,7 +51,7 @@ def members_by_layout(
             indices = _fit(groups, grouping)
             if indices and (is_said or _is_seen(groups, grouping, job.dumped)):
                 firsts = (group.group.members[0] for group in groups)
-                ranks_by_group = tuple(tuple(map(int, grouping.members(one))) for one in firsts)
+                ranks_by_group = tuple(tuple(map(int, grouping.members(rank))) for rank in firsts)
                 fitting.setdefault(ranks_by_group, grouping.name)
         if len(fitting) == 1:
             ((ranks_by_group, kind),) = fitting.items()

@@ -64,7 +64,7 @@ def diagnosis_of(job: LoggedJob) -> Diagnosis:
     return Diagnosis(
         culprits=tuple(sorted(culprits)),
         suspects=tuple(sorted(suspects - culprits)),
-        reason=next((one for one in order if one in reasons), "none"),
+        reason=next((reason for reason in order if reason in reasons), "none"),
         waits=tuple(waits),
         hops=hops_of(waits, culprits or suspects, roots),
         without_dump=tuple(sorted({rank for wait in waits for rank in wait.unknown})),
@@ -202,7 +202,7 @@ def _one_rank(rank: int, waits: Sequence[Wait], edges: Edges, job: LoggedJob) ->
             return (), (rank,), "unclear", places
     loners: list[int] = []
     for wait in (waits[place] for place in places):
-        idle = [one for one in wait.absent if not edges[("rank", one)]]
+        idle = [rank for rank in wait.absent if not edges[("rank", rank)]]
         if len(wait.waiting) != 1 or len(idle) < 2:
             return (rank,), (), "absent", places
         loners += wait.waiting

@@ -166,7 +166,7 @@ def _fitting(claims: list[Claim], world: int, sizes: Mapping[str, Any]) -> Itera
         for values in itertools.islice(tries, 200_000)
         if world % (values[0] * values[1] * values[2]) == 0
     ]
-    candidates.sort(key=lambda one: sum(one[name] != now[name] for name in one))
+    candidates.sort(key=lambda claim: sum(claim[name] != now[name] for name in claim))
     for candidate in candidates[:MOST_TRIED]:
         try:
             every = groupings(world, **{**sizes, **candidate})

@@ -136,13 +136,13 @@ class Log:
     @property
     def op(self) -> str | None:
         """The operation that is stuck, if all lines name the same one."""
-        ops = {one.op for one in self._stuck} - {None}
+        ops = {stall.op for stall in self._stuck} - {None}
         return ops.pop() if len(ops) == 1 else None
 
     @property
     def seq(self) -> int | None:
         """Its number in its group, if all lines name the same one."""
-        numbers = {one.seq for one in self._stuck} - {None}
+        numbers = {stall.seq for stall in self._stuck} - {None}
         return numbers.pop() if len(numbers) == 1 else None
 
     @property

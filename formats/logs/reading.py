@@ -194,7 +194,9 @@ class LogReading:
         numel_in, numel_out, timeout, stuck_at, *counters = map(_number, rest)
         printed = self.current if in_group else None
         number = int(seq) if seq else stuck_at
-        elements = (None if one is None or one > _UNSET else one for one in (numel_in, numel_out))
+        elements = (
+            None if numel is None or numel > _UNSET else numel for numel in (numel_in, numel_out)
+        )
         self.stall(
             _number(rank), printed, relayed, number, op or None, *elements, timeout, *counters
         )

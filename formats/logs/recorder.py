@@ -98,8 +98,8 @@ def _call(entry: dict[str, Any], dump: Dump) -> Call | None:
         return None
     peers = None
     if p2p:
-        one, other = int(p2p[2]), int(p2p[4])
-        peers = (one, other) if p2p[3] == "->" else (other, one)
+        sender, other = int(p2p[2]), int(p2p[4])
+        peers = (sender, other) if p2p[3] == "->" else (other, sender)
         op = p2p[1]
     dump.backend = dump.backend or backend
     key = _text(group[0])
@@ -188,4 +188,4 @@ def _numel(value: Any) -> int:
 def dicts_in(value: Any) -> list[dict[str, Any]]:
     """The dicts of a list, or those that a dict holds by name."""
     rows = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [one for one in rows if isinstance(one, dict)]
+    return [row for row in rows if isinstance(row, dict)]

@@ -22,7 +22,7 @@ def waits_of(job: LoggedJob) -> list[Wait]:
     begun: list[Begun] = []
     for group in job.groups.values():
         begun += [*_collective_waits(group, job), *_p2p_waits(group, job)]
-    return [wait for _, wait in sorted(begun, key=lambda one: one[0])]
+    return [wait for _, wait in sorted(begun, key=lambda call: call[0])]
 
 
 def signature(calls: list[Call], sizes: bool = True) -> Signature:
@@ -116,8 +116,8 @@ def _sizes_vary(group: Group, seq: int) -> bool:
     name = next((op for op, _ in ops.most_common(1)), None)
     for earlier in range(seq - 1, max(seq - 200, -1), -1):
         calls = [calls[earlier] for calls in group.calls.values() if earlier in calls]
-        ended = len(calls) > 1 and all(one[-1].op == name and one[-1].ended for one in calls)
-        if ended and len({signature(one) for one in calls}) > 1:
+        ended = len(calls) > 1 and all(call[-1].op == name and call[-1].ended for call in calls)
+        if ended and len({signature(call) for call in calls}) > 1:
             return True
     return False
 
@@ -160,7 +160,7 @@ def _p2p_waits(group: Group, job: LoggedJob) -> Iterator[Begun]:
         missing = [ends[op] for op in ends if op not in sides]
         parties: tuple[Party, ...] = ()
         if not missing and sides["send"].numels[0] != sides["recv"].numels[1]:
-            parties = tuple(Party((ends[op],), op, one.sizes[0]) for op, one in sides.items())
+            parties = tuple(Party((ends[op],), op, shape.sizes[0]) for op, shape in sides.items())
         yield (
             call.created_ns,
             Wait(

@@ -106,7 +106,7 @@ def process_groups(world: int, **options: object) -> dict[str, Groups]:
     Errors: as `grids`, and for instances or context parallel levels that do not divide. Merging any
     of a refusal's alternatives over the arguments succeeds.
     """
-    return {name: one.groups() for name, one in checked_groupings(world, options).items()}
+    return {name: grouping.groups() for name, grouping in checked_groupings(world, options).items()}
 
 
 _requested: Callable[..., dict[str, Grouping]] = groupings  # which says itself what is no argument
@@ -135,10 +135,10 @@ def checked_groupings(world: int, given: Mapping[str, object]) -> dict[str, Grou
 
 
 DEFAULTS = {
-    name: one.default
+    name: parameter.default
     for function in (grids, groupings)
-    for name, one in signature(function).parameters.items()
-    if one.default is not one.empty
+    for name, parameter in signature(function).parameters.items()
+    if parameter.default is not parameter.empty
 }
 """The arguments of `process_groups` that are left out."""
 

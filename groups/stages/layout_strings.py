@@ -171,8 +171,14 @@ def _fixes(parts: Stages, sizes: dict[str, int]) -> list[dict[str, int]]:
         *({"pp": pp} for pp in near_pp),
     ]
     changed = [(change, {**sizes, **change}) for change in candidates]
-    possible = [(change, one) for change, one in changed if one["layers"] and one.get("vpp", 1)]
-    return [change for change, one in possible if works(_checked, parts, **one)][:MOST]
+    possible = [
+        (change, changed_parts)
+        for change, changed_parts in changed
+        if changed_parts["layers"] and changed_parts.get("vpp", 1)
+    ]
+    return [
+        change for change, changed_parts in possible if works(_checked, parts, **changed_parts)
+    ][:MOST]
 
 
 def _written_out(pattern: re.Pattern[str], text: str) -> str:

@@ -78,7 +78,7 @@ def _heat_cells(heat: Heat, look: Look) -> Iterator[Mark]:
     frames = np.array(tiles.frames)
     yield Blocks(frames[:, :2], frames[:, 2:], edge=look.edge, radius=6.0)
     corners = np.stack([tiles.x, tiles.y], axis=-1) + GAP / 2
-    fills = [colours[one] for one in heat.level.tolist()]
+    fills = [colours[level] for level in heat.level.tolist()]
     yield Blocks(corners, np.full(2, side), fills, radius=side / 8)
     inks = [ink(colour) for colour in colours]
     for rank, (x, y) in enumerate(corners.tolist()):

@@ -104,7 +104,7 @@ def draw_panel(panel: Panel, theme: str) -> Iterator[Mark]:
     yield Blocks(frames[:, :2], frames[:, 2:], edge=look.edge, radius=6.0)
     corners = np.stack([panel.x, panel.y], axis=-1) + GAP / 2
     colours = (*GROUPS[theme], NO_GROUP[theme])  # the last one at -1
-    fills = [colours[one] for one in panel.colour.tolist()]
+    fills = [colours[colour] for colour in panel.colour.tolist()]
     yield Blocks(corners, np.full(2, side), fills, radius=min(6.0, side / 6))
     for x, y, text in panel.labels:
         yield Words(x, y + BASELINE * LABEL, text, LABEL, look.ink, "end")

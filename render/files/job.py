@@ -68,7 +68,7 @@ def _draw_plain(picture: JobPicture, theme: str) -> Iterator[Mark]:
     rows, columns = board.shape
     left, top = picture.plan.left, picture.plan.top
     yield Pixels(pixels, (left, top, left + columns * cell, top + rows * cell))
-    (x,), (y,) = (one + cell / 2 for one in picture.corners(picture.rank))
+    (x,), (y,) = (corner + cell / 2 for corner in picture.corners(picture.rank))
     yield ring(float(x), float(y), max(8.0, cell * 1.1), look.ink, 2.0)
 
 

@@ -94,7 +94,7 @@ def _mark(ax: Axes, mark: Mark, at: np.ndarray, scale: float) -> None:
             _add(ax, PolyCollection(lines, facecolors=mark.fill, alpha=mark.opacity, **style))
             return
         # Dashes are given in widths of the line.
-        dashes = (0, tuple(one / mark.width for one in mark.dashes)) if mark.dashes else "solid"
+        dashes = (0, tuple(dash / mark.width for dash in mark.dashes)) if mark.dashes else "solid"
         style = {"linewidths": width, "linestyles": [dashes], "alpha": mark.opacity}
         _add(ax, LineCollection(lines, colors=mark.colour, capstyle="butt", **style))
     elif isinstance(mark, Pixels):

@@ -78,7 +78,7 @@ def slide(
         room = _Room(y + 16, foot - legend.height - 14, titles[:count])
         arrangement = max(
             (room.arranged(scenes[:count], columns, theme) for columns in room.columns),
-            key=lambda one: one.quality,
+            key=lambda drawing: drawing.quality,
         )
         if arrangement.letters >= READABLE:
             break
@@ -103,13 +103,13 @@ def _moved(legend: Legend, bottom: float) -> Legend:
         (
             swatch,
             replace(
-                one,
-                x=MARGIN + (one.x - FROM) * larger,
-                y=bottom + (one.y - last) * larger,
+                words,
+                x=MARGIN + (words.x - FROM) * larger,
+                y=bottom + (words.y - last) * larger,
                 size=LABEL,
             ),
         )
-        for swatch, one in legend.entries
+        for swatch, words in legend.entries
     )
     return Legend(entries, legend.look)
 
@@ -135,18 +135,22 @@ class _Room:
         lines = -(-len(scenes) // columns)
         wide = (WIDTH - 2 * MARGIN - (columns - 1) * APART) / columns
         tall = (self.bottom - self.top - (lines - 1) * APART) / lines - self.head
-        fitted = [one.fitted((wide, tall)) if hasattr(one, "fitted") else one for one in scenes]
-        marks = [marks_of(one, theme) for one in fitted]
+        fitted = [
+            scene.fitted((wide, tall)) if hasattr(scene, "fitted") else scene for scene in scenes
+        ]
+        marks = [marks_of(scene, theme) for scene in fitted]
         scales: dict[type, float] = {}
-        for one, drawn in zip(fitted, marks):
-            most = min(LARGEST, LOUD / _smallest(drawn), wide / one.width, tall / one.height)
-            scales[type(one)] = max(0.02, min(most, scales.get(type(one), LARGEST)))
-        each = [scales[type(one)] for one in fitted]
+        for scene, drawn in zip(fitted, marks):
+            most = min(LARGEST, LOUD / _smallest(drawn), wide / scene.width, tall / scene.height)
+            scales[type(scene)] = max(0.02, min(most, scales.get(type(scene), LARGEST)))
+        each = [scales[type(scene)] for scene in fitted]
         return _Arranged(self, columns, wide, tall, fitted, marks, each)
 
 
 def _smallest(marks: Sequence[Mark]) -> float:
-    return min((one.size for one in marks if isinstance(one, Words) and one.text), default=LABEL)
+    return min(
+        (mark.size for mark in marks if isinstance(mark, Words) and mark.text), default=LABEL
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +166,7 @@ class _Arranged:
     @property
     def letters(self) -> float:
         """The size of the smallest letters on the slide; 0 where a picture lacks its own."""
-        if not all(getattr(one, "is_readable", True) for one in self.scenes):
+        if not all(getattr(scene, "is_readable", True) for scene in self.scenes):
             return 0.0
         return min(_smallest(drawn) * scale for drawn, scale in zip(self.marks, self.scales))
 
@@ -170,7 +174,7 @@ class _Arranged:
     def quality(self) -> tuple[float, float]:
         """Readable first, then large."""
         sizes = zip(self.scenes, self.scales)
-        area = sum(one.width * one.height * scale**2 for one, scale in sizes)
+        area = sum(scene.width * scene.height * scale**2 for scene, scale in sizes)
         return min(self.letters, READABLE), area
 
     def placed(self, ink: str) -> list[tuple[float, float, float, Sequence[Mark]]]:

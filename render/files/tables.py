@@ -69,9 +69,9 @@ class TableChart:
             for zoom in zooms
         ]
         fits = (
-            one
-            for one, zoom in tables
-            if one.height * zoom <= tall and one.width * zoom <= wide + 1
+            table
+            for table, zoom in tables
+            if table.height * zoom <= tall and table.width * zoom <= wide + 1
         )
         return next(fits, tables[-1][0])
 

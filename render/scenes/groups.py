@@ -348,7 +348,9 @@ def marks_of(
     [('dp', [1, 3, 5, 7]), ('tp', [2, 3])]
     """
     tone = tone or tones([grouping.name for grouping in groupings])
-    marks = [Mark(one.name, one.members(rank), tone[one.name]) for one in groupings]
+    marks = [
+        Mark(grouping.name, grouping.members(rank), tone[grouping.name]) for grouping in groupings
+    ]
     return tuple(sorted((m for m in marks if len(m.ranks)), key=lambda mark: -len(mark.ranks)))
 
 

@@ -250,8 +250,8 @@ class JobPicture:
     def lines_of_cells(self) -> tuple[CellLines, CellLines]:
         plan = self.plan
         return (
-            _lines(plan.folds, plan.left + plan.origin[0], lambda one: (one.dx, one.jump_x)),
-            _lines(plan.folds, plan.top + plan.origin[1], lambda one: (one.dy, one.jump_y)),
+            _lines(plan.folds, plan.left + plan.origin[0], lambda fold: (fold.dx, fold.jump_x)),
+            _lines(plan.folds, plan.top + plan.origin[1], lambda fold: (fold.dy, fold.jump_y)),
         )
 
     @cached_property
@@ -274,7 +274,7 @@ class JobPicture:
             if below - above <= self.plan.near[1]:
                 middle = above + (0.74 if self.is_numbered else 0.5) * (below - above)
                 segments.append((xs[first] - reach_x, middle, xs[last] + wide + reach_x, middle))
-        return tuple(tuple(float(value) for value in one) for one in segments)  # type: ignore[misc]
+        return tuple(tuple(float(value) for value in segment) for segment in segments)  # type: ignore[misc]
 
     def _ends(self, lines: CellLines, others: CellLines) -> list[tuple[int, int, int]]:
         """(line, first other, last other) of each run along which a node ends after the line."""
@@ -386,9 +386,11 @@ def job_picture(
     plan = plan_of(mesh, room)
     boxed = {name for name in plan.box if mesh.size(name) > 1}
     boxing = (
-        one.name
-        for one in groupings
-        if one.is_plain and one.mesh == mesh and {a for a in one.axes if mesh.size(a) > 1} == boxed
+        grouping.name
+        for grouping in groupings
+        if grouping.is_plain
+        and grouping.mesh == mesh
+        and {a for a in grouping.axes if mesh.size(a) > 1} == boxed
     )
     box_kind = next(boxing, "") if boxed else ""
     return JobPicture(
@@ -406,8 +408,8 @@ def job_picture(
 
 def levels_of(groupings: Sequence[Grouping], box_kind: str) -> dict[str, int]:
     """How far below its row each kind's bar runs; the box has a frame instead, pipelines dots."""
-    names = [one.name for one in groupings if one.name not in (box_kind, "pp")]
+    names = [grouping.name for grouping in groupings if grouping.name not in (box_kind, "pp")]
     return {
-        **{one.name: 0 for one in groupings},
+        **{grouping.name: 0 for grouping in groupings},
         **{name: min(level, 2) for level, name in enumerate(names)},
     }

@@ -297,7 +297,11 @@ def _across(mesh: Mesh, names: Sequence[str], metrics: Metrics) -> list[int]:
     step = _product(mesh, names[:-1])
     last = mesh.size(names[-1])
     fewest = 4 if metrics is NUMBERS else 16
-    return [step * one for one in divisors(last) if one == last or step * one >= fewest or one == 1]
+    return [
+        step * divisor
+        for divisor in divisors(last)
+        if divisor == last or step * divisor >= fewest or divisor == 1
+    ]
 
 
 def _bands(dp: int, pp: int) -> Iterator[tuple[int, int]]:

@@ -55,7 +55,7 @@ def tags_of(
     >>> (tag.x, tag.y, tag.width)
     (40.2, 7.0, 20.4)
     """
-    from_x, from_y = (float(one[0]) for one in middles(np.array([rank])))
+    from_x, from_y = (float(middle[0]) for middle in middles(np.array([rank])))
     taken = [(from_x, from_y, TALL)]
     tags = []
     for name, tone, ranks in marks:

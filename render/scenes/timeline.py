@@ -230,7 +230,9 @@ def _curves(timeline: Timeline, boxes: Boxes, ticks: int) -> np.ndarray:
             for which, at in ((F, boxes.start), (B, boxes.end), (W, boxes.end), (I, boxes.end))
         )
         held = (np.cumsum((taken - whole - gone).reshape(-1, width), axis=1) for gone in split)
-        curves.append([np.maximum.reduceat(one[:, :ticks], firsts, axis=1) for one in held])
+        curves.append(
+            [np.maximum.reduceat(activations[:, :ticks], firsts, axis=1) for activations in held]
+        )
     return timeline.plan.share * np.concatenate(curves, axis=1)
 
 

@@ -47,7 +47,7 @@ def _named(theme: str) -> str:
     kinds = (("kind", KIND_COLOURS), ("tint", KIND_TINTS), ("mark", KIND_MARKS))
     colours = {f"g{i}": colour for i, colour in enumerate(GROUPS[theme])}
     colours |= {
-        f"{name}-{tone}": one for name, table in kinds for tone, one in table[theme].items()
+        f"{name}-{tone}": colour for name, table in kinds for tone, colour in table[theme].items()
     }
     colours |= {"gi": GROUP_INK[theme], "gn": NO_GROUP[theme], "cell": PLAIN_CELL[theme]}
     return "".join(f"--{name}:{colour};" for name, colour in colours.items())

@@ -81,11 +81,12 @@ def _numbered(picture: JobPicture) -> str:
     scale = picture.plan.scale
     boxed = picture.box_tone
     frames = "".join(
-        _rectangle("replica", one, 14 * scale, picture.holds_rank(one)) for one in picture.replicas
+        _rectangle("replica", replica, 14 * scale, picture.holds_rank(replica))
+        for replica in picture.replicas
     )
     boxes = "".join(
-        _rectangle("box", one, 10 * scale, boxed != "" and picture.holds_rank(one), boxed)
-        for one in picture.boxes
+        _rectangle("box", box, 10 * scale, boxed != "" and picture.holds_rank(box), boxed)
+        for box in picture.boxes
     )
     marked = {rank: mark.tone for mark in picture.marks for rank in mark.ranks.tolist()}
     size = min(15.0, wide * 0.42, tall * 0.62)
@@ -133,10 +134,10 @@ def _plain(picture: JobPicture) -> str:
     cell = picture.cell[0]
     board = picture.mark_pixels()
     colours = [KIND_MARKS["light"][mark.tone] for mark in picture.marks]
-    marks = palette_png(board, [rgb(one) for one in (*colours, GROUP_INK["light"])])
+    marks = palette_png(board, [rgb(colour) for colour in (*colours, GROUP_INK["light"])])
     rows, columns = board.shape
     plan = picture.plan
-    (x,), (y,) = (one + cell / 2 for one in picture.corners(picture.rank))
+    (x,), (y,) = (corner + cell / 2 for corner in picture.corners(picture.rank))
     return (
         f"{_rows(picture)}"
         f'<image class="marks" x="{plan.left:g}" y="{plan.top:g}" width="{columns * cell:.4f}" '

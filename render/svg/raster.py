@@ -43,9 +43,9 @@ def written(places: np.ndarray, form: str = "g") -> list[str]:
 def folds_text(folds: Iterable[Fold], unit: float = 1.0) -> str:
     """Folds as the page's script reads them; ``unit``: pixels of 1 of their lengths."""
     return ";".join(
-        ",".join(f"{value:.9g}" for value in (one.size, one.period, *lengths))
-        for one in folds
-        for lengths in ([unit * each for each in (one.dx, one.dy, one.jump_x, one.jump_y)],)
+        ",".join(f"{value:.9g}" for value in (fold.size, fold.period, *lengths))
+        for fold in folds
+        for lengths in ([unit * each for each in (fold.dx, fold.dy, fold.jump_x, fold.jump_y)],)
     )
 
 

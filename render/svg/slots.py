@@ -67,10 +67,10 @@ class _Board:
         kind = "empty" if cell is None else f"g{who[0] % len(PALETTE)}" if len(who) == 1 else "sum"
         field = (self.width - 6) / self.members
         fields = "".join(
-            f'<rect class="who{" on" if one in who else ""}" x="{x + 3 + one * field:.1f}" '
+            f'<rect class="who{" on" if member in who else ""}" x="{x + 3 + member * field:.1f}" '
             f'y="{top + HEIGHT - STRIP - 3:g}" width="{field:.1f}" height="{STRIP:g}" '
-            f'fill="var(--g{one % len(PALETTE)})"/>'
-            for one in range(self.members)
+            f'fill="var(--g{member % len(PALETTE)})"/>'
+            for member in range(self.members)
         )
         return (
             f'<g class="slot {kind}" data-slot="{place},{number}"><rect class="box" x="{x:g}" '

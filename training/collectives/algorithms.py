@@ -9,7 +9,7 @@ Ring attention: arXiv:2310.01889, with the zig-zag chunks that balance causal at
 
 >>> for name in ALGORITHMS:
 ...     steps = algorithm_of(name, 3).steps
-...     sent = ([f"{one.sender}{one.receiver}.{one.chunk}" for one in step] for step in steps[:4])
+...     sent = ([f"{m.sender}{m.receiver}.{m.chunk}" for m in step] for step in steps[:4])
 ...     print(f"{name:22}", len(steps), *map(" ".join, sent), sep=" | ")  # sender receiver . chunk
 ring_all_reduce        | 4 | 01.0 12.1 20.2 | 01.2 12.0 20.1 | 01.1 12.2 20.0 | 01.0 12.1 20.2
 double_tree_all_reduce | 4 | 12.0 20.1 | 20.0 01.1 | 02.0 10.1 | 21.0 02.1

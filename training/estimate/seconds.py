@@ -100,7 +100,7 @@ def layer_seconds(request: Request, work: LayerWork, c: Constants) -> Callable[[
         compute += (1.0 + backward + core_again) * attention + (1.0 + core_again / 3.0) * scores
         if recompute == "partial":
             compute += partial
-        tp, cp, ep = ((2.0 + again) * one * shown for one, shown in zip(messages, exposed))
+        tp, cp, ep = ((2.0 + again) * seconds * shown for seconds, shown in zip(messages, exposed))
         if request.training.rule.pairs:  # experts' messages hide behind computation
             ep = beyond(ep, compute)
         return Timed(compute, tp, cp, ep)

@@ -347,11 +347,11 @@ def replicas_of(request: Request, dense: Number, experts: Number) -> Replicas:
     ranks, edp = split.dp * split.cp, split.edp
 
     def both(bytes_each: float, shares: float) -> Messages:
-        one = collective(
+        of_dense = collective(
             ranks, request.stride("cp", "dp"), request.domain, dense * bytes_each, shares
         )
         two = collective(edp, request.stride("edp"), request.domain, experts * bytes_each, shares)
-        return one.plus(two)
+        return of_dense.plus(two)
 
     weights = both(2.0, 1.0) if zero else NONE
     return Replicas(

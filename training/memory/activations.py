@@ -113,8 +113,8 @@ def output_activations(model: Model, split: Split, training: Training) -> float:
     Source: arXiv:2205.05198 section 4.3, 4sbh/t * (1 + V/h). MTP modules have logits each.
     """
     logits = 4 * padded_vocabulary(model.vocabulary, split.tp) / split.tp
-    one = 4 * model.hidden * _whole(split, training) + logits
-    return training.tokens(model, split) * one * (1 + model.mtp_layers)
+    each = 4 * model.hidden * _whole(split, training) + logits
+    return training.tokens(model, split) * each * (1 + model.mtp_layers)
 
 
 def _whole(split: Split, training: Training) -> float:

@@ -232,8 +232,8 @@ def _numbered(
     if oldest_first:
         chunk[weights] = chunk[inputs]
     stage, number = np.zeros((2, len(single)), dtype=np.int64)
-    for one, (its_stage, first) in enumerate(chunks):
-        of_chunk = chunk == one
+    for place, (its_stage, first) in enumerate(chunks):
+        of_chunk = chunk == place
         stage[of_chunk] = its_stage
         for which in (forwards & of_chunk, backwards & of_chunk):
             number[which] = first + np.arange(np.count_nonzero(which))

@@ -176,8 +176,8 @@ def sizes_of(estimate: Estimate) -> dict[str, int]:
 
     >>> from training.estimate import estimate
     >>> from training.models import MODELS
-    >>> one = estimate(MODELS["llama3-8b"].model, gpus=16, tp=2, pp=2, global_batch=64)
-    >>> sizes_of(one)["dp"], sizes_of(one)["pp"]
+    >>> quick = estimate(MODELS["llama3-8b"].model, gpus=16, tp=2, pp=2, global_batch=64)
+    >>> sizes_of(quick)["dp"], sizes_of(quick)["pp"]
     (4, 2)
     """
     names = ("tp", "cp", "pp", "ep", "etp", "dp", "edp", "vpp")

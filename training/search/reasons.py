@@ -35,46 +35,50 @@ class Reason:
     facts: Mapping[str, object] = field(default_factory=dict)
 
 
-def compared(one: Estimate, other: Estimate) -> list[Reason]:
+def compared(estimate: Estimate, other: Estimate) -> list[Reason]:
     """What makes ``one`` quicker or slower than ``other``.
 
     >>> from training.estimate import estimate
     >>> from training.models import MODELS
     >>> sizes = {"gpus": 64, "tp": 8, "global_batch": 32, "software": "megatron"}
-    >>> one, other = (estimate(MODELS["llama3-70b"].model, **sizes, pp=pp) for pp in (2, 8))
-    >>> [reason.code for reason in compared(one, other)][:1]
+    >>> shallow, deep = (estimate(MODELS["llama3-70b"].model, **sizes, pp=pp) for pp in (2, 8))
+    >>> [reason.code for reason in compared(shallow, deep)][:1]
     ['idle-less']
     """
     reasons = []
-    if one.fits != other.fits:
-        facts = {"memory": one.fit.needed, "other": other.fit.needed}
-        reasons.append(Reason("fits" if one.fits else "lacks", facts))
-    reasons += _tight(one)
-    gains = {part: one.parts[part] - other.parts[part] for part in one.parts}
+    if estimate.fits != other.fits:
+        facts = {"memory": estimate.fit.needed, "other": other.fit.needed}
+        reasons.append(Reason("fits" if estimate.fits else "lacks", facts))
+    reasons += _tight(estimate)
+    gains = {part: estimate.parts[part] - other.parts[part] for part in estimate.parts}
     for part, seconds in sorted(gains.items(), key=lambda item: -abs(item[1])):
         if abs(seconds) >= MATTERS * other.seconds:
             direction = "less" if seconds < 0 else "more"
-            reasons.append(_reason(part, f"-{direction}", abs(seconds), one))
+            reasons.append(_reason(part, f"-{direction}", abs(seconds), estimate))
     return (reasons or [Reason("alike")])[:MOST]
 
 
-def alone(one: Estimate) -> list[Reason]:
+def alone(estimate: Estimate) -> list[Reason]:
     """What one layout's step is made of, beside computation."""
-    lacks = Reason("lacks", {"memory": one.fit.needed, "other": one.request.bytes_of_gpu})
-    reasons = _tight(one) if one.fits else [lacks]
-    for part, seconds in sorted(one.parts.items(), key=lambda item: -item[1]):
-        if part != "compute" and seconds >= MATTERS * one.seconds:
-            reasons.append(_reason(part, "", seconds, one))
+    lacks = Reason("lacks", {"memory": estimate.fit.needed, "other": estimate.request.bytes_of_gpu})
+    reasons = _tight(estimate) if estimate.fits else [lacks]
+    for part, seconds in sorted(estimate.parts.items(), key=lambda item: -item[1]):
+        if part != "compute" and seconds >= MATTERS * estimate.seconds:
+            reasons.append(_reason(part, "", seconds, estimate))
     return reasons[:MOST] or [Reason("nothing")]
 
 
-def _tight(one: Estimate) -> list[Reason]:
-    left = one.request.bytes_of_gpu - one.fit.needed
-    return [Reason("tight", {"left": left})] if 0 <= left < TIGHT * one.request.bytes_of_gpu else []
+def _tight(estimate: Estimate) -> list[Reason]:
+    left = estimate.request.bytes_of_gpu - estimate.fit.needed
+    return (
+        [Reason("tight", {"left": left})]
+        if 0 <= left < TIGHT * estimate.request.bytes_of_gpu
+        else []
+    )
 
 
-def _reason(part: str, direction: str, seconds: float, one: Estimate) -> Reason:
-    split, training = one.request.split, one.request.training
+def _reason(part: str, direction: str, seconds: float, estimate: Estimate) -> Reason:
+    split, training = estimate.request.split, estimate.request.training
     facts = {"kind": part, "seconds": seconds, "pp": split.pp, "vpp": split.vpp}
     facts |= {"m": training.micro_batches, "recompute": training.recompute}
     return Reason(CODES.get(part, "waits") + direction, facts)

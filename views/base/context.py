@@ -30,7 +30,7 @@ class Context:
     @classmethod
     def of(cls, state: State) -> Context:
         """
-        >>> [one.name for one in Context.of(State(cp=2)).visible]
+        >>> [grouping.name for grouping in Context.of(State(cp=2)).visible]
         ['tp', 'cp', 'dp', 'pp']
 
         Errors: LayoutError about the field that cannot be.

@@ -142,7 +142,7 @@ def serving(
     >>> gpus(nodes=4), list(inspect.signature(gpus).parameters)[:3]
     ('32 GPUs', ['unit', 'nodes', 'gpus_per_node'])
     """
-    rows = {name: row for one in shared for name, row in one.rows.items()}
+    rows = {name: row for shared_row in shared for name, row in shared_row.rows.items()}
 
     def served(ask: Callable[..., str]) -> Callable[..., str]:
         parameters = list(inspect.signature(ask).parameters.values())[bool(read) :]
@@ -164,7 +164,7 @@ def serving(
         # Gradio tells the type of what it can evaluate only: a class, not the name of one.
         hints = inspect.get_annotations(ask, eval_str=True)
         answer.__annotations__ = {
-            **{one.name: hints[one.name] for one in parameters},
+            **{parameter.name: hints[parameter.name] for parameter in parameters},
             **{name: row.kind for name, row in rows.items()},
             "return": str,
         }
@@ -247,9 +247,9 @@ def words_of(error: LayoutError) -> str:
 
 def _described(text: str, shared: Iterable[Parameters]) -> str:
     """The docstring with the shared parameters in place of their marks."""
-    for one in shared:
-        lines = "".join(f"\n        {name}: {row.means}" for name, row in one.rows.items())
-        text = text.replace(f"\n        {one.mark}", lines)
+    for shared_row in shared:
+        lines = "".join(f"\n        {name}: {row.means}" for name, row in shared_row.rows.items())
+        text = text.replace(f"\n        {shared_row.mark}", lines)
     return text
 
 

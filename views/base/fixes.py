@@ -75,8 +75,12 @@ def fixes_to_fit(context: Context) -> list[tuple[Changes, float]]:
     now = fit_of(context.trained.request(context.layout))
     tried = ((changes, fit_after(changes, context)) for changes in _milder(context))
     fitting = ((changes, fit) for changes, fit in tried if fit and fit.fits)
-    smaller = (one for one in fitting if one[1].allocated < now.allocated or one[1].host < now.host)
-    return [(changes, fit.needed) for changes, fit in islice(smaller, MOST)]
+    smaller = (
+        (changes, fit.needed)
+        for changes, fit in fitting
+        if fit.allocated < now.allocated or fit.host < now.host
+    )
+    return list(islice(smaller, MOST))
 
 
 def _milder(context: Context) -> Iterator[Changes]:

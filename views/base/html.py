@@ -113,7 +113,7 @@ def cell(*children: object, **attributes: object) -> TableCell:
 def row(first: object, *cells: object, **attributes: object) -> Markup:
     """A row of a table, its first cell the head of it."""
     head = first if isinstance(first, TableCell) else tag("th", first, scope="row")
-    rest = (one if isinstance(one, TableCell) else cell(one) for one in cells)
+    rest = (content if isinstance(content, TableCell) else cell(content) for content in cells)
     return tag("tr", head, *rest, **attributes)
 
 
@@ -125,8 +125,8 @@ def table(
     >>> "<td>b &lt; c</td>" in table(["a", "b"], [[1, "b < c"]], "peers")
     True
     """
-    head = tag("tr", *(tag("th", one, scope="col") for one in heads))
-    body = (one if isinstance(one, Markup) else row(*one) for one in rows)
+    head = tag("tr", *(tag("th", head, scope="col") for head in heads))
+    body = (row_ if isinstance(row_, Markup) else row(*row_) for row_ in rows)
     markup = tag("table", tag("thead", head), tag("tbody", *body))
     return tag("div", markup, class_=f"{box} {kind}".strip(), tabindex=0)
 

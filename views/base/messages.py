@@ -89,7 +89,7 @@ def _translated(error: LayoutError, language: str) -> str:
         names = [control_label(name, language) for name in missing]
         facts["missing"] = PAGE["and_list"][language].join(names)
     what = str(facts.get("what", ""))
-    facts["what"] = re.sub("^the (order|layout)", lambda one: WORK[one[1]][language], what)
+    facts["what"] = re.sub("^the (order|layout)", lambda match: WORK[match[1]][language], what)
     if what in WORK:
         facts["what"] = WORK[what][language]
     if known := CALLED.get(str(facts.get("framework"))):

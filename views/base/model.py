@@ -86,7 +86,7 @@ def layers_by_stage(state: State, pp: int, vpp: int | None, **ends: Any) -> list
     """
     given = parse_number(state.layers)
     if isinstance(given, str) and "t" in given:
-        flat = [one for stage in parse_layout(given) for one in stage]
+        flat = [layer for stage in parse_layout(given) for layer in stage]
         return stage_layers_of_layout(given, flat.count("decoder"), pp, vpp, flat.count("mtp"))
     account = state.account is True
     if state.spread == "nearly" and not ends and isinstance(given, int):

@@ -87,10 +87,10 @@ def require_choice(
 
     Errors: LayoutError that offers those of ``instead``.
     """
-    for one in choices:
-        if type(value) is type(one) and value == one:
-            return one
-    raise not_a_choice(name, value, map(str, choices), [{name: one} for one in instead])
+    for choice in choices:
+        if type(value) is type(choice) and value == choice:
+            return choice
+    raise not_a_choice(name, value, map(str, choices), [{name: choice} for choice in instead])
 
 
 def is_empty(value: object) -> bool:
@@ -302,10 +302,10 @@ class State:
 
 
 FIELDS: dict[str, Field] = {
-    one.name: Field(**{**one.metadata, "link": one.name})
-    if one.metadata["link"] is None
-    else Field(**one.metadata)
-    for one in fields(State)
+    field.name: Field(**{**field.metadata, "link": field.name})
+    if field.metadata["link"] is None
+    else Field(**field.metadata)
+    for field in fields(State)
 }
 """The table: a row for each field of the state, in the order in which links say them."""
 

@@ -189,7 +189,7 @@ def _published(name: str) -> dict[str, str]:
     fields: dict[str, str] = {}
     for start, *said in map(str.split, _PUBLISHED.strip().splitlines()):
         if name.startswith(start):
-            fields |= dict(one.split("=") for one in said)
+            fields |= dict(change.split("=") for change in said)
     if name.startswith(_OLDER):
         fields |= {"flash": "off", "sequence_parallel": "off"}
     for system, cluster in _SYSTEMS.items():

@@ -103,7 +103,7 @@ def job_facts(trained: Trained) -> dict[str, Any]:
         "active_parameters": active_parameters(chosen.model),
         "training": {
             "global_batch": training.micro_batches * training.micro_batch * trained.split.dp,
-            **{one.name: getattr(training, one.name) for one in fields(Training)},
+            **{field.name: getattr(training, field.name) for field in fields(Training)},
         },
     }
 

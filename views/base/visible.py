@@ -34,7 +34,7 @@ def visible_groups(layout: Layout, state: State) -> tuple[Grouping, ...]:
     kinds, more = _kinds(state.group_type, state.dp_kind), _names("more", state.more)
     native = own_groupings(layout) if state.group_type == "framework" else []
     if state.group_type == AUTO:
-        kinds = tuple(one.name for one in main_groupings(layout))
+        kinds = tuple(grouping.name for grouping in main_groupings(layout))
     names = list(dict.fromkeys((*kinds, *more)))
     for name in names:
         if name not in layout.every:
@@ -59,7 +59,7 @@ def main_groupings(layout: Layout) -> list[Grouping]:
     """Every kind of the layout's grids that is larger than 1; dp where none is."""
     names = [*MAIN, *(EXPERTS_MAIN if layout.has_experts else ())]
     groupings = [layout.every[name] for name in names if name in layout.every]
-    return [one for one in groupings if one.size > 1] or [layout.every["dp"]]
+    return [grouping for grouping in groupings if grouping.size > 1] or [layout.every["dp"]]
 
 
 def _names_of(groupings: Sequence[Grouping]) -> set[str]:
@@ -67,7 +67,7 @@ def _names_of(groupings: Sequence[Grouping]) -> set[str]:
 
 
 def _no_such_group(layout: Layout, name: str, is_chosen: bool, more: Sequence[str]) -> LayoutError:
-    without = {"more": tuple(one for one in more if one in layout.every)}
+    without = {"more": tuple(name for name in more if name in layout.every)}
     fixes = [without] if is_chosen else [{"group_type": "dp+tp+pp"}]
     if layout.expert is None:
         fixes.append({"framework": "megatron"})

@@ -65,11 +65,11 @@ def _explained(word: str, number: int, language: str) -> Markup:
 def _pattern(language: str) -> re.Pattern[str]:
     """Any of the words; a group for each would take ten times as long."""
     assert language in LANGUAGES
-    words = "|".join(one.written[language] for one in WORDS)
+    words = "|".join(word.written[language] for word in WORDS)
     return re.compile(rf"(?P<word>{words})(?P<end>[^\w\s<&(]*)")
 
 
 @cache
 def _number(word: str, language: str) -> int:
     """Which word it is, of the few ways that there are to write one."""
-    return next(n for n, one in enumerate(WORDS) if re.fullmatch(one.written[language], word))
+    return next(n for n, known in enumerate(WORDS) if re.fullmatch(known.written[language], word))

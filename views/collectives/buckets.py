@@ -64,7 +64,7 @@ def buckets_html(layout: Layout, state: State, language: str) -> Markup:
     )
     events = timed(SCHEMES[scheme](model))
     say = saying(PAGE, language)
-    offered = [(say(f"buckets_{one}"), one) for one in SCHEMES]
+    offered = [(say(f"buckets_{scheme}"), scheme) for scheme in SCHEMES]
     boxes = fields(
         choice("bucket_scheme", state.bucket_scheme or "ddp", offered, language),
         *(

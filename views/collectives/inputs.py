@@ -254,7 +254,7 @@ def contributors(watched: CollectiveSpec, before: list[np.ndarray]) -> list[np.n
 def _group_name(layout: Layout, given: Any) -> str:
     if not is_empty(given):
         return _choice("collective_group", given, layout.every)
-    many = (name for name, one in layout.every.items() if one.size > 1)
+    many = (name for name, grouping in layout.every.items() if grouping.size > 1)
     return next(many, next(iter(layout.every)))
 
 

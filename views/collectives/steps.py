@@ -109,7 +109,7 @@ def _changes(algorithm: Algorithm, states: list[Slots], captions: list[str]) -> 
     for load in algorithm.loads():
         shares.append(shares[-1] + load)
     return {
-        "first": [[cell(one) for one in row] for row in states[0]],
+        "first": [[cell(content) for content in row] for row in states[0]],
         "steps": changes,
         "told": captions,
         "share": [round(share / total, 4) for share in shares],

@@ -82,8 +82,8 @@ def _inputs(layout: Layout, watched: CollectiveSpec, state: State, language: str
         return kind(name, getattr(state, name), language, hint=hint)
 
     groups = [
-        (f"{name} · {counted(one.size, 'rank', language)}", name)
-        for name, one in layout.every.items()
+        (f"{name} · {counted(grouping.size, 'rank', language)}", name)
+        for name, grouping in layout.every.items()
     ]
     operations = [(op_name(op), op) for op in (*COLLECTIVES, *MAPPINGS)]
     directions = [(say(f"collectives_{name}"), name) for name in DIRECTIONS]
@@ -114,8 +114,8 @@ def _notices(layout: Layout, watched: CollectiveSpec, language: str) -> Markup:
     """What the reader must know of the group before the pictures: that it is one rank, or large."""
     say, name = saying(PAGE, language), watched.grouping.name
     if watched.size == 1:
-        larger = [one for one, grouping in layout.every.items() if grouping.size > 1][:3]
-        fixes = [({"collective_group": one}, one) for one in larger]
+        larger = [name for name, grouping in layout.every.items() if grouping.size > 1][:3]
+        fixes = [({"collective_group": name}, name) for name in larger]
         return said_html(say("collectives_one", kind=name), fixes, language)
     if watched.size > MOST_MEMBERS:
         facts = {"size": f"{watched.size:,}", "shown": MOST_MEMBERS}
@@ -142,7 +142,7 @@ def _pictures(layout: Layout, watched: CollectiveSpec, state: State, language: s
     said = ["collectives_read_backward" if backward else "collectives_read_forward"]
     said.append(_flow_words(watched, every[0].exchange.flow))
     said += ["collectives_apart"] if len(every) > 1 else []
-    figures = (_figure(layout, watched, one, language) for one in every)
+    figures = (_figure(layout, watched, name, language) for name in every)
     return tag(
         "div",
         tag("h3", say("collectives_numbers")),
@@ -177,7 +177,7 @@ def _cost(watched: CollectiveSpec, language: str) -> Markup:
     say, n, size = saying(PAGE, language), watched.size, watched.buffer_bytes
     sent = bytes_per_rank(watched.cost, n, size)
     # A formula that is a plain number says nothing beside the number.
-    formula, count = (f"{one} = " if "n" in one else "" for one in FORMULAS[watched.cost])
+    formula, count = (f"{part} = " if "n" in part else "" for part in FORMULAS[watched.cost])
     seconds = least_seconds(watched.cost, n, size, watched.bytes_per_second)
     rows = (
         ("collectives_wire", tag("code", op_name(watched.cost))),

@@ -53,13 +53,13 @@ class LayoutCost:
 Row = tuple[Callable[[LayoutCost], float], Callable[[Any], str]]
 
 ROWS: dict[str, Row] = {
-    "cost_step": (lambda one: one.estimate.seconds, seconds_text),
-    "cost_compute": (lambda one: one.estimate.parts["compute"], seconds_text),
-    "cost_bubble": (lambda one: one.estimate.parts["bubble"], seconds_text),
-    "cost_exposed": (lambda one: one.waits, seconds_text),
-    "cost_rest": (lambda one: one.rest, seconds_text),
-    "cost_across": (lambda one: one.across, bytes_text),
-    "cost_memory": (lambda one: one.estimate.fit.needed, gib),
+    "cost_step": (lambda cost: cost.estimate.seconds, seconds_text),
+    "cost_compute": (lambda cost: cost.estimate.parts["compute"], seconds_text),
+    "cost_bubble": (lambda cost: cost.estimate.parts["bubble"], seconds_text),
+    "cost_exposed": (lambda cost: cost.waits, seconds_text),
+    "cost_rest": (lambda cost: cost.rest, seconds_text),
+    "cost_across": (lambda cost: cost.across, bytes_text),
+    "cost_memory": (lambda cost: cost.estimate.fit.needed, gib),
 }
 """A word of PAGE, the number of a layout, the less the better, and how it is said."""
 
@@ -92,7 +92,7 @@ def rows_of_costs(sides: Sides, language: str) -> list[tuple[str, ...]]:
     return [
         (
             PAGE[name][language],
-            *("–" if one is None else one.said(name) for one in sides),
+            *("–" if side is None else side.said(name) for side in sides),
             _difference(name, *sides, language),
         )
         for name in ROWS
@@ -116,7 +116,7 @@ def _difference(name: str, kept: LayoutCost | None, now: LayoutCost | None, lang
     """By how much the layout on screen is better or worse."""
     if kept is None or now is None:
         return "–"
-    before, after = (ROWS[name][0](one) for one in (kept, now))
+    before, after = (ROWS[name][0](cost) for cost in (kept, now))
     if abs(after - before) <= 0.0005 * max(before, after):
         return PAGE["cost_same"][language]
     words = "cost_better" if after < before else "cost_worse"

@@ -121,10 +121,10 @@ def _sizes(before: Context, after: Context) -> Markup:
     """Every control and derived size that differs."""
     language, sides = after.language, (before.layout, after.layout)
     rows = [
-        (control_label(name, language), one, other)
+        (control_label(name, language), kept, now)
         for name in fields_of("job")
-        if (one := _said(name, before.state, language))
-        != (other := _said(name, after.state, language))
+        if (kept := _said(name, before.state, language))
+        != (now := _said(name, after.state, language))
     ]
     derived = (
         ("world", *(side.world_size for side in sides)),
@@ -133,9 +133,9 @@ def _sizes(before: Context, after: Context) -> Markup:
     if any(side.has_experts for side in sides):
         derived = (*derived, ("edp_size", *map(_edp, sides)))
     rows += [
-        (PAGE[name][language], *(f"{n:,}" if isinstance(n, int) else n for n in (one, other)))
-        for name, one, other in derived
-        if one != other
+        (PAGE[name][language], *(f"{n:,}" if isinstance(n, int) else n for n in (kept, now)))
+        for name, kept, now in derived
+        if kept != now
     ]
     if not rows:
         return tag("p", PAGE["compare_same"][language])
@@ -162,14 +162,14 @@ def _groups(before: Layout, after: Layout, visible: tuple[str, ...], language: s
     names = list(dict.fromkeys((*before.every, *after.every)))
     rows = []
     for name in names:
-        one, other = before.every.get(name), after.every.get(name)
-        if max(side.size for side in (one, other) if side is not None) == 1:
+        kept, now = before.every.get(name), after.every.get(name)
+        if max(side.size for side in (kept, now) if side is not None) == 1:
             continue
         moved = "–"
-        if one is not None and other is not None and before.world_size == after.world_size:
-            moved = f"{int(moved_ranks(one, other).sum()):,}"
-        shapes = (_shape(one, language), _shape(other, language))
-        rows.append((name, *shapes, moved, _leaving(one, before), _leaving(other, after)))
+        if kept is not None and now is not None and before.world_size == after.world_size:
+            moved = f"{int(moved_ranks(kept, now).sum()):,}"
+        shapes = (_shape(kept, language), _shape(now, language))
+        rows.append((name, *shapes, moved, _leaving(kept, before), _leaving(now, after)))
     names = ("kind", "kept", "now", "moved", "leaving_kept", "leaving_now")
     heads = (PAGE[f"column_{name}"][language] for name in names)
     return together(table(heads, rows, "moves"), _pictures(before, after, visible, language))
@@ -219,10 +219,10 @@ def compare_slide(context: Context) -> Pictures:
     sides, trained, _ = sides_of(before, context)
     if trained is None or None in sides:
         pictures = compare_pictures(context)
-        return sorted(pictures, key=lambda one: one[0].split(":")[0])
+        return sorted(pictures, key=lambda picture: picture[0].split(":")[0])
     heads = [PAGE["column_cost"][language]]
-    for name, one in (("column_kept", before), ("column_now", context)):
-        heads.append(f"{PAGE[name][language]}: {sizes_text(one.layout)}")
+    for name, side in (("column_kept", before), ("column_now", context)):
+        heads.append(f"{PAGE[name][language]}: {sizes_text(side.layout)}")
     heads.append(PAGE["column_difference"][language])
     return [("", TableChart(tuple(heads), tuple(rows_of_costs(sides, language)), marked=0))]
 
@@ -234,7 +234,7 @@ def compare_summary(context: Context) -> str:
 
 def names_of(context: Context) -> tuple[str, ...]:
     """The kinds that are visible on screen."""
-    return tuple(one.name for one in context.visible)
+    return tuple(grouping.name for grouping in context.visible)
 
 
 def _scenes(layout: Layout, visible: tuple[str, ...]) -> Iterator[tuple[str, Any]]:

@@ -26,8 +26,8 @@ def about(estimate: Estimate) -> str:
 
     >>> from training.estimate import estimate
     >>> from training.models import MODELS
-    >>> one = estimate(MODELS["llama3-8b"].model, gpus=8, tp=1, global_batch=8, sequence=8192)
-    >>> about(one)
+    >>> small = estimate(MODELS["llama3-8b"].model, gpus=8, tp=1, global_batch=8, sequence=8192)
+    >>> about(small)
     '0.97 s (0.81–1.4)'
     """
     size, unit = next(((s, u) for s, u in SECONDS if estimate.seconds >= 0.2 * s), SECONDS[-1])

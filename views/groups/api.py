@@ -62,10 +62,10 @@ def layout(fields: dict[str, Any]) -> str:
             "world_size": mesh.world_size,
             "dp": mesh.size("dp"),
             "edp": None if expert is None else expert.size("edp"),
-            "groups": {one.name: lists_of(one) for one in context.visible},
+            "groups": {grouping.name: lists_of(grouping) for grouping in context.visible},
             "nodes_spanned": {
-                one.name: spans_of(one, context.layout.gpus_per_node).tolist()
-                for one in context.visible
+                grouping.name: spans_of(grouping, context.layout.gpus_per_node).tolist()
+                for grouping in context.visible
             },
         }
     )

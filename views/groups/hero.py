@@ -67,7 +67,7 @@ def _figure(spec: PictureSpec, mesh: Mesh, groupings: Sequence[Grouping]) -> Mar
     known = known_groups(layout, spec.listed)
     of_experts = mesh == layout.expert
     described = _described(layout, picture, groupings, language)
-    drawn = svg.job_svg(picture, described, [known.index(one) for one in groupings])
+    drawn = svg.job_svg(picture, described, [known.index(grouping) for grouping in groupings])
     name, body = ("experts", "expert_body") if of_experts else ("dense", "dense_body")
     title, says, ends = Markup(), explained(JOB[body][language], language), Markup()
     if has_two:

@@ -35,11 +35,11 @@ def groups_pictures(context: Context) -> Pictures:
     """The picture of the job; then every group shown, of a large world its nodes."""
     jobs = job_pictures(context)
     layout, rank, language = context.layout, context.rank, context.language
-    jobs = [(title or question(rank, language), one) for title, one in jobs]
+    jobs = [(title or question(rank, language), picture) for title, picture in jobs]
     if layout.world_size <= scene.PANEL_LIMIT:
         panels = [
-            (_title(one, language), scene.panel(one, layout.gpus_per_node))
-            for one in context.visible
+            (_title(grouping, language), scene.panel(grouping, layout.gpus_per_node))
+            for grouping in context.visible
         ]
         return [*jobs, *panels]
     for grid, mesh, groupings in by_grid(layout, context.visible):

@@ -31,7 +31,7 @@ def spoken(layout: Layout) -> list[tuple[str, Grouping]]:
     if layout.has_experts:
         names.insert(2, ("ep", "ep"))
     roles = [(role, layout.every[name]) for role, name in names if name in layout.every]
-    return [(role, one) for role, one in roles if one.size > 1]
+    return [(role, grouping) for role, grouping in roles if grouping.size > 1]
 
 
 def question(rank: int, language: str) -> str:
@@ -67,7 +67,7 @@ def _clause(role: str, ranks: np.ndarray, rank: int, nodes: int, language: str) 
     at = int(np.searchsorted(ranks, rank))
     place = "first" if at == 0 else "last" if at == len(ranks) - 1 else "middle"
     before, after = (
-        JOB["one"][language].format(rank=ranks[one % len(ranks)]) for one in (at - 1, at + 1)
+        JOB["one"][language].format(rank=ranks[place % len(ranks)]) for place in (at - 1, at + 1)
     )
     return JOB[f"says_{place}"][language].format(before=before, after=after)
 
@@ -78,7 +78,7 @@ def _others(ranks: np.ndarray, rank: int, nodes: int, language: str) -> str:
     if count > FEW:
         words = "many_nodes" if nodes > 1 else "many"
         return JOB[words][language].format(count=f"{count:,}", nodes=f"{nodes:,}")
-    others = [str(one) for one in ranks.tolist() if one != rank]
+    others = [str(peer) for peer in ranks.tolist() if peer != rank]
     if count == 1:
         return JOB["one"][language].format(rank=others[0])
     return JOB["few"][language].format(ranks=listed(others, language))

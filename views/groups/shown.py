@@ -44,7 +44,7 @@ class PictureSpec:
 
 def listed_groups(layout: Layout, visible: Sequence[Grouping]) -> tuple[Grouping, ...]:
     """What the picture marks and the card lists: the layout's main kinds, then others shown."""
-    divided = (one for one in visible if one.size > 1)
+    divided = (grouping for grouping in visible if grouping.size > 1)
     return tuple(dict.fromkeys((*main_groupings(layout), *divided)))
 
 
@@ -52,7 +52,7 @@ def known_groups(
     layout: Layout, listed: Sequence[Grouping], marked: Sequence[Grouping] = ()
 ) -> list[Grouping]:
     """The groups that the page's script knows, by number: those listed, then the others."""
-    return list(dict.fromkeys((*listed, *marked, *(one for _, one in spoken(layout)))))
+    return list(dict.fromkeys((*listed, *marked, *(grouping for _, grouping in spoken(layout)))))
 
 
 def by_grid(
@@ -63,7 +63,9 @@ def by_grid(
     sides = []
     for grid, mesh in (("dense_grid", layout.mesh), ("expert_grid", layout.expert)):
         on_grid = tuple(
-            one for one, expert in zip(groupings, is_expert) if expert == (mesh is layout.expert)
+            grouping
+            for grouping, expert in zip(groupings, is_expert)
+            if expert == (mesh is layout.expert)
         )
         if on_grid and mesh is not None:
             sides.append((grid, mesh, on_grid))
@@ -82,7 +84,7 @@ def tones_of(
     layout: Layout, listed: Sequence[Grouping], marked: Sequence[Grouping] = ()
 ) -> dict[str, str]:
     """The tone of every group that the page's script knows, each grid its own: as in pictures."""
-    by_name = tones([one.name for one in marked])
+    by_name = tones([grouping.name for grouping in marked])
     for _, _, groupings in by_grid(layout, listed):
         by_name |= tones([grouping.name for grouping in groupings])
     return by_name
@@ -103,25 +105,27 @@ def mesh_data(
     """
     kinds = known_groups(layout, listed, marked)
     meshes = [layout.mesh]
-    meshes += [mesh for mesh in dict.fromkeys(one.mesh for one in kinds) if mesh not in meshes]
+    meshes += [
+        mesh for mesh in dict.fromkeys(grouping.mesh for grouping in kinds) if mesh not in meshes
+    ]
     tone = tones_of(layout, listed, marked)
     return {
         "grids": [[[axis.name, axis.size] for axis in mesh.axes] for mesh in meshes],
         "kinds": [
             [
-                one.name,
-                tone.get(one.name, "tp"),
-                meshes.index(one.mesh),
-                list(one.axes),
-                one.length,
-                one.stride,
-                list(one.places),
-                one.joined,
+                grouping.name,
+                tone.get(grouping.name, "tp"),
+                meshes.index(grouping.mesh),
+                list(grouping.axes),
+                grouping.length,
+                grouping.stride,
+                list(grouping.places),
+                grouping.joined,
             ]
-            for one in kinds
+            for grouping in kinds
         ],
         "told": len(listed),
-        "spoken": [(role, kinds.index(one)) for role, one in spoken(layout)],
+        "spoken": [(role, kinds.index(grouping)) for role, grouping in spoken(layout)],
         "layers": list(layers),
         "gpusPerNode": layout.gpus_per_node,
         "world": layout.world_size,

@@ -70,8 +70,8 @@ def _kinds(spec: PictureSpec) -> Markup:
     layout, words = spec.layout, set[int]()
     has_two = len(by_grid(layout, spec.visible)) > 1
     sections = (
-        section(spec, one, _panel(layout, one, has_two), words)
-        for one in sorted(spec.visible, key=lambda one: has_two and one.size == 1)
+        section(spec, grouping, _panel(layout, grouping, has_two), words)
+        for grouping in sorted(spec.visible, key=lambda grouping: has_two and grouping.size == 1)
     )
     is_grey = COLOURED < layout.world_size <= PANEL_LIMIT
     kinds = tag("div", *sections, class_="kinds grey" if is_grey else "kinds")
@@ -163,7 +163,7 @@ def overview_figure(
     known = known_groups(layout, listed, marked)
     overview = scene.overview(mesh, groupings, layout.gpus_per_node, spec.rank, tone)
     described = _overview_text(layout, overview, groupings, language)
-    drawn = svg.overview_svg(overview, described, [known.index(one) for one in groupings])
+    drawn = svg.overview_svg(overview, described, [known.index(grouping) for grouping in groupings])
     title = PAGE["physical"][language] + (f" · {PAGE[of][language]}" if of else "")
     return figure(title, drawn)
 
@@ -178,7 +178,7 @@ def section(
     layout, language = spec.layout, spec.language
     text = kind_text(layout, grouping, language)
     note, drawn, cp = "", "", layout.mesh.size("cp")
-    if grouping.name == "dp" and cp > 1 and all(one.name != "cp" for one in spec.visible):
+    if grouping.name == "dp" and cp > 1 and all(grouping.name != "cp" for grouping in spec.visible):
         note = tag("p", PAGE["cp_hidden"][language].format(cp=cp), class_="note")
     if panel is not None:
         picture = Markup(svg.panel_svg(panel, _panel_text(layout, grouping, language)))

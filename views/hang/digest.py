@@ -65,13 +65,13 @@ def _cut(log: Log, count: int) -> Log:
 
 def _plain(value: Any) -> Any:
     if is_dataclass(value):
-        return [_plain(getattr(value, one.name)) for one in fields(value)]
+        return [_plain(getattr(value, field.name)) for field in fields(value)]
     if isinstance(value, Mapping):
         return [[_plain(key), _plain(item)] for key, item in value.items()]
     if isinstance(value, tuple):
-        if len(value) > 3 and all(type(one) is int and one >= 0 for one in value):
+        if len(value) > 3 and all(type(item) is int and item >= 0 for item in value):
             return {"runs": list(_runs(value))}
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return value
 
 
@@ -128,10 +128,10 @@ class _Back:
         origin, kinds = get_origin(kind), get_args(kind)
         if kind is object:  # a fact of a note: plain values, lists as tuples
             if isinstance(value, list):
-                return tuple(self.of(object, one) for one in value)
+                return tuple(self.of(object, item) for item in value)
             return self._runs(value) if isinstance(value, dict) else value
         if origin is UnionType:
-            inner = next(one for one in kinds if one is not NoneType)
+            inner = next(kind for kind in kinds if kind is not NoneType)
             return None if value is None else self.of(inner, value)
         if origin is tuple:
             if isinstance(value, dict):
@@ -139,8 +139,8 @@ class _Back:
             else:
                 _require(isinstance(value, list))
                 _require(kinds[-1] is ... or len(value) == len(kinds))
-                items = tuple(self.of(kinds[0], one) for one in value)
-            _require(kinds[0] is not int or all(0 <= one < MAX_RANKS for one in items))
+                items = tuple(self.of(kinds[0], item) for item in value)
+            _require(kinds[0] is not int or all(0 <= item < MAX_RANKS for item in items))
             return items
         if is_dataclass(kind):
             types = _types(kind)  # type: ignore[arg-type]
@@ -157,7 +157,7 @@ class _Back:
         runs, numbers = value.get("runs"), []
         _require(isinstance(runs, list))
         for run in runs or ():
-            _require(isinstance(run, list) and [type(one) for one in run] == [int] * 3)
+            _require(isinstance(run, list) and [type(number) for number in run] == [int] * 3)
             first, count, step = run
             self.left -= max(count, 1)
             _require(self.left >= 0 and 1 <= count <= MAX_RANKS and abs(step) <= MAX_RANKS)

@@ -65,7 +65,7 @@ def _paint(parts: np.ndarray, ranks: Iterable[int], part: int) -> None:
 def heat_of_chain(chain: Chain, layout: Layout, language: str) -> Heat:
     """The scene: a level a part, the parts that occur as its legend."""
     parts, counts = np.unique(chain.parts, return_counts=True)
-    by_part = sorted(zip(parts.tolist(), counts.tolist()), key=lambda one: (one[0] == FREE, one))
+    by_part = sorted(zip(parts.tolist(), counts.tolist()), key=lambda part: (part[0] == FREE, part))
     words = RUN["chain_part"][language]
     legend = []
     for part, count in by_part:

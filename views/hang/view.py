@@ -161,7 +161,9 @@ def _said(digest: Any) -> dict[str, Any]:
 
 def _world(log: Log, layout: Layout) -> int:
     """GPUs of the job of the evidence: as its group of all says, else whole nodes that hold all."""
-    whole = [len(one.members) for one in log.process_groups if one.kind == WORLD and one.complete]
+    whole = [
+        len(group.members) for group in log.process_groups if group.kind == WORLD and group.complete
+    ]
     if whole:
         return max(whole)
     most = max(log.ranks, default=-1) + 1
@@ -254,7 +256,7 @@ def _contradiction(case: Case, language: str) -> Markup:
     match, layout = case.match, case.layout
     if match is None:
         groups = case.log.process_groups
-        is_known = any(one.kind == WORLD and one.complete for one in groups)
+        is_known = any(group.kind == WORLD and group.complete for group in groups)
         count = f"{case.world if is_known else max(case.log.ranks) + 1:,}"
         said = RUN["contradicts_world"][language].format(
             evidence=count if is_known else RUN["at_least"][language].format(count=count),
@@ -268,7 +270,7 @@ def _contradiction(case: Case, language: str) -> Markup:
             evidence=_claim(first, language),
             layout=ranges_text(list(first.members)[:64]) or "–",
         )
-    fixes = [form.setter(one, fix_label(one, language)) for one in case.fitting]
+    fixes = [form.setter(change, fix_label(change, language)) for change in case.fitting]
     none = "" if fixes else tag("p", RUN["fits_none"][language])
     said = together(tag("p", said), none, tag("p", *fixes, class_="fixes"))
     return tag("div", said, class_="refusal", role="alert")
@@ -299,7 +301,7 @@ def _hops(log: Log, language: str) -> Markup | str:
         ]
         more = rest_text(len(hop.waits) - most, language)
         words = [*map(close_up, said), *([more] if more else [])]
-        items += [tag("li", tag("b", place), " ", one) for one in words]
+        items += [tag("li", tag("b", place), " ", sentence) for sentence in words]
     if not items:
         return ""
     return fold(RUN["hops_title"][language], tag("ol", *items, class_="hops"), is_open=True)
@@ -315,12 +317,12 @@ def _groups(case: Case, language: str) -> Markup | str:
     fits = {True: "fits_yes", False: "fits_no", None: "fits_unknown"}
     body = (
         (
-            tag("code", one.claim.key[:80]),
-            together(chips(one.names) or "–", "" if one.index is None else f" {one.index}"),
-            cell(ranks_text(one.claim.members or one.members), class_="ranks"),
-            RUN[fits[one.agrees]][language],
+            tag("code", row.claim.key[:80]),
+            together(chips(row.names) or "–", "" if row.index is None else f" {row.index}"),
+            cell(ranks_text(row.claim.members or row.members), class_="ranks"),
+            RUN[fits[row.agrees]][language],
         )
-        for one in rows[:ROWS]
+        for row in rows[:ROWS]
     )
     heads = (RUN[f"column_{name}"][language] for name in ("printed", "here", "gpus", "fits"))
     title = numbered(RUN["log_groups_title"][language], len(rows), language)
@@ -341,7 +343,7 @@ def _untold(log: Log, language: str) -> Markup | str:
             said.append(RUN[words][language].format(ranks=ranges_text(list(ranks)[:most])))
     if not said:
         return ""
-    items = tag("ul", *(tag("li", one) for one in said))
+    items = tag("ul", *(tag("li", sentence) for sentence in said))
     title = numbered(RUN["unknown_title"][language], len(said), language)
     return fold(title, items, is_open=True)
 

@@ -44,7 +44,9 @@ def read_hosts(text: str = "", racks: str = "") -> str:
             "racks": hosts.racks,
             "levels": dict(hosts.levels),
             "ranks": hosts.ranks,
-            "remarks": [HOSTS_REMARKS[one.code].en.format(**one.facts) for one in hosts.remarks],
+            "remarks": [
+                HOSTS_REMARKS[remark.code].en.format(**remark.facts) for remark in hosts.remarks
+            ],
             "node": inside,
         }
     )
@@ -101,7 +103,7 @@ def slow_groups(
             "median": float(np.median(known)),
             "least": float(known.min()),
             "most": float(known.max()),
-            "slow": [vars(one) for one in slow(values, layout.every, worse=worse)],
+            "slow": [vars(outlier) for outlier in slow(values, layout.every, worse=worse)],
         }
     )
 
@@ -110,11 +112,15 @@ def order_document(better: BetterOrder) -> dict[str, Any]:
     """A better order as plain values, with its files for launchers."""
     return {
         **better.document,
-        "kinds": [vars(one) for one in better.kinds],
-        "upper": [vars(one) for one in better.upper],
-        "reasons": [ORDER_REASONS[one.code].en.format(**one.facts) for one in better.reasons],
-        "reasons_zh": [ORDER_REASONS[one.code].zh.format(**one.facts) for one in better.reasons],
-        "fixes": [{"kind": one.kind, "place": one.place, **one.changes} for one in better.fixes],
+        "kinds": [vars(kind) for kind in better.kinds],
+        "upper": [vars(upper) for upper in better.upper],
+        "reasons": [
+            ORDER_REASONS[reason.code].en.format(**reason.facts) for reason in better.reasons
+        ],
+        "reasons_zh": [
+            ORDER_REASONS[reason.code].zh.format(**reason.facts) for reason in better.reasons
+        ],
+        "fixes": [{"kind": fix.kind, "place": fix.place, **fix.changes} for fix in better.fixes],
         "files": launcher_files(better.names, better.gpus_per_node),
     }
 

@@ -66,6 +66,6 @@ def hosts_cell(placement: Placement | None, ranks: np.ndarray | Sequence[int]) -
     if placement is None:
         return []
     runs = groupby(map(int, ranks[:MOST_PLACED]), placement.host)
-    parts = [f"{host}: {ranges_text([placement.device(one) for one in of])}" for host, of in runs]
+    parts = [f"{host}: {ranges_text([placement.device(name) for name in of])}" for host, of in runs]
     parts += ["…"] if len(ranks) > MOST_PLACED else []
     return [cell("; ".join(parts), class_="ranks")]

@@ -28,7 +28,7 @@ SHOWN = 16
 
 def measures_html(context: Context) -> Markup:
     state, language = context.state, context.language
-    choices = [(RUN[f"worse_{one}"][language], one) for one in ("high", "low")]
+    choices = [(RUN[f"worse_{choice}"][language], choice) for choice in ("high", "low")]
     box = form.fields(
         form.area("measures", state.measures, language, rows=4),
         form.choice("worse", state.worse, choices, language),
@@ -62,22 +62,22 @@ def _slow(outliers: list[Slow], language: str) -> Markup:
     if not outliers:
         return tag("p", HOSTS_WORDS["none-slow"][language], class_="fine")
     items = []
-    for one in outliers[:SHOWN]:
-        rank = one.ranks[0]
-        words, said = RUN["gpu_button"][language].format(rank=rank), _slow_text(one, language)
+    for outlier in outliers[:SHOWN]:
+        rank = outlier.ranks[0]
+        words, said = RUN["gpu_button"][language].format(rank=rank), _slow_text(outlier, language)
         items.append(tag("li", said, " ", form.setter({"view": "ranks", "rank": rank}, words)))
     if more := rest_text(len(outliers) - SHOWN, language):
         items.append(tag("li", more))
     return tag("ul", *items, class_="warnings")
 
 
-def _slow_text(one: Slow, language: str) -> str:
+def _slow_text(outlier: Slow, language: str) -> str:
     what = " = ".join(
         f"{RUN['stage'][language] if name == 'stage' else name} {index}"
-        for name, index in zip(one.names, one.indices)
+        for name, index in zip(outlier.names, outlier.indices)
     )
     return RUN["slow_of"][language].format(
-        what=what, value=f"{one.value:,.6g}", times=f"{one.times:,.1f}"
+        what=what, value=f"{outlier.value:,.6g}", times=f"{outlier.times:,.1f}"
     )
 
 
@@ -104,9 +104,9 @@ def heat_of(values: np.ndarray, gpus_per_node: int, language: str) -> Heat:
     level = level.astype(np.int64)
     colours = (*level_colours()[:LEVELS], NONE_COLOUR)
     legend: list[tuple[str, str]] = []
-    for one in sorted(set(level.tolist())):
-        low, high = least + one * step, least + (one + 1) * step
+    for step_ in sorted(set(level.tolist())):
+        low, high = least + step_ * step, least + (step_ + 1) * step
         text = f"{low:,.4g} – {high:,.4g}" if step else f"{low:,.4g}"
-        legend.append((colours[one], RUN["measures_none"][language] if one == LEVELS else text))
-    amounts: Any = ["–" if np.isnan(one) else f"{one:.3g}" for one in values.tolist()]
+        legend.append((colours[step_], RUN["measures_none"][language] if step_ == LEVELS else text))
+    amounts: Any = ["–" if np.isnan(value) else f"{value:.3g}" for value in values.tolist()]
     return Heat(level, amounts, gpus_per_node, tuple(legend), colours)

@@ -109,7 +109,7 @@ def _said(hosts: Hosts, placement: Placement, language: str) -> Markup:
 
 
 def _listed(remarks: Iterable[Note], words: Mapping[str, Text], kind: str, language: str) -> Markup:
-    items = (tag("li", words[one.code][language].format(**one.facts)) for one in remarks)
+    items = (tag("li", words[remark.code][language].format(**remark.facts)) for remark in remarks)
     return tag("ul", *items, class_=kind)
 
 
@@ -145,9 +145,9 @@ def _audit(placement: Placement, layout: Layout, language: str) -> Markup:
     """Which groups leave a machine and each place above it."""
     levels = {kind: placement.of_ranks(kind) for kind in ("node", *placement.levels)}
     rows = []
-    for names, one in same_groups(layout.every.values()):
-        spans = [span(one, of, kind) for kind, of in levels.items()]
-        rows.append(audit_row(names, spans, lead_of(names, one, layout, spans[0]), language))
+    for names, grouping in same_groups(layout.every.values()):
+        spans = [span(grouping, of, kind) for kind, of in levels.items()]
+        rows.append(audit_row(names, spans, lead_of(names, grouping, layout, spans[0]), language))
     heads = [PAGE["column_group"][language], RUN["column_group_size"][language]]
     heads += [level_head(kind, language) for kind in levels]
     return together(tag("h3", RUN["hosts_audit"][language]), table(heads, rows, "audit"))
@@ -192,9 +192,9 @@ def _order(hosts: Hosts, context: Context) -> Markup:
         racks = state.hosts if is_empty(state.racks) else state.racks
         changes = {"hosts": "\n".join(better.names), "racks": racks}
         fixes.append(form.setter(changes, RUN["use_order"][language]))
-    for one in better.fixes:  # layouts that mend what no order can
-        said = tag("span", RUN[f"fix_{one.place}"][language].format(kind=one.kind))
-        fixes += [said, " ", form.setter(one.changes, fix_label(one.changes, language))]
+    for fix in better.fixes:  # layouts that mend what no order can
+        said = tag("span", RUN[f"fix_{fix.place}"][language].format(kind=fix.kind))
+        fixes += [said, " ", form.setter(fix.changes, fix_label(fix.changes, language))]
     verdict = (tag("p", _verdict(better, context)), tag("p", *fixes, class_="fixes"))
     return together(
         title,
@@ -226,8 +226,8 @@ def _verdict(better: BetterOrder, context: Context) -> str:
                 after=seconds_text(better.cost),
             )
         )
-    for one in better.upper:
-        level, before, after = level_name(one.kind, language), one.key_before, one.key
+    for upper in better.upper:
+        level, before, after = level_name(upper.kind, language), upper.key_before, upper.key
         words.append(
             RUN["order_above"][language].format(
                 level=level, before=_counts(before), after=_counts(after)
@@ -237,14 +237,15 @@ def _verdict(better: BetterOrder, context: Context) -> str:
 
 
 def _counts(key: Iterable[int]) -> str:
-    return " · ".join(f"{one:,}" for one in key)
+    return " · ".join(f"{part:,}" for part in key)
 
 
 def _machines(better: BetterOrder, hosts: Hosts, language: str) -> Markup:
     """The machines in their order, before and after, each with its rack."""
     racks = hosts.racks
     numbers = {
-        rack: at for at, rack in enumerate(dict.fromkeys(racks[one] for one in better.names_before))
+        rack: at
+        for at, rack in enumerate(dict.fromkeys(racks[host] for host in better.names_before))
     }
     orders = {"order_before": better.names_before}
     if not better.is_kept:
@@ -268,16 +269,16 @@ def _crossings(better: BetterOrder, language: str) -> Markup:
     names += ["column_seconds_before", "column_seconds_after"] if better.costs else []
     heads = [PAGE["column_group"][language], *(RUN[name][language] for name in names)]
     rows = []
-    for one in better.kinds:
-        counts = (one.leave_node, one.before, one.after, one.least)
+    for kind in better.kinds:
+        counts = (kind.leave_node, kind.before, kind.after, kind.least)
         cells: list[object] = []
         for count in counts:
-            said = RUN["of_groups"][language].format(count=f"{count:,}", groups=f"{one.groups:,}")
-            cells.append(together(share_bar(count / max(1, one.groups)), said))
+            said = RUN["of_groups"][language].format(count=f"{count:,}", groups=f"{kind.groups:,}")
+            cells.append(together(share_bar(count / max(1, kind.groups)), said))
         if better.costs:
-            each = better.costs.get(one.kind, 0.0)
-            cells += [seconds_text(each * count) for count in (one.before, one.after)]
-        rows.append((chips([one.kind]), *cells))
+            each = better.costs.get(kind.kind, 0.0)
+            cells += [seconds_text(each * count) for count in (kind.before, kind.after)]
+        rows.append((chips([kind.kind]), *cells))
     return table(heads, rows, "audit")
 
 

@@ -69,7 +69,9 @@ def read_launch(text: str = "", run: str = "") -> str:
 
     launch = parse(text, run)
     groups = [
-        (name, one) for name, one in served_groups(launch).items() if one.world_size <= MOST_LISTED
+        (name, grouping)
+        for name, grouping in served_groups(launch).items()
+        if grouping.world_size <= MOST_LISTED
     ]
     return json.dumps(
         {
@@ -80,14 +82,15 @@ def read_launch(text: str = "", run: str = "") -> str:
             "ignored": _placed(launch, launch.ignored),
             "unresolved": _placed(launch, launch.unresolved),
             "problems": _placed(launch, launch.problems),
-            "missing": [note_text(one) for one in launch.missing],
+            "missing": [note_text(note) for note in launch.missing],
             "asks": launch.asks,
             "training": launch.training,
             "run": launch.run,
-            "runs": [{"name": one.name, "values": one.values} for one in launch.runs],
+            "runs": [{"name": run.name, "values": run.values} for run in launch.runs],
             "serving": launch.serving,
             "groups": {
-                name: [list(map(int, ranks)) for ranks in one.groups()] for name, one in groups
+                name: [list(map(int, ranks)) for ranks in grouping.groups()]
+                for name, grouping in groups
             },
         }
     )
@@ -96,10 +99,10 @@ def read_launch(text: str = "", run: str = "") -> str:
 def _placed(launch: Parsed, items: Iterable[Item]) -> list[dict[str, Any]]:
     return [
         {
-            "line": one.line,
-            "column": one.column,
-            "text": launch.text[one.start : one.end],
-            "sentence": note_text(one),
+            "line": item.line,
+            "column": item.column,
+            "text": launch.text[item.start : item.end],
+            "sentence": note_text(item),
         }
-        for one in items
+        for item in items
     ]

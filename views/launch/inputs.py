@@ -100,7 +100,9 @@ def _shape(said: dict[str, Any], framework: str) -> dict[str, str]:
     if is_megatron:
         wide = {} if sizes.get("gated") else {"ffn": 4 * sizes["hidden"], "gated": False}
         sizes = {"kv_heads": sizes["heads"], **wide, **sizes}
-    like = (name for name, one in MODELS.items() if sizes.items() <= vars(one.model).items())
+    like = (
+        name for name, published in MODELS.items() if sizes.items() <= vars(published.model).items()
+    )
     name = next(like, UNKNOWN)
     return {"model": name, **(MEGATRONS if is_megatron and name == UNKNOWN else {})}
 

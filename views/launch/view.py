@@ -108,12 +108,12 @@ def _served(text: Parsed, language: str) -> Markup:
     except LayoutError as error:
         return refusal_line(error, language)
     rows = []
-    for name, one in groups.items():
-        if one.size > 1:
-            first = [one.members(int(rank)) for rank in one.firsts()[:SHOWN_GROUPS]]
+    for name, grouping in groups.items():
+        if grouping.size > 1:
+            first = [grouping.members(int(rank)) for rank in grouping.firsts()[:SHOWN_GROUPS]]
             listed = [ranges_text([int(rank) for rank in ranks]) for ranks in first]
-            rest = " …" if one.num_groups > SHOWN_GROUPS else ""
-            size = f"{one.num_groups} × {one.size}"
+            rest = " …" if grouping.num_groups > SHOWN_GROUPS else ""
+            size = f"{grouping.num_groups} × {grouping.size}"
             rows.append((tag("code", name), size, " · ".join(listed) + rest))
     if not rows:
         return Markup()
@@ -129,7 +129,7 @@ def _runs(read: Parsed, language: str) -> Markup:
     """The runs or roles to choose from, where there are several."""
     if not read.runs:
         return Markup()
-    options = [(_run_label(one), one.name) for one in read.runs]
+    options = [(_run_label(run), run.name) for run in read.runs]
     unchosen = [] if read.run else [(PAGE["choose_run"][language], "")]
     return form.fields(form.choice("run", read.run, [*unchosen, *options], language))
 
@@ -159,13 +159,14 @@ def _report(read: Parsed, language: str) -> Markup:
         problems=len(read.problems),
     )
     lists = {
-        "asked": [("", _said(one, language)) for one in read.missing if one.code in ASKED],
+        "asked": [("", _said(note, language)) for note in read.missing if note.code in ASKED],
         "understood": [
-            (one.name, f"{one.value} → {counts_as(one.sets, language)}") for one in read.understood
+            (note.name, f"{note.value} → {counts_as(note.sets, language)}")
+            for note in read.understood
         ],
-        "unresolved": [(one.name, _said(one, language)) for one in read.unresolved],
-        "missing": [("", _said(one, language)) for one in read.missing if one.code not in ASKED],
-        "ignored": [(one.name, _said(one, language)) for one in read.ignored],
+        "unresolved": [(note.name, _said(note, language)) for note in read.unresolved],
+        "missing": [("", _said(note, language)) for note in read.missing if note.code not in ASKED],
+        "ignored": [(note.name, _said(note, language)) for note in read.ignored],
     }
     return together(
         tag("div", tag("h3", say("launch_title")), tag("p", summary), class_="intro"),
@@ -190,10 +191,10 @@ def _problems(read: Parsed, language: str) -> Markup:
     if not read.problems:
         return Markup()
     items = []
-    for one in read.problems[:SHOWN_ITEMS]:
-        place = PAGE["launch_place"][language].format(line=one.line, column=one.column)
-        line = tag("pre", _marked(read.text, one.start, one.end))
-        items.append(tag("li", _said(one, language), " ", tag("small", place), line))
+    for note in read.problems[:SHOWN_ITEMS]:
+        place = PAGE["launch_place"][language].format(line=note.line, column=note.column)
+        line = tag("pre", _marked(read.text, note.start, note.end))
+        items.append(tag("li", _said(note, language), " ", tag("small", place), line))
     return tag("div", tag("ul", *items, class_="warnings problems"), role="alert")
 
 
@@ -302,7 +303,7 @@ def launch_pictures(context: Context) -> Pictures:
     layout, language = context.layout, context.language
     model = model_of_command(context)
     refusals = []
-    for name in sorted(TARGETS, key=lambda one: one != layout.framework):
+    for name in sorted(TARGETS, key=lambda change: change != layout.framework):
         try:
             code = CodeChart(emitted(layout, model, name), SAVED["more_lines"][language])
         except LayoutError as error:

@@ -45,15 +45,15 @@ def memory_per_rank(context: Context, capacity: float = 0.0, cluster: str = "dgx
             "ranks_per_stage": context.layout.world_size // trained.split.pp,
             "stages": [
                 {
-                    "stage": one.stage,
-                    "layers": one.parameters.layers,
-                    "parameters": one.parameters.total,
-                    "micro_batches_in_flight": one.in_flight,
-                    "bytes": one.parts,
-                    "total_bytes": one.total,
-                    "host_bytes": one.host,
+                    "stage": stage.stage,
+                    "layers": stage.parameters.layers,
+                    "parameters": stage.parameters.total,
+                    "micro_batches_in_flight": stage.in_flight,
+                    "bytes": stage.parts,
+                    "total_bytes": stage.total,
+                    "host_bytes": stage.host,
                 }
-                for one in stages
+                for stage in stages
             ],
         }
     )

@@ -80,7 +80,7 @@ def bars_html(
 def visible_stages(stages: Sequence[StageMemory], most: StageMemory) -> list[StageMemory]:
     """Those that have a bar; ``most`` is the fullest."""
     step = -(-len(stages) // MOST_ROWS)
-    return [one for one in stages if one.stage % step == 0 or one in (most, stages[-1])]
+    return [stage for stage in stages if stage.stage % step == 0 or stage in (most, stages[-1])]
 
 
 def _legend(stages: Sequence[StageMemory], language: str) -> Markup:
@@ -97,7 +97,7 @@ def _coloured(part: str) -> str:
 
 def parts_of(stages: Sequence[StageMemory]) -> list[str]:
     """The parts that any stage has, in their order."""
-    return [part for part in PARTS if any(part in one.parts for one in stages)]
+    return [part for part in PARTS if any(part in stage.parts for stage in stages)]
 
 
 def _row(

@@ -40,20 +40,20 @@ def grid_html(
 
 
 def grid_label(stages: Sequence[StageMemory], language: str) -> str:
-    totals = [one.total / GIB for one in stages]
+    totals = [stage.total / GIB for stage in stages]
     words = MEMORY["grid_label"][language]
     return words.format(least=f"{min(totals):.1f}", most=f"{max(totals):.1f}")
 
 
 def heat_of(trained: Trained, stages: Sequence[StageMemory], layout: Layout, language: str) -> Heat:
     stage = stage_of_ranks(layout)
-    totals = np.array([one.total for one in stages])
+    totals = np.array([stage.total for stage in stages])
     level = levels(totals / trained.capacity)
     amounts = [f"{total / GIB:.0f}" for total in totals]
     is_small = layout.world_size <= PANEL_LIMIT
     return Heat(
         level[stage],
-        [amounts[one] for one in stage] if is_small else amounts,
+        [amounts[layer] for layer in stage] if is_small else amounts,
         layout.gpus_per_node,
         _legend(level, layout.world_size // len(stages), trained, language),
     )
@@ -64,9 +64,9 @@ def _legend(
 ) -> tuple[tuple[str, str], ...]:
     """The levels that occur: the colour, its range, and how many GPUs are in it."""
     say, colours, items = saying(MEMORY, language), level_colours(), []
-    for one in sorted(set(level.tolist())):
-        low, high = (f"{trained.capacity / GIB * edge / LEVELS:.0f}" for edge in (one, one + 1))
-        gpus = counted(ranks_each * int(np.count_nonzero(level == one)), "gpu", language)
-        words = "grid_over" if one == LEVELS else "grid_level"
-        items.append((colours[one], say(words, low=low, high=high, gpus=gpus)))
+    for step_ in sorted(set(level.tolist())):
+        low, high = (f"{trained.capacity / GIB * edge / LEVELS:.0f}" for edge in (step_, step_ + 1))
+        gpus = counted(ranks_each * int(np.count_nonzero(level == step_)), "gpu", language)
+        words = "grid_over" if step_ == LEVELS else "grid_level"
+        items.append((colours[step_], say(words, low=low, high=high, gpus=gpus)))
     return tuple(items)

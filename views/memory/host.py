@@ -37,7 +37,7 @@ def host_html(
     ]
     rows.append((say("kinds_sum"), most.total, most.on_host))
     body = (
-        (name, *("–" if one == 0 else gib(one) for one in (gpu, host, host * count)))
+        (name, *("–" if amount == 0 else gib(amount) for amount in (gpu, host, host * count)))
         for name, gpu, host in rows
     )
     has = trained.cluster.host_of(layout.gpus_per_node)
@@ -51,7 +51,7 @@ def host_html(
 
 
 def most_on_host(stages: Sequence[StageMemory]) -> StageMemory:
-    return max(stages, key=lambda one: one.on_host)
+    return max(stages, key=lambda stage: stage.on_host)
 
 
 def crossing_html(trained: Trained, layout: Layout, language: str) -> Markup:

@@ -38,7 +38,7 @@ def memory_pictures(context: Context) -> Pictures:
     for moment, shards in moments_of(zero, ranks):
         said = MEMORY[f"moment_{moment}"][language]
         title = SAVED["zero"][language].format(**facts, moment=said)
-        pictures.append((title, replace(shards, legend=tuple(("", one) for one in key))))
+        pictures.append((title, replace(shards, legend=tuple(("", part) for part in key))))
     return pictures
 
 
@@ -60,12 +60,12 @@ def _bars(trained: Trained, stages: tuple[StageMemory, ...], language: str) -> B
     most, colours = largest(stages), {part: PALETTE[COLOURS[part]] for part in parts_of(stages)}
     bars = tuple(
         Bar(
-            f"PP {one.stage}",
-            tuple((colours[part], number) for part, number in one.parts.items()),
-            gib(one.total) + (" !" if one.total > trained.capacity else ""),
-            one.total > trained.capacity,
+            f"PP {stage.stage}",
+            tuple((colours[part], number) for part, number in stage.parts.items()),
+            gib(stage.total) + (" !" if stage.total > trained.capacity else ""),
+            stage.total > trained.capacity,
         )
-        for one in visible_stages(stages, most)
+        for stage in visible_stages(stages, most)
     )
     line = MEMORY["capacity_line"][language].format(capacity=gib(trained.capacity))
     legend = tuple(
@@ -77,7 +77,7 @@ def _bars(trained: Trained, stages: tuple[StageMemory, ...], language: str) -> B
 def verdict_text(context: Context, stages: Sequence[StageMemory]) -> str:
     trained = context.trained
     most, fit = largest(tuple(stages)), fit_of(trained.request(context.layout))
-    over = [one for one in stages if one.total > trained.capacity]
+    over = [stage for stage in stages if stage.total > trained.capacity]
     full = fit.needed / trained.capacity
     code = "verdict_close" if full > CLOSE else "verdict_fits"
     if not fit.fits:

@@ -92,7 +92,7 @@ def _inputs(chosen: ChosenModel | None, context: Context) -> Markup:
 
     on_off = [(say(name), name) for name in ON_OFF]
     main = form.fields(
-        choice("spread", "by_layers", [(say(f"spread_{one}"), one) for one in SPREADS]),
+        choice("spread", "by_layers", [(say(f"spread_{spread}"), spread) for spread in SPREADS]),
         number("of_rank", context.rank),
     )
     shape = form.fields(
@@ -153,7 +153,7 @@ def _noted(context: Context) -> list[str]:
         notes.append(say(words, name=model_name(replace(chosen, changed=()), language)))
     if chosen.changed:
         fields = {name: getattr(chosen.model, name) for name in chosen.changed}
-        changes = (change_label(*one, language) for one in fields.items())
+        changes = (change_label(*change, language) for change in fields.items())
         notes.append(say("note_changed", changes=PAGE["and_list"][language].join(changes)))
     vocabulary = chosen.model.vocabulary
     rows = padded_vocabulary(vocabulary, split.tp)

@@ -30,13 +30,13 @@ def node_audit(layout: Layout, hosts: str = "", racks: str = "") -> str:
     return json.dumps(
         {
             row[0].name: {
-                one.level or str(one.domain): {
-                    "groups": one.groups,
-                    "crossing": one.crossing,
-                    "most_domains": one.most,
-                    "waits_for_links": one.is_slow,
+                span.level or str(span.domain): {
+                    "groups": span.groups,
+                    "crossing": span.crossing,
+                    "most_domains": span.most,
+                    "waits_for_links": span.is_slow,
                 }
-                for one in row
+                for span in row
             }
             for row in rows
         }

@@ -67,13 +67,13 @@ def audit_of(layout: Layout, placement: Placement | None) -> Audit:
     node, domains = layout.gpus_per_node, sorted({layout.gpus_per_node, *DOMAINS})
     places = {} if placement is None else {n: placement.of_ranks(n) for n in placement.levels}
     rows, leads = [], []
-    for names, one in same_groups(layout.every.values()):
-        spans = spans_by_size(one, domains)
+    for names, grouping in same_groups(layout.every.values()):
+        spans = spans_by_size(grouping, domains)
         if placement is not None:
-            spans[domains.index(node)] = replace(span(one, placement.nodes), domain=node)
-        spans += [span(one, of, kind) for kind, of in places.items()]
+            spans[domains.index(node)] = replace(span(grouping, placement.nodes), domain=node)
+        spans += [span(grouping, of, kind) for kind, of in places.items()]
         rows.append((names, tuple(spans)))
-        leads.append(lead_of(names, one, layout, spans[domains.index(node)]))
+        leads.append(lead_of(names, grouping, layout, spans[domains.index(node)]))
     return Audit(tuple(domains), tuple(places), tuple(rows), tuple(leads))
 
 
@@ -83,7 +83,7 @@ def lead_of(
     """What shows the group on most nodes in the picture: a kind that is not there comes with it."""
     at = nodes.widest
     first = grouping.firsts()[at] if grouping.is_plain else grouping.groups()[at][0]
-    drawn = {one.name for one in main_groupings(layout)}
+    drawn = {grouping.name for grouping in main_groupings(layout)}
     more = {} if drawn & set(names) else {"group_type": AUTO, "more": names[0]}
     return {"view": "groups", "rank": str(first), **more}
 
@@ -91,14 +91,14 @@ def lead_of(
 def _table(audit: Audit, layout: Layout, language: str, note: object = "") -> Markup:
     """A column for each size of domain, and for each kind of place that is named."""
     say, warned = saying(PAGE, language), warnings_of(audit, layout, language)
-    items = (tag("li", one) for one in warned)
+    items = (tag("li", warning) for warning in warned)
     return together(
         intro(say("nodes_title"), say("nodes_body"), language),
         note,
         tag("ul", *items, class_="warnings") if warned else fine(say("audit_fine")),
         table(
             audit.heads(layout, language),
-            (audit_row(*one, lead, language) for one, lead in zip(audit.rows, audit.leads)),
+            (audit_row(*row, lead, language) for row, lead in zip(audit.rows, audit.leads)),
             "audit",
         ),
     )
@@ -151,7 +151,7 @@ def audit_row(
     count = counted(spans[0].groups, "group", language)
     groups = button(count, class_="opener", data_set=lead, data_tip=PAGE["audit_lead"][language])
     size = cell(f"{spans[0].size:,}", Markup("<br>"), tag("small", groups), class_="extent")
-    return row(chips(names), size, *(_cell(names, one, language) for one in spans))
+    return row(chips(names), size, *(_cell(names, span, language) for span in spans))
 
 
 def share_bar(share: float) -> Markup:
@@ -185,15 +185,15 @@ def warnings_of(audit: Audit, layout: Layout, language: str) -> list[str]:
     """A plain sentence for each kind that waits for its messages and leaves the node."""
     say, warnings = saying(PAGE, language), []
     for names, spans in audit.rows:
-        one = next(one for one in spans if one.domain == layout.gpus_per_node)
-        if is_slow(names, one):
+        node_span = next(span for span in spans if span.domain == layout.gpus_per_node)
+        if is_slow(names, node_span):
             fits = [s.domain for s in spans if not s.crossing]
             said = say(
                 "audit_warning_fits" if fits else "audit_warning",
                 kind=" = ".join(names),
-                crossing=f"{one.crossing:,}",
-                groups=f"{one.groups:,}",
-                nodes=counted(one.most, "node", language),
+                crossing=f"{node_span.crossing:,}",
+                groups=f"{node_span.groups:,}",
+                nodes=counted(node_span.most, "node", language),
                 domain=min(fits, default=0),
             )
             warnings.append(said)
@@ -222,10 +222,10 @@ def nodes_pictures(context: Context) -> Pictures:
         named = " ".join(names[:NAMES]) + (" …" if len(names) > NAMES else "")
         groups = counted(spans[0].groups, "group", language)
         crossing = []
-        for one in spans[:COLUMNS]:
-            share = one.crossing / one.groups
+        for reach in spans[:COLUMNS]:
+            share = reach.crossing / reach.groups
             parts = ((CROSSING, share), (STAYING, 1 - share))
-            crossing.append(BarCell(parts, crossing_text(one, language)))
+            crossing.append(BarCell(parts, crossing_text(reach, language)))
         rows.append((named, f"{spans[0].size:,}\n{groups}", *crossing))
     return [("", TableChart(tuple(heads), tuple(rows)))] if rows else []
 

@@ -72,7 +72,7 @@ def _first_that_works(context: Context) -> Layout:
         except LayoutError:
             continue
         every = context.layout.every
-        if any(other.every[name].spread != one.spread for name, one in every.items()):
+        if any(other.every[name].spread != grouping.spread for name, grouping in every.items()):
             break
     return other
 
@@ -114,7 +114,7 @@ def _compared(
     groupings = by_megatrons_name(layout, visible)
     before = [other.every[name] for name in groupings if name in other.every]
     changes = moves(other.every, groupings, layout.gpus_per_node)
-    titles = [_title(one, language) for one in (other, layout)]
+    titles = [_title(side, language) for side in (other, layout)]
     pictures = (
         _panels(layout, other, changes, titles, language)
         if layout.world_size <= PANEL_LIMIT
@@ -141,7 +141,7 @@ def orders_summary(context: Context) -> str:
     )
     groupings = by_megatrons_name(layout, context.visible)
     changes = moves(other.every, groupings, layout.gpus_per_node)
-    return _summary(changes, [_title(one, language) for one in (other, layout)], language)
+    return _summary(changes, [_title(side, language) for side in (other, layout)], language)
 
 
 def orders_slide(context: Context) -> list[tuple[str, Any]]:
@@ -170,9 +170,9 @@ def orders_pictures(context: Context, most: int = PANEL_LIMIT) -> list[tuple[str
             for (side, title), groups in zip(sides, (before, context.visible))
         ]
     return [
-        (f"{one.name}: {title}", scene.panel(side.every[one.name], layout.gpus_per_node))
-        for one in moves(other.every, groupings, layout.gpus_per_node)
-        if one.ranks
+        (f"{move.name}: {title}", scene.panel(side.every[move.name], layout.gpus_per_node))
+        for move in moves(other.every, groupings, layout.gpus_per_node)
+        if move.ranks
         for side, title in sides
     ]
 
@@ -183,8 +183,10 @@ def by_megatrons_name(layout: Layout, visible: Sequence[Grouping]) -> dict[str, 
     A framework's own name may be that of another group of Megatron's, such as fairscale's mp.
     """
     names = [
-        one.name if layout.every.get(one.name) == one else megatrons_name(layout, one)
-        for one in visible
+        grouping.name
+        if layout.every.get(grouping.name) == grouping
+        else megatrons_name(layout, grouping)
+        for grouping in visible
     ]
     return {name: layout.every[name] for name in names if name}
 
@@ -200,18 +202,18 @@ def strip_html(context: Context, other: Layout) -> Markup:
     """What the layout's order moves against another one, in a line; nothing if nothing moved."""
     layout, language = context.layout, context.language
     groupings = by_megatrons_name(layout, context.visible)
-    changes = [one for one in moves(other.every, groupings, layout.gpus_per_node) if one.ranks]
+    changes = [move for move in moves(other.every, groupings, layout.gpus_per_node) if move.ranks]
     if not changes:
         return Markup()
     leaving = [
         PAGE["strip_leaving"][language].format(
-            kind=one.name, before=f"{one.crossing_before:,}", after=f"{one.crossing_after:,}"
+            kind=move.name, before=f"{move.crossing_before:,}", after=f"{move.crossing_after:,}"
         )
-        for one in changes
-        if one.crossing_before != one.crossing_after
+        for move in changes
+        if move.crossing_before != move.crossing_after
     ]
     text = PAGE["strip"][language].format(
-        order=other.order, kinds=PAGE["and_list"][language].join(one.name for one in changes)
+        order=other.order, kinds=PAGE["and_list"][language].join(move.name for move in changes)
     )
     return tag("p", " ".join([text, *leaving]), class_="strip")
 
@@ -229,7 +231,7 @@ def _framework(layout: Layout, language: str) -> str:
     basis = PAGE[f"basis_{convention.basis}"][language]
     link = outside(convention.url, convention.source)
     source = tag("p", link, PAGE["in_brackets"][language].format(words=basis), class_="source")
-    rows = (_own_row(layout, one, language) for one in own_groupings(layout))
+    rows = (_own_row(layout, grouping, language) for grouping in own_groupings(layout))
     heads = (PAGE[f"column_{name}"][language] for name in ("name", "same", "axes", "first"))
     return together(
         heading(_title(layout, language), *notes, source),
@@ -251,7 +253,7 @@ def _own_row(layout: Layout, grouping: Grouping, language: str) -> Markup:
 def _summary(changes: list[Move], titles: list[str], language: str) -> str:
     comma = PAGE["and_list"][language]
     moved, same = (
-        comma.join(one.name for one in changes if bool(one.ranks) is is_moved)
+        comma.join(move.name for move in changes if bool(move.ranks) is is_moved)
         for is_moved in (True, False)
     )
     words = "moved_some" if moved else "moved_none"
@@ -264,9 +266,11 @@ def _summary(changes: list[Move], titles: list[str], language: str) -> str:
 
 
 def _table(changes: list[Move], layout: Layout, other: Layout, language: str) -> Markup:
-    leaving = (PAGE["column_leaving"][language].format(order=one.order) for one in (other, layout))
+    leaving = (
+        PAGE["column_leaving"][language].format(order=side.order) for side in (other, layout)
+    )
     heads = (PAGE["column_kind"][language], PAGE["column_moved"][language], *leaving)
-    return table(heads, (_move_row(one, language) for one in changes), "moves")
+    return table(heads, (_move_row(move, language) for move in changes), "moves")
 
 
 def _move_row(move: Move, language: str) -> Markup:
@@ -285,7 +289,11 @@ def _panels(
     layout: Layout, other: Layout, changes: list[Move], titles: list[str], language: str
 ) -> Markup:
     """Both pictures of each kind that moved, the ranks that moved outlined unless all did."""
-    tone, sides, gpus = tones([one.name for one in changes]), (other, layout), layout.gpus_per_node
+    tone, sides, gpus = (
+        tones([move.name for move in changes]),
+        (other, layout),
+        layout.gpus_per_node,
+    )
 
     def drawn(side: Layout, title: str, move: Move) -> Markup:
         panel = scene.panel(side.every[move.name], gpus)
@@ -299,12 +307,12 @@ def _panels(
     pairs = (
         tag(
             "section",
-            tag("h3", chip(one.name), " ", moved(one)),
-            tag("div", *(drawn(side, title, one) for side, title in zip(sides, titles))),
-            class_=f"pair t-{tone[one.name]}",
+            tag("h3", chip(move.name), " ", moved(move)),
+            tag("div", *(drawn(side, title, move) for side, title in zip(sides, titles))),
+            class_=f"pair t-{tone[move.name]}",
         )
-        for one in changes
-        if one.ranks
+        for move in changes
+        if move.ranks
     )
     return together(*pairs)
 

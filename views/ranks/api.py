@@ -42,8 +42,8 @@ def rank_card(layout: Layout, rank: int = 0, hosts: str = "", racks: str = "") -
             "pipeline_before": ring and ring[0],
             "pipeline_after": ring and ring[1],
             "groups": {
-                name: {"index": one.index_of(rank), "ranks": one.members(rank).tolist()}
-                for name, one in layout.every.items()
+                name: {"index": grouping.index_of(rank), "ranks": grouping.members(rank).tolist()}
+                for name, grouping in layout.every.items()
             },
         }
     )
@@ -60,15 +60,16 @@ def shared_by_ranks(layout: Layout, ranks: str = "") -> str:
         (the layout)
     """
     numbers, log = named_ranks(ranks, layout.world_size)
-    groups = [one for one in layout.every.values() if one.size > 1]
+    groups = [grouping for grouping in layout.every.values() if grouping.size > 1]
     together, apart = shared_groups(groups, numbers)
     return json.dumps(
         {
             "ranks": numbers,
             "together": [
-                {"names": one.names, "indices": one.indices, "ranks": one.ranks} for one in together
+                {"names": group.names, "indices": group.indices, "ranks": group.ranks}
+                for group in together
             ],
-            "apart": {one.name: one.groups for one in apart},
+            "apart": {kind.name: kind.groups for kind in apart},
             **({"missing": log.missing} if log else {}),
         }
     )

@@ -114,10 +114,12 @@ def _stage(layout: Layout, state: State, at: dict[str, int], language: str) -> s
     schedule = dealing_of(pp, state)
     stages = stages_of(schedule, state) or ()
     chunks = [stages[number] for number in stage_numbers(schedule)[at["pp"]]]
-    texts = [ranges_text(one.layers) if one.layers else say("rank_no_layers") for one in chunks]
+    texts = [
+        ranges_text(chunk.layers) if chunk.layers else say("rank_no_layers") for chunk in chunks
+    ]
     words = "rank_layers_of" if len(texts) == 1 else "rank_chunks_layers"
     held = [text, say(words, layers=say("semicolon").join(texts))]
-    others = "".join(one.others for one in chunks)
+    others = "".join(chunk.others for chunk in chunks)
     held += [say(f"rank_{what}") for letter, what in HELD_BESIDE.items() if letter in others]
     return joined(held, language)
 
@@ -206,11 +208,15 @@ def _together(layout: Layout, ranks: Any, language: str, placement: Placement | 
     verdict = tag("p", _verdict(shared, len(numbers), language))
     rows = [
         _group_row(
-            layout, one.names, ", ".join(map(str, dict.fromkeys(one.indices))), one.ranks, placement
+            layout,
+            group.names,
+            ", ".join(map(str, dict.fromkeys(group.indices))),
+            group.ranks,
+            placement,
         )
-        for one in shared
+        for group in shared
     ]
-    parts = (say("together_part", kind=one.name, count=one.groups) for one in apart)
+    parts = (say("together_part", kind=kind.name, count=kind.groups) for kind in apart)
     kinds = say("and_list").join(parts)
     return together(
         head,

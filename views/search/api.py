@@ -54,7 +54,7 @@ def better_layouts(
             "given": current and _candidate(current, alone(current)),
             "given_place": current and current.fits and result.place(current.seconds),
             "given_is_refused": refusal,
-            "best": [_candidate(one, _reasons(one, current)) for one in result.best],
+            "best": [_candidate(estimate, _reasons(estimate, current)) for estimate in result.best],
         }
     )
 

@@ -131,18 +131,18 @@ class Ranked:
 
 def ranked(result: SearchResult, current: Estimate | None) -> list[Ranked]:
     """The best layouts with the one on screen in its place: behind them all if it is not there."""
-    places = [(str(place), one) for place, one in enumerate(result.best, 1)]
-    if current and all(not _is_same(one, current) for one in result.best):
-        behind = sum(_is_before(one, current) for one in result.best)
+    places = [(str(place), estimate) for place, estimate in enumerate(result.best, 1)]
+    if current and all(not _is_same(estimate, current) for estimate in result.best):
+        behind = sum(_is_before(estimate, current) for estimate in result.best)
         place = (
             f"{result.place(current.seconds):,}" if current.fits and result.best[0].fits else "–"
         )
         places.insert(behind, (place, current))
     rows = []
-    for place, one in places:
-        is_current = current is not None and _is_same(one, current)
-        reasons = alone(one) if is_current or current is None else compared(one, current)
-        rows.append(Ranked(place, one, reasons, is_current))
+    for place, estimate in places:
+        is_current = current is not None and _is_same(estimate, current)
+        reasons = alone(estimate) if is_current or current is None else compared(estimate, current)
+        rows.append(Ranked(place, estimate, reasons, is_current))
     return rows
 
 
@@ -150,12 +150,12 @@ def _rows(
     job: SearchJob, result: SearchResult, current: Estimate | None, context: Context
 ) -> list[Markup]:
     language, entries = context.language, ranked(result, current)
-    longest = max(one.estimate.seconds for one in entries)
+    longest = max(entry.estimate.seconds for entry in entries)
     rows = []
-    for one in entries:
-        sizes, rest = name_of(one.estimate, job, language)
-        label = sizes if one.is_current else _opener(one.estimate, sizes, context)
-        rows.append(_row(one, together(label, tag("small", rest)), longest, language))
+    for entry in entries:
+        sizes, rest = name_of(entry.estimate, job, language)
+        label = sizes if entry.is_current else _opener(entry.estimate, sizes, context)
+        rows.append(_row(entry, together(label, tag("small", rest)), longest, language))
     return rows
 
 
@@ -281,23 +281,23 @@ def search_pictures(context: Context) -> Pictures:
     if not result.best:
         return []
     entries = ranked(result, on_screen(context)[0])
-    longest = max(one.estimate.seconds for one in entries)
+    longest = max(entry.estimate.seconds for entry in entries)
     rows = []
-    for one in entries:
-        estimate = one.estimate
+    for entry in entries:
+        estimate = entry.estimate
         sizes, rest = name_of(estimate, job, language)
         held = gib(estimate.fit.needed)
         if not estimate.fits:
             held = TRAFFIC["over_memory"][language].format(memory=held)
         parts = bar_parts(estimate)
         bar = BarCell(tuple((COLOURS[part], seconds / longest) for part, seconds in parts))
-        said = [reason_text(reason, language) for reason in one.reasons[:TOLD]]
-        here = f"\n{TRAFFIC['on_screen'][language]}" if one.is_current else ""
-        rows.append((one.place + here, f"{sizes}\n{rest}", about(estimate), bar, held,
+        said = [reason_text(reason, language) for reason in entry.reasons[:TOLD]]
+        here = f"\n{TRAFFIC['on_screen'][language]}" if entry.is_current else ""
+        rows.append((entry.place + here, f"{sizes}\n{rest}", about(estimate), bar, held,
                      "\n".join(said)))  # fmt: skip
     heads = [TRAFFIC[f"column_{name}"][language] for name in ("place", "layout", "step")]
     heads += ["", *(TRAFFIC[f"column_{name}"][language] for name in ("memory", "reasons"))]
-    current = next((at for at, one in enumerate(entries) if one.is_current), -1)
+    current = next((at for at, entry in enumerate(entries) if entry.is_current), -1)
     legend = tuple((COLOURS[part], TRAFFIC[f"part_{part}"][language]) for part in COLOURS)
     return [("", TableChart(tuple(heads), tuple(rows), current, flexible=(1, 5), legend=legend))]
 

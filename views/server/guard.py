@@ -272,7 +272,9 @@ def _require_event(blocks: Any, path: str, sent: dict[str, Any]) -> Any:
         event = blocks.fns[index] if is_one else None
     else:
         name = path.rstrip("/").rpartition("/")[2]
-        event = next((one for one in blocks.fns.values() if one.api_name == name), None)
+        event = next(
+            (function for function in blocks.fns.values() if function.api_name == name), None
+        )
     if event is None or event.fn is None:
         raise RefusedError(404, "There is no such endpoint.")
     if path.startswith(API + "call/v2/"):

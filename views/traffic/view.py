@@ -140,9 +140,9 @@ def _sources(trained: Trained, language: str) -> Markup:
 def _kinds(rows: Sequence[Traffic], language: str) -> Markup:
     """One line a kind, that with the longest transfers first."""
     by_kind: dict[str, list[Traffic]] = {}
-    for one in rows:
-        by_kind.setdefault(one.kind, []).append(one)
-    took = {kind: sum(one.seconds for one in entries) for kind, entries in by_kind.items()}
+    for demand in rows:
+        by_kind.setdefault(demand.kind, []).append(demand)
+    took = {kind: sum(demand.seconds for demand in entries) for kind, entries in by_kind.items()}
     most = max(took.values())
     body = [
         _kind(by_kind[kind], took[kind], most, language)
@@ -161,7 +161,7 @@ def _kind(rows: Sequence[Traffic], seconds: float, most: float, language: str) -
     return row(
         chips([rows[0].kind]),
         f"{rows[0].size:,}",
-        bytes_text(max(map(sum, zip(*(one.by_stage for one in rows))), default=0)),
+        bytes_text(max(map(sum, zip(*(demand.by_stage for demand in rows))), default=0)),
         bytes_text(total),
         _across(total, across, language),
         together(seconds_text(seconds), tag("span", share, class_="traffic-bar")),
@@ -179,15 +179,15 @@ def _every(rows: Sequence[Traffic], language: str) -> Markup:
     heads = "kind purpose operation count buffer sent across seconds beside"
     body = (
         (
-            chips([one.kind]),
-            PURPOSES[one.what][language],
-            tag("code", one.operation),
-            f"{one.count:,g}",
-            *(bytes_text(one.buffer), bytes_text(one.sent)),
-            *(_across(one.total, one.across, language), seconds_text(one.seconds)),
-            BESIDE[one.beside][language],
+            chips([demand.kind]),
+            PURPOSES[demand.what][language],
+            tag("code", demand.operation),
+            f"{demand.count:,g}",
+            *(bytes_text(demand.buffer), bytes_text(demand.sent)),
+            *(_across(demand.total, demand.across, language), seconds_text(demand.seconds)),
+            BESIDE[demand.beside][language],
         )
-        for one in rows
+        for demand in rows
     )
     return fold(TRAFFIC["every"][language], _table(heads, body, language), kind="")
 
@@ -273,7 +273,7 @@ NEAR = 0.03
 def traffic_pictures(context: Context) -> Pictures:
     """Who sends how much to whom; nothing where nothing is sent."""
     layout, trained = context.layout, context.trained
-    rows = rows_of(layout, trained, [one.parameters for one in trained.stages()])
+    rows = rows_of(layout, trained, [stage.parameters for stage in trained.stages()])
     if not rows:
         return []
     flows = matrix(rows, layout.every, layout.mesh, layout.gpus_per_node)
@@ -297,7 +297,7 @@ def scale_of(picture: MatrixPicture) -> tuple[tuple[float, str], ...]:
     span = np.log10(high / low)
     powers = 10.0 ** np.arange(np.ceil(np.log10(low)), np.ceil(np.log10(high)))
     within = [(float(np.log10(power / low) / span), power) for power in powers.tolist()]
-    kept = [(0.0, low), *(one for one in within if NEAR < one[0] < 1 - NEAR), (1.0, high)]
+    kept = [(0.0, low), *(place for place in within if NEAR < place[0] < 1 - NEAR), (1.0, high)]
     return tuple((at, bytes_text(number)) for at, number in kept)
 
 
