@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from .page_client import PATIENCE, Servers
-from .timing import Table, Times, shown, times
+from .timing import ResultTable, Timings, shown, times
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "chromium-headless-shell")
 ARGUMENTS = [
@@ -55,7 +55,7 @@ STEP = """([stop, tp]) => new Promise((resolve, reject) => {
 })"""
 
 
-def run(quick: bool, servers: Servers) -> Iterator[Table | str]:
+def run(quick: bool, servers: Servers) -> Iterator[ResultTable | str]:
     missing = _missing()
     if missing and os.environ.get("REQUIRE_BROWSER") == "1":
         raise RuntimeError(f"REQUIRE_BROWSER=1, but {missing}")
@@ -70,7 +70,7 @@ def run(quick: bool, servers: Servers) -> Iterator[Table | str]:
             stops = _resize(pages["page"], world, nodes)
             empty, took = _in_turns(pages, stops, steps)
             taken["empty", world], taken["page", world] = empty, took
-    yield Table(
+    yield ResultTable(
         "Slider to picture in Chromium",
         ("event", "GPUs", "in the page ms", "on screen ms", "p95 ms", "x empty", "aim ms"),
         [_row(*key, took, taken["empty", key[1]]) for key, took in taken.items()],
@@ -137,8 +137,8 @@ def _in_turns(
 def _row(
     kind: str, world: int, took: list[list[float]], empty: list[list[float]]
 ) -> tuple[str, ...]:
-    changed, drawn = (Times(tuple(ms)) for ms in zip(*took))
-    floor, _ = (Times(tuple(ms)) for ms in zip(*empty))
+    changed, drawn = (Timings(tuple(ms)) for ms in zip(*took))
+    floor, _ = (Timings(tuple(ms)) for ms in zip(*empty))
     return (
         kind,
         f"{world:,}",

@@ -15,7 +15,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from itertools import chain, count
 
 from .page_client import PageClient, Served, Servers
-from .timing import Table, Times, shown
+from .timing import ResultTable, Timings, shown
 from .walk import SMALL, TYPES, walk
 
 VISITORS = 16
@@ -29,7 +29,7 @@ Ask = Callable[[PageClient, int], None]
 """A heavy request; the number makes each a little different."""
 
 
-def run(quick: bool, servers: Servers) -> Iterator[Table]:
+def run(quick: bool, servers: Servers) -> Iterator[ResultTable]:
     seconds = 0.5 if quick else 8.0
     processes = max(1, min(4, (os.cpu_count() or 2) - 1))
     rows = []
@@ -37,7 +37,7 @@ def run(quick: bool, servers: Servers) -> Iterator[Table]:
         updates, _ = crowd(servers.running(kind), seconds, VISITORS, SMALL, processes=processes)
         layouts = len({layout for _, layout in updates})
         rows.append((name, *rates(updates, seconds), f"{layouts} of {len(updates)}"))
-    yield Table(
+    yield ResultTable(
         f"{VISITORS} visitors at once, 16 to 64 GPUs",
         ("server", "updates/s", "median ms", "p95 ms", "layouts that differ"),
         rows,
@@ -47,7 +47,7 @@ def run(quick: bool, servers: Servers) -> Iterator[Table]:
 
 def rates(updates: Sequence[Update], seconds: float) -> tuple[str, str, str]:
     """Updates a second, and how long the median and the slow ones took."""
-    took = Times(tuple(ms for ms, _ in updates))
+    took = Timings(tuple(ms for ms, _ in updates))
     return f"{len(updates) / seconds:.0f}", shown(took.median), shown(took.p95)
 
 

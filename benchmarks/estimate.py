@@ -18,7 +18,7 @@ from training.estimate.runs import DATA, is_nanotron, runs
 
 from .estimate_errors import Answered, ErrorFigures, answered, figures
 from .page_client import Servers
-from .timing import Table
+from .timing import ResultTable
 
 STEPS = ("step", "step90")
 HEAD = ("runs of", "n", "step", "p90", "bias", "cover", "high/low", "order", "regret", "memory")
@@ -43,11 +43,11 @@ GOALS: dict[str, tuple[str, Callable[[ErrorFigures, ErrorFigures, ErrorFigures],
 """The figures that hold, by name: what of outside the Playbook, of it, and of all."""
 
 
-def run(quick: bool, servers: Servers) -> Iterator[Table | str]:
+def run(quick: bool, servers: Servers) -> Iterator[ResultTable | str]:
     began = perf_counter()
     asked = answered(run for run in runs() if run.counts)
     took = 1e3 * (perf_counter() - began) / len(asked)
-    yield Table(
+    yield ResultTable(
         "Estimates of public runs",
         HEAD,
         [_row(name, figures(several)) for name, several in _groups(asked).items()],
@@ -58,7 +58,7 @@ def run(quick: bool, servers: Servers) -> Iterator[Table | str]:
         f"{'holds' if holds(own, book, every) else 'does not hold'}: {name}"
         for name, (_, holds) in GOALS.items()
     )
-    yield Table(
+    yield ResultTable(
         "Steps of sources that the fit has not seen",
         ("runs of", "n", "step", "p90"),
         [

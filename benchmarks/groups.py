@@ -20,7 +20,7 @@ from groups.megatron.parallel_state import process_groups
 
 from .page_client import Servers
 from .plain import plain_groups, plain_process_groups
-from .timing import Table, interleaved, shown, times
+from .timing import ResultTable, interleaved, shown, times
 
 KINDS = ("tp", "cp", "dp", "pp")
 REPEATS = {1_024: 101, 16_384: 31, 131_072: 15, 1_048_576: 5}
@@ -55,7 +55,7 @@ class MadeTwice:
         return took["ours"].median, took["plain"].median
 
 
-def run(quick: bool, servers: Servers) -> Iterator[Table]:
+def run(quick: bool, servers: Servers) -> Iterator[ResultTable]:
     cases = [_of_mesh(*sizes) for sizes in (QUICK if quick else REPEATS).items()]
     cases += [_of_job(*sizes) for sizes in (QUICK_JOBS if quick else JOBS).items()]
     for case in cases:
@@ -63,7 +63,7 @@ def run(quick: bool, servers: Servers) -> Iterator[Table]:
     young = [case.medians() for case in cases]
     np.empty(31 << 20, dtype=np.uint8)  # large, and freed: memory is settled
     settled = [case.medians() for case in cases]
-    yield Table(
+    yield ResultTable(
         "Groups of " + " ".join(f"{name} {size}" for name, size in JOB.items()),
         ("ranks", "groups", "loops ms", "young ms", "faster", "settled ms", "faster"),
         [

@@ -18,7 +18,7 @@ from views.server.worker import IDLE
 from .clients import crowd, rates
 from .memory import rss
 from .page_client import PageClient, Served, Servers, serving
-from .timing import Table
+from .timing import ResultTable
 
 VISITORS = (16, 64, 200)
 HEAVY = (0, 1, 4, 8)
@@ -29,7 +29,7 @@ SIXTEEN = (2,)
 """Nodes of 16 GPUs."""
 
 
-def run(quick: bool, servers: Servers) -> Iterator[Table | str]:
+def run(quick: bool, servers: Servers) -> Iterator[ResultTable | str]:
     seconds = 0.5 if quick else 8.0
     fresh = partial(_shared, servers) if quick else partial(serving, "page")
     rows = []
@@ -41,7 +41,7 @@ def run(quick: bool, servers: Servers) -> Iterator[Table | str]:
             rows.append(_crowd(served, 1, heavy, seconds))
     heads = ("light visitors", "heavy ones", "updates/s", "median ms", "p95 ms", "heavy answers")
     note = f"Over {seconds:g} s. Aim: p95 under 300 ms beside 8 heavy ones."
-    yield Table("Slider steps at 16 GPUs under load", heads, rows, note)
+    yield ResultTable("Slider steps at 16 GPUs under load", heads, rows, note)
     if rss(1) is None:
         yield "memory: skipped, this system has no /proc"
         return
@@ -78,7 +78,7 @@ def ask(client: PageClient, number: int) -> None:
         client.step(**kind)
 
 
-def _memory(served: Served, requests: int) -> Table:
+def _memory(served: Served, requests: int) -> ResultTable:
     """Memory of the server and of its processes, before and after the heaviest requests."""
     client = PageClient(served)
     for tp in (1, 2, 4, 8):
@@ -93,7 +93,7 @@ def _memory(served: Served, requests: int) -> Table:
     row = (str(requests), *(f"{mb:.0f}" for mb in (before, most, after)))
     more = f"{100 * (after / before - 1):+.0f} %"
     heads = ("heavy requests", "MB before", "most", "MB after", "change")
-    return Table("Memory of the server", heads, [(*row, more)], "Aim: within 20 % of before.")
+    return ResultTable("Memory of the server", heads, [(*row, more)], "Aim: within 20 % of before.")
 
 
 def _whole(pid: int) -> float:

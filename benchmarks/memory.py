@@ -12,14 +12,14 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from .page_client import PageClient, Served, Servers, serving
-from .timing import Table
+from .timing import ResultTable
 from .walk import ANY, TYPES, walk
 
 WARM_UP = 10
 VISIT = 50
 
 
-def run(quick: bool, servers: Servers) -> Iterator[Table | str]:
+def run(quick: bool, servers: Servers) -> Iterator[ResultTable | str]:
     updates = 8 if quick else 1_000
     with nullcontext(servers.running("page")) if quick else serving("page") as served:
         if rss(served.pid) is None:
@@ -34,7 +34,7 @@ def run(quick: bool, servers: Servers) -> Iterator[Table | str]:
         (f"{quarter * updates // 4:,}", f"{mb:.0f}", f"{mb - before:+.0f}" if quarter else "–")
         for quarter, (mb, before) in enumerate(zip(held, [0.0, *held]))
     ]
-    yield Table("Memory of the server", ("updates", "RSS MB", "change"), rows)
+    yield ResultTable("Memory of the server", ("updates", "RSS MB", "change"), rows)
 
 
 def _visits(served: Served, updates: int, seed: int) -> None:

@@ -60,7 +60,7 @@ def serving(kind: str) -> Iterator[Served]:
 
 
 @dataclass(frozen=True)
-class Step:
+class Reply:
     """One answered event: milliseconds from the request to its result, and the result's bytes."""
 
     ms: float
@@ -109,7 +109,7 @@ class PageClient:
     def close(self) -> None:
         self._connection.close()
 
-    def step(self, **changes: Any) -> Step:
+    def step(self, **changes: Any) -> Reply:
         """Set controls by their names, in the page's one value, and wait for the answer."""
         self._state |= {name: str(value) for name, value in changes.items()}
         asked = {"session_hash": self._session}
@@ -121,20 +121,20 @@ class PageClient:
         body = json.dumps(asked | {"event_data": None, "trigger_id": None})
         return self._queued(body) if self._served.queued else self._direct("run/predict", body)
 
-    def call(self, name: str, **parameters: Any) -> Step:
+    def call(self, name: str, **parameters: Any) -> Reply:
         """Ask an endpoint, and wait for its answer or its refusal."""
         begun = time.perf_counter()
         joined = self._request("POST", f"call/v2/{name}", json.dumps(parameters)).read()
         path = f"call/{name}/{json.loads(joined)['event_id']}"
         answer = self._request("GET", path).read()
-        return Step(1e3 * (time.perf_counter() - begun), len(answer))
+        return Reply(1e3 * (time.perf_counter() - begun), len(answer))
 
-    def _direct(self, path: str, body: str) -> Step:
+    def _direct(self, path: str, body: str) -> Reply:
         begun = time.perf_counter()
         answer = self._request("POST", path, body).read()
-        return Step(1e3 * (time.perf_counter() - begun), len(answer))
+        return Reply(1e3 * (time.perf_counter() - begun), len(answer))
 
-    def _queued(self, body: str) -> Step:
+    def _queued(self, body: str) -> Reply:
         begun = time.perf_counter()
         self._request("POST", "queue/join", body).read()
         stream = self._request("GET", f"queue/data?session_hash={self._session}")
@@ -145,7 +145,7 @@ class PageClient:
                 done, size = json.loads(line.removeprefix(b"data:")), len(line)
         if done is None or not done["success"]:
             raise RuntimeError(f"the event failed: {done}")
-        return Step(1e3 * (ended - begun), size)
+        return Reply(1e3 * (ended - begun), size)
 
     def _request(self, method: str, path: str, body: str | None = None) -> http.client.HTTPResponse:
         headers = {"Content-Type": "application/json"} if body else {}

@@ -20,7 +20,7 @@ from views.page import answer
 
 from .caches import clear_caches
 from .page_client import Servers
-from .timing import Table, interleaved, shown
+from .timing import ResultTable, interleaved, shown
 
 GROUP_TYPE = "cp+dp+tp+pp"  # four kinds, the most that one picture shows
 
@@ -35,9 +35,9 @@ CASES = {
 AIMS = {16: "5", 1_024: "20", 131_072: "60"}
 
 
-def run(quick: bool, servers: Servers) -> Iterator[Table]:
+def run(quick: bool, servers: Servers) -> Iterator[ResultTable]:
     worlds = [world for world in CASES if not quick or world <= 131_072]
-    yield Table(
+    yield ResultTable(
         "State to picture, server side, nothing cached",
         ("GPUs", "maths ms", "scene ms", "painting ms", "answer ms", "p95 ms", "aim ms", "bytes"),
         [_row(CASES[world], AIMS.get(world, ""), 1 if quick else 25) for world in worlds],

@@ -23,16 +23,16 @@ from views.pipeline import chart as pipeline_chart
 from views.pipeline.view import pipeline_html
 
 from .page_client import Servers
-from .timing import Table, interleaved, shown
+from .timing import ResultTable, interleaved, shown
 
 SIZES = ((4, 8), (16, 128), (64, 512))
 SCHEDULES = ("1f1b", "interleaved", "zb-v", "dualpipe")
 PARTS = ("plan", "simulate", "figures", "scene", "painting", "view")
 
 
-def run(quick: bool, servers: Servers) -> Iterator[Table]:
+def run(quick: bool, servers: Servers) -> Iterator[ResultTable]:
     names = SCHEDULES[:2] if quick else SCHEDULES
-    yield Table(
+    yield ResultTable(
         "Pipeline schedule to view, server side, nothing cached",
         ("schedule", "p", "m", "ops", *(f"{part} ms" for part in PARTS), "bytes"),
         [_row(name, p, m, 1 if quick else 9) for p, m in SIZES for name in names],

@@ -21,7 +21,7 @@ from training.models import model_of_preset
 from training.search import SearchJob, SearchResult, search
 
 from .page_client import Servers
-from .timing import Table
+from .timing import ResultTable
 
 FIRST = 5
 MOST = 60
@@ -145,11 +145,11 @@ def everything() -> Iterator[Placed]:
             yield placed(name, cluster, training)
 
 
-def run(quick: bool, servers: Servers) -> Iterator[Table]:
+def run(quick: bool, servers: Servers) -> Iterator[ResultTable]:
     began = perf_counter()
     rows = [_row(placed) for placed in everything()]
     first = sum(1 for row in rows if not row[-1])
-    yield Table(
+    yield ResultTable(
         "Published layouts in their own search",
         ("layout", "place", "of", "behind", "why"),
         rows,

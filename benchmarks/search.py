@@ -21,7 +21,7 @@ from training.traffic.per_step import traffic
 
 from .caches import clear_caches
 from .page_client import Servers
-from .timing import Table, interleaved, shown
+from .timing import ResultTable, interleaved, shown
 
 # model, cluster, GPUs, GPUs of a node, global batch, tokens of a sequence
 CASES = (
@@ -35,8 +35,8 @@ CASES = (
 )
 
 
-def run(quick: bool, servers: Servers) -> Iterator[Table]:
-    yield Table(
+def run(quick: bool, servers: Servers) -> Iterator[ResultTable]:
+    yield ResultTable(
         "Better layouts, nothing cached",
         ("model", "GPUs", "tried", "ways", "search ms", "p95 ms", "traffic ms", "matrix ms"),
         [_row(*case, repeats=1 if quick else 10) for case in (CASES[:2] if quick else CASES)],

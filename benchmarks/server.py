@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 from .page_client import PageClient, Servers, Step
-from .timing import Table, Times, shown, times
+from .timing import ResultTable, Timings, shown, times
 
 WORLDS = {16: 2, 256: 32, 16_384: 2_048, 131_072: 16_384}  # GPUs: nodes of 8
 WARM_UP = 4
 SIZES = [(tp, pp) for pp in (2, 4) for tp in (2, 4)]
 
 
-def run(quick: bool, servers: Servers) -> Iterator[Table]:
+def run(quick: bool, servers: Servers) -> Iterator[ResultTable]:
     warm_up, rounds = (0, 1) if quick else (WARM_UP, 60)
     with ExitStack() as stack:
         clients = {
@@ -43,7 +43,7 @@ def run(quick: bool, servers: Servers) -> Iterator[Table]:
             if turn >= warm_up:
                 for key, step in taken.items():
                     steps.setdefault(key, []).append(step)
-    yield Table(
+    yield ResultTable(
         "A slider step through the server, raw HTTP",
         ("event", "GPUs", "median ms", "p95 ms", "x empty", "bytes"),
         [_row(*key, taken, steps["empty", 0]) for key, taken in steps.items()],
@@ -52,7 +52,7 @@ def run(quick: bool, servers: Servers) -> Iterator[Table]:
 
 
 def _row(name: str, world: int, taken: list[Step], empty: list[Step]) -> tuple[str, ...]:
-    took, floor = (Times(tuple(step.ms for step in steps)) for steps in (taken, empty))
+    took, floor = (Timings(tuple(step.ms for step in steps)) for steps in (taken, empty))
     return (
         name,
         f"{world:,}" if world else "–",

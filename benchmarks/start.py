@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 
 from .page_client import PATIENCE, ROOT, Servers, free_port
-from .timing import Table, Times, shown
+from .timing import ResultTable, Timings, shown
 
 PARTS = """
 import json, os, time
@@ -33,15 +33,15 @@ print(json.dumps({n: 1e3 * (b - a) for n, a, b in zip(names, clock, clock[1:])})
 """
 
 
-def run(quick: bool, servers: Servers) -> Iterator[Table]:
+def run(quick: bool, servers: Servers) -> Iterator[ResultTable]:
     repeats = 1 if quick else 5
     whole, parts = [], []
     for _ in range(repeats):
         whole.append(_until_served())
         parts.append(_parts())
-    rows = [(name, shown(Times(tuple(part[name] for part in parts)).median)) for name in parts[0]]
-    served = Times(tuple(whole))
-    yield Table(
+    rows = [(name, shown(Timings(tuple(part[name] for part in parts)).median)) for name in parts[0]]
+    served = Timings(tuple(whole))
+    yield ResultTable(
         "Cold start",
         ("step", "median ms"),
         [*rows, ("python app.py to a served page", shown(served.median))],

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Times:
+class Timings:
     """Durations of the same work, in milliseconds.
 
-    >>> times = Times((1.0, 2.0, 9.0))
+    >>> times = Timings((1.0, 2.0, 9.0))
     >>> times.median, times.p95
     (2.0, 9.0)
     """
@@ -30,7 +30,7 @@ class Times:
         return sorted(self.ms)[-(-95 * len(self.ms) // 100) - 1]
 
 
-def interleaved(repeats: int, **works: Callable[[], object]) -> dict[str, Times]:
+def interleaved(repeats: int, **works: Callable[[], object]) -> dict[str, Timings]:
     """Each work ``repeats`` times, in turns, after one turn that is not counted.
 
     Results are dropped, and garbage is collected, between measurements: nobody pays for another.
@@ -45,14 +45,15 @@ def interleaved(repeats: int, **works: Callable[[], object]) -> dict[str, Times]
             del result
             if turn:
                 taken[name].append(1e3 * (ended - begun))
-    return {name: Times(tuple(ms)) for name, ms in taken.items()}
+    return {name: Timings(tuple(ms)) for name, ms in taken.items()}
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """A titled table; ``str()`` writes it as aligned Markdown.
 
-    >>> print(Table("Speed", ("GPUs", "ms"), [("16", "1.5"), ("1,024", "20.0")], "Aim: 20 ms."))
+    >>> rows = [("16", "1.5"), ("1,024", "20.0")]
+    >>> print(ResultTable("Speed", ("GPUs", "ms"), rows, "Aim: 20 ms."))
     ## Speed
     <BLANKLINE>
     |  GPUs |   ms |
