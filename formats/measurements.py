@@ -74,16 +74,16 @@ def read_measurements(text: str, world: int, placement: Placement | None = None)
     spend(len(text) // 10, "characters", control="measurements")
     is_json = text.lstrip()[:1] in ("[", "{")
     rows = _json_rows(text) if is_json else _csv_rows(text)
-    values = np.full(world, np.nan)
+    values = [math.nan] * world
     for line, rank, value in _measured(rows, placement):
         if not 0 <= rank < world:
             raise _refusal("no-such-rank", rank=quoted(rank), first=0, last=world - 1)
         if not math.isnan(values[rank]):
             raise _refusal("measurement-twice", rank=rank)
         values[rank] = _number(value, line)
-    if np.isnan(values).all():
+    if all(map(math.isnan, values)):
         raise _none()
-    return values
+    return np.array(values)
 
 
 def _number(value: Any, line: int) -> float:
@@ -108,7 +108,7 @@ def _none() -> LayoutError:
     return _refusal("no-measurements")
 
 
-Row = tuple[int, Sequence[str], list[Any]]
+Row = tuple[int, Sequence[str], Sequence[Any]]
 """Line, headings of its columns, cells."""
 
 
@@ -118,13 +118,12 @@ def _json_rows(text: str) -> Iterator[Row]:
     except (ValueError, RecursionError):
         raise _bad(text[:40], 1) from None
     if isinstance(said, dict):
-        yield from ((1, HEADLESS, [rank, value]) for rank, value in said.items())
+        yield from ((1, HEADLESS, cells) for cells in said.items())
     elif said and all(isinstance(record, dict) for record in said):
-        for line, record in enumerate(said, 1):
-            yield line, [name.lower() for name in record], [*record.values()]
+        yield from ((line, [*record], [*record.values()]) for line, record in enumerate(said, 1))
     else:
-        numbers = ((rank, value) for rank, value in enumerate(said) if value is not None)
-        yield from ((rank + 1, HEADLESS, [rank, value]) for rank, value in numbers)
+        numbers = (cells for cells in enumerate(said) if cells[1] is not None)
+        yield from ((cells[0] + 1, HEADLESS, cells) for cells in numbers)
 
 
 def _csv_rows(text: str) -> Iterator[Row]:
@@ -134,12 +133,11 @@ def _csv_rows(text: str) -> Iterator[Row]:
         raise _none()
     between = next((mark for mark in ",;\t" if mark in lines[0][1]), " ")
     rows = [(n, _cells(line, between, n)) for n, line in lines]
-    heading = [name.lower() for name in rows[0][1]]
-    if {*RANK, *HOST}.isdisjoint(heading):
+    if {*RANK, *HOST}.isdisjoint(map(str.lower, rows[0][1])):
         if any(len(cells) != 2 for _, cells in rows):
             raise _none()
         return ((n, HEADLESS, cells) for n, cells in rows)
-    return ((n, heading, cells) for n, cells in rows[1:])
+    return ((n, rows[0][1], cells) for n, cells in rows[1:])
 
 
 def _cells(line: str, between: str, number: int) -> list[str]:
@@ -158,16 +156,17 @@ def _measured(rows: Iterable[Row], placement: Placement | None) -> Iterator[tupl
             ranks.setdefault(placement.hosts[node], []).append(rank)
     known: Sequence[str] = ()
     for line, heading, cells in rows:
-        if heading is not known:
-            known, others = heading, [at for at, name in enumerate(heading) if name not in PLACES]
+        if heading != known:
+            known, columns = heading, [name.lower() for name in heading]
             rank_at, host_at, local_at = (
-                next((heading.index(name) for name in names if name in heading), None)
+                next((columns.index(name) for name in names if name in columns), None)
                 for names in (RANK, HOST, LOCAL)
             )
+            last = max((at for at, name in enumerate(columns) if name not in PLACES), default=-1)
         if rank_at is not None:
-            if not others:
+            if last < 0:
                 raise _none()
-            yield line, _whole(_cell(cells, rank_at, line), line), _cell(cells, others[-1], line)
+            yield line, _whole(_cell(cells, rank_at, line), line), _cell(cells, last, line)
             continue
         host = None if host_at is None else _cell(cells, host_at, line)
         if host not in ranks:
@@ -186,6 +185,8 @@ def _measured(rows: Iterable[Row], placement: Placement | None) -> Iterator[tupl
 
 def _whole(value: Any, line: int) -> int:
     """A rank, or the number of a GPU."""
+    if type(value) is int and 0 <= value < 10**9:
+        return value
     text = str(value).strip()
     if isinstance(value, bool) or not (text.isascii() and text.isdecimal() and len(text) < 10):
         raise _bad(value, line)
