@@ -202,6 +202,26 @@ def test_layers_dealt_nearly_equally_differ_by_one():
         assert [one.layers for one in held_by_ranks(deepseek, split)] == layers
 
 
+@pytest.mark.parametrize("account", [False, True])
+@pytest.mark.parametrize(("pp", "vpp"), [(4, 1), (8, 1), (4, 2)])
+def test_fewer_layers_than_stages_are_too_few_and_every_fix_is_enough(account, pp, vpp):
+    model = replace(SMALL, layers=1)
+    split = Split(pp=pp, vpp=vpp, spread="nearly", account=account)
+    with pytest.raises(LayoutError) as caught:
+        held_by_ranks(model, split)
+    error, places = caught.value, 3 if account else 1
+    assert (error.code, error.control) == ("too-few-layers", "layers")
+    assert error.facts == {"count": places, "stages": pp * vpp}
+    assert {"layers": pp * vpp - 2 * account} in error.alternatives
+    with pytest.raises(LayoutError) as caught:
+        split.require_fits(model)
+    assert {"layers": pp * vpp - 2 * account} in caught.value.alternatives
+    for fix in caught.value.alternatives:
+        of_model, of_split = fix.keys() & {"layers"}, fix.keys() - {"layers"}
+        fitted = replace(split, **{name: fix[name] for name in of_split})
+        fitted.require_fits(replace(model, **{name: fix[name] for name in of_model}))
+
+
 def test_an_mtp_module_stands_on_the_last_stage_with_a_copy_of_the_embedding():
     model = replace(MIXTURE, mtp_layers=1)
     without, with_it = (stage_parameters(one, Split(pp=2)) for one in (MIXTURE, model))

@@ -13,7 +13,7 @@ from groups.errors import LayoutError
 from groups.mesh import MAX_RANKS, Mesh, whole_number
 from groups.stages.layers import needs_stages, stage_layers
 
-from .errors import require_choice
+from .errors import refusal, require_choice
 from .model import MAX_SIZE, Model
 
 SPREADS = ("equal", "nearly")
@@ -183,7 +183,8 @@ def held_by_ranks(model: Model, split: Split) -> tuple[Held, ...]:
         return _held(model.layers, first_moe, *how)
     except LayoutError as error:
         kept = [fix for fix in error.alternatives if split.placement != "V" or "pp" not in fix]
-        raise error.replace(alternatives=[{"spread": "nearly"}, *kept]) from None
+        other = [{"spread": "nearly"}] if split.spread == "equal" else []
+        raise error.replace(alternatives=[*other, *kept]) from None
 
 
 @lru_cache(maxsize=2048)
@@ -216,17 +217,25 @@ def _stages(
     if vpp > 1 and pp == 1:
         raise needs_stages(vpp, pp)
     if spread == "nearly":
-        return nearly_equal(layers, pp * vpp, account)
+        return nearly_equal(layers, pp, vpp, account)
     ends = {"account_for_embedding": account, "account_for_loss": account}
     dealt = stage_layers(layers, pp, vpp if vpp > 1 else None, **ends)
     return [dealt[rank][chunk] for chunk in range(vpp) for rank in range(pp)]
 
 
-def nearly_equal(layers: int, stages: int, account: bool) -> list[list[int]]:
-    """As many each, the first ones one more."""
-    each, more = divmod(layers + 2 * account, stages)
+def nearly_equal(layers: int, pp: int, vpp: int, account: bool) -> list[list[int]]:
+    """As many each, the first ones one more.
+
+    >>> nearly_equal(3, pp=4, vpp=1, account=False)
+    Traceback (most recent call last):
+    groups.errors.LayoutError: 3 layers are too few for 4 stages; try layers 4 or pp 3
+    """
+    places, stages = layers + 2 * account, pp * vpp
+    each, more = divmod(places, stages)
     if each == 0:
-        raise not_a_multiple("layers", layers, {"pp": stages}, maximum=MAX_SIZE)
+        near = {"layers": stages - 2 * account, "pp": places // vpp}
+        fixes = [{name: size} for name, size in near.items() if size]
+        raise refusal("too-few-layers", "layers", *fixes, count=places, stages=stages)
     counts = [each + (stage < more) for stage in range(stages)]
     if account:
         counts[0] -= 1

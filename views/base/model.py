@@ -94,7 +94,7 @@ def layers_by_stage(state: State, pp: int, vpp: int | None, **ends: Any) -> list
         chunks = 1 if vpp is None else whole_number(vpp, "vpp", maximum=MAX_LAYERS)
         if chunks > 1 and pp == 1:
             raise needs_stages(chunks, pp)
-        dealt = nearly_equal(layers, pp * chunks, account)
+        dealt = nearly_equal(layers, pp, chunks, account)
         return [dealt[rank::pp] for rank in range(pp)]
     more = {"account_for_embedding": account, "account_for_loss": account, **ends}
     return stage_layers(given, pp, vpp, **more)
