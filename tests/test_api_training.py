@@ -512,6 +512,14 @@ REFUSED = {
         {"tp": 8, "global_batch": 3},
         "global_batch 3 is not a multiple of micro_batch 1 x dp 2 = 2; try global_batch 2",
     ),
+    "micro-batches that whole rounds would take beyond the limit": (
+        "traffic_per_step",
+        {
+            **{"memory_schedule": "interleaved-zb", "nodes": 16, "pp": 128, "vpp": 2},
+            **{"global_batch": 1_000_000, "changes": '{"layers": 768}'},
+        },
+        "1000000 micro-batches do not make 7812 equal rounds; try global_batch ",
+    ),
     "a batch as text": ("memory_per_rank", {"global_batch": "8"}, "global_batch must be a whole"),
     "no micro-batch": ("memory_per_rank", {"micro_batch": 0}, "micro_batch must be a whole"),
     "a stage of ZeRO": ("memory_per_rank", {"zero": 4}, "'4' is not a choice of zero"),

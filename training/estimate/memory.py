@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 from ..clusters import GIB
 from ..memory.activations import WIDE
 from ..memory.per_stage import PRECISIONS, StageMemory, memory_per_stage
+from ..pipeline.spec import MAX_MICRO_BATCHES
 from ..split import padded_vocabulary
 from .request import Request
 
@@ -88,8 +89,9 @@ def fit_of(request: Request) -> Fit:
     training = request.training
     if request.split.vpp > 1:
         # Groups of chunks may be cut short at the end; the fullest moment comes before.
-        rounds = -(-training.micro_batches // request.split.pp)
-        training = replace(training, micro_batches=rounds * request.split.pp)
+        whole = -(-training.micro_batches // request.split.pp) * request.split.pp
+        if whole <= MAX_MICRO_BATCHES:
+            training = replace(training, micro_batches=whole)
     capacity = request.bytes_of_gpu
     stages = memory_per_stage(request.model, request.split, training, room_of(capacity))
     most = max(stages, key=lambda stage: stage.on_host)
