@@ -21,11 +21,16 @@ from training.collectives.buckets import (
     gradient_buckets,
     layer_tensors,
     megatron_bucket_parameters,
+    model_tensors,
     sharded_tasks,
     timed,
     zero3_tasks,
 )
 from training.collectives.cost import bytes_per_rank
+from training.model import Model
+from training.models import MODELS
+from training.parameters import layer_parameters, on_one_rank
+from training.split import Split
 
 RECORDED = json.loads(
     (Path(__file__).parent / "data" / "ddp_buckets.json").read_text(encoding="utf-8")
@@ -34,7 +39,7 @@ law = settings(max_examples=50, deadline=None)
 models = st.builds(
     BucketModel,
     layers=st.integers(1, 6),
-    hidden=st.sampled_from([64, 256, 1024]),
+    tensors=st.sampled_from([64, 256, 1024]).map(layer_tensors),
     d=st.integers(1, 16),
     backward_seconds=st.floats(1e-4, 1e-1),
     bytes_per_second=st.floats(1e9, 1e12),
@@ -73,6 +78,29 @@ def test_the_tensors_of_a_layer_add_up(hidden):
     assert sum(layer_tensors(hidden)) == 12 * hidden**2 + 13 * hidden
 
 
+@pytest.mark.parametrize("hidden", [64, 12288])
+def test_the_tensors_of_a_gpt_are_those_of_any_model(hidden):
+    gpt = Model(
+        layers=2, hidden=hidden, heads=8, ffn=4 * hidden, vocabulary=1024, sequence=64, biases="all"
+    )
+    assert model_tensors(gpt, Split(), moe=False) == layer_tensors(hidden)
+
+
+def test_the_tensors_of_a_layer_are_its_parameters_on_a_rank_but_experts():
+    """Of every model that is known, with experts and without, whole and cut by tp."""
+    wrong = []
+    for name, known in MODELS.items():
+        model = known.model
+        for moe in (False, True) if model.experts else (False,):
+            for split in (Split(), Split(tp=2)):
+                held = on_one_rank(layer_parameters(model, moe=moe), split)
+                held.pop("experts", 0)
+                tensors = model_tensors(model, split, moe=moe)
+                if sum(tensors) != sum(held.values()) or min(tensors) < 1:
+                    wrong.append((name, moe, split.tp, tensors, held))
+    assert not wrong
+
+
 # Timelines: what runs when, in whole seconds.
 
 
@@ -109,7 +137,7 @@ def small(**changes) -> BucketModel:
     parameters = sum(layer_tensors(1024))
     given = {
         "layers": 2,
-        "hidden": 1024,
+        "tensors": layer_tensors(1024),
         "d": 2,
         "backward_seconds": 1.0,
         "bytes_per_second": float(4 * parameters),

@@ -311,6 +311,42 @@ def test_an_input_of_the_timeline_that_cannot_be_is_refused(field, value):
     assert "collectives-lanes" in page
 
 
+def hinted(page: str) -> dict[str, str]:
+    """What the boxes of the timeline say while they are empty."""
+    found = re.findall(r'placeholder="([^"]*)" id="field-(bucket_\w+)"', page)
+    return {name: hint for hint, name in found}
+
+
+def test_the_timeline_is_of_the_model_that_the_job_trains():
+    """Llama 3 70B has 80 layers and hidden size 8,192; tp 2 cuts its matrices, not its norms."""
+    page = shown(watching(model="llama3-70b", tp=2, pp=4))
+    assert hinted(page)["bucket_layers"] == "20"
+    assert hinted(page)["bucket_hidden"] == "8192"
+    each = (2 * 8192 * 8192 + 2 * 8192 * 1024 + 3 * 8192 * 28672) // 2 + 2 * 8192
+    assert f"Layers on a rank: 20 (Llama 3 70B), of {each:,} parameters each." in page
+    slow, quick = (
+        float(hinted(shown(watching(cluster=cluster)))["bucket_ms"])
+        for cluster in ("dgx-a100", "dgx-h100")
+    )
+    assert slow > 1.5 * quick
+
+
+def test_what_is_typed_counts_instead_of_the_job():
+    """A typed size is that of a whole GPT layer, and asks nothing of a model."""
+    typed = {"bucket_layers": "12", "bucket_hidden": "2048", "bucket_ms": "3.5"}
+    page = shown(watching(model="own", layers="", **typed))
+    assert page.count('class="refusal"') == 0
+    assert f"Layers on a rank: 12 (h = 2,048), of {12 * 2048**2 + 13 * 2048:,} parameters" in page
+    assert page.count('class="bar backward"') == 1 + 12  # the legend, and a bar for each layer
+
+
+def test_without_a_model_the_timeline_asks_for_one():
+    page = shown(watching(model="own", layers=""))
+    assert page.count('class="refusal"') == 1
+    assert "The shape of this model is not known" in page
+    assert "collectives-lanes" not in page
+
+
 def fixes(page: str) -> list[dict[str, str]]:
     """The changes of the buttons beside problems."""
     problems = re.findall(r'<div class="refusal"[^>]*>.*?</div>', page)

@@ -24,6 +24,9 @@ from dataclasses import dataclass
 
 from groups.mesh import whole_number
 
+from ..model import Model
+from ..parameters import layer_parameters, on_one_rank
+from ..split import Split
 from .cost import least_seconds
 
 MIB = 2**20
@@ -79,6 +82,30 @@ def layer_tensors(hidden: int) -> tuple[int, ...]:
     return (4 * h * h + h, 4 * h * h + 4 * h, 2 * h, h * h + h, 3 * h * h + 3 * h, 2 * h)
 
 
+def model_tensors(model: Model, split: Split, *, moe: bool) -> tuple[int, ...]:
+    """The same of a layer of any model on one rank, as Megatron joins its matrices.
+
+    Out of the MLP, into it, the same of a shared expert, the router, a norm, out of attention, into
+    it (of MLA: all but the way out), a norm. Experts are left out: edp reduces their gradients.
+
+    >>> from training.models import MODELS
+    >>> model_tensors(MODELS["llama3-8b"].model, Split(tp=2), moe=False)
+    (29360128, 58720256, 4096, 8388608, 12582912, 4096)
+    """
+    held = on_one_rank(layer_parameters(model, moe=moe), split)
+
+    def both(kind: str, width: int) -> tuple[int, ...]:
+        if kind not in held:
+            return ()
+        out = width * model.hidden // split.tp + model.hidden * (model.biases == "all")
+        return (out, held[kind] - out)
+
+    norm = (held["norms"] // 2,)
+    mlp = both("mlp", model.ffn) + both("shared_expert", model.shared_expert_ffn)
+    router = (held["router"],) if moe else ()
+    return (*mlp, *router, *norm, *both("attention", model.attention_width), *norm)
+
+
 # -- the timeline --------------------------------------------------------------------------------
 
 
@@ -132,10 +159,10 @@ def exposed_seconds(events: Sequence[Event]) -> float:
 
 @dataclass(frozen=True)
 class BucketModel:
-    """Equal layers of a GPT-like model, all on every rank, and a data parallel group."""
+    """Equal layers of a rank, and a data parallel group."""
 
     layers: int
-    hidden: int  # of a layer, by `layer_tensors`
+    tensors: tuple[int, ...]  # parameters of each of a layer, in the order of their gradients
     d: int  # ranks of the data parallel group
     backward_seconds: float  # of one layer; forward takes half of it
     bytes_per_second: float  # of one rank, one way
@@ -144,7 +171,7 @@ class BucketModel:
 
     @property
     def layer_parameters(self) -> int:
-        return sum(layer_tensors(self.hidden))
+        return sum(self.tensors)
 
     def task(self, op: str, number: int, after: tuple[int, ...], size: float) -> Task:
         """A collective on a buffer of ``size`` bytes, at link speed."""
@@ -157,11 +184,11 @@ def gradient_buckets(model: BucketModel, scheme: str) -> list[list[int]]:
 
     ``scheme``: "ddp"; "megatron" and "sharded" with Megatron's buckets; "one" for one bucket.
 
-    >>> small = BucketModel(layers=2, hidden=256, d=4, backward_seconds=1e-3, bytes_per_second=1e9)
+    >>> small = BucketModel(2, layer_tensors(256), d=4, backward_seconds=1e-3, bytes_per_second=1e9)
     >>> gradient_buckets(small, "ddp")
     [[0], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]]
     """
-    sizes = list(layer_tensors(model.hidden)) * model.layers
+    sizes = list(model.tensors) * model.layers
     if scheme == "ddp":
         return buckets([size * model.gradient_bytes for size in sizes], DDP_CAPS)
     cap = sum(sizes) + 1 if scheme == "one" else megatron_bucket_parameters(model.d)
@@ -171,11 +198,11 @@ def gradient_buckets(model: BucketModel, scheme: str) -> list[list[int]]:
 def all_reduce_tasks(model: BucketModel, scheme: str, op: str = "all_reduce") -> list[Task]:
     """The backward pass of every tensor, and after the last of a bucket its reduction.
 
-    >>> model = BucketModel(2, 1024, d=8, backward_seconds=1e-3, bytes_per_second=1e11)
+    >>> model = BucketModel(2, layer_tensors(1024), 8, 1e-3, bytes_per_second=1e11)
     >>> [task.what for task in all_reduce_tasks(model, "one")].count("all_reduce")
     1
     """
-    tensors = layer_tensors(model.hidden)
+    tensors = model.tensors
     tasks: list[Task] = []
     for number, bucket in enumerate(gradient_buckets(model, scheme)):
         for place in bucket:
@@ -192,12 +219,12 @@ def sharded_tasks(model: BucketModel) -> list[Task]:
 
     The all-gathers overlap the next forward pass: a layer waits for the parameters of its own.
 
-    >>> model = BucketModel(2, 1024, d=8, backward_seconds=1e-3, bytes_per_second=1e11)
+    >>> model = BucketModel(2, layer_tensors(1024), 8, 1e-3, bytes_per_second=1e11)
     >>> [task.what for task in sharded_tasks(model) if task.lane == "network"]
     ['reduce_scatter', 'all_gather']
     """
     tasks = all_reduce_tasks(model, "sharded", "reduce_scatter")
-    gradients, tensors = gradient_buckets(model, "sharded"), len(layer_tensors(model.hidden))
+    gradients, tensors = gradient_buckets(model, "sharded"), len(model.tensors)
     waits = tuple(at for at, task in enumerate(tasks) if task.lane == "network")
     optimizer = len(tasks)
     # Reading and writing a shard of the optimizer is a matter of memory bandwidth: it has no bar.
@@ -220,7 +247,7 @@ def zero3_tasks(model: BucketModel) -> list[Task]:
 
     A gather is asked for one layer ahead, while the layer before it computes.
 
-    >>> model = BucketModel(layers=3, hidden=64, d=4, backward_seconds=1e-3, bytes_per_second=1e9)
+    >>> model = BucketModel(3, layer_tensors(64), 4, 1e-3, bytes_per_second=1e9)
     >>> whats = [task.what for task in zero3_tasks(model)]
     >>> whats.count("all_gather"), whats.count("reduce_scatter")
     (6, 3)
@@ -244,5 +271,5 @@ def zero3_tasks(model: BucketModel) -> list[Task]:
 
 
 def _parameters(model: BucketModel, bucket: Sequence[int]) -> int:
-    tensors = layer_tensors(model.hidden)
+    tensors = model.tensors
     return sum(tensors[place % len(tensors)] for place in bucket)

@@ -10,7 +10,7 @@ What is counted stands in `work`, how it becomes time in `seconds`, by which con
 `constants`, what fits in `memory`, and which public runs are near in `near`.
 """
 
-from .answer import Estimate, estimate, estimate_of, seconds_waited
+from .answer import Estimate, estimate, estimate_of, layer_time, seconds_waited
 from .constants import SOFTWARE
 from .near import nearest
 from .request import Request

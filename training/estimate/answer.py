@@ -18,7 +18,7 @@ from .memory import Fit, fit_of
 from .near import lacks, nearest
 from .request import Arguments, Request, request_of
 from .runs import MeasuredRun
-from .seconds import decided, stall_seconds, step_seconds
+from .seconds import Timed, decided, layer_seconds, stall_seconds, step_seconds
 from .work import work_of
 
 FAR = 1.25
@@ -133,6 +133,14 @@ def estimate_of(request: Request, software: str) -> Estimate:
         lacks=lacking,
         request=request,
     )
+
+
+def layer_time(request: Request, software: str, *, moe: bool = False) -> Timed:
+    """Seconds of one layer for one micro-batch, forward and backward, of a request as above."""
+    work = work_of(request)
+    constants = constants_of(FAMILIES[request.cluster], software)
+    layer = work.moe if moe and work.moe else work.dense
+    return layer_seconds(request, layer, constants)(request.training.recompute)
 
 
 # -- of a layout -----------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from groups import LayoutError
 from groups.errors import quoted
 from groups.layout import Layout
 from training.clusters import CLUSTERS, Cluster
-from training.estimate import Estimate, Request, estimate_of
+from training.estimate import Estimate, Request, estimate_of, layer_time
 from training.estimate.memory import room_of
 from training.estimate.request import DENSE, require_numbers
 from training.memory.activations import PRODUCTS, RECOMPUTE
@@ -116,6 +116,14 @@ class Trained:
         """
         require(self.model, self.split, self.training, self.cp_algorithm)
         return estimate_of(self.request(layout), software_of(self.training))
+
+    def layer_seconds(self, layout: Layout, *, moe: bool) -> float:
+        """Of that, one layer and one micro-batch, forward and backward.
+
+        Errors: those of `estimate`.
+        """
+        require(self.model, self.split, self.training, self.cp_algorithm)
+        return layer_time(self.request(layout), software_of(self.training), moe=moe).total
 
 
 def trained_of(layout: Layout, state: State) -> Trained:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ from markupsafe import Markup
 
 from descriptions import PAGE, counted, joined
 from groups import LayoutError
-from groups.layout import Layout
 from groups.mesh import whole_number
 from render.svg.lanes import LaneBar, lanes_svg
 from training.collectives.buckets import (
@@ -20,19 +19,23 @@ from training.collectives.buckets import (
     Task,
     all_reduce_tasks,
     exposed_seconds,
+    layer_tensors,
+    model_tensors,
     sharded_tasks,
     timed,
     zero3_tasks,
 )
 from training.collectives.cost import bytes_per_rank
+from training.split import held_by_ranks
 
+from ..base.context import Context
 from ..base.form import choice, fields, number
 from ..base.html import scrolling, tag
 from ..base.problems import problem_html, tried
 from ..base.state import State, is_empty, parse_number, require_choice
 from ..base.units import bytes_text, seconds_text
 from ..base.words import saying
-from .inputs import ranks_of, speed
+from .inputs import positive, ranks_of, speed
 
 SCHEMES: dict[str, Callable[[BucketModel], list[Task]]] = {
     "ddp": lambda model: all_reduce_tasks(model, "ddp"),
@@ -42,35 +45,58 @@ SCHEMES: dict[str, Callable[[BucketModel], list[Task]]] = {
     "zero3": zero3_tasks,
 }
 
-DEFAULTS = {"bucket_layers": 12, "bucket_hidden": 2048, "bucket_ms": 4}
-MOST = {"bucket_layers": 128, "bucket_hidden": 65_536, "bucket_ms": 100_000}
-"""Layers that one rank holds, their hidden size, and milliseconds of backward for one of them."""
+FIELDS = ("bucket_layers", "bucket_hidden", "bucket_ms")
+MOST = {"bucket_layers": 128, "bucket_hidden": 65_536}
+"""Layers that one rank holds, and their hidden size."""
 
 
-def buckets_html(layout: Layout, state: State, language: str) -> Markup:
+@dataclass(frozen=True)
+class _JobLayers:
+    """Of the job: numbers of empty boxes, parameters of each tensor of a layer on a rank."""
+
+    numbers: dict[str, float]
+    tensors: tuple[int, ...]
+
+
+def _layers_of_job(context: Context) -> _JobLayers:
+    """Those of the stage that holds most layers, all as most of them are: with experts, or without.
+
+    Errors: LayoutError about the field of the model or its training that cannot be.
+    """
+    trained = context.trained
+    split = trained.split.placed(trained.training.rule.placement)
+    held = max(held_by_ranks(trained.model, split), key=lambda held: held.layers)
+    moe = 2 * held.moe_layers > held.layers
+    numbers = {
+        "bucket_layers": whole_number(held.layers, "bucket_layers", maximum=MOST["bucket_layers"]),
+        "bucket_hidden": trained.model.hidden,
+        # Forward takes half of the backward.
+        "bucket_ms": trained.layer_seconds(context.layout, moe=moe) * 2 / 3 * 1e3,
+    }
+    return _JobLayers(numbers, model_tensors(trained.model, split, moe=moe))
+
+
+def buckets_html(context: Context, state: State) -> Markup:
     """The timeline of one step of the group that reduces dense gradients.
 
     Of ``state`` the bandwidth has been checked; what is wrong with the others is told here.
     """
-    name = "dp-cp" if "dp-cp" in layout.every else "dp"
-    ranks = ranks_of(layout.every[name], 0) if name in layout.every else np.array([0])
-    numbers, scheme, problems = _read(state)
-    model = BucketModel(
-        layers=int(numbers["bucket_layers"]),
-        hidden=int(numbers["bucket_hidden"]),
-        d=len(ranks),
-        backward_seconds=numbers["bucket_ms"] * 1e-3,
-        bytes_per_second=speed(layout, ranks, state.collective_gbs),
-    )
-    events = timed(SCHEMES[scheme](model))
-    say = saying(PAGE, language)
+    language = context.language
+    say, problems = saying(PAGE, language), list[LayoutError]()
+    job = tried(problems, lambda: _layers_of_job(context))
+    if all(not is_empty(getattr(state, field)) for field in FIELDS):
+        problems.clear()  # nothing of the job is asked for
+    hints = {field: f"{job.numbers[field]:.4g}" if job else "" for field in FIELDS}
+    chosen = state.bucket_scheme or "ddp"
+    scheme = tried(problems, lambda: require_choice("bucket_scheme", chosen, SCHEMES, ["ddp"]))
+    typed = {
+        field: tried(problems, lambda field=field: _typed(field, getattr(state, field)))
+        for field in FIELDS
+    }
     offered = [(say(f"buckets_{scheme}"), scheme) for scheme in SCHEMES]
     boxes = fields(
-        choice("bucket_scheme", state.bucket_scheme or "ddp", offered, language),
-        *(
-            number(field, getattr(state, field), language, hint=f"{DEFAULTS[field]:g}")
-            for field in DEFAULTS
-        ),
+        choice("bucket_scheme", chosen, offered, language),
+        *(number(field, getattr(state, field), language, hint=hints[field]) for field in FIELDS),
     )
     return tag(
         "div",
@@ -78,29 +104,52 @@ def buckets_html(layout: Layout, state: State, language: str) -> Markup:
         tag("p", say("buckets_body")),
         boxes,
         *(problem_html(error, language) for error in problems),
-        tag("p", _summary(events, model, name, scheme, language)),
-        _legend(events, language),
-        scrolling("collectives-scroll", Markup(_picture(events, language))),
-        tag("p", say("buckets_model"), class_="collectives-note"),
+        *_timeline(context, state, scheme or "ddp", job, typed),
         class_="collectives-buckets",
     )
 
 
-def _read(state: State) -> tuple[dict[str, float], str, list[LayoutError]]:
-    problems: list[LayoutError] = []
-    numbers = {
-        field: tried(problems, lambda field=field: _number(field, getattr(state, field))) or default
-        for field, default in DEFAULTS.items()
-    }
-    chosen = state.bucket_scheme or "ddp"
-    scheme = tried(problems, lambda: require_choice("bucket_scheme", chosen, SCHEMES, ["ddp"]))
-    return numbers, scheme or "ddp", problems
-
-
-def _number(field: str, given: Any) -> float:
+def _typed(field: str, given: Any) -> float | None:
+    """None for an empty box; times may be fractions, as the job's are."""
     if is_empty(given):
-        return DEFAULTS[field]
-    return whole_number(parse_number(given), field, maximum=MOST[field])
+        return None
+    if field in MOST:
+        return whole_number(parse_number(given), field, maximum=MOST[field])
+    return positive(field, given, 0)
+
+
+def _timeline(
+    context: Context,
+    state: State,
+    scheme: str,
+    job: _JobLayers | None,
+    typed: Mapping[str, float | None],
+) -> Iterator[Markup]:
+    """What was typed, else the job's; nothing where neither is known."""
+    numbers = {**(job.numbers if job else {}), **{k: v for k, v in typed.items() if v is not None}}
+    if len(numbers) < len(FIELDS):
+        return
+    layout, language = context.layout, context.language
+    name = "dp-cp" if "dp-cp" in layout.every else "dp"
+    ranks = ranks_of(layout.every[name], 0) if name in layout.every else np.array([0])
+    of_job = job is not None and typed["bucket_hidden"] is None
+    model = BucketModel(
+        layers=int(numbers["bucket_layers"]),
+        tensors=job.tensors if job and of_job else layer_tensors(int(numbers["bucket_hidden"])),
+        d=len(ranks),
+        backward_seconds=numbers["bucket_ms"] * 1e-3,
+        bytes_per_second=speed(layout, ranks, state.collective_gbs),
+    )
+    events, say = timed(SCHEMES[scheme](model)), saying(PAGE, language)
+    whose = context.trained.name if of_job else f"h = {numbers['bucket_hidden']:,.0f}"
+    yield tag(
+        "p",
+        say("buckets_layers", layers=model.layers, whose=whose, each=f"{model.layer_parameters:,}"),
+    )
+    yield tag("p", _summary(events, model, name, scheme, language))
+    yield _legend(events, language)
+    yield scrolling("collectives-scroll", Markup(_picture(events, language)))
+    yield tag("p", say("buckets_model"), class_="collectives-note")
 
 
 def _summary(

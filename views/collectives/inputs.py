@@ -155,7 +155,7 @@ def _resolved(layout: Layout, state: State) -> CollectiveSpec:
         shape=default_shape(operation, len(members)),
         values=values,
         algorithm="",
-        buffer_bytes=1e6 * _positive("collective_mb", state.collective_mb, 100),
+        buffer_bytes=1e6 * positive("collective_mb", state.collective_mb, 100),
         bytes_per_second=speed(layout, ranks, state.collective_gbs),
     )
     if not is_empty(state.collective_shape):
@@ -174,7 +174,7 @@ def speed(layout: Layout, ranks: np.ndarray, gbs: Any) -> float:
     There NVLink inside a node, the network card if the group leaves it.
     """
     leaves = int(nodes_spanned(ranks[None], layout.gpus_per_node)[0]) > 1
-    return GB * _positive("collective_gbs", gbs, (CLUSTER.nic if leaves else CLUSTER.nvlink) / GB)
+    return GB * positive("collective_gbs", gbs, (CLUSTER.nic if leaves else CLUSTER.nvlink) / GB)
 
 
 def default_shape(operation: Operation, n: int) -> tuple[int, ...]:
@@ -327,7 +327,7 @@ def _algorithm(watched: CollectiveSpec, given: Any) -> str:
     return chosen if chosen in names else next(iter(names), "")
 
 
-def _positive(field: str, given: Any, otherwise: float) -> float:
+def positive(field: str, given: Any, otherwise: float) -> float:
     if is_empty(given):
         return float(otherwise)
     number = parse_number(given)

@@ -66,7 +66,7 @@ def collectives_html(context: Context) -> Markup:
         _pictures(layout, watched, counting, language),
         _cost(watched, language),
         _steps(watched, state, language),
-        buckets_html(layout, counting, language),
+        buckets_html(context, counting),
         walkthrough_html(language),
     )
     return tag("div", *body, class_="collectives")
