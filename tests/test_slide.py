@@ -15,7 +15,7 @@ from cases import every
 from painted import KEY
 from PIL import Image
 
-from descriptions import LANGUAGES, SAVED
+from descriptions import LANGUAGES, SAVED, TRAFFIC
 from formats.documents.trace import chrome_trace
 from formats.launch import emit
 from groups import LayoutError
@@ -33,6 +33,7 @@ from views.export import download, picture_file, slide_of
 from views.groups.pictures import job_pictures
 from views.groups.sentence import question, sentence_of
 from views.page import save
+from views.search.view import search_pictures
 from views.stories import EVIDENCE
 
 ADDRESS = "https://example.org/?v=2&rank=5"
@@ -128,6 +129,20 @@ def test_the_slides_of_step_time_layouts_and_launch_answer_their_question():
     cost = said("compare", kept="?v=2&tp=4")
     assert {"Kept: tp4 · dp2 · pp2", "Now: tp2 · dp4 · pp2", "A step takes about"} <= {*cost}
     assert "all cross, up to 2" in said("nodes")
+
+
+def test_a_slide_of_layouts_says_all_of_each():
+    """Of three parts and more too; only reasons may end in dots."""
+    large = {"model": "llama3-405b", "nodes": 64, "tp": 8, "pp": 16, "recompute": "selective"}
+    of_experts = {"model": "deepseek-v3", "nodes": 16, "pp": 4, "ep": 8}
+    parts = {TRAFFIC[name]["en"] for name in TRAFFIC if name.startswith("with_")}
+    for asked in ({}, large, of_experts):
+        context = Context.of(replace(State(), view="search", **asked))
+        ((_, table),) = search_pictures(context)
+        lines = [line for row in table.rows for line in row[1].split("\n")]
+        said = {text for text, _ in words_of(slide_of(context, address=ADDRESS))}
+        assert any(" · " in line and line.split(" · ")[0] in parts for line in lines)
+        assert [line for line in lines if line not in said] == []
 
 
 def test_every_slide_has_the_question_of_its_view_and_the_answer():

@@ -50,7 +50,7 @@ class TableChart:
     """A table; each line of a cell that is written in several stays a line.
 
     marked: the row that is on screen. flexible: columns of long texts, which share what room there
-    is; their lines are broken, or end in dots where is_cut says so.
+    is; their lines are broken. Where is_cut says so only the last gives way: its lines end in dots.
     """
 
     heads: tuple[str, ...]
@@ -81,24 +81,28 @@ class TableChart:
         widths = [
             max(
                 advance(head) * SIZE,
-                *(self._widest(row[at]) for row in self.rows),
+                *(
+                    self._widest(row[at], place == self.marked)
+                    for place, row in enumerate(self.rows)
+                ),
             )
             for at, head in enumerate(self.heads)
         ]
-        long = sum(widths[at] for at in self.flexible)
+        flexible = self.flexible[-1:] if self.is_cut else self.flexible
+        long = sum(widths[at] for at in flexible)
         rest = self.room - (sum(widths) - long) - GUTTER * (len(widths) - 1)
-        for place, at in enumerate(sorted(self.flexible, key=lambda at: widths[at])):
-            even = max(6 * SIZE, rest / (len(self.flexible) - place))  # equal parts of what is left
+        for place, at in enumerate(sorted(flexible, key=lambda at: widths[at])):
+            even = max(6 * SIZE, rest / (len(flexible) - place))  # equal parts of what is left
             widths[at] = min(widths[at], even)
             rest -= widths[at]
         return widths
 
     @staticmethod
-    def _widest(cell: Cell) -> float:
+    def _widest(cell: Cell, is_marked: bool) -> float:
         if isinstance(cell, BarCell) and not cell.text:
             return BAR
         lines = (cell.text if isinstance(cell, BarCell) else cell).split("\n")
-        return SIZE * max(advance(line, True) for line in lines)
+        return SIZE * max(advance(line, is_marked and line is lines[0]) for line in lines)
 
     @cached_property
     def lines(self) -> list[list[list[str]]]:
@@ -118,8 +122,8 @@ class TableChart:
             return text.split("\n")
         room, lines = self.columns[column] / SIZE, text.split("\n")
         if self.is_cut:
-            return [shortened(line, room, bold) for line in lines]
-        return [part for line in lines for part in wrapped(line, room, bold)]
+            return [shortened(line, room, bold and line is lines[0]) for line in lines]
+        return [part for line in lines for part in wrapped(line, room, bold and line is lines[0])]
 
     @cached_property
     def heights(self) -> list[float]:

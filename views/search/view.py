@@ -285,7 +285,9 @@ def search_pictures(context: Context) -> Pictures:
     rows = []
     for entry in entries:
         estimate = entry.estimate
-        sizes, rest = name_of(estimate, job, language)
+        sizes, more = name_of(estimate, job, language)
+        samples, _, rest = more.partition(" · ")  # on the first line: all of it has two
+        name = f"{sizes} · {samples}\n{rest}".rstrip()
         held = gib(estimate.fit.needed)
         if not estimate.fits:
             held = TRAFFIC["over_memory"][language].format(memory=held)
@@ -293,7 +295,7 @@ def search_pictures(context: Context) -> Pictures:
         bar = BarCell(tuple((COLOURS[part], seconds / longest) for part, seconds in parts))
         said = [reason_text(reason, language) for reason in entry.reasons[:TOLD]]
         here = f"\n{TRAFFIC['on_screen'][language]}" if entry.is_current else ""
-        rows.append((entry.place + here, f"{sizes}\n{rest}", about(estimate), bar, held,
+        rows.append((entry.place + here, name, about(estimate), bar, held,
                      "\n".join(said)))  # fmt: skip
     heads = [TRAFFIC[f"column_{name}"][language] for name in ("place", "layout", "step")]
     heads += ["", *(TRAFFIC[f"column_{name}"][language] for name in ("memory", "reasons"))]
