@@ -190,6 +190,20 @@ def test_the_largest_pipeline_is_small_to_send():
     assert len(page) < 400_000
 
 
+@every(
+    "schedules, ends",
+    [
+        ({"schedule": "1f1b"}, "B"),
+        ({"schedule": "zb-h1"}, "I"),
+        ({"schedule": "dualpipe"}, "B or I"),
+        ({"schedule": "1f1b", "against": "zb-h1"}, "B or I"),
+    ],
+)
+def test_the_legend_says_what_frees_activations_in_the_schedules_that_are_drawn(schedules, ends):
+    page = view(micro_batches="16", **schedules)
+    assert re.findall(r"held until ([^<]*)<", page) == [ends]
+
+
 def test_two_schedules_of_the_same_sizes_are_drawn_once():
     assert len(strips(view(schedule="1f1b", against="1f1b"))) == 1
     assert len(strips(view(schedule="1f1b", against="gpipe"))) == 2

@@ -222,7 +222,8 @@ def legend_rows(schedules: Sequence[TimedSchedule]) -> list[tuple[str, str]]:
     rows = [(kind, f"legend_{kind.lower()}") for kind in kinds]
     rows += [("", "legend_copies")] if any(rule.placement == "both ways" for rule in rules) else []
     rows += [("", "legend_chunks")] if any(rule.v != 1 for rule in rules) else []
-    rows += [("input", "held_input")]
+    ends = "".join(kind.lower() for kind in "BI" if kind in kinds)
+    rows += [("input", f"held_{ends}")]
     return [*rows, ("weights", "held_weights")] if "W" in kinds else rows
 
 
