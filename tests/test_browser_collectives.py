@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -171,7 +172,9 @@ def luminance(colour: str) -> float:
 @pytest.mark.parametrize("dark", [False, True])
 def test_numbers_on_colours_can_be_read(opened, dark):
     """Of cells and of bars, which have colours of their own; contrast >= 4.5 (WCAG 2.1)."""
-    page = opened(view(controls=WIDE, bucket_scheme="zero3", bucket_ms="1"), dark=dark)
+    layers = {"bucket_layers": "12", "bucket_hidden": "2048", "bucket_ms": "1"}
+    wide = replace(WIDE, nodes=4)
+    page = opened(view(controls=wide, bucket_scheme="zero3", **layers), dark=dark)
     pairs = page.evaluate(
         """() => [...document.querySelectorAll('.cell[class*=" g"], .slot[class*=" g"], .bar')]
         .filter(one => one.querySelector(':scope > text'))
@@ -182,3 +185,23 @@ def test_numbers_on_colours_can_be_read(opened, dark):
     for fill, ink in {tuple(pair) for pair in pairs}:
         low, high = sorted((luminance(fill), luminance(ink)))
         assert (high + 0.05) / (low + 0.05) >= 4.5, (fill, ink)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_on_a_phone_every_letter_of_the_pictures_can_be_read(opened, language):
+    """9 pixels at least, of groups of four and of eight; and no head over the next."""
+    for controls in (FOUR, WIDE):
+        page = opened(view(language, controls), 400)
+        sizes = page.evaluate(
+            """() => [...document.querySelectorAll(
+            '.collectives-slots text, .collectives-exchange text')].filter(one => one.textContent)
+            .map(one => [parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().a,
+                one.textContent])"""
+        )
+        assert len(sizes) > 20
+        assert [one for one in sizes if one[0] < 9] == []
+        heads = page.evaluate(
+            """() => [...document.querySelectorAll('.collectives-slots text.head')].map(one => {
+            const box = one.getBoundingClientRect(); return [box.left, box.right]; })"""
+        )
+        assert all(left[1] <= right[0] for left, right in pairwise(heads))
