@@ -294,17 +294,15 @@ def _layout(inputs: CommandLine) -> Table:
 
 def _emit(inputs: CommandLine) -> Iterator[str]:
     from formats.launch import TARGETS, emit
+    from formats.launch.emit import options_of_model
 
     job, model = inputs.wanted()
     checked(job)
     if inputs.options.preset is not None:
-        from views.base.context import Context
-        from views.base.state import State
-        from views.base.training import training_of_preset
-        from views.launch.view import model_of_command
+        from training.models import model_of_preset
 
-        published = Context(job.layout(), State(**training_of_preset(inputs.options.preset)))
-        model = {**model_of_command(published), **model}
+        shape = model_of_preset(inputs.options.preset)
+        model = {**(options_of_model(vars(shape)) if shape else {}), **model}
     likely = job.framework if job.framework in TARGETS else "megatron"
     yield emit(job, model, inputs.words[0] if inputs.words else likely).rstrip("\n") + "\n"
 

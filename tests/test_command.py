@@ -402,14 +402,6 @@ def test_the_flags_are_of_the_framework_asked_for():
     assert ask("emit deepspeed --pp 2").status == 2
 
 
-def test_what_a_preset_publishes_of_its_training_is_emitted():
-    flags = answered("emit --preset deepseek-v3").out
-    for said in ("--bf16", "--fp8-format hybrid", "--recompute-granularity selective"):
-        assert said in flags
-    assert "--use-distributed-optimizer" in flags
-    assert "--global-batch-size 15360" in flags
-
-
 # -- refusals ------------------------------------------------------------------------------------
 
 REFUSED = {
