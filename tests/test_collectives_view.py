@@ -184,6 +184,12 @@ def test_several_groups_are_shown_side_by_side():
     assert shown().count('class="collectives-exchange"') == 1
 
 
+def test_without_a_bandwidth_the_links_are_those_of_the_job_s_cluster():
+    # GB/s of a GPU, one way: NVLink of an A100 and of an H100
+    for cluster, speed in (("dgx-a100", "300 GB/s"), ("dgx-h100", "450 GB/s"), ("", "450 GB/s")):
+        assert speed in plain(shown(watching(cluster=cluster))), cluster
+
+
 def test_bytes_steps_and_bus_factor_are_told():
     page = plain(shown(watching(collective_mb="1000", collective_gbs="100")))
     assert "2(n − 1)/n · S = 1.50 GB" in page  # noqa: RUF001

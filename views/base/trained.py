@@ -151,7 +151,7 @@ def trained_of(layout: Layout, state: State) -> Trained:
         sequence_parallel=ON_OFF[_stated(state, "sequence_parallel")],
         instances=count_of(state.instances, "instances", 1),
     )
-    cluster = _stated(state, "cluster", offered=3)
+    cluster = cluster_of(state)
     try:
         require_numbers(cluster, training.products)
     except LayoutError as error:
@@ -160,6 +160,11 @@ def trained_of(layout: Layout, state: State) -> Trained:
     capacity = _capacity(state, CLUSTERS[cluster])
     algorithm = _stated(state, "cp_algorithm", offered=3)
     return Trained(chosen, split, training, cluster, capacity, batch, algorithm)
+
+
+def cluster_of(state: State) -> str:
+    """The machines that the job runs on, by their name in CLUSTERS."""
+    return _stated(state, "cluster", offered=3)
 
 
 def _spread(model: Model, split: Split, state: State) -> str:

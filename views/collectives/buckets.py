@@ -138,7 +138,7 @@ def _timeline(
         tensors=job.tensors if job and of_job else layer_tensors(int(numbers["bucket_hidden"])),
         d=len(ranks),
         backward_seconds=numbers["bucket_ms"] * 1e-3,
-        bytes_per_second=speed(layout, ranks, state.collective_gbs),
+        bytes_per_second=speed(layout, ranks, state),
     )
     events, say = timed(SCHEMES[scheme](model)), saying(PAGE, language)
     whose = context.trained.name if of_job else f"h = {numbers['bucket_hidden']:,.0f}"

@@ -23,6 +23,7 @@ from training.collectives.operations import OPERATIONS, apply, operation_of
 
 from ..base.errors import refusal
 from ..base.state import State, fields_of, is_empty, parse_number, pinned_group, require_choice
+from ..base.trained import cluster_of
 
 MOST_MEMBERS = 16
 """Members of a group whose tensors are drawn; of a larger group the first ones stand for it."""
@@ -32,9 +33,6 @@ MOST_STEPPED = 8
 
 MOST_NUMBERS = 64
 """Numbers of one tensor, before or after."""
-
-CLUSTER = CLUSTERS["dgx-h100"]
-"""Whose links count where no bandwidth is given."""
 
 COST_OF = {
     "tokens_all_to_all": "all_to_all",
@@ -156,7 +154,7 @@ def _resolved(layout: Layout, state: State) -> CollectiveSpec:
         values=values,
         algorithm="",
         buffer_bytes=1e6 * positive("collective_mb", state.collective_mb, 100),
-        bytes_per_second=speed(layout, ranks, state.collective_gbs),
+        bytes_per_second=speed(layout, ranks, state),
     )
     if not is_empty(state.collective_shape):
         watched = replace(watched, shape=shape_of(state.collective_shape))
@@ -168,13 +166,15 @@ def algorithms_of(watched: CollectiveSpec) -> list[str]:
     return [name for name in ALGORITHMS if algorithm_of(name, 2).op == watched.cost]
 
 
-def speed(layout: Layout, ranks: np.ndarray, gbs: Any) -> float:
-    """Bytes per second one way: as given in GB/s, else those of CLUSTER.
+def speed(layout: Layout, ranks: np.ndarray, state: State) -> float:
+    """Bytes per second one way: as given in GB/s, else those of the job's cluster.
 
     There NVLink inside a node, the network card if the group leaves it.
     """
     leaves = int(nodes_spanned(ranks[None], layout.gpus_per_node)[0]) > 1
-    return GB * positive("collective_gbs", gbs, (CLUSTER.nic if leaves else CLUSTER.nvlink) / GB)
+    cluster = CLUSTERS[cluster_of(state)]
+    link = cluster.nic if leaves else cluster.nvlink
+    return GB * positive("collective_gbs", state.collective_gbs, link / GB)
 
 
 def default_shape(operation: Operation, n: int) -> tuple[int, ...]:
