@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 
-from .page_client import PageClient, Servers, Step
+from .page_client import PageClient, Reply, Servers
 from .timing import ResultTable, Timings, shown, times
 
 WORLDS = {16: 2, 256: 32, 16_384: 2_048, 131_072: 16_384}  # GPUs: nodes of 8
@@ -32,7 +32,7 @@ def run(quick: bool, servers: Servers) -> Iterator[ResultTable]:
         }
         for client in clients.values():
             stack.callback(client.close)
-        steps: dict[tuple[str, int], list[Step]] = {}
+        steps: dict[tuple[str, int], list[Reply]] = {}
         for turn in range(warm_up + rounds):
             tp, pp = SIZES[turn % len(SIZES)]
             taken = {(name, 0): clients[name].step(tp=turn % 64) for name in ("empty", "queued")}
@@ -51,7 +51,7 @@ def run(quick: bool, servers: Servers) -> Iterator[ResultTable]:
     )
 
 
-def _row(name: str, world: int, taken: list[Step], empty: list[Step]) -> tuple[str, ...]:
+def _row(name: str, world: int, taken: list[Reply], empty: list[Reply]) -> tuple[str, ...]:
     took, floor = (Timings(tuple(step.ms for step in steps)) for steps in (taken, empty))
     return (
         name,
