@@ -68,8 +68,8 @@ class Schema:
     def chosen(self, stated: Stated, roles: Iterable[str]) -> str:
         """The role that is asked for if nobody says which; the first one is what is trained."""
         roles = list(roles)
-        for asked, *conditions in self.asks or [["*"]]:
-            for role in roles if asked == "*" else [asked]:
+        for rule, *conditions in self.asks or [["*"]]:
+            for role in roles if rule == "*" else [rule]:
                 if _hold(conditions, stated, role):
                     return role
         return ""

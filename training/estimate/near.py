@@ -48,12 +48,12 @@ def _place(
 def _map() -> tuple[tuple[MeasuredRun, ...], np.ndarray, tuple[str, ...]]:
     """The runs that have a step time, where they stand, and their GPUs' families."""
     timed = tuple(run for run in runs() if run.seconds)
-    asked = [(run.shape, run.arguments) for run in timed]
+    points = [(run.shape, run.arguments) for run in timed]
     places = [
         _place(shape, run, (run.gpus, run.micro_batch, run.global_batch), run.precision)
-        for shape, run in asked
+        for shape, run in points
     ]
-    return timed, np.array(places), tuple(FAMILIES[run.cluster] for _, run in asked)
+    return timed, np.array(places), tuple(FAMILIES[run.cluster] for _, run in points)
 
 
 def nearest(request: Request, most: int = 5, software: str = "nanotron") -> tuple[MeasuredRun, ...]:

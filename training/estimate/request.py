@@ -110,57 +110,57 @@ class Request(TrainingJob):
         return self.training.tokens(self.model, self.split)
 
 
-def request_of(model: Model, asked: Arguments) -> Request:
+def request_of(model: Model, arguments: Arguments) -> Request:
     """The request, or a refusal that names what does not go together."""
-    require_choice("cluster", asked.cluster, tuple(CLUSTERS))
-    require_choice("precision", asked.precision, PRODUCTS)
+    require_choice("cluster", arguments.cluster, tuple(CLUSTERS))
+    require_choice("precision", arguments.precision, PRODUCTS)
     for name in ("gpus", "gpus_per_node", "tp", "pp", "cp", "ep"):
-        whole_number(getattr(asked, name), name, maximum=MAX_RANKS)
-    whole_number(asked.global_batch, "global_batch", maximum=MAX_SIZE)
-    if whole_number(asked.sequence, "sequence", maximum=MAX_SIZE) != model.sequence:
-        model = replace(model, sequence=asked.sequence)
-    model = with_kv_copies(model, asked.tp)
-    require_numbers(asked.cluster, asked.precision)
-    by = {"tp": asked.tp, "pp": asked.pp, "cp": asked.cp}
-    dp, left = divmod(asked.gpus, math.prod(by.values()))
+        whole_number(getattr(arguments, name), name, maximum=MAX_RANKS)
+    whole_number(arguments.global_batch, "global_batch", maximum=MAX_SIZE)
+    if whole_number(arguments.sequence, "sequence", maximum=MAX_SIZE) != model.sequence:
+        model = replace(model, sequence=arguments.sequence)
+    model = with_kv_copies(model, arguments.tp)
+    require_numbers(arguments.cluster, arguments.precision)
+    by = {"tp": arguments.tp, "pp": arguments.pp, "cp": arguments.cp}
+    dp, left = divmod(arguments.gpus, math.prod(by.values()))
     if left:
-        raise not_a_multiple("gpus", asked.gpus, by, maximum=MAX_RANKS)
-    samples = whole_number(asked.micro_batch, "micro_batch") * dp
-    micro_batches, left = divmod(asked.global_batch, samples)
+        raise not_a_multiple("gpus", arguments.gpus, by, maximum=MAX_RANKS)
+    samples = whole_number(arguments.micro_batch, "micro_batch") * dp
+    micro_batches, left = divmod(arguments.global_batch, samples)
     if left or not micro_batches:
-        by = {"micro_batch": asked.micro_batch, "dp": dp}
-        raise not_a_multiple("global_batch", asked.global_batch, by, maximum=MAX_SIZE)
-    split = _dealt(model, asked, dp)
+        by = {"micro_batch": arguments.micro_batch, "dp": dp}
+        raise not_a_multiple("global_batch", arguments.global_batch, by, maximum=MAX_SIZE)
+    split = _dealt(model, arguments, dp)
     training = Training(
-        micro_batch=asked.micro_batch,
+        micro_batch=arguments.micro_batch,
         micro_batches=micro_batches,
         schedule="interleaved" if split.vpp > 1 else "1f1b",
-        zero=asked.zero,
-        recompute=asked.recompute,
-        sequence_parallel=asked.sequence_parallel,
-        flash=asked.flash,
-        dropout=not asked.flash,
-        products=asked.precision,
+        zero=arguments.zero,
+        recompute=arguments.recompute,
+        sequence_parallel=arguments.sequence_parallel,
+        flash=arguments.flash,
+        dropout=not arguments.flash,
+        products=arguments.precision,
     )
     require(model, split, training)
-    machines = (asked.gpus, asked.gpus_per_node, asked.cluster)
-    return Request(model, training, asked.global_batch, *machines, split=split)
+    machines = (arguments.gpus, arguments.gpus_per_node, arguments.cluster)
+    return Request(model, training, arguments.global_batch, *machines, split=split)
 
 
-def _dealt(model: Model, asked: Arguments, dp: int) -> Split:
+def _dealt(model: Model, arguments: Arguments, dp: int) -> Split:
     """Layers that pp x vpp does not divide are dealt out one more here, one less there.
 
     Where two layers more would divide, embedding and loss take a layer's place each, as Megatron's
     --account-for-embedding-in-pipeline-split has it.
     """
-    tp, pp, ep, etp = asked.tp, asked.pp, asked.ep, asked.etp
-    vpp = whole_number(asked.vpp, "vpp") if pp > 1 else 1
+    tp, pp, ep, etp = arguments.tp, arguments.pp, arguments.ep, arguments.etp
+    vpp = whole_number(arguments.vpp, "vpp") if pp > 1 else 1
     even = model.layers % (pp * vpp) == 0
     account = not even and (model.layers + 2) % (pp * vpp) == 0
     if etp is None:
         etp = 1 if ep > 1 else tp
     spread = "equal" if even or account else "nearly"
-    return Split(tp, asked.cp, pp, dp, ep, etp, 0, vpp, account, spread)
+    return Split(tp, arguments.cp, pp, dp, ep, etp, 0, vpp, account, spread)
 
 
 def require_numbers(cluster: str, precision: str) -> None:
