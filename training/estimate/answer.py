@@ -101,8 +101,8 @@ def estimate(model: Model, *, software: str = "", **arguments: object) -> Estima
 
     Errors: LayoutError for what does not go together.
     """
-    typed: Callable[..., Arguments] = Arguments
-    request = request_of(model, typed(**arguments))
+    arguments_of: Callable[..., Arguments] = Arguments
+    request = request_of(model, arguments_of(**arguments))
     if software not in ("", *SOFTWARE):
         raise not_a_choice("software", software, SOFTWARE)
     return estimate_of(request, software or software_of(request))

@@ -111,12 +111,12 @@ def _argument(name: str, cell: str) -> object:
 
 def _run(row: dict[str, str]) -> MeasuredRun:
     run: Callable[..., MeasuredRun] = MeasuredRun
-    typed: Callable[..., Arguments] = Arguments
+    arguments_of: Callable[..., Arguments] = Arguments
     texts = ("group", "source", "line", "model", "status", "software")
     arguments = {field.name: _argument(field.name, row[field.name]) for field in fields(Arguments)}
     return run(
         **{name: row[name] for name in texts},
-        arguments=typed(**arguments),
+        arguments=arguments_of(**arguments),
         seconds=float(row["seconds"]) if row["seconds"] else None,
         memory=float(row["memory_gib"]) if row["memory_gib"] else None,
         kind=row["memory_kind"],
