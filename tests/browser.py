@@ -23,7 +23,7 @@ from groups.grouping import Grouping
 from render import palette
 from render.scenes import groups as scene
 from views.all import SECTIONS as PLACES
-from views.base.messages import fix_label, sentence
+from views.base.problems import fix_label, sentence
 from views.base.resolve import from_preset
 from views.base.state import State, fields_of
 from views.groups.sentence import sentence_of

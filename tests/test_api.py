@@ -17,8 +17,7 @@ from groups import fit, rank_groups
 from groups.job import Job
 from groups.megatron.parallel_state import process_groups
 from views.all import ENDPOINTS
-from views.base.endpoint import LAYOUT
-from views.base.training_endpoint import TRAINING
+from views.base.endpoint import LAYOUT, TRAINING
 
 
 def layout(client, **changes):

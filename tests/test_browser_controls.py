@@ -27,7 +27,7 @@ from browser import (
 
 from descriptions import CONTROLS
 from groups import LayoutError
-from views.base.messages import sentence
+from views.base.problems import sentence
 from views.base.resolve import from_preset, resolve
 from views.base.state import State
 

@@ -20,7 +20,7 @@ from browser import (
 from PIL import Image
 
 from descriptions import PAGE
-from views.base.messages import sentence
+from views.base.problems import sentence
 from views.base.resolve import from_preset
 from views.base.state import State
 

@@ -32,7 +32,7 @@ from descriptions import LAUNCH_NOTES, PAGE, SHELL
 from formats.launch import emit, parse
 from groups import LayoutError
 from views.base.link import from_query, to_query
-from views.base.messages import sentence
+from views.base.problems import sentence
 from views.base.resolve import from_preset, resolve
 from views.base.state import State
 from views.column import preset_states

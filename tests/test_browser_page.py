@@ -33,7 +33,7 @@ from groups.conventions import CONVENTIONS
 from groups.presets import PRESETS
 from views.all import ENDPOINTS
 from views.all import SECTIONS as PLACES
-from views.base.messages import sentence
+from views.base.problems import sentence
 from views.base.state import State
 from views.column import SIZES
 

@@ -15,7 +15,7 @@ from training.collectives.algorithms import algorithm_of, loaded
 from training.collectives.operations import apply
 from training.collectives.steps import run
 from training.pipeline import Durations, figures_of, plan_of, simulate
-from views.base.messages import fix_label, sentence
+from views.base.problems import fix_label, sentence
 from views.base.resolve import resolve
 from views.base.state import State
 from views.base.units import ranges_text

@@ -28,7 +28,7 @@ from training.pipeline.spec import ScheduleSpec as Schedule
 from training.search import SearchJob
 from training.search import quickest as rooms
 from training.search.space import step_for, valid_splits
-from views.base.messages import sentence
+from views.base.problems import sentence
 from views.base.state import State
 from views.groups.api import layout, process_groups
 from views.page import answer, save

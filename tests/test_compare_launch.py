@@ -25,7 +25,7 @@ from groups.presets import PRESETS
 from texts.launch import note_text
 from views.base.context import Context
 from views.base.link import to_query
-from views.base.messages import sentence
+from views.base.problems import sentence
 from views.base.resolve import MODEL, from_preset
 from views.base.state import State, parse_number
 from views.compare.view import kept_context

@@ -19,7 +19,7 @@ from groups.conventions import CONVENTIONS
 from groups.megatron.parallel_state import process_groups
 from groups.presets import PRESETS
 from texts import shapes
-from views.base.messages import sentence
+from views.base.problems import sentence
 from views.column import column_html
 
 FULL_WIDTH = re.compile(r"[\u3000-\u303f\uff00-\uffef]")

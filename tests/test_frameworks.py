@@ -17,8 +17,8 @@ from groups import rank_groups
 from groups.conventions import CONVENTIONS, MEGATRONS, OWN
 from groups.megatron.parallel_state import process_groups
 from groups.presets import PRESETS
-from views.base.messages import sentence
 from views.base.names import megatrons_name
+from views.base.problems import sentence
 from views.base.resolve import from_preset
 from views.base.state import State
 from views.base.training import training_of_preset

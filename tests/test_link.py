@@ -27,7 +27,7 @@ from views.base.link import (
     from_sent,
     to_query,
 )
-from views.base.messages import sentence
+from views.base.problems import sentence
 from views.base.resolve import from_preset
 from views.base.state import FIELDS, UNLINKED, State, fields_of
 from views.orders.view import AUTO

@@ -22,7 +22,7 @@ from render.scenes.shards import NONE, OWN
 from render.svg.heat import levels
 from views.all import VIEWS
 from views.base.context import Context
-from views.base.messages import sentence
+from views.base.problems import sentence
 from views.base.resolve import from_preset, resolve
 from views.base.state import State
 from views.base.trained import trained_of

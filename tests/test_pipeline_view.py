@@ -19,7 +19,7 @@ from groups import LayoutError
 from training.pipeline import SCHEDULES, Durations, plan_of, schedule, simulate
 from training.pipeline.spec import checked
 from views.base.context import Context
-from views.base.messages import sentence
+from views.base.problems import sentence
 from views.base.state import State, fields_of
 from views.estimate.words import about
 from views.memory.view import memory_html

@@ -23,7 +23,7 @@ from groups import LayoutError, fit, rank_groups
 from groups.megatron.parallel_state import process_groups
 from views.all import VIEWS as ALL_VIEWS
 from views.base.context import Context
-from views.base.messages import fix_label, sentence
+from views.base.problems import fix_label, sentence
 from views.base.resolve import from_preset
 from views.base.state import FIELDS, State, language_of
 from views.export import TABLES

@@ -1,7 +1,7 @@
 """All views of the page, in the order of their buttons, and what programs may ask.
 
-A view is a folder here, with its row, VIEW, in view.py (base/view.py says what stands in that); and
-its name, a line of VIEWS in texts/controls.txt, where its button stands among the others.
+A view is a folder here, with its row, VIEW (base/context.py), in view.py; and its name, a line of
+VIEWS in texts/controls.txt, where its button stands among the others.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from importlib import import_module
 
 import descriptions
 
+from .base.context import View
 from .base.state import State
-from .base.view import View
 from .collectives.api import collective
 from .groups.api import layout, process_groups, rank_table
 from .hosts.api import better_order, read_hosts, slow_groups

@@ -36,12 +36,11 @@ from training.pipeline import SCHEDULES
 
 from .base import form
 from .base.html import button, outside, tag, together
-from .base.messages import control_label, value_text, within_sentence
-from .base.resolve import SIZES, from_preset, resolve
+from .base.problems import control_label, value_text, within_sentence
+from .base.resolve import SIZES, from_preset, has_two_dp_kinds, resolve
 from .base.state import State, as_text, is_empty, parse_number
 from .base.trained import CHOICES
 from .base.training import UNKNOWN, training_of_preset
-from .base.visible import has_two_dp_kinds
 
 FAMOUS = ("playground-16", "llama3-405b-2", "deepseek-v3", "bloom-176b")
 """Published layouts that have a button of their own."""

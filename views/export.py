@@ -19,9 +19,8 @@ from render.files.slide import SlideText, slide
 from render.marks import Drawing
 
 from .all import VIEWS, view_of
-from .base.context import Context
+from .base.context import Context, Pictures
 from .base.resolve import sizes_text
-from .base.view import Pictures
 from .groups.details import groups_csv, groups_text
 from .groups.pictures import groups_pictures, job_pictures
 from .groups.sentence import question, sentence_of

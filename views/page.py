@@ -25,8 +25,7 @@ from .base import form
 from .base.context import Context
 from .base.html import button, fold, tag
 from .base.link import from_query, from_sent, link_of, parsed, script_fields, texts_of
-from .base.messages import sentence
-from .base.problems import problem_html, refusal_html
+from .base.problems import problem_html, refusal_html, sentence
 from .base.state import State
 from .column import column_html, derived_html, notice_html, preset_states
 from .export import PICTURES, SLIDES, TABLES, download

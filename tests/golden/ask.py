@@ -20,7 +20,7 @@ from groups import LayoutError
 from views.all import ENDPOINTS
 from views.base.endpoint import words_of
 from views.base.link import from_query
-from views.base.messages import sentence
+from views.base.problems import sentence
 from views.column import notice_html
 from views.page import answer
 

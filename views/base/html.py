@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from html import escape as escape_text
 
 from markupsafe import Markup, escape
 
-from descriptions import PAGE, RUN
+from descriptions import LANGUAGES, PAGE, RUN, WORDS, Text
 from render.palette import ink
 from render.svg.heat import Heat, heat_svg
 
@@ -153,3 +155,80 @@ def fold(title: object, *body: object, kind: str = "own", is_open: bool = False)
 def heading(title: object, *body: object) -> Markup:
     """What a view, or a part of one, asks, and what is said to that."""
     return tag("div", tag("h2", title), *body, class_="intro")
+
+
+# -- words ---------------------------------------------------------------------------------------
+
+
+def saying(words: Mapping[str, Text], language: str) -> Callable[..., str]:
+    """The texts of a catalogue in one language, by name, with their facts.
+
+    >>> say = saying({"two": Text("{name} and {more}", "")}, "en")
+    >>> say("two", name="tp", more="dp")
+    'tp and dp'
+    """
+
+    def say(name: str, /, **facts: object) -> str:
+        text = words[name][language]
+        return text.format(**facts) if facts else text
+
+    return say
+
+
+def intro(title: str, text: str, language: str) -> Markup:
+    """What a view asks and how it answers: a heading and a paragraph."""
+    return heading(title, tag("p", explained(text, language)))
+
+
+def explained(text: str, language: str, known: set[int] | None = None) -> Markup:
+    """A text as HTML, each of its words explained once.
+
+    known: numbers of the words that were explained before, to which those of the text are added.
+
+    >>> explained("A rank & its stage, or ranks", "en").count("data-tip")
+    2
+    """
+    known = set() if known is None else known
+
+    def marked(match: re.Match[str]) -> str:
+        number = _number(match["word"], language)
+        if number in known:
+            return match[0]
+        known.add(number)
+        word = _explained(match["word"], number, language)
+        return tag("bdi", word, Markup(match["end"]), class_="word-end") if match["end"] else word
+
+    return Markup(_pattern(language).sub(marked, escape_text(text, quote=False)))
+
+
+@cache
+def _explained(word: str, number: int, language: str) -> Markup:
+    """One of the few ways to write a word, with its tip."""
+    return button(Markup(word), class_="word", data_tip=WORDS[number].tip[language])
+
+
+@cache
+def _pattern(language: str) -> re.Pattern[str]:
+    """Any of the words; a group for each would take ten times as long."""
+    assert language in LANGUAGES
+    words = "|".join(word.written[language] for word in WORDS)
+    return re.compile(rf"(?P<word>{words})(?P<end>[^\w\s<&(]*)")
+
+
+@cache
+def _number(word: str, language: str) -> int:
+    """Which word it is, of the few ways that there are to write one."""
+    return next(n for n, known in enumerate(WORDS) if re.fullmatch(known.written[language], word))
+
+
+def player_buttons(back: str, on: str, language: str) -> Markup:
+    """The buttons of what moves step by step in the browser alone; a view's script does the rest.
+
+    back, on: the words of PAGE for one step.
+    """
+    play, stop = PAGE["play"][language], PAGE["stop"][language]
+    steps = [("back", "←", PAGE[back][language]), ("on", "→", PAGE[on][language])]
+    before, after = (
+        button(sign, data_play=name, aria_label=label, title=label) for name, sign, label in steps
+    )
+    return together(before, button(play, data_play="play", data_start=play, data_stop=stop), after)

@@ -23,7 +23,7 @@ from urllib.parse import parse_qsl, quote
 from groups import LayoutError
 from groups.errors import quoted
 
-from .errors import refusal
+from .problems import refusal
 from .state import FIELDS, UNLINKED, State, as_text, language_of, parse_number
 
 VERSION = "2"

@@ -19,7 +19,7 @@ from training.model import BIASES, NEEDED, Model
 from training.models import DEFAULT, MODELS, model_like, variant
 from training.split import nearly_equal
 
-from .errors import refusal
+from .problems import refusal
 from .state import State, fields_of, is_empty, parse_number, require_choice
 
 MODEL_SIZES = ("hidden", "heads", "kv_heads", "ffn", "vocabulary", "sequence", "top_k")

@@ -27,8 +27,8 @@ from training.search import SearchJob, software_of
 from training.split import SPREADS, Split, held_by_ranks, with_kv_copies
 from training.traffic.demands import CP_ALGORITHMS, require
 
-from .errors import refusal
 from .model import ON_OFF, ChosenModel, model_name, model_of
+from .problems import refusal
 from .state import State, is_empty, parse_number, require_choice
 from .training import Batch, batch_of, count_of, schedule_name, virtual_stages
 

@@ -21,8 +21,8 @@ from training.models import said_of_preset
 from training.pipeline import SCHEDULES
 from training.pipeline.spec import MAX_MICRO_BATCHES
 
-from .errors import refusal
 from .model import UNKNOWN
+from .problems import refusal
 from .state import State, as_text, is_empty, parse_number
 
 ROUNDS = 4

@@ -30,11 +30,10 @@ from training.split import held_by_ranks
 
 from ..base.context import Context
 from ..base.form import choice, fields, number
-from ..base.html import scrolling, tag
+from ..base.html import saying, scrolling, tag
 from ..base.problems import problem_html, tried
 from ..base.state import State, is_empty, parse_number, require_choice
 from ..base.units import bytes_text, seconds_text
-from ..base.words import saying
 from .inputs import positive, ranks_of, speed
 
 SCHEMES: dict[str, Callable[[BucketModel], list[Task]]] = {

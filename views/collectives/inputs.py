@@ -21,7 +21,7 @@ from training.collectives.algorithms import ALGORITHMS, algorithm_of
 from training.collectives.mappings import Operation
 from training.collectives.operations import OPERATIONS, apply, operation_of
 
-from ..base.errors import refusal
+from ..base.problems import refusal
 from ..base.state import State, fields_of, is_empty, parse_number, pinned_group, require_choice
 from ..base.trained import cluster_of
 

@@ -16,10 +16,8 @@ from training.collectives.algorithms import algorithm_of, attended, loaded
 from training.collectives.cost import bus_factor
 from training.collectives.steps import Algorithm, Port, Slots, ports, run
 
-from ..base.html import scrolling, table, tag, together
-from ..base.player import player_buttons
+from ..base.html import player_buttons, saying, scrolling, table, tag, together
 from ..base.units import bytes_text, seconds_text
-from ..base.words import saying
 from .inputs import MOST_STEPPED, CollectiveSpec, filled
 
 

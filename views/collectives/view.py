@@ -14,16 +14,14 @@ from training.collectives.cost import bus_factor, bytes_per_rank, least_seconds,
 from training.collectives.mappings import MAPPINGS
 from training.collectives.operations import COLLECTIVES
 
-from ..base.context import Context
+from ..base.context import Context, Pictures, View
 from ..base.form import check as tick
 from ..base.form import choice, fields, number, text
-from ..base.html import scrolling, tag
+from ..base.html import intro, saying, scrolling, tag
 from ..base.names import kind_text
 from ..base.problems import problem_html, said_html
 from ..base.state import State
 from ..base.units import bytes_text, seconds_text
-from ..base.view import Pictures, View
-from ..base.words import intro, saying
 from ..nodes.view import chips
 from .buckets import buckets_html
 from .exchange import SUMS, ShownGroup, exchanges

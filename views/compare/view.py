@@ -21,15 +21,12 @@ from render.scenes import groups as scene
 from render.svg import groups as svg
 
 from ..base import form
-from ..base.context import Context
-from ..base.html import figure, heading, table, tag, together
+from ..base.context import Context, Pictures, View
+from ..base.html import figure, heading, saying, table, tag, together
 from ..base.link import from_query, to_query
-from ..base.messages import control_label, value_text
-from ..base.problems import refusal_line
+from ..base.problems import control_label, refusal_line, value_text
 from ..base.resolve import sizes_text
 from ..base.state import State, fields_of, is_empty
-from ..base.view import Pictures, View
-from ..base.words import saying
 from ..groups.view import PANEL_LIMIT
 from ..stories import STATES, query_of
 from .costs import costs_html, rows_of_costs, sides_of, what_text

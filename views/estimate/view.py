@@ -12,12 +12,10 @@ from render.files.tables import BarCell, TableChart
 from render.palette import KIND_MARKS
 from training.estimate import Estimate, MeasuredRun, error_table, sources
 
-from ..base.context import Context
+from ..base.context import Context, Pictures, View
 from ..base.fixes import or_refused
-from ..base.html import fine, scrolling, table, tag, together
+from ..base.html import fine, intro, saying, scrolling, table, tag, together
 from ..base.units import seconds_text
-from ..base.view import Pictures, View
-from ..base.words import intro, saying
 from ..nodes.view import chips
 from .cloud import cloud_of, cloud_svg
 from .words import KINDS, about, lacks_text

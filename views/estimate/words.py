@@ -13,9 +13,8 @@ from training.estimate import Estimate
 
 from ..base import form
 from ..base.context import Context
-from ..base.html import tag
+from ..base.html import saying, tag
 from ..base.units import SECONDS
-from ..base.words import saying
 
 KINDS = ("tp", "cp", "ep", "pp", "dp")
 """Parts of a step that are waits for a kind of group."""

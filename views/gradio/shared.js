@@ -17,8 +17,8 @@ function svgNode(name, attributes, kind) {
 }
 
 // What moves step by step, or plays by itself until it ends or is stopped; its buttons are those of
-// views/base/player.py. `begin` says where playing starts, `at` goes to where it is after so many
-// milliseconds and says whether more is to come, `go` goes a step on or back.
+// `player_buttons` (views/base/html.py). `begin` says where playing starts, `at` goes to where it is
+// after so many milliseconds and says whether more is to come, `go` goes a step on or back.
 function playerOf(selector, { begin, at, go }) {
   let frame = 0;
   const label = () => {

@@ -14,11 +14,10 @@ from render.scenes import job as scene
 from render.scenes.job_plan import HALF, NUMBERED, TALL, WHOLE
 from render.svg import job as svg
 
-from ..base.html import tag, together
+from ..base.html import explained, tag, together
 from ..base.model import layers_by_stage
 from ..base.resolve import sizes_of
 from ..base.state import State, is_empty, parse_number
-from ..base.words import explained
 from .sentence import question, sentence_of
 from .shown import PictureSpec, known_groups, marked
 

@@ -7,9 +7,8 @@ from groups.grouping import Grouping
 from render.scenes import groups as scene
 from render.scenes import job_plan
 
-from ..base.context import Context
+from ..base.context import Context, Pictures
 from ..base.resolve import sizes_of
-from ..base.view import Pictures
 from .hero import job_of_grid, layers_of
 from .sentence import question
 from .shown import PictureSpec, by_grid, marked

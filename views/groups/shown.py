@@ -11,7 +11,7 @@ from groups.grouping import Grouping
 from groups.layout import Layout
 from render.palette import tones
 
-from ..base.visible import main_groupings
+from ..base.resolve import main_groupings
 from .sentence import spoken
 
 

@@ -16,12 +16,10 @@ from groups.layout import Layout
 from render.scenes import groups as scene
 from render.svg import groups as svg
 
-from ..base.context import Context
-from ..base.html import attribute_value, chip, figure, fold, outside, tag, together
+from ..base.context import Context, View
+from ..base.html import attribute_value, chip, explained, figure, fold, outside, tag, together
 from ..base.names import kind_text
 from ..base.units import ranks_text
-from ..base.view import View
-from ..base.words import explained
 from .details import visible_details
 from .hero import hero_html, layers_of
 from .pictures import groups_pictures

@@ -23,7 +23,7 @@ from formats.logs.model import Log
 from groups.errors import LayoutError
 from groups.mesh import MAX_RANKS
 
-from ..base.errors import refusal
+from ..base.problems import refusal
 
 LONGEST = 250_000
 """Characters of a digest: it comes with every question of the page."""

@@ -10,7 +10,7 @@ from groups import LayoutError
 from groups.budget import LIMIT, within
 from groups.grouping import Grouping
 
-from ..base.messages import sentence
+from ..base.problems import sentence
 from ..base.resolve import resolve
 from ..base.state import OF_GROUPS, State, language_of
 from .digest import digest_of

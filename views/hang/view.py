@@ -20,7 +20,7 @@ from groups.layout import Layout
 from render.svg.heat import Heat
 
 from ..base import form
-from ..base.context import Context
+from ..base.context import Context, View
 from ..base.html import (
     button,
     cell,
@@ -33,11 +33,9 @@ from ..base.html import (
     tag,
     together,
 )
-from ..base.messages import fix_label
-from ..base.problems import problem_html
+from ..base.problems import fix_label, problem_html
 from ..base.state import State, is_empty
 from ..base.units import ranges_text, ranks_text
-from ..base.view import View
 from ..hosts.inputs import placement_or_none
 from ..nodes.view import chips
 from .digest import log_of

@@ -29,13 +29,11 @@ from groups.placement import Placement
 from render.palette import PALETTE
 
 from ..base import form
-from ..base.context import Context
+from ..base.context import Context, View
 from ..base.html import fine, fold, heading, rest_text, table, tag, together
-from ..base.messages import fix_label
-from ..base.problems import problem_html
+from ..base.problems import fix_label, problem_html
 from ..base.state import is_empty, is_fix
 from ..base.units import ranges_text, seconds_text
-from ..base.view import View
 from ..nodes.view import (
     audit_row,
     chips,

@@ -24,17 +24,14 @@ from groups.stages.layout_strings import parse_layout
 from render.files.tables import CodeChart
 
 from ..base import form
-from ..base.context import Context
-from ..base.html import cell, fold, heading, numbered, row, table, tag, together
-from ..base.messages import control_label, sentence
+from ..base.context import Context, Pictures, View
+from ..base.html import cell, fold, heading, numbered, row, saying, table, tag, together
 from ..base.model import model_of
-from ..base.problems import refusal_line
+from ..base.problems import control_label, refusal_line, sentence
 from ..base.resolve import MODEL, resolve, sizes_text
 from ..base.state import State, fields_of, is_empty, parse_number
 from ..base.training import batch_of, virtual_stages
 from ..base.units import ranges_text
-from ..base.view import Pictures, View
-from ..base.words import saying
 from ..groups.pictures import job_pictures
 from ..hosts.inputs import placement_or_none
 from .inputs import USED, read_pasted, stated, training_said, with_pasted

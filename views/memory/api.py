@@ -8,9 +8,8 @@ from training.estimate.memory import Fit, fit_of
 from training.memory.per_stage import StageMemory, largest
 
 from ..base.context import Context
-from ..base.endpoint import stated
+from ..base.endpoint import answered, job_facts, stated, trained_with, training_endpoint
 from ..base.trained import Trained
-from ..base.training_endpoint import answered, job_facts, trained_with, training_endpoint
 
 
 @training_endpoint

@@ -14,9 +14,8 @@ from training.parameters import layer_parameters, on_one_rank
 from training.pipeline.figures import outputs_in_flight
 from training.split import padded_vocabulary
 
-from ..base.html import button, cell, fine, tag, together
+from ..base.html import button, cell, fine, saying, tag, together
 from ..base.trained import GIB, Trained
-from ..base.words import saying
 
 MOST_ROWS = 32
 """Bars drawn: of more stages every so many, with the fullest and the last."""

@@ -14,9 +14,8 @@ from render.scenes.groups import PANEL_LIMIT
 from render.svg.heat import LEVELS, Heat, level_colours, levels
 from training.memory.per_stage import StageMemory
 
-from ..base.html import fine, painted, tag, together
+from ..base.html import fine, painted, saying, tag, together
 from ..base.trained import GIB, Trained
-from ..base.words import saying
 
 
 def stage_of_ranks(layout: Layout) -> np.ndarray:

@@ -12,10 +12,9 @@ from groups.layout import Layout
 from training.memory.host import UPDATE
 from training.memory.per_stage import StageMemory
 
-from ..base.html import table, tag, together
+from ..base.html import saying, table, tag, together
 from ..base.trained import Trained
 from ..base.units import bytes_text, seconds_text
-from ..base.words import saying
 from .bars import gib
 
 STATES = ("weights", "gradients", "optimizer")

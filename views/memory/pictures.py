@@ -12,10 +12,9 @@ from render.scenes.charts import Bar, BarsChart
 from training.estimate.memory import CLOSE, USABLE, fit_of
 from training.memory.per_stage import StageMemory, largest
 
-from ..base.context import Context
+from ..base.context import Context, Pictures
 from ..base.model import model_name
 from ..base.trained import Trained
-from ..base.view import Pictures
 from .bars import COLOURS, gib, parts_of, visible_stages
 from .grid import grid_label, heat_of
 from .zero import moments_of, sharing_group, sharing_ranks

@@ -17,16 +17,13 @@ from training.parameters import KINDS, active_parameters, parameters_by_kind, to
 from training.split import SPREADS, padded_vocabulary
 
 from ..base import form
-from ..base.context import Context
+from ..base.context import Context, View
 from ..base.fixes import fixes_to_fit, or_refused
-from ..base.html import fine, fold, table, tag, together
-from ..base.messages import change_label, control_label, fix_label
+from ..base.html import fine, fold, intro, saying, table, tag, together
 from ..base.model import FLAGS, MODEL_SIZES, ON_OFF, SIZES, ChosenModel, model_name, model_of
-from ..base.problems import tried
+from ..base.problems import change_label, control_label, fix_label, tried
 from ..base.state import State, is_empty
 from ..base.trained import Trained
-from ..base.view import View
-from ..base.words import intro, saying
 from ..column import is_still
 from ..estimate.words import step_of
 from .bars import bars_html, gib, millions

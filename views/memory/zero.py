@@ -19,11 +19,10 @@ from training.memory.per_stage import StageMemory, memory_per_stage
 
 from ..base.context import Context
 from ..base.form import setter
-from ..base.html import fine, row, scrolling, table, tag, together
+from ..base.html import fine, row, saying, scrolling, table, tag, together
 from ..base.state import is_empty, parse_number
 from ..base.trained import Trained
 from ..base.units import ranks_text
-from ..base.words import saying
 from .bars import gib, millions
 from .grid import stage_of_ranks
 

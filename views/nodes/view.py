@@ -16,11 +16,21 @@ from groups.placement import Placement
 from render.files.tables import BarCell, TableChart
 from render.palette import own_tone
 
-from ..base.context import Context
-from ..base.html import TableCell, button, cell, chip, fine, row, table, tag, together
-from ..base.view import Pictures, View
-from ..base.visible import AUTO, main_groupings
-from ..base.words import intro, saying
+from ..base.context import Context, Pictures, View
+from ..base.html import (
+    TableCell,
+    button,
+    cell,
+    chip,
+    fine,
+    intro,
+    row,
+    saying,
+    table,
+    tag,
+    together,
+)
+from ..base.resolve import AUTO, main_groupings
 from ..hosts.inputs import placement_or_none
 
 

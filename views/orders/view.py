@@ -20,15 +20,13 @@ from render.scenes import groups as scene
 from render.svg import groups as svg
 
 from ..base import form
-from ..base.context import Context
-from ..base.html import cell, chip, figure, fold, heading, outside, row, table, tag, together
+from ..base.context import Context, View
+from ..base.html import cell, chip, figure, fold, heading, intro, outside, row, table, tag, together
 from ..base.names import megatrons_name
 from ..base.problems import refusal_line
 from ..base.resolve import resolve
 from ..base.state import as_text
 from ..base.units import ranges_text, ranks_text
-from ..base.view import View
-from ..base.words import intro
 from ..groups.shown import PictureSpec
 from ..groups.view import PANEL_LIMIT, framed, overview_figure
 

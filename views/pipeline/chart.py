@@ -16,10 +16,8 @@ from training.pipeline import Durations, Figures, Timeline, figures_of, simulate
 from training.pipeline.plan import WAITS
 from training.pipeline.spec import ScheduleSpec
 
-from ..base.html import tag, together
-from ..base.player import player_buttons
+from ..base.html import player_buttons, saying, tag, together
 from ..base.state import State
-from ..base.words import saying
 from .inputs import Clock, follows_layers
 from .layers import Stage, weights_of
 

@@ -11,13 +11,12 @@ from groups.stages.layout_strings import parse_layout, stage_layers_of_layout, s
 from training.pipeline import SCHEDULES
 from training.pipeline.spec import ScheduleSpec
 
-from ..base.html import TableCell, cell, table, tag, together
+from ..base.html import TableCell, cell, saying, table, tag, together
 from ..base.model import layers_by_stage
 from ..base.problems import leads_html
 from ..base.state import State, is_empty, parse_number, require_choice
 from ..base.training import schedule_name, virtual_stages
 from ..base.units import ranges_text
-from ..base.words import saying
 
 LETTER = {"embedding": "E", "mtp": "m", "loss": "L"}
 

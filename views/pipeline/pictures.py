@@ -10,10 +10,9 @@ from groups.layout import Layout
 from render.scenes.charts import HELD, Entry, HeldChart, TimelineChart
 from render.scenes.timeline import PHASES, shade, strips_of
 
-from ..base.context import Context
+from ..base.context import Context, Pictures
 from ..base.state import OF_MATHS, State, is_empty
 from ..base.training import schedule_name
-from ..base.view import Pictures
 from .chart import TimedSchedule, amount, caption, legend_rows, timed, timed_schedule
 from .inputs import MOST_RANKS, clock_of, follows_layers, group_of, schedule_of, spend_on
 from .layers import stages_of

@@ -15,15 +15,14 @@ from groups.alternatives import MOST, divisors
 from training.pipeline import SCHEDULES
 from training.pipeline.spec import ScheduleSpec as Schedule
 
-from ..base import form, words
-from ..base.context import Context
-from ..base.html import fold, tag, together
+from ..base import form
+from ..base.context import TABLES, Context, View
+from ..base.html import fold, intro, saying, tag, together
 from ..base.problems import once, problem_html, tried
 from ..base.resolve import resolve
 from ..base.state import is_empty
 from ..base.training import batch_of, schedule_name, with_micro_batches
 from ..base.units import ranges_text
-from ..base.view import TABLES, View
 from ..estimate.words import step_of
 from .chart import amount, chart_html, timed_schedule
 from .figures import figures_html
@@ -51,7 +50,7 @@ class _Page:
         self.refused_layers: list[LayoutError] = []
 
     def html(self) -> Markup:
-        head = words.intro(self.say("title"), self.say("body"), self.language)
+        head = intro(self.say("title"), self.say("body"), self.language)
         p = self.layout.every["pp"].size
         if p == 1:
             return together(head, self._without(self.say("none")))
@@ -75,7 +74,7 @@ class _Page:
         )
 
     def say(self, word: str, **facts: Any) -> str:
-        return words.saying(PAGE, self.language)(f"pipeline_{word}", **facts)
+        return saying(PAGE, self.language)(f"pipeline_{word}", **facts)
 
     def _schedules(self) -> list[Schedule]:
         """The schedule, and the one to compare with, as far as they are not refused."""

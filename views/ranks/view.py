@@ -18,15 +18,12 @@ from groups.sharing import SharedGroups, shared_groups
 from groups.stages.holdings import local_experts, samples_of, sequence_chunks
 
 from ..base import form
-from ..base.context import Context
-from ..base.html import cell, heading, row, table, tag, together
-from ..base.messages import sentence
-from ..base.problems import leads_html
+from ..base.context import Context, View
+from ..base.html import cell, heading, row, saying, table, tag, together
+from ..base.problems import leads_html, sentence
 from ..base.state import State, is_empty, parse_number
 from ..base.training import batch_of
 from ..base.units import ranges_text, ranks_text
-from ..base.view import View
-from ..base.words import saying
 from ..hosts.inputs import hosts_cell, hosts_head, placement_or_none
 from ..nodes.view import chips, same_groups
 from ..pipeline.layers import dealing_of, stage_numbers, stages_of

@@ -10,8 +10,7 @@ from training.estimate import Estimate
 from training.search import Reason, alone, compared, search, sizes_of
 
 from ..base.context import Context
-from ..base.endpoint import stated
-from ..base.training_endpoint import answered, job_facts, trained_with, training_endpoint
+from ..base.endpoint import answered, job_facts, stated, trained_with, training_endpoint
 from ..estimate.words import estimate_facts
 from .view import reason_text
 

@@ -23,17 +23,14 @@ from training.search import (
 )
 
 from ..base import form
-from ..base.context import Context
+from ..base.context import Context, Pictures, View
 from ..base.fixes import or_refused
-from ..base.html import cell, fine, row, table, tag, together
+from ..base.html import cell, fine, intro, row, saying, table, tag, together
 from ..base.link import to_query
-from ..base.messages import sentence, within_sentence
-from ..base.problems import said_html
+from ..base.problems import said_html, sentence, within_sentence
 from ..base.resolve import resolve
 from ..base.trained import Trained
 from ..base.units import seconds_text
-from ..base.view import Pictures, View
-from ..base.words import intro, saying
 from ..estimate.words import KINDS, about
 from ..memory.bars import gib
 from ..traffic.view import inputs_html, left_out_html

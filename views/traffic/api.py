@@ -10,8 +10,8 @@ from training.estimate import Estimate
 from training.traffic.per_step import Traffic
 
 from ..base.context import Context
+from ..base.endpoint import answered, job_facts, trained_with, training_endpoint
 from ..base.trained import Trained
-from ..base.training_endpoint import answered, job_facts, trained_with, training_endpoint
 from ..estimate.words import estimate_facts
 from ..memory.host import host_facts
 from .view import rows_of

@@ -1,9 +1,0 @@
-"""How this room refuses: the sentences of views/refusals.txt beside those of groups."""
-
-from __future__ import annotations
-
-from pathlib import Path
-
-from groups.errors import refusals
-
-refusal = refusals(Path(__file__).parent.parent / "refusals.txt")
