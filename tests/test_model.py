@@ -70,6 +70,19 @@ def test_qwen3_lacks_only_the_norms_of_its_queries_and_keys():
     assert missing == qwen.layers * 2 * qwen.head_dim
 
 
+def test_gpt_oss_lacks_only_its_sinks_and_the_biases_of_its_router():
+    """arXiv:2508.10925 Table 1, which counts the output as active but not the embedding."""
+    model = named("gpt-oss-120b")
+    missing = MODELS["gpt-oss-120b"].parameters - total_parameters(model)
+    assert missing == model.layers * (model.heads + model.experts)
+    counts = parameters_by_kind(model)
+    assert round((counts["experts"] + counts["router"]) / BILLION, 2) == 114.71
+    assert round(counts["attention"] / BILLION, 2) == 0.96
+    assert round((counts["embedding"] + counts["output"]) / BILLION, 2) == 1.16
+    assert round((active_parameters(model) - counts["embedding"]) / BILLION, 2) == 5.13
+    assert round(total_parameters(model) / BILLION, 2) == 116.83
+
+
 @every(
     "name, total, active",
     [("deepseek-v3", 671.03, 37.55), ("mixtral-8x22b", 140.63, 39.16)],

@@ -32,7 +32,7 @@ OTHERS_NAMES = {"chips": "gpus", "model_parallel": "tp"}
 MODEL = (
     *("layers", "hidden", "ffn_hidden", "attention_heads", "kv_heads", "vocab", "seq"),
     *("micro_batch", "global_batch", "batch_per_dp", "vpp", "layers_per_virtual_stage"),
-    *("routed_experts_per_token", "fsdp", "pods"),
+    *("experts", "routed_experts_per_token", "fsdp", "pods"),
 )
 MEGATRON_ORDERS = ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp")
 
@@ -210,13 +210,9 @@ def test_gb200_and_gb300_systems_have_trays_of_four():
 
 # -- the model that a preset trains ----------------------------------------------------------------
 
-UNKNOWN = ("mixtral-8x22b-g8t8", "llama3-8x70b")
-NO_SHAPE = {
-    "playground-16",
-    *(f"folding-{name}-{method}" for name in UNKNOWN for method in ("mcore", "folded")),
-    "bridge-gpt-oss-120b-dgx-gb200-64",
-}
-"""Presets whose sources name no model, or not its whole shape."""
+NO_SHAPE = {"playground-16", "folding-llama3-8x70b-mcore", "folding-llama3-8x70b-folded"}
+"""Presets whose sources name no model, or not its whole shape: 8x70B lacks the experts a token
+takes (arXiv:2504.14960 section 4.1)."""
 
 
 def test_the_model_of_a_preset_contradicts_nothing_that_its_source_states():
@@ -233,6 +229,17 @@ def test_the_model_of_a_preset_contradicts_nothing_that_its_source_states():
 def test_where_no_source_gives_the_shape_there_is_no_model_but_what_is_stated():
     assert {key for key in PRESETS if model_of_preset(key) is None} == NO_SHAPE
     assert said_of_preset("folding-llama3-8x70b-mcore").changes == {"experts": 8, "sequence": 4096}
+
+
+def test_finer_experts_keep_the_size_of_the_model_that_they_were_cut_from():
+    """arXiv:2504.14960 section 4.1: 64 experts, 8 a token, an eighth as wide; so eight times the
+    router is all that is new, and a token passes through half as much of the experts."""
+    coarse = model_of_preset("folding-mixtral-8x22b-mcore")
+    for method in ("mcore", "folded"):
+        fine = model_of_preset(f"folding-mixtral-8x22b-g8t8-{method}")
+        assert (fine.experts, fine.top_k, fine.expert_ffn) == (64, 8, 2048)
+        grown = total_parameters(fine) - total_parameters(coarse)
+        assert grown == fine.layers * fine.hidden * (64 - 8)
 
 
 def test_a_model_has_as_many_parameters_as_the_name_of_its_layout_says():

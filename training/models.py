@@ -130,7 +130,7 @@ FIELDS = {
 
 SIZES = (
     *("layers", "hidden", "heads", "kv_heads", "ffn", "vocabulary", "sequence"),
-    *("experts", "top_k"),
+    *("experts", "top_k", "expert_ffn"),
 )
 """Fields of a model that published layouts state."""
 
@@ -146,6 +146,7 @@ KINDS: Mapping[str, Mapping[str, object]] = {
     "glm": {"gated": True, "tied": True, "biases": "all"},
     "llama": _LLAMA,
     "qwen2": {**_LLAMA, "biases": "qkv"},
+    "gpt-oss": {**_LLAMA, "biases": "all"},  # its sinks and its router's biases are not counted
     "deepseek": {
         **_LLAMA,
         **{"q_lora_rank": 1536, "kv_lora_rank": 512, "v_head_dim": 128},
