@@ -47,6 +47,14 @@ def test_zb_v_holds_no_more_than_1f1b_and_dualpipe_half_of_both_its_stages():
     assert micro_batches_in_flight("dualpipe", 4, 8) == both_stages
 
 
+@pytest.mark.parametrize(("p", "m", "nearest"), [(128, 1_000_000, 999_936), (3, 10**6, 999_999)])
+def test_memory_offers_rounds_that_are_too_many_to_draw(p, m, nearest):
+    with pytest.raises(LayoutError) as refused:
+        micro_batches_in_flight("interleaved-zb", p, m, 2)
+    assert refused.value.alternatives == ({"m": nearest},)
+    assert micro_batches_in_flight("interleaved-zb", p, nearest, 2)[0] >= p / 2
+
+
 # -- laws ----------------------------------------------------------------------------------------
 
 MIXTURE = Model(

@@ -23,10 +23,7 @@ from .closed import ClosedForm, Times
 from .plan import MOST_OPS, B, F, I, Plan, W
 from .schedules import SCHEDULES
 from .simulate import Timeline, simulate
-from .spec import ScheduleSpec, checked, plan_of
-
-SETTLED = 4
-"""Micro-batches, in units of p, after which each group of p more repeats the one before it."""
+from .spec import SETTLED, ScheduleSpec, checked, plan_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +194,7 @@ def micro_batches_in_flight(schedule: str, p: int, m: int, v: int = 1) -> list[f
     Errors: LayoutError for sizes that the schedule does not take.
     """
     rule = SCHEDULES[schedule]
-    checked(schedule, p, m, v if rule.v is None or v > 1 else None)
+    checked(schedule, p, m, v if rule.v is None or v > 1 else None, drawn=False)
     # In DualPipe a micro-batch meets one of a rank's two stages only.
     stages = 2 if rule.placement == "both ways" else 1
     return [peak / stages for peak in peaks(schedule, p, m, v)]
@@ -232,8 +229,7 @@ def counted(name: str, p: int, m: int, v: int) -> tuple[tuple[float, ...], int]:
 def is_known(name: str, p: int, v: int) -> bool:
     """Whether there is a closed form, or a step that is short enough to be counted."""
     rule = SCHEDULES[name]
-    m = max(SETTLED + 1, rule.least_m) * p
-    return rule.closed is not None or ScheduleSpec(name, p, m, rule.v or v).num_ops <= MOST_OPS
+    return rule.closed is not None or ScheduleSpec(name, p, 1, rule.v or v).num_settled <= MOST_OPS
 
 
 def _outputs(plan: Plan) -> int:

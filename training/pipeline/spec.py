@@ -24,6 +24,9 @@ from .simulate import Durations
 MAX_MICRO_BATCHES = 1_000_000
 """Micro-batches that one step may have: far more than any job's."""
 
+SETTLED = 4
+"""Micro-batches, in units of p, after which each group of p more repeats the one before it."""
+
 
 @dataclass(frozen=True)
 class ScheduleSpec:
@@ -66,6 +69,11 @@ class ScheduleSpec:
         return 4 * self.p * self.chunks * self.m
 
     @property
+    def num_settled(self) -> int:
+        """Those of the longer of two steps that tell what any longer one holds."""
+        return 4 * self.p * self.chunks * max(SETTLED + 1, self.rule.least_m) * self.p
+
+    @property
     def num_run(self) -> int:
         """Ops that all ranks run, at most: F and B, or F, I and W, of each micro-batch."""
         return (3 if self.rule.splits else 2) * self.p * self.chunks * self.m
@@ -79,8 +87,15 @@ class ScheduleSpec:
     def works(self) -> bool:
         return not any(self._refusals()) and self.num_ops <= MOST_OPS
 
-    def alternatives(self, control: str | None) -> list[dict[str, int]]:
-        """The nearest changes of one size that are refused no more, those of ``control`` first."""
+    def alternatives(self, control: str | None, *, drawn: bool = True) -> list[dict[str, int]]:
+        """The nearest changes of one size that are refused no more, those of ``control`` first.
+
+        drawn: whether every op is to be placed, of which there may be MOST_OPS.
+        """
+        if self.rule.rounds and not drawn and self.num_ops > MOST_OPS >= self.num_settled:
+            whole = {"m": self.m - self.m % max(1, self.m // self.p)}
+            if not with_changes(self, whole).refusal():
+                return [whole]
         given = {"m": self.m, "v": self.v, "group_size": self.group_size, "p": self.p}
         sizes = {name: size for name, size in given.items() if size is not None}
         changes: list[dict[str, int]] = []
@@ -168,9 +183,15 @@ def plan_of(name: str, p: int, m: int, v: int | None = None, group_size: int | N
 
 
 def checked(
-    name: str, p: int, m: int, v: int | None = None, group_size: int | None = None
+    name: str,
+    p: int,
+    m: int,
+    v: int | None = None,
+    group_size: int | None = None,
+    *,
+    drawn: bool = True,
 ) -> ScheduleSpec:
-    """The schedule and its sizes, if it can have them.
+    """The schedule and its sizes, if it can have them; drawn: as for its `alternatives`.
 
     Errors: LayoutError whose every alternative works.
     """
@@ -178,7 +199,7 @@ def checked(
     spec = ScheduleSpec(name, **_in_range(name, {"p": p, "m": m, "v": v, "group_size": group_size}))
     refusal = spec.refusal()
     if refusal:
-        raise refusal.replace(alternatives=spec.alternatives(refusal.control))
+        raise refusal.replace(alternatives=spec.alternatives(refusal.control, drawn=drawn))
     return spec
 
 
