@@ -294,15 +294,13 @@ def _layout(inputs: CommandLine) -> Table:
 
 def _emit(inputs: CommandLine) -> Iterator[str]:
     from formats.launch import TARGETS, emit
-    from formats.launch.emit import options_of_model
 
     job, model = inputs.wanted()
     checked(job)
     if inputs.options.preset is not None:
-        from training.models import model_of_preset
+        from formats.launch.training import options_of_preset
 
-        shape = model_of_preset(inputs.options.preset)
-        model = {**(options_of_model(vars(shape)) if shape else {}), **model}
+        model = options_of_preset(inputs.options.preset, job.pp)
     likely = job.framework if job.framework in TARGETS else "megatron"
     yield emit(job, model, inputs.words[0] if inputs.words else likely).rstrip("\n") + "\n"
 

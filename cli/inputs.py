@@ -40,7 +40,7 @@ class CommandLine:
         return [name for word in self.words for name in word.split(",") if name] or None
 
     def wanted(self) -> tuple[Job, dict[str, Any]]:
-        """The job, not yet checked, and what is known of its model.
+        """The job, not yet checked, and what launch flags say of its model.
 
         Options stand over a preset or launch flags.
         """
@@ -62,8 +62,7 @@ class CommandLine:
         if self.options.preset is not None:
             preset = PRESETS[_choice("preset", self.options.preset, PRESETS)]
             values = {name: getattr(preset, name) for name in LAYOUT if name in FIELDS}
-            account = bool(preset.model.get("account_for_embedding"))
-            return values, {**preset.model, "account": account}
+            return values, {}
         if self.options.args is not None:
             from .launch import job_from_flags  # a large room that few commands enter
 

@@ -21,7 +21,7 @@ from views.base.names import megatrons_name
 from views.base.problems import sentence
 from views.base.resolve import from_preset
 from views.base.state import State
-from views.base.training import training_of_preset
+from views.base.training import fields_of_preset
 from views.groups.shown import by_grid
 from views.page import answer
 
@@ -232,7 +232,7 @@ def test_a_framework_without_an_axis_says_so_and_offers_the_way_out(language):
 @every("name", PRESETS)
 def test_a_preset_is_its_published_layout_in_every_view_and_language(name):
     preset = PRESETS[name]
-    controls = replace(from_preset(name), **training_of_preset(name))
+    controls = replace(from_preset(name), **fields_of_preset(name))
     layout = seen(controls)
     sizes = {axis: layout.mesh.size(axis) for axis in ("tp", "cp", "dp", "pp")}
     assert sizes == {"tp": preset.tp, "cp": preset.cp, "dp": preset.dp, "pp": preset.pp}

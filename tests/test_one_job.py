@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
 import pytest
 
+from cli.command import run
 from descriptions import PAGE
-from formats.launch import parse
+from formats.launch import TARGETS, parse
 from formats.launch.emit import emitted
 from groups import LayoutError
 from groups.presets import PRESETS
@@ -24,8 +26,7 @@ from views.base.trained import CHOICES, trained_of
 from views.base.training import batch_of, schedule_name, virtual_stages
 from views.base.units import ranges_text
 from views.column import column_html, preset_states
-from views.launch.inputs import stated, training_stated
-from views.launch.view import model_of_command
+from views.launch.inputs import options_of_page, stated, training_stated
 from views.page import answer
 from views.pipeline.api import pipeline_schedule
 from views.pipeline.inputs import schedule_of
@@ -37,6 +38,13 @@ STATES = preset_states()
 def opened(**state):
     """The page as it is with these fields set."""
     return from_sent(json.dumps(state))
+
+
+def printed(command):
+    """What a command line writes, and what it is refused with."""
+    out, err = io.StringIO(), io.StringIO()
+    run(command.split(), io.StringIO(), out, err)
+    return out.getvalue(), err.getvalue()
 
 
 def micro_batches_of(now) -> dict[str, int]:
@@ -238,7 +246,9 @@ def test_the_command_of_a_layout_says_what_the_page_counts_with():
             continue
         if model_of_preset(name) is None or now.schedule == "dualpipe":
             continue
-        command = emitted(context.layout, model_of_command(context), "megatron")
+        command = emitted(
+            context.layout, options_of_page(context.layout, context.state), "megatron"
+        )
         again = opened(**stated(opened(), parse(command)), cluster=now.cluster)
         found = Context.of(again).trained
         asked = context.trained
@@ -255,13 +265,42 @@ def test_the_command_of_a_layout_says_what_the_page_counts_with():
     assert not wrong
 
 
+def test_page_and_command_line_write_the_same_for_every_published_layout():
+    """Its shape, batch and training, for every target, or the same refusal."""
+    wrong = []
+    for name, state in STATES.items():
+        now = Context.of(opened(**state))
+        options = options_of_page(now.layout, now.state)
+        for target in TARGETS:
+            command, refused = printed(f"emit {target} --preset {name}")
+            try:
+                text = emitted(now.layout, options, target) + "\n"
+            except LayoutError as error:
+                text = error.what
+            if text != command and text not in refused:
+                wrong.append((name, target, command, text))
+    assert not wrong
+
+
+def test_what_a_layout_publishes_of_its_training_is_in_its_command():
+    command, _ = printed("emit --preset deepseek-v3")
+    for option in (
+        *("--bf16", "--fp8-format hybrid", "--recompute-granularity selective"),
+        *("--use-distributed-optimizer", "--global-batch-size 15360", "--hidden-size 7168"),
+    ):
+        assert f"  {option}" in command
+    assert "--sequence-parallel" in printed("emit --preset korthikanti-1t")[0]
+
+
 def test_servers_are_told_of_no_batch_and_a_comment_has_the_fields_words():
     context = Context.of(opened(**STATES["bloom-176b"]))
-    comment = emitted(context.layout, model_of_command(context), "torchtitan").splitlines()[0]
+    comment = emitted(
+        context.layout, options_of_page(context.layout, context.state), "torchtitan"
+    ).splitlines()[0]
     assert "embedding and loss as a layer each" in comment
     assert "True" not in comment
     server = Context.of(opened(framework="vllm", layers="32", account="1", pp=1))
-    command = emitted(server.layout, model_of_command(server), "vllm")
+    command = emitted(server.layout, options_of_page(server.layout, server.state), "vllm")
     assert command.startswith("vllm serve")
 
 

@@ -21,7 +21,7 @@ from training.parameters import total_parameters
 from views.base.context import Context
 from views.base.resolve import from_preset, resolve
 from views.base.state import State
-from views.base.training import training_of_preset
+from views.base.training import fields_of_preset
 from views.column import preset_states
 from views.page import answer
 
@@ -279,14 +279,14 @@ def test_a_preset_opens_the_model_that_its_name_says():
 
 
 def trained_as_published(name: str) -> Context:
-    state = replace(from_preset(name), **training_of_preset(name))
+    state = replace(from_preset(name), **fields_of_preset(name))
     return Context(resolve(state), state)
 
 
 @every("name", PRESETS)
 def test_a_preset_trains_as_its_source_states(name):
     stated = {} if name == "playground-16" else fact_of(name)["stated"]
-    said = training_of_preset(name)
+    said = fields_of_preset(name)
     gpu = stated.get("gpu") or stated.get("system", "").removeprefix("DGX-")
     if gpu and (found := re.match(r"(A100|H100|H800|GB200|GB300)(?: (\d+)GB)?", gpu)):
         assert found[1].lower() in said["cluster"]

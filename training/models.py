@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from groups.presets import PRESETS
@@ -122,6 +123,37 @@ def said_of_preset(preset: str) -> PresetModel:
     return PresetModel(name, changes)
 
 
+def training_of_preset(preset: str) -> dict[str, bool | int | str]:
+    """How a published layout trains, as far as its source says: fields of
+    `training.memory.per_stage.Training`, and cluster, cp_algorithm and global_batch.
+
+    >>> training_of_preset("nemotron4-340b-1536")
+    {'cluster': 'dgx-h100', 'zero': 1, 'schedule': 'interleaved'}
+    >>> training_of_preset("bloom-176b")["flash"], training_of_preset("playground-16")
+    (False, {})
+    """
+    said: dict[str, bool | int | str] = {}
+    for start, *values in map(str.split, _lines("published.txt")):
+        if preset.startswith(start):
+            said |= {name: _typed(text) for name, _, text in (v.partition("=") for v in values)}
+    if preset.startswith(_OLDER):
+        said |= {"flash": False, "sequence_parallel": False}
+    for system, cluster in _SYSTEMS.items():
+        if f"-dgx-{system}-" in preset:
+            said |= {"cluster": cluster} | ({"products": "fp8"} if system == "h100" else {})
+    return said
+
+
+def _typed(text: str) -> bool | int | str:
+    return {"on": True, "off": False}.get(text, int(text) if text.isdigit() else text)
+
+
+_OLDER = ("megatron2021", "mtnlg", "bloom", "glm-130b", "opt-175b", "palm-540b")
+"""Trained before FlashAttention (arXiv:2205.14135) and sequence parallelism (arXiv:2205.05198)."""
+
+_SYSTEMS = {"h100": "dgx-h100", "gb200": "gb200-nvl72", "gb300": "gb300-nvl72"}
+"""The cluster of Megatron-Bridge's rows, which name it."""
+
 FIELDS = {
     **{"attention_heads": "heads", "ffn_hidden": "ffn", "vocab": "vocabulary", "seq": "sequence"},
     "routed_experts_per_token": "top_k",
@@ -156,9 +188,16 @@ KINDS: Mapping[str, Mapping[str, object]] = {
 """What models have in common beside their sizes."""
 
 
-def _published(text: str) -> Iterator[tuple[str, PublishedModel, list[str]]]:
+@cache
+def _lines(name: str) -> tuple[str, ...]:
+    """The rows of a table, which stand below two empty lines."""
+    text = Path(__file__).with_name(name).read_text(encoding="utf-8")
+    return tuple(text.partition("\n\n\n")[2].splitlines())
+
+
+def _published() -> Iterator[tuple[str, PublishedModel, list[str]]]:
     """Id, model and beginnings of presets from the rows of models.txt."""
-    header, *rows = (re.split("  +", line) for line in text.splitlines())
+    header, *rows = (re.split("  +", line) for line in _lines("models.txt"))
     model: Callable[..., Model] = Model
     for cells in rows:
         row = {name: cell for name, cell in zip(header, cells) if cell != "-"}
@@ -168,9 +207,8 @@ def _published(text: str) -> Iterator[tuple[str, PublishedModel, list[str]]]:
         yield name, PublishedModel(title, shape, source, parameters), presets.split()
 
 
-_TEXT = Path(__file__).with_name("models.txt").read_text(encoding="utf-8").partition("\n\n\n")[2]
-MODELS: dict[str, PublishedModel] = {name: model for name, model, _ in _published(_TEXT)}
+MODELS: dict[str, PublishedModel] = {name: model for name, model, _ in _published()}
 """Every model by its id, the most asked for first."""
 
-_OF_PRESETS = {start: name for name, _, starts in _published(_TEXT) for start in starts}
+_OF_PRESETS = {start: name for name, _, starts in _published() for start in starts}
 """The model of a published layout, by how its id begins; the first that fits."""

@@ -74,33 +74,6 @@ TOLD = (*MODEL, "hidden", "ffn", "heads", "kv_heads", "sequence_parallel", "zero
 """What a comment tells where a target has no word for it."""
 
 
-def options_of_model(model: Mapping[str, Any]) -> dict[str, Any]:
-    """What options say of the shape of a model (the fields of training.model.Model)."""
-    said = {name: model[name] for name in (*OF_MODEL, "layers", "experts") if model[name]}
-    said |= {"seq": model["sequence"], "tied": model["tied"], "gated": model["gated"]}
-    said |= {"mtp": model["mtp_layers"] or None, "norm": model["rms_norm"] and "RMSNorm"}
-    biases, heads, dense = model["biases"], model["heads"], model["dense_layers"]
-    said["linear_biases"], said["qkv_biases"] = biases == "all", biases == "qkv"
-    if dense:
-        said["moe_freq"] = f"([0]*{dense}+[1]*{model['layers'] - dense})"
-    said |= {"latent" if model["kv_lora_rank"] else "grouped": True}
-    if model["kv_lora_rank"] or model["kv_heads"] == heads:
-        said = {name: value for name, value in said.items() if name not in ("kv_heads", "grouped")}
-    if not model["kv_lora_rank"] and model["head_dim"] * heads != model["hidden"]:
-        said["head_dim"] = model["head_dim"]
-    if not model["learned_positions"] and biases != "all":  # BLOOM's are neither
-        said["positions"] = "rope"
-    return said
-
-
-OF_MODEL = (
-    *("hidden", "ffn", "heads", "kv_heads", "vocabulary", "top_k", "expert_ffn"),
-    *("shared_expert_ffn", "q_lora_rank", "kv_lora_rank"),
-    *("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"),
-)
-"""Sizes that a model and launch files call alike."""
-
-
 def _told(name: str, value: object) -> str:
     """A field and its value, as a comment has them."""
     if name == "account":

@@ -180,3 +180,6 @@ SCHEDULES: dict[str, Schedule] = {
 Closed forms: 2104.04473 section 2.2, 2401.10241 Table 2 and section 6, 2412.19437 Table 2,
 DualPipe's README. DualPipeV's own formula counts PP = 2p and times of a chunk, half a rank.
 """
+
+DEFAULT_VIRTUAL = 2
+"""Chunks of a rank where a schedule needs some and nobody says how many."""

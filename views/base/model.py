@@ -111,17 +111,16 @@ def model_of(state: State) -> ChosenModel:
     """
     if state.model == UNKNOWN:
         return _own_model(state)
-    column = {name: _column(state, name) for name in OF_COLUMN}
-    given = {name: size for name, size in column.items() if size is not None}
+    given = typed_sizes(state)
+    column = {name: given[name] for name in OF_COLUMN if name in given}
     is_matched = is_empty(state.model)
     preset = (
-        (model_like(**given) or DEFAULT)
+        (model_like(**column) or DEFAULT)
         if is_matched
         else require_choice("model", state.model, MODELS)
     )
     start = MODELS[preset].model
-    changes = {**given, **_typed_fields(state)}
-    changed = {name: value for name, value in changes.items() if value != getattr(start, name)}
+    changed = {name: value for name, value in given.items() if value != getattr(start, name)}
     return ChosenModel(variant(start, changed), preset, is_matched, tuple(changed))
 
 
@@ -130,8 +129,7 @@ def _own_model(state: State) -> ChosenModel:
 
     Errors: LayoutError that names the sizes that are missing.
     """
-    given = {name: size for name in OF_COLUMN if (size := _column(state, name)) is not None}
-    given |= _typed_fields(state)
+    given = typed_sizes(state)
     needed = ("layers", *(name for name in NEEDED if name != "layers"))
     needed += ("top_k",) if given.get("experts") else ()
     missing = tuple(name for name in needed if name not in given)
@@ -143,20 +141,17 @@ def _own_model(state: State) -> ChosenModel:
     return ChosenModel(Model(**given), UNKNOWN, False, ())
 
 
-def _typed_fields(state: State) -> dict[str, Any]:
-    fields = {}
-    for name in SIZES:
-        if not is_empty(getattr(state, name)):
-            fields[name] = parse_number(getattr(state, name))
+def typed_sizes(state: State) -> dict[str, Any]:
+    """What is typed of a model, in the column or a view, by the names of its fields.
+
+    Errors: LayoutError about a choice that there is not; sizes are not checked.
+    """
+    names = (*OF_COLUMN, *SIZES)
+    given = {name: parse_number(getattr(state, name)) for name in names}
+    given = {name: size for name, size in given.items() if not is_empty(size)}
     for name in FLAGS:
         if not is_empty(getattr(state, name)):
-            fields[name] = ON_OFF[require_choice(name, getattr(state, name), ON_OFF)]
+            given[name] = ON_OFF[require_choice(name, getattr(state, name), ON_OFF)]
     if not is_empty(state.biases):
-        fields["biases"] = require_choice("biases", state.biases, BIASES)
-    return fields
-
-
-def _column(state: State, name: str) -> Any:
-    """A number of the column; None if the box is empty, or holds what the column refuses."""
-    value = getattr(state, name)
-    return None if is_empty(value) else parse_number(value)
+        given["biases"] = require_choice("biases", state.biases, BIASES)
+    return given

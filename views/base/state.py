@@ -343,6 +343,18 @@ def merged(changes: Mapping[str, Any]) -> dict[str, Any]:
     return {name: "" if value is None else value for name, value in given.items()}
 
 
+def texts_of(values: Mapping[str, Any]) -> dict[str, str]:
+    """Values of training as the page's fields have them: a truth is "on" or "off" there.
+
+    >>> texts_of({"flash": False, "zero": 1, "first": 2})
+    {'flash': 'off', 'zero': '1', 'first_layers': '2'}
+    """
+    return {
+        name: ("on" if value else "off") if isinstance(value, bool) else as_text(value)
+        for name, value in merged(values).items()
+    }
+
+
 def is_fix(changes: Mapping[str, Any]) -> bool:
     """Whether an alternative of a refusal names only fields that one may change."""
     names = (OF_MATHS.get(name, name) for name in changes)

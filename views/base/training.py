@@ -17,22 +17,20 @@ from groups.alternatives import not_a_multiple
 from groups.layout import Layout
 from groups.mesh import whole_number
 from groups.stages.holdings import MAX_BATCH
-from training.models import said_of_preset
+from training.models import said_of_preset, training_of_preset
 from training.pipeline import SCHEDULES
+from training.pipeline.schedules import DEFAULT_VIRTUAL
 from training.pipeline.spec import MAX_MICRO_BATCHES
 
 from .model import UNKNOWN
 from .problems import refusal
-from .state import State, as_text, is_empty, parse_number
+from .state import State, is_empty, parse_number, texts_of
 
 ROUNDS = 4
 """Micro-batches taken for each pipeline stage where nobody says how many."""
 
 MOST_UNASKED = 64 * 1024
 """Micro-batches times ranks of a pipeline that are taken at most where nobody says how many."""
-
-DEFAULT_VIRTUAL = 2
-"""Virtual stages of a rank where a schedule needs some and nobody says how many."""
 
 
 @dataclass(frozen=True)
@@ -144,70 +142,14 @@ def virtual_stages(state: State) -> int:
     return count_of(state.vpp, "vpp", DEFAULT_VIRTUAL if rule and rule.v is None else 1)
 
 
-# -- published layouts ---------------------------------------------------------------------------
-
-_PUBLISHED = """
-megatron2021    cluster=dgx-a100 precision=fp16-fp16 zero=0 recompute=full
-korthikanti     cluster=dgx-a100 zero=0 recompute=selective flash=off sequence_parallel=on
-mtnlg           cluster=dgx-a100 precision=bf16-fp32 recompute=full
-bloom           cluster=dgx-a100 precision=bf16-fp32 zero=1 recompute=full
-glm-130b        cluster=dgx-a100-40gb recompute=full schedule=1f1b
-opt-175b        cluster=dgx-a100 zero=3
-palm-540b       zero=3 recompute=full global_batch=2048
-llama3-405b     cluster=dgx-h100 precision=bf16-fp32 zero=2 recompute=none cp_algorithm=all_gather
-deepseek-v3     cluster=hgx-h800 precision=fp8-fp32-bf16 products=fp8 zero=1 recompute=partial
-deepseek-v3     schedule=dualpipe global_batch=15360
-kimi-k2         cluster=hgx-h800 precision=bf16-fp32 zero=1 recompute=partial schedule=interleaved
-nemotron4       cluster=dgx-h100 zero=1 schedule=interleaved
-falcon-180b     cluster=dgx-a100-40gb zero=1 flash=on global_batch=2048
-folding         cluster=dgx-h100
-bridge          precision=fp8-bf16 products=mxfp8 zero=1
-bridge-deepseek recompute=partial
-"""
-"""How the sources of published layouts train, as far as they say; by the beginning of their ids
-(groups.published names the sources), all rows that fit one after the other.
-
-megatron2021: examples/academic_paper_scripts/sc21 at d98e8a6 (fp16, uniform checkpoints, DDP).
-korthikanti: Table 5's "present work". mtnlg: bf16; its TFLOP/s count the forward twice. bloom: its
-slurm file. glm-130b: HFU is 4/3 of MFU. opt-175b, palm-540b: fully sharded; PaLM rematerializes
-and ends with 2,048 samples a step (arXiv:2204.02311 section 5), DeepSeek-V3 with 15,360 (section
-4.2). nemotron4: section 2.3 interleaves, with chunks that it does not number.
-llama3: arXiv:2407.21783 section 3.3.2 (no checkpoints at 8K, FP32 gradients, weights kept after
-the forward, all-gather of keys and values). deepseek-v3: arXiv:2412.19437 section 3.3. kimi-k2:
-arXiv:2507.20534 section 2.4. falcon: arXiv:2311.16867 and the model card. bridge: perf_recipes at
-067f987 (weights gathered in 8 bits, gradients in 16; of DeepSeek-V3 mla_up_proj is recomputed).
-"""
-
-_OLDER = ("megatron2021", "mtnlg", "bloom", "glm-130b", "opt-175b", "palm-540b")
-"""Trained before FlashAttention (arXiv:2205.14135) and sequence parallelism (arXiv:2205.05198)."""
-
-_SYSTEMS = {"h100": "dgx-h100", "gb200": "gb200-nvl72", "gb300": "gb300-nvl72"}
-"""The cluster of Megatron-Bridge's rows, which name it."""
-
-
-def _published(name: str) -> dict[str, str]:
-    fields: dict[str, str] = {}
-    for start, *said in map(str.split, _PUBLISHED.strip().splitlines()):
-        if name.startswith(start):
-            fields |= dict(change.split("=") for change in said)
-    if name.startswith(_OLDER):
-        fields |= {"flash": "off", "sequence_parallel": "off"}
-    for system, cluster in _SYSTEMS.items():
-        if f"-dgx-{system}-" in name:
-            fields["cluster"] = cluster
-            fields |= {"products": "fp8"} if system == "h100" else {}
-    return fields
-
-
-def training_of_preset(name: str) -> dict[str, str]:
+def fields_of_preset(name: str) -> dict[str, str]:
     """The fields of the model and its training that choosing a published layout sets.
 
-    >>> training_of_preset("nemotron4-340b-1536")
+    >>> fields_of_preset("nemotron4-340b-1536")
     {'model': 'nemotron4-340b', 'cluster': 'dgx-h100', 'zero': '1', 'schedule': 'interleaved'}
-    >>> training_of_preset("mcore-guide-llama-3-8b"), training_of_preset("playground-16")
+    >>> fields_of_preset("mcore-guide-llama-3-8b"), fields_of_preset("playground-16")
     ({'model': 'llama3-8b'}, {})
     """
     said = said_of_preset(name)
-    model = said.name or ("" if name == "playground-16" else UNKNOWN)
-    fields = {"model": model, **said.changes, **_published(name)}
-    return {field: as_text(value) for field, value in fields.items() if value != ""}
+    model = {} if name == "playground-16" else {"model": said.name or UNKNOWN}
+    return texts_of({**model, **said.changes, **training_of_preset(name)})

@@ -11,30 +11,26 @@ from markupsafe import Markup
 from descriptions import PAGE, SAVED, TARGET_NAMES, counted, note_text
 from formats.check.script import check_script
 from formats.launch import TARGETS, Item, Parsed, Run
-from formats.launch.emit import emitted, options_of_model
+from formats.launch.emit import emitted
 from formats.launch.flags import TRAINING
 from formats.launch.serving import served_groups
+from formats.launch.training import USED
 from formats.notes import Note
 from groups import LayoutError
 from groups.layout import Layout
-from groups.mesh import whole_number
 from groups.placement import Placement
-from groups.stages.holdings import MAX_BATCH
-from groups.stages.layout_strings import parse_layout
 from render.files.tables import CodeChart
 
 from ..base import form
 from ..base.context import Context, Pictures, View
 from ..base.html import cell, fold, heading, numbered, row, saying, table, tag, together
-from ..base.model import model_of
 from ..base.problems import control_label, refusal_line, sentence
-from ..base.resolve import MODEL, resolve, sizes_text
-from ..base.state import State, fields_of, is_empty, parse_number
-from ..base.training import batch_of, virtual_stages
+from ..base.resolve import resolve, sizes_text
+from ..base.state import State, is_empty
 from ..base.units import ranges_text
 from ..groups.pictures import job_pictures
 from ..hosts.inputs import placement_or_none
-from .inputs import USED, read_pasted, stated, training_said, with_pasted
+from .inputs import options_of_page, read_pasted, stated, with_pasted
 
 SHOWN_ITEMS = 40
 """Flags of one kind that the report lists."""
@@ -227,42 +223,11 @@ def _commands(context: Context) -> Markup:
     layout, language = context.layout, context.language
     head = heading(PAGE["emit_title"][language], tag("p", PAGE["emit_body"][language]))
     try:
-        model = model_of_command(context)
+        model = options_of_page(layout, context.state)
         commands = (_command(layout, model, name, language) for name in TARGETS)
         return together(head, tag("div", *commands, class_="commands"))
     except LayoutError as error:
         return together(head, refusal_line(error, language))
-
-
-def model_of_command(context: Context) -> dict[str, Any]:
-    """What is said of the model, its batch and its training; layers may be a pipeline layout.
-
-    What nobody said is left to the framework.
-    """
-    state, layout = context.state, context.layout
-    given = {name: parse_number(getattr(state, name)) for name in MODEL}
-    model = {name: value for name, value in given.items() if not is_empty(value)}
-    for name, value in model.items():
-        if name == "layers" and isinstance(value, str) and "t" in value:
-            parse_layout(value)
-        else:
-            whole_number(value, name, maximum=MAX_BATCH)
-    if not is_empty(state.micro_batches):
-        model["global_batch"] = batch_of(layout, state).global_batch
-    if (chunks := virtual_stages(state)) > 1 and layout.mesh.size("pp") > 1:
-        model.setdefault("vpp", chunks)
-    model |= {"account": True} if state.account is True else {}
-    return {**_shape_said(state), **model, **training_said(state)}
-
-
-def _shape_said(state: State) -> dict[str, Any]:
-    """The model's sizes where one is chosen or typed; nothing where it lacks some."""
-    if all(is_empty(getattr(state, name)) for name in fields_of("model")):
-        return {}
-    try:
-        return options_of_model(vars(model_of(state).model))
-    except LayoutError:  # said where the model is asked about
-        return {}
 
 
 def _command(layout: Layout, model: dict[str, Any], framework: str, language: str) -> Markup:
@@ -298,7 +263,7 @@ _plain_check = lru_cache(maxsize=16)(check_text)
 def launch_pictures(context: Context) -> Pictures:
     """The command of the framework on screen, or the first that can say the layout; the job."""
     layout, language = context.layout, context.language
-    model = model_of_command(context)
+    model = options_of_page(layout, context.state)
     refusals = []
     for name in sorted(TARGETS, key=lambda change: change != layout.framework):
         try:

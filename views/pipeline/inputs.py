@@ -11,11 +11,12 @@ from groups.budget import spend
 from groups.layout import Layout
 from groups.mesh import whole_number
 from training.pipeline import SCHEDULES, Durations, Times
+from training.pipeline.schedules import DEFAULT_VIRTUAL
 from training.pipeline.simulate import LONGEST, check_duration
 from training.pipeline.spec import ScheduleSpec, checked
 
 from ..base.state import State, is_empty, parse_number, pinned_group
-from ..base.training import DEFAULT_VIRTUAL, batch_of
+from ..base.training import batch_of
 
 MOST_RANKS = 1_024
 """Ranks of the longest pipeline that is drawn."""

@@ -1,0 +1,227 @@
+"""How a model is trained: from the words of launch files to training's own values, and back.
+
+The values are those of `training.model.Model` and `training.memory.per_stage.Training`, under their
+names. Beside them stand "model", one of MODELS or empty for a shape that nobody published, and
+"first" and "last", the layers of the first and the last pipeline stage.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from groups.presets import PRESETS
+from training.memory.per_stage import PRECISIONS
+from training.model import Model
+from training.models import MODELS, model_of_preset, said_of_preset, training_of_preset
+from training.pipeline.schedules import DEFAULT_VIRTUAL, SCHEDULES
+
+from .flags import MODEL
+from .items import Parsed
+
+# -- what a text says ----------------------------------------------------------------------------
+
+
+def training_of(text: Parsed) -> dict[str, Any]:
+    """What a text says of a model, beside its layers and experts, and of how it is trained.
+
+    >>> from formats.launch import parse
+    >>> training_of(parse("--num-layers 80 --hidden-size 8192 --num-attention-heads 64 --bf16"))
+    {'model': 'llama3-70b', 'hidden': 8192, 'heads': 64, 'precision': 'bf16-fp32'}
+    """
+    said: dict[str, Any] = {**text.values, **text.training}
+    found: dict[str, Any] = {}
+    if not {"hidden", "heads"}.isdisjoint(said):
+        found |= _shape(said, text.framework.job if text.framework else "")
+    found |= {field: said[name] for name, field in NUMBERS.items() if name in said}
+    for name, (field, values) in WORDS.items():
+        word = str(said.get(name, "")).lower()
+        if word in values:
+            found[field] = values[word]
+    if match := _FIRST_DENSE.fullmatch(str(said.get("moe_freq", ""))):
+        found["dense_layers"] = int(match[1])
+    if said.get("distributed_optimizer") is True:
+        found["zero"] = found.get("zero") or 1
+    found |= _recomputed(said) | _offloaded(said, found.get("zero") or None)
+    if said.get("fp8"):
+        found["products"] = "mxfp8" if said.get("fp8_recipe") == "mxfp8" else "fp8"
+    return found
+
+
+def _shape(said: dict[str, Any], framework: str) -> dict[str, Any]:
+    """The published model that no stated size contradicts; else none, and what Megatron has where
+    its options do not take it away."""
+    sizes = {"experts": 0, **{name: said[name] for name in SHAPE if name in said}}
+    if not {"layers", "hidden", "heads"} <= sizes.keys():
+        return {"model": ""}
+    is_megatron = framework.startswith("megatron")
+    if is_megatron:
+        wide = {} if sizes.get("gated") else {"ffn": 4 * sizes["hidden"], "gated": False}
+        sizes = {"kv_heads": sizes["heads"], **wide, **sizes}
+    for name, published in MODELS.items():
+        if sizes.items() <= vars(published.model).items():
+            return {"model": name}
+    return {"model": "", **(MEGATRONS if is_megatron else {})}
+
+
+SHAPE = (
+    *("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "gated", "experts"),
+    *("top_k", "expert_ffn", "shared_expert_ffn", "q_lora_rank", "kv_lora_rank"),
+)
+"""What of a text has to be as a published model has it."""
+
+MEGATRONS = {"tied": True, "biases": "all", "learned_positions": True}
+"""What a model has whose script is silent (NVIDIA/Megatron-LM d98e8a6, arguments.py), beside an
+MLP of 4 x hidden, not gated, and as many heads of keys as of queries."""
+
+_FIRST_DENSE = re.compile(r"\(?\[0\]\*(\d{1,4})\+\[1\]\*\d{1,4}\)?")
+"""Megatron's pattern of layers without experts and with them, where the former come first."""
+
+
+def _recomputed(said: dict[str, Any]) -> dict[str, str]:
+    """What is computed again, by its newest name or an older one."""
+    word = said.get("recompute")
+    if word not in ("none", "selective", "full"):
+        word = "full" if said.get("recompute_whole") is True else ""
+        word = word or ("selective" if said.get("recompute_core") is True else "")
+    if word == "selective" and said.get("recompute_modules", "core_attn") != "core_attn":
+        word = "partial"
+    return {"recompute": word} if word else {}
+
+
+def _offloaded(said: dict[str, Any], zero: int | None) -> dict[str, Any]:
+    """What a text says is in host memory: of DeepSpeed, torchtitan, and Megatron's whole state."""
+    away = (True, "cpu")
+    if said.get("offload_param") in away:
+        return {"offload": "parameters", "zero": 3 if zero is None else zero}
+    is_whole = str(said.get("offload_fraction", "1.0")) in ("1", "1.0")
+    if said.get("offload_optimizer") in away or (said.get("offload") is True and is_whole):
+        return {"offload": "optimizer", "zero": 1 if zero is None else zero}
+    return {}
+
+
+OF_MODEL = (
+    *("hidden", "ffn", "heads", "kv_heads", "vocabulary", "top_k", "expert_ffn"),
+    *("shared_expert_ffn", "q_lora_rank", "kv_lora_rank"),
+    *("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "head_dim"),
+)
+"""Sizes that a model and launch files call alike."""
+
+NUMBERS = {name: name for name in (*OF_MODEL, "zero")} | {
+    "seq": "sequence",
+    "mtp": "mtp_layers",
+    "first": "first",
+    "last": "last",
+}
+"""What training calls the numbers of launch files."""
+
+_TRUTH = {"true": True, "false": False}
+_NO_TABLE = dict.fromkeys(("rope", "rotary", "none", "alibi", "mrope", "yarn"), False)
+_BF16 = dict.fromkeys(("bf16", "bf16-mixed", "bf16-true", "bfloat16"), "bf16-fp32")
+_FP16 = dict.fromkeys(("16", "fp16", "16-mixed", "float16"), "fp16-fp16")
+WORDS: dict[str, tuple[str, dict[str, Any]]] = {
+    **{name: (name, _TRUTH) for name in ("sequence_parallel", "tied", "gated", "flash")},
+    "activation": ("gated", dict.fromkeys(("swiglu", "fast-swiglu", "geglu", "fast-geglu"), True)),
+    "norm": ("rms_norm", {"rmsnorm": True, "layernorm": False}),
+    "positions": ("learned_positions", {"learned_absolute": True, "learned": True, **_NO_TABLE}),
+    "attention": ("flash", {"flash": True, "fused": True, "unfused": False, "local": False}),
+    "precision": ("precision", {**_BF16, **_FP16}),
+    "bf16": ("precision", {"true": "bf16-fp32"}),
+    "fp16": ("precision", {"true": "fp16-fp16"}),
+    "linear_biases": ("biases", {"false": "none"}),
+    "qkv_biases": ("biases", {"true": "qkv"}),
+}
+"""What a word means, or that an option is there; a later one counts."""
+
+USED = {
+    **NUMBERS,
+    **{name: field for name, (field, _) in WORDS.items()},
+    **dict.fromkeys(("recompute_core", "recompute_whole", "recompute_modules"), "recompute"),
+    **dict.fromkeys(("fp8", "fp8_recipe"), "products"),
+    **dict.fromkeys(("offload", "offload_optimizer", "offload_param"), "offload"),
+    **{"grouped": "kv_heads", "latent": "kv_lora_rank", "moe_freq": "dense_layers"},
+    **{"distributed_optimizer": "zero", "recompute": "recompute"},
+}
+"""The value of training that a field of launch files counts for; the rest is read and not used."""
+
+
+# -- what is written -----------------------------------------------------------------------------
+
+
+def options_of(
+    shape: Model | Mapping[str, Any], said: Mapping[str, Any], pp: int
+) -> dict[str, Any]:
+    """The fields of MODEL and TRAINING in `flags` that a model and its training are, for `emit`.
+
+    shape: a model, or the sizes of one that are known. said: fields of MODEL, and of a Training, as
+    far as somebody said them: the rest is left to the framework. pp: pipeline stages, which some
+    schedules cut into chunks.
+
+    >>> options_of({}, {"zero": 1, "precision": "fp16-fp16", "schedule": "interleaved"}, 4)
+    {'vpp': 2, 'fp16': True, 'zero': 1, 'distributed_optimizer': True}
+    """
+    options = _whole_shape(shape) if isinstance(shape, Model) else _sizes(shape)
+    options |= {name: said[name] for name in MODEL if name in said}
+    rule = SCHEDULES.get(said.get("schedule", ""))
+    if rule and rule.v is None and pp > 1:
+        options.setdefault("vpp", DEFAULT_VIRTUAL)
+    for name, values in WRITTEN.items():
+        options |= values.get(said.get(name), {})
+    if "zero" in said:
+        options |= {"zero": said["zero"], "distributed_optimizer": said["zero"] == 1}
+    return options
+
+
+def _sizes(shape: Mapping[str, Any]) -> dict[str, Any]:
+    names = {**NUMBERS, "layers": "layers", "experts": "experts"}
+    return {name: shape[field] for name, field in names.items() if shape.get(field)}
+
+
+def _whole_shape(model: Model) -> dict[str, Any]:
+    """Its sizes, of which some follow from others, and what else options say of it."""
+    said = _sizes(vars(model)) | {"tied": model.tied, "gated": model.gated}
+    said |= {"linear_biases": model.biases == "all", "qkv_biases": model.biases == "qkv"}
+    if model.rms_norm:
+        said["norm"] = "RMSNorm"
+    if model.dense_layers:
+        said["moe_freq"] = f"([0]*{model.dense_layers}+[1]*{model.layers - model.dense_layers})"
+    said["latent" if model.is_mla else "grouped"] = True
+    if model.is_mla or model.kv_heads == model.heads:
+        said = {name: value for name, value in said.items() if name not in ("kv_heads", "grouped")}
+    if model.is_mla or model.head_dim * model.heads == model.hidden:
+        said.pop("head_dim", None)
+    if not model.learned_positions and model.biases != "all":  # BLOOM's are neither
+        said["positions"] = "rope"
+    return said
+
+
+def options_of_preset(name: str, pp: int) -> dict[str, Any]:
+    """The same of a published layout, as far as its sources say.
+
+    Errors: KeyError for a name that is none of PRESETS.
+    """
+    published, model = PRESETS[name].model, model_of_preset(name)
+    shape = said_of_preset(name).changes if model is None else model
+    batch = {field: published[field] for field in MODEL if field in published}
+    said = {**batch, **training_of_preset(name)}
+    if published.get("account_for_embedding"):
+        said["account"] = True
+    return options_of(shape, said, pp)
+
+
+WRITTEN: dict[str, dict[Any, dict[str, Any]]] = {
+    "recompute": {
+        "selective": {"recompute": "selective"},
+        "partial": {"recompute": "selective", "recompute_modules": ("layernorm", "core_attn")},
+        "full": {"recompute": "full", "recompute_method": "uniform", "recompute_layers": 1},
+    },
+    "precision": {"fp16-fp16": {"fp16": True}}
+    | {name: {"bf16": True} for name in PRECISIONS if "bf16" in name},
+    "products": {
+        "fp8": {"fp8": "hybrid"},
+        "mxfp8": {"fp8": "e4m3", "fp8_recipe": "mxfp8"},
+    },
+    "sequence_parallel": {True: {"sequence_parallel": True}},
+}
+"""What a value of a Training is in launch files."""
