@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 
 import httpx
 import pytest
 from documents import ranks_json
 from endpoints import RefusedError
 from gradio_client import Client
+from markupsafe import escape
 
 from descriptions import TYPES
 from formats.check.script import check_script
@@ -18,6 +20,10 @@ from groups.job import Job
 from groups.megatron.parallel_state import process_groups
 from views.all import ENDPOINTS
 from views.base.endpoint import LAYOUT, TRAINING
+from views.base.link import from_sent
+from views.base.state import texts_of
+from views.launch.api import SAID
+from views.page import answer
 
 
 def layout(client, **changes):
@@ -163,7 +169,8 @@ def shared_of(name):
     """The parameters that an endpoint has in common with others."""
     if name in ("read_launch", "read_hosts", "pipeline_schedule"):
         return {}
-    return {**(TRAINING.rows if name in OF_TRAINING else {}), **LAYOUT.rows}
+    training = TRAINING.rows if name in OF_TRAINING else {}
+    return {**(SAID.rows if name == "launch_command" else training), **LAYOUT.rows}
 
 
 @pytest.mark.parametrize("name", OWN_PARAMETERS)
@@ -274,6 +281,34 @@ def test_a_command_is_written_and_read(client):
     assert json.loads(client("read_launch"))["values"] == {}
 
 
+SAID_OF_TRAINING = [
+    {"model": "llama3-70b", "global_batch": 512, "micro_batch": 2, "zero": 0},
+    {"precision": "fp16-fp16", "recompute": "partial", "products": "fp8", "zero": 3},
+    {"sequence_parallel": "on", "vpp": 4, "account": True, "model": "bloom-176b"},
+    {"sequence_parallel": "off", "recompute": "none"},
+    {"model": "own", "changes": {"hidden": 4096, "layers": 24, "gated": True}},
+    {"changes": {"layers": "Ett|ttL", "heads": 32}, "model": "llama3-8b"},
+    {"model": "deepseek-v3", "schedule": "interleaved", "changes": {"sequence": 128}},
+]
+
+
+def test_the_command_says_of_the_training_what_the_page_s_launch_view_does(client):
+    """The same values as parameters and as the page's fields; alone, the options of a layout."""
+    wrong = []
+    bare = client("launch_command", **SMALL)
+    for said in SAID_OF_TRAINING:
+        given = {("memory_schedule" if name == "schedule" else name): said[name] for name in said}
+        given |= {"changes": json.dumps(said["changes"])} if "changes" in said else {}
+        fields = texts_of({**said, **said.get("changes", {})})
+        fields |= {"account": "1"} if "account" in said else {}
+        page = from_sent(json.dumps({**fields, **SMALL, "view": "launch"}))
+        copies = re.findall(r"<pre[^>]*>(.*?)</pre>", answer(page).picture, re.DOTALL)
+        text = client("launch_command", **given, **SMALL)
+        if escape(text) not in copies or text == bare:
+            wrong.append((said, text, copies[0]))
+    assert not wrong
+
+
 def test_what_is_read_says_where_it_stands(client):
     text = "torchrun --nnodes 2 train.py \\\n    --tensor-model-parallel-size eight $MORE --lr 1"
     found = json.loads(client("read_launch", text=text))
@@ -328,6 +363,21 @@ REFUSED = {
     "ranks that are none": ("shared_by_ranks", {"ranks": "all"}, "'all' is not a list of ranks"),
     "no ranks": ("shared_by_ranks", {}, "is not a list of ranks"),
     "ranks beyond the world": ("shared_by_ranks", {"ranks": "3, 16"}, "there is no rank 16"),
+    "a ZeRO stage of a command that is none": (
+        "launch_command",
+        {"zero": 7},
+        "'7' is not a choice of zero",
+    ),
+    "a switch that is none": (
+        "launch_command",
+        {"sequence_parallel": "yes"},
+        "'yes' is not a choice of sequence_parallel",
+    ),
+    "a size of a model that no model has": (
+        "launch_command",
+        {"changes": '{"hidden": -1}'},
+        "hidden must be a whole number from 1",
+    ),
     "a target that is none": ("launch_command", {"target": "zz"}, "'zz' is not a choice of target"),
     "a target that is a list": (
         "launch_command",

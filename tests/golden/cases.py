@@ -239,6 +239,8 @@ OWN: dict[str, list[dict[str, Any]]] = {
         {"target": "torchtitan-toml", "tp": 4},
         {"target": "megatron-deepspeed", "framework": "megatron-deepspeed", "tp": 2},
         {"target": "jax"},
+        {"model": "llama3-70b", "precision": "bf16-fp32", "zero": 1, "global_batch": 64, **SMALL},
+        {"model": "own", "recompute": "all"},
     ],
     "cluster_check": [{"names": "tp dp", "megabytes": 8, **SMALL}, {"megabytes": 0}],
     "read_launch": [

@@ -45,8 +45,8 @@ MOST_SERVED = 131_072
 class Parameter(NamedTuple):
     """A row of a table of parameters.
 
-    start: its default; where it is 0, 0 stands for "not stated". field: of the state that it says;
-    empty: none. least: of a whole number.
+    start: its default; where it is 0 or -1, that stands for "not stated". field: of the state that
+    it says; empty: none. least: of a whole number.
     """
 
     kind: Any
@@ -56,7 +56,7 @@ class Parameter(NamedTuple):
     least: int
 
 
-_ROW = re.compile(r"^ *(\w+)(?: -> (\w+))? = (.+?)(?: from (\d))?: (.+)", re.MULTILINE)
+_ROW = re.compile(r"^ *(\w+)(?: -> (\w+))? = (.+?)(?: from (-?\d))?: (.+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,8 @@ def _stated(name: str, value: Any, row: Parameter) -> Any:
         return parse_names(value) if FIELDS[row.field].parse is parse_names else value
     if row.kind is not float:
         value = whole_number(value, name, minimum=row.least)
-    return stated(value) if row.start == 0 else value
+    is_unsaid = row.start == -1 == value
+    return stated(value) if row.start == 0 else "" if is_unsaid else value
 
 
 LAYOUT = Parameters(
@@ -290,8 +291,8 @@ TRAINING = Parameters(
 )
 
 
-def context_of(given: Mapping[str, Any]) -> Context:
-    """What the parameters of `TRAINING` and `LAYOUT` ask for.
+def context_of(given: Mapping[str, Any], training: Parameters = TRAINING) -> Context:
+    """What the parameters of `TRAINING`, or of its like, and of `LAYOUT` ask for.
 
     Errors: LayoutError about a layout that cannot be, or a value of another type; the values
     themselves are checked by the views' readers.
@@ -299,7 +300,7 @@ def context_of(given: Mapping[str, Any]) -> Context:
     layout = layout_of(given)
     if given["memory_schedule"]:
         require_choice("memory_schedule", given["memory_schedule"], SCHEDULES)
-    fields = {**LAYOUT.fields(given), **TRAINING.fields(given), **_changes(given["changes"])}
+    fields = {**LAYOUT.fields(given), **training.fields(given), **_changes(given["changes"])}
     state = State(**{**fields, "zero": str(fields["zero"])})  # a choice, as the page has it
     return Context(layout, replace(state, framework=OWN) if given["order"] else state)
 

@@ -3,36 +3,80 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from descriptions import note_text
 from formats.check.script import check_script
 from formats.launch import TARGETS, Item, Parsed, emit, parse
+from formats.launch.emit import emitted
 from formats.launch.serving import served_groups
 from groups.layout import Layout
 
-from ..base.endpoint import endpoint, names_of, serving
-from ..base.state import require_choice
+from ..base.endpoint import (
+    LAYOUT,
+    Parameters,
+    answered,
+    context_of,
+    endpoint,
+    layout_of,
+    names_of,
+    serving,
+)
+from ..base.state import is_empty, require_choice
 from ..hosts.api import placement_from
+from .inputs import options_of_page
 
 MOST_LISTED = 4096
 """Ranks of a server whose groups an answer lists."""
 
 
-@endpoint
-def launch_command(layout: Layout, target: str = "megatron") -> str:
+SAID = Parameters(
+    "(the training)",
+    """
+    model = "": a published model, such as "llama3-70b"; empty here and below: not said.
+    changes = "": a JSON object of what differs from it, such as {"layers": 40, "sequence": 4096}.
+    micro_batch = 0: samples of a micro-batch; 0: not said.
+    global_batch = 0: samples of a step; 0: not said.
+    vpp = 0: chunks of layers on each pipeline rank; 0: not said.
+    memory_schedule -> schedule = "": the pipeline schedule; "interleaved" cuts a rank's layers.
+    precision = "": formats of weights and gradients, such as "bf16-fp32".
+    zero = -1 from -1: stage of ZeRO, 0 to 3; 1: Megatron's distributed optimizer; -1: not said.
+    recompute = "": "none", "selective", "partial" or "full".
+    products = "": "bf16", "fp16", "fp8", "mxfp8" or "nvfp4" in the layers.
+    sequence_parallel = "": "on" or "off".
+    account = False: whether embedding and loss count as a layer each.
+    """,
+)
+
+
+def _said(given: Mapping[str, Any]) -> tuple[Layout, dict[str, Any] | None]:
+    """A layout, and the options of its model and training; None where nothing is said of these."""
+    fields = {**SAID.fields(given), "changes": given["changes"]}
+    if all(is_empty(value) or value is False for value in fields.values()):
+        return layout_of(given), None
+    context = context_of(given, SAID)
+    return context.layout, answered(context, lambda: options_of_page(context.layout, context.state))
+
+
+@serving(_said, SAID, LAYOUT)
+def launch_command(said: tuple[Layout, dict[str, Any] | None], target: str = "megatron") -> str:
     """The options that make a layout in one framework, as text to copy.
 
     Targets are "megatron", "nemo", "megatron-deepspeed", "megatron-deepspeed-bloom", "deepspeed",
-    "torchtitan", "torchtitan-main" and "torchtitan-toml".
+    "torchtitan", "torchtitan-main" and "torchtitan-toml". What is said of the model, the batch and
+    the training is written too, as the page's Launch view does; the rest is left to the framework.
 
     Args:
         target: whose options, such as "megatron" or "torchtitan".
+        (the training)
         (the layout)
     """
+    layout, options = said
     require_choice("target", target, TARGETS)
-    return emit(layout.stated_job, framework=target)
+    if options is None:
+        return emit(layout.stated_job, framework=target)
+    return emitted(layout, options, target)
 
 
 @endpoint
