@@ -23,6 +23,7 @@ from render.svg.heat import LEVELS, Heat, heat_svg, level_colours, levels
 from texts.shapes import catalogue
 from training.estimate.memory import fit_of
 from training.memory.per_stage import PARTS, largest
+from training.search import search
 from views.base.context import Context
 from views.base.fixes import fit_after, fixes_to_fit
 from views.base.model import model_of
@@ -420,3 +421,18 @@ def test_every_moment_and_part_has_its_words():
         assert f"moment_{moment}" in MEMORY
         assert f"moment_{moment}_body" in MEMORY
     assert all(f"part_{part}" in MEMORY for part in PARTS)
+
+
+# -- what there was to recompute -----------------------------------------------------------------
+
+
+@every("more", [{"framework": "megatron-deepspeed"}, {"preset": "bloom-176b"}])
+def test_software_of_2021_is_offered_whole_layers_only(more):
+    state = State(
+        nodes="1", model="llama3-8b", tp="4", pp="1", recompute="none", capacity="28", **more
+    )
+    context = Context(resolve(state), state)
+    offered = {changes.get("recompute", "none") for changes, _ in fixes_to_fit(context)}
+    found = search(context.trained.job(context.layout))
+    assert found.best
+    assert offered | {one.request.training.recompute for one in found.best} == {"none", "full"}

@@ -136,7 +136,7 @@ def training_of_preset(preset: str) -> dict[str, bool | int | str]:
     for start, *values in map(str.split, _lines("published.txt")):
         if preset.startswith(start):
             said |= {name: _typed(text) for name, _, text in (v.partition("=") for v in values)}
-    if preset.startswith(_OLDER):
+    if preset.startswith(OLDER):
         said |= {"flash": False, "sequence_parallel": False}
     for system, cluster in _SYSTEMS.items():
         if f"-dgx-{system}-" in preset:
@@ -148,8 +148,9 @@ def _typed(text: str) -> bool | int | str:
     return {"on": True, "off": False}.get(text, int(text) if text.isdigit() else text)
 
 
-_OLDER = ("megatron2021", "mtnlg", "bloom", "glm-130b", "opt-175b", "palm-540b")
-"""Trained before FlashAttention (arXiv:2205.14135) and sequence parallelism (arXiv:2205.05198)."""
+OLDER = ("megatron2021", "mtnlg", "bloom", "glm-130b", "opt-175b", "palm-540b")
+"""Trained before FlashAttention (arXiv:2205.14135), and before sequence parallelism and a
+recomputation of less than whole layers (both arXiv:2205.05198)."""
 
 _SYSTEMS = {"h100": "dgx-h100", "gb200": "gb200-nvl72", "gb300": "gb300-nvl72"}
 """The cluster of Megatron-Bridge's rows, which name it."""

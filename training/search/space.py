@@ -53,12 +53,14 @@ class SearchJob(TrainingJob):
         cp: of the layout on screen.
         vpp, account: the same, where ``fixed`` holds vpp.
         fixed: those of VARIED that are as on screen in every layout.
+        recomputations: those there are.
     """
 
     cp: int = 1
     vpp: int = 1
     account: bool = False
     fixed: frozenset[str] = frozenset()
+    recomputations: tuple[str, ...] = RECOMPUTE
 
     def request(self, split: Split, training: Training) -> Request:
         """One layout, trained in one way, as the estimate is asked about it."""
@@ -182,7 +184,7 @@ def micro_batches(job: SearchJob, split: Split) -> list[int]:
 
 
 def recomputations(job: SearchJob) -> tuple[str, ...]:
-    return (job.training.recompute,) if "recompute" in job.fixed else RECOMPUTE
+    return (job.training.recompute,) if "recompute" in job.fixed else job.recomputations
 
 
 @lru_cache(maxsize=256)

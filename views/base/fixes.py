@@ -95,11 +95,10 @@ def _milder(context: Context) -> Iterator[Changes]:
         yield {"micro_batch": 1}
     if not training.flash:
         yield {"flash": "on"}
-        if training.recompute == "none":
-            yield {"recompute": "selective"}
-    if training.recompute in ("none", "selective"):
-        yield {"recompute": "partial"}
-    yield {"recompute": "full"}
+    choices = context.trained.recomputations
+    for recompute in choices[choices.index(training.recompute) + 1 :]:
+        if recompute != "selective" or not training.flash:  # which computes scores again itself
+            yield {"recompute": recompute}
     yield from ({name: 2 * getattr(split, name)} for name in ("tp", "pp", "ep", "cp"))
     if training.zero and training.offload == "none":
         yield {"offload": "optimizer"}

@@ -30,7 +30,14 @@ from training.traffic.demands import CP_ALGORITHMS, require
 from .model import ON_OFF, ChosenModel, model_name, model_of
 from .problems import refusal
 from .state import State, is_empty, parse_number, require_choice
-from .training import Batch, batch_of, count_of, schedule_name, virtual_stages
+from .training import (
+    Batch,
+    batch_of,
+    count_of,
+    recomputations_of,
+    schedule_name,
+    virtual_stages,
+)
 
 GIB = 2**30
 
@@ -65,6 +72,7 @@ class Trained:
     capacity: float  # bytes
     batch: Batch
     cp_algorithm: str  # how keys and values go round in a cp group
+    recomputations: tuple[str, ...]  # that the framework has
 
     @property
     def model(self) -> Model:
@@ -100,6 +108,7 @@ class Trained:
             dense=tuple(name for name in layout.mesh.names if name in DENSE),
             expert=() if layout.expert is None else layout.expert.names,
             fixed=frozenset(("vpp",) if layout.framework in ONE_CHUNK else ()),
+            recomputations=self.recomputations,
         )
 
     def request(self, layout: Layout) -> Request:
@@ -159,7 +168,8 @@ def trained_of(layout: Layout, state: State) -> Trained:
         raise error.renamed({"precision": "products"}).replace(alternatives=wide) from None
     capacity = _capacity(state, CLUSTERS[cluster])
     algorithm = _stated(state, "cp_algorithm", offered=3)
-    return Trained(chosen, split, training, cluster, capacity, batch, algorithm)
+    again = recomputations_of(state, training.recompute)
+    return Trained(chosen, split, training, cluster, capacity, batch, algorithm, again)
 
 
 def cluster_of(state: State) -> str:

@@ -17,7 +17,8 @@ from groups.alternatives import not_a_multiple
 from groups.layout import Layout
 from groups.mesh import whole_number
 from groups.stages.holdings import MAX_BATCH
-from training.models import said_of_preset, training_of_preset
+from training.memory.activations import RECOMPUTE
+from training.models import OLDER, said_of_preset, training_of_preset
 from training.pipeline import SCHEDULES
 from training.pipeline.schedules import DEFAULT_VIRTUAL
 from training.pipeline.spec import MAX_MICRO_BATCHES
@@ -31,6 +32,10 @@ ROUNDS = 4
 
 MOST_UNASKED = 64 * 1024
 """Micro-batches times ranks of a pipeline that are taken at most where nobody says how many."""
+
+WHOLE_LAYERS = ("megatron-deepspeed",)
+"""Frameworks that compute whole layers again or none (bigscience-workshop/Megatron-DeepSpeed
+b124614 megatron/arguments.py, --checkpoint-activations)."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +145,18 @@ def virtual_stages(state: State) -> int:
     name = schedule_name(state)
     rule = SCHEDULES.get(name) if isinstance(name, str) else None
     return count_of(state.vpp, "vpp", DEFAULT_VIRTUAL if rule and rule.v is None else 1)
+
+
+def recomputations_of(state: State, now: str) -> tuple[str, ...]:
+    """What the framework or the software of the published layout may compute again, and ``now``.
+
+    >>> recomputations_of(State(preset="bloom-176b"), "full"), recomputations_of(State(), "full")
+    (('none', 'full'), ('none', 'selective', 'partial', 'full'))
+    """
+    is_older = isinstance(state.preset, str) and state.preset.startswith(OLDER)
+    if not is_older and state.framework not in WHOLE_LAYERS:
+        return RECOMPUTE
+    return tuple(name for name in RECOMPUTE if name in ("none", now, "full"))
 
 
 def fields_of_preset(name: str) -> dict[str, str]:
