@@ -32,10 +32,9 @@ from views import page
 from views.all import ENDPOINTS
 from views.gradio import widgets
 from views.hang.files import evidence
-from views.server.endpoints import answering, serving
 from views.server.guard import Guard
-from views.server.lanes import Lanes
-from views.server.memory import give_back_large_pieces
+from views.server.lanes import Lanes, answering, serving
+from views.server.worker import give_back_large_pieces
 
 FONTS = ["system-ui", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", "sans-serif"]
 MONO = ["ui-monospace", "SFMono-Regular", "Consolas", "DejaVu Sans Mono", "monospace"]

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 from formats.documents import exports
 from formats.documents.check import check_document
-from formats.documents.headings import OWN_PREFIX, groups_by_name, meshes
+from formats.documents.exports import OWN_PREFIX, groups_by_name, meshes
 from formats.documents.tables import Table, cell
 from formats.logs import read_log
 from formats.logs.account import log_notes
@@ -34,8 +34,16 @@ from groups.ranks import coordinates, require_rank
 from groups.sharing import SharedGroups, shared_groups
 
 from .hosts import order, slow_ranks
-from .inputs import CommandLine, checked, number_of
-from .options import PROGRAM, CommandError, one_line, options_parser, sentence
+from .inputs import (
+    PROGRAM,
+    CommandError,
+    CommandLine,
+    checked,
+    number_of,
+    one_line,
+    options_parser,
+    sentence,
+)
 
 LIMIT = 8 * budget.LIMIT
 """Units of work of one command: who asks waits alone, and its tables are written in parts."""
@@ -127,11 +135,8 @@ def _ranks(inputs: CommandLine) -> Iterator[str]:
 
 def _ranks_text(layout: Layout, names: Iterable[str], placement: Placement | None) -> Iterator[str]:
     """Place and coordinates of every rank, and the groups that are named: all would be too wide."""
-    columns = exports.rank_columns(layout, names)
-    places: dict[str, list[str]] = {}
-    if placement is not None:
-        columns |= {"node": placement.nodes, "local_rank": placement.local_ranks}
-        places = dict(placement.columns())
+    columns = exports.rank_columns(layout, names, placement)
+    places = dict(placement.columns()) if placement else {}
     widths = [max(len(name), len(str(column.max()))) for name, column in columns.items()]
     widths += [max(len(name), *map(len, column)) for name, column in places.items()]
     titles = zip((*columns, *places), widths)

@@ -11,8 +11,7 @@ from formats.errors import refusal
 from groups.errors import not_a_choice
 from groups.mesh import whole_number
 
-from .inputs import CommandLine, number_of
-from .options import CommandError
+from .inputs import CommandError, CommandLine, number_of
 
 
 def order(inputs: CommandLine) -> Iterator[str] | Table:

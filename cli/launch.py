@@ -13,7 +13,7 @@ from formats.launch import parse
 from formats.launch.items import Item
 from texts.launch import note_text
 
-from .options import FIELDS, CommandError, option
+from .inputs import FIELDS, CommandError, option
 
 SETTLED = ("given-twice", "contradiction", "two-frameworks")
 """What is wrong with launch flags where it is clear which of two words counts."""

@@ -6,7 +6,7 @@ import os
 import sys
 
 from cli.command import run
-from cli.options import PROGRAM
+from cli.inputs import PROGRAM
 
 
 def main() -> int:

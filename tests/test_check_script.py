@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from formats.check.script import ALSO, MAX_MEGABYTES, check_script
-from formats.documents.headings import groups_by_name
+from formats.documents.exports import groups_by_name
 from groups import LayoutError, parse_mesh
 from groups.grouping import Grouping
 from groups.job import Job

@@ -19,8 +19,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cli.command import COMMANDS, run
-from cli.options import FIELDS, PROGRAM
-from formats.documents.headings import groups_by_name
+from cli.inputs import FIELDS, PROGRAM
+from formats.documents.exports import groups_by_name
 from groups.conventions import CONVENTIONS, OWN
 from groups.job import Job
 from groups.presets import PRESETS

@@ -21,13 +21,15 @@ from documents import groups_csv, groups_json, ranks_csv, ranks_json
 from cli.command import run
 from formats.documents.check import check_document
 from formats.documents.exports import (
+    VERSION,
+    groups_by_name,
     groups_csv_parts,
     groups_json_parts,
     groups_text_parts,
+    meshes,
     ranks_csv_parts,
     ranks_json_parts,
 )
-from formats.documents.headings import VERSION, groups_by_name, meshes
 from groups import LayoutError, coordinates, parse_mesh
 from groups.audit import spans_of
 from groups.conventions import CONVENTIONS, OWN

@@ -364,18 +364,3 @@ def is_still(preset: Any, state: State) -> bool:
     return all(
         as_text(getattr(state, name)) == as_text(getattr(published, name)) for name in OF_GROUPS
     )
-
-
-def language_choices(language: str) -> Markup:
-    """The buttons of the header that change the language."""
-    buttons = (
-        button(
-            name,
-            tabindex=-1,
-            data_set={"lang": code},
-            lang=code,
-            aria_pressed=str(code == language).lower(),
-        )
-        for code, name in {**LANGUAGES, "en": "EN"}.items()
-    )
-    return together(*buttons)

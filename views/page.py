@@ -9,29 +9,33 @@ which of them the page has: ``words``, a language, and ``shown``, a view.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import orjson
 from markupsafe import Markup
 
-from descriptions import LANGUAGES, PAGE, SHELL
+from descriptions import LANGUAGES, PAGE, SECTIONS, SHELL
+from descriptions import VIEWS as TITLES
 from groups import LayoutError
 from groups.budget import spend, within
 
+from .all import SECTIONS as PLACES
 from .all import VIEWS, view_of
 from .base import form
 from .base.context import Context
-from .base.html import button, fold, tag
+from .base.html import button, fold, tag, together
 from .base.link import from_query, from_sent, link_of, parsed, script_fields, texts_of
+from .base.model import model_name, model_of
 from .base.problems import problem_html, refusal_html, sentence
+from .base.resolve import sizes_text
 from .base.state import State
+from .base.training import batch_of
 from .column import column_html, derived_html, notice_html, preset_states
 from .export import PICTURES, SLIDES, TABLES, download
 from .groups.view import framed
-from .head import chips_html, head_html, nav_html
-from .stories import entries_html, tour_data
+from .stories import entries_html, examples_html, tour_data
 
 MANY = 131_072
 """Ranks past which any view takes as many units of work as an eighth of them."""
@@ -61,22 +65,16 @@ def answer(state: State) -> Answer:
         world = context.layout.world_size
         spend(world // 8 if world > MANY else 0, "ranks")
     except LayoutError as error:
-        derived = derived_html(None, state, language)
-        refused = refusal_html(error, language)
-        return Answer(chips_html(None, language), derived, refused, None, None)
+        chips, derived = chips_html(None, language), derived_html(None, state, language)
+        return Answer(chips, derived, refusal_html(error, language), None, None)
     view = VIEWS[view_of(state)]
     try:
         body = view.html(context)
         picture = body if view.is_framed else framed(context, body, view.name)
     except LayoutError as error:  # too much work: every other refusal has its place in the view
         picture = problem_html(error, language)
-    return Answer(
-        chips_html(context, language),
-        derived_html(context.layout, state, language),
-        "",
-        picture,
-        view.details(context) if view.details else "",
-    )
+    chips, derived = chips_html(context, language), derived_html(context.layout, state, language)
+    return Answer(chips, derived, "", picture, view.details(context) if view.details else "")
 
 
 # -- what the browser asks -----------------------------------------------------------------------
@@ -101,43 +99,21 @@ def draw(sent: Any) -> str:
     if is_new or seen.get("shown") != view:
         regions |= {"nav": nav_html(view, language), "tools": tools_html(view, language)}
     if is_new:
-        regions |= chrome(language)
+        regions |= {"head": head_html(language), "controls": column_html(language)}
+        regions |= {"rank": rank_html(language), "entries": entries_html(language)}
     answered: dict[str, Any] = {"language": language, "view": view}
     if link is not None:
-        regions["notice"] = _told(link, language)
+        regions["notice"] = ""
+        try:
+            from_query(link)
+        except LayoutError as error:
+            regions["notice"] = notice_html(sentence(error, language), language)
         answered["state"] = texts_of(state)
     answered["regions"] = {name: html for name, html in regions.items() if html is not None}
-    return _packed(answered)
-
-
-def _packed(answered: dict[str, Any]) -> str:
-    """As JSON: pictures are long, and `json` takes four times as long for them."""
-    try:
+    try:  # pictures are long, and `json` takes four times as long for them
         return orjson.dumps(answered).decode()
     except TypeError:  # half of a surrogate pair, which a program may send, is no UTF-8
         return json.dumps(answered)
-
-
-def _told(link: str, language: str) -> str:
-    try:
-        from_query(link)
-    except LayoutError as error:
-        return notice_html(sentence(error, language), language)
-    return ""
-
-
-def chrome(language: str) -> dict[str, str]:
-    """What a language alone decides."""
-    return {
-        "head": head_html(language),
-        "controls": column_html(language),
-        "rank": rank_html(language),
-        "entries": entries_html(language),
-    }
-
-
-def rank_html(language: str) -> Markup:
-    return form.number("rank", "", language, hint="0")
 
 
 @within()
@@ -147,23 +123,102 @@ def save(sent: Any) -> str:
     sent: {"state", "form", "theme", "address"} as JSON.
     """
     request = parsed(sent)
-    kind, theme = request.get("form"), request.get("theme")
+    kind, address = request.get("form"), request.get("address")
     state = from_sent(json.dumps(request.get("state")))
-    language = state.language
     try:
         context = Context.of(state)
         chosen = kind if kind in (*PICTURES, *SLIDES, *TABLES) else "png"
-        theme = "dark" if theme == "dark" else "light"
-        return json.dumps(download(context, chosen, theme, printable(request.get("address"))))
+        theme = "dark" if request.get("theme") == "dark" else "light"
+        # On a slide; a text of the browser's may hold what is no letter.
+        written = "".join(filter(str.isprintable, address)) if isinstance(address, str) else ""
+        return json.dumps(download(context, chosen, theme, written))
     except LayoutError as error:
-        return json.dumps({"refused": notice_html(sentence(error, language), language)})
+        said = sentence(error, state.language)
+        return json.dumps({"refused": notice_html(said, state.language)})
 
 
-def printable(text: object) -> str:
-    """A text of the browser's that is written on a slide, without what is no letter."""
-    return (
-        "".join(letter for letter in text if letter.isprintable()) if isinstance(text, str) else ""
+# -- its regions ---------------------------------------------------------------------------------
+
+
+@cache
+def head_html(language: str) -> Markup:
+    """The header; its chips come with every answer."""
+    leads = {"data_set": {"view": "launch"}, "data_leads": "field-paste"}
+    copies = {"data_copy_link": True, "data_done": PAGE["copied"][language]}
+    names = dict.fromkeys(SHELL["language"][code] for code in LANGUAGES)
+    languages = []
+    for code, name in {**LANGUAGES, "en": "EN"}.items():
+        marks = {"lang": code, "aria_pressed": str(code == language).lower()}
+        languages.append(button(name, tabindex=-1, data_set={"lang": code}, **marks))
+    words = {"role": "group", "aria_label": " / ".join(names)}
+    tools = (
+        examples_html(language),
+        button(SHELL["paste_script"][language], tabindex=-1, class_="paste", **leads),
+        tag("span", *languages, class_="languages", **words),
+        button(SHELL["copy_link"][language], tabindex=-1, class_="primary", **copies),
     )
+    return together(
+        tag("h1", PAGE["title"][language]),
+        tag("div", id="chips"),
+        tag("div", *tools, class_="right", role="toolbar", aria_label=SHELL["tools"][language]),
+    )
+
+
+def chips_html(context: Context | None, language: str) -> Markup:
+    """The job in three chips; each leads to its inputs. None: a layout that cannot be."""
+    if context is None:
+        return tag("span", SHELL["no_layout"][language], class_="chip-job none")
+    layout = context.layout
+    machines = SHELL["gpus_chip"][language].format(
+        world=f"{layout.world_size:,}", nodes=f"{layout.nodes:,}", gpus=f"{layout.gpus_per_node:,}"
+    )
+    chips = (
+        _chip("nodes", machines),
+        _chip("tp", sizes_text(layout), "mono"),
+        _chip("model", _model_chip(context, language)),
+    )
+    return tag("div", *chips, role="group", aria_label=SHELL["job"][language])
+
+
+def _model_chip(context: Context, language: str) -> str:
+    """The model and the samples of a step; what is refused is told where it counts."""
+    try:
+        chosen, batch = model_of(context.state), batch_of(context.layout, context.state)
+    except LayoutError:
+        return SHELL["model_chip"][language]
+    return SHELL["batch_chip"][language].format(
+        model=model_name(chosen, language),
+        batch=f"{batch.global_batch:,}",
+        tokens=f"{chosen.model.sequence:,}",
+    )
+
+
+def _chip(field: str, text: str, kind: str = "") -> Markup:
+    tab = None if field == "nodes" else -1
+    return button(text, class_=f"chip-job {kind}", tabindex=tab, data_leads=f"field-{field}")
+
+
+def nav_html(view: str, language: str) -> Markup:
+    """The sections in one row, and the views of the one that is shown."""
+    here = next(name for name, views in PLACES.items() if view in views)
+    sections = (
+        _place(views[0], SECTIONS[name][language], name == here) for name, views in PLACES.items()
+    )
+    subs = (_place(name, TITLES[name][language], name == view) for name in PLACES[here])
+    of_sections, of_views = SHELL["sections"][language], SHELL["views"][language]
+    return together(
+        tag("div", *sections, class_="sections", role="group", aria_label=of_sections),
+        tag("div", *subs, class_="subs", role="group", aria_label=of_views),
+    )
+
+
+def _place(view: str, label: str, is_here: bool) -> Markup:
+    current, tab = ("page", 0) if is_here else (None, -1)
+    return button(label, tabindex=tab, data_set={"view": view}, aria_current=current)
+
+
+def rank_html(language: str) -> Markup:
+    return form.number("rank", "", language, hint="0")
 
 
 def tools_html(view: str, language: str) -> Markup:
@@ -184,6 +239,20 @@ def tools_html(view: str, language: str) -> Markup:
 def first_html(language: str = "en") -> Markup:
     """The page as it is sent first: everything in place, with the first state drawn."""
     first = answer(State(lang=language))
+    steps = (button("", data_tour=name) for name in ("back", "next", "leave"))
+    tour = (tag("p", aria_live="polite"), tag("div", tag("small"), *steps))
+    bar = (
+        tag("div", entries_html(language), id="entries"),
+        tag("div", rank_html(language), id="rank"),
+        tag("div", tools_html("groups", language), id="tools"),
+    )
+    main = (
+        tag("div", id="notice"),
+        tag("section", *tour, id="tour", hidden=True),
+        tag("div", *bar, class_="bar"),
+        tag("div", first.picture, id="picture"),
+        tag("div", first.details, id="details"),
+    )
     page = (
         tag("a", SHELL["skip"][language], class_="skip", href="#main"),
         tag("header", head_html(language), id="head"),
@@ -192,7 +261,7 @@ def first_html(language: str = "en") -> Markup:
             "div",
             tag("aside", column_html(language), id="controls", class_="column"),
             tag("div", id="status"),
-            tag("main", *_main(first, language), id="main", tabindex=-1),
+            tag("main", *main, id="main", tabindex=-1),
             tag("p", tag("a", target="_blank", rel="noopener"), id="whole"),
             id="page",
         ),
@@ -203,22 +272,6 @@ def first_html(language: str = "en") -> Markup:
     for name, html in (("derived", first.derived), ("chips", first.chips)):
         whole = whole.replace(tag("div", id=name), tag("div", html, id=name))
     return whole
-
-
-def _main(first: Answer, language: str) -> Iterator[Markup]:
-    """What stands beside the column."""
-    yield tag("div", id="notice")
-    steps = (button("", data_tour=name) for name in ("back", "next", "leave"))
-    words = (tag("p", aria_live="polite"), tag("div", tag("small"), *steps))
-    yield tag("section", *words, id="tour", hidden=True)
-    bar = {
-        "entries": entries_html(language),
-        "rank": rank_html(language),
-        "tools": tools_html("groups", language),
-    }
-    yield tag("div", *(tag("div", html, id=name) for name, html in bar.items()), class_="bar")
-    yield tag("div", first.picture, id="picture")
-    yield tag("div", first.details, id="details")
 
 
 def script_data() -> dict[str, Any]:

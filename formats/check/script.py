@@ -17,7 +17,7 @@ from groups.layout import Layout, framework_name
 from groups.mesh import whole_number
 from groups.placement import Placement
 
-from ..documents.headings import groups_by_name, meshes
+from ..documents.exports import groups_by_name, meshes
 
 MAX_MEGABYTES = 65_536
 

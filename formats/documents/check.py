@@ -12,7 +12,7 @@ from groups.job import Job
 from groups.mesh import MAX_RANKS, Mesh, parse_mesh
 
 from ..errors import refusal
-from .headings import GROUPS, RANKS, VERSION, places
+from .exports import GROUPS, RANKS, VERSION, places
 
 
 def check_document(text: str) -> dict[str, Any]:

@@ -1,43 +1,139 @@
 """The groups and the ranks of a job as documents: JSON and CSV, of a schema that has a version.
 
-Two tables answer most scripts: the groups by name, and the ranks with where they stand. Each is
-written as JSON, which says all of the job, and as CSV, which is the bare table:
-
     groups   name, group, size, nodes_spanned, ranks
     ranks    rank, node, local_rank, <mesh>_<axis> ..., group_<name> ...
 
+Either is written as JSON, which says all of the job, and as CSV, which is the bare table. A mesh is
+dense, expert, and of a framework with axes of its own, own and own-expert. Groups go by Megatron's
+names; those of a framework's own have the prefix ``own.``, because some mean others (fairscale's mp
+is tp, Megatron's is tp x pp).
+
 docs/schema.md describes every field; `check_document` reads a document back. A large job is written
-in parts: ``*_parts`` yield text of whole lines, so nothing holds all of it.
+in parts: ``*_parts`` yield text of whole lines, so nothing holds all of it. They take names of
+groups, or None for all, and a placement where hosts, devices and racks are said too.
 """
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, islice
+from dataclasses import asdict, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from groups.audit import spans_of
 from groups.budget import spend
-from groups.conventions import CONVENTIONS
+from groups.conventions import CONVENTIONS, MEGATRONS
+from groups.errors import LayoutError, quoted
 from groups.grouping import Grouping
-from groups.layout import Layout
+from groups.layout import Layout, framework_name, own_groupings
 from groups.megatron.families import family
+from groups.mesh import Mesh
 from groups.placement import Placement
 
-from .headings import GROUPS, OWN_PREFIX, RANKS, groups_by_name, heading, meshes, places
+from ..errors import refusal
+
+GROUPS = "parallel-groups"
+RANKS = "parallel-ranks"
+VERSION = 1
+
+OWN_PREFIX = "own."
+"""Before the name of a group that the framework itself names so."""
 
 BLOCK = 4096
 """Lines that are written as one part."""
 
-LISTED, CELLS = 4, 8
-"""Ranks of groups, and cells of a table, that are written for a unit of work (groups.budget)."""
+LINE, LISTED, CELLS = 1, 4, 8
+"""Units of work of one group (groups.budget), for small ones are many lines; ranks of groups, and
+cells of a table, that are written for a unit."""
 
-LINE = 1
-"""Units of work of one group besides its ranks: small groups are many lines."""
+Names = Iterable[str] | None
+
+# -- what a document says ------------------------------------------------------------------------
+
+
+def groups_by_name(layout: Layout, names: Names = None) -> dict[str, Grouping]:
+    """The groups of these names, in this order; of all names if none are given.
+
+    A name of the framework's own needs no prefix where Megatron has no such name.
+
+    >>> from groups.job import Job
+    >>> layout = Job(nodes=2, tp=2, framework="deepspeed").layout()
+    >>> [*groups_by_name(layout, ["tp", "own.data", "pipe"])]
+    ['tp', 'own.data', 'own.pipe']
+
+    Errors: LayoutError for a name that the job has no groups of, with the nearest names.
+    """
+    every = dict(layout.every)
+    if layout.framework not in MEGATRONS:
+        for grouping in own_groupings(layout):
+            every[OWN_PREFIX + grouping.name] = replace(grouping, name=OWN_PREFIX + grouping.name)
+    if names is None:
+        return every
+    groupings = {}
+    for name in map(str, names):
+        key = name if name in every else f"{OWN_PREFIX}{name}"
+        if key not in every:
+            raise _no_such_group(layout, name, list(every))
+        groupings[key] = every[key]
+    return groupings
+
+
+def meshes(layout: Layout) -> dict[str, Mesh]:
+    """Every mesh that numbers the ranks, by the name it has in a document.
+
+    >>> from groups.job import Job
+    >>> for name, mesh in meshes(Job(tp=2, framework="torchtitan").layout()).items():
+    ...     print(name, mesh)
+    dense tp2-cp1-dp4-pp1
+    expert etp1-ep1-edp8-pp1
+    own tp2-cp1-dp_shard4-dp_replicate1-pp1
+    own-expert ep1-efsdp8-dp_replicate1-pp1
+    """
+    by_name = {"dense": layout.mesh}
+    if layout.expert is not None:
+        by_name["expert"] = layout.expert
+    if layout.framework not in MEGATRONS:
+        of_axes = dict.fromkeys(grouping.mesh for grouping in own_groupings(layout))
+        by_name |= dict(zip(("own", "own-expert"), of_axes))
+    return by_name
+
+
+def heading(layout: Layout, schema: str, placement: Placement | None = None) -> dict[str, Any]:
+    """The fields with which every document about a job begins; placement: the machines by rank."""
+    placed = {"placement": dict(placement.columns())} if placement else {}
+    return {
+        "schema": schema,
+        "version": VERSION,
+        "job": asdict(layout.stated_job),
+        "meshes": {name: str(mesh) for name, mesh in meshes(layout).items()},
+        "world_size": layout.world_size,
+        "gpus_per_node": layout.gpus_per_node,
+        **placed,
+    }
+
+
+def places(grids: Mapping[str, Mesh], world: int, gpus_per_node: int) -> dict[str, np.ndarray]:
+    """Where each rank stands: in its machine, and along every axis of every mesh."""
+    ranks = np.arange(world, dtype=np.int32)
+    columns = {"rank": ranks, "node": ranks // gpus_per_node, "local_rank": ranks % gpus_per_node}
+    for name, mesh in grids.items():
+        for axis, size, stride in zip(mesh.names, mesh.sizes, mesh.strides):
+            columns[f"{name}_{axis}"] = ranks // stride % size
+    return columns
+
+
+def _no_such_group(layout: Layout, name: str, known: list[str]) -> LayoutError:
+    same_axes = [group for group in known if sorted(group.split("-")) == sorted(name.split("-"))]
+    near = same_axes or difflib.get_close_matches(name, known, cutoff=0.5)
+    facts = {"name": quoted(name).strip("'"), "framework": framework_name(layout.framework)}
+    said, why = f"this layout makes no group {quoted(name)}", f"its groups are {', '.join(known)}"
+    fixes = ({"group": name} for name in near)
+    return refusal("no-such-group", "group", *fixes, sentence=said, why=why, **facts)
 
 
 # -- groups --------------------------------------------------------------------------------------
@@ -50,11 +146,9 @@ def spend_on_groups(chosen: Iterable[Grouping]) -> None:
 
 
 def groups_json_parts(
-    layout: Layout, names: Iterable[str] | None = None, placement: Placement | None = None
+    layout: Layout, names: Names = None, placement: Placement | None = None
 ) -> Iterator[str]:
-    """All groups of these names, or of all: the document ``parallel-groups``.
-
-    placement: also host and device of each rank ("placement").
+    """All groups of these names: the document ``parallel-groups``.
 
     >>> from groups.job import Job
     >>> text = "".join(groups_json_parts(Job(gpus_per_node=4, tp=2).layout(), ["dp"]))
@@ -63,22 +157,16 @@ def groups_json_parts(
     """
     chosen = groups_by_name(layout, names)
     spend_on_groups(chosen.values())
-    yield opened({**heading(layout, GROUPS), **_placed(placement)})
+    yield opened(heading(layout, GROUPS, placement))
     yield '  "groups": {'
     between = "\n"
     for name, grouping in chosen.items():
-        about = _about(layout, name, grouping, placement).items()
-        said = "".join(f"      {json.dumps(key)}: {json.dumps(value)},\n" for key, value in about)
-        yield f'{between}    {json.dumps(name)}: {{\n{said}      "groups": [\n'
+        about = opened(_about(layout, name, grouping, placement), indent="    ")
+        yield f'{between}    {json.dumps(name)}: {about}      "groups": [\n'
         yield from _blocks((f"        {ranks}" for ranks in _lists(grouping)), ",\n")
         yield "\n      ]\n    }"
         between = ",\n"
     yield "\n  }\n}\n"
-
-
-def _placed(placement: Placement | None) -> dict[str, Any]:
-    """The machines by rank, as a field of a document."""
-    return {"placement": dict(placement.columns())} if placement else {}
 
 
 def spanned(layout: Layout, grouping: Grouping, placement: Placement | None) -> list[int]:
@@ -105,11 +193,9 @@ def _about(
 
 
 def groups_csv_parts(
-    layout: Layout, names: Iterable[str] | None = None, placement: Placement | None = None
+    layout: Layout, names: Names = None, placement: Placement | None = None
 ) -> Iterator[str]:
-    """One line a group: name, group, size, nodes_spanned, ranks (joined by spaces).
-
-    placement: also where the ranks of each group stand, as host:device.
+    """One line a group; its ranks are joined by spaces, and so is where they stand, as host:device.
 
     >>> from groups.job import Job
     >>> print(*groups_csv_parts(Job(gpus_per_node=4, tp=2).layout(), ["tp"]), sep="", end="")
@@ -131,9 +217,9 @@ def groups_csv_parts(
 
 
 def groups_text_parts(
-    layout: Layout, names: Iterable[str] | None = None, placement: Placement | None = None
+    layout: Layout, names: Names = None, placement: Placement | None = None
 ) -> Iterator[str]:
-    """One line a group, as people paste it; placement: and where its ranks stand.
+    """One line a group, as people paste it.
 
     >>> from groups.job import Job
     >>> print(*groups_text_parts(Job(gpus_per_node=4, tp=2).layout(), ["tp"]), sep="", end="")
@@ -153,8 +239,12 @@ def groups_text_parts(
 # -- ranks ---------------------------------------------------------------------------------------
 
 
-def rank_columns(layout: Layout, names: Iterable[str] | None = None) -> dict[str, np.ndarray]:
+def rank_columns(
+    layout: Layout, names: Names = None, placement: Placement | None = None
+) -> dict[str, np.ndarray]:
     """The table of ranks by column: int arrays, shape (world_size,); -1 is no group.
+
+    placement: the nodes and local ranks are its.
 
     >>> from groups.job import Job
     >>> columns = rank_columns(Job(gpus_per_node=4, pp=4).layout(), ["embd"])
@@ -164,21 +254,20 @@ def rank_columns(layout: Layout, names: Iterable[str] | None = None) -> dict[str
     chosen, grids = groups_by_name(layout, names), meshes(layout)
     width = 3 + sum(len(mesh.names) for mesh in grids.values()) + len(chosen)
     spend(layout.world_size * width // CELLS, "table-cells", control="nodes")
-    groups = {
-        f"group_{name}": grouping.index().astype(np.int32) for name, grouping in chosen.items()
-    }
-    return places(grids, layout.world_size, layout.gpus_per_node) | groups
+    columns = places(grids, layout.world_size, layout.gpus_per_node)
+    for name, grouping in chosen.items():
+        columns[f"group_{name}"] = grouping.index().astype(np.int32)
+    if placement is not None:
+        columns |= {"node": placement.nodes, "local_rank": placement.local_ranks}
+    return columns
 
 
 def ranks_json_parts(
-    layout: Layout, names: Iterable[str] | None = None, placement: Placement | None = None
+    layout: Layout, names: Names = None, placement: Placement | None = None
 ) -> Iterator[str]:
-    """Every rank, where it stands, its groups by index: the document ``parallel-ranks``.
-
-    placement: also host and device of each rank ("placement").
-    """
-    columns, said = rank_columns(layout, names), _placed(placement)
-    yield opened({**heading(layout, RANKS), **said, "columns": list(columns)})
+    """Every rank, where it stands, its groups by index: the document ``parallel-ranks``."""
+    columns = rank_columns(layout, names)
+    yield opened({**heading(layout, RANKS, placement), "columns": list(columns)})
     yield '  "ranks": [\n'
     rows = (f"    [{', '.join(row)}]" for row in _cells(columns, empty="null"))
     yield from _blocks(rows, ",\n")
@@ -186,11 +275,9 @@ def ranks_json_parts(
 
 
 def ranks_csv_parts(
-    layout: Layout, names: Iterable[str] | None = None, placement: Placement | None = None
+    layout: Layout, names: Names = None, placement: Placement | None = None
 ) -> Iterator[str]:
     """One line a rank; a group index is empty where the rank is in no such group.
-
-    placement: its nodes and local ranks, and columns with host and racks.
 
     >>> from groups.job import Job
     >>> layout = Job(gpus_per_node=2, pp=2).layout()
@@ -200,21 +287,20 @@ def ranks_csv_parts(
     0,0,0,0,0,0,0,0,0,0,0,0,0
     1,0,1,0,0,0,1,0,0,0,1,0,
     """
-    columns = rank_columns(layout, names)
-    if placement is None:
-        lines = (",".join(row) + "\n" for row in _cells(columns, empty=""))
-        return chain([",".join(columns) + "\n"], _blocks(lines))
-    columns |= {"node": placement.nodes, "local_rank": placement.local_ranks}
-    places = dict(placement.columns())
-    rows = zip(_cells(columns, empty=""), *places.values())
-    lines = (",".join([*row, *map(quoted_cell, more)]) + "\n" for row, *more in rows)
-    return chain([",".join([*columns, *places]) + "\n"], _blocks(lines))
+    columns = rank_columns(layout, names, placement)
+    more = dict(placement.columns()) if placement else {}
+    yield ",".join([*columns, *more]) + "\n"
+    rows = _cells(columns, empty="")
+    if more:
+        quoted = (map(quoted_cell, column) for column in more.values())
+        rows = (row + said for row, said in zip(rows, zip(*quoted)))
+    yield from _blocks(",".join(row) + "\n" for row in rows)
 
 
 def quoted_cell(text: str) -> str:
     """A cell of a CSV: in quotes where it holds a comma, a quote or the end of a line."""
-    quoted = text.replace('"', '""')
-    return f'"{quoted}"' if re.search(r'[",\r\n]', text) else text
+    doubled = text.replace('"', '""')
+    return f'"{doubled}"' if re.search(r'[",\r\n]', text) else text
 
 
 def _cells(columns: Mapping[str, np.ndarray], empty: str) -> Iterator[tuple[str, ...]]:
@@ -229,9 +315,10 @@ def _cells(columns: Mapping[str, np.ndarray], empty: str) -> Iterator[tuple[str,
 # -- writing -------------------------------------------------------------------------------------
 
 
-def opened(head: Mapping[str, Any]) -> str:
+def opened(head: Mapping[str, Any], indent: str = "") -> str:
     """The beginning of a JSON object, one field a line, with more fields to come."""
-    return "{\n" + "".join(f"  {json.dumps(k)}: {json.dumps(v)},\n" for k, v in head.items())
+    lines = (f"{indent}  {json.dumps(key)}: {json.dumps(value)},\n" for key, value in head.items())
+    return "{\n" + "".join(lines)
 
 
 def _blocks(items: Iterable[str], between: str = "") -> Iterator[str]:

@@ -18,8 +18,7 @@ from typing import Any
 
 from groups.layout import Layout
 
-from .exports import opened
-from .headings import VERSION, heading
+from .exports import VERSION, heading, opened
 
 MEMBERS = 16
 """Ranks of a group that a line of text writes out; JSON and CSV have all."""

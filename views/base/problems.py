@@ -89,19 +89,19 @@ def missing_fields(error: LayoutError) -> Sequence[str]:
 
 
 def _translated(error: LayoutError, language: str) -> str:
-    facts: dict[str, Any] = {name: _number(value) for name, value in error.facts.items()}
+    """As the catalogue says it, of facts that are translated themselves."""
+    facts: dict[str, Any] = {name: _with_commas(value) for name, value in error.facts.items()}
     if "control" in facts:
         facts["control"] = control_label(error.facts["control"], language)
     if "minimum" in facts:
-        facts["span"] = SPANS["up" if error.facts["maximum"] is None else "range"]
-        facts["span"] = facts["span"][language].format(**facts)
+        span = SPANS["up" if error.facts["maximum"] is None else "range"]
+        facts["span"] = span[language].format(**facts)
     if missing := missing_fields(error):
         names = [control_label(name, language) for name in missing]
         facts["missing"] = PAGE["and_list"][language].join(names)
     what = str(facts.get("what", ""))
-    facts["what"] = re.sub("^the (order|layout)", lambda match: WORK[match[1]][language], what)
-    if what in WORK:
-        facts["what"] = WORK[what][language]
+    whose = re.sub("^the (order|layout)", lambda match: WORK[match[1]][language], what)
+    facts["what"] = WORK[what][language] if what in WORK else whose
     if known := CALLED.get(str(facts.get("framework"))):
         facts["framework"] = known[language]
     for name in ("sizes", "levels"):
@@ -114,9 +114,8 @@ def _translated(error: LayoutError, language: str) -> str:
 def control_label(control: str, language: str) -> str:
     """The name of a control as the page writes it; axes keep their short names."""
     control = OF_MATHS.get(control, control)
-    if control in SHORT or control not in CONTROLS:
-        return control
-    return CONTROLS[control].label[language]
+    has_label = control in CONTROLS and control not in SHORT
+    return CONTROLS[control].label[language] if has_label else control
 
 
 def within_sentence(label: str) -> str:
@@ -144,8 +143,7 @@ def fix_label(fix: Mapping[str, Any], language: str) -> str:
 
 def change_label(name: str, value: Any, language: str) -> str:
     """A field with its new value, as the page writes both."""
-    short = SHORT_LABELS.get(name)
-    label = short[language] if short else control_label(name, language)
+    label = SHORT_LABELS[name][language] if name in SHORT_LABELS else control_label(name, language)
     said = value_text(name, value, language)
     if _choice_words(name, value):
         return MEMORY["change"][language].format(name=label, value=said)
@@ -181,10 +179,10 @@ def value_text(control: str, value: Any, language: str) -> str:
     if value in ("", None):
         return PAGE["empty"][language]
     number = parse_number(value)
-    return str(_number(number if isinstance(number, int) else value))
+    return str(_with_commas(number if isinstance(number, int) else value))
 
 
-def _number(value: Any) -> Any:
+def _with_commas(value: Any) -> Any:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -207,26 +205,21 @@ def once(errors: Iterable[LayoutError]) -> list[LayoutError]:
 
 def refusal_html(error: LayoutError, language: str) -> Markup:
     """A layout that cannot be: Megatron's words have a line, and the last picture still stands."""
-    quote = tag("p", _megatron(error, language), class_="quote") if error.quote else ""
+    quote = tag("p", _quote(error, language), class_="quote") if error.quote else ""
     still = tag("p", PAGE["still_shown"][language], class_="still")
-    said, fixes = sentence(error, language), _labelled(error.alternatives, language)
-    return _box(said, fixes, language, quote, still, control=error.control)
+    fixes = _labelled(error.alternatives, language)
+    return said_html(sentence(error, language), fixes, language, quote, still, about=error.control)
 
 
 def problem_html(
     error: LayoutError, language: str, fixes: Iterable[Changes] | None = None
 ) -> Markup:
-    """A refusal inside a view; without ``fixes`` its alternatives set the fields that they name.
-
-    The page's script marks the box that it is about.
-    """
-    leads = (
-        together(" ", leads_html(name, control_label(name, language)))
-        for name in missing_fields(error)
-    )
-    labelled = _labelled(error.alternatives if fixes is None else fixes, language)
-    said = together(_worded(error, language), *leads)
-    return _box(said, labelled, language, control=error.control)
+    """A refusal inside a view; without ``fixes`` its alternatives set the fields that they name."""
+    said = [_worded(error, language)]
+    for name in missing_fields(error):
+        said += [" ", leads_html(name, control_label(name, language))]
+    ways = _labelled(error.alternatives if fixes is None else fixes, language)
+    return said_html(together(*said), ways, language, about=error.control)
 
 
 def refusal_line(error: LayoutError, language: str) -> Markup:
@@ -238,9 +231,25 @@ def refusal_line(error: LayoutError, language: str) -> Markup:
     return tag("p", _worded(error, language), class_="refusal line", role="alert")
 
 
-def said_html(text: str, fixes: Iterable[tuple[Changes, str]], language: str) -> Markup:
-    """A sentence that is no refusal, with changes and the labels of their buttons."""
-    return _box(text, fixes, language)
+def said_html(
+    said: object,
+    fixes: Iterable[tuple[Changes, str]],
+    language: str,
+    *more: object,
+    about: str | None = None,
+) -> Markup:
+    """A sentence, be it no refusal, with changes and the labels of their buttons.
+
+    about: the control whose box the page's script marks.
+    """
+    buttons = [setter(change, label) for change, label in fixes]
+    tries = tag("p", tag("span", PAGE["try"][language]), *buttons, class_="fixes")
+    marks = {
+        "class_": "refusal",
+        "role": "alert",
+        "data_control": about and OF_MATHS.get(about, about),
+    }
+    return tag("div", tag("p", said), tries if buttons else "", *more, **marks)
 
 
 def leads_html(field: str, text: str) -> Markup:
@@ -248,29 +257,15 @@ def leads_html(field: str, text: str) -> Markup:
     return button(text, class_="fix", data_leads=f"field-{field}")
 
 
-def _worded(error: LayoutError, language: str) -> Markup:
-    """The sentence, and what Megatron says itself, if it does."""
-    quote = together(" ", _megatron(error, language)) if error.quote else ""
-    return together(sentence(error, language), quote)
-
-
-def _megatron(error: LayoutError, language: str) -> Markup:
-    return together(PAGE["megatron_says"][language], " ", tag("code", error.quote))
-
-
 def _labelled(fixes: Iterable[Changes], language: str) -> list[tuple[Changes, str]]:
     return [(fix, fix_label(fix, language)) for fix in fixes]
 
 
-def _box(
-    said: object,
-    fixes: Iterable[tuple[Changes, str]],
-    language: str,
-    *more: object,
-    control: str | None = None,
-) -> Markup:
-    buttons = [setter(change, label) for change, label in fixes]
-    tries = tag("p", tag("span", PAGE["try"][language]), *buttons, class_="fixes")
-    about = None if control is None else OF_MATHS.get(control, control)
-    content = (tag("p", said), tries if buttons else "", *more)
-    return tag("div", *content, class_="refusal", role="alert", data_control=about)
+def _worded(error: LayoutError, language: str) -> Markup:
+    """The sentence, and what Megatron says itself, if it does."""
+    quote = (" ", _quote(error, language)) if error.quote else ()
+    return together(sentence(error, language), *quote)
+
+
+def _quote(error: LayoutError, language: str) -> Markup:
+    return together(PAGE["megatron_says"][language], " ", tag("code", error.quote))

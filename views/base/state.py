@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any, TypeVar
 
 from descriptions import DP_KINDS, LANGUAGES, TYPES, VIEWS
@@ -112,60 +113,39 @@ class Field:
     Attributes:
         of: whose it is: "job", "model" and "training" are everybody's, "page" is nobody's; else a
             view that alone asks for it.
+        maths: arguments of the maths that it is, under other names.
         link: its name in links; empty: in none, for a text that somebody pasted may be long, or not
             meant for others.
-        maths: arguments of the maths that it is, under other names.
-        parse: from what is sent, text or not.
-        choices: what a link may say; None: anything.
         published: whether a published layout says it too, be it as empty.
         fix: whether a refusal may change it.
+        parse: from what is sent, text or not.
+        choices: what a link may say; None: anything.
     """
 
     of: str
-    link: str
     maths: tuple[str, ...]
-    parse: Callable[[Any], Any] | None
-    choices: frozenset[str] | None
+    link: str
     published: bool
     fix: bool
+    parse: Callable[[Any], Any] | None = None
+    choices: Collection[str] | None = None
 
 
-def _field(
-    of: str,
-    start: Any = "",
-    *maths: str,
-    link: str | None = None,
-    parse: Callable[[Any], Any] | None = None,
-    choices: Any = None,
-    published: bool | None = None,
-    fix: bool | None = None,
-) -> Any:
-    """A field of the state; its name in links is its own, and what a job, a model and its training
-    say a published layout says too, and refusals may change."""
-    shared = of in ("job", "model", "training")
-    row = {
-        "of": of,
-        "link": link,
-        "maths": maths,
-        "parse": parse,
-        "choices": None if choices is None else frozenset(choices),
-        "published": shared if published is None else published,
-        "fix": of != "page" if fix is None else fix,
-    }
-    return field(default=start, metadata=row)
+def _field(of: str, start: Any = "", *maths: str, **row: Any) -> Any:
+    """A field of the state, and what its row says that does not follow from whose it is."""
+    return field(default=start, metadata={"of": of, "maths": maths, **row})
 
 
-def _number(of: str, start: Any = "", *maths: str, **more: Any) -> Any:
-    return _field(of, start, *maths, parse=parse_number, **more)
+def _row(name: str, of: str, maths: tuple[str, ...], **row: Any) -> Field:
+    """Its name in links is its own; what a job, a model and its training say a published layout
+    says too, and refusals may change."""
+    usual = {"link": name, "published": of in ("job", "model", "training"), "fix": of != "page"}
+    return Field(of, maths, **{**usual, **row})
 
 
-def _switch(of: str, *maths: str) -> Any:
-    return _field(of, False, *maths, parse=parse_switch, choices=("0", "1"))
-
-
-def _pasted(of: str) -> Any:
-    """A text that no link holds."""
-    return _field(of, link="", fix=False)
+_number = partial(_field, parse=parse_number)
+_switch = partial(_field, parse=parse_switch, choices=("0", "1"))
+_pasted = partial(_field, link="", fix=False)  # a text that no link holds
 
 
 @dataclass(frozen=True)
@@ -188,11 +168,11 @@ class State:
     instances: Any = _number("job", 1, "num_distributed_optimizer_instances")
     # Of hierarchical context parallelism, such as 2x4; empty: none.
     levels: Any = _field("job", "", "hierarchical_context_parallel_sizes")
-    hybrid: Any = _switch("job", "hybrid_context_parallel")
+    hybrid: Any = _switch("job", False, "hybrid_context_parallel")
     # And what is cut, and how often.
     layers: Any = _field("job")
     vpp: Any = _field("job", "", "virtual_pipeline_model_parallel_size", "v")
-    account: Any = _switch("job")  # whether embedding and loss count as a layer each
+    account: Any = _switch("job", False)  # whether embedding and loss count as a layer each
     experts: Any = _field("job", "", "num_experts")
     micro_batch: Any = _field("job")
     global_batch: Any = _field("job")
@@ -301,12 +281,7 @@ class State:
         return State(**{**vars(self), **merged(changes)})
 
 
-FIELDS: dict[str, Field] = {
-    field.name: Field(**{**field.metadata, "link": field.name})
-    if field.metadata["link"] is None
-    else Field(**field.metadata)
-    for field in fields(State)
-}
+FIELDS = {field.name: _row(field.name, **field.metadata) for field in fields(State)}
 """The table: a row for each field of the state, in the order in which links say them."""
 
 OF_MATHS = {name: field for field, row in FIELDS.items() for name in row.maths}
@@ -314,7 +289,6 @@ OF_MATHS = {name: field for field, row in FIELDS.items() for name in row.maths}
 
 UNLINKED = tuple(name for name, row in FIELDS.items() if not row.link)
 """What a link does not hold."""
-
 
 OF_GROUPS = frozenset(name for name, row in FIELDS.items() if row.of == "job")
 """Fields that decide which groups there are, or may."""

@@ -7,6 +7,7 @@ ends when it is asked nothing for a while, or with the server: its input is clos
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib
 import os
 import pickle
@@ -18,9 +19,7 @@ import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
-
-from .memory import give_back_large_pieces
+from typing import Any
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -32,6 +31,11 @@ IDLE = 30.0
 
 GROWN = 300_000_000
 """Bytes of memory with which a worker is replaced; a new one has about 60 MB."""
+
+
+M_MMAP_THRESHOLD = -3
+LARGE = 1 << 20
+"""Bytes of a piece of memory that glibc is to take from the system by itself, and give back."""
 
 
 class LostError(Exception):
@@ -114,6 +118,20 @@ def _ended(process: subprocess.Popen[bytes]) -> None:
             pipe.close()
 
 
+def give_back_large_pieces() -> None:
+    """Memory of a large answer goes back to the system when it is freed, where that is glibc.
+
+    By itself glibc raises the size from which it does so to that of the largest piece that was ever
+    freed, up to 32 MB: after a few answers of 20 MB their memory stays with the process, in pieces
+    between others (mallopt(3), M_MMAP_THRESHOLD).
+    """
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, LARGE)
+
+
+# -- in the process ------------------------------------------------------------------------------
+
+
 def main() -> None:
     """Answer what is asked on the standard input until that ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server ends it
@@ -121,26 +139,19 @@ def main() -> None:
     questions, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever somebody prints is no answer
     is_last = False
-    while not is_last and (question := _next(questions)):
-        is_answer, result = _answered(*question)
-        is_last = _memory() > GROWN
-        pickle.dump((is_answer, result, is_last), answers)
-        answers.flush()
-        del result
-
-
-def _next(questions: BinaryIO) -> tuple[str, str, Any, Any] | None:
-    try:
-        return pickle.load(questions)
-    except EOFError:
-        return None
-
-
-def _answered(module: str, name: str, values: Any, named: Any) -> tuple[bool, Any]:
-    try:
-        return True, getattr(importlib.import_module(module), name)(*values, **named)
-    except Exception as error:
-        return False, error
+    with contextlib.suppress(EOFError):
+        while not is_last:
+            module, name, values, named = pickle.load(questions)
+            result: Any
+            try:
+                is_answer = True
+                result = getattr(importlib.import_module(module), name)(*values, **named)
+            except Exception as error:
+                is_answer, result = False, error
+            is_last = _memory() > GROWN
+            pickle.dump((is_answer, result, is_last), answers)
+            answers.flush()
+            del result
 
 
 def _memory() -> int:
