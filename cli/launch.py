@@ -11,6 +11,7 @@ from typing import Any
 
 from formats.launch import parse
 from formats.launch.items import Item
+from formats.launch.training import options_of, training_of
 from texts.launch import note_text
 
 from .inputs import FIELDS, CommandError, option
@@ -64,7 +65,8 @@ def job_from_flags(
             remarks.append(f"{file}: {note_text(missing)}")
     known = {**parsed.assumed, **parsed.values}
     job = {name: value for name, value in known.items() if name in FIELDS}
-    model = {name: value for name, value in known.items() if name not in FIELDS}
+    said = {name: known[name] for name in known if name not in FIELDS} | training_of(parsed)
+    model = {**parsed.training, **options_of(said, said, known.get("pp", 1))}
     return job, model, remarks
 
 
