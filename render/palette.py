@@ -14,6 +14,7 @@ they stand and by their names as well: to a deuteranope the hues of tp and ep ar
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -111,6 +112,7 @@ def tones(names: Sequence[str]) -> dict[str, str]:
     return tone_of
 
 
+@lru_cache(maxsize=256)
 def own_tone(name: str) -> str:
     """The tone that a group has by its name alone; empty if no part of it says one.
 

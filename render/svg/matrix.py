@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from html import escape
 
 import numpy as np
@@ -120,6 +121,7 @@ def matrix_svg(picture: MatrixPicture, description: str) -> str:
     )
 
 
+@cache
 def scale_png() -> str:
     """The colours from little to much, in one row."""
     return palette_png(

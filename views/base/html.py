@@ -115,7 +115,10 @@ def cell(*children: object, **attributes: object) -> TableCell:
 def row(first: object, *cells: object, **attributes: object) -> Markup:
     """A row of a table, its first cell the head of it."""
     head = first if isinstance(first, TableCell) else tag("th", first, scope="row")
-    rest = (content if isinstance(content, TableCell) else cell(content) for content in cells)
+    rest = (
+        content if isinstance(content, TableCell) else _markup(f"<td>{_written(content)}</td>")
+        for content in cells
+    )
     return tag("tr", head, *rest, **attributes)
 
 
