@@ -25,10 +25,9 @@ from training.parameters import StageParameters
 from training.pipeline import SCHEDULES, plan_of
 from training.pipeline.figures import sends_of
 from training.split import Split, with_kv_copies
-from training.traffic.demands import CP_ALGORITHMS, Demand, demands
-from training.traffic.links import PAIRWISE, RING, reach
+from training.traffic.demands import CP_ALGORITHMS, PAIRWISE, RING, Demand, demands
 from training.traffic.matrix import CELLS, matrix, ranks_per_cell
-from training.traffic.per_step import traffic
+from training.traffic.per_step import reach, traffic
 
 law = settings(max_examples=60, deadline=None)
 VECTORS = json.loads((Path(__file__).parent / "data" / "comm_traffic.json").read_text())

@@ -39,18 +39,19 @@ from dataclasses import dataclass
 from groups.alternatives import divisors_near, not_a_multiple
 
 from ..errors import refusal, require_choice
-from ..memory.per_stage import PRECISIONS, Precision, Training
+from ..memory.per_stage import PRECISIONS, Training
 from ..model import MAX_SIZE, Model
 from ..parameters import StageParameters, stage_parameters
 from ..split import Split
-from .links import BEFORE, NEXT, PAIRWISE, RING
+
+RING, PAIRWISE, NEXT, BEFORE = "ring", "pairwise", "next", "before"
+"""How bytes go between the members of a group (training.traffic.per_step)."""
 
 CP_ALGORITHMS = ("p2p", "all_gather", "a2a")
 """How the ranks of a cp group see each other's keys and values; Transformer Engine's names."""
 
 FP32 = 4
 """Bytes of the values of the vocabulary-parallel cross entropy, which is computed in fp32."""
-
 
 REPLICATED = ("norms", "router")
 """Kinds of parameters whose gradients differ over tp where it cuts the sequence, not them."""
@@ -68,7 +69,7 @@ class Demand:
         counts: operations of one rank, by pipeline stage.
         volumes: bytes of all of them, by pipeline stage.
         beside: the computation that usually hides it; empty if the next one waits for it.
-        pattern: how the bytes go between members (training.traffic.links).
+        pattern: how the bytes go between members.
     """
 
     kind: str
@@ -107,229 +108,168 @@ def demands(
     split = split.placed(training.rule.placement)
     require(model, split, training, cp_algorithm)
     stages = tuple(stages) or stage_parameters(model, split)
-    shape = _Shape(model, split, training, stages, cp_algorithm)
-    causes = (_tensor, _ends, _context, _expert, _pipeline, _data)
-    candidates = (demand for cause in causes for demand in cause(shape))
-    return [demand for demand in candidates if demand.buffer and any(demand.counts)]
+    step = _Step(model, split, training, stages)
+    causes = (
+        *(_tensor(step), _ends(step), _context(step, cp_algorithm)),
+        *(_expert(step), _pipeline(step), _data(step)),
+    )
+    return [sent for cause in causes for sent in cause if sent.buffer and any(sent.counts)]
 
 
-@dataclass(frozen=True)
-class _Shape:
-    """What the rows are worked out from."""
+class _Step:
+    """What the rows are worked out from; lists are by pipeline stage."""
 
-    model: Model
-    split: Split
-    training: Training
-    stages: tuple[StageParameters, ...]
-    cp_algorithm: str
-
-    @property
-    def tokens(self) -> float:
-        return self.training.tokens(self.model, self.split)
-
-    @property
-    def element(self) -> int:
-        """Bytes of one element of activations."""
-        return max(2, self.precision.weight)
-
-    @property
-    def precision(self) -> Precision:
-        return PRECISIONS[self.training.precision]
-
-    @property
-    def activation(self) -> float:
-        """Bytes of one activation tensor, before tp cuts it: X."""
-        return self.tokens * self.model.hidden * self.element
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether tp cuts the sequence between its blocks."""
-        return self.training.sequence_parallel and self.split.tp > 1
-
-    @property
-    def passes(self) -> list[str]:
-        """How often a micro-batch goes through a layer."""
-        return ["forward", "backward"] + ["recompute"] * (self.training.recompute == "full")
-
-    @property
-    def layers(self) -> list[float]:
-        """Layers of a rank that one micro-batch meets, by stage."""
-        return [self.both * stage.layers for stage in self.stages]
-
-    @property
-    def moe_layers(self) -> list[float]:
-        """Of these, those with experts."""
-        return [self.both * stage.moe_layers for stage in self.stages]
+    def __init__(
+        self, model: Model, split: Split, training: Training, stages: Sequence[StageParameters]
+    ) -> None:
+        self.model, self.split, self.training, self.stages = model, split, training, stages
+        self.precision = PRECISIONS[training.precision]
+        self.element = max(2, self.precision.weight)  # bytes of one element of activations
+        self.tokens = training.tokens(model, split)
+        self.activation = self.tokens * model.hidden * self.element  # X
+        self.is_cut = training.sequence_parallel and split.tp > 1
+        # How often a micro-batch goes through a layer.
+        self.passes = ["forward", "backward"] + ["recompute"] * (training.recompute == "full")
+        # The share of micro-batches that meet one of a rank's stages: of DualPipe's two, half.
+        self.share = 0.5 if split.placement == "both ways" else 1.0
+        # What one micro-batch meets on a rank: layers, those with experts, embedding, output.
+        self.layers = [self.share * stage.layers for stage in stages]
+        self.moe_layers = [self.share * stage.moe_layers for stage in stages]
+        self.first = [self.share * stage.is_first for stage in stages]
+        self.last = [self.share * stage.is_last for stage in stages]
 
     def each(
-        self,
-        kind: str,
-        what: str,
-        operation: str,
-        buffer: float,
-        times: Iterable[float],
-        beside: str = "",
-        pattern: str = RING,
+        self, kind: str, what: str, operation: str, size: float, times: Iterable[float], *how: str
     ) -> Demand:
-        """So many operations of one size in every micro-batch, by stage."""
+        """So many operations of one size in every micro-batch; how: beside, pattern."""
         counts = tuple(self.training.micro_batches * time for time in times)
-        volumes = tuple(count * buffer for count in counts)
-        return Demand(kind, what, operation, buffer, counts, volumes, beside, pattern)
+        volumes = tuple(count * size for count in counts)
+        return Demand(kind, what, operation, size, counts, volumes, *how)
 
     def once(
-        self,
-        kind: str,
-        what: str,
-        operation: str,
-        held: Sequence[float],
-        size: int,
-        beside: str = "",
-        times: int = 1,
+        self, kind: str, what: str, operation: str, sizes: Sequence[float], beside: str, times: int
     ) -> Demand:
         """One operation a step, or so many, on all that a rank of each stage holds."""
-        volumes = tuple(times * part * size for part in held)
-        counts = tuple(float(times) for _ in held)
-        return Demand(kind, what, operation, max(held) * size, counts, volumes, beside)
-
-    @property
-    def both(self) -> float:
-        """The share of micro-batches that meet one of a rank's stages: of DualPipe's two, half."""
-        return 0.5 if self.split.placement == "both ways" else 1.0
-
-    @property
-    def first(self) -> list[float]:
-        """What the ranks with the embedding do in every micro-batch that meets it there."""
-        return [self.both * stage.is_first for stage in self.stages]
-
-    @property
-    def last(self) -> list[float]:
-        """What the ranks with the output do in every micro-batch that meets it there."""
-        return [self.both * stage.is_last for stage in self.stages]
+        counts, volumes = (float(times),) * len(sizes), tuple(times * size for size in sizes)
+        return Demand(kind, what, operation, max(sizes), counts, volumes, beside)
 
 
-def _tensor(shape: _Shape) -> Iterator[Demand]:
+def _tensor(step: _Step) -> Iterator[Demand]:
     """The layers, between column- and row-parallel matrices; once a step the replicated weights."""
-    if shape.split.tp == 1:
+    if step.split.tp == 1:
         return
-    shared = 1 if shape.model.shared_expert_ffn else 0
-    blocks = [2 * n + (shared - 1) * moe for n, moe in zip(shape.layers, shape.moe_layers)]
-    whole = ("all_gather", "reduce_scatter") if shape.is_cut else ("all_reduce",)
-    for what in shape.passes:
-        for operation in whole:
-            yield shape.each("tp", what, operation, shape.activation, blocks)
-    if shape.is_cut:
-        yield shape.each("tp", "regather", "all_gather", shape.activation, blocks, "weights")
-        held = [sum(stage.by_kind.get(kind, 0) for kind in REPLICATED) for stage in shape.stages]
-        yield shape.once("tp", "replicated", "all_reduce", held, shape.precision.gradient)
+    shared = 1 if step.model.shared_expert_ffn else 0
+    blocks = [2 * n + (shared - 1) * moe for n, moe in zip(step.layers, step.moe_layers)]
+    for what in step.passes:
+        for operation in ("all_gather", "reduce_scatter") if step.is_cut else ("all_reduce",):
+            yield step.each("tp", what, operation, step.activation, blocks)
+    if step.is_cut:
+        yield step.each("tp", "regather", "all_gather", step.activation, blocks, "weights")
+        held = [sum(stage.by_kind.get(kind, 0) for kind in REPLICATED) for stage in step.stages]
+        sizes = [step.precision.gradient * part for part in held]
+        yield step.once("tp", "replicated", "all_reduce", sizes, "", 1)
 
 
-def _ends(shape: _Shape) -> Iterator[Demand]:
+def _ends(step: _Step) -> Iterator[Demand]:
     """Embedding, output layer and loss, whose matrices tp cuts by the vocabulary."""
-    if shape.split.tp == 1:
+    if step.split.tp == 1:
         return
-    first, last, size = shape.first, shape.last, shape.activation
-    whole = ("reduce_scatter", "all_gather") if shape.is_cut else ("all_reduce",)
-    yield from (shape.each("tp", "embedding", operation, size, first) for operation in whole)
-    yield from (shape.each("tp", "output", operation, size, last) for operation in whole[::-1])
-    if shape.is_cut:
-        yield shape.each("tp", "output_regather", "all_gather", size, last, "weights")
+    first, last, size = step.first, step.last, step.activation
+    whole = ("reduce_scatter", "all_gather") if step.is_cut else ("all_reduce",)
+    yield from (step.each("tp", "embedding", operation, size, first) for operation in whole)
+    yield from (step.each("tp", "output", operation, size, last) for operation in whole[::-1])
+    if step.is_cut:
+        yield step.each("tp", "output_regather", "all_gather", size, last, "weights")
     # Largest logit, the target's logit, the sum of exponentials.
-    yield shape.each("tp", "loss", "all_reduce", shape.tokens * FP32, [3 * n for n in last])
+    yield step.each("tp", "loss", "all_reduce", step.tokens * FP32, [3 * n for n in last])
 
 
-def _context(shape: _Shape) -> Iterator[Demand]:
+def _context(step: _Step, algorithm: str) -> Iterator[Demand]:
     """Keys and values between the ranks that hold a sequence."""
-    c, t, model = shape.split.cp, shape.split.tp, shape.model
+    c, t, model, layers = step.split.cp, step.split.tp, step.model, step.layers
     if c == 1:
         return
-    per_token = shape.tokens * shape.element
+    per_token = step.tokens * step.element
     queries = per_token * (model.query_width + model.attention_width) / t
     keys_values = per_token * (model.key_width + model.value_width) / t
-    algorithm, layers = shape.cp_algorithm, shape.layers
-    for what in shape.passes:
+    for what in step.passes:
         turns = 2 if what == "backward" else 1  # K and V, and back their gradients too
         if algorithm == "p2p":
             hops = [turns * (c - 1) * n for n in layers]
-            yield shape.each("cp", what, "send_recv", keys_values, hops, "attention")
+            yield step.each("cp", what, "send_recv", keys_values, hops, "attention")
         elif algorithm == "all_gather":
-            yield shape.each("cp", what, "all_gather", c * keys_values, layers)
+            yield step.each("cp", what, "all_gather", c * keys_values, layers)
             if what == "backward":
-                yield shape.each("cp", what, "reduce_scatter", c * keys_values, layers)
+                yield step.each("cp", what, "reduce_scatter", c * keys_values, layers)
         else:
             twice = [2 * n for n in layers]
             for size in (queries / 2, keys_values / 2):
-                yield shape.each("cp", what, "all_to_all", size, twice, pattern=PAIRWISE)
+                yield step.each("cp", what, "all_to_all", size, twice, "", PAIRWISE)
 
 
-def _expert(shape: _Shape) -> Iterator[Demand]:
+def _expert(step: _Step) -> Iterator[Demand]:
     """Tokens to their experts and back; expert tensor parallelism gathers and scatters them."""
-    split, model = shape.split, shape.model
-    moe = shape.moe_layers
-    if not any(moe):
-        return
+    split, moe = step.split, step.moe_layers
     # Those of one op of a pair hide behind the other (arXiv:2412.19437 section 3.2.1).
-    beside = "compute" if shape.training.rule.pairs else ""
-    held = shape.activation / (split.tp if shape.is_cut else 1)
-    routed = held * model.top_k
-    for what in shape.passes:
+    beside = "compute" if step.training.rule.pairs else ""
+    routed = step.activation / (split.tp if step.is_cut else 1) * step.model.top_k
+    for what in step.passes if any(moe) else ():
         if split.ep > 1:
             twice = [2 * n for n in moe]
-            yield shape.each("ep", what, "all_to_all", routed, twice, beside, PAIRWISE)
+            yield step.each("ep", what, "all_to_all", routed, twice, beside, PAIRWISE)
         if split.etp > 1:
-            yield shape.each("etp", what, "all_gather", split.etp * routed, moe)
-            yield shape.each("etp", what, "reduce_scatter", split.etp * routed, moe)
+            yield step.each("etp", what, "all_gather", split.etp * routed, moe)
+            yield step.each("etp", what, "reduce_scatter", split.etp * routed, moe)
 
 
-def _pipeline(shape: _Shape) -> Iterator[Demand]:
+def _pipeline(step: _Step) -> Iterator[Demand]:
     """Activations to the rank of the next stage, gradients to that of the one before.
 
     Stages in a loop send one way, and v chunks go round again; in V shape a rank's second stage
     sends the other way; DualPipe sends half of the micro-batches each way.
     """
-    p, v, placement = shape.split.pp, shape.split.vpp, shape.split.placement
+    p, v, is_loop = step.split.pp, step.split.vpp, step.split.placement == "loop"
     if p == 1:
         return
-    sent = shape.activation / (shape.split.tp if shape.is_cut else 1)
-    beside = "" if placement == "loop" and v == 1 else "compute"
-    times = float(v) if placement == "loop" else shape.both
-    forth = [times] * (p - 1) + [v - 1.0 if placement == "loop" else 0.0]
-    back = forth[::-1]
-    for what, one_way, other_way in (
-        ("activations", (forth, NEXT), (back, BEFORE)),
-        ("gradients", (back, BEFORE), (forth, NEXT)),
-    ):
-        for each, pattern in (one_way,) if placement == "loop" else (one_way, other_way):
-            yield shape.each("pp", what, "send_recv", sent, each, beside, pattern)
+    sent = step.activation / (step.split.tp if step.is_cut else 1)
+    beside = "" if is_loop and v == 1 else "compute"
+    times = float(v) if is_loop else step.share
+    forth = [times] * (p - 1) + [v - 1.0 if is_loop else 0.0]
+    ways = ((forth, NEXT), (forth[::-1], BEFORE))
+    for what, turned in (("activations", ways), ("gradients", ways[::-1])):
+        for each, pattern in turned[:1] if is_loop else turned:
+            yield step.each("pp", what, "send_recv", sent, each, beside, pattern)
 
 
-def _data(shape: _Shape) -> Iterator[Demand]:
+def _data(step: _Step) -> Iterator[Demand]:
     """Gradients and parameters between the ranks that hold the same slice of the model."""
-    split = shape.split
+    split = step.split
     if split.dp * split.cp > 1:
-        yield from _replicas(shape, "dp-cp", [stage.dense for stage in shape.stages])
+        yield from _replicas(step, "dp-cp", [stage.dense for stage in step.stages])
     if split.edp > 1:
-        yield from _replicas(shape, "edp", [stage.experts for stage in shape.stages])
-    if shape.model.tied and split.pp > 1 and split.placement == "loop":
-        gradient = shape.stages[0].by_kind["embedding"] * shape.precision.gradient
-        ends = tuple(map(sum, zip(shape.first, shape.last)))
+        yield from _replicas(step, "edp", [stage.experts for stage in step.stages])
+    if step.model.tied and split.pp > 1 and split.placement == "loop":
+        gradient = step.stages[0].by_kind["embedding"] * step.precision.gradient
+        ends = tuple(map(sum, zip(step.first, step.last)))
         volumes = tuple(n * gradient for n in ends)
         yield Demand("embd", "tied", "all_reduce", gradient, ends, volumes)
 
 
-def _replicas(shape: _Shape, kind: str, held: Sequence[float]) -> Iterator[Demand]:
+def _replicas(step: _Step, kind: str, held: Sequence[int]) -> Iterator[Demand]:
     """One data parallel group, as the stage of ZeRO has it."""
-    m, zero = shape.training.micro_batches, shape.training.zero
-    weight, gradient = shape.precision.weight, shape.precision.gradient
+    m, zero = step.training.micro_batches, step.training.zero
+    weights = [step.precision.weight * part for part in held]
+    gradients = [step.precision.gradient * part for part in held]
     if zero == 0:
-        yield shape.once(kind, "gradients", "all_reduce", held, gradient, "last_backward")
+        yield step.once(kind, "gradients", "all_reduce", gradients, "last_backward", 1)
     elif zero == 3:
-        yield shape.once(kind, "parameters", "all_gather", held, weight, "forward", m)
-        yield shape.once(kind, "parameters_again", "all_gather", held, weight, "backward", m)
-        yield shape.once(kind, "gradients", "reduce_scatter", held, gradient, "backward", m)
+        yield step.once(kind, "parameters", "all_gather", weights, "forward", m)
+        yield step.once(kind, "parameters_again", "all_gather", weights, "backward", m)
+        yield step.once(kind, "gradients", "reduce_scatter", gradients, "backward", m)
     else:
         hidden = ("backward", m) if zero == 2 else ("last_backward", 1)
-        yield shape.once(kind, "gradients", "reduce_scatter", held, gradient, *hidden)
-        yield shape.once(kind, "parameters", "all_gather", held, weight, "first_forward")
+        yield step.once(kind, "gradients", "reduce_scatter", gradients, *hidden)
+        yield step.once(kind, "parameters", "all_gather", weights, "first_forward", 1)
 
 
 def require(model: Model, split: Split, training: Training, cp_algorithm: str = "p2p") -> None:

@@ -21,7 +21,7 @@ import numpy as np
 from groups.grouping import Grouping
 from groups.mesh import Mesh
 
-from .links import BEFORE, PAIRWISE
+from .demands import BEFORE, PAIRWISE
 from .per_step import Traffic, carrier
 
 CELLS = 256
@@ -65,22 +65,18 @@ def matrix(
     for row in rows:
         key = (row.kind, row.pattern)
         alike[key] = alike.get(key, 0.0) + np.array(row.by_stage)
-    by_kind: dict[str, np.ndarray] = {}
+    kinds = tuple(dict.fromkeys(kind for kind, _ in alike))
+    sent = np.zeros((len(kinds), size, size))
     for (kind, pattern), by_stage in alike.items():
         grouping = carrier(every, kind)
-        if grouping is None:
-            continue
-        groups = np.asarray(grouping.groups())
-        sent = _by_rank(by_stage, mesh)
+        assert grouping is not None  # it carries the rows
+        groups, by_rank = np.asarray(grouping.groups()), _by_rank(by_stage, mesh)
         if pattern == PAIRWISE:
-            cells = _pairs(groups, sent, cell, size)
+            sent[kinds.index(kind)] += _pairs(groups, by_rank, cell, size)
         else:
             others = np.roll(groups, 1 if pattern == BEFORE else -1, axis=1)
-            cells = _added(groups, others, sent, cell, size)
-        by_kind[kind] = by_kind.get(kind, 0.0) + cells
-    return Matrix(
-        tuple(by_kind), np.array(list(by_kind.values())).reshape(-1, size, size), per_cell
-    )
+            sent[kinds.index(kind)] += _added(groups, others, by_rank, cell, size)
+    return Matrix(kinds, sent, per_cell)
 
 
 def ranks_per_cell(world: int, gpus_per_node: int) -> int:

@@ -58,20 +58,23 @@ def inputs_html(state: State, language: str) -> Markup:
 def _answer(context: Context) -> Markup:
     layout, trained, language = context.layout, context.trained, context.language
     rows = rows_of(layout, trained)
+    job = (tag("p", text) for text in job_texts(layout, trained, language))
     said = together(
-        _job(layout, trained, language),
+        tag("div", *job, class_="traffic-job"),
         crossing_html(trained, layout, language),
         step_line(trained.estimate(layout), language),
     )
     if not rows:
         return together(said, fine(TRAFFIC["silent"][language]))
+    note = CLUSTER_NOTES.get(trained.cluster_id)
+    sources = "; ".join((*trained.cluster.source, *([note[language]] if note else [])))
     return together(
         said,
         _kinds(rows, language),
         _every(rows, language),
         _matrix(rows, layout, language),
         left_out_html(LEFT_OUT, language),
-        _sources(trained, language),
+        tag("p", TRAFFIC["sources"][language], " ", sources, class_="traffic-source"),
     )
 
 
@@ -120,50 +123,33 @@ def job_texts(layout: Layout, trained: Trained, language: str) -> tuple[str, str
     return job, links
 
 
-def _job(layout: Layout, trained: Trained, language: str) -> Markup:
-    texts = job_texts(layout, trained, language)
-    return tag("div", *(tag("p", text) for text in texts), class_="traffic-job")
-
-
-def _sources(trained: Trained, language: str) -> Markup:
-    """Where the cluster's numbers are from."""
-    note = CLUSTER_NOTES.get(trained.cluster_id)
-    sources = "; ".join((*trained.cluster.source, *([note[language]] if note else [])))
-    return tag("p", TRAFFIC["sources"][language], " ", sources, class_="traffic-source")
-
-
 # -- tables --------------------------------------------------------------------------------------
 
 
 def _kinds(rows: Sequence[Traffic], language: str) -> Markup:
     """One line a kind, that with the longest transfers first."""
     by_kind: dict[str, list[Traffic]] = {}
-    for demand in rows:
-        by_kind.setdefault(demand.kind, []).append(demand)
-    took = {kind: sum(demand.seconds for demand in entries) for kind, entries in by_kind.items()}
-    most = max(took.values())
-    body = [
-        _kind(by_kind[kind], took[kind], most, language)
-        for kind in sorted(took, key=lambda kind: -took[kind])
-    ]
-    total, across = sum(row.total for row in rows), sum(row.across for row in rows)
-    sums = ("", "", bytes_text(total), _across(total, across, language))
-    seconds = seconds_text(sum(took.values()))
-    body.append(row(TRAFFIC["sum"][language], *sums, seconds, class_="traffic-sum"))
+    for sent in rows:
+        by_kind.setdefault(sent.kind, []).append(sent)
+    took = {kind: sum(sent.seconds for sent in entries) for kind, entries in by_kind.items()}
+    most = max(took.values()) or 1
+    body = []
+    for kind in sorted(took, key=lambda kind: -took[kind]):
+        entries, seconds = by_kind[kind], took[kind]
+        share = tag("span", style=f"width:{100 * seconds / most:.1f}%")
+        on_stages = map(sum, zip(*(sent.by_stage for sent in entries)))
+        cells = (chips([kind]), f"{entries[0].size:,}", bytes_text(max(on_stages)))
+        bar = together(seconds_text(seconds), tag("span", share, class_="traffic-bar"))
+        body.append(row(*cells, *_totals(entries, language), bar))
+    sums = (TRAFFIC["sum"][language], "", "", *_totals(rows, language))
+    body.append(row(*sums, seconds_text(sum(took.values())), class_="traffic-sum"))
     return _table("kind size sent total across seconds", body, language)
 
 
-def _kind(rows: Sequence[Traffic], seconds: float, most: float, language: str) -> Markup:
-    total, across = sum(row.total for row in rows), sum(row.across for row in rows)
-    share = tag("span", style=f"width:{100 * seconds / (most or 1):.1f}%")
-    return row(
-        chips([rows[0].kind]),
-        f"{rows[0].size:,}",
-        bytes_text(max(map(sum, zip(*(demand.by_stage for demand in rows))), default=0)),
-        bytes_text(total),
-        _across(total, across, language),
-        together(seconds_text(seconds), tag("span", share, class_="traffic-bar")),
-    )
+def _totals(rows: Sequence[Traffic], language: str) -> tuple[str, str]:
+    """Bytes of all ranks, and those of them that leave NVLink domains."""
+    total = sum(sent.total for sent in rows)
+    return bytes_text(total), _across(total, sum(sent.across for sent in rows), language)
 
 
 def _across(total: float, across: float, language: str) -> str:
@@ -175,17 +161,18 @@ def _across(total: float, across: float, language: str) -> str:
 
 def _every(rows: Sequence[Traffic], language: str) -> Markup:
     heads = "kind purpose operation count buffer sent across seconds beside"
+    marks = {kind: chips([kind]) for kind in {sent.kind for sent in rows}}
     body = (
         (
-            chips([demand.kind]),
-            PURPOSES[demand.what][language],
-            tag("code", demand.operation),
-            f"{demand.count:,g}",
-            *(bytes_text(demand.buffer), bytes_text(demand.sent)),
-            *(_across(demand.total, demand.across, language), seconds_text(demand.seconds)),
-            BESIDE[demand.beside][language],
+            marks[sent.kind],
+            PURPOSES[sent.what][language],
+            tag("code", sent.operation),
+            f"{sent.count:,g}",
+            *(bytes_text(sent.buffer), bytes_text(sent.sent)),
+            *(_across(sent.total, sent.across, language), seconds_text(sent.seconds)),
+            BESIDE[sent.beside][language],
         )
-        for demand in rows
+        for sent in rows
     )
     return fold(TRAFFIC["every"][language], _table(heads, body, language), kind="")
 
