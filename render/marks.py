@@ -67,6 +67,9 @@ class Blocks:
 
     def each(self) -> Iterable[tuple[float, float, float, float]]:
         """x, y, width, height."""
+        if self.sizes.ndim == 1:
+            wide, tall = self.sizes.tolist()
+            return ((x, y, wide, tall) for x, y in self.corners.tolist())
         corners, sizes = np.broadcast_arrays(self.corners, self.sizes)
         return map(tuple, np.concatenate([corners, sizes], axis=-1).tolist())
 

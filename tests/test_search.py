@@ -21,7 +21,7 @@ from training.pipeline import SCHEDULES
 from training.search import SearchJob, search, sizes_of, software_of, valid_splits
 from training.search import quickest as rooms
 from training.search.space import dealings, micro_batches, recomputations
-from training.search.timed import Timer
+from training.search.timed import TimedLayout, Timer
 
 law = settings(max_examples=25, deadline=None)
 
@@ -65,13 +65,21 @@ jobs = st.builds(
 )
 
 
+def estimate_of_way(asked: SearchJob, timed: TimedLayout, way: int) -> Estimate | None:
+    """None where the schedule refuses it."""
+    try:
+        return estimate_of(rooms._request(asked, timed, way), software_of(asked.training))
+    except LayoutError:
+        return None
+
+
 def all_of(asked: SearchJob) -> list[list[tuple[float, Estimate]]]:
     """Of every layout every way that its schedule takes: the search's seconds, the estimate."""
     timer, found = Timer(asked), []
     for split in valid_splits(asked):
         timed = timer.timed(split)
         ways = [
-            (float(timed.seconds.ravel()[way]), rooms._estimate(asked, timed, way))
+            (float(timed.seconds.ravel()[way]), estimate_of_way(asked, timed, way))
             for way in range(timed.seconds.size)
             if timed.seconds.ravel()[way] < float("inf")
         ]

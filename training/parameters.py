@@ -16,7 +16,9 @@ router, biases that follow a sum over tp, and MLA's projections down are whole o
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 
 from .model import Model
 from .split import Held, Split, held_by_ranks, padded_vocabulary
@@ -88,6 +90,7 @@ def parameters_by_kind(model: Model) -> dict[str, int]:
     return {kind: number for kind, number in by_kind.items() if number}
 
 
+@lru_cache(maxsize=64)
 def total_parameters(model: Model) -> int:
     """All parameters of a model.
 
@@ -150,17 +153,24 @@ def stage_parameters(model: Model, split: Split) -> tuple[StageParameters, ...]:
     """
     split.require_fits(model)
     of_layer = {moe: on_one_rank(layer_parameters(model, moe=moe), split) for moe in (False, True)}
+    alike: dict[tuple[object, ...], dict[str, int]] = {}  # most stages between the ends are
     by_stage = []
     for held in held_by_ranks(model, split):
-        by_kind: dict[str, int] = {}
-        for number, moe in ((held.layers - held.moe_layers, False), (held.moe_layers, True)):
-            for kind, parameters in of_layer[moe].items() if number else ():
-                by_kind[kind] = by_kind.get(kind, 0) + number * parameters
-        for kind, parameters in _ends(model, split, held).items():
-            by_kind[kind] = by_kind.get(kind, 0) + parameters
-        ordered = {kind: by_kind[kind] for kind in KINDS if by_kind.get(kind)}
-        by_stage.append(StageParameters(**vars(held), by_kind=ordered))
+        holds = (held.layers, held.moe_layers, held.is_first, held.is_last)
+        if holds not in alike:
+            alike[holds] = _of_stage(model, split, held, of_layer)
+        by_stage.append(StageParameters(**vars(held), by_kind=alike[holds]))
     return tuple(by_stage)
+
+
+def _of_stage(
+    model: Model, split: Split, held: Held, of_layer: dict[bool, dict[str, int]]
+) -> dict[str, int]:
+    by_kind = Counter(_ends(model, split, held))
+    for number, moe in ((held.layers - held.moe_layers, False), (held.moe_layers, True)):
+        for kind, parameters in of_layer[moe].items() if number else ():
+            by_kind[kind] += number * parameters
+    return {kind: by_kind[kind] for kind in KINDS if by_kind[kind]}
 
 
 def _ends(model: Model, split: Split, held: Held) -> dict[str, int]:

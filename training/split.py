@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -198,13 +199,14 @@ def _held(
     placement: str,
 ) -> tuple[Held, ...]:
     stages = _stages(layers_of_model, pp, vpp, account, spread, placement)
+    each = [len(layers) for layers in stages]
+    moe = [len(layers) - bisect_left(layers, first_moe) for layers in stages]
     by_rank = []
     for rank in range(pp):
         both = [rank, len(stages) - 1 - rank]
         held = [*range(rank, len(stages), pp)] if placement == "loop" else both
-        layers = [layer for stage in held for layer in stages[stage]]
-        moe_layers = sum(layer >= first_moe for layer in layers)
-        by_rank.append(Held(rank, len(layers), moe_layers, 0 in held, len(stages) - 1 in held))
+        layers, moe_layers = (sum(counts[stage] for stage in held) for counts in (each, moe))
+        by_rank.append(Held(rank, layers, moe_layers, 0 in held, len(stages) - 1 in held))
     return tuple(by_rank)
 
 

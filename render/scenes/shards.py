@@ -101,8 +101,8 @@ def draw_shards(shards: Shards, theme: str) -> Iterator[Mark]:
     """The ranks of a group side by side, a box a tensor, a share in its owner's colour."""
     look = LOOKS[theme]
     each = shards.box / shards.slots
-    colours = (*GROUPS[theme], OTHERS)  # the last one at -1
-    shades = [(colour, _faded(colour, look.page)) for colour in colours]
+    colours = {slot: GROUPS[theme][slot] for slot in range(len(shards.visible))} | {-1: OTHERS}
+    shades = {slot: (colour, _faded(colour, look.page)) for slot, colour in colours.items()}
     frames, filled, fills, words = [], [], [], []
     for row, (letter, _) in enumerate(shards.holds):
         line = TOP + row * ROW + BAR - 3

@@ -138,14 +138,16 @@ def _labels(strip: Strip) -> str:
     centre = boxes.rank * strip.row + tall * np.choose(boxes.half, [0.5, 0.25, 0.75])
     small = size if tall < 22 else 10
     smaller = f' font-size="{small}"'
-    visible = np.flatnonzero((boxes.half == 0) | (tall >= 22))
+    columns = (strip.colour, middle, centre, boxes.half, boxes.micro_batch)
+    visible = (boxes.half == 0) | (tall >= 22)
     labels = []
     for width in np.unique(need[visible]).tolist():
+        texts = zip(*(column[visible & (need == width)].tolist() for column in columns))
         rows = "".join(
-            f'<text class="on-{_name(int(strip.colour[i]))}" x="{middle[i]:.2f}%" '
-            f'y="{centre[i] + 0.36 * (small if boxes.half[i] else size):.1f}"'
-            f"{smaller if boxes.half[i] else ''}>{boxes.micro_batch[i]}</text>"
-            for i in visible[need[visible] == width].tolist()
+            f'<text class="on-{_name(colour)}" x="{x:.2f}%" '
+            f'y="{y + 0.36 * (small if half else size):.1f}"'
+            f"{smaller if half else ''}>{micro_batch}</text>"
+            for colour, x, y, half, micro_batch in texts
         )
         off = "" if width <= WIDTH else ' class="off"'
         labels.append(f'<g data-need="{width}"{off} font-size="{size}">{rows}</g>')

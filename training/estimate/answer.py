@@ -108,10 +108,13 @@ def estimate(model: Model, *, software: str = "", **arguments: object) -> Estima
     return estimate_of(request, software or software_of(request))
 
 
-def estimate_of(request: Request, software: str) -> Estimate:
-    """The estimate of a request that is checked already, with one software's constants."""
+def estimate_of(request: Request, software: str, fit: Fit | None = None) -> Estimate:
+    """The estimate of a request that is checked already, with one software's constants.
+
+    fit: its `fit_of`, where it is known.
+    """
     constants = constants_of(FAMILIES[request.cluster], software)
-    fit = fit_of(request)
+    fit = fit or fit_of(request)
     parts = step_seconds(request, work_of(request), constants, fit.on_host)
     plain = sum(parts.values())
     more, share = stall_seconds(request, constants, fit.needed / request.bytes_of_gpu)

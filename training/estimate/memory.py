@@ -24,12 +24,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from ..clusters import GIB
 from ..memory.activations import WIDE
 from ..memory.per_stage import PRECISIONS, StageMemory, memory_per_stage
 from ..pipeline.spec import MAX_MICRO_BATCHES
 from ..split import padded_vocabulary
-from .request import Request
+from .request import Request, TrainingJob
 
 LEAN = {True: "bf16-bf16", False: "fp8-bf16"}
 """What is taken where nobody says the formats and more does not fit: by whether products are in 16
@@ -82,6 +84,11 @@ class Fit:
 def room_of(capacity: float) -> float:
     """Bytes that tensors may take on a GPU of so many."""
     return (capacity - CONTEXT) / PIECES
+
+
+def least_needed(job: TrainingJob, allocated: np.ndarray) -> np.ndarray:
+    """What a GPU must have at least for so many bytes, where a request tells everything."""
+    return allocated * PIECES + CONTEXT if job.training.flash else allocated
 
 
 def fit_of(request: Request) -> Fit:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
+from operator import mul
 
 from groups.alternatives import not_a_multiple
 from groups.mesh import MAX_RANKS, whole_number
@@ -72,7 +75,7 @@ class TrainingJob:
     def bytes_of_gpu(self) -> float:
         return self.capacity or self.machine.memory
 
-    @property
+    @cached_property
     def domain(self) -> int:
         """GPUs that NVLink joins, of a job of this size."""
         return self.machine.domain_of_job(self.gpus, self.gpus_per_node)
@@ -100,10 +103,16 @@ class Request(TrainingJob):
         >>> request.stride("cp", "dp"), request.stride("dp"), request.stride("pp")
         (8, 16, 32)
         """
-        order = self.expert if axes[0] in ("ep", "etp", "edp") else self.dense
-        places = [order.index(axis) for axis in axes if axis in order]
-        before = order[: min(places, default=0)]
-        return math.prod(getattr(self.split, axis) for axis in before)
+        strides = self._strides
+        return min((strides[axis] for axis in axes if axis in strides), default=1)
+
+    @cached_property
+    def _strides(self) -> dict[str, int]:
+        strides: dict[str, int] = {}
+        for order in (self.expert, self.dense):
+            sizes = accumulate((getattr(self.split, axis) for axis in order), mul, initial=1)
+            strides |= dict(zip(order, sizes))
+        return strides
 
     @property
     def tokens(self) -> float:

@@ -52,9 +52,10 @@ PARTS = ("norms", "attention", "core", "mlp", "experts", "input")
 
 
 def layer_activations(
-    model: Model, split: Split, training: Training, *, moe: bool = False
+    model: Model, split: Split, training: Training, *, moe: bool = False, recompute: str = ""
 ) -> dict[str, float]:
-    """Bytes of one layer for one micro-batch on one rank, by part.
+    """Bytes of one layer for one micro-batch on one rank, by part, recomputed as asked or as
+    ``training`` says.
 
     The layer of GPT-3 on 8 tensor parallel ranks, with SP, dropout and selective recomputation,
     34sbh/t:
@@ -67,9 +68,10 @@ def layer_activations(
     """
     h, t, dropout = model.hidden, split.tp, training.dropout
     tokens, whole = training.tokens(model, split), _whole(split, training)
-    if training.recompute == "full":
+    recompute = recompute or training.recompute
+    if recompute == "full":
         return {"input": tokens * 2 * h * whole}
-    is_partial, is_wide = training.recompute == "partial", training.products in WIDE
+    is_partial, is_wide = recompute == "partial", training.products in WIDE
     element = 2 if is_wide else 1
     again = 0 if is_partial else element  # bytes of what partial recomputation drops
     kept = again + dropout  # of a block's input, and its mask
@@ -90,7 +92,7 @@ def layer_activations(
         "mlp": tokens
         * (kept * h * whole + inside(model.shared_expert_ffn if moe else model.ffn) / t),
     }
-    if training.recompute == "none" and not training.flash:
+    if recompute == "none" and not training.flash:
         parts["core"] = tokens * (5 if dropout else 2) * model.heads * model.sequence / t
     if moe:
         copy = element * h * split.etp + inside(model.expert_ffn)

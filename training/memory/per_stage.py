@@ -18,8 +18,7 @@ theoretical_memory_usage.py), each divided by the number of optimizer instances.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from groups.alternatives import not_a_multiple
@@ -115,6 +114,16 @@ def zero_model_state_bytes(
     return sum(_states(parameters, dp, stage, weight_bytes, gradient_bytes, optimizer_bytes))
 
 
+_CHOICES: dict[str, tuple[object, ...]] = {
+    "schedule": tuple(SCHEDULES),
+    "precision": tuple(PRECISIONS),
+    "recompute": RECOMPUTE,
+    "products": PRODUCTS,
+    "offload": tuple(OFFLOAD),
+    **dict.fromkeys(("sequence_parallel", "flash", "dropout"), (False, True)),
+}
+
+
 @dataclass(frozen=True)
 class Training:
     """How a model is trained, beside how it is split.
@@ -139,18 +148,9 @@ class Training:
         for name in ("micro_batch", "micro_batches", "instances"):
             whole_number(getattr(self, name), name, maximum=MAX_SIZE)
         whole_number(self.zero, "zero", minimum=0, maximum=3)
-        choices: dict[str, Iterable[str]] = {
-            "schedule": SCHEDULES,
-            "precision": PRECISIONS,
-            "recompute": RECOMPUTE,
-            "products": PRODUCTS,
-            "offload": OFFLOAD,
-        }
-        for name, offered in choices.items():
-            require_choice(name, getattr(self, name), tuple(offered))
+        for name, offered in _CHOICES.items():
+            require_choice(name, getattr(self, name), offered)
         require_offload(self.offload, self.zero)
-        for name in ("sequence_parallel", "flash", "dropout"):
-            require_choice(name, getattr(self, name), (False, True))
 
     @property
     def rule(self) -> Schedule:
@@ -226,10 +226,18 @@ def memory_per_stage(
         training.schedule, split.pp, training.micro_batches, split.vpp
     )
     layer = {moe: layer_bytes(model, split, training, moe) for moe in (False, True)}
-    return tuple(
-        _stage_memory(model, split, training, stage, in_flight[stage.stage], layer, room)
-        for stage in stages
-    )
+    alike: dict[
+        tuple[object, ...], tuple[float, dict[str, float]]
+    ] = {}  # most between the ends are
+    memory = []
+    for stage in stages:
+        holds = (stage.layers, stage.moe_layers, stage.is_first, stage.is_last)
+        if holds not in alike:
+            alike[holds] = _beside_kept(model, split, training, stage, layer)
+        kept = (in_flight[stage.stage], alike[holds][0])
+        parts, host = _parts(training, alike[holds][1], kept[0] * kept[1], room)
+        memory.append(StageMemory(stage.stage, stage, *kept, parts, host))
+    return tuple(memory)
 
 
 def largest(stages: tuple[StageMemory, ...]) -> StageMemory:
@@ -237,15 +245,14 @@ def largest(stages: tuple[StageMemory, ...]) -> StageMemory:
     return max(stages, key=lambda stage: stage.total)
 
 
-def _stage_memory(
+def _beside_kept(
     model: Model,
     split: Split,
     training: Training,
     parameters: StageParameters,
-    in_flight: float,
     layer: dict[bool, float],
-    room: float,
-) -> StageMemory:
+) -> tuple[float, dict[str, float]]:
+    """Bytes that all layers of a stage keep of one micro-batch, and of all else that it holds."""
     plain = parameters.layers - parameters.moe_layers
     modules = model.mtp_layers * parameters.is_last
     has_experts = model.has_experts(model.layers - 1)
@@ -258,7 +265,6 @@ def _stage_memory(
         parts["gradients"] = 0.0  # in the place of weights
     if training.zero == 3:
         parts["gathered"] = _gathered(model, split, training, bool(moe_layers))
-    parts["activations"] = in_flight * of_layers
     if parameters.is_first:
         held = min(split.pp, training.micro_batches)
         parts["embedding"] = held * embedding_activations(model, split, training)
@@ -270,12 +276,21 @@ def _stage_memory(
         moe = bool(moe_layers)
         parts["recomputed"] = layer_bytes(model, split, training, moe, "none") - layer[moe]
     parts["working"] = _working(model, split, training, parameters)
-    beside = sum(parts.values()) - parts["weights"] - parts["optimizer"]
-    host = moved((training.offload, training.zero), parts, room - beside)
-    for name, size in host.items():
-        parts[name] = max(0.0, parts[name] - size)
-    shown = {name: parts[name] for name in PARTS if parts.get(name)}
-    return StageMemory(parameters.stage, parameters, in_flight, of_layers, shown, host)
+    return of_layers, parts
+
+
+def _parts(
+    training: Training, beside: dict[str, float], kept: float, room: float
+) -> tuple[dict[str, float], dict[str, float]]:
+    """What a rank holds, activations too, on its GPU and in host memory."""
+    parts = {**beside, "activations": kept}
+    host = {}
+    if training.offload != "none":
+        room -= sum(parts.values()) - parts["weights"] - parts["optimizer"]
+        host = moved((training.offload, training.zero), parts, room)
+        for name, size in host.items():
+            parts[name] = max(0.0, parts[name] - size)
+    return {name: parts[name] for name in PARTS if parts.get(name)}, host
 
 
 def model_states(
@@ -342,15 +357,7 @@ def layer_bytes(
     """Activations of one layer for one micro-batch, recomputed as ``training`` or asked says."""
     if moe and not model.experts:
         return 0.0
-    if recompute:
-        training = recomputing(training, recompute)
-    return sum(layer_activations(model, split, training, moe=moe).values())
-
-
-@lru_cache(maxsize=512)
-def recomputing(training: Training, recompute: str) -> Training:
-    """The same with another recomputation; kept, as a search asks thousands of times for few."""
-    return replace(training, recompute=recompute)
+    return sum(layer_activations(model, split, training, moe=moe, recompute=recompute).values())
 
 
 def _require_shares(split: Split, training: Training) -> None:

@@ -83,6 +83,9 @@ class Form:
     sense: str = "step"
     keeps_outputs: bool = False
 
+    def peaks(self, p: int, m: int, v: int) -> tuple[float, ...]:
+        return tuple([self.peak(p, rank, m, v) for rank in range(p)])
+
     def at(self, p: int, m: int, v: int, times: Times) -> ClosedForm:
         return ClosedForm(
             formula=self.formula,
@@ -91,7 +94,7 @@ class Form:
             condition=self.when.text,
             holds=self.when.holds(p, m, times),
             peak_formula=self.peak_formula,
-            peaks=tuple(self.peak(p, rank, m, v) for rank in range(p)),
+            peaks=self.peaks(p, m, v),
         )
 
 

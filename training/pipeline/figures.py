@@ -167,17 +167,17 @@ def closed_form(name: str, p: int, m: int, v: int, times: Times | None = None) -
 def idle_time(name: str, p: int, v: int) -> float:
     """Idle time of a rank in a step of enough micro-batches, with F = I = W = 1."""
     m = max(2, SCHEDULES[name].least_m) * p
-    form = closed_form(name, p, m, v)
+    form = SCHEDULES[name].closed
     if form:
-        return form.idle
+        return form.idle(p, v, Times())
     plan = plan_of(name, p, m, SCHEDULES[name].v or v)
     return float(figures_of(simulate(plan)).idle.mean() * plan.share)
 
 
 def peaks(name: str, p: int, m: int, v: int) -> tuple[float, ...]:
     """Whole-rank micro-batches that each rank holds at most, until W."""
-    form = closed_form(name, p, m, v)
-    return form.peaks if form else counted(name, p, m, v)[0]
+    form = SCHEDULES[name].closed
+    return form.peaks(p, m, v) if form else counted(name, p, m, v)[0]
 
 
 def micro_batches_in_flight(schedule: str, p: int, m: int, v: int = 1) -> list[float]:

@@ -14,7 +14,8 @@ from groups.budget import spend
 from groups.errors import LayoutError
 
 from ..estimate import Estimate, estimate_of
-from ..estimate.request import require_numbers
+from ..estimate.memory import Fit, fit_of, least_needed
+from ..estimate.request import Request, require_numbers
 from .space import SearchJob, recomputations, step_for, valid_splits
 from .timed import TimedLayout, Timer, software_of
 
@@ -113,19 +114,20 @@ class _Ways:
 
         And whether no more would have had to be tried.
         """
-        order = np.flatnonzero(may_fit)
+        needed = least_needed(self.job, self.bytes)
+        order = np.flatnonzero(may_fit & (needed <= ROOM * self.job.bytes_of_gpu))
         order = order[np.argsort(self.seconds[order], kind="stable")]
-        fitting, tries = self._estimates(order, most, _has_room)
+        fitting, tries = self._estimates(order, most, self._has_room)
         if not fitting:
             size = np.where(np.isfinite(self.seconds), self.bytes, np.inf)
             order = np.lexsort((self.seconds, size))[:MOST_ESTIMATES]
             order = order[np.isfinite(size[order])]
-            every, _ = self._estimates(order, 4 * most, lambda estimate: True)
+            every, _ = self._estimates(order, 4 * most, lambda fit: True)
             fitting = sorted(every, key=lambda e: (e.fit.needed, e.seconds))[:most]
         return fitting, tries < MOST_ESTIMATES
 
     def _estimates(
-        self, order: np.ndarray, most: int, wanted: Callable[[Estimate], bool]
+        self, order: np.ndarray, most: int, wanted: Callable[[Fit], bool]
     ) -> tuple[list[Estimate], int]:
         """The first ways in this order that are wanted, one a layout, and how many were tried."""
         estimates: dict[int, Estimate] = {}
@@ -137,10 +139,18 @@ class _Ways:
             if len(estimates) == most or tries == MOST_ESTIMATES:
                 break
             tries += 1
-            estimate = _estimate(self.job, self.timed[layout], way)
-            if estimate and wanted(estimate):
-                estimates[layout] = estimate
+            spend(ESTIMATE, "layouts")
+            request = _request(self.job, self.timed[layout], way)
+            try:
+                fit = fit_of(request)
+            except LayoutError:  # the schedule refuses it
+                continue
+            if wanted(fit):
+                estimates[layout] = estimate_of(request, software_of(self.job.training), fit)
         return list(estimates.values()), tries
+
+    def _has_room(self, fit: Fit) -> bool:
+        return fit.fits and fit.needed <= ROOM * self.job.bytes_of_gpu
 
     def _place(self, at: int) -> tuple[int, int]:
         """The layout, and the number of the way in its arrays."""
@@ -148,13 +158,8 @@ class _Ways:
         return layout, at - int(self.starts[layout])
 
 
-def _has_room(estimate: Estimate) -> bool:
-    return estimate.fits and estimate.fit.needed <= ROOM * estimate.request.bytes_of_gpu
-
-
-def _estimate(job: SearchJob, timed: TimedLayout, way: int) -> Estimate | None:
-    """One way of a layout in full; None if the schedule refuses it."""
-    spend(ESTIMATE, "layouts")
+def _request(job: SearchJob, timed: TimedLayout, way: int) -> Request:
+    """One way to train on a layout."""
     dealt, batch, again = np.unravel_index(way, timed.seconds.shape)
     dealing, size = timed.stages.dealings[dealt], timed.micro_batches[batch]
     split = replace(timed.split, vpp=dealing.vpp, account=dealing.account, spread=dealing.spread)
@@ -165,10 +170,7 @@ def _estimate(job: SearchJob, timed: TimedLayout, way: int) -> Estimate | None:
         schedule=dealing.schedule,
         recompute=recomputations(job)[again],
     )
-    try:
-        return estimate_of(job.request(split, training), software_of(job.training))
-    except LayoutError:
-        return None
+    return job.request(split, training)
 
 
 def sizes_of(estimate: Estimate) -> dict[str, int]:

@@ -43,6 +43,9 @@ ALTERNATING = ("1f1b", "interleaved")
 """Megatron's own schedule, without chunks and with them."""
 
 
+_OF_JOB = tuple(field.name for field in fields(TrainingJob))
+
+
 @dataclass(frozen=True)
 class SearchJob(TrainingJob):
     """What stays the same for all layouts of a search.
@@ -64,7 +67,7 @@ class SearchJob(TrainingJob):
 
     def request(self, split: Split, training: Training) -> Request:
         """One layout, trained in one way, as the estimate is asked about it."""
-        job = {field.name: getattr(self, field.name) for field in fields(TrainingJob)}
+        job = {name: getattr(self, name) for name in _OF_JOB}
         job |= {"model": with_kv_copies(self.model, split.tp), "training": training}
         job["expert"] = self.expert or EXPERT
         split = split.placed(training.rule.placement)

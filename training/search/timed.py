@@ -7,8 +7,9 @@ a rank holds for a moment only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TypeVar, cast
 
 import numpy as np
@@ -46,6 +47,9 @@ from ..split import Split
 from .space import Dealt, SearchJob, dealings, micro_batches, recomputations
 
 Kept = TypeVar("Kept")
+
+RequestOf = Callable[[int], Request]
+"""A layout's request with a micro-batch of so many samples; only what is not kept needs one."""
 
 MANY = 1 << 20
 """Micro-batches with which every schedule holds as many as it ever does."""
@@ -99,20 +103,23 @@ class Timer:
         """One layout, in every way that is tried."""
         stages = self._once("stages", split.pp, make=lambda: _stages(self.job, split.pp))
         sizes = micro_batches(self.job, split)
-        requests = [self._request(split, stages, size) for size in sizes]
-        request = requests[0]
-        strides = {axis: request.stride(axis) for axis in ("tp", "cp", "etp", "ep", "pp")}
+        request_of = cache(lambda size: self._request(split, stages, size))
+        request = request_of(sizes[0])
         # Axes: micro-batches; without experts and with; seconds and bytes; recomputations.
-        layers = np.array([self._layers(request, strides) for request in requests])
-        ends = np.array([self._ends(request, strides) for request in requests])
-        m = np.array([float(request.training.micro_batches) for request in requests])
+        layers = np.array([self._layers(request, size, request_of) for size in sizes])
+        ends = np.array([self._ends(request, size, request_of) for size in sizes])
+        m = self.job.global_batch / split.dp / np.array(sizes)
         held, most = self._once(
             *("held", split.pp, split.tp, split.ep, split.etp),
             make=lambda: _held(request, stages),
         )
         size = self._bytes(request, layers[:, :, 1], stages, held, m)
         replicas = replicas_of(request, *(_number(most_of[:, None, None]) for most_of in most))
-        seconds = self._seconds(requests, (layers[:, :, 0], ends), stages, replicas, m, size)
+        busy, seconds = self._seconds(request, (layers[:, :, 0], ends), stages, replicas, m)
+        if self.job.training.offload == "none":
+            seconds += optimizer_seconds(request, replicas, self.constants)
+        else:
+            seconds += self._offloaded(map(request_of, sizes), replicas, busy, size)
         seconds[m < stages.least[:, None]] = np.inf
         return TimedLayout(split, stages, sizes, seconds, size)
 
@@ -129,16 +136,16 @@ class Timer:
         )
         return self.job.request(split, training)
 
-    def _layers(self, request: Request, strides: Mapping[str, int]) -> list[np.ndarray]:
-        """A layer without experts and one with them, for one micro-batch."""
-        split, training = request.split, request.training
-        sizes = (training.micro_batch, split.tp, split.cp, strides["tp"], strides["cp"])
-        dense = (*sizes, training.rule.pairs)
-        plain = self._once(*dense, make=lambda: self._layer(request, moe=False))
+    def _layers(self, request: Request, size: int, request_of: RequestOf) -> list[np.ndarray]:
+        """A layer without experts and one with them, for one micro-batch of a size."""
+        split, stride = request.split, request.stride
+        sizes = (size, split.tp, split.cp, stride("tp"), stride("cp"))
+        dense = (*sizes, request.training.rule.pairs)
+        plain = self._once(*dense, make=lambda: self._layer(request_of(size), moe=False))
         if not request.model.moe_layers:
-            return [plain, np.zeros_like(plain)]
-        experts = (split.ep, split.etp, strides["ep"], strides["etp"])
-        routed = self._once(*dense, *experts, make=lambda: self._layer(request, moe=True))
+            return [plain, np.zeros(plain.shape)]
+        experts = (split.ep, split.etp, stride("ep"), stride("etp"))
+        routed = self._once(*dense, *experts, make=lambda: self._layer(request_of(size), moe=True))
         return [plain, routed]
 
     def _layer(self, request: Request, *, moe: bool) -> np.ndarray:
@@ -153,31 +160,31 @@ class Timer:
             ]
         )
 
-    def _ends(self, request: Request, strides: Mapping[str, int]) -> tuple[float, float]:
-        """Seconds of the output layer, and of a chunk's sends, of one micro-batch."""
+    def _ends(self, request: Request, size: int, request_of: RequestOf) -> tuple[float, float]:
+        """Seconds of the output layer, and of a chunk's sends, of one micro-batch of a size."""
 
         def make() -> tuple[float, float]:
-            ends = ends_of(request)
-            return (
-                head_seconds(request, ends, self.constants),
-                send_seconds(request, ends, self.constants),
-            )
+            how = request_of(size)
+            ends = ends_of(how)
+            return head_seconds(how, ends, self.constants), send_seconds(how, ends, self.constants)
 
-        split, size = request.split, request.training.micro_batch
-        sends = (split.pp > 1, strides["pp"] >= self.job.domain)
+        split = request.split
+        sends = (split.pp > 1, request.stride("pp") >= self.job.domain)
         return self._once("ends", size, split.tp, split.cp, *sends, make=make)
 
     def _seconds(
         self,
-        requests: Sequence[Request],
+        request: Request,
         slots: tuple[np.ndarray, np.ndarray],
         stages: Stages,
         replicas: Replicas,
         m: np.ndarray,
-        size: np.ndarray,
-    ) -> np.ndarray:
-        """Of a step; slots: seconds of layers, and of the head and the sends, of a micro-batch."""
-        request, c = requests[0], self.constants
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Of the slowest rank's micro-batches, and of a step before the optimizer.
+
+        slots: seconds of layers, and of the head and the sends, of a micro-batch.
+        """
+        c = self.constants
         # Axes: dealings, ranks, micro-batches, recomputations.
         layers, ends = slots
         chunks = np.array([float(dealt.vpp) for dealt in stages.dealings])
@@ -194,18 +201,14 @@ class Timer:
         )
         slowest = each.max(axis=1)
         busy = m[:, None] * slowest
-        after = self._after(requests, replicas, busy, size)
         exposed = exposed_seconds(request, replicas, c, _number(m[:, None]), _number(busy))
         bubble = (each.sum(axis=1) - slowest) * stages.idle[:, None, None]
-        seconds: np.ndarray = busy + bubble + exposed + after
-        return seconds
+        return busy, busy + bubble + exposed
 
-    def _after(
-        self, requests: Sequence[Request], replicas: Replicas, busy: np.ndarray, size: np.ndarray
+    def _offloaded(
+        self, requests: Iterable[Request], replicas: Replicas, busy: np.ndarray, size: np.ndarray
     ) -> np.ndarray:
-        """The optimizer's seconds, and what states in host memory add to the step."""
-        if self.job.training.offload == "none":
-            return np.asarray(optimizer_seconds(requests[0], replicas, self.constants))
+        """The optimizer's seconds with states in host memory, and what these add to the step."""
         after = np.empty(busy.shape)
         for at, plain in enumerate(requests):
             for again, name in enumerate(recomputations(self.job)):

@@ -25,10 +25,17 @@ def tag(name: str, *children: object, **attributes: object) -> Markup:
     Underscores of an attribute are dashes, save one at its end; True is an attribute without a
     value, None and False are none, and what is data is JSON.
     """
-    marks = _marks(attributes) if attributes else ""
-    if name in ("input", "img", "br"):
-        return _markup(f"<{name}{marks}>")
-    return _markup("".join((f"<{name}{marks}>", *map(_written, children), f"</{name}>")))
+    parts = [f"<{name}"]
+    for key, value in attributes.items():
+        if value is None or value is False:
+            continue
+        mark = key.rstrip("_").replace("_", "-")
+        parts.append(f" {mark}" if value is True else f' {mark}="{attribute_value(value)}"')
+    parts.append(">")
+    if name not in ("input", "img", "br"):
+        parts += map(_written, children)
+        parts.append(f"</{name}>")
+    return _markup("".join(parts))
 
 
 def button(label: object, **attributes: object) -> Markup:
@@ -76,24 +83,17 @@ _is_special = re.compile("[&<>'\"]").search
 def _written(value: object) -> str:
     """A value as it stands in HTML; most texts have nothing to escape, and `escape` takes longer
     than to see that."""
-    if isinstance(value, str):
-        return value if isinstance(value, Markup) or not _is_special(value) else escape(value)
-    return str(value) if isinstance(value, int) else escape(value)
+    kind = type(value)
+    if kind is Markup:
+        return value
+    if kind is str:
+        return escape(value) if _is_special(value) else value
+    return str(value) if kind is int else escape(value)
 
 
 def _markup(text: str) -> Markup:
     """A text that is markup; calling `Markup` takes three times as long."""
     return str.__new__(Markup, text)
-
-
-def _marks(attributes: dict[str, object]) -> str:
-    marks = ""
-    for name, value in attributes.items():
-        if value is None or value is False:
-            continue
-        name = name.rstrip("_").replace("_", "-")
-        marks += f" {name}" if value is True else f' {name}="{attribute_value(value)}"'
-    return marks
 
 
 _as_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from markupsafe import Markup
 
@@ -50,10 +50,10 @@ def bars_html(
     visible = visible_stages(stages, most)
     mesh = layout.mesh
     stride = mesh.strides[mesh.names.index("pp")] if "pp" in mesh.names else 0
+    told = {stage.stage: _parts(trained, stage, language) for stage in visible}
     rows = (
-        _row(trained, stage, widest, stage is most, stage.stage * stride, language)
-        for stage in stages
-        if stage in visible
+        _row(stage, told[stage.stage], trained, widest, stage is most, stage.stage * stride, say)
+        for stage in visible
     )
     some = fine(say("bars_some", shown=len(visible), stages=len(stages)))
     at = 100 * trained.capacity / widest
@@ -67,12 +67,11 @@ def bars_html(
         role="list",
         aria_label=say("bars_label"),
     )
-    formula = _parts(trained, most, language)
     return together(
         _legend(stages, language),
         bars,
         some if len(visible) < len(stages) else "",
-        tag("div", formula, class_="memory-formula", aria_live="polite"),
+        tag("div", told[most.stage], class_="memory-formula", aria_live="polite"),
     )
 
 
@@ -100,14 +99,19 @@ def parts_of(stages: Sequence[StageMemory]) -> list[str]:
 
 
 def _row(
-    trained: Trained, stage: StageMemory, widest: float, is_most: bool, rank: int, language: str
+    stage: StageMemory,
+    told: Markup,
+    trained: Trained,
+    widest: float,
+    is_most: bool,
+    rank: int,
+    say: Callable[..., str],
 ) -> Markup:
     segments = (
         tag("span", style=f"width:{100 * number / widest:.2f}%;{_coloured(part)}")
         for part, number in stage.parts.items()
     )
     over, total = stage.total > trained.capacity, gib(stage.total)
-    words = MEMORY["bar_over" if over else "bar_label"][language]
     leads = {"view": "groups", "rank": str(rank)}
     name = button(f"PP {stage.stage}", class_="opener", tabindex=-1, data_set=leads)
     return tag(
@@ -115,11 +119,11 @@ def _row(
         tag("span", name, class_="memory-name"),
         tag("span", *segments, class_="memory-bar"),
         tag("span", total, " !" if over else "", class_="memory-total"),
-        tag("template", _parts(trained, stage, language), class_="memory-told"),
+        tag("template", told, class_="memory-told"),
         class_=f"memory-row{' over' if over else ''}{' chosen' if is_most else ''}",
         role="listitem",
         tabindex=0,
-        aria_label=words.format(stage=stage.stage, total=total),
+        aria_label=say("bar_over" if over else "bar_label", stage=stage.stage, total=total),
     )
 
 

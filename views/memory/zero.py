@@ -15,7 +15,7 @@ from render.scenes.shards import LOCAL, NONE, OWN, STALE, WHOLE, Shards, draw_sh
 from render.svg.marks import scene_svg
 from training.estimate.memory import room_of
 from training.memory.host import OFFLOAD
-from training.memory.per_stage import StageMemory, memory_per_stage
+from training.memory.per_stage import StageMemory, memory_per_stage, model_states
 
 from ..base.context import Context
 from ..base.form import setter
@@ -141,16 +141,24 @@ def _table(trained: Trained, stage: StageMemory, language: str) -> Markup:
     say, names, rows = saying(MEMORY, language), ("weights", "gradients", "optimizer"), []
     heads = [say("zero_column"), *(say(f"part_{name}") for name in names), say("zero_sum")]
     for zero in MOMENTS:
-        offload = trained.training.offload
-        offload = offload if zero >= OFFLOAD[offload] else "none"
-        training = replace(trained.training, zero=zero, offload=offload)
-        room = room_of(trained.capacity)
-        parts = memory_per_stage(trained.model, trained.split, training, room)[stage.stage].parts
+        parts = _states_under(zero, trained, stage)
         sizes = [parts.get(name, 0.0) for name in names]
         button, total = setter({"zero": zero}, say(f"zero_{zero}")), tag("b", gib(sum(sizes)))
         current = "true" if zero == trained.training.zero else None
         rows.append(row(button, *map(gib, sizes), total, aria_current=current))
     return table(heads, rows, "memory-zero", "memory-scroll")
+
+
+def _states_under(zero: int, trained: Trained, stage: StageMemory) -> dict[str, float]:
+    """What a rank of a stage has of the states under a stage of ZeRO, at least."""
+    offload = trained.training.offload
+    offload = offload if zero >= OFFLOAD[offload] else "none"
+    training = replace(trained.training, zero=zero, offload=offload)
+    if offload == "none":
+        parameters = (stage.parameters.dense, stage.parameters.experts)
+        return model_states(parameters, trained.split, training)
+    room = room_of(trained.capacity)
+    return memory_per_stage(trained.model, trained.split, training, room)[stage.stage].parts
 
 
 def _strip(zero: int, ranks: tuple[int, ...], language: str) -> Markup:
