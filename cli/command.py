@@ -26,12 +26,11 @@ from groups import budget
 from groups.audit import DOMAINS, Span, audit
 from groups.conventions import CONVENTIONS
 from groups.errors import LayoutError, quoted
+from groups.grouping import SharedGroups, shared_groups
 from groups.layout import Layout, framework_name
-from groups.mesh import MAX_RANKS, whole_number
+from groups.mesh import MAX_RANKS, coordinates, require_rank, whole_number
 from groups.placement import Placement, nodes_spanned
 from groups.presets import PRESETS
-from groups.ranks import coordinates, require_rank
-from groups.sharing import SharedGroups, shared_groups
 
 from .hosts import order, slow_ranks
 from .inputs import (

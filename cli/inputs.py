@@ -18,8 +18,7 @@ from formats.logs.evidence import MOST_BYTES, MOST_FILES, too_much_evidence
 from formats.sections import sections
 from groups.conventions import CONVENTIONS, OWN
 from groups.errors import LayoutError, alternative_text, not_a_choice, quoted
-from groups.job import Job
-from groups.layout import Layout
+from groups.layout import Job, Layout
 from groups.placement import Placement
 from groups.presets import LAYOUT, PRESETS
 

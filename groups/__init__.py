@@ -11,7 +11,6 @@ worked out to a `layout.Layout`: both grids and every group.
 [[0, 2, 4, 6], [1, 3, 5, 7], [8, 10, 12, 14], [9, 11, 13, 15]]
 """
 
+from .alternatives import fit
 from .errors import LayoutError
-from .fitting import fit
-from .mesh import DEFAULT_ORDER, MAX_RANKS, Axis, Mesh, parse_mesh
-from .ranks import coordinates, group_index, group_of, index_of, rank_groups, rank_of
+from .mesh import MAX_RANKS, Axis, Mesh, coordinates, group_index, parse_mesh, rank_groups

@@ -26,8 +26,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from .alternatives import fitted
 from .errors import LayoutError
-from .fitting import fitted
 from .mesh import Mesh
 
 

@@ -1,18 +1,139 @@
-"""A job worked out: the grids that number its ranks, and every group by name."""
+"""A training job: its machines, its sizes, the framework that numbers its ranks, its groups.
+
+A `Job` is what is asked for; `Job.layout()` works it out to a `Layout`: the dense grid, the expert
+grid if the framework has one, and every group by Megatron's name. Megatron's own rules count for
+Megatron and for an order of one's own; other frameworks have the groups of their axes.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
-from .conventions import CONVENTIONS, MEGATRONS, OWN
+from .alternatives import fit
+from .conventions import CONVENTIONS, MEGATRONS, OWN, Convention
+from .errors import LayoutError, refusal
 from .grouping import Grouping
-from .mesh import Mesh
+from .megatron.grids import ORDER
+from .megatron.parallel_state import dense_groupings, groupings
+from .mesh import MAX_RANKS, Mesh, too_many_ranks, whole_number
 
-if TYPE_CHECKING:
-    from .job import Job
+
+@dataclass(frozen=True)
+class Job:
+    """What is asked for; sizes are checked when it is worked out.
+
+    >>> layout = Job(nodes=2, gpus_per_node=8, tp=2, pp=2).layout()
+    >>> str(layout.mesh), str(layout.expert), layout.every["embd"].members(0).tolist()
+    ('tp2-cp1-dp4-pp2', 'etp2-ep1-edp4-pp2', [0, 8])
+    >>> str(Job(nodes=2, tp=2, cp=2, pp=2, framework="llama3").layout().mesh)
+    'tp2-cp2-pp2-dp2'
+    """
+
+    nodes: int = 1
+    gpus_per_node: int = 8
+    tp: int = 1
+    pp: int = 1
+    cp: int = 1
+    ep: int = 1
+    etp: int | None = None
+    framework: str = "megatron"
+    order: str = ORDER  # counts where the framework is OWN
+    # Links, endpoints, documents and the command line call them so: one name everywhere.
+    instances: int = 1  # of the distributed optimizer
+    levels: Sequence[int] | None = None  # sizes of hierarchical context parallelism
+    hybrid: bool = False
+
+    def layout(self) -> Layout:
+        """Both grids and every group.
+
+        Errors: LayoutError about the size, order or framework that is wrong, with fixes.
+        """
+        machines = {
+            name: whole_number(getattr(self, name), name) for name in ("nodes", "gpus_per_node")
+        }
+        world = math.prod(machines.values())
+        if world > MAX_RANKS:
+            larger = max(machines, key=lambda name: machines[name])
+            most = {name: MAX_RANKS * number // world for name, number in machines.items()}
+            fixes = ({name: number} for name, number in most.items() if number)
+            raise too_many_ranks(world, larger, *fixes)
+        mesh, expert, every = self._grids(world)
+        levels = tuple(self.levels) if self.levels else None
+        order = self.order if self.framework == OWN else ORDER  # where it counts
+        return Layout(replace(self, levels=levels, order=order), mesh, expert, every)
+
+    def _grids(self, world: int) -> tuple[Mesh, Mesh | None, dict[str, Grouping]]:
+        sizes = {"tp": self.tp, "cp": self.cp, "pp": self.pp, "ep": self.ep}
+        if self.framework == OWN:
+            return self._with_experts(world, self.etp, self.order)
+        convention = CONVENTIONS[self.framework]
+        if self.framework in MEGATRONS:
+            return self._with_experts(world, self.etp, convention.order)
+        _refuse_missing_axes(convention, sizes, world)
+        self._refuse_megatrons_options(convention)
+        if convention.expert_axes:
+            try:
+                return self._with_experts(world, self._fixed_etp(convention), convention.order)
+            except LayoutError as error:
+                raise error.replace(quote="") from None  # it is Megatron's message, not theirs
+        names = [name for name in convention.order.split("-") if name != "ep"]
+        names += [name for name in ("tp", "cp", "dp", "pp") if name not in names]
+        del sizes["ep"]
+        mesh = fit(world, order="-".join(names), **sizes)
+        return mesh, None, dense_groupings(mesh)
+
+    def _refuse_megatrons_options(self, convention: Convention) -> None:
+        """Options that only Megatron has: ignoring them would show another job than was asked."""
+        given = {"instances": self.instances != 1, "levels": bool(self.levels)}
+        options = [name for name, is_given in {**given, "hybrid": self.hybrid}.items() if is_given]
+        if options:
+            silent = {"instances": 1, "levels": None, "hybrid": False}
+            sentence = f"{convention.name} has no {' and no '.join(options)}"
+            fixes = ({name: silent[name] for name in options}, {"framework": "megatron"})
+            facts = {"framework": convention.name, "option": ", ".join(options)}
+            raise refusal("framework-has-no-option", options[0], *fixes, sentence=sentence, **facts)
+
+    def _with_experts(
+        self, world: int, etp: int | None, order: str
+    ) -> tuple[Mesh, Mesh, dict[str, Grouping]]:
+        every = groupings(
+            world,
+            tp=self.tp,
+            cp=self.cp,
+            pp=self.pp,
+            ep=self.ep,
+            etp=etp,
+            order=order,
+            num_distributed_optimizer_instances=self.instances,
+            hierarchical_context_parallel_sizes=self.levels,
+            hybrid_context_parallel=self.hybrid,
+        )
+        return every["tp"].mesh, every["ep"].mesh, every
+
+    def _fixed_etp(self, convention: Convention) -> int | None:
+        """Other frameworks split experts over tp, or not at all."""
+        splits = any(axis.axis == "tp" for axis in convention.expert_axes)
+        if self.etp is not None and self.etp != (self.tp if splits else 1):
+            raise refusal("expert-tp-is-fixed", "etp", {"etp": None}, framework=convention.name)
+        return None if splits else 1
+
+
+def _refuse_missing_axes(convention: Convention, sizes: Mapping[str, object], world: int) -> None:
+    """A size of an axis that a framework does not have; without data parallelism, too many GPUs."""
+    axes = {own.axis for own in (*convention.axes, *convention.expert_axes)}
+    missing = {name: 1 for name, size in sizes.items() if name not in axes and size != 1}
+    if missing:
+        alone = missing if "dp" in axes else {**missing, "pp": world}
+        sentence = f"{convention.name} has no {' and no '.join(missing)}"
+        facts = {"framework": convention.name, "axis": ", ".join(missing)}
+        first, fixes = next(iter(missing)), (alone, {"framework": "megatron"})
+        raise refusal("framework-has-no-axis", first, *fixes, sentence=sentence, **facts)
+    if "dp" not in axes and sizes["pp"] != world:
+        pipeline = {"framework": convention.name, "pp": sizes["pp"], "world": world}
+        fixes = ({"pp": world}, {"framework": "megatron"})
+        raise refusal("framework-is-all-pipeline", "pp", *fixes, **pipeline)
 
 
 @dataclass(frozen=True)
@@ -52,7 +173,6 @@ class Layout:
     def order(self) -> str:
         """The axes of both grids, fastest first, in Megatron's names; ep where experts have it.
 
-        >>> from groups.job import Job
         >>> Job(nodes=2, tp=2).layout().order
         'tp-cp-ep-dp-pp'
         """
@@ -79,7 +199,6 @@ def own_groupings(layout: Layout) -> list[Grouping]:
 
     Megatron's own axes are those of its two grids.
 
-    >>> from groups.job import Job
     >>> layout = Job(nodes=2, tp=2, pp=2, framework="deepspeed").layout()
     >>> [grouping.name for grouping in own_groupings(layout)]
     ['model', 'data', 'pipe', 'expert', 'expert_data', 'slice', 'ds_model']

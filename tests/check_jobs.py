@@ -6,8 +6,7 @@ from types import ModuleType
 
 import numpy as np
 
-from groups.job import Job
-from groups.layout import Layout
+from groups.layout import Job, Layout
 from groups.megatron.parallel_state import groupings
 
 

@@ -7,7 +7,7 @@ import pytest
 from formats.launch import Parsed, parse
 from formats.launch.flags import MODEL, TRAINING
 from groups.errors import LayoutError
-from groups.job import Job
+from groups.layout import Job
 from texts.launch import note_text
 
 LISTS = ("understood", "ignored", "unresolved", "problems")

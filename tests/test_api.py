@@ -16,7 +16,7 @@ from markupsafe import escape
 from descriptions import TYPES
 from formats.check.script import check_script
 from groups import fit, rank_groups
-from groups.job import Job
+from groups.layout import Job
 from groups.megatron.parallel_state import process_groups
 from views.all import ENDPOINTS
 from views.base.endpoint import LAYOUT, TRAINING

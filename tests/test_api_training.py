@@ -11,7 +11,7 @@ from endpoints import RefusedError
 from gradio_client import Client
 
 from groups import LayoutError
-from groups.job import Job
+from groups.layout import Job
 from groups.megatron.parallel_state import process_groups
 from training.clusters import CLUSTERS
 from training.collectives.operations import OPERATIONS

@@ -20,8 +20,7 @@ from torch_jobs import TorchJob
 
 from formats.check.script import check_script
 from groups.grouping import Grouping
-from groups.job import Job
-from groups.layout import Layout
+from groups.layout import Job, Layout
 
 # -- started without torch -----------------------------------------------------------------------
 

@@ -15,8 +15,7 @@ from formats.check.script import ALSO, MAX_MEGABYTES, check_script
 from formats.documents.exports import groups_by_name
 from groups import LayoutError, parse_mesh
 from groups.grouping import Grouping
-from groups.job import Job
-from groups.layout import Layout
+from groups.layout import Job, Layout
 from groups.presets import PRESETS
 
 # -- the groups that it makes --------------------------------------------------------------------

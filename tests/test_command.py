@@ -22,7 +22,7 @@ from cli.command import COMMANDS, run
 from cli.inputs import FIELDS, PROGRAM
 from formats.documents.exports import groups_by_name
 from groups.conventions import CONVENTIONS, OWN
-from groups.job import Job
+from groups.layout import Job
 from groups.presets import PRESETS
 
 ROOT = Path(__file__).parent.parent

@@ -17,7 +17,7 @@ from benchmarks.estimate import GOALS, parts_of
 from benchmarks.estimate_errors import answered, spearman
 from benchmarks.fit_estimate import told_of_runs
 from groups import LayoutError
-from groups.job import Job
+from groups.layout import Job
 from training.clusters import CLUSTERS
 from training.estimate import (
     Estimate,

@@ -34,9 +34,8 @@ from groups import LayoutError, coordinates, parse_mesh
 from groups.audit import spans_of
 from groups.conventions import CONVENTIONS, OWN
 from groups.grouping import Grouping
-from groups.job import Job
-from groups.layout import own_groupings
-from groups.megatron.families import family
+from groups.layout import Job, own_groupings
+from groups.megatron.parallel_state import family
 from groups.presets import LAYOUT, PRESETS
 
 SCHEMA = Path(__file__).parent.parent / "docs" / "schema.md"

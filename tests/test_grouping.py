@@ -16,10 +16,8 @@ from hypothesis import strategies as st
 
 from groups import LayoutError, coordinates, parse_mesh, rank_groups
 from groups.grouping import Grouping, plain
-from groups.megatron.families import FAMILIES, family
-from groups.megatron.grids import grids
-from groups.megatron.order import GTP
-from groups.megatron.parallel_state import groupings, process_groups
+from groups.megatron.grids import GTP, grids
+from groups.megatron.parallel_state import FAMILIES, family, groupings, process_groups
 
 
 def lists(groups) -> list[list[int]]:

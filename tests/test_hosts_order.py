@@ -21,7 +21,7 @@ from formats.hosts.placing import placement_of
 from formats.hosts.values import Hosts
 from formats.hosts.written import launcher_files
 from groups import LayoutError
-from groups.job import Job
+from groups.layout import Job
 from groups.megatron import groupings, process_groups
 from texts.hosts import LAUNCHER_NOTES, ORDER_REASONS
 

@@ -12,7 +12,7 @@ from launch_answers import LISTS, TP, check_law, codes, only_problem, values
 from formats.launch import parse
 from formats.launch.configs import form_of
 from formats.launch.flags import KEYS, MODEL, NO_GROUP, NOT_DRAWN, OPTIONS, REMOVED, Row
-from groups.job import Job
+from groups.layout import Job
 
 pytestmark = pytest.mark.usefixtures("nothing_is_executed")
 

@@ -15,7 +15,7 @@ from launch_answers import check_law, codes, values
 from formats.launch import TARGETS, emit, parse
 from formats.launch.flags import MODEL
 from groups.errors import LayoutError
-from groups.job import Job
+from groups.layout import Job
 from groups.presets import PRESETS
 
 pytestmark = pytest.mark.usefixtures("nothing_is_executed")

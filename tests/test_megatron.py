@@ -16,8 +16,7 @@ import pytest
 from cases import every
 
 from groups import Axis, LayoutError, Mesh, fit, rank_groups
-from groups.megatron.grids import expert_grid, grids
-from groups.megatron.order import GTP, ORDER, mended
+from groups.megatron.grids import GTP, ORDER, expert_grid, grids, mended
 from groups.megatron.parallel_state import groupings, process_groups
 
 DATA = Path(__file__).parent / "data"

@@ -16,7 +16,7 @@ from formats.hosts import read_hosts
 from formats.hosts.order import better_order
 from formats.hosts.placing import placement_of
 from groups import LayoutError
-from groups.job import Job
+from groups.layout import Job
 from views.base.context import Context
 from views.base.state import State
 from views.base.units import seconds_text

@@ -15,7 +15,7 @@ from colours import lab, least_apart
 
 from groups import LayoutError, fit, group_index
 from groups.grouping import plain
-from groups.megatron.families import FAMILIES
+from groups.megatron.parallel_state import FAMILIES
 from render import palette
 from render.palette import (
     GROUP_INK,

@@ -12,10 +12,11 @@ from cases import every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groups import LayoutError, fit, group_of, parse_mesh, rank_groups
+from groups import LayoutError, fit, parse_mesh, rank_groups
 from groups.grouping import Grouping, plain
 from groups.megatron.grids import dense_grid, expert_grid, grids
 from groups.megatron.parallel_state import groupings
+from groups.mesh import group_of
 from render import palette
 from render.scenes import geometry
 from render.scenes import groups as scene

@@ -8,9 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from groups import LayoutError, fit
-from groups.grouping import Grouping, plain
+from groups.grouping import LONGEST_TEXT, MOST_RANKS, Grouping, parse_ranks, plain, shared_groups
 from groups.megatron.parallel_state import groupings
-from groups.sharing import LONGEST_TEXT, MOST_RANKS, parse_ranks, shared_groups
 
 law = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

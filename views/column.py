@@ -29,7 +29,7 @@ from groups import MAX_RANKS, LayoutError
 from groups.alternatives import divisors
 from groups.conventions import CONVENTIONS, OWN
 from groups.layout import Layout
-from groups.megatron.families import FAMILIES
+from groups.megatron.parallel_state import FAMILIES
 from groups.presets import PRESETS
 from training.models import MODELS
 from training.pipeline import SCHEDULES

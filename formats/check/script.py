@@ -43,7 +43,7 @@ def check_script(
     bytes; 0 times nothing. placement: the machines by name, on which the ranks must then stand.
     job_text: what the layout was made from, such as a launch command; it is kept as a comment.
 
-    >>> from groups.job import Job
+    >>> from groups.layout import Job
     >>> text = check_script(Job(nodes=2, tp=2, pp=2).layout(), ["pp"])
     >>> for line in text[text.index("DENSE = "):].splitlines()[:5]:
     ...     print(line)

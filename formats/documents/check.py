@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from groups.errors import LayoutError, quoted
-from groups.job import Job
+from groups.layout import Job
 from groups.mesh import MAX_RANKS, Mesh, parse_mesh
 
 from ..errors import refusal

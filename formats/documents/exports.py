@@ -31,7 +31,7 @@ from groups.conventions import CONVENTIONS, MEGATRONS
 from groups.errors import LayoutError, quoted
 from groups.grouping import Grouping
 from groups.layout import Layout, framework_name, own_groupings
-from groups.megatron.families import family
+from groups.megatron.parallel_state import family
 from groups.mesh import Mesh
 from groups.placement import Placement
 
@@ -61,7 +61,7 @@ def groups_by_name(layout: Layout, names: Names = None) -> dict[str, Grouping]:
 
     A name of the framework's own needs no prefix where Megatron has no such name.
 
-    >>> from groups.job import Job
+    >>> from groups.layout import Job
     >>> layout = Job(nodes=2, tp=2, framework="deepspeed").layout()
     >>> [*groups_by_name(layout, ["tp", "own.data", "pipe"])]
     ['tp', 'own.data', 'own.pipe']
@@ -86,7 +86,7 @@ def groups_by_name(layout: Layout, names: Names = None) -> dict[str, Grouping]:
 def meshes(layout: Layout) -> dict[str, Mesh]:
     """Every mesh that numbers the ranks, by the name it has in a document.
 
-    >>> from groups.job import Job
+    >>> from groups.layout import Job
     >>> for name, mesh in meshes(Job(tp=2, framework="torchtitan").layout()).items():
     ...     print(name, mesh)
     dense tp2-cp1-dp4-pp1
@@ -150,7 +150,7 @@ def groups_json_parts(
 ) -> Iterator[str]:
     """All groups of these names: the document ``parallel-groups``.
 
-    >>> from groups.job import Job
+    >>> from groups.layout import Job
     >>> text = "".join(groups_json_parts(Job(gpus_per_node=4, tp=2).layout(), ["dp"]))
     >>> json.loads(text)["groups"]["dp"]["groups"]
     [[0, 2], [1, 3]]
@@ -197,7 +197,7 @@ def groups_csv_parts(
 ) -> Iterator[str]:
     """One line a group; its ranks are joined by spaces, and so is where they stand, as host:device.
 
-    >>> from groups.job import Job
+    >>> from groups.layout import Job
     >>> print(*groups_csv_parts(Job(gpus_per_node=4, tp=2).layout(), ["tp"]), sep="", end="")
     name,group,size,nodes_spanned,ranks
     tp,0,2,1,0 1
@@ -221,7 +221,7 @@ def groups_text_parts(
 ) -> Iterator[str]:
     """One line a group, as people paste it.
 
-    >>> from groups.job import Job
+    >>> from groups.layout import Job
     >>> print(*groups_text_parts(Job(gpus_per_node=4, tp=2).layout(), ["tp"]), sep="", end="")
     tp group 0: [0, 1]
     tp group 1: [2, 3]
@@ -246,7 +246,7 @@ def rank_columns(
 
     placement: the nodes and local ranks are its.
 
-    >>> from groups.job import Job
+    >>> from groups.layout import Job
     >>> columns = rank_columns(Job(gpus_per_node=4, pp=4).layout(), ["embd"])
     >>> columns["dense_pp"].tolist(), columns["group_embd"].tolist()
     ([0, 1, 2, 3], [0, -1, -1, 0])
@@ -279,7 +279,7 @@ def ranks_csv_parts(
 ) -> Iterator[str]:
     """One line a rank; a group index is empty where the rank is in no such group.
 
-    >>> from groups.job import Job
+    >>> from groups.layout import Job
     >>> layout = Job(gpus_per_node=2, pp=2).layout()
     >>> print(*ranks_csv_parts(layout, ["pp", "pos-embd"]), sep="", end="")
     ... # doctest: +NORMALIZE_WHITESPACE

@@ -16,8 +16,7 @@ from typing import Any
 
 from groups.conventions import CONVENTIONS, MEGATRONS
 from groups.errors import LayoutError, not_a_choice, quoted
-from groups.job import Job
-from groups.layout import Layout
+from groups.layout import Job, Layout
 from groups.mesh import Mesh
 
 from ..errors import refusal

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from groups.errors import LayoutError
-from groups.job import Job
+from groups.layout import Job
 
 from ..errors import refusal
 from ..notes import Note

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from groups.megatron.families import FAMILIES
+from groups.megatron.parallel_state import FAMILIES
 
 WORLD = "world"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groups.sharing import LONGEST_TEXT, MOST_RANKS, bad_ranks, parse_ranks, require_ranks
+from groups.grouping import LONGEST_TEXT, MOST_RANKS, bad_ranks, parse_ranks, require_ranks
 
 from ..errors import refusal
 from . import read_log

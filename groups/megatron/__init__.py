@@ -5,5 +5,5 @@
 [[0, 4], [1, 5], [2, 6], [3, 7]]
 """
 
-from .order import ORDER
+from .grids import ORDER
 from .parallel_state import dense_groupings, groupings, process_groups

@@ -8,18 +8,56 @@ initialize_model_parallel, and checked against megatron-core 0.16.1.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from inspect import signature
+from pathlib import Path
 
 from ..alternatives import MOST, divisors, divisors_near, works
 from ..errors import LayoutError, quoted, refusal
 from ..grouping import Grouping, Groups
 from ..mesh import MAX_RANKS, Mesh, whole_number
-from .families import FAMILIES
-from .grids import dense_grid, expert_grid, grids
-from .order import GTP, mended
+from .grids import GTP, dense_grid, expert_grid, grids, mended
+
+
+@dataclass(frozen=True)
+class Family:
+    """One row of the table of groups; ``kind`` is empty for a group that is cut out of others."""
+
+    grid: str  # "dense" or "expert"
+    kind: str  # axes of that grid, which are etp, ep, edp and pp in the expert grid
+    parallel_state: str  # its name in parallel_state.py, without the leading underscore
+    option: str  # its key in NCCL options and --high-priority-stream-groups
+    carries: str
+
+
+def _rows(table: str) -> Iterator[tuple[str, Family]]:
+    lines = table.splitlines()
+    for row, carries in zip(lines[::2], lines[1::2]):
+        name, grid, kind, option, parallel_state = (cell.strip("-") for cell in row.split())
+        yield name, Family(grid, kind, parallel_state, option, carries.strip())
+
+
+_TEXT = Path(__file__).with_name("families.txt").read_text(encoding="utf-8")
+FAMILIES: dict[str, Family] = dict(_rows(_TEXT.partition("\n\n\n")[2]))
+"""Every family by its name, the dense grid's first."""
+
+
+def family(name: str) -> Family:
+    """The family of a group by its own name.
+
+    >>> family("hcp-l1").option, family("hybrid-dp-cp-4").option, family("edp").grid
+    ('hcp', 'dp_cp', 'expert')
+
+    Errors: KeyError for a name that Megatron does not have.
+    """
+    if name in FAMILIES:
+        return FAMILIES[name]
+    stem = name.rpartition("-")[0]
+    if stem not in ("hcp", "hybrid-dp-cp"):
+        raise KeyError(name)
+    return FAMILIES[stem]
 
 
 def groupings(

@@ -16,7 +16,7 @@ import numpy as np
 
 from groups import Mesh, group_index
 from groups.grouping import Grouping
-from groups.ranks import require_rank
+from groups.mesh import require_rank
 
 from ..palette import KIND_COLOURS, PALETTE, STAGE_GREYS, colour_indices, tones
 from . import geometry

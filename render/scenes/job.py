@@ -20,7 +20,7 @@ import numpy as np
 
 from groups import Mesh
 from groups.grouping import Grouping
-from groups.ranks import require_rank
+from groups.mesh import require_rank
 
 from ..palette import GROUP_INK, KIND_COLOURS
 from .geometry import LETTERS, Fold, places, places_of

@@ -15,8 +15,7 @@ import numpy as np
 
 from groups.conventions import CONVENTIONS
 from groups.errors import LayoutError
-from groups.mesh import MAX_RANKS, Mesh, whole_number
-from groups.ranks import coordinates, rank_groups, rank_of
+from groups.mesh import MAX_RANKS, Mesh, coordinates, rank_groups, rank_of, whole_number
 
 from .meshes import row_major
 

@@ -156,7 +156,7 @@ def seconds_waited(
 
     global_batch: samples of a step; 0: ROUNDS micro-batches of one for each pipeline stage.
 
-    >>> from groups.job import Job
+    >>> from groups.layout import Job
     >>> seconds = seconds_waited(Job(nodes=2, tp=8, pp=2).layout(), "llama3-8b")
     >>> seconds["tp"] > seconds["pp"] > seconds["ep"] == 0.0
     True

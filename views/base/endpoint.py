@@ -21,8 +21,7 @@ from groups import LayoutError
 from groups.budget import spend, within
 from groups.conventions import CONVENTIONS, OWN
 from groups.errors import not_a_choice, quoted
-from groups.job import Job
-from groups.layout import Layout
+from groups.layout import Job, Layout
 from groups.mesh import too_many_ranks, whole_number
 from training.memory.per_stage import Training
 from training.parameters import active_parameters, total_parameters

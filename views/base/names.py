@@ -9,7 +9,7 @@ from descriptions import OWN_GROUPS, PAGE, Kind, kind_of
 from groups.conventions import CONVENTIONS
 from groups.grouping import Grouping
 from groups.layout import Layout
-from groups.megatron.families import FAMILIES, family
+from groups.megatron.parallel_state import FAMILIES, family
 
 
 @dataclass(frozen=True)

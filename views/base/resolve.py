@@ -13,8 +13,7 @@ from groups.alternatives import MOST, works
 from groups.conventions import CONVENTIONS, OWN
 from groups.errors import quoted
 from groups.grouping import Grouping
-from groups.job import Job
-from groups.layout import Layout, framework_name, own_groupings
+from groups.layout import Job, Layout, framework_name, own_groupings
 from groups.mesh import whole_number
 from groups.presets import PRESETS, Preset
 

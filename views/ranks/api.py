@@ -6,10 +6,10 @@ import json
 
 from formats.logs.ranks import named_ranks
 from groups import coordinates
+from groups.grouping import shared_groups
 from groups.layout import Layout
+from groups.mesh import require_rank
 from groups.placement import local_rank, node_of
-from groups.ranks import require_rank
-from groups.sharing import shared_groups
 
 from ..base.endpoint import endpoint
 from ..hosts.api import placement_from

@@ -11,10 +11,10 @@ from markupsafe import Markup
 from descriptions import PAGE, RUN, counted, joined
 from formats.logs.ranks import named_ranks
 from groups import LayoutError, coordinates
+from groups.grouping import SharedGroups, shared_groups
 from groups.layout import Layout
+from groups.mesh import require_rank
 from groups.placement import Placement, local_rank, node_of, nodes_spanned
-from groups.ranks import require_rank
-from groups.sharing import SharedGroups, shared_groups
 from groups.stages.holdings import local_experts, samples_of, sequence_chunks
 
 from ..base import form
