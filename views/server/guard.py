@@ -16,6 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs
 
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
 Message = dict[str, Any]
 Scope = dict[str, Any]
 
@@ -25,12 +28,10 @@ LARGEST_BODY = 1_000_000
 """Bytes of one request: the longest text that may be pasted, several times."""
 
 API = "/gradio_api/"
-TAKEN = dict.fromkeys(
-    ("run/", "api/", "call/", "queue/join", "component_server", "cancel", "reset", "mcp"),
-    LARGEST_BODY,
-)
-"""What may be posted below `API`, by the beginning of its path, and the bytes it may have. All else
-that Gradio would take is refused: files (upload, process_recording), a log-in."""
+EVENTS = tuple(API + path for path in ("run/", "api/", "call/", "queue/join"))
+TAKEN = (*EVENTS, *(API + path for path in ("component_server", "cancel", "reset", "mcp")))
+"""What may be posted, by the beginning of its path. All else that Gradio would take is refused:
+files (upload, process_recording), a log-in."""
 
 EVIDENCE = API + "evidence"
 LARGEST_EVIDENCE = 34_000_000
@@ -61,10 +62,6 @@ class RefusedError(Exception):
     why: str
 
 
-class GoneError(Exception):
-    """Nobody waits for the answer any more."""
-
-
 class Guard:
     """The middleware around Gradio's own application.
 
@@ -85,8 +82,8 @@ class Guard:
             await self._serve(scope, receive, answer)
         except RefusedError as refused:
             await answer.say(refused.status, {"detail": refused.why})
-        except GoneError:
-            pass
+        except ClientDisconnect:
+            pass  # nobody waits for the answer any more
         except Exception as error:
             # Gradio's routes take what they are sent as they find it. Its events log their own.
             LOG.warning("%s %s: %.200r", scope["method"], scope["path"], error)
@@ -103,17 +100,24 @@ class Guard:
         if path == EVIDENCE:
             await answer.say(200, await self._files(scope, receive))
             return
-        body = await _body(scope, receive, _limit(path))
+        if not path.startswith(TAKEN):
+            raise RefusedError(403, "Nothing is taken in here: this page has no use for files.")
+        body = await _body(scope, receive, LARGEST_BODY)
         if path.startswith(API + "component_server"):
-            function, text = _server_function(scope["app"].get_blocks(), _sent(body))
-            await answer.say(200, await function(text))
+            await answer.say(200, await _asked_by_page(scope["app"].get_blocks(), _sent(body)))
             return
-        if path.startswith((API + "run/", API + "api/", API + "call/", API + "queue/join")):
+        if path.startswith(EVENTS):
             sent = _sent(body)
             _require_event(scope["app"].get_blocks(), path, sent)
             if "/v2/" not in path:
                 body = json.dumps({name: sent[name] for name in USED if name in sent}).encode()
-        await self.app(scope, _once(body, receive), answer.send)
+        messages = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def again() -> Message:
+            """The body again, then what comes after it."""
+            return messages.pop() if messages else await receive()
+
+        await self.app(scope, again, answer.send)
 
     async def _files(self, scope: Scope, receive: Callable) -> str:
         """What the files of a hang say."""
@@ -122,7 +126,9 @@ class Guard:
         self._takes_files = True
         try:
             body = await _body(scope, receive, LARGEST_EVIDENCE)
-            return await _page_function(scope["app"].get_blocks(), "evidence")(body)
+            blocks = scope["app"].get_blocks().blocks.values()
+            (read,) = filter(None, (_function(block, "evidence") for block in blocks))
+            return await read(body)
         finally:
             self._takes_files = False
 
@@ -170,11 +176,10 @@ class _Answer:
                 await self.send({"type": "http.response.body", "body": b""})
             return
         body = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
-        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-        if status in (408, 413):  # what is still to come is not waited for
-            headers.append((b"connection", b"close"))
-        await self.send({"type": "http.response.start", "status": status, "headers": headers})
-        await self.send({"type": "http.response.body", "body": body})
+        # What is still to come of a body is not waited for.
+        ends = {"connection": "close"} if status in (408, 413) else {}
+        answer = Response(body, status, ends, media_type="application/json")
+        await answer({"type": "http"}, self._send, self.send)
 
 
 def _headers(scope: Scope) -> dict[str, str]:
@@ -184,7 +189,7 @@ def _headers(scope: Scope) -> dict[str, str]:
     page says so in its address, ``?embed=1``; on a Space, Hugging Face does.
     """
     hosts = f" {SPACES_HOSTS}" if os.environ.get("SPACE_ID") else ""
-    query = parse_qs(scope["query_string"].decode("latin-1"), max_num_fields=None)
+    query = parse_qs(scope["query_string"].decode("latin-1"))
     ancestors = "*" if query.get("embed") == ["1"] else f"'self'{hosts}"
     policy = (
         f"default-src 'self'{hosts}; script-src 'self' 'unsafe-inline' 'unsafe-eval'{hosts}; "
@@ -199,55 +204,30 @@ def _headers(scope: Scope) -> dict[str, str]:
     }
 
 
-def _limit(path: str) -> int:
-    """Bytes that may be posted there.
-
-    Errors: RefusedError where nothing may.
-    """
-    for begin, limit in TAKEN.items():
-        if path.startswith(API + begin):
-            return limit
-    raise RefusedError(403, "Nothing is taken in here: this page has no use for files.")
-
-
 async def _body(scope: Scope, receive: Callable, limit: int) -> bytes:
     """All that is sent, where it arrives in time.
 
-    Errors: RefusedError where it does not, or is, or says that it is, too large; GoneError.
+    Errors: RefusedError where it does not, or is, or says that it is, too large; ClientDisconnect.
     """
     try:
-        return await asyncio.wait_for(_received(scope, receive, limit), LONGEST_WAIT)
+        return await asyncio.wait_for(_received(Request(scope, receive), limit), LONGEST_WAIT)
     except asyncio.TimeoutError:
         raise RefusedError(408, "The request took too long to arrive.") from None
 
 
-async def _received(scope: Scope, receive: Callable, limit: int) -> bytes:
+async def _received(request: Request, limit: int) -> bytes:
     """All that is sent, counted while it arrives."""
     refused = RefusedError(413, f"A request may have {limit:,} bytes at most.")
-    said = dict(scope["headers"]).get(b"content-length", b"0")
-    if not said.isdigit() or len(said) > 20 or int(said) > limit:
+    said = request.headers.get("content-length", "0")
+    if not (said.isascii() and said.isdigit()) or len(said) > 20 or int(said) > limit:
         raise refused
-    parts, size, more = [], 0, True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise GoneError
-        part, more = message.get("body", b""), message.get("more_body", False)
+    parts, size = [], 0
+    async for part in request.stream():
         parts.append(part)
         size += len(part)
         if size > limit:
             raise refused
     return b"".join(parts)
-
-
-def _once(body: bytes, receive: Callable) -> Callable:
-    """A receive() that gives the body again, then what comes after it."""
-    messages = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def again() -> Message:
-        return messages.pop() if messages else await receive()
-
-    return again
 
 
 def _sent(body: bytes) -> dict[str, Any]:
@@ -260,52 +240,42 @@ def _sent(body: bytes) -> dict[str, Any]:
     return sent
 
 
-def _require_event(blocks: Any, path: str, sent: dict[str, Any]) -> Any:
-    """The event of Gradio's that is asked for.
-
-    Errors: RefusedError where there is none, or where it is not given what it takes.
-    """
-    named = path.startswith(API + "call/")
+def _require_event(blocks: Any, path: str, sent: dict[str, Any]) -> None:
+    """Refuse what asks for an event that Gradio has not, or does not give it what it takes."""
+    is_named = path.startswith(API + "call/")
     index = sent.get("fn_index")
-    if not named and index is not None:
-        is_one = isinstance(index, int) and index in blocks.fns
-        event = blocks.fns[index] if is_one else None
+    if not is_named and index is not None:
+        event = blocks.fns.get(index) if isinstance(index, int) else None
     else:
         name = path.rstrip("/").rpartition("/")[2]
-        event = next(
-            (function for function in blocks.fns.values() if function.api_name == name), None
-        )
+        event = next((event for event in blocks.fns.values() if event.api_name == name), None)
     if event is None or event.fn is None:
         raise RefusedError(404, "There is no such endpoint.")
     if path.startswith(API + "call/v2/"):
-        return event
+        return
     data, counts = sent.get("data"), {len(event.inputs)}
-    if named:
+    if is_named:
         counts.add(sum(not block.skip_api for block in event.inputs))
     if not isinstance(data, list) or len(data) not in counts:
         raise RefusedError(422, f'"data" must be a list of {len(event.inputs)} values.')
-    return event
 
 
-def _page_function(blocks: Any, name: str) -> Callable[..., Any]:
-    """A server function of the page's one component."""
-    for block in blocks.blocks.values():
-        function = getattr(block, name, None)
-        if getattr(function, "_is_server_fn", False):
-            return function
-    raise RefusedError(404, "There is no such function.")
-
-
-def _server_function(blocks: Any, sent: dict[str, Any]) -> tuple[Callable[..., Any], str]:
-    """What the page's own script asks (views/gradio/widgets.py), and the text that it gives.
+async def _asked_by_page(blocks: Any, sent: dict[str, Any]) -> str:
+    """What the page's own script asks (views/gradio/widgets.py).
 
     Errors: RefusedError where there is no such function, or it is given no text.
     """
     index, name, text = sent.get("component_id"), sent.get("fn_name"), sent.get("data")
     block = blocks.blocks.get(index) if isinstance(index, int) else None
-    function = getattr(block, name, None) if isinstance(name, str) else None
-    if not getattr(function, "_is_server_fn", False):
+    function = _function(block, name) if isinstance(name, str) else None
+    if function is None:
         raise RefusedError(404, "There is no such function.")
     if not isinstance(text, str):
         raise RefusedError(422, '"data" must be a text.')
-    return function, text
+    return await function(text)
+
+
+def _function(block: Any, name: str) -> Callable[..., Any] | None:
+    """A server function of a component; None where it has none of this name."""
+    function = getattr(block, name, None)
+    return function if getattr(function, "_is_server_fn", False) else None
