@@ -21,7 +21,7 @@ from views.base.names import megatrons_name
 from views.base.problems import sentence
 from views.base.resolve import from_preset
 from views.base.state import State
-from views.base.training import fields_of_preset
+from views.base.trained import fields_of_preset
 from views.groups.shown import by_grid
 from views.page import answer
 

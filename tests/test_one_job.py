@@ -22,8 +22,7 @@ from views.base.link import from_query, from_sent, to_query
 from views.base.model import model_of, with_model
 from views.base.resolve import resolve
 from views.base.state import FIELDS, State, fields_of
-from views.base.trained import CHOICES, trained_of
-from views.base.training import batch_of, schedule_name, virtual_stages
+from views.base.trained import CHOICES, batch_of, schedule_name, trained_of, virtual_stages
 from views.base.units import ranges_text
 from views.column import column_html, preset_states
 from views.launch.inputs import options_of_page, stated, training_stated

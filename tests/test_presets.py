@@ -21,7 +21,7 @@ from training.parameters import total_parameters
 from views.base.context import Context
 from views.base.resolve import from_preset, resolve
 from views.base.state import State
-from views.base.training import fields_of_preset
+from views.base.trained import fields_of_preset
 from views.column import preset_states
 from views.page import answer
 

@@ -39,8 +39,7 @@ from .base.html import button, outside, tag, together
 from .base.problems import control_label, value_text, within_sentence
 from .base.resolve import SIZES, from_preset, has_two_dp_kinds, resolve
 from .base.state import State, as_text, is_empty, parse_number
-from .base.trained import CHOICES
-from .base.training import UNKNOWN, fields_of_preset
+from .base.trained import CHOICES, UNKNOWN, fields_of_preset
 
 FAMOUS = ("playground-16", "llama3-405b-2", "deepseek-v3", "bloom-176b")
 """Published layouts that have a button of their own."""

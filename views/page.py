@@ -31,7 +31,7 @@ from .base.model import model_name, model_of
 from .base.problems import problem_html, refusal_html, sentence
 from .base.resolve import sizes_text
 from .base.state import State
-from .base.training import batch_of
+from .base.trained import batch_of
 from .column import column_html, derived_html, notice_html, preset_states
 from .export import PICTURES, SLIDES, TABLES, download
 from .groups.view import framed

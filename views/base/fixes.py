@@ -16,8 +16,7 @@ from .context import Context
 from .problems import problem_html
 from .resolve import resolve
 from .state import OF_GROUPS, is_fix, merged
-from .trained import trained_of
-from .training import with_micro_batches
+from .trained import trained_of, with_micro_batches
 
 Changes = dict[str, Any]
 """Changes of the state."""

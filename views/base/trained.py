@@ -1,4 +1,4 @@
-"""What is trained on a layout: one model, one batch, one schedule and one cluster for every view.
+"""What is trained on a layout, and how: one model, batch, schedule and cluster for every view.
 
 >>> from .resolve import resolve
 >>> trained = trained_of(resolve(State()), State())
@@ -10,10 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import Any
 
 from groups import LayoutError
+from groups.alternatives import not_a_multiple
 from groups.errors import quoted
 from groups.layout import Layout
+from groups.mesh import whole_number
+from groups.stages.holdings import MAX_BATCH
 from training.clusters import CLUSTERS, Cluster
 from training.estimate import Estimate, Request, estimate_of, layer_time
 from training.estimate.memory import room_of
@@ -22,25 +26,25 @@ from training.memory.activations import PRODUCTS, RECOMPUTE
 from training.memory.host import OFFLOAD
 from training.memory.per_stage import PRECISIONS, StageMemory, Training, memory_per_stage
 from training.model import Model
+from training.models import OLDER, said_of_preset, training_of_preset
 from training.pipeline import SCHEDULES
+from training.pipeline.schedules import DEFAULT_VIRTUAL
+from training.pipeline.spec import MAX_MICRO_BATCHES
 from training.search import SearchJob, software_of
 from training.split import SPREADS, Split, held_by_ranks, with_kv_copies
 from training.traffic.demands import CP_ALGORITHMS, require
 
-from .model import ON_OFF, ChosenModel, model_name, model_of
+from .model import ON_OFF, UNKNOWN, ChosenModel, model_name, model_of
 from .problems import refusal
-from .state import State, is_empty, parse_number, require_choice
-from .training import (
-    Batch,
-    batch_of,
-    count_of,
-    recomputations_of,
-    schedule_name,
-    virtual_stages,
-)
+from .state import State, is_empty, parse_number, require_choice, texts_of
+
+ROUNDS = 4
+"""Micro-batches taken for each pipeline stage where nobody says how many."""
+
+MOST_UNASKED = 64 * 1024
+"""Micro-batches times ranks of a pipeline that are taken at most where nobody says how many."""
 
 GIB = 2**30
-
 
 CHOICES: dict[str, tuple[str, Collection[str]]] = {
     "precision": ("bf16-fp32", PRECISIONS),
@@ -55,10 +59,147 @@ CHOICES: dict[str, tuple[str, Collection[str]]] = {
 }
 """What counts where a field is empty, and all that it may say; the spread follows from layers."""
 
-
 ONE_CHUNK = ("deepspeed", "deepspeed-data-first", "megatron-deepspeed")
 """Frameworks whose pipelines have one chunk of layers a rank: DeepSpeed's engine runs TrainSchedule
 alone (deepspeedai/DeepSpeed 18e7227 deepspeed/runtime/pipe/engine.py)."""
+
+WHOLE_LAYERS = ("megatron-deepspeed",)
+"""Frameworks that compute whole layers again or none (bigscience-workshop/Megatron-DeepSpeed
+b124614 megatron/arguments.py, --checkpoint-activations)."""
+
+
+# -- the batch -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The samples of a step: micro_batches on each of dp pipelines, of micro_batch samples each.
+
+    is_given: whether somebody said how many, and not only how large a micro-batch is.
+    """
+
+    micro_batch: int
+    micro_batches: int
+    dp: int
+    is_given: bool
+
+    @property
+    def global_batch(self) -> int:
+        return self.micro_batch * self.micro_batches * self.dp
+
+
+def batch_of(layout: Layout, state: State) -> Batch:
+    """As the micro-batches say, the global batch, or both; else `micro_batches_unasked`.
+
+    >>> from .resolve import resolve
+    >>> batch_of(resolve(State()), State())
+    Batch(micro_batch=1, micro_batches=8, dp=4, is_given=False)
+    >>> state = State(global_batch="64", micro_batch="2")
+    >>> batch_of(resolve(state), state).micro_batches
+    8
+
+    Errors: LayoutError about a number that cannot be, or two that contradict one another.
+    """
+    dp, each = layout.mesh.size("dp"), count_of(state.micro_batch, "micro_batch", 1)
+    count = 0  # where it is not said, as the samples
+    if not is_empty(state.micro_batches):
+        typed = parse_number(state.micro_batches)
+        count = whole_number(typed, "micro_batches", maximum=MAX_MICRO_BATCHES)
+    samples = count_of(state.global_batch, "global_batch", 0)
+    if not count and not samples:
+        return Batch(each, micro_batches_unasked(layout.mesh.size("pp")), dp, is_given=False)
+    if not count and samples % (each * dp):
+        by = {"micro_batch": each, "dp": dp}
+        raise not_a_multiple("global_batch", samples, by, maximum=MAX_BATCH)
+    batch = Batch(each, count or samples // (each * dp), dp, is_given=True)
+    if samples not in (0, batch.global_batch):
+        raise _disagree(batch, samples)
+    return batch
+
+
+def micro_batches_unasked(pp: int) -> int:
+    """Micro-batches where nobody says how many: four a stage, of a very long pipeline fewer.
+
+    >>> micro_batches_unasked(4), micro_batches_unasked(1024)
+    (16, 64)
+    """
+    return min(ROUNDS * pp, max(1, MOST_UNASKED // pp))
+
+
+def count_of(value: Any, name: str, empty: int) -> int:
+    return empty if is_empty(value) else whole_number(parse_number(value), name, maximum=MAX_BATCH)
+
+
+def _disagree(batch: Batch, samples: int) -> LayoutError:
+    """The refusal of a global batch that the micro-batches contradict."""
+    fixes: list[dict[str, Any]] = [{"global_batch": batch.global_batch}]
+    share = batch.micro_batch * batch.dp
+    if samples % share == 0:
+        fixes.insert(0, {"micro_batches": samples // share})
+    facts = {name: getattr(batch, name) for name in ("micro_batches", "micro_batch", "dp")}
+    facts |= {"product": batch.global_batch, "global_batch": samples}
+    return refusal("batches-disagree", "micro_batches", *fixes, **facts)
+
+
+def with_micro_batches(layout: Layout, state: State, count: int) -> dict[str, Any]:
+    """What sets so many micro-batches: the global batch where that is said, else their number."""
+    if is_empty(state.global_batch):
+        return {"micro_batches": count}
+    micro_batch = 1 if is_empty(state.micro_batch) else parse_number(state.micro_batch)
+    changes: dict[str, Any] = {"global_batch": count * micro_batch * layout.mesh.size("dp")}
+    return changes if is_empty(state.micro_batches) else {**changes, "micro_batches": ""}
+
+
+# -- the schedule --------------------------------------------------------------------------------
+
+
+def schedule_name(state: State) -> Any:
+    """The schedule of the pipeline: as chosen, or what the virtual stages suggest."""
+    if not is_empty(state.schedule):
+        return state.schedule
+    vpp = parse_number(state.vpp)
+    return "interleaved" if isinstance(vpp, int) and vpp > 1 else "1f1b"
+
+
+def virtual_stages(state: State) -> int:
+    """Virtual stages of each rank: as typed, else two where the schedule needs some, else one.
+
+    >>> virtual_stages(State(schedule="interleaved")), virtual_stages(State())
+    (2, 1)
+
+    Errors: LayoutError for what is no whole number.
+    """
+    name = schedule_name(state)
+    rule = SCHEDULES.get(name) if isinstance(name, str) else None
+    return count_of(state.vpp, "vpp", DEFAULT_VIRTUAL if rule and rule.v is None else 1)
+
+
+def recomputations_of(state: State, now: str) -> tuple[str, ...]:
+    """What the framework or the software of the published layout may compute again, and ``now``.
+
+    >>> recomputations_of(State(preset="bloom-176b"), "full"), recomputations_of(State(), "full")
+    (('none', 'full'), ('none', 'selective', 'partial', 'full'))
+    """
+    is_older = isinstance(state.preset, str) and state.preset.startswith(OLDER)
+    if not is_older and state.framework not in WHOLE_LAYERS:
+        return RECOMPUTE
+    return tuple(name for name in RECOMPUTE if name in ("none", now, "full"))
+
+
+def fields_of_preset(name: str) -> dict[str, str]:
+    """The fields of the model and its training that choosing a published layout sets.
+
+    >>> fields_of_preset("nemotron4-340b-1536")
+    {'model': 'nemotron4-340b', 'cluster': 'dgx-h100', 'zero': '1', 'schedule': 'interleaved'}
+    >>> fields_of_preset("mcore-guide-llama-3-8b"), fields_of_preset("playground-16")
+    ({'model': 'llama3-8b'}, {})
+    """
+    said = said_of_preset(name)
+    model = {} if name == "playground-16" else {"model": said.name or UNKNOWN}
+    return texts_of({**model, **said.changes, **training_of_preset(name)})
+
+
+# -- all of it -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

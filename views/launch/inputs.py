@@ -27,8 +27,7 @@ from ..base.state import (
     require_choice,
     texts_of,
 )
-from ..base.trained import CHOICES
-from ..base.training import batch_of
+from ..base.trained import CHOICES, batch_of
 
 UNASKED = {
     "cp": 1,

@@ -13,7 +13,7 @@ from training.pipeline.spec import ScheduleSpec, checked
 
 from ..base.endpoint import Parameters, serving, too_large
 from ..base.state import State, require_choice
-from ..base.training import micro_batches_unasked
+from ..base.trained import micro_batches_unasked
 from .inputs import MOST_RANKS, clock_of, spend_on
 
 MOST_PLACES = 100_000

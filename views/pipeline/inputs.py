@@ -16,7 +16,7 @@ from training.pipeline.simulate import LONGEST, check_duration
 from training.pipeline.spec import ScheduleSpec, checked
 
 from ..base.state import State, is_empty, parse_number, pinned_group
-from ..base.training import batch_of
+from ..base.trained import batch_of
 
 MOST_RANKS = 1_024
 """Ranks of the longest pipeline that is drawn."""

@@ -15,7 +15,7 @@ from ..base.html import TableCell, cell, saying, table, tag, together
 from ..base.model import layers_by_stage
 from ..base.problems import leads_html
 from ..base.state import State, is_empty, parse_number, require_choice
-from ..base.training import schedule_name, virtual_stages
+from ..base.trained import schedule_name, virtual_stages
 from ..base.units import ranges_text
 
 LETTER = {"embedding": "E", "mtp": "m", "loss": "L"}

@@ -12,7 +12,7 @@ from render.scenes.timeline import PHASES, shade, strips_of
 
 from ..base.context import Context, Pictures
 from ..base.state import OF_MATHS, State, is_empty
-from ..base.training import schedule_name
+from ..base.trained import schedule_name
 from .chart import TimedSchedule, amount, caption, legend_rows, timed, timed_schedule
 from .inputs import MOST_RANKS, clock_of, follows_layers, group_of, schedule_of, spend_on
 from .layers import stages_of

@@ -21,7 +21,7 @@ from ..base.html import fold, intro, saying, tag, together
 from ..base.problems import once, problem_html, tried
 from ..base.resolve import resolve
 from ..base.state import is_empty
-from ..base.training import batch_of, schedule_name, with_micro_batches
+from ..base.trained import batch_of, schedule_name, with_micro_batches
 from ..base.units import ranges_text
 from ..estimate.words import step_of
 from .chart import amount, chart_html, timed_schedule

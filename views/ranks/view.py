@@ -22,7 +22,7 @@ from ..base.context import Context, View
 from ..base.html import cell, heading, row, saying, table, tag, together
 from ..base.problems import leads_html, sentence
 from ..base.state import State, is_empty, parse_number
-from ..base.training import batch_of
+from ..base.trained import batch_of
 from ..base.units import ranges_text, ranks_text
 from ..hosts.inputs import hosts_cell, hosts_head, placement_or_none
 from ..nodes.view import chips, same_groups
