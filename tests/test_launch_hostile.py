@@ -109,7 +109,8 @@ def test_the_reader_reaches_for_nothing_outside():
             if isinstance(node, ast.Import):
                 assert {alias.name for alias in node.names} <= allowed, path
             elif isinstance(node, ast.ImportFrom) and not node.level:
-                assert node.module in allowed or node.module.split(".")[0] == "groups", path
+                rooms = ("groups", "training")  # which reach for nothing either
+                assert node.module in allowed or node.module.split(".")[0] in rooms, path
             elif isinstance(node, ast.Name):
                 assert node.id not in ("eval", "exec", "open", "compile", "__import__"), path
 
